@@ -101,7 +101,7 @@ impl RevisionObjects {
             let content = disallowed.get(&id).map_or(Ok(body), |why| Err(why.clone()));
             objects.insert(id, RevisionObject { gvk, origin, content });
         }
-        for InvalidObject { id, gvk, origin, reason } in assembled.held {
+        for InvalidObject { id, gvk, origin, reason } in assembled.invalid {
             objects.insert(id, RevisionObject { gvk, origin, content: Err(reason) });
         }
         Self { name: name.to_owned(), objects, completeness, diagnostics, sealed }

@@ -228,8 +228,8 @@ mod tests {
         check(TemplateOwner::Rhumb, &put_back, &[3]);
         check(TemplateOwner::Rhumb, &[(3, "a", "app:1"), (2, "", "x"), (1, "", "y")], &[]);
         // On hold it stays, and what was put back before it is what the commit has.
-        let held = [(4, "b", "theirs"), (3, "b", "app:2"), (2, "b", "theirs before"), (1, "a", "app:1")];
-        check(TemplateOwner::Foreign, &held, &[4, 2]);
+        let revisions = [(4, "b", "theirs"), (3, "b", "app:2"), (2, "b", "theirs before"), (1, "a", "app:1")];
+        check(TemplateOwner::Foreign, &revisions, &[4, 2]);
         check(TemplateOwner::Foreign, &[(2, "b", "app:2"), (1, "a", "app:1")], &[]);
     }
 }

@@ -210,9 +210,9 @@ impl ManifestSet {
         }
         diagnostics.extend(find_self_waits(&assembled.objects));
         let objects = assembled.objects.iter().map(|object| (&object.id, &object.origin));
-        let held = assembled.held.iter().map(|held| (&held.id, &held.origin));
+        let invalid = assembled.invalid.iter().map(|invalid| (&invalid.id, &invalid.origin));
         let mut disallowed = BTreeMap::new();
-        for (id, origin) in objects.chain(held) {
+        for (id, origin) in objects.chain(invalid) {
             if let Some(found) = allow.finding(id, scopes.get(&id.group_kind()), origin) {
                 disallowed.insert(id.clone(), found.message.clone());
                 diagnostics.push(found);

@@ -190,8 +190,8 @@ impl Uninstallation<'_> {
         let set: Arc<str> = applyset_id(&self.config.namespace, name.as_str()).into();
         let selector = ListSelector::ApplySets([set.clone()].into());
         let (mut members, mut reach) = (Vec::new(), None);
-        for held in &inventory.kinds {
-            let KindLookup::Served(kind) = self.kinds.preferred_kind(held) else { continue };
+        for group_kind in &inventory.kinds {
+            let KindLookup::Served(kind) = self.kinds.preferred_kind(group_kind) else { continue };
             let listed = match self.cluster.list(&kind, &selector).await {
                 Err(refused) if is_too_wide(&refused, &kind) => {
                     reach = Some(inventory.namespaces.iter().map(|name| name.as_str().into()).collect());

@@ -45,10 +45,10 @@ pub(super) fn is_failed_before(kind: &GroupKind, object: &Value, time: &str) -> 
 /// Returns the overlay on a workload's content. A held rollout without an annotation was held by
 /// us, and somebody took our annotation away: it must not pass for one that is let go.
 pub(super) fn overlay_state(kind: &GroupKind, object: &Value, annotation: Option<&str>) -> OverlayState {
-    let held = kind.is("apps", "Deployment")
+    let is_at_step = kind.is("apps", "Deployment")
         && count(object, &["spec", "minReadySeconds"]) == Some(HELD_MIN_READY_SECONDS);
     match OverlayState::read(annotation) {
-        OverlayState::Plain if held => OverlayState::Unreadable,
+        OverlayState::Plain if is_at_step => OverlayState::Unreadable,
         shown => shown,
     }
 }

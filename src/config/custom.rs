@@ -326,7 +326,7 @@ pub enum FinalizerState {
     /// It is taken off.
     Unneeded,
     /// It is taken off when nothing is left to delete.
-    HeldUntilEmpty,
+    KeptUntilEmpty,
 }
 
 #[derive(Deserialize)]
@@ -400,7 +400,7 @@ impl CustomSource {
         let observes = self.config.as_ref().is_ok_and(|config| config.mode == SourceMode::Observe);
         let owns = !observes && self.name.parse::<DnsLabel>().is_ok();
         match (self.policy, self.is_tied()) {
-            (DeletionPolicy::Delete, true) if self.deleted && owns => FinalizerState::HeldUntilEmpty,
+            (DeletionPolicy::Delete, true) if self.deleted && owns => FinalizerState::KeptUntilEmpty,
             (DeletionPolicy::Delete, true) if owns => FinalizerState::Correct,
             // The API server takes none for what is deleted.
             (DeletionPolicy::Delete, false) if !self.deleted && owns && self.config.is_ok() => {
@@ -417,7 +417,7 @@ impl CustomSource {
         match tie {
             FinalizerState::Correct => return None,
             FinalizerState::Missing => finalizers.push(SOURCE_FINALIZER.to_owned()),
-            FinalizerState::Unneeded | FinalizerState::HeldUntilEmpty => {
+            FinalizerState::Unneeded | FinalizerState::KeptUntilEmpty => {
                 finalizers.retain(|one| one != SOURCE_FINALIZER);
             }
         }
@@ -430,7 +430,7 @@ impl CustomSource {
         let config = self.config.as_ref().ok();
         match self.finalizer_state() {
             FinalizerState::Missing => None,
-            FinalizerState::HeldUntilEmpty => {
+            FinalizerState::KeptUntilEmpty => {
                 let name: DnsLabel = self.name.parse().ok()?;
                 // Its objects are deleted with its own rights and no others.
                 let account = self.account.clone().ok()?;

@@ -200,9 +200,9 @@ impl LeaseKeeper {
     /// Renews the held Leases before anything else is asked.
     async fn renew_and_list(&mut self) {
         let due = self.shares.due_renewals(Instant::now());
-        let (own, held) = futures::join!(self.announce_replica(), self.save(due));
+        let (own, saved) = futures::join!(self.announce_replica(), self.save(due));
         self.record_own_lease(own);
-        self.record_saved(held);
+        self.record_saved(saved);
         self.list().await;
         let wanted = self.wished.borrow_and_update().clone();
         let moves = self.shares.next_moves(&wanted, Instant::now());

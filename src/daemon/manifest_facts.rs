@@ -113,14 +113,14 @@ impl ReadSettings {
                 }
                 facts.diagnostics.extend(misuse);
             }
-            for held in assembled.held {
-                match self.allow.finding(&held.id, scope, &held.origin) {
+            for invalid in assembled.invalid {
+                match self.allow.finding(&invalid.id, scope, &invalid.origin) {
                     Some(found) => refused.add(found),
                     None => facts.unusable.push(Arc::new(UnusableObject {
-                        id: held.id,
-                        gvk: held.gvk,
-                        origin: held.origin,
-                        reason: held.reason.into(),
+                        id: invalid.id,
+                        gvk: invalid.gvk,
+                        origin: invalid.origin,
+                        reason: invalid.reason.into(),
                     })),
                 }
             }

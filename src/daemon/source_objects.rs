@@ -259,7 +259,7 @@ impl CustomSourceFollower {
         tie: FinalizerState,
         known: &CustomSourceState,
     ) -> bool {
-        if tie == FinalizerState::HeldUntilEmpty && !is_empty(custom, known) {
+        if tie == FinalizerState::KeptUntilEmpty && !is_empty(custom, known) {
             return true;
         }
         let Some(finalizers) = custom.finalizers(tie) else { return true };
@@ -304,16 +304,16 @@ impl CustomSourceFollower {
         let refused = self.refused.get(&custom.name);
         let left = endings.get(&*custom.name);
         let standing = match (&duty.unusable, tie, followed) {
-            (_, FinalizerState::Missing | FinalizerState::HeldUntilEmpty | FinalizerState::Unneeded, _)
+            (_, FinalizerState::Missing | FinalizerState::KeptUntilEmpty | FinalizerState::Unneeded, _)
                 if let Some((_, why)) = refused =>
             {
                 SourceCondition::Unusable("FinalizerRefused", why)
             }
             // Its words are of no matter any more, that nobody looks after it is.
-            (Some((reason @ FAILED_REASON, why)), FinalizerState::HeldUntilEmpty, None) => {
+            (Some((reason @ FAILED_REASON, why)), FinalizerState::KeptUntilEmpty, None) => {
                 SourceCondition::Unusable(reason, why)
             }
-            (_, FinalizerState::HeldUntilEmpty, followed) => {
+            (_, FinalizerState::KeptUntilEmpty, followed) => {
                 SourceCondition::Ending(followed.filter(|_| left.is_some()), left)
             }
             (Some((reason, why)), ..) => SourceCondition::Unusable(reason, why),

@@ -16,7 +16,7 @@ pub(crate) struct AssembledSource {
     /// The objects to apply, in the order of their items, with cleaned bodies.
     pub objects: Vec<Object>,
     /// Wanted but not usable; must never be pruned.
-    pub held: Vec<InvalidObject>,
+    pub invalid: Vec<InvalidObject>,
     /// The diagnostics across items.
     pub diagnostics: Vec<Diagnostic>,
     /// Objects of `objects` and `held` whose kind the table does not know. Their namespace is as
@@ -165,7 +165,7 @@ impl<'s> Assembly<'s> {
                 }
                 None => "its manifest has an error".to_owned(),
             };
-            self.assembled.held.push(InvalidObject { id, gvk, origin, reason });
+            self.assembled.invalid.push(InvalidObject { id, gvk, origin, reason });
         }
         self.assembled
     }

@@ -76,8 +76,8 @@ fn line(unit: &PlannedUnit, members: &[&PlannedObject]) -> String {
         let _ = write!(text, "; with {}", shorten_names(&names));
     }
     for (verdict, word) in [(PlannedAction::Wait, "waits"), (PlannedAction::Refuse, "refused")] {
-        let held = members.iter().filter(|planned| planned.verdict == verdict);
-        let names: Vec<String> = held.map(|planned| planned.id.to_string()).collect();
+        let planned_so = members.iter().filter(|planned| planned.verdict == verdict);
+        let names: Vec<String> = planned_so.map(|planned| planned.id.to_string()).collect();
         if !names.is_empty() {
             let _ = write!(text, "; {word}: {}", shorten_names(&names));
         }

@@ -24,10 +24,10 @@ pub(crate) fn text(plan: &Plan, palette: Palette) -> String {
 /// standard error.
 pub(crate) fn held_back_text(plan: &Plan, palette: Palette) -> String {
     let mut out = String::new();
-    let held = |planned: &&PlannedObject| {
+    let is_held_back = |planned: &&PlannedObject| {
         matches!(planned.verdict, PlannedAction::Wait | PlannedAction::Refuse) || is_kept(planned)
     };
-    list(&mut out, &plan.objects.iter().filter(held).collect::<Vec<_>>(), palette);
+    list(&mut out, &plan.objects.iter().filter(is_held_back).collect::<Vec<_>>(), palette);
     out.push_str(&summary(plan, SummaryTense::of(plan)));
     out
 }

@@ -417,7 +417,7 @@ fn commit_status(revision: &Revision, authored: Authorship) -> CommitStatus {
 
 fn rollout_status(engine: &Engine, beside: &StatusContext<'_>) -> RolloutStatus {
     let usage = engine.usage();
-    let held = engine.held_steps(beside.now.0);
+    let steps = engine.held_steps(beside.now.0);
     let share = |(used, of)| BoundUsage { used, of };
     let rolling = engine.rolling_workloads().into_iter().map(|load| {
         let numbers = engine.informer_object(&load.id).and_then(|live| live.rolling).unwrap_or_default();
@@ -430,7 +430,7 @@ fn rollout_status(engine: &Engine, beside: &StatusContext<'_>) -> RolloutStatus 
             updated: numbers.updated.min(numbers.replicas),
             available: numbers.available,
             unavailable: load.unavailable,
-            step: held.get(&load.id).cloned(),
+            step: steps.get(&load.id).cloned(),
         }
     });
     let queue = engine.rollout_queue().into_iter().map(|queued| QueuedWorkloadStatus {

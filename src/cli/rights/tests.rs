@@ -9,7 +9,7 @@ use super::*;
 use crate::config::VariableHolderNeed;
 use crate::manifest::{self, KindScopes, assemble};
 
-fn held(text: &str) -> Vec<Object> {
+fn decoded(text: &str) -> Vec<Object> {
     let reading = manifest::read(&"a.yaml".into(), text.as_bytes());
     assert!(reading.diagnostics.is_empty(), "{:?}", reading.diagnostics);
     let mut scopes = KindScopes::builtin();
@@ -32,10 +32,10 @@ fn lines_of(conduct: SourceAccess, text: &str) -> Vec<String> {
 fn lines_within(conduct: SourceAccess, reach: &Reach, text: &str) -> (Vec<String>, BTreeSet<String>) {
     let mut rights = Rights::of_rhumb("rhumb-system", conduct);
     let own = rights.all.clone();
-    let held = held(text);
-    let own_names = defined_plurals(held.iter());
-    rights.add_source(conduct, reach, &held, &|kind| own_names.get(kind).cloned());
-    rights.add_bindings(&[(conduct, held)], &|_| None);
+    let decoded = decoded(text);
+    let own_names = defined_plurals(decoded.iter());
+    rights.add_source(conduct, reach, &decoded, &|kind| own_names.get(kind).cloned());
+    rights.add_bindings(&[(conduct, decoded)], &|_| None);
     (new_rights(&rights, &own), rights.namespaces)
 }
 
@@ -100,11 +100,11 @@ fn kinds_are_watched_everywhere_and_written_in_their_namespaces() {
 
 #[test]
 fn a_source_of_some_namespaces_watches_each_of_them_and_no_other() {
-    let held = "{apiVersion: v1, kind: Secret, metadata: {name: a}}\n---\n{apiVersion: v1, kind: Namespace, metadata: \
+    let manifests = "{apiVersion: v1, kind: Secret, metadata: {name: a}}\n---\n{apiVersion: v1, kind: Namespace, metadata: \
                 {name: shop}}";
     let names = ["jobs", "shop"];
     let reach = Reach::Namespaces(names.map(Arc::from).into());
-    let (lines, namespaces) = lines_within(SourceAccess::Prune, &reach, held);
+    let (lines, namespaces) = lines_within(SourceAccess::Prune, &reach, manifests);
     let expected = [
         "* namespaces. create,delete,get,list,patch,watch",
         "default events. create,patch",
@@ -202,11 +202,11 @@ fn who_writes_policies_may_read_their_parameters() {
         // Of what kind they are, only the policy says, in whichever source it is.
         let lone = bound(", paramRef: {selector: {}}");
         assert_eq!(read(std::slice::from_ref(&lone)), [""; 0]);
-        let (mut rights, lone) = (Rights::default(), held(&lone));
+        let (mut rights, lone) = (Rights::default(), decoded(&lone));
         rights.add_bindings(&[(SourceAccess::Apply, lone.clone())], &|_| None);
         assert_eq!(rights.unbound, [format!("{binding} a")].into());
         // Another source has it, whatever that one does.
-        let observed = (SourceAccess::Observe, held(&full_policy));
+        let observed = (SourceAccess::Observe, decoded(&full_policy));
         rights = Rights::default();
         rights.add_bindings(&[(SourceAccess::Apply, lone.clone()), observed], &|_| None);
         assert_eq!(rights.unbound, BTreeSet::new());
@@ -248,8 +248,8 @@ fn workloads_need_what_tells_of_their_rollouts() {
     for line in ["* nodes. list,watch", "shop pods/eviction. create", "shop pods. get,list,watch"] {
         assert!(stepped.contains(&line.to_owned()), "{line} is not in {stepped:#?}");
     }
-    let held = lines(&set("{rhumb.dev/steps: '1'}", "Deployment"));
-    assert!(held.contains(&"shop replicasets/scale.apps patch".to_owned()), "{held:#?}");
+    let stepped_lines = lines(&set("{rhumb.dev/steps: '1'}", "Deployment"));
+    assert!(stepped_lines.contains(&"shop replicasets/scale.apps patch".to_owned()), "{decoded:#?}");
     let rolled = lines(&set("{}", "Deployment"));
     assert!(rolled.iter().all(|line| !line.contains("scale")), "{rolled:#?}");
     for line in
@@ -288,7 +288,7 @@ fn who_only_observes_has_no_right_that_changes_anything() {
          [pods], verbs: [create]}]}",
     ];
     let mut rights = Rights::of_rhumb("rhumb-system", SourceAccess::Observe);
-    rights.add_source(SourceAccess::Observe, &Reach::Cluster, &held(&everything.join("\n---\n")), &|_| None);
+    rights.add_source(SourceAccess::Observe, &Reach::Cluster, &decoded(&everything.join("\n---\n")), &|_| None);
     rights.add_remaining_kind(
         &Reach::Cluster,
         KindScope::Namespaced,
@@ -412,7 +412,7 @@ fn objects_with_variables_are_read_by_name_where_the_source_does_not_hold_them()
         holder(VariableHolderKind::Secret, "tokens"),
     ];
     let config = SubstitutionConfig { values: BTreeMap::new(), from };
-    let own = held("{apiVersion: v1, kind: ConfigMap, metadata: {name: own, namespace: shop}}");
+    let own = decoded("{apiVersion: v1, kind: ConfigMap, metadata: {name: own, namespace: shop}}");
     let mut rights = Rights::default();
     rights.add_variables(&config, &own);
     assert_eq!(new_rights(&rights, &BTreeMap::new()), ["shop configmaps. get cluster-vars"]);
@@ -421,7 +421,7 @@ fn objects_with_variables_are_read_by_name_where_the_source_does_not_hold_them()
 #[test]
 fn what_is_denied_is_lacking_and_nothing_else() {
     let mut rights = Rights::of_rhumb("rhumb-system", SourceAccess::Prune);
-    let secret = held("{apiVersion: v1, kind: Secret, metadata: {name: a}}");
+    let secret = decoded("{apiVersion: v1, kind: Secret, metadata: {name: a}}");
     rights.add_source(SourceAccess::Prune, &Reach::Cluster, &secret, &|_| None);
     assert!(rights.denied_rights(&BTreeSet::new()).all.is_empty());
     let questions = rights.access_questions();
@@ -440,7 +440,7 @@ fn rights_that_amount_to_the_whole_cluster_are_told() {
     #[track_caller]
     fn check(text: &str, expected: &[&str]) {
         let mut rights = Rights::default();
-        rights.add_source(SourceAccess::Prune, &Reach::Cluster, &held(text), &|_| None);
+        rights.add_source(SourceAccess::Prune, &Reach::Cluster, &decoded(text), &|_| None);
         let warnings: Vec<String> = rights.breadth_warnings().into_iter().collect();
         let fits = warnings.iter().zip(expected).all(|(warnings, part)| warnings.contains(part));
         assert!(fits && warnings.len() == expected.len(), "{text}: {warnings:#?}");
@@ -491,7 +491,7 @@ fn no_text_of_a_manifest_becomes_a_wildcard_or_the_name_of_another_kind() {
         let text = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
             "metadata": {"name": "oxen.example.org"}, "spec": {"group": group, "scope": "Namespaced",
             "names": {"kind": kind, "plural": plural}, "versions": []}});
-        let own = defined_plurals(held(&text.to_string()).iter());
+        let own = defined_plurals(decoded(&text.to_string()).iter());
         assert_eq!(own.contains_key(&GroupKind::new(group, kind)), expected, "{group} {kind} {plural}");
     }
     check("example.org", "Ox", "oxen", true);
@@ -504,7 +504,7 @@ fn no_text_of_a_manifest_becomes_a_wildcard_or_the_name_of_another_kind() {
     let policy = |version: &str, kind: &str| {
         let text = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
             "metadata": {"name": "a"}, "spec": {"paramKind": {"apiVersion": version, "kind": kind}}});
-        parameter_kind(&held(&text.to_string())[0])
+        parameter_kind(&decoded(&text.to_string())[0])
     };
     assert_eq!(policy("example.org/v1", "Limit"), Some(GroupKind::new("example.org", "Limit")));
     assert_eq!((policy("*/v1", "Secret"), policy("v1", "*")), (None, None));

@@ -166,7 +166,7 @@ async fn a_refusal_is_asked_for_once() {
 async fn silence_is_bounded_and_the_next_call_works() {
     let fake = FakeApiServer::start(|number, _| match number {
         0 => ScriptedReply::Silence,
-        1 => ScriptedReply::Held("{\"metadata\":".to_owned()),
+        1 => ScriptedReply::Stream("{\"metadata\":".to_owned()),
         _ => ok(&object("a")),
     })
     .await;

@@ -42,7 +42,7 @@ pub(super) enum ScriptedReply {
     /// These lines, then the end of the stream.
     Lines(String),
     /// These lines, and then silence.
-    Held(String),
+    Stream(String),
     /// The same as `Whole` with status 200, after a while.
     Late(Duration, String),
     /// Nothing at all.
@@ -131,7 +131,7 @@ async fn serve(mut socket: TcpStream, log: Arc<Mutex<Vec<ReceivedCall>>>, script
                 let text = format!("{chunked}{}0\r\n\r\n", chunk(&lines));
                 socket.write_all(text.as_bytes()).await.unwrap();
             }
-            ScriptedReply::Held(lines) => {
+            ScriptedReply::Stream(lines) => {
                 let text = format!("{chunked}{}", chunk(&lines));
                 socket.write_all(text.as_bytes()).await.unwrap();
                 let _ = socket.read_u8().await;

@@ -64,7 +64,7 @@ async fn next_events(events: &mut Receiver<InformerEvent>, count: usize) -> Vec<
 async fn a_streaming_list_goes_over_into_its_watch() {
     let fake = FakeApiServer::start(|_, _| {
         let gone = event("DELETED", &object("a", 12));
-        ScriptedReply::Held([seen("a", 3), seen("b", 5), end_of_list(10), seen("c", 11), gone].concat())
+        ScriptedReply::Stream([seen("a", 3), seen("b", 5), end_of_list(10), seen("c", 11), gone].concat())
     })
     .await;
     let (informer, mut events) = inform(&fake);
@@ -93,7 +93,7 @@ async fn pages_where_the_server_has_no_streaming_lists() {
                 json!({ "code": 422, "message": "sendInitialEvents is forbidden" }).to_string(),
             )
         } else if asked.path.contains("watch=true") {
-            ScriptedReply::Held(seen("c", 12))
+            ScriptedReply::Stream(seen("c", 12))
         } else if asked.path.contains("continue=") {
             ScriptedReply::Complete(200, "", page("", "b").to_string())
         } else {
@@ -117,7 +117,7 @@ async fn pages_where_the_server_has_no_streaming_lists() {
 async fn a_server_that_never_ends_its_list_is_read_in_pages() {
     let fake = FakeApiServer::start(|_, asked| {
         if asked.path.contains("watch=true") {
-            ScriptedReply::Held(String::new())
+            ScriptedReply::Stream(String::new())
         } else {
             ScriptedReply::Complete(
                 200,
@@ -143,12 +143,12 @@ async fn a_watch_goes_on_after_its_end_and_lists_again_after_410() {
         }
         2 => {
             assert!(asked.path.contains("resourceVersion=21"), "{}", asked.path);
-            ScriptedReply::Held(event(
+            ScriptedReply::Stream(event(
                 "ERROR",
                 &json!({ "kind": "Status", "code": 410, "reason": "Expired" }),
             ))
         }
-        _ => ScriptedReply::Held([seen("b", 30), end_of_list(31)].concat()),
+        _ => ScriptedReply::Stream([seen("b", 30), end_of_list(31)].concat()),
     })
     .await;
     let (_informer, mut events) = inform(&fake);
@@ -163,7 +163,7 @@ async fn a_410_at_the_start_of_a_watch_lists_again() {
     let fake = FakeApiServer::start(|number, _| match number {
         0 => ScriptedReply::Lines([seen("a", 3), end_of_list(10)].concat()),
         1 => ScriptedReply::Complete(410, "", json!({ "code": 410, "reason": "Gone" }).to_string()),
-        _ => ScriptedReply::Held(end_of_list(31)),
+        _ => ScriptedReply::Stream(end_of_list(31)),
     })
     .await;
     let (_informer, mut events) = inform(&fake);
@@ -196,8 +196,8 @@ async fn a_silent_watch_is_given_up_and_resumed() {
     };
     let fake = FakeApiServer::start_with(Connection::default(), patience, |number, _| match number {
         // Only a bookmark after the list shows that this server sends them.
-        0 => ScriptedReply::Held([end_of_list(10), bookmark(11, &json!({}))].concat()),
-        _ => ScriptedReply::Held(seen("a", 12)),
+        0 => ScriptedReply::Stream([end_of_list(10), bookmark(11, &json!({}))].concat()),
+        _ => ScriptedReply::Stream(seen("a", 12)),
     })
     .await;
     let since = Instant::now();
@@ -215,7 +215,7 @@ async fn one_object_that_cannot_be_read_holds_up_nothing() {
     let odd = event("ADDED", &json!({ "metadata": { "name": 5 }, "spec": "text" }));
     let fake = FakeApiServer::start(move |_, _| {
         let unordered = format!("{{\"object\":{},\"type\":\"ADDED\"}}\n", object("b", 4));
-        ScriptedReply::Held(
+        ScriptedReply::Stream(
             [odd.clone(), event("ADDED", &json!(null)), seen("a", 3), unordered, end_of_list(10)].concat(),
         )
     })
@@ -228,7 +228,7 @@ async fn one_object_that_cannot_be_read_holds_up_nothing() {
 async fn a_forbidden_kind_fails_and_recovers_by_itself() {
     let fake = FakeApiServer::start(|number, _| match number {
         0 => ScriptedReply::Complete(403, "", json!({ "code": 403, "message": "no" }).to_string()),
-        _ => ScriptedReply::Held(end_of_list(10)),
+        _ => ScriptedReply::Stream(end_of_list(10)),
     })
     .await;
     let (sink, mut events) = mpsc::channel(64);
@@ -253,7 +253,7 @@ async fn a_forbidden_kind_fails_and_recovers_by_itself() {
 #[tokio::test]
 async fn a_relist_is_done_on_demand() {
     let fake = FakeApiServer::start(|number, _| {
-        ScriptedReply::Held([seen("a", 3 + number as u64), end_of_list(10)].concat())
+        ScriptedReply::Stream([seen("a", 3 + number as u64), end_of_list(10)].concat())
     })
     .await;
     let (informer, mut events) = inform(&fake);
@@ -278,7 +278,7 @@ impl WireDecoder for BrokenDecoder {
 
 #[tokio::test]
 async fn the_end_of_an_informer_by_a_bug_is_told() {
-    let fake = FakeApiServer::start(|_, _| ScriptedReply::Held(seen("a", 3))).await;
+    let fake = FakeApiServer::start(|_, _| ScriptedReply::Stream(seen("a", 3))).await;
     let (sink, mut events) = mpsc::channel(64);
     let _informer = fake.cluster.inform(&config_maps(), ListSelector::All, BrokenDecoder, sink);
     assert_eq!(next_events(&mut events, 2).await, ["started", "failed internal"]);
@@ -287,7 +287,7 @@ async fn the_end_of_an_informer_by_a_bug_is_told() {
 #[tokio::test]
 async fn a_watch_says_until_when_its_next_sign_of_life_is_due() {
     let fake =
-        FakeApiServer::start(|_, _| ScriptedReply::Held([seen("a", 1), end_of_list(2)].concat())).await;
+        FakeApiServer::start(|_, _| ScriptedReply::Stream([seen("a", 1), end_of_list(2)].concat())).await;
     let (informer, mut events) = inform(&fake);
     next_events(&mut events, 3).await;
     let signs = fake.cluster.heartbeats().statuses();

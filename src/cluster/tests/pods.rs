@@ -36,14 +36,14 @@ async fn a_failure_is_told_and_the_pods_again_after_it() {
     let failed_once = std::sync::Mutex::new(false);
     let fake = FakeApiServer::start(move |_, asked: &ReceivedCall| {
         if asked.path.contains("/statefulsets?") {
-            return ScriptedReply::Held([line("ADDED", &set), end_of_list()].concat());
+            return ScriptedReply::Stream([line("ADDED", &set), end_of_list()].concat());
         }
         assert!(asked.path.starts_with("/api/v1/namespaces/shop/pods?"), "{}", asked.path);
         assert!(asked.path.contains("labelSelector=app%3Dweb"), "{}", asked.path);
         if !std::mem::replace(&mut *failed_once.lock().unwrap(), true) {
             return ScriptedReply::Complete(500, "", "{}".to_owned());
         }
-        ScriptedReply::Held([line("ADDED", &pod), end_of_list()].concat())
+        ScriptedReply::Stream([line("ADDED", &pod), end_of_list()].concat())
     })
     .await;
     let sets = kind("apps/v1", "StatefulSet", "statefulsets");

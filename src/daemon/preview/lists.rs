@@ -33,18 +33,18 @@ impl PreviewRun {
             inventory::read(inventory.as_ref(), &self.source_view().location, self.engine.seals());
         known.confirmed.extend(self.ordered_deletions(&name, &known).await?);
         known.kinds.retain(|kind| self.engine.is_kind_allowed(self.source, kind));
-        for held in &known.kinds {
-            match self.kinds.preferred_kind(held) {
-                KindLookup::Served(kind) => drop(kinds.insert(held.clone(), kind)),
+        for group_kind in &known.kinds {
+            match self.kinds.preferred_kind(group_kind) {
+                KindLookup::Served(kind) => drop(kinds.insert(group_kind.clone(), kind)),
                 KindLookup::Unserved { .. } => {
                     self.engine.set_informer_state(
-                        self.cluster_scope(held),
+                        self.cluster_scope(group_kind),
                         KindState::Unobservable(UNLISTED_REASON.into(), ErrorClass::Source),
                     );
                 }
                 KindLookup::Unknown => {
                     self.engine.set_informer_state(
-                        self.cluster_scope(held),
+                        self.cluster_scope(group_kind),
                         KindState::Unobservable(GROUP_DOWN.into(), ErrorClass::Source),
                     );
                 }

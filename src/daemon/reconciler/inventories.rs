@@ -83,7 +83,7 @@ impl Reconciler {
                 let kinds = recorded.kinds.iter().filter(|kind| self.engine.is_kind_allowed(source, kind));
                 let kinds: Vec<GroupKind> = kinds.cloned().collect();
                 let watcher = self.engine.source(source).watcher;
-                self.watched.hold(watcher, kinds, &mut self.engine);
+                self.watched.add_recorded(watcher, kinds, &mut self.engine);
                 if self.until != StopCondition::Shutdown {
                     self.ask_for_absences();
                 }

@@ -25,8 +25,8 @@ impl Reconciler {
         let facts = || reading.files.iter().filter_map(|(_, facts)| facts.as_ref());
         let gvks: BTreeSet<_> =
             facts().flat_map(|facts| &facts.objects).map(|desired| desired.gvk.clone()).collect();
-        let held: BTreeSet<_> =
-            facts().flat_map(|facts| &facts.unusable).map(|held| held.id.group_kind()).collect();
+        let unusable: BTreeSet<_> =
+            facts().flat_map(|facts| &facts.unusable).map(|unusable| unusable.id.group_kind()).collect();
         let scalable =
             facts().flat_map(|facts| &facts.objects).any(|desired| desired.hash_without_replicas.is_some());
         let touched: BTreeSet<(GroupKind, Option<String>)> = facts()
@@ -68,7 +68,7 @@ impl Reconciler {
         self.read_unscoped_again();
         let watcher = self.engine.source(source).watcher;
         self.watched.request_kinds(watcher, gvks, &mut self.engine);
-        self.watched.hold(watcher, held, &mut self.engine);
+        self.watched.add_recorded(watcher, unusable, &mut self.engine);
         if scalable {
             self.watched.watch_scalers(&mut self.engine);
         }

@@ -142,16 +142,16 @@ impl Catalog {
         touched: &mut Vec<ObjectId>,
     ) {
         let mut remembered: Vec<Arc<UnusableObject>> = Vec::new();
-        self.lost_names.retain(|_, held| {
-            let other = held.origin.file != *file;
+        self.lost_names.retain(|_, lost| {
+            let other = lost.origin.file != *file;
             if !other {
-                remembered.push(held.clone());
+                remembered.push(lost.clone());
             }
             other
         });
-        for held in &remembered {
-            self.object_counts.remove(&held.id);
-            touched.push(held.id.clone());
+        for lost in &remembered {
+            self.object_counts.remove(&lost.id);
+            touched.push(lost.id.clone());
         }
         let Some(now) = now.filter(|facts| facts.understood != FileCompleteness::Complete) else { return };
         let reason: Arc<str> = match now.understood {
@@ -160,7 +160,7 @@ impl Catalog {
                 format!("{file} is not understood").into()
             }
         };
-        let held = |id: &ObjectId, gvk: &Gvk, origin: &ManifestOrigin| {
+        let unusable = |id: &ObjectId, gvk: &Gvk, origin: &ManifestOrigin| {
             Arc::new(UnusableObject {
                 id: id.clone(),
                 gvk: gvk.clone(),
@@ -169,14 +169,14 @@ impl Catalog {
             })
         };
         if let Some(facts) = before {
-            remembered.extend(facts.objects.iter().map(|d| held(&d.id, &d.gvk, &d.origin)));
-            remembered.extend(facts.unusable.iter().map(|h| held(&h.id, &h.gvk, &h.origin)));
+            remembered.extend(facts.objects.iter().map(|d| unusable(&d.id, &d.gvk, &d.origin)));
+            remembered.extend(facts.unusable.iter().map(|h| unusable(&h.id, &h.gvk, &h.origin)));
         }
         let named: HashSet<&ObjectId> = ids(now).collect();
-        for held in remembered.into_iter().filter(|held| !named.contains(&held.id)) {
-            touched.push(held.id.clone());
-            if self.lost_names.insert(held.id.clone(), held.clone()).is_none() {
-                self.object_counts.add(&held.id);
+        for lost in remembered.into_iter().filter(|lost| !named.contains(&lost.id)) {
+            touched.push(lost.id.clone());
+            if self.lost_names.insert(lost.id.clone(), lost.clone()).is_none() {
+                self.object_counts.add(&lost.id);
             }
         }
     }
@@ -247,7 +247,7 @@ fn join_places<'o>(all: impl Iterator<Item = &'o ManifestOrigin>, count: usize) 
 }
 
 fn ids(facts: &FileFacts) -> impl Iterator<Item = &ObjectId> {
-    facts.objects.iter().map(|desired| &desired.id).chain(facts.unusable.iter().map(|held| &held.id))
+    facts.objects.iter().map(|desired| &desired.id).chain(facts.unusable.iter().map(|unusable| &unusable.id))
 }
 
 #[cfg(test)]
@@ -262,13 +262,13 @@ mod tests {
         for line in 1..=40 {
             let file: Arc<str> = format!("{line:02}.yaml").into();
             let origin = ManifestOrigin::new(file.clone(), line, 1);
-            let held = UnusableObject { id: id.clone(), gvk: gvk.clone(), origin, reason: "".into() };
+            let unusable = UnusableObject { id: id.clone(), gvk: gvk.clone(), origin, reason: "".into() };
             catalog
-                .replace(&file, Some(FileFacts { unusable: vec![Arc::new(held)], ..FileFacts::default() }));
+                .replace(&file, Some(FileFacts { unusable: vec![Arc::new(unusable)], ..FileFacts::default() }));
         }
-        let Some(DesiredState::Unusable(held)) = catalog.desired_state(&id) else { panic!("it is not held") };
+        let Some(DesiredState::Unusable(unusable)) = catalog.desired_state(&id) else { panic!("it is not held") };
         let expected = "it is defined 40 times: 01.yaml:1 and 02.yaml:2 and 03.yaml:3 and 37 more";
-        assert_eq!(&*held.reason, expected);
+        assert_eq!(&*unusable.reason, expected);
         let found = catalog.diagnostics();
         assert_eq!(found.len(), 40);
         for one in found {

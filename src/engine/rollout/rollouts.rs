@@ -306,13 +306,13 @@ impl Engine {
         let Some(rolling) = live.rolling else { return };
         let loss = self.credible_loss(id, rolling, rolling.max_unavailable);
         let (written, replacing) = (Some(live.rv), rolling.phase == RolloutPhase::Replacing);
-        let held = live_overlay(live).is_some_and(|overlay| overlay.step().is_some());
+        let is_at_step = live_overlay(live).is_some_and(|overlay| overlay.step().is_some());
         let over = self.rollouts.ended_claims.contains(id);
         let claim = self.own_claim(id).filter(|claim| !over && self.is_showing(id, claim.content)).cloned();
         let rollout = match claim {
             Some(claim) => Rollout::new(TokenState::Held, loss.max(claim.pods), Some(claim), written),
             None if !takes => return,
-            None if held => self.tokenless_rollout(id, written),
+            None if is_at_step => self.tokenless_rollout(id, written),
             None if replacing => Rollout::new(TokenState::Held, loss, None, written),
             None if rolling.phase == RolloutPhase::FirstStart && self.is_in_unit(id) => {
                 self.tokenless_rollout(id, written)

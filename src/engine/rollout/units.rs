@@ -218,8 +218,8 @@ impl Engine {
     fn first_unlisted_kind(&self, source: SourceId) -> Option<GroupKind> {
         let state = &self.sources[source];
         let workloads = ["Deployment", "StatefulSet", "DaemonSet"].map(|kind| GroupKind::new("apps", kind));
-        let held = state.inventory.iter().flat_map(|inventory| &inventory.kinds);
-        let mut kinds = workloads.iter().chain(held).chain(state.kinds.kinds());
+        let recorded = state.inventory.iter().flat_map(|inventory| &inventory.kinds);
+        let mut kinds = workloads.iter().chain(recorded).chain(state.kinds.kinds());
         kinds.find(|kind| self.kind_state(source, kind) == Some(&KindState::Syncing)).cloned()
     }
 

@@ -254,8 +254,8 @@ impl DaemonSetWorld {
             (number(counted().count()), number(self.nodes.values().filter(tainted).count()));
         let old = |node: &&FakeNode| node.since.is_some_and(|since| self.is_old(since));
         let available = number(counted().filter(old).count());
-        let held = self.shown().starts_with("on-delete");
-        let phase = if updated < replicas && !held {
+        let is_at_step = self.shown().starts_with("on-delete");
+        let phase = if updated < replicas && !is_at_step {
             RolloutPhase::Replacing
         } else if available < replicas {
             RolloutPhase::Recovering

@@ -233,8 +233,8 @@ fn no_more_workloads_roll_than_the_budget_allows() {
         harness.step(&id);
     }
     assert_eq!(harness.engine.workloads_in_flight().len(), 1, "it begins slowly");
-    let held = harness.engine.decide(&workload("e"), harness.now);
-    assert!(matches!(held.reason, Some(Reason::Budget(BudgetShortage::SlowStart(1, _)))), "{held:?}");
+    let decision = harness.engine.decide(&workload("e"), harness.now);
+    assert!(matches!(decision.reason, Some(Reason::Budget(BudgetShortage::SlowStart(1, _)))), "{decision:?}");
     harness.settle();
     assert_eq!(harness.world.log.len(), 10);
 }

@@ -396,9 +396,9 @@ impl<'a> ExhaustiveModel<'a> {
             let good = |commit: usize| !self.harness.world.bad.contains(&content(commit));
             let shown = self.wanted(number);
             if name == "a" && !self.case.lost.is_empty() {
-                let held =
+                let is_held =
                     self.harness.world.rejections.iter().any(|one| one.action == RejectionAction::Quarantine);
-                assert!(held && shown == content(last), "it went back in part: {:?}", self.case);
+                assert!(is_held && shown == content(last), "it went back in part: {:?}", self.case);
                 continue;
             }
             if good(last) && (name != "a" || (0..=last).any(|commit| commit != last && good(commit))) {
@@ -409,9 +409,9 @@ impl<'a> ExhaustiveModel<'a> {
                 let is_rolled_out = self.pods[number].iter().all(|pod| *pod == ModelPod(shown, true));
                 assert!(is_rolled_out, "{name} is not whole at the end: {:?}", self.case);
             } else {
-                let held =
+                let is_held =
                     self.harness.world.rejections.iter().any(|one| one.action == RejectionAction::Quarantine);
-                assert!(held, "{name} is not held: {:?}", self.case);
+                assert!(is_held, "{name} is not held: {:?}", self.case);
             }
         }
         let env = self.content(&config("env"));

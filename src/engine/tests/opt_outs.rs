@@ -92,9 +92,9 @@ fn a_mark_on_the_object_counts_as_long_as_it_is_there() {
 
 #[test]
 fn what_cannot_be_used_any_more_is_not_defended_either() {
-    let held = |a: &ObjectId| SourceReading {
+    let unusable = |a: &ObjectId| SourceReading {
         revision: Some(crate::object::Revision::new("r2")),
-        files: vec![("a".into(), Some(held(a)))],
+        files: vec![("a".into(), Some(unusable(a)))],
         ..SourceReading::default()
     };
     let check = |asks: ReconcilePolicy, on_it: ReconcilePolicy, expected: &[AuditEntry]| {
@@ -103,7 +103,7 @@ fn what_cannot_be_used_any_more_is_not_defended_either() {
         harness.read(reading("r1", &[("a", Some(plain(&a, 1, asks)))]));
         harness.settle();
         harness.world.log.clear();
-        harness.engine.read(FIRST, held(&a));
+        harness.engine.read(FIRST, unusable(&a));
         mark(&mut harness, &a, on_it);
         drift(&mut harness, &a);
         harness.settle();
@@ -115,11 +115,11 @@ fn what_cannot_be_used_any_more_is_not_defended_either() {
 }
 
 /// Returns a file whose object cannot be used.
-fn held(id: &ObjectId) -> FileFacts {
+fn unusable(id: &ObjectId) -> FileFacts {
     let wanted = desired(id, 2, "a");
     let (gvk, origin) = (wanted.gvk.clone(), wanted.origin.clone());
-    let held = UnusableObject { id: id.clone(), gvk, origin, reason: "it is not usable".into() };
-    FileFacts { unusable: vec![Arc::new(held)], ..FileFacts::default() }
+    let unusable = UnusableObject { id: id.clone(), gvk, origin, reason: "it is not usable".into() };
+    FileFacts { unusable: vec![Arc::new(unusable)], ..FileFacts::default() }
 }
 
 #[test]

@@ -429,8 +429,8 @@ fn steps_hold_a_restart_as_any_rollout() {
     for _ in 0..3 {
         harness.step(&workload("web"));
     }
-    let held = OverlayState::Under(Overlay::Surge { pods: 1, step: 1 });
-    assert_eq!(harness.world.things[&workload("web")].shown, held);
+    let step_overlay = OverlayState::Under(Overlay::Surge { pods: 1, step: 1 });
+    assert_eq!(harness.world.things[&workload("web")].shown, step_overlay);
     // The data are as they were: most pods have them still, and no step is in the way.
     tell(&mut harness, 1);
     harness.step(&workload("web"));

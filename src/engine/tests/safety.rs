@@ -250,13 +250,13 @@ fn letting_a_held_rollout_go_is_a_restart() {
     let template = serde_json::json!({"spec": {"containers": [{"name": "c", "image": "i"}]}});
     let plain = object(serde_json::json!({"template": template, "replicas": 3}));
     assert_eq!(plain, object(serde_json::json!({"template": template, "replicas": 5})));
-    for held in [
+    for stop in [
         serde_json::json!({"template": template, "paused": true}),
         serde_json::json!({"template": template, "updateStrategy": {"type": "OnDelete"}}),
         serde_json::json!({"template": template, "updateStrategy": {"rollingUpdate": {"partition": 2}}}),
         serde_json::json!({"template": template, "ordinals": {"start": 1}}),
     ] {
-        assert_ne!(plain, object(held.clone()), "{held}");
+        assert_ne!(plain, object(stop.clone()), "{stop}");
     }
 }
 

@@ -203,11 +203,11 @@ fn a_held_step_comes_to_rest_at_its_count_whatever_it_is_scaled_to() {
             for hasty in [true, false] {
                 let counted = |wanted| CountedSet { wanted, ready: wanted, noted: (from, from + surge) };
                 let sets = [counted(from - unavailable), counted(step)];
-                let mut held = HeldDeployment { replicas: from, surge, unavailable, sets };
-                assert!(!held.sync(), "{held:?}");
-                held.replicas = to;
-                held.settle(step, to.min(from) - unavailable, hasty);
-                let found = held.sets.map(|set| set.wanted);
+                let mut deployment = HeldDeployment { replicas: from, surge, unavailable, sets };
+                assert!(!deployment.sync(), "{deployment:?}");
+                deployment.replicas = to;
+                deployment.settle(step, to.min(from) - unavailable, hasty);
+                let found = deployment.sets.map(|set| set.wanted);
                 assert_eq!(found, [to - unavailable, step], "{from} to {to}");
                 scaled += 1;
             }

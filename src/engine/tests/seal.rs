@@ -137,14 +137,14 @@ fn what_cannot_be_read_is_no_content_and_no_removal() {
         assert!(member.is_unreadable());
         assert_eq!(member.good, LastGood::Unknown);
         assert_eq!(read.unit.members[&workload("web")], unit().members[&workload("web")]);
-        let held = read.quarantine_if_unreadable();
+        let quarantined = read.quarantine_if_unreadable();
         let cause =
             "it failed; what is recorded of Secret shop/password is sealed by a key that is not known here";
-        assert_eq!((held.action, &*held.cause), (RejectionAction::Quarantine, cause));
-        assert_eq!(held.clone().quarantine_if_unreadable(), held);
+        assert_eq!((quarantined.action, &*quarantined.cause), (RejectionAction::Quarantine, cause));
+        assert_eq!(quarantined.clone().quarantine_if_unreadable(), quarantined);
         // It can be written by whoever cannot read it.
-        let again = rejections_text(std::slice::from_ref(&held), &other).unwrap();
-        assert_eq!(parse_rejections(&again, &other), [held]);
+        let again = rejections_text(std::slice::from_ref(&quarantined), &other).unwrap();
+        assert_eq!(parse_rejections(&again, &other), [quarantined]);
     }
     let rejection = parse_rejections(&text, &seals(&[1])).remove(0);
     assert_eq!(rejection.clone().quarantine_if_unreadable(), rejection);

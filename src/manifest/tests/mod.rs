@@ -56,8 +56,8 @@ fn account(files: &[(&str, &str)]) -> String {
     for object in assembled.objects {
         let _ = writeln!(out, "{}", object.id);
     }
-    for held in assembled.held {
-        let _ = writeln!(out, "held: {}, {}", held.id, held.reason);
+    for invalid in assembled.invalid {
+        let _ = writeln!(out, "held: {}, {}", invalid.id, invalid.reason);
     }
     if !understood {
         out.push_str("not understood\n");
