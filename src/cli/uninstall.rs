@@ -76,11 +76,11 @@ enum StayReason {
 
 impl StayReason {
     fn of(live: &LiveObject, set: &str, id: &ObjectId, key: Option<&ReleaseKey>) -> Option<Self> {
-        let claim = live.unproven_release.as_deref();
+        let annotation = live.unproven_release.as_deref();
         // Without a key nothing was ever sealed: the label alone counts.
         let sealed = match key {
             None => Some(PruneTiming::AfterUnit),
-            Some(key) => claim.and_then(|claim| key.proven_timing(set, id, claim)),
+            Some(key) => annotation.and_then(|annotation| key.proven_timing(set, id, annotation)),
         };
         match sealed.map(|sealed| live.prune_timing.strictest(sealed)) {
             Some(PruneTiming::Never) => Some(Self::Asked),

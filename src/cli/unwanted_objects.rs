@@ -32,7 +32,8 @@ pub(super) async fn add(
     let Some(inventory) = inventory else { return Ok(Vec::new()) };
     let applyset: Arc<str> = applyset_id(system, &source.name).into();
     let acting = acting_cluster(cluster, system, source);
-    let search = RemainsSearch { cluster: &acting, kinds, source, wanted_objects, inventory: &inventory, applyset };
+    let search =
+        RemainsSearch { cluster: &acting, kinds, source, wanted_objects, inventory: &inventory, applyset };
     let mut unseen = Vec::new();
     for kind in &inventory.kinds {
         let scope = kinds.scopes().find(|(known, _)| *known == kind).map(|(_, scope)| scope.into());

@@ -118,10 +118,10 @@ pub enum ClusterFault {
     )]
     UnreadableVersion,
     /// An unforced apply meets fields that others own with other values.
-    #[error("{}", claims_text(.claims))]
+    #[error("{}", conflicts_text(.conflicts))]
     FieldConflicts {
         /// The fields and their managers.
-        claims: Vec<FieldConflict>,
+        conflicts: Vec<FieldConflict>,
     },
     /// The namespace does not exist.
     #[error("namespace {namespace} does not exist")]
@@ -339,15 +339,15 @@ impl ClusterFault {
     }
 }
 
-fn claims_text(claims: &[FieldConflict]) -> String {
-    let mut managers: Vec<&str> = claims.iter().map(|claim| claim.manager.as_str()).collect();
+fn conflicts_text(conflicts: &[FieldConflict]) -> String {
+    let mut managers: Vec<&str> = conflicts.iter().map(|conflict| conflict.manager.as_str()).collect();
     managers.sort_unstable();
     managers.dedup();
     let owned: Vec<String> = managers
         .into_iter()
         .map(|manager| {
-            let of_this = claims.iter().filter(|claim| claim.manager == manager);
-            let fields: Vec<&str> = of_this.map(|claim| claim.field.as_str()).collect();
+            let of_this = conflicts.iter().filter(|conflict| conflict.manager == manager);
+            let fields: Vec<&str> = of_this.map(|conflict| conflict.field.as_str()).collect();
             format!("{} owned by {manager:?}", fields.join(", "))
         })
         .collect();

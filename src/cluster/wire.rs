@@ -174,7 +174,7 @@ impl LiveDecoder {
         }
     }
 
-    /// Returns the claim in the annotation. The engine has the keys that prove it.
+    /// Returns the unproven annotation. The engine has the keys that prove it.
     fn release_annotation(&self, text: &str) -> Option<Box<ReleaseAnnotation>> {
         ReleaseAnnotation::read(text, |revision| self.interner.revision(revision)).map(Box::new)
     }

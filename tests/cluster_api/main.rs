@@ -161,13 +161,13 @@ async fn an_unforced_apply_names_who_owns_the_fields() {
     harness.kubectl(&["create", "configmap", "x", "--from-literal=a=1", "--from-literal=b=2"], "");
     // The same value is owned together.
     harness.apply("x", json!({ "a": "1" }), Precondition::Absent, ApplyForce::No).await.unwrap();
-    let Err(ClusterFault::FieldConflicts { claims }) =
+    let Err(ClusterFault::FieldConflicts { conflicts }) =
         harness.apply("x", json!({ "a": "9", "b": "9" }), Precondition::Absent, ApplyForce::No).await
     else {
         panic!()
     };
-    let claims: Vec<(&str, &str)> = claims.iter().map(|c| (c.manager.as_str(), c.field.as_str())).collect();
-    assert_eq!(claims, [("kubectl-create", ".data.a"), ("kubectl-create", ".data.b")]);
+    let found: Vec<(&str, &str)> = conflicts.iter().map(|c| (c.manager.as_str(), c.field.as_str())).collect();
+    assert_eq!(found, [("kubectl-create", ".data.a"), ("kubectl-create", ".data.b")]);
     harness.apply("x", json!({ "a": "9" }), Precondition::Absent, ApplyForce::Yes).await.unwrap();
     assert_eq!(harness.data("x").await, json!({ "a": "9", "b": "2" }));
 }

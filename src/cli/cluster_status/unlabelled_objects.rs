@@ -1,7 +1,7 @@
 //! Objects whose label somebody took off, so that no list by label shows them.
 //!
-//! **Invariant:** what stands on an object is a claim of whoever may write it. Only its seal says
-//! which source it is of.
+//! **Invariant:** an annotation of an object is unproven, as others may write it. Only its seal
+//! says which source it is of.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -49,8 +49,8 @@ pub(super) async fn find(session: &ClusterSession, records: &[SourceRecord]) -> 
     let mut proven = Vec::new();
     match key {
         Ok(Some(key)) => proven.extend(found.into_iter().filter_map(|(id, live)| {
-            let claim = live.unproven_release.as_deref()?;
-            let source = records.iter().position(|source| key.is_proven(&source.applyset, &id, claim))?;
+            let annotation = live.unproven_release.as_deref()?;
+            let source = records.iter().position(|source| key.is_proven(&source.applyset, &id, annotation))?;
             Some((source, id, live))
         })),
         Ok(None) => {}
@@ -69,9 +69,9 @@ pub(in crate::cli) async fn source_by_seal(
     live: &LiveObject,
     applysets: &[Arc<str>],
 ) -> Option<usize> {
-    let claim = live.unproven_release.as_deref()?;
+    let annotation = live.unproven_release.as_deref()?;
     let key = session.cluster.read_release_key(&session.system).await.ok()??;
-    applysets.iter().position(|applyset| key.is_proven(applyset, id, claim))
+    applysets.iter().position(|applyset| key.is_proven(applyset, id, annotation))
 }
 
 /// Lists those of one kind, where it may be in these namespaces alone. Returns whether all were

@@ -20,7 +20,8 @@ impl Rights {
         holdings: &[(SourceAccess, Vec<Object>)],
         plural: PluralLookup<'_>,
     ) {
-        let written = holdings.iter().filter(|(conduct, _)| conduct.is_writing()).flat_map(|(_, objects)| objects);
+        let written =
+            holdings.iter().filter(|(conduct, _)| conduct.is_writing()).flat_map(|(_, objects)| objects);
         for binding in written.filter(|object| object.id.group() == ADMISSION_GROUP) {
             let Some(policy) = binding.id.kind().strip_suffix("Binding") else { continue };
             let Some(place) = self.add_chosen_parameters(binding) else { continue };

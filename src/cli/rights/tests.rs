@@ -249,7 +249,7 @@ fn workloads_need_what_tells_of_their_rollouts() {
         assert!(stepped.contains(&line.to_owned()), "{line} is not in {stepped:#?}");
     }
     let stepped_lines = lines(&set("{rhumb.dev/steps: '1'}", "Deployment"));
-    assert!(stepped_lines.contains(&"shop replicasets/scale.apps patch".to_owned()), "{decoded:#?}");
+    assert!(stepped_lines.contains(&"shop replicasets/scale.apps patch".to_owned()), "{stepped_lines:#?}");
     let rolled = lines(&set("{}", "Deployment"));
     assert!(rolled.iter().all(|line| !line.contains("scale")), "{rolled:#?}");
     for line in
@@ -288,7 +288,8 @@ fn who_only_observes_has_no_right_that_changes_anything() {
          [pods], verbs: [create]}]}",
     ];
     let mut rights = Rights::of_rhumb("rhumb-system", SourceAccess::Observe);
-    rights.add_source(SourceAccess::Observe, &Reach::Cluster, &decoded(&everything.join("\n---\n")), &|_| None);
+    rights
+        .add_source(SourceAccess::Observe, &Reach::Cluster, &decoded(&everything.join("\n---\n")), &|_| None);
     rights.add_remaining_kind(
         &Reach::Cluster,
         KindScope::Namespaced,

@@ -68,13 +68,14 @@ fn conflicts_tell_version_from_manager() {
     );
     let owned = r#"Apply failed with 2 conflicts: conflicts with "kubectl-create" using v1: …"#;
     let causes = r#","details":{"causes":[{"reason":"FieldManagerConflict","message":"conflict with \"kubectl-create\" using v1","field":".data.a"},{"reason":"FieldManagerConflict","message":"conflict with \"kubectl-create\" using v1","field":".data.b"}]}"#;
-    let claim = |field: &str| FieldConflict { manager: "kubectl-create".to_owned(), field: field.to_owned() };
+    let conflict =
+        |field: &str| FieldConflict { manager: "kubectl-create".to_owned(), field: field.to_owned() };
     let error = check(
         409,
         &status(409, "Conflict", owned, causes),
         ErrorClass::Conflict,
         RetryAdvice::Slowly,
-        &ClusterFault::FieldConflicts { claims: vec![claim(".data.a"), claim(".data.b")] },
+        &ClusterFault::FieldConflicts { conflicts: vec![conflict(".data.a"), conflict(".data.b")] },
     );
     assert_eq!(
         error.to_string(),

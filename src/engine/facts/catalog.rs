@@ -263,10 +263,14 @@ mod tests {
             let file: Arc<str> = format!("{line:02}.yaml").into();
             let origin = ManifestOrigin::new(file.clone(), line, 1);
             let unusable = UnusableObject { id: id.clone(), gvk: gvk.clone(), origin, reason: "".into() };
-            catalog
-                .replace(&file, Some(FileFacts { unusable: vec![Arc::new(unusable)], ..FileFacts::default() }));
+            catalog.replace(
+                &file,
+                Some(FileFacts { unusable: vec![Arc::new(unusable)], ..FileFacts::default() }),
+            );
         }
-        let Some(DesiredState::Unusable(unusable)) = catalog.desired_state(&id) else { panic!("it is not held") };
+        let Some(DesiredState::Unusable(unusable)) = catalog.desired_state(&id) else {
+            panic!("it is not held")
+        };
         let expected = "it is defined 40 times: 01.yaml:1 and 02.yaml:2 and 03.yaml:3 and 37 more";
         assert_eq!(&*unusable.reason, expected);
         let found = catalog.diagnostics();

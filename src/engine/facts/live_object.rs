@@ -68,7 +68,7 @@ pub struct Release {
 impl Release {
     /// Reads what an annotation says, whether it is proven or not: good for being shown.
     pub fn parse(text: &str) -> Option<Self> {
-        ReleaseAnnotation::parse(text).map(|claim| claim.release)
+        ReleaseAnnotation::parse(text).map(|annotation| annotation.release)
     }
 }
 
@@ -108,7 +108,7 @@ pub struct FieldManager {
 /// The numbers of a workload's rolling update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct RolloutNumbers {
-    /// Pods that the spec asks for: a claim by whoever may scale it.
+    /// Pods that the spec asks for. Unproven: others may scale it.
     pub replicas: u32,
     /// Pods that there are, as its controller says.
     pub pods: u32,

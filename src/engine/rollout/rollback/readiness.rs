@@ -188,7 +188,8 @@ impl Engine {
         rejection: Rejection,
         cause: String,
     ) {
-        let quarantined = Rejection { action: RejectionAction::Quarantine, cause: bound_cause(cause), ..rejection };
+        let quarantined =
+            Rejection { action: RejectionAction::Quarantine, cause: bound_cause(cause), ..rejection };
         for id in quarantined.unit.members.keys() {
             if let Some(rollout) =
                 self.rollouts.in_flight.get_mut(id).filter(|rollout| rollout.failed.is_some())
@@ -202,7 +203,8 @@ impl Engine {
         if rejecting.contains(&quarantined) {
             return;
         }
-        rejecting.retain(|other| other.unit.members.keys().all(|id| !quarantined.unit.members.contains_key(id)));
+        rejecting
+            .retain(|other| other.unit.members.keys().all(|id| !quarantined.unit.members.contains_key(id)));
         rejecting.push(quarantined);
     }
 }
