@@ -92,7 +92,7 @@ fn report(options: &Options, table: &mut Table, floors: &Times, firsts: Times, c
         );
         let most = calls.iter().copied().fold(0.0, f64::max);
         let aim = AimComparison::of("1.0", format!("{most:.1}") == "1.0");
-        table.judge("S1 calls for each object, lists and the parent included", format!("{most:.3}"), aim);
+        table.judge("S1 calls for each object, lists and the inventory included", format!("{most:.3}"), aim);
     }
 }
 
