@@ -100,7 +100,7 @@ fn other_lists_are_shown_by_position_or_whole() {
         json!({"rules": [{"a": 1}, {"a": 2}]}),
         &[r#".rules [{"a":1}] [{"a":1},{"a":2}]"#],
     );
-    // Two of one name cannot be told apart.
+    // Two of one name cannot be distinguished.
     check(
         json!({"l": [{"name": "a", "v": 1}, {"name": "a", "v": 2}]}),
         json!({"l": [{"name": "a", "v": 1}, {"name": "a", "v": 3}]}),
@@ -139,7 +139,7 @@ fn what_only_the_server_sets_is_no_difference() {
 }
 
 #[test]
-fn an_object_that_comes_or_goes_is_told_by_its_top_level() {
+fn an_object_that_comes_or_goes_is_reported_by_its_top_level() {
     let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"},
         "metadata": {"name": "web", "namespace": "shop", "labels": {"a": "b"}}});
     let id = id("", "ConfigMap");
@@ -221,7 +221,7 @@ proptest! {
     }
 
     #[test]
-    fn each_path_is_told_once_and_differs(before in tree(), after in tree()) {
+    fn each_path_is_reported_once_and_differs(before in tree(), after in tree()) {
         let changes = diff_fields(&id("", "X"), Some(&before), Some(&after));
         let mut paths: Vec<_> = changes.iter().map(|change| &change.path).collect();
         paths.sort();
@@ -236,7 +236,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_differs_below_the_top_is_told(before in tree(), after in tree()) {
+    fn whatever_differs_below_the_top_is_reported(before in tree(), after in tree()) {
         let (before, after) = (json!({"spec": before}), json!({"spec": after}));
         let changes = diff_fields(&id("", "X"), Some(&before), Some(&after));
         let differs = without_nulls(&before) != without_nulls(&after);

@@ -24,7 +24,7 @@ use crate::object::{ErrorClass, ObjectId};
 use crate::render::{self, ApplyOutcome, Palette, SummaryTense};
 use crate::report::{ObjectEvent, Outcome, shorten_text};
 
-/// The maximum duration of a pass in which something still moves, when health is not waited for.
+/// The time limit for a pass without `--wait`, while objects still change.
 const PASS_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// Carries the command out.
@@ -50,7 +50,7 @@ pub(super) fn carry_out(
     runtime.block_on(apply(args, &once, &cluster, terminal))
 }
 
-/// As [`exit_status`], for what would be done.
+/// Returns the exit status of a dry run.
 fn dry_run_exit(plan: &Plan) -> ExitStatus {
     let open = plan.objects.iter().any(|p| matches!(p.verdict, PlannedAction::Wait | PlannedAction::Refuse));
     let unread = !plan.complete || plan.diagnostics.iter().any(crate::object::Diagnostic::is_error);
@@ -125,7 +125,7 @@ async fn run_one_pass(
         if args.output == ApplyOutput::Text && printed.is_ok() {
             terminal.show_progress("");
             match outcome {
-                // It is cut at the edge of the terminal, where a colour would go on.
+                // No colour: the line is cut at the edge of the terminal, maybe before its reset.
                 Outcome::Waiting(_) | Outcome::Unhealthy(_) => {
                     terminal.show_progress(line(&id, &outcome, Palette::Plain).trim_end());
                 }
@@ -139,7 +139,7 @@ async fn run_one_pass(
         Err(stopped) => CommandError::new(ErrorClass::Internal, format!("the pass did not end: {stopped}")),
     });
     let pass = ended??;
-    // It was not the source that could not be read.
+    // A failed discovery is no fault of the source.
     match pass.undiscovered {
         Some(error) => Err(error.into()),
         None => Ok(pass),

@@ -100,7 +100,7 @@ pub(super) fn read_object_standing(
     ObjectStanding { phase: is_known.then_some(phase), reason, unnamed }
 }
 
-/// Returns where an object stood, as it was told last, that the cluster does not show as one
+/// Returns where an object stood, as it was last reported, that the cluster does not show as one
 /// of a source.
 pub(super) async fn recorded_status(
     session: &ClusterSession,
@@ -112,12 +112,13 @@ pub(super) async fn recorded_status(
     Ok(sources.find_map(|source| source.last.absent_object(&source.name, id)))
 }
 
-/// Returns the place that an object comes from, as it was told last.
+/// Returns the place that an object comes from, as it was last reported.
 pub(super) fn recorded_origin(inventory: &InventoryObject, id: &ObjectId) -> Option<String> {
     LastStatus::read(&inventory.data).origin(id)
 }
 
-/// Returns whether what others put on the objects of a source has an effect, as it was told last.
+/// Returns whether what others put on the objects of a source has an effect, as it was last
+/// reported.
 pub(super) fn is_heeding_opt_outs(inventory: &InventoryObject) -> bool {
     LastStatus::read(&inventory.data).heeds_opt_outs
 }
@@ -136,8 +137,8 @@ impl SourceRecord {
     }
 }
 
-/// Returns all objects of all sources. A kind that cannot be listed is told by those that have some
-/// of it.
+/// Returns all objects of all sources. A kind that cannot be listed is reported for the sources
+/// that have some of it.
 async fn members(session: &ClusterSession, records: &mut [SourceRecord]) -> Vec<(ObjectId, LiveObject)> {
     let kinds: BTreeSet<_> =
         records.iter().flat_map(|source| source.inventory.kinds.iter().cloned()).collect();
@@ -219,7 +220,7 @@ fn count_unnamed(counts: &mut BTreeMap<Phase, usize>, phase: Phase, unnamed: usi
     }
 }
 
-/// Returns the revision that was last told of, whole where any object or commit that is
+/// Returns the revision that was last reported, whole where any object or commit that is
 /// known has it.
 fn recorded_revision(
     source: &SourceRecord,

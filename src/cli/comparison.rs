@@ -30,7 +30,7 @@ pub(super) struct RevisionObjects {
     pub(super) completeness: Completeness,
     /// The findings.
     pub(super) diagnostics: Vec<Diagnostic>,
-    /// The files that no identity opens, whose objects stand here with their ciphertext.
+    /// The files that no identity opens, whose objects are here with their ciphertext.
     pub(super) sealed: BTreeSet<Arc<str>>,
 }
 

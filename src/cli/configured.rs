@@ -90,7 +90,7 @@ impl SelectedSources {
         Ok(Config { sources: vec![source], ..self.config })
     }
 
-    /// Returns the only source that is meant; `why` is told where several are.
+    /// Returns the only source that is meant; `why` is reported where several are.
     pub(super) fn single_source(&self, why: &str) -> Result<&SourceConfig, CommandError> {
         let mut chosen = self.selected_sources();
         match (chosen.next(), chosen.next()) {

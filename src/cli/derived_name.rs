@@ -42,7 +42,8 @@ enum NameChoice {
 }
 
 /// Holds the name of the only source against the inventories that there are: it is a new name, or
-/// was this location's before. Without a `location` it is at its own. Returns what is to be told.
+/// was this location's before. Without a `location` it is at its own. Returns what is to be
+/// reported.
 ///
 /// # Errors
 ///

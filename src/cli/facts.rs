@@ -220,7 +220,7 @@ mod tests {
     use crate::object::GroupKind;
 
     #[test]
-    fn a_long_queue_is_told_as_far_as_it_is_known() {
+    fn a_long_queue_is_reported_as_far_as_it_is_known() {
         let queued = |number: usize, applyset: &str| QueuedObject {
             id: ObjectId::new(&GroupKind::new("apps", "Deployment"), Some("shop"), &format!("w{number}")),
             applyset: applyset.into(),

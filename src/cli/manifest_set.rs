@@ -18,13 +18,13 @@ use crate::source::{Snapshot, SnapshotFile, Source, SourceError};
 /// The objects of a file that count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReadScope {
-    /// All that can be told, also behind a document that does not parse.
+    /// All that can be known, also behind a document that does not parse.
     All,
     /// Findings that kubectl would show.
     Shown,
 }
 
-/// All that stands below a path.
+/// All that is below a path.
 #[derive(Debug)]
 pub(super) struct ManifestSet {
     /// In the order of files and lines.
@@ -96,7 +96,7 @@ impl ChartVersions {
         if rendering.has_assumed_version() { Self::Assumed } else { Self::Named }
     }
 
-    /// Returns what is to be told of them.
+    /// Returns the notes about them.
     pub(super) fn note(self) -> Option<String> {
         let note = format!(
             "charts are told Kubernetes {ASSUMED_VERSION}, as no cluster is asked; `spec.helm.kubeVersion` of a \

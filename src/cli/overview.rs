@@ -62,7 +62,7 @@ pub(super) fn clean_text(text: &str) -> String {
     sanitize_line(text)
 }
 
-/// A table for each of the sources and of the objects, and what stands between them.
+/// A table for each of the sources and of the objects, and what is between them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Overview {
     /// The sources, the head of the table first.

@@ -64,7 +64,7 @@ fn source_names(config: &Config, customs: &[CustomSource]) -> SourceNames {
 }
 
 impl ServedSources {
-    /// Returns whether a source stands in the cluster, and not in the file.
+    /// Returns whether a source is in the cluster, and not in the file.
     pub(super) fn is_custom(&self, source: &str) -> bool {
         self.reported.contains(source)
     }

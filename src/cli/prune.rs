@@ -64,7 +64,7 @@ fn count_pending(inventory: &InventoryObject) -> usize {
     daemon::pending_prunes(inventory).len() + daemon::untold_prunes(inventory)
 }
 
-/// Orders the deletions, each source by orders of its own, and tells what came of that.
+/// Orders the deletions, each source by orders of its own, and returns what came of that.
 async fn confirm(
     cluster: &Cluster,
     config: &Config,

@@ -67,7 +67,7 @@ pub(super) fn carry_out(
     let (actors, guessed, refused) =
         session::start_runtime()?.block_on(read_rights(&config, bound.as_ref()))?;
     let rights = &actors.own;
-    // The roles leave it out, and that is told where nobody applies it.
+    // The roles leave it out, and that is reported where nobody applies it.
     terminal.report(&render::diagnostics(&refused, terminal.error_palette()));
     let name = role_name(&config);
     let whose = match &config.sources[..] {

@@ -32,7 +32,7 @@ pub(super) fn carry_out(
     print(&rendered, args, terminal)
 }
 
-/// The objects that are printed, and what is told of them.
+/// The objects that are printed, and the notes about them.
 struct RenderedManifests {
     objects: Vec<(GroupKind, Value)>,
     diagnostics: Vec<Diagnostic>,

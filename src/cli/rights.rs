@@ -512,7 +512,7 @@ pub(super) fn guess_plural(kind: &str) -> String {
     }
 }
 
-/// Returns whether a text may stand in a role as the name of a resource, or a part of one of a
+/// Returns whether a text may be in a role as the name of a resource, or a part of one of a
 /// group.
 fn is_plain(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';

@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_stand_has_the_words_of_kubectl() {
+    fn each_state_has_the_words_of_kubectl() {
         fn check(kind: &str, spec: &Value, status: &Value, expected: &str, state: RolloutState) {
             let mut status = status.clone();
             status["observedGeneration"] = json!(2);

@@ -345,7 +345,7 @@ fn config_with_source(
     let source = source.map_err(|error| CommandError::usage_error(error.to_string()))?;
     let mut config = connection_config(global);
     config.serve = ServeConfig::of_environment(&local_environment()?);
-    // No flag allows a server, so no key of a file is told for it.
+    // No flag allows a server, so no key of a file is named for it.
     config.sources.push(SourceConfig { fetch: FetchConfig::default(), ..source });
     Ok(config)
 }

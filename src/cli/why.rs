@@ -188,7 +188,7 @@ async fn plan_of_source(
     Ok(Box::pin(daemon::preview_of(&session.cluster, &session.system, setup, found.id())).await?)
 }
 
-/// Returns where the object stands in the source, and whether that asks for something else than
+/// Returns where the object is in the source, and whether that asks for something else than
 /// there is.
 fn plan_lines(id: &ObjectId, plan: &Plan) -> Vec<KeyValueLine> {
     let planned = plan.objects.iter().find(|planned| planned.id == *id);
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_is_told_with_its_line_or_that_there_is_none() {
+    fn the_file_is_reported_with_its_line_or_that_there_is_none() {
         let mut plan = Plan {
             basis: crate::engine::PlanBasis::Cluster,
             source: "shop".to_owned(),

@@ -15,7 +15,7 @@ use crate::fields::blur;
 const MAX_RETRY_AFTER: Duration = Duration::from_mins(1);
 /// Longer texts of proxies and webhooks lose their middle.
 const MAX_MESSAGE_CHARS: usize = 1000;
-/// Longer texts of the server's validation are told by their faults.
+/// Longer texts of the server's validation are reported by their faults.
 const MAX_READABLE_CHARS: usize = 300;
 
 /// Texts by which the built-in kinds refuse a change of what is set at creation; where the API says

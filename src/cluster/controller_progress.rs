@@ -33,7 +33,7 @@ pub(crate) fn of(kind: &GroupKind, object: &Value) -> Option<RolloutNumbers> {
 
 /// Returns whether the controller gave up a rollout before this time, RFC 3339. It leaves that
 /// condition of a Deployment until the next template has made progress. Times within one second
-/// cannot be told apart, and no deadline is that short.
+/// cannot be distinguished, and no deadline is that short.
 pub(super) fn is_failed_before(kind: &GroupKind, object: &Value, time: &str) -> bool {
     let progressing = find_condition(object, "Progressing").filter(|_| kind.is("apps", "Deployment"));
     let reported = progressing

@@ -39,8 +39,8 @@ pub struct InventoryObject {
     pub namespaces: BTreeSet<String>,
     /// The annotations under `rhumb.dev/`.
     pub annotations: BTreeMap<String, String>,
-    /// Indicates whether its source asks the daemons of the others for a look, by a label that they
-    /// watch.
+    /// Indicates whether its source asks the daemons of the others for a look, by a label that
+    /// they watch.
     pub requests_look: bool,
     /// Data.
     pub data: BTreeMap<String, String>,

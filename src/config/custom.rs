@@ -1,4 +1,4 @@
-//! Sources that stand in the cluster, as objects of kind `Source`.
+//! Sources that are in the cluster, as objects of kind `Source`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -475,7 +475,7 @@ impl SourceConfig {
     }
 }
 
-/// Returns the allow-list of a spec, whatever else stands in it. One that is not understood allows
+/// Returns the allow-list of a spec, whatever else is in it. One that is not understood allows
 /// nothing, so that nothing is deleted.
 fn allow(spec: &Value) -> AllowList {
     let read = spec.get("allow").map_or(Ok(AllowSpec::default()), AllowSpec::deserialize);

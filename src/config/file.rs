@@ -1,4 +1,4 @@
-//! The configuration file: which documents stand in it, and what they say together.
+//! The configuration file: which documents are in it, and what they say together.
 
 use std::sync::Arc;
 

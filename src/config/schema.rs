@@ -263,7 +263,7 @@ fn narrowing() -> Value {
                 "x-kubernetes-int-or-string": true,
             },
             "startsPerMinute": count("Rollouts that may begin in any minute."),
-            "soak": matching(DURATION_PATTERN, "For so long a workload must be whole before its rollout counts as a success."),
+            "soak": matching(DURATION_PATTERN, "For so long a workload must be healthy before its rollout counts as a success."),
             "deadline": matching(DURATION_PATTERN, "The longest time that a rollout may go without any progress."),
             "onFailure": one_of(&["rollback", "quarantine"], "What follows from a rollout that fails."),
         },

@@ -221,7 +221,7 @@ fn is_other_at(desired: &DesiredObject, path: &FieldPath, shown: &Value, content
 }
 
 /// Tells who changed an object that is about to be put back; none for any other write, and where
-/// that cannot be told.
+/// that cannot be known.
 pub(super) async fn describe_repair(
     cluster: &Cluster,
     contents: &ContentStore,

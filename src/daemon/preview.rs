@@ -1,5 +1,5 @@
 //! One pass of the same engine in which nothing is written: where a decision needs more than the
-//! store has, the object is read, and a server dry run stands in place of a write.
+//! store has, the object is read, and a server dry run is in place of a write.
 
 mod lists;
 mod plan;

@@ -40,7 +40,7 @@ use self::dispatch::LookupBatch;
 use self::object_events::EventHistory;
 use self::orders_objects::OrderStore;
 use self::pods::PodFollowers;
-use self::reading::PinState;
+use self::source_readings::PinState;
 use self::summary::SummaryPublication;
 use super::contents::{ContentOrigin, ContentStore, SourceBytes};
 use super::executor::Executor;

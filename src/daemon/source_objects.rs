@@ -134,7 +134,7 @@ impl CustomSourceWatch {
         self.known.clone().wait_for(|newer| !is_same(newer, known)).await.is_ok()
     }
 
-    /// Says what is to be told by this process.
+    /// Says what is to be reported by this process.
     pub(crate) fn set_duties(&self, duties: SourceDuties) {
         self.duties.send_replace(duties);
     }
@@ -149,7 +149,7 @@ impl CustomSourceWatch {
     }
 }
 
-/// Returns whether both ask for the same, whatever they are told of it.
+/// Returns whether both ask for the same, whatever their status.
 fn is_same(one: &[CustomSource], other: &[CustomSource]) -> bool {
     let asks = |custom: &CustomSource| {
         let CustomSource { name, uid, generation, config, deleted, .. } = custom;

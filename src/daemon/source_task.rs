@@ -81,7 +81,7 @@ fn followed_by(source: &Source) -> RepositoryIdentity {
     }
 }
 
-/// A source with what was last told of it.
+/// A source with what was last reported it.
 pub(super) struct SourceFeed {
     pub(super) source: Source,
     pub(super) settings: ReadSettings,
@@ -99,7 +99,7 @@ pub(super) struct SourceFeed {
     uses_versions: bool,
     reported: Option<ReportedSnapshot>,
     identity: String,
-    /// As it was told last.
+    /// As it was last reported.
     repository: RepositoryIdentity,
     /// The reason for the last failure; none after a success.
     last_error: Option<Arc<str>>,
@@ -108,7 +108,7 @@ pub(super) struct SourceFeed {
     /// The accepted revision, as last reported.
     accepted: Option<Revision>,
     missing: MissingContents,
-    /// The reading after which a look was asked for last, and the one that was answered.
+    /// The reading after which a check was asked for last, and the one that was answered.
     check_requested: u64,
     check_done: u64,
 }
@@ -123,7 +123,7 @@ enum ReadExtent {
 }
 
 impl SourceFeed {
-    /// Returns a feed that has told nothing yet.
+    /// Returns a feed that has reported nothing yet.
     pub(super) fn new(
         source: Source,
         settings: ReadSettings,
@@ -280,7 +280,7 @@ impl SourceFeed {
         }
     }
 
-    /// Returns the revision that was told last.
+    /// Returns the revision that was last reported.
     fn head_revision(&self) -> Option<Revision> {
         let reported = self.reported.as_ref().map(|reported| &reported.snapshot.revision);
         reported.or_else(|| self.source.current_revision()).cloned()
@@ -433,7 +433,7 @@ struct TaskQueue {
 }
 
 impl TaskQueue {
-    /// A look-up begins at once, beside whatever is being done; the rest waits for its turn.
+    /// A lookup begins at once, beside whatever is being done; the rest waits for its turn.
     fn take(&mut self, request: FeedRequest, beside: ContentReader, head: Option<Revision>) {
         let task = match request {
             FeedRequest::Resolve(revision, wanted) => {
@@ -453,7 +453,7 @@ impl TaskQueue {
             }
             FeedRequest::ReadAgain => FeedTask::ReadAgain,
             FeedRequest::CheckAfter(reading) => FeedTask::CheckAfter(reading),
-            // A look that has not begun sees all that this one would.
+            // A check that has not begun sees all that this one would.
             FeedRequest::Hint if self.later.iter().any(|task| matches!(task, FeedTask::Check)) => return,
             FeedRequest::Hint => FeedTask::Check,
             FeedRequest::Pin(revisions) => FeedTask::Pin(revisions),
@@ -487,7 +487,7 @@ enum FeedTask {
     SavePins,
     /// Everything is read again.
     ReadAgain,
-    /// A look is asked for, after the reading of this number.
+    /// A check is asked for, after the reading of this number.
     CheckAfter(u64),
     /// These revisions are to be kept readable.
     Pin(BTreeSet<Revision>),

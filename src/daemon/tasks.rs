@@ -1,4 +1,4 @@
-//! The tasks beside the loop. None of them ends unseen: what a lost task would have told never
+//! The tasks beside the loop. None of them ends unseen: what a lost task would have reported never
 //! comes, and the loop would wait for it for ever.
 
 use tokio::task::JoinSet;

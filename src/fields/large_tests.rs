@@ -58,7 +58,7 @@ fn of_list() -> Value {
 }
 
 #[test]
-fn who_took_all_fields_of_a_large_object_is_soon_told() {
+fn who_took_all_fields_of_a_large_object_is_soon_reported() {
     let taken = |entry: Value| {
         json!([
             {"manager": "rhumb", "operation": "Apply", "fieldsV1": {"f:metadata": {}}},

@@ -254,7 +254,7 @@ fn values_of_secrets_are_never_shown() {
 }
 
 #[test]
-fn a_changed_secret_value_is_told_and_not_shown() {
+fn a_changed_secret_value_is_reported_and_not_shown() {
     fn check(before: Value, after: Value, expected: Value) {
         let (old, new) = mask_pair(&GroupKind::new("", "Secret"), &before, &after);
         assert_eq!(new, expected);

@@ -105,7 +105,7 @@ fn data_are_compared_to_the_letter_but_for_the_line_breaks_in_base64() {
 }
 
 #[test]
-fn items_of_lists_are_told_apart_by_their_keys() {
+fn items_of_lists_are_distinguished_by_their_keys() {
     let entry = json!({"f:spec": {
         "f:containers": {
             "k:{\"name\":\"web\"}": {".": {}, "f:name": {}, "f:image": {},

@@ -1,4 +1,4 @@
-//! Connected parts.
+//! Units: the objects that references or selectors connect.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -114,7 +114,8 @@ impl ConnectedUnits {
         }
     }
 
-    /// The smaller hangs on the larger, so that no way to a root is long.
+    /// Joins two trees. The smaller becomes a child of the larger, which keeps paths to the root
+    /// short.
     fn unite(&mut self, one: usize, other: usize) {
         let (one, other) = (self.root(one), self.root(other));
         if one == other {

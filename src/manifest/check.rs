@@ -77,7 +77,7 @@ pub(super) struct CheckSubject<'s, 'a> {
     pub(super) node: NodeId,
     pub(super) body: &'s Value,
     pub(super) gvk: &'s Gvk,
-    /// Its kind is not written, but that of the list it stands in.
+    /// Its kind is not written, but that of the list it is in.
     pub(super) implied: bool,
 }
 
@@ -113,7 +113,7 @@ struct ObjectCheck<'c, 's, 'a> {
 }
 
 impl<'s> ObjectCheck<'_, 's, '_> {
-    /// Returns the place of what stands under a path.
+    /// Returns the place of what is under a path.
     fn place(&mut self, path: &[&str]) -> TextMark {
         if self.findings.is_full() { self.places.start() } else { self.places.value(path) }
     }

@@ -4,7 +4,7 @@ use super::scalar::ScalarTag;
 use super::tree::{DocumentFault, DocumentTree, NodeId, NodeKind, TextMark, too_long};
 use super::{MAX_DEPTH, MAX_TEXT};
 
-/// Reads one JSON value at the start of `text`, which stands at `mark` in its file. Returns the
+/// Reads one JSON value at the start of `text`, which is at `mark` in its file. Returns the
 /// tree and how many bytes it took.
 pub(super) fn read(text: &str, mark: TextMark) -> Result<(DocumentTree<'_>, usize), DocumentFault> {
     let mut reader = JsonReader {

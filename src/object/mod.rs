@@ -126,7 +126,7 @@ fn path_text(path: &str) -> Cow<'_, str> {
 }
 
 impl RenderOrigin {
-    /// Returns that of an object that stands in a plain file, into which variables were put.
+    /// Returns that of an object that is in a plain file, into which variables were put.
     pub(crate) fn of_place(place: ManifestOrigin) -> Self {
         Self { root: "".into(), renderer: "".into(), places: vec![place] }
     }

@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_of_one_that_was_deleted_is_told_until_it_is_gone() {
+    fn what_is_left_of_one_that_was_deleted_is_reported_until_it_is_gone() {
         let known = json!({ "objects": 7, "phases": { "Settled": 7 }, "revision": "abc" });
         let tell = |status: Option<&SourceStatus>, left: Option<RemainingObjects>| {
             let standing = SourceCondition::Ending(status, left.as_ref());
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_told_twice_and_a_time_is_that_of_the_change() {
+    fn nothing_is_reported_twice_and_a_time_is_that_of_the_change() {
         let tell = |known: &Value, objects: &[(Phase, usize)], seconds| {
             let status = followed(objects, Some("abc"), None);
             let now = Timestamp::from_second(seconds).unwrap();

@@ -48,7 +48,7 @@ pub(crate) fn shorten_text(text: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{} … {}", head.trim_end(), tail.trim_start()))
 }
 
-/// Fields that the line of text leaves out: they say in parts what stands in it anyway, or are for
+/// Fields that the line of text leaves out: they say in parts what is in it anyway, or are for
 /// machines alone.
 pub(crate) const MACHINE_FIELDS: [&str; 8] = [
     "action",

@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn that_the_program_runs_is_told_before_its_loop_does() {
+    fn that_the_program_runs_is_reported_before_its_loop_does() {
         assert!(text(&Metrics::default()).contains("\nrhumb_build_info{version="));
     }
 

@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_are_named_and_of_the_others_it_is_told_how_many_are_where() {
+    fn so_many_are_named_and_of_the_others_it_is_reported_how_many_are_where() {
         let many: Vec<ObjectStatus> =
             (0..MAX_NAMED_OBJECTS + 5).map(|_| object("a", &"é".repeat(MAX_REASON_BYTES))).collect();
         let summary = StatusSummary::of(

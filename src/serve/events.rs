@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn silence_is_told_and_news_come_at_once() {
+    async fn silence_is_reported_and_news_come_at_once() {
         let stage = EventStreams::of(EventRecorder::new(Timestamp::UNIX_EPOCH));
         let mut body = answer(&stage, "/", None).await.into_body().into_data_stream();
         assert_eq!(body.next().await.unwrap().unwrap(), RECONNECT_HINT);

@@ -44,7 +44,7 @@ const RATE_OF_ALL: (u32, u32) = (50, 10);
 /// nothing.
 const RATE_BUCKETS: usize = 64;
 
-/// Headers with the code of the body in hexadecimal digits, and what stands before those.
+/// Headers with the code of the body in hexadecimal digits, and what is before those.
 ///
 /// GitHub; Bitbucket; Gitea; Forgejo: as their documentation of webhooks has it.
 const SIGNATURE_HEADERS: [(&str, &str); 4] = [

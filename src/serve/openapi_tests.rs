@@ -170,7 +170,7 @@ fn process_status(now: Timestamp) -> ProcessStatus {
 
 /// A part of an answer that is never sent would be a promise.
 #[test]
-fn the_forms_have_what_is_told_and_nothing_else() {
+fn the_forms_have_what_is_reported_and_nothing_else() {
     let document = document();
     let check = |form: &str, answer: Value| {
         let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<BTreeSet<_>>();

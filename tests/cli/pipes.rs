@@ -40,7 +40,7 @@ fn answer_on(socket: &Path) {
 }
 
 #[test]
-fn who_reads_no_more_is_not_told_more() {
+fn who_reads_no_more_is_sent_no_more() {
     for (line, first) in [
         ("events --follow", "2030-01-02 03:04:00 Refused"),
         ("events --follow -o json", "{\"number\": 1"),
@@ -61,7 +61,7 @@ fn who_reads_no_more_is_not_told_more() {
 }
 
 #[test]
-fn a_source_that_is_not_there_is_told_of() {
+fn a_source_that_is_not_there_is_reported() {
     let fixture = Fixture::new(&[]);
     answer_on(&fixture.path().join("rhumb.sock"));
     let first_line = "2030-01-02 03:04:00 Refused shop: ConfigMap env\n";

@@ -65,7 +65,7 @@ fn the_policy_always_takes_over_what_carries_another_owners_mark() {
 }
 
 #[test]
-fn whom_a_daemon_takes_an_object_from_is_told() {
+fn whom_a_daemon_takes_an_object_from_is_reported() {
     let site = TestNamespace::new("adopt-told");
     by_hand(&site, "env", &json!({"labels": {"argocd.argoproj.io/instance": "shop"}}));
     let theirs = Folder::new(&[("own.yaml", yaml::config_map("own", "key", "theirs"))]);

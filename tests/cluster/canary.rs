@@ -153,7 +153,7 @@ fn grow(estate: &CanaryFixture<'_>, daemon: &Daemon) {
     let annotations = json!({"metadata": {"annotations": {"kapp.k14s.io/original": remembered}}});
     site.api.merge(&site.at("Secret", "data"), "kapp", &annotations);
     daemon.says_since(mark, &["drift repaired", "Secret canary/drifting"]);
-    // A pending deletion, who is told.
+    // A pending deletion, and who is notified of it.
     estate.repo.remove("going.yaml");
     publish(estate, "Remove one");
     eventually("all are told", crate::support::DEFAULT_TIMEOUT, || {

@@ -64,7 +64,7 @@ fn a_diff_of_a_configuration_shows_each_source_and_what_another_one_has() {
     assert_eq!(site.data("both", "a"), "one");
     let run = estate.rhumb(&["diff"]).ends(1);
     let (one, two) = parts(&run);
-    // As in the status: both sources are told of it.
+    // As in the status: both sources report it.
     for (shown, summary) in [(&one, "0 to create, 0 to"), (&two, "1 to create, 0 to")] {
         assert!(shown.contains(summary), "{shown}");
         assert!(shown.contains("the first of them applies it"), "{shown}");

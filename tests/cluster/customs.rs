@@ -1,4 +1,4 @@
-//! Sources that stand in the cluster, as objects of kind `Source`.
+//! Sources that are in the cluster, as objects of kind `Source`.
 
 use std::fs;
 use std::path::Path;

@@ -31,7 +31,7 @@ fn await_event(site: &TestNamespace<'_>, (namespace, name): (&str, &str), parts:
 }
 
 #[test]
-fn rollouts_and_repairs_are_told_on_the_object_and_on_the_inventory() {
+fn rollouts_and_repairs_are_reported_on_the_object_and_on_the_inventory() {
     let site = TestNamespace::new("told-events");
     let repo = Repo::new(&[
         ("env.yaml", yaml::config_map("env", "a", "one")),
@@ -120,7 +120,7 @@ fn written(window: &AuditWindow<'_>) -> usize {
 }
 
 #[test]
-fn what_waits_to_be_told_is_not_told_by_a_replica_that_lost_the_source() {
+fn what_waits_to_be_reported_is_not_reported_by_a_replica_that_lost_the_source() {
     let mut one = TestNamespace::new("events-fenced");
     let mut other = one.with_empty_state();
     one.known_as("one");

@@ -201,7 +201,7 @@ pub(crate) fn status(site: &TestNamespace<'_>) -> String {
 }
 
 #[test]
-fn what_somebody_takes_out_of_its_hands_is_counted_and_told_and_not_called_healthy() {
+fn what_somebody_takes_out_of_its_hands_is_counted_and_reported_and_not_called_healthy() {
     let site = TestNamespace::new("opted-out");
     let repo = Repo::new(&[("a.yaml", marked("a", "", "1", "1")), ("b.yaml", marked("b", "", "1", "1"))]);
     let _daemon = site.daemon(repo.path());
@@ -211,7 +211,7 @@ fn what_somebody_takes_out_of_its_hands_is_counted_and_told_and_not_called_healt
     until("it is counted", || status(&site).ends_with("2 objects: 1 Settled, 1 OptedOut"));
     until("an Event names the annotation", || {
         let messages = events(&site, "a");
-        // No author stands behind it: nobody knows who it was.
+        // No author is behind it: nobody knows who it was.
         let words = "\"rhumb.dev/reconcile is set on the live object: it is neither changed nor repaired until that is \
                      removed\"";
         messages.contains(&format!("\"OptedOut\" {words}"))
@@ -225,7 +225,7 @@ fn what_somebody_takes_out_of_its_hands_is_counted_and_told_and_not_called_healt
 }
 
 #[test]
-fn an_opt_out_that_lasts_is_told_once_and_not_again_by_the_next_process() {
+fn an_opt_out_that_lasts_is_reported_once_and_not_again_by_the_next_process() {
     let site = TestNamespace::new("opted-out-once");
     let repo = Repo::new(&[("a.yaml", marked("a", "", "1", "1")), ("b.yaml", marked("b", "", "1", "1"))]);
     let mut first = site.daemon(repo.path());
@@ -246,7 +246,7 @@ fn an_opt_out_that_lasts_is_told_once_and_not_again_by_the_next_process() {
 }
 
 #[test]
-fn where_opting_out_is_denied_it_is_told_and_repaired_all_the_same() {
+fn where_opting_out_is_denied_it_is_reported_and_repaired_all_the_same() {
     let site = TestNamespace::new("opt-out-denied");
     let repo = Repo::new(&[("map.yaml", marked("map", "", "1", "1"))]);
     let settings = site.configuration(repo.path(), "budget: {soak: 0s}");

@@ -280,7 +280,7 @@ fn a_source_that_is_only_observed_says_so_of_kinds_that_come_later() {
 }
 
 #[test]
-fn a_kind_that_is_not_there_keeps_a_source_from_pruning_and_that_is_told_once() {
+fn a_kind_that_is_not_there_keeps_a_source_from_pruning_and_that_is_reported_once() {
     let site = TestNamespace::new("kinds-unserved");
     let repo = Repo::new(&[
         ("odd.yaml", custom(&site, "widget", "one", "1")),
@@ -382,9 +382,9 @@ fn a_kind_that_never_was_there_does_not_keep_a_pass_from_pruning() {
     assert_eq!(named(), Some(json!("ConfigMap")));
 }
 
-/// The command is typed as it is told.
+/// The command is typed as it is shown.
 #[test]
-fn a_kind_that_a_person_knows_to_be_gone_is_let_go_of_by_the_command_that_is_told() {
+fn a_kind_that_a_person_knows_to_be_gone_is_let_go_of_by_the_command_that_is_shown() {
     let mut site = TestNamespace::new("kinds-let-go");
     let repo = Repo::new(&["a", "b"].map(|name| (format!("{name}.yaml"), yaml::config_map(name, "a", "1"))));
     site.apply(repo.path(), &["--ref", "HEAD"]).ends(0);

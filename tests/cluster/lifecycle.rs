@@ -182,7 +182,7 @@ fn two_daemons_of_the_same_source_do_not_fight() {
             _ => assert_eq!((made, deleted), (1, 0), "{name}"),
         }
     }
-    // And then both are at rest, once each has told where the source stands.
+    // And then both are at rest, once each has reported where the source stands.
     eventually("both are at rest", DEFAULT_TIMEOUT, || {
         let rest = site.window();
         thread::sleep(Duration::from_secs(3));
@@ -192,7 +192,7 @@ fn two_daemons_of_the_same_source_do_not_fight() {
 }
 
 #[test]
-fn a_change_that_the_watch_never_told_is_found_by_the_audit() {
+fn a_change_that_the_watch_never_reported_is_found_by_the_audit() {
     let mut site = TestNamespace::new("audit");
     let proxy = site.cluster.fault_proxy(5).unwrap();
     site.through(&proxy);

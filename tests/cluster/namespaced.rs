@@ -87,7 +87,7 @@ fn whoever_has_rights_in_one_namespace_applies_repairs_and_prunes_there() {
 }
 
 #[test]
-fn what_is_in_a_namespace_that_left_the_list_is_kept_and_told_and_never_forgotten() {
+fn what_is_in_a_namespace_that_left_the_list_is_kept_and_reported_and_never_forgotten() {
     let site = TestNamespace::new("parted");
     make_namespace(&site, "parted-other");
     let there = |name: &str| in_namespace("parted-other", &yaml::secret(name, "a", "1"));

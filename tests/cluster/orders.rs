@@ -301,7 +301,7 @@ pub(crate) fn orders_of(site: &TestNamespace<'_>, source: &str) -> String {
 
 /// Rights over every ConfigMap of an application's namespace give no order.
 #[test]
-fn an_order_on_an_object_does_nothing_and_is_told() {
+fn an_order_on_an_object_does_nothing_and_is_reported() {
     let site = TestNamespace::new("orders-misplaced");
     let repo = first();
     let old = repo.head();

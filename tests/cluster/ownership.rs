@@ -72,7 +72,7 @@ fn where_opting_out_is_denied_no_mark_of_another_owner_keeps_our_object_from_bei
 }
 
 #[test]
-fn where_opting_out_is_allowed_the_mark_of_another_owner_is_told_and_counted_as_such() {
+fn where_opting_out_is_allowed_the_mark_of_another_owner_is_reported_and_counted_as_such() {
     let site = TestNamespace::new("claimed-allowed");
     let repo = repo();
     let _daemon = daemon(&site, &repo, "allowed");
@@ -130,7 +130,7 @@ fn the_label_of_another_inventory_does_not_keep_what_rhumb_wrote_from_being_repa
         running = daemon(&site, &repo, "allowed");
         until(&format!("it is put back with {release}"), is_back);
     }
-    // Without one nobody knows that it was ours, which is told.
+    // Without one nobody knows that it was ours, which is reported.
     assert!(running.stop().success());
     relabel(&site, &Value::Null);
     running = daemon(&site, &repo, "allowed");

@@ -19,7 +19,7 @@ fn piped(mut command: Command, text: &str) -> ProgramOutput {
 }
 
 #[test]
-fn what_single_files_do_not_name_is_neither_pruned_nor_told() {
+fn what_single_files_do_not_name_is_neither_pruned_nor_reported() {
     let site = TestNamespace::new("parts");
     let folder = Folder::new(&[
         ("env.yaml", yaml::config_map("env", "a", "one")),

@@ -73,7 +73,7 @@ fn the_running_daemon_sends_nothing_for_what_is_applied() {
     }
     let first_lists = window.calls().iter().filter(|event| event.verb == "list").count();
     in_time("two resyncs have passed", DEFAULT_TIMEOUT, || {
-        let reads = reads(&window);
+        let reads = count_reads(&window);
         if reads >= 4 { Ok(()) } else { Err(format!("{reads} looks at the inventory")) }
     });
     let writes = window.writes();
@@ -105,7 +105,7 @@ fn a_new_process_has_nothing_to_tell_of_what_is_as_unhealthy_as_before() {
     let _daemon = site.configured(&configuration);
     // As many as it takes until late reports are written.
     in_time("many resyncs have passed", DEFAULT_TIMEOUT, || {
-        let reads = reads(&window);
+        let reads = count_reads(&window);
         if reads >= 20 { Ok(()) } else { Err(format!("{reads} looks at the inventory")) }
     });
     assert_eq!(open(), Some(before));

@@ -6,7 +6,7 @@ use crate::serving::ask;
 use crate::support::{DEFAULT_TIMEOUT, Daemon, Repo, TestNamespace, at, eventually, yaml};
 
 #[test]
-fn a_rollout_ledger_that_cannot_be_read_is_told_everywhere_with_the_command_that_mends_it() {
+fn a_rollout_ledger_that_cannot_be_read_is_reported_everywhere_with_the_command_that_mends_it() {
     let site = TestNamespace::new("unread-budget");
     let repo = Repo::new(&[("web.yaml", yaml::deployment("web", 1, "example.org/web:1"))]);
     let runtime = tempfile::tempdir().unwrap();
@@ -45,7 +45,7 @@ fn a_rollout_ledger_that_cannot_be_read_is_told_everywhere_with_the_command_that
 }
 
 #[test]
-fn lines_of_what_failed_that_cannot_be_read_are_told() {
+fn lines_of_what_failed_that_cannot_be_read_are_reported() {
     let site = TestNamespace::new("unread-rejected");
     let repo = Repo::new(&[("map.yaml", yaml::config_map("map", "a", "1"))]);
     let mut daemon = site.daemon(repo.path());

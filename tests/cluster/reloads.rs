@@ -77,7 +77,7 @@ fn a_source_that_goes_in_the_middle_of_its_rollout_leaves_nothing_taken_and_goes
     assert_eq!(daemon.stop().code(), Some(0));
 }
 
-/// The file's sources count, whatever stands in the cluster.
+/// The file's sources count, whatever is in the cluster.
 #[test]
 fn a_name_that_the_file_takes_and_gives_back_loses_and_doubles_nothing() {
     let cluster = DedicatedCluster::bare();

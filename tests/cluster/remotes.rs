@@ -75,8 +75,8 @@ impl RemoteFixture {
         assert!(self.daemon.is_running());
     }
 
-    /// The remote fails so, which is told with the age of what is in force; it is left so for some
-    /// looks.
+    /// The remote fails so, which is reported with the age of what is in force; it is left so for
+    /// some looks.
     #[track_caller]
     fn fails(&self, manners: ServerBehavior, words: &str) {
         let (mark, connections) = (self.daemon.mark(), self.remote.connections());

@@ -233,7 +233,7 @@ fn what_is_disabled_holds_no_waiting_apply_up() {
 }
 
 #[test]
-fn a_namespace_that_is_missing_is_told_once() {
+fn a_namespace_that_is_missing_is_reported_once() {
     let site = TestNamespace::new("told-namespace");
     let text = yaml::config_map("env", "a", "b")
         .replace("  name: env\n", "  name: env\n  namespace: told-nowhere\n");
@@ -260,7 +260,7 @@ fn lines(daemon: &crate::support::Daemon, message: &str) -> usize {
 }
 
 #[test]
-fn what_one_process_has_told_the_next_one_does_not_and_what_it_left_it_does() {
+fn what_one_process_has_reported_the_next_one_does_not_and_what_it_left_it_does() {
     let site = TestNamespace::new("told-once");
     let names = ["a", "b", "c", "d", "e", "f"];
     let files = names.map(|name| (format!("{name}.yaml"), yaml::config_map(name, "a", "1")));
@@ -303,7 +303,7 @@ fn what_one_process_has_told_the_next_one_does_not_and_what_it_left_it_does() {
 
 /// A source's status is written at most every 5 s; a settled revision is written at once.
 #[test]
-fn what_was_told_right_before_the_end_is_not_told_again() {
+fn what_was_reported_right_before_the_end_is_not_reported_again() {
     let site = TestNamespace::new("told-end");
     let files = [("a.yaml", yaml::config_map("a", "a", "1")), ("b.yaml", yaml::config_map("b", "b", "1"))];
     let repo = Repo::new(&files);

@@ -250,7 +250,7 @@ fn a_config_map_that_breaks_pods_goes_back_with_them() {
 }
 
 #[test]
-fn a_secret_of_somebody_else_that_breaks_pods_is_told_and_left() {
+fn a_secret_of_somebody_else_that_breaks_pods_is_reported_and_left() {
     let site = TestNamespace::new("restart-held");
     let repo = repo("nginx:1", WORD);
     secret(&site, "first");

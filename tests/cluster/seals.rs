@@ -95,7 +95,7 @@ fn whoever_takes_the_word_to_keep_off_an_object_does_not_get_it_deleted() {
 }
 
 #[test]
-fn a_secret_without_a_key_is_told_with_the_command_that_mends_it() {
+fn a_secret_without_a_key_is_reported_with_the_command_that_mends_it() {
     let site = TestNamespace::new("seals-garbled");
     let folder = Folder::new(&[("a.yaml", yaml::config_map("a", "key", "one"))]);
     site.apply(folder.path(), &[]).ends(0);

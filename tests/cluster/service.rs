@@ -157,7 +157,7 @@ fn a_new_configuration_is_taken_while_the_api_server_is_away() {
 
 /// Facts from before stay, and are not taken for the present.
 #[test]
-fn an_api_server_that_goes_away_is_told_until_it_is_back() {
+fn an_api_server_that_goes_away_is_reported_until_it_is_back() {
     let mut site = TestNamespace::new("service-away");
     let manager = Manager::new();
     let proxy = site.cluster.fault_proxy(6).unwrap();
@@ -207,7 +207,7 @@ fn a_credential_plugin_that_gives_nothing_yet_is_waited_for() {
     manager.hears(&["READY=1\nSTATUS=waiting for the credential plugin"]);
     // From then on the manager waits for signs of life.
     manager.hears(&["WATCHDOG=1"]);
-    // Its complaint stands in the log's own line.
+    // Its complaint is in the log's own line.
     daemon.says(&["WARN", "the credential plugin failed", "No such file or directory", "retry in 1 s"]);
     let token =
         r#"{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"t"}}"#;

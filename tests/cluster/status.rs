@@ -94,7 +94,7 @@ fn the_daemon_and_the_cluster_alone_tell_the_same() {
     }
     repo.commit("Change all");
     fixture.await_phases(&json!({"Settled": 1, "RollingOut": 1, "Waiting": 1}));
-    // The queue of a budget object that is new is told anew once that has settled.
+    // The queue of a budget object that is new is reported anew once that has settled.
     eventually("the cluster tells why it waits", DEFAULT_TIMEOUT, || {
         let shown = fixture.cluster(&[]).all();
         if shown.contains("1 of 1 workloads are rolling out") { Ok(()) } else { Err(shown) }
@@ -348,7 +348,7 @@ fn whoever_watches_an_object_goes_on_when_the_daemon_is_new_and_knows_nothing_ye
 }
 
 #[test]
-fn a_daemon_that_is_silent_or_odd_is_told_from_one_that_is_not_there() {
+fn a_daemon_that_is_silent_or_odd_is_distinguished_from_one_that_is_not_there() {
     let site = TestNamespace::new("odd-status");
     let socket = site.state.path().join("odd.sock");
     let listener = UnixListener::bind(&socket).unwrap();

@@ -39,7 +39,7 @@ async fn write(harness: &Harness, name: &str, data: &Value) -> ConfigData {
 }
 
 #[tokio::test]
-async fn the_data_of_named_objects_are_told_and_of_no_others() {
+async fn the_data_of_named_objects_are_reported_and_of_no_others() {
     let harness = Harness::new("data-follow").await;
     let a = write(&harness, "a", &json!({"x": "MQ=="})).await;
     for names in [&["a"][..], &["a", "b"]] {

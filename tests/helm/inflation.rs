@@ -280,7 +280,7 @@ fn check_refused(kustomization: &str, files: &[(&str, &str)], expected: &[&str])
 }
 
 #[test]
-fn what_cannot_be_rendered_is_told_at_its_entry() {
+fn what_cannot_be_rendered_is_reported_at_its_entry() {
     let chart = |fields: &str| format!("resources: []\nhelmCharts:\n- {{{fields}}}\n");
     let at = "kustomization.yaml:3";
     check_refused(

@@ -210,7 +210,7 @@ impl FollowedWorkload {
         self.pods.as_ref().filter(|pods| pods.rv >= self.applied)
     }
 
-    /// Waits for the next that is told, or a moment.
+    /// Waits for the next that is reported, or a moment.
     pub(crate) async fn next(&mut self, until: Instant) {
         match tokio::time::timeout_at(until.into(), self.events.recv()).await {
             Ok(Some(PodsEvent { id, change: PodsChange::Observed(pods) })) => {

@@ -18,7 +18,7 @@ use harness::{FollowedWorkload, Harness, KINDS, KubectlView, all_at_once};
 /// The time within which a signal is to be noticed.
 const SIGNAL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// One fault: its name, what the template asks for, the container and reason that are told.
+/// One fault: its name, what the template asks for, the container and reason that are reported.
 type Fault = (&'static str, fn(&mut Value), Option<&'static str>, &'static str);
 
 const FAULTS: [Fault; 6] = [

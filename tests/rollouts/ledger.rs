@@ -74,7 +74,7 @@ fn what_is_claimed_is_written_anew_where_the_rollout_ledger_is_emptied() {
 }
 
 #[test]
-fn a_claim_that_cannot_be_read_counts_and_is_told_with_the_command_that_mends_it() {
+fn a_claim_that_cannot_be_read_counts_and_is_reported_with_the_command_that_mends_it() {
     let site = TestNamespace::new("ledger-unread");
     let files = |image: &str| vec![Web::new("web", image).file()];
     let repo = Repo::new(&files("app:1"));

@@ -18,7 +18,7 @@ const KINDS: [&str; 5] = ["ReplicaSet", "Deployment", "StatefulSet", "DaemonSet"
 /// Time between two tries while the server is away.
 const RETRY_DELAY: Duration = Duration::from_millis(50);
 
-/// All that the watches have told, in the order in which it came.
+/// All that the watches have published, in the order in which it came.
 type ObservedEvents = Arc<Mutex<Vec<ObjectEvent>>>;
 
 /// Watches a namespace until it is asked for its judgement.

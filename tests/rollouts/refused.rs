@@ -1,4 +1,4 @@
-//! New pods that the API server refuses: the reason is told in the server's words, and the unit
+//! New pods that the API server refuses: the reason is reported in the server's words, and the unit
 //! goes back.
 
 use std::time::{Duration, Instant};
@@ -27,7 +27,7 @@ fn goes_back(site: &TestNamespace<'_>, bad: &Web, expected: &[&str]) {
     assert!(begun.elapsed() < BACK, "it took {:?}", begun.elapsed());
     let expected = [&["/web: no new pod can be created: FailedCreate"], expected].concat();
     await_rejection(site, &expected);
-    // The log is brief: what the server said in full stands in the rejection.
+    // The log is brief: what the server said in full is in the rejection.
     daemon.says(&["rollout failed: ", ": no new pod can be created: FailedCreate"]);
     await_image(site, "web", "app:1");
     site.await_data("env", "key", "one");

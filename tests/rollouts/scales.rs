@@ -173,7 +173,7 @@ fn a_set_that_a_commit_scales_makes_its_new_pods_of_the_old_template() {
     push(&repo, &db("app:2", 3));
     await_pods(&site, &[("app:1", 2), ("app:2", 1)]);
     push(&repo, &db("app:2", 7));
-    // The one that is new already stays so, although it stands below the partition now.
+    // The one that is new already stays so, although it is below the partition now.
     await_pods(&site, &[("app:1", 5), ("app:2", 2)]);
     let image = |ordinal: u32| site.value("Pod", &format!("db-{ordinal}"), "/spec/containers/0/image");
     let new: Vec<u32> = (0..7).filter(|ordinal| image(*ordinal) == json!("app:2")).collect();

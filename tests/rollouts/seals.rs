@@ -37,7 +37,7 @@ fn await_release(site: &TestNamespace<'_>, known: &[&str]) -> String {
     })
 }
 
-/// All that stands in ConfigMaps beside the inventory, which has none of these hashes.
+/// All that is in ConfigMaps beside the inventory, which has none of these hashes.
 #[track_caller]
 fn records(site: &TestNamespace<'_>, releases: &[&str]) -> String {
     let all = site.api.list(&format!("/api/v1/namespaces/{}/configmaps", site.system()));
@@ -85,7 +85,7 @@ fn viewer(site: &TestNamespace<'static>) -> TestNamespace<'static> {
 }
 
 #[test]
-fn a_secret_rolls_out_and_goes_back_and_its_hash_is_told_nobody() {
+fn a_secret_rolls_out_and_goes_back_and_its_hash_is_shown_to_nobody() {
     let site = TestNamespace::new("seals");
     let repo = Repo::new(&files(&Web::new("web", "app:1"), "one"));
     let (mut daemon, observer) = at_rest(&site, &repo, &["web"]);

@@ -59,7 +59,7 @@ fn it_has_three_descriptors_and_nothing_to_read() {
 }
 
 #[test]
-fn its_exit_code_is_told() {
+fn its_exit_code_is_reported() {
     let fixture = Fixture::new(&[]);
     for code in ["1", "125", "255"] {
         let output = fixture.run(&fixture.command(probe(Link::Static), &["exit", code])).unwrap();
@@ -68,7 +68,7 @@ fn its_exit_code_is_told() {
 }
 
 #[test]
-fn it_is_the_first_to_die_and_somebody_elses_kill_is_told_as_such() {
+fn it_is_the_first_to_die_and_somebody_elses_kill_is_reported_as_such() {
     let fixture = Fixture::new(&[]);
     let word = "first-to-die";
     let run = thread::scope(|scope| {

@@ -136,7 +136,7 @@ fn tokens(code: &str) -> Vec<&str> {
     }
 }
 
-/// Reads one path, with all that stands in its braces, and returns where it ends.
+/// Reads one path, with all that is in its braces, and returns where it ends.
 fn path(tokens: &[&str], start: usize, prefix: &str, found: &mut Vec<String>) -> usize {
     let is_word = |at: usize| {
         tokens.get(at).is_some_and(|token| token.starts_with(|c: char| c.is_alphanumeric() || c == '_'))
@@ -200,7 +200,7 @@ fn declaration(line: &str) -> Option<&str> {
     line.strip_prefix("mod ")
 }
 
-/// The inline modules that each line of a code stands in: how many.
+/// The inline modules that each line of a code is in: how many.
 pub(crate) fn inline_depths(code: &str) -> Vec<usize> {
     let mut open: Vec<usize> = Vec::new();
     code.lines()
@@ -252,7 +252,7 @@ pub(crate) fn tuple_parameters(code: &str) -> Vec<String> {
         for parameter in arguments(&rest[name.len() + open + 1..]) {
             let (pattern, of) = parameter.split_once(": ").unwrap_or((parameter, ""));
             let of = of.trim_start_matches('&').trim_start_matches("mut ");
-            // A type with a bound stands in parentheses too.
+            // A type with a bound is in parentheses too.
             let is_tuple = of.starts_with('(') && !of.starts_with("(dyn ") && !of.starts_with("(impl ");
             if pattern.starts_with('(') || is_tuple {
                 found.push(format!("{name}: {parameter}"));

@@ -15,12 +15,12 @@ pub(super) const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
 #[derive(Default)]
 pub(super) struct PassProgress {
     open: BTreeMap<ObjectId, String>,
-    /// Each counts once, however often it is told of.
+    /// Each counts once, however often it is reported.
     done: BTreeSet<ObjectId>,
 }
 
 impl PassProgress {
-    /// Notes what was told of one object.
+    /// Notes what was reported about one object.
     pub(super) fn note(&mut self, id: &ObjectId, outcome: &Outcome) {
         match outcome {
             // An object that stays as its annotation asks is done.
@@ -77,7 +77,7 @@ mod tests {
         assert_eq!(progress.line(), expected);
         progress.note(&id("a"), &Outcome::Configured);
         assert!(progress.line().starts_with("progress: 2 objects done; shop/configmap/b: "));
-        // An object is told of more than once.
+        // An object is reported more than once.
         progress.note(&id("a"), &Outcome::Unchanged);
         assert!(progress.line().starts_with("progress: 2 objects done; shop/configmap/b: "));
         progress.note(&id("a"), &Outcome::Recreating);

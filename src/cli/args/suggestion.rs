@@ -60,7 +60,7 @@ pub(super) fn add_known_tips(error: clap::Error, command: &clap::Command, words:
     error
 }
 
-/// A timeout that stands behind `--wait` as a word of its own, and so is no timeout.
+/// A timeout that is behind `--wait` as a word of its own, and so is no timeout.
 fn find_detached_timeout(words: &[OsString]) -> Option<String> {
     let pairs = words.iter().zip(words.iter().skip(1));
     let mut detached = pairs.filter(|(flag, _)| *flag == "--wait").filter_map(|(_, value)| value.to_str());
@@ -93,7 +93,7 @@ mod tests {
     use super::super::parse;
 
     #[test]
-    fn words_of_other_tools_are_told_in_ours() {
+    fn words_of_other_tools_are_explained_in_ours() {
         let check = |line: &str, expected: &str| {
             let words = std::iter::once("rhumb").chain(line.split_whitespace());
             let message = parse(words.map(Into::into)).unwrap_err().to_string();

@@ -213,7 +213,7 @@ pub(super) fn keys() -> Vec<ConfigurationKey> {
             comment.clear();
         }
     }
-    // The keys of a kind stand together, also where its documents do not.
+    // The keys of a kind are together, also where its documents do not.
     found.sort_by(|one, other| one.kind.cmp(&other.kind));
     found
 }

@@ -125,7 +125,7 @@ shop/configmap/a          Progressing
 }
 
 #[test]
-fn wide_is_whole() {
+fn wide_is_complete() {
     let mut view = troubled();
     view.objects
         .extend((0..30).map(|number| object("ConfigMap", &format!("z{number:02}"), Phase::Failed, "no")));
@@ -139,7 +139,7 @@ fn wide_is_whole() {
 }
 
 #[test]
-fn changes_are_told_row_by_row() {
+fn changes_are_reported_row_by_row() {
     let before = Overview::of(&troubled(), DetailLevel::Short);
     assert_eq!(before.new_lines(&before), [""; 0]);
     let mut view = troubled();
@@ -215,7 +215,7 @@ fn a_source_is_shown_without_the_others() {
 }
 
 #[test]
-fn one_object_is_told_with_all_that_is_known() {
+fn one_object_is_reported_with_all_that_is_known() {
     let view = troubled();
     let text = object_text(&view.objects[1], &view.rollout, Palette::Plain);
     let expected = "\

@@ -437,7 +437,7 @@ fn what_is_denied_is_lacking_and_nothing_else() {
 }
 
 #[test]
-fn rights_that_amount_to_the_whole_cluster_are_told() {
+fn rights_that_amount_to_the_whole_cluster_are_reported() {
     #[track_caller]
     fn check(text: &str, expected: &[&str]) {
         let mut rights = Rights::default();

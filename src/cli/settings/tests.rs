@@ -112,7 +112,7 @@ fn a_revision_of_a_folder_is_asked_of_its_repository() {
 }
 
 #[test]
-fn a_relative_path_is_made_whole() {
+fn a_relative_path_is_made_absolute() {
     let here = std::env::current_dir().unwrap();
     assert_eq!(source("diff src").location, SourceLocation::Directory(here.join("src")));
 }

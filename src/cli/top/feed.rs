@@ -56,7 +56,7 @@ impl StatusFeed {
         match &self.reader {
             StatusReader::Daemon(socket) => {
                 let view = StatusView::of_daemon(socket).await?;
-                // Too many may listen; what is told of where things stand is worth more.
+                // Too many may listen; the status is worth more.
                 let events =
                     none_if_refused(events::events_after(socket, self.last).await)?.unwrap_or_default();
                 self.last = events.last().map_or(self.last, |event| event.number);

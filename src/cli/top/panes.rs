@@ -115,7 +115,7 @@ pub(super) fn pane_items(pane: Pane, view: &StatusView, events: &[EventRecord]) 
     }
 }
 
-/// Returns the waiting workloads; those that roll out stand elsewhere.
+/// Returns the waiting workloads; those that roll out are elsewhere.
 fn queued_workloads(view: &StatusView) -> impl Iterator<Item = &QueuedWorkloadStatus> {
     let rolling = &view.rollout.rolling;
     let rolls = |named: &ObjectRef| rolling.iter().any(|roll| roll.object == *named);

@@ -125,7 +125,7 @@ impl Widths {
         Line::from(spans)
     }
 
-    /// A note stands below the last cell, where there is room enough for it.
+    /// A note is below the last cell, where there is room enough for it.
     fn note(&self, note: &Cell, columns: usize) -> Line<'static> {
         let before: Vec<usize> = self
             .columns

@@ -323,7 +323,7 @@ fn keys_end_it() {
 }
 
 #[test]
-fn what_is_chosen_stays_chosen_when_all_is_told_anew() {
+fn what_is_chosen_stays_chosen_when_all_is_reported_anew() {
     let mut model = model(failed());
     press(&mut model, "4 j");
     assert_eq!(screen_state(&model), "NeedsAttention web");
@@ -400,7 +400,7 @@ fn a_long_text_is_read_to_its_end_and_no_further() {
 }
 
 #[test]
-fn silence_is_told_from_its_begin_on_and_ends_with_an_answer() {
+fn silence_is_reported_from_its_begin_on_and_ends_with_an_answer() {
     let mut model = model(rolling());
     for second in [7, 8, 9] {
         model.note_failure(format!("2030-01-02T03:04:0{second}Z").parse().unwrap(), "it is down".to_owned());

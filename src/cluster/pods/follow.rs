@@ -20,7 +20,7 @@ use super::{CONTROLLER_REVISIONS, EVENT_KIND, POD_KIND, PodsChange, PodsEvent, R
 use crate::engine::{Uid, WorkloadPods};
 use crate::object::ObjectId;
 
-/// Changes that come so close together are told at once.
+/// Changes that come so close together are reported at once.
 const COALESCE_WINDOW: Duration = Duration::from_millis(20);
 /// Pods that are missing for so long are worth asking for the controller's words.
 const MISSING_PODS_DELAY: Duration = Duration::from_millis(250);
@@ -92,7 +92,7 @@ pub(super) struct PodFollowTask {
     changed: Option<Instant>,
     /// The time since which pods have been missing.
     missing_since: Option<Instant>,
-    /// A failure that was not told.
+    /// A failure that was not reported.
     failure: Option<(ClusterError, Duration)>,
     /// The last report; none after a failure.
     sent: Option<WorkloadPods>,

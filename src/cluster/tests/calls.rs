@@ -185,7 +185,7 @@ async fn silence_is_bounded_and_the_next_call_works() {
 }
 
 #[tokio::test]
-async fn no_server_and_no_json_are_told() {
+async fn no_server_and_no_json_are_reported() {
     let fake =
         FakeApiServer::start(|_, _| ScriptedReply::Complete(200, "", "<html>hunter2</html>".to_owned()))
             .await;
@@ -318,7 +318,7 @@ async fn only_so_many_writes_are_in_flight_and_reads_go_past_them() {
 }
 
 #[tokio::test]
-async fn a_look_asks_singly_or_by_list() {
+async fn a_lookup_asks_singly_or_by_list() {
     let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
     let fake = FakeApiServer::start(|_, asked| {
         let name = asked.path.rsplit('/').next().unwrap_or_default();

@@ -84,7 +84,7 @@ fn conflicts_tell_version_from_manager() {
 }
 
 #[test]
-fn missing_things_are_told_apart() {
+fn missing_things_are_distinguished() {
     let check_missing = |body: &[u8], expected: &ClusterFault| {
         assert_eq!(classify_answer(404, None, body, config_map()).fault(), expected);
     };
@@ -168,7 +168,7 @@ fn what_is_set_at_creation_is_final() {
 }
 
 #[test]
-fn a_refusal_is_told_without_the_objects_that_the_server_repeats() {
+fn a_refusal_is_reported_without_the_objects_that_the_server_repeats() {
     fn check_message(field: &str, text: &str, expected: &str) {
         let message = format!(r#"Job.batch "j" is invalid: {field}: {text}"#);
         let cause =
@@ -321,7 +321,7 @@ fn no_word_about_a_secret_holds_a_value() {
 }
 
 #[test]
-fn what_a_credential_plugin_says_is_told_without_what_looks_like_a_token() {
+fn what_a_credential_plugin_says_is_reported_without_what_looks_like_a_token() {
     use std::os::unix::process::ExitStatusExt as _;
     let out = std::process::Output {
         status: std::process::ExitStatus::from_raw(256),

@@ -277,7 +277,7 @@ impl WireDecoder for BrokenDecoder {
 }
 
 #[tokio::test]
-async fn the_end_of_an_informer_by_a_bug_is_told() {
+async fn the_end_of_an_informer_by_a_bug_is_reported() {
     let fake = FakeApiServer::start(|_, _| ScriptedReply::Stream(seen("a", 3))).await;
     let (sink, mut events) = mpsc::channel(64);
     let _informer = fake.cluster.inform(&config_maps(), ListSelector::All, BrokenDecoder, sink);

@@ -18,7 +18,7 @@ fn end_of_list() -> String {
 }
 
 #[tokio::test]
-async fn a_failure_is_told_and_the_pods_again_after_it() {
+async fn a_failure_is_reported_and_the_pods_again_after_it() {
     let set = json!({
         "metadata": { "name": "web", "namespace": "shop", "uid": "set", "resourceVersion": "5", "generation": 2 },
         "spec": { "replicas": 1 },
@@ -76,7 +76,7 @@ async fn a_kind_without_pods_of_its_own_is_not_followed() {
 }
 
 #[tokio::test]
-async fn the_answers_to_an_eviction_are_told_apart() {
+async fn the_answers_to_an_eviction_are_distinguished() {
     async fn check(code: u16, status: Value, there: &'static str, expected: Result<EvictionResult, &str>) {
         let fake = FakeApiServer::start(move |_, asked| match &*asked.method {
             "POST" => ScriptedReply::Complete(code, "", status.to_string()),
@@ -106,7 +106,7 @@ async fn the_answers_to_an_eviction_are_told_apart() {
 }
 
 #[tokio::test]
-async fn the_last_warnings_are_told_once_each_and_newest_last() {
+async fn the_last_warnings_are_reported_once_each_and_newest_last() {
     let event = |uid: &str, message: &str, at: &str, count: u64| {
         json!({
             "metadata": { "name": format!("{uid}-{message}-{at}"), "namespace": "shop" },

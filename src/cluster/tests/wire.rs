@@ -51,7 +51,7 @@ fn a_deployment_becomes_a_record() {
 }
 
 #[test]
-fn values_behind_our_entry_are_told_apart_and_no_others() {
+fn values_behind_our_entry_are_distinguished_and_no_others() {
     let decoder =
         |form| LiveDecoder::new(&kind("apps/v1", "Deployment", "deployments"), &Arc::default(), form);
     let values = |text: &str| decoder(WireForm::Full).decode(text).unwrap().record.value_digest;

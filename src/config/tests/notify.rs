@@ -35,7 +35,7 @@ fn whom_it_tells_is_read() {
 }
 
 #[test]
-fn a_forge_is_told_in_a_context_of_its_own_and_of_a_number() {
+fn a_forge_gets_a_context_of_its_own_and_may_be_named_by_number() {
     let text = "notify: [{gitlab: {repository: 42, token: t, context: 'eu/{source}'}}]";
     let recipients = read("rhumb.yaml", &configuration(text), &environment()).unwrap().notify;
     let Recipient::Forge { repository, context, .. } = &recipients[0].to else { panic!("{recipients:?}") };
@@ -44,7 +44,7 @@ fn a_forge_is_told_in_a_context_of_its_own_and_of_a_number() {
 
 /// It has no commit that could have a status.
 #[test]
-fn a_directory_that_a_forge_is_told_of_is_known() {
+fn a_directory_that_a_forge_would_be_notified_of_is_known() {
     let source = |name: &str, place: &str| {
         format!(
             "---\napiVersion: rhumb.dev/v1alpha1\nkind: Source\nmetadata: {{name: {name}}}\nspec: {place}\n"

@@ -298,7 +298,7 @@ impl Reconciler {
         self
     }
 
-    /// Writes what is to stand in the cluster once nobody looks after it: where each source stood
+    /// Writes what is to be in the cluster once nobody looks after it: where each source stood
     /// last, then the claims.
     pub(super) async fn leave_records(&mut self, ending: PassEnding) {
         if self.is_last() || self.ends_with_record(ending) {

@@ -80,7 +80,7 @@ impl ConfigFollowers {
         }
     }
 
-    /// Returns whether it was told why there is no key.
+    /// Returns whether the reason for a missing key was reported.
     pub(super) fn is_blind(&self) -> bool {
         self.key.is_none() && self.logged_failure.is_some()
     }

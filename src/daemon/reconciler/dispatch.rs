@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_reason_that_stands_for_many_is_told_of_one() {
+    async fn a_reason_that_stands_for_many_is_reported_of_one() {
         let dir = tempfile::tempdir().unwrap();
         let (mut reconciler, mut events) = looped(dir.path()).await;
         let first = id("Deployment.apps", "web");
@@ -451,7 +451,7 @@ mod tests {
         assert_eq!((event.id, event.outcome), (first, Outcome::Refused(oversized)));
         assert!(events.try_recv().is_err());
         assert_eq!(reconciler.reasons.len(), 3001);
-        // A refusal of a single object is told of each.
+        // A refusal of a single object is reported for each.
         for object in &all[..3] {
             reconciler.record_reason(object, Some(Reason::NotAdopted), &Action::Nothing);
         }

@@ -101,7 +101,7 @@ impl SourceEventState {
         }
     }
 
-    /// Returns whether it is news that all of a revision is settled, which is told then.
+    /// Returns whether it is news that all of a revision is settled, which is reported then.
     fn is_news(&mut self, head: &Revision, is_seen: bool) -> bool {
         if self.settled.as_ref() == Some(head) {
             return false;
@@ -142,12 +142,12 @@ impl EventHistory {
         state.pending = pending_prunes(inventory).into_iter().map(|pending| pending.id).collect();
     }
 
-    /// Returns what was told of opt-outs of a source.
+    /// Returns what was reported about opt-outs of a source.
     pub(super) fn opt_outs(&mut self, source: SourceId) -> &mut OptOutHistory {
         &mut self.sources[source].opt_outs
     }
 
-    /// Returns why a rollout failed, as it was told, where these words repeat it.
+    /// Returns why a rollout failed, as it was reported, where these words repeat it.
     fn known_failure(&self, words: &str) -> Option<Arc<str>> {
         self.failed.values().find(|why| words.contains(&***why)).cloned()
     }
@@ -432,8 +432,8 @@ impl Reconciler {
     }
 }
 
-/// Returns the event of a rollout; the words name the revision. The reason for a rollback is told
-/// once.
+/// Returns the event of a rollout; the words name the revision. The reason for a rollback is
+/// reported once.
 fn rollout_event_words(turn: &RolloutEvent, revision: &str, is_known: bool) -> (EventReason, String) {
     match (&turn.kind, &turn.rollback_cause) {
         (RolloutEventKind::Started, None) => (EventReason::RolloutStarted, format!("revision {revision}")),
@@ -470,7 +470,7 @@ fn event_reason(outcome: &Outcome) -> Option<EventReason> {
         Outcome::Waiting(Reason::Fight(..)) | Outcome::Refused(Reason::Owned(_) | Reason::NotAdopted) => {
             EventReason::Conflict
         }
-        // Its rollout has told it.
+        // Its rollout has reported it.
         Outcome::Refused(Reason::Rejected(_)) => return None,
         Outcome::Refused(_) => EventReason::Refused,
         _ => return None,
@@ -539,7 +539,7 @@ mod tests {
     }
 
     #[test]
-    fn success_after_a_failure_is_told_again() {
+    fn success_after_a_failure_is_reported_again() {
         for mut state in [after(""), after("a")] {
             settles(&mut state, "a");
             state.unsettle();
@@ -554,13 +554,13 @@ mod tests {
         let mut state = after("a");
         state.note_rollout();
         assert!(settles(&mut state, "a"));
-        // A repair of pods after all was told is no failure.
+        // A repair of pods after all was reported is no failure.
         state.note_rollout();
         assert!(!settles(&mut state, "a"));
     }
 
     #[test]
-    fn a_revision_that_comes_back_is_told_again() {
+    fn a_revision_that_comes_back_is_reported_again() {
         for mut state in [after(""), after("a")] {
             settles(&mut state, "a");
             for (before, head) in [("a", "b"), ("b", "a")] {

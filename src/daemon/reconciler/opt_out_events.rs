@@ -10,14 +10,14 @@ use crate::engine::{OptOutPolicy, SourceId, SourceWrites};
 use crate::object::{ContentHash, ObjectId};
 use crate::report::EventReason;
 
-/// Data key with the opt-outs that were told: one mark a line.
+/// Data key with the opt-outs that were reported: one mark a line.
 const REPORTED_OPT_OUTS_KEY: &str = "told-opt-outs";
 
 /// The maximum number of marks in an inventory: 17 kB of it. Anybody who may write an object can
-/// add one, and of more the surplus is told again by the next process.
+/// add one, and of more the surplus is reported again by the next process.
 const MAX_OPT_OUT_MARKS: usize = 500;
 
-/// The opt-outs of one source, as they were told.
+/// The opt-outs of one source, as they were reported.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct OptOutHistory {
     /// The objects that an annotation takes out of our hands, with its key.
@@ -64,7 +64,7 @@ impl OptOutHistory {
         news
     }
 
-    /// Returns the record of what was told; none where nothing was.
+    /// Returns the record of what was reported; none where nothing was.
     fn text(&self) -> Option<String> {
         let known = self.known.iter().map(|(id, word)| mark(id, word));
         let all: BTreeSet<ContentHash> = known.chain(self.earlier.iter().copied()).collect();
@@ -102,7 +102,7 @@ impl Reconciler {
         }
     }
 
-    /// Returns whether an inventory says which opt-outs were told.
+    /// Returns whether an inventory says which opt-outs were reported.
     pub(super) fn has_opt_out_record(&mut self, source: SourceId) -> bool {
         let text = self.history.opt_outs(source).text();
         let inventory = self.inventories[source].inventory.inventory();
@@ -110,7 +110,7 @@ impl Reconciler {
             || inventory.is_none_or(|inventory| inventory.data.get(REPORTED_OPT_OUTS_KEY) == text.as_ref())
     }
 
-    /// Lets an inventory say which opt-outs were told. A single pass tells of none.
+    /// Lets an inventory say which opt-outs were reported. A single pass tells of none.
     pub(super) fn record_opt_outs(&mut self, source: SourceId, data: &mut BTreeMap<String, String>) {
         if self.until != StopCondition::Shutdown {
             return;
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn an_opt_out_is_told_once_by_whichever_process() {
+    fn an_opt_out_is_reported_once_by_whichever_process() {
         let mut first = OptOutHistory::default();
         check(&mut first, &[("a", HOLD)], true, [&[("a", HOLD)], &[]]);
         check(&mut first, &[("a", HOLD)], true, [&[], &[]]);
@@ -166,7 +166,8 @@ mod tests {
         // Another word is another opt-out.
         check(&mut second, &[("a", PAUSED), ("b", PAUSED)], true, [&[("a", PAUSED)], &[]]);
         check(&mut second, &[("a", PAUSED)], true, [&[], &[("b", PAUSED)]]);
-        // An opt-out that ended and begins again is told again, by this process and the next one.
+        // An opt-out that ended and begins again is reported again, by this process and the next
+        // one.
         check(&mut second, &[("a", PAUSED), ("b", PAUSED)], true, [&[("b", PAUSED)], &[]]);
         check(&mut second, &[], true, [&[], &[("a", PAUSED), ("b", PAUSED)]]);
         assert_eq!(second.text(), None);

@@ -178,7 +178,7 @@ impl Reconciler {
 /// Indicates whether the sources keep the revisions readable that the cluster names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PinState {
-    /// They were told.
+    /// They were reported.
     Current,
     /// Something was read since.
     Stale,

@@ -23,14 +23,14 @@ const SUMMARY_INTERVAL: Duration = Duration::from_secs(1);
 /// longer than a write does.
 const BUSY_DELAY: Duration = Duration::from_secs(1);
 
-/// The sources' ConfigMaps are told of it at most this often: each change is a write.
+/// The shortest time between two writes of a source's ConfigMap: each change is a write.
 const STATUS_WRITE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The maximum number of concurrent writes of ConfigMaps as the process ends.
 const CONCURRENT_FINAL_WRITES: usize = 8;
 
 /// The time for which a new process leaves the record of a source that it has not looked at yet. A
-/// record of half a look would be written twice.
+/// record of half a lookup would be written twice.
 const RECORD_GRACE_PERIOD: Duration = Duration::from_secs(10);
 
 /// The readers of the status, and the time of the next update.
@@ -176,7 +176,7 @@ impl Reconciler {
     }
 
     /// Returns whether a ConfigMap does not say yet which revision was told to have settled. That
-    /// does not wait: until it stands there, whoever comes after this process tells it again.
+    /// does not wait: until it is there, whoever comes after this process tells it again.
     fn is_settling(&self) -> bool {
         let summaries = self.engine.source_ids().zip(&self.summary.per_source);
         let known = summaries.filter_map(|(source, summary)| Some((source, summary.as_ref()?)));
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_loop_gives_signs_of_life_and_says_how_things_stand() {
+    async fn the_loop_gives_signs_of_life_and_reports_its_status() {
         let dir = tempfile::tempdir().unwrap();
         let cluster = nobody(dir.path()).await;
         let stop = CancellationToken::new();

@@ -1,4 +1,4 @@
-//! The time of a source's last successful look.
+//! The time of a source's last successful check.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -11,7 +11,7 @@ use jiff::Timestamp;
 pub(in crate::daemon) struct LastCheck(Arc<AtomicI64>);
 
 impl LastCheck {
-    /// Sets the time of the last look to now.
+    /// Sets the time of the last check to now.
     pub(super) fn set(&self, now: Timestamp) {
         self.0.store(now.as_millisecond(), Ordering::Relaxed);
     }

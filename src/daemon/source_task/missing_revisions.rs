@@ -22,7 +22,7 @@ pub(super) struct WantedContents {
 /// The desired contents of revisions that are not here.
 pub(super) type MissingContents = Vec<WantedContents>;
 
-/// The result of a look-up.
+/// The result of a lookup.
 pub(super) enum ContentLookup {
     /// An answer.
     Done(Box<LoopEvent>),

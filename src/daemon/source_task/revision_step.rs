@@ -1,4 +1,4 @@
-//! Reading a revision at the cost of what differs from the one that was told last.
+//! Reading a revision at the cost of what differs from the one that was last reported.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::manifest::KindScopes;
 use crate::object::{GroupKind, Revision};
 use crate::source::{BlobId, RevisionReader, Snapshot, SnapshotFile, SourceError};
 
-/// A snapshot that was told.
+/// A snapshot that was reported.
 #[derive(Clone, Debug)]
 pub(super) struct ReportedSnapshot {
     /// The snapshot.
@@ -107,7 +107,7 @@ pub(super) fn read_newest(
         (path.clone(), Some(facts))
     }));
     let mut unknown = read_files(reader, settings, &mut scopes, &changed, &mut files)?;
-    // A definition may stand in a later file than its objects.
+    // A definition may be in a later file than its objects.
     let learnt = |kinds: &BTreeSet<GroupKind>| kinds.iter().any(|kind| scopes.get(kind).is_some());
     let again: BTreeMap<Arc<str>, SnapshotFile> = unknown
         .iter()

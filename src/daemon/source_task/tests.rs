@@ -15,7 +15,7 @@ use crate::source::{
     SnapshotFile, SnapshotRenderer, SourceSettings, VerifyExtent,
 };
 
-/// A repository with one manifest, and a feed that has told nothing yet.
+/// A repository with one manifest, and a feed that has reported nothing yet.
 struct FeedFixture {
     dir: TempDir,
     _state: TempDir,
@@ -86,7 +86,7 @@ impl FeedFixture {
         self.dir.path().join("repo")
     }
 
-    /// One look: what it told, in a few words.
+    /// One check: what it reported, in a few words.
     async fn check(&mut self) -> String {
         let last = self.feed.check_source().await;
         let first = std::iter::from_fn(|| self.events.try_recv().ok());
@@ -111,7 +111,7 @@ fn said(event: LoopEvent) -> Option<String> {
 }
 
 #[tokio::test]
-async fn trouble_is_told_once_and_so_is_its_end() {
+async fn trouble_is_reported_once_and_so_is_its_end() {
     let mut fixture = FeedFixture::new();
     let path = fixture.path();
     let missing = fixture.check().await;
@@ -134,7 +134,7 @@ async fn trouble_is_told_once_and_so_is_its_end() {
 }
 
 #[tokio::test]
-async fn a_place_is_told_before_what_was_read_there() {
+async fn a_place_is_reported_before_what_was_read_there() {
     let mut fixture = FeedFixture::new();
     fixture.check().await;
     make(&fixture.path());
@@ -143,7 +143,7 @@ async fn a_place_is_told_before_what_was_read_there() {
 }
 
 #[tokio::test]
-async fn a_file_that_goes_while_all_is_read_again_is_told_to_be_gone() {
+async fn a_file_that_goes_while_all_is_read_again_is_reported_to_be_gone() {
     let mut fixture = FeedFixture::new();
     make(&fixture.path());
     fs::write(fixture.path().join("b.yaml"), MANIFEST.replace("name: a", "name: b")).unwrap();
@@ -179,7 +179,7 @@ impl SnapshotRenderer for PartsRenderer {
 }
 
 #[tokio::test]
-async fn that_all_is_a_part_for_others_is_told_once() {
+async fn that_all_is_a_part_for_others_is_reported_once() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("repo");
     make(&path);
@@ -188,7 +188,7 @@ async fn that_all_is_a_part_for_others_is_told_once() {
     let mut fixture = FeedFixture::with_settings(dir, &location, settings);
     let answers = fixture.check().await;
     assert!(answers.contains("unreadable: ") && answers.contains("only library charts"), "{answers}");
-    // The place is reached at each look, at another time.
+    // The place is reached at each check, at another time.
     let begin = std::time::Instant::now();
     while begin.elapsed() < Duration::from_millis(1100) {
         assert_eq!(fixture.check().await, "");
@@ -196,7 +196,7 @@ async fn that_all_is_a_part_for_others_is_told_once() {
 }
 
 #[tokio::test]
-async fn kinds_that_the_server_has_told_since_are_known_to_the_next_reading() {
+async fn kinds_that_the_server_has_reported_since_are_known_to_the_next_reading() {
     let mut fixture = FeedFixture::new();
     make(&fixture.path());
     assert_eq!(fixture.check().await, "read 1 files whole");
@@ -359,7 +359,7 @@ async fn an_older_revision_is_fetched_when_it_is_not_here() {
 #[tokio::test]
 async fn an_older_revision_is_awaited_while_the_repository_is_away() {
     let away = |repo: &Path| fs::rename(repo, aside(repo)).unwrap();
-    // It may be told more than once that the repository is away.
+    // It may be reported more than once that the repository is away.
     let back = |repo: &Path| {
         if aside(repo).exists() {
             fs::rename(aside(repo), repo).unwrap();

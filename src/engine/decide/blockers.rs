@@ -235,7 +235,7 @@ impl Engine {
         counted.find_map(|definition| self.unhealthy_dependency(source, definition))
     }
 
-    /// Returns why it cannot be told whether the source that brought an object still wants it.
+    /// Returns why it cannot be known whether the source that brought an object still wants it.
     pub(in crate::engine) fn absence_doubt(&self, entry: &ObjectEntry) -> Option<Arc<str>> {
         let accepted = entry.accepted.content().filter(|_| entry.targets.is_empty())?;
         self.sources[accepted.body.source].incomplete.clone()

@@ -176,8 +176,8 @@ impl Engine {
         let is_shown = self.informer_objects.contains_key(id);
         let Some(entry) = self.entries.get_mut(id) else { return };
         entry.last_failure = None;
-        // Where the watch has told it before the answer, or never will, a look tells what is there
-        // now.
+        // Where the watch has reported it before the answer, or never will, a lookup tells what is
+        // there now.
         entry.last_write = is_shown.then_some((rv.next(), now));
         entry.direct_view = entry.direct_view.take().filter(|_| is_shown);
         entry.accepted = AcceptedContent::Nothing;

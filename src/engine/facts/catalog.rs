@@ -181,7 +181,7 @@ impl Catalog {
         }
     }
 
-    /// Returns the wish for one object. An object that stands in two places is unusable, and both
+    /// Returns the wish for one object. An object that is in two places is unusable, and both
     /// are named.
     pub(crate) fn desired_state(&self, id: &ObjectId) -> Option<DesiredState> {
         match self.states.get(id).map(Vec::as_slice) {

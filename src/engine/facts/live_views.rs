@@ -1,4 +1,4 @@
-//! The newest view of an object, by its informer, by the answer to our own write or by a look.
+//! The newest view of an object, by its informer, by the answer to our own write or by a lookup.
 
 use crate::engine::decide::input::ReplicaOwner;
 use crate::engine::facts::entry::{ObjectEntry, SourceId};
@@ -7,8 +7,8 @@ use crate::engine::{LiveObject, ObjectLifetime, ObjectOwner};
 use crate::object::{ContentHash, ObjectId};
 
 impl Engine {
-    /// Returns the newest view of an object: by its informer, or by our own write or a look that the
-    /// informer has not shown yet.
+    /// Returns the newest view of an object: by its informer, or by our own write or a lookup that
+    /// the informer has not shown yet.
     pub(crate) fn live_object(&self, id: &ObjectId) -> Option<&LiveObject> {
         let direct = match self.entries.get(id).and_then(|entry| entry.direct_view.as_ref()) {
             Some(crate::engine::DirectView::Found(live)) => Some(&**live),

@@ -123,7 +123,7 @@ impl Engine {
         self.note_object_change(id);
     }
 
-    /// Takes the answer of a look at the API server.
+    /// Takes the answer of a lookup at the API server.
     pub(crate) fn record_lookup(&mut self, id: &ObjectId, mut view: DirectView) {
         if let DirectView::Found(live) = &mut view {
             self.prove(id, live);

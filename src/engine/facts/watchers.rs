@@ -302,7 +302,7 @@ impl Engine {
         matches!(state, Some(KindState::Synced | KindState::Absent))
     }
 
-    /// Returns whether what a list does not show, and only a look or our own write told, is no
+    /// Returns whether what a list does not show, and only a lookup or our own write told, is no
     /// more.
     pub(in crate::engine) fn is_refuted(
         &self,

@@ -30,11 +30,11 @@ pub(in crate::engine) struct OrderState {
     pub(in crate::engine) asked: BTreeSet<ObjectId>,
     /// The orders that stand, of each source whose orders object was read.
     pub(in crate::engine) given: BTreeMap<SourceId, Vec<Order>>,
-    /// Orders that were carried out since they were last told.
+    /// Orders that were carried out since they were last reported.
     pub(in crate::engine) done: Vec<(SourceId, ObjectId, String)>,
     /// Objects of which was told that the order on them is not obeyed, with its beginning.
     pub(in crate::engine) misplaced: BTreeMap<ObjectId, Arc<str>>,
-    /// Indicates whether one of them was seen since orders on them were told.
+    /// Indicates whether one of them was seen since orders on them were reported.
     pub(in crate::engine) intents_changed: bool,
     /// Objects that somebody takes out of our hands, each with the word that asks, as they were
     /// seen last.
@@ -64,7 +64,7 @@ impl Engine {
     }
 
     pub(in crate::engine) fn track_asked(&mut self, id: &ObjectId) {
-        // Only a look shows an object that has lost our label.
+        // Only a lookup shows an object that has lost our label.
         match self.live_object(id).and_then(|live| live.opt_out) {
             Some(word) => drop(self.orders.opted_out.insert(id.clone(), word)),
             None => drop(self.orders.opted_out.remove(id)),

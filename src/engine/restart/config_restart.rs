@@ -535,7 +535,7 @@ impl Engine {
         ContentHash::hash_bytes(format!("{content} restarted with {data}").as_bytes())
     }
 
-    /// Remembers what the pods of a workload were started with, so that it can be told what has
+    /// Remembers what the pods of a workload were started with, so that it can be known what has
     /// changed.
     pub(in crate::engine) fn note_config(&mut self, id: &ObjectId) {
         let Some((_, desired)) = self.entry(id).and_then(|entry| entry.target_content()) else { return };

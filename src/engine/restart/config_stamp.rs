@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_told_by_its_position() {
+    fn what_differs_is_reported_by_its_position() {
         assert_eq!(differing_positions(&[1, 2, 3], &[1, 0, 0]), 0b110);
         assert_eq!(differing_positions(&[1], &[1, 2]), 0, "another set of objects");
     }

@@ -29,7 +29,7 @@ const MAX_NAMED_WORKLOADS: usize = 20;
 /// The time for which the view of another process' workload counts.
 const FOREIGN_VIEW_VALIDITY: Duration = Duration::from_secs(10);
 
-/// The time for which a look that shows no unavailable pod proves that the publisher has ended.
+/// The time for which a lookup that shows no unavailable pod proves that the publisher has ended.
 const READY_VIEW_VALIDITY: Duration = Duration::from_mins(1);
 
 /// The number of others' workloads that are looked at in one go.
@@ -134,7 +134,7 @@ impl BudgetTally {
         self.pods == 0 && self.unavailable.is_empty() && self.rest == 0
     }
 
-    /// Says if what it tells is worth a write where the other one was told.
+    /// Says if what it tells is worth a write where the other one was published.
     fn is_news_after(&self, published: &Self) -> bool {
         let far = |one: u32, other: u32| one.abs_diff(other) > other / MIN_COUNT_CHANGE_FRACTION;
         let spaces = self.pods_in.len() != published.pods_in.len()
@@ -154,7 +154,7 @@ impl BudgetTally {
     }
 }
 
-/// Says if the first tallies are worth a write where the others were told.
+/// Says if the first tallies are worth a write where the others were published.
 pub(in crate::engine) fn is_worth_writing(now: &[BudgetTally], published: &[BudgetTally]) -> bool {
     now.len() != published.len()
         || now.iter().zip(published).any(|(now, published)| now.is_news_after(published))
@@ -162,7 +162,7 @@ pub(in crate::engine) fn is_worth_writing(now: &[BudgetTally], published: &[Budg
 
 impl RolloutLedger {
     /// Returns the pods that are unavailable, or may become so by what is claimed, as all processes
-    /// have told.
+    /// have published.
     pub(crate) fn pods_away(&self) -> u32 {
         let mut away: BTreeMap<&ObjectId, u32> =
             self.claims.iter().map(|(id, claim)| (id, claim.pods)).collect();
@@ -257,13 +257,13 @@ impl Engine {
     }
 
     /// Returns whether nobody has served a source for so long that its published load counts no
-    /// more. Its unavailable pods count until a look shows fewer.
+    /// more. Its unavailable pods count until a lookup shows fewer.
     fn is_expired(&self, tally: &BudgetTally) -> bool {
         let age = tally.at.zip(self.now_in_seconds()).map(|(at, now)| at.duration_until(now));
         age.is_some_and(|age| age >= TALLY_EXPIRY)
     }
 
-    /// Says if what this process has told is to be told again.
+    /// Says if what this process has published is to be published again.
     pub(in crate::engine) fn is_to_renew(&self) -> bool {
         let Some((ledger, now)) = self.rollouts.ledger.as_ref().zip(self.now_in_seconds()) else {
             return false;
@@ -293,7 +293,8 @@ impl Engine {
         ledger.tallies.iter().filter(|tally| self.is_responsible_for(&tally.applyset)).cloned().collect()
     }
 
-    /// Returns what counts because others have told it: this process does not see those workloads.
+    /// Returns what counts because others have published it: this process does not see those
+    /// workloads.
     pub(in crate::engine) fn foreign_tallies(
         &self,
     ) -> impl Iterator<Item = (Option<SourceId>, &BudgetTally)> {
@@ -305,7 +306,7 @@ impl Engine {
         })
     }
 
-    /// Adds to what this process sees what others have told.
+    /// Adds to what this process sees what others have published.
     pub(in crate::engine) fn with_foreign_loads(&self, mut loads: Vec<WorkloadLoad>) -> Vec<WorkloadLoad> {
         if self.foreign_tallies().next().is_none() {
             return loads;
@@ -392,7 +393,7 @@ impl Engine {
         self.foreign_tallies().any(|(source, _)| source.is_none()) || self.foreign_claims().next().is_some()
     }
 
-    /// Takes over a look at a workload of others. It can only lower what they have told.
+    /// Takes over a lookup of a workload of others. It can only lower what they have published.
     pub(in crate::engine) fn observe_foreign_load(
         &mut self,
         id: &ObjectId,

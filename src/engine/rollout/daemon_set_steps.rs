@@ -127,7 +127,7 @@ impl Engine {
         })
     }
 
-    /// Takes over what is told about the nodes.
+    /// Takes over what is reported about the nodes.
     pub(crate) fn nodes(&mut self, news: NodeChange) {
         self.rollouts.nodes.take(news);
     }
@@ -189,8 +189,8 @@ impl Engine {
     }
 
     /// Returns whether only pods on nodes that are not Ready are left with older templates. The
-    /// DaemonSet's own strategy would replace these without a look at their nodes. A person may let
-    /// it go on all the same.
+    /// DaemonSet's own strategy would replace these without regard to their nodes. A person may
+    /// let it go on all the same.
     pub(in crate::engine) fn waits_for_nodes(
         &self,
         id: &ObjectId,
@@ -494,7 +494,7 @@ impl Engine {
         Some((ask, self.make_claim(source, desired.hash, cost)))
     }
 
-    /// Takes the token that was asked for without a write, and tells how the step stands.
+    /// Takes the token that was asked for without a write, and returns how the step stands.
     pub(in crate::engine) fn advance_daemon_set(&mut self, id: &ObjectId, decision: Decision) -> Decision {
         if !is_daemon_set(id) || decision.action != Action::Nothing || decision.reason.is_some() {
             return decision;

@@ -86,7 +86,7 @@ impl Engine {
             && self.is_counted(id, claim)
     }
 
-    /// Records the workload of another daemon's claim, as a look shows it; none where there is no
+    /// Records the workload of another daemon's claim, as a lookup shows it; none where there is no
     /// such object.
     pub(crate) fn observe_foreign_workload(
         &mut self,
@@ -191,8 +191,8 @@ impl Engine {
         u32::try_from(self.unreadable_claims(scope).count()).unwrap_or(u32::MAX)
     }
 
-    /// Takes over what is told of claims that nobody can read, and how to mend that; none where all
-    /// can be read.
+    /// Takes over the reason for unreadable claims, and how to mend that; none where
+    /// all can be read.
     pub(crate) fn explain_unread(&mut self, why: Option<Arc<str>>) {
         self.rollouts.budget_stale |= self.rollouts.unreadable_claims != why;
         self.rollouts.unreadable_claims = why;

@@ -28,7 +28,7 @@ pub(crate) const MAX_PUBLISHED_OBJECTS: usize = 100;
 /// The number of bytes of a reason that are published: a server's message may be of any length.
 const MAX_PUBLISHED_REASON_BYTES: usize = 300;
 
-/// A queue that changes while no claim does is told no more often.
+/// A queue that changes while no claim does is published no more often.
 pub(crate) const PUBLICATION_INTERVAL: Duration = Duration::from_secs(2);
 
 /// One object that waits to be rolled out.
@@ -111,7 +111,7 @@ pub(crate) struct QueuePublication {
     published: Option<(Vec<QueuedObject>, Vec<BudgetTally>)>,
     /// The time at which the queue was last looked at.
     last_check: Option<Instant>,
-    /// The time of the next look.
+    /// The time of the next check.
     pub due: Option<Instant>,
 }
 

@@ -1,6 +1,6 @@
 //! The events of rollouts: that one began, succeeded or failed, for whoever tells of them.
 //!
-//! **Invariant:** what is told here changes no decision.
+//! **Invariant:** what is reported here changes no decision.
 
 use std::sync::Arc;
 

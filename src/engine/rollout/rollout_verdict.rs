@@ -249,7 +249,7 @@ impl Engine {
     }
 }
 
-/// Returns the pods of a rollout, unless they were told before its write.
+/// Returns the pods of a rollout, unless they were reported before its write.
 fn own_pods(rollout: &Rollout) -> Option<&WorkloadPods> {
     rollout.pods.as_deref().filter(|pods| rollout.last_write.is_some_and(|written| pods.rv >= written))
 }

@@ -75,7 +75,7 @@ pub(in crate::engine) struct Rollouts {
     pub(in crate::engine) others: BTreeMap<ObjectId, ForeignWorkload>,
     /// Pods that were unavailable when a workload of others was last looked at, and when that was.
     pub(in crate::engine) foreign_unavailable: BTreeMap<ObjectId, (Instant, u32)>,
-    /// Workloads whose rollout has failed, and whose failure has not been told.
+    /// Workloads whose rollout has failed, and whose failure has not been reported.
     pub(in crate::engine) newly_failed: BTreeMap<ObjectId, Vec<Uid>>,
     /// Objects whose unit is to be recorded, though nothing of it takes a token.
     pub(in crate::engine) recording: BTreeSet<(SourceId, ObjectId)>,
@@ -93,7 +93,7 @@ pub(in crate::engine) struct Rollouts {
     /// Inventories of sources that this process served before, and that nobody is to serve any
     /// more.
     pub(in crate::engine) retired: BTreeSet<Arc<str>>,
-    /// Indicates whether the queue may differ from what was told.
+    /// Indicates whether the queue may differ from what was published.
     pub(in crate::engine) queue_dirty: bool,
     /// The events of rollouts that were not reported yet.
     pub(in crate::engine) events: Vec<RolloutEvent>,
@@ -123,7 +123,7 @@ pub(in crate::engine) struct Rollout {
     pub(in crate::engine) switch: ServiceSwitch,
     /// The time since which its step is held and healthy.
     pub(in crate::engine) step_held_since: Option<Instant>,
-    /// Its pods, as last told.
+    /// Its pods, as last reported.
     pub(in crate::engine) pods: Option<Arc<WorkloadPods>>,
     /// The pod that was to be deleted last to free it, in the version that was judged.
     pub(in crate::engine) last_deleted_pod: Option<(Uid, ResourceVersion)>,

@@ -284,7 +284,7 @@ impl Engine {
         self.rollouts.takebacks.values().filter_map(|takeback| takeback.until).min()
     }
 
-    /// Returns the text about a Deployment's surplus, to stand behind the rest.
+    /// Returns the text about a Deployment's surplus, to be put behind the rest.
     pub(in crate::engine) fn takeback_words(&self, id: &ObjectId) -> String {
         let message = self.rollouts.takebacks.get(id).and_then(|takeback| takeback.message.as_ref());
         message.map_or_else(String::new, |message| format!("; {message}"))

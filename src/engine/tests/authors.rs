@@ -15,7 +15,7 @@ fn read(harness: &mut Harness, revision: &str, id: &ObjectId, content: u32) {
 }
 
 #[test]
-fn who_made_a_revision_is_told_with_the_next_claim() {
+fn who_made_a_revision_is_reported_with_the_next_claim() {
     let check = |harness: &Harness, expected: &[&str]| {
         let known: Vec<&str> =
             harness.world.ledger.commits.iter().map(|commit| &*commit.authored.subject).collect();

@@ -129,7 +129,7 @@ fn what_becomes_wanted_counts_from_then_on_and_no_longer_than_that_without_a_pro
 
 /// The desired state is not known before the source is read, and proofs not before there is a key.
 #[test]
-fn what_was_told_of_a_source_counts_until_it_is_known_what_is_of_it() {
+fn what_was_reported_of_a_source_counts_until_it_is_known_what_is_of_it() {
     let mut harness = harness();
     let tally = BudgetTally {
         applyset: SET.into(),

@@ -147,7 +147,7 @@ fn a_fight_begins_with_five_repairs_and_is_answered_every_ten_seconds() {
 }
 
 #[test]
-fn what_is_not_wanted_any_more_goes_only_after_a_whole_reading() {
+fn what_is_not_wanted_any_more_goes_only_after_a_complete_reading() {
     let mut harness = Harness::new(3);
     let files = ["a", "b", "c", "d"].map(|name| (name, Some(desired(&config(name), 1, name))));
     harness.read(reading("r1", &files));

@@ -152,7 +152,7 @@ impl Harness {
         self.engine.take_orders(FIRST, self.world.orders.clone());
     }
 
-    /// Takes orders that are spent out of their object; tells whether any were.
+    /// Takes orders that are spent out of their object; returns whether any were.
     pub(super) fn strike_orders(&mut self) -> bool {
         let spent = self.engine.spent_orders(FIRST);
         self.world.orders.retain(|order| !spent.contains(&order.token));
@@ -255,13 +255,13 @@ impl Harness {
         }
     }
 
-    /// Decides about one object and does what is decided; tells whether it was a write.
+    /// Decides about one object and does what is decided; returns whether it was a write.
     pub(super) fn step(&mut self, id: &ObjectId) -> Option<Action> {
         let decision = self.decide(id);
         self.act(id, decision)
     }
 
-    /// Does what was decided about one object; tells whether it was a write.
+    /// Does what was decided about one object; returns whether it was a write.
     pub(super) fn act(&mut self, id: &ObjectId, decision: Decision) -> Option<Action> {
         match decision.action {
             Action::Nothing => None,

@@ -98,7 +98,7 @@ fn a_map_that_becomes_empty_goes_too() {
 }
 
 #[test]
-fn what_may_not_be_ignored_is_told_and_stays() {
+fn what_may_not_be_ignored_is_reported_and_stays() {
     fn check(ignored: &str, why: &str) {
         let body = web(ignored);
         assert_eq!(remove_ignored(body.clone()), body, "{ignored}");

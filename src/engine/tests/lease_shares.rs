@@ -142,7 +142,7 @@ fn what_others_may_have_had_meanwhile_is_lost() {
         shares.update(marks(shown, 2), replicas("me", 2), now);
         let moves = shares.next_moves(&names("a"), now);
         assert_eq!((moves.lost, shares.has_lease("a")), (names(lost).into_iter().collect(), lost.is_empty()));
-        // A look that fails shows nothing new.
+        // A lookup that fails shows nothing new.
         assert_eq!(shares.next_moves(&names("a"), now).lost, []);
     }
     check("a=me", "");

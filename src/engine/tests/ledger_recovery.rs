@@ -161,7 +161,7 @@ fn a_claim_of_mine_that_somebody_takes_out_is_written_again_before_its_write_goe
 
 #[test]
 fn a_claim_that_cannot_be_read_counts_and_stays() {
-    // The claim as it stands there, the pods that it counts for, and whether they are too many.
+    // The claim as it is there, the pods that it counts for, and whether they are too many.
     let check = |claim: serde_json::Value, pods: u32, begins: bool| {
         let text = json!({"claims": [claim], "begun": "1969-01-01T00:00:00Z"}).to_string();
         let ledger = RolloutLedger::parse(&text, &HashSeals::default()).unwrap();

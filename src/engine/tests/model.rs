@@ -9,7 +9,7 @@
 //! - Views arrive in order for each object, and in any order among objects. That is more than a
 //!   watch does. It has fewer states than one queue, where the order of pending events counts too.
 //! - Pods of one workload are alike, so only how many are how counts.
-//! - Versions and instants only grow; states are told apart by what they are compared with.
+//! - Versions and instants only grow; states are distinguished by what they are compared with.
 //! - A process that ends leaves nothing but the cluster, so from each state of that a new one
 //!   begins once.
 
@@ -424,8 +424,8 @@ impl<'a> ExhaustiveModel<'a> {
     }
 }
 
-/// Goes through all states that can be reached, and tells how many there are, and how many of them
-/// are ends.
+/// Goes through all states that can be reached, and returns how many there are, and how many of
+/// them are ends.
 fn explore(case: &ModelCase) -> (usize, usize) {
     let (mut seen, mut crashed) = (HashSet::new(), HashSet::new());
     let mut open = vec![(ExhaustiveModel::new(case), Vec::new())];

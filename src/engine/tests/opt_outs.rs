@@ -204,7 +204,7 @@ fn it_is_no_refusal_and_is_at_rest() {
 }
 
 #[test]
-fn what_others_put_on_an_object_is_told_and_has_no_effect_where_that_is_denied() {
+fn what_others_put_on_an_object_is_reported_and_has_no_effect_where_that_is_denied() {
     for opt_out in [OptOutPolicy::Allowed, OptOutPolicy::Denied] {
         let a = config("a");
         let mut harness = Harness::new(3);

@@ -482,7 +482,7 @@ fn whoever_gave_an_order_is_told() {
 }
 
 #[test]
-fn an_order_on_an_object_is_not_obeyed_and_told_once() {
+fn an_order_on_an_object_is_not_obeyed_and_reported_once() {
     let mut harness = second();
     annotate(&mut harness, &workload("web"), Some("1-a undo r1"), None, None);
     harness.settle();

@@ -30,7 +30,7 @@ fn theirs(harness: &Harness, id: &ObjectId, owner: ObjectOwner) -> LiveObject {
     }
 }
 
-/// As it is read by a look: with a claim instead of a fact.
+/// As it is read by a lookup: unproven.
 fn read_as(live: LiveObject, sealed_for: Option<&str>, id: &ObjectId) -> LiveObject {
     let release = live.release.clone().unwrap();
     let seal =
@@ -42,8 +42,8 @@ fn read_as(live: LiveObject, sealed_for: Option<&str>, id: &ObjectId) -> LiveObj
     }
 }
 
-/// Returns the decision once a watch by label no longer shows the object, and a look has found this
-/// view. Fields that our entry lacks are found on the way.
+/// Returns the decision once a watch by label no longer shows the object, and a lookup has found
+/// this view. Fields that our entry lacks are found on the way.
 fn decided(harness: &mut Harness, id: &ObjectId, live: LiveObject) -> Decision {
     harness.engine.observe_absence(id);
     assert_eq!(harness.engine.decide(id, harness.now).action, Action::Lookup);
@@ -139,7 +139,7 @@ fn the_label_of_another_inventory_is_drift_where_the_seal_or_this_process_knows_
     // It names the content that this source asks for under its own label, so no other inventory has
     // put it there.
     check(None, true, true, false, true);
-    // And what nobody knows is another owner's, which is told.
+    // And what nobody knows is another owner's, which is reported.
     check(None, false, true, false, false);
     // A rightful writer has sealed it.
     check(Some(UNKNOWN), true, false, false, false);
@@ -258,7 +258,7 @@ fn paused(harness: &mut Harness, id: &ObjectId, number: usize) {
 }
 
 #[test]
-fn copies_neither_crowd_out_what_is_told_of_pauses_nor_count_as_left_alone() {
+fn copies_neither_crowd_out_what_is_reported_of_pauses_nor_count_as_left_alone() {
     let a = config("z");
     let mut harness = settled(&a);
     for number in 0..150 {
@@ -277,7 +277,7 @@ fn copies_neither_crowd_out_what_is_told_of_pauses_nor_count_as_left_alone() {
 }
 
 #[test]
-fn how_many_pauses_are_not_told_is_known() {
+fn how_many_pauses_are_not_reported_is_known() {
     let a = config("a");
     let mut harness = settled(&a);
     let names: Vec<String> = (0..130).map(|number| format!("more-{number:03}")).collect();

@@ -1,4 +1,4 @@
-//! The rollout queue as it is told.
+//! The rollout queue as it is published.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ fn expected() -> Vec<String> {
 fn each_that_waits_has_its_place_and_its_reason() {
     let mut harness = changed();
     assert_eq!(words(&harness.engine.rollout_queue()), expected());
-    // In the words in which the object itself is told of.
+    // In the words in which the object itself is reported.
     let why = harness.decide(&workload("b")).reason.map(|reason| reason.to_string());
     assert_eq!(why.as_deref(), Some(FULL_BUDGET_REASON));
     harness.finish_rollouts();
@@ -88,7 +88,7 @@ fn what_is_not_there_yet_waits_in_no_queue() {
 }
 
 #[test]
-fn the_queue_is_told_when_it_changes_and_not_too_often() {
+fn the_queue_is_reported_when_it_changes_and_not_too_often() {
     let mut harness = changed();
     let foreign = QueuedObject {
         id: config("other"),
@@ -114,7 +114,7 @@ fn the_queue_is_told_when_it_changes_and_not_too_often() {
     assert_eq!(publication.next_ledger(&mut harness.engine, later + PUBLICATION_INTERVAL), None);
     assert_eq!(publication.next_ledger(&mut harness.engine, later + PUBLICATION_INTERVAL * 9), None);
     assert_eq!(publication.due, None);
-    // The process died in the middle of the write, or it went wrong: it is told again.
+    // The process died in the middle of the write, or it went wrong: it is published again.
     publication.note_failure(&mut harness.engine);
     harness.engine.set_ledger(RolloutLedger { queue: vec![foreign.clone()], ..ledger_now });
     let again = publication
@@ -153,8 +153,8 @@ fn the_queue_goes_out_beside_the_claims() {
     assert_eq!(RolloutLedger::parse(&ledger_now.text(&seals).unwrap(), &seals).unwrap(), ledger_now);
     assert_eq!(publication.next_ledger(&mut harness.engine, now + PUBLICATION_INTERVAL), None);
     assert_eq!(harness.engine.without_queue(ledger_now.clone()).queue, []);
-    // A moment later what is claimed goes out, and the rest stays as it was told until the queue is
-    // told again.
+    // A moment later what is claimed goes out, and the rest stays as it was published until the
+    // queue is published again.
     let (publication, later) = (&mut QueuePublication::default(), now + PUBLICATION_INTERVAL * 2);
     publication.add_to(&mut harness.engine, ledger_now.clone(), later);
     let mut next = ledger_now.clone();
@@ -172,7 +172,7 @@ fn the_queue_goes_out_beside_the_claims() {
 }
 
 #[test]
-fn of_a_long_queue_the_first_are_told_and_how_many_there_are() {
+fn of_a_long_queue_the_first_are_reported_and_how_many_there_are() {
     let names: Vec<Arc<str>> = (0..150).map(|number| format!("w{number:03}").into()).collect();
     let files = |content| -> BTreeMap<Arc<str>, Option<SharedDesiredObject>> {
         let one = |name: &Arc<str>| (name.clone(), Some(desired(&workload(name), content, name)));

@@ -225,7 +225,7 @@ fn a_rollback_that_fails_too_is_held() {
 }
 
 #[test]
-fn bad_data_of_somebody_else_are_told_and_held_until_they_change() {
+fn bad_data_of_somebody_else_are_reported_and_held_until_they_change() {
     let mut harness = at_rest(3);
     let bad = foreseen(&harness, &[], 2);
     spoil(&mut harness, &web(1, &["tls"]), bad);

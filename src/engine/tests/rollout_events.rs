@@ -30,7 +30,7 @@ fn turns(harness: &mut Harness) -> Vec<String> {
 }
 
 #[test]
-fn each_turn_is_told_once() {
+fn each_turn_is_reported_once() {
     let mut harness = Harness::new(3);
     harness.read(reading("r1", &files(1)));
     harness.settle();
@@ -44,7 +44,7 @@ fn each_turn_is_told_once() {
 }
 
 #[test]
-fn a_failure_and_the_rollback_are_told() {
+fn a_failure_and_the_rollback_are_reported() {
     let mut harness = Harness::new(3);
     harness.read(reading("r1", &files(1)));
     harness.settle();

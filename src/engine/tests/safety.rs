@@ -79,7 +79,7 @@ fn an_object_that_moves_to_another_source_in_one_commit_is_not_pruned_before_tha
     engine.read(FIRST, reading("r2", &[("a", None)]));
     let why = format!("pruned when source {OTHER}, which may want it, was looked at again");
     assert_eq!(judged(&mut engine, FIRST, &a), why);
-    // The other one has a look that began before: it says nothing.
+    // The other one has a lookup that began before: it says nothing.
     engine.read(SECOND, reading("r1b", &[]));
     assert_eq!(judged(&mut engine, FIRST, &a), why);
     let dropped = engine.last_drop_reading();

@@ -325,7 +325,7 @@ fn reason(harness: &mut Harness) -> String {
 }
 
 #[test]
-fn what_a_scale_gave_is_taken_back_by_one_write_at_a_time_and_told() {
+fn what_a_scale_gave_is_taken_back_by_one_write_at_a_time_and_reported() {
     let mut harness = held("1");
     observe_pods(&mut harness, 10, 1);
     assert_eq!(due(&mut harness), [""; 0]);
@@ -355,7 +355,7 @@ fn what_a_scale_gave_is_taken_back_by_one_write_at_a_time_and_told() {
 }
 
 #[test]
-fn a_right_that_is_missing_is_told_and_tried_again_at_ever_longer_intervals() {
+fn a_right_that_is_missing_is_reported_and_tried_again_at_ever_longer_intervals() {
     let mut harness = held("1");
     counts(&mut harness, HUNDRED);
     observe_pods(&mut harness, 92, 9);

@@ -122,7 +122,7 @@ fn what_a_claim_stands_for_is_not_counted_twice() {
 }
 
 #[test]
-fn what_a_process_sees_is_told_with_each_claim_and_when_it_changes() {
+fn what_a_process_sees_is_reported_with_each_claim_and_when_it_changes() {
     let mut harness = at_rest(&["web", "api"], &budget("100%", 100));
     harness.world.ledger = RolloutLedger { begun: harness.world.ledger.begun, ..RolloutLedger::default() };
     harness.engine.set_ledger(harness.world.ledger.clone());
@@ -177,7 +177,7 @@ fn what_a_process_sees_is_told_with_each_claim_and_when_it_changes() {
 }
 
 #[test]
-fn what_was_told_of_a_source_counts_until_its_workloads_are_seen() {
+fn what_was_reported_of_a_source_counts_until_its_workloads_are_seen() {
     let mut harness = at_rest(&["web"], &budget("2", 100));
     let foreign_tally = BudgetTally {
         applyset: SET.into(),
@@ -200,7 +200,7 @@ fn what_was_told_of_a_source_counts_until_its_workloads_are_seen() {
 
 /// The publisher may have ended, and its pods be healthy by now.
 #[test]
-fn a_look_can_only_lower_what_others_have_told_and_soon_counts_no_more() {
+fn a_lookup_can_only_lower_what_others_have_published_and_soon_counts_no_more() {
     let mut harness = at_rest(&["web"], &budget("2", 100));
     tell(&mut harness, tally(3, &[("api", 2)], 0));
     assert!(harness.engine.foreign_workloads().is_empty(), "nothing waits for it");
@@ -230,7 +230,7 @@ fn a_look_can_only_lower_what_others_have_told_and_soon_counts_no_more() {
 }
 
 #[test]
-fn pods_that_nobody_names_count_no_longer_once_all_that_are_named_are_seen_whole() {
+fn pods_that_nobody_names_count_no_longer_once_all_that_are_named_are_seen_complete() {
     let mut harness = at_rest(&["web"], &budget("2", 100));
     let names: Vec<String> = (0..20).map(|number| format!("api-{number}")).collect();
     let away: Vec<(&str, u32)> = names.iter().map(|name| (name.as_str(), 1)).collect();

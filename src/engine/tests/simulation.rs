@@ -245,7 +245,7 @@ proptest! {
 /// A reading that is not whole cannot tell that an object is wanted no more: what was accepted is
 /// made again.
 #[test]
-fn what_was_wanted_since_the_last_whole_reading_is_made_again_on_doubt() {
+fn what_was_wanted_since_the_last_complete_reading_is_made_again_on_doubt() {
     use SimulationEvent::{Commit, Delete, Deliver, Incomplete, Step};
     check_doubt(&[
         Commit(0, Some(1)),

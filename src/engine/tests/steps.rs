@@ -59,7 +59,7 @@ fn words_about_steps_are_read() {
 }
 
 #[test]
-fn steps_that_are_no_steps_are_told() {
+fn steps_that_are_no_steps_are_reported() {
     let neither = |part: &str| {
         format!(
             "error: rhumb.dev/steps names {part:?}, which is neither a count from 1 nor a percentage from 1% to 100%"
@@ -90,7 +90,7 @@ fn steps_that_are_no_steps_are_told() {
 }
 
 #[test]
-fn words_beside_the_steps_are_told() {
+fn words_beside_the_steps_are_reported() {
     let with = |key: &str, value: &str| json!({"rhumb.dev/steps": "1", key: value});
     for wrong in ["", "2", "2 m", "soon", "-1s"] {
         let expected_finding = format!("error: rhumb.dev/step-soak is {wrong:?}, which is no duration");
@@ -143,7 +143,7 @@ fn words_beside_the_steps_are_told() {
 }
 
 #[test]
-fn steps_that_a_strategy_cannot_have_are_told() {
+fn steps_that_a_strategy_cannot_have_are_reported() {
     let one = json!({"rhumb.dev/steps": "1"});
     words(
         "Deployment",
@@ -338,7 +338,7 @@ fn a_daemon_set_is_held_until_all_its_nodes_are_done() {
 }
 
 #[test]
-fn what_a_scale_gave_beyond_a_step_is_told() {
+fn what_a_scale_gave_beyond_a_step_is_reported() {
     let check = |kind: &str, made: u32, shown: &str, expected: &str| {
         let words = json!({"rhumb.dev/steps": "1", "rhumb.dev/step-promote": "manual"});
         let standing = StepProgress { made, ..standing(8, OverlayState::Under(shown.parse().unwrap()), 1) };
@@ -356,7 +356,7 @@ fn what_a_scale_gave_beyond_a_step_is_told() {
 }
 
 #[test]
-fn the_annotation_tells_where_a_rollout_stands() {
+fn the_annotation_names_the_step_of_a_rollout() {
     let shown = |annotations: Value| OverlayState::of(&json!({"metadata": {"annotations": annotations}}));
     assert_eq!(OverlayState::of(&json!({})), OverlayState::Plain);
     assert_eq!(shown(json!({"rhumb.dev/overlay": "surge=2 step=1"})), surge(2, 1));

@@ -5,7 +5,7 @@ use super::world::{AuditEntry, World, config, desired, reading};
 use crate::engine::*;
 
 #[test]
-fn a_label_that_the_server_does_not_keep_is_told_and_not_written_again() {
+fn a_label_that_the_server_does_not_keep_is_reported_and_not_written_again() {
     let id = config("env");
     for owner in [ObjectOwner::Nobody, ObjectOwner::Labelled("somebody-v1".into())] {
         let mut harness = Harness::new(3);

@@ -234,7 +234,7 @@ fn a_kind_that_the_server_does_not_have_is_absent_for_all_who_watch() {
 }
 
 #[test]
-fn what_is_in_a_namespace_that_nobody_looks_into_any_more_is_told() {
+fn what_is_in_a_namespace_that_nobody_looks_into_any_more_is_reported() {
     let (mut engine, _) = looking_into_two();
     let namespaces: [Arc<str>; 4] = ["one", "three", "two", "four"].map(Into::into);
     for (named, expected) in

@@ -173,7 +173,7 @@ fn the_reference_names_each_word_of_another_tool() {
 }
 
 #[test]
-fn objects_that_wait_for_each_other_are_told_before_anything_is_applied() {
+fn objects_that_wait_for_each_other_are_reported_before_anything_is_applied() {
     let on = |what: &str| json!({"rhumb.dev/depends-on": what});
     let circle = [object(config("a"), &on("ConfigMap/b")), object(config("b"), &on("ConfigMap/a"))];
     let cycle = "dependency cycle: ConfigMap shop/a → ConfigMap shop/b → ConfigMap shop/a";

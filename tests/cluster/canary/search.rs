@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 pub(crate) struct Canary {
     /// The place.
     pub(crate) name: &'static str,
-    /// The text that stands in it and nowhere else, whatever is put before and behind it.
+    /// The text that is in it and nowhere else, whatever is put before and behind it.
     core: String,
 }
 
@@ -84,7 +84,7 @@ impl Canary {
         forms
     }
 
-    /// The first form in which it stands in a text.
+    /// The first form in which it is in a text.
     fn shown_in(&self, text: &str) -> Option<&'static str> {
         let lower = text.to_ascii_lowercase();
         let is_in_text = |form: &str| text.contains(form) || lower.contains(form);

@@ -98,9 +98,9 @@ impl<'a> WritesByHolder<'a> {
         Self { cluster, users: users.map(str::to_owned) }
     }
 
-    /// Fails if anybody wrote for a source whose Lease another one had written last, and tells how
-    /// many writes there were of each resource. Events, the status and the inventory of a source
-    /// count as all else.
+    /// Fails if anybody wrote for a source whose Lease another one had written last, and returns
+    /// how many writes there were of each resource. Events, the status and the inventory of a
+    /// source count as all else.
     #[track_caller]
     pub(crate) fn judge(&self, source_of: impl Fn(&AuditEvent) -> Option<String>) -> BTreeMap<String, usize> {
         let (mut holders, mut counts) = (BTreeMap::new(), BTreeMap::new());

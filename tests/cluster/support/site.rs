@@ -298,7 +298,7 @@ impl<'a> TestNamespace<'a> {
         });
     }
 
-    /// Waits until the rollout queue that is told is empty.
+    /// Waits until the rollout queue that is reported is empty.
     #[track_caller]
     pub(crate) fn await_empty_queue(&self) {
         let budget = at("ConfigMap", &self.system(), "rollout-budget.rhumb.dev");

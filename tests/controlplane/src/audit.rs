@@ -238,7 +238,7 @@ impl Reader {
         format!("{MARK}?mark={}", self.marked)
     }
 
-    /// Reads on; tells whether the marked request and all that came before it are done, or else
+    /// Reads on; returns whether the marked request and all that came before it are done, or else
     /// what is missing.
     pub(crate) fn is_complete(&mut self, mark: &str) -> Result<Result<(), String>, Error> {
         self.read()?;

@@ -138,7 +138,7 @@ fn a_selector_is_written_as_text_or_not_at_all() {
 }
 
 #[test]
-fn our_own_events_are_told_from_those_of_others() {
+fn our_own_events_are_distinguished_from_those_of_others() {
     fn check(component: &Value, own: bool) {
         let event = json!({
             "metadata": { "name": "web.1", "namespace": "shop", "uid": "e", "resourceVersion": "7" },

@@ -81,7 +81,7 @@ fn set(store: &mut WorkloadStore, pods: &[(&str, PodRecord)], now: Instant) -> W
 }
 
 #[test]
-fn nothing_is_told_before_everything_is_known() {
+fn nothing_is_reported_before_everything_is_known() {
     let now = Instant::now();
     let mut store = WorkloadStore::new(PodController::Deployment, uid("own"));
     store.apply_workload(InformerChange::Apply(id("web"), workload(1, true)));
@@ -112,7 +112,7 @@ fn steady_is_what_was_ready_without_a_restart_between() {
 }
 
 #[test]
-fn restarts_from_before_are_told_apart() {
+fn restarts_from_before_are_distinguished() {
     let t = Instant::now();
     let mut store = store(PodController::StatefulSet, &[("web-0", ready("noon", 7))], t);
     let restarts = |pods: WorkloadPods| -> Vec<(u32, u32)> {
@@ -267,7 +267,7 @@ fn a_deployment_rolls_to_its_highest_set_once_its_own_count_agrees() {
 }
 
 #[test]
-fn what_a_set_is_refused_is_told_of_the_newest_only() {
+fn what_a_set_is_refused_is_reported_of_the_newest_only() {
     let t = Instant::now();
     let mut store = store(PodController::Deployment, &[], t);
     store.set_revisions(1, vec![revision("good", "own", 1, 0)]);

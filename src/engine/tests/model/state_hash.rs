@@ -1,4 +1,4 @@
-//! The hashes that tell the states of the model apart.
+//! The hashes that distinguish the states of the model.
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet};
