@@ -267,7 +267,7 @@ fn watched(
         let is_complete = is_available(&object, fleet.replicas);
         match states.insert(name.clone(), is_complete) {
             None => rolled.begun.push((name, now)),
-            Some(false) if whole => rolled.whole.push((name, now)),
+            Some(false) if is_complete => rolled.completed.push((name, now)),
             Some(_) => {}
         }
     }

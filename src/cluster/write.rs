@@ -65,8 +65,8 @@ impl Cluster {
     /// # Errors
     ///
     /// Fails where the server refuses the content or does not answer in time, and with
-    /// [`ClusterFault::VersionConflict`] where the precondition does not hold. Without an answer the write
-    /// may have been done.
+    /// [`ClusterFault::VersionConflict`] where the precondition does not hold. Without an answer
+    /// the write may have been done.
     pub async fn apply(
         &self,
         kind: &Arc<ServedKind>,
@@ -95,8 +95,8 @@ impl Cluster {
     ///
     /// # Errors
     ///
-    /// Fails where the server refuses the content or the precondition does not hold, and where it does not
-    /// answer.
+    /// Fails where the server refuses the content or the precondition does not hold, and where it
+    /// does not answer.
     pub async fn dry_run(
         &self,
         kind: &ServedKind,

@@ -52,7 +52,7 @@ fn a_second_apply_without_a_state_directory_sends_nothing() {
     window.assert_silent();
 }
 
-/// Returns the number of looks at the inventory.
+/// Returns the number of reads of the inventory.
 fn count_reads(window: &AuditWindow<'_>) -> usize {
     let is_read = |event: &&AuditEvent| event.verb == "get" && event.resource == "configmaps";
     window.calls().iter().filter(is_read).count()
@@ -74,7 +74,7 @@ fn the_running_daemon_sends_nothing_for_what_is_applied() {
     let first_lists = window.calls().iter().filter(|event| event.verb == "list").count();
     in_time("two resyncs have passed", DEFAULT_TIMEOUT, || {
         let reads = count_reads(&window);
-        if reads >= 4 { Ok(()) } else { Err(format!("{reads} looks at the inventory")) }
+        if reads >= 4 { Ok(()) } else { Err(format!("{reads} reads of the inventory")) }
     });
     let writes = window.writes();
     assert!(writes.iter().all(|event| event.name == "env") && writes.len() == 3, "{writes:#?}");
@@ -106,7 +106,7 @@ fn a_new_process_has_nothing_to_tell_of_what_is_as_unhealthy_as_before() {
     // As many as it takes until late reports are written.
     in_time("many resyncs have passed", DEFAULT_TIMEOUT, || {
         let reads = count_reads(&window);
-        if reads >= 20 { Ok(()) } else { Err(format!("{reads} looks at the inventory")) }
+        if reads >= 20 { Ok(()) } else { Err(format!("{reads} reads of the inventory")) }
     });
     assert_eq!(open(), Some(before));
     window.assert_no_writes();

@@ -128,7 +128,7 @@ fn an_object_that_waits_for_another_is_told_so() {
     eventually("two resyncs have passed", DEFAULT_TIMEOUT, || {
         let is_read = |event: &&controlplane::AuditEvent| event.verb == "get" && event.name == site.name;
         let reads = window.calls().iter().filter(is_read).count();
-        if reads >= 3 { Ok(()) } else { Err(format!("{reads} looks at the inventory")) }
+        if reads >= 3 { Ok(()) } else { Err(format!("{reads} reads of the inventory")) }
     });
     let writes: Vec<_> =
         window.all_writes().into_iter().filter(|event| event.name == "rollout-budget.rhumb.dev").collect();

@@ -71,7 +71,7 @@ fn check(site: &TestNamespace<'_>, repo: &Repo, open: &[&str], count: usize) {
     in_time("two resyncs have passed", DEFAULT_TIMEOUT, || {
         let reads =
             window.calls().into_iter().filter(|event| event.verb == "get" && event.name == site.name).count();
-        if reads >= 4 { Ok(()) } else { Err(format!("{reads} looks at the inventory")) }
+        if reads >= 4 { Ok(()) } else { Err(format!("{reads} reads of the inventory")) }
     });
     assert!(refused(&window).len() <= count);
 }

@@ -83,7 +83,8 @@ impl fmt::Display for Release {
 pub enum ObjectOwner {
     /// Nobody's mark.
     Nobody,
-    /// Carries the ApplySet label of this inventory, and our own managedFields entry owns that label.
+    /// Carries the ApplySet label of this inventory, and our own managedFields entry owns that
+    /// label.
     Ours(Arc<str>),
     /// Carries the ApplySet label of this inventory, but our entry does not own the label: a copied
     /// label, or another ApplySet tool's member.

@@ -133,7 +133,8 @@ impl ReleaseKey {
         ReleaseSeal(seal)
     }
 
-    /// Returns whether a source with this inventory has put into the object what the annotation says.
+    /// Returns whether a source with this inventory has put into the object what the annotation
+    /// says.
     pub(crate) fn is_proven(&self, applyset: &str, id: &ObjectId, annotation: &ReleaseAnnotation) -> bool {
         self.proven_timing(applyset, id, annotation).is_some()
     }

@@ -206,8 +206,8 @@ impl Engine {
 }
 
 /// Returns how many pods of the workload of a claim are unavailable. The count of its manifest is
-/// not known here, and its spec is unproven. So no more are lost than are there, or than the rollout
-/// may have taken down.
+/// not known here, and its spec is unproven. So no more are lost than are there, or than the
+/// rollout may have taken down.
 fn abandoned_pods(live: &LiveObject, claim: &RolloutClaim) -> u32 {
     let Some(rolling) = live.rolling else { return 0 };
     let there = rolling.pods.saturating_sub(serving_pods(rolling, live.overlay));
