@@ -58,8 +58,7 @@ pub(crate) struct GlobalArgs {
     /// Namespace of objects that name none [default: default]
     #[arg(long, short, global = true, display_order = 94, value_name = "NAMESPACE", help_heading = "Source")]
     pub namespace: Option<DnsLabel>,
-    /// Name of the source that is meant [default: made from its location; of a file or the cluster,
-    /// all]
+    /// Name of the source [default: made from its location; of a file or of the cluster, all]
     #[arg(
         long = "source",
         alias = "name",

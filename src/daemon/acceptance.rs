@@ -38,7 +38,7 @@ fn confirmed_revision(inventory: &InventoryObject) -> Option<Revision> {
     inventory.annotations.get(annotations::ACCEPT).and_then(|text| id(text))
 }
 
-/// Returns the id of a commit, whole.
+/// Returns the full id of a commit; none where a text is no such id.
 fn id(text: &str) -> Option<Revision> {
     let text = text.trim();
     let is_full_id = text.len() == 40 && text.bytes().all(|byte| byte.is_ascii_hexdigit());

@@ -10,7 +10,7 @@ use crate::object::ObjectId;
 use crate::report::RemainingObjects;
 
 impl Reconciler {
-    /// Returns the remaining objects of each ending source that has been looked at as a whole, or
+    /// Returns the remaining objects of each deleted source that has been seen completely, or
     /// cannot be.
     pub(super) fn remaining_by_source(&self) -> BTreeMap<Arc<str>, RemainingObjects> {
         let sources = self.engine.source_ids().zip(self.engine.sources());

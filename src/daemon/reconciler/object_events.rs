@@ -278,7 +278,7 @@ impl Reconciler {
         (source, revision)
     }
 
-    /// Tells that a source was read, and whether whole.
+    /// Records the event that a source was read, completely or not.
     pub(super) fn record_read_event(&mut self, source: SourceId, before: Option<&Revision>) {
         let state = self.engine.source(source);
         let (head, incomplete) = (state.head.clone(), state.incomplete.as_ref().map(ToString::to_string));
@@ -313,7 +313,7 @@ impl Reconciler {
         );
     }
 
-    /// Tells what holds for sources as a whole, and is new.
+    /// Records new events about sources, rather than single objects.
     pub(super) fn record_source_events(&mut self, status: &DaemonStatus) {
         for (source, status) in self.engine.source_ids().zip(&status.sources) {
             self.record_settled_event(source, status);

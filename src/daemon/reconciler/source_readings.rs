@@ -42,7 +42,7 @@ impl Reconciler {
         let refused = reading.refused.iter().filter(|found| !known.contains(found));
         let found = facts().flat_map(|facts| &facts.diagnostics).chain(refused);
         let errors = found.filter(|found| found.is_error());
-        // One pass hands them to its caller, who shows them whole.
+        // A single pass hands them to its caller, which shows all of them.
         for diagnostic in errors.filter(|_| self.until == StopCondition::Shutdown) {
             tracing::warn!(code = diagnostic.code, "{}: {}", diagnostic.origin, diagnostic.message);
         }

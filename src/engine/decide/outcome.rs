@@ -100,8 +100,8 @@ impl Engine {
         self.prove(id, &mut proven);
         let nothing = apply.decided_on == Some(answer.rv);
         if apply.restarts == RestartRisk::Maybe {
-            // An answer that changed nothing has nothing to come back whole from, unless another
-            // process wrote the same before.
+            // An answer that changed nothing starts no rollout, unless another process wrote the
+            // same before.
             let rolls = answer.rolling.is_some_and(|rolling| rolling.phase == RolloutPhase::Replacing);
             self.record_rollout_write(id, (!nothing || rolls).then_some(answer.rv));
             if nothing && !rolls {

@@ -250,8 +250,8 @@ impl Engine {
 
 /// The consequences.
 impl Engine {
-    /// Returns whether what rhumb puts there counts as an object's data: it is from git, whole, and
-    /// has been taken over.
+    /// Returns whether the data of an object are those of git: its manifest has all of them, and
+    /// the object has been taken over.
     fn is_from_git(&self, id: &ObjectId) -> bool {
         let Some(entry) = self.entry(id) else { return false };
         let has_config_data =

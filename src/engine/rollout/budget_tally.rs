@@ -358,7 +358,7 @@ impl Engine {
     pub(in crate::engine) fn pods_of_all(&self) -> u32 {
         let seen = |source: SourceId| self.rollouts.pods.get(&source).copied().unwrap_or(0);
         let own = self.source_ids().map(seen).fold(0, u32::saturating_add);
-        // Of a source that is not seen whole yet the larger number counts.
+        // Of a source that is not seen completely yet the larger number counts.
         let tallies = self.foreign_tallies().filter(|(_, tally)| !self.is_expired(tally));
         let tallies = tallies.map(|(source, tally)| tally.pods.saturating_sub(source.map_or(0, seen)));
         tallies.fold(own, u32::saturating_add)

@@ -15,8 +15,8 @@ use crate::engine::state::Engine;
 use crate::engine::{LiveObject, RolloutNumbers, RolloutPhase};
 use crate::object::ObjectId;
 
-/// A daemon that lives takes a claim back as soon as its workload has been whole for the soak.
-/// After this time of rest nobody does.
+/// The time of rest after which a claim counts as abandoned. A daemon that runs takes its claim
+/// back as soon as the workload has been healthy for the soak.
 pub(crate) const ABANDONED_CLAIM_AGE: Duration = Duration::from_mins(2);
 
 /// The workload of another daemon's claim.

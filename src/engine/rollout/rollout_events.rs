@@ -34,7 +34,7 @@ pub(crate) struct RolloutEvent {
 pub(crate) enum RolloutEventKind {
     /// It was written, and its pods are being replaced.
     Started,
-    /// It has been whole for as long as it must be.
+    /// It has been complete for the soak.
     Succeeded,
     /// It failed, for this reason.
     Failed(Arc<str>),

@@ -23,7 +23,7 @@ use crate::object::{ObjectId, duration_text};
 pub(in crate::engine) enum RolloutVerdict {
     /// It goes on; the time changes the answer then.
     Going(Option<Instant>),
-    /// It is whole and has been for long enough, or nothing has to be watched.
+    /// It has been complete for the soak, or nothing has to be watched.
     Done,
     /// It failed, and whose Events tell more.
     Failed(Arc<str>, Vec<Uid>),
@@ -128,10 +128,9 @@ impl Engine {
         }
     }
 
-    /// Judges a rollout that is whole: it has to stay so for some time.
+    /// Judges a complete rollout: it has to stay complete for the soak.
     ///
-    /// A Service that waited for that is switched to it then, and what that does is watched for as
-    /// long again.
+    /// A Service that waits for it is switched then, and the workload is watched for another soak.
     fn judge_complete(
         &self,
         id: &ObjectId,

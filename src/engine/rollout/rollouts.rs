@@ -118,8 +118,8 @@ pub(in crate::engine) struct Rollout {
     pub(in crate::engine) last_progress: Option<Instant>,
     /// The time since which it is healthy.
     pub(in crate::engine) healthy_since: Option<Instant>,
-    /// Indicates whether a Service is switched to it now that it is whole: it is watched until that
-    /// has been soaked too.
+    /// Indicates whether a Service is switched to it now that it is complete: it is watched until
+    /// that has been soaked too.
     pub(in crate::engine) switch: ServiceSwitch,
     /// The time since which its step is held and healthy.
     pub(in crate::engine) step_held_since: Option<Instant>,

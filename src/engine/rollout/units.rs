@@ -118,7 +118,8 @@ impl Engine {
         })
     }
 
-    /// Returns whether all of a unit has been released and is whole, or its contents were rejected.
+    /// Returns whether all of a unit has been released and rolled out, or its contents were
+    /// rejected.
     pub(in crate::engine) fn is_concluded(&self, unit: &Unit) -> bool {
         let Some(source) = self.source_of_applyset(&unit.applyset) else { return false };
         if self.sources[source].inventory.is_none() || self.sources[source].head.is_none() {
