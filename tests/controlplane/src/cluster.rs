@@ -426,11 +426,11 @@ impl Cluster {
         &self,
         part: Part,
         what: &'static str,
-        look: impl FnMut() -> Result<(), String>,
+        probe: impl FnMut() -> Result<(), String>,
     ) -> Result<(), Error> {
         let process = lock(&self.processes).get(&part).cloned();
         let process = process.ok_or(Error::NotRunning { part: part.name() })?;
-        ready::wait(&self.supervisor, part, &process, what, look)
+        ready::wait(&self.supervisor, part, &process, what, probe)
     }
 }
 

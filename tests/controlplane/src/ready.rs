@@ -108,11 +108,11 @@ pub(crate) fn wait(
     part: Part,
     process: &Process,
     what: &'static str,
-    mut look: impl FnMut() -> Result<(), String>,
+    mut probe: impl FnMut() -> Result<(), String>,
 ) -> Result<(), Error> {
     let deadline = Instant::now() + LIMIT;
     loop {
-        let last = match look() {
+        let last = match probe() {
             Ok(()) => return Ok(()),
             Err(last) => last,
         };
