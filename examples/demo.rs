@@ -70,7 +70,7 @@ async fn play(stage: &mut Stage, end: End) -> ExitCode {
     let mut world = None;
     let story = tokio::select! {
         outcome = story(stage, &mut world) => Some(outcome),
-        () = told_to_stop() => None,
+        () = stop_requested() => None,
     };
     let Some(outcome) = story else {
         drop(world);
@@ -87,7 +87,7 @@ async fn play(stage: &mut Stage, end: End) -> ExitCode {
     let Some(world) = world else { return ExitCode::FAILURE };
     if end == End::Keep {
         world.invite(stage);
-        told_to_stop().await;
+        stop_requested().await;
     }
     let begun = world.begun;
     let stopped = world.stop(stage, end).await;
@@ -210,13 +210,13 @@ impl DemoProcesses {
             self.pushed(&mut watch, "Deployment web with image web:1.5.0", is_new).await?;
         stage.seen(&format!("the Deployment has the image {}", after(arrived, pushed)));
         print("    ready on 1.5.0:");
-        let (mut told, mut least) = (-1, i32::MAX);
+        let (mut printed, mut least) = (-1, i32::MAX);
         let rolled = |web: Option<&Deployment>| {
             let Some(progress) = web.and_then(Progress::of) else { return false };
             least = least.min(progress.available);
-            if progress.updated > told {
-                told = progress.updated;
-                print(&format!(" {told}"));
+            if progress.updated > printed {
+                printed = progress.updated;
+                print(&format!(" {printed}"));
             }
             progress.is_done()
         };
@@ -427,7 +427,7 @@ fn names(objects: &BTreeMap<String, String>) -> String {
 }
 
 /// Ctrl-C, or what a closed terminal and a service manager send.
-async fn told_to_stop() {
+async fn stop_requested() {
     let signals = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
     let received = signals.into_iter().filter_map(|kind| signal(kind).ok()).map(|mut signal| {
         Box::pin(async move {

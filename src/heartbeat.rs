@@ -5,7 +5,7 @@
 //! [`Heartbeats`].
 //!
 //! **Invariant:** reports who is late and decides nothing about it. A beat takes no lock, so it may
-//! stand in the path of every event.
+//! be recorded for every event.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -19,7 +19,7 @@ pub struct Heartbeats {
 
 #[derive(Debug)]
 struct HeartbeatRegistry {
-    /// Times are told in milliseconds after this one.
+    /// Times are kept in milliseconds after this one.
     began: Instant,
     parts: Mutex<Vec<Weak<HeartbeatPart>>>,
 }
@@ -31,7 +31,7 @@ struct HeartbeatPart {
     due: AtomicU64,
 }
 
-/// One part's own hold on its entry. Dropped, nothing is expected of the part any more.
+/// The handle of one part. Once it is dropped, nothing is expected of the part.
 #[derive(Debug)]
 pub struct Heartbeat {
     began: Instant,
@@ -114,7 +114,7 @@ impl Heartbeat {
     }
 }
 
-/// In milliseconds.
+/// A century: the bound of a wait without an end.
 const CENTURY_MILLIS: u64 = 100 * 365 * 24 * 3600 * 1000;
 
 #[cfg(test)]
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn the_age_of_a_sign_is_told() {
+    fn a_status_has_the_time_of_the_last_sign_and_of_the_next() {
         let heartbeats = Heartbeats::default();
         let heartbeat = heartbeats.expect_part("a", Duration::ZERO);
         let before = Instant::now();

@@ -1,8 +1,7 @@
-//! Secrets out of files: a token, the secret of a webhook, a URL that is one; and how such files
-//! are opened.
+//! Secrets that are read from files, for example a token or the secret of a webhook, and the
+//! opening of such files.
 //!
-//! **Invariant:** a secret shows itself in no `Debug` and no error; whoever wants its text asks for
-//! it by name.
+//! **Invariant:** no `Debug` and no error shows a secret. Only [`Secret::expose`] returns its text.
 
 use std::fmt;
 use std::fs::{self, File, Metadata, OpenOptions};
@@ -16,14 +15,14 @@ use sha2::Sha256;
 
 use crate::fields::blur;
 
-/// A shorter one is guessed sooner or later, and an empty one is no secret at all.
+/// The minimum length of a secret: shorter ones can be guessed.
 const MIN_SECRET_BYTES: usize = 16;
 
-/// No secret is longer, and a file that is belongs to somebody else.
+/// The maximum length of a secret: a longer file is the wrong one.
 const MAX_SECRET_BYTES: u64 = 4096;
 
-/// Returns whether anything has this name, usable or not. A path that cannot be looked at counts as
-/// present: nobody goes on as if nothing had been configured.
+/// Returns whether a path exists. One that cannot be read counts as present: a configured secret is
+/// never taken for none.
 pub(crate) fn is_there(path: &Path) -> bool {
     let gone =
         |error: io::Error| matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
@@ -33,9 +32,9 @@ pub(crate) fn is_there(path: &Path) -> bool {
 /// Opens a regular file and nothing else. Reading a pipe or a terminal may wait for its writer for
 /// ever.
 pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
-    // Before it is opened, which does something to some devices.
+    // Before it is opened, as opening has effects on some devices.
     require_regular(&fs::metadata(path)?)?;
-    // It may have been replaced meanwhile, and to open a pipe is to wait already.
+    // It may have been replaced by a pipe meanwhile, whose opening would block.
     let file =
         OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)?;
     require_regular(&file.metadata()?)?;
@@ -59,7 +58,7 @@ fn require_regular(found: &Metadata) -> io::Result<()> {
     }
 }
 
-/// A text that nobody may see.
+/// A text that is never shown.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Secret(Vec<u8>);
 
@@ -70,9 +69,9 @@ impl fmt::Debug for Secret {
 }
 
 impl Secret {
-    /// Reads it: what stands in the file, without the end of its line.
+    /// Reads a secret from a file, without its final line break.
     ///
-    /// Keeps a secret out of the complaint where somebody wrote it in place of its file's name.
+    /// The error hides the path if it may be the secret itself, written in place of a file name.
     pub(crate) fn read(path: &Path) -> Result<Self, String> {
         let shown = blur(&path.display().to_string());
         let failed = |error: io::Error| format!("{shown}: {error}");
@@ -83,7 +82,7 @@ impl Secret {
         while bytes.last().is_some_and(|byte| matches!(byte, b'\n' | b'\r')) {
             bytes.pop();
         }
-        // Blanks are guessed, and whoever left them there meant no secret.
+        // Blanks do not count, as they can be guessed.
         if bytes.trim_ascii().len() < MIN_SECRET_BYTES {
             return Err(format!("{shown}: shorter than {MIN_SECRET_BYTES} characters"));
         }

@@ -118,7 +118,7 @@ fn a_command_ends_with_the_code_that_its_help_names() {
     check("check shop --kubeconfig unreachable", 1);
     check("check nowhere", 2);
     check("check --config wrong.yaml", 78);
-    check("uninstall --source shop", 2);
+    check("uninstall --sources shop", 2);
     check("uninstall --kubeconfig unreachable", 3);
     check("rollout status --kubeconfig unreachable", 3);
     check("rollout undo web", 2);
@@ -429,8 +429,8 @@ fn commands_of_other_tools_are_translated() {
     let delete = tip("delete");
     assert!(delete.contains("tip: `rhumb apply --prune` deletes objects that left a source"), "{delete}");
     for word in ["delete", "generat", "get", "sync"] {
-        let told = tip(word);
-        assert!(!told.contains("'generate'"), "a hidden command is no tip: {told}");
+        let printed = tip(word);
+        assert!(!printed.contains("'generate'"), "a hidden command is no tip: {printed}");
     }
 }
 
@@ -543,8 +543,8 @@ spec:
 fn flags_stand_before_and_after_the_command() {
     let fixture = Fixture::new(&[("a.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n")]);
     for line in [
-        "--kubeconfig k --context c -n shop --name shop -v validate a.yaml",
-        "validate --kubeconfig k --context c -n shop --name shop -v a.yaml",
+        "--kubeconfig k --context c -n shop --source shop -v validate a.yaml",
+        "validate --kubeconfig k --context c -n shop --source shop -v a.yaml",
         "validate --kubeconfig k a.yaml --state-directory s --system-namespace x",
     ] {
         let shown = fixture.run(line);

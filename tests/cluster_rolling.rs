@@ -27,7 +27,7 @@ struct Workload {
     body: Value,
     events: mpsc::Receiver<InformerEvent>,
     _informer: Informer,
-    told: Vec<RolloutPhase>,
+    phases: Vec<RolloutPhase>,
 }
 
 impl Workload {
@@ -60,7 +60,7 @@ impl Workload {
             },
         });
         body["spec"].as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
-        Self { cluster, kind, id, body, events, _informer: informer, told: Vec::new() }
+        Self { cluster, kind, id, body, events, _informer: informer, phases: Vec::new() }
     }
 
     async fn get(&self) -> Value {
@@ -86,14 +86,14 @@ impl Workload {
             match tokio::time::timeout(Duration::from_secs(1), self.events.recv()).await {
                 Ok(Some(InformerEvent { change: InformerChange::Apply(_, live), .. })) => {
                     let phase = live.rolling.unwrap().phase;
-                    if self.told.last() != Some(&phase) {
-                        self.told.push(phase);
+                    if self.phases.last() != Some(&phase) {
+                        self.phases.push(phase);
                     }
                 }
                 Ok(Some(_)) => {}
-                Ok(None) => panic!("{:?}", self.told),
-                Err(_) if self.told.last() == Some(&last) => return std::mem::take(&mut self.told),
-                Err(_) => assert!(Instant::now() < deadline, "no {last:?} after {:?}", self.told),
+                Ok(None) => panic!("{:?}", self.phases),
+                Err(_) if self.phases.last() == Some(&last) => return std::mem::take(&mut self.phases),
+                Err(_) => assert!(Instant::now() < deadline, "no {last:?} after {:?}", self.phases),
             }
         }
     }
@@ -101,9 +101,9 @@ impl Workload {
 
 /// A rollout begins and ends as expected; between, a controller with an old view may go back and
 /// forth.
-fn check(told: &[RolloutPhase], expected: [RolloutPhase; 2], between: &[RolloutPhase]) {
-    assert_eq!([told.first(), told.last()], [Some(&expected[0]), Some(&expected[1])], "{told:?}");
-    assert!(told.iter().all(|phase| expected.contains(phase) || between.contains(phase)), "{told:?}");
+fn check(phases: &[RolloutPhase], expected: [RolloutPhase; 2], between: &[RolloutPhase]) {
+    assert_eq!([phases.first(), phases.last()], [Some(&expected[0]), Some(&expected[1])], "{phases:?}");
+    assert!(phases.iter().all(|phase| expected.contains(phase) || between.contains(phase)), "{phases:?}");
 }
 
 #[tokio::test]
@@ -131,8 +131,8 @@ async fn a_deployment_that_was_never_up_stays_on_its_first_start() {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     // Nor does a second try that is broken as well count as more.
-    let told = web.roll("again:broken", FirstStart).await;
-    assert!(!told.contains(&Settled) && !told.contains(&Recovering), "{told:?}");
+    let phases = web.roll("again:broken", FirstStart).await;
+    assert!(!phases.contains(&Settled) && !phases.contains(&Recovering), "{phases:?}");
 }
 
 #[tokio::test]

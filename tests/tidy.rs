@@ -291,8 +291,8 @@ fn each_dependency_is_one_line() {
                 }
             } else if section.ends_with("dependencies") {
                 let name = line.split(" = ").next().unwrap();
-                let is_whole = matches!(line.chars().last(), Some('"' | '}'));
-                if !is_whole || names.contains(&name) || !line.contains(" = ") {
+                let is_one_line = matches!(line.chars().last(), Some('"' | '}'));
+                if !is_one_line || names.contains(&name) || !line.contains(" = ") {
                     broken.push(format!("{path}: [{section}] {line}"));
                 }
                 names.push(name);

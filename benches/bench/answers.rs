@@ -20,7 +20,7 @@ use crate::{Outcome, block_on};
 /// The slowest answer that nobody waits for.
 const MAX_ANSWER_TIME: Duration = Duration::from_millis(50);
 
-/// Measures S8. Nobody makes pods there, so that each Deployment is told of as one that is not
+/// Measures S8. Nobody makes pods there, so that each Deployment is reported as one that is not
 /// healthy: the longest answer that there is.
 pub(crate) fn measure(options: &Options, table: &mut Table) -> Outcome<()> {
     let cluster = Cluster::builder().bare().start()?;

@@ -24,7 +24,7 @@ pub(crate) fn measure(cluster: &Cluster, place: &AppliedDirectory, table: &mut T
     let mut times = Vec::new();
     let mut names = BTreeSet::new();
     for _ in 0..RUNS {
-        let diff = run(place.program.command(&["diff", &path, "--name", &place.name, "-o", "name"]), &[1])?;
+        let diff = run(place.program.command(&["diff", &path, "--source", &place.name, "-o", "name"]), &[1])?;
         names = diff.output.lines().map(|line| line.rsplit('/').next().unwrap_or(line).to_owned()).collect();
         progress(&format!("diff: {:.0} ms, {} objects", diff.time.as_secs_f64() * 1e3, names.len()));
         times.push(diff.time);

@@ -92,7 +92,7 @@ fn report(options: &Options, table: &mut Table, floors: &Times, firsts: Times, c
         );
         let most = calls.iter().copied().fold(0.0, f64::max);
         let aim = AimComparison::of("1.0", format!("{most:.1}") == "1.0");
-        table.judge("S1 calls for each object, lists and the parent included", format!("{most:.3}"), aim);
+        table.judge("S1 calls for each object, lists and the inventory included", format!("{most:.3}"), aim);
     }
 }
 
@@ -141,7 +141,7 @@ fn apply(cluster: &Cluster, api: &Api, name: &str, count: usize) -> Outcome<Appl
     let program = Program::new(&cluster.kubeconfig_for("rhumb")?)?;
     let before = block_on(api.counts())?;
     let path = folder.path().to_string_lossy();
-    let applied = run(program.command(&["apply", &path, "--name", &name]), &[0])?;
+    let applied = run(program.command(&["apply", &path, "--source", &name]), &[0])?;
     let calls = since(&before, &block_on(api.counts())?);
     let created = applied.output.lines().filter(|line| line.contains("created")).count();
     drop(path);

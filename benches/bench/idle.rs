@@ -43,7 +43,7 @@ pub(crate) fn measure(options: &Options, table: &mut Table) -> Outcome<()> {
     let program = Program::new(&cluster.kubeconfig_for(USER)?)?;
     let source = repository.path().to_string_lossy().into_owned();
     let start = Instant::now();
-    let daemon = program.daemon(&["run", &source, "--name", NAME])?;
+    let daemon = program.daemon(&["run", &source, "--source", NAME])?;
     daemon.says("created", options.many, Duration::from_mins(15))?;
     progress(&format!("{} Deployments were made in {:.1} s", options.many, start.elapsed().as_secs_f64()));
     daemon.rests()?;
@@ -73,7 +73,7 @@ fn idle(
     let made = new_calls(&before, &calls(cluster)?);
     let after_apply = daemon.memory()?;
     drop(daemon);
-    let daemon = program.daemon(&["run", source, "--name", NAME])?;
+    let daemon = program.daemon(&["run", source, "--source", NAME])?;
     daemon.says("read", 1, Duration::from_mins(1))?;
     daemon.rests()?;
     let after_start = daemon.memory()?;
@@ -88,7 +88,8 @@ fn idle(
     let what = format!("S4 calls in {} s but watch renewals", options.idle.as_secs());
     table.judge(&what, measured, AimComparison::of("0", others.is_empty()));
     let share = 100.0 * spent.as_secs_f64() / options.idle.as_secs_f64().max(1.0);
-    table.tell("S4 processor time, of one core", format!("{share:.3} %"));
+    let aim = AimComparison::of("< 0.1 %", share < 0.1);
+    table.judge("S4 processor time, of one core", format!("{share:.3} %"), aim);
     Ok(())
 }
 
@@ -125,8 +126,10 @@ fn resync(
         let number: f64 = number.ok_or_else(|| format!("no time in {line:?}"))?.parse()?;
         times.push(Duration::from_secs_f64(number / 1e3));
     }
-    let measured = format!("{:.1} ms", ms(Times::new(times).median()));
-    table.tell(&format!("S5 resync of {} objects, nothing to do", options.many), measured);
+    let median = ms(Times::new(times).median());
+    let aim = AimComparison::of("< 20 ms", median < 20.0);
+    let what = format!("S5 resync of {} objects, nothing to do", options.many);
+    table.judge(&what, format!("{median:.1} ms"), aim);
     let others: usize = made.values().sum();
     table.judge("S5 calls of a resync", format!("{others} {made:?}"), AimComparison::of("0", others == 0));
     Ok(())

@@ -2,7 +2,7 @@
 //!
 //! `cargo bench` measures all; `cargo bench -- s1 s5` some. Each scenario has its own cluster, so
 //! that none slows another down; all but s7 have a bare one, etcd and the API server. Ratios carry
-//! over from one machine to another. Nothing fails here: the aim stands beside the result.
+//! over from one machine to another. Nothing fails here: the aim is beside the result.
 //!
 //! | scenario | measures |
 //! |---|---|

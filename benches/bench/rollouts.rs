@@ -67,19 +67,19 @@ fn many(options: &Options, table: &mut Table) -> Outcome<()> {
     let what = format!("S7 {} Deployments of 1 pod, {MAX_IN_FLIGHT} at once", fleet.count);
     let bound = ideal(fleet.count, MAX_IN_FLIGHT, alone);
     let share = ratio(rolled.makespan(), bound);
-    let told =
+    let shown =
         format!("{}: {share:.2} × the budget's own bound {}", seconds(rolled.makespan()), seconds(bound));
-    table.tell(&format!("{what}: from the commit to the last"), told);
+    table.tell(&format!("{what}: from the commit to the last"), shown);
     judge_most(table, &what, &rolled);
     Ok(())
 }
 
 fn judge(table: &mut Table, what: &str, rolled: &ObservedRollouts, ideal: Duration) {
     let share = ratio(rolled.makespan(), ideal);
-    let told = format!("{}: {share:.2} × the ideal {}", seconds(rolled.makespan()), seconds(ideal));
+    let shown = format!("{}: {share:.2} × the ideal {}", seconds(rolled.makespan()), seconds(ideal));
     table.judge(
         &format!("{what}: from the commit to the last"),
-        told,
+        shown,
         AimComparison::of("≤ 1.10 ×", share <= 1.10),
     );
     judge_most(table, what, rolled);
@@ -162,7 +162,11 @@ fn alone(
         let one = |_: &[Manifest]| repository.push(&fleet.manifest(number, "alone"));
         let rolled = watched(cluster, fleet, 1, "alone", one)?;
         times.extend(
-            rolled.whole.iter().zip(&rolled.begun).map(|(whole, begun)| whole.1.duration_since(begun.1)),
+            rolled
+                .completed
+                .iter()
+                .zip(&rolled.begun)
+                .map(|(completed, begun)| completed.1.duration_since(begun.1)),
         );
         daemon.rests()?;
     }
@@ -187,7 +191,7 @@ struct ObservedRollouts {
     released: Instant,
     /// In the order in which they began, and came to be whole.
     begun: Vec<(String, Instant)>,
-    whole: Vec<(String, Instant)>,
+    completed: Vec<(String, Instant)>,
 }
 
 /// Indicates whether a rollout begins with few at a time.
@@ -199,14 +203,14 @@ enum SlowStart {
 
 impl ObservedRollouts {
     fn makespan(&self) -> Duration {
-        self.whole.last().map_or(Duration::ZERO, |(_, last)| last.duration_since(self.released))
+        self.completed.last().map_or(Duration::ZERO, |(_, last)| last.duration_since(self.released))
     }
 
     /// The most workloads that rolled at the same time.
     fn most(&self) -> usize {
         let begun = self.begun.iter().map(|(_, at)| (*at, 1_isize));
         let mut changes: Vec<(Instant, isize)> =
-            begun.chain(self.whole.iter().map(|(_, at)| (*at, -1))).collect();
+            begun.chain(self.completed.iter().map(|(_, at)| (*at, -1))).collect();
         changes.sort();
         let mut now = 0;
         let most = changes.into_iter().map(|(_, change)| {
@@ -221,7 +225,7 @@ impl ObservedRollouts {
     fn lags(&self, slow: SlowStart) -> Times {
         let mut free: VecDeque<Instant> = VecDeque::new();
         let mut window = if slow == SlowStart::Yes { 1 } else { MAX_IN_FLIGHT };
-        let mut ends = self.whole.iter().map(|(_, at)| *at).peekable();
+        let mut ends = self.completed.iter().map(|(_, at)| *at).peekable();
         let mut lags = Vec::new();
         for (_, start) in self.begun.iter().skip(window) {
             while let Some(end) = ends.next_if(|end| end <= start) {
@@ -250,9 +254,9 @@ fn watched(
     let path = format!("/apis/apps/v1/namespaces/{NAMESPACE}/deployments");
     let mut watch = block_on(api.watch(&path))?;
     let released = release(&fleet.manifests(version))?;
-    let mut rolled = ObservedRollouts { released, begun: Vec::new(), whole: Vec::new() };
+    let mut rolled = ObservedRollouts { released, begun: Vec::new(), completed: Vec::new() };
     let mut states: BTreeMap<String, bool> = BTreeMap::new();
-    while rolled.whole.len() < count {
+    while rolled.completed.len() < count {
         let object = block_on(watch.object())?;
         let now = Instant::now();
         let at = |pointer: &str| object.pointer(pointer);
@@ -260,17 +264,17 @@ fn watched(
             continue;
         }
         let name = at("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
-        let whole = is_whole(&object, fleet.replicas);
-        match states.insert(name.clone(), whole) {
+        let is_complete = is_available(&object, fleet.replicas);
+        match states.insert(name.clone(), is_complete) {
             None => rolled.begun.push((name, now)),
-            Some(false) if whole => rolled.whole.push((name, now)),
+            Some(false) if is_complete => rolled.completed.push((name, now)),
             Some(_) => {}
         }
     }
     Ok(rolled)
 }
 
-fn is_whole(object: &Value, replicas: u32) -> bool {
+fn is_available(object: &Value, replicas: u32) -> bool {
     let number = |pointer: &str| object.pointer(pointer).and_then(Value::as_u64).unwrap_or(0);
     let all = ["replicas", "updatedReplicas", "availableReplicas"];
     number("/status/observedGeneration") >= number("/metadata/generation")

@@ -248,7 +248,7 @@ _rhumb() {
 
     case "${cmd}" in
         rhumb)
-            opts="-n -v -h -V --kubeconfig --context --system-namespace --namespace --name --state-directory --verbose --log-level --log-format --color --help --version run apply lock prune check uninstall rbac rollout why hold release diff status top events validate render version help"
+            opts="-n -v -h -V --kubeconfig --context --system-namespace --namespace --source --state-directory --verbose --log-level --log-format --color --help --version run apply lock prune check uninstall rbac rollout why hold release diff status top events validate render version help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -274,7 +274,7 @@ _rhumb() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --name)
+                --source)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -302,7 +302,7 @@ _rhumb() {
             return 0
             ;;
         rhumb__subcmd__apply)
-            opts="-f -c -y -o -n -v -h --filename --config --source --ref --path --adopt --blast-radius --prune --wait --dry-run --yes --output --kubeconfig --context --system-namespace --namespace --name --state-directory --verbose --log-level --log-format --color --help"
+            opts="-f -c -y -o -n -v -h --filename --config --ref --path --adopt --blast-radius --prune --wait --dry-run --yes --output --kubeconfig --context --system-namespace --namespace --source --state-directory --verbose --log-level --log-format --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -321,10 +321,6 @@ _rhumb() {
                     return 0
                     ;;
                 -c)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --source)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -376,7 +372,7 @@ _rhumb() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --name)
+                --source)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -404,7 +400,7 @@ _rhumb() {
             return 0
             ;;
         rhumb__subcmd__check)
-            opts="-c -o -n -v -h --config --ref --path --adopt --blast-radius --output --kubeconfig --context --system-namespace --namespace --name --state-directory --verbose --log-level --log-format --color --help"
+            opts="-c -o -n -v -h --config --ref --path --adopt --blast-radius --output --kubeconfig --context --system-namespace --namespace --source --state-directory --verbose --log-level --log-format --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -462,7 +458,7 @@ _rhumb() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --name)
+                --source)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -490,7 +486,7 @@ _rhumb() {
             return 0
             ;;
         rhumb__subcmd__diff)
-            opts="-f -c -o -n -v -h --filename --config --source --ref --path --adopt --blast-radius --from --to --output --kubeconfig --context --system-namespace --namespace --name --state-directory --verbose --log-level --log-format --color --help"
+            opts="-f -c -o -n -v -h --filename --config --ref --path --adopt --blast-radius --from --to --output --kubeconfig --context --system-namespace --namespace --source --state-directory --verbose --log-level --log-format --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -509,10 +505,6 @@ _rhumb() {
                     return 0
                     ;;
                 -c)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --source)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -568,7 +560,7 @@ _rhumb() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --name)
+                --source)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -596,7 +588,7 @@ _rhumb() {
             return 0
             ;;
         rhumb__subcmd__events)
-            opts="-f -o -n -v -h --follow --output --socket --namespace --name --state-directory --kubeconfig --context --system-namespace --verbose --log-level --log-format --color --help"
+            opts="-f -o -n -v -h --follow --output --socket --namespace --source --state-directory --kubeconfig --context --system-namespace --verbose --log-level --log-format --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -622,7 +614,7 @@ _rhumb() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --name)
+                --source)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1096,7 +1088,7 @@ _rhumb() {
             return 0
             ;;
         rhumb__subcmd__hold)
-            opts="-n -v -h --for --reason --namespace --name --state-directory --kubeconfig --context --system-namespace --verbose --log-level --log-format --color --help"
+            opts="-n -v -h --for --reason --namespace --source --state-directory --kubeconfig --context --system-namespace --verbose --log-level --log-format --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1118,7 +1110,7 @@ _rhumb() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --name)
+                --source)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1158,7 +1150,7 @@ _rhumb() {
             return 0
             ;;
         rhumb__subcmd__lock)
-            opts="-c -n -v -h --config --update --check --kubeconfig --context --system-namespace --namespace --name --state-directory --verbose --log-level --log-format --color --help"
+            opts="-c -n -v -h --config --update --check --kubeconfig --context --system-namespace --namespace --source --state-directory --verbose --log-level --log-format --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1192,7 +1184,7 @@ _rhumb() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --name)
+                --source)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1220,7 +1212,7 @@ _rhumb() {
             return 0
             ;;
         rhumb__subcmd__prune)
-            opts="-n -v -h --kubeconfig --context --system-namespace --namespace --name --state-directory --verbose --log-level --log-format --color --help list confirm help"
+            opts="-n -v -h --kubeconfig --context --system-namespace --namespace --source --state-directory --verbose --log-level --log-format --color --help list confirm help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1246,7 +1238,7 @@ _rhumb() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --name)
+                --source)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1274,16 +1266,12 @@ _rhumb() {
             return 0
             ;;
         rhumb__subcmd__prune__subcmd__confirm)
-            opts="-n -v -h --source --count --kubeconfig --context --system-namespace --namespace --name --state-directory --verbose --log-level --log-format --color --help"
+            opts="-n -v -h --count --kubeconfig --context --system-namespace --namespace --source --state-directory --verbose --log-level --log-format --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
-                --source)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
                 --count)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -1308,7 +1296,7 @@ _rhumb() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --name)
+                --source)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1392,16 +1380,12 @@ _rhumb() {
             return 0
             ;;
         rhumb__subcmd__prune__subcmd__list)
-            opts="-o -n -v -h --source --output --kubeconfig --context --system-namespace --namespace --name --state-directory --verbose --log-level --log-format --color --help"
+            opts="-o -n -v -h --output --kubeconfig --context --system-namespace --namespace --source --state-directory --verbose --log-level --log-format --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
-                --source)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
                 --output)
                     COMPREPLY=($(compgen -W "text name" -- "${cur}"))
                     return 0
@@ -1430,7 +1414,7 @@ _rhumb() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --name)
+                --source)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1458,7 +1442,7 @@ _rhumb() {
             return 0
             ;;
         rhumb__subcmd__rbac)
-            opts="-c -n -v -h --config --ref --path --adopt --blast-radius --user --service-account --kubeconfig --context --system-namespace --namespace --name --state-directory --verbose --log-level --log-format --color --help"
+            opts="-c -n -v -h --config --ref --path --adopt --blast-radius --user --service-account --kubeconfig --context --system-namespace --namespace --source --state-directory --verbose --log-level --log-format --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1516,7 +1500,7 @@ _rhumb() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --name)
+                --source)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1544,7 +1528,7 @@ _rhumb() {
             return 0
             ;;
         rhumb__subcmd__release)
-            opts="-n -v -h --namespace --name --state-directory --kubeconfig --context --system-namespace --verbose --log-level --log-format --color --help"
+            opts="-n -v -h --namespace --source --state-directory --kubeconfig --context --system-namespace --verbose --log-level --log-format --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1558,7 +1542,7 @@ _rhumb() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --name)
+                --source)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1598,7 +1582,7 @@ _rhumb() {
             return 0
             ;;
         rhumb__subcmd__render)
-            opts="-c -o -n -v -h --config --source --output --show-secrets --kubeconfig --context --system-namespace --namespace --name --state-directory --verbose --log-level --log-format --color --help"
+            opts="-c -o -n -v -h --config --output --show-secrets --kubeconfig --context --system-namespace --namespace --source --state-directory --verbose --log-level --log-format --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1609,10 +1593,6 @@ _rhumb() {
                     return 0
                     ;;
                 -c)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --source)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1644,7 +1624,7 @@ _rhumb() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --name)
+                --source)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1672,7 +1652,7 @@ _rhumb() {
             return 0
             ;;
         rhumb__subcmd__rollout)
-            opts="-n -v -h --namespace --name --state-directory --kubeconfig --context --system-namespace --verbose --log-level --log-format --color --help status history undo retry pause resume promote abort restart help"
+            opts="-n -v -h --namespace --source --state-directory --kubeconfig --context --system-namespace --verbose --log-level --log-format --color --help status history undo retry pause resume promote abort restart help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1686,7 +1666,7 @@ _rhumb() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --name)
+                --source)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1726,7 +1706,7 @@ _rhumb() {
             return 0
             ;;
         rhumb__subcmd__rollout__subcmd__abort)
-            opts="-n -v -h --namespace --name --state-directory --kubeconfig --context --system-namespace --verbose --log-level --log-format --color --help"
+            opts="-n -v -h --namespace --source --state-directory --kubeconfig --context --system-namespace --verbose --log-level --log-format --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1740,7 +1720,7 @@ _rhumb() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --name)
+                --source)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1934,7 +1914,7 @@ _rhumb() {
             return 0
             ;;
         rhumb__subcmd__rollout__subcmd__history)
-            opts="-n -v -h --namespace --name --state-directory --kubeconfig --context --system-namespace --verbose --log-level --log-format --color --help"
+            opts="-n -v -h --namespace --source --state-directory --kubeconfig --context --system-namespace --verbose --log-level --log-format --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1948,7 +1928,7 @@ _rhumb() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --name)
+                --source)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1988,7 +1968,7 @@ _rhumb() {
             return 0
             ;;
         rhumb__subcmd__rollout__subcmd__pause)
-            opts="-n -v -h --reason --namespace --name --state-directory --kubeconfig --context --system-namespace --verbose --log-level --log-format --color --help"
+            opts="-n -v -h --reason --namespace --source --state-directory --kubeconfig --context --system-namespace --verbose --log-level --log-format --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2006,7 +1986,7 @@ _rhumb() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --name)
+                --source)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2046,7 +2026,7 @@ _rhumb() {
             return 0
             ;;
         rhumb__subcmd__rollout__subcmd__promote)
-            opts="-n -v -h --full --namespace --name --state-directory --kubeconfig --context --system-namespace --verbose --log-level --log-format --color --help"
+            opts="-n -v -h --full --namespace --source --state-directory --kubeconfig --context --system-namespace --verbose --log-level --log-format --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2060,7 +2040,7 @@ _rhumb() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --name)
+                --source)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2100,7 +2080,7 @@ _rhumb() {
             return 0
             ;;
         rhumb__subcmd__rollout__subcmd__restart)
-            opts="-n -v -h --namespace --name --state-directory --kubeconfig --context --system-namespace --verbose --log-level --log-format --color --help"
+            opts="-n -v -h --namespace --source --state-directory --kubeconfig --context --system-namespace --verbose --log-level --log-format --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2114,7 +2094,7 @@ _rhumb() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --name)
+                --source)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2154,7 +2134,7 @@ _rhumb() {
             return 0
             ;;
         rhumb__subcmd__rollout__subcmd__resume)
-            opts="-n -v -h --namespace --name --state-directory --kubeconfig --context --system-namespace --verbose --log-level --log-format --color --help"
+            opts="-n -v -h --namespace --source --state-directory --kubeconfig --context --system-namespace --verbose --log-level --log-format --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2168,7 +2148,7 @@ _rhumb() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --name)
+                --source)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2208,7 +2188,7 @@ _rhumb() {
             return 0
             ;;
         rhumb__subcmd__rollout__subcmd__retry)
-            opts="-n -v -h --namespace --name --state-directory --kubeconfig --context --system-namespace --verbose --log-level --log-format --color --help"
+            opts="-n -v -h --namespace --source --state-directory --kubeconfig --context --system-namespace --verbose --log-level --log-format --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2222,7 +2202,7 @@ _rhumb() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --name)
+                --source)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2262,7 +2242,7 @@ _rhumb() {
             return 0
             ;;
         rhumb__subcmd__rollout__subcmd__status)
-            opts="-w -n -v -h --watch --namespace --name --state-directory --kubeconfig --context --system-namespace --verbose --log-level --log-format --color --help"
+            opts="-w -n -v -h --watch --namespace --source --state-directory --kubeconfig --context --system-namespace --verbose --log-level --log-format --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2276,7 +2256,7 @@ _rhumb() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --name)
+                --source)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2316,7 +2296,7 @@ _rhumb() {
             return 0
             ;;
         rhumb__subcmd__rollout__subcmd__undo)
-            opts="-n -v -h --to-revision --namespace --name --state-directory --kubeconfig --context --system-namespace --verbose --log-level --log-format --color --help"
+            opts="-n -v -h --to-revision --namespace --source --state-directory --kubeconfig --context --system-namespace --verbose --log-level --log-format --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2334,7 +2314,7 @@ _rhumb() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --name)
+                --source)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2374,7 +2354,7 @@ _rhumb() {
             return 0
             ;;
         rhumb__subcmd__run)
-            opts="-c -n -v -h --config --ref --path --adopt --blast-radius --interval --no-prune --observe --kubeconfig --context --system-namespace --namespace --name --state-directory --verbose --log-level --log-format --color --help"
+            opts="-c -n -v -h --config --ref --path --adopt --blast-radius --interval --no-prune --observe --kubeconfig --context --system-namespace --namespace --source --state-directory --verbose --log-level --log-format --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2428,7 +2408,7 @@ _rhumb() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --name)
+                --source)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2456,7 +2436,7 @@ _rhumb() {
             return 0
             ;;
         rhumb__subcmd__status)
-            opts="-w -o -n -v -h --watch --output --exit-code --socket --namespace --name --state-directory --kubeconfig --context --system-namespace --verbose --log-level --log-format --color --help"
+            opts="-w -o -n -v -h --watch --output --exit-code --socket --namespace --source --state-directory --kubeconfig --context --system-namespace --verbose --log-level --log-format --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2482,7 +2462,7 @@ _rhumb() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --name)
+                --source)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2522,7 +2502,7 @@ _rhumb() {
             return 0
             ;;
         rhumb__subcmd__top)
-            opts="-n -v -h --socket --namespace --name --state-directory --kubeconfig --context --system-namespace --verbose --log-level --log-format --color --help"
+            opts="-n -v -h --socket --namespace --source --state-directory --kubeconfig --context --system-namespace --verbose --log-level --log-format --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2540,7 +2520,7 @@ _rhumb() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --name)
+                --source)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2580,7 +2560,7 @@ _rhumb() {
             return 0
             ;;
         rhumb__subcmd__uninstall)
-            opts="-n -v -h --delete-objects --count --dry-run --kubeconfig --context --system-namespace --namespace --name --state-directory --verbose --log-level --log-format --color --help"
+            opts="-n -v -h --delete-objects --count --dry-run --kubeconfig --context --system-namespace --namespace --source --state-directory --verbose --log-level --log-format --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2610,7 +2590,7 @@ _rhumb() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --name)
+                --source)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2638,7 +2618,7 @@ _rhumb() {
             return 0
             ;;
         rhumb__subcmd__validate)
-            opts="-c -n -v -h --config --source --kubeconfig --context --system-namespace --name --state-directory --namespace --verbose --log-level --log-format --color --help"
+            opts="-c -n -v -h --config --kubeconfig --context --system-namespace --source --state-directory --namespace --verbose --log-level --log-format --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2649,10 +2629,6 @@ _rhumb() {
                     return 0
                     ;;
                 -c)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --source)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2668,7 +2644,7 @@ _rhumb() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --name)
+                --source)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2704,7 +2680,7 @@ _rhumb() {
             return 0
             ;;
         rhumb__subcmd__version)
-            opts="-n -v -h --kubeconfig --context --system-namespace --namespace --name --state-directory --verbose --log-level --log-format --color --help"
+            opts="-n -v -h --kubeconfig --context --system-namespace --namespace --source --state-directory --verbose --log-level --log-format --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2730,7 +2706,7 @@ _rhumb() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --name)
+                --source)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2758,7 +2734,7 @@ _rhumb() {
             return 0
             ;;
         rhumb__subcmd__why)
-            opts="-n -v -h --socket --ref --path --adopt --blast-radius --namespace --name --state-directory --kubeconfig --context --system-namespace --verbose --log-level --log-format --color --help"
+            opts="-n -v -h --socket --ref --path --adopt --blast-radius --namespace --source --state-directory --kubeconfig --context --system-namespace --verbose --log-level --log-format --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2792,7 +2768,7 @@ _rhumb() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --name)
+                --source)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

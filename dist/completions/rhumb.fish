@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_rhumb_global_optspecs
-    string join \n kubeconfig= context= system-namespace= n/namespace= name= state-directory= v/verbose log-level= log-format= color= h/help V/version
+    string join \n kubeconfig= context= system-namespace= n/namespace= source= state-directory= v/verbose log-level= log-format= color= h/help V/version
 end
 
 function __fish_rhumb_needs_command
@@ -28,7 +28,7 @@ complete -c rhumb -n "__fish_rhumb_needs_command" -l kubeconfig -d 'Kubeconfig f
 complete -c rhumb -n "__fish_rhumb_needs_command" -l context -d 'Context of the kubeconfig [default: its current one]' -r
 complete -c rhumb -n "__fish_rhumb_needs_command" -l system-namespace -d 'Namespace of rhumb\'s own ConfigMaps [default: rhumb-system]' -r
 complete -c rhumb -n "__fish_rhumb_needs_command" -s n -l namespace -d 'Namespace of objects that name none [default: default]' -r
-complete -c rhumb -n "__fish_rhumb_needs_command" -l name -d 'Name of the source, which owns its objects [default: made from its location]' -r
+complete -c rhumb -n "__fish_rhumb_needs_command" -l source -d 'Name of the source [default: made from its location; of a file or of the cluster, all]' -r
 complete -c rhumb -n "__fish_rhumb_needs_command" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_needs_command" -l log-level -d 'Log level: error, warn, info, debug, trace, or directives as in RUST_LOG [default: $RUST_LOG]' -r
 complete -c rhumb -n "__fish_rhumb_needs_command" -l log-format -d 'Format of the log: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
@@ -69,7 +69,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand run" -l kubeconfig -d 'Kubec
 complete -c rhumb -n "__fish_rhumb_using_subcommand run" -l context -d 'Context of the kubeconfig [default: its current one]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand run" -l system-namespace -d 'Namespace of rhumb\'s own ConfigMaps [default: rhumb-system]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand run" -s n -l namespace -d 'Namespace of objects that name none [default: default]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand run" -l name -d 'Name of the source, which owns its objects [default: made from its location]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand run" -l source -d 'Name of the source [default: made from its location; of a file or of the cluster, all]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand run" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand run" -l log-level -d 'Log level: error, warn, info, debug, trace, or directives as in RUST_LOG [default: $RUST_LOG]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand run" -l log-format -d 'Format of the log: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
@@ -84,7 +84,6 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand run" -s v -l verbose -d 'Log
 complete -c rhumb -n "__fish_rhumb_using_subcommand run" -s h -l help -d 'Print help'
 complete -c rhumb -n "__fish_rhumb_using_subcommand apply" -s f -l filename -d 'Only this file or directory, or - for standard input; may be repeated; deletes nothing' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand apply" -s c -l config -d 'Configuration file, whose sources are taken with their settings' -r -F
-complete -c rhumb -n "__fish_rhumb_using_subcommand apply" -l source -d 'Name of a source of the configuration file' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand apply" -l ref -d 'Branch, tag or commit' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand apply" -l path -d 'Folder inside the source' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand apply" -l adopt -d 'Take over objects that exist already: never, if-unowned or always' -r
@@ -96,7 +95,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand apply" -l kubeconfig -d 'Kub
 complete -c rhumb -n "__fish_rhumb_using_subcommand apply" -l context -d 'Context of the kubeconfig [default: its current one]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand apply" -l system-namespace -d 'Namespace of rhumb\'s own ConfigMaps [default: rhumb-system]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand apply" -s n -l namespace -d 'Namespace of objects that name none [default: default]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand apply" -l name -d 'Name of the source, which owns its objects [default: made from its location]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand apply" -l source -d 'Name of the source [default: made from its location; of a file or of the cluster, all]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand apply" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand apply" -l log-level -d 'Log level: error, warn, info, debug, trace, or directives as in RUST_LOG [default: $RUST_LOG]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand apply" -l log-format -d 'Format of the log: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
@@ -115,7 +114,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand lock" -l kubeconfig -d 'Kube
 complete -c rhumb -n "__fish_rhumb_using_subcommand lock" -l context -d 'Context of the kubeconfig [default: its current one]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand lock" -l system-namespace -d 'Namespace of rhumb\'s own ConfigMaps [default: rhumb-system]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand lock" -s n -l namespace -d 'Namespace of objects that name none [default: default]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand lock" -l name -d 'Name of the source, which owns its objects [default: made from its location]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand lock" -l source -d 'Name of the source [default: made from its location; of a file or of the cluster, all]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand lock" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand lock" -l log-level -d 'Log level: error, warn, info, debug, trace, or directives as in RUST_LOG [default: $RUST_LOG]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand lock" -l log-format -d 'Format of the log: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
@@ -132,7 +131,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and not __fish_seen_s
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and not __fish_seen_subcommand_from list confirm help" -l context -d 'Context of the kubeconfig [default: its current one]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and not __fish_seen_subcommand_from list confirm help" -l system-namespace -d 'Namespace of rhumb\'s own ConfigMaps [default: rhumb-system]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and not __fish_seen_subcommand_from list confirm help" -s n -l namespace -d 'Namespace of objects that name none [default: default]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and not __fish_seen_subcommand_from list confirm help" -l name -d 'Name of the source, which owns its objects [default: made from its location]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and not __fish_seen_subcommand_from list confirm help" -l source -d 'Name of the source [default: made from its location; of a file or of the cluster, all]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and not __fish_seen_subcommand_from list confirm help" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and not __fish_seen_subcommand_from list confirm help" -l log-level -d 'Log level: error, warn, info, debug, trace, or directives as in RUST_LOG [default: $RUST_LOG]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and not __fish_seen_subcommand_from list confirm help" -l log-format -d 'Format of the log: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
@@ -146,14 +145,13 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and not __fish_seen_s
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and not __fish_seen_subcommand_from list confirm help" -f -a "list" -d 'List pending deletions with their reasons'
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and not __fish_seen_subcommand_from list confirm help" -f -a "confirm" -d 'Confirm deletions by name'
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and not __fish_seen_subcommand_from list confirm help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from list" -l source -d 'Name of the source, as --name [default: all sources]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from list" -s o -l output -d 'Output format: text or name' -r -f -a "text\t'A line for each object, with its reason'
 name\t'The names alone, as `prune confirm` takes them'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from list" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from list" -l context -d 'Context of the kubeconfig [default: its current one]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from list" -l system-namespace -d 'Namespace of rhumb\'s own ConfigMaps [default: rhumb-system]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from list" -s n -l namespace -d 'Namespace of objects that name none [default: default]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from list" -l name -d 'Name of the source, which owns its objects [default: made from its location]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from list" -l source -d 'Name of the source [default: made from its location; of a file or of the cluster, all]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from list" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from list" -l log-level -d 'Log level: error, warn, info, debug, trace, or directives as in RUST_LOG [default: $RUST_LOG]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from list" -l log-format -d 'Format of the log: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
@@ -164,13 +162,12 @@ always\t'Always'
 never\t'Never'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from list" -s v -l verbose -d 'Log more; -vv logs each API call'
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from list" -s h -l help -d 'Print help'
-complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from confirm" -l source -d 'Name of the source, as --name [default: all sources]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from confirm" -l count -d 'Confirm all pending deletions of the source, if there are exactly this many' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from confirm" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from confirm" -l context -d 'Context of the kubeconfig [default: its current one]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from confirm" -l system-namespace -d 'Namespace of rhumb\'s own ConfigMaps [default: rhumb-system]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from confirm" -s n -l namespace -d 'Namespace of objects that name none [default: default]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from confirm" -l name -d 'Name of the source, which owns its objects [default: made from its location]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from confirm" -l source -d 'Name of the source [default: made from its location; of a file or of the cluster, all]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from confirm" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from confirm" -l log-level -d 'Log level: error, warn, info, debug, trace, or directives as in RUST_LOG [default: $RUST_LOG]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from confirm" -l log-format -d 'Format of the log: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
@@ -195,7 +192,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand check" -l kubeconfig -d 'Kub
 complete -c rhumb -n "__fish_rhumb_using_subcommand check" -l context -d 'Context of the kubeconfig [default: its current one]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand check" -l system-namespace -d 'Namespace of rhumb\'s own ConfigMaps [default: rhumb-system]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand check" -s n -l namespace -d 'Namespace of objects that name none [default: default]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand check" -l name -d 'Name of the source, which owns its objects [default: made from its location]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand check" -l source -d 'Name of the source [default: made from its location; of a file or of the cluster, all]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand check" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand check" -l log-level -d 'Log level: error, warn, info, debug, trace, or directives as in RUST_LOG [default: $RUST_LOG]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand check" -l log-format -d 'Format of the log: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
@@ -211,7 +208,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand uninstall" -l kubeconfig -d 
 complete -c rhumb -n "__fish_rhumb_using_subcommand uninstall" -l context -d 'Context of the kubeconfig [default: its current one]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand uninstall" -l system-namespace -d 'Namespace of rhumb\'s own ConfigMaps [default: rhumb-system]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand uninstall" -s n -l namespace -d 'Namespace of objects that name none [default: default]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand uninstall" -l name -d 'Name of the source, which owns its objects [default: made from its location]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand uninstall" -l source -d 'Name of the source [default: made from its location; of a file or of the cluster, all]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand uninstall" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand uninstall" -l log-level -d 'Log level: error, warn, info, debug, trace, or directives as in RUST_LOG [default: $RUST_LOG]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand uninstall" -l log-format -d 'Format of the log: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
@@ -235,7 +232,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand rbac" -l kubeconfig -d 'Kube
 complete -c rhumb -n "__fish_rhumb_using_subcommand rbac" -l context -d 'Context of the kubeconfig [default: its current one]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rbac" -l system-namespace -d 'Namespace of rhumb\'s own ConfigMaps [default: rhumb-system]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rbac" -s n -l namespace -d 'Namespace of objects that name none [default: default]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand rbac" -l name -d 'Name of the source, which owns its objects [default: made from its location]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand rbac" -l source -d 'Name of the source [default: made from its location; of a file or of the cluster, all]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rbac" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand rbac" -l log-level -d 'Log level: error, warn, info, debug, trace, or directives as in RUST_LOG [default: $RUST_LOG]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rbac" -l log-format -d 'Format of the log: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
@@ -247,7 +244,7 @@ never\t'Never'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand rbac" -s v -l verbose -d 'Log more; -vv logs each API call'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rbac" -s h -l help -d 'Print help'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and not __fish_seen_subcommand_from status history undo retry pause resume promote abort restart help" -s n -l namespace -d 'Namespace of objects that name none [default: the context\'s]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and not __fish_seen_subcommand_from status history undo retry pause resume promote abort restart help" -l name -d 'Name of the source, which owns its objects [default: made from its location]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and not __fish_seen_subcommand_from status history undo retry pause resume promote abort restart help" -l source -d 'Name of the source [default: made from its location; of a file or of the cluster, all]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and not __fish_seen_subcommand_from status history undo retry pause resume promote abort restart help" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and not __fish_seen_subcommand_from status history undo retry pause resume promote abort restart help" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and not __fish_seen_subcommand_from status history undo retry pause resume promote abort restart help" -l context -d 'Context of the kubeconfig [default: its current one]' -r
@@ -272,7 +269,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and not __fish_seen
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and not __fish_seen_subcommand_from status history undo retry pause resume promote abort restart help" -f -a "restart" -d 'Replace a workload\'s pods'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and not __fish_seen_subcommand_from status history undo retry pause resume promote abort restart help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from status" -s n -l namespace -d 'Namespace of objects that name none [default: the context\'s]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from status" -l name -d 'Name of the source, which owns its objects [default: made from its location]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from status" -l source -d 'Name of the source [default: made from its location; of a file or of the cluster, all]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from status" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from status" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from status" -l context -d 'Context of the kubeconfig [default: its current one]' -r
@@ -288,7 +285,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_sub
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from status" -s v -l verbose -d 'Log more; -vv logs each API call'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from status" -s h -l help -d 'Print help'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from history" -s n -l namespace -d 'Namespace of objects that name none [default: the context\'s]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from history" -l name -d 'Name of the source, which owns its objects [default: made from its location]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from history" -l source -d 'Name of the source [default: made from its location; of a file or of the cluster, all]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from history" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from history" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from history" -l context -d 'Context of the kubeconfig [default: its current one]' -r
@@ -304,7 +301,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_sub
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from history" -s h -l help -d 'Print help'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from undo" -l to-revision -d 'Commit to go back to, or the first digits of its hash [default: the content before]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from undo" -s n -l namespace -d 'Namespace of objects that name none [default: the context\'s]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from undo" -l name -d 'Name of the source, which owns its objects [default: made from its location]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from undo" -l source -d 'Name of the source [default: made from its location; of a file or of the cluster, all]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from undo" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from undo" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from undo" -l context -d 'Context of the kubeconfig [default: its current one]' -r
@@ -319,7 +316,7 @@ never\t'Never'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from undo" -s v -l verbose -d 'Log more; -vv logs each API call'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from undo" -s h -l help -d 'Print help'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from retry" -s n -l namespace -d 'Namespace of objects that name none [default: the context\'s]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from retry" -l name -d 'Name of the source, which owns its objects [default: made from its location]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from retry" -l source -d 'Name of the source [default: made from its location; of a file or of the cluster, all]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from retry" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from retry" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from retry" -l context -d 'Context of the kubeconfig [default: its current one]' -r
@@ -335,7 +332,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_sub
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from retry" -s h -l help -d 'Print help'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from pause" -l reason -d 'Why' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from pause" -s n -l namespace -d 'Namespace of objects that name none [default: the context\'s]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from pause" -l name -d 'Name of the source, which owns its objects [default: made from its location]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from pause" -l source -d 'Name of the source [default: made from its location; of a file or of the cluster, all]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from pause" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from pause" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from pause" -l context -d 'Context of the kubeconfig [default: its current one]' -r
@@ -350,7 +347,7 @@ never\t'Never'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from pause" -s v -l verbose -d 'Log more; -vv logs each API call'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from pause" -s h -l help -d 'Print help'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from resume" -s n -l namespace -d 'Namespace of objects that name none [default: the context\'s]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from resume" -l name -d 'Name of the source, which owns its objects [default: made from its location]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from resume" -l source -d 'Name of the source [default: made from its location; of a file or of the cluster, all]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from resume" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from resume" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from resume" -l context -d 'Context of the kubeconfig [default: its current one]' -r
@@ -365,7 +362,7 @@ never\t'Never'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from resume" -s v -l verbose -d 'Log more; -vv logs each API call'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from resume" -s h -l help -d 'Print help'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from promote" -s n -l namespace -d 'Namespace of objects that name none [default: the context\'s]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from promote" -l name -d 'Name of the source, which owns its objects [default: made from its location]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from promote" -l source -d 'Name of the source [default: made from its location; of a file or of the cluster, all]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from promote" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from promote" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from promote" -l context -d 'Context of the kubeconfig [default: its current one]' -r
@@ -381,7 +378,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_sub
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from promote" -s v -l verbose -d 'Log more; -vv logs each API call'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from promote" -s h -l help -d 'Print help'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from abort" -s n -l namespace -d 'Namespace of objects that name none [default: the context\'s]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from abort" -l name -d 'Name of the source, which owns its objects [default: made from its location]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from abort" -l source -d 'Name of the source [default: made from its location; of a file or of the cluster, all]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from abort" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from abort" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from abort" -l context -d 'Context of the kubeconfig [default: its current one]' -r
@@ -396,7 +393,7 @@ never\t'Never'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from abort" -s v -l verbose -d 'Log more; -vv logs each API call'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from abort" -s h -l help -d 'Print help'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from restart" -s n -l namespace -d 'Namespace of objects that name none [default: the context\'s]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from restart" -l name -d 'Name of the source, which owns its objects [default: made from its location]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from restart" -l source -d 'Name of the source [default: made from its location; of a file or of the cluster, all]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from restart" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from restart" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from restart" -l context -d 'Context of the kubeconfig [default: its current one]' -r
@@ -426,7 +423,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand why" -l path -d 'Folder insi
 complete -c rhumb -n "__fish_rhumb_using_subcommand why" -l adopt -d 'Take over objects that exist already: never, if-unowned or always' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand why" -l blast-radius -d 'Deletions that need no confirmation: a count, or a percentage, as 10% [default: 10, and at most 10%]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand why" -s n -l namespace -d 'Namespace of objects that name none [default: the context\'s]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand why" -l name -d 'Name of the source, which owns its objects [default: made from its location]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand why" -l source -d 'Name of the source [default: made from its location; of a file or of the cluster, all]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand why" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand why" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand why" -l context -d 'Context of the kubeconfig [default: its current one]' -r
@@ -443,7 +440,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand why" -s h -l help -d 'Print 
 complete -c rhumb -n "__fish_rhumb_using_subcommand hold" -l for -d 'How long' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand hold" -l reason -d 'Why' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand hold" -s n -l namespace -d 'Namespace of objects that name none [default: the context\'s]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand hold" -l name -d 'Name of the source, which owns its objects [default: made from its location]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand hold" -l source -d 'Name of the source [default: made from its location; of a file or of the cluster, all]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand hold" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand hold" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand hold" -l context -d 'Context of the kubeconfig [default: its current one]' -r
@@ -458,7 +455,7 @@ never\t'Never'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand hold" -s v -l verbose -d 'Log more; -vv logs each API call'
 complete -c rhumb -n "__fish_rhumb_using_subcommand hold" -s h -l help -d 'Print help'
 complete -c rhumb -n "__fish_rhumb_using_subcommand release" -s n -l namespace -d 'Namespace of objects that name none [default: the context\'s]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand release" -l name -d 'Name of the source, which owns its objects [default: made from its location]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand release" -l source -d 'Name of the source [default: made from its location; of a file or of the cluster, all]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand release" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand release" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand release" -l context -d 'Context of the kubeconfig [default: its current one]' -r
@@ -474,7 +471,6 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand release" -s v -l verbose -d 
 complete -c rhumb -n "__fish_rhumb_using_subcommand release" -s h -l help -d 'Print help'
 complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -s f -l filename -d 'Only this file or directory, or - for standard input; may be repeated; deletes nothing' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -s c -l config -d 'Configuration file, whose sources are taken with their settings' -r -F
-complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l source -d 'Name of a source of the configuration file' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l ref -d 'Branch, tag or commit' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l path -d 'Folder inside the source' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l adopt -d 'Take over objects that exist already: never, if-unowned or always' -r
@@ -489,7 +485,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l kubeconfig -d 'Kube
 complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l context -d 'Context of the kubeconfig [default: its current one]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l system-namespace -d 'Namespace of rhumb\'s own ConfigMaps [default: rhumb-system]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -s n -l namespace -d 'Namespace of objects that name none [default: default]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l name -d 'Name of the source, which owns its objects [default: made from its location]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l source -d 'Name of the source [default: made from its location; of a file or of the cluster, all]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l log-level -d 'Log level: error, warn, info, debug, trace, or directives as in RUST_LOG [default: $RUST_LOG]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l log-format -d 'Format of the log: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
@@ -505,7 +501,7 @@ wide\t'The same with places, files and whole revisions'
 json\t'The answer of the daemon, schema status.rhumb.dev/v1'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand status" -l socket -d 'Socket of the daemon [default: $RHUMB_SOCKET, then rhumb.sock in $RUNTIME_DIRECTORY, $XDG_RUNTIME_DIR/rhumb or /run/rhumb]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand status" -s n -l namespace -d 'Namespace of NAME [default: any]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand status" -l name -d 'Name of the source, which owns its objects [default: made from its location]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand status" -l source -d 'Name of the source [default: made from its location; of a file or of the cluster, all]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand status" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand status" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand status" -l context -d 'Context of the kubeconfig [default: its current one]' -r
@@ -523,7 +519,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand status" -s v -l verbose -d '
 complete -c rhumb -n "__fish_rhumb_using_subcommand status" -s h -l help -d 'Print help'
 complete -c rhumb -n "__fish_rhumb_using_subcommand top" -l socket -d 'Socket of the daemon [default: $RHUMB_SOCKET, then rhumb.sock in $RUNTIME_DIRECTORY, $XDG_RUNTIME_DIR/rhumb or /run/rhumb]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand top" -s n -l namespace -d 'Namespace of objects that name none [default: default]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand top" -l name -d 'Name of the source, which owns its objects [default: made from its location]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand top" -l source -d 'Name of the source [default: made from its location; of a file or of the cluster, all]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand top" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand top" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand top" -l context -d 'Context of the kubeconfig [default: its current one]' -r
@@ -541,7 +537,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand events" -s o -l output -d 'O
 json\t'A JSON object for each, in a line'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand events" -l socket -d 'Socket of the daemon [default: $RHUMB_SOCKET, then rhumb.sock in $RUNTIME_DIRECTORY, $XDG_RUNTIME_DIR/rhumb or /run/rhumb]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand events" -s n -l namespace -d 'Namespace of objects that name none [default: default]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand events" -l name -d 'Name of the source, which owns its objects [default: made from its location]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand events" -l source -d 'Name of the source [default: made from its location; of a file or of the cluster, all]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand events" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand events" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand events" -l context -d 'Context of the kubeconfig [default: its current one]' -r
@@ -557,11 +553,10 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand events" -s f -l follow -d 'K
 complete -c rhumb -n "__fish_rhumb_using_subcommand events" -s v -l verbose -d 'Log more; -vv logs each API call'
 complete -c rhumb -n "__fish_rhumb_using_subcommand events" -s h -l help -d 'Print help'
 complete -c rhumb -n "__fish_rhumb_using_subcommand validate" -s c -l config -d 'Configuration file, whose sources are checked against what each may have' -r -F
-complete -c rhumb -n "__fish_rhumb_using_subcommand validate" -l source -d 'Name of a source of the configuration file' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand validate" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand validate" -l context -d 'Context of the kubeconfig [default: its current one]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand validate" -l system-namespace -d 'Namespace of rhumb\'s own ConfigMaps [default: rhumb-system]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand validate" -l name -d 'Name of the source, which owns its objects [default: made from its location]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand validate" -l source -d 'Name of the source [default: made from its location; of a file or of the cluster, all]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand validate" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand validate" -s n -l namespace -d 'Namespace of objects that name none [default: default]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand validate" -l log-level -d 'Log level: error, warn, info, debug, trace, or directives as in RUST_LOG [default: $RUST_LOG]' -r
@@ -574,14 +569,13 @@ never\t'Never'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand validate" -s v -l verbose -d 'Log more; -vv logs each API call'
 complete -c rhumb -n "__fish_rhumb_using_subcommand validate" -s h -l help -d 'Print help'
 complete -c rhumb -n "__fish_rhumb_using_subcommand render" -s c -l config -d 'Configuration file, whose source is rendered with its settings' -r -F
-complete -c rhumb -n "__fish_rhumb_using_subcommand render" -l source -d 'Name of a source of the configuration file' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand render" -s o -l output -d 'Output format: yaml or json' -r -f -a "yaml\t'A document for each object'
 json\t'One object with `objects` and `diagnostics`'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand render" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand render" -l context -d 'Context of the kubeconfig [default: its current one]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand render" -l system-namespace -d 'Namespace of rhumb\'s own ConfigMaps [default: rhumb-system]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand render" -s n -l namespace -d 'Namespace of objects that name none [default: default]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand render" -l name -d 'Name of the source, which owns its objects [default: made from its location]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand render" -l source -d 'Name of the source [default: made from its location; of a file or of the cluster, all]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand render" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand render" -l log-level -d 'Log level: error, warn, info, debug, trace, or directives as in RUST_LOG [default: $RUST_LOG]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand render" -l log-format -d 'Format of the log: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
@@ -597,7 +591,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand version" -l kubeconfig -d 'K
 complete -c rhumb -n "__fish_rhumb_using_subcommand version" -l context -d 'Context of the kubeconfig [default: its current one]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand version" -l system-namespace -d 'Namespace of rhumb\'s own ConfigMaps [default: rhumb-system]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand version" -s n -l namespace -d 'Namespace of objects that name none [default: default]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand version" -l name -d 'Name of the source, which owns its objects [default: made from its location]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand version" -l source -d 'Name of the source [default: made from its location; of a file or of the cluster, all]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand version" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand version" -l log-level -d 'Log level: error, warn, info, debug, trace, or directives as in RUST_LOG [default: $RUST_LOG]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand version" -l log-format -d 'Format of the log: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'

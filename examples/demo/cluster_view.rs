@@ -131,7 +131,7 @@ impl<K: Kind> Watch<K> {
         mut is_it: impl FnMut(Option<&K>) -> bool,
     ) -> Outcome<Instant> {
         let mut last = "no change at all".to_owned();
-        let look = async {
+        let probe = async {
             while let Some(event) = self.stream.try_next().await.expected(&self.what)? {
                 let state = match event {
                     WatchEvent::Added(object) | WatchEvent::Modified(object) => Some(object),
@@ -147,7 +147,7 @@ impl<K: Kind> Watch<K> {
             }
             Err(Failure::new(expected, "the watch ended"))
         };
-        match tokio::time::timeout(limit, look).await {
+        match tokio::time::timeout(limit, probe).await {
             Ok(outcome) => outcome,
             Err(_) => Err(Failure::new(format!("{expected}, within {} s", limit.as_secs()), last)),
         }
@@ -165,11 +165,11 @@ fn state_text<K: Debug>(state: Option<&K>) -> String {
 pub(crate) async fn until<T>(
     expected: &str,
     limit: Duration,
-    mut look: impl AsyncFnMut() -> Outcome<Result<T, String>>,
+    mut probe: impl AsyncFnMut() -> Outcome<Result<T, String>>,
 ) -> Outcome<T> {
     let deadline = Instant::now() + limit;
     loop {
-        match look().await? {
+        match probe().await? {
             Ok(found) => return Ok(found),
             Err(seen) if Instant::now() > deadline => {
                 return Err(Failure::new(format!("{expected}, within {} s", limit.as_secs()), seen));

@@ -36,13 +36,13 @@ impl DemoProcesses {
             "and the one before it again {} later",
             time(back.saturating_duration_since(broken))
         ));
-        let mut told = None;
+        let mut log_line = None;
         until("rhumb's log to say why", LIMIT, async || {
-            told = self.daemon.as_ref().and_then(|daemon| daemon.says("it is back at revision"));
-            Ok(if told.is_some() { Ok(()) } else { Err("it does not".to_owned()) })
+            log_line = self.daemon.as_ref().and_then(|daemon| daemon.says("it is back at revision"));
+            Ok(if log_line.is_some() { Ok(()) } else { Err("it does not".to_owned()) })
         })
         .await?;
-        stage.quote(&format!("rhumb: {}", told.unwrap_or_default()));
+        stage.quote(&format!("rhumb: {}", log_line.unwrap_or_default()));
         let configuration: Api<ConfigMap> = self.eyes.shop();
         until("the configuration to be the one before it", LIMIT, async || {
             let data =

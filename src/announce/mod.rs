@@ -54,7 +54,7 @@ async fn announce_with(
         loop {
             tokio::select! {
                 biased;
-                // First: whoever is configured before something happens is told of it.
+                // First: whoever is configured before something happens is notified of it.
                 changed = recipients.changed() => match changed {
                     Ok(()) => break,
                     Err(_) => return,

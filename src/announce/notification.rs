@@ -1,6 +1,6 @@
 //! The text of a notification, in the form that its recipient reads.
 //!
-//! **Invariant:** does no I/O; a secret stands in a notification only as the name of its file.
+//! **Invariant:** does no I/O; a secret is in a notification only as the name of its file.
 
 use std::path::{Path, PathBuf};
 
@@ -25,7 +25,7 @@ pub(super) struct Notification {
     pub(super) url: UrlSource,
     /// The path after the URL.
     pub(super) path: String,
-    /// The header that a token goes into, what stands before it there, and its file.
+    /// The header that a token goes into, what is before it there, and its file.
     pub(super) token: Option<(&'static str, &'static str, PathBuf)>,
     /// JSON.
     pub(super) body: Value,
@@ -105,14 +105,14 @@ pub(super) fn notification(
 ) -> Option<Notification> {
     match to {
         Recipient::Webhook { .. } => {
-            let told = WebhookBody {
+            let body = WebhookBody {
                 api_version: NOTIFICATION_VERSION,
                 kind: "Notification",
                 occasion: event_word(occasion),
                 text: text(event),
                 event,
             };
-            Some(Notification { body: serde_json::to_value(told).ok()?, ..addressed(to) })
+            Some(Notification { body: serde_json::to_value(body).ok()?, ..addressed(to) })
         }
         Recipient::Slack { .. } => {
             let mark =

@@ -19,7 +19,7 @@ pub(super) struct Outbox {
 }
 
 impl Outbox {
-    /// Takes one, in place of all that it makes void. Says how many are lost.
+    /// Adds a notification, in place of all that it makes void. Returns the number of dropped ones.
     pub(super) fn put(&self, notification: Notification) -> usize {
         let mut notifications = self.notifications();
         notifications.retain(|old| !notification.voids(old));
@@ -30,7 +30,7 @@ impl Outbox {
         lost
     }
 
-    /// Takes the oldest out as soon as there is one. Only one may wait for it.
+    /// Waits for the oldest notification, and removes it. Only one caller may wait.
     pub(super) async fn next(&self) -> Notification {
         loop {
             let oldest = self.notifications().pop_front();
@@ -41,12 +41,12 @@ impl Outbox {
         }
     }
 
-    /// Returns whether one of those that wait makes this one void.
+    /// Returns whether a pending notification makes this one void.
     pub(super) fn voids(&self, notification: &Notification) -> bool {
         self.notifications().iter().any(|newer| newer.voids(notification))
     }
 
-    /// Returns how many wait.
+    /// Returns the number of pending notifications.
     pub(super) fn len(&self) -> usize {
         self.notifications().len()
     }

@@ -122,7 +122,7 @@ fn forge(forge: Forge, url: &str, token: &Path) -> Recipient {
 }
 
 #[test]
-fn each_recipient_is_told_in_its_own_words() {
+fn each_recipient_is_notified_in_its_own_words() {
     fn check(to: &Recipient, occasion: NotificationEvent, expected: (&str, Value)) {
         let failed = event(EventReason::RolloutFailed, "revision 0123456789ab: no progress for 60s");
         let notification = notification(to, occasion, &failed).unwrap();
@@ -147,8 +147,9 @@ fn each_recipient_is_told_in_its_own_words() {
     );
     let text = format!(":warning: {}", words.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;"));
     check(&Recipient::Slack { url: file.into() }, NotificationEvent::Failed, ("", json!({ "text": text })));
-    let told = format!("Deployment shop/web: {description}");
-    let status = |key: &str, state: &str| json!({"state": state, key: "rhumb/shop", "description": told});
+    let description_text = format!("Deployment shop/web: {description}");
+    let status =
+        |key: &str, state: &str| json!({"state": state, key: "rhumb/shop", "description": description_text});
     let path = |before: &str, name: &str| format!("{before}/{name}/statuses/{COMMIT}");
     check(
         &forge(Forge::GitHub, "https://api.github.com", file),
@@ -261,7 +262,7 @@ async fn what_happens_is_brought_with_its_token() {
     announcing.abort();
 }
 
-/// Thousands of objects are told of in one turn of the loop.
+/// Thousands of objects are notified of in one turn of the loop.
 #[tokio::test]
 async fn what_is_asked_for_is_not_lost_among_thousands() {
     let server = ScriptedServer::start(&[]).await;
@@ -276,7 +277,7 @@ async fn what_is_asked_for_is_not_lost_among_thousands() {
 
 /// The last status is the one that stays.
 #[tokio::test]
-async fn the_newest_is_told_although_too_much_waits() {
+async fn the_newest_is_sent_although_too_much_waits() {
     let server = ScriptedServer::start(&[]).await;
     let recorder = EventRecorder::new(Timestamp::UNIX_EPOCH);
     let announcing = announcing(vec![webhook(&server)], &recorder, &[]);
@@ -297,11 +298,11 @@ async fn who_stays_keeps_what_waits_for_it() {
         sources: Vec::new(),
         on: on.iter().copied().collect(),
     };
-    let (recipients, told) = watch::channel(vec![to(&staying, &NotificationEvent::ALL)]);
+    let (recipients, current) = watch::channel(vec![to(&staying, &NotificationEvent::ALL)]);
     let recorder = EventRecorder::new(Timestamp::UNIX_EPOCH);
     let heard = recorder.clone();
     let announcing = tokio::spawn(async move {
-        announce_with(told, &heard, &[Duration::from_secs(1)]).await;
+        announce_with(current, &heard, &[Duration::from_secs(1)]).await;
     });
     until_listening(&recorder).await;
     for message in ["one", "two"] {
@@ -310,7 +311,7 @@ async fn who_stays_keeps_what_waits_for_it() {
     staying.await_sent(1).await;
     recipients
         .send_replace(vec![to(&new, &NotificationEvent::ALL), to(&staying, &[NotificationEvent::Failed])]);
-    // At once: whoever is configured before it happens is told of it.
+    // At once: whoever is configured before it happens is notified of it.
     recorder.record(Timestamp::UNIX_EPOCH, draft(EventReason::RolloutFailed, "three"));
     let messages = |sent: Vec<ReceivedRequest>| {
         sent.into_iter().map(|sent| sent.body["message"].clone()).collect::<Vec<_>>()
@@ -321,7 +322,7 @@ async fn who_stays_keeps_what_waits_for_it() {
     announcing.await.unwrap();
 }
 
-/// Two clusters that follow one repository are told apart.
+/// Two clusters that follow one repository are distinguished.
 #[test]
 fn a_status_has_the_context_that_is_configured() {
     let mut to = forge(Forge::GitHub, "https://api.github.com", Path::new("/t"));
@@ -355,7 +356,7 @@ fn files_are_looked_at_before_they_are_needed() {
 }
 
 #[tokio::test]
-async fn only_what_is_asked_for_is_told() {
+async fn only_what_is_asked_for_is_sent() {
     let server = ScriptedServer::start(&[]).await;
     let to = Recipient::Webhook { url: UrlSource::Url(server.url()), token: None };
     let recipient = |source: &str, on: &[NotificationEvent]| NotifyConfig {
@@ -442,8 +443,8 @@ fn announcing(
 ) -> tokio::task::JoinHandle<()> {
     let (recorder, rests) = (recorder.clone(), rests.to_vec());
     tokio::spawn(async move {
-        let (_recipients, told) = watch::channel(recipients);
-        announce_with(told, &recorder, &rests).await;
+        let (_recipients, current) = watch::channel(recipients);
+        announce_with(current, &recorder, &rests).await;
     })
 }
 
@@ -455,9 +456,9 @@ async fn others_are_told_after_a_new_configuration() {
         sources: Vec::new(),
         on: all(),
     };
-    let (recipients, told) = watch::channel(vec![to(&before)]);
+    let (recipients, current) = watch::channel(vec![to(&before)]);
     let recorder = EventRecorder::new(Timestamp::UNIX_EPOCH);
-    let announcing = tokio::spawn(announce(told, recorder.clone()));
+    let announcing = tokio::spawn(announce(current, recorder.clone()));
     until_listening(&recorder).await;
     recorder.record(Timestamp::UNIX_EPOCH, draft(EventReason::RolloutFailed, "one"));
     before.await_sent(1).await;
@@ -474,7 +475,7 @@ async fn others_are_told_after_a_new_configuration() {
     announcing.await.unwrap();
 }
 
-/// One entry is told of failures, another one of the rest, and both set the same status.
+/// One entry is notified of failures, another one of the rest, and both set the same status.
 #[tokio::test]
 async fn two_entries_for_one_repository_keep_the_order_of_its_statuses() {
     let (server, dir) = (ScriptedServer::start(&[503]).await, TempDir::new().unwrap());
@@ -501,7 +502,7 @@ async fn two_entries_for_one_repository_keep_the_order_of_its_statuses() {
     announcing.abort();
 }
 
-/// Returns a webhook at a server that is told of everything.
+/// Returns a webhook at a server that is notified of everything.
 fn webhook(server: &ScriptedServer) -> NotifyConfig {
     let to = Recipient::Webhook { url: UrlSource::Url(server.url()), token: None };
     NotifyConfig { to, sources: Vec::new(), on: all() }

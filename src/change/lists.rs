@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::fields::PathElement;
 use crate::object::{canonical_json, value_at};
 
-/// One of the keys that tell the items of a list apart.
+/// One of the keys that distinguish the items of a list.
 struct MergeKey {
     /// The path of the key within the item.
     path: &'static [&'static str],
@@ -51,11 +51,11 @@ pub(super) struct ItemPairs<'a> {
     /// Each with what names it: first those of the second list in its order, then what only the
     /// first has.
     pub(super) items: Vec<(PathElement, Option<&'a Value>, Option<&'a Value>)>,
-    /// Indicates whether the items that both have stand in the same order.
+    /// Indicates whether the items that both have are in the same order.
     pub(super) same_order: bool,
 }
 
-/// Pairs two lists by the keys of their items; none when their items cannot be told apart.
+/// Pairs two lists by the keys of their items; none when their items cannot be distinguished.
 pub(super) fn pair_items<'a>(field: &str, before: &'a [Value], after: &'a [Value]) -> Option<ItemPairs<'a>> {
     let known = LIST_KEYS.iter().filter(|(name, _)| *name == field).map(|(_, keys)| *keys);
     known.chain([NAME_KEY]).find_map(|keys| pair_by_keys(keys, before, after))

@@ -37,13 +37,13 @@ fn is_built_in(group: &str) -> bool {
     own.contains(&group) || group.ends_with(".k8s.io") && !group.starts_with("x-")
 }
 
-/// Tells what a change does to pods, by the live object before and the dry run's answer (or, less
-/// exactly, the content wanted) after.
+/// Returns the impact of a change on pods. `before` is the live object, `after` the dry run's
+/// answer or, less exactly, the desired content.
 ///
 /// - A template that differs: `Restart` of all pods, of a `StatefulSet` only those beyond its
-///   partition; in place when none would move (`OnDelete`, a paused Deployment, no pods). So is
-///   what sets a held rollout free: resuming, leaving `OnDelete`, lowering the partition. Pods that
-///   run an older template than the last one are counted though the new one may be just theirs.
+///   partition. It is `InPlace` when none would move (`OnDelete`, a paused Deployment, no pods).
+///   Resuming, leaving `OnDelete` and lowering the partition are a `Restart` too. Pods that run an
+///   older template than the last one are counted, though the new one may be just theirs.
 /// - Other replicas: `Scale` by the difference. Together with another template it is a `Restart`,
 ///   but from or to no pods at all, where none is replaced.
 /// - Other ordinals of a `StatefulSet`: `Restart` of those that get another number, whatever its
@@ -78,7 +78,8 @@ pub fn change_impact(kind: &GroupKind, before: Option<&Value>, after: Option<&Va
     }
 }
 
-/// Pods that come and go with their number, whatever the template.
+/// The pods that a change of the replicas or ordinals keeps, removes and adds, whatever the
+/// template.
 struct ReplicaChange {
     kept: u32,
     removed: u32,
@@ -148,7 +149,7 @@ pub(crate) fn can_release_pods(kind: &GroupKind, uncovered: &[FieldPath]) -> boo
     uncovered.iter().any(|path| path.is_prefix_related(place))
 }
 
-/// Pods that a change between two live trees restarts.
+/// Returns the number of pods that a change between two live trees restarts.
 fn restarted_pods(kind: &GroupKind, before: &Value, after: &Value) -> u32 {
     if kind.is("", "Pod") {
         // A change in place restarts a container only where its image changes.
@@ -248,7 +249,7 @@ fn images(pod: &Value) -> Vec<&Value> {
         .collect()
 }
 
-/// Pods that an object of this kind asks for or has.
+/// Returns the number of pods that an object of this kind asks for or has.
 fn pods(kind: &GroupKind, object: &Value) -> u32 {
     match (&*kind.group, &*kind.kind) {
         ("", "Pod") => 1,

@@ -148,14 +148,14 @@ fn pods_with_other_ordinals_are_other_pods() {
     check("StatefulSet", from("db:1", 5, 3), from("db:1", 0, 3), ImpactKind::Restart, 3);
     check("StatefulSet", from("db:1", 0, 3), from("db:1", 1, 2), ImpactKind::Scale, 1);
     check("StatefulSet", from("db:1", 0, 3), from("db:2", 1, 3), ImpactKind::Restart, 3);
-    let held = |start: u32| {
+    let on_delete = |start: u32| {
         let strategy = json!({"type": "OnDelete"});
         Some(workload(
             "db:1",
             json!({"replicas": 3, "ordinals": {"start": start}, "updateStrategy": strategy}),
         ))
     };
-    check("StatefulSet", held(0), held(2), ImpactKind::Restart, 2);
+    check("StatefulSet", on_delete(0), on_delete(2), ImpactKind::Restart, 2);
 }
 
 #[test]

@@ -58,12 +58,12 @@ pub(crate) fn lay_over(live: &Value, content: &Value) -> Value {
 fn laid_over_at(field: &str, live: &Value, content: &Value) -> Value {
     match (live, content) {
         (Value::Object(below), Value::Object(above)) => {
-            let mut whole = below.clone();
+            let mut present = below.clone();
             for (key, value) in above {
                 let laid = below.get(key).map_or_else(|| value.clone(), |old| laid_over_at(key, old, value));
-                whole.insert(key.clone(), laid);
+                present.insert(key.clone(), laid);
             }
-            Value::Object(whole)
+            Value::Object(present)
         }
         (Value::Array(below), Value::Array(above)) => match lists::pair_items(field, below, above) {
             Some(pairs) => {

@@ -13,7 +13,7 @@ fn id(group: &str, kind: &str) -> ObjectId {
 }
 
 /// Returns each change as one line: path, before, after.
-fn told(changes: &[FieldChange]) -> Vec<String> {
+fn lines(changes: &[FieldChange]) -> Vec<String> {
     let shown = |value: &Option<Value>| value.as_ref().map_or_else(|| "-".to_owned(), Value::to_string);
     changes
         .iter()
@@ -22,7 +22,7 @@ fn told(changes: &[FieldChange]) -> Vec<String> {
 }
 
 fn check(before: Value, after: Value, expected: &[&str]) {
-    assert_eq!(told(&diff_fields(&id("apps", "Deployment"), Some(&before), Some(&after))), expected);
+    assert_eq!(lines(&diff_fields(&id("apps", "Deployment"), Some(&before), Some(&after))), expected);
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn other_lists_are_shown_by_position_or_whole() {
         json!({"rules": [{"a": 1}, {"a": 2}]}),
         &[r#".rules [{"a":1}] [{"a":1},{"a":2}]"#],
     );
-    // Two of one name cannot be told apart.
+    // Two of one name cannot be distinguished.
     check(
         json!({"l": [{"name": "a", "v": 1}, {"name": "a", "v": 2}]}),
         json!({"l": [{"name": "a", "v": 1}, {"name": "a", "v": 3}]}),
@@ -139,14 +139,14 @@ fn what_only_the_server_sets_is_no_difference() {
 }
 
 #[test]
-fn an_object_that_comes_or_goes_is_told_by_its_top_level() {
+fn an_object_that_comes_or_goes_is_reported_by_its_top_level() {
     let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"},
         "metadata": {"name": "web", "namespace": "shop", "labels": {"a": "b"}}});
     let id = id("", "ConfigMap");
     let expected = [r#".data - {"a":"b"}"#, r#".metadata.labels - {"a":"b"}"#];
-    assert_eq!(told(&diff_fields(&id, None, Some(&object))), expected);
+    assert_eq!(lines(&diff_fields(&id, None, Some(&object))), expected);
     let expected = [r#".data {"a":"b"} -"#, r#".metadata.labels {"a":"b"} -"#];
-    assert_eq!(told(&diff_fields(&id, Some(&object), None)), expected);
+    assert_eq!(lines(&diff_fields(&id, Some(&object), None)), expected);
     assert!(diff_fields(&id, None, None).is_empty());
 }
 
@@ -157,7 +157,7 @@ fn secrets_are_masked_in_every_form() {
     let after = json!({"data": {"a": "c2VjcmV0Mg==", "b": "c2VjcmV0", "c": "c2VjcmV0"}});
     let changes = diff_fields(&id, Some(&before), Some(&after));
     assert_eq!(
-        told(&changes),
+        lines(&changes),
         [format!(".data.a {MASK:?} {CHANGED_MASK:?}"), format!(".data.c - {MASK:?}"),]
     );
     for created in [diff_fields(&id, None, Some(&after)), diff_fields(&id, Some(&after), None)] {
@@ -221,7 +221,7 @@ proptest! {
     }
 
     #[test]
-    fn each_path_is_told_once_and_differs(before in tree(), after in tree()) {
+    fn each_path_is_reported_once_and_differs(before in tree(), after in tree()) {
         let changes = diff_fields(&id("", "X"), Some(&before), Some(&after));
         let mut paths: Vec<_> = changes.iter().map(|change| &change.path).collect();
         paths.sort();
@@ -236,11 +236,11 @@ proptest! {
     }
 
     #[test]
-    fn whatever_differs_below_the_top_is_told(before in tree(), after in tree()) {
+    fn whatever_differs_below_the_top_is_reported(before in tree(), after in tree()) {
         let (before, after) = (json!({"spec": before}), json!({"spec": after}));
-        let told = diff_fields(&id("", "X"), Some(&before), Some(&after));
+        let changes = diff_fields(&id("", "X"), Some(&before), Some(&after));
         let differs = without_nulls(&before) != without_nulls(&after);
-        prop_assert_eq!(differs, !told.is_empty());
+        prop_assert_eq!(differs, !changes.is_empty());
     }
 }
 

@@ -54,7 +54,7 @@ impl YamlWriter {
                 self.quoted(key);
             }
             self.out.push(':');
-            // As kubectl does, a list stands under its key's own column.
+            // As kubectl does, a list is under its key's own column.
             let inner = match value {
                 Value::Object(map) if !map.is_empty() => Some(indent + 2),
                 Value::Array(items) if !items.is_empty() => Some(indent),
@@ -153,7 +153,7 @@ impl YamlWriter {
     }
 }
 
-/// Returns whether a character stands in one line as it is. Line breaks of Unicode do not, nor byte
+/// Returns whether a character is in one line as it is. Line breaks of Unicode do not, nor byte
 /// order marks, nor what turns the direction of a terminal's text.
 fn is_printable(c: char) -> bool {
     let hidden =

@@ -37,19 +37,19 @@ impl AccountRights {
 
     /// Adds what follows from all that sources hold.
     pub(super) fn add(&mut self, all: &[(&SourceConfig, Vec<Object>)], plural: PluralLookup<'_>) {
-        for (source, held) in all {
+        for (source, objects) in all {
             let (access, reach) = (SourceAccess::of(source), Reach::of(source));
-            self.of(source).add_source(access, &reach, held, plural);
+            self.of(source).add_source(access, &reach, objects, plural);
             if let Some(variables) = &source.substitution {
-                self.of(source).add_variables(variables, held);
+                self.of(source).add_variables(variables, objects);
             }
         }
         for (acting, _) in all {
             // A policy may be of another source than its binding. Text that others write is not for
             // this account.
-            let seen_by = |(source, held): &(&SourceConfig, Vec<Object>)| {
+            let seen_by = |(source, objects): &(&SourceConfig, Vec<Object>)| {
                 let same = source.service_account == acting.service_account;
-                (if same { SourceAccess::of(source) } else { SourceAccess::Observe }, held.clone())
+                (if same { SourceAccess::of(source) } else { SourceAccess::Observe }, objects.clone())
             };
             let holdings: Vec<_> = all.iter().map(seen_by).collect();
             self.of(acting).add_bindings(&holdings, plural);

@@ -24,7 +24,7 @@ use crate::object::{ErrorClass, ObjectId};
 use crate::render::{self, ApplyOutcome, Palette, SummaryTense};
 use crate::report::{ObjectEvent, Outcome, shorten_text};
 
-/// The maximum duration of a pass in which something still moves, when health is not waited for.
+/// The time limit for a pass without `--wait`, while objects still change.
 const PASS_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// Carries the command out.
@@ -50,7 +50,7 @@ pub(super) fn carry_out(
     runtime.block_on(apply(args, &once, &cluster, terminal))
 }
 
-/// As [`exit_status`], for what would be done.
+/// Returns the exit status of a dry run.
 fn dry_run_exit(plan: &Plan) -> ExitStatus {
     let open = plan.objects.iter().any(|p| matches!(p.verdict, PlannedAction::Wait | PlannedAction::Refuse));
     let unread = !plan.complete || plan.diagnostics.iter().any(crate::object::Diagnostic::is_error);
@@ -104,7 +104,7 @@ async fn run_one_pass(
         None => StopCondition::Settled(Instant::now() + PASS_TIMEOUT),
     };
     let setup = session::daemon_setup(&once.config, cluster.clone(), vec![setup]);
-    let (listener, mut told) = mpsc::unbounded_channel();
+    let (listener, mut events) = mpsc::unbounded_channel();
     let pass = tokio::spawn(Reconciler::new(setup, until, listener).run(CancellationToken::new()));
     // A pass that was begun is finished even if standard output is closed; the error is returned at
     // the end.
@@ -114,22 +114,22 @@ async fn run_one_pass(
     loop {
         let next = tokio::select! {
             biased;
-            next = told.recv() => next,
+            next = events.recv() => next,
             _ = pauses.tick(), if !Terminal::is_error_terminal() => {
                 terminal.report(&progress.line());
                 continue;
             }
         };
-        let Some(ObjectEvent { id, told, .. }) = next else { break };
-        progress.note(&id, &told);
+        let Some(ObjectEvent { id, outcome, .. }) = next else { break };
+        progress.note(&id, &outcome);
         if args.output == ApplyOutput::Text && printed.is_ok() {
             terminal.show_progress("");
-            match told {
-                // It is cut at the edge of the terminal, where a colour would go on.
+            match outcome {
+                // No colour: the line is cut at the edge of the terminal, maybe before its reset.
                 Outcome::Waiting(_) | Outcome::Unhealthy(_) => {
-                    terminal.show_progress(line(&id, &told, Palette::Plain).trim_end());
+                    terminal.show_progress(line(&id, &outcome, Palette::Plain).trim_end());
                 }
-                _ => printed = terminal.print(&line(&id, &told, terminal.palette())),
+                _ => printed = terminal.print(&line(&id, &outcome, terminal.palette())),
             }
         }
     }
@@ -139,7 +139,7 @@ async fn run_one_pass(
         Err(stopped) => CommandError::new(ErrorClass::Internal, format!("the pass did not end: {stopped}")),
     });
     let pass = ended??;
-    // It was not the source that could not be read.
+    // A failed discovery is no fault of the source.
     match pass.undiscovered {
         Some(error) => Err(error.into()),
         None => Ok(pass),
@@ -157,7 +157,7 @@ async fn confirm_deletions(
     terminal: &Terminal,
 ) -> Result<BTreeSet<Uid>, CommandError> {
     let nothing = BTreeSet::new();
-    if args.output == ApplyOutput::Json || !pass.told.values().any(Outcome::is_guarded) {
+    if args.output == ApplyOutput::Json || !pass.outcomes.values().any(Outcome::is_guarded) {
         return Ok(nothing);
     }
     let Some(inventory) = cluster.read_inventory(&config.namespace, source).await? else {
@@ -179,9 +179,9 @@ fn count_objects(objects: usize) -> String {
     if objects == 1 { "this object".to_owned() } else { format!("these {objects} objects") }
 }
 
-pub(super) fn line(id: &ObjectId, told: &Outcome, palette: Palette) -> String {
+pub(super) fn line(id: &ObjectId, outcome: &Outcome, palette: Palette) -> String {
     let text;
-    let outcome = match told {
+    let outcome = match outcome {
         Outcome::Created => ApplyOutcome::Created,
         Outcome::Adopted(owner) => ApplyOutcome::Adopted(owner),
         Outcome::Configured | Outcome::Repaired(_) => ApplyOutcome::Configured,
@@ -190,7 +190,7 @@ pub(super) fn line(id: &ObjectId, told: &Outcome, palette: Palette) -> String {
         Outcome::Recreated => ApplyOutcome::Recreated,
         Outcome::Recreating => ApplyOutcome::Waiting("deleted, to be created again"),
         Outcome::Unhealthy(_) => {
-            text = told.to_string();
+            text = outcome.to_string();
             ApplyOutcome::Waiting(&text)
         }
         Outcome::Waiting(Reason::Kept(why)) => ApplyOutcome::Kept(why),
@@ -220,8 +220,10 @@ fn conclude(
     match args.output {
         ApplyOutput::Json => terminal.write_output(&render::plan_json(plan))?,
         ApplyOutput::Text => {
-            for (id, told) in pass.told.iter().filter(|(_, told)| matches!(told, Outcome::Waiting(_))) {
-                terminal.print(&line(id, told, terminal.palette()))?;
+            for (id, outcome) in
+                pass.outcomes.iter().filter(|(_, outcome)| matches!(outcome, Outcome::Waiting(_)))
+            {
+                terminal.print(&line(id, outcome, terminal.palette()))?;
             }
             terminal.print(&render::summary(plan, SummaryTense::Did))?;
             terminal.print(&describe_unfinished(pass))?;
@@ -231,7 +233,7 @@ fn conclude(
     if args.output == ApplyOutput::Text && plan.guarded {
         let name = &plan.source;
         terminal.report(&format!(
-            "hint: `rhumb prune confirm --name {name} OBJECT…` releases what `rhumb prune list --name {name}` shows; --yes lifts the blast radius\n"
+            "hint: `rhumb prune confirm --source {name} OBJECT…` releases what `rhumb prune list --source {name}` shows; --yes lifts the blast radius\n"
         ));
     }
     diff::print_notes(&pass.notes, terminal);
@@ -261,8 +263,8 @@ fn exit_status(args: &ApplyArgs, pass: &PassResult) -> ExitStatus {
     if !pass.readable {
         return ExitStatus::Unreadable;
     }
-    let guarded = pass.told.values().any(Outcome::is_guarded);
-    let open = pass.told.values().any(Outcome::is_open);
+    let guarded = pass.outcomes.values().any(Outcome::is_guarded);
+    let open = pass.outcomes.values().any(Outcome::is_open);
     let unread =
         !pass.incomplete.is_empty() || pass.diagnostics.iter().any(crate::object::Diagnostic::is_error);
     if guarded {

@@ -58,8 +58,15 @@ pub(crate) struct GlobalArgs {
     /// Namespace of objects that name none [default: default]
     #[arg(long, short, global = true, display_order = 94, value_name = "NAMESPACE", help_heading = "Source")]
     pub namespace: Option<DnsLabel>,
-    /// Name of the source, which owns its objects [default: made from its location]
-    #[arg(long, global = true, display_order = 95, value_name = "NAME", help_heading = "Source")]
+    /// Name of the source [default: made from its location; of a file or of the cluster, all]
+    #[arg(
+        long = "source",
+        alias = "name",
+        global = true,
+        display_order = 95,
+        value_name = "NAME",
+        help_heading = "Source"
+    )]
     pub name: Option<DnsLabel>,
     /// Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG's state home]
     #[arg(long, global = true, display_order = 96, value_name = "DIR", help_heading = "Source")]
@@ -203,9 +210,6 @@ pub(crate) struct OneShotArgs {
     /// Configuration file, whose sources are taken with their settings
     #[arg(long, short, value_name = "FILE", conflicts_with_all = ["reference", "path", "adopt", "blast_radius"])]
     pub config: Option<PathBuf>,
-    /// Name of a source of the configuration file
-    #[arg(long = "source", value_name = "NAME", requires = "config")]
-    pub named: Option<DnsLabel>,
     /// The location within the source.
     #[command(flatten)]
     pub location: LocationArgs,
@@ -326,9 +330,6 @@ pub(crate) struct ValidateArgs {
     /// Configuration file, whose sources are checked against what each may have
     #[arg(long, short, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Name of a source of the configuration file
-    #[arg(long = "source", value_name = "NAME", requires = "config")]
-    pub named: Option<DnsLabel>,
 }
 
 /// `rhumb render`.
@@ -340,9 +341,6 @@ pub(crate) struct RenderArgs {
     /// Configuration file, whose source is rendered with its settings
     #[arg(long, short, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Name of a source of the configuration file
-    #[arg(long = "source", value_name = "NAME", requires = "config")]
-    pub named: Option<DnsLabel>,
     /// Output format: yaml or json
     #[arg(long, short, value_name = "FORM", value_enum, default_value_t, hide_possible_values = true)]
     pub output: RenderOutput,
@@ -391,9 +389,6 @@ pub(crate) enum PruneCommand {
 /// `rhumb prune list`.
 #[derive(Debug, Args)]
 pub(crate) struct PruneListArgs {
-    /// Name of the source, as --name [default: all sources]
-    #[arg(long, value_name = "NAME")]
-    pub source: Option<DnsLabel>,
     /// Output format: text or name
     #[arg(long, short, value_name = "FORM", value_enum, default_value_t, hide_possible_values = true)]
     pub output: PruneListOutput,
@@ -415,9 +410,6 @@ pub(crate) struct PruneConfirmArgs {
     /// Objects, as `prune list -o name` prints them: [NAMESPACE/]KIND[.GROUP]/NAME
     #[arg(value_name = "OBJECT", required_unless_present = "count", conflicts_with = "count")]
     pub objects: Vec<ObjectName>,
-    /// Name of the source, as --name [default: all sources]
-    #[arg(long, value_name = "NAME")]
-    pub source: Option<DnsLabel>,
     /// Confirm all pending deletions of the source, if there are exactly this many
     #[arg(long, value_name = "N")]
     pub count: Option<usize>,
@@ -464,9 +456,9 @@ pub(super) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Command
 /// Returns the command line. Commands that read files alone accept the flags of clusters and
 /// sources, but do not list them.
 pub(super) fn command_line() -> clap::Command {
-    let whole = CommandLine::command();
+    let root_command = CommandLine::command();
     let flags_under =
-        |heading| whole.get_arguments().filter(move |flag| flag.get_help_heading() == Some(heading));
+        |heading| root_command.get_arguments().filter(move |flag| flag.get_help_heading() == Some(heading));
     let needless = |flag: &clap::Arg| flag.clone().hide(true);
     let cluster: Vec<clap::Arg> = flags_under("Cluster").map(needless).collect();
     let source: Vec<clap::Arg> = flags_under("Source").map(needless).collect();
@@ -481,12 +473,13 @@ pub(super) fn command_line() -> clap::Command {
     };
     let running = own_namespace("Namespace of objects that name none [default: the context's]");
     let looking = own_namespace("Namespace of NAME [default: any]");
-    let whole = ["rollout", "why", "hold", "release"].into_iter().fold(whole, |whole, name| {
-        let running = running.clone();
-        whole.mut_subcommand(name, |command| command.args(running))
-    });
+    let root_command =
+        ["rollout", "why", "hold", "release"].into_iter().fold(root_command, |root_command, name| {
+            let running = running.clone();
+            root_command.mut_subcommand(name, |command| command.args(running))
+        });
     let here = ["files", "config", "from"];
-    whole
+    root_command
         .mut_subcommand("diff", |command| {
             command.mut_arg("source", |source| source.required_unless_present_any(here))
         })

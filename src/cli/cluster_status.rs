@@ -43,19 +43,19 @@ struct SourceRecord {
 /// Returns a view of all objects, those among them that are as they should be too.
 pub(super) async fn survey(session: &ClusterSession) -> Result<StatusView, CommandError> {
     let inventories = session.cluster.list_inventories(&session.system).await?;
-    let mut told: Vec<SourceRecord> =
+    let mut records: Vec<SourceRecord> =
         inventories.into_iter().map(|(name, inventory)| SourceRecord::of(session, name, inventory)).collect();
-    told.sort_by(|one, other| one.name.cmp(&other.name));
+    records.sort_by(|one, other| one.name.cmp(&other.name));
     let (ledger, unreadable) = facts::read_ledger(session).await?;
-    let members = members(session, &mut told).await;
+    let members = members(session, &mut records).await;
     let is_at_rest =
         |live: &LiveObject| live.rolling.is_some_and(|numbers| numbers.phase == RolloutPhase::Settled);
     let at_rest = members.iter().filter(|(_, live)| is_at_rest(live)).map(|(id, _)| id.clone()).collect();
     let ledger = facts::without_ended_claims(ledger, &at_rest);
-    let UnlabelledObjects { proven, notes } = unlabelled_objects::find(session, &told).await;
+    let UnlabelledObjects { proven, notes } = unlabelled_objects::find(session, &records).await;
     let there: BTreeSet<&ObjectId> =
         members.iter().map(|(id, _)| id).chain(proven.iter().map(|(_, id, _)| id)).collect();
-    let objects = told.iter().enumerate().flat_map(|(number, source)| {
+    let objects = records.iter().enumerate().flat_map(|(number, source)| {
         let ours =
             members.iter().filter(|(_, live)| live.owner == ObjectOwner::Ours(source.applyset.clone()));
         let ours = ours.map(|(id, live)| (id, live));
@@ -66,8 +66,8 @@ pub(super) async fn survey(session: &ClusterSession) -> Result<StatusView, Comma
         ours.into_iter().chain(others.filter_map(|id| source.last.absent_object(&source.name, id)))
     });
     let objects: Vec<ObjectStatus> = objects.collect();
-    let sources = told.iter().map(|source| source_status(source, &ledger, &objects)).collect();
-    let rollout = RolloutStatus { unreadable, ..rollout_status(&told, &ledger, &members) };
+    let sources = records.iter().map(|source| source_status(source, &ledger, &objects)).collect();
+    let rollout = RolloutStatus { unreadable, ..rollout_status(&records, &ledger, &members) };
     Ok(StatusView { at: Timestamp::now(), process: None, sources, rollout, objects, notes })
 }
 
@@ -94,13 +94,13 @@ pub(super) fn read_object_standing(
     };
     let unnamed = source.last.unnamed_counts(&queued_objects(&source, ledger)).into_values().sum();
     let found = find_blocker(&source, ledger, &target.id, &live);
-    let told = found.as_ref().filter(|found| found.is_only_here).map(|found| found.reason.clone());
+    let reason = found.as_ref().filter(|found| found.is_only_here).map(|found| found.reason.clone());
     let phase = phase_facts(&source, ledger, &target.id, &live, found.as_ref()).phase();
     let is_known = phase != Phase::Settled || unnamed == 0;
-    ObjectStanding { phase: is_known.then_some(phase), reason: told, unnamed }
+    ObjectStanding { phase: is_known.then_some(phase), reason, unnamed }
 }
 
-/// Returns where an object stood, as it was told last, that the cluster does not show as one
+/// Returns where an object stood, as it was last reported, that the cluster does not show as one
 /// of a source.
 pub(super) async fn recorded_status(
     session: &ClusterSession,
@@ -112,12 +112,13 @@ pub(super) async fn recorded_status(
     Ok(sources.find_map(|source| source.last.absent_object(&source.name, id)))
 }
 
-/// Returns the place that an object comes from, as it was told last.
+/// Returns the place that an object comes from, as it was last reported.
 pub(super) fn recorded_origin(inventory: &InventoryObject, id: &ObjectId) -> Option<String> {
     LastStatus::read(&inventory.data).origin(id)
 }
 
-/// Returns whether what others put on the objects of a source has an effect, as it was told last.
+/// Returns whether what others put on the objects of a source has an effect, as it was last
+/// reported.
 pub(super) fn is_heeding_opt_outs(inventory: &InventoryObject) -> bool {
     LastStatus::read(&inventory.data).heeds_opt_outs
 }
@@ -136,11 +137,12 @@ impl SourceRecord {
     }
 }
 
-/// Returns all objects of all sources. A kind that cannot be listed is told by those that have some
-/// of it.
-async fn members(session: &ClusterSession, told: &mut [SourceRecord]) -> Vec<(ObjectId, LiveObject)> {
-    let kinds: BTreeSet<_> = told.iter().flat_map(|source| source.inventory.kinds.iter().cloned()).collect();
-    let sets: BTreeSet<Arc<str>> = told.iter().map(|source| source.applyset.clone()).collect();
+/// Returns all objects of all sources. A kind that cannot be listed is reported for the sources
+/// that have some of it.
+async fn members(session: &ClusterSession, records: &mut [SourceRecord]) -> Vec<(ObjectId, LiveObject)> {
+    let kinds: BTreeSet<_> =
+        records.iter().flat_map(|source| source.inventory.kinds.iter().cloned()).collect();
+    let sets: BTreeSet<Arc<str>> = records.iter().map(|source| source.applyset.clone()).collect();
     let selector = ListSelector::ApplySets(sets);
     let mut members = Vec::new();
     for kind in kinds {
@@ -151,7 +153,7 @@ async fn members(session: &ClusterSession, told: &mut [SourceRecord]) -> Vec<(Ob
                     continue;
                 }
                 Err(refused) if is_too_wide(&refused, &served) => {
-                    for source in told.iter_mut().filter(|source| source.inventory.kinds.contains(&kind)) {
+                    for source in records.iter_mut().filter(|source| source.inventory.kinds.contains(&kind)) {
                         let (set, inventory) = (&source.applyset, &source.inventory);
                         match by_namespace(&session.cluster, &served, set, inventory, refused.clone()).await {
                             Ok(found) => members.extend(found),
@@ -166,7 +168,7 @@ async fn members(session: &ClusterSession, told: &mut [SourceRecord]) -> Vec<(Ob
             KindLookup::Unserved { .. } => continue,
             KindLookup::Unknown => "the server of its API group does not answer".to_owned(),
         };
-        for source in told.iter_mut().filter(|source| source.inventory.kinds.contains(&kind)) {
+        for source in records.iter_mut().filter(|source| source.inventory.kinds.contains(&kind)) {
             source.unread = Some(format!("{kind} cannot be listed: {why}"));
         }
     }
@@ -218,7 +220,7 @@ fn count_unnamed(counts: &mut BTreeMap<Phase, usize>, phase: Phase, unnamed: usi
     }
 }
 
-/// Returns the revision that was last told of, whole where any object or commit that is
+/// Returns the revision that was last reported, whole where any object or commit that is
 /// known has it.
 fn recorded_revision(
     source: &SourceRecord,
@@ -382,12 +384,12 @@ fn is_rejected_shown(rejection: &Rejection, id: &ObjectId, live: &LiveObject) ->
 }
 
 fn rollout_status(
-    told: &[SourceRecord],
+    records: &[SourceRecord],
     ledger: &RolloutLedger,
     members: &[(ObjectId, LiveObject)],
 ) -> RolloutStatus {
     let name = |applyset: &str| {
-        told.iter().find(|source| *source.applyset == *applyset).map(|source| source.name.clone())
+        records.iter().find(|source| *source.applyset == *applyset).map(|source| source.name.clone())
     };
     let rolling = members.iter().filter(|(id, live)| is_rolling(ledger, id, live)).map(|(id, live)| {
         let numbers = live.rolling.unwrap_or_default();

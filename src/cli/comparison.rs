@@ -30,7 +30,7 @@ pub(super) struct RevisionObjects {
     pub(super) completeness: Completeness,
     /// The findings.
     pub(super) diagnostics: Vec<Diagnostic>,
-    /// The files that no identity opens, whose objects stand here with their ciphertext.
+    /// The files that no identity opens, whose objects are here with their ciphertext.
     pub(super) sealed: BTreeSet<Arc<str>>,
 }
 
@@ -38,7 +38,7 @@ pub(super) struct RevisionObjects {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Completeness {
     /// All of it.
-    Whole,
+    Complete,
     /// Some of it may be missing.
     Partial,
 }
@@ -66,7 +66,7 @@ impl RevisionObjects {
         Self {
             name: name.to_owned(),
             objects: BTreeMap::new(),
-            completeness: Completeness::Whole,
+            completeness: Completeness::Complete,
             diagnostics: Vec::new(),
             sealed: BTreeSet::new(),
         }
@@ -80,7 +80,7 @@ impl RevisionObjects {
         namespace: &str,
         allow: &AllowList,
     ) -> Self {
-        let completeness = if manifests.understood { Completeness::Whole } else { Completeness::Partial };
+        let completeness = if manifests.understood { Completeness::Complete } else { Completeness::Partial };
         let unopened = manifests.diagnostics.iter().filter(|found| lacks_key(found));
         let unopened: BTreeSet<Arc<str>> = unopened.map(|found| found.origin.file.clone()).collect();
         let mut sealed = BTreeSet::new();
@@ -101,7 +101,7 @@ impl RevisionObjects {
             let content = disallowed.get(&id).map_or(Ok(body), |why| Err(why.clone()));
             objects.insert(id, RevisionObject { gvk, origin, content });
         }
-        for InvalidObject { id, gvk, origin, reason } in assembled.held {
+        for InvalidObject { id, gvk, origin, reason } in assembled.invalid {
             objects.insert(id, RevisionObject { gvk, origin, content: Err(reason) });
         }
         Self { name: name.to_owned(), objects, completeness, diagnostics, sealed }
@@ -117,11 +117,11 @@ pub(super) fn compare(from: &RevisionObjects, to: &RevisionObjects) -> Plan {
     let all: BTreeSet<&ObjectId> = from.objects.keys().chain(to.objects.keys()).collect();
     for id in all {
         match (from.objects.get(id), to.objects.get(id)) {
-            (Some(before), None) if to.completeness == Completeness::Whole => {
+            (Some(before), None) if to.completeness == Completeness::Complete => {
                 objects.push(compared(id, Some(before), before, PlannedAction::Delete, &from.name));
             }
             (Some(_), None) => unknown.0.push(id),
-            (None, Some(after)) if from.completeness == Completeness::Whole => {
+            (None, Some(after)) if from.completeness == Completeness::Complete => {
                 objects.push(compared(id, None, after, PlannedAction::Create, &from.name));
             }
             (None, Some(_)) => unknown.1.push(id),
@@ -143,7 +143,7 @@ pub(super) fn compare(from: &RevisionObjects, to: &RevisionObjects) -> Plan {
     ];
     Plan {
         basis: PlanBasis::Revision,
-        complete: [from, to].iter().all(|side| side.completeness == Completeness::Whole),
+        complete: [from, to].iter().all(|side| side.completeness == Completeness::Complete),
         objects,
         diagnostics: findings(from, to),
         notes: notes.into_iter().flatten().collect(),

@@ -147,7 +147,7 @@ fn what_could_not_be_applied_is_refused() {
         let planned = &plan.objects[0];
         assert_eq!(planned.verdict, verdict);
         assert!(
-            planned.reason.as_deref().is_some_and(|told| told.starts_with(reason)),
+            planned.reason.as_deref().is_some_and(|text| text.starts_with(reason)),
             "{:?}",
             planned.reason
         );
@@ -162,8 +162,8 @@ fn pods_are_counted_as_manifests_tell_and_nothing_is_said_to_be_made_anew() {
     let id = ObjectId::new(&crate::object::GroupKind::new("apps", "Deployment"), Some("shop"), "web");
     let web = |image: &str, label: &str| json!({"spec": {"replicas": 3, "selector": {"matchLabels": {"app": label}}, "template": {"spec": {"containers": [{"name": "a", "image": image}]}}}});
     let check = |before: &Value, after: &Value, kind: ImpactKind, pods: u32, is_warned: bool| {
-        let (told, refusal) = impact(&id, Some(before), Some(after));
-        assert_eq!((told, refusal.is_some()), (Impact { kind, pods }, is_warned));
+        let (found, refusal) = impact(&id, Some(before), Some(after));
+        assert_eq!((found, refusal.is_some()), (Impact { kind, pods }, is_warned));
     };
     check(&web("a:1", "a"), &web("a:2", "a"), ImpactKind::Restart, 3, false);
     check(&web("a:1", "a"), &web("a:1", "b"), ImpactKind::InPlace, 0, true);

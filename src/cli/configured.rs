@@ -34,19 +34,10 @@ struct SourceOverride {
 }
 
 impl SelectedSources {
-    /// Reads a configuration file, and finds the source of this name in it.
-    pub(super) fn read(
-        global: &GlobalArgs,
-        file: &Path,
-        named: Option<&DnsLabel>,
-        terminal: &Terminal,
-    ) -> Result<Self, CommandError> {
-        if global.name.is_some() {
-            return Err(CommandError::usage_error("--name cannot be used with --config")
-                .hint("--source chooses one of the sources that the file names"));
-        }
+    /// Reads a configuration file, and finds the source that `--source` names in it.
+    pub(super) fn read(global: &GlobalArgs, file: &Path, terminal: &Terminal) -> Result<Self, CommandError> {
         let config = settings::from_file(global, SourceMode::Enforce, file, FileRead::First, terminal)?;
-        let (file, named) = (file.display().to_string(), named.map(DnsLabel::to_string));
+        let (file, named) = (file.display().to_string(), global.name.as_ref().map(DnsLabel::to_string));
         let configured = Self { config, file, named, source_override: None };
         if configured.config.sources.is_empty() {
             return Err(CommandError::usage_error(format!("{} has no source", configured.file))
@@ -69,7 +60,7 @@ impl SelectedSources {
         file: &Path,
         terminal: &Terminal,
     ) -> Result<Self, CommandError> {
-        let mut configured = Self::read(global, file, args.named.as_ref(), terminal)?;
+        let mut configured = Self::read(global, file, terminal)?;
         configured.source_override = match &args.source {
             None if args.files.is_empty() => None,
             None => Some(SourceOverride {
@@ -99,7 +90,7 @@ impl SelectedSources {
         Ok(Config { sources: vec![source], ..self.config })
     }
 
-    /// Returns the only source that is meant; `why` is told where several are.
+    /// Returns the only source that is meant; `why` is reported where several are.
     pub(super) fn single_source(&self, why: &str) -> Result<&SourceConfig, CommandError> {
         let mut chosen = self.selected_sources();
         match (chosen.next(), chosen.next()) {

@@ -29,8 +29,8 @@ const OF_NUMBERS: [&str; 8] = [
 pub(super) fn keep_panics_quiet(format: LogFormat) {
     let terminal = Terminal::new(Color::Never);
     panic::set_hook(Box::new(move |panic| {
-        let told = message(panic, &Backtrace::capture());
-        terminal.report(&if format == LogFormat::Json { json_line(&told, &[]) } else { told });
+        let text = message(panic, &Backtrace::capture());
+        terminal.report(&if format == LogFormat::Json { json_line(&text, &[]) } else { text });
     }));
 }
 

@@ -42,7 +42,8 @@ enum NameChoice {
 }
 
 /// Holds the name of the only source against the inventories that there are: it is a new name, or
-/// was this location's before. Without a `location` it is at its own. Returns what is to be told.
+/// was this location's before. Without a `location` it is at its own. Returns what is to be
+/// reported.
 ///
 /// # Errors
 ///
@@ -71,7 +72,7 @@ pub(super) async fn settle(
         NameChoice::Own => Ok(None),
         NameChoice::Former => {
             let note = format!(
-                "this location was applied as source {former} before, and stays that; --name {} would make a source of its own",
+                "this location was applied as source {former} before, and stays that; --source {} would make a source of its own",
                 source.name
             );
             source.name = former.into();
@@ -83,8 +84,8 @@ pub(super) async fn settle(
                 "the name {name}, which follows from {location}, is that of the source that was made from {other}"
             );
             Err(CommandError::usage_error(message)
-                .hint("give this one a name of its own with --name")
-                .hint(format!("--name {name} says that it is the same source, which has moved")))
+                .hint("give this one a name of its own with --source")
+                .hint(format!("--source {name} says that it is the same source, which has moved")))
         }
     }
 }
@@ -104,7 +105,7 @@ pub(super) async fn settle_patiently(
                 tokio::time::sleep(wait).await;
                 wait = (wait * 2).min(MAX_RETRY_DELAY);
             }
-            told => return told.map(|note| note.iter().for_each(|note| tracing::info!("{note}"))),
+            note => return note.map(|note| note.iter().for_each(|note| tracing::info!("{note}"))),
         }
     }
 }

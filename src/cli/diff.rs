@@ -83,7 +83,8 @@ pub(super) fn source_heading(output: DiffOutput, name: &str, number: usize) -> S
     }
 }
 
-/// A plan of each source that is meant, or why there is none, and what is to be told of them all.
+/// A plan of each source that is meant, or why there is none, and the notes about them
+/// all.
 type SourcePlans = (Vec<(String, Result<Plan, CommandError>)>, Vec<String>);
 
 async fn plan_sources(configured: &SelectedSources) -> Result<SourcePlans, CommandError> {
@@ -110,11 +111,11 @@ async fn plan_sources(configured: &SelectedSources) -> Result<SourcePlans, Comma
     Ok((plans, notes))
 }
 
-/// Prints a plan, and what is told of it.
+/// Prints a plan, and the notes about it.
 pub(super) fn show<'a>(
     output: DiffOutput,
     plan: &'a Plan,
-    told: impl IntoIterator<Item = &'a String>,
+    notes: impl IntoIterator<Item = &'a String>,
     terminal: &Terminal,
 ) -> Result<(), CommandError> {
     let palette = terminal.palette();
@@ -131,7 +132,7 @@ pub(super) fn show<'a>(
     if output == DiffOutput::Unified {
         terminal.report(&render::held_back_text(plan, terminal.error_palette()));
     }
-    print_notes(told.into_iter().chain(&plan.notes), terminal);
+    print_notes(notes.into_iter().chain(&plan.notes), terminal);
     if output != DiffOutput::Json {
         terminal.report(&render::diagnostics(&plan.diagnostics, terminal.error_palette()));
     }

@@ -60,8 +60,8 @@ pub(super) async fn events_after(
     number: u64,
 ) -> Result<Vec<EventRecord>, SocketError> {
     let text = socket.get(&format!("/v1/events?follow=no&after={number}")).await?;
-    let told = text.lines().filter_map(|line| line.strip_prefix("data: "));
-    Ok(told.filter_map(|data| serde_json::from_str(data).ok()).collect())
+    let events = text.lines().filter_map(|line| line.strip_prefix("data: "));
+    Ok(events.filter_map(|data| serde_json::from_str(data).ok()).collect())
 }
 
 /// Prints each event as it comes.

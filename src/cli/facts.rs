@@ -40,8 +40,8 @@ impl ObjectFacts {
     /// Reads what is not known yet.
     pub(super) async fn read(session: &ClusterSession, target: &ManagedObject) -> Result<Self, CommandError> {
         let (ledger, unreadable) = read_ledger(session).await?;
-        let stand = is_workload(&target.id).then(|| rollout_state(&target.object).1);
-        let at_rest = (stand == Some(RolloutState::Done)).then(|| target.id.clone());
+        let state = is_workload(&target.id).then(|| rollout_state(&target.object).1);
+        let at_rest = (state == Some(RolloutState::Done)).then(|| target.id.clone());
         let ledger = without_ended_claims(ledger, &at_rest.into_iter().collect());
         let inventory = &target.inventory;
         let heeded = |key| {
@@ -49,8 +49,9 @@ impl ObjectFacts {
             if cluster_status::is_heeding_opt_outs(inventory) { text } else { "" }
         };
         let own = PauseIntent::parse(heeded(annotations::PAUSED)).map(|paused| ("it".to_owned(), paused));
-        let whole = inventory.annotations.get(annotations::PAUSED).and_then(|text| PauseIntent::parse(text));
-        let whole = whole.map(|paused| (format!("source {}", target.source), paused));
+        let of_source =
+            inventory.annotations.get(annotations::PAUSED).and_then(|text| PauseIntent::parse(text));
+        let of_source = of_source.map(|paused| (format!("source {}", target.source), paused));
         let rejections = daemon::rejections(inventory);
         let pending = daemon::pending_prunes(inventory).into_iter().find(|pending| pending.id == target.id);
         let ends = |hold: &HoldIntent| hold.until.is_some_and(|until| until > Timestamp::now());
@@ -58,7 +59,7 @@ impl ObjectFacts {
             id: target.id.clone(),
             applyset: applyset_id(&session.system, &target.source),
             standing: cluster_status::read_object_standing(session, target, &ledger),
-            paused: own.or(whole),
+            paused: own.or(of_source),
             hold: HoldIntent::parse(heeded(annotations::HOLD)).filter(ends),
             rejection: rejections.into_iter().find(|one| one.unit.members.contains_key(&target.id)),
             pending: pending.map(|pending| pending.reason),
@@ -219,7 +220,7 @@ mod tests {
     use crate::object::GroupKind;
 
     #[test]
-    fn a_long_queue_is_told_as_far_as_it_is_known() {
+    fn a_long_queue_is_reported_as_far_as_it_is_known() {
         let queued = |number: usize, applyset: &str| QueuedObject {
             id: ObjectId::new(&GroupKind::new("apps", "Deployment"), Some("shop"), &format!("w{number}")),
             applyset: applyset.into(),

@@ -36,15 +36,15 @@ pub(super) fn carry_out(args: &GenerateArgs) -> Result<ExitStatus, CommandError>
 
 /// Returns the command line without what is hidden.
 fn visible_command() -> clap::Command {
-    let whole = args::command_line();
+    let root_command = args::command_line();
     let subcommands: Vec<clap::Command> =
-        whole.get_subcommands().filter(|command| !command.is_hide_set()).cloned().collect();
+        root_command.get_subcommands().filter(|command| !command.is_hide_set()).cloned().collect();
     let mut shown = clap::Command::new(PROGRAM_NAME).version(env!("CARGO_PKG_VERSION"));
-    if let Some(about) = whole.get_about() {
+    if let Some(about) = root_command.get_about() {
         shown = shown.about(about.clone());
     }
     shown
-        .args(whole.get_arguments().cloned().collect::<Vec<_>>())
+        .args(root_command.get_arguments().cloned().collect::<Vec<_>>())
         .subcommands(subcommands)
         .subcommand_required(true)
 }
@@ -60,17 +60,17 @@ fn write_completions(folder: &Path) -> std::io::Result<()> {
 
 fn write_manuals(folder: &Path) -> std::io::Result<()> {
     fs::create_dir_all(folder)?;
-    let mut whole = visible_command().disable_help_subcommand(true);
-    whole.build();
-    write_page(folder, &whole, PROGRAM_NAME)?;
+    let mut root_command = visible_command().disable_help_subcommand(true);
+    root_command.build();
+    write_page(folder, &root_command, PROGRAM_NAME)?;
     fs::write(folder.join("rhumb.yaml.5"), manual::configuration())
 }
 
 fn write_references(folder: &Path) -> std::io::Result<()> {
     fs::create_dir_all(folder)?;
-    let mut whole = visible_command().disable_help_subcommand(true);
-    whole.build();
-    for (name, text) in reference::pages(&whole) {
+    let mut root_command = visible_command().disable_help_subcommand(true);
+    root_command.build();
+    for (name, text) in reference::pages(&root_command) {
         fs::write(folder.join(name), text)?;
     }
     Ok(())

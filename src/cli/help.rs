@@ -163,7 +163,7 @@ pub(super) const ROLLOUT: &str = "\
 An order (undo, retry, promote, abort) is written to the ConfigMap orders.SOURCE.rhumb.dev in the
 system namespace, with the user's own rights, and carried out by `rhumb run`, also if that starts
 later. The outcome is printed. Users who may not list all sources name the object's source by
---name. A pause and a hold are annotations of the object, and a restart changes its pod template.
+--source. A pause and a hold are annotations of the object, and a restart changes its pod template.
 
 Examples:
   rhumb rollout status deploy/web --watch

@@ -57,7 +57,7 @@ pub(super) async fn print(
     let heads = ["NUMBER", "COMMIT", "AUTHOR", "SUBJECT", "SINCE", "OUTCOME"].map(str::to_owned);
     let applyset = applyset_id(&session.system, &target.source);
     let newest = lines.first().map(|line| line.number);
-    let told = lines.iter().map(|line| {
+    let rows = lines.iter().map(|line| {
         let authored =
             line.revision.as_ref().and_then(|revision| ledger.author(&applyset, revision).cloned());
         let authored = authored.unwrap_or_else(|| Authorship::of("-", "-"));
@@ -67,7 +67,7 @@ pub(super) async fn print(
         let is_newest = Some(line.number) == newest;
         [number, commit, author, subject, when, clean_text(&outcome(&target, line, is_newest))]
     });
-    let rows: Vec<[String; 6]> = std::iter::once(heads).chain(told).collect();
+    let rows: Vec<[String; 6]> = std::iter::once(heads).chain(rows).collect();
     terminal.print(&format_columns(&rows))?;
     for line in past_orders(&target) {
         terminal.print(&format!("{}\n", clean_text(&line)))?;
@@ -228,8 +228,8 @@ mod tests {
         check(TemplateOwner::Rhumb, &put_back, &[3]);
         check(TemplateOwner::Rhumb, &[(3, "a", "app:1"), (2, "", "x"), (1, "", "y")], &[]);
         // On hold it stays, and what was put back before it is what the commit has.
-        let held = [(4, "b", "theirs"), (3, "b", "app:2"), (2, "b", "theirs before"), (1, "a", "app:1")];
-        check(TemplateOwner::Foreign, &held, &[4, 2]);
+        let revisions = [(4, "b", "theirs"), (3, "b", "app:2"), (2, "b", "theirs before"), (1, "a", "app:1")];
+        check(TemplateOwner::Foreign, &revisions, &[4, 2]);
         check(TemplateOwner::Foreign, &[(2, "b", "app:2"), (1, "a", "app:1")], &[]);
     }
 }

@@ -221,7 +221,7 @@ mod tests {
 
     /// Were each of them waited for, this would take half an hour.
     #[test]
-    fn a_journal_that_hangs_is_waited_for_once_and_told_what_it_missed() {
+    fn a_journal_that_hangs_is_waited_for_once_and_gets_what_it_missed() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("socket");
         let listener = UnixDatagram::bind(&path).unwrap();

@@ -24,7 +24,8 @@ pub(super) fn carry_out(
 ) -> Result<ExitStatus, CommandError> {
     let rendering = match &args.config {
         Some(file) => {
-            let config = settings::from_file(global, SourceMode::Enforce, file, FileRead::First, terminal)?;
+            let config =
+                settings::of_all_sources(global, SourceMode::Enforce, file, FileRead::First, terminal)?;
             let fetch = FetchConfig::union(config.sources.iter().map(|source| &source.fetch));
             SourceRendering::automatic(Path::new(""), &config.renderers, &fetch)
         }
@@ -67,10 +68,10 @@ fn settle(lock: &RootLock, args: &LockArgs, terminal: &Terminal) -> Result<ExitS
         terminal.print(&format!("{}: up to date\n", file.display()))?;
         return Ok(ExitStatus::Done);
     }
-    let told = if args.check { "not up to date" } else { "written" };
-    let told =
-        if lock.text.is_none() && !args.check { "deleted, no chart of a server is used" } else { told };
-    let mut text = format!("{}: {told}\n", file.display());
+    let state = if args.check { "not up to date" } else { "written" };
+    let state =
+        if lock.text.is_none() && !args.check { "deleted, no chart of a server is used" } else { state };
+    let mut text = format!("{}: {state}\n", file.display());
     for change in &lock.changes {
         let _ = writeln!(text, "  {change}");
     }

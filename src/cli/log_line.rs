@@ -109,9 +109,15 @@ mod tests {
         let forged = "x\n2030-01-02T03:04:05Z  INFO all is well\r\u{9b}2J\u{1b}[2J\u{202e}";
         let shown = "x 2030-01-02T03:04:05Z INFO all is well \u{fffd}2J\u{fffd}[2J\u{fffd}";
         let id = ObjectId::new(&GroupKind::new("rbac.authorization.k8s.io", "Role"), Some("shop"), forged);
-        let told = Outcome::Refused(Reason::Refused(forged.into(), None));
-        let event =
-            ObjectEvent { id, told, reason: None, source: Some(forged.into()), revision: None, known: None };
+        let outcome = Outcome::Refused(Reason::Refused(forged.into(), None));
+        let event = ObjectEvent {
+            id,
+            outcome,
+            reason: None,
+            source: Some(forged.into()),
+            revision: None,
+            known: None,
+        };
         let line = written(|| report::log(&event));
         assert_eq!(line, format!(" WARN refused: {shown} object=Role shop/{shown} source={shown}\n"));
         let error = io::Error::other(forged);
@@ -130,7 +136,7 @@ mod tests {
         let id = ObjectId::new(&GroupKind::new("apps", "Deployment"), Some("shop"), "web");
         let event = ObjectEvent {
             id,
-            told: Outcome::Configured,
+            outcome: Outcome::Configured,
             reason: Some(EventReason::Configured),
             source: Some("shop".into()),
             revision: Some(Revision::new("1a2b")),
@@ -144,7 +150,7 @@ mod tests {
         // As long as pods may say it, and once.
         let why = format!("revision 1a2b failed: {}; it is back at revision 3c4d", "x".repeat(700));
         let failed = ObjectEvent {
-            told: Outcome::Refused(Reason::Rejected(why.into())),
+            outcome: Outcome::Refused(Reason::Rejected(why.into())),
             reason: None,
             ..event.clone()
         };
@@ -162,7 +168,7 @@ mod tests {
         let refused = Outcome::Refused(Reason::NotAdopted);
         let words = refused.to_string();
         check(
-            ObjectEvent { told: refused, source: None, revision: None, ..event },
+            ObjectEvent { outcome: refused, source: None, revision: None, ..event },
             &format!("WARN {words} {object}"),
         );
     }

@@ -18,13 +18,13 @@ use crate::source::{Snapshot, SnapshotFile, Source, SourceError};
 /// The objects of a file that count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReadScope {
-    /// All that can be told, also behind a document that does not parse.
+    /// All that can be known, also behind a document that does not parse.
     All,
     /// Findings that kubectl would show.
     Shown,
 }
 
-/// All that stands below a path.
+/// All that is below a path.
 #[derive(Debug)]
 pub(super) struct ManifestSet {
     /// In the order of files and lines.
@@ -92,11 +92,11 @@ pub(super) enum ChartVersions {
 }
 
 impl ChartVersions {
-    fn told_by(rendering: &SourceRendering) -> Self {
+    fn stated_by(rendering: &SourceRendering) -> Self {
         if rendering.has_assumed_version() { Self::Assumed } else { Self::Named }
     }
 
-    /// Returns what is to be told of them.
+    /// Returns the notes about them.
     pub(super) fn note(self) -> Option<String> {
         let note = format!(
             "charts are told Kubernetes {ASSUMED_VERSION}, as no cluster is asked; `spec.helm.kubeVersion` of a \
@@ -136,15 +136,15 @@ impl ManifestSet {
         }
         let files = UnrenderedFiles::read(here_if_empty(path)).map_err(without_cluster_advice)?;
         let disk = rendering.render(&files).map_err(without_cluster_advice)?;
-        manifests.versions = ChartVersions::told_by(rendering);
+        manifests.versions = ChartVersions::stated_by(rendering);
         manifests.revision = Some(disk.snapshot.revision.clone());
         let decrypter = rendering.decrypter();
         let single = path.is_file();
         let shown = |file: &str| -> Arc<str> {
             let is_itself = single && path.file_name().is_some_and(|name| name == file);
             let folder = if single { path.parent().unwrap_or(path) } else { path };
-            let whole = if is_itself { path.to_owned() } else { folder.join(file) };
-            without_detours(&whole).into()
+            let full_path = if is_itself { path.to_owned() } else { folder.join(file) };
+            without_detours(&full_path).into()
         };
         for file in &disk.snapshot.files {
             if let Some(bytes) = disk.read(file.blob) {
@@ -210,9 +210,9 @@ impl ManifestSet {
         }
         diagnostics.extend(find_self_waits(&assembled.objects));
         let objects = assembled.objects.iter().map(|object| (&object.id, &object.origin));
-        let held = assembled.held.iter().map(|held| (&held.id, &held.origin));
+        let invalid = assembled.invalid.iter().map(|invalid| (&invalid.id, &invalid.origin));
         let mut disallowed = BTreeMap::new();
-        for (id, origin) in objects.chain(held) {
+        for (id, origin) in objects.chain(invalid) {
             if let Some(found) = allow.finding(id, scopes.get(&id.group_kind()), origin) {
                 disallowed.insert(id.clone(), found.message.clone());
                 diagnostics.push(found);

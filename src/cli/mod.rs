@@ -75,7 +75,7 @@ use one_shot_input::OneShotSource;
 
 use crate::input::sandbox;
 
-/// Runs one command line, its first word being the program's name, and tells how it ended.
+/// Runs one command line, its first word being the program's name, and returns how it ended.
 pub fn main(words: impl IntoIterator<Item = OsString>) -> ExitCode {
     crash::keep_panics_quiet(LogFormat::Text);
     let words: Vec<OsString> = words.into_iter().collect();

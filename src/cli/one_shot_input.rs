@@ -87,8 +87,7 @@ impl OneShotSource {
             )
             .hint("`rhumb diff` takes files beside --config, and shows what they would change"));
         }
-        let config =
-            SelectedSources::read(global, file, args.source.named.as_ref(), terminal)?.into_single()?;
+        let config = SelectedSources::read(global, file, terminal)?.into_single()?;
         let observed = config.sources.iter().find(|source| source.mode == SourceMode::Observe);
         match observed.filter(|_| !args.dry_run) {
             Some(source) => Err(CommandError::usage_error(format!(
@@ -221,10 +220,14 @@ fn is_pipe(path: &Path) -> bool {
 fn common_folder(named: &[PathBuf]) -> Result<PathBuf, CommandError> {
     let folder = |path: &PathBuf| {
         let path = if is_pipe(path) { Path::new(".") } else { path };
-        let whole = std::fs::canonicalize(path).map_err(|error| {
+        let absolute = std::fs::canonicalize(path).map_err(|error| {
             CommandError::new(ErrorClass::Source, format!("{}: {}", path.display(), os_message(&error)))
         })?;
-        Ok(if whole.is_dir() { whole } else { whole.parent().map(Path::to_owned).unwrap_or_default() })
+        Ok(if absolute.is_dir() {
+            absolute
+        } else {
+            absolute.parent().map(Path::to_owned).unwrap_or_default()
+        })
     };
     let folders: Vec<PathBuf> = named.iter().map(folder).collect::<Result<_, CommandError>>()?;
     let first = folders.first().cloned().unwrap_or_default();

@@ -120,7 +120,7 @@ pub(super) fn token() -> String {
     format!("{}-{random:04x}", Timestamp::now().as_millisecond())
 }
 
-/// Gives an order, which is a verb and its argument, and tells what came of it.
+/// Gives an order, which is a verb and its argument, and returns what came of it.
 pub(super) async fn give_order(
     session: &ClusterSession,
     name: &ObjectName,
@@ -275,7 +275,7 @@ pub(super) fn is_idle(outcome: &str) -> bool {
     ["nothing ", "not "].iter().any(|word| outcome.starts_with(word))
 }
 
-/// Waits until the source's inventory says what came of an intent, which stands at some place.
+/// Waits until the source's inventory says what came of an intent, which is at some place.
 async fn wait_for_acknowledgement(
     session: &ClusterSession,
     source: &str,

@@ -62,7 +62,7 @@ pub(super) fn clean_text(text: &str) -> String {
     sanitize_line(text)
 }
 
-/// A table for each of the sources and of the objects, and what stands between them.
+/// A table for each of the sources and of the objects, and what is between them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Overview {
     /// The sources, the head of the table first.
@@ -301,7 +301,7 @@ pub(super) fn source_notes(source: &SourceStatus) -> Vec<(TextStyle, String)> {
     if source.prune_waiting > 0 {
         let deletions = pending_deletions_text(source.prune_waiting);
         let name = &source.name;
-        let text = format!("{deletions}: `rhumb prune list --name {name}`");
+        let text = format!("{deletions}: `rhumb prune list --source {name}`");
         notes.push((TextStyle::Waiting, text));
     }
     notes.extend(source.unlisted.clone().map(|why| (TextStyle::Warning, why)));
@@ -382,7 +382,7 @@ pub(super) fn budget_text(rollout: &RolloutStatus) -> String {
 fn objects(view: &StatusView, detail: DetailLevel) -> Vec<Row> {
     let known = view.objects_by_name();
     let known = |named: &ObjectRef| known.get(named).copied();
-    let mut told: Vec<&ObjectRef> = Vec::new();
+    let mut listed: Vec<&ObjectRef> = Vec::new();
     let mut rows = Vec::new();
     for roll in &view.rollout.rolling {
         rows.push(object_row(
@@ -392,9 +392,9 @@ fn objects(view: &StatusView, detail: DetailLevel) -> Vec<Row> {
             known(&roll.object),
             detail,
         ));
-        told.push(&roll.object);
+        listed.push(&roll.object);
     }
-    for queued in view.rollout.queue.iter().filter(|queued| !told.contains(&&queued.object)) {
+    for queued in view.rollout.queue.iter().filter(|queued| !listed.contains(&&queued.object)) {
         let object = known(&queued.object);
         let phase = object.map_or(Phase::Waiting, |object| object.phase);
         rows.push(object_row(&queued.object, phase, &waiting_text(queued), object, detail));
@@ -416,9 +416,9 @@ fn objects(view: &StatusView, detail: DetailLevel) -> Vec<Row> {
 pub(super) fn troubled_objects(view: &StatusView) -> Vec<&ObjectStatus> {
     let RolloutStatus { rolling, queue, .. } = &view.rollout;
     let rolling = rolling.iter().map(|roll| &roll.object);
-    let told: BTreeSet<&ObjectRef> = rolling.chain(queue.iter().map(|queued| &queued.object)).collect();
+    let listed: BTreeSet<&ObjectRef> = rolling.chain(queue.iter().map(|queued| &queued.object)).collect();
     let mut rest: Vec<&ObjectStatus> =
-        view.objects.iter().filter(|object| !told.contains(&object.object)).collect();
+        view.objects.iter().filter(|object| !listed.contains(&object.object)).collect();
     rest.sort_by_key(|object| (gravity(phase_style(object.phase)), object.phase, &object.object));
     rest
 }

@@ -41,7 +41,7 @@ pub(super) struct ServedSources {
     /// The sources found in the cluster.
     customs: Vec<CustomSource>,
     /// The sources in the cluster whose status this process writes.
-    told: SourceNames,
+    reported: SourceNames,
     /// The sources that this process has served, and that nobody is to serve any more.
     pub(super) retired: SourceNames,
     /// Sources that stood in the cluster when it was last looked at, which may be too long ago.
@@ -64,9 +64,9 @@ fn source_names(config: &Config, customs: &[CustomSource]) -> SourceNames {
 }
 
 impl ServedSources {
-    /// Returns whether a source stands in the cluster, and not in the file.
+    /// Returns whether a source is in the cluster, and not in the file.
     pub(super) fn is_custom(&self, source: &str) -> bool {
-        self.told.contains(source)
+        self.reported.contains(source)
     }
 }
 
@@ -127,8 +127,8 @@ impl SourceShare {
             leases.set_served_sources(names.clone());
             let new =
                 |custom: &CustomSource| names.contains(&*custom.name) && !before.contains(&*custom.name);
-            if let Some(looks) = self.custom_sources.as_ref().filter(|_| customs.iter().any(new)) {
-                if looks.list_now().await {
+            if let Some(followed) = self.custom_sources.as_ref().filter(|_| customs.iter().any(new)) {
+                if followed.list_now().await {
                     customs = known();
                     // Nothing else says what has come and gone meanwhile: the next look shows the
                     // same.
@@ -152,15 +152,15 @@ impl SourceShare {
         let mut joined = config.with_custom_sources(&customs);
         joined.sources.retain(|source| names.contains(&*source.name) && !doubtful.contains(&*source.name));
         let duties = self.source_duties(config, &customs, &names, cluster);
-        let told = duties
+        let reported = duties
             .iter()
             .filter(|(_, duty)| duty.meaning == DutySubject::ClusterSource)
             .map(|(name, _)| name.clone());
-        let told = told.collect();
+        let reported = reported.collect();
         if let Some(customs) = &self.custom_sources {
             customs.set_duties(duties);
         }
-        ServedSources { config: joined, cluster: fenced, names, customs, told, retired, doubtful }
+        ServedSources { config: joined, cluster: fenced, names, customs, reported, retired, doubtful }
     }
 
     fn source_duties(
@@ -222,11 +222,11 @@ impl SourceShare {
             match &self.custom_sources {
                 Some(customs) if served.doubtful.is_empty() => customs.changed(&served.customs).await,
                 Some(customs) => {
-                    let looked = async { while !customs.list_now().await {} };
+                    let listed = async { while !customs.list_now().await {} };
                     tokio::select! {
                         biased;
                         lives = customs.changed(&served.customs) => lives,
-                        () = looked => true,
+                        () = listed => true,
                     }
                 }
                 None => std::future::pending().await,

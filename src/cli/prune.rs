@@ -34,12 +34,9 @@ pub(super) fn carry_out(
         let cluster = session::connect(&config).await?;
         match command {
             PruneCommand::List(args) => {
-                let name = args.source.as_ref().or(name);
                 list(&read_inventories(&cluster, &config, name).await?, name, args.output, terminal)
             }
-            PruneCommand::Confirm(args) => {
-                confirm(&cluster, &config, args.source.as_ref().or(name), args, terminal).await
-            }
+            PruneCommand::Confirm(args) => confirm(&cluster, &config, name, args, terminal).await,
         }
     })
 }
@@ -67,7 +64,7 @@ fn count_pending(inventory: &InventoryObject) -> usize {
     daemon::pending_prunes(inventory).len() + daemon::untold_prunes(inventory)
 }
 
-/// Orders the deletions, each source by orders of its own, and tells what came of that.
+/// Orders the deletions, each source by orders of its own, and returns what came of that.
 async fn confirm(
     cluster: &Cluster,
     config: &Config,
@@ -280,8 +277,8 @@ mod tests {
 
     #[test]
     fn all_are_confirmed_at_once_only_where_exactly_so_many_wait() {
-        let check = |told: &[NamedInventory], count: usize, expected: Result<usize, &str>| {
-            let found = confirm_all(told, count)
+        let check = |inventories: &[NamedInventory], count: usize, expected: Result<usize, &str>| {
+            let found = confirm_all(inventories, count)
                 .map(|(_, deletions)| deletions.len())
                 .map_err(|error| error.to_string());
             assert_eq!(found.as_ref().map_err(String::as_str), expected.as_ref().map_err(|why| *why));

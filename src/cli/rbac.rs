@@ -67,7 +67,7 @@ pub(super) fn carry_out(
     let (actors, guessed, refused) =
         session::start_runtime()?.block_on(read_rights(&config, bound.as_ref()))?;
     let rights = &actors.own;
-    // The roles leave it out, and that is told where nobody applies it.
+    // The roles leave it out, and that is reported where nobody applies it.
     terminal.report(&render::diagnostics(&refused, terminal.error_palette()));
     let name = role_name(&config);
     let whose = match &config.sources[..] {
@@ -133,23 +133,23 @@ async fn read_rights(
         rights.add_customs(&config.namespace);
     }
     let (mut holdings, mut refused, scopes) = (Vec::new(), Vec::new(), KindScopes::builtin());
-    for (source, held) in
+    for (source, contents) in
         config.sources.iter().zip(source_contents::read(&config.sources, scopes.clone()).await?)
     {
-        let held = held?;
-        if !held.complete {
+        let contents = contents?;
+        if !contents.complete {
             let message = format!("source {}: not all files are understood", source.name);
             return Err(CommandError::new(ErrorClass::Source, message)
                 .hint("what they hold would be missing; `rhumb validate` says what is wrong"));
         }
-        refused.extend(held.refused);
-        holdings.push((source, held.objects));
+        refused.extend(contents.refused);
+        holdings.push((source, contents.objects));
     }
-    let own = defined_plurals(holdings.iter().flat_map(|(_, held)| held));
+    let own = defined_plurals(holdings.iter().flat_map(|(_, contents)| contents));
     let plural = |kind: &GroupKind| own.get(kind).cloned();
     let mut actors = AccountRights::new(rights);
     actors.add(&holdings, &plural);
-    let kinds = holdings.iter().flat_map(|(_, held)| held).map(|object| object.id.group_kind());
+    let kinds = holdings.iter().flat_map(|(_, contents)| contents).map(|object| object.id.group_kind());
     let guessed = kinds.filter(|kind| scopes.get(kind).is_none() && !own.contains_key(kind)).collect();
     Ok((actors.complete(&config.namespace), guessed, refused))
 }

@@ -23,7 +23,7 @@ pub(super) fn carry_out(
 ) -> Result<ExitStatus, CommandError> {
     let rendered = match &args.config {
         Some(file) => {
-            let configured = SelectedSources::read(global, file, args.named.as_ref(), terminal)?;
+            let configured = SelectedSources::read(global, file, terminal)?;
             let source = configured.single_source("one source is rendered at a time")?;
             RenderedManifests::of_source(source, args.path.as_deref())?
         }
@@ -32,7 +32,7 @@ pub(super) fn carry_out(
     print(&rendered, args, terminal)
 }
 
-/// The objects that are printed, and what is told of them.
+/// The objects that are printed, and the notes about them.
 struct RenderedManifests {
     objects: Vec<(GroupKind, Value)>,
     diagnostics: Vec<Diagnostic>,

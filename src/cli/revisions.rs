@@ -37,7 +37,7 @@ pub(super) fn carry_out(
         diff::show(args.output, &plan, [], terminal)?;
         return Ok(diff::exit_status(&plan));
     };
-    let configured = SelectedSources::read(global, file, args.source.named.as_ref(), terminal)?;
+    let configured = SelectedSources::read(global, file, terminal)?;
     let named = match &args.source.source {
         Some(text) => {
             configured.single_source("files given beside --config are read as one source")?;

@@ -156,7 +156,7 @@ impl Rights {
     pub(super) fn of_rhumb(system: &str, conduct: SourceAccess) -> Self {
         let mut rights = Self::default();
         let here = || RightScope::Namespace(system.to_owned());
-        let own = "the sources' parents and the rollout budget";
+        let own = "the sources' inventories and the rollout budget";
         rights.add(here(), objects("", "configmaps"), &["get", "list", "watch"], own);
         if conduct.is_writing() {
             rights.add(here(), objects("", "configmaps"), &["create", "patch"], own);
@@ -197,11 +197,11 @@ impl Rights {
         &mut self,
         conduct: SourceAccess,
         reach: &Reach,
-        held: &[Object],
+        declared: &[Object],
         plural: PluralLookup<'_>,
     ) {
         let plural = |kind: &GroupKind| plural(kind).unwrap_or_else(|| guess_plural(&kind.kind));
-        for object in held {
+        for object in declared {
             let kind = object.id.group_kind();
             self.add_watch(reach, object, &plural(&kind));
             self.add_object(conduct, object, &plural(&kind));
@@ -223,7 +223,7 @@ impl Rights {
             }
             self.add_proof_of(&kind);
         }
-        let has = |held_by: fn(&ObjectId) -> bool| held.iter().any(|object| held_by(&object.id));
+        let has = |is_such: fn(&ObjectId) -> bool| declared.iter().any(|object| is_such(&object.id));
         if conduct.is_writing() && has(is_workload) {
             let claimed = "what other daemons have claimed of the rollout budget counts as long as it rolls";
             for resource in CLAIMABLE_RESOURCES {
@@ -233,17 +233,17 @@ impl Rights {
     }
 
     /// Adds the reading of objects that hold variables, where the source does not hold them itself.
-    pub(super) fn add_variables(&mut self, config: &SubstitutionConfig, held: &[Object]) {
-        let is_held = |holder: &VariableHolder| {
+    pub(super) fn add_variables(&mut self, config: &SubstitutionConfig, declared: &[Object]) {
+        let is_declared = |holder: &VariableHolder| {
             let is_it = |id: &ObjectId| {
                 id.is("", holder.kind.as_str())
                     && id.name() == holder.name.as_str()
                     && id.namespace() == Some(holder.namespace.as_str())
             };
-            held.iter().any(|object| is_it(&object.id))
+            declared.iter().any(|object| is_it(&object.id))
         };
         let asked = config.from.iter().filter(|holder| holder.kind == VariableHolderKind::ConfigMap);
-        for holder in asked.filter(|holder| !is_held(holder)) {
+        for holder in asked.filter(|holder| !is_declared(holder)) {
             let names = Some([holder.name.to_string()].into());
             let subject =
                 RightSubject::Objects { group: String::new(), resource: "configmaps".into(), names };
@@ -481,8 +481,8 @@ fn named_object(group: &str, resource: &str, name: &str) -> RightSubject {
 }
 
 /// Returns the names of the kinds that sources themselves define.
-pub(super) fn defined_plurals<'a>(held: impl Iterator<Item = &'a Object>) -> BTreeMap<GroupKind, String> {
-    let definitions = held.filter(|object| object.id.kind() == "CustomResourceDefinition");
+pub(super) fn defined_plurals<'a>(declared: impl Iterator<Item = &'a Object>) -> BTreeMap<GroupKind, String> {
+    let definitions = declared.filter(|object| object.id.kind() == "CustomResourceDefinition");
     let name = |object: &Object| {
         let text = |path: &[&str]| text_at(&object.body, path).to_owned();
         let kind = GroupKind::new(&text(&["spec", "group"]), &text(&["spec", "names", "kind"]));
@@ -512,7 +512,7 @@ pub(super) fn guess_plural(kind: &str) -> String {
     }
 }
 
-/// Returns whether a text may stand in a role as the name of a resource, or a part of one of a
+/// Returns whether a text may be in a role as the name of a resource, or a part of one of a
 /// group.
 fn is_plain(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';

@@ -156,14 +156,14 @@ async fn rollout_status(
             .hint("name a Deployment, StatefulSet or DaemonSet; `rhumb why` takes any object"));
     }
     let facts = ObjectFacts::read(session, &target).await?;
-    let (words, stand) = rollout_state(&target.object);
-    let waits = facts.queue_entry().is_some() && stand == RolloutState::Done;
+    let (words, state) = rollout_state(&target.object);
+    let waits = facts.queue_entry().is_some() && state == RolloutState::Done;
     // A rollout of the content before is not an answer.
     let first = (!waits).then_some(words);
     let lines = first.into_iter().chain(facts.wait_reasons()).chain([facts.budget_text()]);
     let lines: Vec<String> = lines.map(|line| clean_text(&line)).collect();
     let text = format!("{}\n", lines.join("\n  "));
-    let progress = match stand {
+    let progress = match state {
         RolloutState::Done if waits => WatchState::InProgress,
         RolloutState::Done => WatchState::Done,
         RolloutState::InProgress => WatchState::InProgress,
@@ -175,7 +175,7 @@ async fn rollout_status(
 /// Returns all workloads of all sources that are not rolled out.
 async fn all_rollouts(session: &ClusterSession) -> Result<(String, WatchState), CommandError> {
     let mut lines = Vec::new();
-    let mut stands = Vec::new();
+    let mut states = Vec::new();
     let (mut applysets, mut at_rest) = (BTreeSet::new(), BTreeSet::new());
     for (source, _) in session.cluster.list_inventories(&session.system).await? {
         let set = applyset_id(&session.system, &source);
@@ -186,15 +186,15 @@ async fn all_rollouts(session: &ClusterSession) -> Result<(String, WatchState), 
             for mut object in session.cluster.objects(&kind, None, &format!("{PART_OF}={set}")).await? {
                 // Items of a list do not name their kind.
                 object["kind"] = (&*group_kind.kind).into();
-                let (words, stand) = rollout_state(&object);
+                let (words, state) = rollout_state(&object);
                 let text = |key| text_at(&object, &["metadata", key]);
                 let id = ObjectId::new(&group_kind, Some(text("namespace")), text("name"));
-                if stand == RolloutState::Done {
+                if state == RolloutState::Done {
                     at_rest.insert(id);
                     continue;
                 }
                 lines.push(format!("{}: {words}\n", ObjectName::of(&id)));
-                stands.push(stand);
+                states.push(state);
             }
         }
     }
@@ -205,16 +205,16 @@ async fn all_rollouts(session: &ClusterSession) -> Result<(String, WatchState), 
         lines.push("no workload is being rolled out\n".to_owned());
     }
     if !queue.is_empty() {
-        stands.push(RolloutState::InProgress);
+        states.push(RolloutState::InProgress);
     }
     lines.extend(queue.iter().map(|line| format!("{}\n", clean_text(line))));
     lines.extend(unreadable.iter().map(|why| format!("rollout budget: {}\n", clean_text(why))));
     if unreadable.is_none() || !ledger.unreadable_claims.is_empty() {
         lines.push(format!("{}\n", facts::budget_words(&ledger)));
     }
-    let progress = if stands.contains(&RolloutState::InProgress) {
+    let progress = if states.contains(&RolloutState::InProgress) {
         WatchState::InProgress
-    } else if stands.is_empty() {
+    } else if states.is_empty() {
         WatchState::Done
     } else {
         WatchState::Failed

@@ -122,17 +122,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_stand_has_the_words_of_kubectl() {
-        fn check(kind: &str, spec: &Value, status: &Value, expected: &str, stand: RolloutState) {
+    fn each_state_has_the_words_of_kubectl() {
+        fn check(kind: &str, spec: &Value, status: &Value, expected: &str, state: RolloutState) {
             let mut status = status.clone();
             status["observedGeneration"] = json!(2);
             let metadata = json!({"name": "web", "generation": 2});
             let object = json!({"kind": kind, "metadata": metadata, "spec": spec, "status": status});
-            assert_eq!(super::rollout_state(&object), (expected.to_owned(), stand));
+            assert_eq!(super::rollout_state(&object), (expected.to_owned(), state));
         }
         let three = json!({"replicas": 3});
         let deployment =
-            |status: &Value, expected: &str, stand| check("Deployment", &three, status, expected, stand);
+            |status: &Value, expected: &str, state| check("Deployment", &three, status, expected, state);
         let waiting = "Waiting for deployment \"web\" rollout to finish:";
         deployment(
             &json!({"replicas": 4, "updatedReplicas": 2}),
@@ -149,8 +149,8 @@ mod tests {
             &format!("{waiting} 2 of 3 updated replicas are available..."),
             RolloutState::InProgress,
         );
-        let whole = json!({"replicas": 3, "updatedReplicas": 3, "availableReplicas": 3});
-        deployment(&whole, "deployment \"web\" successfully rolled out", RolloutState::Done);
+        let rolled_out = json!({"replicas": 3, "updatedReplicas": 3, "availableReplicas": 3});
+        deployment(&rolled_out, "deployment \"web\" successfully rolled out", RolloutState::Done);
         deployment(
             &json!({"conditions": [{"type": "Progressing", "reason": "ProgressDeadlineExceeded"}]}),
             "deployment \"web\" exceeded its progress deadline",

@@ -68,7 +68,7 @@ pub(super) fn carry_out(
     let ended = runtime.block_on(async {
         let hangup = HangupAction::of_a_service_with(args.config.as_deref());
         let signals = Signals::listen(hangup, service.clone())?;
-        let told = tokio::spawn(service.clone().keep_current());
+        let status_updates = tokio::spawn(service.clone().keep_current());
         let ended = tokio::select! {
             biased;
             () = signals.wait_for_abort() => Ok(ExitStatus::Aborted),
@@ -78,7 +78,7 @@ pub(super) fn carry_out(
                 Ok(ExitStatus::Done)
             }
         };
-        told.abort();
+        status_updates.abort();
         end = signals.end().clone();
         ended
     });
@@ -139,8 +139,8 @@ async fn follow(
     settled?;
     let _credentials =
         AbortOnDropHandle::new(tokio::spawn(cluster.follow_credentials(KUBECONFIG_CHECK_INTERVAL)));
-    let (listener, told) = mpsc::unbounded_channel();
-    let log = tokio::spawn(log(told, recorder.follow(report::has_line)));
+    let (listener, object_events) = mpsc::unbounded_channel();
+    let log = tokio::spawn(log(object_events, recorder.follow(report::has_line)));
     let (recipients, announced) = watch::channel(Vec::new());
     let _announcing = AbortOnDropHandle::new(tokio::spawn(announce(announced, recorder.clone())));
     let share = SourceShare::of(&config, &cluster, &seen);
@@ -180,7 +180,7 @@ async fn follow(
 
 /// Writes down what becomes of objects and what happens beside that, until nobody tells of objects
 /// any more.
-async fn log(mut told: mpsc::UnboundedReceiver<ObjectEvent>, events: LosslessSubscription) {
+async fn log(mut object_events: mpsc::UnboundedReceiver<ObjectEvent>, events: LosslessSubscription) {
     let LosslessSubscription { past, mut coming } = events;
     for event in past {
         report::log_event(&event);
@@ -188,7 +188,7 @@ async fn log(mut told: mpsc::UnboundedReceiver<ObjectEvent>, events: LosslessSub
     loop {
         tokio::select! {
             biased;
-            event = told.recv() => match event {
+            event = object_events.recv() => match event {
                 Some(event) => report::log(&event),
                 None => break,
             },
@@ -260,7 +260,7 @@ impl Daemon<'_> {
         let sources = self.open_sources(&served).map_err(|error| self.invocation.classify(error))?;
         let setup = session::daemon_setup(&served.config, served.cluster.clone(), sources);
         let (summary, summaries) = watch::channel(DaemonSummary::default());
-        let mut teller =
+        let mut status_task =
             Some(AbortOnDropHandle::new(tokio::spawn(report_status(self.service.clone(), summaries))));
         let stop = self.signals.stop().child_token();
         let reconciler = Reconciler::new(setup, StopCondition::Shutdown, self.listener.clone());
@@ -286,7 +286,7 @@ impl Daemon<'_> {
                     if let ReloadResult::Changed(newer) = reload(self.invocation, config, self.service, open) {
                         next = Some(NextStep::Configuration(newer));
                         // The next loop says when it runs, and not this one.
-                        teller = None;
+                        status_task = None;
                         // Its writes on their way are answered first, as at the end.
                         stop.cancel();
                     }
@@ -298,7 +298,7 @@ impl Daemon<'_> {
                 }
             }
         };
-        drop(teller);
+        drop(status_task);
         self.share.stop_serving();
         ended?;
         Ok(next.filter(|_| !self.signals.stop().is_cancelled()).unwrap_or(NextStep::End))

@@ -166,7 +166,7 @@ pub(super) fn source_set(
     terminal: &Terminal,
 ) -> Result<Config, CommandError> {
     match (&args.config, &args.source) {
-        (Some(file), _) => from_file(global, SourceMode::Enforce, file, FileRead::First, terminal),
+        (Some(file), _) => of_all_sources(global, SourceMode::Enforce, file, FileRead::First, terminal),
         (None, source) => {
             let source = source.clone().unwrap_or_default();
             one_shot_config(global, &source, &args.place, PrunePolicy::On)
@@ -246,7 +246,7 @@ fn run_config(
 ) -> Result<Config, CommandError> {
     if let Some(file) = &args.config {
         let mode = if args.observe { SourceMode::Observe } else { SourceMode::Enforce };
-        return from_file(global, mode, file, reading, terminal);
+        return of_all_sources(global, mode, file, reading, terminal);
     }
     let text = args.source.as_deref().unwrap_or_default();
     let mut spec = spec_by_place(awaited_location(text)?, text, &args.location)?;
@@ -306,12 +306,12 @@ fn spec_by_place(place: LocationKind, text: &str, args: &LocationArgs) -> Result
 
 /// A revision is asked for of what is no repository, or only a folder of one.
 fn not_a_repository_error(text: &str, path: &Path) -> CommandError {
-    let whole = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let Some(tree) = whole.ancestors().skip(1).find(|folder| is_work_tree(folder)) else {
+    let absolute = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let Some(tree) = absolute.ancestors().skip(1).find(|folder| is_work_tree(folder)) else {
         return CommandError::usage_error(format!("{text} is in no git repository, so --ref means nothing"))
             .hint("name a repository as SOURCE, and a folder in it with --path");
     };
-    let (tree, inside) = (tree.display(), whole.strip_prefix(tree).unwrap_or(&whole).display());
+    let (tree, inside) = (tree.display(), absolute.strip_prefix(tree).unwrap_or(&absolute).display());
     CommandError::usage_error(format!(
         "{text} is only a folder of the git repository {tree}, and has no revisions"
     ))
@@ -345,7 +345,7 @@ fn config_with_source(
     let source = source.map_err(|error| CommandError::usage_error(error.to_string()))?;
     let mut config = connection_config(global);
     config.serve = ServeConfig::of_environment(&local_environment()?);
-    // No flag allows a server, so no key of a file is told for it.
+    // No flag allows a server, so no key of a file is named for it.
     config.sources.push(SourceConfig { fetch: FetchConfig::default(), ..source });
     Ok(config)
 }
@@ -367,6 +367,25 @@ fn read_file_text(file: &Path, reading: FileRead) -> std::io::Result<String> {
     String::from_utf8(bytes).map_err(|_| std::io::Error::other("it is no UTF-8"))
 }
 
+fn refused_with_config(flag: &str) -> CommandError {
+    CommandError::usage_error(format!("{flag} cannot be used with --config"))
+        .hint("the file says it for each source")
+}
+
+/// Returns the settings of a configuration file, for a command that takes all of its sources.
+pub(super) fn of_all_sources(
+    global: &GlobalArgs,
+    mode: SourceMode,
+    file: &Path,
+    reading: FileRead,
+    terminal: &Terminal,
+) -> Result<Config, CommandError> {
+    if global.name.is_some() {
+        return Err(refused_with_config("--source"));
+    }
+    from_file(global, mode, file, reading, terminal)
+}
+
 /// Returns the settings of a configuration file.
 pub(super) fn from_file(
     global: &GlobalArgs,
@@ -375,11 +394,8 @@ pub(super) fn from_file(
     reading: FileRead,
     terminal: &Terminal,
 ) -> Result<Config, CommandError> {
-    for (flag, given) in [("--name", global.name.is_some()), ("--namespace", global.namespace.is_some())] {
-        if given {
-            return Err(CommandError::usage_error(format!("{flag} cannot be used with --config"))
-                .hint("the file says it for each source"));
-        }
+    if global.namespace.is_some() {
+        return Err(refused_with_config("--namespace"));
     }
     let shown = file.display().to_string();
     let wrong = |message: String| {

@@ -46,7 +46,7 @@ pub(super) struct StopTime(Arc<OnceLock<Instant>>);
 impl StopTime {
     /// Returns the rest of a time limit; all of it before the order to end.
     pub(super) fn time_left(&self, of: Duration) -> Duration {
-        self.0.get().map_or(of, |told| of.saturating_sub(told.elapsed()))
+        self.0.get().map_or(of, |since| of.saturating_sub(since.elapsed()))
     }
 
     fn begin(&self, now: Instant) {

@@ -27,10 +27,10 @@ pub(super) async fn read(
     for gathered in all.iter().flatten() {
         gathered.teach(&mut scopes);
     }
-    let held = |(source, gathered): (&SourceConfig, Result<GatheredManifests, CommandError>)| {
+    let contents_of = |(source, gathered): (&SourceConfig, Result<GatheredManifests, CommandError>)| {
         gathered.map(|gathered| gathered.into_objects(&source.namespace, &source.allow, &scopes))
     };
-    Ok(sources.iter().zip(all).map(held).collect())
+    Ok(sources.iter().zip(all).map(contents_of).collect())
 }
 
 /// Returns a place for the clones of remote repositories, which are of no use later.

@@ -106,11 +106,11 @@ pub(super) fn carry_out(
     terminal: &Terminal,
 ) -> Result<ExitStatus, CommandError> {
     session::start_runtime()?.block_on(async {
-        let teller = StatusReader::find(global, args.socket.socket.as_deref(), terminal).await?;
-        let first = read_status(&teller, args, global, terminal).await?;
+        let reader = StatusReader::find(global, args.socket.socket.as_deref(), terminal).await?;
+        let first = read_status(&reader, args, global, terminal).await?;
         let healthy = first.healthy;
         if args.watch {
-            watch(&teller, args, global, terminal, first).await?;
+            watch(&reader, args, global, terminal, first).await?;
         } else {
             print(terminal, args, &first.text)?;
         }
@@ -127,7 +127,7 @@ fn print(terminal: &Terminal, args: &StatusArgs, text: &str) -> Result<(), Comma
 
 /// Shows each change, until the program is ended or nobody reads any more.
 async fn watch(
-    teller: &StatusReader,
+    reader: &StatusReader,
     args: &StatusArgs,
     global: &GlobalArgs,
     terminal: &Terminal,
@@ -135,7 +135,7 @@ async fn watch(
 ) -> Result<(), CommandError> {
     let redraws = terminal.is_redrawing() && args.output != StatusOutputFormat::Json;
     let mut last = first;
-    let mut told = String::new();
+    let mut reported = String::new();
     if redraws {
         terminal.redraw(&last.text)?;
     } else {
@@ -143,24 +143,24 @@ async fn watch(
     }
     loop {
         tokio::select! {
-            () = tokio::time::sleep(teller.poll_interval()) => {}
+            () = tokio::time::sleep(reader.poll_interval()) => {}
             () = terminal.wait_until_closed() => return Err(CommandError::closed_output()),
         }
-        let now = match read_status(teller, args, global, terminal).await {
+        let now = match read_status(reader, args, global, terminal).await {
             Ok(now) => now,
             // It may be down for a moment, or for good, or be back and know nothing yet: whoever
-            // watches is told once.
+            // watches is reported once.
             Err(error) if matches!(error.exit, ExitStatus::Unreachable | ExitStatus::Unreadable) => {
                 let why = error.to_string();
-                if told != why {
+                if reported != why {
                     terminal.report(&format!("{why}; retrying\n"));
-                    told = why;
+                    reported = why;
                 }
                 continue;
             }
             Err(error) => return Err(error),
         };
-        told.clear();
+        reported.clear();
         if now.text != last.text {
             match (&now.overview, &last.overview) {
                 _ if redraws => terminal.redraw(&now.text)?,
@@ -177,16 +177,16 @@ async fn watch(
 }
 
 async fn read_status(
-    teller: &StatusReader,
+    reader: &StatusReader,
     args: &StatusArgs,
     global: &GlobalArgs,
     terminal: &Terminal,
 ) -> Result<StatusOutput, CommandError> {
     let about = args.about.as_ref();
     if let Some(name) = about.filter(|name| name.source().is_none()) {
-        return object(teller, name, args, global, terminal).await;
+        return object(reader, name, args, global, terminal).await;
     }
-    let view = teller.read_view().await?;
+    let view = reader.read_view().await?;
     let view = match about.and_then(ObjectName::source) {
         None => view,
         Some(name) => view.of_source(name).ok_or_else(|| {
@@ -196,7 +196,7 @@ async fn read_status(
     let healthy = view.is_healthy();
     let detail = if args.output == StatusOutputFormat::Wide { DetailLevel::Wide } else { DetailLevel::Short };
     let overview = Overview::of(&view, detail);
-    let text = match (args.output, teller) {
+    let text = match (args.output, reader) {
         (StatusOutputFormat::Json, StatusReader::Daemon(socket)) if about.is_none() => {
             socket.get("/v1/status").await?.trim_end().to_owned() + "\n"
         }
@@ -223,13 +223,13 @@ fn status_json(view: &StatusView) -> Value {
 }
 
 async fn object(
-    teller: &StatusReader,
+    reader: &StatusReader,
     name: &ObjectName,
     args: &StatusArgs,
     global: &GlobalArgs,
     terminal: &Terminal,
 ) -> Result<StatusOutput, CommandError> {
-    let view = teller.objects().await?;
+    let view = reader.objects().await?;
     let found = match status_view::matching_objects(&view.objects, name, global.namespace.as_ref())[..] {
         [] => {
             return Err(CommandError::usage_error(format!("no source has {name}"))
@@ -241,7 +241,7 @@ async fn object(
                 .hint("name its namespace with -n, and its group behind its kind"));
         }
     };
-    let text = match (args.output, teller) {
+    let text = match (args.output, reader) {
         (StatusOutputFormat::Json, StatusReader::Daemon(socket)) => {
             socket.get(&status_view::object_page(&found.object)).await?.trim_end().to_owned() + "\n"
         }

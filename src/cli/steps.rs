@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_step_is_told_with_all_of_them() {
+    fn a_step_is_reported_with_all_of_them() {
         fn check(step: u32, steps: &str, promote: &str, expected: &str) {
             assert_eq!(step_text(step, steps, promote), expected);
         }

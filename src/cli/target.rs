@@ -67,7 +67,7 @@ impl ClusterSession {
                 Ok(vec![(named.clone(), self.read_inventory(named).await?)])
             }
             (Err(error), None) if error.class() == ErrorClass::Forbidden => Err(CommandError::from(error)
-                .hint("without the right to list all sources, name the source of the object: --name SOURCE")),
+                .hint("without the right to list all sources, name the source of the object: --source NAME")),
             (inventories, _) => Ok(inventories?),
         }
     }

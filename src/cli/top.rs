@@ -44,15 +44,16 @@ pub(super) fn carry_out(
         .hint("`rhumb status --watch` tells each change in lines"));
     }
     session::start_runtime()?.block_on(async {
-        let teller = StatusReader::find(global, args.socket.socket.as_deref(), terminal).await?;
-        let mut feed = StatusFeed::of(teller);
-        let look = feed.poll(None).await?;
+        let reader = StatusReader::find(global, args.socket.socket.as_deref(), terminal).await?;
+        let mut feed = StatusFeed::of(reader);
+        let refresh = feed.poll(None).await?;
         let only = args.source.as_ref().map(DnsLabel::as_str);
-        if let Some(name) = only.filter(|name| look.view.sources.iter().all(|source| source.name != *name)) {
+        if let Some(name) = only.filter(|name| refresh.view.sources.iter().all(|source| source.name != *name))
+        {
             return Err(CommandError::usage_error(format!("there is no source {name}"))
                 .hint("`rhumb status` lists them"));
         }
-        let mut model = TopModel::new(feed.place(), terminal.palette(), only.map(str::to_owned), look);
+        let mut model = TopModel::new(feed.place(), terminal.palette(), only.map(str::to_owned), refresh);
         show(&mut model, feed).await?;
         Ok(ExitStatus::Done)
     })
@@ -94,8 +95,8 @@ enum TerminalSignal {
 async fn show(model: &mut TopModel, feed: StatusFeed) -> Result<(), CommandError> {
     let mut signals = TerminalSignals::listen()?;
     let (wanted, asked) = watch::channel(None);
-    let (teller, mut told) = mpsc::channel(1);
-    let mut asking = pin!(feed.run_loop(asked, teller));
+    let (sink, mut refreshes) = mpsc::channel(1);
+    let mut asking = pin!(feed.run_loop(asked, sink));
     let mut screen = Screen::enter()?;
     let mut typed = screen::read_input();
     loop {
@@ -110,9 +111,9 @@ async fn show(model: &mut TopModel, feed: StatusFeed) -> Result<(), CommandError
                     return Err(CommandError::new(ErrorClass::Internal, "keys cannot be read from the terminal"));
                 }
             },
-            Some(told) = told.recv() => {
-                match told {
-                    Ok(look) => model.refresh(look),
+            Some(answer) = refreshes.recv() => {
+                match answer {
+                    Ok(refresh) => model.refresh(refresh),
                     Err(why) => model.note_failure(Timestamp::now(), why),
                 }
                 None

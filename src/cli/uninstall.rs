@@ -43,7 +43,7 @@ const MAX_HINTED_SOURCES: usize = 10;
 /// The prefix of the names of our Leases.
 const LEASE_PREFIX: &str = "rhumb-";
 
-/// Carries the command out, for the source that is named, also by `--name`, or for all.
+/// Carries the command out, for the source that is named, also by `--source`, or for all.
 pub(super) fn carry_out(
     args: &UninstallArgs,
     name: Option<&DnsLabel>,
@@ -76,11 +76,11 @@ enum StayReason {
 
 impl StayReason {
     fn of(live: &LiveObject, set: &str, id: &ObjectId, key: Option<&ReleaseKey>) -> Option<Self> {
-        let claim = live.unproven_release.as_deref();
+        let annotation = live.unproven_release.as_deref();
         // Without a key nothing was ever sealed: the label alone counts.
         let sealed = match key {
             None => Some(PruneTiming::AfterUnit),
-            Some(key) => claim.and_then(|claim| key.proven_timing(set, id, claim)),
+            Some(key) => annotation.and_then(|annotation| key.proven_timing(set, id, annotation)),
         };
         match sealed.map(|sealed| live.prune_timing.strictest(sealed)) {
             Some(PruneTiming::Never) => Some(Self::Asked),
@@ -137,18 +137,18 @@ impl Uninstallation<'_> {
             return Ok(refusal);
         }
         self.refuse_where_served(&names).await?;
-        let mut is_whole = true;
+        let mut is_complete = true;
         for holder in &holders {
             let done = !self.args.delete_objects || self.delete_objects(holder).await?;
             if done {
                 self.forget(&holder.name).await?;
             }
-            is_whole &= done;
+            is_complete &= done;
         }
-        if is_whole && self.source.is_none() {
+        if is_complete && self.source.is_none() {
             self.forget_shared().await?;
         }
-        Ok(if is_whole { ExitStatus::Done } else { ExitStatus::Differs })
+        Ok(if is_complete { ExitStatus::Done } else { ExitStatus::Differs })
     }
 
     /// Returns the sources that are meant, each with its objects as its inventory and their labels
@@ -190,8 +190,8 @@ impl Uninstallation<'_> {
         let set: Arc<str> = applyset_id(&self.config.namespace, name.as_str()).into();
         let selector = ListSelector::ApplySets([set.clone()].into());
         let (mut members, mut reach) = (Vec::new(), None);
-        for held in &inventory.kinds {
-            let KindLookup::Served(kind) = self.kinds.preferred_kind(held) else { continue };
+        for group_kind in &inventory.kinds {
+            let KindLookup::Served(kind) = self.kinds.preferred_kind(group_kind) else { continue };
             let listed = match self.cluster.list(&kind, &selector).await {
                 Err(refused) if is_too_wide(&refused, &kind) => {
                     reach = Some(inventory.namespaces.iter().map(|name| name.as_str().into()).collect());
@@ -371,11 +371,11 @@ impl Uninstallation<'_> {
         setup.confirmed = holder.removable_objects().map(|member| member.uid.clone()).collect();
         setup.namespaces.clone_from(reach);
         let setup = session::daemon_setup(self.config, self.cluster.clone(), vec![setup]);
-        let (listener, mut told) = mpsc::unbounded_channel();
+        let (listener, mut outcomes) = mpsc::unbounded_channel();
         let until = StopCondition::Settled(Instant::now() + DELETION_TIMEOUT);
         let pass = tokio::spawn(Reconciler::new(setup, until, listener).run(CancellationToken::new()));
-        while let Some(ObjectEvent { id, told, .. }) = told.recv().await {
-            self.terminal.print(&apply::line(&id, &told, self.terminal.palette()))?;
+        while let Some(ObjectEvent { id, outcome, .. }) = outcomes.recv().await {
+            self.terminal.print(&apply::line(&id, &outcome, self.terminal.palette()))?;
         }
         let pass = pass.await.map_err(|error| {
             CommandError::new(ErrorClass::Internal, format!("the deletions did not end: {error}"))

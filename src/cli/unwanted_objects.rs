@@ -21,7 +21,7 @@ pub(super) async fn add(
     kinds: &KindTable,
     system: &str,
     source: &SourceConfig,
-    held: &[Object],
+    wanted_objects: &[Object],
     rights: &mut Rights,
 ) -> Result<Vec<String>, ClusterError> {
     let inventory = match retry_when_throttled(|| cluster.read_inventory(system, &source.name)).await {
@@ -32,7 +32,8 @@ pub(super) async fn add(
     let Some(inventory) = inventory else { return Ok(Vec::new()) };
     let applyset: Arc<str> = applyset_id(system, &source.name).into();
     let acting = acting_cluster(cluster, system, source);
-    let look = RemainsSearch { cluster: &acting, kinds, source, held, inventory: &inventory, applyset };
+    let search =
+        RemainsSearch { cluster: &acting, kinds, source, wanted_objects, inventory: &inventory, applyset };
     let mut unseen = Vec::new();
     for kind in &inventory.kinds {
         let scope = kinds.scopes().find(|(known, _)| *known == kind).map(|(_, scope)| scope.into());
@@ -40,7 +41,7 @@ pub(super) async fn add(
         if !source.allow.can_allow_kind(kind, scope) {
             continue;
         }
-        unseen.extend(look.search_namespace(kind, rights).await?);
+        unseen.extend(search.search_namespace(kind, rights).await?);
     }
     Ok(unseen)
 }
@@ -50,7 +51,7 @@ struct RemainsSearch<'a> {
     cluster: &'a Cluster,
     kinds: &'a KindTable,
     source: &'a SourceConfig,
-    held: &'a [Object],
+    wanted_objects: &'a [Object],
     inventory: &'a InventoryObject,
     applyset: Arc<str>,
 }
@@ -61,7 +62,7 @@ impl RemainsSearch<'_> {
         kind: &GroupKind,
         rights: &mut Rights,
     ) -> Result<Option<String>, ClusterError> {
-        let is_held = self.held.iter().any(|object| object.id.group_kind() == *kind);
+        let is_declared = self.wanted_objects.iter().any(|object| object.id.group_kind() == *kind);
         let served = match self.kinds.preferred_kind(kind) {
             KindLookup::Served(served) => served,
             KindLookup::Unserved { .. } => {
@@ -78,11 +79,11 @@ impl RemainsSearch<'_> {
         };
         let reach = Reach::of(self.source);
         let scope = served.scope.into();
-        if !is_held {
+        if !is_declared {
             rights.add_remaining_kind(&reach, scope, kind, &served.plural);
         }
         for namespace in reach.list_namespaces(scope) {
-            self.list(&served, namespace.as_ref(), is_held, rights).await?;
+            self.list(&served, namespace.as_ref(), is_declared, rights).await?;
         }
         Ok(None)
     }
@@ -92,11 +93,11 @@ impl RemainsSearch<'_> {
         &self,
         served: &Arc<ServedKind>,
         namespace: Option<&Arc<str>>,
-        is_held: bool,
+        is_declared: bool,
         rights: &mut Rights,
     ) -> Result<(), ClusterError> {
         let kind = &served.gvk.group_kind();
-        let wanted: BTreeSet<&ObjectId> = self.held.iter().map(|object| &object.id).collect();
+        let wanted: BTreeSet<&ObjectId> = self.wanted_objects.iter().map(|object| &object.id).collect();
         let selector = ListSelector::members_of(&[self.applyset.clone()].into(), namespace);
         let conduct = SourceAccess::of(self.source);
         match retry_when_throttled(|| self.cluster.list(served, &selector)).await {
@@ -108,7 +109,7 @@ impl RemainsSearch<'_> {
                 }
             }
             // Where they are is not known, so it is wherever the source has anything.
-            Err(error) if error.class() == ErrorClass::Forbidden && !is_held => match served.scope {
+            Err(error) if error.class() == ErrorClass::Forbidden && !is_declared => match served.scope {
                 ServedScope::Cluster => rights.add_remaining(conduct, kind, &served.plural, None),
                 ServedScope::Namespaced => {
                     let is_there = |name: &&String| namespace.is_none_or(|one| **one == **name);

@@ -20,7 +20,7 @@ pub(super) fn carry_out(
 ) -> Result<ExitStatus, CommandError> {
     match (&args.config, &args.path) {
         (Some(file), _) => {
-            let configured = SelectedSources::read(global, file, args.named.as_ref(), terminal)?;
+            let configured = SelectedSources::read(global, file, terminal)?;
             sources(args, &configured, terminal)
         }
         (None, path) => {
@@ -85,7 +85,7 @@ fn check(
 }
 
 fn report_diagnostics(found: &[Diagnostic], documents: usize, places: &str, terminal: &Terminal) {
-    let told = Some(render::tally(found)).filter(|tally| !tally.is_empty());
-    let told = told.as_deref().unwrap_or("no errors");
-    terminal.report(&format!("{} in {places}: {told}\n", count_text(documents, "object")));
+    let summary = Some(render::tally(found)).filter(|tally| !tally.is_empty());
+    let summary = summary.as_deref().unwrap_or("no errors");
+    terminal.report(&format!("{} in {places}: {summary}\n", count_text(documents, "object")));
 }

@@ -47,11 +47,13 @@ pub(super) fn carry_out(
         };
         let mut lines = match &found {
             ExplainedObject::Managed(target) => cluster_lines(&session, target).await?,
-            ExplainedObject::Recorded(_, told) => recorded_lines(told),
+            ExplainedObject::Recorded(_, status) => recorded_lines(status),
         };
         match &plan {
             Ok(Some(plan)) => lines.extend(plan_lines(found.id(), plan)),
-            Ok(None) => lines.extend(told_origin(global, args, &found).await?.map(|origin| ("file", origin))),
+            Ok(None) => {
+                lines.extend(reported_origin(global, args, &found).await?.map(|origin| ("file", origin)));
+            }
             Err(_) => {}
         }
         terminal.print(&format!("{}\n", clean_text(&found.id().to_string())))?;
@@ -84,44 +86,44 @@ impl ExplainedObject {
     fn source(&self) -> &str {
         match self {
             Self::Managed(target) => &target.source,
-            Self::Recorded(_, told) => &told.source,
+            Self::Recorded(_, status) => &status.source,
         }
     }
 }
 
 /// Returns the place that an object comes from without a look at its source: by the word of the
 /// daemon on this host, else by the record of its source.
-async fn told_origin(
+async fn reported_origin(
     global: &GlobalArgs,
     args: &WhyArgs,
     found: &ExplainedObject,
 ) -> Result<Option<String>, CommandError> {
     let target = match found {
-        ExplainedObject::Recorded(_, told) => return Ok(told.origin.clone()),
+        ExplainedObject::Recorded(_, status) => return Ok(status.origin.clone()),
         ExplainedObject::Managed(target) => target,
     };
     let recorded = cluster_status::recorded_origin(&target.inventory, &target.id);
-    let told = match settings::status_source(global, args.socket.socket.as_deref())? {
-        StatusSource::Daemon(path) => Some(told_object(path, target).await?),
+    let status = match settings::status_source(global, args.socket.socket.as_deref())? {
+        StatusSource::Daemon(path) => Some(reported_object(path, target).await?),
         StatusSource::DaemonOrCluster(path) => {
-            let told = tokio::time::timeout(DAEMON_TIMEOUT, told_object(path, target)).await;
-            told.ok().and_then(Result::ok)
+            let status = tokio::time::timeout(DAEMON_TIMEOUT, reported_object(path, target)).await;
+            status.ok().and_then(Result::ok)
         }
         StatusSource::Cluster => None,
     };
-    let told = told.filter(|told| is_of_daemon(told, target));
-    Ok(told.and_then(|told| told.origin).or(recorded))
+    let status = status.filter(|status| is_of_daemon(status, target));
+    Ok(status.and_then(|status| status.origin).or(recorded))
 }
 
-async fn told_object(socket: PathBuf, target: &ManagedObject) -> Result<ObjectStatus, SocketError> {
+async fn reported_object(socket: PathBuf, target: &ManagedObject) -> Result<ObjectStatus, SocketError> {
     DaemonSocket::new(&socket).read(&status_view::object_page(&ObjectRef::of(&target.id))).await
 }
 
 /// Returns whether a daemon means the very object: it may look after another cluster, where an
 /// object of that name comes from elsewhere.
-fn is_of_daemon(told: &ObjectStatus, target: &ManagedObject) -> bool {
+fn is_of_daemon(status: &ObjectStatus, target: &ManagedObject) -> bool {
     let revision = target.release().map(|release| release.revision.to_string());
-    told.source == target.source && revision.is_some() && told.revision == revision
+    status.source == target.source && revision.is_some() && status.revision == revision
 }
 
 async fn find_object(session: &ClusterSession, name: &ObjectName) -> Result<ExplainedObject, CommandError> {
@@ -130,7 +132,7 @@ async fn find_object(session: &ClusterSession, name: &ObjectName) -> Result<Expl
         Err(error) => {
             let (_, id) = session.resolve_name(name)?;
             match cluster_status::recorded_status(session, &id).await? {
-                Some(told) => Ok(ExplainedObject::Recorded(id, told)),
+                Some(status) => Ok(ExplainedObject::Recorded(id, status)),
                 None => Err(error),
             }
         }
@@ -138,9 +140,9 @@ async fn find_object(session: &ClusterSession, name: &ObjectName) -> Result<Expl
 }
 
 /// Returns the lines of a source's record, which is all that is known of the object.
-fn recorded_lines(told: &ObjectStatus) -> Vec<KeyValueLine> {
-    let mut lines = vec![("source", told.source.clone()), ("phase", told.phase.to_string())];
-    lines.extend(told.reason.clone().map(|reason| ("reason", reason)));
+fn recorded_lines(status: &ObjectStatus) -> Vec<KeyValueLine> {
+    let mut lines = vec![("source", status.source.clone()), ("phase", status.phase.to_string())];
+    lines.extend(status.reason.clone().map(|reason| ("reason", reason)));
     lines
 }
 
@@ -160,8 +162,8 @@ async fn cluster_lines(
     let changed = cluster::later_writers(&target.object);
     lines.extend(changed.map(|words| ("changed", format!("{words}; since rhumb last wrote it"))));
     let health = health::of_kind(&target.id.group_kind(), &target.object);
-    let told = if health.message.is_empty() { String::new() } else { format!(": {}", health.message) };
-    lines.push(("health", format!("{}{told}", health.status)));
+    let message = if health.message.is_empty() { String::new() } else { format!(": {}", health.message) };
+    lines.push(("health", format!("{}{message}", health.status)));
     if is_workload(&target.id) {
         lines.push(("rollout", super::rollout_words::rollout_state(&target.object).0));
         lines.push(("budget", facts.budget_text().trim_start_matches("rollout budget: ").to_owned()));
@@ -186,7 +188,7 @@ async fn plan_of_source(
     Ok(Box::pin(daemon::preview_of(&session.cluster, &session.system, setup, found.id())).await?)
 }
 
-/// Returns where the object stands in the source, and whether that asks for something else than
+/// Returns where the object is in the source, and whether that asks for something else than
 /// there is.
 fn plan_lines(id: &ObjectId, plan: &Plan) -> Vec<KeyValueLine> {
     let planned = plan.objects.iter().find(|planned| planned.id == *id);
@@ -255,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_is_told_with_its_line_or_that_there_is_none() {
+    fn the_file_is_reported_with_its_line_or_that_there_is_none() {
         let mut plan = Plan {
             basis: crate::engine::PlanBasis::Cluster,
             source: "shop".to_owned(),

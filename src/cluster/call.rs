@@ -32,11 +32,11 @@ use crate::heartbeat::Heartbeats;
 /// events until the loop takes them.
 pub(super) const HEARTBEAT_SLACK: Duration = Duration::from_mins(1);
 
-/// The server that shows this header queues fairly by itself.
+/// The header by which a server shows that it has priority and fairness (APF).
 const FAIR_QUEUES: &str = "x-kubernetes-pf-flowschema-uid";
-/// Credentials that were refused are read again at most this often.
+/// The shortest time between two renewals of refused credentials.
 const MIN_RENEWAL_INTERVAL: Duration = Duration::from_secs(5);
-/// Credentials that run out are renewed so long before.
+/// The time before their expiry at which credentials are renewed.
 const RENEWAL_MARGIN: SignedDuration = SignedDuration::from_secs(60);
 /// The namespace whose uid identifies a cluster.
 const KUBE_SYSTEM: &str = "/api/v1/namespaces/kube-system";
@@ -48,7 +48,7 @@ pub struct Cluster {
     inner: Arc<ClusterState>,
     /// The fence that its writes must not outlive.
     fence: Option<WriteFence>,
-    /// As whom it is asked; none for whoever the credentials are of.
+    /// The account that is impersonated; none for the user of the credentials.
     account: Option<ServiceAccount>,
 }
 
@@ -59,7 +59,7 @@ struct ClusterState {
     client: RwLock<ActiveClient>,
     /// The reason for which no call is made any more: the kubeconfig names another cluster now.
     wrong_cluster: watch::Sender<Option<Arc<str>>>,
-    /// The time when the credentials were last read again, whatever came of it.
+    /// The time of the last renewal of the credentials, successful or not.
     renewed: Mutex<Option<Instant>>,
     rate_limiter: CallLimiter,
     interner: Arc<Interner>,
@@ -99,8 +99,8 @@ impl Cluster {
         Self::connect_watched(connection, CallMetrics::default(), Heartbeats::default()).await
     }
 
-    /// Does the same as [`Cluster::connect`], for whoever is asked for measures and signs of life
-    /// before there is a connection.
+    /// Does the same as [`Cluster::connect`], with metrics and heartbeats that exist before the
+    /// connection.
     pub(crate) async fn connect_watched(
         connection: &Connection,
         measures: CallMetrics,
@@ -109,7 +109,7 @@ impl Cluster {
         Self::build(connection, WatchTimeouts::default(), measures, heartbeats).await
     }
 
-    /// Makes a client whose watches are given up sooner or later than usual.
+    /// Makes a client with other timeouts of watches.
     #[cfg(test)]
     pub(super) async fn connect_with(
         connection: &Connection,
@@ -163,7 +163,7 @@ impl Cluster {
         self.fence.is_some()
     }
 
-    /// Returns the same cluster, asked as this account; none for whoever the credentials are of.
+    /// Returns the same cluster, asked as this account; none for the user of the credentials.
     #[must_use]
     pub fn with_account(&self, account: Option<ServiceAccount>) -> Self {
         Self { account, ..self.clone() }
@@ -226,13 +226,13 @@ impl Cluster {
         Ok(version.git_version)
     }
 
-    /// Returns the parts that must make progress: each watch, and what else whoever works with this
-    /// cluster adds.
+    /// Returns the parts that must make progress: each watch, and the parts that users of this
+    /// cluster add.
     pub fn heartbeats(&self) -> &Heartbeats {
         &self.inner.heartbeats
     }
 
-    /// Returns how long the answer to one call may take, with all that it may wait for before.
+    /// Returns the longest time until the answer to one call, its waits included.
     pub(super) fn longest_call(&self) -> Duration {
         // Both the call and the one that judges renewed credentials.
         self.timeout() * 2 + LOGIN_TIMEOUT + HEARTBEAT_SLACK
@@ -338,7 +338,7 @@ impl Cluster {
         }
     }
 
-    /// Has the server judge a request by the rights of the account, where there is one.
+    /// Adds the headers of impersonation, where there is an account.
     fn impersonate<B>(
         &self,
         active: &ActiveClient,
@@ -349,7 +349,7 @@ impl Cluster {
         impersonation::set_impersonation(account, active.impersonation, request.headers_mut(), on)
     }
 
-    /// Has an error say who lacks a right.
+    /// Adds the account to an error, so that it names who lacks a right.
     fn name_actor(&self, error: ClusterError) -> ClusterError {
         match &self.account {
             Some(account) => impersonation::with_account_name(account, error),
@@ -402,7 +402,7 @@ impl Cluster {
             let _ = self.spawn_renewal().await;
             active = self.inner.client.read().await.clone();
         } else if left.is_some_and(|left| left < RENEWAL_MARGIN) && self.inner.renewed.try_lock().is_ok() {
-            // Nobody waits for that: what is in use holds a while.
+            // No call waits for that: the credentials in use are valid for a while.
             drop(self.spawn_renewal());
         }
         match &*self.inner.wrong_cluster.borrow() {
@@ -419,8 +419,8 @@ impl Cluster {
         }
     }
 
-    /// Renews the credentials, to the end: whoever stops waiting for it ends no plugin that others
-    /// wait for.
+    /// Renews the credentials in a task of its own. So a caller that stops waiting ends no plugin
+    /// that others wait for.
     fn spawn_renewal(&self) -> JoinHandle<()> {
         let cluster = self.clone();
         tokio::spawn(async move { cluster.renew().await })
@@ -443,8 +443,7 @@ impl Cluster {
         }
     }
 
-    /// Uses what the kubeconfig names now, once it is known to be the cluster that everything so
-    /// far was about.
+    /// Uses the new credentials. If they are for another cluster, no call is made any more.
     async fn take_over(&self, connected: ConnectedClient) -> Result<(), ClusterError> {
         if let Some(why) = self.use_renewed(connected).await? {
             self.inner.wrong_cluster.send_replace(Some(why.into()));
@@ -452,14 +451,14 @@ impl Cluster {
         Ok(())
     }
 
-    /// Does the same as [`Self::take_over`], where nothing but the file has changed: what is in use
-    /// goes on being used if it is of no use. Tells why it is not.
+    /// Uses the credentials of a changed file. Keeps those in use, and returns the reason, if the
+    /// new ones are for another cluster.
     pub(super) async fn try_anew(&self) -> Result<Option<String>, ClusterError> {
         let connected = self.inner.connection.open(LOGIN_TIMEOUT).await?;
         self.use_renewed(connected).await
     }
 
-    /// Uses a client from now on, unless it is for another cluster: then it tells so.
+    /// Uses a client from now on. Returns the reason if it is for another cluster.
     async fn use_renewed(&self, connected: ConnectedClient) -> Result<Option<String>, ClusterError> {
         let ConnectedClient { client, server, credentials: seen, expires, impersonation, .. } = connected;
         let renewed = ActiveClient { client, server, credentials: seen, expires, impersonation };

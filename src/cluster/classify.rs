@@ -15,7 +15,7 @@ use crate::fields::blur;
 const MAX_RETRY_AFTER: Duration = Duration::from_mins(1);
 /// Longer texts of proxies and webhooks lose their middle.
 const MAX_MESSAGE_CHARS: usize = 1000;
-/// Longer texts of the server's validation are told by their faults.
+/// Longer texts of the server's validation are reported by their faults.
 const MAX_READABLE_CHARS: usize = 300;
 
 /// Texts by which the built-in kinds refuse a change of what is set at creation; where the API says
@@ -216,13 +216,13 @@ fn classify_missing(status: &Status, on: &CallSubject) -> ClusterFault {
 }
 
 fn classify_conflict(causes: &[StatusCause], status: &Status, on: &CallSubject) -> ClusterFault {
-    let claims: Vec<FieldConflict> = causes
+    let conflicts: Vec<FieldConflict> = causes
         .iter()
         .filter(|cause| cause.reason == "FieldManagerConflict")
         .map(|cause| FieldConflict { manager: quoted_manager(&cause.message), field: cause.field.clone() })
         .collect();
-    if !claims.is_empty() {
-        return ClusterFault::FieldConflicts { claims };
+    if !conflicts.is_empty() {
+        return ClusterFault::FieldConflicts { conflicts };
     }
     // Every other 409 means that the object, or its absence, is not what we decided on. One does
     // not: a namespace or a quota that is busy asks for the same call again.

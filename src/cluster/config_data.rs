@@ -109,7 +109,7 @@ impl Cluster {
     }
 }
 
-/// Returns a kind of the core group, `ConfigMap` or `Secret`, without a look at discovery.
+/// Returns a kind of the core group, `ConfigMap` or `Secret`, without a lookup in discovery.
 fn core_kind(kind: &str) -> ServedKind {
     ServedKind {
         gvk: Gvk::new("", "v1", kind),

@@ -319,7 +319,7 @@ fn named_files(kubeconfig: &Kubeconfig, context: &str) -> Vec<PathBuf> {
     let user = kubeconfig.auth_infos.iter().find(|named| Some(&named.name) == context.user.as_ref());
     let cluster = cluster.and_then(|named| named.cluster.as_ref());
     let user = user.and_then(|named| named.auth_info.as_ref());
-    // Where the data stand in the kubeconfig itself, they count.
+    // Where the data are in the kubeconfig itself, they count.
     let authority = cluster
         .filter(|cluster| cluster.certificate_authority_data.is_none())
         .and_then(|cluster| cluster.certificate_authority.as_ref());

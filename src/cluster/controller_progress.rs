@@ -33,22 +33,22 @@ pub(crate) fn of(kind: &GroupKind, object: &Value) -> Option<RolloutNumbers> {
 
 /// Returns whether the controller gave up a rollout before this time, RFC 3339. It leaves that
 /// condition of a Deployment until the next template has made progress. Times within one second
-/// cannot be told apart, and no deadline is that short.
+/// cannot be distinguished, and no deadline is that short.
 pub(super) fn is_failed_before(kind: &GroupKind, object: &Value, time: &str) -> bool {
     let progressing = find_condition(object, "Progressing").filter(|_| kind.is("apps", "Deployment"));
-    let told = progressing
+    let reported = progressing
         .filter(|progressing| text_at(progressing, &["reason"]) == "ProgressDeadlineExceeded")
         .and_then(|progressing| unix_seconds(text_at(progressing, &["lastUpdateTime"])));
-    told.zip(unix_seconds(time)).is_some_and(|(told, written)| told <= written)
+    reported.zip(unix_seconds(time)).is_some_and(|(reported, written)| reported <= written)
 }
 
 /// Returns the overlay on a workload's content. A held rollout without an annotation was held by
 /// us, and somebody took our annotation away: it must not pass for one that is let go.
 pub(super) fn overlay_state(kind: &GroupKind, object: &Value, annotation: Option<&str>) -> OverlayState {
-    let held = kind.is("apps", "Deployment")
+    let is_at_step = kind.is("apps", "Deployment")
         && count(object, &["spec", "minReadySeconds"]) == Some(HELD_MIN_READY_SECONDS);
     match OverlayState::read(annotation) {
-        OverlayState::Plain if held => OverlayState::Unreadable,
+        OverlayState::Plain if is_at_step => OverlayState::Unreadable,
         shown => shown,
     }
 }

@@ -66,7 +66,7 @@ pub struct InvalidField {
     pub message: String,
 }
 
-/// The guard of the server that denied a request.
+/// The part of the API server that denied a request: its authorizer, or admission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Denial {
     /// The user may not do this.
@@ -97,7 +97,7 @@ pub enum ClusterFault {
         /// The plugin's behaviour.
         reason: String,
     },
-    /// The parent object of a source is that of another tool's ApplySet.
+    /// The inventory of a source belongs to another tool's ApplySet.
     #[error("it is the inventory of {tool} by its annotation applyset.kubernetes.io/tooling, and left alone")]
     OtherTool {
         /// Its tool and version.
@@ -118,10 +118,10 @@ pub enum ClusterFault {
     )]
     UnreadableVersion,
     /// An unforced apply meets fields that others own with other values.
-    #[error("{}", claims_text(.claims))]
+    #[error("{}", conflicts_text(.conflicts))]
     FieldConflicts {
         /// The fields and their managers.
-        claims: Vec<FieldConflict>,
+        conflicts: Vec<FieldConflict>,
     },
     /// The namespace does not exist.
     #[error("namespace {namespace} does not exist")]
@@ -154,7 +154,7 @@ pub enum ClusterFault {
     /// The server denies the request.
     #[error("{message}")]
     Denied {
-        /// The guard that denied it.
+        /// The part of the server that denied it.
         by: Denial,
         /// The server's words, or for Secrets our own.
         message: String,
@@ -339,15 +339,15 @@ impl ClusterFault {
     }
 }
 
-fn claims_text(claims: &[FieldConflict]) -> String {
-    let mut managers: Vec<&str> = claims.iter().map(|claim| claim.manager.as_str()).collect();
+fn conflicts_text(conflicts: &[FieldConflict]) -> String {
+    let mut managers: Vec<&str> = conflicts.iter().map(|conflict| conflict.manager.as_str()).collect();
     managers.sort_unstable();
     managers.dedup();
     let owned: Vec<String> = managers
         .into_iter()
         .map(|manager| {
-            let of_this = claims.iter().filter(|claim| claim.manager == manager);
-            let fields: Vec<&str> = of_this.map(|claim| claim.field.as_str()).collect();
+            let of_this = conflicts.iter().filter(|conflict| conflict.manager == manager);
+            let fields: Vec<&str> = of_this.map(|conflict| conflict.field.as_str()).collect();
             format!("{} owned by {manager:?}", fields.join(", "))
         })
         .collect();

@@ -139,9 +139,9 @@ fn take_out(fields: &mut Value, names: &[String]) {
     let (Some(map), [name, below @ ..]) = (fields.as_object_mut(), names) else { return };
     let Some(inner) = map.get_mut(name) else { return };
     if !below.is_empty() {
-        let held = inner.as_object().is_some_and(|inner| !inner.is_empty());
+        let was_filled = inner.as_object().is_some_and(|inner| !inner.is_empty());
         take_out(inner, below);
-        if !held || inner.as_object().is_some_and(|inner| !inner.is_empty()) {
+        if !was_filled || inner.as_object().is_some_and(|inner| !inner.is_empty()) {
             return;
         }
     }

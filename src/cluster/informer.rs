@@ -99,13 +99,7 @@ impl Cluster {
         watcher: WatcherId,
         sink: mpsc::Sender<InformerEvent<LiveObject>>,
     ) -> Informer {
-        self.inform_by(
-            watcher,
-            kind,
-            selector,
-            LiveDecoder::new(kind, self.interner(), WireForm::Whole),
-            sink,
-        )
+        self.inform_by(watcher, kind, selector, LiveDecoder::new(kind, self.interner(), WireForm::Full), sink)
     }
 
     /// Tells what the autoscalers of the cluster scale; the kind is `HorizontalPodAutoscaler`.

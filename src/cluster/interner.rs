@@ -42,7 +42,7 @@ impl Interner {
         // Lists first: they hold texts.
         lock(&self.managers).retain(|list| Arc::strong_count(list) > 1);
         lock(&self.texts).retain(|text| Arc::strong_count(text) > 1);
-        // Revisions still in use cannot be told apart; few copies are made later.
+        // Revisions still in use cannot be distinguished; few copies are made later.
         lock(&self.revisions).clear();
     }
 

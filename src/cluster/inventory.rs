@@ -39,8 +39,8 @@ pub struct InventoryObject {
     pub namespaces: BTreeSet<String>,
     /// The annotations under `rhumb.dev/`.
     pub annotations: BTreeMap<String, String>,
-    /// Indicates whether its source asks the daemons of the others for a look, by a label that they
-    /// watch.
+    /// Indicates whether its source asks the daemons of the others for a look, by a label that
+    /// they watch.
     pub requests_look: bool,
     /// Data.
     pub data: BTreeMap<String, String>,
@@ -54,7 +54,7 @@ pub fn applyset_id(namespace: &str, name: &str) -> String {
 }
 
 impl InventoryObject {
-    /// Returns the other tool that keeps it, where one does (KEP-3659: such a parent is left
+    /// Returns the other tool that keeps it, where one does (KEP-3659: it is then left
     /// alone).
     fn other_tool(&self) -> Option<&str> {
         let ours = self.tooling.split('/').next() == OUR_TOOLING.split('/').next();

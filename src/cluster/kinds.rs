@@ -207,7 +207,7 @@ impl Cluster {
     ///
     /// Fails where the server does not answer, or answers in another form.
     pub async fn discover(&self) -> Result<KindTable, ClusterError> {
-        // The kinds are told also to an account that may not ask for the version.
+        // The kinds are reported also to an account that may not ask for the version.
         let version = async { Ok(self.server_version().await) };
         let (core, groups, version) =
             tokio::try_join!(self.fetch_discovery("/api"), self.fetch_discovery("/apis"), version)?;

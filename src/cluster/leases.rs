@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn a_lease_is_written_as_client_go_writes_it() {
-        let held = LeaseWrite::Renew("me", Duration::from_secs(10));
+        let renewal = LeaseWrite::Renew("me", Duration::from_secs(10));
         let check = |before: Option<&LeaseRecord>, tenure, expected: &[&str], transitions: Option<i64>| {
             let written = lease_spec(before, tenure);
             let keys: Vec<&str> = written.as_object().unwrap().keys().map(String::as_str).collect();
@@ -252,15 +252,15 @@ mod tests {
             assert_eq!(written.get("leaseTransitions").and_then(Value::as_i64), transitions);
         };
         let all = ["acquireTime", "holderIdentity", "leaseDurationSeconds", "leaseTransitions", "renewTime"];
-        check(None, held, &all, Some(0));
-        check(Some(&record("other")), held, &all, Some(4));
-        check(Some(&record("")), held, &all, Some(4));
+        check(None, renewal, &all, Some(0));
+        check(Some(&record("other")), renewal, &all, Some(4));
+        check(Some(&record("")), renewal, &all, Some(4));
         // Anybody who may write a Lease may have written any number.
         for most in [i64::from(i32::MAX) - 1, i64::from(i32::MAX), i64::MAX] {
-            check(Some(&counted_record("other", most)), held, &all, Some(i64::from(i32::MAX)));
+            check(Some(&counted_record("other", most)), renewal, &all, Some(i64::from(i32::MAX)));
         }
-        check(Some(&counted_record("other", i64::MIN)), held, &all, Some(0));
-        check(Some(&record("me")), held, &["leaseDurationSeconds", "renewTime"], None);
+        check(Some(&counted_record("other", i64::MIN)), renewal, &all, Some(0));
+        check(Some(&record("me")), renewal, &["leaseDurationSeconds", "renewTime"], None);
         check(
             Some(&record("me")),
             LeaseWrite::Release,

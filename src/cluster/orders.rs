@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_orders_object_is_named_after_its_source_and_no_parent_is_named_so() {
+    fn an_orders_object_is_named_after_its_source_and_no_inventory_is_named_so() {
         fn check(name: &str, expected: Option<&str>) {
             assert_eq!(source_of_orders(name), expected, "{name}");
         }

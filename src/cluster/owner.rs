@@ -20,7 +20,7 @@ const KAPP_LABEL: &str = "kapp.k14s.io/app";
 /// The field by which an object names its controller.
 const CONTROLLER_FIELD: &str = "metadata.ownerReferences";
 
-/// Every label and annotation that marks an owner. Words that ask for something stand in the
+/// Every label and annotation that marks an owner. Words that ask for something are in the
 /// engine's vocabulary.
 pub(super) const OWNER_MARKS: [&str; 13] = [
     PART_OF,
@@ -151,7 +151,7 @@ fn foreign_mark(
     if let Some(name) = label(ARGO_INSTANCE) {
         return Some((ARGO_INSTANCE, format!("Argo CD Application {name}")));
     }
-    // Its label stands in many a manifest, so only the annotation has to be theirs.
+    // Its label is in many a manifest, so only the annotation has to be theirs.
     if let (Some("Helm"), Some(name)) = (meta.labels.get(MANAGED_BY), annotation(HELM_ANNOTATIONS[0])) {
         return Some((
             HELM_ANNOTATIONS[0],

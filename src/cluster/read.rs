@@ -38,7 +38,7 @@ pub(crate) struct PartialList {
     /// The objects, by their metadata alone.
     pub objects: Vec<(ObjectId, LiveObject)>,
     /// Indicates whether these are all.
-    pub is_whole: bool,
+    pub is_complete: bool,
 }
 
 /// The result of looking at one object.
@@ -111,11 +111,11 @@ impl Cluster {
         let mut missing = names.clone();
         let mut found = BTreeMap::new();
         if names.len() > MAX_SINGLE_READS {
-            self.look_at_list(kind, namespace, &mut missing, &mut found).await?;
+            self.list_metadata(kind, namespace, &mut missing, &mut found).await?;
         }
         let single = |name: String| async move {
-            let looked = self.look_at(kind, namespace, &name).await?;
-            Ok::<_, ClusterError>((name, looked))
+            let lookup = self.read_metadata(kind, namespace, &name).await?;
+            Ok::<_, ClusterError>((name, lookup))
         };
         let rest: Vec<_> = stream::iter(missing).map(single).buffer_unordered(8).try_collect().await?;
         found.extend(rest);
@@ -124,7 +124,7 @@ impl Cluster {
 
     /// Fills in what the list of the namespace shows. Gives up where the list is so long that
     /// asking for the remaining names one by one costs less; those stay in `missing`.
-    async fn look_at_list(
+    async fn list_metadata(
         &self,
         kind: &Arc<ServedKind>,
         namespace: Option<&str>,
@@ -180,13 +180,13 @@ impl Cluster {
             objects.extend(released.map(|seen| (seen.id, seen.record)));
             match page.metadata.next() {
                 Some(token) => next = Some(token.to_owned()),
-                None => return Ok(PartialList { objects, is_whole: true }),
+                None => return Ok(PartialList { objects, is_complete: true }),
             }
         }
-        Ok(PartialList { objects, is_whole: false })
+        Ok(PartialList { objects, is_complete: false })
     }
 
-    async fn look_at(
+    async fn read_metadata(
         &self,
         kind: &Arc<ServedKind>,
         namespace: Option<&str>,
@@ -212,7 +212,7 @@ impl Cluster {
     /// Returns what informers keep of an object that was read completely; none where it is no
     /// object.
     pub fn decode_view(&self, kind: &Arc<ServedKind>, object: &Value) -> Option<LiveObject> {
-        let decoder = LiveDecoder::new(kind, self.interner(), WireForm::Whole);
+        let decoder = LiveDecoder::new(kind, self.interner(), WireForm::Full);
         decoder.decode(&object.to_string()).map(|seen| seen.record)
     }
 
@@ -238,7 +238,7 @@ impl Cluster {
         kind: &Arc<ServedKind>,
         selector: &ListSelector,
     ) -> Result<Vec<(ObjectId, LiveObject)>, ClusterError> {
-        let decoder = LiveDecoder::new(kind, self.interner(), WireForm::Whole);
+        let decoder = LiveDecoder::new(kind, self.interner(), WireForm::Full);
         let mut all = Vec::new();
         let mut next = None;
         loop {

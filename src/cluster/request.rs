@@ -114,7 +114,7 @@ impl ApiResponse {
 }
 
 /// Returns the error for an answer that is no JSON, or not the JSON that it should be. Only the
-/// position is told.
+/// position is reported.
 pub(super) fn unreadable_error(on: &CallSubject, error: &serde_json::Error) -> ClusterError {
     let reason = format!("the answer cannot be read (line {}, column {})", error.line(), error.column());
     ClusterError::new(on.clone(), ClusterFault::Garbled { reason })

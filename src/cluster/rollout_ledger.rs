@@ -29,7 +29,7 @@ pub(crate) struct LedgerObject {
     pub text: String,
 }
 
-/// The most bytes that are told of why a text cannot be read: it may quote the text.
+/// The longest reason, in bytes, for which a text cannot be read: it may quote the text.
 const MAX_PARSE_ERROR_BYTES: usize = 200;
 
 /// Says that the rollout ledger cannot be read, what follows, and the command that mends it.

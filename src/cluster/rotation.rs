@@ -14,7 +14,7 @@ impl Cluster {
     pub fn follow_credentials(&self, pause: Duration) -> impl Future<Output = ()> + Send + 'static {
         let cluster = self.clone();
         async move {
-            let (mut elsewhere, mut told) = (None, None);
+            let (mut elsewhere, mut logged) = (None, None);
             loop {
                 tokio::time::sleep(pause).await;
                 let known = cluster.credential_files().await;
@@ -28,7 +28,7 @@ impl Cluster {
                             "newer credentials are in use: {} changed",
                             changed_files(&known, &now)
                         );
-                        (elsewhere, told) = (None, None);
+                        (elsewhere, logged) = (None, None);
                         continue;
                     }
                     // Nothing but another file makes it the right one.
@@ -40,10 +40,10 @@ impl Cluster {
                     }
                 };
                 elsewhere = wrong;
-                if told.as_ref() != Some(&words) {
+                if logged.as_ref() != Some(&words) {
                     tracing::warn!("{words}");
                 }
-                told = Some(words);
+                logged = Some(words);
             }
         }
     }

@@ -58,7 +58,7 @@ pub(super) struct DecodedObject<R> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WireForm {
     /// With spec and status.
-    Whole,
+    Full,
     /// `PartialObjectMetadata`.
     Metadata,
 }
@@ -111,7 +111,7 @@ impl LiveDecoder {
     fn value_digest_of(&self, text: &str, meta: &ObjectMetadata<'_>) -> Option<ValueDigest> {
         let ours = meta.managed_fields.iter().find(|entry| entry.is_ours())?;
         match self.form {
-            WireForm::Whole => fields::value_digest_of_text(text, ours.fields_v1?.get(), self.schema),
+            WireForm::Full => fields::value_digest_of_text(text, ours.fields_v1?.get(), self.schema),
             WireForm::Metadata => None,
         }
     }
@@ -119,7 +119,7 @@ impl LiveDecoder {
     fn live(&self, raw: &RawObject<'_>, meta: &ObjectMetadata<'_>, rv: ResourceVersion) -> LiveObject {
         let ours = meta.managed_fields.iter().find(|entry| entry.is_ours());
         let tree = match self.form {
-            WireForm::Whole => Some(skim_object(raw, meta)),
+            WireForm::Full => Some(skim_object(raw, meta)),
             WireForm::Metadata => None,
         };
         let health = match &tree {
@@ -174,7 +174,7 @@ impl LiveDecoder {
         }
     }
 
-    /// Returns the claim in the annotation. The engine has the keys that prove it.
+    /// Returns the unproven annotation. The engine has the keys that prove it.
     fn release_annotation(&self, text: &str) -> Option<Box<ReleaseAnnotation>> {
         ReleaseAnnotation::read(text, |revision| self.interner.revision(revision)).map(Box::new)
     }

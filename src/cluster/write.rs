@@ -1,4 +1,4 @@
-//! Writes: server-side apply under a guard, and deletes under preconditions.
+//! Writes: server-side apply and deletes, both under preconditions.
 
 use std::sync::Arc;
 
@@ -58,27 +58,27 @@ enum WriteMode {
 }
 
 impl Cluster {
-    /// Applies a content by server-side apply, under a guard, with strict field validation.
+    /// Applies a content by server-side apply, under a precondition, with strict field validation.
     ///
     /// An apply that changes nothing leaves the resourceVersion as it is.
     ///
     /// # Errors
     ///
     /// Fails where the server refuses the content or does not answer in time, and with
-    /// [`ClusterFault::VersionConflict`] where the guard does not hold. Without an answer the write
-    /// may have been done.
+    /// [`ClusterFault::VersionConflict`] where the precondition does not hold. Without an answer
+    /// the write may have been done.
     pub async fn apply(
         &self,
         kind: &Arc<ServedKind>,
         id: &ObjectId,
         body: &Value,
-        guard: &Precondition,
+        precondition: &Precondition,
         force: ApplyForce,
     ) -> Result<ApplyResult, ClusterError> {
         let on = CallSubject::Object(id.clone());
-        let content = GuardedBody { body, guard: Guard::new(guard, &on)? };
+        let content = ConditionalBody { body, precondition: PreconditionFields::new(precondition, &on)? };
         let answer = self.send_patch(kind, id, &content, force, WriteMode::Real).await?;
-        let seen = LiveDecoder::new(kind, self.interner(), WireForm::Whole).decode(answer.text(&on)?);
+        let seen = LiveDecoder::new(kind, self.interner(), WireForm::Full).decode(answer.text(&on)?);
         let Some(seen) = seen else {
             return Err(ClusterError::new(
                 on,
@@ -95,21 +95,21 @@ impl Cluster {
     ///
     /// # Errors
     ///
-    /// Fails where the server refuses the content or the guard does not hold, and where it does not
-    /// answer.
+    /// Fails where the server refuses the content or the precondition does not hold, and where it
+    /// does not answer.
     pub async fn dry_run(
         &self,
         kind: &ServedKind,
         id: &ObjectId,
         body: &Value,
         live: Option<&Value>,
-        guard: &Precondition,
+        precondition: &Precondition,
     ) -> Result<Value, ClusterError> {
         let on = CallSubject::Object(id.clone());
-        let force = if *guard == Precondition::Absent { ApplyForce::No } else { ApplyForce::Yes };
+        let force = if *precondition == Precondition::Absent { ApplyForce::No } else { ApplyForce::Yes };
         let left_out = OmittedStrategy::of(&id.group_kind(), body, live);
         let body = left_out.as_ref().map_or(body, |left_out| &left_out.body);
-        let content = GuardedBody { body, guard: Guard::new(guard, &on)? };
+        let content = ConditionalBody { body, precondition: PreconditionFields::new(precondition, &on)? };
         let answer = self.send_patch(kind, id, &content, force, WriteMode::Dry).await?.decode(&on)?;
         Ok(match left_out {
             Some(left_out) => left_out.put_back(answer),
@@ -121,7 +121,7 @@ impl Cluster {
         &self,
         kind: &ServedKind,
         id: &ObjectId,
-        content: &GuardedBody<'_>,
+        content: &ConditionalBody<'_>,
         force: ApplyForce,
         mode: WriteMode,
     ) -> Result<ApiResponse, ClusterError> {
@@ -219,12 +219,12 @@ pub(super) fn exact_version(rv: ResourceVersion, on: &CallSubject) -> Result<Str
 }
 
 /// A precondition in the fields that carry it.
-struct Guard<'a> {
+struct PreconditionFields<'a> {
     uid: Option<&'a Uid>,
     version: Option<String>,
 }
 
-impl<'a> Guard<'a> {
+impl<'a> PreconditionFields<'a> {
     fn new(precondition: &'a Precondition, on: &CallSubject) -> Result<Self, ClusterError> {
         let (uid, version) = match precondition {
             Precondition::Absent => (None, None),
@@ -235,20 +235,23 @@ impl<'a> Guard<'a> {
     }
 }
 
-/// A body with its guard in `metadata`, written without a copy of the body.
-struct GuardedBody<'a> {
+/// A body with its precondition in `metadata`, written without a copy of the body.
+struct ConditionalBody<'a> {
     body: &'a Value,
-    guard: Guard<'a>,
+    precondition: PreconditionFields<'a>,
 }
 
-impl Serialize for GuardedBody<'_> {
+impl Serialize for ConditionalBody<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Some(fields) = self.body.as_object() else { return self.body.serialize(serializer) };
         let mut map = serializer.serialize_map(Some(fields.len()))?;
         for (key, value) in fields {
             match value.as_object() {
                 Some(metadata) if key == "metadata" => {
-                    map.serialize_entry(key, &GuardedMetadata { metadata, guard: &self.guard })?;
+                    map.serialize_entry(
+                        key,
+                        &ConditionalMetadata { metadata, precondition: &self.precondition },
+                    )?;
                 }
                 _ => map.serialize_entry(key, value)?,
             }
@@ -257,25 +260,25 @@ impl Serialize for GuardedBody<'_> {
     }
 }
 
-struct GuardedMetadata<'a> {
+struct ConditionalMetadata<'a> {
     metadata: &'a Map<String, Value>,
-    guard: &'a Guard<'a>,
+    precondition: &'a PreconditionFields<'a>,
 }
 
-impl Serialize for GuardedMetadata<'_> {
+impl Serialize for ConditionalMetadata<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         for (key, value) in self.metadata {
-            // The guard decides about the incarnation, and the server refuses an apply that brings
-            // managedFields.
+            // The precondition decides about the incarnation. The server refuses an apply that
+            // brings managedFields.
             if !matches!(key.as_str(), "uid" | "resourceVersion" | "managedFields") {
                 map.serialize_entry(key, value)?;
             }
         }
-        if let Some(uid) = self.guard.uid {
+        if let Some(uid) = self.precondition.uid {
             map.serialize_entry("uid", &uid.0)?;
         }
-        if let Some(version) = &self.guard.version {
+        if let Some(version) = &self.precondition.version {
             map.serialize_entry("resourceVersion", version)?;
         }
         map.end()

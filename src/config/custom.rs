@@ -1,4 +1,4 @@
-//! Sources that stand in the cluster, as objects of kind `Source`.
+//! Sources that are in the cluster, as objects of kind `Source`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -326,7 +326,7 @@ pub enum FinalizerState {
     /// It is taken off.
     Unneeded,
     /// It is taken off when nothing is left to delete.
-    HeldUntilEmpty,
+    KeptUntilEmpty,
 }
 
 #[derive(Deserialize)]
@@ -400,7 +400,7 @@ impl CustomSource {
         let observes = self.config.as_ref().is_ok_and(|config| config.mode == SourceMode::Observe);
         let owns = !observes && self.name.parse::<DnsLabel>().is_ok();
         match (self.policy, self.is_tied()) {
-            (DeletionPolicy::Delete, true) if self.deleted && owns => FinalizerState::HeldUntilEmpty,
+            (DeletionPolicy::Delete, true) if self.deleted && owns => FinalizerState::KeptUntilEmpty,
             (DeletionPolicy::Delete, true) if owns => FinalizerState::Correct,
             // The API server takes none for what is deleted.
             (DeletionPolicy::Delete, false) if !self.deleted && owns && self.config.is_ok() => {
@@ -417,7 +417,7 @@ impl CustomSource {
         match tie {
             FinalizerState::Correct => return None,
             FinalizerState::Missing => finalizers.push(SOURCE_FINALIZER.to_owned()),
-            FinalizerState::Unneeded | FinalizerState::HeldUntilEmpty => {
+            FinalizerState::Unneeded | FinalizerState::KeptUntilEmpty => {
                 finalizers.retain(|one| one != SOURCE_FINALIZER);
             }
         }
@@ -430,7 +430,7 @@ impl CustomSource {
         let config = self.config.as_ref().ok();
         match self.finalizer_state() {
             FinalizerState::Missing => None,
-            FinalizerState::HeldUntilEmpty => {
+            FinalizerState::KeptUntilEmpty => {
                 let name: DnsLabel = self.name.parse().ok()?;
                 // Its objects are deleted with its own rights and no others.
                 let account = self.account.clone().ok()?;
@@ -475,7 +475,7 @@ impl SourceConfig {
     }
 }
 
-/// Returns the allow-list of a spec, whatever else stands in it. One that is not understood allows
+/// Returns the allow-list of a spec, whatever else is in it. One that is not understood allows
 /// nothing, so that nothing is deleted.
 fn allow(spec: &Value) -> AllowList {
     let read = spec.get("allow").map_or(Ok(AllowSpec::default()), AllowSpec::deserialize);

@@ -174,8 +174,8 @@ mod tests {
     #[test]
     fn what_is_done_again_has_a_pause() {
         for short in ["1ms", "999ms", "0.5s"] {
-            let told = PositiveDuration::parse_interval(short).unwrap_err();
-            assert!(matches!(told, IntervalError::TooShort(_)), "{short}: {told}");
+            let error = PositiveDuration::parse_interval(short).unwrap_err();
+            assert!(matches!(error, IntervalError::TooShort(_)), "{short}: {error}");
         }
         assert_eq!(
             PositiveDuration::parse_interval("0s"),

@@ -1,4 +1,4 @@
-//! The configuration file: which documents stand in it, and what they say together.
+//! The configuration file: which documents are in it, and what they say together.
 
 use std::sync::Arc;
 
@@ -113,7 +113,7 @@ impl ConfigFileReader<'_> {
             let message = format!("a second source `{name}`; the first stands on line {}", first.line);
             let fault = ConfigFault::new("config-two-sources", message).with_mark(node.mark);
             return faults
-                .push(fault.hint("a source's name is the name of its parent object: give each its own"));
+                .push(fault.hint("a source's name is the name of its inventory: give each its own"));
         }
         self.names.push((name.to_owned(), node.mark));
     }

@@ -63,7 +63,7 @@ impl GitUrl {
         &self.0
     }
 
-    /// Returns whether a network or the `file:` scheme stands before the repository; else it is a
+    /// Returns whether a network or the `file:` scheme is before the repository; else it is a
     /// path.
     pub fn is_url(&self) -> bool {
         is_url(&self.0)
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_are_told_from_paths_as_git_does() {
+    fn urls_are_distinguished_from_paths_as_git_does() {
         for url in ["https://host/a", "file:///srv/a", "ssh://git@host/a", "git@host:a/b.git", "host:a"] {
             assert!(is_url(url), "{url}");
         }

@@ -49,7 +49,7 @@ pub(super) struct WebhookSpec {
     token: Option<PathBuf>,
 }
 
-/// A Slack webhook. Anybody with the URL can write there, so it stands in a file.
+/// A Slack webhook. Anybody with the URL can write there, so it is in a file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "a mapping with urlFile")]
 pub(super) struct SlackSpec {
@@ -226,7 +226,7 @@ impl fmt::Display for DirectoryStatusError {
 }
 
 impl Config {
-    /// Sources that a forge is to be told of by name, and cannot be.
+    /// Sources that a forge is to be notified of by name, and cannot be.
     pub fn uncommitted(&self) -> Vec<DirectoryStatusError> {
         let is_directory = |name: &str| {
             let mut named = self.sources.iter().filter(|source| source.name == name);

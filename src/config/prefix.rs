@@ -1,4 +1,4 @@
-//! Prefixes of repositories' addresses: what a source that stands in the cluster may name.
+//! Prefixes of repositories' addresses: what a source that is in the cluster may name.
 
 use std::fmt;
 use std::net::Ipv6Addr;

@@ -17,7 +17,7 @@ pub(crate) enum ConfigChange {
     Resync,
     /// Another rollout budget.
     Budget,
-    /// Others are told of what happens.
+    /// Others are notified of what happens.
     Notify,
     /// This key can only take effect in a new process.
     Restart(&'static str),

@@ -103,7 +103,7 @@ pub enum GeneratedValues {
 /// The most bytes of inline values, as JSON: a file of values seldom has a tenth of it.
 const MAX_INLINE_VALUES: usize = 256 << 10;
 
-/// Values of charts that stand in the configuration itself. Shows none, as some may be secret.
+/// Values of charts that are in the configuration itself. Shows none, as some may be secret.
 #[derive(Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct InlineValues(Map<String, Value>);
@@ -195,8 +195,8 @@ mod tests {
     #[test]
     fn inline_values_are_bounded_and_not_shown() {
         let values = |bytes: usize| {
-            let whole = serde_json::json!({ "valuesInline": { "a": "x".repeat(bytes) } });
-            serde_json::from_value::<HelmSpec>(whole)
+            let helm_spec = serde_json::json!({ "valuesInline": { "a": "x".repeat(bytes) } });
+            serde_json::from_value::<HelmSpec>(helm_spec)
         };
         let most = MAX_INLINE_VALUES - r#"{"a":""}"#.len();
         let spec = values(most).unwrap();

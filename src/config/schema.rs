@@ -263,7 +263,7 @@ fn narrowing() -> Value {
                 "x-kubernetes-int-or-string": true,
             },
             "startsPerMinute": count("Rollouts that may begin in any minute."),
-            "soak": matching(DURATION_PATTERN, "For so long a workload must be whole before its rollout counts as a success."),
+            "soak": matching(DURATION_PATTERN, "For so long a workload must be healthy before its rollout counts as a success."),
             "deadline": matching(DURATION_PATTERN, "The longest time that a rollout may go without any progress."),
             "onFailure": one_of(&["rollback", "quarantine"], "What follows from a rollout that fails."),
         },
@@ -358,9 +358,9 @@ mod tests {
     fn check<'de, T: Deserialize<'de> + std::fmt::Debug>(schema: &Value) {
         let keys = T::deserialize(KeyCollector).unwrap_err().to_string();
         let keys: BTreeSet<&str> = keys.split(' ').collect();
-        let told: BTreeSet<&str> =
+        let described: BTreeSet<&str> =
             schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
-        assert_eq!(told, keys);
+        assert_eq!(described, keys);
     }
 
     #[test]
@@ -381,7 +381,7 @@ mod tests {
 
     #[test]
     fn words_and_forms_are_those_of_the_file() {
-        let whole = json!({
+        let source_spec = json!({
             "git": { "url": "https://a.example/b", "ref": "main", "path": "a", "interval": "1h30m", "verify": { "keys": "ours", "mode": "range" } },
             "helm": {
                 "release": "web", "namespace": "web", "values": ["a.yaml"], "valuesInline": { "a": { "b": [1, true, null] } },
@@ -396,7 +396,7 @@ mod tests {
                 "maxWorkloads": 1, "maxUnavailable": "10%", "startsPerMinute": 2, "soak": "0s", "deadline": "500ms",
             },
         });
-        serde_json::from_value::<SourceSpec>(whole).unwrap();
+        serde_json::from_value::<SourceSpec>(source_spec).unwrap();
         let words = |schema: &Value| schema["enum"].as_array().unwrap().clone();
         for word in words(&spec()["properties"]["adopt"]) {
             serde_json::from_value::<SourceSpec>(json!({ "adopt": word })).unwrap();

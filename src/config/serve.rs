@@ -43,7 +43,7 @@ pub(super) struct HookSpec {
 }
 
 impl ServeSpec {
-    /// Notes what must not stand together; `document` is the one that it was read from.
+    /// Notes what must not be together; `document` is the one that it was read from.
     pub(super) fn check(
         &self,
         environment: &Environment,

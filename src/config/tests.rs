@@ -147,11 +147,11 @@ fn the_example_names_every_key() {
         &["count", "percent"],
     ];
     for key in keys.into_iter().flatten() {
-        let stands = |line: &str| {
+        let shows_key = |line: &str| {
             let line = line.trim_start();
             line.strip_prefix("- ").unwrap_or(line).starts_with(&format!("{key}:"))
         };
-        assert!(EXAMPLE.lines().any(stands), "the example does not show the key {key}");
+        assert!(EXAMPLE.lines().any(shows_key), "the example does not show the key {key}");
     }
 }
 
@@ -294,7 +294,7 @@ fn documents_stand_side_by_side() {
     check(
         &two,
         &[
-            "9:18 a second source `shop`; the first stands on line 3 (a source's name is the name of its parent object: give each its own)",
+            "9:18 a second source `shop`; the first stands on line 3 (a source's name is the name of its inventory: give each its own)",
         ],
     );
     let two = format!("{}\n---\nkind: Configuration\napiVersion: rhumb.dev/v1alpha1", configuration(""));

@@ -12,7 +12,7 @@ use super::{Config, DnsLabel, Environment, SourceLocation};
 #[serde(deny_unknown_fields, expecting = "a mapping with keys")]
 pub struct VerifySpec {
     /// The file with the keys: a list of allowed signers for SSH, or armored OpenPGP public keys.
-    /// Of a source that stands in the cluster it is the name of one that the configuration lists.
+    /// Of a source that is in the cluster it is the name of one that the configuration lists.
     pub keys: PathBuf,
     /// The commits that must be signed.
     #[serde(default, skip_serializing_if = "VerifyMode::is_head")]

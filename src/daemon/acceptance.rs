@@ -38,11 +38,11 @@ fn confirmed_revision(inventory: &InventoryObject) -> Option<Revision> {
     inventory.annotations.get(annotations::ACCEPT).and_then(|text| id(text))
 }
 
-/// Returns the id of a commit, whole.
+/// Returns the full id of a commit; none where a text is no such id.
 fn id(text: &str) -> Option<Revision> {
     let text = text.trim();
-    let is_whole = text.len() == 40 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    is_whole.then(|| Revision::new(&text.to_ascii_lowercase()))
+    let is_full_id = text.len() == 40 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_full_id.then(|| Revision::new(&text.to_ascii_lowercase()))
 }
 
 /// Returns whether an inventory says what was accepted last; of a source that asks for no

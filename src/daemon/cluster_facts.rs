@@ -11,20 +11,25 @@ use crate::source::{FactUse, KnownFacts, ObjectFact, ServedVersions};
 ///
 /// A group whose own server is down is not gone: it is as it was before.
 pub(super) fn served_versions(kinds: &KindTable, before: Option<&ServedVersions>) -> ServedVersions {
-    let told =
+    let versions_now =
         ServedVersions { server: kinds.server_version(), apis: kinds.api_versions().into_iter().collect() };
     match before {
-        Some(before) => with_unknown(told, before, &kinds.unknown_versions().collect()),
-        None => told,
+        Some(before) => with_unknown(versions_now, before, &kinds.unknown_versions().collect()),
+        None => versions_now,
     }
 }
 
-fn with_unknown(told: ServedVersions, before: &ServedVersions, unknown: &BTreeSet<String>) -> ServedVersions {
+fn with_unknown(
+    versions_now: ServedVersions,
+    before: &ServedVersions,
+    unknown: &BTreeSet<String>,
+) -> ServedVersions {
     let is_unknown = |api: &&String| {
         api.rsplit_once('/').is_some_and(|(version, _)| unknown.contains(version)) || unknown.contains(*api)
     };
-    let apis: BTreeSet<&String> = told.apis.iter().chain(before.apis.iter().filter(is_unknown)).collect();
-    let server = told.server.or_else(|why| before.server.clone().ok().ok_or(why));
+    let apis: BTreeSet<&String> =
+        versions_now.apis.iter().chain(before.apis.iter().filter(is_unknown)).collect();
+    let server = versions_now.server.or_else(|why| before.server.clone().ok().ok_or(why));
     ServedVersions { server, apis: apis.into_iter().cloned().collect() }
 }
 
@@ -80,9 +85,9 @@ mod tests {
     #[test]
     fn what_the_server_cannot_tell_now_is_as_it_was() {
         let before = versions(Ok("v1.35.0"), &["gone/v1", "gone/v1/A", "m/v1", "m/v1/Pod", "m/v1b", "v1"]);
-        let told = versions(Ok("v1.36.0"), &["m/v1", "v1"]);
+        let versions_now = versions(Ok("v1.36.0"), &["m/v1", "v1"]);
         let unknown = BTreeSet::from(["m/v1".to_owned()]);
-        let merged = with_unknown(told, &before, &unknown);
+        let merged = with_unknown(versions_now, &before, &unknown);
         assert_eq!(merged, versions(Ok("v1.36.0"), &["m/v1", "m/v1/Pod", "v1"]));
         let silent = with_unknown(versions(Err("refused"), &["v1"]), &before, &BTreeSet::new());
         assert_eq!(silent, versions(Ok("v1.35.0"), &["v1"]));

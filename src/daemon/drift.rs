@@ -66,8 +66,8 @@ impl ComparisonRequest {
     pub(super) fn answer_from_view(&self, content: Value) -> VerifiedCoverage {
         let content = self.with_stamp(content);
         let cover = match fields::field_coverage(&content, self.shape.as_deref()) {
-            Coverage::Whole if self.has_values_of(&content) => FieldCoverage::Whole,
-            Coverage::Whole => FieldCoverage::Unequal,
+            Coverage::Complete if self.has_values_of(&content) => FieldCoverage::Complete,
+            Coverage::Complete => FieldCoverage::Unequal,
             Coverage::OnlyEmpty(_) => FieldCoverage::OnlyEmptyMissing,
             Coverage::Lost(paths) => self.lost_coverage(&paths),
         };
@@ -143,7 +143,7 @@ pub(super) async fn inspect(
         _ => lost,
     };
     match (lost.is_empty(), question.is_about(&shown)) {
-        (true, true) => Ok(question.verdict(FieldCoverage::Whole)),
+        (true, true) => Ok(question.verdict(FieldCoverage::Complete)),
         // Remembered, it would speak of values that nobody has looked at.
         (true, false) => Err(LookupFailure("it changed while it was looked at".into())),
         // Somebody who goes on writing does not keep the object from being repaired.
@@ -155,7 +155,7 @@ pub(super) async fn inspect(
 /// decides, as the server tracks no path for it.
 fn lost_paths(content: &Value, shown: &Value, entry: Option<&str>) -> Vec<FieldPath> {
     match fields::field_coverage(content, entry) {
-        Coverage::Whole => Vec::new(),
+        Coverage::Complete => Vec::new(),
         Coverage::Lost(paths) => paths,
         Coverage::OnlyEmpty(paths) => {
             paths.into_iter().filter(|path| !fields::is_as_empty(shown, path)).collect()
@@ -221,7 +221,7 @@ fn is_other_at(desired: &DesiredObject, path: &FieldPath, shown: &Value, content
 }
 
 /// Tells who changed an object that is about to be put back; none for any other write, and where
-/// that cannot be told.
+/// that cannot be known.
 pub(super) async fn describe_repair(
     cluster: &Cluster,
     contents: &ContentStore,

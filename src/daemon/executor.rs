@@ -203,16 +203,16 @@ impl Executor {
         let names: BTreeSet<String> = ids.iter().map(|id| id.name().to_owned()).collect();
         let answer = self.cluster.look_up(&kind, namespace.as_deref(), &names).await;
         let answers = ids.into_iter().map(|id| {
-            let looked = match &answer {
+            let view = match &answer {
                 Ok(found) => match found.get(id.name()) {
                     Some(LiveLookup::Found(live)) => Ok(DirectView::Found(live.clone())),
                     Some(LiveLookup::Absent) | None => Ok(DirectView::Absent),
                 },
                 Err(error) => Err(LookupFailure(error.reason().into())),
             };
-            (id, looked)
+            (id, view)
         });
-        LoopEvent::LiveLookedUp(answers.collect())
+        LoopEvent::LiveObjectsRead(answers.collect())
     }
 
     /// Compares contents with what our entries cover.

@@ -32,21 +32,21 @@ pub(super) fn is_recorded(engine: &Engine, source: SourceId, inventory: Option<&
     if !engine.can_state(source) {
         return true;
     }
-    let told = read_statement(inventory);
-    engine.statement(source, told.as_ref()).is_none_or(|wanted| told == Some(wanted))
+    let statement = read_statement(inventory);
+    engine.statement(source, statement.as_ref()).is_none_or(|wanted| statement == Some(wanted))
 }
 
 /// Returns whether an inventory requests what it need not request any more. An inventory may have
 /// been tidied before the objects of it were seen, and nothing else tells that they are.
 pub(super) fn is_untidy(engine: &Engine, source: SourceId, inventory: Option<&InventoryObject>) -> bool {
     engine.can_state(source)
-        && read_statement(inventory).is_some_and(|told| engine.has_excess_requests(source, &told))
+        && read_statement(inventory).is_some_and(|statement| engine.has_excess_requests(source, &statement))
 }
 
 /// Takes over what an inventory said before this process served its source.
 pub(super) fn recall(engine: &mut Engine, source: SourceId, inventory: Option<&InventoryObject>) {
-    if let Some(told) = read_statement(inventory) {
-        engine.recall(source, &told);
+    if let Some(statement) = read_statement(inventory) {
+        engine.recall(source, &statement);
     }
 }
 
@@ -62,10 +62,10 @@ pub(super) fn record(
     if !engine.can_state(source) {
         return;
     }
-    let told = read_statement(known);
+    let statement = read_statement(known);
     let statement = match tidy {
-        InventoryWriteMode::Grow => engine.statement(source, told.as_ref()),
-        InventoryWriteMode::Exact => engine.tidy_statement(source, told.as_ref()),
+        InventoryWriteMode::Grow => engine.statement(source, statement.as_ref()),
+        InventoryWriteMode::Exact => engine.tidy_statement(source, statement.as_ref()),
     };
     if let Some(statement) = statement {
         wanted.requests_look = statement.look_request.is_some();

@@ -165,8 +165,8 @@ impl KindWatches {
         for kind in kinds.into_iter().filter(|kind| self.missing.contains_key(kind)) {
             tracing::info!(%kind, "the server does not have this kind any more, and so none of its objects");
             for (number, watcher) in self.watchers.all.iter().enumerate() {
-                if watcher.held.contains(&kind) || watcher.wanted.contains(&kind) {
-                    engine.set_informer_state(WatchScope::whole_cluster(number, &kind), KindState::Absent);
+                if watcher.recorded.contains(&kind) || watcher.wanted.contains(&kind) {
+                    engine.set_informer_state(WatchScope::cluster_wide(number, &kind), KindState::Absent);
                 }
             }
             self.absent.insert(kind);
@@ -180,7 +180,7 @@ impl KindWatches {
 
     fn has_missing_kinds(&self) -> bool {
         let lacks = |watcher: &AccountWatcher| {
-            watcher.held.iter().any(|kind| !watcher.is_listing(kind) && !self.absent.contains(kind))
+            watcher.recorded.iter().any(|kind| !watcher.is_listing(kind) && !self.absent.contains(kind))
         };
         self.watchers.all.iter().any(lacks)
             || self.kinds.as_ref().is_none_or(|kinds| {
@@ -190,11 +190,11 @@ impl KindWatches {
 
     /// Takes the answer of discovery.
     pub(super) fn set_kinds(&mut self, kinds: KindTable, engine: &mut Engine) {
-        self.served_versions.send_if_modified(|told| {
-            let versions = served_versions(&kinds, told.as_deref());
-            let is_news = told.as_deref() != Some(&versions);
+        self.served_versions.send_if_modified(|known| {
+            let versions = served_versions(&kinds, known.as_deref());
+            let is_news = known.as_deref() != Some(&versions);
             if is_news {
-                *told = Some(versions.into());
+                *known = Some(versions.into());
             }
             is_news
         });
@@ -287,16 +287,16 @@ impl KindWatches {
     }
 
     /// Records the kinds that the inventory of a source names.
-    pub(super) fn hold(
+    pub(super) fn add_recorded(
         &mut self,
         watcher: WatcherId,
         kinds: impl IntoIterator<Item = GroupKind>,
         engine: &mut Engine,
     ) {
         let Some(watcher) = self.watchers.all.get_mut(watcher) else { return };
-        let before = watcher.held.len();
-        watcher.held.extend(kinds);
-        let are_new = watcher.held.len() != before;
+        let before = watcher.recorded.len();
+        watcher.recorded.extend(kinds);
+        let are_new = watcher.recorded.len() != before;
         self.update_for(are_new, engine);
     }
 
@@ -328,7 +328,7 @@ impl KindWatches {
 
     fn update_watcher(&mut self, number: WatcherId, kinds: &KindTable, engine: &mut Engine) {
         let Some(watcher) = self.watchers.all.get(number) else { return };
-        let (all, held) = (watcher.kinds(), watcher.held.clone());
+        let (all, recorded) = (watcher.kinds(), watcher.recorded.clone());
         // One informer for each kind, in one version, whatever versions the manifests name: two
         // would show every object twice.
         for kind in all {
@@ -342,16 +342,16 @@ impl KindWatches {
             match found {
                 KindLookup::Served(kind) => self.inform(number, &kind, engine),
                 KindLookup::Unserved { .. } if self.absent.contains(&kind) => {}
-                _ if is_listed || !held.contains(&kind) => {}
+                _ if is_listed || !recorded.contains(&kind) => {}
                 // A kind that discovery does not list is unknown, not gone: its objects are not
                 // touched.
                 KindLookup::Unserved { .. } => {
                     self.missing.entry(kind.clone()).or_insert_with(Instant::now);
                     engine
-                        .set_informer_state(WatchScope::whole_cluster(number, &kind), blind(UNLISTED_REASON));
+                        .set_informer_state(WatchScope::cluster_wide(number, &kind), blind(UNLISTED_REASON));
                 }
                 KindLookup::Unknown => {
-                    engine.set_informer_state(WatchScope::whole_cluster(number, &kind), blind(GROUP_DOWN));
+                    engine.set_informer_state(WatchScope::cluster_wide(number, &kind), blind(GROUP_DOWN));
                 }
             }
         }

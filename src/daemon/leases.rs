@@ -38,21 +38,21 @@ const LOST_REASON: &str = "lost the Lease of the source: another replica holds i
 /// Names of sources.
 pub(crate) type SourceNames = BTreeSet<Arc<str>>;
 
-/// The Lease of a source has its name behind this.
+/// The prefix of the Leases of sources.
 const OF_SOURCE: &str = "rhumb-";
-/// The Lease of a replica has its name behind this, which is no DNS label: no source's can be the
-/// same.
+/// The prefix of the Leases of replicas. It is no DNS label, so no Lease of a source has such a
+/// name.
 const OF_REPLICA: &str = "rhumb-replica.";
-/// Writes of Leases at a time.
+/// The maximum number of concurrent writes of Leases.
 const CONCURRENT_WRITES: usize = 16;
 /// The time limit for the loop's answer about rollouts.
 const LOOP_ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 /// The time for which a released Lease waits for the answers to writes in flight.
 const RELEASE_DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
-/// The longest time that one beat may take.
+/// The time limit for one round of renewals, which the watchdog expects.
 const MAX_BEAT_DURATION: Duration = Duration::from_mins(1);
 
-/// The Leases that this replica holds. Dropped, they run out by themselves.
+/// The Leases that this replica holds. Once this is dropped, they expire.
 #[derive(Debug)]
 pub(crate) struct Leases {
     terms: LeaseTerms,
@@ -64,8 +64,9 @@ pub(crate) struct Leases {
 }
 
 impl Leases {
-    /// Starts holding Leases in a namespace, of nothing at first. `running` gives the loop to ask:
-    /// a source with a rollout is not let go.
+    /// Starts to keep Leases in a namespace, at first of no source. `running` gives the loop that
+    /// is asked about rollouts: the Lease of a source that rolls out is not given to another
+    /// replica.
     pub(crate) fn keep(
         cluster: Cluster,
         namespace: &str,
@@ -73,7 +74,7 @@ impl Leases {
     ) -> Self {
         let (wish, wished) = watch::channel(SourceNames::new());
         let (runs, run) = watch::channel(SourceNames::new());
-        let (told, share) = watch::channel(SourceNames::new());
+        let (published, share) = watch::channel(SourceNames::new());
         let (terms, stop) = (LeaseTerms::default(), CancellationToken::new());
         let own: Arc<str> = process_identity().into();
         let heartbeat = cluster.heartbeats().expect_part("the Leases", MAX_BEAT_DURATION);
@@ -85,7 +86,7 @@ impl Leases {
             terms: terms.clone(),
             wished,
             run,
-            told,
+            published,
             running,
             records: BTreeMap::new(),
             leaving: SourceNames::new(),
@@ -107,21 +108,21 @@ impl Leases {
         });
     }
 
-    /// Returns those of them that this one may serve now.
+    /// Returns the wanted sources that this replica may serve now.
     pub(crate) fn share(&self) -> SourceNames {
         self.share.borrow().intersection(&self.wish.borrow()).cloned().collect()
     }
 
-    /// Waits until it may serve others than these; false where nobody looks after the Leases any
-    /// more.
+    /// Waits until this replica may serve other sources than these. Returns false once the Leases
+    /// are no longer kept.
     pub(crate) async fn changed(&self, serving: &SourceNames) -> bool {
         let mut share = self.share.clone();
         let differs = |share: &SourceNames| share.intersection(&self.wish.borrow()).ne(serving.iter());
         share.wait_for(differs).await.is_ok()
     }
 
-    /// Says which sources the loop serves: a Lease is released only when that no longer names its
-    /// source.
+    /// Sets the sources that the loop serves. A Lease is released only when its source is no longer
+    /// among them.
     pub(crate) fn set_served_sources(&self, sources: SourceNames) {
         self.runs.send_replace(sources);
     }
@@ -151,7 +152,7 @@ struct LeaseKeeper {
     terms: LeaseTerms,
     wished: watch::Receiver<SourceNames>,
     run: watch::Receiver<SourceNames>,
-    told: watch::Sender<SourceNames>,
+    published: watch::Sender<SourceNames>,
     running: watch::Receiver<Option<Inquiries>>,
     /// The Leases as they were last read or written, by name.
     records: BTreeMap<String, LeaseRecord>,
@@ -161,7 +162,7 @@ struct LeaseKeeper {
     /// loop goes on, and writes nothing.
     lapsed: SourceNames,
     own_renewed: Option<Instant>,
-    /// Indicates whether the log tells that the Leases cannot be read or written.
+    /// Indicates whether the log says that the Leases cannot be read or written.
     troubled: bool,
     heartbeat: Heartbeat,
 }
@@ -200,9 +201,9 @@ impl LeaseKeeper {
     /// Renews the held Leases before anything else is asked.
     async fn renew_and_list(&mut self) {
         let due = self.shares.due_renewals(Instant::now());
-        let (own, held) = futures::join!(self.announce_replica(), self.save(due));
+        let (own, saved) = futures::join!(self.announce_replica(), self.save(due));
         self.record_own_lease(own);
-        self.record_saved(held);
+        self.record_saved(saved);
         self.list().await;
         let wanted = self.wished.borrow_and_update().clone();
         let moves = self.shares.next_moves(&wanted, Instant::now());
@@ -246,18 +247,19 @@ impl LeaseKeeper {
         record.is_some_and(|record| record.holder.as_ref() == Some(&self.own))
     }
 
-    /// Returns those that no loop of this process serves, but for what it goes on with.
+    /// Returns the sources that no loop of this process writes for: one whose Lease lapsed is not
+    /// written for, although its loop runs.
     fn unserved_sources(&self, sources: Vec<Arc<str>>) -> Vec<Arc<str>> {
         let run = self.run.borrow();
         let is_free = |source: &Arc<str>| self.lapsed.contains(source) || !run.contains(source);
         sources.into_iter().filter(is_free).collect()
     }
 
-    /// Publishes what the loop may serve.
+    /// Publishes the sources that the loop may serve.
     fn publish(&self) {
         let held = self.shares.held_sources().filter(|source| !self.leaving.contains(*source));
         let share: SourceNames = held.chain(&self.lapsed).cloned().collect();
-        self.told.send_if_modified(|known| {
+        self.published.send_if_modified(|known| {
             if *known == share {
                 return false;
             }
@@ -272,7 +274,7 @@ impl LeaseKeeper {
         });
     }
 
-    /// Looks at all Leases.
+    /// Lists all Leases.
     async fn list(&mut self) {
         match self.cluster.list_leases(&self.namespace).await {
             Ok(found) => self.read(found),
@@ -341,13 +343,13 @@ impl LeaseKeeper {
                     self.terms.extend(source, tick, WRITE_TERM);
                 }
             }
-            // The next look shows what it says now.
+            // The next list shows its new holder.
             Err(error) if *error.fault() == ClusterFault::VersionConflict => {}
             Err(error) => self.complain(&error),
         }
     }
 
-    /// Shows that this replica lives, where that is due.
+    /// Renews the replica's own Lease where that is due.
     async fn announce_replica(&self) -> Option<Result<LeaseRecord, ClusterError>> {
         let renewed = self.own_renewed.map(|renewed| renewed.elapsed());
         if renewed.is_some_and(|since| since < LEASE_LIST_INTERVAL * 2) {
@@ -369,7 +371,7 @@ impl LeaseKeeper {
         }
     }
 
-    /// Chooses what others are to have.
+    /// Chooses the sources that other replicas take over.
     async fn choose_surplus(&mut self, surplus: usize) {
         let inquiries = self.running.borrow().clone();
         let Some(inquiries) = inquiries else { return };
@@ -383,7 +385,7 @@ impl LeaseKeeper {
         }
     }
 
-    /// Releases what no loop serves any more.
+    /// Releases the Leases of sources that no loop serves any more.
     async fn release(&mut self) {
         let run = self.run.borrow_and_update().clone();
         let free: Vec<Arc<str>> = self.leaving.difference(&run).cloned().collect();
@@ -391,7 +393,7 @@ impl LeaseKeeper {
         self.open(free, &wished).await;
     }
 
-    /// Gives Leases back; those of sources that are not wished at all are removed.
+    /// Releases Leases; those of sources that no configuration wants are deleted.
     async fn open(&mut self, sources: Vec<Arc<str>>, wished: &SourceNames) {
         for source in &sources {
             self.terms.end(source);

@@ -29,12 +29,12 @@ pub(super) enum LoopEvent {
     Repository(SourceId, RepositoryIdentity),
     /// The renders of a source depend on the versions that the cluster serves.
     VersionsUsed,
-    /// A source was looked at after the reading of this number, and all that is new was told.
+    /// A source was looked at after the reading of this number, and all that is new was reported.
     SourceChecked(SourceId, u64),
     /// Older contents were looked up.
     Resolved(Vec<(ObjectId, Release, Option<SharedDesiredObject>)>),
     /// The older revision of an undo was looked up.
-    LookedBack(Arc<str>, Result<PastRevision, String>),
+    UndoTargetRead(Arc<str>, Result<PastRevision, String>),
     /// Discovery answered.
     Kinds(Result<KindTable, crate::cluster::ClusterError>),
     /// The kinds that the server certainly does not have.
@@ -51,7 +51,7 @@ pub(super) enum LoopEvent {
     ConfigKey(Result<Option<ConfigKey>, crate::cluster::ClusterError>),
     /// The workload of another daemon's claim, as it is now.
     ForeignWorkload(ObjectId, Result<Option<Box<LiveObject>>, crate::cluster::ClusterError>),
-    /// The label selector of a workload's pods; none where it cannot be told.
+    /// The label selector of a workload's pods; none where it cannot be known.
     Selector(ObjectId, Option<String>),
     /// The cluster's warnings about a rollout that failed.
     FailureEvents(ObjectId, Vec<String>),
@@ -62,7 +62,7 @@ pub(super) enum LoopEvent {
     /// A ReplicaSet was scaled as a step asks, or was not.
     Rescaled(ScaleRequest, ScaleResult),
     /// Objects were looked up at the API server.
-    LiveLookedUp(BTreeMap<ObjectId, Result<DirectView, LookupFailure>>),
+    LiveObjectsRead(BTreeMap<ObjectId, Result<DirectView, LookupFailure>>),
     /// Contents were compared.
     Compared(Vec<(ObjectId, Result<VerifiedCoverage, LookupFailure>)>),
     /// An action was carried out, or not.

@@ -113,14 +113,14 @@ impl ReadSettings {
                 }
                 facts.diagnostics.extend(misuse);
             }
-            for held in assembled.held {
-                match self.allow.finding(&held.id, scope, &held.origin) {
+            for invalid in assembled.invalid {
+                match self.allow.finding(&invalid.id, scope, &invalid.origin) {
                     Some(found) => refused.add(found),
                     None => facts.unusable.push(Arc::new(UnusableObject {
-                        id: held.id,
-                        gvk: held.gvk,
-                        origin: held.origin,
-                        reason: held.reason.into(),
+                        id: invalid.id,
+                        gvk: invalid.gvk,
+                        origin: invalid.origin,
+                        reason: invalid.reason.into(),
                     })),
                 }
             }
@@ -197,8 +197,8 @@ mod tests {
         let mut read =
             read_settings.read(&SnapshotFile::in_test("a.yaml"), text.as_bytes(), &mut KindScopes::builtin());
         let found = read.facts.diagnostics.drain(..).filter(|found| found.code == "not-allowed");
-        let told = found.map(|found| format!("{}: {}", found.origin.line, found.message)).collect();
-        (read, told)
+        let findings = found.map(|found| format!("{}: {}", found.origin.line, found.message)).collect();
+        (read, findings)
     }
 
     fn list(namespaces: &[&str], kinds: &[&str]) -> AllowList {
@@ -217,27 +217,27 @@ mod tests {
             - {apiVersion: v1, kind: Secret, metadata: {name: c}}\n\
             - {apiVersion: v1, kind: Namespace, metadata: {name: shop}}\n\
             - {apiVersion: v1, kind: Secret, metadata: {name: d}, data: {a: '?'}}\n";
-        let (read, told) = read(list(&["shop"], &["ConfigMap"]), text);
+        let (read, findings) = read(list(&["shop"], &["ConfigMap"]), text);
         let left: Vec<String> = read.facts.objects.iter().map(|object| object.id.to_string()).collect();
         assert_eq!((left, read.facts.unusable.len()), (vec!["ConfigMap shop/a".to_owned()], 0));
-        assert_eq!(read.facts.understood, FileCompleteness::Whole);
+        assert_eq!(read.facts.understood, FileCompleteness::Complete);
         let starts = [
             "5: ConfigMap web/b is not allowed: the namespace web",
             "6: Secret shop/c is not allowed: the kind Secret",
             "7: Namespace shop is not allowed: the kind Namespace lives in no namespace",
             "8: Secret shop/d is not allowed: the kind Secret",
         ];
-        let fits = told.iter().zip(starts).all(|(told, start)| told.starts_with(start));
-        assert!(fits && told.len() == starts.len(), "{told:#?}");
+        let fits = findings.iter().zip(starts).all(|(findings, start)| findings.starts_with(start));
+        assert!(fits && findings.len() == starts.len(), "{findings:#?}");
     }
 
     #[test]
     fn where_a_kind_lives_is_waited_for_only_where_it_may_be_allowed() {
         let ox = "{apiVersion: example.org/v1, kind: Ox, metadata: {name: a}}\n";
-        let (waits, told) = read(list(&["shop"], &["example.org/Ox"]), ox);
-        assert_eq!((told.len(), waits.unknown.len(), waits.facts.unscoped.len()), (0, 1, 1));
-        let (refused, told) = read(list(&["shop"], &["ConfigMap"]), ox);
-        assert_eq!((told.len(), refused.unknown.len(), refused.facts.unscoped.len()), (1, 0, 0));
+        let (waits, findings) = read(list(&["shop"], &["example.org/Ox"]), ox);
+        assert_eq!((findings.len(), waits.unknown.len(), waits.facts.unscoped.len()), (0, 1, 1));
+        let (refused, findings) = read(list(&["shop"], &["ConfigMap"]), ox);
+        assert_eq!((findings.len(), refused.unknown.len(), refused.facts.unscoped.len()), (1, 0, 0));
     }
 
     #[test]
@@ -245,8 +245,11 @@ mod tests {
         let text: Vec<String> = (0..MAX_NAMED_DISALLOWED + 7)
             .map(|number| format!("{{apiVersion: v1, kind: Secret, metadata: {{name: a{number}}}}}\n"))
             .collect();
-        let (_, told) = read(list(&["shop"], &["ConfigMap"]), &text.join("---\n"));
-        assert_eq!(told.len(), MAX_NAMED_DISALLOWED + 1);
-        assert!(told.contains(&"0: 7 more objects of this file are not allowed".to_owned()), "{told:?}");
+        let (_, findings) = read(list(&["shop"], &["ConfigMap"]), &text.join("---\n"));
+        assert_eq!(findings.len(), MAX_NAMED_DISALLOWED + 1);
+        assert!(
+            findings.contains(&"0: 7 more objects of this file are not allowed".to_owned()),
+            "{findings:?}"
+        );
     }
 }

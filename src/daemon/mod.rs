@@ -2,7 +2,7 @@
 //!
 //! The loop receives results of tasks (`LoopEvent`), changes that informers and watches saw, and
 //! questions, each through a channel of its own. They only wake it: every decision is made by the
-//! engine from whole state. Small tasks carry out the engine's actions.
+//! engine from the complete state. Small tasks carry out the engine's actions.
 //!
 //! | part | does |
 //! |---|---|

@@ -27,7 +27,7 @@ pub(crate) struct PassResult {
     /// The end of the pass.
     pub ending: PassEnding,
     /// The last word on each object.
-    pub told: BTreeMap<ObjectId, Outcome>,
+    pub outcomes: BTreeMap<ObjectId, Outcome>,
     /// Objects that are applied but not healthy, with their health.
     pub unhealthy: BTreeMap<ObjectId, String>,
     /// Workloads that a step of their rollout holds, and what each step waits for.
@@ -56,9 +56,9 @@ impl PassResult {
     pub(crate) fn plan(&self, source: &str, foreseen: Option<&Plan>) -> Plan {
         let foreseen: BTreeMap<&ObjectId, &PlannedObject> =
             foreseen.iter().flat_map(|plan| &plan.objects).map(|planned| (&planned.id, planned)).collect();
-        let objects = self.told.iter().filter_map(|(id, told)| {
+        let objects = self.outcomes.iter().filter_map(|(id, outcome)| {
             let (gvk, origin) = self.places.get(id)?.clone();
-            let (verdict, reason) = match told {
+            let (verdict, reason) = match outcome {
                 Outcome::Created => (PlannedAction::Create, None),
                 Outcome::Configured => (PlannedAction::Configure, None),
                 Outcome::Adopted(owner) => {
@@ -79,9 +79,9 @@ impl PassResult {
             };
             let held = || Some(format!("unfinished: {}", self.held.get(id)?));
             let reason = reason.or_else(held);
-            let told = foreseen.get(id).filter(|planned| planned.verdict == verdict);
+            let planned = foreseen.get(id).filter(|planned| planned.verdict == verdict);
             let base = PlannedObject { origin, reason, ..PlannedObject::new(id.clone(), gvk, verdict) };
-            Some(match told {
+            Some(match planned {
                 Some(PlannedObject { wave, impact, fields, .. }) => {
                     PlannedObject { wave: *wave, impact: *impact, fields: fields.clone(), ..base }
                 }
@@ -93,7 +93,7 @@ impl PassResult {
             source: source.to_owned(),
             revision: self.revision.clone(),
             complete: self.incomplete.is_empty(),
-            guarded: self.told.values().any(Outcome::is_guarded),
+            guarded: self.outcomes.values().any(Outcome::is_guarded),
             objects: objects.collect(),
             units: Vec::new(),
             diagnostics: self.diagnostics.clone(),

@@ -1,5 +1,5 @@
 //! One pass of the same engine in which nothing is written: where a decision needs more than the
-//! store has, the object is read, and a server dry run stands in place of a write.
+//! store has, the object is read, and a server dry run is in place of a write.
 
 mod lists;
 mod plan;
@@ -354,14 +354,14 @@ impl PreviewRun {
         let mut decisions = BTreeMap::new();
         let mut open: Vec<ObjectId> = self.concerned_objects().cloned().collect();
         while !open.is_empty() {
-            let mut looks: BTreeMap<(GroupKind, Option<String>), BTreeSet<String>> = BTreeMap::new();
+            let mut lookups: BTreeMap<(GroupKind, Option<String>), BTreeSet<String>> = BTreeMap::new();
             let mut again = Vec::new();
             for id in std::mem::take(&mut open) {
                 let decision = self.engine.decide(&id, now);
                 match &decision.action {
-                    Action::Look => {
+                    Action::Lookup => {
                         let group = (id.group_kind(), id.namespace().map(str::to_owned));
-                        looks.entry(group).or_default().insert(id.name().to_owned());
+                        lookups.entry(group).or_default().insert(id.name().to_owned());
                         again.push(id);
                     }
                     Action::Compare(desired, form) => {
@@ -381,7 +381,7 @@ impl PreviewRun {
                     _ => drop(decisions.insert(id, decision)),
                 }
             }
-            self.look_up(looks).await?;
+            self.look_up(lookups).await?;
             open = again;
         }
         Ok(decisions)
@@ -389,9 +389,9 @@ impl PreviewRun {
 
     async fn look_up(
         &mut self,
-        looks: BTreeMap<(GroupKind, Option<String>), BTreeSet<String>>,
+        lookups: BTreeMap<(GroupKind, Option<String>), BTreeSet<String>>,
     ) -> Result<(), ClusterError> {
-        for ((group_kind, namespace), names) in looks {
+        for ((group_kind, namespace), names) in lookups {
             let Some(kind) = self.kind(&group_kind) else { continue };
             let found = match self.source_view().acting.look_up(&kind, namespace.as_deref(), &names).await {
                 Ok(found) => found,
@@ -409,11 +409,11 @@ impl PreviewRun {
             };
             for name in names {
                 let id = ObjectId::new(&group_kind, namespace.as_deref(), &name);
-                let looked = match found.get(&name) {
+                let view = match found.get(&name) {
                     Some(LiveLookup::Found(live)) => DirectView::Found(live.clone()),
                     Some(LiveLookup::Absent) | None => DirectView::Absent,
                 };
-                self.engine.record_lookup(&id, looked);
+                self.engine.record_lookup(&id, view);
             }
         }
         Ok(())

@@ -20,8 +20,8 @@ mod orders_objects;
 mod other_daemons;
 mod peers;
 mod pods;
-mod reading;
 mod scale_balance;
+mod source_readings;
 mod summary;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,7 +40,7 @@ use self::dispatch::LookupBatch;
 use self::object_events::EventHistory;
 use self::orders_objects::OrderStore;
 use self::pods::PodFollowers;
-use self::reading::PinState;
+use self::source_readings::PinState;
 use self::summary::SummaryPublication;
 use super::contents::{ContentOrigin, ContentStore, SourceBytes};
 use super::executor::Executor;
@@ -311,7 +311,7 @@ impl Reconciler {
                 Some(event) = self.channels.from_inventories.recv() => self.handle_inventory_event(event),
                 Some(event) = self.channels.from_orders.recv() => self.handle_orders_event(event),
                 Some(event) = self.channels.from_pods.recv() => self.handle_pods_event(event),
-                Some(event) = self.nodes.told.recv() => self.handle_node_event(event),
+                Some(event) = self.nodes.events.recv() => self.handle_node_event(event),
                 Some(event) = self.channels.from_data.recv() => self.handle_data_event(event),
                 Some(question) = self.channels.asked.recv() => self.answer_inquiry(question),
                 () = stop.cancelled(), if !stopped => {}
@@ -340,7 +340,7 @@ impl Reconciler {
                 self.handle_orders_event(event);
             } else if let Ok(event) = self.channels.from_pods.try_recv() {
                 self.handle_pods_event(event);
-            } else if let Ok(event) = self.nodes.told.try_recv() {
+            } else if let Ok(event) = self.nodes.events.try_recv() {
                 self.handle_node_event(event);
             } else if let Ok(event) = self.channels.from_data.try_recv() {
                 self.handle_data_event(event);
@@ -419,7 +419,7 @@ impl Reconciler {
     /// One turn: timers, inventories, and as many keys as may be written at once.
     fn turn(&mut self) {
         let now = Instant::now();
-        let looked = self.run_due_work(now);
+        let resynced = self.run_due_work(now);
         self.engine.set_clock(now, jiff::Timestamp::now());
         self.carry_out_orders();
         self.engine.advance(now);
@@ -463,7 +463,7 @@ impl Reconciler {
         self.follow_nodes();
         self.keep_configs();
         self.pin();
-        if let Some(objects) = looked {
+        if let Some(objects) = resynced {
             let ms = format_args!("{:.1}", now.elapsed().as_secs_f64() * 1e3);
             tracing::debug!(objects, ms, "looked at everything");
         }
@@ -488,7 +488,7 @@ impl Reconciler {
 
     /// Does what is due. Returns how many objects a resync marked.
     fn run_due_work(&mut self, now: Instant) -> Option<usize> {
-        let mut looked = None;
+        let mut resynced = None;
         if self.watched.next_due().is_some_and(|due| due <= now) {
             self.watched.note_discovery_start();
             let cluster = self.executor.cluster.clone();
@@ -496,7 +496,7 @@ impl Reconciler {
         }
         if self.timers.resync <= now {
             self.timers.resync = now + self.resync.mul_f64(0.9 + 0.2 * super::random_fraction());
-            looked = Some(self.engine.mark_all());
+            resynced = Some(self.engine.mark_all());
         }
         if self.timers.audit <= now {
             self.timers.audit = now + AUDIT_INTERVAL.min(self.resync * 2);
@@ -509,7 +509,7 @@ impl Reconciler {
             self.timers.confirmation = None;
             self.reread_inventories();
         }
-        looked
+        resynced
     }
 }
 

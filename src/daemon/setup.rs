@@ -74,7 +74,7 @@ impl SourceSetup {
         self.account.as_ref().map(|name| ServiceAccount::new(system, name))
     }
 
-    /// Returns the account that its sources are told apart by; none for rhumb's own.
+    /// Returns the account that its sources are distinguished by; none for rhumb's own.
     pub(super) fn account_name(&self) -> Option<Arc<str>> {
         self.account.as_ref().map(|name| name.to_string().into())
     }

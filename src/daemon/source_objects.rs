@@ -81,7 +81,7 @@ pub(crate) struct CustomSourceWatch {
     known: watch::Receiver<Vec<CustomSource>>,
     duties: watch::Sender<SourceDuties>,
     /// The time of the last list that was answered.
-    looked: watch::Receiver<Option<Instant>>,
+    listed: watch::Receiver<Option<Instant>>,
     nudge: Arc<Notify>,
     _follower: AbortOnDropHandle<()>,
 }
@@ -94,16 +94,16 @@ impl CustomSourceWatch {
         allowed: CustomSourcePolicy,
         running: watch::Receiver<Option<Inquiries>>,
     ) -> Self {
-        let (told, known) = watch::channel(Vec::new());
+        let (published, known) = watch::channel(Vec::new());
         let (duties, duty) = watch::channel(SourceDuties::new());
-        let (seen, looked) = watch::channel(None);
+        let (seen, listed) = watch::channel(None);
         let nudge = Arc::new(Notify::new());
         let follower = CustomSourceFollower {
             cluster,
             namespace: namespace.to_owned(),
             path: custom_path(namespace),
             allowed,
-            told,
+            published,
             seen,
             nudge: nudge.clone(),
             duties: duty,
@@ -112,7 +112,7 @@ impl CustomSourceWatch {
             refused: BTreeMap::new(),
         };
         let follower = AbortOnDropHandle::new(tokio::spawn(follower.follow()));
-        Self { known, duties, looked, nudge, _follower: follower }
+        Self { known, duties, listed, nudge, _follower: follower }
     }
 
     /// Returns the sources known now.
@@ -124,9 +124,9 @@ impl CustomSourceWatch {
     pub(crate) async fn list_now(&self) -> bool {
         let now = Instant::now();
         self.nudge.notify_one();
-        let mut looked = self.looked.clone();
-        let since = looked.wait_for(|asked| asked.is_some_and(|asked| asked >= now));
-        tokio::time::timeout(LIST_TIMEOUT, since).await.is_ok_and(|looked| looked.is_ok())
+        let mut listed = self.listed.clone();
+        let since = listed.wait_for(|asked| asked.is_some_and(|asked| asked >= now));
+        tokio::time::timeout(LIST_TIMEOUT, since).await.is_ok_and(|listed| listed.is_ok())
     }
 
     /// Waits until something else is known; false where nobody looks any more.
@@ -134,7 +134,7 @@ impl CustomSourceWatch {
         self.known.clone().wait_for(|newer| !is_same(newer, known)).await.is_ok()
     }
 
-    /// Says what is to be told by this process.
+    /// Says what is to be reported by this process.
     pub(crate) fn set_duties(&self, duties: SourceDuties) {
         self.duties.send_replace(duties);
     }
@@ -149,7 +149,7 @@ impl CustomSourceWatch {
     }
 }
 
-/// Returns whether both ask for the same, whatever they are told of it.
+/// Returns whether both ask for the same, whatever their status.
 fn is_same(one: &[CustomSource], other: &[CustomSource]) -> bool {
     let asks = |custom: &CustomSource| {
         let CustomSource { name, uid, generation, config, deleted, .. } = custom;
@@ -163,7 +163,7 @@ struct CustomSourceFollower {
     namespace: String,
     path: String,
     allowed: CustomSourcePolicy,
-    told: watch::Sender<Vec<CustomSource>>,
+    published: watch::Sender<Vec<CustomSource>>,
     seen: watch::Sender<Option<Instant>>,
     nudge: Arc<Notify>,
     duties: watch::Receiver<SourceDuties>,
@@ -211,7 +211,7 @@ impl CustomSourceFollower {
         let read = objects.into_iter().filter_map(|object| CustomSource::read(object, &self.allowed));
         let mut customs: Vec<CustomSource> = read.collect();
         customs.sort_by(|one, other| one.name.cmp(&other.name));
-        self.told.send_if_modified(|known| {
+        self.published.send_if_modified(|known| {
             if is_same(known, &customs) {
                 return false;
             }
@@ -259,7 +259,7 @@ impl CustomSourceFollower {
         tie: FinalizerState,
         known: &CustomSourceState,
     ) -> bool {
-        if tie == FinalizerState::HeldUntilEmpty && !is_empty(custom, known) {
+        if tie == FinalizerState::KeptUntilEmpty && !is_empty(custom, known) {
             return true;
         }
         let Some(finalizers) = custom.finalizers(tie) else { return true };
@@ -279,8 +279,8 @@ impl CustomSourceFollower {
             Err(error) if *error.fault() == ClusterFault::VersionConflict => true,
             Err(error) if matches!(error.class(), ErrorClass::Forbidden | ErrorClass::Invalid) => {
                 let why = format!("its finalizer {SOURCE_FINALIZER} cannot be written: {error}");
-                let told = self.refused.insert(custom.name.clone(), (Instant::now(), why.clone()));
-                if told.is_none_or(|(_, told)| told != why) {
+                let earlier = self.refused.insert(custom.name.clone(), (Instant::now(), why.clone()));
+                if earlier.is_none_or(|(_, earlier)| earlier != why) {
                     tracing::warn!(source = %custom.name, "{why}");
                 }
                 true
@@ -304,16 +304,16 @@ impl CustomSourceFollower {
         let refused = self.refused.get(&custom.name);
         let left = endings.get(&*custom.name);
         let standing = match (&duty.unusable, tie, followed) {
-            (_, FinalizerState::Missing | FinalizerState::HeldUntilEmpty | FinalizerState::Unneeded, _)
+            (_, FinalizerState::Missing | FinalizerState::KeptUntilEmpty | FinalizerState::Unneeded, _)
                 if let Some((_, why)) = refused =>
             {
                 SourceCondition::Unusable("FinalizerRefused", why)
             }
             // Its words are of no matter any more, that nobody looks after it is.
-            (Some((reason @ FAILED_REASON, why)), FinalizerState::HeldUntilEmpty, None) => {
+            (Some((reason @ FAILED_REASON, why)), FinalizerState::KeptUntilEmpty, None) => {
                 SourceCondition::Unusable(reason, why)
             }
-            (_, FinalizerState::HeldUntilEmpty, followed) => {
+            (_, FinalizerState::KeptUntilEmpty, followed) => {
                 SourceCondition::Ending(followed.filter(|_| left.is_some()), left)
             }
             (Some((reason, why)), ..) => SourceCondition::Unusable(reason, why),

@@ -2,7 +2,7 @@
 
 mod deleted_source;
 mod fact_reader;
-mod last_look;
+mod last_check;
 mod missing_revisions;
 mod once;
 mod past_contents;
@@ -20,10 +20,10 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 
 pub(super) use self::fact_reader::FactReader;
-pub(super) use self::last_look::LastLook;
+pub(super) use self::last_check::LastCheck;
 use self::missing_revisions::{ContentLookup, MissingContents};
 pub(super) use self::once::{read_disk, read_newest_once, read_once};
-use self::revision_step::{ToldSnapshot, read_newest};
+use self::revision_step::{ReportedSnapshot, read_newest};
 use self::verified_revision::ConcurrentLookups;
 use super::executor::run_blocking;
 use super::loop_event::LoopEvent;
@@ -52,7 +52,7 @@ pub(super) enum FeedRequest {
     /// Read all again, as kinds are known now whose objects were left out.
     ReadAgain,
     /// Look whether there is anything new, after the reading of this number.
-    LookAfter(u64),
+    CheckAfter(u64),
     /// The record of the accepted revision.
     Anchor(VerificationAnchor),
     /// Somebody outside says that there is something new.
@@ -60,7 +60,7 @@ pub(super) enum FeedRequest {
     /// Keep these revisions readable.
     Pin(BTreeSet<Revision>),
     /// Look up where the rollback of an order leads to.
-    LookBack(UndoRequest),
+    ReadUndoTarget(UndoRequest),
     /// Look up contents of an older revision.
     Resolve(Revision, Vec<(ObjectId, ContentHash)>),
 }
@@ -81,7 +81,7 @@ fn followed_by(source: &Source) -> RepositoryIdentity {
     }
 }
 
-/// A source with what was last told of it.
+/// A source with what was last reported it.
 pub(super) struct SourceFeed {
     pub(super) source: Source,
     pub(super) settings: ReadSettings,
@@ -91,15 +91,15 @@ pub(super) struct SourceFeed {
     scopes: KindScopes,
     pub(super) events: mpsc::Sender<LoopEvent>,
     heartbeat: Heartbeat,
-    last_look: LastLook,
+    last_check: LastCheck,
     facts: FactReader,
     /// The versions of the cluster, which renders may depend on.
     versions: watch::Receiver<Option<Arc<ServedVersions>>>,
     /// Indicates whether it was told that renders depend on them.
-    told_version_use: bool,
-    told_snapshot: Option<ToldSnapshot>,
+    uses_versions: bool,
+    reported: Option<ReportedSnapshot>,
     identity: String,
-    /// As it was told last.
+    /// As it was last reported.
     repository: RepositoryIdentity,
     /// The reason for the last failure; none after a success.
     last_error: Option<Arc<str>>,
@@ -108,7 +108,7 @@ pub(super) struct SourceFeed {
     /// The accepted revision, as last reported.
     accepted: Option<Revision>,
     missing: MissingContents,
-    /// The reading after which a look was asked for last, and the one that was answered.
+    /// The reading after which a check was asked for last, and the one that was answered.
     check_requested: u64,
     check_done: u64,
 }
@@ -123,7 +123,7 @@ enum ReadExtent {
 }
 
 impl SourceFeed {
-    /// Returns a feed that has told nothing yet.
+    /// Returns a feed that has reported nothing yet.
     pub(super) fn new(
         source: Source,
         settings: ReadSettings,
@@ -139,11 +139,11 @@ impl SourceFeed {
             scopes: KindScopes::new(),
             events,
             heartbeat,
-            last_look: LastLook::default(),
+            last_check: LastCheck::default(),
             facts: FactReader::default(),
             versions: watch::channel(None).1,
-            told_version_use: false,
-            told_snapshot: None,
+            uses_versions: false,
+            reported: None,
             identity,
             repository: RepositoryIdentity::Unknown,
             last_error: None,
@@ -157,8 +157,8 @@ impl SourceFeed {
     }
 
     /// Has the feed report, beside its events, when it last looked.
-    pub(super) fn with_last_look(self, last_look: LastLook) -> Self {
-        Self { last_look, ..self }
+    pub(super) fn with_last_check(self, last_check: LastCheck) -> Self {
+        Self { last_check, ..self }
     }
 
     /// Asks by this reader for what renders depend on.
@@ -202,18 +202,18 @@ impl SourceFeed {
                         }
                         continue;
                     },
-                    () = hints.next_hint() => FeedTask::Look,
-                    Ok(()) = self.versions.changed(), if self.told_version_use => FeedTask::Look,
+                    () = hints.next_hint() => FeedTask::Check,
+                    Ok(()) = self.versions.changed(), if self.uses_versions => FeedTask::Check,
                     () = sleep_until(next) => FeedTask::Poll,
                     () = sleep_until(pins_due.unwrap_or(next)), if pins_due.is_some() => FeedTask::SavePins,
                 }
             };
             let polled = matches!(task, FeedTask::Poll);
-            let Some(told) = self.run_task(task, &mut queue).await else { return };
+            let Some(events) = self.run_task(task, &mut queue).await else { return };
             if polled {
                 next = Instant::now() + self.source.next_poll(super::random_fraction());
             }
-            for event in told {
+            for event in events {
                 self.heartbeat.record(HEARTBEAT_SLACK);
                 if self.events.send(event).await.is_err() {
                     return;
@@ -231,7 +231,7 @@ impl SourceFeed {
         loop {
             tokio::select! {
                 biased;
-                told = &mut work => return Some(told),
+                events = &mut work => return Some(events),
                 Some(found) = queue.lookups.next(), if !queue.lookups.is_empty() => {
                     if let Some(event) = queue.finish_lookup(found) {
                         events.send(event).await.ok()?;
@@ -245,33 +245,33 @@ impl SourceFeed {
     async fn carry_out(&mut self, task: FeedTask) -> Vec<LoopEvent> {
         self.heartbeat.record(MAX_TASK_DURATION);
         match task {
-            FeedTask::Look | FeedTask::Poll => {
-                let mut told = self.look_at_source().await;
-                told.extend(self.fetch_missing().await);
-                told
+            FeedTask::Check | FeedTask::Poll => {
+                let mut events = self.check_source().await;
+                events.extend(self.fetch_missing().await);
+                events
             }
             FeedTask::Fetch(wanted) => {
                 self.missing.push(wanted);
                 // The feed may not have noticed yet that the source cannot be read.
-                let mut told = self.look_at_source().await;
-                told.extend(self.fetch_missing().await);
-                told
+                let mut events = self.check_source().await;
+                events.extend(self.fetch_missing().await);
+                events
             }
             FeedTask::Anchor(anchor) => self.set_anchor(anchor).await,
-            FeedTask::LookBack(undo) => vec![self.look_back(undo).await],
+            FeedTask::ReadUndoTarget(undo) => vec![self.read_undo_target(undo).await],
             FeedTask::SavePins => {
                 self.pin().await;
                 Vec::new()
             }
             FeedTask::ReadAgain => {
                 self.extent = ReadExtent::Everything;
-                self.look_at_source().await
+                self.check_source().await
             }
-            FeedTask::LookAfter(reading) => {
+            FeedTask::CheckAfter(reading) => {
                 self.check_requested = self.check_requested.max(reading);
-                let mut told = self.look_at_source().await;
-                told.extend(self.fetch_missing().await);
-                told
+                let mut events = self.check_source().await;
+                events.extend(self.fetch_missing().await);
+                events
             }
             FeedTask::Pin(revisions) => {
                 self.pins.set_wanted(revisions);
@@ -280,10 +280,10 @@ impl SourceFeed {
         }
     }
 
-    /// Returns the revision that was told last.
+    /// Returns the revision that was last reported.
     fn head_revision(&self) -> Option<Revision> {
-        let told = self.told_snapshot.as_ref().map(|told| &told.snapshot.revision);
-        told.or_else(|| self.source.current_revision()).cloned()
+        let reported = self.reported.as_ref().map(|reported| &reported.snapshot.revision);
+        reported.or_else(|| self.source.current_revision()).cloned()
     }
 
     /// Returns the reader of older contents.
@@ -302,7 +302,7 @@ impl SourceFeed {
         scopes
     }
 
-    async fn look_at_source(&mut self) -> Vec<LoopEvent> {
+    async fn check_source(&mut self) -> Vec<LoopEvent> {
         // The record of the accepted revision has not arrived yet.
         if !self.source.is_anchored() {
             return Vec::new();
@@ -320,14 +320,14 @@ impl SourceFeed {
             self.repository.clone_from(&repository);
             events.push(LoopEvent::Repository(number, repository));
         }
-        if !self.told_version_use && self.source.used_facts().versions {
-            self.told_version_use = true;
+        if !self.uses_versions && self.source.used_facts().versions {
+            self.uses_versions = true;
             events.push(LoopEvent::VersionsUsed);
         }
         match seen {
             Ok(news) => {
                 self.last_error = None;
-                self.last_look.set(jiff::Timestamp::now());
+                self.last_check.set(jiff::Timestamp::now());
                 events.extend(self.take_accepted());
                 events.extend(news.map(read));
                 if self.check_done < self.check_requested {
@@ -373,11 +373,11 @@ impl SourceFeed {
     async fn read_newest(&mut self) -> Result<Option<(SourceReading, BTreeSet<GroupKind>)>, SourceError> {
         self.facts.set_versions(self.versions.borrow_and_update().clone());
         let SourceObservation { revision, rendered, .. } = self.facts.observe(&mut self.source).await?;
-        let told = self.told_snapshot.as_ref().map(|told| &told.snapshot);
-        let same = told.filter(|told| told.revision == revision && rendered == RenderStep::Kept);
-        if let (Some(told), ReadExtent::Changes) = (same, self.extent) {
+        let reported = self.reported.as_ref().map(|reported| &reported.snapshot);
+        let same = reported.filter(|reported| reported.revision == revision && rendered == RenderStep::Kept);
+        if let (Some(reported), ReadExtent::Changes) = (same, self.extent) {
             // Nothing is new, unless that it can be read again.
-            let (incomplete, refused) = (refusal_text(told), told.refused.clone());
+            let (incomplete, refused) = (refusal_text(reported), reported.refused.clone());
             let reading =
                 SourceReading { revision: Some(revision), incomplete, refused, ..SourceReading::default() };
             return Ok(self.last_error.is_some().then(|| (reading, BTreeSet::new())));
@@ -387,7 +387,7 @@ impl SourceFeed {
 
     /// Reads what an earlier process left, where the first look of this one failed.
     async fn read_remembered(&mut self) -> Option<(SourceReading, BTreeSet<GroupKind>)> {
-        let revision = self.source.current_revision().filter(|_| self.told_snapshot.is_none()).cloned()?;
+        let revision = self.source.current_revision().filter(|_| self.reported.is_none()).cloned()?;
         self.read_revision(revision).await.ok()
     }
 
@@ -396,11 +396,11 @@ impl SourceFeed {
         revision: Revision,
     ) -> Result<(SourceReading, BTreeSet<GroupKind>), SourceError> {
         let (settings, scopes) = (self.settings.clone(), self.known_scopes());
-        let (from, extent) = (self.told_snapshot.clone(), self.extent);
+        let (from, extent) = (self.reported.clone(), self.extent);
         let read =
             move |reader: &RevisionReader| read_newest(reader, &settings, scopes, from, extent, &revision);
         let step = self.source.read_bounded(read).await?;
-        self.told_snapshot = Some(step.told);
+        self.reported = Some(step.reported);
         self.scopes = step.scopes;
         self.extent = ReadExtent::Changes;
         Ok((step.reading, step.unknown))
@@ -433,24 +433,29 @@ struct TaskQueue {
 }
 
 impl TaskQueue {
-    /// A look-up begins at once, beside whatever is being done; the rest waits for its turn.
+    /// A lookup begins at once, beside whatever is being done; the rest waits for its turn.
     fn take(&mut self, request: FeedRequest, beside: ContentReader, head: Option<Revision>) {
         let task = match request {
             FeedRequest::Resolve(revision, wanted) => {
                 return self.lookups.push(beside.resolve(revision, wanted).boxed());
             }
             FeedRequest::Anchor(anchor) => FeedTask::Anchor(anchor),
-            FeedRequest::LookBack(undo) if self.is_waiting_for_signatures() => FeedTask::LookBack(undo),
-            FeedRequest::LookBack(undo) => {
+            FeedRequest::ReadUndoTarget(undo) if self.is_waiting_for_signatures() => {
+                FeedTask::ReadUndoTarget(undo)
+            }
+            FeedRequest::ReadUndoTarget(undo) => {
                 return self.lookups.push(
-                    beside.look_back(undo, head).map(|event| ContentLookup::Done(Box::new(event))).boxed(),
+                    beside
+                        .read_undo_target(undo, head)
+                        .map(|event| ContentLookup::Done(Box::new(event)))
+                        .boxed(),
                 );
             }
             FeedRequest::ReadAgain => FeedTask::ReadAgain,
-            FeedRequest::LookAfter(reading) => FeedTask::LookAfter(reading),
-            // A look that has not begun sees all that this one would.
-            FeedRequest::Hint if self.later.iter().any(|task| matches!(task, FeedTask::Look)) => return,
-            FeedRequest::Hint => FeedTask::Look,
+            FeedRequest::CheckAfter(reading) => FeedTask::CheckAfter(reading),
+            // A check that has not begun sees all that this one would.
+            FeedRequest::Hint if self.later.iter().any(|task| matches!(task, FeedTask::Check)) => return,
+            FeedRequest::Hint => FeedTask::Check,
             FeedRequest::Pin(revisions) => FeedTask::Pin(revisions),
         };
         self.later.push_back(task);
@@ -471,19 +476,19 @@ impl TaskQueue {
 /// A task of a feed.
 enum FeedTask {
     /// A hint says that there may be something new.
-    Look,
+    Check,
     /// It is time to look.
     Poll,
     /// The record of the accepted revision has arrived.
     Anchor(VerificationAnchor),
     /// The rollback of an order is looked up, and its signature verified.
-    LookBack(UndoRequest),
+    ReadUndoTarget(UndoRequest),
     /// The wanted revisions are pinned.
     SavePins,
     /// Everything is read again.
     ReadAgain,
-    /// A look is asked for, after the reading of this number.
-    LookAfter(u64),
+    /// A check is asked for, after the reading of this number.
+    CheckAfter(u64),
     /// These revisions are to be kept readable.
     Pin(BTreeSet<Revision>),
     /// A revision of which contents are wanted is not here.
@@ -499,11 +504,12 @@ pub(super) struct ContentReader {
 }
 
 impl ContentReader {
-    async fn look_back(self, undo: UndoRequest, head: Option<Revision>) -> LoopEvent {
+    async fn read_undo_target(self, undo: UndoRequest, head: Option<Revision>) -> LoopEvent {
         let Self { reader, settings, scopes } = self;
         let token = undo.token.clone();
-        let look_back = move || past_contents::look_back(&reader, &settings, scopes, &undo, head.as_ref());
-        LoopEvent::LookedBack(token, run_blocking(look_back).await)
+        let read_undo_target =
+            move || past_contents::read_undo_target(&reader, &settings, scopes, &undo, head.as_ref());
+        LoopEvent::UndoTargetRead(token, run_blocking(read_undo_target).await)
     }
 }
 

@@ -1,4 +1,4 @@
-//! The tasks beside the loop. None of them ends unseen: what a lost task would have told never
+//! The tasks beside the loop. None of them ends unseen: what a lost task would have reported never
 //! comes, and the loop would wait for it for ever.
 
 use tokio::task::JoinSet;
@@ -85,8 +85,8 @@ mod tests {
             assert_eq!(fatal.class(), ErrorClass::Internal);
             fatal.to_string()
         });
-        let told = words.as_deref().and_then(|words| words.split(" ended, which is a bug").next());
-        assert_eq!(told, expected);
+        let panic_text = words.as_deref().and_then(|words| words.split(" ended, which is a bug").next());
+        assert_eq!(panic_text, expected);
     }
 
     #[tokio::test(start_paused = true)]

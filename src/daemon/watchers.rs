@@ -22,7 +22,7 @@ pub(super) struct AccountWatcher {
     /// Kinds of manifests.
     pub(super) wanted: BTreeSet<GroupKind>,
     /// Kinds of inventories.
-    pub(super) held: BTreeSet<GroupKind>,
+    pub(super) recorded: BTreeSet<GroupKind>,
     informers: HashMap<GroupKind, (Arc<ServedKind>, InformersByNamespace)>,
 }
 
@@ -33,14 +33,14 @@ impl AccountWatcher {
             namespaces,
             applysets: BTreeSet::new(),
             wanted: BTreeSet::new(),
-            held: BTreeSet::new(),
+            recorded: BTreeSet::new(),
             informers: HashMap::new(),
         }
     }
 
     /// Returns the kinds that matter to its sources.
     pub(super) fn kinds(&self) -> BTreeSet<GroupKind> {
-        self.held.union(&self.wanted).cloned().collect()
+        self.recorded.union(&self.wanted).cloned().collect()
     }
 
     /// Returns whether it has informers of a kind.

@@ -7,8 +7,8 @@ const MIN_SECRET_CHARS: usize = 16;
 /// becomes `***`: at least 16 characters, among them a digit. Paths and dotted names are judged
 /// part by part.
 ///
-/// It is for complaints, whose place is told beside them: a name too many that cannot be read harms
-/// little.
+/// It is for complaints, whose place is reported beside them: a name too many that cannot be read
+/// harms little.
 pub(crate) fn blur(text: &str) -> String {
     let text = strip_credentials(text);
     let mut shown = String::with_capacity(text.len());
@@ -33,7 +33,7 @@ fn is_likely_secret(word: &str) -> bool {
     word.len() >= MIN_SECRET_CHARS && word.bytes().any(|byte| byte.is_ascii_digit())
 }
 
-/// Returns the text with what stands between `://` and `@` replaced, and the query of a URL.
+/// Returns the text with what is between `://` and `@` replaced, and the query of a URL.
 pub(crate) fn strip_credentials(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! The coverage of a content by an entry: the rule that tells drift.
+//! The coverage of a content by an entry: the rule that finds drift.
 
 use std::collections::{HashMap, HashSet};
 
@@ -20,16 +20,16 @@ const UNOWNED_METADATA: [&str; 7] =
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Coverage {
     /// Every leaf is ours: the content is in force.
-    Whole,
+    Complete,
     /// Only empty lists and maps lack a path. An associative list that is empty (`env: []`) leaves
-    /// none in any entry, so this tells nothing: look at the live value instead of sending.
+    /// none in any entry. So this proves no drift: compare the live value instead of sending.
     OnlyEmpty(Vec<FieldPath>),
     /// Somebody took these paths.
     Lost(Vec<FieldPath>),
 }
 
 /// Returns the paths of a content that our FieldsV1 text does not cover. Of a subtree that is lost
-/// as a whole, that is the topmost path with more than one value in it.
+/// completely, that is the topmost path with more than one value in it.
 ///
 /// A null needs no cover; `{}` and `[]` do. A node covers its whole subtree only when it is exactly
 /// `{}`. Without an entry, or with one that cannot be read, nothing is covered. `apiVersion`,
@@ -38,14 +38,14 @@ pub fn uncovered_paths(content: &Value, entry: Option<&str>) -> Vec<FieldPath> {
     coverage_gaps(content, entry).into_iter().map(|gap| gap.path).collect()
 }
 
-/// Tells whether our FieldsV1 text covers a content, and what to do when it does not.
+/// Returns whether our FieldsV1 text covers a content, and what it lacks.
 pub fn field_coverage(content: &Value, entry: Option<&str>) -> Coverage {
     let gaps = coverage_gaps(content, entry);
     let lost = gaps.iter().any(|gap| !gap.hollow);
     let paths: Vec<FieldPath> =
         gaps.into_iter().filter(|gap| gap.hollow != lost).map(|gap| gap.path).collect();
     match (lost, paths.is_empty()) {
-        (_, true) => Coverage::Whole,
+        (_, true) => Coverage::Complete,
         (true, _) => Coverage::Lost(paths),
         (false, _) => Coverage::OnlyEmpty(paths),
     }
@@ -114,7 +114,7 @@ impl CoverageWalk {
         }
     }
 
-    /// One value, with the node that stands for it; none means that it is nobody's.
+    /// Compares one value with its node; none means that the entry does not own it.
     fn child(&mut self, element: PathElement, value: &Value, node: Option<EntryNode<'_>>) {
         match node {
             _ if value.is_null() => {}
@@ -199,7 +199,7 @@ pub(super) struct NodePairs<'e> {
 }
 
 impl<'e> NodePairs<'e> {
-    /// Finds them for a list and the node that stands for it.
+    /// Pairs the items of a list with the children of its node.
     pub(super) fn of(items: &[Value], node: EntryNode<'e>) -> Self {
         let mut by_text: HashMap<&str, EntryNode<'e>> = HashMap::new();
         let mut names = Vec::new();

@@ -18,8 +18,8 @@ const UNKNOWN_MANAGER: &str = "before-first-apply";
 /// these.
 const MAX_NAMED_WRITERS: usize = 3;
 
-/// The longest name of a field manager or a path that is told, in bytes: keys of maps are of any
-/// length.
+/// The longest name of a field manager or a path that is reported, in bytes: keys of maps are of
+/// any length.
 const MAX_SHOWN_NAME_BYTES: usize = 160;
 
 /// Somebody else who owns a path that we lost.
@@ -243,7 +243,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_wrote_is_told_with_the_fields_and_the_time_and_never_at_length() {
+    fn who_wrote_is_reported_with_the_fields_and_the_time_and_never_at_length() {
         #[track_caller]
         fn check(taken: &[&str], rewritten: &[&str], expected: &str) {
             let managed = json!([
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn who_wrote_later_is_told_by_the_object_alone() {
+    fn who_wrote_later_is_known_by_the_object_alone() {
         #[track_caller]
         fn check(manager: &str, subresource: &str, time: &str, fields: Value, expected: Option<&str>) {
             let object = json!({"data": {"a": "1", "b": "2", "c": "3"}, "status": {"a": "1"}, "metadata": {"managedFields": [

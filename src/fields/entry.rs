@@ -12,7 +12,7 @@ use super::PathElement;
 /// Nodes lie in the order of the text, and each knows where its descendants end.
 pub(super) struct ManagedEntry<'a> {
     nodes: Vec<RawNode<'a>>,
-    /// Indicates whether the field names in each node stand in byte order, as every API server
+    /// Indicates whether the field names in each node are in byte order, as every API server
     /// writes them.
     sorted: bool,
 }

@@ -58,7 +58,7 @@ fn of_list() -> Value {
 }
 
 #[test]
-fn who_took_all_fields_of_a_large_object_is_soon_told() {
+fn who_took_all_fields_of_a_large_object_is_soon_reported() {
     let taken = |entry: Value| {
         json!([
             {"manager": "rhumb", "operation": "Apply", "fieldsV1": {"f:metadata": {}}},
@@ -109,7 +109,7 @@ fn whether_a_large_object_is_covered_is_soon_known() {
     }
     let content = json!({"apiVersion": "v1", "kind": "Service", "spec": {"ports": bare}});
     let entry = of_list().to_string();
-    assert_eq!(timely("coverage", || field_coverage(&content, Some(&entry))), Coverage::Whole);
+    assert_eq!(timely("coverage", || field_coverage(&content, Some(&entry))), Coverage::Complete);
     let other = json!({"spec": {"ports": ports()}});
     let differing = timely("values", || differing_values(&content, &other, &entry, ValueSchema::BuiltIn));
     assert_eq!(differing.len(), ITEMS);

@@ -99,7 +99,7 @@ impl<'de> Visitor<'de> for OwnedPart<'_> {
     }
 }
 
-/// Finds a key among the fields of a node, which stand in byte order.
+/// Finds a key among the fields of a node, which are in byte order.
 struct FieldLookup<'f, 'e>(&'f [(&'e str, EntryNode<'e>)]);
 
 impl<'de, 'e> DeserializeSeed<'de> for FieldLookup<'_, 'e> {

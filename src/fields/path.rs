@@ -11,7 +11,7 @@ use crate::object::canonical_json;
 pub enum PathElement {
     /// Into a map, by key.
     Key(Box<str>),
-    /// Into an associative list, by the keys that tell its items apart.
+    /// Into an associative list, by the keys that distinguish its items.
     Item(Vec<(Box<str>, Value)>),
     /// Into a set, by value.
     Value(Value),

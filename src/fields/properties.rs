@@ -91,14 +91,14 @@ proptest! {
             let entry = cut.map(|entry| entry.to_string());
             let lost = uncovered_paths(&content, entry.as_deref());
             prop_assert!(!lost.is_empty(), "{:?}", entry);
-            prop_assert!(field_coverage(&content, entry.as_deref()) != Coverage::Whole);
+            prop_assert!(field_coverage(&content, entry.as_deref()) != Coverage::Complete);
         }
     }
 
     /// Looking many paths up at once tells the same as looking each of them up.
     #[test]
     fn who_holds_a_path_is_found(content in content(), other in content()) {
-        let held = entry(&other);
+        let owned = entry(&other);
         let paths = uncovered_paths(&content, Some("{\"f:spec\":{\".\":{}}}"));
         let mut all: Vec<FieldPath> = paths.clone();
         for path in &paths {
@@ -106,10 +106,10 @@ proptest! {
             let below = |key: &String| [path.elements(), &[PathElement::key(key)]].concat().into();
             all.extend(within.into_iter().flat_map(Map::keys).map(below));
         }
-        let managed = json!([{"manager": "x", "operation": "Update", "fieldsV1": held}]);
+        let managed = json!([{"manager": "x", "operation": "Update", "fieldsV1": owned}]);
         let found: Vec<FieldPath> =
             lost_field_writers(&managed, &all, "rhumb").into_iter().map(|culprit| culprit.path).collect();
-        let text = held.to_string();
+        let text = owned.to_string();
         let tree = entry::ManagedEntry::parse(&text).unwrap();
         all.retain(|path| cover::holds(tree.root(), path.elements()));
         prop_assert_eq!(found, all);

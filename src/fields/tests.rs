@@ -55,7 +55,7 @@ fn paths_read_as_people_write_them() {
 #[test]
 fn what_the_server_wrote_for_a_content_covers_it() {
     assert_eq!(shown(&uncovered_paths(&web(), Some(WEB))), [""; 0]);
-    assert_eq!(field_coverage(&web(), Some(WEB)), Coverage::Whole);
+    assert_eq!(field_coverage(&web(), Some(WEB)), Coverage::Complete);
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn only_empty_values_ask_for_a_look_instead_of_a_write() {
         Coverage::OnlyEmpty(path(&["spec", "x"])),
     );
     check(json!({"spec": {"a": 1, "env": [], "b": 2}}), entry, Coverage::Lost(path(&["spec", "b"])));
-    check(json!({"spec": {"a": {"deep": {"env": []}}, "b": null}}), entry, Coverage::Whole);
+    check(json!({"spec": {"a": {"deep": {"env": []}}, "b": null}}), entry, Coverage::Complete);
 }
 
 #[test]
@@ -192,9 +192,9 @@ fn culprits_are_the_present_owners_last_writer_first() {
         Some(&WEB.replace(r#""f:image": {}, "#, "").replace(r#""f:replicas": {}, "#, "")),
     );
     let found = lost_field_writers(&managed, &lost, "rhumb");
-    let told: Vec<_> = found.iter().map(|c| (&*c.manager, &*c.subresource, c.path.to_string())).collect();
+    let culprits: Vec<_> = found.iter().map(|c| (&*c.manager, &*c.subresource, c.path.to_string())).collect();
     assert_eq!(
-        told,
+        culprits,
         [
             ("kube-controller-manager", "scale", ".spec.replicas".to_owned()),
             ("kubectl-set", "", r#".spec.template.spec.containers[name="web"].image"#.to_owned()),
@@ -241,9 +241,9 @@ fn values_of_secrets_are_never_shown() {
         json!({"metadata": "aGk=", "kind": {"a": "b"}}),
         json!({"metadata": MASK, "kind": {"a": MASK}}),
     );
-    let whole = json!({"apiVersion": "v1", "kind": "Secret", "immutable": true, "type": "Opaque",
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "immutable": true, "type": "Opaque",
         "metadata": {"name": "a", "labels": {"b": "c"}}});
-    check("Secret", whole.clone(), whole);
+    check("Secret", secret.clone(), secret);
     check(
         "ConfigMap",
         json!({"metadata": {"annotations": {LAST_APPLIED: "x", "a": "b"}}}),
@@ -254,7 +254,7 @@ fn values_of_secrets_are_never_shown() {
 }
 
 #[test]
-fn a_changed_secret_value_is_told_and_not_shown() {
+fn a_changed_secret_value_is_reported_and_not_shown() {
     fn check(before: Value, after: Value, expected: Value) {
         let (old, new) = mask_pair(&GroupKind::new("", "Secret"), &before, &after);
         assert_eq!(new, expected);

@@ -105,7 +105,7 @@ fn data_are_compared_to_the_letter_but_for_the_line_breaks_in_base64() {
 }
 
 #[test]
-fn items_of_lists_are_told_apart_by_their_keys() {
+fn items_of_lists_are_distinguished_by_their_keys() {
     let entry = json!({"f:spec": {
         "f:containers": {
             "k:{\"name\":\"web\"}": {".": {}, "f:name": {}, "f:image": {},
@@ -149,8 +149,8 @@ fn what_our_entry_owns_beyond_the_content_is_another_value() {
 #[test]
 fn the_release_annotation_alone_is_no_value() {
     let object = |release: &str, note: &str| json!({"metadata": {"annotations": {"rhumb.dev/release": release, "note": note}}});
-    let told = differing("ConfigMap", &object("a@1", "x"), &object("a@2", "y"));
-    assert_eq!(told, [".metadata.annotations.note"]);
+    let paths = differing("ConfigMap", &object("a@1", "x"), &object("a@2", "y"));
+    assert_eq!(paths, [".metadata.annotations.note"]);
     assert_eq!(differing("ConfigMap", &object("a@1", "x"), &object("a@2", "x")), [""; 0]);
     // Only there.
     let data = |release: &str| json!({"data": {"annotations": {"rhumb.dev/release": release}}});
@@ -162,8 +162,8 @@ fn texts_that_are_no_objects_have_no_digest_and_harm_nobody() {
     let entry = r#"{"f:data":{"f:a":{}}}"#;
     for text in ["", "7", "[]", "\"a\"", "{\"data\":", "{\"data\":[1,2]}", "{\"data\":{\"a\":1e400}}"] {
         let read = value_digest_of_text(text, entry, ValueSchema::BuiltIn);
-        let whole = serde_json::from_str::<Value>(text).ok();
-        let expected = whole.map(|whole| value_digest(&whole, entry, ValueSchema::BuiltIn));
+        let parsed = serde_json::from_str::<Value>(text).ok();
+        let expected = parsed.map(|parsed| value_digest(&parsed, entry, ValueSchema::BuiltIn));
         assert_eq!(read, expected, "{text}");
     }
     assert_eq!(value_digest_of_text("{}", "no entry", ValueSchema::BuiltIn), None);

@@ -1,4 +1,4 @@
-//! Connected parts.
+//! Units: the objects that references or selectors connect.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -114,7 +114,8 @@ impl ConnectedUnits {
         }
     }
 
-    /// The smaller hangs on the larger, so that no way to a root is long.
+    /// Joins two trees. The smaller becomes a child of the larger, which keeps paths to the root
+    /// short.
     fn unite(&mut self, one: usize, other: usize) {
         let (one, other) = (self.root(one), self.root(other));
         if one == other {
@@ -168,8 +169,8 @@ impl<'a> SelectionIndex<'a> {
     ) {
         let own = node.id.namespace().unwrap_or_default();
         for namespace in self.namespaces(selects, own) {
-            let whole = selects.is_everything() && !self.joined.insert((selects.target(), namespace));
-            let enough = if whole { 1 } else { usize::MAX };
+            let is_repeated = selects.is_everything() && !self.joined.insert((selects.target(), namespace));
+            let enough = if is_repeated { 1 } else { usize::MAX };
             for place in self.candidates(selects, namespace).take(enough) {
                 let other = &nodes[place];
                 if other.labels.is_some_and(|labels| selects.matches(own, labels, namespace)) {

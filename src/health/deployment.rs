@@ -1,4 +1,4 @@
-//! Deployment: `kubectl rollout status`, kstatus' order.
+//! The health of a Deployment: the rules of `kubectl rollout status`, in the order of kstatus.
 
 use super::Health;
 use super::view::{HealthView, failed, in_progress, pending_termination_text};

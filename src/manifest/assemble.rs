@@ -15,11 +15,11 @@ use crate::object::{Diagnostic, GroupKind, Gvk, ManifestOrigin, Object, ObjectId
 pub(crate) struct AssembledSource {
     /// The objects to apply, in the order of their items, with cleaned bodies.
     pub objects: Vec<Object>,
-    /// Wanted but not usable; must never be pruned.
-    pub held: Vec<InvalidObject>,
+    /// The objects that are wanted and cannot be used. They must never be pruned.
+    pub invalid: Vec<InvalidObject>,
     /// The diagnostics across items.
     pub diagnostics: Vec<Diagnostic>,
-    /// Objects of `objects` and `held` whose kind the table does not know. Their namespace is as
+    /// Objects of `objects` and `invalid` whose kind the table does not know. Their namespace is as
     /// written. Once the kind is known they may turn out to be another object.
     pub unknown_scope: HashSet<ObjectId>,
 }
@@ -165,7 +165,7 @@ impl<'s> Assembly<'s> {
                 }
                 None => "its manifest has an error".to_owned(),
             };
-            self.assembled.held.push(InvalidObject { id, gvk, origin, reason });
+            self.assembled.invalid.push(InvalidObject { id, gvk, origin, reason });
         }
         self.assembled
     }

@@ -22,11 +22,11 @@ pub(super) const BAD_API_VERSION: &str = "apiVersion must be `version` or `group
 /// Types of the fields of `metadata` that have no check of their own.
 const METADATA_TYPES: [(&str, FieldType); 11] = [
     ("creationTimestamp", FieldType::Time),
-    ("deletionGracePeriodSeconds", FieldType::Whole),
+    ("deletionGracePeriodSeconds", FieldType::Integer),
     ("deletionTimestamp", FieldType::Time),
     ("finalizers", FieldType::Texts),
     ("generateName", FieldType::Text),
-    ("generation", FieldType::Whole),
+    ("generation", FieldType::Integer),
     ("managedFields", FieldType::Mappings),
     ("ownerReferences", FieldType::Mappings),
     ("resourceVersion", FieldType::Text),
@@ -39,7 +39,7 @@ enum FieldType {
     Text,
     /// A date and time as RFC 3339 writes them.
     Time,
-    Whole,
+    Integer,
     Texts,
     Mappings,
 }
@@ -49,7 +49,7 @@ impl FieldType {
         match self {
             _ if value.is_null() => true,
             Self::Text => value.is_string(),
-            Self::Whole => value.is_i64(),
+            Self::Integer => value.is_i64(),
             Self::Time => value.as_str().is_some_and(date::is_zoned),
             Self::Texts => all(value, |item| item.is_null() || item.is_string()),
             Self::Mappings => all(value, |item| item.is_null() || item.is_object()),
@@ -59,7 +59,7 @@ impl FieldType {
     const fn name(self) -> &'static str {
         match self {
             Self::Text => "text",
-            Self::Whole => "a whole number",
+            Self::Integer => "a whole number",
             Self::Time => "a time (for example 2006-01-02T15:04:05Z)",
             Self::Texts => "a list of texts",
             Self::Mappings => "a list of mappings",
@@ -77,7 +77,7 @@ pub(super) struct CheckSubject<'s, 'a> {
     pub(super) node: NodeId,
     pub(super) body: &'s Value,
     pub(super) gvk: &'s Gvk,
-    /// Its kind is not written, but that of the list it stands in.
+    /// Its kind is not written, but that of the list it is in.
     pub(super) implied: bool,
 }
 
@@ -113,7 +113,7 @@ struct ObjectCheck<'c, 's, 'a> {
 }
 
 impl<'s> ObjectCheck<'_, 's, '_> {
-    /// Returns the place of what stands under a path.
+    /// Returns the place of what is under a path.
     fn place(&mut self, path: &[&str]) -> TextMark {
         if self.findings.is_full() { self.places.start() } else { self.places.value(path) }
     }

@@ -75,7 +75,7 @@ struct ObjectCandidate {
     node: NodeId,
     /// The node after its last one.
     end: NodeId,
-    /// Its kind is not written, but that of the list it stands in.
+    /// Its kind is not written, but that of the list it is in.
     implied: bool,
 }
 

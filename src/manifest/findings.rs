@@ -143,8 +143,8 @@ impl FileFindings {
             let (count, verb) = (count_text(self.left_out, "more finding"), verb_to_be(self.left_out));
             let message = format!("{count} in this file {verb} not shown");
             let severity = if self.errors > 0 { Severity::Error } else { Severity::Warning };
-            let whole = Diagnostic::file_error(self.file.clone(), "more-findings", message);
-            diagnostics.push(Diagnostic { severity, ..whole });
+            let diagnostic = Diagnostic::file_error(self.file.clone(), "more-findings", message);
+            diagnostics.push(Diagnostic { severity, ..diagnostic });
         }
         diagnostics
     }

@@ -4,7 +4,7 @@ use super::scalar::ScalarTag;
 use super::tree::{DocumentFault, DocumentTree, NodeId, NodeKind, TextMark, too_long};
 use super::{MAX_DEPTH, MAX_TEXT};
 
-/// Reads one JSON value at the start of `text`, which stands at `mark` in its file. Returns the
+/// Reads one JSON value at the start of `text`, which is at `mark` in its file. Returns the
 /// tree and how many bytes it took.
 pub(super) fn read(text: &str, mark: TextMark) -> Result<(DocumentTree<'_>, usize), DocumentFault> {
     let mut reader = JsonReader {
@@ -289,12 +289,12 @@ fn is_number(text: &str) -> bool {
         Some(at) => (text.get(..at).unwrap_or_default(), text.get(at + 1..)),
         None => (text, None),
     };
-    let (whole, fraction) = match mantissa.split_once('.') {
-        Some((whole, fraction)) => (whole, Some(fraction)),
+    let (integer_part, fraction) = match mantissa.split_once('.') {
+        Some((integer_part, fraction)) => (integer_part, Some(fraction)),
         None => (mantissa, None),
     };
-    digits(whole)
-        && (whole.len() == 1 || !whole.starts_with('0'))
+    digits(integer_part)
+        && (integer_part.len() == 1 || !integer_part.starts_with('0'))
         && fraction.is_none_or(digits)
         && exponent.is_none_or(|text| digits(text.strip_prefix(['+', '-']).unwrap_or(text)))
 }

@@ -232,14 +232,16 @@ fn parse_decimal(plain: &str) -> Option<f64> {
         Some(at) => (unsigned.get(..at)?, Some(unsigned.get(at + 1..)?)),
         None => (unsigned, None),
     };
-    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let (integer_part, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
     let digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
     let exponent_fits = exponent.is_none_or(|text| {
         let text = text.strip_prefix(['+', '-']).unwrap_or(text);
         !text.is_empty() && digits(text)
     });
-    let fits =
-        digits(whole) && digits(fraction) && !(whole.is_empty() && fraction.is_empty()) && exponent_fits;
+    let fits = digits(integer_part)
+        && digits(fraction)
+        && !(integer_part.is_empty() && fraction.is_empty())
+        && exponent_fits;
     fits.then(|| plain.parse::<f64>().ok()).flatten().filter(|float| float.is_finite())
 }
 

@@ -8,7 +8,7 @@ use super::tree::{DocumentFault, DocumentTree, TextMark};
 /// Kubernetes looks this far for the first brace.
 const JSON_SNIFFED_BYTES: usize = 4096;
 
-/// One document, or what stands in the place of one.
+/// One document, or what is in the place of one.
 pub(super) enum DocumentPart<'a> {
     Json(DocumentTree<'a>),
     /// A text for the YAML parser, and the line it begins in.

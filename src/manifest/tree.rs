@@ -146,7 +146,7 @@ impl<'a> DocumentTree<'a> {
         })
     }
 
-    /// Adds a scalar whose text stands in the source.
+    /// Adds a scalar whose text is in the source.
     pub(super) fn push_borrowed(
         &mut self,
         kind: NodeKind,
@@ -179,7 +179,7 @@ impl<'a> DocumentTree<'a> {
         self.push(TreeNode { mark, first, extent: NO_NODE, next: NO_NODE, kind, tag, shared: false })
     }
 
-    /// Returns where a text stands in the source, if it is a part of it.
+    /// Returns where a text is in the source, if it is a part of it.
     pub(super) fn place_of(&self, text: &str) -> Option<usize> {
         let start = text.as_ptr().addr().checked_sub(self.source.as_ptr().addr())?;
         self.source.get(start..start.checked_add(text.len())?).map(|_| start)

@@ -46,7 +46,7 @@ pub const CONFIG_HASH: &str = "rhumb.dev/config-hash";
 pub const GENERATED: &str = "rhumb.dev/generated";
 /// The release that a hook of a chart ran for.
 pub const HOOK_RELEASE: &str = "rhumb.dev/hook-release";
-/// The step that a rollout stands at.
+/// The step that a rollout is at.
 pub const OVERLAY: &str = "rhumb.dev/overlay";
 /// The content that was applied, with its seal.
 pub const RELEASE: &str = "rhumb.dev/release";

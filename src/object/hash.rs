@@ -7,16 +7,16 @@ use sha2::{Digest as _, Sha256};
 
 use super::canonical_json;
 
-/// The first 128 bits of SHA-256 over the canonical JSON of a content. That is enough to tell any
-/// two contents of one cluster apart, and short enough for an annotation.
+/// The first 128 bits of SHA-256 over the canonical JSON of a content. That is enough to
+/// distinguish the contents of one cluster, and short enough for an annotation.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, std::hash::Hash)]
 pub struct ContentHash(u128);
 
 impl ContentHash {
-    /// Stands for the hash of a content where that cannot be read: it is the hash of no content.
+    /// Replaces the hash of a content that cannot be read. No content has it.
     pub const UNREADABLE: Self = Self(u128::MAX);
 
-    /// Its 16 bytes, the most significant first.
+    /// Returns its 16 bytes, the most significant first.
     pub fn bytes(self) -> [u8; 16] {
         self.0.to_be_bytes()
     }

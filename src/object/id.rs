@@ -67,7 +67,7 @@ impl Gvk {
         Self::new(group, version, kind)
     }
 
-    /// Returns the form that stands in a manifest: `apps/v1` or `v1`.
+    /// Returns the form that is in a manifest: `apps/v1` or `v1`.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() {
             self.version.to_string()

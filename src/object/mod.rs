@@ -38,7 +38,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-/// Label of a member of an inventory (KEP-3659); its value is the id of the inventory's parent.
+/// Label of a member of an inventory (KEP-3659); its value is the id of the inventory.
 pub const PART_OF: &str = "applyset.kubernetes.io/part-of";
 
 /// Fields of `metadata` that only the server sets.
@@ -126,7 +126,7 @@ fn path_text(path: &str) -> Cow<'_, str> {
 }
 
 impl RenderOrigin {
-    /// Returns that of an object that stands in a plain file, into which variables were put.
+    /// Returns that of an object that is in a plain file, into which variables were put.
     pub(crate) fn of_place(place: ManifestOrigin) -> Self {
         Self { root: "".into(), renderer: "".into(), places: vec![place] }
     }

@@ -23,11 +23,11 @@ pub(crate) const FIRST_BACKOFF: Duration = Duration::from_millis(200);
 /// Longest delay between two tries of a key: a healed quota, role or webhook is noticed within it.
 pub(crate) const MAX_BACKOFF_OF_KEY: Duration = Duration::from_mins(5);
 
-/// Room for so many keys is kept when none is there: what a first pass over a large source needed
-/// is given back.
+/// The number of keys for which room is kept while the queue is empty. So the memory that the first
+/// pass over a large source needed is freed.
 const IDLE_CAPACITY: usize = 1024;
 
-/// Numbers that tell whether the workers keep up.
+/// The numbers of keys by state, which show whether the workers keep up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct QueueDepth {
     /// Keys that wait to be taken.
@@ -51,7 +51,7 @@ pub(crate) struct WorkQueue<K> {
     tickets: HashMap<u64, K>,
     next_ticket: u64,
     failures: HashMap<K, u32>,
-    /// The last time that was told.
+    /// The time of the last tick; none before the first.
     now: Option<Instant>,
     measures: QueueMetrics,
 }
@@ -74,7 +74,7 @@ impl<K> Default for WorkQueue<K> {
 }
 
 impl<K> WorkQueue<K> {
-    /// Returns a queue that goes on counting where others have stopped.
+    /// Returns a queue that counts on with the metrics of an earlier queue.
     #[must_use]
     pub(crate) fn with_metrics(self, measures: QueueMetrics) -> Self {
         Self { measures, ..self }
@@ -94,7 +94,7 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
         }
     }
 
-    /// Tells what time it is, for what is counted alone.
+    /// Sets the time, which only the metrics use.
     pub(crate) fn tick(&mut self, now: Instant) {
         self.now = Some(now);
     }
@@ -104,7 +104,7 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
         &self.measures
     }
 
-    /// Returns how long what is being processed has been: of all in sum, and the longest.
+    /// Returns the processing times of the keys in process: their sum, and the longest.
     pub(crate) fn processing_times(&self, now: Instant) -> (Duration, Duration) {
         let since = self.processing.values().map(|taken| now.saturating_duration_since(*taken));
         since.fold((Duration::ZERO, Duration::ZERO), |(sum, longest), one| (sum + one, longest.max(one)))
@@ -183,7 +183,7 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
         None
     }
 
-    /// Returns how much is in it.
+    /// Returns the number of keys by state.
     pub(crate) fn depth(&self) -> QueueDepth {
         QueueDepth { ready: self.ready.len(), processing: self.processing.len(), delayed: self.due.len() }
     }

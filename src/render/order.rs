@@ -1,4 +1,4 @@
-//! In which order a plan is released: what restarts, together with what, and how many pods that is.
+//! The order in which a plan is released: the units that restart pods, and how many.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,11 +9,10 @@ use crate::change::{Impact, ImpactKind};
 use crate::engine::{Plan, PlannedAction, PlannedObject, PlannedUnit};
 use crate::object::{ObjectId, count_text};
 
-/// The number of objects of a unit that are named without an impact on pods.
+/// The maximum number of objects without an impact on pods that are named of a unit.
 const MAX_NAMED_MEMBERS: usize = 5;
 
-/// Returns a line for each unit that restarts pods, and what they come to; empty where nothing is
-/// restarted.
+/// Returns a line for each unit that restarts pods, and their sum; empty where nothing restarts.
 pub(super) fn order_lines(plan: &Plan, palette: Palette) -> String {
     let mut out = String::new();
     if plan.units.is_empty() {
@@ -76,8 +75,8 @@ fn line(unit: &PlannedUnit, members: &[&PlannedObject]) -> String {
         let _ = write!(text, "; with {}", shorten_names(&names));
     }
     for (verdict, word) in [(PlannedAction::Wait, "waits"), (PlannedAction::Refuse, "refused")] {
-        let held = members.iter().filter(|planned| planned.verdict == verdict);
-        let names: Vec<String> = held.map(|planned| planned.id.to_string()).collect();
+        let planned_so = members.iter().filter(|planned| planned.verdict == verdict);
+        let names: Vec<String> = planned_so.map(|planned| planned.id.to_string()).collect();
         if !names.is_empty() {
             let _ = write!(text, "; {word}: {}", shorten_names(&names));
         }

@@ -72,7 +72,7 @@ fn mark_shown(lines: &[OutlineLine]) -> Vec<bool> {
     shown
 }
 
-/// Returns how deep a line stands. A list item stands between its key, which has the same
+/// Returns how deep a line stands. A list item is between its key, which has the same
 /// indentation, and its own keys.
 fn line_depth(line: &str) -> usize {
     let rest = line.trim_start_matches(' ');

@@ -146,7 +146,7 @@ fn a_plan_reads_as_a_list_of_changes() {
 
 #[test]
 fn what_restarts_is_listed_in_the_order_of_its_release() {
-    let whole = plan();
+    let full_plan = plan();
     let of = |kind: &str, name: &str| ObjectId::new(&GroupKind::parse(kind), Some("shop"), name);
     let (config, web, service) = (of("ConfigMap", "web"), of("Deployment.apps", "web"), of("Service", "web"));
     let job = of("Job.batch", "migrate");
@@ -157,16 +157,16 @@ fn what_restarts_is_listed_in_the_order_of_its_release() {
     ];
     let late =
         |planned: &PlannedObject| PlannedObject { wave: i32::from(planned.id == job) * 2, ..planned.clone() };
-    let objects: Vec<PlannedObject> = whole.objects.iter().map(late).collect();
+    let objects: Vec<PlannedObject> = full_plan.objects.iter().map(late).collect();
     let units = crate::engine::units(&objects, &parts);
     let expected = [
         PlannedUnit { wave: 0, members: vec![config, web, service] },
         PlannedUnit { wave: 2, members: vec![job] },
     ];
     assert_eq!(units, expected);
-    let plan = Plan { objects, units, ..whole };
-    let told = text(&plan, Palette::Plain);
-    let order = told.split("\n\n").find(|part| part.starts_with("restarts")).unwrap();
+    let plan = Plan { objects, units, ..full_plan };
+    let printed = text(&plan, Palette::Plain);
+    let order = printed.split("\n\n").find(|part| part.starts_with("restarts")).unwrap();
     assert_snapshot!(order, @r"
     restarts, in order of release:
       1. wave 0: Deployment shop/web restarts 4 pods; with ConfigMap shop/web; refused: Service shop/web
@@ -308,9 +308,9 @@ fn a_plan_reads_as_names() {
 
 #[test]
 fn a_plan_reads_as_json() {
-    let whole = plan();
-    let objects = whole.objects[2..3].to_vec();
-    let plan = Plan { objects, diagnostics: vec![finding()], complete: false, ..whole };
+    let full_plan = plan();
+    let objects = full_plan.objects[2..3].to_vec();
+    let plan = Plan { objects, diagnostics: vec![finding()], complete: false, ..full_plan };
     assert_snapshot!(plan_json(&plan), @r#"
     {
       "schema": "rhumb.dev/plan/v1",
@@ -455,9 +455,9 @@ fn a_name_makes_no_lines_of_its_own() {
         unit.members = plan.objects.iter().map(|planned| planned.id.clone()).collect();
     }
     assert_eq!(lines(&plan), before);
-    let told = progress_line(&plan.objects[0].id, ApplyOutcome::Created, Palette::Plain);
-    assert_eq!(told.lines().count(), 1, "{told}");
-    assert!(!(text(&plan, Palette::Plain) + &told).contains('\u{1b}'));
+    let line = progress_line(&plan.objects[0].id, ApplyOutcome::Created, Palette::Plain);
+    assert_eq!(line.lines().count(), 1, "{line}");
+    assert!(!(text(&plan, Palette::Plain) + &line).contains('\u{1b}'));
 }
 
 #[test]
@@ -468,8 +468,8 @@ fn an_outline_shows_what_leads_to_a_change() {
             after: Some(Arc::new(after)),
             ..planned(Gvk::new("", "v1", "ConfigMap"), None, "a", PlannedAction::Configure)
         };
-        let whole = text(&Plan { objects: vec![planned], ..Plan::default() }, Palette::Plain);
-        let (_, below) = whole.split_once('\n').unwrap();
+        let printed = text(&Plan { objects: vec![planned], ..Plan::default() }, Palette::Plain);
+        let (_, below) = printed.split_once('\n').unwrap();
         below.split_once("\n\n").unwrap().0.to_owned()
     }
     assert_snapshot!(check(json!({"a": {"b": 1, "c": 2}, "d": 3}), json!({"a": {"b": 1}, "d": 4})), @r"

@@ -24,10 +24,10 @@ pub(crate) fn text(plan: &Plan, palette: Palette) -> String {
 /// standard error.
 pub(crate) fn held_back_text(plan: &Plan, palette: Palette) -> String {
     let mut out = String::new();
-    let held = |planned: &&PlannedObject| {
+    let is_held_back = |planned: &&PlannedObject| {
         matches!(planned.verdict, PlannedAction::Wait | PlannedAction::Refuse) || is_kept(planned)
     };
-    list(&mut out, &plan.objects.iter().filter(held).collect::<Vec<_>>(), palette);
+    list(&mut out, &plan.objects.iter().filter(is_held_back).collect::<Vec<_>>(), palette);
     out.push_str(&summary(plan, SummaryTense::of(plan)));
     out
 }
@@ -189,8 +189,9 @@ fn why_incomplete(diagnostics: &[Diagnostic]) -> String {
         0 => String::new(),
         count => format!(" (and {})", count_text(count, "more error")),
     };
-    let told = if place.is_empty() { first.message.clone() } else { format!("{place}: {}", first.message) };
-    format!("{}{more}", sanitize(&told))
+    let message =
+        if place.is_empty() { first.message.clone() } else { format!("{place}: {}", first.message) };
+    format!("{}{more}", sanitize(&message))
 }
 
 fn object(out: &mut String, planned: &PlannedObject, reason: Option<&str>, palette: Palette) {

@@ -167,7 +167,7 @@ fn pending_prunes_text(status: &SourceStatus) -> String {
     }
     let deletions = pending_deletions_text(*prune_waiting);
     format!(
-        "{deletions}: `rhumb prune list --name {name}` shows them, `rhumb prune confirm --name {name} OBJECT...` confirms them"
+        "{deletions}: `rhumb prune list --source {name}` shows them, `rhumb prune confirm --source {name} OBJECT...` confirms them"
     )
 }
 
@@ -325,20 +325,20 @@ mod tests {
     fn what_waits_for_a_person_alone_does_not_look_as_if_it_went_on() {
         #[track_caller]
         fn check(status: &SourceStatus, expected: [&str; 3], reason: &str, message: &str) {
-            let told =
+            let status =
                 updated_status(&Value::Null, 3, SourceCondition::Followed(status), Timestamp::UNIX_EPOCH);
-            let told = told.unwrap();
+            let status = status.unwrap();
             let names = ["Ready", "Reconciling", "Stalled"];
-            assert_eq!(states(&told), names.into_iter().zip(expected).collect::<Vec<_>>());
-            assert_eq!(told["conditions"][0]["reason"], reason);
-            assert!(told["conditions"][0]["message"].as_str().unwrap().contains(message), "{told:#}");
+            assert_eq!(states(&status), names.into_iter().zip(expected).collect::<Vec<_>>());
+            assert_eq!(status["conditions"][0]["reason"], reason);
+            assert!(status["conditions"][0]["message"].as_str().unwrap().contains(message), "{status:#}");
         }
         let (done, works, stuck) =
             (["True", "False", "False"], ["False", "True", "False"], ["False", "False", "True"]);
         let status = |objects: &[(Phase, usize)]| followed(objects, Some("a"), None);
         let pruned = [(Phase::Settled, 2), (Phase::PruneWaiting, 2)];
         let confirm = SourceStatus { prune_waiting: 2, ..status(&pruned) };
-        check(&confirm, done, "PruneWaiting", "`rhumb prune confirm --name shop OBJECT...`");
+        check(&confirm, done, "PruneWaiting", "`rhumb prune confirm --source shop OBJECT...`");
         let half = SourceStatus { prune_waiting: 1, ..status(&pruned) };
         check(&half, works, "Progressing", "2 PruneWaiting");
         let unlisted = SourceStatus { unlisted: Some("no Widgets".to_owned()), ..status(&pruned) };
@@ -346,8 +346,13 @@ mod tests {
         check(&status(&[(Phase::Settled, 2), (Phase::Held, 1)]), stuck, "Held", "1 Held");
         let paused = status(&[(Phase::Settled, 2), (Phase::Paused, 1)]);
         check(&paused, stuck, "Paused", "1 Paused: annotations");
-        let whole = SourceStatus { paused: Some("fair".to_owned()), ..paused };
-        check(&whole, stuck, "Paused", "the source is paused: fair; `rhumb rollout resume shop` ends that");
+        let paused_source = SourceStatus { paused: Some("fair".to_owned()), ..paused };
+        check(
+            &paused_source,
+            stuck,
+            "Paused",
+            "the source is paused: fair; `rhumb rollout resume shop` ends that",
+        );
         // A pause that keeps nothing back changes nothing.
         let idle = SourceStatus { paused: Some(String::new()), ..status(&[(Phase::Settled, 2)]) };
         check(&idle, done, "Settled", "2 objects");
@@ -357,26 +362,26 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_of_one_that_was_deleted_is_told_until_it_is_gone() {
+    fn what_is_left_of_one_that_was_deleted_is_reported_until_it_is_gone() {
         let known = json!({ "objects": 7, "phases": { "Settled": 7 }, "revision": "abc" });
         let tell = |status: Option<&SourceStatus>, left: Option<RemainingObjects>| {
             let standing = SourceCondition::Ending(status, left.as_ref());
             updated_status(&known, 3, standing, Timestamp::UNIX_EPOCH).unwrap()
         };
-        let words = |told: &Value| {
-            let text = |key: &str| told["conditions"][0][key].as_str().unwrap().to_owned();
-            (states(told)[2].1.to_owned(), text("reason"), text("message"))
+        let words = |status: &Value| {
+            let text = |key: &str| status["conditions"][0][key].as_str().unwrap().to_owned();
+            (states(status)[2].1.to_owned(), text("reason"), text("message"))
         };
         let going = followed(&[(Phase::PruneWaiting, 3)], Some("deleted"), None);
         let why = || Some(RemainingObjects::Objects(Some("ConfigMap a/b: it is being deleted".to_owned())));
-        let told = tell(Some(&going), why());
+        let status = tell(Some(&going), why());
         let message = "3 PruneWaiting are left: ConfigMap a/b: it is being deleted".to_owned();
-        assert_eq!(words(&told), ("False".to_owned(), "Deleting".to_owned(), message));
-        assert_eq!((&told["objects"], &told["revision"]), (&json!(3), &json!("abc")));
+        assert_eq!(words(&status), ("False".to_owned(), "Deleting".to_owned(), message));
+        assert_eq!((&status["objects"], &status["revision"]), (&json!(3), &json!("abc")));
         let asks = SourceStatus { prune_waiting: 1, ..going.clone() };
         let (stalled, reason, message) = words(&tell(Some(&asks), why()));
         assert_eq!((&*stalled, &*reason), ("True", "PruneWaiting"));
-        assert!(message.starts_with("1 pending deletion: `rhumb prune list --name shop`"));
+        assert!(message.starts_with("1 pending deletion: `rhumb prune list --source shop`"));
         let paused = SourceStatus { paused: Some(String::new()), ..going };
         assert_eq!(words(&tell(Some(&paused), why())).1, "Paused");
         let (stalled, reason, message) =
@@ -398,14 +403,14 @@ mod tests {
             SourceCondition::Unusable("Invalid", "no"),
             SourceCondition::Followed(&unread),
         ] {
-            let told = updated_status(&known, 3, standing, Timestamp::UNIX_EPOCH).unwrap();
-            assert_eq!(told["objects"], 7, "{standing:?}");
+            let status = updated_status(&known, 3, standing, Timestamp::UNIX_EPOCH).unwrap();
+            assert_eq!(status["objects"], 7, "{standing:?}");
         }
         assert_eq!(words(&tell(None, Some(RemainingObjects::Unknown))).1, "InventoryLost");
     }
 
     #[test]
-    fn nothing_is_told_twice_and_a_time_is_that_of_the_change() {
+    fn nothing_is_reported_twice_and_a_time_is_that_of_the_change() {
         let tell = |known: &Value, objects: &[(Phase, usize)], seconds| {
             let status = followed(objects, Some("abc"), None);
             let now = Timestamp::from_second(seconds).unwrap();

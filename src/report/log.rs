@@ -19,7 +19,7 @@ pub(crate) struct ObjectEvent {
     /// The object.
     pub id: ObjectId,
     /// The outcome.
-    pub told: Outcome,
+    pub outcome: Outcome,
     /// The event reason; none where it is no event.
     pub reason: Option<EventReason>,
     /// The source that wants it, or wanted it.
@@ -48,7 +48,7 @@ pub(crate) fn shorten_text(text: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{} … {}", head.trim_end(), tail.trim_start()))
 }
 
-/// Fields that the line of text leaves out: they say in parts what stands in it anyway, or are for
+/// Fields that the line of text leaves out: they say in parts what is in it anyway, or are for
 /// machines alone.
 pub(crate) const MACHINE_FIELDS: [&str; 8] = [
     "action",
@@ -75,8 +75,8 @@ macro_rules! line {
 /// Writes the line of what became of an object: what changes the cluster at info, what is held up
 /// at warn, the rest at debug.
 pub(crate) fn log(event: &ObjectEvent) {
-    let ObjectEvent { id, told, reason, source, revision, known } = event;
-    let level = match told {
+    let ObjectEvent { id, outcome, reason, source, revision, known } = event;
+    let level = match outcome {
         Outcome::Waiting(Reason::Fight(..)) | Outcome::Refused(_) => Level::WARN,
         // rhumb itself acts on the pods.
         Outcome::Waiting(Reason::Step(_)) => Level::INFO,
@@ -84,15 +84,15 @@ pub(crate) fn log(event: &ObjectEvent) {
         _ => Level::INFO,
     };
     let repaired = *reason == Some(EventReason::DriftRepaired);
-    let words = match told {
+    let words = match outcome {
         Outcome::Repaired(who) if repaired => format!("drift repaired: {who}; put back"),
         _ if repaired => "drift repaired".to_owned(),
         Outcome::Refused(Reason::Rejected(_)) => {
-            let words = told.to_string();
+            let words = outcome.to_string();
             let words = known.as_ref().map_or_else(|| words.clone(), |why| words.replace(&**why, "…"));
             shorten_text(&words).into_owned()
         }
-        told => told.to_string(),
+        outcome => outcome.to_string(),
     };
     let group = Some(id.group()).filter(|group| !group.is_empty());
     line!(
@@ -100,7 +100,7 @@ pub(crate) fn log(event: &ObjectEvent) {
         object = %id,
         source = source.as_ref().map(display),
         revision = revision.as_ref().map(display),
-        action = if repaired { "repair" } else { told.action_word() },
+        action = if repaired { "repair" } else { outcome.action_word() },
         message_id = reason.map(EventReason::message_id),
         object.group = group,
         object.kind = id.kind(),
@@ -231,10 +231,10 @@ mod tests {
         let exact = "ä".repeat(MAX_BRIEF_CHARS);
         check(&exact, &exact);
         let long = format!("revision 1a2b failed: {}; it is back at revision 3c4d", "x".repeat(700));
-        let told = shorten_text(&long);
-        assert!(told.chars().count() <= MAX_BRIEF_CHARS, "{told}");
-        assert!(told.starts_with("revision 1a2b failed: xxx"), "{told}");
-        assert!(told.ends_with("x; it is back at revision 3c4d"), "{told}");
+        let text = shorten_text(&long);
+        assert!(text.chars().count() <= MAX_BRIEF_CHARS, "{text}");
+        assert!(text.starts_with("revision 1a2b failed: xxx"), "{text}");
+        assert!(text.ends_with("x; it is back at revision 3c4d"), "{text}");
     }
 
     #[test]

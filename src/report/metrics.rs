@@ -343,15 +343,15 @@ fn register_gauges(registry: &mut Registry, status: &DaemonStatus) {
 
 /// Adds the age of each source's last look, and of the server's last answer.
 fn register_ages(registry: &mut Registry, status: &DaemonStatus) {
-    let looked = Family::<SourceLabels, Gauge<f64, AtomicU64>>::default();
+    let ages = Family::<SourceLabels, Gauge<f64, AtomicU64>>::default();
     for source in &status.sources {
         if let Some(at) = source.looked {
             let age = status.at.duration_since(at).as_secs_f64().max(0.0);
-            looked.get_or_create(&SourceLabels { source: source.name.clone() }).set(age);
+            ages.get_or_create(&SourceLabels { source: source.name.clone() }).set(age);
         }
     }
     let since = "Seconds since the newest state of each source was last looked at, with success";
-    registry.register("rhumb_source_age_seconds", since, looked);
+    registry.register("rhumb_source_age_seconds", since, ages);
 }
 
 fn sources(registry: &mut Registry, sources: &[SourceStatus]) {
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn that_the_program_runs_is_told_before_its_loop_does() {
+    fn that_the_program_runs_is_reported_before_its_loop_does() {
         assert!(text(&Metrics::default()).contains("\nrhumb_build_info{version="));
     }
 

@@ -203,7 +203,7 @@ pub(crate) struct EventRecorder(Arc<RecorderState>);
 
 #[derive(Debug)]
 struct RecorderState {
-    told: Mutex<EventBacklog>,
+    backlog: Mutex<EventBacklog>,
     listeners: broadcast::Sender<Arc<EventRecord>>,
     /// No event has this number, or a smaller one.
     first: u64,
@@ -242,7 +242,7 @@ impl EventRecorder {
     pub(crate) fn new(now: Timestamp) -> Self {
         let first = u64::try_from(now.as_microsecond()).unwrap_or(0);
         Self(Arc::new(RecorderState {
-            told: Mutex::default(),
+            backlog: Mutex::default(),
             listeners: broadcast::Sender::new(MAX_LISTENER_LAG),
             first,
         }))
@@ -252,8 +252,8 @@ impl EventRecorder {
     pub(crate) fn record(&self, now: Timestamp, draft: EventDraft) {
         let EventDraft { reason, source, object, regarding, mut message, revision, author, subject } = draft;
         message.truncate(message.floor_char_boundary(MAX_EVENT_MESSAGE_BYTES));
-        let mut told = self.backlog();
-        let EventBacklog { kept, followers } = &mut *told;
+        let mut backlog = self.backlog();
+        let EventBacklog { kept, followers } = &mut *backlog;
         let event = Arc::new(EventRecord {
             number: kept.back().map_or(self.0.first, |last| last.number) + 1,
             at: now,
@@ -280,8 +280,8 @@ impl EventRecorder {
 
     /// Returns the kept events after this number, and those to come; 0 for all.
     pub(crate) fn subscribe_after(&self, number: u64) -> EventSubscription {
-        let told = self.backlog();
-        let past = told.kept.iter().filter(|event| event.number > number).cloned().collect();
+        let backlog = self.backlog();
+        let past = backlog.kept.iter().filter(|event| event.number > number).cloned().collect();
         EventSubscription { past, coming: self.0.listeners.subscribe() }
     }
 
@@ -290,9 +290,9 @@ impl EventRecorder {
     /// memory.
     pub(crate) fn follow(&self, wants: fn(EventReason) -> bool) -> LosslessSubscription {
         let (follower, coming) = mpsc::unbounded_channel();
-        let mut told = self.backlog();
-        told.followers.push((wants, follower));
-        let past = told.kept.iter().filter(|event| wants(event.reason)).cloned().collect();
+        let mut backlog = self.backlog();
+        backlog.followers.push((wants, follower));
+        let past = backlog.kept.iter().filter(|event| wants(event.reason)).cloned().collect();
         LosslessSubscription { past, coming }
     }
 
@@ -303,7 +303,7 @@ impl EventRecorder {
     }
 
     fn backlog(&self) -> MutexGuard<'_, EventBacklog> {
-        self.0.told.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.backlog.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -345,7 +345,7 @@ mod tests {
         assert!(all.coming.try_recv().is_err());
     }
 
-    /// As many objects may be told of in one turn of the loop.
+    /// As many objects may be reported in one turn of the loop.
     #[test]
     fn who_follows_loses_nothing_among_thousands() {
         let now = Timestamp::UNIX_EPOCH;

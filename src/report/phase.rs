@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_blocker_its_controller_decides_and_a_pause_is_told_of_what_is_well() {
+    fn without_a_blocker_its_controller_decides_and_a_pause_is_reported_of_what_is_well() {
         fn check(status: Option<HealthStatus>, phase: Phase, paused: Phase) {
             let facts = |is_paused| PhaseFacts { blocker: None, is_in_progress: false, is_paused, status };
             assert_eq!((facts(false).phase(), facts(true).phase()), (phase, paused), "{status:?}");

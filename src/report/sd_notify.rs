@@ -28,7 +28,7 @@ const MAX_STATUS_LINE_BYTES: usize = 1024;
 /// Each part of it is cut to so many, so that the others are seen too.
 const MAX_STATUS_PART_BYTES: usize = 512;
 
-/// The way to the service manager. Without one, all that is told is lost on purpose.
+/// The way to the service manager. Without one, all that is reported is lost on purpose.
 #[derive(Debug, Default)]
 pub(crate) struct ServiceNotifier {
     sockets: Option<NotifySockets>,
@@ -82,7 +82,7 @@ impl ServiceNotifier {
     }
 }
 
-/// The topic of a part of the status line; the parts stand in this order.
+/// The topic of a part of the status line; the parts are in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum StatusTopic {
     /// The parts that make no progress.
@@ -132,7 +132,7 @@ enum ReadyState {
     /// It does, and the service is not.
     #[default]
     Starting,
-    /// It does, and the service is: it could not be told yet.
+    /// It does, and the service is: it could not be reported yet.
     Unsent,
     /// It knows.
     Sent,
@@ -198,7 +198,7 @@ impl SystemdService {
         let now = clock_gettime(ClockId::Monotonic);
         let micros = now.tv_sec * 1_000_000 + now.tv_nsec / 1_000;
         let mut line = self.line();
-        // Should the service not be up yet, that is what is told next.
+        // Should the service not be up yet, that is what is reported next.
         line.ready = ReadyState::Starting;
         let text = line.text();
         let message = format!("RELOADING=1\nMONOTONIC_USEC={micros}\nSTATUS={text}");
@@ -322,7 +322,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn states_are_told_with_the_status_line() {
+    fn states_are_reported_with_the_status_line() {
         let (manager, service) = Manager::with_service();
         service.set_topic(StatusTopic::State, "waiting\nfor godot");
         service.notify_ready();
@@ -381,13 +381,13 @@ pub(super) mod tests {
     /// A manager that is busy, or not there for a moment, hears it later; and the service does not
     /// wait for it.
     #[tokio::test(start_paused = true)]
-    async fn what_the_manager_cannot_hear_is_told_later() {
+    async fn what_the_manager_cannot_hear_is_reported_later() {
         let dir = TempDir::new().unwrap();
         let path = dir.path().join("notify");
         let service = SystemdService::new(ServiceNotifier::connect(path.as_os_str()).unwrap());
         service.set_topic(StatusTopic::State, "here");
         service.notify_ready();
-        let told = tokio::spawn(service.clone().keep_current());
+        let updates = tokio::spawn(service.clone().keep_current());
         tokio::time::sleep(STATUS_LINE_INTERVAL * 3).await;
         let socket = UnixDatagram::bind(&path).unwrap();
         socket.set_nonblocking(true).unwrap();
@@ -416,13 +416,13 @@ pub(super) mod tests {
         assert_eq!(heard, [""; 0]);
         tokio::time::sleep(STATUS_LINE_INTERVAL * 2).await;
         assert_eq!(next().as_deref(), Some("STATUS=there"));
-        told.abort();
+        updates.abort();
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_status_is_told_at_most_once_a_second_and_only_when_it_changes() {
+    async fn the_status_is_reported_at_most_once_a_second_and_only_when_it_changes() {
         let (manager, service) = Manager::with_service();
-        let told = tokio::spawn(service.clone().keep_current());
+        let updates = tokio::spawn(service.clone().keep_current());
         let moment = Duration::from_millis(100);
         for number in 0..30 {
             service.set_topic(StatusTopic::State, format!("{}", number.min(25)));
@@ -431,7 +431,7 @@ pub(super) mod tests {
         // 3 s of changes: at once, after one second, after two; the last when the third is over.
         tokio::time::sleep(STATUS_LINE_INTERVAL * 10).await;
         assert_eq!(manager.heard(), ["STATUS=0", "STATUS=10", "STATUS=20", "STATUS=25"]);
-        told.abort();
+        updates.abort();
     }
 
     #[test]

@@ -1,8 +1,9 @@
-//! The status: what runs, from which revision, what is not as it should be, and why not.
+//! The status: the revision of each source, its objects by phase, and the reasons of those that are
+//! not settled.
 //!
-//! One form for all who ask: the socket, the terminal and the page. Its fields are camel-cased and
-//! versioned by [`STATUS_VERSION`]; fields may come, and none goes or changes its meaning within a
-//! version.
+//! The socket, the terminal and the page use the same schema. Its fields are camel-cased and
+//! versioned by [`STATUS_VERSION`]. Within a version fields may be added. None is removed or
+//! changes its meaning.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,7 +19,7 @@ use crate::engine::{
 };
 use crate::object::{Diagnostic, GroupKind, ObjectId, Revision};
 
-/// The version of the form.
+/// The version of the schema.
 pub(crate) const STATUS_VERSION: &str = "status.rhumb.dev/v1";
 
 /// The maximum number of commits shown of a source.
@@ -47,7 +48,7 @@ pub(crate) struct DaemonStatus {
     pub rollout: RolloutStatus,
 }
 
-/// The process that tells.
+/// The process that answers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ProcessStatus {
@@ -57,11 +58,11 @@ pub(crate) struct ProcessStatus {
     pub since: Timestamp,
     /// The time of the next resync, at the latest.
     pub next_resync: Timestamp,
-    /// Objects with which something is to be done in this moment.
+    /// The number of objects that are ready in the workqueue.
     pub queue: usize,
-    /// Seconds of all work in progress, in sum.
+    /// The sum of the processing times of all keys in process, in seconds.
     pub unfinished_seconds: f64,
-    /// Seconds that the longest of it has been.
+    /// The longest of these processing times, in seconds.
     pub longest_seconds: f64,
     /// The time since which the API server has not answered; none while it answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -88,7 +89,7 @@ pub(crate) struct SourceStatus {
     /// The time since which the revision is in force here, as far as this process knows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    /// The time of the last successful look.
+    /// The time of the last successful check.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub looked: Option<Timestamp>,
     /// The newest commits that changed its manifests, the newest first.
@@ -144,13 +145,13 @@ pub(crate) struct CommitStatus {
     pub subject: String,
 }
 
-/// The rollout budget, and what rolls.
+/// The rollout budget, and the workloads that roll out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RolloutStatus {
     /// Indicates whether the rollout ledger has been read: none before.
     pub known: bool,
-    /// The command with which a person has to mend the rollout ledger: no rollout begins before.
+    /// The command that repairs the rollout ledger. No rollout begins before a person has run it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unreadable: Option<String>,
     /// Workloads in flight.
@@ -161,7 +162,7 @@ pub(crate) struct RolloutStatus {
     pub starts: BoundUsage,
     /// The number of workloads that may roll out at a time now: it grows by each success.
     pub window: u32,
-    /// The action after a failure: `rollback` or `hold`.
+    /// The action after a failure: `rollback` or `quarantine`.
     pub on_failure: String,
     /// The rollouts.
     pub rolling: Vec<WorkloadRolloutStatus>,
@@ -179,7 +180,7 @@ pub(crate) struct BoundUsage {
     pub of: u32,
 }
 
-/// One workload that rolls.
+/// One workload that rolls out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct WorkloadRolloutStatus {
@@ -292,11 +293,11 @@ pub(crate) struct ObjectStatus {
 pub(crate) struct SourceTimes {
     /// The time since which its revision is in force.
     pub since: Option<Timestamp>,
-    /// The time of the last successful look.
-    pub looked: Option<Timestamp>,
+    /// The time of the last successful check.
+    pub checked: Option<Timestamp>,
 }
 
-/// The loop's facts beside the engine's.
+/// The facts of the loop that the engine does not have.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StatusContext<'a> {
     /// The reasons of objects that are not applied.
@@ -307,7 +308,7 @@ pub(crate) struct StatusContext<'a> {
     pub troubles: &'a [Option<String>],
     /// The remedy for a rollout ledger that cannot be read.
     pub budget: Option<&'a str>,
-    /// Their times.
+    /// The times of the sources.
     pub times: &'a [SourceTimes],
     /// The metrics.
     pub metrics: &'a Metrics,
@@ -317,13 +318,13 @@ pub(crate) struct StatusContext<'a> {
     pub next_resync: Timestamp,
     /// Objects in the workqueue.
     pub queue: usize,
-    /// The time for which the objects in process have been: in sum, and the longest.
+    /// The processing times of the objects in process: their sum, and the longest.
     pub unfinished: (Duration, Duration),
     /// Now.
     pub now: (std::time::Instant, Timestamp),
 }
 
-/// Returns the status of all.
+/// Returns the status of the daemon.
 pub(crate) fn status(engine: &Engine, beside: &StatusContext<'_>) -> DaemonStatus {
     let mut counts: Vec<BTreeMap<Phase, usize>> = vec![BTreeMap::new(); engine.sources().len()];
     for (id, entry) in engine.entries() {
@@ -375,7 +376,7 @@ fn source(
         author: authored.map(|authored| authored.author.clone()),
         subject: authored.map(|authored| authored.subject.clone()),
         since: times.since,
-        looked: times.looked,
+        looked: times.checked,
         changes: engine
             .commits_of(number)
             .into_iter()
@@ -399,7 +400,7 @@ fn source(
     }
 }
 
-/// Returns the gravest findings, so that nobody needs the files to see what is wrong with them.
+/// Returns the first findings, errors before warnings, so that the status alone explains them.
 fn first_findings(findings: &[Diagnostic]) -> Vec<String> {
     let mut order: Vec<&Diagnostic> = findings.iter().collect();
     order.sort_by_key(|finding| !finding.is_error());
@@ -417,7 +418,7 @@ fn commit_status(revision: &Revision, authored: Authorship) -> CommitStatus {
 
 fn rollout_status(engine: &Engine, beside: &StatusContext<'_>) -> RolloutStatus {
     let usage = engine.usage();
-    let held = engine.held_steps(beside.now.0);
+    let steps = engine.held_steps(beside.now.0);
     let share = |(used, of)| BoundUsage { used, of };
     let rolling = engine.rolling_workloads().into_iter().map(|load| {
         let numbers = engine.informer_object(&load.id).and_then(|live| live.rolling).unwrap_or_default();
@@ -430,7 +431,7 @@ fn rollout_status(engine: &Engine, beside: &StatusContext<'_>) -> RolloutStatus 
             updated: numbers.updated.min(numbers.replicas),
             available: numbers.available,
             unavailable: load.unavailable,
-            step: held.get(&load.id).cloned(),
+            step: steps.get(&load.id).cloned(),
         }
     });
     let queue = engine.rollout_queue().into_iter().map(|queued| QueuedWorkloadStatus {
@@ -458,14 +459,14 @@ fn rollout_status(engine: &Engine, beside: &StatusContext<'_>) -> RolloutStatus 
 pub(crate) struct ObjectFilter {
     /// The source.
     pub source: Option<String>,
-    /// In this phase.
+    /// The phase.
     pub phase: Option<Phase>,
     /// The kind, for example `Deployment` or `Deployment.apps`.
     pub kind: Option<String>,
 }
 
 impl ObjectFilter {
-    /// In any case, as kubectl takes kinds.
+    /// Compares the kind without regard to case, as kubectl does.
     fn is_of_kind(&self, id: &ObjectId) -> bool {
         let is = |kind: &String| {
             kind.eq_ignore_ascii_case(id.kind()) || kind.eq_ignore_ascii_case(&id.group_kind().to_string())
@@ -482,13 +483,14 @@ pub(crate) fn objects(
 ) -> Vec<ObjectStatus> {
     let chosen = engine.entries().filter(|(id, _)| filter.is_of_kind(id));
     let queued = queue_reasons(engine);
-    let told = chosen.filter_map(|(id, entry)| Some((id, object(engine, beside, &queued, id, entry)?)));
-    let of_source = |told: &ObjectStatus| filter.source.as_ref().is_none_or(|source| *source == told.source);
-    let of_phase = |told: &ObjectStatus| filter.phase.is_none_or(|phase| phase == told.phase);
-    let mut told: Vec<(&ObjectId, ObjectStatus)> =
-        told.filter(|(_, told)| of_source(told) && of_phase(told)).collect();
-    told.sort_by_key(|(id, _)| *id);
-    told.into_iter().map(|(_, told)| told).collect()
+    let status = chosen.filter_map(|(id, entry)| Some((id, object(engine, beside, &queued, id, entry)?)));
+    let of_source =
+        |status: &ObjectStatus| filter.source.as_ref().is_none_or(|source| *source == status.source);
+    let of_phase = |status: &ObjectStatus| filter.phase.is_none_or(|phase| phase == status.phase);
+    let mut status: Vec<(&ObjectId, ObjectStatus)> =
+        status.filter(|(_, status)| of_source(status) && of_phase(status)).collect();
+    status.sort_by_key(|(id, _)| *id);
+    status.into_iter().map(|(_, status)| status).collect()
 }
 
 /// Returns the objects of each source in some phases: the first so many, in their order.
@@ -507,14 +509,14 @@ pub(crate) fn first_objects(
         }
     }
     let queued = queue_reasons(engine);
-    let told = found.into_iter().map(|mut of| {
+    let grouped = found.into_iter().map(|mut of| {
         of.sort_by_key(|(id, _)| *id);
         of.into_iter()
             .take(most)
             .filter_map(|(id, entry)| object(engine, beside, &queued, id, entry))
             .collect()
     });
-    told.collect()
+    grouped.collect()
 }
 
 /// Returns one object; none where no source of this process knows it.

@@ -202,13 +202,13 @@ fn phase_of(word: &str) -> Option<Phase> {
 /// each phase.
 fn list(objects: &[ObjectStatus], mut counts: BTreeMap<Phase, usize>) -> String {
     let mut text = String::new();
-    for told in objects.iter().take(MAX_NAMED_OBJECTS) {
-        let reason = told.reason.as_deref().unwrap_or_default();
+    for status in objects.iter().take(MAX_NAMED_OBJECTS) {
+        let reason = status.reason.as_deref().unwrap_or_default();
         let reason = truncate(reason, MAX_REASON_BYTES);
         let colon = if reason.is_empty() { "" } else { ": " };
-        let line = format!("{} {}{colon}{reason}", told.phase, recorded_name(&told.object));
+        let line = format!("{} {}{colon}{reason}", status.phase, recorded_name(&status.object));
         let _ = writeln!(text, "{}", sanitize_line(&line));
-        counts.entry(told.phase).and_modify(|count| *count = count.saturating_sub(1));
+        counts.entry(status.phase).and_modify(|count| *count = count.saturating_sub(1));
     }
     let more: usize = counts.values().sum();
     if more > 0 {
@@ -229,9 +229,9 @@ fn recorded_name(object: &ObjectRef) -> String {
 
 /// Returns a line for each object that [`list`] names and that a source wants, with its origin.
 fn origin_list(objects: &[ObjectStatus]) -> String {
-    let line = |told: &ObjectStatus| {
-        let origin = bounded_origin(told.origin.as_deref()?);
-        Some(sanitize_line(&format!("{}: {origin}", recorded_name(&told.object))) + "\n")
+    let line = |status: &ObjectStatus| {
+        let origin = bounded_origin(status.origin.as_deref()?);
+        Some(sanitize_line(&format!("{}: {origin}", recorded_name(&status.object))) + "\n")
     };
     objects.iter().take(MAX_NAMED_OBJECTS).filter_map(line).collect()
 }
@@ -305,13 +305,13 @@ mod tests {
     #[test]
     fn one_line_and_one_for_each_object_that_is_not_well() {
         fn check(source: &SourceStatus, unwell: &[ObjectStatus], line: &str, open: &str) {
-            let stand = StatusSummary::of(source, unwell, &[]);
-            assert_eq!((&*stand.line, &*stand.open), (line, open));
+            let summary = StatusSummary::of(source, unwell, &[]);
+            assert_eq!((&*summary.line, &*summary.open), (line, open));
             let mut data = BTreeMap::from([(OPEN_OBJECTS_KEY.to_owned(), "before".to_owned())]);
-            stand.write_to(&mut data);
-            assert_eq!(StatusSummary::from_data(&data), Some(stand.clone()));
+            summary.write_to(&mut data);
+            assert_eq!(StatusSummary::from_data(&data), Some(summary.clone()));
             let revision = Revision::new("1a2b");
-            let settled = stand.with_settled(Some(&revision));
+            let settled = summary.with_settled(Some(&revision));
             settled.write_to(&mut data);
             assert_eq!(StatusSummary::settled_revision(&data), Some(revision));
             assert_eq!(StatusSummary::from_data(&data), Some(settled.clone()));
@@ -349,18 +349,18 @@ mod tests {
     }
 
     #[test]
-    fn so_many_are_named_and_of_the_others_it_is_told_how_many_are_where() {
+    fn so_many_are_named_and_of_the_others_it_is_reported_how_many_are_where() {
         let many: Vec<ObjectStatus> =
             (0..MAX_NAMED_OBJECTS + 5).map(|_| object("a", &"é".repeat(MAX_REASON_BYTES))).collect();
-        let stand = StatusSummary::of(
+        let summary = StatusSummary::of(
             &source(&[(Phase::Settled, 9), (Phase::Refused, MAX_NAMED_OBJECTS + 5)]),
             &many,
             &[],
         );
-        assert_eq!(stand.open.lines().count(), MAX_NAMED_OBJECTS + 1);
-        assert!(stand.open.ends_with("and 5 more: 5 Refused\n"), "{}", stand.open);
-        assert!(stand.open.len() < MAX_NAMED_OBJECTS * (MAX_REASON_BYTES + 40));
-        assert_eq!(stand.unnamed_counts(), [(Phase::Refused, 5)].into());
+        assert_eq!(summary.open.lines().count(), MAX_NAMED_OBJECTS + 1);
+        assert!(summary.open.ends_with("and 5 more: 5 Refused\n"), "{}", summary.open);
+        assert!(summary.open.len() < MAX_NAMED_OBJECTS * (MAX_REASON_BYTES + 40));
+        assert_eq!(summary.unnamed_counts(), [(Phase::Refused, 5)].into());
         let named = StatusSummary::of(&source(&[(Phase::Refused, 3)]), &many[..3], &[]);
         assert_eq!((named.open.lines().count(), named.unnamed_counts()), (3, BTreeMap::new()));
         let counts = [(Phase::Refused, 4), (Phase::Waiting, 9), (Phase::LeftAlone, 2)];
@@ -374,15 +374,15 @@ mod tests {
     fn origins_have_a_bound_also_those_that_are_read() {
         let long = || Some("é".repeat(MAX_ORIGIN_BYTES));
         let object = ObjectStatus { origin: long(), ..object("web", "so") };
-        let mut stand = StatusSummary::of(&source(&[(Phase::Refused, 1)]), &[object], &[]);
-        let most = |stand: &StatusSummary| {
-            let origins = stand.objects().filter_map(|recorded| recorded.origin);
+        let mut summary = StatusSummary::of(&source(&[(Phase::Refused, 1)]), &[object], &[]);
+        let most = |summary: &StatusSummary| {
+            let origins = summary.objects().filter_map(|recorded| recorded.origin);
             origins.map(|origin| origin.len()).max()
         };
-        assert!(stand.origins.len() < MAX_ORIGIN_BYTES + 40, "{}", stand.origins);
-        assert_eq!(most(&stand), Some(MAX_ORIGIN_BYTES));
-        stand.origins = format!("Pod shop/web: {}\n", "é".repeat(MAX_ORIGIN_BYTES));
-        assert_eq!(most(&stand), Some(MAX_ORIGIN_BYTES));
+        assert!(summary.origins.len() < MAX_ORIGIN_BYTES + 40, "{}", summary.origins);
+        assert_eq!(most(&summary), Some(MAX_ORIGIN_BYTES));
+        summary.origins = format!("Pod shop/web: {}\n", "é".repeat(MAX_ORIGIN_BYTES));
+        assert_eq!(most(&summary), Some(MAX_ORIGIN_BYTES));
     }
 
     #[test]
@@ -392,16 +392,16 @@ mod tests {
         rolling.origin = Some("prod (kustomize) ← base/web.yaml:3: odd, prod/patch.yaml:1".to_owned());
         let left = ObjectStatus { phase: Phase::LeftAlone, ..object("-node", "") };
         let counts = source(&[(Phase::Refused, 1), (Phase::LeftAlone, 1)]);
-        let stand = StatusSummary::of(&counts, std::slice::from_ref(&rolling), std::slice::from_ref(&left));
-        let found: Vec<RecordedObject> = stand.objects().collect();
-        let recorded = |told: &ObjectStatus| RecordedObject {
-            phase: told.phase,
-            object: told.object.clone(),
-            reason: told.reason.clone().unwrap_or_default(),
-            origin: told.origin.clone(),
+        let summary = StatusSummary::of(&counts, std::slice::from_ref(&rolling), std::slice::from_ref(&left));
+        let found: Vec<RecordedObject> = summary.objects().collect();
+        let recorded = |status: &ObjectStatus| RecordedObject {
+            phase: status.phase,
+            object: status.object.clone(),
+            reason: status.reason.clone().unwrap_or_default(),
+            origin: status.origin.clone(),
         };
         assert_eq!(found, [recorded(&rolling), recorded(&left)]);
-        assert!(stand.is_heeding_opt_outs());
+        assert!(summary.is_heeding_opt_outs());
         let denied = StatusSummary::of(&SourceStatus { opt_out: OptOutPolicy::Denied, ..counts }, &[], &[]);
         let mut data = BTreeMap::new();
         denied.write_to(&mut data);

@@ -103,24 +103,24 @@ mod tests {
             heartbeats.expect_part("source shop", LONG_INTERVAL),
         );
         let mut watch = Watchdog { service, heartbeats, late: BTreeSet::new(), expected: true };
-        let mut look = |expected: &[&str]| {
+        let mut check = |expected: &[&str]| {
             watch.check(Instant::now());
             assert_eq!(manager.heard(), expected);
         };
-        look(&["WATCHDOG=1"]);
+        check(&["WATCHDOG=1"]);
         second.stall();
-        look(&["STATUS=source shop is stuck"]);
-        look(&[]);
+        check(&["STATUS=source shop is stuck"]);
+        check(&[]);
         first.stall();
-        look(&["STATUS=source shop and 1 more are stuck"]);
+        check(&["STATUS=source shop and 1 more are stuck"]);
         first.record(LONG_INTERVAL);
-        look(&["STATUS=source shop is stuck"]);
+        check(&["STATUS=source shop is stuck"]);
         second.record(LONG_INTERVAL);
-        look(&["STATUS=", "WATCHDOG=1"]);
+        check(&["STATUS=", "WATCHDOG=1"]);
         // A part that is gone on purpose is not waited for.
         second.stall();
         drop(second);
-        look(&["WATCHDOG=1"]);
+        check(&["WATCHDOG=1"]);
     }
 
     #[test]

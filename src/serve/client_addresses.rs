@@ -65,14 +65,14 @@ mod tests {
     fn nobody_takes_all_connections() {
         let peers = PeerConnections::default();
         let admit = |address: &str| peers.admit(address.parse().unwrap());
-        let mut held: Vec<_> =
+        let mut connections: Vec<_> =
             (0..MAX_CONNECTIONS_PER_ADDRESS).map(|_| admit("192.0.2.1").unwrap()).collect();
         for (address, expected) in
             [("192.0.2.1", false), ("::ffff:192.0.2.1", false), ("192.0.2.2", true), ("2001:db8::1", true)]
         {
             assert_eq!(admit(address).is_some(), expected, "{address}");
         }
-        held.pop();
+        connections.pop();
         assert!(admit("192.0.2.1").is_some(), "one has gone");
         let _network: Vec<_> =
             (0..MAX_CONNECTIONS_PER_ADDRESS).map(|n| admit(&format!("2001:db8::{n}")).unwrap()).collect();
@@ -84,9 +84,9 @@ mod tests {
     fn those_on_this_host_share_an_address_and_no_bound() {
         let peers = PeerConnections::default();
         for address in ["127.0.0.1", "::1", "::ffff:127.0.0.1"] {
-            let held: Vec<_> =
+            let connections: Vec<_> =
                 (0..2 * MAX_CONNECTIONS_PER_ADDRESS).map(|_| peers.admit(address.parse().unwrap())).collect();
-            assert!(held.iter().all(Option::is_some), "{address}");
+            assert!(connections.iter().all(Option::is_some), "{address}");
         }
         assert!(peers.0.lock().unwrap().is_empty(), "who has gone takes no memory");
     }

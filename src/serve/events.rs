@@ -99,7 +99,7 @@ pub(super) async fn stream_events(
         greeted: false,
         _permit: permit,
     };
-    let told = stream::unfold(listener, async |mut listener| {
+    let events = stream::unfold(listener, async |mut listener| {
         listener.next().await.map(|text| (Ok::<_, Infallible>(text), listener))
     });
     let headers = [
@@ -107,7 +107,7 @@ pub(super) async fn stream_events(
         // For proxies that would gather some before they pass anything on.
         (HeaderName::from_static("x-accel-buffering"), "no"),
     ];
-    Ok((headers, Body::from_stream(told)).into_response())
+    Ok((headers, Body::from_stream(events)).into_response())
 }
 
 impl EventListener {
@@ -178,7 +178,7 @@ mod tests {
         service.call(request.body(Body::empty()).unwrap()).await.unwrap()
     }
 
-    async fn whole(stage: &EventStreams, path: &str, last: Option<u64>) -> String {
+    async fn read_stream(stage: &EventStreams, path: &str, last: Option<u64>) -> String {
         let body = answer(stage, path, last).await.into_body();
         String::from_utf8(axum::body::to_bytes(body, 1 << 20).await.unwrap().to_vec()).unwrap()
     }
@@ -195,33 +195,36 @@ mod tests {
         for (source, message) in [("shop", "a"), ("ops", "b\nid: 99"), ("shop", "c")] {
             stage.recorder.record(Timestamp::UNIX_EPOCH, draft(source, message));
         }
-        let all = whole(&stage, "/?follow=no", None).await;
+        let all = read_stream(&stage, "/?follow=no", None).await;
         assert_eq!(messages(&all), ["a", "b\nid: 99", "c"]);
         let ids: Vec<u64> =
             all.lines().filter_map(|line| line.strip_prefix("id: ")).map(|id| id.parse().unwrap()).collect();
         assert_eq!(ids.len(), 3, "a message makes no lines of its own: {all}");
-        assert_eq!(messages(&whole(&stage, "/?follow=no", Some(ids[1])).await), ["c"]);
-        assert_eq!(messages(&whole(&stage, &format!("/?follow=no&after={}", ids[0]), None).await).len(), 2);
+        assert_eq!(messages(&read_stream(&stage, "/?follow=no", Some(ids[1])).await), ["c"]);
+        assert_eq!(
+            messages(&read_stream(&stage, &format!("/?follow=no&after={}", ids[0]), None).await).len(),
+            2
+        );
         let again = format!("/?follow=no&after={}", ids[0]);
-        assert_eq!(messages(&whole(&stage, &again, Some(ids[2])).await).len(), 0);
-        assert_eq!(messages(&whole(&stage, "/?follow=no&source=shop", None).await), ["a", "c"]);
+        assert_eq!(messages(&read_stream(&stage, &again, Some(ids[2])).await).len(), 0);
+        assert_eq!(messages(&read_stream(&stage, "/?follow=no&source=shop", None).await), ["a", "c"]);
         assert_eq!(answer(&stage, "/?folow=no", None).await.status(), 400);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn silence_is_told_and_news_come_at_once() {
+    async fn silence_is_reported_and_news_come_at_once() {
         let stage = EventStreams::of(EventRecorder::new(Timestamp::UNIX_EPOCH));
-        let mut told = answer(&stage, "/", None).await.into_body().into_data_stream();
-        assert_eq!(told.next().await.unwrap().unwrap(), RECONNECT_HINT);
-        assert_eq!(told.next().await.unwrap().unwrap(), ":\n\n");
+        let mut body = answer(&stage, "/", None).await.into_body().into_data_stream();
+        assert_eq!(body.next().await.unwrap().unwrap(), RECONNECT_HINT);
+        assert_eq!(body.next().await.unwrap().unwrap(), ":\n\n");
         stage.recorder.record(Timestamp::UNIX_EPOCH, draft("shop", "news"));
-        let news = told.next().await.unwrap().unwrap();
+        let news = body.next().await.unwrap().unwrap();
         assert_eq!(messages(std::str::from_utf8(&news).unwrap()), ["news"]);
         // A listener too far behind is let go, and finds the kept events.
         for _ in 0..5000 {
             stage.recorder.record(Timestamp::UNIX_EPOCH, draft("shop", "many"));
         }
-        assert!(told.next().await.is_none());
+        assert!(body.next().await.is_none());
     }
 
     #[tokio::test]

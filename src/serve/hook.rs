@@ -44,7 +44,7 @@ const RATE_OF_ALL: (u32, u32) = (50, 10);
 /// nothing.
 const RATE_BUCKETS: usize = 64;
 
-/// Headers with the code of the body in hexadecimal digits, and what stands before those.
+/// Headers with the code of the body in hexadecimal digits, and what is before those.
 ///
 /// GitHub; Bitbucket; Gitea; Forgejo: as their documentation of webhooks has it.
 const SIGNATURE_HEADERS: [(&str, &str); 4] = [
@@ -75,7 +75,7 @@ pub(crate) struct WebhookReceiver {
     of_one: Vec<DefaultDirectRateLimiter>,
     unknown: Secret,
     /// The last log line about a secret that cannot be used.
-    told: Mutex<String>,
+    logged: Mutex<String>,
 }
 
 impl WebhookReceiver {
@@ -92,7 +92,7 @@ impl WebhookReceiver {
             of_all: limiter(RATE_OF_ALL),
             of_one: (0..RATE_BUCKETS).map(|_| limiter(RATE_PER_SOURCE)).collect(),
             unknown: Secret::new_unmatchable(),
-            told: Mutex::default(),
+            logged: Mutex::default(),
         })
     }
 
@@ -118,10 +118,10 @@ impl WebhookReceiver {
     }
 
     fn log_once(&self, why: String) {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        if *told != why {
+        let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
+        if *logged != why {
             tracing::warn!("{why}");
-            *told = why;
+            *logged = why;
         }
     }
 }

@@ -37,16 +37,16 @@ pub(crate) async fn serve_endpoint(
     endpoints: EndpointMetrics,
     stop: CancellationToken,
 ) {
-    let (mut wait, mut told) = (FIRST_RETRY_DELAY, None);
+    let (mut wait, mut logged) = (FIRST_RETRY_DELAY, None);
     loop {
         match open(&place).await {
             Ok(listener) => return connections::serve(listener, router, endpoints, stop).await,
             Err(error) => {
                 let why = error.to_string();
-                if told.as_ref() != Some(&why) {
+                if logged.as_ref() != Some(&why) {
                     tracing::warn!("the HTTP API is not available: {why}; retrying");
                 }
-                told = Some(why);
+                logged = Some(why);
             }
         }
         if stop.run_until_cancelled(tokio::time::sleep(wait)).await.is_none() {

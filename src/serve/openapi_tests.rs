@@ -170,12 +170,12 @@ fn process_status(now: Timestamp) -> ProcessStatus {
 
 /// A part of an answer that is never sent would be a promise.
 #[test]
-fn the_forms_have_what_is_told_and_nothing_else() {
+fn the_forms_have_what_is_reported_and_nothing_else() {
     let document = document();
-    let check = |form: &str, told: Value| {
+    let check = |form: &str, answer: Value| {
         let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<BTreeSet<_>>();
         let described = &document["components"]["schemas"][form]["properties"];
-        assert_eq!(keys(&told), keys(described), "{form}");
+        assert_eq!(keys(&answer), keys(described), "{form}");
     };
     let (now, text, some) = (Timestamp::UNIX_EPOCH, String::new, || Some(String::new()));
     let (share, difference) = (BoundUsage { used: 0, of: 0 }, text());

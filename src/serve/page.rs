@@ -1,7 +1,7 @@
 //! The page: three files that are a part of the program, and ask the same questions as everybody.
 //!
 //! **Invariant:** it comes from here alone. The policy lets nothing in from elsewhere, and no
-//! script or style that stands in a document.
+//! script or style that is in a document.
 
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::IntoResponse;

@@ -1,4 +1,4 @@
-//! The routes, and what an answer looks like.
+//! The routes, and the bodies of their answers.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,7 +25,7 @@ use crate::report::{
     STATUS_VERSION,
 };
 
-/// The longest time that comparing with the cluster may take, and with whom.
+/// The time limit for a comparison with the cluster, and the name of the server in its error.
 const COMPARISON_TIMEOUT: Duration = Duration::from_mins(1);
 const COMPARISON_SUBJECT: &str = "the API server";
 
@@ -43,14 +43,13 @@ const RESPONSE_HEADERS: [(header::HeaderName, HeaderValue); 4] = [
 /// The routes of an endpoint.
 #[derive(Clone, Debug)]
 pub(crate) enum RouteSet {
-    /// One where a guard lets in: the Unix socket, TCP.
+    /// All routes, behind a guard: the Unix socket, TCP.
     Guarded(RequestGuard),
-    /// The kubelet's: anybody may ask whether the process lives and is ready, and learns nothing
-    /// else.
+    /// The kubelet's probes alone. Anybody may ask, so they give no details.
     Probes,
 }
 
-/// Returns all that is answered at a door.
+/// Returns the routes of a listener.
 pub(crate) fn router(process: ProcessHandle, hooks: Arc<WebhookReceiver>, door: RouteSet) -> Router {
     let questions = match door {
         RouteSet::Guarded(guard) => question_routes(process.clone())
@@ -89,7 +88,7 @@ fn probe_routes(process: ProcessHandle) -> Router {
     };
     let (living, being_ready) = (
         async move |state: State<ProcessHandle>| bare(live(state).await).await,
-        // The fault is not told to everybody.
+        // The reason is not for everybody.
         async move |state: State<ProcessHandle>| bare(readiness(state).await.map(|_| "ok\n")).await,
     );
     Router::new()
@@ -104,7 +103,7 @@ async fn not_found() -> ErrorResponse {
     ErrorResponse::new(StatusCode::NOT_FOUND, "there is no such page")
 }
 
-/// Refuses all that is no question, whatever it is about.
+/// Refuses every request that is neither GET nor HEAD.
 async fn reject_writes(request: Request, next: Next) -> Response {
     if matches!(*request.method(), Method::GET | Method::HEAD) {
         return next.run(request).await;
@@ -113,7 +112,7 @@ async fn reject_writes(request: Request, next: Next) -> Response {
     (only, ErrorResponse::new(StatusCode::METHOD_NOT_ALLOWED, "nothing can be changed here")).into_response()
 }
 
-/// Adds what each answer says about itself, unless it says otherwise.
+/// Adds the headers of each response, unless it has its own.
 async fn describe_response(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     for (name, value) in RESPONSE_HEADERS {
@@ -141,7 +140,7 @@ struct ObjectBody {
     object: ObjectStatus,
 }
 
-/// One object beside what is asked for.
+/// A live object, beside its desired content.
 #[derive(Serialize)]
 struct ComparedObjectBody {
     #[serde(flatten)]
@@ -170,7 +169,7 @@ struct ObjectQuery {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum ObjectView {
-    /// As YAML, beside what is asked for.
+    /// As YAML, beside its desired content.
     Yaml,
 }
 
@@ -185,7 +184,7 @@ async fn openapi_document() -> impl IntoResponse {
     ([(header::CONTENT_TYPE, "application/json")], super::OPENAPI_DOCUMENT)
 }
 
-/// Alive is what makes progress: the loop, what reads each source, and each watch.
+/// Answers whether the loop, the reader of each source and each watch make progress.
 async fn live(State(process): State<ProcessHandle>) -> Result<&'static str, ErrorResponse> {
     let late = process.heartbeats.overdue_parts(Instant::now());
     if late.is_empty() {
@@ -195,7 +194,7 @@ async fn live(State(process): State<ProcessHandle>) -> Result<&'static str, Erro
     Err(ErrorResponse(StatusCode::SERVICE_UNAVAILABLE, format!("no progress: {}", names.join(", "))))
 }
 
-/// Ready is what has read all its sources once, and knows what rolls.
+/// Answers whether all sources and the rollout ledger have been read once.
 async fn readiness(State(process): State<ProcessHandle>) -> Result<String, ErrorResponse> {
     let status = process.status().await?;
     match unready_reason(&status) {
@@ -204,8 +203,8 @@ async fn readiness(State(process): State<ProcessHandle>) -> Result<String, Error
     }
 }
 
-/// Returns the notes of a process that is ready though only a person can help: no restart would
-/// mend it.
+/// Returns the notes of a ready process that needs a person. It counts as ready, as a restart would
+/// repair nothing.
 fn describe_readiness(status: &DaemonStatus) -> String {
     match &status.rollout.unreadable {
         Some(why) => format!("ready, but {why}\n"),
@@ -232,7 +231,7 @@ async fn status(State(process): State<ProcessHandle>) -> Result<Json<DaemonStatu
     process.status().await.map(Json)
 }
 
-/// Returns the metrics in any case: a loop that cannot begin is worth knowing.
+/// Returns the metrics, also while the loop cannot begin.
 async fn metrics_text(State(process): State<ProcessHandle>) -> Response {
     let running = process.running.borrow().clone();
     let (signs, now, reloads) =
@@ -258,17 +257,17 @@ async fn objects(
 async fn object(
     State(process): State<ProcessHandle>,
     path: Result<Path<(String, String, String)>, PathRejection>,
-    look: Result<Query<ObjectQuery>, QueryRejection>,
+    query: Result<Query<ObjectQuery>, QueryRejection>,
 ) -> Result<Response, ErrorResponse> {
     let Path((kind, namespace, name)) =
         path.map_err(|rejection| ErrorResponse(StatusCode::BAD_REQUEST, rejection.body_text()))?;
-    let look = require_query(look)?;
+    let query = require_query(query)?;
     let namespace = (namespace != CLUSTER_SCOPE_WORD).then_some(namespace);
     let inquiries = process.inquiries()?;
     let id = resolve_object(&inquiries, &kind, namespace.as_deref(), &name).await?;
     let none = || ErrorResponse(StatusCode::NOT_FOUND, format!("no source of this process knows {id}"));
     let one = |object| ObjectBody { api_version: STATUS_VERSION, object };
-    if look.view == Some(ObjectView::Yaml) {
+    if query.view == Some(ObjectView::Yaml) {
         let compared = inquiries.compare_object(id.clone());
         let (object, compared) =
             wait_within(COMPARISON_TIMEOUT, COMPARISON_SUBJECT, compared).await?.ok_or_else(none)?;
@@ -278,7 +277,7 @@ async fn object(
     Ok(Json(one(found.ok_or_else(none)?)).into_response())
 }
 
-/// Returns the object whose kind may be named without its group, and in any case.
+/// Returns the object. Its kind may be named without the group, and in upper or lower case.
 async fn resolve_object(
     inquiries: &Inquiries,
     kind: &str,

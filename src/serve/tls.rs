@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_without_a_line_of_the_key() {
+    fn what_is_wrong_is_reported_without_a_line_of_the_key() {
         let dir = tempfile::tempdir().unwrap();
         let [cert, key] = ["cert", "key"].map(|name| dir.path().join(name));
         let own = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();

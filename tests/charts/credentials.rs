@@ -112,7 +112,7 @@ fn another_host_of_a_registry_is_shown_nothing() {
 }
 
 #[test]
-fn a_wrong_password_is_told_and_never_shown() {
+fn a_wrong_password_is_reported_and_never_shown() {
     let (server, fixture, url) = private("https", "/private");
     server.answer("/private/index.yaml", Answer::Guarded("b3RoZXI=".to_owned(), "text/yaml", index(&[])));
     let error = fixture.fetch([&url, "web", "1.0.0"]).unwrap_err();

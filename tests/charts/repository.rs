@@ -82,7 +82,7 @@ fn a_range_is_refused_with_the_version_that_it_means() {
 }
 
 #[test]
-fn what_is_not_there_is_told_and_tried_again() {
+fn what_is_not_there_is_reported_and_tried_again() {
     let Repository { server, fixture, url } = &Repository::start();
     for chart in [[url, "web", "1.0.1"], [url, "none", "1.0.0"]] {
         let error = fixture.fetch(chart).unwrap_err();

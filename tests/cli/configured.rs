@@ -35,13 +35,13 @@ const FILES: &[(&str, &str)] = &[
 /// others.
 #[track_caller]
 fn check(fixture: &Fixture, line: &str, code: i32, said: &[&str], unsaid: &[&str]) {
-    let told = fixture.run(line);
-    assert!(told.ends_with(&format!("--- exit code {code}")), "{told}");
+    let printed = fixture.run(line);
+    assert!(printed.ends_with(&format!("--- exit code {code}")), "{printed}");
     for text in said {
-        assert!(told.contains(text), "no {text:?} in {told}");
+        assert!(printed.contains(text), "no {text:?} in {printed}");
     }
     for text in unsaid {
-        assert!(!told.contains(text), "{text:?} in {told}");
+        assert!(!printed.contains(text), "{text:?} in {printed}");
     }
 }
 
@@ -57,10 +57,12 @@ fn validate_holds_each_source_against_what_it_may_have() {
     let both = ["\nsource shop\n", "\nsource ops\n", "1 object in 1 file: no errors"];
     check(&fixture, "validate --config rhumb.yaml", 1, &[&refused[..], &both].concat(), &["env is not"]);
     check(&fixture, "validate --config rhumb.yaml --source shop", 1, &refused, &both);
+    // The older name of the flag.
+    check(&fixture, "validate --config rhumb.yaml --name shop", 1, &refused, &both);
     check(&fixture, "validate -c rhumb.yaml --source ops", 0, &both[2..], &both[..2]);
     check(&fixture, "validate -c rhumb.yaml --source shop other", 0, &["1 object in 1 file: no errors"], &[]);
-    let told = ["other/env.yaml:1:1: error: ConfigMap default/env is not allowed"];
-    check(&fixture, "validate --config one.yaml other", 1, &told, &[]);
+    let expected = ["other/env.yaml:1:1: error: ConfigMap default/env is not allowed"];
+    check(&fixture, "validate --config one.yaml other", 1, &expected, &[]);
 }
 
 #[test]
@@ -89,7 +91,7 @@ fn a_variable_that_nobody_fills_in_is_an_error_but_where_variables_are_put_in() 
 }
 
 #[test]
-fn what_stands_beside_a_folder_in_no_work_tree_is_not_read_and_why_is_told() {
+fn what_stands_beside_a_folder_in_no_work_tree_is_not_read_and_why_is_reported() {
     let fixture = Fixture::new(&[
         ("web/kustomization.yaml", "resources: [../base]\n"),
         ("base/kustomization.yaml", "resources: []\n"),
@@ -130,9 +132,9 @@ fn validate_takes_the_newest_commit_of_a_repository_and_its_signature() {
     ] {
         let output =
             fixture.command(&format!("validate --config {file}")).env("PATH", &path).output().unwrap();
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(code), "{told}");
-        assert!(told.contains(text), "{told}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{stderr}");
+        assert!(stderr.contains(text), "{stderr}");
     }
 }
 
@@ -144,11 +146,6 @@ fn what_is_meant_must_be_plain() {
         ("apply --config bad.yaml", 78, &["unknown key `directry`"]),
         ("validate --config none.yaml", 78, &["cannot read none.yaml"]),
         ("diff --config rhumb.yaml --source web", 2, &["rhumb.yaml has no source web", "it has shop, ops"]),
-        (
-            "diff --config rhumb.yaml --name shop",
-            2,
-            &["--name cannot be used with --config", "--source chooses"],
-        ),
         (
             "diff --config rhumb.yaml other",
             2,

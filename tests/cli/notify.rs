@@ -18,7 +18,7 @@ spec: {directory: files}
 ";
 
 #[test]
-fn check_says_who_cannot_be_told() {
+fn check_says_who_cannot_be_notified() {
     let url = "http://hooks.example.org/hunter2hunter2";
     let fixture = Fixture::new(&[("rhumb.yaml", CONFIGURATION), ("files/a.yaml", ""), ("url", url)]);
     let shown = fixture.run("check --config rhumb.yaml");

@@ -40,7 +40,7 @@ fn answer_on(socket: &Path) {
 }
 
 #[test]
-fn who_reads_no_more_is_not_told_more() {
+fn who_reads_no_more_is_sent_no_more() {
     for (line, first) in [
         ("events --follow", "2030-01-02 03:04:00 Refused"),
         ("events --follow -o json", "{\"number\": 1"),
@@ -61,14 +61,14 @@ fn who_reads_no_more_is_not_told_more() {
 }
 
 #[test]
-fn a_source_that_is_not_there_is_told_of() {
+fn a_source_that_is_not_there_is_reported() {
     let fixture = Fixture::new(&[]);
     answer_on(&fixture.path().join("rhumb.sock"));
-    let told = "2030-01-02 03:04:00 Refused shop: ConfigMap env\n";
+    let first_line = "2030-01-02 03:04:00 Refused shop: ConfigMap env\n";
     let said = "--- standard error\nthe daemon has no source shpo now; `rhumb status` lists them\n";
     for (source, said) in [("shop", ""), ("shpo", said)] {
         let line = format!("events {source} --socket rhumb.sock");
-        assert_eq!(fixture.run(&line), format!("$ rhumb {line}\n{told}{said}--- exit code 0"));
+        assert_eq!(fixture.run(&line), format!("$ rhumb {line}\n{first_line}{said}--- exit code 0"));
     }
 }
 

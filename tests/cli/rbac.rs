@@ -31,22 +31,27 @@ const TWO: &[(&str, &str)] = &[
 
 #[test]
 fn kinds_are_called_as_any_of_the_sources_defines_them() {
-    let told = Fixture::new(TWO).run("rbac --config rhumb.yaml");
-    let guessed: Vec<&str> = told.lines().filter(|line| line.contains("is a guess")).collect();
-    assert!(matches!(guessed[..], [line] if line.ends_with(": Yak.example.org")), "{told}");
-    assert!(!told.contains("oxes"), "{told}");
+    let printed_roles = Fixture::new(TWO).run("rbac --config rhumb.yaml");
+    let guessed: Vec<&str> = printed_roles.lines().filter(|line| line.contains("is a guess")).collect();
+    assert!(matches!(guessed[..], [line] if line.ends_with(": Yak.example.org")), "{printed_roles}");
+    assert!(!printed_roles.contains("oxes"), "{printed_roles}");
     // It lives in a namespace, as its definition says: there alone it is written.
-    let role =
-        told.split("---\n").find(|role| role.contains("kind: Role\n") && role.contains("namespace: farm\n"));
-    assert!(role.is_some_and(|role| role.contains("- oxen\n") && role.contains("- create\n")), "{told}");
+    let role = printed_roles
+        .split("---\n")
+        .find(|role| role.contains("kind: Role\n") && role.contains("namespace: farm\n"));
+    assert!(
+        role.is_some_and(|role| role.contains("- oxen\n") && role.contains("- create\n")),
+        "{printed_roles}"
+    );
 }
 
 #[test]
 fn what_is_printed_can_be_deleted_and_takes_no_inventory_along() {
-    let told = Fixture::new(TWO).run("rbac --config rhumb.yaml --user rhumb");
-    assert!(!told.contains("kind: Namespace\n"), "{told}");
-    let before = told.lines().find(|line| line.starts_with("# These namespaces must be there before"));
-    assert!(before.is_some_and(|line| line.ends_with(": farm, rhumb-system")), "{told}");
+    let printed_roles = Fixture::new(TWO).run("rbac --config rhumb.yaml --user rhumb");
+    assert!(!printed_roles.contains("kind: Namespace\n"), "{printed_roles}");
+    let before =
+        printed_roles.lines().find(|line| line.starts_with("# These namespaces must be there before"));
+    assert!(before.is_some_and(|line| line.ends_with(": farm, rhumb-system")), "{printed_roles}");
 }
 
 #[test]
@@ -64,11 +69,14 @@ fn a_host_in_a_configuration_is_not_looked_for_among_the_files_of_this_one() {
         git.args(["-c", "user.name=A Person", "-c", "user.email=person@example.com"]);
         assert!(git.args(line.split(' ')).status().unwrap().success(), "{line}");
     }
-    let told = fixture.run("rbac --config here.yaml");
-    assert!(told.contains("- serviceaccounts\n"), "{told}");
+    let printed_roles = fixture.run("rbac --config here.yaml");
+    assert!(printed_roles.contains("- serviceaccounts\n"), "{printed_roles}");
     // No server answers there, or none that is known.
-    let told = fixture.run("rbac --config rhumb.yaml");
-    assert!(!told.contains("serviceaccounts") && told.contains("localhost:shop: "), "{told}");
+    let printed_roles = fixture.run("rbac --config rhumb.yaml");
+    assert!(
+        !printed_roles.contains("serviceaccounts") && printed_roles.contains("localhost:shop: "),
+        "{printed_roles}"
+    );
 }
 
 fn example(name: &str) -> String {
@@ -151,24 +159,25 @@ fn printed(fixture: &Fixture) -> String {
 #[test]
 fn the_example_for_a_cluster_grants_what_is_printed_and_says_what_the_rest_amounts_to() {
     let given = example("rbac.yaml");
-    let told = printed(&beside(&KINDS));
-    assert!(!told.contains("WARNING"), "{told}");
-    let missing: Vec<String> = granted(&told).difference(&granted(&given)).cloned().collect();
+    let printed_roles = printed(&beside(&KINDS));
+    assert!(!printed_roles.contains("WARNING"), "{printed_roles}");
+    let missing: Vec<String> = granted(&printed_roles).difference(&granted(&given)).cloned().collect();
     assert_eq!(missing, [""; 0], "as it stands");
     let more = [("v1", "Secret"), ("v1", "Namespace"), ("networking.k8s.io/v1", "Ingress")];
-    let told = printed(&beside(&[&KINDS[..], &more].concat()));
+    let printed_roles = printed(&beside(&[&KINDS[..], &more].concat()));
     let taken_up = given.replace("  # - apiGroups", "  - apiGroups");
     let taken_up = taken_up.replace("  #   resources", "    resources").replace("  #   verbs", "    verbs");
     // The kinds of its sources are not known before, so it proves that one of others is gone.
     let proof = ["customresourcedefinitions.apiextensions.k8s.io", "apiservices.apiregistration.k8s.io"];
     let proof = proof.map(|kind| format!("everywhere: list {kind} "));
-    let expected: BTreeSet<String> = granted(&told).into_iter().chain(proof).collect();
+    let expected: BTreeSet<String> = granted(&printed_roles).into_iter().chain(proof).collect();
     let differing: Vec<String> = granted(&taken_up).symmetric_difference(&expected).cloned().collect();
     assert_eq!(differing, [""; 0], "with the lines that are taken up");
     let comments = given.lines().filter_map(|line| line.trim_start().strip_prefix("# "));
     let comments = comments.collect::<Vec<_>>().join(" ");
-    let warnings: Vec<&str> = told.lines().filter_map(|line| line.strip_prefix("# WARNING: to ")).collect();
-    assert_eq!(warnings.len(), 2, "{told}");
+    let warnings: Vec<&str> =
+        printed_roles.lines().filter_map(|line| line.strip_prefix("# WARNING: to ")).collect();
+    assert_eq!(warnings.len(), 2, "{printed_roles}");
     for warning in warnings {
         let words = warning.split(" (in ").next().unwrap();
         assert!(comments.contains(words), "`{words}` is not said: {comments}");

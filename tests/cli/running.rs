@@ -46,10 +46,10 @@ fn run_has_a_source_or_a_configuration() {
     error: cannot read nowhere.yaml: no such file or directory
     --- exit code 78
     ");
-    assert_snapshot!(fixture.run("run --config rhumb.yaml --name shop"), @r"
-    $ rhumb run --config rhumb.yaml --name shop
+    assert_snapshot!(fixture.run("run --config rhumb.yaml --source shop"), @r"
+    $ rhumb run --config rhumb.yaml --source shop
     --- standard error
-    error: --name cannot be used with --config
+    error: --source cannot be used with --config
     hint: the file says it for each source
     --- exit code 2
     ");

@@ -88,8 +88,10 @@ fn each_source_acts_as_its_own_account_and_holds_up_no_other() {
     site.cluster.kubectl_in(&["apply", "-f", "-"], granted).unwrap();
     let right = format!("the right to create configmaps in namespace accounts for {second}");
     until("all but those of one account are granted", || {
-        let told = rhumb(&site, &["check"], &file);
-        told.stdout.contains(&right) && !told.stdout.contains(&first) && !told.stdout.contains("impersonate")
+        let checked = rhumb(&site, &["check"], &file);
+        checked.stdout.contains(&right)
+            && !checked.stdout.contains(&first)
+            && !checked.stdout.contains("impersonate")
     });
 
     // One account has no rights at all: the other source goes on, and deletes too.
@@ -116,8 +118,8 @@ fn each_source_acts_as_its_own_account_and_holds_up_no_other() {
     // Without the right to act as them, it is rhumb's own account that lacks one.
     take_back_the_right_to_act(&site);
     until("the right counts no more", || {
-        let told = rhumb(&site, &["check"], &file).stdout;
-        told.contains("the right to impersonate serviceaccounts first")
+        let checked = rhumb(&site, &["check"], &file).stdout;
+        checked.contains("the right to impersonate serviceaccounts first")
     });
     one.change("a.yaml", &yaml::config_map("one", "a", "3"));
     daemon.says(&["ConfigMap accounts/one", "rhumb's own account may not act as", &first, "`impersonate`"]);
@@ -249,10 +251,10 @@ fn what_an_account_may_not_write_holds_up_no_other_source_and_takes_no_name_from
         all.into_iter().find(|one| one["name"] == json!(name)).unwrap()
     };
     until("the one source is healthy", || source_status("shop")["healthy"] == json!(true));
-    let told = source_status("claims");
-    assert_eq!(told["healthy"], json!(false), "{told:#}");
+    let status = source_status("claims");
+    assert_eq!(status["healthy"], json!(false), "{status:#}");
     let finding = format!("ConfigMap {}/taken is not applied: source shop has it", site.name);
-    assert!(told.to_string().contains(&finding), "{told:#}");
+    assert!(status.to_string().contains(&finding), "{status:#}");
     assert!(!source_status("shop").to_string().contains("2 sources want it"));
     assert!(!site.has("ConfigMap", "env") && daemon.is_running());
 }

@@ -42,7 +42,7 @@ fn put_in_force(cluster: &DedicatedCluster, policy: &str) {
 
 /// A cluster with the policy in force, in which everybody of this test may edit everything.
 fn guarded() -> DedicatedCluster {
-    let cluster = DedicatedCluster::whole();
+    let cluster = DedicatedCluster::complete();
     put_in_force(&cluster, &policy());
     let subjects =
         ["--group=developers", "--group=rhumb:operators", "--user=system:serviceaccount:rhumb-system:rhumb"];
@@ -101,14 +101,14 @@ fn the_words_are_for_rhumb_and_the_named_groups_and_all_else_goes_on() {
         let copied = cluster.kubectl(&["-n", "default", "get", "replicasets", "-o", releases]);
         let copied = copied.map_err(|error| error.to_string())?;
         let status = "jsonpath={.status.observedGeneration} {.metadata.generation} {.status.updatedReplicas}";
-        let told = cluster.kubectl(&["-n", "default", "get", "deployment/web", "-o", status]);
-        let told = told.map_err(|error| error.to_string())?;
-        let parts: Vec<&str> = told.split_whitespace().collect();
+        let status_text = cluster.kubectl(&["-n", "default", "get", "deployment/web", "-o", status]);
+        let status_text = status_text.map_err(|error| error.to_string())?;
+        let parts: Vec<&str> = status_text.split_whitespace().collect();
         let is_done = parts.len() == 3 && parts[0] == parts[1] && parts[2] == "2";
         if is_done && copied.split_whitespace().count() == 2 {
             Ok(())
         } else {
-            Err(format!("{copied}; {told}"))
+            Err(format!("{copied}; {status_text}"))
         }
     });
     allows(&cluster, &EVE, &["delete", "deployment/web"], "");

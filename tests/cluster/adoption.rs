@@ -65,12 +65,12 @@ fn the_policy_always_takes_over_what_carries_another_owners_mark() {
 }
 
 #[test]
-fn whom_a_daemon_takes_an_object_from_is_told() {
+fn whom_a_daemon_takes_an_object_from_is_reported() {
     let site = TestNamespace::new("adopt-told");
     by_hand(&site, "env", &json!({"labels": {"argocd.argoproj.io/instance": "shop"}}));
     let theirs = Folder::new(&[("own.yaml", yaml::config_map("own", "key", "theirs"))]);
     let mut before = site.bare_command();
-    before.args(["apply", theirs.path().to_str().unwrap(), "--name", "adopt-before", "-n", &site.name]);
+    before.args(["apply", theirs.path().to_str().unwrap(), "--source", "adopt-before", "-n", &site.name]);
     run(before).ends(0);
     let repo = Repo::new(&[
         ("env.yaml", yaml::config_map("env", "key", "ours")),
@@ -83,11 +83,11 @@ fn whom_a_daemon_takes_an_object_from_is_told() {
         daemon.says(&[&format!("configured: {words}")]);
         until("an Event names the owner before", || {
             let events = site.api.list(&format!("/api/v1/namespaces/{}/events", site.name));
-            let told = |event: &Value| {
+            let is_adoption = |event: &Value| {
                 event["involvedObject"]["name"] == name
                     && event["message"].as_str().is_some_and(|message| message.contains(&words))
             };
-            events.iter().any(told)
+            events.iter().any(is_adoption)
         });
     }
 }

@@ -104,7 +104,7 @@ fn no_output_of_a_service_has_a_secret() {
     // However it ends.
     daemon.signal("ABRT");
     daemon.ended(crate::support::DEFAULT_TIMEOUT);
-    places.add("the log", daemon.whole_log());
+    places.add("the log", daemon.full_log());
     // git alone gives up the waits of the one before. A silent server would be waited for once more
     // on top of that, before the memory counts.
     estate.remote.set(ServerBehavior::Repeating);
@@ -112,7 +112,7 @@ fn no_output_of_a_service_has_a_secret() {
     daemon.says(&["remote error"]);
     daemon.says(&["not carried out", "garbled"]);
     daemon.stop();
-    places.add("the log as JSON", daemon.whole_log());
+    places.add("the log as JSON", daemon.full_log());
     places.add("what the service manager heard", estate.heard.lock().unwrap().clone());
     // Each of them was really there.
     for secret in plants::REFUSED {
@@ -153,13 +153,13 @@ fn grow(estate: &CanaryFixture<'_>, daemon: &Daemon) {
     let annotations = json!({"metadata": {"annotations": {"kapp.k14s.io/original": remembered}}});
     site.api.merge(&site.at("Secret", "data"), "kapp", &annotations);
     daemon.says_since(mark, &["drift repaired", "Secret canary/drifting"]);
-    // A pending deletion, who is told.
+    // A pending deletion, and who is notified of it.
     estate.repo.remove("going.yaml");
     publish(estate, "Remove one");
     eventually("all are told", crate::support::DEFAULT_TIMEOUT, || {
         let heard = estate.letters.heard();
-        let told = |begin: &str| heard.iter().any(|letter| letter.path.starts_with(begin));
-        if told("/canary") && told("/services") { Ok(()) } else { Err(format!("{heard:?}")) }
+        let is_notified = |begin: &str| heard.iter().any(|letter| letter.path.starts_with(begin));
+        if is_notified("/canary") && is_notified("/services") { Ok(()) } else { Err(format!("{heard:?}")) }
     });
     // A source that nobody answers for keeps all deletions back.
     let password = Canary::of("the URL of a Source in the cluster").text();
@@ -246,8 +246,8 @@ fn ask(estate: &CanaryFixture<'_>, daemon: &Daemon, places: &mut SearchedTexts) 
     assert!(places.text("who knows another token").starts_with("HTTP/1.1 401"));
     assert!(places.text("who knows the token").starts_with("HTTP/1.1 200"));
     let secret = Canary::of("the secret of webhooks").text();
-    for (place, told) in [("a webhook", secret.clone()), ("a wrong webhook", format!("{secret}x"))] {
-        let head = format!("X-Gitlab-Token: {told}\r\n");
+    for (place, token) in [("a webhook", secret.clone()), ("a wrong webhook", format!("{secret}x"))] {
+        let head = format!("X-Gitlab-Token: {token}\r\n");
         places.add(place, exchange_over_tcp(port, &format!("POST /hook/{name}"), &head));
     }
     assert!(places.text("a webhook").starts_with("HTTP/1.1 202"), "{}", places.text("a webhook"));
@@ -301,11 +301,11 @@ fn run_commands(estate: &CanaryFixture<'_>, places: &mut SearchedTexts) {
     places.add("rhumb render", estate.rhumb(&[&["render", place][..], &traced[..]].concat()).stderr);
     places.add(
         "rhumb status --watch",
-        estate.glimpse(&["status", "--socket", socket, "--watch"], &estate.site.name),
+        estate.read_until(&["status", "--socket", socket, "--watch"], &estate.site.name),
     );
     places.add(
         "rhumb events --follow",
-        estate.glimpse(&["events", "--socket", socket, "--follow", "-o", "json"], "RevisionRead"),
+        estate.read_until(&["events", "--socket", socket, "--follow", "-o", "json"], "RevisionRead"),
     );
     let diff = format!("rhumb diff {place}");
     assert!(places.text(&diff).contains("its words are not shown"), "{}", places.text(&diff));

@@ -292,7 +292,7 @@ fn a_person_at_a_terminal_is_asked_and_nobody_else() {
     let question = "Delete these 6 objects? [y/N]";
     let nobody = site.apply(folder.path(), &["--prune"]).ends(4);
     assert!(!nobody.all().contains("[y/N]"), "{nobody:#?}");
-    nobody.says(&["hint: ", "rhumb prune confirm --name asked", "rhumb prune list --name asked"]);
+    nobody.says(&["hint: ", "rhumb prune confirm --source asked", "rhumb prune list --source asked"]);
     site.apply(folder.path(), &["--prune", "--dry-run"]).ends(4);
     site.diff(folder.path(), &[]).ends(1);
     let apply = ["apply", folder.path().to_str().unwrap(), "--prune"];

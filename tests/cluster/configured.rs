@@ -64,7 +64,7 @@ fn a_diff_of_a_configuration_shows_each_source_and_what_another_one_has() {
     assert_eq!(site.data("both", "a"), "one");
     let run = estate.rhumb(&["diff"]).ends(1);
     let (one, two) = parts(&run);
-    // As in the status: both sources are told of it.
+    // As in the status: both sources report it.
     for (shown, summary) in [(&one, "0 to create, 0 to"), (&two, "1 to create, 0 to")] {
         assert!(shown.contains(summary), "{shown}");
         assert!(shown.contains("the first of them applies it"), "{shown}");
@@ -131,9 +131,9 @@ fn one_source_is_applied_with_its_own_settings() {
     let site = TestNamespace::new("configured-apply");
     let estate =
         ConfiguredFixture::new(&site, "  prune: false\n  observe: false\n  allow: {kinds: [ConfigMap]}");
-    let told = estate.rhumb(&["apply"]).ends(2);
-    told.says(&["error", "rhumb.yaml has several"]);
-    told.says(&["hint", "--source: one, two"]);
+    let applied = estate.rhumb(&["apply"]).ends(2);
+    applied.says(&["error", "rhumb.yaml has several"]);
+    applied.says(&["hint", "--source: one, two"]);
     assert!(!site.has("ConfigMap", "one"));
     estate.two.change("key.yaml", &yaml::secret("key", "a", "1"));
     estate.two.change("old.yaml", &yaml::config_map("old", "a", "1"));
@@ -151,8 +151,8 @@ fn one_source_is_applied_with_its_own_settings() {
     estate.one.change("own.yaml", &yaml::config_map("renamed", "a", "1"));
     estate.rhumb(&["apply", "--source", "one"]).ends(0);
     assert!(site.has("ConfigMap", "renamed") && !site.has("ConfigMap", "one"));
-    let stand = estate.rhumb(&["apply", estate.two.path().to_str().unwrap(), "--source", "two"]).ends(2);
-    stand.says(&["a source is applied from its own location only"]);
+    let refused = estate.rhumb(&["apply", estate.two.path().to_str().unwrap(), "--source", "two"]).ends(2);
+    refused.says(&["a source is applied from its own location only"]);
 }
 
 #[test]

@@ -75,13 +75,14 @@ fn who_may_order_confirms_the_deletions_of_that_source_and_is_named() {
          "resourceNames": ["orders.confirm-team.rhumb.dev"]},
     ]);
     grant(&site, &rules);
-    let told = format!("confirmed: the deletion of ConfigMap confirm-team/asking (ordered by {})", site.user);
-    site.rhumb(&["prune", "confirm", "configmap/asking"]).ends(0).says(&[&told]);
+    let expected =
+        format!("confirmed: the deletion of ConfigMap confirm-team/asking (ordered by {})", site.user);
+    site.rhumb(&["prune", "confirm", "configmap/asking"]).ends(0).says(&[&expected]);
     site.await_absence("ConfigMap", "asking");
-    daemon.says(&["order: ", &told]);
+    daemon.says(&["order: ", &expected]);
     until("an Event names who it was", || {
         let events = site.api.list(&format!("/api/v1/namespaces/{}/events", site.name));
-        events.iter().any(|event| event["reason"] == "OrderDone" && event["message"] == told.as_str())
+        events.iter().any(|event| event["reason"] == "OrderDone" && event["message"] == expected.as_str())
     });
     until("the order is taken out, and the record with what it confirmed", || {
         let record = site.inventory().unwrap().pointer("/data/confirmed-prunes").cloned();
@@ -95,10 +96,11 @@ fn who_may_order_confirms_the_deletions_of_that_source_and_is_named() {
     let order =
         json!({"verb": "confirm", "object": "ConfigMap/confirm-team/theirs", "uids": [uid]}).to_string();
     site.api.merge(&orders_of(&site, "confirm-team"), "somebody", &json!({"data": {"1-a": order}}));
-    let told = "1-a nothing was confirmed: of what is named, nothing waits for its deletion in confirm-team";
+    let expected =
+        "1-a nothing was confirmed: of what is named, nothing waits for its deletion in confirm-team";
     eventually("it is refused", DEFAULT_TIMEOUT, || {
         let said = site.inventory().unwrap()["data"]["acknowledged"].as_str().unwrap_or_default().to_owned();
-        if said.contains(told) { Ok(()) } else { Err(said) }
+        if said.contains(expected) { Ok(()) } else { Err(said) }
     });
     assert!(site.has("ConfigMap", "theirs"));
 }
@@ -155,9 +157,9 @@ fn a_single_pass_takes_note_of_what_was_confirmed_and_of_what_came_back() {
     confirm();
     // A pass that prunes nothing takes note of it for the next one.
     site.diff(folder.path(), &[]).ends(1).says(&["- ConfigMap confirm-apply/asking"]);
-    let told =
+    let expected =
         format!("confirmed: the deletion of ConfigMap confirm-apply/asking (ordered by {})", site.user);
-    site.apply(folder.path(), &[]).ends(0).says(&[&told]);
+    site.apply(folder.path(), &[]).ends(0).says(&[&expected]);
     assert!(site.has("ConfigMap", "asking"));
     assert!(is_empty(&site.api.value(&orders_of(&site, "confirm-apply"), "/data")));
     site.apply(folder.path(), &["--prune"]).ends(0).says(&["configmap/asking", "pruned"]);

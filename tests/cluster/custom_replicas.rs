@@ -1,4 +1,4 @@
-//! Two replicas that share sources which stand in the cluster.
+//! Two replicas that share sources which are in the cluster.
 
 use std::time::{Duration, Instant};
 
@@ -33,7 +33,7 @@ fn await_all(site: &TestNamespace<'_>, within: Duration, repos: &[Repo], content
 }
 
 #[test]
-fn each_is_served_and_told_of_by_its_holder_alone_and_moves_on_in_time() {
+fn each_is_served_and_reported_by_its_holder_alone_and_moves_on_in_time() {
     let cluster = DedicatedCluster::bare();
     let (one, other) = known(&cluster);
     let content = |number: usize, text: &str| yaml::config_map(&format!("env-{number}"), "key", text);

@@ -1,4 +1,4 @@
-//! Sources that stand in the cluster, as objects of kind `Source`.
+//! Sources that are in the cluster, as objects of kind `Source`.
 
 use std::fs;
 use std::path::Path;
@@ -74,8 +74,8 @@ fn sources_come_change_and_go_in_the_cluster() {
     one.change("a.yaml", &yaml::config_map("one", "a", "2"));
     site.await_data("one", "a", "2");
     eventually("the new revision is told", DEFAULT_TIMEOUT, || {
-        let told = site.api.value(&at("Source", &system, "one"), "/status/revision");
-        if told == json!(one.head()) { Ok(()) } else { Err(told.to_string()) }
+        let revision = site.api.value(&at("Source", &system, "one"), "/status/revision");
+        if revision == json!(one.head()) { Ok(()) } else { Err(revision.to_string()) }
     });
     // Gone, its objects stay, and nobody defends them.
     site.api.delete(&at("Source", &system, "one"));
@@ -136,8 +136,8 @@ fn what_is_not_allowed_is_said_and_the_server_refuses_what_makes_no_sense() {
         cluster.kubectl_in(&["apply", "--server-side", "-f", "-"], &text).map_err(|error| error.to_string())
     };
     let refused = |name: &str, spec: &str, why: &str| {
-        let told = apply(name, spec);
-        assert!(told.as_ref().is_err_and(|told| told.contains(why)), "{told:?}");
+        let applied = apply(name, spec);
+        assert!(applied.as_ref().is_err_and(|applied| applied.contains(why)), "{applied:?}");
     };
     refused("a", "{}", "exactly one of git and directory");
     refused("a", "{directory: /a, git: {url: 'https://a.example/b'}}", "exactly one of git and directory");

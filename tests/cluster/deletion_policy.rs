@@ -156,7 +156,7 @@ fn what_is_always_asked_about_is_asked_and_a_new_process_goes_on() {
     let slow = site.at("ConfigMap", "slow");
     site.api.merge(&slow, "somebody", &json!({"metadata": {"finalizers": ["example.org/slow"]}}));
     site.api.delete(&path(&site, "shop"));
-    let command = "rhumb prune confirm --name shop OBJECT...";
+    let command = "rhumb prune confirm --source shop OBJECT...";
     await_condition(&site, "shop", "Stalled", &["True PruneWaiting", "1 pending deletion", command]);
     await_condition(&site, "shop", "Ready", &["False PruneWaiting"]);
     eventually("the deletion of the other one has begun", DEFAULT_TIMEOUT, || {
@@ -169,7 +169,7 @@ fn what_is_always_asked_about_is_asked_and_a_new_process_goes_on() {
     // A new process has to look at everything before it can say again what waits.
     eventually("it is confirmed", DEFAULT_TIMEOUT, || {
         let mut confirm = site.bare_command();
-        confirm.args(["prune", "confirm", "--name", "shop", "statefulset/db"]);
+        confirm.args(["prune", "confirm", "--source", "shop", "statefulset/db"]);
         let confirmed = run(confirm);
         if confirmed.code == 0 { Ok(()) } else { Err(confirmed.all()) }
     });

@@ -20,9 +20,9 @@ fn who_is_denied_discovery_is_told_so_and_not_that_the_source_is_unread() {
         &["apply", path, "--dry-run"],
         &["diff", path],
     ] {
-        let told = site.rhumb(arguments).ends(3);
-        told.says(&["error: discovery", "Forbidden"]);
-        assert!(!told.all().contains("not read"), "{arguments:?}: {told:#?}");
+        let output = site.rhumb(arguments).ends(3);
+        output.says(&["error: discovery", "Forbidden"]);
+        assert!(!output.all().contains("not read"), "{arguments:?}: {output:#?}");
     }
     assert!(!site.has("ConfigMap", "env"));
     proxy.remove(rule);

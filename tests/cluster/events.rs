@@ -31,7 +31,7 @@ fn await_event(site: &TestNamespace<'_>, (namespace, name): (&str, &str), parts:
 }
 
 #[test]
-fn rollouts_and_repairs_are_told_on_the_object_and_on_the_inventory() {
+fn rollouts_and_repairs_are_reported_on_the_object_and_on_the_inventory() {
     let site = TestNamespace::new("told-events");
     let repo = Repo::new(&[
         ("env.yaml", yaml::config_map("env", "a", "one")),
@@ -51,8 +51,8 @@ fn rollouts_and_repairs_are_told_on_the_object_and_on_the_inventory() {
     await_event(&site, inventory, &["Normal RevisionRead 1: revision ", short, "is in force, after "]);
     await_event(&site, inventory, &["Normal RevisionSettled 1: revision ", short, "all 2 objects"]);
     site.api.merge(&site.at("ConfigMap", "env"), "them", &json!({"data": {"a": "theirs"}}));
-    let told = ["Normal DriftRepaired 1: them changed .data.a at ", "Z; put back"];
-    await_event(&site, env, &told);
+    let expected = ["Normal DriftRepaired 1: them changed .data.a at ", "Z; put back"];
+    await_event(&site, env, &expected);
     let all = events(&site, &site.name, "env");
     let credited: Vec<_> =
         all.iter().filter(|event| event.contains("Drift") && event.contains(&author)).collect();
@@ -82,22 +82,22 @@ fn the_inventory_tells_where_its_source_stands() {
     let site = TestNamespace::new("told-stand");
     let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "one"))]);
     let _daemon = site.configured(&site.configuration(repo.path(), BUDGET));
-    let stand = |key: &str| {
+    let record_text = |key: &str| {
         let data = site.inventory().map(|inventory| inventory["data"][key].clone());
         data.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned()
     };
     let head = repo.head();
-    until("all is well", || stand("status").contains(": 1 object, applied and healthy"));
-    assert!(stand("status").starts_with(&head[..12]), "{}", stand("status"));
-    assert_eq!(stand("not-as-wanted"), "");
+    until("all is well", || record_text("status").contains(": 1 object, applied and healthy"));
+    assert!(record_text("status").starts_with(&head[..12]), "{}", record_text("status"));
+    assert_eq!(record_text("not-as-wanted"), "");
     repo.write("bad.yaml", &yaml::config_map("bad_name", "a", "b"));
     repo.write(
         "web.yaml",
         &yaml::workload("Deployment", "web", 1, "app:1", "{controlplane/never-ready: \"true\"}"),
     );
     repo.commit("Add what is not healthy");
-    until("what is not healthy is named", || stand("not-as-wanted").contains("Deployment.apps "));
-    let open = stand("not-as-wanted");
+    until("what is not healthy is named", || record_text("not-as-wanted").contains("Deployment.apps "));
+    let open = record_text("not-as-wanted");
     assert!(open.contains("Refused ConfigMap ") && open.contains("/bad_name: its manifest"), "{open}");
     assert!(open.contains("Progressing Deployment.apps ") && open.contains("/web: "), "{open}");
     let line = site.kubectl(&[
@@ -120,7 +120,7 @@ fn written(window: &AuditWindow<'_>) -> usize {
 }
 
 #[test]
-fn what_waits_to_be_told_is_not_told_by_a_replica_that_lost_the_source() {
+fn what_waits_to_be_reported_is_not_reported_by_a_replica_that_lost_the_source() {
     let mut one = TestNamespace::new("events-fenced");
     let mut other = one.with_empty_state();
     one.known_as("one");

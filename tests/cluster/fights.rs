@@ -85,10 +85,10 @@ fn another_writer_at_ten_writes_a_second_is_answered_every_ten_seconds_and_named
         thread::sleep(FIGHT);
     });
     assert_calm(&window, "configmaps", &names[..6]);
-    let is_told =
+    let is_report =
         |line: &&str| line.contains("fight/field") && line.contains("keeps changing the same fields");
-    let told = daemon.log().lines().filter(is_told).count();
-    assert!(told <= 5, "the log repeats it {told} times");
+    let count = daemon.log().lines().filter(is_report).count();
+    assert!(count <= 5, "the log repeats it {count} times");
     // A fight holds up nobody else.
     repo.change("free.yaml", &yaml::config_map("free", "a", "2"));
     site.await_data("free", "a", "2");

@@ -197,9 +197,9 @@ fn charts_are_told_the_versions_of_the_cluster_and_those_alone_are_rendered_anew
         format!("{}\n  helm: {{kubeVersion: v1.30.1, apiVersions: [example.org/v1]}}\n", text.trim_end());
     let offline = site.with_config(&["validate"], &named).ends(0);
     assert!(!offline.all().contains("no cluster is asked"), "{offline:#?}");
-    let told = site.with_config(&["diff"], &named).ends(1);
-    told.says(&["+   server: v1.30.1"]);
-    told.says(&["+   widgets: 'false'"]);
+    let planned = site.with_config(&["diff"], &named).ends(1);
+    planned.says(&["+   server: v1.30.1"]);
+    planned.says(&["+   widgets: 'false'"]);
 
     site.api.delete(&format!("{definitions}/widgets.{group}"));
     site.await_data_within(limit, "told", "widgets", "false");

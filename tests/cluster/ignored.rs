@@ -128,16 +128,16 @@ fn a_diff_says_which_fields_it_does_not_look_at() {
     let repo = Repo::new(&[("map.yaml", marked("map", IGNORE_A, "ours", "1"))]);
     site.apply(repo.path(), &[]).ends(0);
     theirs(&site, "map", &json!({"a": "theirs"}));
-    let told = |run: &Value| {
+    let planned = |run: &Value| {
         let objects = run["objects"].as_array().unwrap();
         let map = objects.iter().find(|object| object.to_string().contains("map.yaml")).unwrap();
         (map["action"].clone(), map["reason"].clone(), map["fields"].clone())
     };
     let same = site.diff(repo.path(), &["-o", "json"]).ends(0).json();
-    assert_eq!(told(&same), (json!("unchanged"), json!("left to others: .data.a"), json!([])));
+    assert_eq!(planned(&same), (json!("unchanged"), json!("left to others: .data.a"), json!([])));
     repo.change("map.yaml", &marked("map", IGNORE_A, "newer", "2"));
     let changed = site.diff(repo.path(), &["-o", "json"]).ends(1).json();
-    let (verdict, reason, fields) = told(&changed);
+    let (verdict, reason, fields) = planned(&changed);
     assert_eq!((verdict, reason), (json!("configure"), json!("left to others: .data.a")));
     assert!(fields.to_string().contains("data.b") && !fields.to_string().contains("data.a"), "{fields}");
     site.diff(repo.path(), &[]).ends(1).says(&["left to others: .data.a"]);
@@ -201,7 +201,7 @@ pub(crate) fn status(site: &TestNamespace<'_>) -> String {
 }
 
 #[test]
-fn what_somebody_takes_out_of_its_hands_is_counted_and_told_and_not_called_healthy() {
+fn what_somebody_takes_out_of_its_hands_is_counted_and_reported_and_not_called_healthy() {
     let site = TestNamespace::new("opted-out");
     let repo = Repo::new(&[("a.yaml", marked("a", "", "1", "1")), ("b.yaml", marked("b", "", "1", "1"))]);
     let _daemon = site.daemon(repo.path());
@@ -210,22 +210,22 @@ fn what_somebody_takes_out_of_its_hands_is_counted_and_told_and_not_called_healt
     annotate(&site, "a", "rhumb.dev/reconcile", &json!("disabled"));
     until("it is counted", || status(&site).ends_with("2 objects: 1 Settled, 1 OptedOut"));
     until("an Event names the annotation", || {
-        let told = events(&site, "a");
-        // No author stands behind it: nobody knows who it was.
+        let messages = events(&site, "a");
+        // No author is behind it: nobody knows who it was.
         let words = "\"rhumb.dev/reconcile is set on the live object: it is neither changed nor repaired until that is \
                      removed\"";
-        told.contains(&format!("\"OptedOut\" {words}"))
+        messages.contains(&format!("\"OptedOut\" {words}"))
     });
-    let told = site.rhumb(&["status"]).ends(0);
-    told.says(&["opted-out", "1 left alone by annotation"]);
-    told.says(&["configmap/a", "OptedOut", "rhumb.dev/reconcile is set on the live object"]);
+    let shown = site.rhumb(&["status"]).ends(0);
+    shown.says(&["opted-out", "1 left alone by annotation"]);
+    shown.says(&["configmap/a", "OptedOut", "rhumb.dev/reconcile is set on the live object"]);
     annotate(&site, "a", "rhumb.dev/reconcile", &Value::Null);
     until("its end is told", || events(&site, "a").iter().any(|event| event.contains("\"OptOutEnded\"")));
     until("all is well again", || status(&site).ends_with("2 objects, applied and healthy"));
 }
 
 #[test]
-fn an_opt_out_that_lasts_is_told_once_and_not_again_by_the_next_process() {
+fn an_opt_out_that_lasts_is_reported_once_and_not_again_by_the_next_process() {
     let site = TestNamespace::new("opted-out-once");
     let repo = Repo::new(&[("a.yaml", marked("a", "", "1", "1")), ("b.yaml", marked("b", "", "1", "1"))]);
     let mut first = site.daemon(repo.path());
@@ -246,7 +246,7 @@ fn an_opt_out_that_lasts_is_told_once_and_not_again_by_the_next_process() {
 }
 
 #[test]
-fn where_opting_out_is_denied_it_is_told_and_repaired_all_the_same() {
+fn where_opting_out_is_denied_it_is_reported_and_repaired_all_the_same() {
     let site = TestNamespace::new("opt-out-denied");
     let repo = Repo::new(&[("map.yaml", marked("map", "", "1", "1"))]);
     let settings = site.configuration(repo.path(), "budget: {soak: 0s}");

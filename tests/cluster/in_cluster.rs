@@ -140,7 +140,7 @@ fn grant_and_ask(cluster: &DedicatedCluster) {
 
 #[test]
 fn the_examples_come_up_and_their_rights_are_enough() {
-    let cluster = DedicatedCluster::whole();
+    let cluster = DedicatedCluster::complete();
     apply_examples(&cluster);
     let (api, dir) = (Api::new(cluster.kubeconfig()), TempDir::new().unwrap());
     // The namespace lets in no pod that is not restricted; both replicas pass.

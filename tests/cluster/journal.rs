@@ -131,8 +131,8 @@ fn the_journal_gets_fields_and_a_number_for_each_kind_of_event() {
     repo.change("web.yaml", &yaml::deployment("web", 1, "web:2"));
     let head = repo.head();
     for number in ["7901a209f33d47898aff00f19f20d794", "b11df7a795364c918f19aa83d211f6a4"] {
-        let told = of("MESSAGE_ID", number);
-        assert_eq!((&*told["REVISION"], &*told["AUTHOR"]), (&*head, "Ann"));
+        let entry = of("MESSAGE_ID", number);
+        assert_eq!((&*entry["REVISION"], &*entry["AUTHOR"]), (&*head, "Ann"));
     }
     // Drift.
     site.kubectl(&["patch", "deployment", "web", "-p", r#"{"spec":{"replicas":3}}"#]);

@@ -357,7 +357,7 @@ fn after_each_write_of_an_undo() {
         assert_eq!(born(), before, "{name}");
         window.assert_no_deletes();
         assert_eq!(next.stop().code(), Some(0));
-        let log = next.whole_log();
+        let log = next.full_log();
         let mut written = log.lines().filter(|line| line.contains(" configured "));
         assert!(written.all(|line| line.contains(&old)), "{name}: {log}");
         assert_eq!(direct.data("own", "a"), "1");

@@ -95,7 +95,7 @@ fn the_objects_of_a_definition_that_is_never_established_wait_with_the_reason() 
     // Its short name is another definition's, so the server does not accept its names.
     let taken = Folder::new(&[("taken.yaml", definition(&site, "gadget", "taken"))]);
     let mut command = site.bare_command();
-    command.args(["apply", "--wait", "--name", "crd-never-other"]).arg(taken.path());
+    command.args(["apply", "--wait", "--source", "crd-never-other"]).arg(taken.path());
     assert_eq!(crate::support::run(command).code, 0);
     let folder = Folder::new(&[
         ("definition.yaml", definition(&site, "gizmo", "taken")),
@@ -122,7 +122,7 @@ fn an_object_of_an_unknown_kind_waits_and_comes_when_its_kind_does() {
     site.await_data("env", "a", "b");
     let other = Folder::new(&[("definition.yaml", definition(&site, "widget", "wdl"))]);
     let mut command = site.bare_command();
-    command.args(["apply", "--wait", "--name", "crd-later-other"]).arg(other.path());
+    command.args(["apply", "--wait", "--source", "crd-later-other"]).arg(other.path());
     assert_eq!(crate::support::run(command).code, 0);
     eventually("the object is there", DEFAULT_TIMEOUT * 2, || {
         site.api.get(&path(&site, "widget", "one")).ok_or("it is not")
@@ -280,7 +280,7 @@ fn a_source_that_is_only_observed_says_so_of_kinds_that_come_later() {
 }
 
 #[test]
-fn a_kind_that_is_not_there_keeps_a_source_from_pruning_and_that_is_told_once() {
+fn a_kind_that_is_not_there_keeps_a_source_from_pruning_and_that_is_reported_once() {
     let site = TestNamespace::new("kinds-unserved");
     let repo = Repo::new(&[
         ("odd.yaml", custom(&site, "widget", "one", "1")),
@@ -354,8 +354,8 @@ fn a_kind_that_is_gone_for_good_is_let_go_of_and_one_whose_server_is_down_is_not
         &format!("nothing is pruned while Thing.{group} cannot be listed"),
         "delete its APIService",
     ]);
-    let look = || if site.has("ConfigMap", "a") { Err("it is there") } else { Ok(()) };
-    eventually("what was removed is pruned", DEFAULT_TIMEOUT * 3, look);
+    let probe = || if site.has("ConfigMap", "a") { Err("it is there") } else { Ok(()) };
+    eventually("what was removed is pruned", DEFAULT_TIMEOUT * 3, probe);
     until("the inventory names the kind no longer", || {
         site.inventory()
             .is_some_and(|inventory| inventory["metadata"]["annotations"][kinds] == json!("ConfigMap"))
@@ -382,9 +382,9 @@ fn a_kind_that_never_was_there_does_not_keep_a_pass_from_pruning() {
     assert_eq!(named(), Some(json!("ConfigMap")));
 }
 
-/// The command is typed as it is told.
+/// The command is typed as it is shown.
 #[test]
-fn a_kind_that_a_person_knows_to_be_gone_is_let_go_of_by_the_command_that_is_told() {
+fn a_kind_that_a_person_knows_to_be_gone_is_let_go_of_by_the_command_that_is_shown() {
     let mut site = TestNamespace::new("kinds-let-go");
     let repo = Repo::new(&["a", "b"].map(|name| (format!("{name}.yaml"), yaml::config_map(name, "a", "1"))));
     site.apply(repo.path(), &["--ref", "HEAD"]).ends(0);
@@ -400,9 +400,9 @@ fn a_kind_that_a_person_knows_to_be_gone_is_let_go_of_by_the_command_that_is_tol
     repo.commit("Remove one");
     let daemon = site.daemon(repo.path());
     let words = "nothing is pruned while Gone.example.org cannot be listed";
-    let told = daemon.says(&["WARN", words]);
-    let command = told.split('`').find(|part| part.starts_with("kubectl ") && part.contains(kinds));
-    let command = command.unwrap_or_else(|| panic!("no command: {told}"));
+    let warning = daemon.says(&["WARN", words]);
+    let command = warning.split('`').find(|part| part.starts_with("kubectl ") && part.contains(kinds));
+    let command = command.unwrap_or_else(|| panic!("no command: {warning}"));
     let arguments: Vec<&str> = command.split(' ').skip(1).collect();
     site.cluster.kubectl(&arguments).unwrap();
     site.await_absence("ConfigMap", "a");

@@ -80,10 +80,10 @@ fn a_daemon_at_rest_ends_at_once_when_it_is_told_to() {
         let mut daemon = site.daemon(repo.path());
         daemon.says(&["read"]);
         site.await_object("ConfigMap", "env");
-        let told = Instant::now();
+        let since = Instant::now();
         daemon.signal(signal);
         assert_eq!(daemon.ended(DEFAULT_TIMEOUT).code(), Some(0));
-        assert!(told.elapsed() < PROMPT, "it took {:?}", told.elapsed());
+        assert!(since.elapsed() < PROMPT, "it took {:?}", since.elapsed());
     }
 }
 
@@ -101,14 +101,14 @@ fn a_daemon_in_the_middle_of_its_work_ends_with_the_writes_that_are_on_their_way
     let window = site.window();
     let mut daemon = site.daemon(repo.path());
     daemon.says(&["created"]);
-    let told = Instant::now();
+    let since = Instant::now();
     assert_eq!(daemon.stop().code(), Some(0));
-    assert!(told.elapsed() < PROMPT, "it took {:?}", told.elapsed());
+    assert!(since.elapsed() < PROMPT, "it took {:?}", since.elapsed());
     let made = site.api.list(&site.at("ConfigMap", "")).len();
     assert!((1..100).contains(&made), "{made} of 200 were made");
     // All that was sent was also waited for.
-    let told = daemon.log().lines().filter(|line| line.contains("created")).count();
-    assert_eq!(window.writes().len(), told);
+    let created = daemon.log().lines().filter(|line| line.contains("created")).count();
+    assert_eq!(window.writes().len(), created);
 }
 
 #[test]
@@ -122,9 +122,9 @@ fn a_daemon_whose_writes_are_never_answered_ends_all_the_same() {
     eventually("a write is on its way", DEFAULT_TIMEOUT, || {
         if proxy.hits(rule).fired > 0 { Ok(()) } else { Err("none is") }
     });
-    let told = Instant::now();
+    let since = Instant::now();
     assert_eq!(daemon.stop().code(), Some(0));
-    assert!(told.elapsed() < PATIENT, "it took {:?}", told.elapsed());
+    assert!(since.elapsed() < PATIENT, "it took {:?}", since.elapsed());
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn two_daemons_of_the_same_source_do_not_fight() {
             _ => assert_eq!((made, deleted), (1, 0), "{name}"),
         }
     }
-    // And then both are at rest, once each has told where the source stands.
+    // And then both are at rest, once each has reported where the source stands.
     eventually("both are at rest", DEFAULT_TIMEOUT, || {
         let rest = site.window();
         thread::sleep(Duration::from_secs(3));
@@ -192,7 +192,7 @@ fn two_daemons_of_the_same_source_do_not_fight() {
 }
 
 #[test]
-fn a_change_that_the_watch_never_told_is_found_by_the_audit() {
+fn a_change_that_the_watch_never_reported_is_found_by_the_audit() {
     let mut site = TestNamespace::new("audit");
     let proxy = site.cluster.fault_proxy(5).unwrap();
     site.through(&proxy);

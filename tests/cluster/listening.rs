@@ -139,7 +139,7 @@ fn elsewhere_it_takes_encryption_and_the_token() {
     for path in ["/livez", "/metrics", "/", "/nowhere"] {
         assert_eq!(code(&secretly(port, &first, path, &with("wrong-0123456789abcdef")).unwrap()), 401);
     }
-    // Only a request for a page by a known name is told of the form.
+    // Only a request for a page by a known name gets the form.
     let html = "Accept: text/html\r\n";
     for (path, head, expected, says) in [
         ("/", html.to_owned(), 401, "Sign in"),

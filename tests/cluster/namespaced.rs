@@ -35,7 +35,7 @@ fn in_namespace(namespace: &str, text: &str) -> String {
     text.replacen("metadata:\n", &format!("metadata:\n  namespace: {namespace}\n"), 1)
 }
 
-/// The values of an annotation of the source's parent.
+/// The values of an annotation of the source's inventory.
 fn named(site: &TestNamespace<'_>, annotation: &str) -> BTreeSet<String> {
     let inventory = site.inventory().unwrap();
     let key = format!("applyset.kubernetes.io/{annotation}");
@@ -72,18 +72,22 @@ fn whoever_has_rights_in_one_namespace_applies_repairs_and_prunes_there() {
     let calls = window.calls();
     let denied: Vec<_> = calls.iter().filter(|call| call.code == 403).collect();
     assert!(denied.is_empty(), "{denied:#?}");
-    let looks = |call: &&AuditEvent| call.resource == "secrets" && ["list", "watch"].contains(&&*call.verb);
+    let is_read = |call: &&AuditEvent| call.resource == "secrets" && ["list", "watch"].contains(&&*call.verb);
     let (here, elsewhere): (Vec<_>, Vec<_>) =
-        calls.iter().filter(looks).partition(|call| call.namespace == site.name);
+        calls.iter().filter(is_read).partition(|call| call.namespace == site.name);
     assert!(!here.is_empty() && elsewhere.is_empty(), "{elsewhere:#?}");
     // A one-shot command needs no more.
-    let told = site.rhumb(&["status", "-o", "json"]).ends(0).json();
-    let source = &told["sources"][0];
-    assert_eq!((&source["objects"]["Settled"], &source["incomplete"]), (&json!(2), &Value::Null), "{told:#}");
+    let status = site.rhumb(&["status", "-o", "json"]).ends(0).json();
+    let source = &status["sources"][0];
+    assert_eq!(
+        (&source["objects"]["Settled"], &source["incomplete"]),
+        (&json!(2), &Value::Null),
+        "{status:#}"
+    );
 }
 
 #[test]
-fn what_is_in_a_namespace_that_left_the_list_is_kept_and_told_and_never_forgotten() {
+fn what_is_in_a_namespace_that_left_the_list_is_kept_and_reported_and_never_forgotten() {
     let site = TestNamespace::new("parted");
     make_namespace(&site, "parted-other");
     let there = |name: &str| in_namespace("parted-other", &yaml::secret(name, "a", "1"));
@@ -119,11 +123,11 @@ fn what_is_in_a_namespace_that_left_the_list_is_kept_and_told_and_never_forgotte
     assert_eq!(named(&site, "additional-namespaces"), both.map(str::to_owned).into());
     assert!(named(&site, "contains-group-kinds").contains("Secret"));
     assert!(away("kept").is_some() && away("gone").is_some());
-    let told = daemon.log().matches("what it may have in namespace").count();
-    assert_eq!(told, 1);
+    let reports = daemon.log().matches("what it may have in namespace").count();
+    assert_eq!(reports, 1);
     daemon.stop();
-    let looked = |call: &AuditEvent| call.resource == "secrets" && call.namespace == "parted-other";
-    assert!(!window.calls().iter().any(looked));
+    let is_read = |call: &AuditEvent| call.resource == "secrets" && call.namespace == "parted-other";
+    assert!(!window.calls().iter().any(is_read));
 
     // It is looked at again, and what it no longer names goes the usual way.
     let _daemon = site.configured(&of(&both));
@@ -196,7 +200,7 @@ fn whoever_has_rights_in_some_namespaces_takes_a_source_away_there() {
         run(command)
     };
     until("what was granted counts", || uninstall(&["--dry-run"]).code == 0);
-    let told = uninstall(&["--count", "1"]).ends(0);
-    told.says(&["taken/secret/key"]);
+    let output = uninstall(&["--count", "1"]).ends(0);
+    output.says(&["taken/secret/key"]);
     assert!(!site.has("Secret", "key") && site.inventory().is_none());
 }

@@ -72,8 +72,8 @@ impl NetworkFixture {
         self.site.await_data_within(left(), "defended", "a", "1");
         // The watches are there again too.
         self.site.api.delete(&self.site.at("Secret", "key"));
-        let look = || if self.site.has("Secret", "key") { Ok(()) } else { Err("it is gone") };
-        eventually("the deleted Secret is there again", left(), look);
+        let probe = || if self.site.has("Secret", "key") { Ok(()) } else { Err("it is gone") };
+        eventually("the deleted Secret is there again", left(), probe);
         assert!(self.daemon.is_running());
     }
 }

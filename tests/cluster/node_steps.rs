@@ -194,7 +194,7 @@ fn a_restart_by_hand_in_a_step_replaces_what_the_step_had_replaced() {
 }
 
 /// The rights that the README names, and no others; of these one comes late.
-fn comes_late(name: &str, late: &str, told: &[&str]) {
+fn comes_late(name: &str, late: &str, expected: &[&str]) {
     let mut site = TestNamespace::new(name);
     let nodes = Nodes::new(&site, 2);
     let words = "rhumb.dev/steps: \"1\"";
@@ -217,9 +217,9 @@ fn comes_late(name: &str, late: &str, told: &[&str]) {
     grant(&site, "work", &json!(now));
     let daemon = begun(&site, &repo, &nodes, BUDGET);
     repo.change("agent.yaml", &agent(&site, "agent:2", words));
-    daemon.says(told);
+    daemon.says(expected);
     let waits = || site.rhumb(&["rollout", "status", "ds/agent"]).all();
-    until("the status tells it", || told.iter().all(|told| waits().contains(told)));
+    until("the status tells it", || expected.iter().all(|expected| waits().contains(expected)));
     assert_eq!(overlay(&site), json!("on-delete step=1"));
     assert_eq!(with(&site, "agent:1"), BTreeSet::from([1, 2]));
     grant(&site, "late", &json!(later));
@@ -339,8 +339,8 @@ fn a_node_that_is_not_ready_is_passed_over_until_it_is() {
     let daemon = begun(&site, &repo, &nodes, "budget: {soak: 0s, maxUnavailable: 2}");
     nodes.fail(1);
     repo.change("agent.yaml", &agent(&site, "agent:2", words));
-    let told = format!("all nodes that are Ready have the new pod; node {} is not Ready", nodes.names[0]);
-    daemon.says(&[&told]);
+    let expected = format!("all nodes that are Ready have the new pod; node {} is not Ready", nodes.names[0]);
+    daemon.says(&[&expected]);
     await_nodes(&site, "agent:2", &[2, 3]);
     await_nodes(&site, "agent:1", &[1]);
     site.rhumb(&["why", "ds/agent"]).ends(0).says(&["is not Ready, and is passed over"]);

@@ -76,13 +76,13 @@ fn an_undo_takes_back_what_came_together_and_stays_until_the_content_changes() {
     let author = repo.git(&["log", "-1", "--format=%an"]);
     let history = site.rhumb(&["rollout", "history", "deploy/web"]).ends(0).all();
     let line = history.lines().find(|line| line.contains(short(&new))).unwrap_or(&history);
-    for told in [author.trim(), "Change web.yaml", "undone by"] {
-        assert!(line.contains(told), "{told:?} in {history}");
+    for part in [author.trim(), "Change web.yaml", "undone by"] {
+        assert!(line.contains(part), "{part:?} in {history}");
     }
     // The first revision only made it, and is known all the same.
     let line = history.lines().find(|line| line.contains(short(&old))).unwrap_or(&history);
-    for told in [author.trim(), "in force"] {
-        assert!(line.contains(told), "{told:?} in {history}");
+    for part in [author.trim(), "in force"] {
+        assert!(line.contains(part), "{part:?} in {history}");
     }
     assert_eq!(site.data("env", "a"), "one");
     // Another content ends it.
@@ -127,8 +127,8 @@ fn an_abort_takes_a_rollout_back_in_the_middle() {
     let aborted = format!("aborted: revision {}", short(&bad));
     site.rhumb(&["rollout", "abort", "deploy/web"]).ends(0).says(&[&aborted]);
     at_rest(&site, "nginx:1");
-    let told = "nothing to abort: no rollout of Deployment orders-abort/web is under way";
-    site.rhumb(&["rollout", "abort", "deploy/web"]).ends(1).says(&[told]);
+    let expected = "nothing to abort: no rollout of Deployment orders-abort/web is under way";
+    site.rhumb(&["rollout", "abort", "deploy/web"]).ends(1).says(&[expected]);
     let status = site.rhumb(&["rollout", "status", "deploy/web", "--watch"]).ends(0);
     status.says(&["deployment \"web\" successfully rolled out"]);
     status.says(&["rollout budget: 0 workloads"]);
@@ -158,8 +158,8 @@ fn what_is_paused_is_repaired_and_gets_nothing_new() {
     let change = json!({"metadata": {"annotations": {"rhumb.dev/paused": hostile}}});
     site.api.merge(&site.at("Deployment", "web"), "somebody", &change);
     for command in [&["why", "deploy/web"][..], &["rollout", "status", "deploy/web"]] {
-        let told = site.rhumb(command).ends(0);
-        told.says(&["it is paused: because phase Settled\u{fffd}]0;title\u{fffd}"]);
+        let explained = site.rhumb(command).ends(0);
+        explained.says(&["it is paused: because phase Settled\u{fffd}]0;title\u{fffd}"]);
     }
     site.rhumb(&["rollout", "resume", "deploy/web"]).ends(0);
     // All of the source at once.
@@ -169,8 +169,8 @@ fn what_is_paused_is_repaired_and_gets_nothing_new() {
     repo.change("web.yaml", &web("nginx:3", "{}"));
     eventually("what the source has news for is told to be paused", DEFAULT_TIMEOUT, || {
         let why = site.rhumb(&["why", "cm/other"]).ends(0).all();
-        let is_told = why.contains("phase    Paused") && why.contains("source orders-pause is paused");
-        if is_told { Ok(()) } else { Err(why) }
+        let is_paused = why.contains("phase    Paused") && why.contains("source orders-pause is paused");
+        if is_paused { Ok(()) } else { Err(why) }
     });
     let named = format!("source/{source}");
     site.rhumb(&["rollout", "resume", &named]).ends(0).says(&["resumed: source orders-pause"]);
@@ -242,8 +242,8 @@ fn what_is_ordered_while_nobody_runs_is_carried_out_later() {
     at_rest(&site, "nginx:2");
     site.await_empty_queue();
     running.stop();
-    let told = "rhumb has not acknowledged it within 5 s";
-    site.rhumb(&["rollout", "undo", "deploy/web"]).ends(5).says(&[told]);
+    let expected = "rhumb has not acknowledged it within 5 s";
+    site.rhumb(&["rollout", "undo", "deploy/web"]).ends(5).says(&[expected]);
     site.rhumb(&["rollout", "status", "deploy/web"]).ends(0).says(&["successfully rolled out"]);
     site.rhumb(&["rollout", "status"]).ends(0).says(&["no workload is being rolled out"]);
     site.rhumb(&["why", "deploy/web"]).ends(0).says(&["phase", "Settled"]);
@@ -301,7 +301,7 @@ pub(crate) fn orders_of(site: &TestNamespace<'_>, source: &str) -> String {
 
 /// Rights over every ConfigMap of an application's namespace give no order.
 #[test]
-fn an_order_on_an_object_does_nothing_and_is_told() {
+fn an_order_on_an_object_does_nothing_and_is_reported() {
     let site = TestNamespace::new("orders-misplaced");
     let repo = first();
     let old = repo.head();
@@ -313,12 +313,12 @@ fn an_order_on_an_object_does_nothing_and_is_told() {
     site.api.merge(&site.at("ConfigMap", "env"), "somebody", &order);
     eventually("it is told", DEFAULT_TIMEOUT, || {
         let events = site.api.list(&format!("/api/v1/namespaces/{}/events", site.name));
-        let told = |event: &Value| {
+        let is_refusal = |event: &Value| {
             event["reason"] == "OrderIgnored"
                 && event["type"] == "Warning"
                 && event["involvedObject"]["name"] == "env"
         };
-        if events.iter().any(told) { Ok(()) } else { Err(format!("{events:?}")) }
+        if events.iter().any(is_refusal) { Ok(()) } else { Err(format!("{events:?}")) }
     });
     assert_eq!(site.data("env", "a"), "two");
     assert_eq!(site.value("Deployment", "web", "/spec/template/spec/containers/0/image"), json!("nginx:2"));
@@ -351,7 +351,7 @@ fn who_may_order_what_becomes_of_one_source_may_not_of_another() {
     ]);
     grant(&site, &rules);
     // Without the right to list all sources that of the object is named: the runs here do that by
-    // --name.
+    // --source.
     let run = site.rhumb(&["rollout", "undo", "deploy/web"]).ends(0);
     run.says(&["undone: revision", short(&new), &format!("(ordered by {})", site.user)]);
     at_rest(&site, "nginx:1");
@@ -364,15 +364,15 @@ fn who_may_order_what_becomes_of_one_source_may_not_of_another() {
     until("the order is taken out", || data().as_object().is_none_or(serde_json::Map::is_empty));
     // The other source's objects neither by its own orders object nor by this one.
     let mut command = site.bare_command();
-    command.args(["rollout", "undo", "cm/theirs", "--name", "orders-other", "-n", "orders-team"]);
+    command.args(["rollout", "undo", "cm/theirs", "--source", "orders-other", "-n", "orders-team"]);
     let run = crate::support::run(command).ends(3);
     run.says(&["error:", "orders.orders-other.rhumb.dev", "cannot patch resource \"configmaps\""]);
     let order = json!({"verb": "undo", "object": "ConfigMap/orders-team/theirs"}).to_string();
     site.api.merge(&orders_of(&site, "orders-team"), "somebody", &json!({"data": {"1-a": order}}));
-    let told = "1-a nothing was done: ConfigMap orders-team/theirs is no object of source orders-team";
+    let expected = "1-a nothing was done: ConfigMap orders-team/theirs is no object of source orders-team";
     eventually("it is refused", DEFAULT_TIMEOUT, || {
         let said = site.inventory().unwrap()["data"]["acknowledged"].as_str().unwrap_or_default().to_owned();
-        if said.contains(told) { Ok(()) } else { Err(said) }
+        if said.contains(expected) { Ok(()) } else { Err(said) }
     });
     assert_eq!(site.data("theirs", "a"), "two");
 }

@@ -24,19 +24,19 @@ fn a_diff_deletes_nothing_that_another_source_waits_for_and_says_who_may_come_to
     folder.remove("env.yaml");
     folder.remove("old.yaml");
     let flags = ["--blast-radius", "100"];
-    let told = site.diff(folder.path(), &flags).ends(1);
-    told.says(&["ConfigMap others-diff/env"]);
-    told.says(&["waits: not pruned now: source others-theirs wants it"]);
-    told.says(&["- ConfigMap others-diff/old"]);
-    told.says(&["no longer wanted; source others-theirs may still come to want it"]);
-    assert!(!told.stdout.contains("- ConfigMap others-diff/env"), "{told:#?}");
+    let planned = site.diff(folder.path(), &flags).ends(1);
+    planned.says(&["ConfigMap others-diff/env"]);
+    planned.says(&["waits: not pruned now: source others-theirs wants it"]);
+    planned.says(&["- ConfigMap others-diff/old"]);
+    planned.says(&["no longer wanted; source others-theirs may still come to want it"]);
+    assert!(!planned.stdout.contains("- ConfigMap others-diff/env"), "{planned:#?}");
     // A user who may not read the claims of the others is told so.
     let proxy = site.cluster.fault_proxy(0).unwrap();
     site.through(&proxy);
     let lists =
         Requests::any().path_contains("/namespaces/others-diff-rhumb/configmaps").path_lacks("configmaps/");
     proxy.add(Rule::new(lists, Fault::Replace(Answer::error(403, "Forbidden"))));
-    let told = site.diff(folder.path(), &flags).ends(1);
-    told.says(&["- ConfigMap others-diff/env"]);
-    told.says(&["what other sources of the cluster want is not known"]);
+    let planned = site.diff(folder.path(), &flags).ends(1);
+    planned.says(&["- ConfigMap others-diff/env"]);
+    planned.says(&["what other sources of the cluster want is not known"]);
 }

@@ -95,9 +95,9 @@ fn an_api_server_that_is_away_for_a_minute() {
     let before = processor_time(daemon.pid());
     repo.change("follows.yaml", &yaml::config_map("follows", "a", "2"));
     // One that is told to end meanwhile does, and one that is started meanwhile waits.
-    let told = Instant::now();
+    let since = Instant::now();
     assert_eq!(stopped.stop().code(), Some(0));
-    assert!(told.elapsed() < Duration::from_secs(5), "it took {:?}", told.elapsed());
+    assert!(since.elapsed() < Duration::from_secs(5), "it took {:?}", since.elapsed());
     let mut early = late.daemon(repo.path());
     early.says(&["cannot be reached", "retry in"]);
     thread::sleep(LONG_OUTAGE.saturating_sub(gone.elapsed()));

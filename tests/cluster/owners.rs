@@ -111,7 +111,7 @@ fn an_object_of_another_source_is_not_touched_and_the_other_goes_on() {
     let site = TestNamespace::new("other-source");
     let theirs = Repo::new(&[("env.yaml", yaml::config_map("env", "key", "theirs"))]);
     let mut command = site.bare_command();
-    command.args(["apply", "--name", "other-source-first", "-n", &site.name]).arg(theirs.path());
+    command.args(["apply", "--source", "other-source-first", "-n", &site.name]).arg(theirs.path());
     assert_eq!(crate::support::run(command).code, 0);
     let ours = Repo::new(&[
         ("env.yaml", yaml::config_map("env", "key", "ours")),

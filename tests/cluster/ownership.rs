@@ -72,7 +72,7 @@ fn where_opting_out_is_denied_no_mark_of_another_owner_keeps_our_object_from_bei
 }
 
 #[test]
-fn where_opting_out_is_allowed_the_mark_of_another_owner_is_told_and_counted_as_such() {
+fn where_opting_out_is_allowed_the_mark_of_another_owner_is_reported_and_counted_as_such() {
     let site = TestNamespace::new("claimed-allowed");
     let repo = repo();
     let _daemon = daemon(&site, &repo, "allowed");
@@ -80,8 +80,8 @@ fn where_opting_out_is_allowed_the_mark_of_another_owner_is_told_and_counted_as_
     for (metadata, word) in claims(&site) {
         claim(&site, &metadata);
         until("it is counted", || status(&site).ends_with("1 object: 1 OptedOut"));
-        let told = format!("{word} is set on the live object");
-        until("an Event tells it", || events(&site, "map").iter().any(|event| event.contains(&told)));
+        let expected = format!("{word} is set on the live object");
+        until("an Event tells it", || events(&site, "map").iter().any(|event| event.contains(&expected)));
         assert_eq!(site.data("map", "a"), "theirs");
         unclaim(&site);
         let label = json!({"metadata": {"labels": {"applyset.kubernetes.io/part-of": label_of(&site)}}});
@@ -130,7 +130,7 @@ fn the_label_of_another_inventory_does_not_keep_what_rhumb_wrote_from_being_repa
         running = daemon(&site, &repo, "allowed");
         until(&format!("it is put back with {release}"), is_back);
     }
-    // Without one nobody knows that it was ours, which is told.
+    // Without one nobody knows that it was ours, which is reported.
     assert!(running.stop().success());
     relabel(&site, &Value::Null);
     running = daemon(&site, &repo, "allowed");
@@ -159,10 +159,11 @@ fn an_order_to_one_source_does_not_reach_what_another_one_brings_under_a_label_t
     daemon.says(&["read source=relabelled-other", &newest]);
     let order = json!({"verb": "abort", "object": format!("ConfigMap/{}/theirs", site.name)}).to_string();
     site.api.merge(&orders, "somebody", &json!({"data": {"1-a": order}}));
-    let told = format!("1-a nothing was done: ConfigMap {0}/theirs is no object of source {0}", site.name);
+    let expected =
+        format!("1-a nothing was done: ConfigMap {0}/theirs is no object of source {0}", site.name);
     eventually("it is refused", DEFAULT_TIMEOUT, || {
         let said = site.inventory().unwrap()["data"]["acknowledged"].as_str().unwrap_or_default().to_owned();
-        if said.contains(&told) { Ok(()) } else { Err(said) }
+        if said.contains(&expected) { Ok(()) } else { Err(said) }
     });
     assert_eq!(site.inventory().unwrap().pointer("/data/rejected"), None);
 }

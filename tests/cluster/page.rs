@@ -65,7 +65,7 @@ fn the_page_shows_what_runs_and_what_does_not() {
         "lonely.yaml:1",
         "1 repaired",
         "prune waiting",
-        &format!("rhumb prune confirm --name {0} {0}/persistentvolumeclaim/uploads", site.name),
+        &format!("rhumb prune confirm --source {0} {0}/persistentvolumeclaim/uploads", site.name),
         "Drift repaired",
         "Rollout started",
         "live",
@@ -79,7 +79,7 @@ fn the_page_shows_what_runs_and_what_does_not() {
     fits(&mut browser, &address, pictures);
     an_object_is_shown(&mut browser, &address, &site);
     nothing_misleads(&mut browser);
-    what_went_back_is_told_in_red(&mut browser);
+    what_went_back_is_shown_in_red(&mut browser);
     keys_are_enough(&mut browser, &address);
     news_come_by_themselves(&mut browser, &address, &site, &repo);
     the_end_is_shown(&mut browser, daemon);
@@ -120,9 +120,9 @@ fn an_object_is_shown(browser: &mut Browser, address: &str, site: &TestNamespace
     browser.shows(&[&format!("Secret {}/token", site.name), "There is no difference.", "token.yaml:1"]);
     browser.value("document.querySelectorAll('[role=tab]')[1].click()");
     browser.shows(&["password: '<masked>'"]);
-    let whole = browser.value("document.documentElement.outerHTML");
+    let html = browser.value("document.documentElement.outerHTML");
     for canary in [CANARY, "Y2FuYXJ5"] {
-        assert!(!whole.as_str().unwrap().contains(canary));
+        assert!(!html.as_str().unwrap().contains(canary));
     }
     browser.open(&at("Secret", "nowhere"), LARGE, "light");
     browser.shows(&["no source of this process knows"]);
@@ -155,7 +155,7 @@ fn nothing_misleads(browser: &mut Browser) {
 
 /// Nothing is held and nothing fails any more, and yet the newest content does not run.
 #[track_caller]
-fn what_went_back_is_told_in_red(browser: &mut Browser) {
+fn what_went_back_is_shown_in_red(browser: &mut Browser) {
     let shown = |objects: &str, browser: &mut Browser| {
         // In one go, before the next answer of the daemon comes.
         let script = format!(
@@ -166,10 +166,10 @@ fn what_went_back_is_told_in_red(browser: &mut Browser) {
                 state.status = {{...kept, process, sources: [source], rollout: {{...kept.rollout, unreadable: undefined}}}};
                 draw();
                 const top = document.getElementById('verdict');
-                const told = [top.textContent, getComputedStyle(top, '::before').backgroundColor];
+                const shown = [top.textContent, getComputedStyle(top, '::before').backgroundColor];
                 state.status = kept;
                 draw();
-                return told;
+                return shown;
             }})()"
         );
         browser.value(&script)

@@ -19,7 +19,7 @@ fn piped(mut command: Command, text: &str) -> ProgramOutput {
 }
 
 #[test]
-fn what_single_files_do_not_name_is_neither_pruned_nor_told() {
+fn what_single_files_do_not_name_is_neither_pruned_nor_reported() {
     let site = TestNamespace::new("parts");
     let folder = Folder::new(&[
         ("env.yaml", yaml::config_map("env", "a", "one")),
@@ -47,7 +47,7 @@ fn what_single_files_do_not_name_is_neither_pruned_nor_told() {
     window.assert_no_deletes();
     // An object from the pipe is of another place: the folder's next pass asks before it deletes
     // it.
-    assert!(before != site.records(), "the parent names both places");
+    assert!(before != site.records(), "the inventory names both locations");
     site.apply(folder.path(), &["--prune"]).ends(4).says(&["standard input in "]);
     assert!(site.has("ConfigMap", "new") && site.has("ConfigMap", "other"));
 }
@@ -72,10 +72,10 @@ fn a_source_that_is_given_no_name_has_one_of_its_own() {
         let taken = unnamed(words, "two/shop").ends(2);
         taken.says(&["the name shop, which follows from", "two/shop", "one/shop"]);
     }
-    unnamed(&["apply", "--prune", "--name", "more"], "two/shop").ends(0);
+    unnamed(&["apply", "--prune", "--source", "more"], "two/shop").ends(0);
     assert!(site.has("ConfigMap", "env") && site.has("ConfigMap", "more"));
     // Objects of an older version go on under the name that it gave.
-    unnamed(&["apply", "--name", "default"], "old").ends(0);
+    unnamed(&["apply", "--source", "default"], "old").ends(0);
     let went_on = unnamed(&["apply", "--prune"], "old").ends(0);
     went_on.says(&["this location was applied as source default before"]);
     went_on.says(&["1 unchanged"]);

@@ -46,8 +46,8 @@ impl<'a> PhaseFixture<'a> {
             if let Some(socket) = &socket {
                 command.arg("--socket").arg(socket);
             }
-            let told = run(command);
-            if told.code == 0 { told.json()["phase"].as_str().unwrap().to_owned() } else { told.all() }
+            let output = run(command);
+            if output.code == 0 { output.json()["phase"].as_str().unwrap().to_owned() } else { output.all() }
         };
         expected.iter().map(|(object, _)| ((*object).to_owned(), phase(object))).collect()
     }
@@ -55,9 +55,9 @@ impl<'a> PhaseFixture<'a> {
     /// The phase of each of these objects, as `rhumb why` gives it.
     fn whys(&self, expected: &[Expected]) -> Phases {
         let phase = |object: &str| {
-            let told = self.site.rhumb(&["why", &format!("{}/{object}", self.site.name)]);
-            let line = told.stdout.lines().find_map(|line| line.trim().strip_prefix("phase "));
-            line.map_or_else(|| told.all(), |line| line.trim().to_owned())
+            let explained = self.site.rhumb(&["why", &format!("{}/{object}", self.site.name)]);
+            let line = explained.stdout.lines().find_map(|line| line.trim().strip_prefix("phase "));
+            line.map_or_else(|| explained.all(), |line| line.trim().to_owned())
         };
         expected.iter().map(|(object, _)| ((*object).to_owned(), phase(object))).collect()
     }
@@ -66,9 +66,10 @@ impl<'a> PhaseFixture<'a> {
     #[track_caller]
     fn await_phases(&self, expected: &[Expected]) {
         eventually("the daemon tells these phases", DEFAULT_TIMEOUT, || {
-            let told = self.phases(Some(self.socket()), expected);
-            let is_so = |(object, phase): &Expected| told.get(*object).is_some_and(|told| told == phase);
-            if expected.iter().all(is_so) { Ok(()) } else { Err(format!("{told:?}")) }
+            let phases = self.phases(Some(self.socket()), expected);
+            let is_so =
+                |(object, phase): &Expected| phases.get(*object).is_some_and(|phases| phases == phase);
+            if expected.iter().all(is_so) { Ok(()) } else { Err(format!("{phases:?}")) }
         });
     }
 
@@ -77,14 +78,16 @@ impl<'a> PhaseFixture<'a> {
     fn tell(mut self, expected: &[Expected]) {
         let wanted: Phases =
             expected.iter().map(|(object, phase)| ((*object).to_owned(), (*phase).to_owned())).collect();
-        let agree = |voice: &str, look: &dyn Fn() -> Phases| {
+        let agree = |voice: &str, probe: &dyn Fn() -> Phases| {
             eventually(voice, DEFAULT_TIMEOUT, || {
-                let told = look();
-                let differs = |(object, phase): &(&String, &String)| told.get(*object) != Some(*phase);
+                let phases = probe();
+                let differs = |(object, phase): &(&String, &String)| phases.get(*object) != Some(*phase);
                 let wrong: Vec<String> = wanted
                     .iter()
                     .filter(differs)
-                    .map(|(object, phase)| format!("{object}: {phase} expected, {:?} told", told.get(object)))
+                    .map(|(object, phase)| {
+                        format!("{object}: {phase} expected, {:?} told", phases.get(object))
+                    })
                     .collect();
                 if wrong.is_empty() { Ok(()) } else { Err(format!("{wrong:#?}")) }
             });

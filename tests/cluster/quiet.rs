@@ -52,10 +52,10 @@ fn a_second_apply_without_a_state_directory_sends_nothing() {
     window.assert_silent();
 }
 
-/// Returns the number of looks at the inventory.
-fn looks(window: &AuditWindow<'_>) -> usize {
-    let is_look = |event: &&AuditEvent| event.verb == "get" && event.resource == "configmaps";
-    window.calls().iter().filter(is_look).count()
+/// Returns the number of reads of the inventory.
+fn count_reads(window: &AuditWindow<'_>) -> usize {
+    let is_read = |event: &&AuditEvent| event.verb == "get" && event.resource == "configmaps";
+    window.calls().iter().filter(is_read).count()
 }
 
 #[test]
@@ -73,8 +73,8 @@ fn the_running_daemon_sends_nothing_for_what_is_applied() {
     }
     let first_lists = window.calls().iter().filter(|event| event.verb == "list").count();
     in_time("two resyncs have passed", DEFAULT_TIMEOUT, || {
-        let looks = looks(&window);
-        if looks >= 4 { Ok(()) } else { Err(format!("{looks} looks at the inventory")) }
+        let reads = count_reads(&window);
+        if reads >= 4 { Ok(()) } else { Err(format!("{reads} reads of the inventory")) }
     });
     let writes = window.writes();
     assert!(writes.iter().all(|event| event.name == "env") && writes.len() == 3, "{writes:#?}");
@@ -94,20 +94,21 @@ fn a_new_process_has_nothing_to_tell_of_what_is_as_unhealthy_as_before() {
     let open = || {
         let inventory = site.inventory()?;
         let is_tidy = inventory["data"]["handover"].as_str().is_some_and(|text| text.contains("\nclaims\n"));
-        let told = inventory["data"]["not-as-wanted"].to_string();
-        (is_tidy && told.contains("Deployment")).then_some(told)
+        let findings = inventory["data"]["not-as-wanted"].to_string();
+        (is_tidy && findings.contains("Deployment")).then_some(findings)
     };
     let mut daemon = site.configured(&configuration);
-    let told = in_time("it is told what is not healthy", DEFAULT_TIMEOUT, || open().ok_or("nothing is told"));
+    let before =
+        in_time("it is told what is not healthy", DEFAULT_TIMEOUT, || open().ok_or("nothing is told"));
     daemon.stop();
     let window = site.window();
     let _daemon = site.configured(&configuration);
     // As many as it takes until late reports are written.
     in_time("many resyncs have passed", DEFAULT_TIMEOUT, || {
-        let looks = looks(&window);
-        if looks >= 20 { Ok(()) } else { Err(format!("{looks} looks at the inventory")) }
+        let reads = count_reads(&window);
+        if reads >= 20 { Ok(()) } else { Err(format!("{reads} reads of the inventory")) }
     });
-    assert_eq!(open(), Some(told));
+    assert_eq!(open(), Some(before));
     window.assert_no_writes();
 }
 

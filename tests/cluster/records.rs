@@ -6,7 +6,7 @@ use crate::serving::ask;
 use crate::support::{DEFAULT_TIMEOUT, Daemon, Repo, TestNamespace, at, eventually, yaml};
 
 #[test]
-fn a_rollout_ledger_that_cannot_be_read_is_told_everywhere_with_the_command_that_mends_it() {
+fn a_rollout_ledger_that_cannot_be_read_is_reported_everywhere_with_the_command_that_mends_it() {
     let site = TestNamespace::new("unread-budget");
     let repo = Repo::new(&[("web.yaml", yaml::deployment("web", 1, "example.org/web:1"))]);
     let runtime = tempfile::tempdir().unwrap();
@@ -22,20 +22,20 @@ fn a_rollout_ledger_that_cannot_be_read_is_told_everywhere_with_the_command_that
     site.api.apply(&budget, "somebody", &garbage);
     repo.change("web.yaml", &yaml::deployment("web", 1, "example.org/web:2"));
     let mends = format!("`kubectl -n {} delete configmap {name}`", site.system());
-    let told = [name, "it cannot be read", "no rollout begins", &mends];
-    daemon.says(&told);
+    let expected = [name, "it cannot be read", "no rollout begins", &mends];
+    daemon.says(&expected);
     for command in [&["status"][..], &["rollout", "status"], &["why", "deploy/web"]] {
-        site.rhumb(command).says(&told);
+        site.rhumb(command).says(&expected);
     }
-    site.rhumb(&["check", source]).ends(1).says(&[&["missing"], &told[..]].concat());
+    site.rhumb(&["check", source]).ends(1).says(&[&["missing"], &expected[..]].concat());
     // No restart would mend it, so it counts as ready.
     let ready = ask(&runtime.path().join("rhumb.sock"), "GET", "/readyz");
     assert_eq!(ready.code, 200, "{}", ready.body);
     assert!(ready.body.starts_with("ready, but "), "{}", ready.body);
-    assert!(told.iter().all(|text| ready.body.contains(text)), "{}", ready.body);
+    assert!(expected.iter().all(|text| ready.body.contains(text)), "{}", ready.body);
     eventually("`why` tells that it waits, as the daemon told it last", DEFAULT_TIMEOUT, || {
-        let told = site.rhumb(&["why", "deploy/web"]).all();
-        if told.contains("phase    Waiting") { Ok(()) } else { Err(told) }
+        let explained = site.rhumb(&["why", "deploy/web"]).all();
+        if explained.contains("phase    Waiting") { Ok(()) } else { Err(explained) }
     });
     site.api.delete(&budget);
     eventually("the newer image runs", DEFAULT_TIMEOUT, || {
@@ -45,7 +45,7 @@ fn a_rollout_ledger_that_cannot_be_read_is_told_everywhere_with_the_command_that
 }
 
 #[test]
-fn lines_of_what_failed_that_cannot_be_read_are_told() {
+fn lines_of_what_failed_that_cannot_be_read_are_reported() {
     let site = TestNamespace::new("unread-rejected");
     let repo = Repo::new(&[("map.yaml", yaml::config_map("map", "a", "1"))]);
     let mut daemon = site.daemon(repo.path());
@@ -57,7 +57,7 @@ fn lines_of_what_failed_that_cannot_be_read_are_told() {
     daemon.says(&["WARN", "unread-rejected: 2 lines of `rejected` cannot be read", "is tried again"]);
     eventually("an Event tells it", DEFAULT_TIMEOUT, || {
         let events = site.api.list(&format!("/api/v1/namespaces/{}/events", site.system()));
-        let told = events.iter().any(|event| event["reason"] == "RecordUnreadable");
-        if told { Ok(()) } else { Err(format!("{events:?}")) }
+        let is_reported = events.iter().any(|event| event["reason"] == "RecordUnreadable");
+        if is_reported { Ok(()) } else { Err(format!("{events:?}")) }
     });
 }

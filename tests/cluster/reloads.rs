@@ -77,7 +77,7 @@ fn a_source_that_goes_in_the_middle_of_its_rollout_leaves_nothing_taken_and_goes
     assert_eq!(daemon.stop().code(), Some(0));
 }
 
-/// The file's sources count, whatever stands in the cluster.
+/// The file's sources count, whatever is in the cluster.
 #[test]
 fn a_name_that_the_file_takes_and_gives_back_loses_and_doubles_nothing() {
     let cluster = DedicatedCluster::bare();
@@ -170,7 +170,7 @@ fn what_is_wrong_with_a_new_configuration_is_said_in_json_where_the_log_is() {
     manager.hears(&["READY=1", "STATUS=new configuration refused: "]);
     daemon.says(&["what was in force stays in force"]);
     assert_eq!(daemon.stop().code(), Some(0));
-    let log = daemon.whole_log();
+    let log = daemon.full_log();
     let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let said =
         |line: &&Value| line["message"].as_str().is_some_and(|text| text.contains("unknown key `gti`"));

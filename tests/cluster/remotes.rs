@@ -75,19 +75,19 @@ impl RemoteFixture {
         assert!(self.daemon.is_running());
     }
 
-    /// The remote fails so, which is told with the age of what is in force; it is left so for some
-    /// looks.
+    /// The remote fails so, which is reported with the age of what is in force; it is left so for
+    /// some looks.
     #[track_caller]
     fn fails(&self, manners: ServerBehavior, words: &str) {
-        let (mark, looks) = (self.daemon.mark(), self.remote.connections());
+        let (mark, connections) = (self.daemon.mark(), self.remote.connections());
         self.remote.set(manners);
         self.daemon.says_since(mark, &["WARN", words, "in force: ", "last seen"]);
         self.defends();
         eventually("it is looked at again", DEFAULT_TIMEOUT, || {
-            let now = self.remote.connections() - looks;
+            let now = self.remote.connections() - connections;
             if now >= 2 { Ok(()) } else { Err(format!("{now} looks")) }
         });
-        assert!(self.remote.connections() - looks < 60, "it is looked at in a loop");
+        assert!(self.remote.connections() - connections < 60, "it is looked at in a loop");
     }
 }
 
@@ -130,9 +130,9 @@ fn a_remote_that_never_answers_is_given_up_and_holds_up_neither_repairs_nor_the_
         });
         fixture.defends();
     }
-    let told = Instant::now();
+    let since = Instant::now();
     assert_eq!(fixture.daemon.stop().code(), Some(0));
-    assert!(told.elapsed() < Duration::from_secs(4), "it took {:?}", told.elapsed());
+    assert!(since.elapsed() < Duration::from_secs(4), "it took {:?}", since.elapsed());
     eventually("git's processes are gone", DEFAULT_TIMEOUT, || match talking(&fixture.remote) {
         0 => Ok(()),
         some => Err(format!("{some} are there")),

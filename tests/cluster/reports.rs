@@ -50,8 +50,8 @@ fn nothing_waits_for_a_daemon_that_was_stopped() {
         if status.contains(waiting) { Ok(()) } else { Err(status) }
     });
     assert!(daemon.stop().success());
-    let told = rollout_ledger(&site).to_string();
-    assert!(!told.contains("queue") && told.contains("Deployment.apps/told-stop/d0"), "{told}");
+    let ledger = rollout_ledger(&site).to_string();
+    assert!(!ledger.contains("queue") && ledger.contains("Deployment.apps/told-stop/d0"), "{ledger}");
     let status = site.rhumb(&["rollout", "status"]).ends(1);
     status.says(&["told-stop/deployment.apps/d0: Waiting for deployment"]);
     assert!(!status.all().contains("told-stop/deployment.apps/d1"), "{status:#?}");
@@ -111,24 +111,24 @@ fn an_object_that_waits_for_another_is_told_so() {
     site.await_free_budget();
     repo.write("first.yaml", &first("nginx:2", "{controlplane/never-ready: \"true\"}"));
     repo.change("late.yaml", &late("nginx:2"));
-    let told = "waiting: wave 0 is not finished: Deployment told-wave/first";
+    let expected = "waiting: wave 0 is not finished: Deployment told-wave/first";
     eventually("it is told what it waits for", DEFAULT_TIMEOUT, || {
         let why = site.rhumb(&["why", "deploy/late"]).all();
-        if why.contains(told) { Ok(()) } else { Err(why) }
+        if why.contains(expected) { Ok(()) } else { Err(why) }
     });
     eventually("others are told of it alone", DEFAULT_TIMEOUT, || {
-        let told = rollout_ledger(&site);
-        let ledger: Value = told.as_str().map_or(Value::Null, |text| serde_json::from_str(text).unwrap());
+        let ledger = rollout_ledger(&site);
+        let ledger: Value = ledger.as_str().map_or(Value::Null, |text| serde_json::from_str(text).unwrap());
         let reasons: Vec<&Value> = ledger["queue"].as_array().into_iter().flatten().collect();
         let is_so = reasons.len() == 1 && reasons[0].to_string().contains("wave 0 is not finished");
-        if is_so { Ok(()) } else { Err(told) }
+        if is_so { Ok(()) } else { Err(ledger) }
     });
     // A standing fact is written once: several resyncs later nothing has been written.
     let window = site.window();
     eventually("two resyncs have passed", DEFAULT_TIMEOUT, || {
-        let look = |event: &&controlplane::AuditEvent| event.verb == "get" && event.name == site.name;
-        let looks = window.calls().iter().filter(look).count();
-        if looks >= 3 { Ok(()) } else { Err(format!("{looks} looks at the inventory")) }
+        let is_read = |event: &&controlplane::AuditEvent| event.verb == "get" && event.name == site.name;
+        let reads = window.calls().iter().filter(is_read).count();
+        if reads >= 3 { Ok(()) } else { Err(format!("{reads} reads of the inventory")) }
     });
     let writes: Vec<_> =
         window.all_writes().into_iter().filter(|event| event.name == "rollout-budget.rhumb.dev").collect();
@@ -192,9 +192,9 @@ fn apply_tells_which_steps_it_leaves_unfinished() {
     let folder = Folder::new(&[("web.yaml", stepped("nginx:1"))]);
     site.apply(folder.path(), &["--wait"]).ends(0);
     folder.write("web.yaml", &stepped("nginx:2"));
-    let told = site.apply(folder.path(), &[]).ends(0);
-    told.says(&["unfinished: told-steps/deployment.apps/web: step 1 of 1"]);
-    told.says(&["hint: `rhumb run`", "`rhumb rollout promote told-steps/deployment.apps/web`"]);
+    let applied = site.apply(folder.path(), &[]).ends(0);
+    applied.says(&["unfinished: told-steps/deployment.apps/web: step 1 of 1"]);
+    applied.says(&["hint: `rhumb run`", "`rhumb rollout promote told-steps/deployment.apps/web`"]);
     until("its new pod is there", || site.value("Deployment", "web", "/status/updatedReplicas") == json!(1));
     let plan = site.apply(folder.path(), &["-o", "json"]).ends(0).json();
     let reason = plan["objects"][0]["reason"].as_str().unwrap_or_default().to_owned();
@@ -208,9 +208,9 @@ fn apply_that_waits_leaves_no_claim_behind() {
     site.apply(folder.path(), &["--wait"]).ends(0);
     folder.write("web.yaml", &yaml::deployment("web", 2, "nginx:2"));
     site.apply(folder.path(), &["--wait"]).ends(0);
-    let told = rollout_ledger(&site);
-    let free = told.as_str().is_some_and(|told| told.starts_with(r#"{"claims":[],"units":[]"#));
-    assert!(free, "{told}");
+    let ledger = rollout_ledger(&site);
+    let free = ledger.as_str().is_some_and(|ledger| ledger.starts_with(r#"{"claims":[],"units":[]"#));
+    assert!(free, "{ledger}");
 }
 
 #[test]
@@ -233,7 +233,7 @@ fn what_is_disabled_holds_no_waiting_apply_up() {
 }
 
 #[test]
-fn a_namespace_that_is_missing_is_told_once() {
+fn a_namespace_that_is_missing_is_reported_once() {
     let site = TestNamespace::new("told-namespace");
     let text = yaml::config_map("env", "a", "b")
         .replace("  name: env\n", "  name: env\n  namespace: told-nowhere\n");
@@ -249,18 +249,18 @@ fn a_namespace_that_is_missing_is_told_once() {
         if tries >= 3 { Ok(()) } else { Err(format!("{tries} times")) }
     });
     let log = daemon.log();
-    let told: Vec<&str> = log.lines().filter(|line| line.contains("refused: ")).collect();
-    assert_eq!(told.len(), 1, "{told:#?}");
-    assert!(told[0].contains("told-nowhere"), "{told:#?}");
+    let refusals: Vec<&str> = log.lines().filter(|line| line.contains("refused: ")).collect();
+    assert_eq!(refusals.len(), 1, "{refusals:#?}");
+    assert!(refusals[0].contains("told-nowhere"), "{refusals:#?}");
 }
 
 /// Returns the number of lines of a daemon's log whose message begins so.
 fn lines(daemon: &crate::support::Daemon, message: &str) -> usize {
-    daemon.whole_log().lines().filter(|line| line.contains(message)).count()
+    daemon.full_log().lines().filter(|line| line.contains(message)).count()
 }
 
 #[test]
-fn what_one_process_has_told_the_next_one_does_not_and_what_it_left_it_does() {
+fn what_one_process_has_reported_the_next_one_does_not_and_what_it_left_it_does() {
     let site = TestNamespace::new("told-once");
     let names = ["a", "b", "c", "d", "e", "f"];
     let files = names.map(|name| (format!("{name}.yaml"), yaml::config_map(name, "a", "1")));
@@ -289,7 +289,7 @@ fn what_one_process_has_told_the_next_one_does_not_and_what_it_left_it_does() {
     third.says(&["prune waiting: 3 pending deletions (ConfigMap told-once/a: "]);
     until("they are written down", || data("pending-prunes").lines().count() == 3);
     third.kill();
-    assert_eq!(lines(&third, "settled: "), 0, "{}", third.whole_log());
+    assert_eq!(lines(&third, "settled: "), 0, "{}", third.full_log());
     let mut fourth = site.configured(&text);
     fourth.says(&["read", &repo.head()]);
     // As many as before, and another one.
@@ -298,12 +298,12 @@ fn what_one_process_has_told_the_next_one_does_not_and_what_it_left_it_does() {
     repo.commit("Remove another one");
     fourth.says(&["prune waiting: 3 pending deletions (ConfigMap told-once/d: "]);
     fourth.kill();
-    assert_eq!(lines(&fourth, "prune waiting: "), 1, "{}", fourth.whole_log());
+    assert_eq!(lines(&fourth, "prune waiting: "), 1, "{}", fourth.full_log());
 }
 
 /// A source's status is written at most every 5 s; a settled revision is written at once.
 #[test]
-fn what_was_told_right_before_the_end_is_not_told_again() {
+fn what_was_reported_right_before_the_end_is_not_reported_again() {
     let site = TestNamespace::new("told-end");
     let files = [("a.yaml", yaml::config_map("a", "a", "1")), ("b.yaml", yaml::config_map("b", "b", "1"))];
     let repo = Repo::new(&files);
@@ -327,7 +327,7 @@ fn what_was_told_right_before_the_end_is_not_told_again() {
     let third = repo.change("a.yaml", &yaml::config_map("a", "a", "3"));
     next.says(&["settled: revision ", &third[..12]]);
     next.kill();
-    assert_eq!(lines(&next, "settled: "), 1, "{}", next.whole_log());
+    assert_eq!(lines(&next, "settled: "), 1, "{}", next.full_log());
     // A revision that comes back is news.
     let mut last = site.configured(&text);
     last.says(&["read", &third]);
@@ -367,8 +367,8 @@ fn why_says_the_phase_that_status_says() {
     ];
     for (name, expected) in expected {
         let object = format!("{}/{name}", site.name);
-        let told = site.rhumb(&["status", &object, "-o", "json"]).json();
-        assert_eq!(told["phase"], json!(expected), "{told}");
+        let status = site.rhumb(&["status", &object, "-o", "json"]).json();
+        assert_eq!(status["phase"], json!(expected), "{status}");
         site.rhumb(&["why", &object]).ends(0).says(&[&format!("phase    {expected}")]);
     }
 }

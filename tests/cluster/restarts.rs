@@ -73,8 +73,8 @@ fn await_word(site: &TestNamespace<'_>) {
 }
 
 fn await_word_of(site: &TestNamespace<'_>, name: &str) {
-    let told = "/metadata/annotations/rhumb.dev~1config";
-    until(&format!("{name} tells its data"), || site.value("Deployment", name, told).is_string());
+    let stamp = "/metadata/annotations/rhumb.dev~1config";
+    until(&format!("{name} tells its data"), || site.value("Deployment", name, stamp).is_string());
 }
 
 fn secret(site: &TestNamespace<'_>, value: &str) {
@@ -186,9 +186,9 @@ fn a_secret_of_somebody_else_restarts_within_the_budget_and_is_shown_nowhere() {
     });
     assert_eq!(most, 1);
     daemon.says(&["restarted, as the data of Secret tls changed"]);
-    let told = site.rhumb(&["why", "deploy/web"]).ends(0).all();
-    assert!(told.contains("Secret tls"), "{told}");
-    for text in [daemon.log(), told] {
+    let explained = site.rhumb(&["why", "deploy/web"]).ends(0).all();
+    assert!(explained.contains("Secret tls"), "{explained}");
+    for text in [daemon.log(), explained] {
         assert!(!text.contains(CANARY) && !text.contains(ENCODED), "{text}");
     }
     let key = site.api.get(&at("Secret", &site.system(), "config-key.rhumb.dev")).unwrap();
@@ -205,14 +205,14 @@ fn a_diff_says_what_would_restart_and_why() {
     daemon.kill();
     site.diff(repo.path(), &[]).ends(0);
     repo.change("env.yaml", &env("two"));
-    let told = site.diff(repo.path(), &[]).ends(1);
-    told.says(&["its pods are restarted, as the data of ConfigMap env"]);
-    told.says(&["Deployment restart-diff/web", "restarts 2 pods"]);
+    let planned = site.diff(repo.path(), &[]).ends(1);
+    planned.says(&["its pods are restarted, as the data of ConfigMap env"]);
+    planned.says(&["Deployment restart-diff/web", "restarts 2 pods"]);
     repo.change("env.yaml", &env("one"));
     secret(&site, CANARY);
-    let told = site.diff(repo.path(), &[]).ends(1);
-    told.says(&["its pods are restarted, as the data of", "Secret tls change"]);
-    assert!(!told.all().contains(CANARY) && !told.all().contains(ENCODED), "{}", told.all());
+    let planned = site.diff(repo.path(), &[]).ends(1);
+    planned.says(&["its pods are restarted, as the data of", "Secret tls change"]);
+    assert!(!planned.all().contains(CANARY) && !planned.all().contains(ENCODED), "{}", planned.all());
     // One pass restarts them as well.
     site.apply(repo.path(), &["--wait"]).ends(0);
     site.await_rollout("web");
@@ -232,9 +232,9 @@ fn a_config_map_that_breaks_pods_goes_back_with_them() {
     first.says(&["restarted as the data of ConfigMap env changed: ", "it is back at revision"]);
     site.await_data("env", "a", "one");
     at_rest(&site);
-    let told = site.rhumb(&["why", "deploy/web"]).ends(0);
-    told.says(&["phase", "RolledBack"]);
-    told.says(&["reason", "restarted as the data of ConfigMap env changed"]);
+    let explained = site.rhumb(&["why", "deploy/web"]).ends(0);
+    explained.says(&["phase", "RolledBack"]);
+    explained.says(&["reason", "restarted as the data of ConfigMap env changed"]);
     assert_eq!(site.value("Deployment", "web", HASH), Value::Null);
     drop(first);
     site.api.delete(&site.at("ResourceQuota", "full"));
@@ -250,7 +250,7 @@ fn a_config_map_that_breaks_pods_goes_back_with_them() {
 }
 
 #[test]
-fn a_secret_of_somebody_else_that_breaks_pods_is_told_and_left() {
+fn a_secret_of_somebody_else_that_breaks_pods_is_reported_and_left() {
     let site = TestNamespace::new("restart-held");
     let repo = repo("nginx:1", WORD);
     secret(&site, "first");
@@ -261,8 +261,8 @@ fn a_secret_of_somebody_else_that_breaks_pods_is_told_and_left() {
     secret(&site, CANARY);
     daemon.says(&["restarted as the data of Secret tls changed, failed: "]);
     until("nothing more is claimed", || {
-        let told = site.records();
-        told.contains("restarted as the data of Secret tls changed") && !told.contains(CANARY)
+        let records = site.records();
+        records.contains("restarted as the data of Secret tls changed") && !records.contains(CANARY)
     });
     assert_eq!(written(&window), ["web"]);
     site.api.delete(&site.at("ResourceQuota", "full"));

@@ -115,7 +115,7 @@ fn a_source_without_secrets_rolls_beside_one_with_them() {
     let other = Repo::new(&[("other.yaml", yaml::deployment("other", 1, "app:1"))]);
     let rhumb = |arguments: &[&str]| {
         let mut command = site.bare_command();
-        command.args(arguments).arg(other.path()).args(["--name", "other", "-n", &site.name]);
+        command.args(arguments).arg(other.path()).args(["--source", "other", "-n", &site.name]);
         run(command)
     };
     let printed = rhumb(&["rbac", "--user", &site.user]).ends(0).stdout;
@@ -173,19 +173,19 @@ fn each_rule_that_is_taken_away_is_named() {
         paths.push(format!("{GROUP}/namespaces/{namespace}/roles/{name}"));
     }
     for path in paths {
-        let whole = site.api.value(&path, "/rules");
-        for number in 0..whole.as_array().unwrap().len() {
-            let mut rules = whole.as_array().unwrap().clone();
+        let all_rules = site.api.value(&path, "/rules");
+        for number in 0..all_rules.as_array().unwrap().len() {
+            let mut rules = all_rules.as_array().unwrap().clone();
             let gone = rules.remove(number);
             site.api.merge(&path, "setup", &json!({"rules": rules}));
             let what = format!("{gone} of {path} is named");
             let report = eventually(&what, DEFAULT_TIMEOUT, || {
                 // Until the server has heard of it, the one before may still be missing.
-                let told = check(&site, &repo);
-                let report = told.json();
+                let checked = check(&site, &repo);
+                let report = checked.json();
                 let denied = report["denied"].as_array().unwrap();
                 let named = !denied.is_empty() && denied.iter().all(|denied| is_of(denied, &gone));
-                if named { Ok(report) } else { Err(told.all()) }
+                if named { Ok(report) } else { Err(checked.all()) }
             });
             assert!(
                 report["denied"].as_array().unwrap().iter().all(|denied| is_of(denied, &gone)),
@@ -198,7 +198,7 @@ fn each_rule_that_is_taken_away_is_named() {
                 until("it is mended", || check(&site, &repo).code == 0);
                 site.cluster.kubectl_in(&["delete", "-f", "-"], printed).unwrap();
             }
-            site.api.merge(&path, "setup", &json!({"rules": whole}));
+            site.api.merge(&path, "setup", &json!({"rules": all_rules}));
         }
     }
 }
@@ -276,12 +276,12 @@ fn one_source_that_cannot_be_read_hides_nothing_of_another() {
     std::fs::write(&file, format!("{gone}---\n{}", source("there", &site.name, repo.path(), ""))).unwrap();
     let mut command = site.bare_command();
     command.arg("check").arg("--config").arg(&file);
-    let told = run(command).ends(1);
-    told.says(&["missing source gone: "]);
-    told.says(&["ok      source there: 1 object of 1 kind"]);
+    let checked = run(command).ends(1);
+    checked.says(&["missing source gone: "]);
+    checked.says(&["ok      source there: 1 object of 1 kind"]);
     // Nobody takes that for all.
-    told.says(&["warning ", "rights are granted; which others are needed is not known: gone"]);
-    assert!(!told.stdout.contains("these sources need are granted"), "{told:#?}");
+    checked.says(&["warning ", "rights are granted; which others are needed is not known: gone"]);
+    assert!(!checked.stdout.contains("these sources need are granted"), "{checked:#?}");
 }
 
 #[test]
@@ -295,9 +295,9 @@ fn a_no_has_the_words_of_the_server() {
         let answer = Answer::new(201, &review.to_string()).header("Content-Type", "application/json");
         let reviews = Requests::any().path_contains("selfsubjectaccessreviews");
         let rule = proxy.add(Rule::new(reviews, Fault::Replace(answer)));
-        let told = check(&site, &repo).ends(1).json();
+        let checked = check(&site, &repo).ends(1).json();
         proxy.remove(rule);
-        told
+        checked
     };
     // To be asked to slow down is no answer.
     let reviews = Requests::any().path_contains("selfsubjectaccessreviews");

@@ -25,8 +25,8 @@ fn grant(site: &TestNamespace<'_>, text: &str) {
     let printed = run(with_config(site, &["rbac", "--user", &site.user])).ends(0).stdout;
     site.cluster.kubectl_in(&["apply", "-f", "-"], &printed).unwrap();
     eventually("all is granted", DEFAULT_TIMEOUT, || {
-        let told = run(with_config(site, &["check"]));
-        if told.stdout.contains("missing the right to") { Err(told.all()) } else { Ok(()) }
+        let checked = run(with_config(site, &["check"]));
+        if checked.stdout.contains("missing the right to") { Err(checked.all()) } else { Ok(()) }
     });
 }
 
@@ -78,9 +78,9 @@ fn rollouts_go_on_and_back_and_two_replicas_share_what_is_observed_and_what_is_n
     let order = |what: &str| {
         eventually(&format!("{what} is done"), DEFAULT_TIMEOUT, || {
             let mut command = site.bare_command();
-            command.args(["rollout", what, "deploy/web", "--name", &site.name, "-n", &site.name]);
-            let told = run(command);
-            if told.code == 0 { Ok(()) } else { Err(told.all()) }
+            command.args(["rollout", what, "deploy/web", "--source", &site.name, "-n", &site.name]);
+            let output = run(command);
+            if output.code == 0 { Ok(()) } else { Err(output.all()) }
         });
     };
     let updated = || site.value("Deployment", "web", "/status/updatedReplicas");

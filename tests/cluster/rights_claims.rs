@@ -59,8 +59,8 @@ impl<'a> ClaimingDaemon<'a> {
         eventually("the check tells", DEFAULT_TIMEOUT, || {
             let mut command = self.site.bare_command();
             command.args(["check", "--config"]).arg(&self.file);
-            let told = run(command);
-            if told.stdout.contains(text) { Ok(()) } else { Err(told.all()) }
+            let output = run(command);
+            if output.stdout.contains(text) { Ok(()) } else { Err(output.all()) }
         });
     }
 
@@ -140,14 +140,15 @@ fn who_may_not_look_at_what_another_daemon_has_claimed_is_told_so() {
     until("it rolls", || gone.has("app:2"));
     first.kill();
     stays.change("{}");
-    let told = ["not known whether StatefulSet claims-hidden-gone/db is still rolling out", "cannot list"];
-    second.says(&[&["WARN", "the claim of another daemon counts"], &told[1..]].concat());
-    second.says(&[&["Deployment claims-hidden-stays/web"], &told[..]].concat());
+    let expected =
+        ["not known whether StatefulSet claims-hidden-gone/db is still rolling out", "cannot list"];
+    second.says(&[&["WARN", "the claim of another daemon counts"], &expected[1..]].concat());
+    second.says(&[&["Deployment claims-hidden-stays/web"], &expected[..]].concat());
     eventually("it is told why", DEFAULT_TIMEOUT, || {
         let mut command = stays.site.bare_command();
-        command.args(["why", "Deployment/web", "-n", &stays.namespace, "--name", &stays.namespace]);
+        command.args(["why", "Deployment/web", "-n", &stays.namespace, "--source", &stays.namespace]);
         let why = run(command);
-        if told.iter().all(|text| why.stdout.contains(text)) { Ok(()) } else { Err(why.all()) }
+        if expected.iter().all(|text| why.stdout.contains(text)) { Ok(()) } else { Err(why.all()) }
     });
 }
 

@@ -127,15 +127,15 @@ fn a_check_names_what_a_source_has_and_no_longer_holds() {
         &["list services in the whole cluster", "delete configmaps in namespace rights-remains-away"][..],
         &[],
     ] {
-        let mut told = rhumb("check");
+        let mut checked = rhumb("check");
         until("what was granted counts", || {
-            told = rhumb("check");
-            told.code == i32::from(!lacks.is_empty())
+            checked = rhumb("check");
+            checked.code == i32::from(!lacks.is_empty())
         });
         for right in lacks {
-            told.says(&["missing the right to", right, "no longer holds"]);
+            checked.says(&["missing the right to", right, "no longer holds"]);
         }
-        if let Some((_, roles)) = told.stdout.split_once("# Grants what is missing:\n") {
+        if let Some((_, roles)) = checked.stdout.split_once("# Grants what is missing:\n") {
             site.cluster.kubectl_in(&["apply", "-f", "-"], roles).unwrap();
         }
     }
@@ -198,9 +198,9 @@ fn a_server_that_does_not_tell_is_no_all_is_well() {
     ] {
         for code in [403, 500] {
             let rule = proxy.add(Rule::new(requests.clone(), Fault::Replace(Answer::error(code, "Odd"))));
-            let told = site.rhumb(&["check", repo.path().to_str().unwrap()]).ends(1);
-            told.says(&["missing", words]);
-            assert!(!told.stdout.contains("are granted\n"), "{told:#?}");
+            let checked = site.rhumb(&["check", repo.path().to_str().unwrap()]).ends(1);
+            checked.says(&["missing", words]);
+            assert!(!checked.stdout.contains("are granted\n"), "{checked:#?}");
             proxy.remove(rule);
         }
     }
@@ -226,7 +226,7 @@ fn a_binding_whose_policy_nobody_has_is_said_to_be_one() {
                   spec: {paramKind: {apiVersion: v1, kind: PodTemplate}, validations: [{expression: 'true'}]}\n";
     repo.write("policy.yaml", policy);
     for command in ["rbac", "check"] {
-        let told = rhumb(command).ends(0);
-        assert!(!told.stdout.contains("its policy is in no source"), "{told:#?}");
+        let checked = rhumb(command).ends(0);
+        assert!(!checked.stdout.contains("its policy is in no source"), "{checked:#?}");
     }
 }

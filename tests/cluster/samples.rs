@@ -69,9 +69,9 @@ fn check(site: &TestNamespace<'_>, repo: &Repo, open: &[&str], count: usize) {
     let daemon = new.configured(&site.configuration(repo.path(), "resync: 1s"));
     daemon.says(&["read"]);
     in_time("two resyncs have passed", DEFAULT_TIMEOUT, || {
-        let looks =
+        let reads =
             window.calls().into_iter().filter(|event| event.verb == "get" && event.name == site.name).count();
-        if looks >= 4 { Ok(()) } else { Err(format!("{looks} looks at the inventory")) }
+        if reads >= 4 { Ok(()) } else { Err(format!("{reads} reads of the inventory")) }
     });
     assert!(refused(&window).len() <= count);
 }

@@ -34,9 +34,9 @@ fn copies_and_objects_without_a_seal_are_never_pruned_and_cost_no_write() {
     site.api.apply(&at("ConfigMap", other, "a"), "rhumb", &copy);
     // An older version left no seal.
     let b = site.get("ConfigMap", "b").unwrap();
-    let told = b["metadata"]["annotations"]["rhumb.dev/release"].as_str().unwrap();
-    let (plain, seal) = told.split_once(' ').unwrap();
-    assert_eq!(seal.len(), 32, "{told}");
+    let annotation = b["metadata"]["annotations"]["rhumb.dev/release"].as_str().unwrap();
+    let (plain, seal) = annotation.split_once(' ').unwrap();
+    assert_eq!(seal.len(), 32, "{annotation}");
     let old = in_our_name("b", "seals", &b, &json!({"rhumb.dev/release": plain}));
     site.api.apply(&site.at("ConfigMap", "b"), "rhumb", &old);
     let window = site.window();
@@ -95,7 +95,7 @@ fn whoever_takes_the_word_to_keep_off_an_object_does_not_get_it_deleted() {
 }
 
 #[test]
-fn a_secret_without_a_key_is_told_with_the_command_that_mends_it() {
+fn a_secret_without_a_key_is_reported_with_the_command_that_mends_it() {
     let site = TestNamespace::new("seals-garbled");
     let folder = Folder::new(&[("a.yaml", yaml::config_map("a", "key", "one"))]);
     site.apply(folder.path(), &[]).ends(0);

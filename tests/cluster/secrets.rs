@@ -85,7 +85,7 @@ fn a_broken_file_of_a_secret_shows_no_value_in_any_command() {
 }
 
 #[test]
-fn a_change_of_a_secret_is_masked_and_told() {
+fn a_change_of_a_secret_is_masked_and_reported() {
     let site = TestNamespace::new("canary-change");
     let folder = Folder::new(&[("key.yaml", yaml::secret("key", "a", "old"))]);
     site.apply(folder.path(), &[]).ends(0);

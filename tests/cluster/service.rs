@@ -157,7 +157,7 @@ fn a_new_configuration_is_taken_while_the_api_server_is_away() {
 
 /// Facts from before stay, and are not taken for the present.
 #[test]
-fn an_api_server_that_goes_away_is_told_until_it_is_back() {
+fn an_api_server_that_goes_away_is_reported_until_it_is_back() {
     let mut site = TestNamespace::new("service-away");
     let manager = Manager::new();
     let proxy = site.cluster.fault_proxy(6).unwrap();
@@ -207,7 +207,7 @@ fn a_credential_plugin_that_gives_nothing_yet_is_waited_for() {
     manager.hears(&["READY=1\nSTATUS=waiting for the credential plugin"]);
     // From then on the manager waits for signs of life.
     manager.hears(&["WATCHDOG=1"]);
-    // Its complaint stands in the log's own line.
+    // Its complaint is in the log's own line.
     daemon.says(&["WARN", "the credential plugin failed", "No such file or directory", "retry in 1 s"]);
     let token =
         r#"{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"t"}}"#;
@@ -465,11 +465,11 @@ fn a_second_signal_ends_it_at_once() {
     });
     daemon.signal("TERM");
     manager.hears(&["STOPPING=1"]);
-    let told = Instant::now();
+    let since = Instant::now();
     daemon.signal("TERM");
     assert_eq!(daemon.ended(DEFAULT_TIMEOUT).code(), Some(130));
     // Without the second it waits three seconds for the answer.
-    assert!(told.elapsed() < Duration::from_secs(2), "it took {:?}", told.elapsed());
+    assert!(since.elapsed() < Duration::from_secs(2), "it took {:?}", since.elapsed());
     daemon.says(&["second signal: stopping at once"]);
 }
 

@@ -205,10 +205,10 @@ fn tell_what_would_change(served: &ServingFixture, name: &str) {
 /// Checks that later listeners get the kept events, and present ones all.
 #[track_caller]
 fn tell_what_happened(served: &ServingFixture, name: &str) {
-    let told = ask(&served.socket(), "GET", &format!("/v1/events?follow=no&source={name}"));
-    assert!(told.head.contains("content-type: text/event-stream"), "{}", told.head);
+    let answer = ask(&served.socket(), "GET", &format!("/v1/events?follow=no&source={name}"));
+    assert!(answer.head.contains("content-type: text/event-stream"), "{}", answer.head);
     for happening in ["RevisionRead", "DriftRepaired", "RolloutStarted"] {
-        assert!(told.body.contains(&format!("\"reason\":\"{happening}\"")), "{happening}: {}", told.body);
+        assert!(answer.body.contains(&format!("\"reason\":\"{happening}\"")), "{happening}: {}", answer.body);
     }
 }
 

@@ -59,8 +59,8 @@ fn says_nothing_is_followed(site: &TestNamespace<'_>, daemon: &Daemon, mark: usi
         let all = site.api.list(&format!("/api/v1/namespaces/{}/events", site.system()));
         all.iter().any(|event| event["message"].to_string().contains(words))
     });
-    let told = site.rhumb(&["status"]).all();
-    assert!(told.contains(words), "{told}");
+    let status = site.rhumb(&["status"]).all();
+    assert!(status.contains(words), "{status}");
 }
 
 #[test]

@@ -129,7 +129,7 @@ fn an_encrypted_secret_is_applied_in_the_open_and_shown_nowhere() {
     daemon.says(&["WARN", "its `mac` does not fit"]);
     assert_eq!(password(&site, "plain"), expected);
     daemon.stop();
-    assert!(!daemon.whole_log().contains(CANARY));
+    assert!(!daemon.full_log().contains(CANARY));
     assert_absent(site.state.path(), CANARY);
     assert_absent(site.state.path(), &STANDARD.encode(CANARY));
 }
@@ -180,7 +180,7 @@ fn a_field_that_would_be_shown_is_not_opened_to_be_applied() {
     daemon.says(&["annotated.yaml:", "example.org/token", "is encrypted"]);
     assert!(!site.has("Secret", "annotated"));
     assert_eq!(daemon.stop().code(), Some(0));
-    assert!(!daemon.whole_log().contains(CANARY), "{}", daemon.whole_log());
+    assert!(!daemon.full_log().contains(CANARY), "{}", daemon.full_log());
     assert_absent(site.state.path(), CANARY);
 }
 
@@ -226,7 +226,7 @@ fn what_is_made_of_opened_files_is_applied_and_stands_nowhere_else() {
 
     // A daemon that starts again takes what was rendered and sealed before.
     assert_eq!(daemon.stop().code(), Some(0));
-    let first_log = daemon.whole_log();
+    let first_log = daemon.full_log();
     let mut daemon = start();
     repo.write("app/db.env", &env("canary-7f3a9c-newer"));
     repo.commit("a newer password");
@@ -241,7 +241,7 @@ fn what_is_made_of_opened_files_is_applied_and_stands_nowhere_else() {
     daemon.says(&["WARN", "ConfigMap other would show a value that is encrypted in app/"]);
     assert_eq!(site.value("ConfigMap", "other", "/data/key"), json!("two"));
     assert_eq!(daemon.stop().code(), Some(0));
-    for log in [first_log, daemon.whole_log()] {
+    for log in [first_log, daemon.full_log()] {
         assert!(!log.contains(CANARY) && !log.contains(&STANDARD.encode(CANARY)), "{log}");
     }
     assert!(git_objects(site.state.path()).contains("RHUMB[1,"));

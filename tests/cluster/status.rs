@@ -58,8 +58,8 @@ impl<'a> StatusFixture<'a> {
 
     /// The objects of the source by phase, as both say.
     fn phases(&self) -> [Value; 2] {
-        let phases = |told: ProgramOutput| {
-            if told.code == 0 { told.json()["sources"][0]["objects"].clone() } else { Value::Null }
+        let phases = |status: ProgramOutput| {
+            if status.code == 0 { status.json()["sources"][0]["objects"].clone() } else { Value::Null }
         };
         [phases(self.daemon(&["-o", "json"])), phases(self.cluster(&["-o", "json"]))]
     }
@@ -83,74 +83,74 @@ fn the_daemon_and_the_cluster_alone_tell_the_same() {
         ]
     };
     let repo = Repo::new(&files("app:1", "{}"));
-    let told = StatusFixture::start(&site, &repo);
-    told.await_phases(&json!({"Settled": 3}));
-    for told in [told.daemon(&["--exit-code"]).ends(0), told.cluster(&["--exit-code"]).ends(0)] {
-        told.says(&[name, &repo.head()[..12], "3", "healthy"]);
-        assert!(!told.stdout.contains("PHASE"), "{told:#?}");
+    let fixture = StatusFixture::start(&site, &repo);
+    fixture.await_phases(&json!({"Settled": 3}));
+    for shown in [fixture.daemon(&["--exit-code"]).ends(0), fixture.cluster(&["--exit-code"]).ends(0)] {
+        shown.says(&[name, &repo.head()[..12], "3", "healthy"]);
+        assert!(!shown.stdout.contains("PHASE"), "{shown:#?}");
     }
     for (file, text) in files("app:2", never) {
         repo.write(file, &text);
     }
     repo.commit("Change all");
-    told.await_phases(&json!({"Settled": 1, "RollingOut": 1, "Waiting": 1}));
-    // The queue of a budget object that is new is told anew once that has settled.
+    fixture.await_phases(&json!({"Settled": 1, "RollingOut": 1, "Waiting": 1}));
+    // The queue of a budget object that is new is reported anew once that has settled.
     eventually("the cluster tells why it waits", DEFAULT_TIMEOUT, || {
-        let shown = told.cluster(&[]).all();
+        let shown = fixture.cluster(&[]).all();
         if shown.contains("1 of 1 workloads are rolling out") { Ok(()) } else { Err(shown) }
     });
-    for told in [told.daemon(&["--exit-code"]).ends(1), told.cluster(&["--exit-code"]).ends(1)] {
-        told.says(&[name, "1 rolling, 1 waiting"]);
-        told.says(&["/deployment.apps/", "RollingOut", "of 2 pods are new"]);
-        told.says(&[
+    for shown in [fixture.daemon(&["--exit-code"]).ends(1), fixture.cluster(&["--exit-code"]).ends(1)] {
+        shown.says(&[name, "1 rolling, 1 waiting"]);
+        shown.says(&["/deployment.apps/", "RollingOut", "of 2 pods are new"]);
+        shown.says(&[
             "/deployment.apps/",
             "Waiting",
             "number 1 in the rollout queue: 1 of 1 workloads are rolling out",
         ]);
-        assert!(!told.stdout.contains("configmap/env"), "{told:#?}");
+        assert!(!shown.stdout.contains("configmap/env"), "{shown:#?}");
     }
-    told.daemon(&[]).ends(0).says(&["rollout budget: 1 of 1 workloads"]);
-    told.cluster(&[]).ends(0).says(&["rollout budget: 1 workload rolling out, at most"]);
-    one_source_or_object(&told);
-    what_happened(&told);
+    fixture.daemon(&[]).ends(0).says(&["rollout budget: 1 of 1 workloads"]);
+    fixture.cluster(&[]).ends(0).says(&["rollout budget: 1 workload rolling out, at most"]);
+    one_source_or_object(&fixture);
+    what_happened(&fixture);
 }
 
 #[track_caller]
-fn what_happened(told: &StatusFixture<'_>) {
+fn what_happened(fixture: &StatusFixture<'_>) {
     let events = |arguments: &[&str]| {
-        let mut command = told.site.bare_command();
-        command.arg("events").args(arguments).arg("--socket").arg(told.socket());
+        let mut command = fixture.site.bare_command();
+        command.arg("events").args(arguments).arg("--socket").arg(fixture.socket());
         run(command)
     };
     let text = events(&[]).ends(0);
-    text.says(&["RevisionRead", &told.site.name]);
+    text.says(&["RevisionRead", &fixture.site.name]);
     text.says(&["RolloutStarted", "Deployment"]);
-    let json = events(&[&told.site.name, "-o", "json"]).ends(0);
+    let json = events(&[&fixture.site.name, "-o", "json"]).ends(0);
     let first: Value = serde_json::from_str(json.stdout.lines().next().unwrap()).unwrap();
-    assert_eq!(first["source"], json!(told.site.name), "{first}");
+    assert_eq!(first["source"], json!(fixture.site.name), "{first}");
     assert_eq!(events(&["another"]).ends(0).stdout, "");
 }
 
 #[track_caller]
-fn one_source_or_object(told: &StatusFixture<'_>) {
-    let name = &told.site.name;
+fn one_source_or_object(fixture: &StatusFixture<'_>) {
+    let name = &fixture.site.name;
     for ask in [StatusFixture::daemon, StatusFixture::cluster] {
-        ask(told, &[name]).ends(0).says(&[name, "1 rolling, 1 waiting"]);
-        ask(told, &["another"]).ends(2).says(&["there is no source another"]);
-        let env = ask(told, &["cm/env", "-n", name, "--exit-code"]).ends(0);
+        ask(fixture, &[name]).ends(0).says(&[name, "1 rolling, 1 waiting"]);
+        ask(fixture, &["another"]).ends(2).says(&["there is no source another"]);
+        let env = ask(fixture, &["cm/env", "-n", name, "--exit-code"]).ends(0);
         env.says(&["phase", "Settled"]);
         env.says(&["source", name]);
         let by_group = format!("{name}/deployment.apps/web");
-        ask(told, &[&by_group, "--exit-code"]).ends(1).says(&["phase"]);
-        ask(told, &["cm/none"]).ends(2).says(&["no source has configmap/none"]);
-        let json = ask(told, &["cm/env", "-n", name, "-o", "json"]).ends(0).json();
+        ask(fixture, &[&by_group, "--exit-code"]).ends(1).says(&["phase"]);
+        ask(fixture, &["cm/none"]).ends(2).says(&["no source has configmap/none"]);
+        let json = ask(fixture, &["cm/env", "-n", name, "-o", "json"]).ends(0).json();
         assert_eq!((&json["kind"], &json["phase"]), (&json!("ConfigMap"), &json!("Settled")), "{json}");
         assert_eq!(json["apiVersion"], json!("status.rhumb.dev/v1"));
     }
-    let json = told.daemon(&["-o", "json"]).ends(0).json();
+    let json = fixture.daemon(&["-o", "json"]).ends(0).json();
     assert_eq!(json["process"]["version"], json!(env!("CARGO_PKG_VERSION")));
     assert_eq!(json["sources"][0]["complete"], json!(true));
-    let json = told.cluster(&["-o", "json"]).ends(0).json();
+    let json = fixture.cluster(&["-o", "json"]).ends(0).json();
     assert_eq!((&json["process"], &json["sources"][0]["complete"]), (&Value::Null, &json!(false)));
 }
 
@@ -164,15 +164,15 @@ fn of_many_that_are_refused_none_counts_as_healthy() {
     };
     let files: Vec<(String, String)> = (0..25).map(file).collect();
     let repo = Repo::new(&files);
-    let told = StatusFixture::start(&site, &repo);
-    told.await_phases(&json!({"Settled": 25}));
+    let fixture = StatusFixture::start(&site, &repo);
+    fixture.await_phases(&json!({"Settled": 25}));
     for (file, text) in &files {
         repo.write(file, &text.replace("metadata:\n", "metadata:\n  labels: {a: \"not valid\"}\n"));
     }
     repo.commit("Break all");
-    told.await_phases(&json!({"Refused": 25}));
-    for told in [told.daemon(&["--exit-code"]).ends(1), told.cluster(&["--exit-code"]).ends(1)] {
-        told.says(&["25 refused"]);
+    fixture.await_phases(&json!({"Refused": 25}));
+    for shown in [fixture.daemon(&["--exit-code"]).ends(1), fixture.cluster(&["--exit-code"]).ends(1)] {
+        shown.says(&["25 refused"]);
     }
     let named = site.rhumb(&["why", "cm/c00"]).ends(0);
     named.says(&["phase    Refused"]);
@@ -196,13 +196,13 @@ fn an_object_whose_label_is_gone_is_found_without_a_daemon() {
     let copy = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {
         "name": "copy", "annotations": {"rhumb.dev/release": release}}});
     site.api.create(&site.at("ConfigMap", ""), "somebody", &copy);
-    let told = site.rhumb(&["status", "--exit-code"]).ends(1);
-    told.says(&["unlabelled", "2", "1 waiting"]);
-    told.says(&["configmap/env", "Waiting", "somebody took its label applyset.kubernetes.io/part-of off"]);
-    assert!(!told.stdout.contains("configmap/copy"), "{told:#?}");
-    let told = site.rhumb(&["why", "cm/env"]).ends(0);
+    let shown = site.rhumb(&["status", "--exit-code"]).ends(1);
+    shown.says(&["unlabelled", "2", "1 waiting"]);
+    shown.says(&["configmap/env", "Waiting", "somebody took its label applyset.kubernetes.io/part-of off"]);
+    assert!(!shown.stdout.contains("configmap/copy"), "{shown:#?}");
+    let shown = site.rhumb(&["why", "cm/env"]).ends(0);
     for line in ["source   unlabelled", "phase    Waiting", "reason   somebody took its label"] {
-        told.says(&[line]);
+        shown.says(&[line]);
     }
     site.rhumb(&["why", "cm/copy"]).ends(2).says(&["is in no source"]);
 }
@@ -219,8 +219,8 @@ fn without_a_daemon_it_says_so_and_reads_the_cluster() {
     };
     let socket = site.state.path().join("rhumb.sock");
     let none = format!("no daemon answers on {}: no such file or directory", socket.display());
-    let told = run(bare(&[])).ends(0);
-    assert_eq!(told.stderr, format!("{none}; read from the cluster\n"));
+    let shown = run(bare(&[])).ends(0);
+    assert_eq!(shown.stderr, format!("{none}; read from the cluster\n"));
     run(bare(&["--socket", socket.to_str().unwrap()])).ends(3).says(&["error", &none]);
     // A killed daemon's socket, and a path that is no socket at all.
     drop(UnixListener::bind(&socket).unwrap());
@@ -243,10 +243,14 @@ fn a_single_pass_leaves_where_each_object_stands() {
         })
         .ends(code)
     };
-    let told = status(1);
-    told.says(&["pass-status", "1 refused"]);
-    told.says(&["pass-status/configmap/bad", "Refused", "last reported by rhumb: its manifest has an error"]);
-    assert!(!told.stdout.contains("healthy"), "{told:#?}");
+    let shown = status(1);
+    shown.says(&["pass-status", "1 refused"]);
+    shown.says(&[
+        "pass-status/configmap/bad",
+        "Refused",
+        "last reported by rhumb: its manifest has an error",
+    ]);
+    assert!(!shown.stdout.contains("healthy"), "{shown:#?}");
     // A part of a source says nothing of the whole.
     let record = || site.inventory().unwrap()["data"].clone();
     let before = record();
@@ -272,8 +276,8 @@ fn what_a_single_pass_leaves_gives_way_to_what_a_daemon_says() {
     let record = || site.inventory().unwrap_or_default()["data"]["status"].clone();
     let await_record = || {
         eventually("the daemon tells where it stands", DEFAULT_TIMEOUT, || match record() {
-            told if told == its_own.as_str() => Ok(()),
-            told => Err(told.to_string()),
+            message if message == its_own.as_str() => Ok(()),
+            message => Err(message.to_string()),
         });
     };
     await_record();
@@ -324,14 +328,14 @@ fn relay(listener: UnixListener, daemon: PathBuf, is_new: Arc<AtomicBool>) {
 fn whoever_watches_an_object_goes_on_when_the_daemon_is_new_and_knows_nothing_yet() {
     let site = TestNamespace::new("watched-status");
     let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "one"))]);
-    let told = StatusFixture::start(&site, &repo);
-    told.await_phases(&json!({"Settled": 1}));
-    let (socket, is_new) = (told.runtime.path().join("relay.sock"), Arc::new(AtomicBool::new(false)));
-    let (listener, daemon, new) = (UnixListener::bind(&socket).unwrap(), told.socket(), is_new.clone());
+    let fixture = StatusFixture::start(&site, &repo);
+    fixture.await_phases(&json!({"Settled": 1}));
+    let (socket, is_new) = (fixture.runtime.path().join("relay.sock"), Arc::new(AtomicBool::new(false)));
+    let (listener, daemon, new) = (UnixListener::bind(&socket).unwrap(), fixture.socket(), is_new.clone());
     std::thread::spawn(move || relay(listener, daemon, new));
-    let mut command = told.command(&["configmap/env", "--watch", "-n", &site.name, "--socket"]);
+    let mut command = fixture.command(&["configmap/env", "--watch", "-n", &site.name, "--socket"]);
     command.arg(&socket);
-    let shown = told.runtime.path().join("shown");
+    let shown = fixture.runtime.path().join("shown");
     let mut watcher = Daemon::start(into(&shown, &command));
     until("it shows where it stands", || std::fs::metadata(&shown).is_ok_and(|file| file.len() > 0));
     is_new.store(true, Ordering::SeqCst);
@@ -344,7 +348,7 @@ fn whoever_watches_an_object_goes_on_when_the_daemon_is_new_and_knows_nothing_ye
 }
 
 #[test]
-fn a_daemon_that_is_silent_or_odd_is_told_from_one_that_is_not_there() {
+fn a_daemon_that_is_silent_or_odd_is_distinguished_from_one_that_is_not_there() {
     let site = TestNamespace::new("odd-status");
     let socket = site.state.path().join("odd.sock");
     let listener = UnixListener::bind(&socket).unwrap();
@@ -391,8 +395,8 @@ fn origins_are_known_without_a_look_at_the_source() {
     let fixture = StatusFixture::start(&site, &repo);
     site.await_data("web", "a", "b");
     let file = |arguments: &[&str]| {
-        let told = site.rhumb(&[&["why"], arguments].concat());
-        let line = told.stdout.lines().find_map(|line| line.trim().strip_prefix("file "));
+        let explained = site.rhumb(&[&["why"], arguments].concat());
+        let line = explained.stdout.lines().find_map(|line| line.trim().strip_prefix("file "));
         line.map(|line| line.trim().to_owned())
     };
     let socket = fixture.socket();

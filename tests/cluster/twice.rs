@@ -84,7 +84,7 @@ fn an_object_of_two_sources_that_is_nobodys_yet_is_not_made() {
     daemon.stop();
     let window = site.window();
     let mut command = site.bare_command();
-    command.args(["diff", "--name", "two-sources-new-one", "-n", &site.name]).arg(one.path());
+    command.args(["diff", "--source", "two-sources-new-one", "-n", &site.name]).arg(one.path());
     // One source alone says nothing of the other: it may make its object.
     assert_eq!(run(command).code, 1);
     window.assert_silent();

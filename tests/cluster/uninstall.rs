@@ -61,7 +61,7 @@ fn objects_go_with_their_source_only_when_they_were_counted_and_nobody_serves_it
     let orders = at("ConfigMap", &site.system(), "orders.uninstall.rhumb.dev");
     assert_eq!(site.api.value(&orders, "/data"), Value::Null);
     assert_eq!(daemon.stop().code(), Some(0));
-    assert!(!daemon.whole_log().contains("no order"), "{}", daemon.whole_log());
+    assert!(!daemon.full_log().contains("no order"), "{}", daemon.full_log());
     window.assert_no_deletes();
 
     uninstall(&site, &["uninstall", "--delete-objects", "--count", "3"]).ends(0);
@@ -80,7 +80,7 @@ fn without_a_word_about_objects_all_of_them_stay() {
     site.apply(folder.path(), &[]).ends(0);
     let before = site.get("ConfigMap", "env").unwrap();
     // The name of another source does not mean all.
-    uninstall(&site, &["--name", "other"]).ends(2).says(&["there is no source other"]);
+    uninstall(&site, &["--source", "other"]).ends(2).says(&["there is no source other"]);
     uninstall(&site, &[]).ends(0).says(&["source leaving is removed", "its 4 objects stay"]);
     assert_eq!(site.get("ConfigMap", "env").unwrap(), before);
     eventually("nothing of rhumb is in its namespace", DEFAULT_TIMEOUT, || {

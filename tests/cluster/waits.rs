@@ -71,8 +71,8 @@ fn an_inventory_that_was_edited_or_deleted_is_mended_and_holds_nothing_up() {
     let kinds = "/metadata/annotations/applyset.kubernetes.io~1contains-group-kinds";
     let mended = || {
         eventually("the inventory names the kind", DEFAULT_TIMEOUT, || {
-            let told = site.inventory().and_then(|inventory| inventory.pointer(kinds).cloned());
-            if told == Some(json!("ConfigMap")) { Ok(()) } else { Err(format!("{told:?}")) }
+            let recorded = site.inventory().and_then(|inventory| inventory.pointer(kinds).cloned());
+            if recorded == Some(json!("ConfigMap")) { Ok(()) } else { Err(format!("{recorded:?}")) }
         });
     };
     let edited =

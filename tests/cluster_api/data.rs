@@ -17,7 +17,7 @@ fn id(namespace: &str, kind: &str, name: &str) -> ObjectId {
 }
 
 /// The next news about each of these objects.
-async fn told(events: &mut mpsc::Receiver<DataEvent>) -> (String, Option<ConfigData>) {
+async fn next_event(events: &mut mpsc::Receiver<DataEvent>) -> (String, Option<ConfigData>) {
     let event = tokio::time::timeout(Duration::from_secs(30), events.recv()).await.unwrap().unwrap();
     match event.change {
         DataChange::Value(data) => (event.id.name().to_owned(), data),
@@ -39,25 +39,25 @@ async fn write(harness: &Harness, name: &str, data: &Value) -> ConfigData {
 }
 
 #[tokio::test]
-async fn the_data_of_named_objects_are_told_and_of_no_others() {
+async fn the_data_of_named_objects_are_reported_and_of_no_others() {
     let harness = Harness::new("data-follow").await;
     let a = write(&harness, "a", &json!({"x": "MQ=="})).await;
     for names in [&["a"][..], &["a", "b"]] {
         let ids: BTreeSet<ObjectId> = names.iter().map(|name| id("data-follow", "Secret", name)).collect();
         let (sink, mut events) = mpsc::channel(64);
         let follower = harness.cluster.follow_data(&ids, sink).unwrap();
-        assert_eq!(told(&mut events).await, ("a".to_owned(), Some(a)));
+        assert_eq!(next_event(&mut events).await, ("a".to_owned(), Some(a)));
         if names.len() > 1 {
-            assert_eq!(told(&mut events).await, ("b".to_owned(), None));
+            assert_eq!(next_event(&mut events).await, ("b".to_owned(), None));
             write(&harness, "other", &json!({"x": "MQ=="})).await;
             let b = write(&harness, "b", &json!({"x": "MQ=="})).await;
-            assert_eq!(told(&mut events).await, ("b".to_owned(), Some(b)));
+            assert_eq!(next_event(&mut events).await, ("b".to_owned(), Some(b)));
             let changed = write(&harness, "b", &json!({"x": "Mg=="})).await;
             assert_ne!(b, changed);
-            assert_eq!(told(&mut events).await, ("b".to_owned(), Some(changed)));
+            assert_eq!(next_event(&mut events).await, ("b".to_owned(), Some(changed)));
             // An audit tells all again.
             follower.relist();
-            let again = [told(&mut events).await.0, told(&mut events).await.0];
+            let again = [next_event(&mut events).await.0, next_event(&mut events).await.0];
             assert_eq!(BTreeSet::from(again), BTreeSet::from(["a".to_owned(), "b".to_owned()]));
         }
     }

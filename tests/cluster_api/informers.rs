@@ -53,7 +53,7 @@ async fn an_informer_tells_what_happens_to_members() {
     assert!(!informer.is_finished());
 }
 
-/// A stand whose calls go through a proxy that does what it is told.
+/// A harness whose calls go through a proxy that does what it is reported.
 async fn faulty(harness: &mut Harness) -> FaultProxy {
     let proxy = plane().fault_proxy(7).unwrap();
     let connection = Connection {
@@ -100,16 +100,16 @@ async fn an_informer_misses_nothing_when_watches_break() {
     for (name, ending) in [("a", ResponseCut::Close), ("b", ResponseCut::Reset)] {
         proxy.end_open(&Requests::any().watches(), ending);
         make_member(&harness, name, set).await;
-        let told = until(&mut events, &ours(name)).await;
-        assert!(!told.contains(&"started".to_owned()), "it resumes: {told:?}");
+        let events_seen = until(&mut events, &ours(name)).await;
+        assert!(!events_seen.contains(&"started".to_owned()), "it resumes: {events_seen:?}");
     }
     // Too old: listed again.
     proxy.add(
         Rule::new(Requests::any().watches(), Broken::Replace(Answer::watch_error(410, "Expired"))).times(1),
     );
     proxy.end_open(&Requests::any().watches(), ResponseCut::Close);
-    let told = until(&mut events, "synced").await;
-    assert!(told.contains(&ours("a")) && told.contains(&ours("b")), "{told:?}");
+    let events_seen = until(&mut events, "synced").await;
+    assert!(events_seen.contains(&ours("a")) && events_seen.contains(&ours("b")), "{events_seen:?}");
     // A kind that is forbidden for a while.
     let rule =
         proxy.add(Rule::new(Requests::any().watches(), Broken::Replace(Answer::error(403, "Forbidden"))));
@@ -139,7 +139,7 @@ async fn an_informer_outlives_the_server() {
     let id = ObjectId::new(&GroupKind::new("", "ConfigMap"), Some(&namespace), "b");
     let kind = served(&kinds, "v1", "ConfigMap");
     cluster.apply(&kind, &id, &body, &Precondition::Absent, ApplyForce::No).await.unwrap();
-    let told = until(&mut events, &format!("seen b Ours(\"{set}\")")).await;
+    let events_seen = until(&mut events, &format!("seen b Ours(\"{set}\")")).await;
     assert!(back.elapsed() < Duration::from_secs(30), "{:?}", back.elapsed());
-    assert!(!told.contains(&"gone a".to_owned()), "{told:?}");
+    assert!(!events_seen.contains(&"gone a".to_owned()), "{events_seen:?}");
 }

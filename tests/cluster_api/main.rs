@@ -108,12 +108,12 @@ fn served(kinds: &KindTable, api_version: &str, kind: &str) -> Arc<ServedKind> {
 
 /// Reads news until one passes, and returns all in words.
 async fn until(events: &mut mpsc::Receiver<InformerEvent>, last: &str) -> Vec<String> {
-    let mut told: Vec<String> = Vec::new();
-    while told.last().is_none_or(|words| words != last) {
+    let mut events_seen: Vec<String> = Vec::new();
+    while events_seen.last().is_none_or(|words| words != last) {
         let Ok(Some(event)) = tokio::time::timeout(Duration::from_mins(1), events.recv()).await else {
-            panic!("no {last:?} after {told:?}")
+            panic!("no {last:?} after {events_seen:?}")
         };
-        told.push(match event.change {
+        events_seen.push(match event.change {
             InformerChange::Init => "started".to_owned(),
             InformerChange::Apply(id, live) => format!("seen {} {:?}", id.name(), live.owner),
             InformerChange::Delete(id, _) => format!("gone {}", id.name()),
@@ -122,7 +122,7 @@ async fn until(events: &mut mpsc::Receiver<InformerEvent>, last: &str) -> Vec<St
             InformerChange::Resumed => "resumed".to_owned(),
         });
     }
-    told
+    events_seen
 }
 
 #[tokio::test]
@@ -161,13 +161,13 @@ async fn an_unforced_apply_names_who_owns_the_fields() {
     harness.kubectl(&["create", "configmap", "x", "--from-literal=a=1", "--from-literal=b=2"], "");
     // The same value is owned together.
     harness.apply("x", json!({ "a": "1" }), Precondition::Absent, ApplyForce::No).await.unwrap();
-    let Err(ClusterFault::FieldConflicts { claims }) =
+    let Err(ClusterFault::FieldConflicts { conflicts }) =
         harness.apply("x", json!({ "a": "9", "b": "9" }), Precondition::Absent, ApplyForce::No).await
     else {
         panic!()
     };
-    let claims: Vec<(&str, &str)> = claims.iter().map(|c| (c.manager.as_str(), c.field.as_str())).collect();
-    assert_eq!(claims, [("kubectl-create", ".data.a"), ("kubectl-create", ".data.b")]);
+    let found: Vec<(&str, &str)> = conflicts.iter().map(|c| (c.manager.as_str(), c.field.as_str())).collect();
+    assert_eq!(found, [("kubectl-create", ".data.a"), ("kubectl-create", ".data.b")]);
     harness.apply("x", json!({ "a": "9" }), Precondition::Absent, ApplyForce::Yes).await.unwrap();
     assert_eq!(harness.data("x").await, json!({ "a": "9", "b": "2" }));
 }
@@ -176,13 +176,13 @@ async fn an_unforced_apply_names_who_owns_the_fields() {
 async fn refusals_have_their_class() {
     let harness = Harness::new("refusals").await;
     let fault = async |api_version: &str, kind: &str, namespace: &str, body: Value| {
-        let mut whole = json!({ "apiVersion": api_version, "kind": kind, "metadata": { "name": "x", "namespace": namespace } });
-        whole.as_object_mut().unwrap().extend(body.as_object().unwrap().clone());
+        let mut manifest = json!({ "apiVersion": api_version, "kind": kind, "metadata": { "name": "x", "namespace": namespace } });
+        manifest.as_object_mut().unwrap().extend(body.as_object().unwrap().clone());
         let kind = harness.kind(api_version, kind);
         let id = ObjectId::new(&kind.gvk.group_kind(), Some(namespace), "x");
         let error = harness
             .cluster
-            .apply(&kind, &id, &whole, &Precondition::Absent, ApplyForce::No)
+            .apply(&kind, &id, &manifest, &Precondition::Absent, ApplyForce::No)
             .await
             .unwrap_err();
         (error.fault().clone(), error.retry(), error.to_string())
@@ -342,10 +342,10 @@ async fn a_look_tells_what_is_there_and_whose() {
     harness.kubectl(&["create", "configmap", "nobodys"], "");
     let names: BTreeSet<String> = ["ours", "theirs", "nobodys", "absent"].map(str::to_owned).into();
     let owners = async |namespace: &str, names: &BTreeSet<String>| {
-        let looked = harness.cluster.look_up(&harness.config_maps(), Some(namespace), names).await.unwrap();
+        let lookups = harness.cluster.look_up(&harness.config_maps(), Some(namespace), names).await.unwrap();
         let owner =
-            |looked: LiveLookup| if let LiveLookup::Found(live) = looked { Some(live.owner) } else { None };
-        looked.into_iter().map(|(name, looked)| (name, owner(looked))).collect::<Vec<_>>()
+            |lookups: LiveLookup| if let LiveLookup::Found(live) = lookups { Some(live.owner) } else { None };
+        lookups.into_iter().map(|(name, lookups)| (name, owner(lookups))).collect::<Vec<_>>()
     };
     let set: Arc<str> = "applyset-x-v1".into();
     let expected = [
@@ -406,8 +406,8 @@ async fn what_client_side_apply_owned_goes_away_after_reclaiming() {
 }
 
 #[tokio::test]
-async fn a_parent_is_swapped_only_by_who_saw_it() {
-    let harness = Harness::new("parents").await;
+async fn an_inventory_is_replaced_only_by_who_read_it() {
+    let harness = Harness::new("inventories").await;
     let first = InventoryObject {
         kinds: [GroupKind::new("apps", "Deployment")].into(),
         annotations: [("rhumb.dev/source".to_owned(), "https://example.com/shop.git".to_owned())].into(),
@@ -415,19 +415,19 @@ async fn a_parent_is_swapped_only_by_who_saw_it() {
         ..InventoryObject::default()
     };
     let cluster = &harness.cluster;
-    assert_eq!(cluster.read_inventory("parents-new", "web").await.unwrap(), None);
-    let made = cluster.save_inventory("parents-new", "web", None, &first).await.unwrap();
-    assert_eq!(cluster.read_inventory("parents-new", "web").await.unwrap().as_ref(), Some(&made));
+    assert_eq!(cluster.read_inventory("inventories-new", "web").await.unwrap(), None);
+    let made = cluster.save_inventory("inventories-new", "web", None, &first).await.unwrap();
+    assert_eq!(cluster.read_inventory("inventories-new", "web").await.unwrap().as_ref(), Some(&made));
     assert_eq!((&made.kinds, &made.data, made.tooling.as_str()), (&first.kinds, &first.data, "rhumb/v1"));
     assert_eq!(
-        *cluster.save_inventory("parents-new", "web", None, &first).await.unwrap_err().fault(),
+        *cluster.save_inventory("inventories-new", "web", None, &first).await.unwrap_err().fault(),
         ClusterFault::VersionConflict
     );
     // A foreign value there stays, but the swap sees the write.
     plane()
         .kubectl(&[
             "-n",
-            "parents-new",
+            "inventories-new",
             "annotate",
             "configmap",
             "web",
@@ -437,16 +437,19 @@ async fn a_parent_is_swapped_only_by_who_saw_it() {
         .unwrap();
     let second =
         InventoryObject { data: [("finished".to_owned(), "job/y".to_owned())].into(), ..made.clone() };
-    let error = cluster.save_inventory("parents-new", "web", Some(&made), &second).await.unwrap_err();
+    let error = cluster.save_inventory("inventories-new", "web", Some(&made), &second).await.unwrap_err();
     assert_eq!(*error.fault(), ClusterFault::VersionConflict);
-    let read = cluster.read_inventory("parents-new", "web").await.unwrap().unwrap();
+    let read = cluster.read_inventory("inventories-new", "web").await.unwrap().unwrap();
     assert_eq!(read.annotations["rhumb.dev/confirm"], "all");
-    let saved = cluster.save_inventory("parents-new", "web", Some(&read), &second).await.unwrap();
+    let saved = cluster.save_inventory("inventories-new", "web", Some(&read), &second).await.unwrap();
     assert_eq!((&saved.data, &saved.annotations), (&second.data, &second.annotations));
-    let text = plane().kubectl(&["-n", "parents-new", "get", "configmap", "web", "-o", "json"]).unwrap();
+    let text = plane().kubectl(&["-n", "inventories-new", "get", "configmap", "web", "-o", "json"]).unwrap();
     let object: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(object["metadata"]["annotations"]["example.com/x"], "y");
-    assert_eq!(object["metadata"]["labels"]["applyset.kubernetes.io/id"], applyset_id("parents-new", "web"));
+    assert_eq!(
+        object["metadata"]["labels"]["applyset.kubernetes.io/id"],
+        applyset_id("inventories-new", "web")
+    );
 }
 
 /// A kind whose objects may hold anything.

@@ -42,7 +42,7 @@ async fn every_kind_is_covered_by_what_the_server_noted_down() {
         let entry = our_entry(&live).unwrap();
         let expected = without_a_path(object);
         match field_coverage(object, Some(&entry)) {
-            Coverage::Whole => assert!(expected.is_empty(), "{id}"),
+            Coverage::Complete => assert!(expected.is_empty(), "{id}"),
             Coverage::OnlyEmpty(paths) => {
                 assert_eq!(paths.iter().map(ToString::to_string).collect::<Vec<_>>(), expected, "{id}");
             }
@@ -128,8 +128,8 @@ fn cut_each(node: &Value) -> Vec<CutContent> {
     let map: &Map<String, Value> = node.as_object().unwrap();
     let mut all = Vec::new();
     for (key, kid) in map.iter().filter(|(key, _)| *key != ".") {
-        let whole = CutContent { path: String::new(), rest: None };
-        for cut in cut_each(kid).into_iter().chain([whole]) {
+        let everything = CutContent { path: String::new(), rest: None };
+        for cut in cut_each(kid).into_iter().chain([everything]) {
             let mut rest = map.clone();
             match cut.rest {
                 Some(kid) => rest.insert(key.clone(), kid),

@@ -71,10 +71,10 @@ async fn each_change_is_lost_ownership_of_what_was_changed(server: &Server) {
     let live = server.patch(&wanted, &json!({"spec": {"replicas": 2}})).await.unwrap();
     check(server, &wanted, &live, &[".spec.replicas".into()], &json!("changed back")).await;
     // Replaced as a whole, with no managedFields.
-    let mut whole = server.get(&wanted).await;
-    whole["metadata"].as_object_mut().unwrap().remove("managedFields");
-    whole["spec"]["template"]["spec"]["containers"][0]["image"] = json!("web:3");
-    let live = server.replace(&whole).await;
+    let mut edited = server.get(&wanted).await;
+    edited["metadata"].as_object_mut().unwrap().remove("managedFields");
+    edited["spec"]["template"]["spec"]["containers"][0]["image"] = json!("web:3");
+    let live = server.replace(&edited).await;
     check(server, &wanted, &live, &[at(".image")], &json!("replaced")).await;
     // Forced by another apply: it takes what differs, also in spelling (the server keeps `1000m` as
     // `1`).
@@ -87,8 +87,8 @@ async fn each_change_is_lost_ownership_of_what_was_changed(server: &Server) {
 
 async fn check(server: &Server, wanted: &Value, live: &Value, expected: &[String], change: &Value) {
     let lost = uncovered_paths(wanted, our_entry(live).as_deref());
-    let told: Vec<String> = lost.iter().map(ToString::to_string).collect();
-    assert_eq!(told, expected, "{change}");
+    let paths: Vec<String> = lost.iter().map(ToString::to_string).collect();
+    assert_eq!(paths, expected, "{change}");
     let named = lost_field_writers(&live["metadata"]["managedFields"], &lost, OURS);
     for culprit in &named {
         assert!(matches!(culprit.manager.as_str(), "somebody" | "another"), "{culprit:?}");
@@ -105,8 +105,8 @@ async fn the_scale_subresource_is_named_and_a_removed_field_names_nobody(server:
     server.patch(&wanted, &json!({"metadata": {"labels": {"a": null}}})).await.unwrap();
     let live = server.get(&wanted).await;
     let lost = uncovered_paths(&wanted, our_entry(&live).as_deref());
-    let told: Vec<String> = lost.iter().map(ToString::to_string).collect();
-    assert_eq!(told, [".metadata.labels.a", ".spec.replicas"]);
+    let paths: Vec<String> = lost.iter().map(ToString::to_string).collect();
+    assert_eq!(paths, [".metadata.labels.a", ".spec.replicas"]);
     let named = lost_field_writers(&live["metadata"]["managedFields"], &lost, OURS);
     let [scaler] = named.as_slice() else { panic!("{named:?}") };
     assert_eq!((scaler.subresource.as_str(), scaler.path.to_string().as_str()), ("scale", ".spec.replicas"));

@@ -97,10 +97,10 @@ impl ImpactTrial<'_> {
             return self.refused(server, &live, &wanted, &pods).await;
         }
         let answer = server.dry_run(&wanted).await.map_err(|refusal| format!("{refusal:?}"))?;
-        let foretold = change_impact(&kind, Some(&live), Some(&answer));
+        let predicted = change_impact(&kind, Some(&live), Some(&answer));
         let expected = self.expected(&pods);
-        if words(foretold) != expected {
-            return Err(format!("foretold {}, not {expected}", words(foretold)));
+        if words(predicted) != expected {
+            return Err(format!("foretold {}, not {expected}", words(predicted)));
         }
         let applied = server.apply(&wanted).await.map_err(|refusal| format!("{refusal:?}"))?;
         if expected == "none" && applied["metadata"]["generation"] != live["metadata"]["generation"] {
@@ -110,7 +110,7 @@ impl ImpactTrial<'_> {
             return self.begun(server, &pods).await;
         }
         let (_, after) = self.settled(server, &wanted).await?;
-        self.compare(foretold, &pods, &after)
+        self.compare(predicted, &pods, &after)
     }
 
     fn base(&self) -> Value {
@@ -172,7 +172,7 @@ impl ImpactTrial<'_> {
         Ok(())
     }
 
-    fn compare(&self, foretold: Impact, before: &Pods, after: &Pods) -> Result<(), String> {
+    fn compare(&self, predicted: Impact, before: &Pods, after: &Pods) -> Result<(), String> {
         let removed = before.difference(after).count() as u32;
         let added = after.difference(before).count() as u32;
         let happened = match (removed, added) {
@@ -181,12 +181,15 @@ impl ImpactTrial<'_> {
             _ => Some(Impact { kind: ImpactKind::Restart, pods: removed.max(added) }),
         };
         let is_so = match happened {
-            _ if self.row.at_most => removed.max(added) <= foretold.pods,
-            None => matches!(foretold.kind, ImpactKind::None | ImpactKind::InPlace) && foretold.pods == 0,
-            Some(happened) => happened == foretold,
+            _ if self.row.at_most => removed.max(added) <= predicted.pods,
+            None => matches!(predicted.kind, ImpactKind::None | ImpactKind::InPlace) && predicted.pods == 0,
+            Some(happened) => happened == predicted,
         };
         is_so.then_some(()).ok_or_else(|| {
-            format!("foretold {}, but these pods were there: {before:?}, and then {after:?}", words(foretold))
+            format!(
+                "foretold {}, but these pods were there: {before:?}, and then {after:?}",
+                words(predicted)
+            )
         })
     }
 
@@ -205,9 +208,9 @@ impl ImpactTrial<'_> {
         if named != self.row.expect {
             return Err(format!("foretold {named}, not {}", self.row.expect));
         }
-        let foretold = change_impact(&kind, Some(live), Some(wanted));
-        if !rules.is_empty() && words(foretold) != format!("recreate {}", pods.len()) {
-            return Err(format!("foretold {}", words(foretold)));
+        let predicted = change_impact(&kind, Some(live), Some(wanted));
+        if !rules.is_empty() && words(predicted) != format!("recreate {}", pods.len()) {
+            return Err(format!("foretold {}", words(predicted)));
         }
         for answer in [server.dry_run(wanted).await, server.apply(wanted).await] {
             match answer {

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use crate::root;
 
-/// The placeholders of commands, each with something that may stand there.
+/// The placeholders of commands, each with something that may be there.
 const PLACEHOLDERS: [(&str, &str); 9] = [
     ("NAME", "deploy/web"),
     ("SOURCE", "shop"),

@@ -1,4 +1,4 @@
-//! The commands that the documents show, run as they stand there.
+//! The commands that the documents show, run as they are there.
 //!
 //! Each page has a control plane, a home directory and a shell of its own, and is walked from its
 //! top to its end:

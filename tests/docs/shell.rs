@@ -76,7 +76,7 @@ impl Shell {
                 self.compared(command, &Ended { exit_code: 0, output: daemon.log() })
             });
             self.daemon = Some(daemon);
-        } else if REPEATED_COMMANDS.iter().any(|look| command.text.starts_with(look)) {
+        } else if REPEATED_COMMANDS.iter().any(|start| command.text.starts_with(start)) {
             eventually(&place, LIMIT, || self.compared(command, &self.ended(&place, &command.text)));
         } else if let Err(why) = self.compared(command, &self.ended(&place, &command.text)) {
             panic!("{place}: {why}");

@@ -130,8 +130,8 @@ fn check_with(kustomization: &str, files: &[(&str, &str)]) -> Vec<Value> {
 }
 
 fn values_of(objects: &[Value]) -> Value {
-    let told = objects.iter().find(|object| object["kind"] == "ConfigMap").unwrap();
-    serde_json::from_str(told["data"]["values"].as_str().unwrap()).unwrap()
+    let config_map = objects.iter().find(|object| object["kind"] == "ConfigMap").unwrap();
+    serde_json::from_str(config_map["data"]["values"].as_str().unwrap()).unwrap()
 }
 
 #[test]
@@ -280,7 +280,7 @@ fn check_refused(kustomization: &str, files: &[(&str, &str)], expected: &[&str])
 }
 
 #[test]
-fn what_cannot_be_rendered_is_told_at_its_entry() {
+fn what_cannot_be_rendered_is_reported_at_its_entry() {
     let chart = |fields: &str| format!("resources: []\nhelmCharts:\n- {{{fields}}}\n");
     let at = "kustomization.yaml:3";
     check_refused(
@@ -353,8 +353,8 @@ fn a_chart_of_a_server_is_refused_with_the_line_that_would_allow_it() {
     let (objects, diagnostics) = rendered(&folder.path().join("web"));
     let [found] = diagnostics.as_slice() else { panic!("{diagnostics:?}") };
     assert_eq!((objects.len(), &found["line"], &found["file"]), (0, &2.into(), &"kustomization.yaml".into()));
-    let told = format!("{} {}", found["message"], found["hint"]);
-    assert!(told.contains("https://charts.example.com") && told.contains("spec.fetch.allow"), "{told}");
+    let text = format!("{} {}", found["message"], found["hint"]);
+    assert!(text.contains("https://charts.example.com") && text.contains("spec.fetch.allow"), "{text}");
 }
 
 #[test]

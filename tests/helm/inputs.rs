@@ -127,13 +127,13 @@ fn charts_of_servers_in_real_repositories_are_refused_by_name() {
             continue;
         }
         let (objects, found) = crate::inflation::rendered(entry.path().parent().unwrap());
-        let told = found.iter().map(|found| format!("{} {}", found["message"], found["hint"]));
-        let told: Vec<String> = told.collect();
+        let findings = found.iter().map(|found| format!("{} {}", found["message"], found["hint"]));
+        let findings: Vec<String> = findings.collect();
         assert_eq!(objects.len(), 0, "{}", entry.path().display());
         assert!(
-            told.iter()
-                .any(|told| told.contains("may not be fetched from") && told.contains("spec.fetch.allow")),
-            "{}: {told:#?}",
+            findings.iter().any(|findings| findings.contains("may not be fetched from")
+                && findings.contains("spec.fetch.allow")),
+            "{}: {findings:#?}",
             entry.path().display()
         );
         count += 1;

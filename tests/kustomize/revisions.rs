@@ -77,13 +77,13 @@ impl Clone {
     #[track_caller]
     fn check(&self, line: &str, code: i32, said: &[&str], unsaid: &[&str]) {
         let output = self.rhumb(line);
-        let told = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(code), "{line}: {told}");
+        let printed = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{line}: {printed}");
         for text in said {
-            assert!(told.contains(text), "{line}: no {text:?} in {told}");
+            assert!(printed.contains(text), "{line}: no {text:?} in {printed}");
         }
         for text in unsaid.iter().chain(&["canary"]) {
-            assert!(!told.contains(text), "{line}: {text:?} in {told}");
+            assert!(!printed.contains(text), "{line}: {text:?} in {printed}");
         }
     }
 }

@@ -61,7 +61,7 @@ async fn more_replicas_under_a_partition_leave_the_pods_below_it() {
     db.body["spec"]["replicas"] = json!(6);
     db.apply(NEW_IMAGE, partition(5)).await;
     db.until("six pods", |db| db.ready("") == 6).await;
-    // The one that is new already stays so, although it stands below the partition now.
+    // The one that is new already stays so, although it is below the partition now.
     assert_eq!(new_pods(&db), ["grown-3", "grown-5"]);
     let after = db.uids();
     assert!(["grown-0", "grown-1", "grown-2"].iter().all(|name| before[*name] == after[*name]));

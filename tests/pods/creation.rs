@@ -74,7 +74,7 @@ fn events(event: &Value) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_quota_that_is_used_up_is_told_and_forgotten_when_it_is_raised() {
+async fn a_quota_that_is_used_up_is_reported_and_forgotten_when_it_is_raised() {
     async fn check(harness: Harness, witness: Arc<KubectlView>, kind: &str) {
         let place = format!("quota-{}", kind.to_lowercase());
         apply(&namespace(&place));
@@ -102,7 +102,7 @@ async fn a_quota_that_is_used_up_is_told_and_forgotten_when_it_is_raised() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_admission_says_of_the_new_pods_is_told() {
+async fn what_admission_says_of_the_new_pods_is_reported() {
     async fn check(harness: Harness, witness: Arc<KubectlView>, kind: &str) {
         let mut web = harness.workload(kind, "default", "admission").start().await;
         web.settles().await;

@@ -171,11 +171,11 @@ impl Workload {
     /// Applies it for the first time and follows its pods.
     pub(crate) async fn start(self) -> FollowedWorkload {
         let (uid, applied) = self.apply().await;
-        let (sink, told) = mpsc::channel(1);
+        let (sink, events) = mpsc::channel(1);
         let selector = pod_selector(&self.body).unwrap();
         let Harness { cluster, .. } = &self.harness;
         let follower = cluster.follow_pods(&self.kind, &self.id, &uid, &selector, sink).unwrap();
-        FollowedWorkload { workload: self, uid, applied, told, _follower: follower, pods: None }
+        FollowedWorkload { workload: self, uid, applied, events, _follower: follower, pods: None }
     }
 }
 
@@ -184,7 +184,7 @@ pub(crate) struct FollowedWorkload {
     pub(crate) workload: Workload,
     pub(crate) uid: Uid,
     applied: ResourceVersion,
-    told: mpsc::Receiver<PodsEvent>,
+    events: mpsc::Receiver<PodsEvent>,
     _follower: PodFollower,
     /// The last report.
     pub(crate) pods: Option<WorkloadPods>,
@@ -210,9 +210,9 @@ impl FollowedWorkload {
         self.pods.as_ref().filter(|pods| pods.rv >= self.applied)
     }
 
-    /// Waits for the next that is told, or a moment.
+    /// Waits for the next that is reported, or a moment.
     pub(crate) async fn next(&mut self, until: Instant) {
-        match tokio::time::timeout_at(until.into(), self.told.recv()).await {
+        match tokio::time::timeout_at(until.into(), self.events.recv()).await {
             Ok(Some(PodsEvent { id, change: PodsChange::Observed(pods) })) => {
                 assert_eq!(id, self.workload.id);
                 self.pods = Some(pods);

@@ -18,7 +18,7 @@ use harness::{FollowedWorkload, Harness, KINDS, KubectlView, all_at_once};
 /// The time within which a signal is to be noticed.
 const SIGNAL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// One fault: its name, what the template asks for, the container and reason that are told.
+/// One fault: its name, what the template asks for, the container and reason that are reported.
 type Fault = (&'static str, fn(&mut Value), Option<&'static str>, &'static str);
 
 const FAULTS: [Fault; 6] = [
@@ -137,8 +137,8 @@ async fn a_pod_that_no_node_takes_fails_after_a_minute() {
         assert!(failing.message.contains("Insufficient cpu"), "{failing}");
         let warnings =
             harness.cluster.read_warnings("default", &[web.uid.clone(), pod.uid.clone()]).await.unwrap();
-        let told = warnings.iter().map(ToString::to_string).collect::<Vec<_>>();
-        assert!(told.iter().any(|text| text.contains("FailedScheduling: 0/2 nodes")), "{told:?}");
+        let texts = warnings.iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert!(texts.iter().any(|text| text.contains("FailedScheduling: 0/2 nodes")), "{texts:?}");
     }
     let harness = Harness::new().await;
     let witness = KubectlView::of("pods", troubles);
@@ -170,9 +170,9 @@ async fn a_restart_ends_what_was_steady_and_three_are_too_many() {
     assert_eq!((seen.pods[0].restarts >= 3, seen.pods[0].new_restarts), (true, 0));
     let pod = third.pods[0].uid.clone();
     let warnings = harness.cluster.read_warnings("default", &[web.uid.clone(), pod]).await.unwrap();
-    let told: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+    let texts: Vec<String> = warnings.iter().map(ToString::to_string).collect();
     assert!(
-        told.iter().any(|text| text.contains("BackOff: Back-off restarting failed container")),
-        "{told:?}"
+        texts.iter().any(|text| text.contains("BackOff: Back-off restarting failed container")),
+        "{texts:?}"
     );
 }

@@ -17,10 +17,10 @@ fn an_adopted_workload_that_fails_stays_with_its_configuration() {
     site.kubectl(&["apply", "--server-side", "-f", file.to_str().unwrap()]);
     let (daemon, observer) = at_rest(&site, &repo, &["api", "web"]);
     push(&repo, &[web("app:broken").file(), config("env", "two")], "Adopt it, and break it");
-    let told = ["it cannot go back, as the earlier content of Deployment adopted/web is not known"];
-    await_rejection(&site, &[&["held", "failed: Deployment"][..], &told].concat());
-    daemon.says(&told);
-    site.rhumb(&["why", "deploy/web"]).ends(0).says(&told);
+    let expected = ["it cannot go back, as the earlier content of Deployment adopted/web is not known"];
+    await_rejection(&site, &[&["held", "failed: Deployment"][..], &expected].concat());
+    daemon.says(&expected);
+    site.rhumb(&["why", "deploy/web"]).ends(0).says(&expected);
     site.await_free_budget();
     let window = site.window();
     push(&repo, &[Web::new("api", "app:2").file()], "Change another");

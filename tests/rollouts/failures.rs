@@ -40,7 +40,7 @@ pub(crate) fn await_image(site: &TestNamespace<'_>, name: &str, image: &str) {
     assert_eq!(site.value("Deployment", name, IMAGE), json!(image));
 }
 
-/// Waits until the parent says that something was rejected, and tells what.
+/// Waits until the inventory names something as rejected, and returns what.
 #[track_caller]
 pub(crate) fn await_rejection(site: &TestNamespace<'_>, texts: &[&str]) -> String {
     eventually(&format!("it is rejected: {texts:?}"), DEFAULT_TIMEOUT, || {
@@ -86,8 +86,8 @@ fn goes_back_within(name: &str, budget: &str, bad: Web) {
     let (daemon, observer) = at_rest_within(&site, &repo, budget, &["web", "api", "batch"]);
     push(&repo, &files(&bad.clone().uses("env"), "two", "app:2"), "Change all");
     site.await_data("env", "key", "two");
-    let told = await_rejection(&site, &["web"]);
-    assert!(told.contains("env"), "{told}");
+    let rejection = await_rejection(&site, &["web"]);
+    assert!(rejection.contains("env"), "{rejection}");
     await_image(&site, "web", "app:1");
     site.await_data("env", "key", "one");
     await_image(&site, "api", "app:2");
@@ -169,8 +169,8 @@ fn the_failure_of_the_rollout_is_not_taken_for_one_of_the_rollback() {
         until("it rolls", || site.value("Deployment", "web", IMAGE) == json!(broken));
         await_image(&site, "web", "app:1");
         site.await_free_budget();
-        let told = site.records();
-        assert!(!told.contains("going back failed too"), "{told}");
+        let records = site.records();
+        assert!(!records.contains("going back failed too"), "{records}");
     }
     observer.judge(BOUNDS);
 }
@@ -318,8 +318,8 @@ fn what_is_held_and_tried_again_still_knows_what_was_good() {
     let retry = || site.rhumb(&["rollout", "retry", "deploy/web"]).ends(0).says(&["retried: 2 objects"]);
     retry();
     // Its record is back before it fails again, and it is held again with all that was good.
-    let told = await_rejection(&site, &["held", "web", "no progress"]);
-    assert!(told.contains("\\\"good\\\":\\\""), "{told}");
+    let rejection = await_rejection(&site, &["held", "web", "no progress"]);
+    assert!(rejection.contains("\\\"good\\\":\\\""), "{rejection}");
     daemon.stop();
     let _next = site.configured(&site.configuration(repo.path(), HASTY));
     retry();

@@ -16,8 +16,8 @@ fn budget(site: &TestNamespace<'_>) -> String {
 
 fn claims(site: &TestNamespace<'_>) -> Vec<Value> {
     let text = site.api.value(&budget(site), "/data/claims");
-    let told: Option<Value> = text.as_str().and_then(|text| serde_json::from_str(text).ok());
-    told.and_then(|told| told["claims"].as_array().cloned()).unwrap_or_default()
+    let ledger: Option<Value> = text.as_str().and_then(|text| serde_json::from_str(text).ok());
+    ledger.and_then(|ledger| ledger["claims"].as_array().cloned()).unwrap_or_default()
 }
 
 fn await_claim(site: &TestNamespace<'_>, name: &str) {
@@ -74,7 +74,7 @@ fn what_is_claimed_is_written_anew_where_the_rollout_ledger_is_emptied() {
 }
 
 #[test]
-fn a_claim_that_cannot_be_read_counts_and_is_told_with_the_command_that_mends_it() {
+fn a_claim_that_cannot_be_read_counts_and_is_reported_with_the_command_that_mends_it() {
     let site = TestNamespace::new("ledger-unread");
     let files = |image: &str| vec![Web::new("web", image).file()];
     let repo = Repo::new(&files("app:1"));
@@ -87,12 +87,12 @@ fn a_claim_that_cannot_be_read_counts_and_is_told_with_the_command_that_mends_it
     site.api.apply(&budget(&site), "somebody", &unread);
     push(&repo, &files("app:2"), "Change it");
     let mends = format!("`kubectl -n {} delete configmap {NAME}`", site.system());
-    let told = [NAME, "1 claim cannot be read, and counts", &mends];
-    daemon.says(&told);
+    let expected = [NAME, "1 claim cannot be read, and counts", &mends];
+    daemon.says(&expected);
     for command in [&["status"][..], &["rollout", "status"], &["why", "deploy/web"]] {
         eventually("it is told", DEFAULT_TIMEOUT, || {
             let said = site.rhumb(command).all();
-            if told.iter().all(|text| said.contains(text)) { Ok(()) } else { Err(said) }
+            if expected.iter().all(|text| said.contains(text)) { Ok(()) } else { Err(said) }
         });
     }
     assert_eq!(site.value("Deployment", "web", IMAGE), json!("app:1"));

@@ -32,12 +32,12 @@ fn left(name: &str) -> (TestNamespace<'static>, Repo, Observer) {
 
 /// Nothing can go back: all has the bad commit's content for good, others go on, and a better
 /// commit ends it.
-fn stays(site: &TestNamespace<'_>, repo: &Repo, daemon: &Daemon, observer: &Observer, told: &[&str]) {
-    await_rejection(site, &[&["held", "revision", "failed: Deployment"], told].concat());
-    daemon.says(&[&["failed: revision"], told].concat());
+fn stays(site: &TestNamespace<'_>, repo: &Repo, daemon: &Daemon, observer: &Observer, expected: &[&str]) {
+    await_rejection(site, &[&["held", "revision", "failed: Deployment"], expected].concat());
+    daemon.says(&[&["failed: revision"], expected].concat());
     let why = site.rhumb(&["why", "deploy/web"]).ends(0);
     why.says(&["phase", "Quarantined"]);
-    why.says(told);
+    why.says(expected);
     await_image(site, "api", "app:2");
     site.await_free_budget();
     let window = site.window();
@@ -69,8 +69,8 @@ fn a_history_that_was_rewritten() {
     repo.git(&["reflog", "expire", "--expire=now", "--all"]);
     repo.git(&["gc", "--quiet", "--prune=now"]);
     let daemon = site.configured(&site.configuration(repo.path(), BUDGET));
-    let told = ["it cannot go back, as revision", &old[..12], "cannot be read any more"];
-    stays(&site, &repo, &daemon, &observer, &told);
+    let expected = ["it cannot go back, as revision", &old[..12], "cannot be read any more"];
+    stays(&site, &repo, &daemon, &observer, &expected);
 }
 
 /// The file of an object of a repository.
@@ -86,8 +86,8 @@ fn one_content_of_a_unit_that_is_lost() {
     push(&repo, &unit("app:broken", "app:2", "two"), "Break it");
     fs::remove_file(loose(repo.path(), &blob)).unwrap();
     let daemon = site.configured(&site.configuration(repo.path(), BUDGET));
-    let told = ["it cannot go back, as revision", "of ConfigMap lost-one/env cannot be read any more"];
-    stays(&site, &repo, &daemon, &observer, &told);
+    let expected = ["it cannot go back, as revision", "of ConfigMap lost-one/env cannot be read any more"];
+    stays(&site, &repo, &daemon, &observer, &expected);
 }
 
 /// Not to be able to read it now is not to have lost it.

@@ -83,13 +83,13 @@ fn await_word(site: &TestNamespace<'_>, folder: &str, revision: &str) {
 
 /// Waits until a source tells people of an object with all these texts in one line.
 #[track_caller]
-fn await_told(site: &TestNamespace<'_>, folder: &str, texts: &[&str]) {
+fn await_recorded(site: &TestNamespace<'_>, folder: &str, texts: &[&str]) {
     let inventory = at("ConfigMap", &site.system(), &format!("{}-{folder}", site.name));
     crate::support::eventually(&format!("{texts:?} is told"), SHARED, || {
-        let told = site.api.value(&inventory, "/data/not-as-wanted");
-        let told = told.as_str().unwrap_or_default();
-        let is_so = told.lines().any(|line| texts.iter().all(|text| line.contains(text)));
-        if is_so { Ok(()) } else { Err(told.to_owned()) }
+        let recorded = site.api.value(&inventory, "/data/not-as-wanted");
+        let recorded = recorded.as_str().unwrap_or_default();
+        let is_so = recorded.lines().any(|line| texts.iter().all(|text| line.contains(text)));
+        if is_so { Ok(()) } else { Err(recorded.to_owned()) }
     });
 }
 
@@ -218,7 +218,7 @@ fn whoever_drops_an_object_waits_for_the_one_that_has_not_read_as_far() {
     pair.second.signal("STOP");
     let behind = repo.head();
     let revision = moved(&repo, "a", "b");
-    await_told(&pair.one, "a", &["Deployment", "source moves-taker-late-b", "may want it", &behind[..7]]);
+    await_recorded(&pair.one, "a", &["Deployment", "source moves-taker-late-b", "may want it", &behind[..7]]);
     await_word(&pair.one, "a", &revision);
     window.assert_no_deletes();
     pair.second.signal("CONT");
@@ -274,7 +274,7 @@ fn a_source_that_nobody_serves_keeps_what_it_may_want_and_is_named() {
     let window = pair.one.window();
     repo.remove("a/web.yaml");
     let revision = repo.commit("Drop it");
-    await_told(&pair.one, "a", &["Deployment", "source moves-dead-b", "may want it"]);
+    await_recorded(&pair.one, "a", &["Deployment", "source moves-dead-b", "may want it"]);
     await_word(&pair.one, "a", &revision);
     window.assert_no_deletes();
     // Somebody says that it is gone for good.
@@ -315,7 +315,7 @@ fn what_moves_to_another_repository_has_a_time_to_be_claimed() {
     let window = site.window();
     giver.remove("a/env.yaml");
     giver.commit("Drop it");
-    await_told(&site, "a", &["env", "20 s to take it over"]);
+    await_recorded(&site, "a", &["env", "20 s to take it over"]);
     taker.change("b/env.yaml", &yaml::config_map("env", "key", "two"));
     await_owner(&site, &site.at("ConfigMap", "env"), "b");
     site.await_data("env", "key", "two");
@@ -337,7 +337,7 @@ fn what_another_source_wants_and_does_not_take_over_is_kept() {
     second.says(&["env", "refused", "it belongs to source moves-refused-a"]);
     giver.remove("a/env.yaml");
     let revision = giver.commit("Drop it");
-    await_told(&site, "a", &["env", "source moves-refused-b wants it"]);
+    await_recorded(&site, "a", &["env", "source moves-refused-b wants it"]);
     second.says(&["env", "refused", "adopt is `never`"]);
     await_word(&site, "a", &revision);
     assert_eq!(site.data("env", "key"), "one");
@@ -352,7 +352,7 @@ fn what_moves_to_another_repository_is_not_deleted_before_the_daemon_of_that_one
     second.signal("STOP");
     giver.remove("a/env.yaml");
     giver.commit("Drop it");
-    await_told(&site, "a", &["env", "source moves-look-b", "was looked at again"]);
+    await_recorded(&site, "a", &["env", "source moves-look-b", "was looked at again"]);
     taker.change("b/env.yaml", &yaml::config_map("env", "key", "two"));
     second.signal("CONT");
     await_owner(&site, &site.at("ConfigMap", "env"), "b");
@@ -375,7 +375,7 @@ fn what_moves_to_another_repository_stays_while_that_one_cannot_be_read_complete
     giver.remove("a/env.yaml");
     giver.commit("Drop it");
     let why = "source moves-partial-b may want it: it has not been read completely";
-    await_told(&site, "a", &["env", why]);
+    await_recorded(&site, "a", &["env", why]);
     window.assert_no_deletes();
     taker.change("b/env.yaml", &yaml::config_map("env", "key", "two"));
     await_owner(&site, &site.at("ConfigMap", "env"), "b");

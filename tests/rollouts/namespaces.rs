@@ -88,7 +88,7 @@ fn a_namespace_of_somebody_else_is_waited_for() {
             site.api
                 .value(&budget, "/data/claims")
                 .as_str()
-                .is_some_and(|told| told.contains("\"claims\":[]"))
+                .is_some_and(|ledger| ledger.contains("\"claims\":[]"))
         });
         make(site, other);
     });

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::TryStreamExt as _;
@@ -10,7 +10,7 @@ use kube::core::WatchEvent;
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
-use crate::replay::{Bounds, ObjectEvent, PeakCounts, replay};
+use crate::replay::{Bounds, HistoryGap, ObjectEvent, PeakCounts, replay};
 use crate::support::{Api, TestNamespace, at, until};
 
 const KINDS: [&str; 5] = ["ReplicaSet", "Deployment", "StatefulSet", "DaemonSet", "Pod"];
@@ -18,14 +18,54 @@ const KINDS: [&str; 5] = ["ReplicaSet", "Deployment", "StatefulSet", "DaemonSet"
 /// Time between two tries while the server is away.
 const RETRY_DELAY: Duration = Duration::from_millis(50);
 
-/// All that the watches have told, in the order in which it came.
-type ObservedEvents = Arc<Mutex<Vec<ObjectEvent>>>;
+/// All that the watches have shown, in the order in which it came, and what they have missed.
+#[derive(Clone, Default)]
+struct ObservedHistory {
+    events: Vec<ObjectEvent>,
+    gaps: Vec<HistoryGap>,
+}
+
+impl ObservedHistory {
+    fn push(&mut self, kind: &'static str, object: Value, gone: bool) {
+        self.events.push(ObjectEvent { version: version(&object), kind, object, gone });
+    }
+
+    /// Returns the newest event of each object of a kind, by uid.
+    fn newest(&self, kind: &str) -> BTreeMap<String, ObjectEvent> {
+        let of_kind = self.events.iter().filter(|event| event.kind == kind);
+        of_kind.map(|event| (uid(&event.object), event.clone())).collect()
+    }
+
+    /// Lets a list of a kind stand for what its watch has lost since a version.
+    fn push_list(&mut self, kind: &'static str, after: u64, until: u64, listed: &[Value]) {
+        let newest = self.newest(kind);
+        let there: BTreeSet<String> = listed.iter().map(uid).collect();
+        let lost = newest.iter().filter(|(uid, event)| !event.gone && !there.contains(*uid));
+        let lost = lost.map(|(_, event)| ObjectEvent { version: until, gone: true, ..event.clone() });
+        let is_changed = |object: &&Value| {
+            newest.get(&uid(object)).is_none_or(|event| event.gone || event.version < version(object))
+        };
+        let changed = listed.iter().filter(is_changed).cloned();
+        let changed = changed.map(|object| ObjectEvent { version: until, kind, object, gone: false });
+        let missed: Vec<ObjectEvent> = lost.chain(changed).collect();
+        if !missed.is_empty() {
+            self.gaps.push(HistoryGap { after, until });
+            self.events.extend(missed);
+        }
+    }
+}
+
+type SharedHistory = Arc<Mutex<ObservedHistory>>;
+
+fn locked(history: &SharedHistory) -> MutexGuard<'_, ObservedHistory> {
+    history.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Watches a namespace until it is asked for its judgement.
 pub(crate) struct Observer {
     api: Api,
     namespace: String,
-    told: ObservedEvents,
+    history: SharedHistory,
     watches: Vec<JoinHandle<()>>,
 }
 
@@ -37,14 +77,15 @@ fn uid(object: &Value) -> String {
     object.pointer("/metadata/uid").and_then(Value::as_str).unwrap().to_owned()
 }
 
-fn tell(told: &ObservedEvents, kind: &'static str, object: Value, gone: bool) {
-    let moment = ObjectEvent { version: version(&object), kind, object, gone };
-    told.lock().unwrap_or_else(PoisonError::into_inner).push(moment);
-}
-
 /// Follows one kind from a version on. A watch that breaks goes on where it was: the server keeps
 /// the events.
-async fn follow(client: kube::Client, path: String, kind: &'static str, mut from: u64, told: ObservedEvents) {
+async fn follow(
+    client: kube::Client,
+    path: String,
+    kind: &'static str,
+    mut from: u64,
+    history: SharedHistory,
+) {
     loop {
         let uri = format!("{path}?watch=1&resourceVersion={from}");
         let request = http::Request::get(uri).body(Vec::new()).unwrap();
@@ -60,31 +101,26 @@ async fn follow(client: kube::Client, path: String, kind: &'static str, mut from
                 WatchEvent::Bookmark(_) => continue,
                 // A server that has just started knows no history: what is there now stands for it.
                 WatchEvent::Error(_) => {
-                    from = relist(&client, &path, kind, &told).await.unwrap_or(from);
+                    from = relist(&client, &path, kind, from, &history).await.unwrap_or(from);
                     break;
                 }
             };
             from = version(&object);
-            tell(&told, kind, object, gone);
+            locked(&history).push(kind, object, gone);
         }
     }
 }
 
-/// Tells what is there, and what no longer is, as of one version.
-async fn relist(client: &kube::Client, path: &str, kind: &'static str, told: &ObservedEvents) -> Option<u64> {
+/// Lists what is there, as of one version, which it returns.
+async fn relist(
+    client: &kube::Client,
+    path: &str,
+    kind: &'static str,
+    from: u64,
+    history: &SharedHistory,
+) -> Option<u64> {
     let list: Value = client.request(http::Request::get(path).body(Vec::new()).ok()?).await.ok()?;
-    let objects = list["items"].as_array()?;
-    let there: BTreeSet<String> = objects.iter().map(uid).collect();
-    let known = told.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    let of_kind = known.into_iter().filter(|moment| moment.kind == kind);
-    let newest: BTreeMap<String, ObjectEvent> = of_kind.map(|moment| (uid(&moment.object), moment)).collect();
-    for (_, lost) in newest.into_iter().filter(|(uid, moment)| !moment.gone && !there.contains(uid)) {
-        let moment = ObjectEvent { version: version(&list), gone: true, ..lost };
-        told.lock().unwrap_or_else(PoisonError::into_inner).push(moment);
-    }
-    for object in objects {
-        tell(told, kind, object.clone(), false);
-    }
+    locked(history).push_list(kind, from, version(&list), list["items"].as_array()?);
     Some(version(&list))
 }
 
@@ -96,37 +132,30 @@ impl Observer {
 
     /// Begins to watch another namespace.
     pub(crate) fn of(site: &TestNamespace<'_>, namespace: &str) -> Self {
-        let (api, told) = (site.api.clone(), ObservedEvents::default());
+        let (api, history) = (site.api.clone(), SharedHistory::default());
         let watch = |kind: &'static str| {
             let path = at(kind, namespace, "");
             let list = api.get(&path).unwrap();
             for object in list["items"].as_array().unwrap() {
-                tell(&told, kind, object.clone(), false);
+                locked(&history).push(kind, object.clone(), false);
             }
             let from = version(&list);
-            api.spawn(|client| follow(client, path, kind, from, Arc::clone(&told)))
+            api.spawn(|client| follow(client, path, kind, from, Arc::clone(&history)))
         };
         let watches = KINDS.into_iter().map(watch).collect();
-        Self { api, namespace: namespace.to_owned(), told, watches }
-    }
-
-    fn told(&self) -> Vec<ObjectEvent> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        Self { api, namespace: namespace.to_owned(), history, watches }
     }
 
     /// Returns whether the watches have shown everything that is there now.
     fn is_abreast(&self) -> bool {
-        let told = self.told();
+        let history = locked(&self.history).clone();
         KINDS.into_iter().all(|kind| {
-            let newest: BTreeMap<String, &ObjectEvent> = told
-                .iter()
-                .filter(|moment| moment.kind == kind)
-                .map(|moment| (uid(&moment.object), moment))
-                .collect();
+            let newest = history.newest(kind);
             let there = self.api.list(&at(kind, &self.namespace, ""));
-            let shown = newest.values().filter(|moment| !moment.gone).count();
-            let known =
-                |object: &Value| newest.get(&uid(object)).is_some_and(|m| m.version >= version(object));
+            let shown = newest.values().filter(|event| !event.gone).count();
+            let known = |object: &Value| {
+                newest.get(&uid(object)).is_some_and(|event| event.version >= version(object))
+            };
             shown == there.len() && there.iter().all(known)
         })
     }
@@ -135,7 +164,8 @@ impl Observer {
     #[track_caller]
     pub(crate) fn judge(&self, bounds: Bounds) -> PeakCounts {
         until("the observer has seen all", || self.is_abreast());
-        replay(self.told(), bounds).unwrap_or_else(|timeline| panic!("{timeline}"))
+        let history = locked(&self.history).clone();
+        replay(history.events, &history.gaps, bounds).unwrap_or_else(|timeline| panic!("{timeline}"))
     }
 }
 

@@ -21,7 +21,7 @@ fn restart(own: &DedicatedCluster) {
 
 #[test]
 fn an_api_server_that_is_restarted_in_the_middle_of_a_rollout_and_of_a_rollback() {
-    let own = DedicatedCluster::whole();
+    let own = DedicatedCluster::complete();
     let site = TestNamespace::on(&own, "restarted");
     let repo = Repo::new(&files("app:1", "app:1", "one"));
     let mut daemon = site.configured(&site.configuration(repo.path(), BUDGET));

@@ -1,4 +1,4 @@
-//! New pods that the API server refuses: the reason is told in the server's words, and the unit
+//! New pods that the API server refuses: the reason is reported in the server's words, and the unit
 //! goes back.
 
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ const BACK: Duration = Duration::from_secs(15);
 
 /// New pods of `web` are refused: it goes back with its configuration, and the workload that waits
 /// for its token goes on after that.
-fn goes_back(site: &TestNamespace<'_>, bad: &Web, told: &[&str]) {
+fn goes_back(site: &TestNamespace<'_>, bad: &Web, expected: &[&str]) {
     let web = Web::new("web", "app:1").uses("env");
     let repo = Repo::new(&[web.file(), config("env", "one"), Web::new("zone", "app:1").file()]);
     let (daemon, observer) = at_rest_within(site, &repo, &narrow(BUDGET), &["web", "zone"]);
@@ -25,9 +25,9 @@ fn goes_back(site: &TestNamespace<'_>, bad: &Web, told: &[&str]) {
     let begun = Instant::now();
     until("it goes back", || site.value("Deployment", "web", IMAGE) == json!("app:1"));
     assert!(begun.elapsed() < BACK, "it took {:?}", begun.elapsed());
-    let told = [&["/web: no new pod can be created: FailedCreate"], told].concat();
-    await_rejection(site, &told);
-    // The log is brief: what the server said in full stands in the rejection.
+    let expected = [&["/web: no new pod can be created: FailedCreate"], expected].concat();
+    await_rejection(site, &expected);
+    // The log is brief: what the server said in full is in the rejection.
     daemon.says(&["rollout failed: ", ": no new pod can be created: FailedCreate"]);
     await_image(site, "web", "app:1");
     site.await_data("env", "key", "one");
@@ -68,10 +68,10 @@ fn a_rollback_that_admission_refuses() {
     forbid(&site, "app:1");
     let files = [web("app:broken").file(), config("env", "two"), Web::new("zone", "app:2").file()];
     push(&repo, &files, "Break it, and change another");
-    let told = ["going back failed too: Deployment no-return/web: refused: ", "app:1 is too old"];
-    await_rejection(&site, &[&["held"][..], &told].concat());
+    let expected = ["going back failed too: Deployment no-return/web: refused: ", "app:1 is too old"];
+    await_rejection(&site, &[&["held"][..], &expected].concat());
     daemon.says(&[" failed: revision ", "app:1 is too old"]);
-    site.rhumb(&["why", "deploy/web"]).ends(0).says(&told);
+    site.rhumb(&["why", "deploy/web"]).ends(0).says(&expected);
     await_image(&site, "zone", "app:2");
     site.await_free_budget();
     assert_eq!(site.value("Deployment", "web", IMAGE), json!("app:broken"));

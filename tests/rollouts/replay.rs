@@ -13,6 +13,24 @@ pub(crate) struct ObjectEvent {
     pub(crate) gone: bool,
 }
 
+/// The versions between a kind's last event and the list that stands for what a watch has lost.
+/// What that kind was like within is not known: no state in it is judged.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HistoryGap {
+    /// The last version that the watch has shown.
+    pub(crate) after: u64,
+    /// The version of the list.
+    pub(crate) until: u64,
+}
+
+impl HistoryGap {
+    /// Returns whether a state of this version lacks what a later moment will tell. The list's own
+    /// version is whole once its last object was taken.
+    fn covers(self, version: u64, next: Option<u64>) -> bool {
+        self.after < version && (version < self.until || next == Some(version))
+    }
+}
+
 /// The bounds of every state.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
@@ -176,12 +194,20 @@ impl State {
 }
 
 /// Replays the events in the order of their versions. The first state comes first.
-pub(crate) fn replay(mut moments: Vec<ObjectEvent>, bounds: Bounds) -> Result<PeakCounts, String> {
+pub(crate) fn replay(
+    mut moments: Vec<ObjectEvent>,
+    gaps: &[HistoryGap],
+    bounds: Bounds,
+) -> Result<PeakCounts, String> {
     moments.sort_by_key(|moment| moment.version);
     let (mut state, mut most, mut lines) = (State::default(), PeakCounts::default(), Vec::new());
-    for moment in &moments {
+    for (index, moment) in moments.iter().enumerate() {
         state.take(moment);
         lines.push(state.line(moment));
+        let next = moments.get(index + 1).map(|moment| moment.version);
+        if gaps.iter().any(|gap| gap.covers(moment.version, next)) {
+            continue;
+        }
         let (pods, workloads) = (state.away(), state.replacing().len());
         most = PeakCounts { workloads: most.workloads.max(workloads), pods: most.pods.max(pods) };
         if pods > bounds.pods || workloads > bounds.workloads {
@@ -189,4 +215,80 @@ pub(crate) fn replay(mut moments: Vec<ObjectEvent>, bounds: Bounds) -> Result<Pe
         }
     }
     Ok(most)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{Bounds, HistoryGap, ObjectEvent, replay};
+
+    fn event(version: u64, kind: &'static str, object: Value) -> ObjectEvent {
+        ObjectEvent { version, kind, object, gone: false }
+    }
+
+    fn gone(event: ObjectEvent, version: u64) -> ObjectEvent {
+        ObjectEvent { version, gone: true, ..event }
+    }
+
+    /// A workload of one pod. Its uid is its name.
+    fn workload(version: u64, name: &str, template: &str, observed: u64) -> ObjectEvent {
+        let metadata = json!({"name": name, "uid": name, "generation": 2});
+        let spec = json!({"replicas": 1, "template": template});
+        let status = json!({"observedGeneration": observed});
+        event(version, "StatefulSet", json!({"metadata": metadata, "spec": spec, "status": status}))
+    }
+
+    fn pod(version: u64, owner: &str, revision: &str, ready: &str) -> ObjectEvent {
+        let metadata = json!({
+            "name": format!("{owner}-{revision}"),
+            "uid": format!("{owner}-{revision}"),
+            "labels": {"controller-revision-hash": revision},
+            "ownerReferences": [{"controller": true, "uid": owner}],
+        });
+        let conditions = json!([{"type": "Ready", "status": ready}]);
+        event(version, "Pod", json!({"metadata": metadata, "status": {"conditions": conditions}}))
+    }
+
+    /// Two workloads with one Ready pod each, of which the first begins to replace its pod.
+    fn beginning() -> Vec<ObjectEvent> {
+        let two = ["a", "b"].into_iter();
+        let mut events: Vec<ObjectEvent> =
+            two.flat_map(|name| [workload(1, name, "old", 2), pod(2, name, "old", "True")]).collect();
+        events.push(workload(10, "a", "new", 1));
+        events
+    }
+
+    #[track_caller]
+    fn check(events: Vec<ObjectEvent>, gaps: &[HistoryGap], expected: Result<(), u64>) {
+        let outcome = replay(events, gaps, Bounds { workloads: 1, pods: 1 });
+        let last = |timeline: String| {
+            timeline.lines().next_back().and_then(|line| line.split(' ').next()?.parse().ok()).unwrap()
+        };
+        assert_eq!(outcome.map(drop).map_err(last), expected);
+    }
+
+    #[test]
+    fn two_workloads_at_once_are_beyond_one() {
+        check(beginning(), &[], Ok(()));
+        check([beginning(), vec![workload(11, "b", "new", 1)]].concat(), &[], Err(11));
+    }
+
+    #[test]
+    fn what_a_lost_watch_did_not_show_is_judged_where_a_list_stands_for_it() {
+        let gap = [HistoryGap { after: 10, until: 20 }];
+        // The watch of pods was lost at 10. The first workload was done at 15, the second began at 16.
+        let old = pod(2, "a", "old", "True");
+        let lost = || {
+            let seen =
+                [workload(12, "a", "new", 2), pod(10, "a", "new", "False"), workload(16, "b", "new", 1)];
+            let listed = [gone(old.clone(), 20), pod(20, "a", "new", "True"), pod(20, "b", "old", "True")];
+            [beginning(), seen.to_vec(), listed.to_vec()].concat()
+        };
+        check(lost(), &[], Err(16));
+        check(lost(), &gap, Ok(()));
+        // What the list itself shows counts, and so does each state after it.
+        check([lost(), vec![pod(20, "a", "newer", "False")]].concat(), &gap, Err(20));
+        check([lost(), vec![workload(21, "a", "newer", 1)]].concat(), &gap, Err(21));
+    }
 }

@@ -173,7 +173,7 @@ fn a_set_that_a_commit_scales_makes_its_new_pods_of_the_old_template() {
     push(&repo, &db("app:2", 3));
     await_pods(&site, &[("app:1", 2), ("app:2", 1)]);
     push(&repo, &db("app:2", 7));
-    // The one that is new already stays so, although it stands below the partition now.
+    // The one that is new already stays so, although it is below the partition now.
     await_pods(&site, &[("app:1", 5), ("app:2", 2)]);
     let image = |ordinal: u32| site.value("Pod", &format!("db-{ordinal}"), "/spec/containers/0/image");
     let new: Vec<u32> = (0..7).filter(|ordinal| image(*ordinal) == json!("app:2")).collect();
@@ -222,9 +222,13 @@ fn a_scale_under_a_quota_neither_widens_the_budget_of_others_nor_uses_it() {
     site.api.merge(&at("Deployment", other, "counted"), "somebody", &claim);
     let inventory = at("ConfigMap", &site.system(), &site.name);
     eventually("it has seen the scales", DEFAULT_TIMEOUT, || {
-        let told = site.api.value(&inventory, "/data/not-as-wanted");
-        let told = told.as_str().unwrap_or_default().to_owned();
-        if told.contains("counted") && told.contains("on hold until") { Ok(()) } else { Err(told) }
+        let recorded = site.api.value(&inventory, "/data/not-as-wanted");
+        let recorded = recorded.as_str().unwrap_or_default().to_owned();
+        if recorded.contains("counted") && recorded.contains("on hold until") {
+            Ok(())
+        } else {
+            Err(recorded)
+        }
     });
     let rolls = |image: &str| {
         let observer = Observer::new(&site);

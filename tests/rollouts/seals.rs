@@ -37,7 +37,7 @@ fn await_release(site: &TestNamespace<'_>, known: &[&str]) -> String {
     })
 }
 
-/// All that stands in ConfigMaps beside the inventory, which has none of these hashes.
+/// All that is in ConfigMaps beside the inventory, which has none of these hashes.
 #[track_caller]
 fn records(site: &TestNamespace<'_>, releases: &[&str]) -> String {
     let all = site.api.list(&format!("/api/v1/namespaces/{}/configmaps", site.system()));
@@ -85,7 +85,7 @@ fn viewer(site: &TestNamespace<'static>) -> TestNamespace<'static> {
 }
 
 #[test]
-fn a_secret_rolls_out_and_goes_back_and_its_hash_is_told_nobody() {
+fn a_secret_rolls_out_and_goes_back_and_its_hash_is_shown_to_nobody() {
     let site = TestNamespace::new("seals");
     let repo = Repo::new(&files(&Web::new("web", "app:1"), "one"));
     let (mut daemon, observer) = at_rest(&site, &repo, &["web"]);
@@ -130,15 +130,15 @@ fn a_secret_rolls_out_and_goes_back_and_its_hash_is_told_nobody() {
 
 /// A text of the rollout ledger as an older version wrote it.
 fn as_of_old(text: &str, content: &str, good: &str) -> String {
-    let mut told: Value = serde_json::from_str(text).unwrap();
-    let members = told["past"].as_array_mut().unwrap().iter_mut();
+    let mut record: Value = serde_json::from_str(text).unwrap();
+    let members = record["past"].as_array_mut().unwrap().iter_mut();
     let members = members.flat_map(|unit| unit["members"].as_array_mut().unwrap());
     for member in members.filter(|member| member["object"].as_str().unwrap().starts_with("Secret/")) {
         // It knew no seals of releases.
         let good = good.split(' ').next();
         (member["content"], member["good"]) = (json!(hash(content)), json!(good));
     }
-    told.to_string()
+    record.to_string()
 }
 
 #[test]

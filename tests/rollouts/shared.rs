@@ -53,9 +53,9 @@ fn pods_that_crash_under_another_daemon_hold_a_rollout_up() {
         site.api.merge(pod, "setup", &json!({"metadata": {"annotations": {"controlplane/crash": "true"}}}));
     }
     eventually("it is told", DEFAULT_TIMEOUT, || {
-        let told = budget_text(&site);
+        let ledger = budget_text(&site);
         let pods = r#""unavailable":{"Deployment.apps/shared-sick/sick":2}"#;
-        if told.contains(pods) { Ok(()) } else { Err(told) }
+        if ledger.contains(pods) { Ok(()) } else { Err(ledger) }
     });
     // Nobody serves them any more, and they count all the same.
     theirs.kill();
@@ -138,7 +138,7 @@ fn what_an_apply_has_left_behind_is_waited_for_and_counts_no_longer_than_it_roll
         command
             .arg("apply")
             .arg(repo.path())
-            .args(["--name", "shared-once-other", "-n", &site.name])
+            .args(["--source", "shared-once-other", "-n", &site.name])
             .args(flags);
         crate::support::run(command)
     };

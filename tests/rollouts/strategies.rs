@@ -17,9 +17,9 @@ fn changes(name: &str, kind: &str, field: &str, rolling: &str, other: &str) {
         let text = yaml::workload(kind, "web", 3, "app:1", "{}");
         ("web.yaml".to_owned(), text.replace("\nspec:\n", &format!("\nspec:\n  {field}: {strategy}\n")))
     };
-    let told = format!("{{type: RollingUpdate, rollingUpdate: {rolling}}}");
+    let strategy = format!("{{type: RollingUpdate, rollingUpdate: {rolling}}}");
     let (plain, named) = (format!("{{type: {other}}}"), format!("{{type: {other}, rollingUpdate: null}}"));
-    for (before, after) in [(told.as_str(), &plain), ("{}", &plain), ("{}", &named)] {
+    for (before, after) in [(strategy.as_str(), &plain), ("{}", &plain), ("{}", &named)] {
         let repo = Repo::new(&[file(before)]);
         let _daemon = site.configured(&site.configuration(repo.path(), BUDGET));
         let of = |pointer: &str| site.value(kind, "web", &format!("/spec/{field}/{pointer}"));

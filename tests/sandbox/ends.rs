@@ -40,8 +40,8 @@ fn await_none(word: &str) {
 fn its_environment_is_what_it_was_given() {
     let fixture = Fixture::new(&[]);
     let command = fixture.command(probe(Link::Dynamic), &["environment"]).variable("HELM_NAMESPACE", "a");
-    let told = text(fixture.run(&command));
-    let mut variables: Vec<&str> = told.lines().collect();
+    let printed = text(fixture.run(&command));
+    let mut variables: Vec<&str> = printed.lines().collect();
     variables.sort_unstable();
     let private = fixture.private();
     let (home, folder) = (format!("HOME={}", private.display()), format!("TMPDIR={}", private.display()));
@@ -59,7 +59,7 @@ fn it_has_three_descriptors_and_nothing_to_read() {
 }
 
 #[test]
-fn its_exit_code_is_told() {
+fn its_exit_code_is_reported() {
     let fixture = Fixture::new(&[]);
     for code in ["1", "125", "255"] {
         let output = fixture.run(&fixture.command(probe(Link::Static), &["exit", code])).unwrap();
@@ -68,7 +68,7 @@ fn its_exit_code_is_told() {
 }
 
 #[test]
-fn it_is_the_first_to_die_and_somebody_elses_kill_is_told_as_such() {
+fn it_is_the_first_to_die_and_somebody_elses_kill_is_reported_as_such() {
     let fixture = Fixture::new(&[]);
     let word = "first-to-die";
     let run = thread::scope(|scope| {

@@ -104,7 +104,7 @@ fn this_host_has_the_whole_sandbox() {
 }
 
 #[test]
-fn a_path_that_is_not_there_and_a_file_that_is_no_program_are_told() {
+fn a_path_that_is_not_there_and_a_file_that_is_no_program_are_reported() {
     #[track_caller]
     fn check(fixture: &Fixture, command: ProgramCommand, expected: &str) {
         let error = fixture.run(&command).unwrap_err();

@@ -46,7 +46,7 @@ fn no_sentence_of_a_comment_opens_with_a_relative_clause() {
 }
 
 #[test]
-fn comments_are_told_from_code() {
+fn comments_are_distinguished_from_code() {
     fn check(text: &str, expected: &[(usize, &str)]) {
         let expected: Vec<Sentence> =
             expected.iter().map(|(line, text)| Sentence { line: *line, text: (*text).to_owned() }).collect();

@@ -70,7 +70,7 @@ fn first_cells(text: &str, heading: &str) -> Vec<String> {
     rows.map(|row| row.split(" |").next().unwrap().trim_matches(['|', ' ', '`']).to_owned()).collect()
 }
 
-/// Returns whether the parts of a text, separated by `…`, stand in a literal in this order.
+/// Returns whether the parts of a text, separated by `…`, are in a literal in this order.
 fn holds(literal: &str, text: &str) -> bool {
     let mut rest = literal;
     text.split('…').map(str::trim).filter(|part| !part.is_empty()).all(|part| match rest.split_once(part) {

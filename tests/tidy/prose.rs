@@ -69,7 +69,7 @@ pub(crate) fn words(sentence: &str) -> usize {
 }
 
 #[test]
-fn sentences_are_told_apart() {
+fn sentences_are_distinguished() {
     fn check(text: &str, expected: &[(usize, &str)]) {
         let expected: Vec<Sentence> =
             expected.iter().map(|(line, text)| Sentence { line: *line, text: (*text).to_owned() }).collect();

@@ -136,22 +136,22 @@ fn tokens(code: &str) -> Vec<&str> {
     }
 }
 
-/// Reads one path, with all that stands in its braces, and returns where it ends.
+/// Reads one path, with all that is in its braces, and returns where it ends.
 fn path(tokens: &[&str], start: usize, prefix: &str, found: &mut Vec<String>) -> usize {
     let is_word = |at: usize| {
         tokens.get(at).is_some_and(|token| token.starts_with(|c: char| c.is_alphanumeric() || c == '_'))
     };
-    let mut whole = prefix.to_owned();
+    let mut full_path = prefix.to_owned();
     let mut at = start;
     while is_word(at) {
-        if !whole.is_empty() {
-            whole.push_str("::");
+        if !full_path.is_empty() {
+            full_path.push_str("::");
         }
-        whole.push_str(tokens[at]);
+        full_path.push_str(tokens[at]);
         at += 1;
         if tokens.get(at) != Some(&"::") {
             if tokens.get(at) == Some(&"!") && tokens.get(at + 1) != Some(&"=") {
-                whole.push('!');
+                full_path.push('!');
             }
             break;
         }
@@ -163,11 +163,11 @@ fn path(tokens: &[&str], start: usize, prefix: &str, found: &mut Vec<String>) ->
     if at > start + 1 && tokens[at - 1] == "::" && tokens.get(at) == Some(&"{") {
         at += 1;
         while at < tokens.len() && tokens[at] != "}" {
-            at = path(tokens, at, &whole, found).max(at + 1);
+            at = path(tokens, at, &full_path, found).max(at + 1);
         }
         return at + 1;
     }
-    found.push(whole);
+    found.push(full_path);
     at
 }
 
@@ -200,7 +200,7 @@ fn declaration(line: &str) -> Option<&str> {
     line.strip_prefix("mod ")
 }
 
-/// The inline modules that each line of a code stands in: how many.
+/// The inline modules that each line of a code is in: how many.
 pub(crate) fn inline_depths(code: &str) -> Vec<usize> {
     let mut open: Vec<usize> = Vec::new();
     code.lines()
@@ -252,7 +252,7 @@ pub(crate) fn tuple_parameters(code: &str) -> Vec<String> {
         for parameter in arguments(&rest[name.len() + open + 1..]) {
             let (pattern, of) = parameter.split_once(": ").unwrap_or((parameter, ""));
             let of = of.trim_start_matches('&').trim_start_matches("mut ");
-            // A type with a bound stands in parentheses too.
+            // A type with a bound is in parentheses too.
             let is_tuple = of.starts_with('(') && !of.starts_with("(dyn ") && !of.starts_with("(impl ");
             if pattern.starts_with('(') || is_tuple {
                 found.push(format!("{name}: {parameter}"));

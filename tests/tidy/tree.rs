@@ -22,7 +22,7 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// The modules that it stands in, the top one first: `["engine", "decide"]`.
+    /// The modules that it is in, the top one first: `["engine", "decide"]`.
     pub(crate) fn module(&self) -> Vec<&str> {
         let inside = self.path.strip_prefix("src/").unwrap_or(&self.path);
         let inside = inside.strip_suffix(".rs").unwrap_or(inside);

@@ -15,19 +15,19 @@ pub(super) const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
 #[derive(Default)]
 pub(super) struct PassProgress {
     open: BTreeMap<ObjectId, String>,
-    /// Each counts once, however often it is told of.
+    /// Each counts once, however often it is reported.
     done: BTreeSet<ObjectId>,
 }
 
 impl PassProgress {
-    /// Notes what was told of one object.
-    pub(super) fn note(&mut self, id: &ObjectId, told: &Outcome) {
-        match told {
+    /// Notes what was reported about one object.
+    pub(super) fn note(&mut self, id: &ObjectId, outcome: &Outcome) {
+        match outcome {
             // An object that stays as its annotation asks is done.
             Outcome::Waiting(reason) if reason.is_as_asked() => self.finish(id),
             Outcome::Waiting(_) | Outcome::Unhealthy(_) | Outcome::Recreating => {
                 self.done.remove(id);
-                self.open.insert(id.clone(), told.to_string());
+                self.open.insert(id.clone(), outcome.to_string());
             }
             _ => self.finish(id),
         }
@@ -77,7 +77,7 @@ mod tests {
         assert_eq!(progress.line(), expected);
         progress.note(&id("a"), &Outcome::Configured);
         assert!(progress.line().starts_with("progress: 2 objects done; shop/configmap/b: "));
-        // An object is told of more than once.
+        // An object is reported more than once.
         progress.note(&id("a"), &Outcome::Unchanged);
         assert!(progress.line().starts_with("progress: 2 objects done; shop/configmap/b: "));
         progress.note(&id("a"), &Outcome::Recreating);

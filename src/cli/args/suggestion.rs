@@ -60,7 +60,7 @@ pub(super) fn add_known_tips(error: clap::Error, command: &clap::Command, words:
     error
 }
 
-/// A timeout that stands behind `--wait` as a word of its own, and so is no timeout.
+/// A timeout that is behind `--wait` as a word of its own, and so is no timeout.
 fn find_detached_timeout(words: &[OsString]) -> Option<String> {
     let pairs = words.iter().zip(words.iter().skip(1));
     let mut detached = pairs.filter(|(flag, _)| *flag == "--wait").filter_map(|(_, value)| value.to_str());
@@ -93,11 +93,11 @@ mod tests {
     use super::super::parse;
 
     #[test]
-    fn words_of_other_tools_are_told_in_ours() {
+    fn words_of_other_tools_are_explained_in_ours() {
         let check = |line: &str, expected: &str| {
             let words = std::iter::once("rhumb").chain(line.split_whitespace());
-            let told = parse(words.map(Into::into)).unwrap_err().to_string();
-            assert!(told.contains(expected), "{line}: {told}");
+            let message = parse(words.map(Into::into)).unwrap_err().to_string();
+            assert!(message.contains(expected), "{line}: {message}");
         };
         check("apply deploy --wait 3m", "write the timeout behind `=`: --wait=3m");
         check("apply --wait 3m deploy", "write the timeout behind `=`: --wait=3m");

@@ -38,7 +38,7 @@ impl LastStatus {
         }
     }
 
-    /// Returns why the newest state was not read completely, as it was told last.
+    /// Returns why the newest state was not read completely, as it was last reported.
     pub(super) fn incomplete_reason(&self) -> Option<String> {
         self.incomplete.clone()
     }
@@ -48,13 +48,13 @@ impl LastStatus {
         self.objects.get(id).map(|recorded| (recorded.phase, reason(recorded)))
     }
 
-    /// Returns the place that an object comes from, where it was told.
+    /// Returns the place that an object comes from, where it was reported.
     pub(super) fn origin(&self, id: &ObjectId) -> Option<String> {
         self.objects.get(id)?.origin.clone()
     }
 
-    /// Returns the object as it was told where the cluster shows none: of such an object this is
-    /// all that is known.
+    /// Returns the object as it was reported where the cluster shows none: of such an object this
+    /// is all that is known.
     pub(super) fn absent_object(&self, source: &str, id: &ObjectId) -> Option<ObjectStatus> {
         let recorded = self.objects.get(id)?;
         if !can_be_absent(recorded.phase) {
@@ -130,23 +130,23 @@ mod tests {
 
     #[test]
     fn an_object_is_known_by_its_group_too() {
-        let told = |words: &str| format!("{SOURCE_OF_REASON}: {words}");
+        let reported = |words: &str| format!("{SOURCE_OF_REASON}: {words}");
         let record = record();
         let check =
             |id: ObjectId, expected: Option<(Phase, String)>| assert_eq!(record.of(&id), expected, "{id}");
-        check(id("", "ConfigMap", "env"), Some((Phase::Refused, told("env.yaml is not understood"))));
-        check(id("apps", "Deployment", "web"), Some((Phase::Refused, told("no such field"))));
+        check(id("", "ConfigMap", "env"), Some((Phase::Refused, reported("env.yaml is not understood"))));
+        check(id("apps", "Deployment", "web"), Some((Phase::Refused, reported("no such field"))));
         check(id("other.example", "Deployment", "web"), None);
         check(id("", "ConfigMap", "slow"), Some((Phase::Waiting, SOURCE_OF_REASON.to_owned())));
-        check(id("", "ConfigMap", "own"), Some((Phase::LeftAlone, told("so"))));
-        assert_eq!(record.incomplete_reason(), Some(told("env.yaml")));
+        check(id("", "ConfigMap", "own"), Some((Phase::LeftAlone, reported("so"))));
+        assert_eq!(record.incomplete_reason(), Some(reported("env.yaml")));
         assert_eq!(LastStatus::read(&BTreeMap::new()).incomplete_reason(), None);
     }
 
     #[test]
-    fn of_what_is_not_there_only_what_need_not_be_is_told() {
+    fn of_what_is_not_there_only_what_need_not_be_is_reported() {
         let record = record();
-        let absent = |id: &ObjectId| record.absent_object("shop", id).map(|told| told.phase);
+        let absent = |id: &ObjectId| record.absent_object("shop", id).map(|status| status.phase);
         assert_eq!(absent(&id("", "ConfigMap", "env")), Some(Phase::Refused));
         assert_eq!(absent(&id("", "ConfigMap", "slow")), Some(Phase::Waiting));
         assert_eq!(absent(&id("apps", "Deployment", "db")), None);

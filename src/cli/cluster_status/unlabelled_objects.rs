@@ -1,7 +1,7 @@
 //! Objects whose label somebody took off, so that no list by label shows them.
 //!
-//! **Invariant:** what stands on an object is a claim of whoever may write it. Only its seal says
-//! which source it is of.
+//! **Invariant:** an annotation of an object is unproven, as others may write it. Only its seal
+//! says which source it is of.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -30,15 +30,15 @@ pub(super) fn reason() -> String {
 }
 
 /// Looks for them among the kinds and in the namespaces of the inventories.
-pub(super) async fn find(session: &ClusterSession, told: &[SourceRecord]) -> UnlabelledObjects {
-    let kinds: BTreeSet<_> = told.iter().flat_map(|source| source.inventory.kinds.iter()).collect();
+pub(super) async fn find(session: &ClusterSession, records: &[SourceRecord]) -> UnlabelledObjects {
+    let kinds: BTreeSet<_> = records.iter().flat_map(|source| source.inventory.kinds.iter()).collect();
     let (mut found, mut notes) = (Vec::new(), Vec::new());
     for kind in kinds {
         let KindLookup::Served(served) = session.kinds.preferred_kind(kind) else { continue };
-        let of_kind = told.iter().filter(|source| source.inventory.kinds.contains(kind));
+        let of_kind = records.iter().filter(|source| source.inventory.kinds.contains(kind));
         let namespaces = of_kind.flat_map(|source| &source.inventory.namespaces).cloned().collect();
-        let is_whole = list(session, &served, &namespaces, &mut found).await;
-        if !is_whole {
+        let is_complete = list(session, &served, &namespaces, &mut found).await;
+        if !is_complete {
             notes.push(format!("not all {kind} were looked at for a label that somebody took off"));
         }
     }
@@ -49,8 +49,8 @@ pub(super) async fn find(session: &ClusterSession, told: &[SourceRecord]) -> Unl
     let mut proven = Vec::new();
     match key {
         Ok(Some(key)) => proven.extend(found.into_iter().filter_map(|(id, live)| {
-            let claim = live.unproven_release.as_deref()?;
-            let source = told.iter().position(|source| key.is_proven(&source.applyset, &id, claim))?;
+            let annotation = live.unproven_release.as_deref()?;
+            let source = records.iter().position(|source| key.is_proven(&source.applyset, &id, annotation))?;
             Some((source, id, live))
         })),
         Ok(None) => {}
@@ -69,13 +69,13 @@ pub(in crate::cli) async fn source_by_seal(
     live: &LiveObject,
     applysets: &[Arc<str>],
 ) -> Option<usize> {
-    let claim = live.unproven_release.as_deref()?;
+    let annotation = live.unproven_release.as_deref()?;
     let key = session.cluster.read_release_key(&session.system).await.ok()??;
-    applysets.iter().position(|applyset| key.is_proven(applyset, id, claim))
+    applysets.iter().position(|applyset| key.is_proven(applyset, id, annotation))
 }
 
 /// Lists those of one kind, where it may be in these namespaces alone. Returns whether all were
-/// looked at; a kind that cannot be listed is told of by the list by label.
+/// looked at; a kind that cannot be listed is reported by the list by label.
 async fn list(
     session: &ClusterSession,
     kind: &Arc<ServedKind>,
@@ -85,17 +85,17 @@ async fn list(
     match session.cluster.list_unlabelled(kind, None).await {
         Ok(list) => {
             found.extend(list.objects);
-            list.is_whole
+            list.is_complete
         }
         Err(refused) if is_too_wide(&refused, kind) => {
-            let mut is_whole = true;
+            let mut is_complete = true;
             for namespace in namespaces {
                 if let Ok(list) = session.cluster.list_unlabelled(kind, Some(namespace)).await {
                     found.extend(list.objects);
-                    is_whole &= list.is_whole;
+                    is_complete &= list.is_complete;
                 }
             }
-            is_whole
+            is_complete
         }
         Err(_) => true,
     }

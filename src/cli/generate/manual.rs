@@ -104,11 +104,11 @@ pub(super) fn program_sections() -> String {
 
 /// Returns the text of `--help` below a command's flags, line by line.
 pub(super) fn help_after_flags(command: &clap::Command) -> String {
-    let told = command.get_after_help().map(ToString::to_string).unwrap_or_default();
-    if told.is_empty() {
+    let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    if help.is_empty() {
         return String::new();
     }
-    let lines: Vec<String> = told.lines().map(escape_roff).collect();
+    let lines: Vec<String> = help.lines().map(escape_roff).collect();
     format!(".SH NOTES\n.nf\n{}\n.fi\n", lines.join("\n"))
 }
 
@@ -213,7 +213,7 @@ pub(super) fn keys() -> Vec<ConfigurationKey> {
             comment.clear();
         }
     }
-    // The keys of a kind stand together, also where its documents do not.
+    // The keys of a kind are together, also where its documents do not.
     found.sort_by(|one, other| one.kind.cmp(&other.kind));
     found
 }

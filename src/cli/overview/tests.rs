@@ -109,7 +109,7 @@ fn an_overview_says_what_rolls_what_waits_and_what_is_wrong() {
 SOURCE  REVISION      AGE  OBJECTS  STATE
 shop    0123456789ab  1m        21  1 progressing, 1 rolling, 1 waiting, 1 refused
                                     incomplete: env.yaml is not understood
-                                    2 pending deletions: `rhumb prune list --name shop`
+                                    2 pending deletions: `rhumb prune list --source shop`
 ops     0123456789ab  1m         4  healthy, 1 left alone
 
 rollout budget: 1 of 3 workloads (now at most 1), 1 of 10 pods unavailable
@@ -125,7 +125,7 @@ shop/configmap/a          Progressing
 }
 
 #[test]
-fn wide_is_whole() {
+fn wide_is_complete() {
     let mut view = troubled();
     view.objects
         .extend((0..30).map(|number| object("ConfigMap", &format!("z{number:02}"), Phase::Failed, "no")));
@@ -139,7 +139,7 @@ fn wide_is_whole() {
 }
 
 #[test]
-fn changes_are_told_row_by_row() {
+fn changes_are_reported_row_by_row() {
     let before = Overview::of(&troubled(), DetailLevel::Short);
     assert_eq!(before.new_lines(&before), [""; 0]);
     let mut view = troubled();
@@ -163,20 +163,20 @@ fn changes_are_told_row_by_row() {
 #[test]
 fn that_nothing_is_pruned_is_said_once() {
     let why = "nothing is pruned while Widget.example.com cannot be listed: the server has no such kind";
-    for told in [why.to_owned(), format!("since 2030-01-02 03:04:05 UTC: {why}")] {
-        let source = SourceStatus { unlisted: Some(told.clone()), ..source("shop", &[]) };
-        assert_eq!(source_notes(&source), [(TextStyle::Warning, told)]);
+    for unlisted in [why.to_owned(), format!("since 2030-01-02 03:04:05 UTC: {why}")] {
+        let source = SourceStatus { unlisted: Some(unlisted.clone()), ..source("shop", &[]) };
+        assert_eq!(source_notes(&source), [(TextStyle::Warning, unlisted)]);
     }
 }
 
 #[test]
 fn the_state_of_a_source_is_its_worst() {
     let view = troubled();
-    let told = |source: &SourceStatus| state(&view, source);
+    let state_of = |source: &SourceStatus| state(&view, source);
     let check = |change: &dyn Fn(&mut SourceStatus), style: TextStyle, expected: &str| {
         let mut source = source("shop", &[(Phase::Settled, 1)]);
         change(&mut source);
-        assert_eq!(told(&source), (style, expected.to_owned()));
+        assert_eq!(state_of(&source), (style, expected.to_owned()));
     };
     check(&|_| {}, TextStyle::Added, "healthy");
     check(&|source| source.revision = None, TextStyle::Waiting, "not read yet");
@@ -215,7 +215,7 @@ fn a_source_is_shown_without_the_others() {
 }
 
 #[test]
-fn one_object_is_told_with_all_that_is_known() {
+fn one_object_is_reported_with_all_that_is_known() {
     let view = troubled();
     let text = object_text(&view.objects[1], &view.rollout, Palette::Plain);
     let expected = "\

@@ -20,12 +20,13 @@ impl Rights {
         holdings: &[(SourceAccess, Vec<Object>)],
         plural: PluralLookup<'_>,
     ) {
-        let written = holdings.iter().filter(|(conduct, _)| conduct.is_writing()).flat_map(|(_, held)| held);
+        let written =
+            holdings.iter().filter(|(conduct, _)| conduct.is_writing()).flat_map(|(_, objects)| objects);
         for binding in written.filter(|object| object.id.group() == ADMISSION_GROUP) {
             let Some(policy) = binding.id.kind().strip_suffix("Binding") else { continue };
             let Some(place) = self.add_chosen_parameters(binding) else { continue };
             let name = text_at(&binding.body, &["spec", "policyName"]);
-            let mut all = holdings.iter().flat_map(|(_, held)| held);
+            let mut all = holdings.iter().flat_map(|(_, objects)| objects);
             let Some(policy) =
                 all.find(|other| other.id.is(ADMISSION_GROUP, policy) && other.id.name() == name)
             else {

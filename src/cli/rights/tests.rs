@@ -9,7 +9,7 @@ use super::*;
 use crate::config::VariableHolderNeed;
 use crate::manifest::{self, KindScopes, assemble};
 
-fn held(text: &str) -> Vec<Object> {
+fn decoded(text: &str) -> Vec<Object> {
     let reading = manifest::read(&"a.yaml".into(), text.as_bytes());
     assert!(reading.diagnostics.is_empty(), "{:?}", reading.diagnostics);
     let mut scopes = KindScopes::builtin();
@@ -32,15 +32,15 @@ fn lines_of(conduct: SourceAccess, text: &str) -> Vec<String> {
 fn lines_within(conduct: SourceAccess, reach: &Reach, text: &str) -> (Vec<String>, BTreeSet<String>) {
     let mut rights = Rights::of_rhumb("rhumb-system", conduct);
     let own = rights.all.clone();
-    let held = held(text);
-    let own_names = defined_plurals(held.iter());
-    rights.add_source(conduct, reach, &held, &|kind| own_names.get(kind).cloned());
-    rights.add_bindings(&[(conduct, held)], &|_| None);
-    (told(&rights, &own), rights.namespaces)
+    let decoded = decoded(text);
+    let own_names = defined_plurals(decoded.iter());
+    rights.add_source(conduct, reach, &decoded, &|kind| own_names.get(kind).cloned());
+    rights.add_bindings(&[(conduct, decoded)], &|_| None);
+    (new_rights(&rights, &own), rights.namespaces)
 }
 
 /// Returns the rights that are not among others, a line each.
-fn told(
+fn new_rights(
     rights: &Rights,
     own: &BTreeMap<(RightScope, RightSubject), BTreeMap<String, &'static str>>,
 ) -> Vec<String> {
@@ -77,7 +77,7 @@ fn what_is_shared_and_what_stands_in_the_cluster_has_rights_of_its_own() {
         "rhumb-system sources.rhumb.dev list,patch",
         "rhumb-system sources/status.rhumb.dev patch",
     ];
-    assert_eq!(told(&rights, &BTreeMap::new()), expected);
+    assert_eq!(new_rights(&rights, &BTreeMap::new()), expected);
 }
 
 #[test]
@@ -100,11 +100,11 @@ fn kinds_are_watched_everywhere_and_written_in_their_namespaces() {
 
 #[test]
 fn a_source_of_some_namespaces_watches_each_of_them_and_no_other() {
-    let held = "{apiVersion: v1, kind: Secret, metadata: {name: a}}\n---\n{apiVersion: v1, kind: Namespace, metadata: \
+    let manifests = "{apiVersion: v1, kind: Secret, metadata: {name: a}}\n---\n{apiVersion: v1, kind: Namespace, metadata: \
                 {name: shop}}";
     let names = ["jobs", "shop"];
     let reach = Reach::Namespaces(names.map(Arc::from).into());
-    let (lines, namespaces) = lines_within(SourceAccess::Prune, &reach, held);
+    let (lines, namespaces) = lines_within(SourceAccess::Prune, &reach, manifests);
     let expected = [
         "* namespaces. create,delete,get,list,patch,watch",
         "default events. create,patch",
@@ -122,13 +122,13 @@ fn a_source_of_some_namespaces_watches_each_of_them_and_no_other() {
         rights.add_remaining_kind(&reach, scope, &GroupKind::new("", kind), resource);
     }
     let expected = ["* nodes. list,watch", "jobs configmaps. list,watch", "shop configmaps. list,watch"];
-    assert_eq!(told(&rights, &BTreeMap::new()), expected);
+    assert_eq!(new_rights(&rights, &BTreeMap::new()), expected);
 }
 
 #[test]
 fn whoever_writes_may_make_the_key_that_seals_and_whoever_looks_may_read_it() {
     let check = |conduct, expected: &[&str]| {
-        let mut own = told(&Rights::of_rhumb("rhumb-system", conduct), &BTreeMap::new());
+        let mut own = new_rights(&Rights::of_rhumb("rhumb-system", conduct), &BTreeMap::new());
         own.retain(|line| line.contains("secrets"));
         assert_eq!(own, expected, "{conduct:?}");
     };
@@ -184,8 +184,8 @@ fn who_writes_policies_may_read_their_parameters() {
     };
     for sort in ["Validating", "Mutating"] {
         let (kind, binding) = (format!("{sort}AdmissionPolicy"), format!("{sort}AdmissionPolicyBinding"));
-        let whole = policy(&kind, of);
-        assert_eq!(read(std::slice::from_ref(&whole)), ["* limits.example.org get"]);
+        let full_policy = policy(&kind, of);
+        assert_eq!(read(std::slice::from_ref(&full_policy)), ["* limits.example.org get"]);
         assert_eq!(read(&[policy(&kind, "")]), [""; 0]);
         let bound = |param: &str| policy(&binding, &format!("policyName: a{param}"));
         for (param, expected) in [
@@ -197,18 +197,18 @@ fn who_writes_policies_may_read_their_parameters() {
                 &["* limits.example.org get", "ops limits.example.org list"],
             ),
         ] {
-            assert_eq!(read(&[whole.clone(), bound(param)]), expected, "{param}");
+            assert_eq!(read(&[full_policy.clone(), bound(param)]), expected, "{param}");
         }
         // Of what kind they are, only the policy says, in whichever source it is.
         let lone = bound(", paramRef: {selector: {}}");
         assert_eq!(read(std::slice::from_ref(&lone)), [""; 0]);
-        let (mut rights, lone) = (Rights::default(), held(&lone));
+        let (mut rights, lone) = (Rights::default(), decoded(&lone));
         rights.add_bindings(&[(SourceAccess::Apply, lone.clone())], &|_| None);
         assert_eq!(rights.unbound, [format!("{binding} a")].into());
         // Another source has it, whatever that one does.
-        let whole = (SourceAccess::Observe, held(&whole));
+        let observed = (SourceAccess::Observe, decoded(&full_policy));
         rights = Rights::default();
-        rights.add_bindings(&[(SourceAccess::Apply, lone.clone()), whole], &|_| None);
+        rights.add_bindings(&[(SourceAccess::Apply, lone.clone()), observed], &|_| None);
         assert_eq!(rights.unbound, BTreeSet::new());
         assert!(!rights.all.is_empty());
         // Nobody writes it.
@@ -248,8 +248,8 @@ fn workloads_need_what_tells_of_their_rollouts() {
     for line in ["* nodes. list,watch", "shop pods/eviction. create", "shop pods. get,list,watch"] {
         assert!(stepped.contains(&line.to_owned()), "{line} is not in {stepped:#?}");
     }
-    let held = lines(&set("{rhumb.dev/steps: '1'}", "Deployment"));
-    assert!(held.contains(&"shop replicasets/scale.apps patch".to_owned()), "{held:#?}");
+    let stepped_lines = lines(&set("{rhumb.dev/steps: '1'}", "Deployment"));
+    assert!(stepped_lines.contains(&"shop replicasets/scale.apps patch".to_owned()), "{stepped_lines:#?}");
     let rolled = lines(&set("{}", "Deployment"));
     assert!(rolled.iter().all(|line| !line.contains("scale")), "{rolled:#?}");
     for line in
@@ -288,7 +288,8 @@ fn who_only_observes_has_no_right_that_changes_anything() {
          [pods], verbs: [create]}]}",
     ];
     let mut rights = Rights::of_rhumb("rhumb-system", SourceAccess::Observe);
-    rights.add_source(SourceAccess::Observe, &Reach::Cluster, &held(&everything.join("\n---\n")), &|_| None);
+    rights
+        .add_source(SourceAccess::Observe, &Reach::Cluster, &decoded(&everything.join("\n---\n")), &|_| None);
     rights.add_remaining_kind(
         &Reach::Cluster,
         KindScope::Namespaced,
@@ -332,7 +333,7 @@ fn what_remains_is_defended_and_deleted_where_it_is() {
         "shop events. create,patch",
         "shop services. create,get,patch",
     ];
-    assert_eq!(told(&rights, &BTreeMap::new()), expected);
+    assert_eq!(new_rights(&rights, &BTreeMap::new()), expected);
 }
 
 #[test]
@@ -412,16 +413,16 @@ fn objects_with_variables_are_read_by_name_where_the_source_does_not_hold_them()
         holder(VariableHolderKind::Secret, "tokens"),
     ];
     let config = SubstitutionConfig { values: BTreeMap::new(), from };
-    let own = held("{apiVersion: v1, kind: ConfigMap, metadata: {name: own, namespace: shop}}");
+    let own = decoded("{apiVersion: v1, kind: ConfigMap, metadata: {name: own, namespace: shop}}");
     let mut rights = Rights::default();
     rights.add_variables(&config, &own);
-    assert_eq!(told(&rights, &BTreeMap::new()), ["shop configmaps. get cluster-vars"]);
+    assert_eq!(new_rights(&rights, &BTreeMap::new()), ["shop configmaps. get cluster-vars"]);
 }
 
 #[test]
 fn what_is_denied_is_lacking_and_nothing_else() {
     let mut rights = Rights::of_rhumb("rhumb-system", SourceAccess::Prune);
-    let secret = held("{apiVersion: v1, kind: Secret, metadata: {name: a}}");
+    let secret = decoded("{apiVersion: v1, kind: Secret, metadata: {name: a}}");
     rights.add_source(SourceAccess::Prune, &Reach::Cluster, &secret, &|_| None);
     assert!(rights.denied_rights(&BTreeSet::new()).all.is_empty());
     let questions = rights.access_questions();
@@ -436,14 +437,14 @@ fn what_is_denied_is_lacking_and_nothing_else() {
 }
 
 #[test]
-fn rights_that_amount_to_the_whole_cluster_are_told() {
+fn rights_that_amount_to_the_whole_cluster_are_reported() {
     #[track_caller]
     fn check(text: &str, expected: &[&str]) {
         let mut rights = Rights::default();
-        rights.add_source(SourceAccess::Prune, &Reach::Cluster, &held(text), &|_| None);
-        let told: Vec<String> = rights.breadth_warnings().into_iter().collect();
-        let fits = told.iter().zip(expected).all(|(told, part)| told.contains(part));
-        assert!(fits && told.len() == expected.len(), "{text}: {told:#?}");
+        rights.add_source(SourceAccess::Prune, &Reach::Cluster, &decoded(text), &|_| None);
+        let warnings: Vec<String> = rights.breadth_warnings().into_iter().collect();
+        let fits = warnings.iter().zip(expected).all(|(warnings, part)| warnings.contains(part));
+        assert!(fits && warnings.len() == expected.len(), "{text}: {warnings:#?}");
     }
     let role = |rule: &str| {
         format!(
@@ -491,7 +492,7 @@ fn no_text_of_a_manifest_becomes_a_wildcard_or_the_name_of_another_kind() {
         let text = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
             "metadata": {"name": "oxen.example.org"}, "spec": {"group": group, "scope": "Namespaced",
             "names": {"kind": kind, "plural": plural}, "versions": []}});
-        let own = defined_plurals(held(&text.to_string()).iter());
+        let own = defined_plurals(decoded(&text.to_string()).iter());
         assert_eq!(own.contains_key(&GroupKind::new(group, kind)), expected, "{group} {kind} {plural}");
     }
     check("example.org", "Ox", "oxen", true);
@@ -504,7 +505,7 @@ fn no_text_of_a_manifest_becomes_a_wildcard_or_the_name_of_another_kind() {
     let policy = |version: &str, kind: &str| {
         let text = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
             "metadata": {"name": "a"}, "spec": {"paramKind": {"apiVersion": version, "kind": kind}}});
-        parameter_kind(&held(&text.to_string())[0])
+        parameter_kind(&decoded(&text.to_string())[0])
     };
     assert_eq!(policy("example.org/v1", "Limit"), Some(GroupKind::new("example.org", "Limit")));
     assert_eq!((policy("*/v1", "Secret"), policy("v1", "*")), (None, None));

@@ -103,8 +103,8 @@ fn a_revision_of_a_folder_is_asked_of_its_repository() {
         assert!(error.hints.concat().contains(hint), "{line}: {:?}", error.hints);
     }
     let (bed, [folder, tree, _]) = places();
-    let whole = bed.path().canonicalize().unwrap().join("tree").display().to_string();
-    let apart = format!("{whole} --path deploy");
+    let absolute = bed.path().canonicalize().unwrap().join("tree").display().to_string();
+    let apart = format!("{absolute} --path deploy");
     for command in ["run", "diff", "apply"] {
         check(&format!("{command} {tree}/deploy --ref v1"), "is only a folder of the git repository", &apart);
         check(&format!("{command} {folder} --ref v1"), "is in no git repository", "--path");
@@ -112,7 +112,7 @@ fn a_revision_of_a_folder_is_asked_of_its_repository() {
 }
 
 #[test]
-fn a_relative_path_is_made_whole() {
+fn a_relative_path_is_made_absolute() {
     let here = std::env::current_dir().unwrap();
     assert_eq!(source("diff src").location, SourceLocation::Directory(here.join("src")));
 }
@@ -130,7 +130,7 @@ fn flags_say_what_a_source_may_do() {
     assert_eq!(source(&format!("diff {folder}")).prune, PrunePolicy::On);
     assert_eq!(source(&format!("apply {folder}")).prune, PrunePolicy::Off);
     assert_eq!(source(&format!("apply {folder} --prune")).prune, PrunePolicy::On);
-    let flags = "--name shop -n store --no-prune --observe --adopt never --blast-radius 5% --interval 30s";
+    let flags = "--source shop -n store --no-prune --observe --adopt never --blast-radius 5% --interval 30s";
     let other = source(&format!("run {tree} {flags}"));
     assert_eq!((other.name.as_str(), other.namespace.as_str()), ("shop", "store"));
     assert_eq!(
@@ -185,7 +185,7 @@ fn a_source_without_a_name_has_that_of_its_place() {
     for command in ["run", "diff", "apply"] {
         check(&format!("{command} {tree}"), "tree");
         check(&format!("{command} {tree} --path deploy"), "tree-deploy");
-        check(&format!("{command} {tree} --path deploy --name shop"), "shop");
+        check(&format!("{command} {tree} --path deploy --source shop"), "shop");
         check(&format!("{command} https://host/org/Shop.git --path deploy/prod"), "shop-deploy-prod");
         check(&format!("{command} git@host:shop.git"), "shop");
     }

@@ -58,7 +58,7 @@ fn place(model: &TopModel) -> String {
     }
 }
 
-/// Returns how it is as a whole, in one line.
+/// Returns the status of all sources in one line.
 fn summary(model: &TopModel) -> String {
     let view = &model.view;
     let ago = |since: Timestamp| age_text(view.at.duration_since(since).as_secs());

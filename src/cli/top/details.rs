@@ -36,7 +36,7 @@ pub(super) enum DetailSubject {
 /// The status of the object.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum ObjectDetail {
-    /// It was not told yet.
+    /// It was not reported yet.
     Pending,
     /// No source has it.
     Gone,
@@ -134,7 +134,8 @@ struct DetailPage {
 }
 
 impl DetailPage {
-    /// A value behind its key, over as many lines as it takes. Nothing is told of what is empty.
+    /// A value behind its key, over as many lines as it takes. Nothing is shown of what is
+    /// empty.
     fn add_value(&mut self, key: &str, cell: &Cell) {
         if cell.text.is_empty() {
             return;

@@ -88,7 +88,7 @@ fn draw_panes(model: &TopModel, frame: &mut Frame<'_>) {
     }
 }
 
-/// Returns the number of lines above the first one shown: the chosen item stands in the middle,
+/// Returns the number of lines above the first one shown: the chosen item is in the middle,
 /// where not all fit.
 fn scroll_offset(above: usize, own: usize, rows: usize, all: usize) -> usize {
     let middle = (above + own / 2).saturating_sub(rows / 2);

@@ -31,19 +31,19 @@ pub(super) struct Refresh {
 
 /// Asks.
 pub(super) struct StatusFeed {
-    teller: StatusReader,
+    reader: StatusReader,
     /// The number of the last event.
     last: u64,
 }
 
 impl StatusFeed {
-    pub(super) fn of(teller: StatusReader) -> Self {
-        Self { teller, last: 0 }
+    pub(super) fn of(reader: StatusReader) -> Self {
+        Self { reader, last: 0 }
     }
 
     /// Returns who is asked, in words.
     pub(super) fn place(&self) -> StatusOrigin {
-        match &self.teller {
+        match &self.reader {
             StatusReader::Daemon(socket) => StatusOrigin::Daemon(socket.path().display().to_string()),
             StatusReader::Cluster(session) => {
                 StatusOrigin::Cluster(session.cluster.context_name().to_owned())
@@ -53,10 +53,10 @@ impl StatusFeed {
 
     /// Asks once, beside all else for this object.
     pub(super) async fn poll(&mut self, wanted: Option<&ObjectRef>) -> Result<Refresh, CommandError> {
-        match &self.teller {
+        match &self.reader {
             StatusReader::Daemon(socket) => {
                 let view = StatusView::of_daemon(socket).await?;
-                // Too many may listen; what is told of where things stand is worth more.
+                // Too many may listen; the status is worth more.
                 let events =
                     none_if_refused(events::events_after(socket, self.last).await)?.unwrap_or_default();
                 self.last = events.last().map_or(self.last, |event| event.number);
@@ -83,16 +83,16 @@ impl StatusFeed {
     pub(super) async fn run_loop(
         mut self,
         mut wanted: watch::Receiver<Option<ObjectRef>>,
-        told: mpsc::Sender<Result<Refresh, String>>,
+        refreshes: mpsc::Sender<Result<Refresh, String>>,
     ) {
         loop {
             tokio::select! {
-                () = tokio::time::sleep(self.teller.poll_interval()) => {}
+                () = tokio::time::sleep(self.reader.poll_interval()) => {}
                 Ok(()) = wanted.changed() => {}
             }
             let named = wanted.borrow_and_update().clone();
-            let look = self.poll(named.as_ref()).await.map_err(|error| error.to_string());
-            if told.send(look).await.is_err() {
+            let refresh = self.poll(named.as_ref()).await.map_err(|error| error.to_string());
+            if refreshes.send(refresh).await.is_err() {
                 return;
             }
         }

@@ -73,11 +73,11 @@ impl PaneCursor {
 
 impl TopModel {
     /// Returns the first screen.
-    pub(super) fn new(place: StatusOrigin, palette: Palette, only: Option<String>, look: Refresh) -> Self {
+    pub(super) fn new(place: StatusOrigin, palette: Palette, only: Option<String>, refresh: Refresh) -> Self {
         let mut model = Self {
             origin: place,
             palette,
-            view: look.view,
+            view: refresh.view,
             events: Vec::new(),
             outage: None,
             only,
@@ -87,21 +87,22 @@ impl TopModel {
             cursors: Default::default(),
             size: (80, 24),
         };
-        model.note(look.events);
+        model.note(refresh.events);
         model
     }
 
     /// Takes a poll's answers over.
-    pub(super) fn refresh(&mut self, look: Refresh) {
-        self.view = look.view;
+    pub(super) fn refresh(&mut self, refresh: Refresh) {
+        self.view = refresh.view;
         self.outage = None;
-        self.note(look.events);
+        self.note(refresh.events);
         if let TopMode::Opened(DetailPane { subject: DetailSubject::Object { named, status }, .. }) =
             &mut self.mode
-            && let Some((asked, told)) = look.object
+            && let Some((asked, status_now)) = refresh.object
             && asked == *named
         {
-            *status = told.map_or(ObjectDetail::Gone, |told| ObjectDetail::Found(Box::new(told)));
+            *status =
+                status_now.map_or(ObjectDetail::Gone, |status_now| ObjectDetail::Found(Box::new(status_now)));
         }
         let view = self.shown_status();
         let indices = ALL_PANES

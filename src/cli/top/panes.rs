@@ -103,7 +103,7 @@ impl Pane {
 /// Returns the items of a pane.
 pub(super) fn pane_items(pane: Pane, view: &StatusView, events: &[EventRecord]) -> Vec<PaneItem> {
     match pane {
-        Pane::Sources => view.sources.iter().map(|told| source(view, told)).collect(),
+        Pane::Sources => view.sources.iter().map(|status| source(view, status)).collect(),
         Pane::Rollouts => view.rollout.rolling.iter().map(rollout_item).collect(),
         Pane::Queue => {
             let known = view.objects_by_name();
@@ -115,7 +115,7 @@ pub(super) fn pane_items(pane: Pane, view: &StatusView, events: &[EventRecord]) 
     }
 }
 
-/// Returns the waiting workloads; those that roll out stand elsewhere.
+/// Returns the waiting workloads; those that roll out are elsewhere.
 fn queued_workloads(view: &StatusView) -> impl Iterator<Item = &QueuedWorkloadStatus> {
     let rolling = &view.rollout.rolling;
     let rolls = |named: &ObjectRef| rolling.iter().any(|roll| roll.object == *named);
@@ -148,7 +148,7 @@ fn source(view: &StatusView, source: &SourceStatus) -> PaneItem {
 
 fn rollout_item(roll: &WorkloadRolloutStatus) -> PaneItem {
     let WorkloadRolloutStatus { replicas, updated, available, .. } = *roll;
-    let whole = if available < replicas { TextStyle::Warning } else { TextStyle::Added };
+    let style = if available < replicas { TextStyle::Warning } else { TextStyle::Added };
     let mut more = vec![roll.step.clone().unwrap_or_default()];
     let other = || roll.source.is_none().then(|| "another daemon's".to_owned());
     more.extend(roll.holder.as_ref().map(|holder| format!("claimed by {holder}")).or_else(other));
@@ -160,7 +160,7 @@ fn rollout_item(roll: &WorkloadRolloutStatus) -> PaneItem {
             Cell::plain_cell(overview::name(&roll.object)),
             Cell::styled_cell(TextStyle::Changed, bar_text(updated, replicas, TABLE_BAR_WIDTH)),
             Cell::plain_cell(format!("{updated}/{replicas} new")),
-            Cell::styled_cell(whole, bar_text(available, replicas, TABLE_BAR_WIDTH)),
+            Cell::styled_cell(style, bar_text(available, replicas, TABLE_BAR_WIDTH)),
             Cell::plain_cell(format!("{available} up")),
             Cell::styled_cell(TextStyle::Waiting, more.join("; ")),
         ],
@@ -219,10 +219,10 @@ pub(super) fn clock_text(now: Timestamp, at: Timestamp) -> String {
 
 /// Returns a bar, for example `███░░░░░`. A part above nothing shows, and so does a part below the
 /// whole.
-pub(super) fn bar_text(part: u32, whole: u32, cells: u32) -> String {
-    let share = u64::from(part) * u64::from(cells) / u64::from(whole.max(1));
+pub(super) fn bar_text(part: u32, total: u32, cells: u32) -> String {
+    let share = u64::from(part) * u64::from(cells) / u64::from(total.max(1));
     let filled = match share as u32 {
-        _ if part >= whole => cells,
+        _ if part >= total => cells,
         0 if part > 0 => 1,
         filled => filled,
     };
@@ -235,8 +235,8 @@ mod tests {
 
     #[test]
     fn a_bar_shows_what_is_begun_and_what_is_not_whole() {
-        fn check(part: u32, whole: u32, expected: &str) {
-            assert_eq!(bar_text(part, whole, 4), expected, "{part} of {whole}");
+        fn check(part: u32, total: u32, expected: &str) {
+            assert_eq!(bar_text(part, total, 4), expected, "{part} of {total}");
         }
         check(0, 5, "\u{2591}\u{2591}\u{2591}\u{2591}");
         check(1, 500, "\u{2588}\u{2591}\u{2591}\u{2591}");

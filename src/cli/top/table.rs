@@ -79,9 +79,9 @@ impl Widths {
             shown.iter().sum::<usize>() + CELL_GAP * shown.len().saturating_sub(1)
         };
         let Some(last) = count.checked_sub(1) else { return Self { columns: widths, shape, palette } };
-        let whole = widths[last].unwrap_or(0);
+        let full_width = widths[last].unwrap_or(0);
         // As if no more were needed of the last one.
-        widths[last] = Some(whole.min(MIN_LAST_CELL_COLUMNS));
+        widths[last] = Some(full_width.min(MIN_LAST_CELL_COLUMNS));
         let cut_name = |widths: &mut [Option<usize>], least: usize| {
             let over = taken(widths).saturating_sub(room);
             let name = widths[shape.name].unwrap_or(0);
@@ -98,7 +98,7 @@ impl Widths {
         cut_name(&mut widths, NAME_COLUMNS[1]);
         widths[last] = Some(0);
         let left = room.saturating_sub(taken(&widths));
-        widths[last] = Some(left.min(whole));
+        widths[last] = Some(left.min(full_width));
         Self { columns: widths, shape, palette }
     }
 
@@ -125,7 +125,7 @@ impl Widths {
         Line::from(spans)
     }
 
-    /// A note stands below the last cell, where there is room enough for it.
+    /// A note is below the last cell, where there is room enough for it.
     fn note(&self, note: &Cell, columns: usize) -> Line<'static> {
         let before: Vec<usize> = self
             .columns

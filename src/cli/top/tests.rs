@@ -26,8 +26,8 @@ use samples::{NOW, cluster, empty, event, failed, healthy, object, rolling};
 /// The sizes that it is drawn at.
 const SIZES: [(u16, u16); 3] = [(100, 30), (80, 24), (40, 10)];
 
-fn model(look: Refresh) -> TopModel {
-    TopModel::new(StatusOrigin::Daemon("/run/rhumb/rhumb.sock".to_owned()), Palette::Colour, None, look)
+fn model(refresh: Refresh) -> TopModel {
+    TopModel::new(StatusOrigin::Daemon("/run/rhumb/rhumb.sock".to_owned()), Palette::Colour, None, refresh)
 }
 
 fn buffer(model: &mut TopModel, (columns, rows): (u16, u16)) -> Buffer {
@@ -214,13 +214,13 @@ fn the_name_of_the_chosen_row_alone_is_reversed() {
 
 /// Returns where somebody is: the pane and its chosen item, or what is looked at alone, and what is
 /// left out.
-fn stand(model: &TopModel) -> String {
+fn screen_state(model: &TopModel) -> String {
     let named = |subject: &ItemSubject| match subject {
         ItemSubject::Source(name) => name.clone(),
         ItemSubject::Object(named) => named.name.clone(),
         ItemSubject::Event(number) => format!("#{number}"),
     };
-    let mut stand = match &model.mode {
+    let mut text = match &model.mode {
         TopMode::Panes | TopMode::Typing => {
             let chosen = model.chosen_item().map_or_else(|| "-".to_owned(), |item| named(&item.subject));
             format!("{:?} {chosen}", model.focus)
@@ -234,15 +234,15 @@ fn stand(model: &TopModel) -> String {
         }
     };
     if model.mode == TopMode::Typing {
-        stand += " typing";
+        text += " typing";
     }
     if let Some(only) = &model.only {
-        let _ = write!(stand, " only {only}");
+        let _ = write!(text, " only {only}");
     }
     if !model.text.is_empty() {
-        let _ = write!(stand, " with {}", model.text);
+        let _ = write!(text, " with {}", model.text);
     }
-    stand
+    text
 }
 
 #[test]
@@ -251,7 +251,7 @@ fn keys_move_open_and_filter() {
     fn check(typed: &str, expected: &str) {
         let mut model = model(failed());
         assert_eq!(press(&mut model, typed), None);
-        assert_eq!(stand(&model), expected, "after {typed}");
+        assert_eq!(screen_state(&model), expected, "after {typed}");
     }
     check("", "Sources shop");
     // Rows.
@@ -323,22 +323,22 @@ fn keys_end_it() {
 }
 
 #[test]
-fn what_is_chosen_stays_chosen_when_all_is_told_anew() {
+fn what_is_chosen_stays_chosen_when_all_is_reported_anew() {
     let mut model = model(failed());
     press(&mut model, "4 j");
-    assert_eq!(stand(&model), "NeedsAttention web");
+    assert_eq!(screen_state(&model), "NeedsAttention web");
     let graver = object("ConfigMap", "aaa", Phase::Failed, "no");
     let mut next = failed();
     next.events.clear();
     next.view.objects.insert(0, graver);
     model.refresh(next.clone());
-    assert_eq!(stand(&model), "NeedsAttention web", "something came before it");
+    assert_eq!(screen_state(&model), "NeedsAttention web", "something came before it");
     next.view.objects.retain(|object| object.object.name != "web");
     model.refresh(next.clone());
-    assert_eq!(stand(&model), "NeedsAttention held", "what has come to its place");
+    assert_eq!(screen_state(&model), "NeedsAttention held", "what has come to its place");
     next.view.objects.clear();
     model.refresh(next);
-    assert_eq!(stand(&model), "NeedsAttention -");
+    assert_eq!(screen_state(&model), "NeedsAttention -");
 }
 
 #[test]
@@ -349,11 +349,11 @@ fn the_newest_event_is_chosen_until_somebody_chooses() {
     press(&mut model, "5");
     next.events = news(6);
     model.refresh(next.clone());
-    assert_eq!(stand(&model), "Events #6");
+    assert_eq!(screen_state(&model), "Events #6");
     press(&mut model, "j");
     next.events = news(7);
     model.refresh(next.clone());
-    assert_eq!(stand(&model), "Events #5");
+    assert_eq!(screen_state(&model), "Events #5");
     next.events = (8..600).flat_map(news).collect();
     model.refresh(next);
     assert_eq!(model.events.len(), 512);
@@ -367,12 +367,12 @@ fn what_is_looked_at_alone_is_asked_for() {
     press(&mut model, "5 Enter");
     let web = object("Deployment", "web", Phase::Settled, "");
     assert_eq!(model.requested_object(), Some(&web.object));
-    let mut told = |object: Option<crate::report::ObjectStatus>| {
+    let mut detail_of = |object: Option<crate::report::ObjectStatus>| {
         model.refresh(Refresh { object: Some((web.object.clone(), object)), events: Vec::new(), ..failed() });
         picture(&mut model, (80, 24))
     };
-    assert!(told(Some(web.clone())).contains(" phase     Settled\n"));
-    assert!(told(None).contains(" phase     no source has it\n"));
+    assert!(detail_of(Some(web.clone())).contains(" phase     Settled\n"));
+    assert!(detail_of(None).contains(" phase     no source has it\n"));
     // An answer that was on its way when something else was opened.
     let other = object("Deployment", "other", Phase::Failed, "");
     model.refresh(Refresh {
@@ -400,7 +400,7 @@ fn a_long_text_is_read_to_its_end_and_no_further() {
 }
 
 #[test]
-fn silence_is_told_from_its_begin_on_and_ends_with_an_answer() {
+fn silence_is_reported_from_its_begin_on_and_ends_with_an_answer() {
     let mut model = model(rolling());
     for second in [7, 8, 9] {
         model.note_failure(format!("2030-01-02T03:04:0{second}Z").parse().unwrap(), "it is down".to_owned());

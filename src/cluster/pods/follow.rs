@@ -20,7 +20,7 @@ use super::{CONTROLLER_REVISIONS, EVENT_KIND, POD_KIND, PodsChange, PodsEvent, R
 use crate::engine::{Uid, WorkloadPods};
 use crate::object::ObjectId;
 
-/// Changes that come so close together are told at once.
+/// Changes that come so close together are reported at once.
 const COALESCE_WINDOW: Duration = Duration::from_millis(20);
 /// Pods that are missing for so long are worth asking for the controller's words.
 const MISSING_PODS_DELAY: Duration = Duration::from_millis(250);
@@ -92,10 +92,10 @@ pub(super) struct PodFollowTask {
     changed: Option<Instant>,
     /// The time since which pods have been missing.
     missing_since: Option<Instant>,
-    /// A failure that was not told.
+    /// A failure that was not reported.
     failure: Option<(ClusterError, Duration)>,
     /// The last report; none after a failure.
-    told: Option<WorkloadPods>,
+    sent: Option<WorkloadPods>,
 }
 
 /// The workload whose pods are followed.
@@ -151,7 +151,7 @@ impl PodFollowTask {
             changed: None,
             missing_since: None,
             failure: None,
-            told: None,
+            sent: None,
         })
     }
 
@@ -259,7 +259,7 @@ impl PodFollowTask {
 
     fn report_failure(&mut self, error: ClusterError, wait: Duration) {
         self.failure = Some((error, wait));
-        self.told = None;
+        self.sent = None;
     }
 
     /// Returns the change to report now.
@@ -268,19 +268,19 @@ impl PodFollowTask {
             return Some(PodsChange::Failed(error, wait));
         }
         self.changed = None;
-        let seen = self.store.view(Instant::now()).filter(|seen| self.told.as_ref() != Some(seen))?;
-        self.told = Some(seen.clone());
+        let seen = self.store.view(Instant::now()).filter(|seen| self.sent.as_ref() != Some(seen))?;
+        self.sent = Some(seen.clone());
         Some(PodsChange::Observed(seen))
     }
 
     /// Waits for the next turn.
     async fn next_event(&mut self) -> FollowEvent {
         let now = Instant::now();
-        let tell_at = self.changed.map(|since| since + COALESCE_WINDOW);
+        let send_at = self.changed.map(|since| since + COALESCE_WINDOW);
         let ask_at =
             self.missing_since.filter(|_| self.warnings.is_none()).map(|since| since + MISSING_PODS_DELAY);
-        let wake = [tell_at, ask_at].into_iter().flatten().filter(|at| *at > now).min();
-        let due = self.failure.is_some() || tell_at.is_some_and(|at| at <= now);
+        let wake = [send_at, ask_at].into_iter().flatten().filter(|at| *at > now).min();
+        let due = self.failure.is_some() || send_at.is_some_and(|at| at <= now);
         let sleep = async {
             match wake {
                 Some(at) => tokio::time::sleep_until(at.into()).await,

@@ -68,7 +68,7 @@ pub struct PodsEvent {
 /// One piece of news about the pods of a workload.
 #[derive(Debug)]
 pub enum PodsChange {
-    /// All of them, as they are now; replaces what was told before.
+    /// All of them, as they are now; replaces what was reported before.
     Observed(WorkloadPods),
     /// Something failed; it goes on by itself after the wait, and then tells all of them again.
     Failed(ClusterError, Duration),

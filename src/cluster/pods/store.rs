@@ -25,7 +25,7 @@ pub(super) enum PodController {
     DaemonSet,
 }
 
-/// The objects that one informer has told.
+/// The objects that one informer has reported.
 struct InformerCache<R> {
     objects: BTreeMap<Arc<str>, R>,
     /// During a list: what it has not shown yet.
@@ -180,7 +180,7 @@ pub(super) struct WorkloadStore {
     listed: Option<(i64, Option<RevisionRecord>)>,
     /// The generation and revision that the Deployment's own count has confirmed.
     confirmed: Option<(i64, u64)>,
-    /// The newest revision that was told last.
+    /// The newest revision that was last reported.
     newest: Option<Arc<str>>,
     /// The last pod that ended in failure and is gone.
     lost: Option<PodFacts>,
@@ -396,10 +396,12 @@ impl WorkloadStore {
                 created > warning.at || (created == warning.at && seen.history.first > heard)
             })
         };
-        let told = self.warnings.objects.values().filter(|(warning, heard)| {
+        let current = self.warnings.objects.values().filter(|(warning, heard)| {
             warning.about == self.uid && &*warning.reason == "FailedCreate" && !went_on(warning, *heard)
         });
-        told.max_by_key(|(warning, heard)| (warning.at, *heard)).map(|(warning, _)| warning.message.clone())
+        current
+            .max_by_key(|(warning, heard)| (warning.at, *heard))
+            .map(|(warning, _)| warning.message.clone())
     }
 }
 

@@ -195,17 +195,17 @@ impl Cluster {
 /// Returns the last few, newest last; what was said twice counts as said last.
 fn last_warnings(mut all: Vec<WarningEvent>) -> Vec<ObjectWarning> {
     all.sort_by_key(|warning| std::cmp::Reverse(warning.at));
-    let mut told: Vec<ObjectWarning> = Vec::new();
+    let mut warnings: Vec<ObjectWarning> = Vec::new();
     for WarningEvent { whose, reason, message, count, .. } in all {
         let is_same = |other: &&mut ObjectWarning| {
             (&other.whose, &other.reason, &other.message) == (&whose, &reason, &message)
         };
-        if let Some(other) = told.iter_mut().find(is_same) {
+        if let Some(other) = warnings.iter_mut().find(is_same) {
             other.count += count;
-        } else if told.len() < MAX_WARNINGS {
-            told.push(ObjectWarning { whose, reason, message, count });
+        } else if warnings.len() < MAX_WARNINGS {
+            warnings.push(ObjectWarning { whose, reason, message, count });
         }
     }
-    told.reverse();
-    told
+    warnings.reverse();
+    warnings
 }

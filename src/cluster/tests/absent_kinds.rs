@@ -50,7 +50,7 @@ async fn a_kind_is_absent_only_where_nothing_speaks_for_it() {
     for ready in [true, false] {
         let fake = FakeApiServer::start(move |_, asked| {
             let (code, body) = answer(&asked.path, ready);
-            ScriptedReply::Whole(code, "", body.to_string())
+            ScriptedReply::Complete(code, "", body.to_string())
         })
         .await;
         let absent = fake.cluster.find_absent_kinds(&kinds).await.ok();

@@ -24,12 +24,12 @@ fn uid() -> Uid {
 }
 
 fn ok(body: &Value) -> ScriptedReply {
-    ScriptedReply::Whole(200, "", body.to_string())
+    ScriptedReply::Complete(200, "", body.to_string())
 }
 
 fn not_found(name: &str) -> ScriptedReply {
     let status = json!({ "kind": "Status", "code": 404, "reason": "NotFound", "details": { "name": name, "kind": "configmaps" } });
-    ScriptedReply::Whole(404, "", status.to_string())
+    ScriptedReply::Complete(404, "", status.to_string())
 }
 
 fn object(name: &str) -> Value {
@@ -37,9 +37,9 @@ fn object(name: &str) -> Value {
 }
 
 #[tokio::test]
-async fn an_apply_carries_manager_strictness_and_guard() {
+async fn an_apply_carries_manager_strictness_and_precondition() {
     let fake = FakeApiServer::start(|_, _| {
-        ScriptedReply::Whole(201, "warning: 299 - \"v1 \\\"x\\\" is old\"\r\n", object("a").to_string())
+        ScriptedReply::Complete(201, "warning: 299 - \"v1 \\\"x\\\" is old\"\r\n", object("a").to_string())
     })
     .await;
     let body = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a", "uid": "old", "resourceVersion": "1" }, "data": { "k": "v" } });
@@ -126,7 +126,7 @@ async fn a_delete_names_incarnation_and_version() {
         0 => ok(&gone),
         1 => ok(&terminating),
         2 => not_found("a"),
-        3 | 5 => ScriptedReply::Whole(409, "", stale.to_string()),
+        3 | 5 => ScriptedReply::Complete(409, "", stale.to_string()),
         4 => ok(&object("a")),
         _ => ok(&other),
     })
@@ -152,7 +152,7 @@ async fn a_delete_names_incarnation_and_version() {
 async fn a_refusal_is_asked_for_once() {
     for code in [429, 500, 503, 504] {
         let fake = FakeApiServer::start(move |_, _| {
-            ScriptedReply::Whole(code, "retry-after: 2\r\n", "busy".to_owned())
+            ScriptedReply::Complete(code, "retry-after: 2\r\n", "busy".to_owned())
         })
         .await;
         let error = fake.cluster.get(&config_maps(), &id("a")).await.unwrap_err();
@@ -166,7 +166,7 @@ async fn a_refusal_is_asked_for_once() {
 async fn silence_is_bounded_and_the_next_call_works() {
     let fake = FakeApiServer::start(|number, _| match number {
         0 => ScriptedReply::Silence,
-        1 => ScriptedReply::Held("{\"metadata\":".to_owned()),
+        1 => ScriptedReply::Stream("{\"metadata\":".to_owned()),
         _ => ok(&object("a")),
     })
     .await;
@@ -185,9 +185,10 @@ async fn silence_is_bounded_and_the_next_call_works() {
 }
 
 #[tokio::test]
-async fn no_server_and_no_json_are_told() {
+async fn no_server_and_no_json_are_reported() {
     let fake =
-        FakeApiServer::start(|_, _| ScriptedReply::Whole(200, "", "<html>hunter2</html>".to_owned())).await;
+        FakeApiServer::start(|_, _| ScriptedReply::Complete(200, "", "<html>hunter2</html>".to_owned()))
+            .await;
     let error = fake.cluster.get(&config_maps(), &id("a")).await.unwrap_err();
     assert_eq!(error.to_string(), "ConfigMap shop/a: the answer cannot be read (line 1, column 1)");
     let nobody = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
@@ -208,7 +209,7 @@ async fn credentials_are_read_again_after_a_401() {
         if asked.head.contains("Bearer new") {
             ok(&object("a"))
         } else {
-            ScriptedReply::Whole(401, "", "{}".to_owned())
+            ScriptedReply::Complete(401, "", "{}".to_owned())
         }
     })
     .await;
@@ -223,7 +224,7 @@ async fn credentials_are_read_again_after_a_401() {
 async fn cluster_of(uid: &'static str) -> FakeApiServer {
     FakeApiServer::start(move |number, asked| {
         if number > 0 && !asked.head.contains("Bearer new") {
-            return ScriptedReply::Whole(401, "", "{}".to_owned());
+            return ScriptedReply::Complete(401, "", "{}".to_owned());
         }
         ok(&json!({ "metadata": { "name": "a", "namespace": "shop", "uid": uid, "resourceVersion": "7" } }))
     })
@@ -270,7 +271,7 @@ async fn the_rate_limit_holds_until_the_server_queues() {
     let slow = Connection { qps: 10.0, burst: 1, timeout: Duration::from_secs(5), ..Connection::default() };
     let fake = FakeApiServer::start_with(slow, WatchTimeouts::default(), |number, _| {
         let header = if number < 4 { "" } else { "x-kubernetes-pf-flowschema-uid: f\r\n" };
-        ScriptedReply::Whole(200, header, object("a").to_string())
+        ScriptedReply::Complete(200, header, object("a").to_string())
     })
     .await;
     let since = Instant::now();
@@ -301,7 +302,7 @@ async fn only_so_many_writes_are_in_flight_and_reads_go_past_them() {
             .await
             .unwrap();
     });
-    let look = async {
+    let lookups = async {
         let begun = async {
             while fake.asked().len() < 3 {
                 tokio::task::yield_now().await;
@@ -312,12 +313,12 @@ async fn only_so_many_writes_are_in_flight_and_reads_go_past_them() {
         fake.cluster.get(&config_maps(), &id("a")).await.unwrap();
         assert_eq!(fake.asked().len(), 4);
     };
-    tokio::join!(futures::future::join_all(writes), look);
+    tokio::join!(futures::future::join_all(writes), lookups);
     assert_eq!(fake.asked().len(), 10);
 }
 
 #[tokio::test]
-async fn a_look_asks_singly_or_by_list() {
+async fn a_lookup_asks_singly_or_by_list() {
     let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
     let fake = FakeApiServer::start(|_, asked| {
         let name = asked.path.rsplit('/').next().unwrap_or_default();
@@ -329,18 +330,22 @@ async fn a_look_asks_singly_or_by_list() {
     })
     .await;
     let cluster = &fake.cluster;
-    let look = |wanted: BTreeSet<String>| async move {
-        let looked = cluster.look_up(&config_maps(), Some("shop"), &wanted).await.unwrap();
-        let found =
-            |looked: LiveLookup| if let LiveLookup::Found(live) = looked { Some(live.rv) } else { None };
-        looked.into_iter().map(|(name, looked)| (name, found(looked))).collect::<Vec<_>>()
+    let lookups = |wanted: BTreeSet<String>| async move {
+        let found_lookups = cluster.look_up(&config_maps(), Some("shop"), &wanted).await.unwrap();
+        let found = |found_lookups: LiveLookup| {
+            if let LiveLookup::Found(live) = found_lookups { Some(live.rv) } else { None }
+        };
+        found_lookups
+            .into_iter()
+            .map(|(name, found_lookups)| (name, found(found_lookups)))
+            .collect::<Vec<_>>()
     };
     let seen = |name: &str, there: bool| (name.to_owned(), there.then_some(ResourceVersion(7)));
-    assert_eq!(look(names(&["a", "b"])).await, [seen("a", true), seen("b", false)]);
+    assert_eq!(lookups(names(&["a", "b"])).await, [seen("a", true), seen("b", false)]);
     let single = fake.asked();
     assert_eq!(single.len(), 2);
     assert!(single[0].head.contains("as=PartialObjectMetadata;"));
-    assert_eq!(look(names(&["a", "b", "c"])).await, [seen("a", true), seen("b", false), seen("c", true)]);
+    assert_eq!(lookups(names(&["a", "b", "c"])).await, [seen("a", true), seen("b", false), seen("c", true)]);
     let list = &fake.asked()[2..];
     assert_eq!(list.len(), 1);
     assert_eq!(list[0].path, "/api/v1/namespaces/shop/configmaps?limit=500");
@@ -358,18 +363,22 @@ async fn a_look_gives_up_a_long_list() {
     })
     .await;
     let names = ["a", "b", "c", "d"].map(str::to_owned).into_iter().collect();
-    let looked = fake.cluster.look_up(&config_maps(), Some("shop"), &names).await.unwrap();
-    assert_eq!(looked.values().filter(|looked| **looked == LiveLookup::Absent).count(), 3);
+    let found_lookups = fake.cluster.look_up(&config_maps(), Some("shop"), &names).await.unwrap();
+    assert_eq!(
+        found_lookups.values().filter(|found_lookups| **found_lookups == LiveLookup::Absent).count(),
+        3
+    );
     assert_eq!(fake.asked().len(), 4);
 }
 
 #[tokio::test]
 async fn a_kind_that_is_not_served_is_no_absent_object() {
     let fake =
-        FakeApiServer::start(|_, _| ScriptedReply::Whole(404, "", "404 page not found\n".to_owned())).await;
+        FakeApiServer::start(|_, _| ScriptedReply::Complete(404, "", "404 page not found\n".to_owned()))
+            .await;
     let names: BTreeSet<String> = BTreeSet::from(["a".to_owned()]);
-    let looked = fake.cluster.look_up(&config_maps(), Some("shop"), &names).await;
-    assert_eq!(*looked.unwrap_err().fault(), ClusterFault::NoKind);
+    let found_lookups = fake.cluster.look_up(&config_maps(), Some("shop"), &names).await;
+    assert_eq!(*found_lookups.unwrap_err().fault(), ClusterFault::NoKind);
     assert_eq!(*fake.cluster.get(&config_maps(), &id("a")).await.unwrap_err().fault(), ClusterFault::NoKind);
 }
 
@@ -377,7 +386,7 @@ async fn a_kind_that_is_not_served_is_no_absent_object() {
 async fn a_list_reads_pages_and_starts_again_when_it_expires() {
     let fake = FakeApiServer::start(|number, _| match number {
         0 => ok(&json!({ "metadata": { "continue": "t/1" }, "items": [object("a")] })),
-        1 => ScriptedReply::Whole(410, "", "{}".to_owned()),
+        1 => ScriptedReply::Complete(410, "", "{}".to_owned()),
         2 => ok(&json!({ "metadata": { "continue": "t/2" }, "items": [object("a"), 5] })),
         _ => ok(&json!({ "metadata": { "resourceVersion": "9" }, "items": [object("b")] })),
     })
@@ -460,7 +469,7 @@ async fn discovery_tells_unknown_from_unserved() {
 #[tokio::test]
 async fn a_server_that_hides_its_version_tells_its_kinds_all_the_same() {
     let fake = FakeApiServer::start(|_, asked| match asked.path.as_str() {
-        "/version" => ScriptedReply::Whole(
+        "/version" => ScriptedReply::Complete(
             403,
             "",
             json!({ "kind": "Status", "code": 403, "reason": "Forbidden", "message": "forbidden: User \"a\" cannot get path \"/version\"" })

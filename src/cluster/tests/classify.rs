@@ -68,13 +68,14 @@ fn conflicts_tell_version_from_manager() {
     );
     let owned = r#"Apply failed with 2 conflicts: conflicts with "kubectl-create" using v1: …"#;
     let causes = r#","details":{"causes":[{"reason":"FieldManagerConflict","message":"conflict with \"kubectl-create\" using v1","field":".data.a"},{"reason":"FieldManagerConflict","message":"conflict with \"kubectl-create\" using v1","field":".data.b"}]}"#;
-    let claim = |field: &str| FieldConflict { manager: "kubectl-create".to_owned(), field: field.to_owned() };
+    let conflict =
+        |field: &str| FieldConflict { manager: "kubectl-create".to_owned(), field: field.to_owned() };
     let error = check(
         409,
         &status(409, "Conflict", owned, causes),
         ErrorClass::Conflict,
         RetryAdvice::Slowly,
-        &ClusterFault::FieldConflicts { claims: vec![claim(".data.a"), claim(".data.b")] },
+        &ClusterFault::FieldConflicts { conflicts: vec![conflict(".data.a"), conflict(".data.b")] },
     );
     assert_eq!(
         error.to_string(),
@@ -83,7 +84,7 @@ fn conflicts_tell_version_from_manager() {
 }
 
 #[test]
-fn missing_things_are_told_apart() {
+fn missing_things_are_distinguished() {
     let check_missing = |body: &[u8], expected: &ClusterFault| {
         assert_eq!(classify_answer(404, None, body, config_map()).fault(), expected);
     };
@@ -167,26 +168,26 @@ fn what_is_set_at_creation_is_final() {
 }
 
 #[test]
-fn a_refusal_is_told_without_the_objects_that_the_server_repeats() {
-    fn check_told(field: &str, text: &str, expected: &str) {
-        let whole = format!(r#"Job.batch "j" is invalid: {field}: {text}"#);
+fn a_refusal_is_reported_without_the_objects_that_the_server_repeats() {
+    fn check_message(field: &str, text: &str, expected: &str) {
+        let message = format!(r#"Job.batch "j" is invalid: {field}: {text}"#);
         let cause =
             serde_json::json!({"causes": [{"reason": "FieldValueInvalid", "message": text, "field": field}]});
-        let body = status(422, "Invalid", &whole, &format!(r#","details":{cause}"#));
+        let body = status(422, "Invalid", &message, &format!(r#","details":{cause}"#));
         let error = classify_answer(422, None, &body, config_map());
         assert_eq!(error.reason(), expected);
     }
     let dump =
         format!(r#"Invalid value: {{"labels":{{"a":"}}: b"}},"containers":[{}]}}"#, r#"{"a":1},"#.repeat(50));
-    check_told(
+    check_message(
         "spec.template",
         &format!("{dump}: field is immutable"),
         r#"Job.batch "j" is invalid: spec.template: field is immutable"#,
     );
     let short = r#"Invalid value: {"a":"b"}: field is immutable"#;
-    check_told("spec.selector", short, &format!(r#"Job.batch "j" is invalid: spec.selector: {short}"#));
+    check_message("spec.selector", short, &format!(r#"Job.batch "j" is invalid: spec.selector: {short}"#));
     let long = "must be ".repeat(50) + "good";
-    check_told("spec.a", &long, &format!(r#"Job.batch "j" is invalid: spec.a: {long}"#));
+    check_message("spec.a", &long, &format!(r#"Job.batch "j" is invalid: spec.a: {long}"#));
 }
 
 #[test]
@@ -199,7 +200,7 @@ fn the_systems_words_come_without_their_number() {
 }
 
 #[test]
-fn denials_name_their_guard() {
+fn denials_name_the_part_of_the_server() {
     let check_denied = |message: &str, rest: &str, by: Denial, retry: RetryAdvice| {
         let body = status(403, "Forbidden", message, rest);
         check(
@@ -320,7 +321,7 @@ fn no_word_about_a_secret_holds_a_value() {
 }
 
 #[test]
-fn what_a_credential_plugin_says_is_told_without_what_looks_like_a_token() {
+fn what_a_credential_plugin_says_is_reported_without_what_looks_like_a_token() {
     use std::os::unix::process::ExitStatusExt as _;
     let out = std::process::Output {
         status: std::process::ExitStatus::from_raw(256),

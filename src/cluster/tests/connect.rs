@@ -106,7 +106,7 @@ async fn a_credential_plugin_fails_with_its_own_words_only() {
     Cluster::connect(&with(&format!("{env} && echo '{token}'"))).await.unwrap();
 }
 
-/// Returns a kubeconfig whose user has a plugin that is this script, and what else stands there.
+/// Returns a kubeconfig whose user has a plugin that is this script, and what else is there.
 fn with_plugin(dir: &tempfile::TempDir, script: &str, rest: &str) -> Connection {
     let exec = format!(
         "{rest}exec: {{apiVersion: client.authentication.k8s.io/v1, command: sh, interactiveMode: Never, args: [-c, {script:?}]}}"

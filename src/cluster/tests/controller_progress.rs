@@ -177,11 +177,11 @@ fn other_kinds_and_hostile_shapes() {
 
 #[test]
 fn a_failure_from_before_our_last_write_is_no_news() {
-    let check = |kind: &str, reason: &str, told: &str, written: &str, expected: bool| {
-        let condition = json!({ "type": "Progressing", "reason": reason, "lastUpdateTime": told });
+    let check = |kind: &str, reason: &str, updated: &str, written: &str, expected: bool| {
+        let condition = json!({ "type": "Progressing", "reason": reason, "lastUpdateTime": updated });
         let object = json!({ "status": { "conditions": [condition] } });
         let found = is_failed_before(&GroupKind::new("apps", kind), &object, written);
-        assert_eq!(found, expected, "{kind} {reason} {told} {written}");
+        assert_eq!(found, expected, "{kind} {reason} {updated} {written}");
     };
     let (early, late) = ("2026-01-01T10:00:00Z", "2026-01-01T10:00:01Z");
     let exceeded = "ProgressDeadlineExceeded";

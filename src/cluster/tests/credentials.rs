@@ -14,10 +14,10 @@ const PAUSE: Duration = Duration::from_millis(5);
 async fn fake() -> FakeApiServer {
     FakeApiServer::start(|_, asked| {
         if asked.head.contains("Bearer wrong") {
-            return ScriptedReply::Whole(401, "", "{}".to_owned());
+            return ScriptedReply::Complete(401, "", "{}".to_owned());
         }
         let uid = if asked.head.contains("Bearer other") { "2" } else { "1" };
-        ScriptedReply::Whole(200, "", json!({"metadata": {"uid": uid}, "gitVersion": "v1"}).to_string())
+        ScriptedReply::Complete(200, "", json!({"metadata": {"uid": uid}, "gitVersion": "v1"}).to_string())
     })
     .await
 }
@@ -173,7 +173,7 @@ async fn a_newer_kubeconfig_is_used_before_the_old_one_is_refused() {
 async fn many_who_are_refused_at_once_have_the_credentials_renewed_once() {
     let fake = FakeApiServer::start(|_, asked| {
         let known = asked.head.contains("Bearer newer");
-        ScriptedReply::Whole(if known { 200 } else { 401 }, "", json!({"gitVersion": "v1"}).to_string())
+        ScriptedReply::Complete(if known { 200 } else { 401 }, "", json!({"gitVersion": "v1"}).to_string())
     })
     .await;
     let count = fake.kubeconfig().with_file_name("count");

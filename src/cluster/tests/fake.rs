@@ -38,11 +38,11 @@ pub(super) struct ReceivedCall {
 #[derive(Clone)]
 pub(super) enum ScriptedReply {
     /// A status, more header lines, and a body.
-    Whole(u16, &'static str, String),
+    Complete(u16, &'static str, String),
     /// These lines, then the end of the stream.
     Lines(String),
     /// These lines, and then silence.
-    Held(String),
+    Stream(String),
     /// The same as `Whole` with status 200, after a while.
     Late(Duration, String),
     /// Nothing at all.
@@ -117,7 +117,7 @@ async fn serve(mut socket: TcpStream, log: Arc<Mutex<Vec<ReceivedCall>>>, script
             if text.is_empty() { String::new() } else { format!("{:x}\r\n{text}\r\n", text.len()) }
         };
         match script(number, &asked) {
-            ScriptedReply::Whole(status, headers, body) => {
+            ScriptedReply::Complete(status, headers, body) => {
                 let text =
                     format!("HTTP/1.1 {status} X\r\n{headers}content-length: {}\r\n\r\n{body}", body.len());
                 socket.write_all(text.as_bytes()).await.unwrap();
@@ -131,7 +131,7 @@ async fn serve(mut socket: TcpStream, log: Arc<Mutex<Vec<ReceivedCall>>>, script
                 let text = format!("{chunked}{}0\r\n\r\n", chunk(&lines));
                 socket.write_all(text.as_bytes()).await.unwrap();
             }
-            ScriptedReply::Held(lines) => {
+            ScriptedReply::Stream(lines) => {
                 let text = format!("{chunked}{}", chunk(&lines));
                 socket.write_all(text.as_bytes()).await.unwrap();
                 let _ = socket.read_u8().await;

@@ -43,7 +43,7 @@ fn inform(fake: &FakeApiServer) -> (Informer, Receiver<InformerEvent>) {
 }
 
 /// Returns the next so many pieces of news, in words.
-async fn told(events: &mut Receiver<InformerEvent>, count: usize) -> Vec<String> {
+async fn next_events(events: &mut Receiver<InformerEvent>, count: usize) -> Vec<String> {
     let mut words = Vec::new();
     while words.len() < count {
         let event = tokio::time::timeout(Duration::from_secs(20), events.recv()).await;
@@ -64,12 +64,12 @@ async fn told(events: &mut Receiver<InformerEvent>, count: usize) -> Vec<String>
 async fn a_streaming_list_goes_over_into_its_watch() {
     let fake = FakeApiServer::start(|_, _| {
         let gone = event("DELETED", &object("a", 12));
-        ScriptedReply::Held([seen("a", 3), seen("b", 5), end_of_list(10), seen("c", 11), gone].concat())
+        ScriptedReply::Stream([seen("a", 3), seen("b", 5), end_of_list(10), seen("c", 11), gone].concat())
     })
     .await;
     let (informer, mut events) = inform(&fake);
     let expected = ["started", "seen a@3", "seen b@5", "synced", "seen c@11", "gone a@12"];
-    assert_eq!(told(&mut events, 6).await, expected);
+    assert_eq!(next_events(&mut events, 6).await, expected);
     let asked = fake.asked();
     assert_eq!(asked.len(), 1);
     for part in
@@ -87,29 +87,29 @@ async fn pages_where_the_server_has_no_streaming_lists() {
     let page = |next: &str, name: &str| json!({ "metadata": { "resourceVersion": "9", "continue": next }, "items": [object(name, 2)] });
     let fake = FakeApiServer::start(move |_, asked| {
         if is_streaming(asked) {
-            ScriptedReply::Whole(
+            ScriptedReply::Complete(
                 422,
                 "",
                 json!({ "code": 422, "message": "sendInitialEvents is forbidden" }).to_string(),
             )
         } else if asked.path.contains("watch=true") {
-            ScriptedReply::Held(seen("c", 12))
+            ScriptedReply::Stream(seen("c", 12))
         } else if asked.path.contains("continue=") {
-            ScriptedReply::Whole(200, "", page("", "b").to_string())
+            ScriptedReply::Complete(200, "", page("", "b").to_string())
         } else {
-            ScriptedReply::Whole(200, "", page("more", "a").to_string())
+            ScriptedReply::Complete(200, "", page("more", "a").to_string())
         }
     })
     .await;
     let (informer, mut events) = inform(&fake);
-    assert_eq!(told(&mut events, 5).await, ["started", "seen a@2", "seen b@2", "synced", "seen c@12"]);
+    assert_eq!(next_events(&mut events, 5).await, ["started", "seen a@2", "seen b@2", "synced", "seen c@12"]);
     assert!(
         fake.asked()[3].path.contains("resourceVersion=9&")
             || fake.asked()[3].path.ends_with("resourceVersion=9")
     );
     // It does not ask for what was refused once.
     informer.relist();
-    assert_eq!(told(&mut events, 4).await, ["started", "seen a@2", "seen b@2", "synced"]);
+    assert_eq!(next_events(&mut events, 4).await, ["started", "seen a@2", "seen b@2", "synced"]);
     assert_eq!(fake.asked().iter().filter(|asked| is_streaming(asked)).count(), 1);
 }
 
@@ -117,9 +117,9 @@ async fn pages_where_the_server_has_no_streaming_lists() {
 async fn a_server_that_never_ends_its_list_is_read_in_pages() {
     let fake = FakeApiServer::start(|_, asked| {
         if asked.path.contains("watch=true") {
-            ScriptedReply::Held(String::new())
+            ScriptedReply::Stream(String::new())
         } else {
-            ScriptedReply::Whole(
+            ScriptedReply::Complete(
                 200,
                 "",
                 json!({ "metadata": { "resourceVersion": "9" }, "items": [object("a", 2)] }).to_string(),
@@ -130,7 +130,7 @@ async fn a_server_that_never_ends_its_list_is_read_in_pages() {
     let (_informer, mut events) = inform(&fake);
     let expected =
         ["started", "failed transient", "started", "failed transient", "started", "seen a@2", "synced"];
-    assert_eq!(told(&mut events, 7).await, expected);
+    assert_eq!(next_events(&mut events, 7).await, expected);
 }
 
 #[tokio::test]
@@ -143,18 +143,18 @@ async fn a_watch_goes_on_after_its_end_and_lists_again_after_410() {
         }
         2 => {
             assert!(asked.path.contains("resourceVersion=21"), "{}", asked.path);
-            ScriptedReply::Held(event(
+            ScriptedReply::Stream(event(
                 "ERROR",
                 &json!({ "kind": "Status", "code": 410, "reason": "Expired" }),
             ))
         }
-        _ => ScriptedReply::Held([seen("b", 30), end_of_list(31)].concat()),
+        _ => ScriptedReply::Stream([seen("b", 30), end_of_list(31)].concat()),
     })
     .await;
     let (_informer, mut events) = inform(&fake);
     let expected =
         ["started", "seen a@3", "synced", "seen a@21", "failed transient", "started", "seen b@30", "synced"];
-    assert_eq!(told(&mut events, 8).await, expected);
+    assert_eq!(next_events(&mut events, 8).await, expected);
     assert!(is_streaming(&fake.asked()[3]));
 }
 
@@ -162,13 +162,13 @@ async fn a_watch_goes_on_after_its_end_and_lists_again_after_410() {
 async fn a_410_at_the_start_of_a_watch_lists_again() {
     let fake = FakeApiServer::start(|number, _| match number {
         0 => ScriptedReply::Lines([seen("a", 3), end_of_list(10)].concat()),
-        1 => ScriptedReply::Whole(410, "", json!({ "code": 410, "reason": "Gone" }).to_string()),
-        _ => ScriptedReply::Held(end_of_list(31)),
+        1 => ScriptedReply::Complete(410, "", json!({ "code": 410, "reason": "Gone" }).to_string()),
+        _ => ScriptedReply::Stream(end_of_list(31)),
     })
     .await;
     let (_informer, mut events) = inform(&fake);
     assert_eq!(
-        told(&mut events, 6).await,
+        next_events(&mut events, 6).await,
         ["started", "seen a@3", "synced", "failed transient", "started", "synced"]
     );
 }
@@ -181,7 +181,7 @@ async fn watches_that_are_cut_at_once_are_not_asked_for_in_a_loop() {
     })
     .await;
     let (_informer, mut events) = inform(&fake);
-    told(&mut events, 2).await;
+    next_events(&mut events, 2).await;
     tokio::time::sleep(Duration::from_secs(2)).await;
     let asked = fake.asked().len();
     assert!((2..=5).contains(&asked), "{asked} watches in two seconds");
@@ -196,13 +196,16 @@ async fn a_silent_watch_is_given_up_and_resumed() {
     };
     let fake = FakeApiServer::start_with(Connection::default(), patience, |number, _| match number {
         // Only a bookmark after the list shows that this server sends them.
-        0 => ScriptedReply::Held([end_of_list(10), bookmark(11, &json!({}))].concat()),
-        _ => ScriptedReply::Held(seen("a", 12)),
+        0 => ScriptedReply::Stream([end_of_list(10), bookmark(11, &json!({}))].concat()),
+        _ => ScriptedReply::Stream(seen("a", 12)),
     })
     .await;
     let since = Instant::now();
     let (_informer, mut events) = inform(&fake);
-    assert_eq!(told(&mut events, 5).await, ["started", "synced", "failed transient", "resumed", "seen a@12"]);
+    assert_eq!(
+        next_events(&mut events, 5).await,
+        ["started", "synced", "failed transient", "resumed", "seen a@12"]
+    );
     assert!(since.elapsed() < Duration::from_secs(10));
     assert!(fake.asked()[1].path.contains("resourceVersion=11"));
 }
@@ -212,20 +215,20 @@ async fn one_object_that_cannot_be_read_holds_up_nothing() {
     let odd = event("ADDED", &json!({ "metadata": { "name": 5 }, "spec": "text" }));
     let fake = FakeApiServer::start(move |_, _| {
         let unordered = format!("{{\"object\":{},\"type\":\"ADDED\"}}\n", object("b", 4));
-        ScriptedReply::Held(
+        ScriptedReply::Stream(
             [odd.clone(), event("ADDED", &json!(null)), seen("a", 3), unordered, end_of_list(10)].concat(),
         )
     })
     .await;
     let (_informer, mut events) = inform(&fake);
-    assert_eq!(told(&mut events, 4).await, ["started", "seen a@3", "seen b@4", "synced"]);
+    assert_eq!(next_events(&mut events, 4).await, ["started", "seen a@3", "seen b@4", "synced"]);
 }
 
 #[tokio::test]
 async fn a_forbidden_kind_fails_and_recovers_by_itself() {
     let fake = FakeApiServer::start(|number, _| match number {
-        0 => ScriptedReply::Whole(403, "", json!({ "code": 403, "message": "no" }).to_string()),
-        _ => ScriptedReply::Held(end_of_list(10)),
+        0 => ScriptedReply::Complete(403, "", json!({ "code": 403, "message": "no" }).to_string()),
+        _ => ScriptedReply::Stream(end_of_list(10)),
     })
     .await;
     let (sink, mut events) = mpsc::channel(64);
@@ -239,7 +242,7 @@ async fn a_forbidden_kind_fails_and_recovers_by_itself() {
     assert!(matches!(error.fault(), ClusterFault::Denied { .. }));
     assert_eq!(error.to_string(), "ConfigMap: no");
     assert!((Duration::from_millis(400)..=Duration::from_millis(800)).contains(&wait), "{wait:?}");
-    assert_eq!(told(&mut events, 2).await, ["started", "synced"]);
+    assert_eq!(next_events(&mut events, 2).await, ["started", "synced"]);
     assert!(
         fake.asked()[0]
             .path
@@ -250,13 +253,13 @@ async fn a_forbidden_kind_fails_and_recovers_by_itself() {
 #[tokio::test]
 async fn a_relist_is_done_on_demand() {
     let fake = FakeApiServer::start(|number, _| {
-        ScriptedReply::Held([seen("a", 3 + number as u64), end_of_list(10)].concat())
+        ScriptedReply::Stream([seen("a", 3 + number as u64), end_of_list(10)].concat())
     })
     .await;
     let (informer, mut events) = inform(&fake);
-    assert_eq!(told(&mut events, 3).await, ["started", "seen a@3", "synced"]);
+    assert_eq!(next_events(&mut events, 3).await, ["started", "seen a@3", "synced"]);
     informer.relist();
-    assert_eq!(told(&mut events, 3).await, ["started", "seen a@4", "synced"]);
+    assert_eq!(next_events(&mut events, 3).await, ["started", "seen a@4", "synced"]);
     drop(events);
     drop(informer);
 }
@@ -274,19 +277,19 @@ impl WireDecoder for BrokenDecoder {
 }
 
 #[tokio::test]
-async fn the_end_of_an_informer_by_a_bug_is_told() {
-    let fake = FakeApiServer::start(|_, _| ScriptedReply::Held(seen("a", 3))).await;
+async fn the_end_of_an_informer_by_a_bug_is_reported() {
+    let fake = FakeApiServer::start(|_, _| ScriptedReply::Stream(seen("a", 3))).await;
     let (sink, mut events) = mpsc::channel(64);
     let _informer = fake.cluster.inform(&config_maps(), ListSelector::All, BrokenDecoder, sink);
-    assert_eq!(told(&mut events, 2).await, ["started", "failed internal"]);
+    assert_eq!(next_events(&mut events, 2).await, ["started", "failed internal"]);
 }
 
 #[tokio::test]
 async fn a_watch_says_until_when_its_next_sign_of_life_is_due() {
     let fake =
-        FakeApiServer::start(|_, _| ScriptedReply::Held([seen("a", 1), end_of_list(2)].concat())).await;
+        FakeApiServer::start(|_, _| ScriptedReply::Stream([seen("a", 1), end_of_list(2)].concat())).await;
     let (informer, mut events) = inform(&fake);
-    told(&mut events, 3).await;
+    next_events(&mut events, 3).await;
     let signs = fake.cluster.heartbeats().statuses();
     let [sign] = &signs[..] else { panic!("{signs:?}") };
     assert_eq!(&*sign.name, "the watch over ConfigMap");

@@ -36,10 +36,10 @@ fn inventory() -> InventoryObject {
 const ANNOTATIONS: &str = r#"{"applyset.kubernetes.io/tooling":"rhumb/v1","applyset.kubernetes.io/contains-group-kinds":"ConfigMap,Deployment.apps","applyset.kubernetes.io/additional-namespaces":"shop","rhumb.dev/source":"url","example.com/mine":"stays"}"#;
 
 #[tokio::test]
-async fn a_parent_is_read_and_only_its_difference_written() {
+async fn an_inventory_is_read_and_only_its_difference_written() {
     let annotations: Value = serde_json::from_str(ANNOTATIONS).unwrap();
     let object = stored(&annotations, &json!({ "finished": "x" }));
-    let fake = FakeApiServer::start(move |_, _| ScriptedReply::Whole(200, "", object.to_string())).await;
+    let fake = FakeApiServer::start(move |_, _| ScriptedReply::Complete(200, "", object.to_string())).await;
     let read = fake.cluster.read_inventory("rhumb-system", "web").await.unwrap().unwrap();
     assert_eq!(read, inventory());
     // Nothing to write: no call.
@@ -78,7 +78,7 @@ async fn a_parent_is_read_and_only_its_difference_written() {
 async fn the_label_of_a_look_request_comes_with_the_request_and_goes_with_it() {
     let annotations: Value = serde_json::from_str(ANNOTATIONS).unwrap();
     let object = stored(&annotations, &json!({ "finished": "x" }));
-    let fake = FakeApiServer::start(move |_, _| ScriptedReply::Whole(200, "", object.to_string())).await;
+    let fake = FakeApiServer::start(move |_, _| ScriptedReply::Complete(200, "", object.to_string())).await;
     let asks = InventoryObject { requests_look: true, ..inventory() };
     let mut labels = Vec::new();
     for (before, after) in [(inventory(), asks.clone()), (asks.clone(), asks.clone()), (asks, inventory())] {
@@ -92,9 +92,9 @@ async fn the_label_of_a_look_request_comes_with_the_request_and_goes_with_it() {
 }
 
 #[tokio::test]
-async fn a_parent_of_another_tool_is_left_alone() {
+async fn an_inventory_of_another_tool_is_left_alone() {
     let object = stored(&json!({ "applyset.kubernetes.io/tooling": "kubectl/v1.36" }), &json!(null));
-    let fake = FakeApiServer::start(move |_, _| ScriptedReply::Whole(200, "", object.to_string())).await;
+    let fake = FakeApiServer::start(move |_, _| ScriptedReply::Complete(200, "", object.to_string())).await;
     let error = fake.cluster.read_inventory("rhumb-system", "web").await.unwrap_err();
     assert_eq!(error.class(), ErrorClass::Config);
     assert!(error.to_string().contains("it is the inventory of kubectl/v1.36"), "{error}");
@@ -104,7 +104,8 @@ async fn a_parent_of_another_tool_is_left_alone() {
 async fn a_config_map_that_is_no_inventory_is_left_alone() {
     let read = async |metadata: Value, data: Value| {
         let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data});
-        let fake = FakeApiServer::start(move |_, _| ScriptedReply::Whole(200, "", object.to_string())).await;
+        let fake =
+            FakeApiServer::start(move |_, _| ScriptedReply::Complete(200, "", object.to_string())).await;
         fake.cluster.read_inventory("rhumb-system", "web").await.map(|found| found.is_some())
     };
     let data = json!({ "rhumb.yaml": "a" });
@@ -125,7 +126,7 @@ async fn a_config_map_that_is_no_inventory_is_left_alone() {
 }
 
 #[tokio::test]
-async fn a_missing_namespace_is_made_with_the_parent() {
+async fn a_missing_namespace_is_made_with_the_inventory() {
     let there = Arc::new(Mutex::new(false));
     let status = |code: u16, name: &str, kind: &str| {
         json!({ "kind": "Status", "code": code, "message": "m", "details": { "name": name, "kind": kind } })
@@ -137,11 +138,11 @@ async fn a_missing_namespace_is_made_with_the_parent() {
             ("POST", "/api/v1/namespaces?fieldManager=rhumb", _) => {
                 *there = true;
                 // Somebody else was faster.
-                ScriptedReply::Whole(409, "", status(409, "rhumb-system", "namespaces"))
+                ScriptedReply::Complete(409, "", status(409, "rhumb-system", "namespaces"))
             }
-            ("POST", _, true) => ScriptedReply::Whole(201, "", stored(&json!({}), &json!({})).to_string()),
-            ("POST", _, false) => ScriptedReply::Whole(404, "", status(404, "rhumb-system", "namespaces")),
-            _ => ScriptedReply::Whole(404, "", status(404, "web", "configmaps")),
+            ("POST", _, true) => ScriptedReply::Complete(201, "", stored(&json!({}), &json!({})).to_string()),
+            ("POST", _, false) => ScriptedReply::Complete(404, "", status(404, "rhumb-system", "namespaces")),
+            _ => ScriptedReply::Complete(404, "", status(404, "web", "configmaps")),
         }
     })
     .await;
@@ -152,12 +153,12 @@ async fn a_missing_namespace_is_made_with_the_parent() {
 }
 
 #[tokio::test]
-async fn a_parent_that_somebody_else_wrote_is_stale() {
+async fn an_inventory_that_somebody_else_wrote_is_stale() {
     for (code, name) in [(409, "web"), (404, "web")] {
         let fake = FakeApiServer::start(move |_, _| {
             let status =
                 json!({ "kind": "Status", "code": code, "details": { "name": name, "kind": "configmaps" } });
-            ScriptedReply::Whole(code, "", status.to_string())
+            ScriptedReply::Complete(code, "", status.to_string())
         })
         .await;
         let after = InventoryObject { data: [("k".to_owned(), "v".to_owned())].into(), ..inventory() };

@@ -18,7 +18,7 @@ fn end_of_list() -> String {
 }
 
 #[tokio::test]
-async fn a_failure_is_told_and_the_pods_again_after_it() {
+async fn a_failure_is_reported_and_the_pods_again_after_it() {
     let set = json!({
         "metadata": { "name": "web", "namespace": "shop", "uid": "set", "resourceVersion": "5", "generation": 2 },
         "spec": { "replicas": 1 },
@@ -36,14 +36,14 @@ async fn a_failure_is_told_and_the_pods_again_after_it() {
     let failed_once = std::sync::Mutex::new(false);
     let fake = FakeApiServer::start(move |_, asked: &ReceivedCall| {
         if asked.path.contains("/statefulsets?") {
-            return ScriptedReply::Held([line("ADDED", &set), end_of_list()].concat());
+            return ScriptedReply::Stream([line("ADDED", &set), end_of_list()].concat());
         }
         assert!(asked.path.starts_with("/api/v1/namespaces/shop/pods?"), "{}", asked.path);
         assert!(asked.path.contains("labelSelector=app%3Dweb"), "{}", asked.path);
         if !std::mem::replace(&mut *failed_once.lock().unwrap(), true) {
-            return ScriptedReply::Whole(500, "", "{}".to_owned());
+            return ScriptedReply::Complete(500, "", "{}".to_owned());
         }
-        ScriptedReply::Held([line("ADDED", &pod), end_of_list()].concat())
+        ScriptedReply::Stream([line("ADDED", &pod), end_of_list()].concat())
     })
     .await;
     let sets = kind("apps/v1", "StatefulSet", "statefulsets");
@@ -76,11 +76,11 @@ async fn a_kind_without_pods_of_its_own_is_not_followed() {
 }
 
 #[tokio::test]
-async fn the_answers_to_an_eviction_are_told_apart() {
+async fn the_answers_to_an_eviction_are_distinguished() {
     async fn check(code: u16, status: Value, there: &'static str, expected: Result<EvictionResult, &str>) {
         let fake = FakeApiServer::start(move |_, asked| match &*asked.method {
-            "POST" => ScriptedReply::Whole(code, "", status.to_string()),
-            _ => ScriptedReply::Whole(200, "", json!({ "metadata": { "uid": there } }).to_string()),
+            "POST" => ScriptedReply::Complete(code, "", status.to_string()),
+            _ => ScriptedReply::Complete(200, "", json!({ "metadata": { "uid": there } }).to_string()),
         })
         .await;
         let answer = fake.cluster.evict("shop", "web-1", &Uid("u".into())).await;
@@ -106,7 +106,7 @@ async fn the_answers_to_an_eviction_are_told_apart() {
 }
 
 #[tokio::test]
-async fn the_last_warnings_are_told_once_each_and_newest_last() {
+async fn the_last_warnings_are_reported_once_each_and_newest_last() {
     let event = |uid: &str, message: &str, at: &str, count: u64| {
         json!({
             "metadata": { "name": format!("{uid}-{message}-{at}"), "namespace": "shop" },
@@ -127,13 +127,13 @@ async fn the_last_warnings_are_told_once_each_and_newest_last() {
         } else {
             vec![event("b", "one\ntwo", &time(10), 2), event("b", "one\ntwo", &time(20), 3)]
         };
-        ScriptedReply::Whole(200, "", json!({ "items": items }).to_string())
+        ScriptedReply::Complete(200, "", json!({ "items": items }).to_string())
     })
     .await;
-    let told = fake.cluster.read_warnings("shop", &[Uid("a".into()), Uid("b".into())]).await.unwrap();
-    let told: Vec<String> = told.iter().map(ToString::to_string).collect();
+    let warnings = fake.cluster.read_warnings("shop", &[Uid("a".into()), Uid("b".into())]).await.unwrap();
+    let warnings: Vec<String> = warnings.iter().map(ToString::to_string).collect();
     assert_eq!(
-        told,
+        warnings,
         [
             "Pod a: BackOff: m1",
             "Pod a: BackOff: m2",

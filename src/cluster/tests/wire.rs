@@ -9,7 +9,7 @@ use crate::engine::{LiveObject, ObjectOwner, ReleaseAnnotation, ResourceVersion,
 use crate::object::ObjectId;
 
 pub(super) fn live_of(text: &str) -> Option<(ObjectId, LiveObject)> {
-    let decoder = LiveDecoder::new(&config_maps(), &Arc::default(), WireForm::Whole);
+    let decoder = LiveDecoder::new(&config_maps(), &Arc::default(), WireForm::Full);
     decoder.decode(text).map(|seen| (seen.id, seen.record))
 }
 
@@ -28,7 +28,7 @@ const DEPLOYMENT: &str = r#"{"apiVersion":"apps/v1","kind":"Deployment","metadat
 #[test]
 fn a_deployment_becomes_a_record() {
     let interner: Arc<Interner> = Arc::default();
-    let decoder = LiveDecoder::new(&kind("apps/v1", "Deployment", "deployments"), &interner, WireForm::Whole);
+    let decoder = LiveDecoder::new(&kind("apps/v1", "Deployment", "deployments"), &interner, WireForm::Full);
     let seen = decoder.decode(DEPLOYMENT).unwrap();
     assert_eq!(seen.id.to_string(), "Deployment shop/web");
     let live = seen.record;
@@ -51,10 +51,10 @@ fn a_deployment_becomes_a_record() {
 }
 
 #[test]
-fn values_behind_our_entry_are_told_apart_and_no_others() {
+fn values_behind_our_entry_are_distinguished_and_no_others() {
     let decoder =
         |form| LiveDecoder::new(&kind("apps/v1", "Deployment", "deployments"), &Arc::default(), form);
-    let values = |text: &str| decoder(WireForm::Whole).decode(text).unwrap().record.value_digest;
+    let values = |text: &str| decoder(WireForm::Full).decode(text).unwrap().record.value_digest;
     let known = values(DEPLOYMENT);
     assert!(known.is_some());
     let check = |from: &str, to: &str, is_same: bool| {
@@ -75,7 +75,7 @@ fn values_behind_our_entry_are_told_apart_and_no_others() {
 #[test]
 fn equal_texts_are_kept_once_and_let_go() {
     let interner: Arc<Interner> = Arc::default();
-    let decoder = LiveDecoder::new(&kind("apps/v1", "Deployment", "deployments"), &interner, WireForm::Whole);
+    let decoder = LiveDecoder::new(&kind("apps/v1", "Deployment", "deployments"), &interner, WireForm::Full);
     let one = decoder.decode(DEPLOYMENT).unwrap();
     let two = decoder.decode(&DEPLOYMENT.replace("\"web\"", "\"api\"")).unwrap();
     assert!(Arc::ptr_eq(one.record.our_fields.as_ref().unwrap(), two.record.our_fields.as_ref().unwrap()));
@@ -148,7 +148,7 @@ fn escapes_in_names_and_marks_are_read() {
 #[test]
 fn a_secret_leaves_nothing_behind() {
     let interner: Arc<Interner> = Arc::default();
-    let decoder = LiveDecoder::new(&kind("v1", "Secret", "secrets"), &interner, WireForm::Whole);
+    let decoder = LiveDecoder::new(&kind("v1", "Secret", "secrets"), &interner, WireForm::Full);
     let text = r#"{"metadata":{"name":"s","namespace":"shop","annotations":{"kubectl.kubernetes.io/last-applied-configuration":"hunter2"}},"data":{"a":"hunter2"},"stringData":{"b":"hunter2"},"type":"Opaque"}"#;
     let live = decoder.decode(text).unwrap().record;
     assert!(!format!("{live:?} {interner:?}").contains("hunter2"));
@@ -157,7 +157,7 @@ fn a_secret_leaves_nothing_behind() {
 #[test]
 fn jobs_and_pods_end() {
     let finished = |api_version: &str, name: &str, status: serde_json::Value| {
-        let decoder = LiveDecoder::new(&kind(api_version, name, "x"), &Arc::default(), WireForm::Whole);
+        let decoder = LiveDecoder::new(&kind(api_version, name, "x"), &Arc::default(), WireForm::Full);
         decoder
             .decode(&json!({ "metadata": { "name": "a" }, "status": status }).to_string())
             .unwrap()

@@ -331,7 +331,7 @@ fn the_finalizer_is_there_exactly_as_long_as_something_is_to_be_deleted() {
     }
     check(&fresh, "Delete", false, FinalizerState::Missing, None);
     check(&tied, "Delete", false, FinalizerState::Correct, lives);
-    check(&going, "Delete", false, FinalizerState::HeldUntilEmpty, ends);
+    check(&going, "Delete", false, FinalizerState::KeptUntilEmpty, ends);
     // Without its finalizer it was never followed, or a person took it off.
     check(&deleted, "Delete", false, FinalizerState::Correct, None);
     check(&fresh, "Delete", true, FinalizerState::Correct, lives);

@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn whom_it_tells_is_read() {
     let notify = |keys: &str| read("rhumb.yaml", &configuration(keys), &environment()).unwrap().notify;
-    let told = notify(
+    let found = notify(
         "notify: [{slack: {urlFile: u}, sources: [shop], on: [failed]}, {gitlab: {repository: a/b/c, token: t}}, \
          {webhook: {url: 'http://[::1]:80/x', token: ~/t}}]",
     );
@@ -30,21 +30,21 @@ fn whom_it_tells_is_read() {
         of(forge, &[], &NotificationEvent::ALL),
         of(webhook, &[], &NotificationEvent::ALL),
     ];
-    assert_eq!(told, expected);
-    assert!(!format!("{told:?}").contains("::1"), "{told:?}");
+    assert_eq!(found, expected);
+    assert!(!format!("{found:?}").contains("::1"), "{found:?}");
 }
 
 #[test]
-fn a_forge_is_told_in_a_context_of_its_own_and_of_a_number() {
+fn a_forge_gets_a_context_of_its_own_and_may_be_named_by_number() {
     let text = "notify: [{gitlab: {repository: 42, token: t, context: 'eu/{source}'}}]";
-    let told = read("rhumb.yaml", &configuration(text), &environment()).unwrap().notify;
-    let Recipient::Forge { repository, context, .. } = &told[0].to else { panic!("{told:?}") };
+    let recipients = read("rhumb.yaml", &configuration(text), &environment()).unwrap().notify;
+    let Recipient::Forge { repository, context, .. } = &recipients[0].to else { panic!("{recipients:?}") };
     assert_eq!((&**repository, &**context), ("42", "eu/{source}"));
 }
 
 /// It has no commit that could have a status.
 #[test]
-fn a_directory_that_a_forge_is_told_of_is_known() {
+fn a_directory_that_a_forge_would_be_notified_of_is_known() {
     let source = |name: &str, place: &str| {
         format!(
             "---\napiVersion: rhumb.dev/v1alpha1\nkind: Source\nmetadata: {{name: {name}}}\nspec: {place}\n"

@@ -33,18 +33,18 @@ impl PreviewRun {
             inventory::read(inventory.as_ref(), &self.source_view().location, self.engine.seals());
         known.confirmed.extend(self.ordered_deletions(&name, &known).await?);
         known.kinds.retain(|kind| self.engine.is_kind_allowed(self.source, kind));
-        for held in &known.kinds {
-            match self.kinds.preferred_kind(held) {
-                KindLookup::Served(kind) => drop(kinds.insert(held.clone(), kind)),
+        for group_kind in &known.kinds {
+            match self.kinds.preferred_kind(group_kind) {
+                KindLookup::Served(kind) => drop(kinds.insert(group_kind.clone(), kind)),
                 KindLookup::Unserved { .. } => {
                     self.engine.set_informer_state(
-                        self.whole_kind(held),
+                        self.cluster_scope(group_kind),
                         KindState::Unobservable(UNLISTED_REASON.into(), ErrorClass::Source),
                     );
                 }
                 KindLookup::Unknown => {
                     self.engine.set_informer_state(
-                        self.whole_kind(held),
+                        self.cluster_scope(group_kind),
                         KindState::Unobservable(GROUP_DOWN.into(), ErrorClass::Source),
                     );
                 }
@@ -102,19 +102,20 @@ impl PreviewRun {
     }
 
     /// Returns the list of a kind as a whole.
-    fn whole_kind(&self, kind: &GroupKind) -> WatchScope {
-        WatchScope::whole_cluster(self.engine.source(self.source).watcher, kind)
+    fn cluster_scope(&self, kind: &GroupKind) -> WatchScope {
+        WatchScope::cluster_wide(self.engine.source(self.source).watcher, kind)
     }
 
     /// Returns the lists of a kind: one, or one for each namespace that the source looks into.
     pub(super) fn list_scopes(&self, kind: &ServedKind) -> Vec<WatchScope> {
-        let whole = self.whole_kind(&kind.gvk.group_kind());
+        let everywhere = self.cluster_scope(&kind.gvk.group_kind());
         match (&self.source_view().namespaces, kind.scope) {
             (Some(namespaces), ServedScope::Namespaced) => {
-                let part = |name: &Arc<str>| WatchScope { namespace: Some(name.clone()), ..whole.clone() };
+                let part =
+                    |name: &Arc<str>| WatchScope { namespace: Some(name.clone()), ..everywhere.clone() };
                 namespaces.iter().map(part).collect()
             }
-            _ => vec![whole],
+            _ => vec![everywhere],
         }
     }
 

@@ -99,7 +99,7 @@ impl PreviewRun {
         }
     }
 
-    /// Returns the object as it stands in the plan when nothing is to be done.
+    /// Returns the object as it is in the plan when nothing is to be done.
     fn plan_base(&self, id: &ObjectId) -> Option<PlannedObject> {
         let entry = self.engine.entry(id)?;
         let state = self.desired_state(id);
@@ -194,7 +194,7 @@ impl PreviewRun {
             .informer_object(&base.id)
             .and_then(|live| live.rolling)
             .map_or(0, |rolling| rolling.replicas);
-        // The server shows no object that would be made anew: what the manifest asks for stands in
+        // The server shows no object that would be made anew: what the manifest asks for is in
         // for it.
         let after = before.as_ref().map(|before| change::lay_over(before, body));
         let impact = Impact { kind: ImpactKind::Recreate, pods };

@@ -193,7 +193,7 @@ impl Reconciler {
         tell(&self.engine, &beside)
     }
 
-    /// Hints a feed. One that has not begun begins with a look, and one with a full queue looks
+    /// Hints a feed. One that has not begun begins with a check, and one with a full queue looks
     /// anyway.
     fn hint(&self, name: &str) -> FetchResult {
         let Some(source) = self.engine.sources().iter().position(|source| *source.name == *name) else {

@@ -48,11 +48,11 @@ pub(super) struct RolloutLedgerStore {
     /// Indicates whether it is to be read before anything is written.
     stale: bool,
     /// The published part of the queue.
-    telling: QueuePublication,
+    publication: QueuePublication,
     /// The state of the seals of Secret hashes in it.
     sealing: SealStatus,
     /// The reason for the last failed read or write, as logged.
-    told: Option<String>,
+    logged_failure: Option<String>,
     /// The command that a person mends it with; none where it can be read.
     pub(super) unreadable: Option<String>,
     /// Calls in a row that have failed: each waits longer.
@@ -69,9 +69,9 @@ impl Default for RolloutLedgerStore {
             due: None,
             reread: None,
             stale: true,
-            telling: QueuePublication::default(),
+            publication: QueuePublication::default(),
             sealing: SealStatus::Valid,
-            told: None,
+            logged_failure: None,
             unreadable: None,
             failures: 0,
             end: CancellationToken::new(),
@@ -87,7 +87,7 @@ impl RolloutLedgerStore {
 
     /// Returns when the loop is to come back to it.
     pub(super) fn next_wake(&self) -> Option<Instant> {
-        let all = [self.telling.due, self.reread].into_iter().flatten();
+        let all = [self.publication.due, self.reread].into_iter().flatten();
         self.due.or_else(|| all.min().filter(|_| self.is_quiet()))
     }
 
@@ -130,7 +130,7 @@ impl Reconciler {
         } else if let Some(next) = self.ledger_to_write(now) {
             let Some(text) = next.bounded_text(self.engine.seals()) else {
                 self.engine.request_seal_key();
-                self.ledger_store.telling.note_failure(&mut self.engine);
+                self.ledger_store.publication.note_failure(&mut self.engine);
                 return self.wait_for_key();
             };
             if text.len() > MAX_RECORD_BYTES {
@@ -215,21 +215,21 @@ impl Reconciler {
     fn log_full_ledger(&mut self, bytes: usize) {
         let kilobytes = bytes.div_ceil(1000);
         let why = format!("it would hold {kilobytes} kB, and may hold {} kB", MAX_RECORD_BYTES / 1000);
-        if self.ledger_store.told.as_ref() != Some(&why) {
+        if self.ledger_store.logged_failure.as_ref() != Some(&why) {
             tracing::warn!("the rollout ledger: {why}; no rollout starts until a running one has ended");
         }
-        self.ledger_store.told = Some(why);
+        self.ledger_store.logged_failure = Some(why);
     }
 
     /// Nothing is begun, and nothing is written over, until there is a key.
     fn wait_for_key(&mut self) {
         self.ledger_store.due = Some(Instant::now() + PERSON_RETRY_DELAY);
         let why = self.engine.key_blocker().map(|reason| reason.to_string());
-        if self.configs.is_blind() && self.ledger_store.told != why {
+        if self.configs.is_blind() && self.ledger_store.logged_failure != why {
             let why = why.as_deref().unwrap_or_default();
             tracing::warn!("the rollout ledger: {why}; nothing that restarts pods starts");
         }
-        self.ledger_store.told = why;
+        self.ledger_store.logged_failure = why;
     }
 
     /// Returns the ledger with the claims as they should be, or else the queue as it is. A process
@@ -239,16 +239,18 @@ impl Reconciler {
         if self.is_only_observing() {
             return None;
         }
-        let (engine, telling) = (&mut self.engine, &mut self.ledger_store.telling);
+        let (engine, publication) = (&mut self.engine, &mut self.ledger_store.publication);
         match engine.next_ledger() {
-            Some(next) if self.until == StopCondition::Shutdown => Some(telling.add_to(engine, next, now)),
+            Some(next) if self.until == StopCondition::Shutdown => {
+                Some(publication.add_to(engine, next, now))
+            }
             Some(next) => Some(engine.without_queue(next)),
             // A ledger of an older version, or sealed by an older key, is sealed anew.
             None if self.ledger_store.sealing == SealStatus::Stale && engine.seals().number().is_some() => {
                 engine.known_ledger().cloned()
             }
             None if self.until == StopCondition::Shutdown => {
-                engine.initial_ledger().or_else(|| telling.next_ledger(engine, now))
+                engine.initial_ledger().or_else(|| publication.next_ledger(engine, now))
             }
             None => engine.initial_ledger(),
         }
@@ -275,9 +277,9 @@ impl Reconciler {
     pub(super) fn record_foreign_workload(
         &mut self,
         id: &ObjectId,
-        looked: Result<Option<Box<LiveObject>>, ClusterError>,
+        found: Result<Option<Box<LiveObject>>, ClusterError>,
     ) {
-        match looked {
+        match found {
             Ok(live) => self.engine.observe_foreign_workload(id, live.as_deref(), Instant::now()),
             // As long as nobody knows, the claim counts.
             Err(error) if error.class() == ErrorClass::Forbidden => {
@@ -296,7 +298,7 @@ impl Reconciler {
         self
     }
 
-    /// Writes what is to stand in the cluster once nobody looks after it: where each source stood
+    /// Writes what is to be in the cluster once nobody looks after it: where each source stood
     /// last, then the claims.
     pub(super) async fn leave_records(&mut self, ending: PassEnding) {
         if self.is_last() || self.ends_with_record(ending) {
@@ -331,18 +333,18 @@ impl Reconciler {
             let Some(text) = next.and_then(|next| next.text(self.engine.seals())) else { return };
             let saved =
                 cluster.save_rollout_ledger(&namespace, self.ledger_store.object.as_ref(), &text).await;
-            let told = match saved {
+            let answer = match saved {
                 Ok(_) => return,
                 Err(error) if *error.fault() == ClusterFault::VersionConflict => {
                     cluster.read_rollout_ledger(&namespace).await
                 }
                 Err(error) => Err(error),
             };
-            if let Err(error) = &told {
+            if let Err(error) = &answer {
                 tracing::warn!("the rollout ledger: {error}; {}", self.remaining_text());
                 return;
             }
-            self.record_ledger_answer(told);
+            self.record_ledger_answer(answer);
         }
     }
 
@@ -373,11 +375,11 @@ impl Reconciler {
             // Somebody else wrote first: decided again on what it says now.
             Err(error) if *error.fault() == ClusterFault::VersionConflict => {
                 self.ledger_store.stale = true;
-                self.ledger_store.telling.note_failure(&mut self.engine);
+                self.ledger_store.publication.note_failure(&mut self.engine);
             }
             Err(error) => {
                 tracing::warn!("the rollout ledger: {error}");
-                self.ledger_store.telling.note_failure(&mut self.engine);
+                self.ledger_store.publication.note_failure(&mut self.engine);
                 self.ledger_store.stale = true;
                 let wait = match error.class() {
                     ErrorClass::Config | ErrorClass::Forbidden => PERSON_RETRY_DELAY,

@@ -32,7 +32,7 @@ enum ComparisonTarget {
     Content(SharedDesiredObject),
     /// No source asks for it.
     Nothing,
-    /// It cannot be told, for this reason.
+    /// It cannot be known, for this reason.
     Unknown(&'static str),
 }
 

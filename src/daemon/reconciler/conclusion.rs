@@ -99,14 +99,14 @@ impl Reconciler {
 
     /// Sums up.
     pub(in crate::daemon) fn sum_up(&self, ending: PassEnding) -> PassResult {
-        let mut told = self.outcomes.clone();
+        let mut outcomes = self.outcomes.clone();
         for (id, reason) in &self.reasons {
             let word = if reason.is_refusal() {
                 Outcome::Refused(reason.clone())
             } else {
                 Outcome::Waiting(reason.clone())
             };
-            told.insert(id.clone(), word);
+            outcomes.insert(id.clone(), word);
         }
         let sources = self.engine.sources();
         let incomplete = sources
@@ -131,8 +131,8 @@ impl Reconciler {
                 .and_then(|s| s.head.as_ref())
                 .map(ToString::to_string)
                 .unwrap_or_default(),
-            places: self.object_places(&told),
-            told,
+            places: self.object_places(&outcomes),
+            outcomes,
             undiscovered: self.watched.discovery_error().cloned(),
             readable: sources.iter().any(|source| source.head.is_some()),
         }
@@ -140,7 +140,7 @@ impl Reconciler {
 
     fn object_places(
         &self,
-        told: &BTreeMap<ObjectId, Outcome>,
+        outcomes: &BTreeMap<ObjectId, Outcome>,
     ) -> BTreeMap<ObjectId, (Gvk, Option<ManifestOrigin>)> {
         let place = |id: &ObjectId| match self.engine.entry(id).and_then(|entry| entry.targets.first()) {
             Some((_, DesiredState::Object(desired))) => {
@@ -155,7 +155,7 @@ impl Reconciler {
                 Some((live.or(kind)?, None))
             }
         };
-        told.keys().filter_map(|id| Some((id.clone(), place(id)?))).collect()
+        outcomes.keys().filter_map(|id| Some((id.clone(), place(id)?))).collect()
     }
 
     /// Returns whether all is healthy; tells of what is not, each time that its health changes.

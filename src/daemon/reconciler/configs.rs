@@ -33,7 +33,7 @@ pub(super) struct ConfigFollowers {
     /// Indicates whether the key is to be read.
     stale: bool,
     /// The reason for a missing key, as last logged.
-    told: Option<String>,
+    logged_failure: Option<String>,
     open: BTreeMap<FollowGroup, (BTreeSet<ObjectId>, Option<DataFollower>)>,
     sink: mpsc::Sender<DataEvent>,
     /// The objects that cannot be read, each with the account.
@@ -51,7 +51,7 @@ impl ConfigFollowers {
             call: CallState::None,
             due: None,
             stale: true,
-            told: None,
+            logged_failure: None,
             open: BTreeMap::new(),
             sink,
             unreadable: BTreeSet::new(),
@@ -72,7 +72,7 @@ impl ConfigFollowers {
     }
 
     /// Has those looked at again of which nobody tells, though somebody follows them.
-    fn relist_untold(&self) {
+    fn relist_unreported(&self) {
         for (ids, follower) in self.open.values() {
             if ids.iter().any(|id| !self.event_subjects.contains_key(id)) {
                 follower.iter().for_each(DataFollower::relist);
@@ -80,9 +80,9 @@ impl ConfigFollowers {
         }
     }
 
-    /// Returns whether it was told why there is no key.
+    /// Returns whether the reason for a missing key was reported.
     pub(super) fn is_blind(&self) -> bool {
-        self.key.is_none() && self.told.is_some()
+        self.key.is_none() && self.logged_failure.is_some()
     }
 }
 
@@ -105,7 +105,7 @@ impl Reconciler {
         self.configs.call = CallState::None;
         match answer {
             Ok(Some(key)) => {
-                self.configs.told = None;
+                self.configs.logged_failure = None;
                 let before = self.engine.seals().number();
                 if let Some(made) = key.key() {
                     self.engine.set_release_key(ReadState::Value(made.clone()));
@@ -168,7 +168,7 @@ impl Reconciler {
             self.engine.set_release_key(ReadState::Unreadable(why.into()));
             self.engine.set_config_key(ReadState::Unreadable(why.into()));
         }
-        if self.configs.told.as_deref() != Some(why) {
+        if self.configs.logged_failure.as_deref() != Some(why) {
             let name = format!("Secret {}/{KEY_SECRET}", self.namespace);
             let then = "nothing is pruned, what is written carries no seal, no workload is restarted for data that \
                         change, and none is released with a Secret";
@@ -176,7 +176,7 @@ impl Reconciler {
             if self.engine.needs_key() || !self.is_only_observing() {
                 tracing::warn!("{name}: {why}; {then}; {remedy}");
             }
-            self.configs.told = Some(why.to_owned());
+            self.configs.logged_failure = Some(why.to_owned());
             self.apply_new_seals();
         }
     }
@@ -216,7 +216,7 @@ impl Reconciler {
             }
         }
         // A follower that nobody reports from any more is asked again.
-        self.configs.relist_untold();
+        self.configs.relist_unreported();
     }
 
     pub(super) fn handle_data_event(&mut self, event: DataEvent) {
@@ -226,10 +226,10 @@ impl Reconciler {
         if !self.configs.open.get(&group).is_some_and(|(ids, _)| ids.contains(&id)) {
             return;
         }
-        let teller = (id.clone(), account.clone());
+        let name_and_account = (id.clone(), account.clone());
         match news {
             DataChange::Value(data) => {
-                self.configs.unreadable.remove(&teller);
+                self.configs.unreadable.remove(&name_and_account);
                 if *self.configs.event_subjects.entry(id.clone()).or_insert_with(|| account.clone())
                     == account
                 {
@@ -244,12 +244,12 @@ impl Reconciler {
                 tracing::debug!(object = %id, "its data cannot be read now: {why}");
             }
             DataChange::Failed(why, _) => {
-                if self.configs.unreadable.insert(teller) {
+                if self.configs.unreadable.insert(name_and_account) {
                     tracing::warn!(object = %id, "its data cannot be read, so nothing is restarted for it: {why}");
                 }
                 if self.configs.event_subjects.get(&id) == Some(&account) && self.configs.is_readable(&id) {
                     self.configs.event_subjects.remove(&id);
-                    self.configs.relist_untold();
+                    self.configs.relist_unreported();
                 }
                 if !self.configs.is_readable(&id) {
                     self.engine.set_config_data(&id, ReadState::Unreadable(why));

@@ -17,7 +17,7 @@ use crate::object::{ErrorClass, ObjectId};
 pub(super) struct NodeWatch {
     open: Option<Informer>,
     /// The events. Each watch has its own channel, so that nothing is heard of one that was closed.
-    pub(super) told: mpsc::Receiver<InformerEvent<NodeFacts>>,
+    pub(super) events: mpsc::Receiver<InformerEvent<NodeFacts>>,
     /// Workloads of which it was told that the user may not evict their pods.
     denied: BTreeSet<ObjectId>,
 }
@@ -29,7 +29,7 @@ pub(super) fn is_denied(error: &ClusterError) -> bool {
 impl NodeWatch {
     /// Creates a watch that is not open.
     pub(super) fn new_closed() -> Self {
-        Self { open: None, told: mpsc::channel(1).1, denied: BTreeSet::new() }
+        Self { open: None, events: mpsc::channel(1).1, denied: BTreeSet::new() }
     }
 }
 
@@ -73,9 +73,9 @@ impl Reconciler {
     pub(super) fn follow_nodes(&mut self) {
         match (self.engine.needs_nodes(), &self.nodes.open) {
             (true, None) => {
-                let (sink, told) = mpsc::channel(CHANNEL_CAPACITY);
+                let (sink, events) = mpsc::channel(CHANNEL_CAPACITY);
                 let open = Some(self.executor.cluster.follow_nodes(sink));
-                self.nodes = NodeWatch { open, told, ..NodeWatch::new_closed() };
+                self.nodes = NodeWatch { open, events, ..NodeWatch::new_closed() };
             }
             (false, Some(_)) => {
                 self.nodes = NodeWatch::new_closed();

@@ -10,7 +10,7 @@ use crate::object::ObjectId;
 use crate::report::RemainingObjects;
 
 impl Reconciler {
-    /// Returns the remaining objects of each ending source that has been looked at as a whole, or
+    /// Returns the remaining objects of each deleted source that has been seen completely, or
     /// cannot be.
     pub(super) fn remaining_by_source(&self) -> BTreeMap<Arc<str>, RemainingObjects> {
         let sources = self.engine.source_ids().zip(self.engine.sources());
@@ -56,8 +56,8 @@ impl Reconciler {
             return Some(RemainingObjects::Objects(self.describe_first(goes)));
         }
         // An inventory that was made anew does not name its former kinds.
-        let told = store.inventory.inventory().and_then(inventory::location);
-        Some(if told.is_some() { RemainingObjects::Nothing } else { RemainingObjects::Unknown })
+        let location = store.inventory.inventory().and_then(inventory::location);
+        Some(if location.is_some() { RemainingObjects::Nothing } else { RemainingObjects::Unknown })
     }
 
     /// One of those that are left, with what it waits for: what does not pass by itself comes

@@ -60,7 +60,7 @@ type LookupGroup = (GroupKind, Option<String>, Option<ServiceAccount>);
 /// Questions that are asked together.
 #[derive(Default)]
 pub(super) struct LookupBatch {
-    looks: Vec<ObjectId>,
+    lookups: Vec<ObjectId>,
     compares: Vec<ComparisonRequest>,
 }
 
@@ -144,7 +144,7 @@ impl Reconciler {
                 self.engine.forget(&id);
                 self.queue.finish(&id);
             }
-            (Action::Look, _) => batch.looks.push(id),
+            (Action::Lookup, _) => batch.lookups.push(id),
             (Action::Compare(desired, form), _) => {
                 let shown = self.engine.live_object(&id);
                 batch.compares.push(ComparisonRequest::new(id.clone(), desired, form, shown));
@@ -233,7 +233,7 @@ impl Reconciler {
             self.spawn(self.executor.clone().compare(batch.compares));
         }
         let mut groups: HashMap<LookupGroup, Vec<ObjectId>> = HashMap::new();
-        for id in batch.looks {
+        for id in batch.lookups {
             let account = self.cluster_for(&id).account().cloned();
             let group = (id.group_kind(), id.namespace().map(str::to_owned), account);
             groups.entry(group).or_default().push(id);
@@ -271,12 +271,12 @@ impl Reconciler {
                         .entry(id)
                         .and_then(|entry| entry.target_content())
                         .map(|(_, desired)| desired.hash);
-                    let told = (content, reason.to_string());
-                    let is_new = self.refused.insert(id.clone(), told.clone()) != Some(told);
+                    let refusal = (content, reason.to_string());
+                    let is_new = self.refused.insert(id.clone(), refusal.clone()) != Some(refusal);
                     // One reason for thousands of objects is one line, and one Event.
                     if is_new && reason.representative().is_none_or(|first| first == id) {
-                        let told = Outcome::Refused(reason.clone());
-                        self.record_outcome(id, told);
+                        let outcome = Outcome::Refused(reason.clone());
+                        self.record_outcome(id, outcome);
                     }
                 } else if !passing && !known_fight {
                     self.record_outcome(id, Outcome::Waiting(reason.clone()));
@@ -429,14 +429,14 @@ mod tests {
             concurrency: 8,
             sources: Vec::new(),
         };
-        let (listener, told) = mpsc::unbounded_channel();
-        (Reconciler::new(setup, StopCondition::Shutdown, listener), told)
+        let (listener, events) = mpsc::unbounded_channel();
+        (Reconciler::new(setup, StopCondition::Shutdown, listener), events)
     }
 
     #[tokio::test]
-    async fn a_reason_that_stands_for_many_is_told_of_one() {
+    async fn a_reason_that_stands_for_many_is_reported_of_one() {
         let dir = tempfile::tempdir().unwrap();
-        let (mut reconciler, mut told) = looped(dir.path()).await;
+        let (mut reconciler, mut events) = looped(dir.path()).await;
         let first = id("Deployment.apps", "web");
         let all: Vec<ObjectId> =
             (0..3000).map(|number| id("ConfigMap", &number.to_string())).chain([first.clone()]).collect();
@@ -447,15 +447,15 @@ mod tests {
                 reconciler.record_reason(object, Some(oversized.clone()), &Action::Nothing);
             }
         }
-        let event = told.try_recv().unwrap();
-        assert_eq!((event.id, event.told), (first, Outcome::Refused(oversized)));
-        assert!(told.try_recv().is_err());
+        let event = events.try_recv().unwrap();
+        assert_eq!((event.id, event.outcome), (first, Outcome::Refused(oversized)));
+        assert!(events.try_recv().is_err());
         assert_eq!(reconciler.reasons.len(), 3001);
-        // A refusal of a single object is told of each.
+        // A refusal of a single object is reported for each.
         for object in &all[..3] {
             reconciler.record_reason(object, Some(Reason::NotAdopted), &Action::Nothing);
         }
-        assert_eq!(std::iter::from_fn(|| told.try_recv().ok()).count(), 3);
+        assert_eq!(std::iter::from_fn(|| events.try_recv().ok()).count(), 3);
     }
 
     /// A stop, an answer and a question have their turn in between.

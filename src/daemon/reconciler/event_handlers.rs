@@ -43,7 +43,7 @@ impl Reconciler {
                     self.engine.record_past_content(&id, &release, content);
                 }
             }
-            LoopEvent::LookedBack(token, past) => self.undo_target_read(&token, past),
+            LoopEvent::UndoTargetRead(token, past) => self.undo_target_read(&token, past),
             LoopEvent::Kinds(Ok(kinds)) => self.handle_discovery(kinds),
             LoopEvent::Kinds(Err(error)) => {
                 tracing::warn!("discovery failed: {error}");
@@ -61,16 +61,16 @@ impl Reconciler {
             LoopEvent::Orders(source, object) => self.record_orders(source, object),
             LoopEvent::Ledger(answer) => self.record_ledger_answer(answer),
             LoopEvent::ConfigKey(answer) => self.record_config_key(answer),
-            LoopEvent::ForeignWorkload(id, looked) => self.record_foreign_workload(&id, looked),
+            LoopEvent::ForeignWorkload(id, view) => self.record_foreign_workload(&id, view),
             LoopEvent::Selector(id, selector) => self.record_selector(&id, selector.as_deref()),
             LoopEvent::StuckPodDeleted(id) => self.engine.mark(&id),
             LoopEvent::Evicted(pod, answer) => self.record_eviction(&pod, &answer),
             LoopEvent::Rescaled(due, answer) => self.record_scale(&due, &answer),
             LoopEvent::FailureEvents(id, events) => self.engine.reject_failed_rollout(&id, &events),
-            LoopEvent::LiveLookedUp(all) => {
-                for (id, looked) in all {
-                    match looked {
-                        Ok(looked) => self.engine.record_lookup(&id, looked),
+            LoopEvent::LiveObjectsRead(all) => {
+                for (id, view) in all {
+                    match view {
+                        Ok(view) => self.engine.record_lookup(&id, view),
                         Err(trouble) => self.put_off(&id, &trouble.0),
                     }
                     self.queue.finish(&id);

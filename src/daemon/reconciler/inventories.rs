@@ -83,7 +83,7 @@ impl Reconciler {
                 let kinds = recorded.kinds.iter().filter(|kind| self.engine.is_kind_allowed(source, kind));
                 let kinds: Vec<GroupKind> = kinds.cloned().collect();
                 let watcher = self.engine.source(source).watcher;
-                self.watched.hold(watcher, kinds, &mut self.engine);
+                self.watched.add_recorded(watcher, kinds, &mut self.engine);
                 if self.until != StopCondition::Shutdown {
                     self.ask_for_absences();
                 }
@@ -144,8 +144,9 @@ impl Reconciler {
     fn find_origins(&mut self) {
         for source in self.engine.source_ids() {
             let inventory = self.engine.source(source).inventory.as_ref();
-            let lost = inventory
-                .is_some_and(|told| told.other_location.as_deref() == Some(inventory::UNKNOWN_LOCATION));
+            let lost = inventory.is_some_and(|inventory| {
+                inventory.other_location.as_deref() == Some(inventory::UNKNOWN_LOCATION)
+            });
             // Where nothing is wanted, that nothing else is seen tells nothing.
             let lives = self.engine.source(source).lifecycle == SourceLifecycle::Active;
             let sees_all = self.is_seen(source) && !self.engine.has_unwatched(source);
@@ -250,8 +251,8 @@ impl Reconciler {
                 continue;
             };
             handover::record(&mut self.engine, source, mode, known.as_ref(), &mut wanted);
-            if let Some(stand) = self.status_summary(source) {
-                stand.write_to(&mut wanted.data);
+            if let Some(summary) = self.status_summary(source) {
+                summary.write_to(&mut wanted.data);
             }
             self.record_opt_outs(source, &mut wanted.data);
             acceptance::record(&mut wanted, self.inventories[source].accepted.as_ref());
@@ -310,8 +311,8 @@ impl Reconciler {
     /// Returns whether an inventory that is there tells where its source stands.
     fn has_status_record(&self, source: SourceId) -> bool {
         let inventory = self.inventories[source].inventory.inventory();
-        let (Some(inventory), Some(stand)) = (inventory, self.status_summary(source)) else { return true };
-        StatusSummary::from_data(&inventory.data).as_ref() == Some(stand)
+        let (Some(inventory), Some(summary)) = (inventory, self.status_summary(source)) else { return true };
+        StatusSummary::from_data(&inventory.data).as_ref() == Some(summary)
     }
 
     /// Logs once which kind keeps a source from pruning, and that none does any more. Logs too what

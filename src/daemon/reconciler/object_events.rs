@@ -7,7 +7,7 @@ use std::time::Instant;
 use jiff::Timestamp;
 
 use super::super::inventory::{InventoryState, pending_prunes};
-use super::super::source_task::LastLook;
+use super::super::source_task::LastCheck;
 use super::opt_out_events::OptOutHistory;
 use super::{Reconciler, StopCondition};
 use crate::cluster::InventoryObject;
@@ -36,7 +36,7 @@ pub(super) struct EventHistory {
 #[derive(Debug, Default)]
 struct SourceEventState {
     /// The time of its last look.
-    last_look: LastLook,
+    last_check: LastCheck,
     /// The time since which its revision is in force.
     since: Option<Timestamp>,
     /// The revision of which all was settled.
@@ -101,7 +101,7 @@ impl SourceEventState {
         }
     }
 
-    /// Returns whether it is news that all of a revision is settled, which is told then.
+    /// Returns whether it is news that all of a revision is settled, which is reported then.
     fn is_news(&mut self, head: &Revision, is_seen: bool) -> bool {
         if self.settled.as_ref() == Some(head) {
             return false;
@@ -127,34 +127,35 @@ impl EventHistory {
     }
 
     /// Returns where the reader of a source says when it has looked.
-    pub(super) fn last_look(&self, source: SourceId) -> LastLook {
-        self.sources[source].last_look.clone()
+    pub(super) fn last_check(&self, source: SourceId) -> LastCheck {
+        self.sources[source].last_check.clone()
     }
 
     /// Takes over the record of an earlier process: its events are not repeated, and those that it
     /// left out are recorded.
     pub(super) fn take_over_record(&mut self, source: SourceId, inventory: Option<&InventoryObject>) {
-        let (Some(told), Some(inventory)) = (self.sources.get_mut(source.position()), inventory) else {
+        let (Some(state), Some(inventory)) = (self.sources.get_mut(source.position()), inventory) else {
             return;
         };
-        told.previous_process = PreviousProcess::Settled(StatusSummary::settled_revision(&inventory.data));
-        told.opt_outs = OptOutHistory::after(&inventory.data);
-        told.pending = pending_prunes(inventory).into_iter().map(|pending| pending.id).collect();
+        state.previous_process = PreviousProcess::Settled(StatusSummary::settled_revision(&inventory.data));
+        state.opt_outs = OptOutHistory::after(&inventory.data);
+        state.pending = pending_prunes(inventory).into_iter().map(|pending| pending.id).collect();
     }
 
-    /// Returns what was told of opt-outs of a source.
+    /// Returns what was reported about opt-outs of a source.
     pub(super) fn opt_outs(&mut self, source: SourceId) -> &mut OptOutHistory {
         &mut self.sources[source].opt_outs
     }
 
-    /// Returns why a rollout failed, as it was told, where these words repeat it.
+    /// Returns why a rollout failed, as it was reported, where these words repeat it.
     fn known_failure(&self, words: &str) -> Option<Arc<str>> {
         self.failed.values().find(|why| words.contains(&***why)).cloned()
     }
 
     /// Returns the times of the sources.
     pub(super) fn source_times(&self) -> Vec<SourceTimes> {
-        let times = |told: &SourceEventState| SourceTimes { since: told.since, looked: told.last_look.get() };
+        let times =
+            |state: &SourceEventState| SourceTimes { since: state.since, checked: state.last_check.get() };
         self.sources.iter().map(times).collect()
     }
 }
@@ -186,10 +187,10 @@ impl Reconciler {
                 Some(took) => format!("{message}, after {}", duration_text(took)),
                 None => message,
             };
-            let told = &mut self.history.sources[turn.source];
-            told.note_rollout();
+            let state = &mut self.history.sources[turn.source];
+            state.note_rollout();
             if reason.is_warning() {
-                told.unsettle();
+                state.unsettle();
             }
             // A rollback is news of the commit that failed.
             let head = self.engine.source(turn.source).head.clone();
@@ -222,35 +223,35 @@ impl Reconciler {
 
     /// Tells what became of an object: all who are told of it as it happens, and who listens to
     /// this loop alone.
-    pub(super) fn record_outcome(&mut self, id: &ObjectId, told: Outcome) {
-        let reason = event_reason(&told);
-        self.record_outcome_as(id, told, reason);
+    pub(super) fn record_outcome(&mut self, id: &ObjectId, outcome: Outcome) {
+        let reason = event_reason(&outcome);
+        self.record_outcome_as(id, outcome, reason);
     }
 
     /// Tells that somebody else's change was undone.
-    pub(super) fn record_repair(&mut self, id: &ObjectId, told: Outcome) {
-        self.record_outcome_as(id, told, Some(EventReason::DriftRepaired));
+    pub(super) fn record_repair(&mut self, id: &ObjectId, outcome: Outcome) {
+        self.record_outcome_as(id, outcome, Some(EventReason::DriftRepaired));
     }
 
-    fn record_outcome_as(&mut self, id: &ObjectId, told: Outcome, reason: Option<EventReason>) {
-        let again = told == Outcome::Created && self.outcomes.get(id) == Some(&Outcome::Recreating);
-        let told = if again { Outcome::Recreated } else { told };
+    fn record_outcome_as(&mut self, id: &ObjectId, outcome: Outcome, reason: Option<EventReason>) {
+        let again = outcome == Outcome::Created && self.outcomes.get(id) == Some(&Outcome::Recreating);
+        let outcome = if again { Outcome::Recreated } else { outcome };
         if self.until != StopCondition::Shutdown
-            && !matches!(told, Outcome::Waiting(_) | Outcome::Unhealthy(_))
+            && !matches!(outcome, Outcome::Waiting(_) | Outcome::Unhealthy(_))
         {
-            self.outcomes.insert(id.clone(), told.clone());
+            self.outcomes.insert(id.clone(), outcome.clone());
         }
         let (source, revision) = self.event_origin(reason, id);
         if let (Some(reason), Some(source)) = (reason, source) {
             self.history.sources[source].has_news |= is_work(reason);
-            self.record_event(reason, source, Some(id), message(reason, &told), revision.clone());
+            self.record_event(reason, source, Some(id), message(reason, &outcome), revision.clone());
         }
         let source = source.map(|source| self.engine.source(source).name.clone());
-        let known = match &told {
+        let known = match &outcome {
             Outcome::Refused(Reason::Rejected(words)) => self.history.known_failure(words),
             _ => None,
         };
-        let _ = self.listener.send(ObjectEvent { id: id.clone(), told, reason, source, revision, known });
+        let _ = self.listener.send(ObjectEvent { id: id.clone(), outcome, reason, source, revision, known });
     }
 
     /// Returns the source and the revision that what became of an object follows from.
@@ -277,20 +278,20 @@ impl Reconciler {
         (source, revision)
     }
 
-    /// Tells that a source was read, and whether whole.
+    /// Records the event that a source was read, completely or not.
     pub(super) fn record_read_event(&mut self, source: SourceId, before: Option<&Revision>) {
         let state = self.engine.source(source);
         let (head, incomplete) = (state.head.clone(), state.incomplete.as_ref().map(ToString::to_string));
-        let told = &mut self.history.sources[source];
-        let incomplete = if told.incomplete == incomplete {
+        let state = &mut self.history.sources[source];
+        let incomplete = if state.incomplete == incomplete {
             None
         } else {
-            told.incomplete.clone_from(&incomplete);
+            state.incomplete.clone_from(&incomplete);
             incomplete
         };
         if head.as_ref() != before {
-            told.since = Some(Timestamp::now());
-            told.note_new_revision(before);
+            state.since = Some(Timestamp::now());
+            state.note_new_revision(before);
             let words = head.as_ref().map_or_else(String::new, |head| head.short_name().to_owned());
             let from = before.map_or_else(String::new, |before| format!(", after {}", before.short_name()));
             let message = format!("revision {words} is in force{from}");
@@ -312,11 +313,11 @@ impl Reconciler {
         );
     }
 
-    /// Tells what holds for sources as a whole, and is new.
+    /// Records new events about sources, rather than single objects.
     pub(super) fn record_source_events(&mut self, status: &DaemonStatus) {
-        for (source, stand) in self.engine.source_ids().zip(&status.sources) {
-            self.record_settled_event(source, stand);
-            self.record_pending_event(source, stand);
+        for (source, status) in self.engine.source_ids().zip(&status.sources) {
+            self.record_settled_event(source, status);
+            self.record_pending_event(source, status);
             self.record_opt_out_events(source);
             self.log_crowd(source);
         }
@@ -324,30 +325,30 @@ impl Reconciler {
 
     /// Returns the revision in force, where it was told that all of it is settled.
     pub(super) fn settled_revision(&self, source: SourceId) -> Option<&Revision> {
-        let (told, head) = (&self.history.sources[source], self.engine.source(source).head.as_ref()?);
-        [told.settled.as_ref(), told.previous_process.settled_revision()]
+        let (state, head) = (&self.history.sources[source], self.engine.source(source).head.as_ref()?);
+        [state.settled.as_ref(), state.previous_process.settled_revision()]
             .into_iter()
             .flatten()
             .find(|settled| *settled == head)
     }
 
-    fn record_settled_event(&mut self, source: SourceId, stand: &SourceStatus) {
+    fn record_settled_event(&mut self, source: SourceId, status: &SourceStatus) {
         let Some(head) = self.engine.source(source).head.clone() else { return };
         let is_seen = self.is_seen(source);
         let is_unread = self.inventories[source].inventory == InventoryState::Unread;
-        if !stand.healthy || is_unread || self.engine.has_unfinished_changes(source) {
+        if !status.healthy || is_unread || self.engine.has_unfinished_changes(source) {
             return;
         }
         if !self.history.sources[source].is_news(&head, is_seen) {
             return;
         }
-        let message = format!("revision {}: all {}", head.short_name(), healthy_text(&stand.objects));
+        let message = format!("revision {}: all {}", head.short_name(), healthy_text(&status.objects));
         self.record_event(EventReason::RevisionSettled, source, None, message, Some(head));
     }
 
-    fn record_pending_event(&mut self, source: SourceId, stand: &SourceStatus) {
+    fn record_pending_event(&mut self, source: SourceId, status: &SourceStatus) {
         let is_seen = self.is_seen(source);
-        let told = &mut self.history.sources[source].pending;
+        let reported = &mut self.history.sources[source].pending;
         let waiting: BTreeMap<_, _> = self
             .engine
             .prune_decisions(source)
@@ -358,15 +359,15 @@ impl Reconciler {
             .collect();
         if is_seen {
             // Waits that are not seen yet stay as before.
-            told.retain(|id| waiting.contains_key(id));
+            reported.retain(|id| waiting.contains_key(id));
         }
-        let new = waiting.iter().find(|(id, _)| !told.contains(**id));
+        let new = waiting.iter().find(|(id, _)| !reported.contains(**id));
         let Some(first) = new.map(|(id, why)| format!("{id}: {why}")) else { return };
-        told.extend(waiting.into_keys().cloned());
-        let (count, name) = (stand.prune_waiting, &stand.name);
+        reported.extend(waiting.into_keys().cloned());
+        let (count, name) = (status.prune_waiting, &status.name);
         let deletions = pending_deletions_text(count);
         let message = format!(
-            "{deletions} ({first}); `rhumb prune list --name {name}` shows them, `rhumb prune confirm --name {name} OBJECT...` confirms them"
+            "{deletions} ({first}); `rhumb prune list --source {name}` shows them, `rhumb prune confirm --source {name} OBJECT...` confirms them"
         );
         let head = self.engine.source(source).head.clone();
         self.record_event(EventReason::PruneWaiting, source, None, message, head);
@@ -374,13 +375,13 @@ impl Reconciler {
 
     /// Says once that more pauses and holds stand than are acknowledged.
     fn log_crowd(&mut self, source: SourceId) {
-        let untold = self.engine.unacknowledged_states(source);
-        let was_crowded = std::mem::replace(&mut self.history.sources[source].is_crowded, untold > 0);
-        if untold > 0 && !was_crowded {
+        let unreported = self.engine.unacknowledged_states(source);
+        let was_crowded = std::mem::replace(&mut self.history.sources[source].is_crowded, unreported > 0);
+        if unreported > 0 && !was_crowded {
             let name = &self.engine.source(source).name;
             tracing::warn!(
                 source = %name,
-                "{untold} pauses and holds of its objects are in effect and not acknowledged: {MAX_STATES} are at most"
+                "{unreported} pauses and holds of its objects are in effect and not acknowledged: {MAX_STATES} are at most"
             );
         }
     }
@@ -431,8 +432,8 @@ impl Reconciler {
     }
 }
 
-/// Returns the event of a rollout; the words name the revision. The reason for a rollback is told
-/// once.
+/// Returns the event of a rollout; the words name the revision. The reason for a rollback is
+/// reported once.
 fn rollout_event_words(turn: &RolloutEvent, revision: &str, is_known: bool) -> (EventReason, String) {
     match (&turn.kind, &turn.rollback_cause) {
         (RolloutEventKind::Started, None) => (EventReason::RolloutStarted, format!("revision {revision}")),
@@ -459,8 +460,8 @@ fn rollout_event_words(turn: &RolloutEvent, revision: &str, is_known: bool) -> (
 }
 
 /// Returns the event reason of an object's outcome; none where it is no event.
-fn event_reason(told: &Outcome) -> Option<EventReason> {
-    Some(match told {
+fn event_reason(outcome: &Outcome) -> Option<EventReason> {
+    Some(match outcome {
         Outcome::Created => EventReason::Created,
         Outcome::Configured | Outcome::Repaired(_) => EventReason::Configured,
         Outcome::Adopted(_) => EventReason::Adopted,
@@ -469,15 +470,15 @@ fn event_reason(told: &Outcome) -> Option<EventReason> {
         Outcome::Waiting(Reason::Fight(..)) | Outcome::Refused(Reason::Owned(_) | Reason::NotAdopted) => {
             EventReason::Conflict
         }
-        // Its rollout has told it.
+        // Its rollout has reported it.
         Outcome::Refused(Reason::Rejected(_)) => return None,
         Outcome::Refused(_) => EventReason::Refused,
         _ => return None,
     })
 }
 
-fn message(reason: EventReason, told: &Outcome) -> String {
-    match told {
+fn message(reason: EventReason, outcome: &Outcome) -> String {
+    match outcome {
         Outcome::Created if reason == EventReason::DriftRepaired => "it had been deleted".to_owned(),
         Outcome::Adopted(owner) => format!("adopted from {owner}"),
         Outcome::Repaired(who) => format!("{who}; put back"),
@@ -506,31 +507,31 @@ mod tests {
     /// Returns a source of which an earlier process has told that this revision had settled.
     fn after(settled: &str) -> SourceEventState {
         let settled = Some(settled).filter(|text| !text.is_empty()).map(Revision::new);
-        let mut told = SourceEventState {
+        let mut state = SourceEventState {
             previous_process: PreviousProcess::Settled(settled),
             ..SourceEventState::default()
         };
-        told.note_new_revision(None);
-        told
+        state.note_new_revision(None);
+        state
     }
 
-    fn settles(told: &mut SourceEventState, head: &str) -> bool {
-        told.is_news(&Revision::new(head), true)
+    fn settles(state: &mut SourceEventState, head: &str) -> bool {
+        state.is_news(&Revision::new(head), true)
     }
 
     #[test]
     fn a_success_is_told_once_whoever_told_it() {
         // The same process.
-        let mut told = after("");
-        assert!(settles(&mut told, "a"));
-        assert!(!settles(&mut told, "a"), "it was told");
+        let mut state = after("");
+        assert!(settles(&mut state, "a"));
+        assert!(!settles(&mut state, "a"), "it was told");
         // One that finds nothing to do.
         assert!(!settles(&mut after("a"), "a"));
         // One that makes again what somebody has deleted meanwhile, as the same process does
         // without a word.
-        let mut told = after("a");
-        told.has_news = true;
-        assert!(!settles(&mut told, "a"));
+        let mut state = after("a");
+        state.has_news = true;
+        assert!(!settles(&mut state, "a"));
         // The event that was left out.
         assert!(settles(&mut after("a"), "b"));
         // Nobody knows yet whether all of it is there.
@@ -538,39 +539,39 @@ mod tests {
     }
 
     #[test]
-    fn success_after_a_failure_is_told_again() {
-        for mut told in [after(""), after("a")] {
-            settles(&mut told, "a");
-            told.unsettle();
-            assert!(settles(&mut told, "a"));
-            assert!(!settles(&mut told, "a"));
+    fn success_after_a_failure_is_reported_again() {
+        for mut state in [after(""), after("a")] {
+            settles(&mut state, "a");
+            state.unsettle();
+            assert!(settles(&mut state, "a"));
+            assert!(!settles(&mut state, "a"));
         }
         // One that fails before anything was found to be well.
-        let mut told = after("a");
-        told.unsettle();
-        assert!(settles(&mut told, "a"));
+        let mut state = after("a");
+        state.unsettle();
+        assert!(settles(&mut state, "a"));
         // The process before may have been killed between a failure and writing it down.
-        let mut told = after("a");
-        told.note_rollout();
-        assert!(settles(&mut told, "a"));
-        // A repair of pods after all was told is no failure.
-        told.note_rollout();
-        assert!(!settles(&mut told, "a"));
+        let mut state = after("a");
+        state.note_rollout();
+        assert!(settles(&mut state, "a"));
+        // A repair of pods after all was reported is no failure.
+        state.note_rollout();
+        assert!(!settles(&mut state, "a"));
     }
 
     #[test]
-    fn a_revision_that_comes_back_is_told_again() {
-        for mut told in [after(""), after("a")] {
-            settles(&mut told, "a");
+    fn a_revision_that_comes_back_is_reported_again() {
+        for mut state in [after(""), after("a")] {
+            settles(&mut state, "a");
             for (before, head) in [("a", "b"), ("b", "a")] {
-                told.note_new_revision(Some(&Revision::new(before)));
-                assert!(settles(&mut told, head), "{head}");
+                state.note_new_revision(Some(&Revision::new(before)));
+                assert!(settles(&mut state, head), "{head}");
             }
             // Also where the one between never settled.
-            told.note_new_revision(Some(&Revision::new("a")));
-            told.note_new_revision(Some(&Revision::new("b")));
-            assert_eq!(told.previous_process.settled_revision(), None, "what is written down says so");
-            assert!(settles(&mut told, "a"));
+            state.note_new_revision(Some(&Revision::new("a")));
+            state.note_new_revision(Some(&Revision::new("b")));
+            assert_eq!(state.previous_process.settled_revision(), None, "what is written down says so");
+            assert!(settles(&mut state, "a"));
         }
     }
 }

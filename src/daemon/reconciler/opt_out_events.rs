@@ -10,14 +10,14 @@ use crate::engine::{OptOutPolicy, SourceId, SourceWrites};
 use crate::object::{ContentHash, ObjectId};
 use crate::report::EventReason;
 
-/// Data key with the opt-outs that were told: one mark a line.
-const TOLD_OPT_OUTS_KEY: &str = "told-opt-outs";
+/// Data key with the opt-outs that were reported: one mark a line.
+const REPORTED_OPT_OUTS_KEY: &str = "told-opt-outs";
 
 /// The maximum number of marks in an inventory: 17 kB of it. Anybody who may write an object can
-/// add one, and of more the surplus is told again by the next process.
+/// add one, and of more the surplus is reported again by the next process.
 const MAX_OPT_OUT_MARKS: usize = 500;
 
-/// The opt-outs of one source, as they were told.
+/// The opt-outs of one source, as they were reported.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct OptOutHistory {
     /// The objects that an annotation takes out of our hands, with its key.
@@ -41,8 +41,8 @@ fn mark(id: &ObjectId, word: &str) -> ContentHash {
 impl OptOutHistory {
     /// Goes on where an earlier process has ended.
     pub(super) fn after(data: &BTreeMap<String, String>) -> Self {
-        let told = data.get(TOLD_OPT_OUTS_KEY).map(String::as_str).unwrap_or_default();
-        let earlier = told.lines().take(MAX_OPT_OUT_MARKS).filter_map(ContentHash::parse).collect();
+        let reported = data.get(REPORTED_OPT_OUTS_KEY).map(String::as_str).unwrap_or_default();
+        let earlier = reported.lines().take(MAX_OPT_OUT_MARKS).filter_map(ContentHash::parse).collect();
         Self { known: BTreeMap::new(), earlier }
     }
 
@@ -64,7 +64,7 @@ impl OptOutHistory {
         news
     }
 
-    /// Returns the record of what was told; none where nothing was.
+    /// Returns the record of what was reported; none where nothing was.
     fn text(&self) -> Option<String> {
         let known = self.known.iter().map(|(id, word)| mark(id, word));
         let all: BTreeSet<ContentHash> = known.chain(self.earlier.iter().copied()).collect();
@@ -102,22 +102,22 @@ impl Reconciler {
         }
     }
 
-    /// Returns whether an inventory says which opt-outs were told.
+    /// Returns whether an inventory says which opt-outs were reported.
     pub(super) fn has_opt_out_record(&mut self, source: SourceId) -> bool {
         let text = self.history.opt_outs(source).text();
         let inventory = self.inventories[source].inventory.inventory();
         self.until != StopCondition::Shutdown
-            || inventory.is_none_or(|inventory| inventory.data.get(TOLD_OPT_OUTS_KEY) == text.as_ref())
+            || inventory.is_none_or(|inventory| inventory.data.get(REPORTED_OPT_OUTS_KEY) == text.as_ref())
     }
 
-    /// Lets an inventory say which opt-outs were told. A single pass tells of none.
+    /// Lets an inventory say which opt-outs were reported. A single pass tells of none.
     pub(super) fn record_opt_outs(&mut self, source: SourceId, data: &mut BTreeMap<String, String>) {
         if self.until != StopCondition::Shutdown {
             return;
         }
         match self.history.opt_outs(source).text() {
-            Some(text) => drop(data.insert(TOLD_OPT_OUTS_KEY.to_owned(), text)),
-            None => drop(data.remove(TOLD_OPT_OUTS_KEY)),
+            Some(text) => drop(data.insert(REPORTED_OPT_OUTS_KEY.to_owned(), text)),
+            None => drop(data.remove(REPORTED_OPT_OUTS_KEY)),
         }
     }
 }
@@ -137,7 +137,7 @@ mod tests {
     }
 
     fn record(history: &OptOutHistory) -> BTreeMap<String, String> {
-        history.text().map(|text| (TOLD_OPT_OUTS_KEY.to_owned(), text)).into_iter().collect()
+        history.text().map(|text| (REPORTED_OPT_OUTS_KEY.to_owned(), text)).into_iter().collect()
     }
 
     #[track_caller]
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn an_opt_out_is_told_once_by_whichever_process() {
+    fn an_opt_out_is_reported_once_by_whichever_process() {
         let mut first = OptOutHistory::default();
         check(&mut first, &[("a", HOLD)], true, [&[("a", HOLD)], &[]]);
         check(&mut first, &[("a", HOLD)], true, [&[], &[]]);
@@ -166,7 +166,8 @@ mod tests {
         // Another word is another opt-out.
         check(&mut second, &[("a", PAUSED), ("b", PAUSED)], true, [&[("a", PAUSED)], &[]]);
         check(&mut second, &[("a", PAUSED)], true, [&[], &[("b", PAUSED)]]);
-        // An opt-out that ended and begins again is told again, by this process and the next one.
+        // An opt-out that ended and begins again is reported again, by this process and the next
+        // one.
         check(&mut second, &[("a", PAUSED), ("b", PAUSED)], true, [&[("b", PAUSED)], &[]]);
         check(&mut second, &[], true, [&[], &[("a", PAUSED), ("b", PAUSED)]]);
         assert_eq!(second.text(), None);
@@ -183,7 +184,7 @@ mod tests {
         let text = history.text().unwrap();
         assert!(text.lines().count() == MAX_OPT_OUT_MARKS && text.len() < 20_000, "{}", text.len());
         let garbage = format!("x\n\n{}\n", "f".repeat(300_000));
-        let data = BTreeMap::from([(TOLD_OPT_OUTS_KEY.to_owned(), garbage)]);
+        let data = BTreeMap::from([(REPORTED_OPT_OUTS_KEY.to_owned(), garbage)]);
         assert_eq!(OptOutHistory::after(&data), OptOutHistory::default());
     }
 }

@@ -24,7 +24,7 @@ impl Reconciler {
         for undo in undos {
             match &self.feeds[undo.source] {
                 Some(feed) => {
-                    if feed.try_send(FeedRequest::LookBack(undo.clone())).is_ok() {
+                    if feed.try_send(FeedRequest::ReadUndoTarget(undo.clone())).is_ok() {
                         self.undoing.insert(undo.token.clone());
                     }
                 }

@@ -12,9 +12,9 @@ impl Reconciler {
     /// Only what is stamped for this very source tells that: whatever else writes there is drift,
     /// and is repaired.
     pub(super) fn find_rival(&self, id: &ObjectId, live: &LiveObject) -> Option<String> {
-        let told = self.outcomes.get(id);
+        let outcome = self.outcomes.get(id);
         let is_written = matches!(
-            told,
+            outcome,
             Some(
                 Outcome::Created
                     | Outcome::Configured
@@ -29,7 +29,7 @@ impl Reconciler {
         let entry = self.engine.entry(id)?;
         let (source, wanted) = entry.target_content().filter(|_| entry.unreleased_content().is_none())?;
         let source = self.engine.source(source);
-        // A claim that nothing proves yet is enough, as it only keeps this pass from writing.
+        // An unproven release is enough, as it only keeps this pass from writing.
         let release = live.shown_release()?;
         let ours = matches!(&live.owner, ObjectOwner::Ours(set) if *set == source.applyset);
         // This view is from before our write.

@@ -37,7 +37,9 @@ impl Reconciler {
             }
             // Objects that wait for it go on waiting, as nothing is deleted on doubt.
             Err(error) => {
-                tracing::warn!("the claims of other sources of the cluster cannot be read: {error}");
+                tracing::warn!(
+                    "the takeover requests of other sources of the cluster cannot be read: {error}"
+                );
                 let (cluster, namespace) = (self.executor.cluster.clone(), self.namespace.clone());
                 self.spawn(async move {
                     tokio::time::sleep(PEERS_RETRY_DELAY.mul_f64(1.0 + super::super::random_fraction()))
@@ -55,7 +57,9 @@ impl Reconciler {
         let feeds = &self.feeds;
         // A feed without room is asked in the next turn.
         self.due_looks.retain(|source, number| {
-            feeds[*source].as_ref().is_none_or(|feed| feed.try_send(FeedRequest::LookAfter(*number)).is_err())
+            feeds[*source]
+                .as_ref()
+                .is_none_or(|feed| feed.try_send(FeedRequest::CheckAfter(*number)).is_err())
         });
     }
 

@@ -18,13 +18,13 @@ const SELECTOR_RETRY_DELAY: Duration = Duration::from_secs(1);
 /// The watches of pods that are open.
 pub(super) struct PodFollowers {
     open: BTreeMap<ObjectId, (Uid, Option<PodFollower>)>,
-    told: mpsc::Sender<PodsEvent>,
+    sink: mpsc::Sender<PodsEvent>,
 }
 
 impl PodFollowers {
     /// Returns followers of nothing.
-    pub(super) fn new(told: mpsc::Sender<PodsEvent>) -> Self {
-        Self { open: BTreeMap::new(), told }
+    pub(super) fn new(sink: mpsc::Sender<PodsEvent>) -> Self {
+        Self { open: BTreeMap::new(), sink }
     }
 }
 
@@ -60,11 +60,11 @@ impl Reconciler {
     pub(super) fn record_selector(&mut self, id: &ObjectId, selector: Option<&str>) {
         let kind = self.watched.kind(&id.group_kind());
         let cluster = self.cluster_for(id).clone();
-        let told = self.followers.told.clone();
+        let sink = self.followers.sink.clone();
         if let (Some((uid, follower)), Some(selector), Some(kind)) =
             (self.followers.open.get_mut(id), selector, kind)
         {
-            *follower = cluster.follow_pods(&kind, id, uid, selector, told);
+            *follower = cluster.follow_pods(&kind, id, uid, selector, sink);
         } else {
             // Without its pods a rollout would stay in its step for ever.
             self.followers.open.remove(id);

@@ -23,14 +23,14 @@ const SUMMARY_INTERVAL: Duration = Duration::from_secs(1);
 /// longer than a write does.
 const BUSY_DELAY: Duration = Duration::from_secs(1);
 
-/// The sources' ConfigMaps are told of it at most this often: each change is a write.
+/// The shortest time between two writes of a source's ConfigMap: each change is a write.
 const STATUS_WRITE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The maximum number of concurrent writes of ConfigMaps as the process ends.
 const CONCURRENT_FINAL_WRITES: usize = 8;
 
 /// The time for which a new process leaves the record of a source that it has not looked at yet. A
-/// record of half a look would be written twice.
+/// record of half a lookup would be written twice.
 const RECORD_GRACE_PERIOD: Duration = Duration::from_secs(10);
 
 /// The readers of the status, and the time of the next update.
@@ -45,7 +45,7 @@ pub(super) struct SummaryPublication {
     pub(super) due: Option<Instant>,
     /// The time at which the records of the sources were last computed, and the records.
     written: Option<Instant>,
-    stands: Vec<Option<StatusSummary>>,
+    per_source: Vec<Option<StatusSummary>>,
     /// The time of this process' first update.
     begun: Option<Instant>,
 }
@@ -60,8 +60,8 @@ impl Reconciler {
 
     /// Returns whether a single pass ends that knows where its source stands.
     pub(super) fn ends_with_record(&self, ending: PassEnding) -> bool {
-        let has_looked = matches!(ending, PassEnding::Settled | PassEnding::TimedOut);
-        self.until != StopCondition::Shutdown && has_looked
+        let has_ended = matches!(ending, PassEnding::Settled | PassEnding::TimedOut);
+        self.until != StopCondition::Shutdown && has_ended
     }
 
     /// Tells how things stand after a turn.
@@ -98,17 +98,17 @@ impl Reconciler {
             return;
         }
         self.summary.written = Some(now);
-        let stands = self.status_summaries(&status, now);
-        if stands.iter().any(Option::is_none) {
+        let summaries = self.status_summaries(&status, now);
+        if summaries.iter().any(Option::is_none) {
             (self.summary.written, self.summary.due) = (None, Some(now + SUMMARY_INTERVAL));
         }
-        self.summary.stands = stands;
+        self.summary.per_source = summaries;
     }
 
     /// Returns where each source stands, of which enough is known.
     fn status_summaries(&self, status: &DaemonStatus, now: Instant) -> Vec<Option<StatusSummary>> {
         let first = |is_asked_for: fn(Phase) -> bool| {
-            if !status.sources.iter().any(|told| told.objects.keys().any(|phase| is_asked_for(*phase))) {
+            if !status.sources.iter().any(|status| status.objects.keys().any(|phase| is_asked_for(*phase))) {
                 return Vec::new();
             }
             self.with_context(now, |engine, beside| {
@@ -117,15 +117,15 @@ impl Reconciler {
         };
         let unwell = first(|phase| !phase.is_well());
         let left_alone = first(|phase| phase == Phase::LeftAlone);
-        let stands = self.engine.source_ids().zip(&status.sources).map(|(source, told)| {
+        let summaries = self.engine.source_ids().zip(&status.sources).map(|(source, status)| {
             let of = |all: &[Vec<ObjectStatus>]| all.get(source.position()).cloned().unwrap_or_default();
-            let stand = || {
-                StatusSummary::of(told, &of(&unwell), &of(&left_alone))
+            let summarize = || {
+                StatusSummary::of(status, &of(&unwell), &of(&left_alone))
                     .with_settled(self.settled_revision(source))
             };
-            self.can_record(source, told, now).then(stand)
+            self.can_record(source, status, now).then(summarize)
         });
-        stands.collect()
+        summaries.collect()
     }
 
     /// Writes into the sources' ConfigMaps where each stands as the process ends: what they say may
@@ -137,13 +137,13 @@ impl Reconciler {
         let now = Instant::now();
         let status = self.with_context(now, report::status);
         let changed = self.engine.source_ids().zip(self.status_summaries(&status, now)).filter_map(
-            |(source, stand)| {
+            |(source, summary)| {
                 let known = self.inventories.get(source.position())?.inventory.inventory()?;
                 if self.is_left_to_others(source, &known.data) {
                     return None;
                 }
                 let mut wanted = known.clone();
-                stand?.write_to(&mut wanted.data);
+                summary?.write_to(&mut wanted.data);
                 let source = self.engine.source(source);
                 (*known != wanted && source.writes != SourceWrites::Observed).then_some((
                     &source.name,
@@ -167,31 +167,32 @@ impl Reconciler {
     /// A record that another process has written meanwhile is looked after by that one.
     fn is_left_to_others(&self, source: SourceId, data: &BTreeMap<String, String>) -> bool {
         let state = self.engine.source(source);
-        let is_whole = state.head.is_some()
+        let is_complete = state.head.is_some()
             && state.prune != PrunePolicy::Partial
             && state.lifecycle == SourceLifecycle::Active;
         let before = self.inventories[source].first_status.as_ref();
         let is_kept = StatusSummary::from_data(data).as_ref() != before;
-        self.until != StopCondition::Shutdown && (is_kept || !is_whole)
+        self.until != StopCondition::Shutdown && (is_kept || !is_complete)
     }
 
     /// Returns whether a ConfigMap does not say yet which revision was told to have settled. That
-    /// does not wait: until it stands there, whoever comes after this process tells it again.
+    /// does not wait: until it is there, whoever comes after this process tells it again.
     fn is_settling(&self) -> bool {
-        let stands = self.engine.source_ids().zip(&self.summary.stands);
-        let told = stands.filter_map(|(source, stand)| Some((source, stand.as_ref()?)));
-        let mut told =
-            told.map(|(source, stand)| (stand, stand.clone().with_settled(self.settled_revision(source))));
-        told.any(|(written, now)| *written != now)
+        let summaries = self.engine.source_ids().zip(&self.summary.per_source);
+        let known = summaries.filter_map(|(source, summary)| Some((source, summary.as_ref()?)));
+        let mut known = known
+            .map(|(source, summary)| (summary, summary.clone().with_settled(self.settled_revision(source))));
+        known.any(|(written, now)| *written != now)
     }
 
     /// Returns whether enough of a source is known to write down where it stands.
-    fn can_record(&self, source: SourceId, told: &SourceStatus, now: Instant) -> bool {
+    fn can_record(&self, source: SourceId, status: &SourceStatus, now: Instant) -> bool {
         // A single pass has looked at all that it could when it ends.
-        let looked = || self.until != StopCondition::Shutdown || (!self.is_working() && self.is_seen(source));
+        let has_observed =
+            || self.until != StopCondition::Shutdown || (!self.is_working() && self.is_seen(source));
         self.status_summary(source).is_some()
-            || (told.incomplete.is_some() && !self.engine.source(source).is_unread())
-            || (told.revision.is_some() && looked())
+            || (status.incomplete.is_some() && !self.engine.source(source).is_unread())
+            || (status.revision.is_some() && has_observed())
             || self.summary.begun.is_some_and(|begun| now >= begun + RECORD_GRACE_PERIOD)
     }
 
@@ -203,7 +204,7 @@ impl Reconciler {
 
     /// Returns where a source stands, as its ConfigMap is to tell it; none before that is known.
     pub(super) fn status_summary(&self, source: SourceId) -> Option<&StatusSummary> {
-        self.summary.stands.get(source.position())?.as_ref()
+        self.summary.per_source.get(source.position())?.as_ref()
     }
 
     /// Returns the time of the next resync at the latest.
@@ -258,26 +259,26 @@ mod tests {
     async fn what_is_being_worked_on_goes_first_and_not_for_ever() {
         let dir = tempfile::tempdir().unwrap();
         let (mut reconciler, _summaries) = looped(&nobody(dir.path()).await);
-        let told = |reconciler: &mut Reconciler, now| {
+        let next_write = |reconciler: &mut Reconciler, now| {
             reconciler.publish_summary(now);
             (reconciler.summary.rest == Some(now + SUMMARY_INTERVAL), reconciler.summary.due)
         };
         let start = Instant::now();
         let id = ObjectId::new(&GroupKind::new("", "ConfigMap"), Some("shop"), "env");
         reconciler.queue.add(id.clone());
-        assert_eq!(told(&mut reconciler, start), (false, Some(start + BUSY_DELAY)));
+        assert_eq!(next_write(&mut reconciler, start), (false, Some(start + BUSY_DELAY)));
         assert_eq!(reconciler.queue.take(start), Some(id.clone()));
-        assert_eq!(told(&mut reconciler, start + BUSY_DELAY / 2), (false, Some(start + BUSY_DELAY)));
-        assert!(told(&mut reconciler, start + BUSY_DELAY).0);
+        assert_eq!(next_write(&mut reconciler, start + BUSY_DELAY / 2), (false, Some(start + BUSY_DELAY)));
+        assert!(next_write(&mut reconciler, start + BUSY_DELAY).0);
         // After the rest it gives way again, until all is done.
         let again = start + BUSY_DELAY + SUMMARY_INTERVAL;
-        assert_eq!(told(&mut reconciler, again), (false, Some(again + BUSY_DELAY)));
+        assert_eq!(next_write(&mut reconciler, again), (false, Some(again + BUSY_DELAY)));
         reconciler.queue.finish(&id);
-        assert!(told(&mut reconciler, again).0);
+        assert!(next_write(&mut reconciler, again).0);
     }
 
     #[tokio::test]
-    async fn the_loop_gives_signs_of_life_and_says_how_things_stand() {
+    async fn the_loop_gives_signs_of_life_and_reports_its_status() {
         let dir = tempfile::tempdir().unwrap();
         let cluster = nobody(dir.path()).await;
         let stop = CancellationToken::new();

@@ -27,10 +27,10 @@ impl SourceFeed {
         let number = self.settings.source;
         let reading =
             SourceReading { revision: Some(Revision::new(DELETED_REVISION)), ..SourceReading::default() };
-        let mut told = Some(LoopEvent::SourceRead(number, reading, BTreeSet::new()));
+        let mut event_to_send = Some(LoopEvent::SourceRead(number, reading, BTreeSet::new()));
         loop {
             self.heartbeat.record(HEARTBEAT_INTERVAL + HEARTBEAT_SLACK);
-            if let Some(event) = told.take()
+            if let Some(event) = event_to_send.take()
                 && self.events.send(event).await.is_err()
             {
                 return;
@@ -40,10 +40,10 @@ impl SourceFeed {
                 () = tokio::time::sleep(HEARTBEAT_INTERVAL) => continue,
             };
             let Some(request) = request else { return };
-            told = match request {
-                FeedRequest::LookAfter(reading) => Some(LoopEvent::SourceChecked(number, reading)),
-                FeedRequest::LookBack(undo) => {
-                    Some(self.content_reader().look_back(undo, self.head_revision()).await)
+            event_to_send = match request {
+                FeedRequest::CheckAfter(reading) => Some(LoopEvent::SourceChecked(number, reading)),
+                FeedRequest::ReadUndoTarget(undo) => {
+                    Some(self.content_reader().read_undo_target(undo, self.head_revision()).await)
                 }
                 FeedRequest::Resolve(revision, contents) => {
                     let found = self.content_reader().resolve(revision, contents).await;

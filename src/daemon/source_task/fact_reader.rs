@@ -1,4 +1,4 @@
-//! The facts of the cluster that the renders of one source depend on, asked for at each look.
+//! The facts of the cluster that the renders of one source depend on, asked for at each check.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -65,7 +65,7 @@ impl FactReader {
     }
 
     /// Forgets all objects but those that the newest render uses: nobody keeps the others up to
-    /// date, and each look would ask for them. An older render that wants one asks anew.
+    /// date, and each check would ask for them. An older render that wants one asks anew.
     fn keep_used(&mut self, used: &BTreeSet<ObjectId>) {
         self.wanted.retain(|id| used.contains(id));
         self.known.objects.retain(|id, _| used.contains(id));

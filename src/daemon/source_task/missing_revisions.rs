@@ -22,7 +22,7 @@ pub(super) struct WantedContents {
 /// The desired contents of revisions that are not here.
 pub(super) type MissingContents = Vec<WantedContents>;
 
-/// The result of a look-up.
+/// The result of a lookup.
 pub(super) enum ContentLookup {
     /// An answer.
     Done(Box<LoopEvent>),
@@ -73,10 +73,10 @@ impl SourceFeed {
     /// Looks up again what was missing, with whatever has to be fetched for that; nothing while the
     /// source itself cannot be read.
     pub(super) async fn fetch_missing(&mut self) -> Vec<LoopEvent> {
-        if self.told_snapshot.is_none() || self.last_error.is_some() {
+        if self.reported.is_none() || self.last_error.is_some() {
             return Vec::new();
         }
-        let mut told = Vec::new();
+        let mut events = Vec::new();
         for wanted in std::mem::take(&mut self.missing) {
             self.heartbeat.record(super::MAX_TASK_DURATION);
             if let Err(error) =
@@ -93,13 +93,13 @@ impl SourceFeed {
                 continue;
             }
             let revision = wanted.revision;
-            told.push(LoopEvent::Resolved(found.unwrap_or_else(|error| {
+            events.push(LoopEvent::Resolved(found.unwrap_or_else(|error| {
                 tracing::warn!(%revision, "an older revision cannot be read: {error}");
                 let none = |(id, hash)| (id, Release { hash, revision: revision.clone() }, None);
                 wanted.contents.into_iter().map(none).collect()
             })));
         }
-        told
+        events
     }
 
     /// As [`ContentReader::look_up`], under the deadline of the source.

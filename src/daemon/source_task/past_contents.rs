@@ -49,10 +49,10 @@ impl RevisionContents {
                 continue;
             };
             let FileReading { facts, .. } = settings.read(file, &bytes, scopes);
-            let is_whole = facts.understood == FileCompleteness::Whole
+            let is_complete = facts.understood == FileCompleteness::Complete
                 && facts.unscoped.is_empty()
                 && facts.unusable.iter().all(|object| !ids.contains(&object.id));
-            if !is_whole {
+            if !is_complete {
                 self.unread.get_or_insert_with(|| file.path.to_string());
             }
             for object in facts.objects.into_iter().filter(|object| ids.contains(&object.id)) {
@@ -95,7 +95,7 @@ pub(super) fn resolve(
 }
 
 /// Looks up where a rollback leads to, or says why it leads nowhere.
-pub(super) fn look_back(
+pub(super) fn read_undo_target(
     reader: &RevisionReader,
     settings: &ReadSettings,
     mut scopes: KindScopes,

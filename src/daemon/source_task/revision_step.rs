@@ -1,4 +1,4 @@
-//! Reading a revision at the cost of what differs from the one that was told last.
+//! Reading a revision at the cost of what differs from the one that was last reported.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,9 +10,9 @@ use crate::manifest::KindScopes;
 use crate::object::{GroupKind, Revision};
 use crate::source::{BlobId, RevisionReader, Snapshot, SnapshotFile, SourceError};
 
-/// A snapshot that was told.
+/// A snapshot that was reported.
 #[derive(Clone, Debug)]
-pub(super) struct ToldSnapshot {
+pub(super) struct ReportedSnapshot {
     /// The snapshot.
     pub(super) snapshot: Snapshot,
     /// The objects that were told before, of roots that are not rendered now.
@@ -21,7 +21,7 @@ pub(super) struct ToldSnapshot {
 
 /// The result of reading a revision.
 pub(super) struct ReadStep {
-    pub(super) told: ToldSnapshot,
+    pub(super) reported: ReportedSnapshot,
     pub(super) reading: SourceReading,
     pub(super) unknown: BTreeSet<GroupKind>,
     pub(super) scopes: KindScopes,
@@ -38,7 +38,7 @@ struct RevisionDiff {
 /// Compares at the cost of what changed, wherever that can be told from the changes alone.
 fn compare_revisions(
     reader: &RevisionReader,
-    from: Option<ToldSnapshot>,
+    from: Option<ReportedSnapshot>,
     extent: ReadExtent,
     to: &Revision,
 ) -> Result<RevisionDiff, SourceError> {
@@ -51,7 +51,7 @@ fn compare_revisions(
     let Ok(Some(changes)) = reader.plain_changes(&from.snapshot.revision, to) else {
         return compare_file_lists(reader, Some(&from), to);
     };
-    let ToldSnapshot { mut snapshot, unrendered } = from;
+    let ReportedSnapshot { mut snapshot, unrendered } = from;
     let (mut replaced, mut gone) = (BTreeMap::new(), BTreeSet::new());
     for change in changes {
         snapshot.files.retain(|file| file.path != change.path);
@@ -71,7 +71,7 @@ fn compare_revisions(
 /// Compares whole lists of files. The objects of a root that is not rendered now are not gone.
 fn compare_file_lists(
     reader: &RevisionReader,
-    from: Option<&ToldSnapshot>,
+    from: Option<&ReportedSnapshot>,
     to: &Revision,
 ) -> Result<RevisionDiff, SourceError> {
     let snapshot = reader.snapshot(to)?;
@@ -95,7 +95,7 @@ pub(super) fn read_newest(
     reader: &RevisionReader,
     settings: &ReadSettings,
     mut scopes: KindScopes,
-    from: Option<ToldSnapshot>,
+    from: Option<ReportedSnapshot>,
     extent: ReadExtent,
     to: &Revision,
 ) -> Result<ReadStep, SourceError> {
@@ -107,7 +107,7 @@ pub(super) fn read_newest(
         (path.clone(), Some(facts))
     }));
     let mut unknown = read_files(reader, settings, &mut scopes, &changed, &mut files)?;
-    // A definition may stand in a later file than its objects.
+    // A definition may be in a later file than its objects.
     let learnt = |kinds: &BTreeSet<GroupKind>| kinds.iter().any(|kind| scopes.get(kind).is_some());
     let again: BTreeMap<Arc<str>, SnapshotFile> = unknown
         .iter()
@@ -127,7 +127,7 @@ pub(super) fn read_newest(
     reading.incomplete = refusal_text(&snapshot);
     reading.refused.clone_from(&snapshot.refused);
     let unknown = unknown.into_values().flatten().collect();
-    Ok(ReadStep { told: ToldSnapshot { snapshot, unrendered }, reading, unknown, scopes })
+    Ok(ReadStep { reported: ReportedSnapshot { snapshot, unrendered }, reading, unknown, scopes })
 }
 
 /// Reads files, and returns the kinds of unknown scope in each that has some.

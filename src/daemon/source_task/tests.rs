@@ -15,12 +15,12 @@ use crate::source::{
     SnapshotFile, SnapshotRenderer, SourceSettings, VerifyExtent,
 };
 
-/// A repository with one manifest, and a feed that has told nothing yet.
+/// A repository with one manifest, and a feed that has reported nothing yet.
 struct FeedFixture {
     dir: TempDir,
     _state: TempDir,
     feed: SourceFeed,
-    told: mpsc::Receiver<LoopEvent>,
+    events: mpsc::Receiver<LoopEvent>,
     scopes: watch::Sender<KindScopes>,
 }
 
@@ -70,14 +70,14 @@ impl FeedFixture {
             variables: VariableUse::Literal,
             names: TextInterner::default(),
         };
-        let (events, told) = mpsc::channel(8);
+        let (sink, events) = mpsc::channel(8);
         let scopes = watch::Sender::new(KindScopes::builtin());
         let heartbeat = Heartbeats::default().expect_part("test", Duration::MAX);
         Self {
             dir,
             _state: state,
-            feed: SourceFeed::new(source, settings, scopes.subscribe(), events, heartbeat),
-            told,
+            feed: SourceFeed::new(source, settings, scopes.subscribe(), sink, heartbeat),
+            events,
             scopes,
         }
     }
@@ -86,12 +86,12 @@ impl FeedFixture {
         self.dir.path().join("repo")
     }
 
-    /// One look: what it told, in a few words.
-    async fn look(&mut self) -> String {
-        let last = self.feed.look_at_source().await;
-        let first = std::iter::from_fn(|| self.told.try_recv().ok());
-        let told = first.collect::<Vec<_>>().into_iter().chain(last);
-        let words: Vec<String> = told.filter_map(said).collect();
+    /// One check: what it reported, in a few words.
+    async fn check(&mut self) -> String {
+        let last = self.feed.check_source().await;
+        let first = std::iter::from_fn(|| self.events.try_recv().ok());
+        let answers = first.collect::<Vec<_>>().into_iter().chain(last);
+        let words: Vec<String> = answers.filter_map(said).collect();
         words.join(", ")
     }
 }
@@ -99,8 +99,9 @@ impl FeedFixture {
 fn said(event: LoopEvent) -> Option<String> {
     Some(match event {
         LoopEvent::SourceRead(_, reading, _) => {
-            let whole = reading.incomplete.map_or_else(|| "whole".to_owned(), |why| format!("without {why}"));
-            format!("read {} files {whole}", reading.files.len())
+            let extent =
+                reading.incomplete.map_or_else(|| "whole".to_owned(), |why| format!("without {why}"));
+            format!("read {} files {extent}", reading.files.len())
         }
         LoopEvent::Unreadable(_, why) => format!("unreadable: {why}"),
         LoopEvent::Location(_, location) => format!("at {location}"),
@@ -110,53 +111,53 @@ fn said(event: LoopEvent) -> Option<String> {
 }
 
 #[tokio::test]
-async fn trouble_is_told_once_and_so_is_its_end() {
+async fn trouble_is_reported_once_and_so_is_its_end() {
     let mut fixture = FeedFixture::new();
     let path = fixture.path();
-    let missing = fixture.look().await;
+    let missing = fixture.check().await;
     assert!(missing.starts_with("unreadable: ") && missing.contains("no such file or folder"), "{missing}");
-    assert_eq!(fixture.look().await, "", "no news");
+    assert_eq!(fixture.check().await, "", "no news");
     make(&path);
-    assert_eq!(fixture.look().await, "read 1 files whole");
-    assert_eq!(fixture.look().await, "");
+    assert_eq!(fixture.check().await, "read 1 files whole");
+    assert_eq!(fixture.check().await, "");
 
     let aside = fixture.dir.path().join("aside");
     fs::rename(&path, &aside).unwrap();
-    let gone = fixture.look().await;
+    let gone = fixture.check().await;
     assert!(gone.contains("in force: ") && gone.contains("last seen 2"), "its age is told: {gone}");
-    assert_eq!(fixture.look().await, "", "no news");
+    assert_eq!(fixture.check().await, "", "no news");
     fs::rename(&aside, &path).unwrap();
     // The same revision as before, and it is complete again: without this nothing would ever be
     // pruned.
-    assert_eq!(fixture.look().await, "read 0 files whole");
-    assert_eq!(fixture.look().await, "");
+    assert_eq!(fixture.check().await, "read 0 files whole");
+    assert_eq!(fixture.check().await, "");
 }
 
 #[tokio::test]
-async fn a_place_is_told_before_what_was_read_there() {
+async fn a_place_is_reported_before_what_was_read_there() {
     let mut fixture = FeedFixture::new();
-    fixture.look().await;
+    fixture.check().await;
     make(&fixture.path());
     git(&fixture.path(), &["remote", "add", "origin", "https://me:hunter2@example.com/shop.git"]);
-    assert_eq!(fixture.look().await, "at example.com/shop, read 1 files whole");
+    assert_eq!(fixture.check().await, "at example.com/shop, read 1 files whole");
 }
 
 #[tokio::test]
-async fn a_file_that_goes_while_all_is_read_again_is_told_to_be_gone() {
+async fn a_file_that_goes_while_all_is_read_again_is_reported_to_be_gone() {
     let mut fixture = FeedFixture::new();
     make(&fixture.path());
     fs::write(fixture.path().join("b.yaml"), MANIFEST.replace("name: a", "name: b")).unwrap();
     git(&fixture.path(), &["add", "."]);
     git(&fixture.path(), &["commit", "--quiet", "--message=y"]);
-    assert_eq!(fixture.look().await, "read 2 files whole");
+    assert_eq!(fixture.check().await, "read 2 files whole");
     git(&fixture.path(), &["rm", "--quiet", "b.yaml"]);
     git(&fixture.path(), &["commit", "--quiet", "--message=z"]);
     // A kind has come meanwhile: every file is read again, at a newer revision.
-    let told = fixture.feed.carry_out(FeedTask::ReadAgain).await;
-    let [LoopEvent::SourceRead(_, reading, _)] = &told[..] else { panic!("{told:?}") };
+    let answers = fixture.feed.carry_out(FeedTask::ReadAgain).await;
+    let [LoopEvent::SourceRead(_, reading, _)] = &answers[..] else { panic!("{answers:?}") };
     let files: Vec<_> = reading.files.iter().map(|(file, facts)| (&**file, facts.is_some())).collect();
     assert_eq!(files, [("a.yaml", true), ("b.yaml", false)]);
-    assert_eq!(fixture.look().await, "");
+    assert_eq!(fixture.check().await, "");
 }
 
 /// A renderer to which all is a part for others.
@@ -178,34 +179,34 @@ impl SnapshotRenderer for PartsRenderer {
 }
 
 #[tokio::test]
-async fn that_all_is_a_part_for_others_is_told_once() {
+async fn that_all_is_a_part_for_others_is_reported_once() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("repo");
     make(&path);
     let settings = SourceSettings { renderer: Some(Arc::new(PartsRenderer)), ..SourceSettings::default() };
     let location = ResolvedLocation::Git(GitLocation::new(path.to_str().unwrap()));
     let mut fixture = FeedFixture::with_settings(dir, &location, settings);
-    let told = fixture.look().await;
-    assert!(told.contains("unreadable: ") && told.contains("only library charts"), "{told}");
-    // The place is reached at each look, at another time.
+    let answers = fixture.check().await;
+    assert!(answers.contains("unreadable: ") && answers.contains("only library charts"), "{answers}");
+    // The place is reached at each check, at another time.
     let begin = std::time::Instant::now();
     while begin.elapsed() < Duration::from_millis(1100) {
-        assert_eq!(fixture.look().await, "");
+        assert_eq!(fixture.check().await, "");
     }
 }
 
 #[tokio::test]
-async fn kinds_that_the_server_has_told_since_are_known_to_the_next_reading() {
+async fn kinds_that_the_server_has_reported_since_are_known_to_the_next_reading() {
     let mut fixture = FeedFixture::new();
     make(&fixture.path());
-    assert_eq!(fixture.look().await, "read 1 files whole");
+    assert_eq!(fixture.check().await, "read 1 files whole");
     let widget = "apiVersion: example.org/v1\nkind: Widget\nmetadata: {name: NAME}\n";
     let unknown = async |fixture: &mut FeedFixture, name: &str| {
         fs::write(fixture.path().join(format!("{name}.yaml")), widget.replace("NAME", name)).unwrap();
         git(&fixture.path(), &["add", "."]);
         git(&fixture.path(), &["commit", "--quiet", "--message=x"]);
-        let told = fixture.feed.carry_out(FeedTask::Look).await;
-        let [LoopEvent::SourceRead(_, _, unknown)] = &told[..] else { panic!("{told:?}") };
+        let answers = fixture.feed.carry_out(FeedTask::Check).await;
+        let [LoopEvent::SourceRead(_, _, unknown)] = &answers[..] else { panic!("{answers:?}") };
         unknown.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
     assert_eq!(unknown(&mut fixture, "a-widget").await, ["Widget.example.org"]);
@@ -220,14 +221,17 @@ async fn kinds_that_the_server_has_told_since_are_known_to_the_next_reading() {
 async fn a_look_that_was_asked_for_is_answered_only_when_it_succeeded() {
     let mut fixture = FeedFixture::new();
     make(&fixture.path());
-    fixture.look().await;
+    fixture.check().await;
     let aside = fixture.dir.path().join("aside");
     fs::rename(fixture.path(), &aside).unwrap();
-    let told = fixture.feed.carry_out(FeedTask::LookAfter(3)).await;
-    assert!(matches!(&told[..], [LoopEvent::Unreadable(..)]), "{told:?}");
+    let answers = fixture.feed.carry_out(FeedTask::CheckAfter(3)).await;
+    assert!(matches!(&answers[..], [LoopEvent::Unreadable(..)]), "{answers:?}");
     fs::rename(&aside, fixture.path()).unwrap();
-    let told = fixture.feed.look_at_source().await;
-    assert!(matches!(&told[..], [LoopEvent::SourceRead(..), LoopEvent::SourceChecked(FIRST, 3)]), "{told:?}");
+    let answers = fixture.feed.check_source().await;
+    assert!(
+        matches!(&answers[..], [LoopEvent::SourceRead(..), LoopEvent::SourceChecked(FIRST, 3)]),
+        "{answers:?}"
+    );
 }
 
 #[tokio::test]
@@ -239,7 +243,7 @@ async fn older_contents_are_looked_up_while_a_fetch_hangs() {
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let location =
         ResolvedLocation::Git(GitLocation::new(format!("https://{}/repo", silent.local_addr().unwrap())));
-    let FeedFixture { dir: _dir, _state: state, feed, mut told, .. } = FeedFixture::of(dir, &location);
+    let FeedFixture { dir: _dir, _state: state, feed, mut events, .. } = FeedFixture::of(dir, &location);
     let read =
         feed.settings.read(&SnapshotFile::in_test("a.yaml"), MANIFEST.as_bytes(), &mut KindScopes::builtin());
     let wanted = (read.facts.objects[0].id.clone(), read.facts.objects[0].hash);
@@ -251,7 +255,7 @@ async fn older_contents_are_looked_up_while_a_fetch_hangs() {
     let head = Command::new("git").current_dir(&origin).args(["rev-parse", "HEAD"]).output().unwrap();
     let revision = Revision::new(String::from_utf8(head.stdout).unwrap().trim());
     orders.send(FeedRequest::Resolve(revision, vec![wanted])).await.unwrap();
-    let answer = tokio::time::timeout(std::time::Duration::from_secs(10), told.recv()).await;
+    let answer = tokio::time::timeout(std::time::Duration::from_secs(10), events.recv()).await;
     let Ok(Some(LoopEvent::Resolved(found))) = answer else { panic!("{answer:?}") };
     assert!(found[0].2.is_some());
     drop(orders);
@@ -272,19 +276,21 @@ async fn what_must_be_signed_is_looked_at_once_it_is_known_what_was_accepted() {
         ..VerificationAnchor::default()
     };
     let FeedFixture { mut feed, dir, _state, .. } = FeedFixture::of(dir, &location);
-    assert!(feed.look_at_source().await.is_empty());
-    let told = feed.set_anchor(anchor(None)).await;
-    assert!(told.iter().any(|event| matches!(event, LoopEvent::Unreadable(_, why) if why.contains("keys"))));
+    assert!(feed.check_source().await.is_empty());
+    let events = feed.set_anchor(anchor(None)).await;
+    assert!(
+        events.iter().any(|event| matches!(event, LoopEvent::Unreadable(_, why) if why.contains("keys")))
+    );
     let FeedFixture { mut feed, dir: _dir, _state, .. } = FeedFixture::of(dir, &location);
-    let told = feed.set_anchor(anchor(Some(&head))).await;
+    let events = feed.set_anchor(anchor(Some(&head))).await;
     let accepted =
         |event: &LoopEvent| matches!(event, LoopEvent::Accepted(FIRST, revision) if *revision == head);
     assert!(
-        told.iter().any(accepted) && told.iter().any(|event| matches!(event, LoopEvent::SourceRead(..))),
-        "{told:?}"
+        events.iter().any(accepted) && events.iter().any(|event| matches!(event, LoopEvent::SourceRead(..))),
+        "{events:?}"
     );
     assert!(feed.set_anchor(anchor(Some(&head))).await.is_empty(), "the same again is no news");
-    assert!(!feed.look_at_source().await.iter().any(accepted));
+    assert!(!feed.check_source().await.iter().any(accepted));
 }
 
 /// Returns the feed's answer for the first revision, of which only a second one is in the store.
@@ -301,7 +307,7 @@ async fn first_of_two(
     fs::write(origin.join("a.yaml"), format!("{MANIFEST}data: {{b: c}}\n")).unwrap();
     git(&origin, &["commit", "--quiet", "--all", "--message=y"]);
     let location = ResolvedLocation::Git(GitLocation::new(place(&origin)));
-    let FeedFixture { dir: _dir, _state, feed, mut told, .. } = FeedFixture::of(dir, &location);
+    let FeedFixture { dir: _dir, _state, feed, mut events, .. } = FeedFixture::of(dir, &location);
     let read =
         feed.settings.read(&SnapshotFile::in_test("a.yaml"), MANIFEST.as_bytes(), &mut KindScopes::builtin());
     let wanted = (read.facts.objects[0].id.clone(), read.facts.objects[0].hash);
@@ -309,17 +315,17 @@ async fn first_of_two(
     let running = tokio::spawn(feed.run(from_loop));
     let limit = std::time::Duration::from_secs(20);
     while !matches!(
-        tokio::time::timeout(limit, told.recv()).await.unwrap().unwrap(),
+        tokio::time::timeout(limit, events.recv()).await.unwrap().unwrap(),
         LoopEvent::SourceRead(..)
     ) {}
     disturb(&origin);
     orders.send(FeedRequest::Resolve(first, vec![wanted])).await.unwrap();
     let found = loop {
-        match tokio::time::timeout(limit, told.recv()).await.unwrap().unwrap() {
+        match tokio::time::timeout(limit, events.recv()).await.unwrap().unwrap() {
             LoopEvent::Resolved(found) => break found,
             LoopEvent::Unreadable(..) => {
                 mend(&origin);
-                orders.send(FeedRequest::LookAfter(1)).await.unwrap();
+                orders.send(FeedRequest::CheckAfter(1)).await.unwrap();
             }
             _ => {}
         }
@@ -353,7 +359,7 @@ async fn an_older_revision_is_fetched_when_it_is_not_here() {
 #[tokio::test]
 async fn an_older_revision_is_awaited_while_the_repository_is_away() {
     let away = |repo: &Path| fs::rename(repo, aside(repo)).unwrap();
-    // It may be told more than once that the repository is away.
+    // It may be reported more than once that the repository is away.
     let back = |repo: &Path| {
         if aside(repo).exists() {
             fs::rename(aside(repo), repo).unwrap();
@@ -373,7 +379,7 @@ async fn a_feed_says_until_when_its_next_sign_of_life_is_due() {
     fixture.feed.heartbeat = heartbeats.expect_part("the source test", Duration::MAX);
     let (orders, from_loop) = mpsc::channel(8);
     let running = tokio::spawn(fixture.feed.run(from_loop));
-    while !matches!(fixture.told.recv().await.unwrap(), LoopEvent::SourceRead(..)) {}
+    while !matches!(fixture.events.recv().await.unwrap(), LoopEvent::SourceRead(..)) {}
     let begun = Instant::now();
     // At rest it waits for its next look, which on this host is soon, and not for a deed.
     loop {

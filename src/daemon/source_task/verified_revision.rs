@@ -16,7 +16,7 @@ pub(super) enum ConcurrentLookups {
 }
 
 impl TaskQueue {
-    /// Says whether a look back has to wait for its turn.
+    /// Says whether the read of an undo target has to wait for its turn.
     pub(super) fn is_waiting_for_signatures(&self) -> bool {
         self.beside == ConcurrentLookups::Accepted
     }
@@ -26,7 +26,7 @@ impl SourceFeed {
     /// Takes what is recorded of what was accepted. The first look waits for that, and one is worth
     /// its while when a person has confirmed something.
     pub(super) async fn set_anchor(&mut self, anchor: VerificationAnchor) -> Vec<LoopEvent> {
-        if self.source.set_anchor(anchor) { self.look_at_source().await } else { Vec::new() }
+        if self.source.set_anchor(anchor) { self.check_source().await } else { Vec::new() }
     }
 
     /// Returns the newly accepted revision, to be recorded.
@@ -42,7 +42,7 @@ impl SourceFeed {
 
     /// Looks up the target of a rollback. A revision that was never in force here was never
     /// accepted, and must be signed itself.
-    pub(super) async fn look_back(&mut self, undo: UndoRequest) -> LoopEvent {
+    pub(super) async fn read_undo_target(&mut self, undo: UndoRequest) -> LoopEvent {
         let (token, in_force) = (undo.token.clone(), undo.in_force.clone());
         let wanted = undo.clone();
         let find = move |reader: &RevisionReader| Ok(past_contents::undo_target_revision(reader, &wanted));
@@ -51,24 +51,24 @@ impl SourceFeed {
             && let Err(error) =
                 self.facts.prepare_revision(&mut self.source, &target, RevisionAccess::Stored).await
         {
-            return LoopEvent::LookedBack(token, Err(error.to_string()));
+            return LoopEvent::UndoTargetRead(token, Err(error.to_string()));
         }
         let (ContentReader { settings, scopes, .. }, head) = (self.content_reader(), self.head_revision());
         let read = move |reader: &RevisionReader| {
-            Ok(past_contents::look_back(reader, &settings, scopes, &undo, head.as_ref()))
+            Ok(past_contents::read_undo_target(reader, &settings, scopes, &undo, head.as_ref()))
         };
         let past = match self.source.read_bounded(read).await {
             Ok(past) => past,
             Err(error) => Err(error.to_string()),
         };
-        let event = LoopEvent::LookedBack(token.clone(), past);
-        let LoopEvent::LookedBack(_, Ok(past)) = &event else { return event };
+        let event = LoopEvent::UndoTargetRead(token.clone(), past);
+        let LoopEvent::UndoTargetRead(_, Ok(past)) = &event else { return event };
         if in_force.contains(&past.revision) {
             return event;
         }
         match self.source.verify(&past.revision).await {
             Ok(()) => event,
-            Err(error) => LoopEvent::LookedBack(token, Err(error.to_string())),
+            Err(error) => LoopEvent::UndoTargetRead(token, Err(error.to_string())),
         }
     }
 }

@@ -40,7 +40,7 @@ pub(crate) enum ApplyPurpose {
 pub(crate) enum RestartRisk {
     /// It does not.
     No,
-    /// As far as can be told without asking the server, it may.
+    /// As far as can be known without asking the server, it may.
     Maybe,
 }
 
@@ -75,7 +75,7 @@ pub(crate) enum Action {
     /// Nothing is known of it any more.
     Forget,
     /// Ask the API server whether it exists.
-    Look,
+    Lookup,
     /// Compare the content with what our entry covers.
     Compare(SharedDesiredObject, ApplyVariant),
     /// Compare the values that the cluster shows: of lists that are empty in the content, or of
@@ -100,7 +100,7 @@ pub(crate) enum DeletionReason {
     Recreate,
 }
 
-/// An action, the reason for not more, and the time of the next look.
+/// An action, the reason for not more, and the time of the next decision.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Decision {
     /// The action.

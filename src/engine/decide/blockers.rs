@@ -44,10 +44,10 @@ impl Engine {
     pub(in crate::engine) fn write_blocker(&self, id: &ObjectId, entry: &ObjectEntry) -> Option<Reason> {
         let source = entry.targets.first().map(|(source, _)| &self.sources[*source]);
         if let Some(source) = source {
-            let tells = |inventory: &Inventory| {
+            let names_kind = |inventory: &Inventory| {
                 inventory.kinds.contains(&id.group_kind()) && !inventory.lacks_location
             };
-            let named = source.inventory.as_ref().is_some_and(tells);
+            let named = source.inventory.as_ref().is_some_and(names_kind);
             if let Some(why) = self.locked_inventory_reason().filter(|_| source.inventory.is_none()) {
                 return Some(Reason::Sealed(why));
             }
@@ -156,16 +156,16 @@ impl Engine {
     /// brings what it names, and by a source that counts for this one.
     pub(in crate::engine) fn missing_reference(&self, source: SourceId, need: &ObjectId) -> Option<Reason> {
         let entry = self.entries.get(need).filter(|_| self.counts_for(source, need))?;
-        let held = |why: &str| Some(Reason::Needs(need.clone(), why.into()));
+        let needs = |why: &str| Some(Reason::Needs(need.clone(), why.into()));
         match &entry.targets[..] {
             [] => None,
             [(source, DesiredState::Object(desired)), others @ ..]
                 if others.is_empty() || entry.owner == Some(*source) =>
             {
                 match self.live_object(need) {
-                    None => held("is not there yet"),
+                    None => needs("is not there yet"),
                     Some(_) if entry.rejection.as_ref().is_some_and(|one| one.replacement.is_awaited()) => {
-                        held("is rolled back first")
+                        needs("is rolled back first")
                     }
                     Some(_)
                         if entry.unreleased_content().is_none()
@@ -177,17 +177,17 @@ impl Engine {
                     Some(_) => {
                         let refused = entry.refused.as_ref().filter(|refusal| refusal.is_of(desired));
                         match refused {
-                            Some(refusal) => held(&format!("is refused: {}", refusal.text)),
+                            Some(refusal) => needs(&format!("is refused: {}", refusal.text)),
                             // A workload may wait for the budget for hours; what routes to it need
                             // not.
                             None if is_workload(need) => None,
-                            None => held("is not changed yet"),
+                            None => needs("is not changed yet"),
                         }
                     }
                 }
             }
-            [(_, DesiredState::Unusable(unusable))] => held(&format!("cannot be used: {}", unusable.reason)),
-            _ => held("is wanted twice"),
+            [(_, DesiredState::Unusable(unusable))] => needs(&format!("cannot be used: {}", unusable.reason)),
+            _ => needs("is wanted twice"),
         }
     }
 
@@ -235,7 +235,7 @@ impl Engine {
         counted.find_map(|definition| self.unhealthy_dependency(source, definition))
     }
 
-    /// Returns why it cannot be told whether the source that brought an object still wants it.
+    /// Returns why it cannot be known whether the source that brought an object still wants it.
     pub(in crate::engine) fn absence_doubt(&self, entry: &ObjectEntry) -> Option<Arc<str>> {
         let accepted = entry.accepted.content().filter(|_| entry.targets.is_empty())?;
         self.sources[accepted.body.source].incomplete.clone()

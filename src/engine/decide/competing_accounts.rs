@@ -97,7 +97,7 @@ impl Engine {
         }
     }
 
-    /// Returns whether nothing but the write itself stands between a source and an object that
+    /// Returns whether nothing but the write itself is between a source and an object that
     /// nobody has.
     fn may_begin(&self, source: SourceId, state: &DesiredState, id: &ObjectId, now: Instant) -> bool {
         let DesiredState::Object(desired) = state else { return false };

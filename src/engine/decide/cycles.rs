@@ -96,11 +96,11 @@ pub(crate) fn find_self_waits(objects: &[Object]) -> Vec<Diagnostic> {
     });
     let stuck = cycle_words(graph::find_cycles(&edges))
         .filter_map(|(id, why)| Some((*by_id.get(&id)?, why.to_string())));
-    let told = |(object, why): (&Object, String)| {
+    let finding = |(object, why): (&Object, String)| {
         Diagnostic::error(object.origin.clone(), "cycle", format!("{}: {why}", object.id))
             .hint("take one of the depends-on annotations away, or put both in one wave")
     };
-    let mut found: Vec<Diagnostic> = late.chain(stuck).map(told).collect();
+    let mut found: Vec<Diagnostic> = late.chain(stuck).map(finding).collect();
     found.sort();
     found
 }

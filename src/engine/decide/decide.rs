@@ -188,8 +188,8 @@ fn decide_contested(
     defend(input, Reason::Unusable(why.into()), now)
 }
 
-/// Adds the reason of an object that went back: it is as accepted, and not as the newest revision
-/// asks.
+/// Adds the reason of an object that was rolled back: it shows its accepted content, and not that
+/// of the newest revision.
 pub(super) fn with_rollback_reason(input: &DecisionInput<'_>, decision: Decision) -> Decision {
     match (&input.rejection_reason, &decision) {
         (Some(reason), Decision { action: Action::Nothing, reason: None, .. }) => {
@@ -199,14 +199,14 @@ pub(super) fn with_rollback_reason(input: &DecisionInput<'_>, decision: Decision
     }
 }
 
-/// Decides for several sources: the one that has the object goes on with it, and the others are
-/// told that they do not get it.
+/// Decides for several sources: the one that has the object continues with it, and the others get
+/// the reason why they do not.
 ///
-/// A wish of another account says nothing about the object of the one that has it. It stands among
-/// the findings of the competitor alone.
+/// A competitor of another account adds nothing to the object's reason. Its status alone names the
+/// object.
 pub(super) fn decide_among_sources(input: &DecisionInput<'_>, decision: Decision) -> Decision {
-    let is_told_elsewhere = input.accounts == CompetingAccounts::Different;
-    if decision.action != Action::Nothing || decision.reason.is_some() || is_told_elsewhere {
+    let is_reported_elsewhere = input.accounts == CompetingAccounts::Different;
+    if decision.action != Action::Nothing || decision.reason.is_some() || is_reported_elsewhere {
         return decision;
     }
     decision.with_reason(Reason::Unusable(first_source_reason(&input.entry.targets)))
@@ -230,7 +230,7 @@ pub(super) fn decide_desired(
     match input.observation {
         Observation::Seen(live) => decide_present(input, source, desired, live, now),
         Observation::Absent => decide_absent(input, source, desired, now),
-        Observation::NotSeen | Observation::Unobservable(_) => Decision::act(Action::Look),
+        Observation::NotSeen | Observation::Unobservable(_) => Decision::act(Action::Lookup),
     }
 }
 
@@ -445,7 +445,7 @@ pub(super) fn restart_risk(
     if same || !is_serving(input.id, live) { RestartRisk::No } else { RestartRisk::Maybe }
 }
 
-/// Returns whether it has pods that a rolling update could take down. Pods that were never
+/// Returns whether a workload has pods that a rolling update could take down. Pods that were never
 /// available do not count.
 pub(in crate::engine) fn is_serving(id: &ObjectId, live: &LiveObject) -> bool {
     is_workload(id)
@@ -468,7 +468,7 @@ pub(super) fn decide_unwanted(input: &DecisionInput<'_>, now: Instant) -> Decisi
         return Decision::wait(Reason::Terminating);
     }
     match &input.prune_decision {
-        // The judgement was about another view of it.
+        // The prune decision was made on another view of it.
         Some(PruneDecision::Delete) if live.is_unproven() => {
             Decision::wait(Reason::Kept(UNPROVEN_REASON.into()))
         }
@@ -500,8 +500,8 @@ pub(super) fn content_blocker(
     blocked.or(refused).or_else(|| recent_failure(input, now))
 }
 
-/// Returns why a missing object is not created: of its release others have made-up values already,
-/// by another render.
+/// Returns why a missing object is not created: other objects of its release have generated values
+/// of another render.
 fn generated_mismatch(input: &DecisionInput<'_>, desired: &SharedDesiredObject) -> Option<Reason> {
     let mark = desired.generated.as_deref().filter(|_| matches!(input.observation, Observation::Absent))?;
     let other = input.generated_beside.iter().find(|(_, render)| *render != Some(mark));

@@ -69,7 +69,8 @@ pub(crate) struct DecisionInput<'a> {
     pub release_blocker: Option<Reason>,
     /// The decision of the prune guard, for an object that no source wants.
     pub prune_decision: Option<PruneDecision>,
-    /// The reason for which it cannot be told whether the source that brought it still wants it.
+    /// The reason for which it cannot be known whether the source that brought it still wants
+    /// it.
     pub incompleteness: Option<Arc<str>>,
     /// The overlay for the desired content now.
     pub overlay: Option<Overlay>,

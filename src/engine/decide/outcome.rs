@@ -100,8 +100,8 @@ impl Engine {
         self.prove(id, &mut proven);
         let nothing = apply.decided_on == Some(answer.rv);
         if apply.restarts == RestartRisk::Maybe {
-            // An answer that changed nothing has nothing to come back whole from, unless another
-            // process wrote the same before.
+            // An answer that changed nothing starts no rollout, unless another process wrote the
+            // same before.
             let rolls = answer.rolling.is_some_and(|rolling| rolling.phase == RolloutPhase::Replacing);
             self.record_rollout_write(id, (!nothing || rolls).then_some(answer.rv));
             if nothing && !rolls {
@@ -133,7 +133,7 @@ impl Engine {
             config_stamp: apply.variant.config_stamp,
             managed_fields: answer.our_fields.clone(),
             value_digest: answer.value_digest,
-            cover: FieldCoverage::Whole,
+            cover: FieldCoverage::Complete,
         });
         if nothing {
             return;
@@ -176,8 +176,8 @@ impl Engine {
         let is_shown = self.informer_objects.contains_key(id);
         let Some(entry) = self.entries.get_mut(id) else { return };
         entry.last_failure = None;
-        // Where the watch has told it before the answer, or never will, a look tells what is there
-        // now.
+        // Where the watch has reported it before the answer, or never will, a lookup tells what is
+        // there now.
         entry.last_write = is_shown.then_some((rv.next(), now));
         entry.direct_view = entry.direct_view.take().filter(|_| is_shown);
         entry.accepted = AcceptedContent::Nothing;

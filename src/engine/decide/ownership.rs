@@ -94,8 +94,8 @@ pub(super) fn owner(input: &DecisionInput<'_>, live: &LiveObject) -> Option<Sour
     }
 }
 
-/// Returns whether marks that say otherwise are only claims, and so drift: the seal tells that we
-/// wrote it, or this process remembers it.
+/// Returns whether marks that say otherwise are drift: the seal proves that we wrote the object, or
+/// this process remembers it.
 ///
 /// Another owner's mark says the same as an annotation that takes an object out of our hands, and
 /// has no effect where that has none. The label of another inventory that is sealed for it stands

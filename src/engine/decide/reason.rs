@@ -70,7 +70,8 @@ pub(crate) enum Reason {
     Sealed(Arc<str>),
     /// The data of an object are being read, as pods may have to be restarted for them.
     Reading(ObjectId),
-    /// The source was not read completely, so it cannot be told whether the object is still wanted.
+    /// The source was not read completely, so it cannot be known whether the object is still
+    /// wanted.
     Incomplete(Arc<str>),
     /// It is no longer wanted, but is not deleted yet.
     Prune(Arc<str>),
@@ -114,7 +115,7 @@ impl Reason {
 }
 
 impl Reason {
-    /// Returns the object of which it is told, where it is one reason for many.
+    /// Returns the object that is reported, where it is one reason for many.
     pub(crate) fn representative(&self) -> Option<&ObjectId> {
         match self {
             Self::Oversized(first, _) => Some(first),

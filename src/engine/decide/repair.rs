@@ -57,7 +57,7 @@ pub(super) fn verify(
     match verified.map(|verified| verified.cover) {
         None => Decision::act(Action::Compare(desired.clone(), variant)),
         // Sent again and again, the annotation would be taken away again and again.
-        Some(FieldCoverage::Whole) => match live.shown_release() {
+        Some(FieldCoverage::Complete) => match live.shown_release() {
             None => Decision::wait(Reason::Refused(STRIPPED_ANNOTATION_REASON.into(), None)),
             Some(_) if !matches!(&live.owner, ObjectOwner::Ours(set) if *set == input.inventories[source]) => {
                 Decision::wait(Reason::Refused(STRIPPED_LABEL_REASON.into(), None))
@@ -118,7 +118,7 @@ pub(super) fn defend(input: &DecisionInput<'_>, reason: Reason, now: Instant) ->
     };
     match input.observation {
         Observation::NotSeen | Observation::Unobservable(_) => {
-            Decision::act(Action::Look).with_reason(reason)
+            Decision::act(Action::Lookup).with_reason(reason)
         }
         Observation::Absent => match content_blocker(input, accepted, now) {
             None => {

@@ -85,7 +85,7 @@ impl AllowList {
     /// kind to tell.
     pub fn violation(&self, id: &ObjectId, scope: Option<KindScope>) -> Option<AllowViolation> {
         let outer = self.outer.as_ref().and_then(|outer| outer.violation(id, scope));
-        // The source's author cannot change the outer bound, so it is told first.
+        // The source's author cannot change the outer bound, so it is reported first.
         outer.map(|refusal| AllowViolation::Outer(refusal.into())).or_else(|| self.own_violation(id, scope))
     }
 

@@ -27,7 +27,7 @@ const OWN_ANNOTATIONS: [(&str, AnnotationForm); 8] = [
     (annotations::IGNORE_FIELDS, AnnotationForm::Fields),
 ];
 
-/// Annotations of live objects, which stand in a manifest that somebody took from the cluster.
+/// Annotations of live objects, which are in a manifest that somebody took from the cluster.
 const LIVE_ONLY: [&str; 8] = [
     annotations::OVERLAY,
     annotations::CONFIG,

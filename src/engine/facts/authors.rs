@@ -95,9 +95,10 @@ impl Engine {
         else {
             return Vec::new();
         };
-        let told = self.rollouts.ledger.iter().flat_map(|ledger| &ledger.commits);
-        let told = told.filter(|commit| commit.applyset == *applyset);
-        let mut all: Vec<_> = told.map(|commit| (commit.revision.clone(), commit.authored.clone())).collect();
+        let commits = self.rollouts.ledger.iter().flat_map(|ledger| &ledger.commits);
+        let commits = commits.filter(|commit| commit.applyset == *applyset);
+        let mut all: Vec<_> =
+            commits.map(|commit| (commit.revision.clone(), commit.authored.clone())).collect();
         for (revision, authored) in &source.authors {
             if !all.iter().any(|(known, _)| known == revision) {
                 all.push((revision.clone(), authored.clone()));

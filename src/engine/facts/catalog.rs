@@ -44,7 +44,7 @@ pub(crate) struct FileFacts {
 pub(crate) enum FileCompleteness {
     /// All of it.
     #[default]
-    Whole,
+    Complete,
     /// Not all: it may want objects that nobody knows of.
     Partly,
     /// It is an object of a root that is not rendered now.
@@ -123,7 +123,7 @@ impl Catalog {
                 states.push(state);
                 touched.push(id.clone());
             }
-            if facts.understood != FileCompleteness::Whole {
+            if facts.understood != FileCompleteness::Complete {
                 self.partly_understood.insert(file.clone());
             }
             self.files.insert(file.clone(), facts);
@@ -142,23 +142,25 @@ impl Catalog {
         touched: &mut Vec<ObjectId>,
     ) {
         let mut remembered: Vec<Arc<UnusableObject>> = Vec::new();
-        self.lost_names.retain(|_, held| {
-            let other = held.origin.file != *file;
+        self.lost_names.retain(|_, lost| {
+            let other = lost.origin.file != *file;
             if !other {
-                remembered.push(held.clone());
+                remembered.push(lost.clone());
             }
             other
         });
-        for held in &remembered {
-            self.object_counts.remove(&held.id);
-            touched.push(held.id.clone());
+        for lost in &remembered {
+            self.object_counts.remove(&lost.id);
+            touched.push(lost.id.clone());
         }
-        let Some(now) = now.filter(|facts| facts.understood != FileCompleteness::Whole) else { return };
+        let Some(now) = now.filter(|facts| facts.understood != FileCompleteness::Complete) else { return };
         let reason: Arc<str> = match now.understood {
             FileCompleteness::Unrendered => "the folder that it comes from is not rendered".into(),
-            FileCompleteness::Whole | FileCompleteness::Partly => format!("{file} is not understood").into(),
+            FileCompleteness::Complete | FileCompleteness::Partly => {
+                format!("{file} is not understood").into()
+            }
         };
-        let held = |id: &ObjectId, gvk: &Gvk, origin: &ManifestOrigin| {
+        let unusable = |id: &ObjectId, gvk: &Gvk, origin: &ManifestOrigin| {
             Arc::new(UnusableObject {
                 id: id.clone(),
                 gvk: gvk.clone(),
@@ -167,19 +169,19 @@ impl Catalog {
             })
         };
         if let Some(facts) = before {
-            remembered.extend(facts.objects.iter().map(|d| held(&d.id, &d.gvk, &d.origin)));
-            remembered.extend(facts.unusable.iter().map(|h| held(&h.id, &h.gvk, &h.origin)));
+            remembered.extend(facts.objects.iter().map(|d| unusable(&d.id, &d.gvk, &d.origin)));
+            remembered.extend(facts.unusable.iter().map(|h| unusable(&h.id, &h.gvk, &h.origin)));
         }
         let named: HashSet<&ObjectId> = ids(now).collect();
-        for held in remembered.into_iter().filter(|held| !named.contains(&held.id)) {
-            touched.push(held.id.clone());
-            if self.lost_names.insert(held.id.clone(), held.clone()).is_none() {
-                self.object_counts.add(&held.id);
+        for lost in remembered.into_iter().filter(|lost| !named.contains(&lost.id)) {
+            touched.push(lost.id.clone());
+            if self.lost_names.insert(lost.id.clone(), lost.clone()).is_none() {
+                self.object_counts.add(&lost.id);
             }
         }
     }
 
-    /// Returns the wish for one object. An object that stands in two places is unusable, and both
+    /// Returns the wish for one object. An object that is in two places is unusable, and both
     /// are named.
     pub(crate) fn desired_state(&self, id: &ObjectId) -> Option<DesiredState> {
         match self.states.get(id).map(Vec::as_slice) {
@@ -245,7 +247,7 @@ fn join_places<'o>(all: impl Iterator<Item = &'o ManifestOrigin>, count: usize) 
 }
 
 fn ids(facts: &FileFacts) -> impl Iterator<Item = &ObjectId> {
-    facts.objects.iter().map(|desired| &desired.id).chain(facts.unusable.iter().map(|held| &held.id))
+    facts.objects.iter().map(|desired| &desired.id).chain(facts.unusable.iter().map(|unusable| &unusable.id))
 }
 
 #[cfg(test)]
@@ -260,13 +262,17 @@ mod tests {
         for line in 1..=40 {
             let file: Arc<str> = format!("{line:02}.yaml").into();
             let origin = ManifestOrigin::new(file.clone(), line, 1);
-            let held = UnusableObject { id: id.clone(), gvk: gvk.clone(), origin, reason: "".into() };
-            catalog
-                .replace(&file, Some(FileFacts { unusable: vec![Arc::new(held)], ..FileFacts::default() }));
+            let unusable = UnusableObject { id: id.clone(), gvk: gvk.clone(), origin, reason: "".into() };
+            catalog.replace(
+                &file,
+                Some(FileFacts { unusable: vec![Arc::new(unusable)], ..FileFacts::default() }),
+            );
         }
-        let Some(DesiredState::Unusable(held)) = catalog.desired_state(&id) else { panic!("it is not held") };
+        let Some(DesiredState::Unusable(unusable)) = catalog.desired_state(&id) else {
+            panic!("it is not held")
+        };
         let expected = "it is defined 40 times: 01.yaml:1 and 02.yaml:2 and 03.yaml:3 and 37 more";
-        assert_eq!(&*held.reason, expected);
+        assert_eq!(&*unusable.reason, expected);
         let found = catalog.diagnostics();
         assert_eq!(found.len(), 40);
         for one in found {

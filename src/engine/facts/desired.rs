@@ -164,8 +164,8 @@ impl DesiredObject {
 fn config_role(object: &Object, content: &Value) -> Option<ConfigRole> {
     let id = &object.id;
     if id.is("", "ConfigMap") || id.is("", "Secret") {
-        let whole = annotation_text(content, annotations::IGNORE_FIELDS).is_empty();
-        return whole.then(|| ConfigRole::Data(ConfigData::of(id, content)));
+        let ignores_nothing = annotation_text(content, annotations::IGNORE_FIELDS).is_empty();
+        return ignores_nothing.then(|| ConfigRole::Data(ConfigData::of(id, content)));
     }
     let uses = graph::configuration(id, content);
     let asks = is_workload(id) && has_restart_on_change(content) && !uses.is_empty();
@@ -180,18 +180,18 @@ pub(crate) fn is_workload(id: &ObjectId) -> bool {
 /// Returns the hash of all that makes a controller replace pods: the template, and what holds a
 /// rollout or lets it go.
 fn rollout_hash(template: &Value, content: &Value) -> ContentHash {
-    let held = [
+    let rollout_fields = [
         &["spec", "paused"][..],
         &["spec", "updateStrategy", "type"],
         &["spec", "updateStrategy", "rollingUpdate", "partition"],
         &["spec", "ordinals", "start"],
     ];
-    let held: Vec<Value> =
-        held.iter().map(|path| value_at(content, path).cloned().unwrap_or_default()).collect();
-    if held.iter().all(Value::is_null) {
+    let rollout_fields: Vec<Value> =
+        rollout_fields.iter().map(|path| value_at(content, path).cloned().unwrap_or_default()).collect();
+    if rollout_fields.iter().all(Value::is_null) {
         ContentHash::of(template)
     } else {
-        ContentHash::of(&serde_json::json!([template, held]))
+        ContentHash::of(&serde_json::json!([template, rollout_fields]))
     }
 }
 

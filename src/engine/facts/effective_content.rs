@@ -66,8 +66,8 @@ pub(crate) fn effective_content(object: &Object, applyset: &str) -> Value {
 
 /// Adds the release annotation to an effective content, settles `spec.replicas` and lays the
 /// overlay over it.
-pub(crate) fn stamp_release(mut body: Value, claim: &ReleaseAnnotation, form: ApplyVariant) -> Value {
-    set_metadata(&mut body, "annotations", annotations::RELEASE, &claim.to_string());
+pub(crate) fn stamp_release(mut body: Value, annotation: &ReleaseAnnotation, form: ApplyVariant) -> Value {
+    set_metadata(&mut body, "annotations", annotations::RELEASE, &annotation.to_string());
     let spec = body.get_mut("spec").and_then(Value::as_object_mut);
     match (form.replicas, spec) {
         (ReplicaMode::Omitted, Some(spec)) => {

@@ -60,8 +60,9 @@ pub(crate) enum DirectView {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FieldCoverage {
     /// Every leaf is ours: the object is applied.
-    Whole,
-    /// Only empty lists lack a path, which the server does not track: a look at the values decides.
+    Complete,
+    /// Only empty lists lack a path, which the server does not track: a read of the values
+    /// decides.
     OnlyEmptyMissing,
     /// Every leaf is ours, but a value is spelled differently: somebody may have written in our
     /// name, or the server has its own form. A comparison of the values decides.

@@ -150,7 +150,8 @@ impl UnitMember {
 }
 
 impl Rejection {
-    /// Holds a rejection that cannot be read whole: what was good was good together.
+    /// Quarantines a rejection that cannot be read completely: good contents are good together
+    /// only.
     #[must_use]
     pub(crate) fn quarantine_if_unreadable(mut self) -> Self {
         let unreadable = self.unit.members.iter().find(|(_, member)| member.is_unreadable());

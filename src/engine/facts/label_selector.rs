@@ -60,25 +60,25 @@ fn split_terms(text: &str) -> Option<Vec<&str>> {
 }
 
 fn read(text: &str) -> Option<SelectorTerm> {
-    let whole = text.trim();
-    if let Some(key) = whole.strip_prefix('!') {
+    let term = text.trim();
+    if let Some(key) = term.strip_prefix('!') {
         return Some(SelectorTerm { key: validate_key(key)?, test: SelectorTest::Absent });
     }
-    if let Some((key, value)) = whole.split_once("!=") {
+    if let Some((key, value)) = term.split_once("!=") {
         return Some(SelectorTerm {
             key: validate_key(key)?,
             test: SelectorTest::NotIn(vec![validate_value(value)?]),
         });
     }
-    if let Some((key, value)) = whole.split_once('=') {
+    if let Some((key, value)) = term.split_once('=') {
         let value = value.strip_prefix('=').unwrap_or(value);
         return Some(SelectorTerm {
             key: validate_key(key)?,
             test: SelectorTest::In(vec![validate_value(value)?]),
         });
     }
-    let Some((before, list)) = whole.split_once('(') else {
-        return Some(SelectorTerm { key: validate_key(whole)?, test: SelectorTest::Exists });
+    let Some((before, list)) = term.split_once('(') else {
+        return Some(SelectorTerm { key: validate_key(term)?, test: SelectorTest::Exists });
     };
     let values = list.strip_suffix(')')?.split(',').map(validate_value).collect::<Option<Vec<_>>>()?;
     let mut words = before.split_whitespace();

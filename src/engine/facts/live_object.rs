@@ -68,7 +68,7 @@ pub struct Release {
 impl Release {
     /// Reads what an annotation says, whether it is proven or not: good for being shown.
     pub fn parse(text: &str) -> Option<Self> {
-        ReleaseAnnotation::parse(text).map(|claim| claim.release)
+        ReleaseAnnotation::parse(text).map(|annotation| annotation.release)
     }
 }
 
@@ -83,9 +83,10 @@ impl fmt::Display for Release {
 pub enum ObjectOwner {
     /// Nobody's mark.
     Nobody,
-    /// Carries the ApplySet label of this parent, and our own managedFields entry owns that label.
+    /// Carries the ApplySet label of this inventory, and our own managedFields entry owns that
+    /// label.
     Ours(Arc<str>),
-    /// Carries the ApplySet label of this parent, but our entry does not own the label: a copied
+    /// Carries the ApplySet label of this inventory, but our entry does not own the label: a copied
     /// label, or another ApplySet tool's member.
     Labelled(Arc<str>),
     /// Carries another owner's mark, in words that name it: `Flux Kustomization flux-system/apps`.
@@ -108,7 +109,7 @@ pub struct FieldManager {
 /// The numbers of a workload's rolling update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct RolloutNumbers {
-    /// Pods that the spec asks for: a claim by whoever may scale it.
+    /// Pods that the spec asks for. Unproven: others may scale it.
     pub replicas: u32,
     /// Pods that there are, as its controller says.
     pub pods: u32,

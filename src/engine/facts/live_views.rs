@@ -1,4 +1,4 @@
-//! The newest view of an object, by its informer, by the answer to our own write or by a look.
+//! The newest view of an object, by its informer, by the answer to our own write or by a lookup.
 
 use crate::engine::decide::input::ReplicaOwner;
 use crate::engine::facts::entry::{ObjectEntry, SourceId};
@@ -7,17 +7,17 @@ use crate::engine::{LiveObject, ObjectLifetime, ObjectOwner};
 use crate::object::{ContentHash, ObjectId};
 
 impl Engine {
-    /// Returns the newest view of an object: by its informer, or by our own write or a look that the
-    /// informer has not shown yet.
+    /// Returns the newest view of an object: by its informer, or by our own write or a lookup that
+    /// the informer has not shown yet.
     pub(crate) fn live_object(&self, id: &ObjectId) -> Option<&LiveObject> {
-        let looked = match self.entries.get(id).and_then(|entry| entry.direct_view.as_ref()) {
+        let direct = match self.entries.get(id).and_then(|entry| entry.direct_view.as_ref()) {
             Some(crate::engine::DirectView::Found(live)) => Some(&**live),
             Some(crate::engine::DirectView::Absent) | None => None,
         };
         // The health of an older view is that of an older content.
-        match (self.informer_object(id), looked) {
-            (Some(live), Some(looked)) if looked.rv > live.rv => Some(looked),
-            (live, looked) => live.or(looked),
+        match (self.informer_object(id), direct) {
+            (Some(live), Some(direct)) if direct.rv > live.rv => Some(direct),
+            (live, direct) => live.or(direct),
         }
     }
 
@@ -52,9 +52,10 @@ impl Engine {
         entry: &ObjectEntry,
     ) -> Option<ContentHash> {
         let (source, desired) = entry.target_content()?;
-        let told = self.sources[source].inventory.as_ref().and_then(|told| told.finished.get(id).copied());
+        let recorded =
+            self.sources[source].inventory.as_ref().and_then(|recorded| recorded.finished.get(id).copied());
         let seen = entry.ended.as_deref().filter(|_| desired.traits.lifetime == ObjectLifetime::AfterFinish);
-        seen.filter(|hash| desired.is_release(**hash)).copied().or(told)
+        seen.filter(|hash| desired.is_release(**hash)).copied().or(recorded)
     }
 
     /// Records the end of a Job that deletes itself: that it is gone afterwards is not drift.

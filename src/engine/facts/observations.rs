@@ -74,7 +74,7 @@ impl Engine {
     pub(in crate::engine) fn show(&mut self, id: &ObjectId, live: LiveObject) {
         let newest = self.newest_revision_of(id);
         let entry = self.entries.entry(id.clone()).or_default();
-        let is_newer = |looked: &DirectView| matches!(looked, DirectView::Found(found) if found.rv > live.rv);
+        let is_newer = |view: &DirectView| matches!(view, DirectView::Found(found) if found.rv > live.rv);
         entry.direct_view = entry.direct_view.take().filter(is_newer);
         entry.last_write = entry.last_write.filter(|(written, _)| *written > live.rv);
         // A view older than our own write tells nothing about what was accepted.
@@ -123,14 +123,14 @@ impl Engine {
         self.note_object_change(id);
     }
 
-    /// Takes the answer of a look at the API server.
-    pub(crate) fn record_lookup(&mut self, id: &ObjectId, mut looked: DirectView) {
-        if let DirectView::Found(live) = &mut looked {
+    /// Takes the answer of a lookup at the API server.
+    pub(crate) fn record_lookup(&mut self, id: &ObjectId, mut view: DirectView) {
+        if let DirectView::Found(live) = &mut view {
             self.prove(id, live);
         }
         let newest = self.newest_revision_of(id);
         let overdue = self.entries.get(id).is_some_and(|entry| entry.last_write.is_some());
-        match (self.informer_objects.contains_key(id), &looked) {
+        match (self.informer_objects.contains_key(id), &view) {
             // The watch owes us an event.
             (true, DirectView::Absent) if overdue => {
                 self.observe_absence_by(self.watchers.observer_of(id), id);
@@ -142,10 +142,10 @@ impl Engine {
         if let Some(entry) = self.entries.get_mut(id) {
             // The server's own answer is newer than any write of ours, whatever number it bears.
             entry.last_write = None;
-            if let DirectView::Found(live) = &looked {
+            if let DirectView::Found(live) = &view {
                 entry.restore_accepted(live, newest.as_ref());
             }
-            entry.direct_view = Some(looked);
+            entry.direct_view = Some(view);
         }
         self.track_asked(id);
         self.track(id);

@@ -23,7 +23,7 @@ const MAX_UNIT_BYTES: usize = 600_000;
 
 /// Keys, quotes and commas of one object in a record.
 const MEMBER_OVERHEAD_BYTES: usize = 60;
-/// A hash in hexadecimal, and what stands between two of them.
+/// A hash in hexadecimal, and what is between two of them.
 const HASH_BYTES: usize = 33;
 /// The number of bytes that a seal adds to a hash.
 const SEAL_BYTES: usize = 10;

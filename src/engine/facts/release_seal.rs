@@ -1,15 +1,15 @@
 //! The release annotation, and the seal that proves that rhumb wrote it.
 //!
 //! Anybody who may write an object may write its annotations, under the name of our field manager
-//! too. So the annotation is a claim. Its seal makes it a fact: an HMAC over the source, the
-//! identity of the object, the hash of the content and the revision. The key stands in rhumb's
+//! too. So the annotation alone is unproven. Its seal makes it a fact: an HMAC over the source, the
+//! identity of the object, the hash of the content and the revision. The key is in rhumb's
 //! namespace alone.
 //!
 //! A manifest that asks to keep its object has a seal of its own. So that word outlives the
 //! annotation on the object, which others may take off, and the revision, which may be lost.
 //!
 //! **Invariant:** [`LiveObject::release`] is a fact. Only a proven release deletes an object, is
-//! gone back to, or names a revision to fetch. A claim alone keeps rhumb from writing that very
+//! gone back to, or names a revision to fetch. An unproven one keeps rhumb from writing that very
 //! object, and does nothing else.
 
 use std::collections::BTreeSet;
@@ -133,22 +133,23 @@ impl ReleaseKey {
         ReleaseSeal(seal)
     }
 
-    /// Returns whether a source with this inventory has put into the object what the claim says.
-    pub(crate) fn is_proven(&self, applyset: &str, id: &ObjectId, claim: &ReleaseAnnotation) -> bool {
-        self.proven_timing(applyset, id, claim).is_some()
+    /// Returns whether a source with this inventory has put into the object what the annotation
+    /// says.
+    pub(crate) fn is_proven(&self, applyset: &str, id: &ObjectId, annotation: &ReleaseAnnotation) -> bool {
+        self.proven_timing(applyset, id, annotation).is_some()
     }
 
-    /// Returns the time of pruning that the manifest asked for, as the seal of a claim proves it;
-    /// none where it proves nothing.
+    /// Returns the time of pruning that the manifest asked for, as the seal proves it; none where
+    /// it proves nothing.
     pub(crate) fn proven_timing(
         &self,
         applyset: &str,
         id: &ObjectId,
-        claim: &ReleaseAnnotation,
+        annotation: &ReleaseAnnotation,
     ) -> Option<PruneTiming> {
-        let ReleaseSeal(found) = claim.seal?;
+        let ReleaseSeal(found) = annotation.seal?;
         let is_made_with = |timing: &PruneTiming| {
-            let ReleaseSeal(made) = self.seal(applyset, id, &claim.release, *timing);
+            let ReleaseSeal(made) = self.seal(applyset, id, &annotation.release, *timing);
             // Takes as long wherever they differ.
             made.iter().zip(found).fold(0, |sum, (one, other)| sum | (one ^ other)) == 0
         };
@@ -158,7 +159,7 @@ impl ReleaseKey {
     }
 }
 
-/// The keys that this process has known, and the claims that none of them proves.
+/// The keys that this process has known, and the objects whose annotation none of them proves.
 #[derive(Debug, Default)]
 #[cfg_attr(test, derive(Clone))]
 pub(in crate::engine) struct ReleaseProofs {
@@ -166,7 +167,7 @@ pub(in crate::engine) struct ReleaseProofs {
     keys: Vec<ReleaseKey>,
     /// The reason for a missing key, where that is known.
     blind: Option<Arc<str>>,
-    /// The objects that the informers show with a claim that is not proven.
+    /// The objects that the informers show with an unproven release.
     unproven: BTreeSet<ObjectId>,
 }
 
@@ -175,7 +176,7 @@ impl LiveObject {
     ///
     /// It is good enough to leave the object as it is, and for nothing that reaches beyond it.
     pub fn shown_release(&self) -> Option<&Release> {
-        self.release.as_ref().or_else(|| self.unproven_release.as_ref().map(|claim| &claim.release))
+        self.release.as_ref().or_else(|| self.unproven_release.as_ref().map(|annotation| &annotation.release))
     }
 
     /// Returns whether nothing proves that we put there what is there.
@@ -237,18 +238,19 @@ impl Engine {
         self.source_of(live).filter(|_| !live.is_unproven())
     }
 
-    /// Takes a claim that its seal proves for a fact.
+    /// Moves an unproven release that its seal proves to the proven one.
     pub(in crate::engine) fn prove(&self, id: &ObjectId, live: &mut LiveObject) {
-        let Some(claim) = &live.unproven_release else { return };
-        let timing_of =
-            |applyset: &str| self.proofs.keys.iter().find_map(|key| key.proven_timing(applyset, id, claim));
+        let Some(annotation) = &live.unproven_release else { return };
+        let timing_of = |applyset: &str| {
+            self.proofs.keys.iter().find_map(|key| key.proven_timing(applyset, id, annotation))
+        };
         let wanting = || self.entry(id).into_iter().flat_map(|entry| &entry.targets);
         let (sealed, is_relabelled) = match &live.owner {
             ObjectOwner::Ours(set) => {
                 let own = timing_of(set);
-                // A source that takes an object over seals it anew: until then the label is only a
-                // claim. The claim of an unwanted object stays one, so that its source reports that
-                // it is kept.
+                // A source that takes an object over seals it anew: until then the label is
+                // unproven. The release of an unwanted object stays unproven, so that its source
+                // reports that it is kept.
                 let other = || wanting().find_map(|(source, _)| timing_of(&self.applysets[*source]));
                 let sealed = own.or_else(other);
                 (sealed, own.is_none() && sealed.is_some())
@@ -257,7 +259,7 @@ impl Engine {
             _ => (self.applysets.iter().find_map(|set| timing_of(set)), false),
         };
         if let Some(timing) = sealed {
-            live.release = live.unproven_release.take().map(|claim| claim.release);
+            live.release = live.unproven_release.take().map(|annotation| annotation.release);
             live.prune_timing = live.prune_timing.strictest(timing);
         }
         if let (true, ObjectOwner::Ours(set)) = (is_relabelled, &live.owner) {
@@ -265,8 +267,8 @@ impl Engine {
         }
     }
 
-    /// Proves the record of an object that a source has come to want: it may have been a claim
-    /// under another label.
+    /// Proves the record of an object that a source has come to want: it may have been
+    /// unproven under another label.
     pub(in crate::engine) fn prove_wanted(&mut self, id: &ObjectId) {
         if self.proofs.unproven.contains(id) {
             self.prove_shown(id);
@@ -281,7 +283,7 @@ impl Engine {
         }
     }
 
-    /// Keeps which objects are shown with a claim that is not proven.
+    /// Records whether an object is shown with an unproven release.
     pub(in crate::engine) fn track_unproven(&mut self, id: &ObjectId) {
         if self.informer_object(id).is_some_and(|live| live.unproven_release.is_some()) {
             self.proofs.unproven.insert(id.clone());
@@ -299,8 +301,8 @@ impl Engine {
         let found: Vec<ObjectId> =
             self.entries().filter(|(_, entry)| unproven(entry)).map(|(id, _)| id.clone()).collect();
         for id in found {
-            let looked = self.entries.get_mut(&id).and_then(|entry| entry.direct_view.take());
-            let Some(DirectView::Found(mut live)) = looked else { continue };
+            let view = self.entries.get_mut(&id).and_then(|entry| entry.direct_view.take());
+            let Some(DirectView::Found(mut live)) = view else { continue };
             self.prove(&id, &mut live);
             if let Some(entry) = self.entries.get_mut(&id) {
                 if !live.is_unproven() {
@@ -319,8 +321,8 @@ impl Engine {
         self.sources[source].head.clone()
     }
 
-    /// Returns the revisions in force of objects with a mere claim, which this process found to be
-    /// as the followed reference asks.
+    /// Returns the revisions in force of objects with an unproven release, which this process found
+    /// to be as the followed reference asks.
     pub(in crate::engine) fn unproven_revisions(&self) -> impl Iterator<Item = Revision> {
         let found = |id: &ObjectId| Some(self.known_release(id, self.informer_object(id)?)?.revision);
         self.proofs.unproven.iter().filter_map(found)
@@ -366,8 +368,8 @@ impl ObjectEntry {
     /// Takes over the accepted content from the release annotation. A proven one is a fact of the
     /// cluster and wins over the memory, unless somebody else wrote it.
     ///
-    /// A claim is taken up only where it is what the newest revision asks for: nothing is written
-    /// for that.
+    /// An unproven release is taken up only where it is what the newest revision asks for: nothing
+    /// is written for that.
     pub(in crate::engine) fn restore_accepted(&mut self, live: &LiveObject, newest: Option<&Revision>) {
         let Some(shown) = live.shown_release().filter(|_| live.has_release_annotation()) else { return };
         let wanted = self

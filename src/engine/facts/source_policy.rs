@@ -60,10 +60,10 @@ pub enum PrunePolicy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OptOutPolicy {
-    /// It may, and it is told.
+    /// It may, and it is reported.
     #[default]
     Allowed,
-    /// It is told, and has no effect.
+    /// It is reported, and has no effect.
     Denied,
 }
 

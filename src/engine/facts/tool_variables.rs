@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn of_the_texts_that_others_read_the_first_is_told() {
+    fn of_the_texts_that_others_read_the_first_is_reported() {
         #[track_caller]
         fn check(kind: &str, body: Value, path: &str, variable: &str) {
             let object = Object {

@@ -10,7 +10,7 @@ use crate::engine::{PruneTiming, ReconcilePolicy};
 use crate::manifest::FLUX_SUBSTITUTE;
 use crate::object::annotations;
 
-/// The map of an object's metadata that a word stands in.
+/// The map of an object's metadata that a word is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MetadataMap {
     /// In a label.
@@ -282,7 +282,7 @@ impl ToolWord {
         listed.map_or(self.otherwise, |(_, meaning)| *meaning)
     }
 
-    /// Returns each value that is told apart, with its meaning; `*` for any other.
+    /// Returns each value that is distinguished, with its meaning; `*` for any other.
     pub(crate) fn meanings(&self) -> impl Iterator<Item = (&'static str, WordEffect)> {
         self.values.iter().copied().chain([("*", self.otherwise)])
     }

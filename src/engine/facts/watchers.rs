@@ -36,14 +36,14 @@ pub struct WatchScope {
 
 impl WatchScope {
     /// Returns a watcher's list of the whole cluster.
-    pub fn whole_cluster(watcher: WatcherId, kind: &GroupKind) -> Self {
+    pub fn cluster_wide(watcher: WatcherId, kind: &GroupKind) -> Self {
         Self { watcher, kind: kind.clone(), namespace: None }
     }
 }
 
 impl From<&GroupKind> for WatchScope {
     fn from(kind: &GroupKind) -> Self {
-        Self::whole_cluster(OWN_WATCHER, kind)
+        Self::cluster_wide(OWN_WATCHER, kind)
     }
 }
 
@@ -60,7 +60,7 @@ struct WatcherState {
     /// The namespaces that it looks into; none for all.
     namespaces: Option<BTreeSet<Arc<str>>>,
     /// The kinds that it lists in the whole cluster, and those that nobody can list.
-    whole: HashMap<GroupKind, KindState>,
+    cluster_wide: HashMap<GroupKind, KindState>,
     /// The kinds that it lists namespace by namespace.
     parts: BTreeMap<Arc<str>, HashMap<GroupKind, KindState>>,
 }
@@ -68,19 +68,19 @@ struct WatcherState {
 impl WatcherState {
     fn state_of(&self, kind: &GroupKind, namespace: Option<&str>) -> Option<&KindState> {
         let (Some(namespaces), Some(namespace)) = (&self.namespaces, namespace) else {
-            return self.whole.get(kind);
+            return self.cluster_wide.get(kind);
         };
         if !namespaces.contains(namespace) {
             return Some(&OUTSIDE_STATE);
         }
-        self.whole.get(kind).or_else(|| self.parts.get(namespace)?.get(kind))
+        self.cluster_wide.get(kind).or_else(|| self.parts.get(namespace)?.get(kind))
     }
 
     /// Returns the state of a kind in all that it looks into: what is not known of one part is not
     /// known of the whole. That one part cannot be listed is no answer as long as another one still
     /// is.
     fn state_in(&self, kind: &GroupKind) -> Option<&KindState> {
-        if let Some(state) = self.whole.get(kind) {
+        if let Some(state) = self.cluster_wide.get(kind) {
             return Some(state);
         }
         let states = self.namespaces.iter().flatten().map(|name| self.parts.get(name)?.get(kind));
@@ -98,10 +98,10 @@ impl WatcherState {
         let states = match &listing.namespace {
             Some(name) => {
                 // The kind is served again, and listed by namespace.
-                self.whole.remove(&listing.kind);
+                self.cluster_wide.remove(&listing.kind);
                 self.parts.entry(name.clone()).or_default()
             }
-            None => &mut self.whole,
+            None => &mut self.cluster_wide,
         };
         if states.get(&listing.kind) == Some(&state) {
             return false;
@@ -203,7 +203,7 @@ impl Engine {
     /// Records that the server does not have a kind: nobody can be shown an object of it.
     pub(crate) fn set_kind_absent(&mut self, kind: &GroupKind) {
         for watcher in 0..self.watchers.all.len() {
-            self.set_informer_state(WatchScope::whole_cluster(watcher, kind), KindState::Absent);
+            self.set_informer_state(WatchScope::cluster_wide(watcher, kind), KindState::Absent);
         }
     }
 
@@ -302,7 +302,7 @@ impl Engine {
         matches!(state, Some(KindState::Synced | KindState::Absent))
     }
 
-    /// Returns whether what a list does not show, and only a look or our own write told, is no
+    /// Returns whether what a list does not show, and only a lookup or our own write told, is no
     /// more.
     pub(in crate::engine) fn is_refuted(
         &self,

@@ -31,7 +31,7 @@ pub(in crate::engine) enum OrderAnswer {
 
 /// Reading orders, and what becomes of them.
 impl Engine {
-    /// Takes over the orders that stand in the orders object of a source.
+    /// Takes over the orders that are in the orders object of a source.
     pub(crate) fn take_orders(&mut self, source: SourceId, orders: Vec<Order>) {
         for id in orders.iter().map(|order| &order.object) {
             if self.informer_object(id).is_some() {
@@ -288,8 +288,9 @@ pub(in crate::engine) fn actor_words(by: &str) -> &str {
 impl Engine {
     /// Returns whether the inventory says what came of an order.
     fn is_acknowledged(&self, source: SourceId, token: &str) -> bool {
-        let told = self.sources[source].inventory.iter().flat_map(|inventory| &inventory.acknowledged);
-        told.into_iter().any(|one| is_of_order(one, token))
+        let acknowledged =
+            self.sources[source].inventory.iter().flat_map(|inventory| &inventory.acknowledged);
+        acknowledged.into_iter().any(|one| is_of_order(one, token))
     }
 
     /// Returns whether the inventory says what came of an order, or is going to.
@@ -330,8 +331,8 @@ impl Engine {
     pub(in crate::engine) fn note_inventory_change(&mut self, source: SourceId) {
         self.orders.stale = true;
         let Some(inventory) = &self.sources[source].inventory else { return };
-        let told = |answer: &Acknowledgement| inventory.acknowledged.contains(answer);
-        self.orders.answers.retain(|(of, answer)| *of != source || !told(answer));
+        let is_recorded = |answer: &Acknowledgement| inventory.acknowledged.contains(answer);
+        self.orders.answers.retain(|(of, answer)| *of != source || !is_recorded(answer));
     }
 }
 

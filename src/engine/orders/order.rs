@@ -1,6 +1,6 @@
 //! Orders in values: what a person asks rhumb to do once with its own rights.
 //!
-//! They stand in one object for each source, in the namespace of the inventories: one key for each,
+//! They are in one object for each source, in the namespace of the inventories: one key for each,
 //! which is its token. Who may write there is who may order. Every text in it is bounded, as it is
 //! written by others.
 
@@ -36,7 +36,7 @@ const MAX_CONFIRMATION_BYTES: usize = 96 << 10;
 /// The longest argument in bytes: a hash in hexadecimal digits, and a step.
 const MAX_ARGUMENT_BYTES: usize = 128;
 
-/// The longest name of a user in bytes that is told; of a longer one its beginning is.
+/// The longest name of a user in bytes that is reported; of a longer one its beginning is.
 const MAX_USER_BYTES: usize = 256;
 
 /// The verb that confirms deletions.
@@ -134,7 +134,7 @@ pub(crate) fn order_text(
 }
 
 /// Returns the text of an order that confirms deletions, as [`parse_orders`] reads it. The object
-/// is the first of those that are meant, and the others are told by their number.
+/// is the first of those that are meant, and the others are reported by their number.
 ///
 /// # Errors
 ///
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_long_name_of_a_user_the_beginning_is_told() {
+    fn of_a_long_name_of_a_user_the_beginning_is_reported() {
         let text = order_text(&web(), "retry", "", &"ä".repeat(300), at()).unwrap();
         assert_eq!(only("a", &text).orders[0].by.len(), 256);
         let verb = "v".repeat(500);

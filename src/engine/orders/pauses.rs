@@ -30,11 +30,11 @@ pub(in crate::engine) struct OrderState {
     pub(in crate::engine) asked: BTreeSet<ObjectId>,
     /// The orders that stand, of each source whose orders object was read.
     pub(in crate::engine) given: BTreeMap<SourceId, Vec<Order>>,
-    /// Orders that were carried out since they were last told.
+    /// Orders that were carried out since they were last reported.
     pub(in crate::engine) done: Vec<(SourceId, ObjectId, String)>,
     /// Objects of which was told that the order on them is not obeyed, with its beginning.
     pub(in crate::engine) misplaced: BTreeMap<ObjectId, Arc<str>>,
-    /// Indicates whether one of them was seen since orders on them were told.
+    /// Indicates whether one of them was seen since orders on them were reported.
     pub(in crate::engine) intents_changed: bool,
     /// Objects that somebody takes out of our hands, each with the word that asks, as they were
     /// seen last.
@@ -64,7 +64,7 @@ impl Engine {
     }
 
     pub(in crate::engine) fn track_asked(&mut self, id: &ObjectId) {
-        // Only a look shows an object that has lost our label.
+        // Only a lookup shows an object that has lost our label.
         match self.live_object(id).and_then(|live| live.opt_out) {
             Some(word) => drop(self.orders.opted_out.insert(id.clone(), word)),
             None => drop(self.orders.opted_out.remove(id)),
@@ -217,15 +217,15 @@ impl Engine {
         if self.orders.asked.len() <= MAX_STATES {
             return 0;
         }
-        let stand = self.tokens(source);
-        stand.iter().filter(|token| !self.is_answered(token)).count()
+        let tokens = self.tokens(source);
+        tokens.iter().filter(|token| !self.is_answered(token)).count()
     }
 
     /// Returns how many pauses and holds that last the inventory says, or is going to say.
     fn acknowledged_states(&self, source: SourceId) -> usize {
-        let told = self.sources[source].inventory.iter().flat_map(|inventory| &inventory.acknowledged);
+        let recorded = self.sources[source].inventory.iter().flat_map(|inventory| &inventory.acknowledged);
         let answers = self.orders.answers.iter().filter(|(of, _)| *of == source).map(|(_, answer)| answer);
-        told.chain(answers).filter(|one| one.is_of_state() && !one.is_over()).count()
+        recorded.chain(answers).filter(|one| one.is_of_state() && !one.is_over()).count()
     }
 
     /// Returns whether enough has been read to carry out an order on an object of this source.
@@ -283,10 +283,10 @@ impl Engine {
 
     /// An object may have come from another source, and its pause with it.
     fn is_answered(&self, token: &str) -> bool {
-        let told = self.sources.iter().filter_map(|source| source.inventory.as_ref());
-        let told = told.flat_map(|inventory| &inventory.acknowledged);
+        let recorded = self.sources.iter().filter_map(|source| source.inventory.as_ref());
+        let recorded = recorded.flat_map(|inventory| &inventory.acknowledged);
         let answers = self.orders.answers.iter().map(|(_, answer)| answer);
-        told.chain(answers).any(|one| *one.token == *token && one.is_of_state())
+        recorded.chain(answers).any(|one| *one.token == *token && one.is_of_state())
     }
 
     pub(in crate::engine) fn acknowledge(&mut self, source: SourceId, token: &Arc<str>, outcome: &str) {

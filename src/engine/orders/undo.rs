@@ -59,7 +59,7 @@ impl Engine {
             return OrderAnswer::Later;
         }
         let id = &order.object;
-        // The contents before it stand in rhumb's own record, and need no proof on the object.
+        // The contents before it are in rhumb's own record, and need no proof on the object.
         if let Some(unit) = self.replaced_unit(source, id).filter(|_| to.is_none()) {
             return OrderAnswer::Now(self.take_back(source, order, unit));
         }

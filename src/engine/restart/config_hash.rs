@@ -18,7 +18,7 @@ const SHA256_BLOCK_BYTES: usize = 64;
 
 /// The key that keeps the data of Secrets from being guessed by their hash.
 ///
-/// The hash stands in an annotation of each pod, where many may read it who may not read the
+/// The hash is in an annotation of each pod, where many may read it who may not read the
 /// Secret. A password of eight letters is found by trying: a plain hash of it is as good as the
 /// password. So it is an HMAC-SHA-256 (RFC 2104) under a secret key: random bytes, made once and
 /// kept in a Secret beside the inventories. All sources and daemons of a cluster share it. The
@@ -51,7 +51,7 @@ impl HashKey {
         Some(Self(block))
     }
 
-    /// Returns a number by which two keys are told apart, and nothing else of them.
+    /// Returns a number by which two keys are distinguished, and nothing else of them.
     pub fn number(&self) -> u32 {
         self.sign(b"number").iter().take(4).fold(0, |sum, byte| (sum << 8) | u32::from(*byte))
     }

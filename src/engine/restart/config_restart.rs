@@ -250,12 +250,13 @@ impl Engine {
 
 /// The consequences.
 impl Engine {
-    /// Returns whether what rhumb puts there counts as an object's data: it is from git, whole, and
-    /// has been taken over.
+    /// Returns whether the data of an object are those of git: its manifest has all of them, and
+    /// the object has been taken over.
     fn is_from_git(&self, id: &ObjectId) -> bool {
         let Some(entry) = self.entry(id) else { return false };
-        let whole = entry.target_content().is_some_and(|(_, desired)| desired.set_config_data().is_some());
-        whole
+        let has_config_data =
+            entry.target_content().is_some_and(|(_, desired)| desired.set_config_data().is_some());
+        has_config_data
             && !self.is_left_alone(id)
             && (!matches!(entry.accepted, AcceptedContent::Nothing) || self.live_object(id).is_none())
     }
@@ -534,7 +535,7 @@ impl Engine {
         ContentHash::hash_bytes(format!("{content} restarted with {data}").as_bytes())
     }
 
-    /// Remembers what the pods of a workload were started with, so that it can be told what has
+    /// Remembers what the pods of a workload were started with, so that it can be known what has
     /// changed.
     pub(in crate::engine) fn note_config(&mut self, id: &ObjectId) {
         let Some((_, desired)) = self.entry(id).and_then(|entry| entry.target_content()) else { return };

@@ -119,12 +119,12 @@ mod tests {
     fn what_is_written_is_read() {
         let (one, two) = (ContentHash::hash_bytes(b"1"), ContentHash::hash_bytes(b"2"));
         let started = |pinned, changed| ConfigStamp { key: 0xab, data: one, pinned, changed };
-        for told in [
+        for stamp_text in [
             started(None, 0),
             started(Some(PinnedConfig { data: one, template: None }), 0b101),
             started(Some(PinnedConfig { data: two, template: Some(one) }), 1 << 63),
         ] {
-            assert_eq!(told.to_string().parse(), Ok(told));
+            assert_eq!(stamp_text.to_string().parse(), Ok(stamp_text));
         }
         for wrong in ["", "data=1 key=2", &format!("data={one}"), &format!("data={one} key=1 changed=64")] {
             assert_eq!(wrong.parse::<ConfigStamp>(), Err(ParseConfigStampError), "{wrong}");
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_told_by_its_position() {
+    fn what_differs_is_reported_by_its_position() {
         assert_eq!(differing_positions(&[1, 2, 3], &[1, 0, 0]), 0b110);
         assert_eq!(differing_positions(&[1], &[1, 2]), 0, "another set of objects");
     }

@@ -157,7 +157,7 @@ pub(crate) struct BudgetNarrowing {
     pub soak: Option<Duration>,
     /// Shorter than [`Budget::deadline`].
     pub deadline: Option<Duration>,
-    /// Hold where [`Budget::on_failure`] goes back.
+    /// `Quarantine` where [`Budget::on_failure`] is `Rollback`.
     pub on_failure: Option<OnFailure>,
 }
 

@@ -29,7 +29,7 @@ const MAX_NAMED_WORKLOADS: usize = 20;
 /// The time for which the view of another process' workload counts.
 const FOREIGN_VIEW_VALIDITY: Duration = Duration::from_secs(10);
 
-/// The time for which a look that shows no unavailable pod proves that the publisher has ended.
+/// The time for which a lookup that shows no unavailable pod proves that the publisher has ended.
 const READY_VIEW_VALIDITY: Duration = Duration::from_mins(1);
 
 /// The number of others' workloads that are looked at in one go.
@@ -134,32 +134,35 @@ impl BudgetTally {
         self.pods == 0 && self.unavailable.is_empty() && self.rest == 0
     }
 
-    /// Says if what it tells is worth a write where the other one was told.
-    fn is_news_after(&self, told: &Self) -> bool {
+    /// Says if what it tells is worth a write where the other one was published.
+    fn is_news_after(&self, published: &Self) -> bool {
         let far = |one: u32, other: u32| one.abs_diff(other) > other / MIN_COUNT_CHANGE_FRACTION;
-        let spaces = self.pods_in.len() != told.pods_in.len()
+        let spaces = self.pods_in.len() != published.pods_in.len()
             || self
                 .pods_in
                 .iter()
-                .any(|(name, pods)| told.pods_in.get(name).is_none_or(|other| far(*pods, *other)));
-        let is_old =
-            self.at.zip(told.at).is_some_and(|(at, told)| told.duration_until(at) >= TALLY_RENEWAL_INTERVAL);
+                .any(|(name, pods)| published.pods_in.get(name).is_none_or(|other| far(*pods, *other)));
+        let is_old = self
+            .at
+            .zip(published.at)
+            .is_some_and(|(at, published)| published.duration_until(at) >= TALLY_RENEWAL_INTERVAL);
         spaces
             || is_old
-            || far(self.pods, told.pods)
+            || far(self.pods, published.pods)
             || (&self.applyset, &self.name, &self.unavailable, self.rest)
-                != (&told.applyset, &told.name, &told.unavailable, told.rest)
+                != (&published.applyset, &published.name, &published.unavailable, published.rest)
     }
 }
 
-/// Says if the first tallies are worth a write where the others were told.
-pub(in crate::engine) fn is_worth_writing(now: &[BudgetTally], told: &[BudgetTally]) -> bool {
-    now.len() != told.len() || now.iter().zip(told).any(|(now, told)| now.is_news_after(told))
+/// Says if the first tallies are worth a write where the others were published.
+pub(in crate::engine) fn is_worth_writing(now: &[BudgetTally], published: &[BudgetTally]) -> bool {
+    now.len() != published.len()
+        || now.iter().zip(published).any(|(now, published)| now.is_news_after(published))
 }
 
 impl RolloutLedger {
     /// Returns the pods that are unavailable, or may become so by what is claimed, as all processes
-    /// have told.
+    /// have published.
     pub(crate) fn pods_away(&self) -> u32 {
         let mut away: BTreeMap<&ObjectId, u32> =
             self.claims.iter().map(|(id, claim)| (id, claim.pods)).collect();
@@ -192,7 +195,7 @@ impl Engine {
     /// Returns the load of each of this process' sources. The part that it does not see yet stays
     /// as published.
     pub(in crate::engine) fn tallies(&self, ledger: &RolloutLedger) -> Vec<BudgetTally> {
-        let told = |applyset: &Arc<str>| ledger.tallies.iter().find(|tally| tally.applyset == *applyset);
+        let tally_of = |applyset: &Arc<str>| ledger.tallies.iter().find(|tally| tally.applyset == *applyset);
         let mut taken: HashMap<SourceId, Vec<(ObjectId, u32)>> = HashMap::new();
         for load in self.observed_loads() {
             let claimed = ledger.claims.get(&load.id).map_or(0, |claim| claim.pods);
@@ -204,7 +207,7 @@ impl Engine {
             if self.can_see_workloads_of(source) {
                 Some(self.tally(source, taken.remove(&source).unwrap_or_default()))
             } else {
-                told(applyset).cloned()
+                tally_of(applyset).cloned()
             }
         };
         self.source_ids().zip(&self.applysets).filter_map(of).filter(|tally| !tally.is_empty()).collect()
@@ -254,13 +257,13 @@ impl Engine {
     }
 
     /// Returns whether nobody has served a source for so long that its published load counts no
-    /// more. Its unavailable pods count until a look shows fewer.
+    /// more. Its unavailable pods count until a lookup shows fewer.
     fn is_expired(&self, tally: &BudgetTally) -> bool {
         let age = tally.at.zip(self.now_in_seconds()).map(|(at, now)| at.duration_until(now));
         age.is_some_and(|age| age >= TALLY_EXPIRY)
     }
 
-    /// Says if what this process has told is to be told again.
+    /// Says if what this process has published is to be published again.
     pub(in crate::engine) fn is_to_renew(&self) -> bool {
         let Some((ledger, now)) = self.rollouts.ledger.as_ref().zip(self.now_in_seconds()) else {
             return false;
@@ -290,19 +293,20 @@ impl Engine {
         ledger.tallies.iter().filter(|tally| self.is_responsible_for(&tally.applyset)).cloned().collect()
     }
 
-    /// Returns what counts because others have told it: this process does not see those workloads.
+    /// Returns what counts because others have published it: this process does not see those
+    /// workloads.
     pub(in crate::engine) fn foreign_tallies(
         &self,
     ) -> impl Iterator<Item = (Option<SourceId>, &BudgetTally)> {
-        let told = self.rollouts.ledger.iter().flat_map(|ledger| &ledger.tallies);
-        told.filter_map(|tally| {
+        let tallies = self.rollouts.ledger.iter().flat_map(|ledger| &ledger.tallies);
+        tallies.filter_map(|tally| {
             let source = self.source_of_applyset(&tally.applyset);
             let hidden = source.is_none_or(|source| !self.can_see_workloads_of(source));
             (hidden && !self.rollouts.retired.contains(&tally.applyset)).then_some((source, tally))
         })
     }
 
-    /// Adds to what this process sees what others have told.
+    /// Adds to what this process sees what others have published.
     pub(in crate::engine) fn with_foreign_loads(&self, mut loads: Vec<WorkloadLoad>) -> Vec<WorkloadLoad> {
         if self.foreign_tallies().next().is_none() {
             return loads;
@@ -310,8 +314,8 @@ impl Engine {
         let mut places: HashMap<ObjectId, usize> =
             loads.iter().enumerate().map(|(place, load)| (load.id.clone(), place)).collect();
         for (source, tally) in self.foreign_tallies() {
-            for (id, told) in &tally.unavailable {
-                let unavailable = self.rollouts.bound_foreign_unavailable(id, *told);
+            for (id, published) in &tally.unavailable {
+                let unavailable = self.rollouts.bound_foreign_unavailable(id, *published);
                 if let Some(load) = places.get(id).and_then(|place| loads.get_mut(*place)) {
                     load.unavailable = load.unavailable.max(unavailable);
                 } else if unavailable > 0 {
@@ -330,10 +334,10 @@ impl Engine {
             BudgetScope::Cluster | BudgetScope::Namespace(_) => true,
             BudgetScope::Source(number, _) => source == Some(*number),
         };
-        let told = self.foreign_tallies().filter(|(source, _)| counts(*source));
-        let told = told.filter(|(_, tally)| !self.is_outlived(tally));
+        let tallies = self.foreign_tallies().filter(|(source, _)| counts(*source));
+        let tallies = tallies.filter(|(_, tally)| !self.is_outlived(tally));
         let unread = self.unreadable_claims(scope).map(|claim| claim.pods);
-        told.map(|(_, tally)| tally.rest).chain(unread).fold(0, u32::saturating_add)
+        tallies.map(|(_, tally)| tally.rest).chain(unread).fold(0, u32::saturating_add)
     }
 
     /// Returns whether looks have shown as healthy all workloads that a tally names, which are
@@ -341,40 +345,40 @@ impl Engine {
     /// ended.
     fn is_outlived(&self, tally: &BudgetTally) -> bool {
         let Some(now) = self.rollouts.starts.now() else { return false };
-        let is_whole = |id: &ObjectId| {
-            let glimpse = self.rollouts.foreign_unavailable.get(id);
-            glimpse.is_some_and(|(at, seen)| {
+        let is_healthy = |id: &ObjectId| {
+            let observation = self.rollouts.foreign_unavailable.get(id);
+            observation.is_some_and(|(at, seen)| {
                 *seen == 0 && now.saturating_duration_since(*at) < READY_VIEW_VALIDITY
             })
         };
-        !tally.unavailable.is_empty() && tally.unavailable.keys().all(is_whole)
+        !tally.unavailable.is_empty() && tally.unavailable.keys().all(is_healthy)
     }
 
     /// Returns how many pods of the workloads of all sources of the cluster count.
     pub(in crate::engine) fn pods_of_all(&self) -> u32 {
         let seen = |source: SourceId| self.rollouts.pods.get(&source).copied().unwrap_or(0);
         let own = self.source_ids().map(seen).fold(0, u32::saturating_add);
-        // Of a source that is not seen whole yet the larger number counts.
-        let told = self.foreign_tallies().filter(|(_, tally)| !self.is_expired(tally));
-        let told = told.map(|(source, tally)| tally.pods.saturating_sub(source.map_or(0, seen)));
-        told.fold(own, u32::saturating_add)
+        // Of a source that is not seen completely yet the larger number counts.
+        let tallies = self.foreign_tallies().filter(|(_, tally)| !self.is_expired(tally));
+        let tallies = tallies.map(|(source, tally)| tally.pods.saturating_sub(source.map_or(0, seen)));
+        tallies.fold(own, u32::saturating_add)
     }
 
     /// Does the same as [`Engine::pods_of_all`], of one namespace.
     pub(in crate::engine) fn pods_of_all_in(&self, name: &str) -> u32 {
         let own = self.rollouts.pods_in.values().filter_map(|spaces| spaces.get(name));
-        let told = self.foreign_tallies().filter(|(_, tally)| !self.is_expired(tally));
-        let told = told.filter_map(|(_, tally)| tally.pods_in.get(name));
-        own.chain(told).copied().fold(0, u32::saturating_add)
+        let tallies = self.foreign_tallies().filter(|(_, tally)| !self.is_expired(tally));
+        let tallies = tallies.filter_map(|(_, tally)| tally.pods_in.get(name));
+        own.chain(tallies).copied().fold(0, u32::saturating_add)
     }
 
     /// Returns workloads of others with pods that are unavailable: whoever has told that may have
     /// ended since. Of many those that were looked at the longest time ago.
     pub(in crate::engine) fn foreign_unavailable(&self) -> impl Iterator<Item = &ObjectId> {
-        let mut told: Vec<&ObjectId> =
+        let mut workloads: Vec<&ObjectId> =
             self.foreign_tallies().flat_map(|(_, tally)| tally.unavailable.keys()).collect();
-        told.sort_by_key(|id| self.rollouts.foreign_unavailable.get(*id).map(|(at, _)| *at));
-        told.into_iter().take(MAX_FOREIGN_LOOKUPS)
+        workloads.sort_by_key(|id| self.rollouts.foreign_unavailable.get(*id).map(|(at, _)| *at));
+        workloads.into_iter().take(MAX_FOREIGN_LOOKUPS)
     }
 
     /// Says if the rollout ledger is to be read again soon, as others may change what a write waits
@@ -389,17 +393,17 @@ impl Engine {
         self.foreign_tallies().any(|(source, _)| source.is_none()) || self.foreign_claims().next().is_some()
     }
 
-    /// Takes over a look at a workload of others. It can only lower what they have told.
+    /// Takes over a lookup of a workload of others. It can only lower what they have published.
     pub(in crate::engine) fn observe_foreign_load(
         &mut self,
         id: &ObjectId,
         live: Option<&LiveObject>,
         now: Instant,
     ) {
-        let told = self.foreign_tallies().find_map(|(_, tally)| tally.unavailable.get(id)).copied();
-        if let Some(told) = told {
+        let published = self.foreign_tallies().find_map(|(_, tally)| tally.unavailable.get(id)).copied();
+        if let Some(published) = published {
             let seen = live.and_then(|live| Some(unavailable_pods(live.rolling?, live.overlay))).unwrap_or(0);
-            self.rollouts.foreign_unavailable.insert(id.clone(), (now, told.min(seen)));
+            self.rollouts.foreign_unavailable.insert(id.clone(), (now, published.min(seen)));
             self.rollouts.budget_stale = true;
         }
     }
@@ -426,8 +430,9 @@ impl Engine {
         let claims = claims.map(|(id, claim)| format!("{id} is claimed by {}", ledger.holder_words(claim)));
         let sick = self.foreign_tallies().flat_map(|(_, tally)| {
             let of = ledger.source_words(&tally.applyset);
-            let away = tally.unavailable.iter().filter(|(id, told)| {
-                self.rollouts.bound_foreign_unavailable(id, **told) > 0 && !ledger.claims.contains_key(*id)
+            let away = tally.unavailable.iter().filter(|(id, published)| {
+                self.rollouts.bound_foreign_unavailable(id, **published) > 0
+                    && !ledger.claims.contains_key(*id)
             });
             away.map(move |(id, pods)| {
                 format!("{} of {id} of {of} {} unavailable", count_text(*pods, "pod"), verb_to_be(*pods))
@@ -442,10 +447,10 @@ impl Engine {
 impl Rollouts {
     /// Returns how many pods are unavailable of a workload of others, of so many that they have
     /// told.
-    fn bound_foreign_unavailable(&self, id: &ObjectId, told: u32) -> u32 {
-        let Some((at, seen)) = self.foreign_unavailable.get(id) else { return told };
+    fn bound_foreign_unavailable(&self, id: &ObjectId, published: u32) -> u32 {
+        let Some((at, seen)) = self.foreign_unavailable.get(id) else { return published };
         let fresh =
             self.starts.now().is_some_and(|now| now.saturating_duration_since(*at) < FOREIGN_VIEW_VALIDITY);
-        if fresh && is_workload(id) { told.min(*seen) } else { told }
+        if fresh && is_workload(id) { published.min(*seen) } else { published }
     }
 }

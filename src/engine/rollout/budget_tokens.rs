@@ -52,7 +52,7 @@ impl Engine {
             self.rollouts.ended_claims.remove(id);
         }
         let holds = granted && (claim_recorded || (!gave_back && !self.rollouts.ended_claims.contains(id)));
-        if holds && !self.rollouts.claiming.contains(id) && self.rollouts.recovery.is_whole() {
+        if holds && !self.rollouts.claiming.contains(id) && self.rollouts.recovery.is_complete() {
             return decision;
         }
         if let Some(why) = self.rollouts.unreadable.clone() {
@@ -429,7 +429,7 @@ impl Engine {
                 begun.push((id.clone(), claim.applyset.clone()));
             }
         }
-        if next == *ledger && begun.is_empty() && self.rollouts.recovery.is_whole() {
+        if next == *ledger && begun.is_empty() && self.rollouts.recovery.is_complete() {
             return None;
         }
         self.rollouts.begin(&mut next);
@@ -459,7 +459,7 @@ impl Engine {
         for claim in next.claims.values_mut().filter(|claim| claim.holder == *holder) {
             claim.holder_exited = true;
         }
-        if next == *ledger && self.rollouts.recovery.is_whole() {
+        if next == *ledger && self.rollouts.recovery.is_complete() {
             return None;
         }
         self.rollouts.begin(&mut next);
@@ -470,10 +470,10 @@ impl Engine {
 
 /// Returns whether a record says of all members of a unit what they ask for.
 fn has_contents_of(known: &Unit, unit: &Unit) -> bool {
-    let told = |(id, member): (&ObjectId, &crate::engine::UnitMember)| {
+    let is_described = |(id, member): (&ObjectId, &crate::engine::UnitMember)| {
         known.members.get(id).is_some_and(|known| known.content == member.content)
     };
-    known.applyset == unit.applyset && unit.members.iter().all(told)
+    known.applyset == unit.applyset && unit.members.iter().all(is_described)
 }
 
 /// Records a unit; those that share an object with it are one with it.

@@ -26,9 +26,10 @@ impl Engine {
     pub(crate) fn usage(&self) -> BudgetUsage {
         let (loads, rollouts) = (self.loads(), &self.rollouts);
         let in_flight = loads.iter().filter(|load| load.token == TokenState::Held).count();
-        let whole = self.budget_bounds().into_iter().find(|bound| bound.scope == BudgetScope::Cluster);
+        let cluster_bound =
+            self.budget_bounds().into_iter().find(|bound| bound.scope == BudgetScope::Cluster);
         let (workloads, away, starts) =
-            whole.map_or((0, 0, (0, 0)), |b| (b.workloads, b.unavailable, b.starts));
+            cluster_bound.map_or((0, 0, (0, 0)), |b| (b.workloads, b.unavailable, b.starts));
         BudgetUsage {
             workloads: (
                 (in_flight as u32).saturating_add(self.count_unreadable_claims(&BudgetScope::Cluster)),

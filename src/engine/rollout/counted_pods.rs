@@ -1,6 +1,6 @@
 //! The pods of a workload that the budget counts: those that serve, and those that were lost.
 //!
-//! The count in a spec is a claim by whoever may scale the workload. By itself it neither gives
+//! The count in a spec is unproven, as others may scale the workload. By itself it neither gives
 //! others a larger budget nor uses theirs up: pods that never served were never there to be lost.
 
 use crate::engine::facts::entry::SourceId;

@@ -69,7 +69,7 @@ pub(in crate::engine) struct DaemonSetRollout {
     refused: Option<RefusedEviction>,
     lacks: MissingBudget,
     /// The reason shown last.
-    told: Option<Arc<str>>,
+    progress_text: Option<Arc<str>>,
 }
 
 /// The part of the budget that a DaemonSet in steps lacks.
@@ -127,7 +127,7 @@ impl Engine {
         })
     }
 
-    /// Takes over what is told about the nodes.
+    /// Takes over what is reported about the nodes.
     pub(crate) fn nodes(&mut self, news: NodeChange) {
         self.rollouts.nodes.take(news);
     }
@@ -189,8 +189,8 @@ impl Engine {
     }
 
     /// Returns whether only pods on nodes that are not Ready are left with older templates. The
-    /// DaemonSet's own strategy would replace these without a look at their nodes. A person may let
-    /// it go on all the same.
+    /// DaemonSet's own strategy would replace these without regard to their nodes. A person may
+    /// let it go on all the same.
     pub(in crate::engine) fn waits_for_nodes(
         &self,
         id: &ObjectId,
@@ -251,7 +251,7 @@ impl Engine {
 
     /// Returns the text about a DaemonSet in steps.
     pub(in crate::engine) fn daemon_set_words(&self, id: &ObjectId) -> Option<String> {
-        Some(self.rollouts.daemon_sets.get(id)?.told.as_ref()?.to_string())
+        Some(self.rollouts.daemon_sets.get(id)?.progress_text.as_ref()?.to_string())
     }
 
     /// Returns whether a step only rests: that is no success.
@@ -312,7 +312,7 @@ impl Engine {
             self.forget_past_evictions(&id, now);
             let due = self.eviction_plan(&id, now);
             let refused = self.rollouts.daemon_sets.get(&id).and_then(|rollout| rollout.refused.as_ref());
-            let told = match &due {
+            let progress_text = match &due {
                 // A pod that is tried again counts as refused until the answer.
                 EvictionPlan::Pods(_) => self.step_words(&id, refused.map(|refused| &*refused.why), now),
                 EvictionPlan::Token => None,
@@ -325,10 +325,10 @@ impl Engine {
                 EvictionPlan::Room(_) => MissingBudget::Room,
                 EvictionPlan::Pods(_) | EvictionPlan::Nothing(_) => MissingBudget::Nothing,
             };
-            if (&rollout.told, rollout.lacks) != (&told, lacks) {
+            if (&rollout.progress_text, rollout.lacks) != (&progress_text, lacks) {
                 self.dirty.push(id);
             }
-            (rollout.told, rollout.lacks) = (told, lacks);
+            (rollout.progress_text, rollout.lacks) = (progress_text, lacks);
             match due {
                 EvictionPlan::Pods(pods) => {
                     rollout.asked.extend(pods.iter().map(|pod| (pod.uid.clone(), None)));
@@ -494,7 +494,7 @@ impl Engine {
         Some((ask, self.make_claim(source, desired.hash, cost)))
     }
 
-    /// Takes the token that was asked for without a write, and tells how the step stands.
+    /// Takes the token that was asked for without a write, and returns how the step stands.
     pub(in crate::engine) fn advance_daemon_set(&mut self, id: &ObjectId, decision: Decision) -> Decision {
         if !is_daemon_set(id) || decision.action != Action::Nothing || decision.reason.is_some() {
             return decision;
@@ -502,8 +502,8 @@ impl Engine {
         if self.needs_token(id) && self.is_claimed(id) {
             self.take_token(id);
         }
-        match self.rollouts.daemon_sets.get(id).and_then(|rollout| rollout.told.clone()) {
-            Some(told) => decision.with_reason(Reason::Step(told)),
+        match self.rollouts.daemon_sets.get(id).and_then(|rollout| rollout.progress_text.clone()) {
+            Some(progress_text) => decision.with_reason(Reason::Step(progress_text)),
             None => decision,
         }
     }

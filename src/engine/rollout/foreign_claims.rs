@@ -15,8 +15,8 @@ use crate::engine::state::Engine;
 use crate::engine::{LiveObject, RolloutNumbers, RolloutPhase};
 use crate::object::ObjectId;
 
-/// A daemon that lives takes a claim back as soon as its workload has been whole for the soak.
-/// After this time of rest nobody does.
+/// The time of rest after which a claim counts as abandoned. A daemon that runs takes its claim
+/// back as soon as the workload has been healthy for the soak.
 pub(crate) const ABANDONED_CLAIM_AGE: Duration = Duration::from_mins(2);
 
 /// The workload of another daemon's claim.
@@ -86,7 +86,7 @@ impl Engine {
             && self.is_counted(id, claim)
     }
 
-    /// Records the workload of another daemon's claim, as a look shows it; none where there is no
+    /// Records the workload of another daemon's claim, as a lookup shows it; none where there is no
     /// such object.
     pub(crate) fn observe_foreign_workload(
         &mut self,
@@ -191,8 +191,8 @@ impl Engine {
         u32::try_from(self.unreadable_claims(scope).count()).unwrap_or(u32::MAX)
     }
 
-    /// Takes over what is told of claims that nobody can read, and how to mend that; none where all
-    /// can be read.
+    /// Takes over the reason for unreadable claims, and how to mend that; none where
+    /// all can be read.
     pub(crate) fn explain_unread(&mut self, why: Option<Arc<str>>) {
         self.rollouts.budget_stale |= self.rollouts.unreadable_claims != why;
         self.rollouts.unreadable_claims = why;
@@ -206,8 +206,8 @@ impl Engine {
 }
 
 /// Returns how many pods of the workload of a claim are unavailable. The count of its manifest is
-/// not known here, and its spec is a claim. So no more are lost than are there, or than the rollout
-/// may have taken down.
+/// not known here, and its spec is unproven. So no more are lost than are there, or than the
+/// rollout may have taken down.
 fn abandoned_pods(live: &LiveObject, claim: &RolloutClaim) -> u32 {
     let Some(rolling) = live.rolling else { return 0 };
     let there = rolling.pods.saturating_sub(serving_pods(rolling, live.overlay));

@@ -47,7 +47,7 @@ pub(crate) struct RolloutLedger {
 /// A claim that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UnreadableClaim {
-    /// As it stands in the object.
+    /// As it is in the object.
     pub raw: Value,
     /// The pods that it counts for: one at least, as nobody knows.
     pub pods: u32,
@@ -61,7 +61,7 @@ const MAX_PAST_OBJECTS: usize = 200;
 /// rhumb writes is shorter. Anybody who may write the ConfigMap may write any other.
 const MAX_NAME_BYTES: usize = 256;
 
-/// Returns a name as it stands in the ledger, without what is too long.
+/// Returns a name as it is in the ledger, without what is too long.
 pub(in crate::engine) fn read_name(text: &str) -> Arc<str> {
     truncate(text, MAX_NAME_BYTES).into()
 }
@@ -173,7 +173,7 @@ struct LedgerText {
     begun: Option<Timestamp>,
 }
 
-/// A claim as it stands in the object, whoever has written it.
+/// A claim as it is in the object, whoever has written it.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum AnyClaimText {
@@ -242,8 +242,8 @@ impl RolloutLedger {
     pub(crate) fn parse(text: &str, seals: &HashSeals) -> Result<Self, ParseLedgerError> {
         let read: LedgerText = serde_json::from_str(text)?;
         let (mut claims, mut unreadable_claims) = (BTreeMap::new(), Vec::new());
-        for told in read.claims {
-            match told.read() {
+        for claim_text in read.claims {
+            match claim_text.read() {
                 Ok((id, claim)) => drop(claims.insert(id, claim)),
                 Err(claim) => unreadable_claims.push(claim),
             }
@@ -261,7 +261,7 @@ impl RolloutLedger {
         })
     }
 
-    /// Returns how the hashes of Secrets stand in a text.
+    /// Returns how the hashes of Secrets are written in a text.
     ///
     /// # Errors
     ///
@@ -365,7 +365,7 @@ impl UnitText {
         })
     }
 
-    /// Returns how the hashes of Secrets stand in it.
+    /// Returns how the hashes of Secrets are written in it.
     pub(in crate::engine) fn seal_status(&self, seals: &HashSeals) -> SealStatus {
         let words = self.members.iter().flat_map(|member| {
             let id = parse_object_word(&member.object);

@@ -44,8 +44,8 @@ pub(in crate::engine) struct LedgerRecovery {
 }
 
 impl LedgerRecovery {
-    /// Says if what was claimed before stands in the object, as far as that is known here.
-    pub(in crate::engine) fn is_whole(&self) -> bool {
+    /// Says if what was claimed before is in the object, as far as that is known here.
+    pub(in crate::engine) fn is_complete(&self) -> bool {
         !self.lacks
     }
 
@@ -141,7 +141,7 @@ impl Rollouts {
 
     /// Returns why nothing new is claimed; none where that may be.
     pub(in crate::engine) fn recovery_shortage(&self) -> Option<BudgetShortage> {
-        // Not what is left of it: what stands is told once.
+        // Not what is left of it: what stands is reported once.
         self.recovery
             .remaining_time(self.starts.now()?)
             .map(|_| BudgetShortage::Recovering(NEW_LEDGER_DELAY.as_secs()))

@@ -28,7 +28,7 @@ pub(crate) const MAX_PUBLISHED_OBJECTS: usize = 100;
 /// The number of bytes of a reason that are published: a server's message may be of any length.
 const MAX_PUBLISHED_REASON_BYTES: usize = 300;
 
-/// A queue that changes while no claim does is told no more often.
+/// A queue that changes while no claim does is published no more often.
 pub(crate) const PUBLICATION_INTERVAL: Duration = Duration::from_secs(2);
 
 /// One object that waits to be rolled out.
@@ -108,10 +108,10 @@ impl QueuedObjectText {
 #[derive(Debug, Default)]
 pub(crate) struct QueuePublication {
     /// None where nobody knows what the rollout ledger says of it.
-    told: Option<(Vec<QueuedObject>, Vec<BudgetTally>)>,
+    published: Option<(Vec<QueuedObject>, Vec<BudgetTally>)>,
     /// The time at which the queue was last looked at.
-    looked: Option<Instant>,
-    /// The time of the next look.
+    last_check: Option<Instant>,
+    /// The time of the next check.
     pub due: Option<Instant>,
 }
 
@@ -124,7 +124,7 @@ impl QueuePublication {
             self.due = None;
             return None;
         }
-        let due = *self.looked.get_or_insert(now) + PUBLICATION_INTERVAL;
+        let due = *self.last_check.get_or_insert(now) + PUBLICATION_INTERVAL;
         if now < due {
             self.due = Some(due);
             return None;
@@ -132,13 +132,15 @@ impl QueuePublication {
         self.due = None;
         let ledger = engine.rollouts.ledger.as_ref()?.clone();
         let (queue, tallies) = (engine.rollout_queue(), engine.tallies(&ledger));
-        (self.looked, engine.rollouts.queue_dirty) = (Some(now), false);
-        let told =
-            self.told.clone().unwrap_or_else(|| (engine.own_queue(&ledger), engine.own_tallies(&ledger)));
+        (self.last_check, engine.rollouts.queue_dirty) = (Some(now), false);
+        let published = self
+            .published
+            .clone()
+            .unwrap_or_else(|| (engine.own_queue(&ledger), engine.own_tallies(&ledger)));
         // The count of pods is no reason to create the ledger: without it shares are of fewer pods.
         let is_made = ledger != (RolloutLedger { begun: ledger.begun, ..RolloutLedger::default() })
             || tallies.iter().any(BudgetTally::has_away);
-        let news = queue != told.0 || (is_made && is_worth_writing(&tallies, &told.1));
+        let news = queue != published.0 || (is_made && is_worth_writing(&tallies, &published.1));
         news.then(|| self.put(engine, engine.with_tallies(ledger, tallies), queue))
     }
 
@@ -150,27 +152,27 @@ impl QueuePublication {
         mut ledger: RolloutLedger,
         now: Instant,
     ) -> RolloutLedger {
-        if self.looked.is_some_and(|looked| now < looked + PUBLICATION_INTERVAL) {
+        if self.last_check.is_some_and(|last_check| now < last_check + PUBLICATION_INTERVAL) {
             let before = engine.rollouts.ledger.as_ref();
             let known = |id: &ObjectId| before.is_some_and(|before| before.claims.contains_key(id));
             ledger.queue.retain(|queued| !ledger.claims.contains_key(&queued.id) || known(&queued.id));
-            self.told = Some((engine.own_queue(&ledger), engine.own_tallies(&ledger)));
+            self.published = Some((engine.own_queue(&ledger), engine.own_tallies(&ledger)));
             engine.rollouts.queue_dirty = true;
             return ledger;
         }
-        (self.looked, self.due, engine.rollouts.queue_dirty) = (Some(now), None, false);
+        (self.last_check, self.due, engine.rollouts.queue_dirty) = (Some(now), None, false);
         let queue = engine.rollout_queue();
         self.put(engine, ledger, queue)
     }
 
     /// Records that a publication may have failed.
     pub(crate) fn note_failure(&mut self, engine: &mut Engine) {
-        (self.told, engine.rollouts.queue_dirty) = (None, true);
+        (self.published, engine.rollouts.queue_dirty) = (None, true);
     }
 
     fn put(&mut self, engine: &Engine, ledger: RolloutLedger, queue: Vec<QueuedObject>) -> RolloutLedger {
         let ledger = engine.with_queue(ledger, &queue);
-        self.told = Some((queue, engine.own_tallies(&ledger)));
+        self.published = Some((queue, engine.own_tallies(&ledger)));
         ledger
     }
 }

@@ -1,6 +1,6 @@
 //! The events of rollouts: that one began, succeeded or failed, for whoever tells of them.
 //!
-//! **Invariant:** what is told here changes no decision.
+//! **Invariant:** what is reported here changes no decision.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ pub(crate) struct RolloutEvent {
 pub(crate) enum RolloutEventKind {
     /// It was written, and its pods are being replaced.
     Started,
-    /// It has been whole for as long as it must be.
+    /// It has been complete for the soak.
     Succeeded,
     /// It failed, for this reason.
     Failed(Arc<str>),
@@ -73,8 +73,8 @@ impl Engine {
 
     /// Returns who made a revision of a source, as far as that is known.
     pub(crate) fn author(&self, source: SourceId, revision: &Revision) -> Option<&Authorship> {
-        let untold = self.sources[source].authors.iter().find(|(known, _)| known == revision);
-        let told = || self.rollouts.ledger.as_ref()?.author(&self.applysets[source], revision);
-        untold.map(|(_, authored)| authored).or_else(told)
+        let pending_author = self.sources[source].authors.iter().find(|(known, _)| known == revision);
+        let recorded = || self.rollouts.ledger.as_ref()?.author(&self.applysets[source], revision);
+        pending_author.map(|(_, authored)| authored).or_else(recorded)
     }
 }

@@ -23,7 +23,7 @@ use crate::object::{ObjectId, duration_text};
 pub(in crate::engine) enum RolloutVerdict {
     /// It goes on; the time changes the answer then.
     Going(Option<Instant>),
-    /// It is whole and has been for long enough, or nothing has to be watched.
+    /// It has been complete for the soak, or nothing has to be watched.
     Done,
     /// It failed, and whose Events tell more.
     Failed(Arc<str>, Vec<Uid>),
@@ -107,7 +107,7 @@ impl Engine {
         }
         match condition {
             RolloutCondition::NothingToWatch => memory.judged(RolloutVerdict::Done),
-            RolloutCondition::Complete => self.judge_whole(id, rollout, memory, now),
+            RolloutCondition::Complete => self.judge_complete(id, rollout, memory, now),
             RolloutCondition::FailedBefore => {
                 if self.is_failure_permanent(id) {
                     (memory.token, memory.reserved) = (TokenState::None, 0);
@@ -128,11 +128,10 @@ impl Engine {
         }
     }
 
-    /// Judges a rollout that is whole: it has to stay so for some time.
+    /// Judges a complete rollout: it has to stay complete for the soak.
     ///
-    /// A Service that waited for that is switched to it then, and what that does is watched for as
-    /// long again.
-    fn judge_whole(
+    /// A Service that waits for it is switched then, and the workload is watched for another soak.
+    fn judge_complete(
         &self,
         id: &ObjectId,
         rollout: &Rollout,
@@ -249,7 +248,7 @@ impl Engine {
     }
 }
 
-/// Returns the pods of a rollout, unless they were told before its write.
+/// Returns the pods of a rollout, unless they were reported before its write.
 fn own_pods(rollout: &Rollout) -> Option<&WorkloadPods> {
     rollout.pods.as_deref().filter(|pods| rollout.last_write.is_some_and(|written| pods.rv >= written))
 }

@@ -75,7 +75,7 @@ pub(in crate::engine) struct Rollouts {
     pub(in crate::engine) others: BTreeMap<ObjectId, ForeignWorkload>,
     /// Pods that were unavailable when a workload of others was last looked at, and when that was.
     pub(in crate::engine) foreign_unavailable: BTreeMap<ObjectId, (Instant, u32)>,
-    /// Workloads whose rollout has failed, and whose failure has not been told.
+    /// Workloads whose rollout has failed, and whose failure has not been reported.
     pub(in crate::engine) newly_failed: BTreeMap<ObjectId, Vec<Uid>>,
     /// Objects whose unit is to be recorded, though nothing of it takes a token.
     pub(in crate::engine) recording: BTreeSet<(SourceId, ObjectId)>,
@@ -93,7 +93,7 @@ pub(in crate::engine) struct Rollouts {
     /// Inventories of sources that this process served before, and that nobody is to serve any
     /// more.
     pub(in crate::engine) retired: BTreeSet<Arc<str>>,
-    /// Indicates whether the queue may differ from what was told.
+    /// Indicates whether the queue may differ from what was published.
     pub(in crate::engine) queue_dirty: bool,
     /// The events of rollouts that were not reported yet.
     pub(in crate::engine) events: Vec<RolloutEvent>,
@@ -118,12 +118,12 @@ pub(in crate::engine) struct Rollout {
     pub(in crate::engine) last_progress: Option<Instant>,
     /// The time since which it is healthy.
     pub(in crate::engine) healthy_since: Option<Instant>,
-    /// Indicates whether a Service is switched to it now that it is whole: it is watched until that
-    /// has been soaked too.
+    /// Indicates whether a Service is switched to it now that it is complete: it is watched until
+    /// that has been soaked too.
     pub(in crate::engine) switch: ServiceSwitch,
     /// The time since which its step is held and healthy.
     pub(in crate::engine) step_held_since: Option<Instant>,
-    /// Its pods, as last told.
+    /// Its pods, as last reported.
     pub(in crate::engine) pods: Option<Arc<WorkloadPods>>,
     /// The pod that was to be deleted last to free it, in the version that was judged.
     pub(in crate::engine) last_deleted_pod: Option<(Uid, ResourceVersion)>,
@@ -306,13 +306,13 @@ impl Engine {
         let Some(rolling) = live.rolling else { return };
         let loss = self.credible_loss(id, rolling, rolling.max_unavailable);
         let (written, replacing) = (Some(live.rv), rolling.phase == RolloutPhase::Replacing);
-        let held = live_overlay(live).is_some_and(|overlay| overlay.step().is_some());
+        let is_at_step = live_overlay(live).is_some_and(|overlay| overlay.step().is_some());
         let over = self.rollouts.ended_claims.contains(id);
         let claim = self.own_claim(id).filter(|claim| !over && self.is_showing(id, claim.content)).cloned();
         let rollout = match claim {
             Some(claim) => Rollout::new(TokenState::Held, loss.max(claim.pods), Some(claim), written),
             None if !takes => return,
-            None if held => self.tokenless_rollout(id, written),
+            None if is_at_step => self.tokenless_rollout(id, written),
             None if replacing => Rollout::new(TokenState::Held, loss, None, written),
             None if rolling.phase == RolloutPhase::FirstStart && self.is_in_unit(id) => {
                 self.tokenless_rollout(id, written)
@@ -409,7 +409,7 @@ impl Engine {
 
     /// Returns when the clock alone changes what [`Engine::advance`] finds.
     pub(crate) fn next_due(&self, now: Instant) -> Option<Instant> {
-        let stands = self.rollouts.in_flight.iter().filter_map(|(id, rollout)| {
+        let ends = self.rollouts.in_flight.iter().filter_map(|(id, rollout)| {
             match self.judge_rollout(id, rollout, now).verdict {
                 RolloutVerdict::Going(due) => due,
                 RolloutVerdict::Done | RolloutVerdict::Failed(..) => Some(now),
@@ -417,8 +417,7 @@ impl Engine {
         });
         let starts =
             [self.rollouts.starts.due(), self.rollouts.recovery_end(now)].into_iter().flatten().min();
-        stands
-            .chain(starts.filter(|_| !self.rollouts.requests.is_empty()))
+        ends.chain(starts.filter(|_| !self.rollouts.requests.is_empty()))
             .chain(self.next_eviction_due())
             .chain(self.next_scale_due())
             .min()
@@ -526,7 +525,8 @@ impl Engine {
         });
         let (asked, over) = (rollouts.requests_by_id.get(id), rollouts.ended_claims.contains(id));
         let (claiming, window) = (rollouts.claiming.contains(id), rollouts.slow_start_limit.min(4));
-        let (claim_recorded, told) = (rollouts.granted.contains(id), rollouts.newly_failed.contains_key(id));
-        format!("{rollout:?} {asked:?} {over} {claiming} {claim_recorded} {window} {told}")
+        let (claim_recorded, failed_now) =
+            (rollouts.granted.contains(id), rollouts.newly_failed.contains_key(id));
+        format!("{rollout:?} {asked:?} {over} {claiming} {claim_recorded} {window} {failed_now}")
     }
 }

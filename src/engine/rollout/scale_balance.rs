@@ -120,7 +120,7 @@ pub(in crate::engine) struct SurplusCorrection {
     /// The reason for which the last write failed.
     why: Option<Arc<str>>,
     /// The text about it.
-    told: Option<Arc<str>>,
+    message: Option<Arc<str>>,
 }
 
 /// Tells what is to be done so that a held template has the pods of its step and no others.
@@ -236,13 +236,13 @@ impl Engine {
         if takeback.last.is_some_and(|last| now.duration_since(last) >= SCALE_RESET_AFTER) {
             (takeback.wait, takeback.writes, takeback.last) = (Duration::ZERO, 0, None);
         }
-        let told: Option<Arc<str>> = match (&balance, &takeback.why) {
+        let message: Option<Arc<str>> = match (&balance, &takeback.why) {
             (ScaleBalance::Even, _) => None,
             (_, Some(why)) => Some(format!("they cannot be removed: {why}").into()),
             (_, None) => Some("they are removed as old pods become available".into()),
         };
-        if takeback.told != told {
-            takeback.told = told;
+        if takeback.message != message {
+            takeback.message = message;
             self.dirty.push(id.clone());
         }
         let ScaleBalance::Scale(set, to, aim) = balance else {
@@ -284,18 +284,19 @@ impl Engine {
         self.rollouts.takebacks.values().filter_map(|takeback| takeback.until).min()
     }
 
-    /// Returns the text about a Deployment's surplus, to stand behind the rest.
+    /// Returns the text about a Deployment's surplus, to be put behind the rest.
     pub(in crate::engine) fn takeback_words(&self, id: &ObjectId) -> String {
-        let told = self.rollouts.takebacks.get(id).and_then(|takeback| takeback.told.as_ref());
-        told.map_or_else(String::new, |told| format!("; {told}"))
+        let message = self.rollouts.takebacks.get(id).and_then(|takeback| takeback.message.as_ref());
+        message.map_or_else(String::new, |message| format!("; {message}"))
     }
 
     /// Tells of an applied object that a scale gave its new template more pods than its step allows.
     pub(in crate::engine) fn explain_takeback(&self, id: &ObjectId, decision: Decision) -> Decision {
-        let told = self.rollouts.takebacks.get(id).and_then(|takeback| takeback.told.as_ref());
-        match told.filter(|_| decision.action == Action::Nothing && decision.reason.is_none()) {
-            Some(told) => {
-                let words = format!("scaling gave the new template more pods than its step allows: {told}");
+        let message = self.rollouts.takebacks.get(id).and_then(|takeback| takeback.message.as_ref());
+        match message.filter(|_| decision.action == Action::Nothing && decision.reason.is_none()) {
+            Some(message) => {
+                let words =
+                    format!("scaling gave the new template more pods than its step allows: {message}");
                 decision.with_reason(Reason::Step(words.into()))
             }
             None => decision,

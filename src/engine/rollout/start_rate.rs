@@ -68,7 +68,7 @@ pub(in crate::engine) struct StartHistory {
     /// Starts of the last minute, each with the moment from which it counts, the oldest first.
     counted: Vec<(Instant, RolloutStart)>,
     /// All that the rollout ledger said when it was last read, those that no longer count too.
-    told: Vec<RolloutStart>,
+    recorded: Vec<RolloutStart>,
     /// The newest start of each workload that was taken for a token.
     taken: BTreeMap<ObjectId, Timestamp>,
     /// The time at which the ledger was last read.
@@ -120,7 +120,7 @@ impl StartHistory {
         let since_read = self.read.map(|read| now.saturating_duration_since(read));
         for start in &ledger.starts {
             let since = known.iter().find(|(_, other)| other == start).map(|(since, _)| *since);
-            let is_over = since.is_none() && self.told.contains(start);
+            let is_over = since.is_none() && self.recorded.contains(start);
             let since = since.or_else(|| now.checked_sub(age(start, wall, since_read)?)).filter(|_| !is_over);
             if let Some(since) = since.filter(|since| now.saturating_duration_since(*since) < START_WINDOW) {
                 self.counted.push((since, start.clone()));
@@ -138,7 +138,7 @@ impl StartHistory {
         }
         let there = |id: &ObjectId| ledger.starts.iter().any(|start| start.id == *id);
         self.taken.retain(|id, _| there(id));
-        self.told.clone_from(&ledger.starts);
+        self.recorded.clone_from(&ledger.starts);
         self.read = Some(now);
     }
 
@@ -182,7 +182,7 @@ impl StartHistory {
 
 /// Returns how old a start is; none where it no longer counts.
 fn age(start: &RolloutStart, wall: Timestamp, since_read: Option<Duration>) -> Option<Duration> {
-    let told = Duration::try_from(start.at.duration_until(wall)).unwrap_or_default();
-    let age = since_read.map_or(told, |since| told.min(since));
+    let recorded_age = Duration::try_from(start.at.duration_until(wall)).unwrap_or_default();
+    let age = since_read.map_or(recorded_age, |since| recorded_age.min(since));
     (age < START_WINDOW).then_some(age)
 }

@@ -103,8 +103,8 @@ impl Steps {
         })
     }
 
-    /// Returns the step that an overlay stands for. It is told by the overlay and not by its pods:
-    /// with other replicas, or other steps, the same pods would stand for another step.
+    /// Returns the step that an overlay stands for. It is reported by the overlay and not by its
+    /// pods: with other replicas, or other steps, the same pods would stand for another step.
     pub fn step_of(&self, overlay: Overlay) -> u32 {
         overlay.step().unwrap_or(1).clamp(1, self.last_step())
     }
@@ -118,11 +118,11 @@ impl Steps {
 
 /// Says what is wrong with the words of an object that ask for steps.
 pub(crate) fn check_steps(object: &Object) -> Vec<Diagnostic> {
-    let told = step_annotations::read(&object.body).found.into_iter().map(|finding| {
+    let findings = step_annotations::read(&object.body).found.into_iter().map(|finding| {
         let make = if finding.is_error { Diagnostic::error } else { Diagnostic::warning };
         make(object.origin.clone(), "steps", finding.message).hint(finding.hint)
     });
-    told.collect()
+    findings.collect()
 }
 
 /// The state of the overlay for the template that is to be rolled out.
@@ -163,7 +163,7 @@ pub enum PromotionRequest {
     /// Nothing.
     #[default]
     None,
-    /// To go on from this step; spent as soon as the rollout stands at another.
+    /// To go on from this step; spent as soon as the rollout is at another.
     OneStep {
         /// The step that was seen.
         from: u32,

@@ -25,8 +25,9 @@ pub(crate) struct StuckPod {
 }
 
 impl Engine {
-    /// Returns the pods that are to be deleted now, as they hold up a rollout of ours. Each is told
-    /// once in each of its versions, so one whose deletion fails is told again when it has changed.
+    /// Returns the pods that are to be deleted now, as they hold up a rollout of ours. Each is
+    /// reported once in each of its versions, so one whose deletion fails is reported again when it
+    /// has changed.
     pub(crate) fn stuck_pods(&mut self, now: Instant) -> Vec<StuckPod> {
         let rolling = self.rollouts.in_flight.iter().filter(|(_, rollout)| rollout.claim.is_some());
         let found: Vec<StuckPod> = rolling.filter_map(|(id, _)| self.stuck_pod(id, now)).collect();
@@ -54,8 +55,8 @@ impl Engine {
         let patience = if is_bad { Duration::ZERO } else { Duration::MAX };
         let found = find_stuck_pod(&set, &ordinals, patience)?;
         let pod = pods.pods.iter().find(|pod| pod.name == found.name)?;
-        let told = (pod.uid.clone(), pod.rv);
-        (rollout.last_deleted_pod.as_ref() != Some(&told)).then(|| StuckPod {
+        let deleted_pod = (pod.uid.clone(), pod.rv);
+        (rollout.last_deleted_pod.as_ref() != Some(&deleted_pod)).then(|| StuckPod {
             of: id.clone(),
             name: pod.name.clone(),
             uid: pod.uid.clone(),

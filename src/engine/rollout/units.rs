@@ -118,7 +118,8 @@ impl Engine {
         })
     }
 
-    /// Returns whether all of a unit has been released and is whole, or its contents were rejected.
+    /// Returns whether all of a unit has been released and rolled out, or its contents were
+    /// rejected.
     pub(in crate::engine) fn is_concluded(&self, unit: &Unit) -> bool {
         let Some(source) = self.source_of_applyset(&unit.applyset) else { return false };
         if self.sources[source].inventory.is_none() || self.sources[source].head.is_none() {
@@ -218,8 +219,8 @@ impl Engine {
     fn first_unlisted_kind(&self, source: SourceId) -> Option<GroupKind> {
         let state = &self.sources[source];
         let workloads = ["Deployment", "StatefulSet", "DaemonSet"].map(|kind| GroupKind::new("apps", kind));
-        let held = state.inventory.iter().flat_map(|inventory| &inventory.kinds);
-        let mut kinds = workloads.iter().chain(held).chain(state.kinds.kinds());
+        let recorded = state.inventory.iter().flat_map(|inventory| &inventory.kinds);
+        let mut kinds = workloads.iter().chain(recorded).chain(state.kinds.kinds());
         kinds.find(|kind| self.kind_state(source, kind) == Some(&KindState::Syncing)).cloned()
     }
 

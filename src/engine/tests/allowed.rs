@@ -36,7 +36,7 @@ fn drift(harness: &mut Harness, id: &ObjectId) {
 }
 
 #[test]
-fn what_is_no_longer_allowed_is_neither_repaired_nor_deleted_and_told() {
+fn what_is_no_longer_allowed_is_neither_repaired_nor_deleted_and_reported() {
     let (mut harness, a, web) = narrowed();
     // The manifest still names it, or no longer: it is not told to the engine, as it is not
     // allowed.

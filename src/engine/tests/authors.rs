@@ -15,11 +15,11 @@ fn read(harness: &mut Harness, revision: &str, id: &ObjectId, content: u32) {
 }
 
 #[test]
-fn who_made_a_revision_is_told_with_the_next_claim() {
-    let check = |harness: &Harness, told: &[&str]| {
+fn who_made_a_revision_is_reported_with_the_next_claim() {
+    let check = |harness: &Harness, expected: &[&str]| {
         let known: Vec<&str> =
             harness.world.ledger.commits.iter().map(|commit| &*commit.authored.subject).collect();
-        assert_eq!(known, told);
+        assert_eq!(known, expected);
     };
     let (web, env) = (workload("web"), config("env"));
     let mut harness = Harness::new(1);

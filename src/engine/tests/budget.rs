@@ -30,7 +30,7 @@ fn cluster(workloads: u32, unavailable: u32) -> BudgetBound {
 }
 
 /// Checks the workloads that may start, by the reasons of those that may not.
-fn told(
+fn granted(
     asks: &[ReleaseRequest],
     loads: &[WorkloadLoad],
     bounds: &[BudgetBound],
@@ -52,7 +52,7 @@ fn check(
     expected: &[(&str, &str)],
 ) {
     let expected = expected.iter().map(|(name, words)| ((*name).to_owned(), (*words).to_owned())).collect();
-    assert_eq!(told(asks, loads, bounds, window), expected);
+    assert_eq!(granted(asks, loads, bounds, window), expected);
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn rollbacks_go_first_then_repairs_then_waves_then_names() {
     for (most, first) in
         [(1, &["z"][..]), (2, &["y", "z"]), (3, &["b", "y", "z"]), (9, &["a", "b", "y", "z"])]
     {
-        let may: Vec<String> = told(&all, &[], &[cluster(most, 9)], 9)
+        let may: Vec<String> = granted(&all, &[], &[cluster(most, 9)], 9)
             .into_iter()
             .filter(|(_, w)| w == "start")
             .map(|(n, _)| n)

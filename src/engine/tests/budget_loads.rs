@@ -129,33 +129,33 @@ fn what_becomes_wanted_counts_from_then_on_and_no_longer_than_that_without_a_pro
 
 /// The desired state is not known before the source is read, and proofs not before there is a key.
 #[test]
-fn what_was_told_of_a_source_counts_until_it_is_known_what_is_of_it() {
+fn what_was_reported_of_a_source_counts_until_it_is_known_what_is_of_it() {
     let mut harness = harness();
-    let told = BudgetTally {
+    let tally = BudgetTally {
         applyset: SET.into(),
         name: "test".into(),
         pods: 6,
         unavailable: [(workload("a"), 2)].into(),
         ..BudgetTally::default()
     };
-    harness.world.ledger.tallies = vec![told.clone()];
+    harness.world.ledger.tallies = vec![tally.clone()];
     harness.engine = harness.fresh_without_key();
-    let check = |harness: &mut Harness, away: u32, tells: &[BudgetTally]| {
+    let check = |harness: &mut Harness, away: u32, expected: &[BudgetTally]| {
         assert_eq!(taken(harness).1, away);
         let tallies = harness.engine.tallies(&harness.world.ledger);
-        let told = tallies.into_iter().map(|tally| BudgetTally { at: None, ..tally });
-        assert_eq!(told.collect::<Vec<_>>(), tells);
+        let published = tallies.into_iter().map(|tally| BudgetTally { at: None, ..tally });
+        assert_eq!(published.collect::<Vec<_>>(), expected);
     };
-    check(&mut harness, 2, std::slice::from_ref(&told));
+    check(&mut harness, 2, std::slice::from_ref(&tally));
     harness.read(reading("r1", &files(&["a", "b"], 1)));
-    check(&mut harness, 2, std::slice::from_ref(&told));
+    check(&mut harness, 2, std::slice::from_ref(&tally));
     harness.engine.set_release_key(ReadState::Value(release_key()));
-    check(&mut harness, 0, &[BudgetTally { unavailable: [].into(), ..told.clone() }]);
+    check(&mut harness, 0, &[BudgetTally { unavailable: [].into(), ..tally.clone() }]);
     let kinds = ["DaemonSet.apps", "Deployment.apps"].map(GroupKind::parse);
     harness.engine = harness.fresh_without_key();
     harness.engine.set_release_key(ReadState::Value(release_key()));
     assert!(kinds.iter().all(|kind| harness.engine.is_synced(FIRST, kind)));
-    check(&mut harness, 2, &[told]);
+    check(&mut harness, 2, &[tally]);
 }
 
 /// Returns a content that gives a count of pods, or leaves it to whoever scales it.
@@ -346,8 +346,8 @@ fn a_write_to_a_scaled_workload_costs_what_it_has() {
         next.strategy = UpdateStrategy::of(&GroupKind::new("apps", "Deployment"), &strategy);
         harness.read(reading("r2", &[("a", Some(Arc::new(next)))]));
         let why = harness.decide(&workload("a")).reason.map(|reason| reason.to_string());
-        let told =
+        let expected =
             "it takes down 3 pods at once, and at most 2 may be unavailable (maxUnavailable)".to_owned();
-        assert_eq!(why, Some(told), "{count:?}");
+        assert_eq!(why, Some(expected), "{count:?}");
     }
 }

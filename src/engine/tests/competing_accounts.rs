@@ -189,7 +189,7 @@ fn a_competitor_whose_write_the_server_fails_on_does_not_keep_the_other_from_the
     };
     assert_eq!(fail(&mut engine, now), FIRST);
     // The write may have been carried out: then the object is the first one's.
-    assert_eq!(engine.decide(&id, now).action, Action::Look);
+    assert_eq!(engine.decide(&id, now).action, Action::Lookup);
     engine.record_lookup(&id, DirectView::Absent);
     assert_eq!(fail(&mut engine, now), SECOND);
     engine.record_lookup(&id, DirectView::Absent);
@@ -258,7 +258,7 @@ fn the_wish_of_another_account_stands_among_its_own_findings_alone() {
     assert_eq!(content.body.source, SECOND);
     let managed_fields = engine.informer_object(&id).and_then(|live| live.our_fields.clone());
     let content = form.hash(&content);
-    let (overlay, config_stamp, value_digest, cover) = (None, None, None, FieldCoverage::Whole);
+    let (overlay, config_stamp, value_digest, cover) = (None, None, None, FieldCoverage::Complete);
     let verified = VerifiedCoverage { content, overlay, config_stamp, managed_fields, value_digest, cover };
     engine.record_coverage(&id, verified);
     assert_eq!(engine.decide(&id, now).reason, None);

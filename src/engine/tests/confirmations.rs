@@ -65,10 +65,10 @@ fn record(engine: &mut Engine) {
 fn a_confirmation_counts_once_it_is_recorded_with_what_came_of_the_order() {
     let mut engine = dropped();
     assert_eq!(judged(&mut engine, FIRST, &claim("a")), WAITS);
-    let told = "confirmed: the deletion of PersistentVolumeClaim shop/a (ordered by ann)";
-    assert_eq!(confirm(&mut engine, "1-a", &["1"]), told);
+    let expected = "confirmed: the deletion of PersistentVolumeClaim shop/a (ordered by ann)";
+    assert_eq!(confirm(&mut engine, "1-a", &["1"]), expected);
     let done: Vec<String> = engine.take_done_orders().into_iter().map(|(.., words)| words).collect();
-    assert_eq!(done, [told]);
+    assert_eq!(done, [expected]);
     // A process that ends here has deleted nothing that the next one does not know of.
     assert_eq!(judged(&mut engine, FIRST, &claim("a")), WAITS);
     assert_eq!(engine.next_confirmed(FIRST), Some(uids(&["1"])));
@@ -129,9 +129,11 @@ fn what_comes_back_needs_a_new_confirmation() {
 #[test]
 fn what_came_back_while_nobody_ran_needs_a_new_confirmation() {
     // The order in which facts arrive makes no difference.
-    for order in
-        [["parent", "files", "objects"], ["objects", "files", "parent"], ["files", "parent", "objects"]]
-    {
+    for order in [
+        ["inventory", "files", "objects"],
+        ["objects", "files", "inventory"],
+        ["files", "inventory", "objects"],
+    ] {
         let kinds: BTreeSet<_> = [claim("").group_kind()].into();
         let mut engine = engine(&[SET], &[]);
         engine.set_kind_availability(
@@ -140,7 +142,7 @@ fn what_came_back_while_nobody_ran_needs_a_new_confirmation() {
         );
         for known in order {
             match known {
-                "parent" => {
+                "inventory" => {
                     let kinds = kinds.clone();
                     engine.set_inventory(
                         FIRST,
@@ -177,7 +179,7 @@ fn so_many_confirmed_deletions_are_recorded_and_no_more() {
     let many = (0..4000).map(|number| Uid(format!("u{number}").into())).collect();
     let inventory = Inventory { confirmed: many, ..engine.source(FIRST).inventory.clone().unwrap() };
     engine.set_inventory(FIRST, inventory);
-    let told = confirm(&mut engine, "1-a", &["1"]);
-    assert!(told.starts_with("nothing was confirmed: more than 4000 deletions"), "{told}");
+    let answer = confirm(&mut engine, "1-a", &["1"]);
+    assert!(answer.starts_with("nothing was confirmed: more than 4000 deletions"), "{answer}");
     assert_eq!(engine.next_confirmed(FIRST), None);
 }

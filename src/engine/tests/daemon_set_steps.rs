@@ -50,7 +50,7 @@ pub(super) struct DaemonSetWorld {
     pub(super) young: Duration,
     /// A content whose pods never get Ready, and nobody says why.
     pub(super) mute: Option<ContentHash>,
-    told: Option<BTreeMap<Arc<str>, NodeFacts>>,
+    sent: Option<BTreeMap<Arc<str>, NodeFacts>>,
     /// The nodes whose pods were evicted, in order.
     pub(super) log: Vec<Arc<str>>,
     /// The overlays that were laid, in order.
@@ -104,7 +104,7 @@ impl DaemonSetWorld {
             taints: false,
             young: Duration::ZERO,
             mute: None,
-            told: None,
+            sent: None,
             log: Vec::new(),
             overlays: Vec::new(),
             away: 0,
@@ -126,7 +126,7 @@ impl DaemonSetWorld {
     /// Another process takes over; it knows only what the cluster and the source tell.
     pub(super) fn restart(&mut self, budget: Budget, revision: &str, content: &SharedDesiredObject) {
         self.harness.engine = self.harness.fresh_with(budget);
-        self.told = None;
+        self.sent = None;
         self.commit(revision, content);
         self.harness.engine.mark_all();
     }
@@ -187,8 +187,8 @@ impl DaemonSetWorld {
         self.harness.deliver(usize::MAX);
         happened |= self.control();
         self.harness.deliver(usize::MAX);
-        self.tell_nodes();
-        self.tell_pods();
+        self.deliver_nodes();
+        self.deliver_pods();
         self.harness.carry_out();
         self.harness.engine.advance(self.harness.now);
         happened |= self.evict();
@@ -254,8 +254,8 @@ impl DaemonSetWorld {
             (number(counted().count()), number(self.nodes.values().filter(tainted).count()));
         let old = |node: &&FakeNode| node.since.is_some_and(|since| self.is_old(since));
         let available = number(counted().filter(old).count());
-        let held = self.shown().starts_with("on-delete");
-        let phase = if updated < replicas && !held {
+        let is_at_step = self.shown().starts_with("on-delete");
+        let phase = if updated < replicas && !is_at_step {
             RolloutPhase::Replacing
         } else if available < replicas {
             RolloutPhase::Recovering
@@ -286,10 +286,10 @@ impl DaemonSetWorld {
         true
     }
 
-    fn tell_nodes(&mut self) {
+    fn deliver_nodes(&mut self) {
         let engine = &mut self.harness.engine;
         if !engine.needs_nodes() {
-            if self.told.take().is_some() {
+            if self.sent.take().is_some() {
                 engine.nodes(NodeChange::Closed);
             }
             return;
@@ -304,17 +304,17 @@ impl DaemonSetWorld {
         };
         let now: BTreeMap<Arc<str>, NodeFacts> =
             self.nodes.iter().map(|(name, node)| (name.clone(), facts(node))).collect();
-        if self.told.as_ref() != Some(&now) {
+        if self.sent.as_ref() != Some(&now) {
             engine.nodes(NodeChange::Init);
             for (name, facts) in &now {
                 engine.nodes(NodeChange::Apply(name.clone(), facts.clone()));
             }
             engine.nodes(NodeChange::InitDone);
-            self.told = Some(now);
+            self.sent = Some(now);
         }
     }
 
-    fn tell_pods(&mut self) {
+    fn deliver_pods(&mut self) {
         if !self.harness.engine.workloads_to_follow().iter().any(|(id, _)| *id == agent()) {
             return;
         }

@@ -106,12 +106,12 @@ fn other_values_behind_the_same_entry_are_looked_at_and_put_back() {
         }
     };
     // A verdict on other values says nothing about these.
-    harness.engine.record_coverage(&a, verdict(None, FieldCoverage::Whole));
+    harness.engine.record_coverage(&a, verdict(None, FieldCoverage::Complete));
     assert_eq!(harness.engine.decide(&a, harness.now).action, Action::Compare(desired.clone(), form));
     harness.engine.record_coverage(&a, verdict(theirs, FieldCoverage::Unequal));
     assert_eq!(harness.engine.decide(&a, harness.now).action, Action::Inspect(desired.clone(), form));
     // The server spells them so.
-    harness.engine.record_coverage(&a, verdict(theirs, FieldCoverage::Whole));
+    harness.engine.record_coverage(&a, verdict(theirs, FieldCoverage::Complete));
     assert_eq!(harness.engine.decide(&a, harness.now).action, Action::Nothing);
     harness.engine.record_coverage(&a, verdict(theirs, FieldCoverage::Lost(RepairImpact::InPlace)));
     let action = harness.engine.decide(&a, harness.now).action;
@@ -147,7 +147,7 @@ fn a_fight_begins_with_five_repairs_and_is_answered_every_ten_seconds() {
 }
 
 #[test]
-fn what_is_not_wanted_any_more_goes_only_after_a_whole_reading() {
+fn what_is_not_wanted_any_more_goes_only_after_a_complete_reading() {
     let mut harness = Harness::new(3);
     let files = ["a", "b", "c", "d"].map(|name| (name, Some(desired(&config(name), 1, name))));
     harness.read(reading("r1", &files));
@@ -233,8 +233,8 @@ fn no_more_workloads_roll_than_the_budget_allows() {
         harness.step(&id);
     }
     assert_eq!(harness.engine.workloads_in_flight().len(), 1, "it begins slowly");
-    let held = harness.engine.decide(&workload("e"), harness.now);
-    assert!(matches!(held.reason, Some(Reason::Budget(BudgetShortage::SlowStart(1, _)))), "{held:?}");
+    let decision = harness.engine.decide(&workload("e"), harness.now);
+    assert!(matches!(decision.reason, Some(Reason::Budget(BudgetShortage::SlowStart(1, _)))), "{decision:?}");
     harness.settle();
     assert_eq!(harness.world.log.len(), 10);
 }

@@ -38,18 +38,18 @@ fn reason(harness: &mut Harness, id: &ObjectId) -> Option<String> {
 
 #[test]
 fn only_what_restarts_pods_by_the_servers_word_takes_a_token() {
-    let check = |candidate: SharedDesiredObject, told: Option<ImpactKind>, expected: RestartRisk| {
+    let check = |candidate: SharedDesiredObject, answer: Option<ImpactKind>, expected: RestartRisk| {
         let mut harness = busy();
-        harness.world.impacts.extend(told.map(|told| (candidate.hash, told)));
+        harness.world.impacts.extend(answer.map(|answer| (candidate.hash, answer)));
         harness.read(reading("r3", &[("web", Some(candidate))]));
         let decision = harness.decide(&workload("web"));
         match expected {
             RestartRisk::No => {
-                let Action::Apply(apply) = decision.action else { panic!("{told:?}: {decision:?}") };
-                assert_eq!(apply.restarts, RestartRisk::No, "{told:?}");
+                let Action::Apply(apply) = decision.action else { panic!("{answer:?}: {decision:?}") };
+                assert_eq!(apply.restarts, RestartRisk::No, "{answer:?}");
                 assert!(
                     matches!(apply.precondition, Precondition::Exact(..)),
-                    "{told:?}: it relies on what was seen"
+                    "{answer:?}: it relies on what was seen"
                 );
             }
             RestartRisk::Maybe => assert!(matches!(decision.reason, Some(Reason::Budget(_))), "{decision:?}"),
@@ -106,8 +106,8 @@ fn what_the_server_refuses_asks_for_no_token() {
         ActionResult::Failed(refused),
         harness.now,
     );
-    let told = reason(&mut harness, &workload("web")).unwrap();
-    assert!(told.starts_with("spec.selector: field is immutable; with the annotation"), "{told}");
+    let why = reason(&mut harness, &workload("web")).unwrap();
+    assert!(why.starts_with("spec.selector: field is immutable; with the annotation"), "{why}");
     assert!(!harness.engine.rollouts.requests_by_id.contains_key(&workload("web")));
 }
 

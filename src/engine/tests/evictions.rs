@@ -135,9 +135,9 @@ fn what_a_disruption_budget_forbids_waits_gives_its_token_back_and_goes_on() {
     fleet.disruption = DisruptionBudgets::Forbidden;
     fleet.commit("r2", &content(2, &words));
     fleet.settle();
-    let told = "step 1 of 1: 0 of 1 new pods are ready; pod agent-node-1-0 on node node-1 cannot be evicted: \
+    let expected = "step 1 of 1: 0 of 1 new pods are ready; pod agent-node-1-0 on node node-1 cannot be evicted: \
                 it would violate the pod's disruption budget";
-    assert_eq!(fleet.reason(), told);
+    assert_eq!(fleet.reason(), expected);
     assert_eq!(fleet.harness.engine.workloads_in_flight().len(), 1);
     // It is tried again and again, by the clock alone.
     for _ in 0..40 {
@@ -146,7 +146,7 @@ fn what_a_disruption_budget_forbids_waits_gives_its_token_back_and_goes_on() {
         fleet.harness.now = due;
         fleet.settle();
     }
-    assert_eq!(fleet.reason(), told);
+    assert_eq!(fleet.reason(), expected);
     assert!(fleet.harness.engine.workloads_in_flight().is_empty(), "others may roll meanwhile");
     // Nobody calls that a failure, however long it lasts.
     fleet.pass(Duration::from_hours(1));
@@ -248,8 +248,8 @@ fn pods_that_are_unavailable_elsewhere_make_it_wait() {
     }
     assert_eq!(log(&fleet), ["node-1"]);
     assert_eq!(fleet.done(&content(2, &words)), ["node-1"]);
-    let told = "1 of at most 1 pods are unavailable, and this one takes down 1 more";
-    assert!(fleet.reason().ends_with(told), "{}", fleet.reason());
+    let expected = "1 of at most 1 pods are unavailable, and this one takes down 1 more";
+    assert!(fleet.reason().ends_with(expected), "{}", fleet.reason());
     for _ in 0..50 {
         missing(&mut fleet, 2);
         fleet.harness.pass_time(Duration::from_mins(5));
@@ -340,8 +340,8 @@ fn nothing_is_evicted_as_long_as_the_nodes_cannot_be_read() {
     fleet.commit("r2", &content(2, &words));
     fleet.settle();
     assert_eq!(fleet.shown(), "on-delete step=1");
-    let told = "step 1 of 1: 0 of 1 new pods are ready; the nodes cannot be read: nodes is forbidden";
-    assert_eq!(fleet.reason(), told);
+    let expected = "step 1 of 1: 0 of 1 new pods are ready; the nodes cannot be read: nodes is forbidden";
+    assert_eq!(fleet.reason(), expected);
     assert!(fleet.log.is_empty());
     fleet.unreadable = false;
     fleet.settle();
@@ -381,22 +381,22 @@ fn whoever_may_not_evict_is_told_which_right_is_missing_in_the_same_words_each_t
     fleet.disruption = DisruptionBudgets::Denied;
     fleet.commit("r2", &content(2, &words));
     fleet.settle();
-    let told = "step 1 of 1: 0 of 2 new pods are ready; no pod of it can be evicted: the user may not create \
+    let expected = "step 1 of 1: 0 of 2 new pods are ready; no pod of it can be evicted: the user may not create \
                 pods/eviction in namespace shop";
-    assert_eq!(fleet.reason(), told);
+    assert_eq!(fleet.reason(), expected);
     // Also while it is asked for once more.
     fleet.harness.pass_time(Duration::from_secs(1));
     let due = fleet.harness.engine.pods_to_evict(fleet.harness.now);
     assert_eq!(due.len(), 1);
-    assert_eq!(fleet.reason(), told);
+    assert_eq!(fleet.reason(), expected);
     let lacks = "the user may not create pods/eviction in namespace shop".into();
     fleet.harness.engine.record_eviction(&due[0], &EvictionOutcome::Denied(lacks), fleet.harness.now);
     fleet.pass(Duration::from_mins(5));
-    assert_eq!(fleet.reason(), told);
+    assert_eq!(fleet.reason(), expected);
     // A reader of the cluster alone finds it in the rollout ledger.
     let queue = fleet.harness.engine.rollout_queue();
     let words: Vec<String> = queue.iter().map(ToString::to_string).collect();
-    assert_eq!(words, [format!("waiting: {told}")]);
+    assert_eq!(words, [format!("waiting: {expected}")]);
     fleet.disruption = DisruptionBudgets::Allowed;
     fleet.pass(Duration::from_mins(5));
     assert_eq!(fleet.log.len(), 3, "{:?}", fleet.log);

@@ -49,7 +49,7 @@ fn in_a_step(annotations: &serde_json::Value) -> Harness {
     harness
 }
 
-fn told(harness: &mut Harness, id: &ObjectId, ready: Option<Instant>) {
+fn observe_ready(harness: &mut Harness, id: &ObjectId, ready: Option<Instant>) {
     let pod = ready.map_or_else(|| pod("web-1", "new"), |since| pods::ready("web-1", "new", since));
     let rv = harness.engine.informer_object(id).unwrap().rv;
     let pods = WorkloadPods {
@@ -74,7 +74,7 @@ fn fails_after(harness: &mut Harness, flaps: u64) -> Option<u64> {
             steady = Some(harness.now);
         }
         let ready = (second % 2 == 1).then_some(harness.now);
-        told(harness, &id, steady.or(ready));
+        observe_ready(harness, &id, steady.or(ready));
         if !harness.engine.take_failed().is_empty() {
             return Some(second);
         }

@@ -74,19 +74,19 @@ fn what_is_no_statement_of_ours_is_a_doubt_and_never_empty() {
     check("read -\nclaims *  \nreleased\n");
     check("read -\nclaimsx\nreleased\n");
     check("read -\nclaims\nreleased\nmore");
-    let looks = |since: &str, state: &str, asks: &str, looked: &str| {
+    let check_answer = |since: &str, state: &str, asks: &str, answered: &str| {
         check(&format!(
-            "read -\nclaims\nreleased\nsince {since}\nstate {state}\nasks {asks}\nlooked{looked}\n"
+            "read -\nclaims\nreleased\nsince {since}\nstate {state}\nasks {asks}\nlooked{answered}\n"
         ));
     };
     let request = LookRequest::new("host", 1);
-    looks("soon", "complete -", "-", "");
-    looks("-", "complete", "-", "");
-    looks("-", "half -", "-", "");
-    looks("-", "complete somebody", "-", "");
-    looks("-", "complete -", "host-1", "");
-    looks("-", "complete -", "-", &format!(" {request}"));
-    looks("-", "complete -", "-", " set=1");
+    check_answer("soon", "complete -", "-", "");
+    check_answer("-", "complete", "-", "");
+    check_answer("-", "half -", "-", "");
+    check_answer("-", "complete somebody", "-", "");
+    check_answer("-", "complete -", "host-1", "");
+    check_answer("-", "complete -", "-", &format!(" {request}"));
+    check_answer("-", "complete -", "-", " set=1");
     check(&format!("read -\nclaims\nreleased{}\n", " ".repeat(300 << 10)));
 }
 
@@ -94,8 +94,8 @@ fn what_is_no_statement_of_ours_is_a_doubt_and_never_empty() {
 fn another_source_lets_an_object_go_only_where_it_has_read_as_far_and_does_not_request_it() {
     let (id, beside) = (config("a"), config("b"));
     let here = || follows(REPOSITORY, Some("c2"));
-    let check = |own: SourceProgress, told: Result<SourceStatement, &str>, expected: &str| {
-        let found = match peer(told).deletion_consent(mark(&id), &own) {
+    let check = |own: SourceProgress, stated: Result<SourceStatement, &str>, expected: &str| {
+        let found = match peer(stated).deletion_consent(mark(&id), &own) {
             DeletionConsent::Given => "given".to_owned(),
             DeletionConsent::AfterDelay => "after a time".to_owned(),
             DeletionConsent::Withheld(why) => why.to_string(),
@@ -233,12 +233,12 @@ fn the_time_to_request_begins_with_the_deletion_and_anew_after_a_return() {
     assert!(matches!(engine.decide(&id, now + 70 * second).action, Action::Delete(..)));
 }
 
-/// Returns an object of another process' source, as a look finds it.
+/// Returns an object of another process' source, as a lookup finds it.
 fn anothers(adopt: AdoptPolicy) -> (Engine, ObjectId, Instant) {
     let (mut engine, id, now) = engine(adopt);
     let mut live = World::live(&id, &WorldObject::settled(desired(&id, 1, "a").hash, "c1", 1));
     live.owner = ObjectOwner::Ours(OTHER.into());
-    assert_eq!(engine.decide(&id, now).action, Action::Look);
+    assert_eq!(engine.decide(&id, now).action, Action::Lookup);
     engine.record_lookup(&id, DirectView::Found(Box::new(live)));
     (engine, id, now)
 }
@@ -277,12 +277,12 @@ fn a_source_requests_what_is_not_its_own_and_gives_up_what_it_drops() {
     engine.observe_object(&id, World::live(&id, &WorldObject::settled(desired(&id, 1, "a").hash, "c1", 1)));
     assert_eq!(requests(&engine), TakeoverRequests::These(these(&[&config("b")])));
     // Requests stay until all is at rest: fewer writes, and nobody deletes more for it.
-    let told = says(follows(REPOSITORY, Some("c1")), &[&id, &config("b")], &[]);
-    assert_eq!(engine.statement(FIRST, Some(&told)), Some(told.clone()));
+    let statement = says(follows(REPOSITORY, Some("c1")), &[&id, &config("b")], &[]);
+    assert_eq!(engine.statement(FIRST, Some(&statement)), Some(statement.clone()));
     // It is known that less is needed, also where the inventory was tidied before the object was
     // seen.
-    assert!(engine.has_excess_requests(FIRST, &told));
-    let tidied = engine.tidy_statement(FIRST, Some(&told)).unwrap();
+    assert!(engine.has_excess_requests(FIRST, &statement));
+    let tidied = engine.tidy_statement(FIRST, Some(&statement)).unwrap();
     assert!(!engine.has_excess_requests(FIRST, &tidied));
     engine.set_peers(vec![peer(Ok(says(SourceProgress::Unordered, &[], &[])))], now);
     engine.read(FIRST, reading("c2", &[("a", None)]));
@@ -319,12 +319,12 @@ fn nothing_is_given_up_before_it_is_known_what_is_wanted_and_nothing_requested_f
 }
 
 #[test]
-fn a_revision_that_is_not_read_whole_takes_nothing_back() {
+fn a_revision_that_is_not_read_completely_takes_nothing_back() {
     let (mut engine, _, _) = engine(AdoptPolicy::IfUnowned);
-    let told = engine.statement(FIRST, None).unwrap();
-    assert_eq!(told.progress, follows(REPOSITORY, Some("c1")));
+    let statement = engine.statement(FIRST, None).unwrap();
+    assert_eq!(statement.progress, follows(REPOSITORY, Some("c1")));
     engine.read(FIRST, SourceReading { incomplete: Some("a.yaml: broken".into()), ..reading("c2", &[]) });
-    assert_eq!(engine.statement(FIRST, Some(&told)).unwrap().progress, follows(REPOSITORY, Some("c1")));
+    assert_eq!(engine.statement(FIRST, Some(&statement)).unwrap().progress, follows(REPOSITORY, Some("c1")));
     assert_eq!(engine.statement(FIRST, None).unwrap().progress, follows(REPOSITORY, None));
 }
 
@@ -373,7 +373,7 @@ fn whoever_waits_for_an_object_of_another_source_is_told_of_both() {
         config_stamp: None,
         managed_fields,
         value_digest: None,
-        cover: FieldCoverage::Whole,
+        cover: FieldCoverage::Complete,
     };
     engine.record_coverage(&id, verified);
     let decision = engine.decide(&id, Instant::now());

@@ -152,7 +152,7 @@ impl Harness {
         self.engine.take_orders(FIRST, self.world.orders.clone());
     }
 
-    /// Takes orders that are spent out of their object; tells whether any were.
+    /// Takes orders that are spent out of their object; returns whether any were.
     pub(super) fn strike_orders(&mut self) -> bool {
         let spent = self.engine.spent_orders(FIRST);
         self.world.orders.retain(|order| !spent.contains(&order.token));
@@ -182,8 +182,8 @@ impl Harness {
                 let shown = thing.release.as_ref().and_then(|release| self.history.get(&release.hash));
                 let same =
                     shown.is_some_and(|shown| shown.template == apply.desired.template) && !thing.drifted;
-                let told = if same { ImpactKind::InPlace } else { ImpactKind::Restart };
-                let kind = self.world.impacts.get(&apply.desired.hash).copied().unwrap_or(told);
+                let likely = if same { ImpactKind::InPlace } else { ImpactKind::Restart };
+                let kind = self.world.impacts.get(&apply.desired.hash).copied().unwrap_or(likely);
                 let impact = Impact { kind, pods: 3 };
                 let uid = Uid(thing.uid.to_string().into());
                 ActionResult::DryRun(DryRunImpact {
@@ -214,14 +214,14 @@ impl Harness {
 
     /// Writes the rollout ledger and the inventory, as the loop does at the end of each turn.
     pub(super) fn keep_ledger(&mut self) {
-        self.tell_failures();
+        self.deliver_failures();
         self.resolve();
         self.keep_claims();
-        self.keep_parents();
+        self.keep_inventories();
     }
 
     /// Nothing more is known about what failed.
-    pub(super) fn tell_failures(&mut self) {
+    pub(super) fn deliver_failures(&mut self) {
         for id in self.engine.take_failed().into_keys() {
             self.engine.reject_failed_rollout(&id, &[]);
         }
@@ -240,7 +240,7 @@ impl Harness {
     }
 
     /// Writes the inventory.
-    pub(super) fn keep_parents(&mut self) {
+    pub(super) fn keep_inventories(&mut self) {
         for source in self.engine.source_ids() {
             let rejections = self.engine.next_rejections(source);
             let acknowledged = self.engine.next_acknowledged(source);
@@ -255,13 +255,13 @@ impl Harness {
         }
     }
 
-    /// Decides about one object and does what is decided; tells whether it was a write.
+    /// Decides about one object and does what is decided; returns whether it was a write.
     pub(super) fn step(&mut self, id: &ObjectId) -> Option<Action> {
         let decision = self.decide(id);
         self.act(id, decision)
     }
 
-    /// Does what was decided about one object; tells whether it was a write.
+    /// Does what was decided about one object; returns whether it was a write.
     pub(super) fn act(&mut self, id: &ObjectId, decision: Decision) -> Option<Action> {
         match decision.action {
             Action::Nothing => None,
@@ -269,12 +269,12 @@ impl Harness {
                 self.engine.forget(id);
                 None
             }
-            Action::Look => {
-                let looked = match self.world.things.get(id) {
+            Action::Lookup => {
+                let view = match self.world.things.get(id) {
                     Some(thing) => DirectView::Found(Box::new(World::live(id, thing))),
                     None => DirectView::Absent,
                 };
-                self.engine.record_lookup(id, looked);
+                self.engine.record_lookup(id, view);
                 None
             }
             Action::Compare(desired, form) | Action::Inspect(desired, form) => {
@@ -309,7 +309,7 @@ impl Harness {
             !t.drifted && managed_fields.as_deref() == World::live(id, t).our_fields.as_deref()
         });
         let lost = if is_workload(id) { RepairImpact::Template } else { RepairImpact::InPlace };
-        let cover = if same { FieldCoverage::Whole } else { FieldCoverage::Lost(lost) };
+        let cover = if same { FieldCoverage::Complete } else { FieldCoverage::Lost(lost) };
         let (content, overlay) = (form.hash(desired), form.overlay);
         self.engine.record_coverage(
             id,

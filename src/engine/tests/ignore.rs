@@ -98,13 +98,13 @@ fn a_map_that_becomes_empty_goes_too() {
 }
 
 #[test]
-fn what_may_not_be_ignored_is_told_and_stays() {
+fn what_may_not_be_ignored_is_reported_and_stays() {
     fn check(ignored: &str, why: &str) {
         let body = web(ignored);
         assert_eq!(remove_ignored(body.clone()), body, "{ignored}");
-        let told: Vec<String> =
+        let findings: Vec<String> =
             check_annotations(&object(body)).iter().map(|found| found.message.clone()).collect();
-        assert_eq!(told, [format!("rhumb.dev/ignore-fields names {ignored:?}, which {why}")]);
+        assert_eq!(findings, [format!("rhumb.dev/ignore-fields names {ignored:?}, which {why}")]);
     }
     check("apiVersion", "tells what the object is");
     check("/kind", "tells what the object is");

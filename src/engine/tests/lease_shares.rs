@@ -88,7 +88,7 @@ fn what_nobody_takes_for_the_length_of_a_lease_is_taken_beyond_the_share() {
 fn a_lease_is_taken_once_it_has_been_silent_for_its_length_under_our_eyes() {
     let start = Instant::now();
     let mut shares = LeaseShares::new("me");
-    let mut look = |after: Duration, renewed: u64| {
+    let mut observe = |after: Duration, renewed: u64| {
         let now = start + after;
         shares.update(marks("a=you", renewed), replicas("me", renewed), now);
         let moves = taken(&shares.next_moves(&names("a"), now));
@@ -96,11 +96,11 @@ fn a_lease_is_taken_once_it_has_been_silent_for_its_length_under_our_eyes() {
     };
     // Its age by its own word is not believed: the clock is another's.
     let long = Duration::from_secs(100);
-    assert_eq!(look(long, 1).0, "");
-    assert_eq!(look(long + LEASE_DURATION * 9 / 10, 1), (String::new(), long + LEASE_DURATION));
-    assert_eq!(look(long + LEASE_DURATION, 2).0, "");
-    assert_eq!(look(long + LEASE_DURATION * 19 / 10, 2).0, "");
-    assert_eq!(look(long + LEASE_DURATION * 2, 2).0, "a");
+    assert_eq!(observe(long, 1).0, "");
+    assert_eq!(observe(long + LEASE_DURATION * 9 / 10, 1), (String::new(), long + LEASE_DURATION));
+    assert_eq!(observe(long + LEASE_DURATION, 2).0, "");
+    assert_eq!(observe(long + LEASE_DURATION * 19 / 10, 2).0, "");
+    assert_eq!(observe(long + LEASE_DURATION * 2, 2).0, "a");
 }
 
 fn moves_of(shares: &mut LeaseShares, wanted: &str, now: Instant) -> LeaseMoves {
@@ -142,7 +142,7 @@ fn what_others_may_have_had_meanwhile_is_lost() {
         shares.update(marks(shown, 2), replicas("me", 2), now);
         let moves = shares.next_moves(&names("a"), now);
         assert_eq!((moves.lost, shares.has_lease("a")), (names(lost).into_iter().collect(), lost.is_empty()));
-        // A look that fails shows nothing new.
+        // A lookup that fails shows nothing new.
         assert_eq!(shares.next_moves(&names("a"), now).lost, []);
     }
     check("a=me", "");
@@ -156,16 +156,16 @@ fn what_others_may_have_had_meanwhile_is_lost() {
 fn a_lease_that_was_removed_under_its_holder_is_waited_for() {
     let start = Instant::now();
     let mut shares = LeaseShares::new("me");
-    let mut look = |seconds: u32, sources: &str| {
+    let mut observe = |seconds: u32, sources: &str| {
         let now = start + LEASE_LIST_INTERVAL * seconds;
         shares.update(marks(sources, 1), replicas("me", u64::from(seconds)), now);
         taken(&shares.next_moves(&names("a b"), now))
     };
-    assert_eq!(look(0, "a=you b=you"), "");
+    assert_eq!(observe(0, "a=you b=you"), "");
     // A released Lease is free at once.
-    assert_eq!(look(1, "b="), "b");
-    assert_eq!(look(9, "b="), "b");
-    assert_eq!(look(10, "b="), "a b");
+    assert_eq!(observe(1, "b="), "b");
+    assert_eq!(observe(9, "b="), "b");
+    assert_eq!(observe(10, "b="), "a b");
 }
 
 #[test]
@@ -249,14 +249,14 @@ fn what_is_no_longer_configured_is_left() {
 fn the_lease_of_a_replica_that_is_long_gone_is_stale() {
     let start = Instant::now();
     let mut shares = LeaseShares::new("me");
-    let mut look = |seconds| {
+    let mut observe = |seconds| {
         let now = start + Duration::from_secs(seconds);
         shares.update(LeaseMarks::new(), replicas("me you", 1), now);
         shares.next_moves(&names(""), now).stale_replicas
     };
-    assert_eq!(look(0), []);
-    assert_eq!(look(119), []);
-    assert_eq!(look(120), ["you".into()]);
+    assert_eq!(observe(0), []);
+    assert_eq!(observe(119), []);
+    assert_eq!(observe(120), ["you".into()]);
 }
 
 /// The API server: who was the last to write each Lease.

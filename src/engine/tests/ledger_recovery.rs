@@ -161,14 +161,14 @@ fn a_claim_of_mine_that_somebody_takes_out_is_written_again_before_its_write_goe
 
 #[test]
 fn a_claim_that_cannot_be_read_counts_and_stays() {
-    // The claim as it stands there, the pods that it counts for, and whether they are too many.
-    let check = |told: serde_json::Value, pods: u32, begins: bool| {
-        let text = json!({"claims": [told], "begun": "1969-01-01T00:00:00Z"}).to_string();
+    // The claim as it is there, the pods that it counts for, and whether they are too many.
+    let check = |claim: serde_json::Value, pods: u32, begins: bool| {
+        let text = json!({"claims": [claim], "begun": "1969-01-01T00:00:00Z"}).to_string();
         let ledger = RolloutLedger::parse(&text, &HashSeals::default()).unwrap();
         assert_eq!((ledger.claims.len(), ledger.pods_away()), (0, pods), "{text}");
         let again: serde_json::Value =
             serde_json::from_str(&ledger.text(&HashSeals::default()).unwrap()).unwrap();
-        assert_eq!(again["claims"], json!([told]));
+        assert_eq!(again["claims"], json!([claim]));
         let mut harness = at_rest(&["web"], &budget("2", 100));
         harness.engine.explain_unread(Some("1 claim cannot be read".into()));
         let ledger = RolloutLedger { begun: harness.world.ledger.begun, ..ledger };
@@ -201,8 +201,8 @@ fn pods_of_a_source_that_nobody_serves_any_more_are_no_part_of_all() {
     // A tenth of a hundred pods, three of them here.
     let mut harness = at_rest(&["web"], &budget("10%", 100));
     harness.engine.advance(harness.now);
-    let told = BudgetTally { at: Some(wall(&harness)), ..tally(97, &[], 0) };
-    tell(&mut harness, told.clone());
+    let foreign_tally = BudgetTally { at: Some(wall(&harness)), ..tally(97, &[], 0) };
+    tell(&mut harness, foreign_tally.clone());
     assert_eq!(harness.engine.usage().unavailable.1, 10);
     harness.pass_time(Duration::from_hours(24));
     harness.engine.advance(harness.now);
@@ -210,16 +210,16 @@ fn pods_of_a_source_that_nobody_serves_any_more_are_no_part_of_all() {
     changes(&mut harness);
     assert!(harness.world.ledger.tallies.iter().all(|tally| &*tally.applyset != THEIRS));
     // One who serves it tells it again in time, and whoever writes beside it lets it stand.
-    let told = BudgetTally { at: Some(wall(&harness)), ..told };
-    tell(&mut harness, told);
+    let foreign_tally = BudgetTally { at: Some(wall(&harness)), ..foreign_tally };
+    tell(&mut harness, foreign_tally);
     assert_eq!(harness.engine.usage().unavailable.1, 10);
-    let mut telling = QueuePublication::default();
+    let mut publication = QueuePublication::default();
     let written = harness.world.ledger.clone();
     assert!(written.tallies.iter().any(|tally| tally.at == Some(wall(&harness))));
     harness.pass_time(Duration::from_hours(6));
     harness.engine.advance(harness.now);
-    assert_eq!(telling.next_ledger(&mut harness.engine, harness.now), None, "it waits for its turn");
-    let renewed = telling
+    assert_eq!(publication.next_ledger(&mut harness.engine, harness.now), None, "it waits for its turn");
+    let renewed = publication
         .next_ledger(&mut harness.engine, harness.now + PUBLICATION_INTERVAL)
         .expect("its own are told again");
     let own = renewed.tallies.iter().find(|tally| &*tally.applyset == super::world::SET);

@@ -179,26 +179,26 @@ fn a_request_is_taken_back_when_nothing_waits_for_it() {
     let silent = || [peer(SourceStatement::default())];
     fate(&mut engine, &id, &silent(), now);
     fate(&mut engine, &id, &silent(), now + DELAY);
-    let told = engine.statement(FIRST, None).unwrap();
-    assert!(told.look_request.is_some() && !engine.has_excess_requests(FIRST, &told));
+    let statement = engine.statement(FIRST, None).unwrap();
+    assert!(statement.look_request.is_some() && !engine.has_excess_requests(FIRST, &statement));
     engine.read(FIRST, reading("c3", &[("a", Some(desired(&id, 1, "a")))]));
-    assert!(engine.has_excess_requests(FIRST, &told));
-    assert_eq!(engine.tidy_statement(FIRST, Some(&told)).unwrap().look_request, None);
+    assert!(engine.has_excess_requests(FIRST, &statement));
+    assert_eq!(engine.tidy_statement(FIRST, Some(&statement)).unwrap().look_request, None);
 }
 
 /// One pass after another is a process of its own.
 #[test]
 fn the_time_of_a_release_is_kept_from_one_process_to_the_next() {
     let (engine, _, _) = dropped(&[("other", SECOND_SET, at("host/other HEAD"))]);
-    let told = engine.statement(FIRST, None).unwrap();
-    assert_eq!(told.released_since, None, "nobody else of the cluster is there");
+    let statement = engine.statement(FIRST, None).unwrap();
+    assert_eq!(statement.released_since, None, "nobody else of the cluster is there");
     let (mut engine, id, now) = dropped(&[]);
     engine.set_peers(vec![peer(SourceStatement::default())], now);
-    let told = engine.statement(FIRST, None).unwrap();
-    assert_eq!(told.released_since, Some(1_000));
+    let statement = engine.statement(FIRST, None).unwrap();
+    assert_eq!(statement.released_since, Some(1_000));
     let (mut next, _, now) = dropped(&[]);
     next.set_clock(now, jiff::Timestamp::from_second(1_061).unwrap());
-    next.recall(FIRST, &told);
+    next.recall(FIRST, &statement);
     let behind = SourceProgress::Follows { repository: "host/shop HEAD".into(), read: None };
     let behind = peer(SourceStatement { progress: behind, ..SourceStatement::default() });
     let why = "source other of the same repository may want it: it has not been read completely";

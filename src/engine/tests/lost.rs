@@ -55,14 +55,14 @@ pub(super) fn assert_all_show(harness: &Harness, ids: &[ObjectId], content: u32)
 /// Asserts that all of a unit that failed with its second content is held until there is a third
 /// one. Its reason begins and ends as given.
 #[track_caller]
-pub(super) fn assert_held(harness: &mut Harness, ids: &[ObjectId], files: FileSet, told: [&str; 2]) {
+pub(super) fn assert_held(harness: &mut Harness, ids: &[ObjectId], files: FileSet, ends: [&str; 2]) {
     assert_all_show(harness, ids, 2);
     assert_eq!(harness.world.rejections[0].action, RejectionAction::Quarantine);
     assert!(harness.engine.workloads_in_flight().is_empty(), "it holds a token for ever");
     assert!(harness.world.is_free());
     for id in ids {
         let reason = reason(harness, id);
-        assert!(reason.starts_with(told[0]) && reason.ends_with(told[1]), "{id}: {reason}");
+        assert!(reason.starts_with(ends[0]) && reason.ends_with(ends[1]), "{id}: {reason}");
     }
     // It does not loop, and neither does the next process.
     let count = harness.world.log.len();
@@ -142,8 +142,8 @@ fn what_is_back_already_does_not_keep_the_rest_of_its_unit() {
     harness.read(reading("r2", &files(2)));
     harness.settle();
     assert_all_show(&harness, &ids(), 1);
-    let told = reason(&mut harness, &config("env"));
-    assert!(told.ends_with("; it is back at revision r1, which cannot be read any more"), "{told}");
+    let why = reason(&mut harness, &config("env"));
+    assert!(why.ends_with("; it is back at revision r1, which cannot be read any more"), "{why}");
     assert_eq!(harness.world.rejections[0].action, RejectionAction::RollBack);
 }
 
@@ -237,6 +237,6 @@ fn what_a_failed_revision_added_is_judged_as_soon_as_its_rollback_begins() {
     harness.engine.process_changes();
     harness.resolve();
     let decision = harness.decide(&config("new"));
-    let told = decision.reason.map(|reason| reason.to_string()).unwrap_or_default();
-    assert!(!told.contains("is not decided yet"), "{told}");
+    let why = decision.reason.map(|reason| reason.to_string()).unwrap_or_default();
+    assert!(!why.contains("is not decided yet"), "{why}");
 }

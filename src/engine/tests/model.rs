@@ -9,7 +9,7 @@
 //! - Views arrive in order for each object, and in any order among objects. That is more than a
 //!   watch does. It has fewer states than one queue, where the order of pending events counts too.
 //! - Pods of one workload are alike, so only how many are how counts.
-//! - Versions and instants only grow; states are told apart by what they are compared with.
+//! - Versions and instants only grow; states are distinguished by what they are compared with.
 //! - A process that ends leaves nothing but the cluster, so from each state of that a new one
 //!   begins once.
 
@@ -78,7 +78,7 @@ impl ModelCase {
 }
 
 /// Returns the objects that there are events about: the workloads, and the configuration.
-fn told_of(place: usize) -> ObjectId {
+fn event_object(place: usize) -> ObjectId {
     NAMES.get(place).map_or_else(|| config("env"), |name| workload(name))
 }
 
@@ -90,11 +90,11 @@ enum ModelStep {
     /// The rollout ledger is written.
     Claims,
     /// The inventory is written.
-    Parents,
+    InventoriesKept,
     /// Older contents are read.
     Resolve,
     /// The cluster's report about failures is read.
-    Told,
+    FailuresReported,
     /// The oldest event about an object arrives.
     Deliver(usize),
     /// The controller of a workload does one thing.
@@ -217,10 +217,10 @@ impl<'a> ExhaustiveModel<'a> {
     /// Returns whether the controller has something to do, or to tell.
     fn is_moving(&self, number: usize) -> bool {
         let thing = &self.harness.world.things[&workload(NAMES[number])];
-        let told = thing.numbers.map(|numbers| RolloutNumbers { phase: thing.phase, ..numbers })
+        let is_reported = thing.numbers.map(|numbers| RolloutNumbers { phase: thing.phase, ..numbers })
             == Some(self.numbers(number));
         let blamed = !self.is_stuck(number) || thing.failed == Some(self.wanted(number));
-        self.next_pod(number).is_some() || !told || !blamed
+        self.next_pod(number).is_some() || !is_reported || !blamed
     }
 
     fn control(&mut self, number: usize) {
@@ -259,8 +259,9 @@ impl<'a> ExhaustiveModel<'a> {
 
     fn steps(&self) -> Vec<ModelStep> {
         let mut steps = Vec::new();
-        let told = |place: &usize| self.harness.world.events.iter().any(|(id, _)| *id == told_of(*place));
-        steps.extend((0..=NAMES.len()).filter(told).map(ModelStep::Deliver));
+        let has_event =
+            |place: &usize| self.harness.world.events.iter().any(|(id, _)| *id == event_object(*place));
+        steps.extend((0..=NAMES.len()).filter(has_event).map(ModelStep::Deliver));
         if !self.harness.engine.dirty.is_empty() {
             steps.push(ModelStep::Turn);
         }
@@ -268,13 +269,13 @@ impl<'a> ExhaustiveModel<'a> {
             steps.push(ModelStep::Claims);
         }
         if self.harness.engine.next_rejections(FIRST).is_some() {
-            steps.push(ModelStep::Parents);
+            steps.push(ModelStep::InventoriesKept);
         }
         if !self.harness.engine.unresolved_contents().is_empty() {
             steps.push(ModelStep::Resolve);
         }
         if !self.harness.engine.rollouts.newly_failed.is_empty() {
-            steps.push(ModelStep::Told);
+            steps.push(ModelStep::FailuresReported);
         }
         steps.extend((0..3).filter(|number| self.is_moving(*number)).map(ModelStep::Controller));
         if self.commit + 1 < self.case.commits.len() {
@@ -288,12 +289,12 @@ impl<'a> ExhaustiveModel<'a> {
 
     fn take(&mut self, step: ModelStep) {
         match step {
-            ModelStep::Deliver(place) => self.deliver(&told_of(place)),
+            ModelStep::Deliver(place) => self.deliver(&event_object(place)),
             ModelStep::Turn => self.turn(),
             ModelStep::Claims => self.harness.keep_claims(),
-            ModelStep::Parents => self.harness.keep_parents(),
+            ModelStep::InventoriesKept => self.harness.keep_inventories(),
             ModelStep::Resolve => self.harness.resolve(),
-            ModelStep::Told => self.harness.tell_failures(),
+            ModelStep::FailuresReported => self.harness.deliver_failures(),
             ModelStep::Controller(number) => self.control(number),
             ModelStep::Commit => {
                 self.commit += 1;
@@ -376,14 +377,14 @@ impl<'a> ExhaustiveModel<'a> {
                 .iter()
                 .any(|desired| desired.id == *id && desired.hash == self.content(id))
         };
-        let whole = (0..self.case.commits.len())
+        let is_complete = (0..self.case.commits.len())
             .any(|commit| at(commit, &config("env")) && at(commit, &workload("a")));
         let ledger = &self.harness.world.ledger;
         let recorded = ledger.units.iter().any(|unit| unit.members.contains_key(&config("env")));
         let claimed = ledger.claims.contains_key(&workload("a"));
         let going_back =
             self.harness.world.rejections.iter().any(|one| one.unit.members.contains_key(&config("env")));
-        assert!(whole || recorded || claimed || going_back, "the unit is torn: {:?}", self.case);
+        assert!(is_complete || recorded || claimed || going_back, "the unit is torn: {:?}", self.case);
     }
 
     /// At rest, each unit is at the newest commit, or back at one that is good, or held where none
@@ -395,9 +396,9 @@ impl<'a> ExhaustiveModel<'a> {
             let good = |commit: usize| !self.harness.world.bad.contains(&content(commit));
             let shown = self.wanted(number);
             if name == "a" && !self.case.lost.is_empty() {
-                let held =
+                let is_held =
                     self.harness.world.rejections.iter().any(|one| one.action == RejectionAction::Quarantine);
-                assert!(held && shown == content(last), "it went back in part: {:?}", self.case);
+                assert!(is_held && shown == content(last), "it went back in part: {:?}", self.case);
                 continue;
             }
             if good(last) && (name != "a" || (0..=last).any(|commit| commit != last && good(commit))) {
@@ -405,12 +406,12 @@ impl<'a> ExhaustiveModel<'a> {
             }
             if (0..=last).any(good) {
                 assert!((0..=last).any(|commit| good(commit) && content(commit) == shown), "{:?}", self.case);
-                let whole = self.pods[number].iter().all(|pod| *pod == ModelPod(shown, true));
-                assert!(whole, "{name} is not whole at the end: {:?}", self.case);
+                let is_rolled_out = self.pods[number].iter().all(|pod| *pod == ModelPod(shown, true));
+                assert!(is_rolled_out, "{name} is not whole at the end: {:?}", self.case);
             } else {
-                let held =
+                let is_held =
                     self.harness.world.rejections.iter().any(|one| one.action == RejectionAction::Quarantine);
-                assert!(held, "{name} is not held: {:?}", self.case);
+                assert!(is_held, "{name} is not held: {:?}", self.case);
             }
         }
         let env = self.content(&config("env"));
@@ -423,8 +424,8 @@ impl<'a> ExhaustiveModel<'a> {
     }
 }
 
-/// Goes through all states that can be reached, and tells how many there are, and how many of them
-/// are ends.
+/// Goes through all states that can be reached, and returns how many there are, and how many of
+/// them are ends.
 fn explore(case: &ModelCase) -> (usize, usize) {
     let (mut seen, mut crashed) = (HashSet::new(), HashSet::new());
     let mut open = vec![(ExhaustiveModel::new(case), Vec::new())];
@@ -486,7 +487,7 @@ fn serial(commits: &[[u32; 4]]) -> ModelCase {
 }
 
 /// Returns all three workloads change, and the process may end once, at any point.
-fn whole(bad: &[(&'static str, u32)]) -> ModelCase {
+fn unit_case(bad: &[(&'static str, u32)]) -> ModelCase {
     ModelCase { bad: bad.to_vec(), crashes: 1, ..serial(&[ONE, ALL]) }
 }
 
@@ -502,30 +503,30 @@ const ALL: [u32; 4] = [2, 2, 2, 2];
 #[test]
 fn one_at_a_time_survives_the_end_of_the_process_at_every_point() {
     // By the bound on workloads alone, and by that on pods too.
-    explore_all(&ModelCase { pods: 2, ..whole(&[]) }, 3_000);
-    explore_all(&whole(&[]), 3_000);
+    explore_all(&ModelCase { pods: 2, ..unit_case(&[]) }, 3_000);
+    explore_all(&unit_case(&[]), 3_000);
 }
 
 #[test]
 fn two_at_a_time_survive_the_end_of_the_process_at_every_point() {
-    explore_all(&double(whole(&[])), 32_000);
+    explore_all(&double(unit_case(&[])), 32_000);
 }
 
 #[test]
 fn the_pods_of_two_workloads_share_one_bound_in_every_order() {
     explore_all(&ModelCase { most: 2, pods: 1, ..serial(&[ONE, TWO]) }, 440);
-    explore_all(&double(ModelCase { crashes: 0, ..whole(&[]) }), 7_500);
+    explore_all(&double(ModelCase { crashes: 0, ..unit_case(&[]) }), 7_500);
 }
 
 #[test]
 fn what_fails_while_another_rolls_goes_back_in_every_order() {
-    explore_all(&double(ModelCase { crashes: 0, ..whole(&[("b", 2)]) }), 7_300);
+    explore_all(&double(ModelCase { crashes: 0, ..unit_case(&[("b", 2)]) }), 7_300);
 }
 
 #[test]
 fn what_failed_is_not_held_against_what_replaces_it_whenever_the_process_ends() {
     for bad in ["a", "b"] {
-        explore_all(&ModelCase { pods: 2, ..whole(&[(bad, 2)]) }, 2_700);
+        explore_all(&ModelCase { pods: 2, ..unit_case(&[(bad, 2)]) }, 2_700);
     }
     let newer = serial(&[ONE, [2, 2, 1, 1], [3, 3, 1, 1]]);
     explore_all(

@@ -50,7 +50,7 @@ fn fate(engine: &mut Engine, id: &ObjectId, now: Instant) -> String {
 }
 
 #[test]
-fn what_a_source_drops_stays_while_another_one_of_its_repository_and_process_was_not_read_whole() {
+fn what_a_source_drops_stays_while_another_one_of_its_repository_and_process_was_not_read_completely() {
     let (mut engine, id, now) = two([at(REPOSITORY), at(REPOSITORY)], AdoptPolicy::IfUnowned);
     engine.read(FIRST, reading("c2", &[("a", None)]));
     let broken = FileFacts { understood: FileCompleteness::Partly, ..FileFacts::default() };
@@ -73,8 +73,8 @@ fn other_repositories_of_the_same_process_have_a_time_to_request_what_one_drops(
         let waits = "pruned when the other sources have had 30 s to take it over";
         assert_eq!(fate(&mut engine, &id, now), waits);
         assert_eq!(fate(&mut engine, &id, now + Duration::from_secs(29)), waits);
-        let looks = "pruned when source two, which may want it, was looked at again";
-        assert_eq!(fate(&mut engine, &id, now + Duration::from_secs(31)), looks);
+        let expected = "pruned when source two, which may want it, was looked at again";
+        assert_eq!(fate(&mut engine, &id, now + Duration::from_secs(31)), expected);
         assert_eq!(fate(&mut engine, &id, now + Duration::from_secs(31)), "deleted");
     };
     check(at("host/other HEAD"));
@@ -112,11 +112,11 @@ fn elsewhere(requests: &[&ObjectId]) -> PeerSource {
 fn what_was_given_up_and_is_wanted_again_is_requested_until_the_old_word_counts_no_more() {
     let (mut engine, id, now) = beside(&[]);
     engine.read(FIRST, reading("c2", &[("a", None)]));
-    let told = engine.statement(FIRST, None).unwrap();
-    assert!(told.released.contains(&mark(&id)));
+    let statement = engine.statement(FIRST, None).unwrap();
+    assert!(statement.released.contains(&mark(&id)));
     engine.read(FIRST, reading("c3", &[("a", Some(desired(&id, 1, "a")))]));
     let requested = |says: Option<SourceStatement>| can_hold(&says.unwrap().takeover_requests, &id);
-    let says = engine.statement(FIRST, Some(&told)).unwrap();
+    let says = engine.statement(FIRST, Some(&statement)).unwrap();
     assert!(says.released.is_empty() && can_hold(&says.takeover_requests, &id));
     // The other one takes it over for what it has read before, and drops it at once.
     assert!(requested(engine.tidy_statement(FIRST, Some(&says))));
@@ -184,17 +184,17 @@ fn what_is_kept_is_given_up_also_where_nobody_is_there_yet_who_could_want_it() {
 }
 
 #[test]
-fn a_revision_with_a_kind_that_nobody_knows_is_not_read_whole_for_others() {
+fn a_revision_with_a_kind_that_nobody_knows_is_not_read_completely_for_others() {
     let (mut engine, _, _) = beside(&[]);
-    let told = engine.statement(FIRST, None).unwrap();
+    let statement = engine.statement(FIRST, None).unwrap();
     let facts = FileFacts {
         unscoped: [crate::object::GroupKind::new("example.org", "Foo")].into(),
         ..FileFacts::default()
     };
     engine.read(FIRST, SourceReading { files: vec![("foo".into(), Some(facts))], ..reading("c2", &[]) });
-    assert_eq!(engine.statement(FIRST, Some(&told)).unwrap().progress, told.progress);
+    assert_eq!(engine.statement(FIRST, Some(&statement)).unwrap().progress, statement.progress);
     engine.read(FIRST, reading("c3", &[("foo", None)]));
-    assert_ne!(engine.statement(FIRST, Some(&told)).unwrap().progress, told.progress);
+    assert_ne!(engine.statement(FIRST, Some(&statement)).unwrap().progress, statement.progress);
 }
 
 #[test]
@@ -210,5 +210,5 @@ fn what_is_wanted_again_is_looked_for_at_once_though_its_deletion_was_seen_befor
     engine.observe_absence(&id);
     engine.record_result(&id, &action, ActionResult::Deleted, now);
     engine.read(SECOND, reading("c3", &[("b/a", Some(desired(&id, 2, "b/a")))]));
-    assert_eq!(engine.decide(&id, now).action, Action::Look);
+    assert_eq!(engine.decide(&id, now).action, Action::Lookup);
 }

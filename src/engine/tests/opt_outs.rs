@@ -41,7 +41,7 @@ fn mark(harness: &mut Harness, id: &ObjectId, asks: ReconcilePolicy) {
     harness.world.announce(id);
 }
 
-fn told(harness: &mut Harness, id: &ObjectId) -> Option<Reason> {
+fn reason_of(harness: &mut Harness, id: &ObjectId) -> Option<Reason> {
     harness.decide(id).reason
 }
 
@@ -52,7 +52,7 @@ fn what_is_disabled_is_neither_made_nor_changed_nor_repaired() {
     harness.read(reading("r1", &[("a", Some(plain(&a, 1, ReconcilePolicy::Disabled)))]));
     harness.settle();
     assert_eq!(harness.world.log, [], "it is not made");
-    assert_eq!(told(&mut harness, &a), Some(Reason::LeftAlone(ReconcilePolicy::Disabled)));
+    assert_eq!(reason_of(&mut harness, &a), Some(Reason::LeftAlone(ReconcilePolicy::Disabled)));
     harness.read(reading("r2", &[("a", Some(plain(&a, 2, ReconcilePolicy::Enabled)))]));
     harness.settle();
     assert_eq!(harness.world.log, [AuditEntry::Created(a.clone())]);
@@ -92,9 +92,9 @@ fn a_mark_on_the_object_counts_as_long_as_it_is_there() {
 
 #[test]
 fn what_cannot_be_used_any_more_is_not_defended_either() {
-    let held = |a: &ObjectId| SourceReading {
+    let unusable = |a: &ObjectId| SourceReading {
         revision: Some(crate::object::Revision::new("r2")),
-        files: vec![("a".into(), Some(held(a)))],
+        files: vec![("a".into(), Some(unusable(a)))],
         ..SourceReading::default()
     };
     let check = |asks: ReconcilePolicy, on_it: ReconcilePolicy, expected: &[AuditEntry]| {
@@ -103,7 +103,7 @@ fn what_cannot_be_used_any_more_is_not_defended_either() {
         harness.read(reading("r1", &[("a", Some(plain(&a, 1, asks)))]));
         harness.settle();
         harness.world.log.clear();
-        harness.engine.read(FIRST, held(&a));
+        harness.engine.read(FIRST, unusable(&a));
         mark(&mut harness, &a, on_it);
         drift(&mut harness, &a);
         harness.settle();
@@ -115,11 +115,11 @@ fn what_cannot_be_used_any_more_is_not_defended_either() {
 }
 
 /// Returns a file whose object cannot be used.
-fn held(id: &ObjectId) -> FileFacts {
+fn unusable(id: &ObjectId) -> FileFacts {
     let wanted = desired(id, 2, "a");
     let (gvk, origin) = (wanted.gvk.clone(), wanted.origin.clone());
-    let held = UnusableObject { id: id.clone(), gvk, origin, reason: "it is not usable".into() };
-    FileFacts { unusable: vec![Arc::new(held)], ..FileFacts::default() }
+    let unusable = UnusableObject { id: id.clone(), gvk, origin, reason: "it is not usable".into() };
+    FileFacts { unusable: vec![Arc::new(unusable)], ..FileFacts::default() }
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn what_is_only_created_is_made_again_and_never_changed() {
     harness.read(reading("r2", &[("a", Some(plain(&a, 2, ReconcilePolicy::OnlyCreate)))]));
     harness.settle();
     assert_eq!(harness.world.log, []);
-    assert_eq!(told(&mut harness, &a), Some(Reason::LeftAlone(ReconcilePolicy::OnlyCreate)));
+    assert_eq!(reason_of(&mut harness, &a), Some(Reason::LeftAlone(ReconcilePolicy::OnlyCreate)));
     harness.world.things.remove(&a);
     harness.world.announce(&a);
     harness.settle();
@@ -166,7 +166,7 @@ fn what_is_left_alone_holds_nobody_up_where_it_is_there() {
     ));
     harness.settle();
     assert_eq!(harness.world.log, []);
-    assert_eq!(told(&mut harness, &b), Some(Reason::Needs(a.clone(), "is not there yet".into())));
+    assert_eq!(reason_of(&mut harness, &b), Some(Reason::Needs(a.clone(), "is not there yet".into())));
     // And where it is there, its own change is not waited for.
     let mut harness = Harness::new(3);
     harness.read(reading("r1", &[("a", Some(plain(&a, 1, ReconcilePolicy::Enabled)))]));
@@ -204,7 +204,7 @@ fn it_is_no_refusal_and_is_at_rest() {
 }
 
 #[test]
-fn what_others_put_on_an_object_is_told_and_has_no_effect_where_that_is_denied() {
+fn what_others_put_on_an_object_is_reported_and_has_no_effect_where_that_is_denied() {
     for opt_out in [OptOutPolicy::Allowed, OptOutPolicy::Denied] {
         let a = config("a");
         let mut harness = Harness::new(3);
@@ -216,8 +216,8 @@ fn what_others_put_on_an_object_is_told_and_has_no_effect_where_that_is_denied()
         mark(&mut harness, &a, ReconcilePolicy::Disabled);
         drift(&mut harness, &a);
         harness.settle();
-        let told: Vec<_> = harness.engine.opt_outs(FIRST, harness.now).into_iter().collect();
-        assert_eq!(told, [(a.clone(), annotations::RECONCILE)], "{opt_out:?}");
+        let opt_outs: Vec<_> = harness.engine.opt_outs(FIRST, harness.now).into_iter().collect();
+        assert_eq!(opt_outs, [(a.clone(), annotations::RECONCILE)], "{opt_out:?}");
         let expected = match opt_out {
             OptOutPolicy::Allowed => vec![],
             OptOutPolicy::Denied => vec![AuditEntry::Changed(a.clone())],
@@ -241,7 +241,7 @@ fn who_takes_the_word_to_keep_off_an_object_does_not_get_it_deleted() {
     harness.read(reading("r2", &[("a", None)]));
     harness.settle();
     assert_eq!(harness.world.log, [], "its manifest said so, and nothing on the object does");
-    assert!(matches!(told(&mut harness, &a), Some(Reason::Kept(_))));
+    assert!(matches!(reason_of(&mut harness, &a), Some(Reason::Kept(_))));
 }
 
 #[test]

@@ -71,7 +71,7 @@ fn shows(harness: &Harness, content: u32, revision: &str) {
 }
 
 /// Returns the outcome of the last order.
-fn told(harness: &Harness) -> &str {
+fn last_outcome(harness: &Harness) -> &str {
     harness.world.acknowledged.last().map_or("", |last| &last.outcome)
 }
 
@@ -84,7 +84,10 @@ fn an_undo_takes_back_all_that_the_revision_brought_together() {
     let mut harness = second();
     order(&mut harness, &workload("web"), "1-a undo");
     shows(&harness, 1, "r1");
-    assert_eq!(told(&harness), "undone: revision r2 of Deployment shop/web (2 objects) goes back to r1");
+    assert_eq!(
+        last_outcome(&harness),
+        "undone: revision r2 of Deployment shop/web (2 objects) goes back to r1"
+    );
     let why = "revision r2 undone by hand; it is back at revision r1";
     assert_eq!(reason(&mut harness, &workload("web")), why);
     assert_eq!(reason(&mut harness, &config("env")), why);
@@ -123,7 +126,10 @@ fn an_undo_goes_to_the_revision_that_it_names() {
     // From there on, forwards again.
     order(&mut harness, &workload("web"), "2-b undo r2");
     shows(&harness, 2, "r2");
-    assert_eq!(told(&harness), "undone: revision r1 of Deployment shop/web (2 objects) goes back to r2");
+    assert_eq!(
+        last_outcome(&harness),
+        "undone: revision r1 of Deployment shop/web (2 objects) goes back to r2"
+    );
 }
 
 #[test]
@@ -141,11 +147,17 @@ fn an_undo_goes_to_what_was_in_force_and_not_to_what_failed_meanwhile() {
     harness.settle();
     order(&mut harness, &workload("web"), "1-a undo");
     shows(&harness, 2, "r2");
-    assert_eq!(told(&harness), "undone: revision r4 of Deployment shop/web (2 objects) goes back to r2");
+    assert_eq!(
+        last_outcome(&harness),
+        "undone: revision r4 of Deployment shop/web (2 objects) goes back to r2"
+    );
     // And on from there.
     order(&mut harness, &workload("web"), "2-b undo");
     shows(&harness, 1, "r1");
-    assert_eq!(told(&harness), "undone: revision r2 of Deployment shop/web (2 objects) goes back to r1");
+    assert_eq!(
+        last_outcome(&harness),
+        "undone: revision r2 of Deployment shop/web (2 objects) goes back to r1"
+    );
 }
 
 /// Goes on by single turns until a workload runs a revision whose unit is still in the ledger.
@@ -171,7 +183,10 @@ fn an_undo_right_after_a_rollout_goes_to_what_was_in_force() {
     harness.read(reading("r4", &both(4)));
     turn_until_released(&mut harness, "r4");
     order(&mut harness, &workload("web"), "1-a undo");
-    assert_eq!(told(&harness), "undone: revision r4 of Deployment shop/web (2 objects) goes back to r2");
+    assert_eq!(
+        last_outcome(&harness),
+        "undone: revision r4 of Deployment shop/web (2 objects) goes back to r2"
+    );
     shows(&harness, 2, "r2");
 }
 
@@ -207,7 +222,7 @@ fn an_order_with_nothing_to_do_says_so() {
     fn check(words: &str, expected: &str) {
         let mut harness = second();
         order(&mut harness, &workload("web"), words);
-        assert_eq!(told(&harness), expected, "{words}");
+        assert_eq!(last_outcome(&harness), expected, "{words}");
         assert_eq!(harness.world.log, [], "{words}");
         assert!(harness.world.rejections.is_empty(), "{words}");
     }
@@ -228,7 +243,7 @@ fn what_the_newest_revision_asks_for_is_not_gone_back_to() {
     order(&mut harness, &workload("web"), "1-a undo");
     order(&mut harness, &workload("web"), "2-b undo r2");
     assert_eq!(
-        told(&harness),
+        last_outcome(&harness),
         "nothing to undo: the newest revision asks for Deployment shop/web as it is in revision r2"
     );
     shows(&harness, 1, "r1");
@@ -240,7 +255,7 @@ fn a_retry_ends_an_undo() {
     order(&mut harness, &workload("web"), "1-a undo");
     order(&mut harness, &workload("web"), "2-b retry");
     shows(&harness, 2, "r2");
-    assert_eq!(told(&harness), "retried: 2 objects, rejected before: revision r2 undone by hand");
+    assert_eq!(last_outcome(&harness), "retried: 2 objects, rejected before: revision r2 undone by hand");
     assert!(harness.world.rejections.is_empty());
     assert_eq!(reason(&mut harness, &workload("web")), "");
 }
@@ -268,14 +283,14 @@ fn an_abort_takes_a_rollout_back() {
     assert_eq!(harness.world.things[&workload("web")].release.as_ref().unwrap().hash, web(3).hash);
     order(&mut harness, &workload("web"), "1-a abort");
     shows(&harness, 2, "r2");
-    assert_eq!(told(&harness), "aborted: revision r3 of Deployment shop/web (2 objects) goes back");
+    assert_eq!(last_outcome(&harness), "aborted: revision r3 of Deployment shop/web (2 objects) goes back");
     assert_eq!(
         reason(&mut harness, &workload("web")),
         "revision r3 aborted by hand; it is back at revision r2"
     );
     // A second one finds nothing.
     order(&mut harness, &workload("web"), "2-b abort");
-    assert_eq!(told(&harness), "nothing to abort: no rollout of Deployment shop/web is under way");
+    assert_eq!(last_outcome(&harness), "nothing to abort: no rollout of Deployment shop/web is under way");
 }
 
 #[test]
@@ -296,7 +311,7 @@ fn what_is_paused_is_repaired_and_not_changed() {
     let mut harness = second();
     asks(&mut harness, &workload("web"), Some("1-a looking at it"), None);
     harness.settle();
-    assert_eq!(told(&harness), "paused: Deployment shop/web");
+    assert_eq!(last_outcome(&harness), "paused: Deployment shop/web");
     harness.read(reading("r3", &both(3)));
     harness.settle();
     shows(&harness, 2, "r2");
@@ -310,7 +325,7 @@ fn what_is_paused_is_repaired_and_not_changed() {
     asks(&mut harness, &workload("web"), None, None);
     harness.settle();
     shows(&harness, 3, "r3");
-    assert_eq!(told(&harness), "resumed: Deployment shop/web");
+    assert_eq!(last_outcome(&harness), "resumed: Deployment shop/web");
 }
 
 #[test]
@@ -339,7 +354,7 @@ fn a_paused_source_releases_nothing_and_goes_back_all_the_same() {
     }
     pause(&mut harness, PauseIntent::parse("1-a"));
     harness.settle();
-    assert_eq!(told(&harness), "paused: source test");
+    assert_eq!(last_outcome(&harness), "paused: source test");
     shows(&harness, 2, "r2");
     harness.read(reading("r4", &both(4)));
     harness.settle();
@@ -350,7 +365,7 @@ fn a_paused_source_releases_nothing_and_goes_back_all_the_same() {
     assert_eq!(reason(&mut harness, &workload("web")), "source test is paused");
     pause(&mut harness, None);
     harness.settle();
-    assert_eq!(told(&harness), "resumed: source test");
+    assert_eq!(last_outcome(&harness), "resumed: source test");
     assert!(harness.world.things.is_empty());
 }
 
@@ -370,7 +385,7 @@ fn whoever_holds_or_pauses_an_object_of_which_that_is_denied_is_told_so() {
         asks(&mut harness, &workload("web"), paused, hold);
         harness.settle();
         let expected = "not in effect: Deployment shop/web: optOut of its source is denied";
-        assert_eq!(told(&harness), expected);
+        assert_eq!(last_outcome(&harness), expected);
         assert!(harness.engine.active_hold(&workload("web"), harness.now).is_none());
     }
 }
@@ -381,7 +396,7 @@ fn a_hold_keeps_everything_as_it_is_until_its_end() {
     harness.engine.set_clock(harness.now, jiff::Timestamp::UNIX_EPOCH);
     asks(&mut harness, &workload("web"), None, Some("1-a until=1970-01-01T00:01:00Z heap dump"));
     harness.settle();
-    assert_eq!(told(&harness), "held: Deployment shop/web until 1970-01-01T00:01:00Z");
+    assert_eq!(last_outcome(&harness), "held: Deployment shop/web until 1970-01-01T00:01:00Z");
     let rv = harness.world.tick();
     let thing = harness.world.things.get_mut(&workload("web")).unwrap();
     (thing.drifted, thing.rv, thing.shape) = (true, rv, rv);
@@ -405,7 +420,7 @@ fn a_hold_whose_end_cannot_be_read_is_none() {
     let mut harness = second();
     asks(&mut harness, &workload("web"), None, Some("1-a until=tomorrow"));
     harness.settle();
-    assert_eq!(told(&harness), "not held: Deployment shop/web: until when cannot be read");
+    assert_eq!(last_outcome(&harness), "not held: Deployment shop/web: until when cannot be read");
     harness.read(reading("r3", &both(3)));
     harness.settle();
     shows(&harness, 3, "r3");
@@ -441,7 +456,7 @@ fn an_order_that_still_stands_is_never_forgotten() {
         harness.give(&workload("web"), "1-a undo");
         harness.give(&config("env"), &format!("2-{number:02} abort"));
         harness.carry_out();
-        harness.keep_parents();
+        harness.keep_inventories();
     }
     assert_eq!(harness.world.acknowledged.len(), 61);
     harness.settle();
@@ -459,7 +474,7 @@ fn whoever_gave_an_order_is_told() {
     harness.engine.take_orders(FIRST, harness.world.orders.clone());
     harness.settle();
     let words = "undone: revision r2 of Deployment shop/web (2 objects) goes back to r1 (ordered by ann)";
-    assert_eq!(told(&harness), words);
+    assert_eq!(last_outcome(&harness), words);
     assert_eq!(harness.engine.take_done_orders(), [(FIRST, workload("web"), words.to_owned())]);
     assert_eq!(harness.engine.take_done_orders(), []);
     let why = "revision r2 undone by ann; it is back at revision r1";
@@ -467,7 +482,7 @@ fn whoever_gave_an_order_is_told() {
 }
 
 #[test]
-fn an_order_on_an_object_is_not_obeyed_and_told_once() {
+fn an_order_on_an_object_is_not_obeyed_and_reported_once() {
     let mut harness = second();
     annotate(&mut harness, &workload("web"), Some("1-a undo r1"), None, None);
     harness.settle();
@@ -488,7 +503,7 @@ fn an_order_on_an_object_is_not_obeyed_and_told_once() {
 fn an_order_on_an_object_of_another_source_is_refused() {
     let mut harness = second();
     order(&mut harness, &workload("other"), "1-a undo r1");
-    assert_eq!(told(&harness), "nothing was done: Deployment shop/other is no object of source test");
+    assert_eq!(last_outcome(&harness), "nothing was done: Deployment shop/other is no object of source test");
     let thing = harness.world.things.get_mut(&workload("web")).unwrap();
     (thing.foreign, thing.rv) = (true, thing.rv + 100);
     harness.world.clock += 200;
@@ -496,8 +511,8 @@ fn an_order_on_an_object_of_another_source_is_refused() {
     harness.deliver(usize::MAX);
     harness.give(&workload("web"), "2-b undo r1");
     harness.carry_out();
-    harness.keep_parents();
-    assert_eq!(told(&harness), "nothing was done: Deployment shop/web is no object of source test");
+    harness.keep_inventories();
+    assert_eq!(last_outcome(&harness), "nothing was done: Deployment shop/web is no object of source test");
 }
 
 /// Anybody who may annotate an object may write any token there.
@@ -511,7 +526,7 @@ fn a_pause_with_the_token_of_an_order_keeps_it_from_nothing() {
         }
         harness.give(&workload("web"), "1-a undo r1");
         harness.carry_out();
-        harness.keep_parents();
+        harness.keep_inventories();
         asks(&mut harness, &config("env"), Some("1-a"), None);
         harness.settle();
         asks(&mut harness, &config("env"), None, None);

@@ -65,22 +65,22 @@ fn each_overlay_lays_its_fields() {
         assert_eq!(canonical_json(&laid), canonical_json(&wanted), "{kind} {spec} {overlay}");
         assert_eq!(apply_overlay(laid.clone(), Some(overlay)), laid, "laying it twice");
     }
-    let held = |surge: u32, unavailable: u32| {
+    let at_step = |surge: u32, unavailable: u32| {
         json!({
             "strategy": {"rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}},
             "minReadySeconds": 2_147_483_646, "progressDeadlineSeconds": 2_147_483_647,
         })
     };
-    check("Deployment", json!({}), SURGE, held(2, 0));
-    check("Deployment", json!({}), IN_PLACE, held(0, 2));
+    check("Deployment", json!({}), SURGE, at_step(2, 0));
+    check("Deployment", json!({}), IN_PLACE, at_step(0, 2));
     let own = json!({
         "strategy": {"rollingUpdate": {"maxSurge": "50%", "maxUnavailable": "50%"}},
         "minReadySeconds": 5, "progressDeadlineSeconds": 60,
     });
-    check("Deployment", own.clone(), SURGE, held(2, 0));
-    check("Deployment", own, IN_PLACE, held(0, 2));
+    check("Deployment", own.clone(), SURGE, at_step(2, 0));
+    check("Deployment", own, IN_PLACE, at_step(0, 2));
     let named = json!({"strategy": {"type": "RollingUpdate"}});
-    let mut expected = held(2, 0);
+    let mut expected = at_step(2, 0);
     expected["strategy"]["type"] = json!("RollingUpdate");
     check("Deployment", named, SURGE, expected);
 

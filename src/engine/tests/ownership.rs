@@ -30,7 +30,7 @@ fn theirs(harness: &Harness, id: &ObjectId, owner: ObjectOwner) -> LiveObject {
     }
 }
 
-/// As it is read by a look: with a claim instead of a fact.
+/// As it is read by a lookup: unproven.
 fn read_as(live: LiveObject, sealed_for: Option<&str>, id: &ObjectId) -> LiveObject {
     let release = live.release.clone().unwrap();
     let seal =
@@ -42,11 +42,11 @@ fn read_as(live: LiveObject, sealed_for: Option<&str>, id: &ObjectId) -> LiveObj
     }
 }
 
-/// Returns the decision once a watch by label no longer shows the object, and a look has found this
-/// view. Fields that our entry lacks are found on the way.
+/// Returns the decision once a watch by label no longer shows the object, and a lookup has found
+/// this view. Fields that our entry lacks are found on the way.
 fn decided(harness: &mut Harness, id: &ObjectId, live: LiveObject) -> Decision {
     harness.engine.observe_absence(id);
-    assert_eq!(harness.engine.decide(id, harness.now).action, Action::Look);
+    assert_eq!(harness.engine.decide(id, harness.now).action, Action::Lookup);
     harness.engine.record_lookup(id, DirectView::Found(Box::new(live)));
     let decision = harness.engine.decide(id, harness.now);
     let Action::Compare(desired, form) = &decision.action else { return decision };
@@ -83,8 +83,8 @@ fn another_owners_mark_on_our_object_keeps_it_from_being_repaired_only_where_tha
                 }
                 OptOutPolicy::Denied => assert!(is_repair(&decision), "{owner:?}: {decision:?}"),
             }
-            let told: Vec<_> = harness.engine.opt_outs(FIRST, harness.now).into_iter().collect();
-            assert_eq!(told, [(a.clone(), word)], "it is told and counted, {opt_out:?}");
+            let opt_outs: Vec<_> = harness.engine.opt_outs(FIRST, harness.now).into_iter().collect();
+            assert_eq!(opt_outs, [(a.clone(), word)], "it is told and counted, {opt_out:?}");
         }
     }
 }
@@ -125,9 +125,9 @@ fn the_label_of_another_inventory_is_drift_where_the_seal_or_this_process_knows_
                 harness.read(reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
             }
             let decision = decided(&mut harness, &a, live);
-            let told = format!("{seal:?} {has_release_annotation} {restarts} {is_new}: {decision:?}");
-            assert_eq!(is_repair(&decision), expected, "{told}");
-            assert_eq!(matches!(decision.reason, Some(Reason::Owned(_))), !expected, "{told}");
+            let context = format!("{seal:?} {has_release_annotation} {restarts} {is_new}: {decision:?}");
+            assert_eq!(is_repair(&decision), expected, "{context}");
+            assert_eq!(matches!(decision.reason, Some(Reason::Owned(_))), !expected, "{context}");
         };
     // The seal proves it, whatever this process remembers.
     check(Some(SET), true, false, false, true);
@@ -139,7 +139,7 @@ fn the_label_of_another_inventory_is_drift_where_the_seal_or_this_process_knows_
     // It names the content that this source asks for under its own label, so no other inventory has
     // put it there.
     check(None, true, true, false, true);
-    // And what nobody knows is another owner's, which is told.
+    // And what nobody knows is another owner's, which is reported.
     check(None, false, true, false, false);
     // A rightful writer has sealed it.
     check(Some(UNKNOWN), true, false, false, false);
@@ -224,11 +224,11 @@ fn an_order_to_one_source_does_not_reach_what_another_one_brings_under_a_label_t
             let mut harness = relabelled(seal);
             harness.engine.take_orders(SECOND, vec![given(verb.clone())]);
             harness.engine.carry_out_orders();
-            let told: Vec<String> =
+            let reasons: Vec<String> =
                 harness.engine.take_done_orders().into_iter().map(|(.., words)| words).collect();
             let none =
                 "nothing was done: Deployment shop/web is no object of source other (ordered by somebody)";
-            assert_eq!(told, [none], "{seal:?} {verb:?}");
+            assert_eq!(reasons, [none], "{seal:?} {verb:?}");
         }
     }
 }
@@ -258,7 +258,7 @@ fn paused(harness: &mut Harness, id: &ObjectId, number: usize) {
 }
 
 #[test]
-fn copies_neither_crowd_out_what_is_told_of_pauses_nor_count_as_left_alone() {
+fn copies_neither_crowd_out_what_is_reported_of_pauses_nor_count_as_left_alone() {
     let a = config("z");
     let mut harness = settled(&a);
     for number in 0..150 {
@@ -269,15 +269,15 @@ fn copies_neither_crowd_out_what_is_told_of_pauses_nor_count_as_left_alone() {
     }
     paused(&mut harness, &a, 999);
     harness.engine.carry_out_orders();
-    let told = harness.engine.next_acknowledged(FIRST).unwrap();
-    let told: Vec<&str> = told.iter().map(|one| &*one.token).collect();
-    assert_eq!(told, ["999-t"]);
+    let acknowledged = harness.engine.next_acknowledged(FIRST).unwrap();
+    let acknowledged: Vec<&str> = acknowledged.iter().map(|one| &*one.token).collect();
+    assert_eq!(acknowledged, ["999-t"]);
     assert_eq!(harness.engine.opt_outs(FIRST, harness.now).into_keys().collect::<Vec<_>>(), [a]);
     assert_eq!(harness.engine.unacknowledged_states(FIRST), 0);
 }
 
 #[test]
-fn how_many_pauses_are_not_told_is_known() {
+fn how_many_pauses_are_not_reported_is_known() {
     let a = config("a");
     let mut harness = settled(&a);
     let names: Vec<String> = (0..130).map(|number| format!("more-{number:03}")).collect();

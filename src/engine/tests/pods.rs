@@ -213,7 +213,7 @@ fn a_pod_that_is_gone_at_once_is_not_missed() {
 }
 
 #[test]
-fn the_signal_that_says_most_is_told_of_the_oldest_pod() {
+fn the_signal_that_says_most_is_reported_of_the_oldest_pod() {
     let t = Instant::now();
     let creation_failure = Some(PodCreationFailure { message: QUOTA.into(), since: t });
     let all = WorkloadPods {

@@ -1,4 +1,4 @@
-//! The rollout queue as it is told.
+//! The rollout queue as it is published.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -45,9 +45,9 @@ fn expected() -> Vec<String> {
 fn each_that_waits_has_its_place_and_its_reason() {
     let mut harness = changed();
     assert_eq!(words(&harness.engine.rollout_queue()), expected());
-    // In the words in which the object itself is told of.
-    let told = harness.decide(&workload("b")).reason.map(|reason| reason.to_string());
-    assert_eq!(told.as_deref(), Some(FULL_BUDGET_REASON));
+    // In the words in which the object itself is reported.
+    let why = harness.decide(&workload("b")).reason.map(|reason| reason.to_string());
+    assert_eq!(why.as_deref(), Some(FULL_BUDGET_REASON));
     harness.finish_rollouts();
     harness.settle();
     assert!(harness.engine.rollout_queue().is_empty(), "{:?}", harness.engine.rollout_queue());
@@ -69,12 +69,12 @@ fn what_a_source_wanted_that_is_gone_does_not_wait() {
     harness.engine.set_ledger(ledger);
     harness.engine.process_changes();
     harness.engine.retire("gone-v1".into());
-    let mut telling = QueuePublication::default();
-    assert_eq!(telling.next_ledger(&mut harness.engine, harness.now), None);
-    let told =
-        telling.next_ledger(&mut harness.engine, harness.now + PUBLICATION_INTERVAL).expect("it is told");
-    assert_eq!(told.queue[0], foreign);
-    assert_eq!(words(&told.queue[1..]), expected());
+    let mut publication = QueuePublication::default();
+    assert_eq!(publication.next_ledger(&mut harness.engine, harness.now), None);
+    let ledger_now =
+        publication.next_ledger(&mut harness.engine, harness.now + PUBLICATION_INTERVAL).expect("it is told");
+    assert_eq!(ledger_now.queue[0], foreign);
+    assert_eq!(words(&ledger_now.queue[1..]), expected());
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn what_is_not_there_yet_waits_in_no_queue() {
 }
 
 #[test]
-fn the_queue_is_told_when_it_changes_and_not_too_often() {
+fn the_queue_is_reported_when_it_changes_and_not_too_often() {
     let mut harness = changed();
     let foreign = QueuedObject {
         id: config("other"),
@@ -100,24 +100,24 @@ fn the_queue_is_told_when_it_changes_and_not_too_often() {
     ledger.queue = vec![foreign.clone()];
     harness.engine.set_ledger(ledger);
     harness.engine.process_changes();
-    let (mut telling, begun) = (QueuePublication::default(), harness.now);
-    assert_eq!(telling.next_ledger(&mut harness.engine, begun), None);
-    assert_eq!(telling.due, Some(begun + PUBLICATION_INTERVAL));
+    let (mut publication, begun) = (QueuePublication::default(), harness.now);
+    assert_eq!(publication.next_ledger(&mut harness.engine, begun), None);
+    assert_eq!(publication.due, Some(begun + PUBLICATION_INTERVAL));
     let later = begun + PUBLICATION_INTERVAL;
-    let told = telling.next_ledger(&mut harness.engine, later).expect("it is told");
-    assert_eq!(told.queue[0], foreign);
-    assert_eq!(words(&told.queue[1..]), expected());
+    let ledger_now = publication.next_ledger(&mut harness.engine, later).expect("it is told");
+    assert_eq!(ledger_now.queue[0], foreign);
+    assert_eq!(words(&ledger_now.queue[1..]), expected());
     // A queue that comes back from the ledger is not published again.
-    harness.engine.set_ledger(told.clone());
+    harness.engine.set_ledger(ledger_now.clone());
     harness.engine.process_changes();
-    assert_eq!(telling.next_ledger(&mut harness.engine, later), None);
-    assert_eq!(telling.next_ledger(&mut harness.engine, later + PUBLICATION_INTERVAL), None);
-    assert_eq!(telling.next_ledger(&mut harness.engine, later + PUBLICATION_INTERVAL * 9), None);
-    assert_eq!(telling.due, None);
-    // The process died in the middle of the write, or it went wrong: it is told again.
-    telling.note_failure(&mut harness.engine);
-    harness.engine.set_ledger(RolloutLedger { queue: vec![foreign.clone()], ..told });
-    let again = telling
+    assert_eq!(publication.next_ledger(&mut harness.engine, later), None);
+    assert_eq!(publication.next_ledger(&mut harness.engine, later + PUBLICATION_INTERVAL), None);
+    assert_eq!(publication.next_ledger(&mut harness.engine, later + PUBLICATION_INTERVAL * 9), None);
+    assert_eq!(publication.due, None);
+    // The process died in the middle of the write, or it went wrong: it is published again.
+    publication.note_failure(&mut harness.engine);
+    harness.engine.set_ledger(RolloutLedger { queue: vec![foreign.clone()], ..ledger_now });
+    let again = publication
         .next_ledger(&mut harness.engine, later + PUBLICATION_INTERVAL * 11)
         .expect("it is told again");
     assert_eq!(again.queue.len(), 4);
@@ -130,49 +130,49 @@ fn the_queue_is_told_when_it_changes_and_not_too_often() {
     // Another process of the same source says otherwise: that alone is no reason to write.
     harness.engine.set_ledger(RolloutLedger { queue: vec![foreign.clone()], ..again });
     harness.engine.process_changes();
-    assert_eq!(telling.next_ledger(&mut harness.engine, later + PUBLICATION_INTERVAL * 20), None);
+    assert_eq!(publication.next_ledger(&mut harness.engine, later + PUBLICATION_INTERVAL * 20), None);
     harness.finish_rollouts();
     harness.settle();
-    let empty = telling
+    let empty = publication
         .next_ledger(&mut harness.engine, later + PUBLICATION_INTERVAL * 30)
         .expect("that it is empty is told");
     assert_eq!(empty.queue, [foreign]);
     harness.engine.set_ledger(empty);
     harness.engine.process_changes();
-    assert_eq!(telling.next_ledger(&mut harness.engine, later + Duration::from_hours(1)), None);
+    assert_eq!(publication.next_ledger(&mut harness.engine, later + Duration::from_hours(1)), None);
 }
 
 #[test]
 fn the_queue_goes_out_beside_the_claims() {
     let mut harness = changed();
-    let (mut telling, now) = (QueuePublication::default(), harness.now);
+    let (mut publication, now) = (QueuePublication::default(), harness.now);
     let ledger = harness.world.ledger.clone();
-    let told = telling.add_to(&mut harness.engine, ledger, now);
-    assert_eq!(words(&told.queue), expected());
+    let ledger_now = publication.add_to(&mut harness.engine, ledger, now);
+    assert_eq!(words(&ledger_now.queue), expected());
     let seals = HashSeals::default();
-    assert_eq!(RolloutLedger::parse(&told.text(&seals).unwrap(), &seals).unwrap(), told);
-    assert_eq!(telling.next_ledger(&mut harness.engine, now + PUBLICATION_INTERVAL), None);
-    assert_eq!(harness.engine.without_queue(told.clone()).queue, []);
-    // A moment later what is claimed goes out, and the rest stays as it was told until the queue is
-    // told again.
-    let (telling, later) = (&mut QueuePublication::default(), now + PUBLICATION_INTERVAL * 2);
-    telling.add_to(&mut harness.engine, told.clone(), later);
-    let mut next = told.clone();
-    let claimed = told.queue[0].id.clone();
+    assert_eq!(RolloutLedger::parse(&ledger_now.text(&seals).unwrap(), &seals).unwrap(), ledger_now);
+    assert_eq!(publication.next_ledger(&mut harness.engine, now + PUBLICATION_INTERVAL), None);
+    assert_eq!(harness.engine.without_queue(ledger_now.clone()).queue, []);
+    // A moment later what is claimed goes out, and the rest stays as it was published until the
+    // queue is published again.
+    let (publication, later) = (&mut QueuePublication::default(), now + PUBLICATION_INTERVAL * 2);
+    publication.add_to(&mut harness.engine, ledger_now.clone(), later);
+    let mut next = ledger_now.clone();
+    let claimed = ledger_now.queue[0].id.clone();
     let claim = next.claims.values().next().unwrap().clone();
     next.claims.insert(claimed.clone(), claim);
-    let next = telling.add_to(&mut harness.engine, next, later + PUBLICATION_INTERVAL / 2);
-    assert_eq!(next.queue, told.queue[1..]);
+    let next = publication.add_to(&mut harness.engine, next, later + PUBLICATION_INTERVAL / 2);
+    assert_eq!(next.queue, ledger_now.queue[1..]);
     harness.engine.set_ledger(next);
-    assert_eq!(telling.next_ledger(&mut harness.engine, later + PUBLICATION_INTERVAL / 2), None);
-    assert_eq!(telling.due, Some(later + PUBLICATION_INTERVAL));
+    assert_eq!(publication.next_ledger(&mut harness.engine, later + PUBLICATION_INTERVAL / 2), None);
+    assert_eq!(publication.due, Some(later + PUBLICATION_INTERVAL));
     let again =
-        telling.next_ledger(&mut harness.engine, later + PUBLICATION_INTERVAL).expect("it is told again");
-    assert_ne!(again.queue, told.queue[1..]);
+        publication.next_ledger(&mut harness.engine, later + PUBLICATION_INTERVAL).expect("it is told again");
+    assert_ne!(again.queue, ledger_now.queue[1..]);
 }
 
 #[test]
-fn of_a_long_queue_the_first_are_told_and_how_many_there_are() {
+fn of_a_long_queue_the_first_are_reported_and_how_many_there_are() {
     let names: Vec<Arc<str>> = (0..150).map(|number| format!("w{number:03}").into()).collect();
     let files = |content| -> BTreeMap<Arc<str>, Option<SharedDesiredObject>> {
         let one = |name: &Arc<str>| (name.clone(), Some(desired(&workload(name), content, name)));

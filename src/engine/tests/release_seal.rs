@@ -1,4 +1,4 @@
-//! A release annotation is a claim, and a fact only by its seal.
+//! A release annotation is unproven, and a fact only by its seal.
 
 use std::collections::BTreeSet;
 
@@ -20,8 +20,8 @@ fn other_key() -> HashKey {
     HashKey::of(&[8; 32]).unwrap()
 }
 
-/// Returns the live view of an object whose annotation is a claim, sealed by a key or not at all.
-fn claimed(harness: &Harness, id: &ObjectId, by: Option<&HashKey>) -> LiveObject {
+/// Returns the live view of an object with an unproven annotation, sealed by a key or not at all.
+fn unproven_view(harness: &Harness, id: &ObjectId, by: Option<&HashKey>) -> LiveObject {
     let thing = &harness.world.things[id];
     let mut live = World::live(id, thing);
     let release = live.release.take().unwrap();
@@ -29,12 +29,12 @@ fn claimed(harness: &Harness, id: &ObjectId, by: Option<&HashKey>) -> LiveObject
     LiveObject { unproven_release: Some(Box::new(ReleaseAnnotation { release, seal })), ..live }
 }
 
-/// Returns a process that has just started and finds all objects with claims.
+/// Returns a process that has just started and finds all objects with unproven annotations.
 fn restarted(harness: &Harness, by: Option<&HashKey>, key: ReadState<HashKey>) -> Engine {
     let empty = Harness { world: World { things: [].into(), ..harness.world.clone() }, ..harness.clone() };
     let mut engine = empty.fresh_without_key();
     for id in harness.world.things.keys() {
-        engine.observe_object(id, claimed(harness, id, by));
+        engine.observe_object(id, unproven_view(harness, id, by));
     }
     engine.set_release_key(key);
     engine
@@ -94,7 +94,8 @@ fn annotations_are_read_within_bounds() {
     let hash = "00112233445566778899aabbccddeeff";
     let check = |text: &str, expected: Option<(&str, bool)>| {
         let read = ReleaseAnnotation::parse(text);
-        let read = read.as_ref().map(|claim| (claim.release.revision.as_str(), claim.seal.is_some()));
+        let read =
+            read.as_ref().map(|annotation| (annotation.release.revision.as_str(), annotation.seal.is_some()));
         assert_eq!(read, expected, "{text:.80}");
     };
     let long = "a".repeat(64);
@@ -108,8 +109,8 @@ fn annotations_are_read_within_bounds() {
     check(&format!("{hash}@r\n1"), None);
     check(&format!("{}@r1", "f".repeat(32)), None);
     check("", None);
-    let claim = ReleaseAnnotation::parse(&format!("{hash}@r1 {hash}")).unwrap();
-    assert_eq!(claim.to_string(), format!("{hash}@r1 {hash}"));
+    let annotation = ReleaseAnnotation::parse(&format!("{hash}@r1 {hash}")).unwrap();
+    assert_eq!(annotation.to_string(), format!("{hash}@r1 {hash}"));
 }
 
 #[test]
@@ -117,7 +118,7 @@ fn what_is_written_is_sealed_and_its_own_seal_proves_it() {
     let (a, mut harness) = (config("a"), Harness::new(3));
     harness.read(reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
     let decision = harness.decide(&a);
-    let decision = if decision.action == Action::Look {
+    let decision = if decision.action == Action::Lookup {
         harness.engine.record_lookup(&a, DirectView::Absent);
         harness.decide(&a)
     } else {
@@ -144,10 +145,10 @@ fn a_word_to_keep_outlives_the_annotation_and_the_manifest_that_had_it() {
         let a = config("a");
         let empty =
             Harness { world: World { things: [].into(), ..harness.world.clone() }, ..harness.clone() };
-        let mut live = claimed(&harness, &a, None);
-        let claim = live.unproven_release.as_mut().unwrap();
-        claim.seal = Some(ReleaseKey::of(&release_key()).seal(SET, &a, &claim.release, timing));
-        let content = claim.release.hash;
+        let mut live = unproven_view(&harness, &a, None);
+        let annotation = live.unproven_release.as_mut().unwrap();
+        annotation.seal = Some(ReleaseKey::of(&release_key()).seal(SET, &a, &annotation.release, timing));
+        let content = annotation.release.hash;
         harness.engine = empty.fresh_without_key();
         harness.engine.observe_object(&a, live);
         harness.engine.set_release_key(right());
@@ -232,7 +233,7 @@ fn only_what_its_seal_proves_is_pruned() {
 fn a_copy_of_a_sealed_object_is_no_member() {
     let mut harness = at_rest();
     let (a, copy) = (config("a"), id("", "ConfigMap", "elsewhere", "a"));
-    let mut live = claimed(&harness, &a, Some(&release_key()));
+    let mut live = unproven_view(&harness, &a, Some(&release_key()));
     live.uid = Uid("copy".into());
     harness.engine.observe_object(&copy, live);
     assert!(judgement(&mut harness, &copy).starts_with("Keep"));
@@ -249,7 +250,7 @@ fn a_forged_release_is_neither_fetched_nor_kept_nor_gone_back_to() {
     let web = workload("web");
     let forged = release("of a fork", "f0f0f0");
     for seal in [None, Some(ReleaseKey::of(&other_key()).seal(SET, &web, &forged, PruneTiming::AfterUnit))] {
-        let mut live = claimed(&harness, &web, None);
+        let mut live = unproven_view(&harness, &web, None);
         live.rv = ResourceVersion(live.rv.0 + 100);
         live.unproven_release = Some(Box::new(ReleaseAnnotation { release: forged.clone(), seal }));
         let mut engine = restarted(&Harness { world: World::default(), ..harness.clone() }, None, right());
@@ -262,7 +263,7 @@ fn a_forged_release_is_neither_fetched_nor_kept_nor_gone_back_to() {
         assert!(!matches!(engine.member(FIRST, &web).good, LastGood::Release(good) if good == forged));
     }
     // In a process that knows what it has put there, it is drift.
-    let mut live = claimed(&harness, &web, None);
+    let mut live = unproven_view(&harness, &web, None);
     live.rv = ResourceVersion(live.rv.0 + 100);
     live.unproven_release = Some(Box::new(ReleaseAnnotation { release: forged.clone(), seal: None }));
     harness.engine.observe_object(&web, live);
@@ -278,7 +279,7 @@ fn a_forged_release_is_neither_fetched_nor_kept_nor_gone_back_to() {
             config_stamp: None,
             managed_fields,
             value_digest: None,
-            cover: FieldCoverage::Whole,
+            cover: FieldCoverage::Complete,
         };
         harness.engine.record_coverage(&web, verified);
         decision = harness.decide(&web);

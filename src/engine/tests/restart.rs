@@ -193,9 +193,9 @@ fn a_configuration_that_breaks_pods_goes_back_with_its_workload() {
     let there_and_back = wrote(&[config("env"), workload("web"), config("env"), workload("web")]);
     assert_eq!(harness.world.log, there_and_back);
     assert_eq!(carried(&harness), before.config_stamp.unwrap().template_hash());
-    let told = reason(&mut harness, &config("env"));
+    let why = reason(&mut harness, &config("env"));
     let named = "revision r2 failed: Deployment shop/web, restarted as the data of ConfigMap env changed: ";
-    assert!(told.starts_with(named) && told.ends_with("it is back at revision r1"), "{told}");
+    assert!(why.starts_with(named) && why.ends_with("it is back at revision r1"), "{why}");
     // It is not tried again, by whatever process.
     harness.engine.mark_all();
     harness.settle();
@@ -219,22 +219,22 @@ fn a_rollback_that_fails_too_is_held() {
     harness.read(reading("r2", &[("env", Some(env(2)))]));
     harness.settle();
     assert_eq!(harness.world.log.len(), 4, "{:?}", harness.world.log);
-    let told = reason(&mut harness, &workload("web"));
-    assert!(told.contains("going back failed too"), "{told}");
+    let why = reason(&mut harness, &workload("web"));
+    assert!(why.contains("going back failed too"), "{why}");
     assert!(harness.engine.workloads_in_flight().is_empty());
 }
 
 #[test]
-fn bad_data_of_somebody_else_are_told_and_held_until_they_change() {
+fn bad_data_of_somebody_else_are_reported_and_held_until_they_change() {
     let mut harness = at_rest(3);
     let bad = foreseen(&harness, &[], 2);
     spoil(&mut harness, &web(1, &["tls"]), bad);
     tell(&mut harness, 2);
     harness.settle();
     assert_eq!(harness.world.log, wrote(&[workload("web")]));
-    let told = reason(&mut harness, &workload("web"));
+    let why = reason(&mut harness, &workload("web"));
     let named = "Deployment shop/web, restarted as the data of ConfigMap tls changed, failed: ";
-    assert!(told.starts_with(named), "{told}");
+    assert!(why.starts_with(named), "{why}");
     assert!(harness.engine.workloads_in_flight().is_empty());
     harness.engine.mark_all();
     harness.settle();
@@ -429,8 +429,8 @@ fn steps_hold_a_restart_as_any_rollout() {
     for _ in 0..3 {
         harness.step(&workload("web"));
     }
-    let held = OverlayState::Under(Overlay::Surge { pods: 1, step: 1 });
-    assert_eq!(harness.world.things[&workload("web")].shown, held);
+    let step_overlay = OverlayState::Under(Overlay::Surge { pods: 1, step: 1 });
+    assert_eq!(harness.world.things[&workload("web")].shown, step_overlay);
     // The data are as they were: most pods have them still, and no step is in the way.
     tell(&mut harness, 1);
     harness.step(&workload("web"));

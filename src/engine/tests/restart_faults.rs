@@ -69,9 +69,10 @@ fn all_that_use_it_restart_one_after_the_other_and_go_back_together() {
     harness.read(reading("r3", &three(3)));
     harness.settle();
     assert_eq!(harness.world.log.len(), 8, "{:?}", harness.world.log);
-    let told = |harness: &Harness, name| harness.world.things[&workload(name)].config_stamp.unwrap().data;
+    let stamped_data =
+        |harness: &Harness, name| harness.world.things[&workload(name)].config_stamp.unwrap().data;
     for name in ["a", "b", "web"] {
-        assert_ne!(told(&harness, name), told(&other, name), "{name}");
+        assert_ne!(stamped_data(&harness, name), stamped_data(&other, name), "{name}");
     }
     assert_eq!(harness.world.things[&config("env")].release.clone().unwrap().hash, env(2).hash);
     assert!(harness.world.is_free());
@@ -132,14 +133,14 @@ fn what_no_rollback_mends_holds_no_token() {
     harness.settle();
     assert_eq!(harness.world.ledger.claims.len(), 0, "{:?}", harness.world.log);
     assert!(harness.engine.workloads_in_flight().is_empty());
-    let told = |harness: &mut Harness, id| {
+    let reason_of = |harness: &mut Harness, id| {
         harness.decide(&id).reason.map(|reason| reason.to_string()).unwrap_or_default()
     };
     let named = "revision r2 failed: Deployment shop/web, restarted as the data of ConfigMap tls changed: ";
     let ends = "; rhumb cannot bring back what is not in git; its content stays that of revision r1";
-    let web = told(&mut harness, workload("web"));
+    let web = reason_of(&mut harness, workload("web"));
     assert!(web.starts_with(named) && web.ends_with(ends), "{web}");
-    let env = told(&mut harness, config("env"));
+    let env = reason_of(&mut harness, config("env"));
     assert!(env.ends_with("; it is back at revision r1"), "{env}");
     // Others go on.
     harness.read(reading("r3", &[("a", Some(desired(&workload("a"), 1, "a")))]));
@@ -164,11 +165,10 @@ fn data_of_somebody_else_are_blamed_where_a_commit_restarts_nothing() {
     harness.engine.set_config_data(&config("tls"), ReadState::Value(Some(data(&config("tls"), 2))));
     harness.read(reading("r2", &[("web", Some(labelled))]));
     harness.settle();
-    let told =
-        harness.world.rejections.iter().map(|rejection| &*rejection.cause).collect::<Vec<_>>().concat();
+    let why = harness.world.rejections.iter().map(|rejection| &*rejection.cause).collect::<Vec<_>>().concat();
     let named = "revision r2 failed: Deployment shop/web, restarted as the data of ConfigMap tls changed: ";
-    assert!(told.starts_with(named), "{told}");
-    assert!(told.contains("rhumb cannot bring back what is not in git"), "{told}");
+    assert!(why.starts_with(named), "{why}");
+    assert!(why.contains("rhumb cannot bring back what is not in git"), "{why}");
 }
 
 #[test]

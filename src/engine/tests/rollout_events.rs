@@ -15,7 +15,7 @@ fn files(content: u32) -> [(&'static str, Option<SharedDesiredObject>); 2] {
 /// Returns the turns since the last time, a line each.
 fn turns(harness: &mut Harness) -> Vec<String> {
     let contents = [1, 2, 3].map(|content| (desired(&workload("web"), content, "web").hash, content));
-    let told = harness.engine.take_rollout_events().into_iter().map(|turn| {
+    let lines = harness.engine.take_rollout_events().into_iter().map(|turn| {
         assert_eq!((&turn.id, turn.source), (&workload("web"), FIRST));
         let content = contents.iter().find(|(hash, _)| *hash == turn.content).map(|(_, content)| *content);
         let course = match &turn.kind {
@@ -26,11 +26,11 @@ fn turns(harness: &mut Harness) -> Vec<String> {
         let back = if turn.rollback_cause.is_some() { ", a rollback" } else { "" };
         format!("{} {course}{back}", content.unwrap())
     });
-    told.collect()
+    lines.collect()
 }
 
 #[test]
-fn each_turn_is_told_once() {
+fn each_turn_is_reported_once() {
     let mut harness = Harness::new(3);
     harness.read(reading("r1", &files(1)));
     harness.settle();
@@ -44,7 +44,7 @@ fn each_turn_is_told_once() {
 }
 
 #[test]
-fn a_failure_and_the_rollback_are_told() {
+fn a_failure_and_the_rollback_are_reported() {
     let mut harness = Harness::new(3);
     harness.read(reading("r1", &files(1)));
     harness.settle();
@@ -95,8 +95,8 @@ fn a_process_that_starts_in_the_middle_tells_the_end_alone() {
 fn who_made_a_revision_is_known_before_and_after_it_was_written_down() {
     let mut harness = Harness::new(3);
     let authored = Authorship::of("Ann", "Two replicas");
-    let told = SourceReading { authored: Some(authored.clone()), ..reading("r1", &files(1)) };
-    harness.read(told);
+    let source_reading = SourceReading { authored: Some(authored.clone()), ..reading("r1", &files(1)) };
+    harness.read(source_reading);
     let author =
         |harness: &Harness, revision| harness.engine.author(FIRST, &Revision::new(revision)).cloned();
     assert_eq!(author(&harness, "r1"), Some(authored.clone()));

@@ -83,12 +83,12 @@ fn a_failed_unit_goes_back_together_and_is_not_tried_again_before_it_changes() {
     harness.settle();
     assert_eq!(shown(&harness, &workload("web")), release(&web(1), "r1"));
     assert_eq!(shown(&harness, &config("env")), release(&env(1), "r1"));
-    let told = format!(
+    let expected = format!(
         "revision r2 failed: Deployment shop/web: content {} made no progress; it is back at revision r1",
         web(2).hash
     );
-    assert_eq!(reason(&mut harness, &workload("web")), told);
-    assert_eq!(reason(&mut harness, &config("env")), told);
+    assert_eq!(reason(&mut harness, &workload("web")), expected);
+    assert_eq!(reason(&mut harness, &config("env")), expected);
     let count = harness.world.log.len();
     assert_eq!(count, 4, "there and back: {:?}", harness.world.log);
     // The same contents in a later revision are as bad.
@@ -103,7 +103,7 @@ fn a_failed_unit_goes_back_together_and_is_not_tried_again_before_it_changes() {
     harness.engine.mark_all();
     harness.settle();
     assert_eq!(harness.world.log.len(), count, "{:?}", harness.world.log);
-    assert_eq!(reason(&mut harness, &workload("web")), told);
+    assert_eq!(reason(&mut harness, &workload("web")), expected);
     // Another configuration may make the same template work: the unit is tried again.
     harness.world.bad.clear();
     harness.read(reading("r4", &[("env", Some(env(3)))]));
@@ -174,8 +174,8 @@ fn a_content_that_cannot_be_read_any_more_is_not_gone_back_to() {
     harness.settle();
     assert_eq!(shown(&harness, &workload("web")), release(&web(2), "r2"));
     let why = reason(&mut harness, &workload("web"));
-    let told = "it cannot go back, as revision r1 of ConfigMap shop/env cannot be read any more";
-    assert!(why.ends_with(told), "{why}");
+    let expected = "it cannot go back, as revision r1 of ConfigMap shop/env cannot be read any more";
+    assert!(why.ends_with(expected), "{why}");
 }
 
 #[test]
@@ -275,9 +275,9 @@ fn claimed_elsewhere() -> (Harness, ObjectId) {
 fn claims_of_another_daemon_count_until_their_workload_has_rested() {
     let (mut harness, other) = claimed_elsewhere();
     assert!(harness.world.log.is_empty(), "{:?}", harness.world.log);
-    let told = "1 of 1 workloads are rolling out: Deployment elsewhere/api; Deployment elsewhere/api is claimed by another \
+    let expected = "1 of 1 workloads are rolling out: Deployment elsewhere/api; Deployment elsewhere/api is claimed by another \
                 source";
-    assert_eq!(reason(&mut harness, &workload("web")), told);
+    assert_eq!(reason(&mut harness, &workload("web")), expected);
     assert_eq!(harness.engine.foreign_workloads(), std::slice::from_ref(&other));
     for rest in [0, ABANDONED_CLAIM_AGE.as_secs() - 1, ABANDONED_CLAIM_AGE.as_secs()] {
         assert!(harness.world.log.is_empty(), "it rests for less than {rest} s");
@@ -322,7 +322,7 @@ fn claims_of_another_daemon_count_while_their_workload_gets_farther_and_for_the_
 }
 
 #[test]
-fn what_another_daemon_has_claimed_and_may_not_be_looked_at_counts_and_is_told() {
+fn what_another_daemon_has_claimed_and_may_not_be_looked_at_counts_and_is_reported() {
     let (mut harness, other) = claimed_elsewhere();
     assert!(harness.engine.note_hidden_workload(&other, "you cannot list it".into()));
     assert!(!harness.engine.note_hidden_workload(&other, "you cannot list it".into()), "it is told once");
@@ -330,9 +330,9 @@ fn what_another_daemon_has_claimed_and_may_not_be_looked_at_counts_and_is_told()
     assert_eq!(harness.engine.take_dirty(), [workload("web")], "it has something new to tell");
     harness.engine.mark(&workload("web"));
     harness.settle();
-    let told = "1 of 1 workloads are rolling out: Deployment elsewhere/api; it is not known whether Deployment \
+    let expected = "1 of 1 workloads are rolling out: Deployment elsewhere/api; it is not known whether Deployment \
                 elsewhere/api is still rolling out: you cannot list it; Deployment elsewhere/api is claimed by another source";
-    assert_eq!(reason(&mut harness, &workload("web")), told);
+    assert_eq!(reason(&mut harness, &workload("web")), expected);
     for rest in [0, ABANDONED_CLAIM_AGE.as_secs()] {
         assert!(harness.world.log.is_empty(), "it rests for less than {rest} s");
         harness.engine.observe_foreign_workload(

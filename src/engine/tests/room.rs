@@ -44,9 +44,9 @@ fn a_unit_whose_record_is_too_large_is_refused_by_name_and_nothing_of_it_is_writ
     for id in [workload("web"), config(&format!("{:0>253}", 7))] {
         let reason = harness.decide(&id).reason.expect("it is refused");
         assert!(reason.is_refusal(), "{reason:?}");
-        let told = reason.to_string();
+        let reason_text = reason.to_string();
         for part in ["1901 objects", "Deployment shop/web", "600 kB", "fewer of them in one commit"] {
-            assert!(told.contains(part), "{told} names {part}");
+            assert!(reason_text.contains(part), "{reason_text} names {part}");
         }
     }
     assert_eq!(harness.engine.next_ledger(), None);

@@ -79,7 +79,7 @@ fn an_object_that_moves_to_another_source_in_one_commit_is_not_pruned_before_tha
     engine.read(FIRST, reading("r2", &[("a", None)]));
     let why = format!("pruned when source {OTHER}, which may want it, was looked at again");
     assert_eq!(judged(&mut engine, FIRST, &a), why);
-    // The other one has a look that began before: it says nothing.
+    // The other one has a lookup that began before: it says nothing.
     engine.read(SECOND, reading("r1b", &[]));
     assert_eq!(judged(&mut engine, FIRST, &a), why);
     let dropped = engine.last_drop_reading();
@@ -211,7 +211,7 @@ fn what_a_workload_used_goes_only_when_its_new_pods_are_healthy() {
 }
 
 #[test]
-fn a_job_that_has_ended_is_not_run_again_whatever_becomes_of_the_parent() {
+fn a_job_that_has_ended_is_not_run_again_whatever_becomes_of_the_inventory() {
     let job = id("batch", "Job", "shop", "migrate");
     let wanted = with(&job, 1, |wanted| wanted.traits.lifetime = ObjectLifetime::AfterFinish);
     let mut engine = engine(&[SET], &[job.group_kind()]);
@@ -227,7 +227,7 @@ fn a_job_that_has_ended_is_not_run_again_whatever_becomes_of_the_parent() {
     assert_eq!(engine.decide(&job, now).action, Action::Nothing);
     let kinds = [job.group_kind()].into();
     engine.set_inventory(FIRST, Inventory { kinds, ..Inventory::default() });
-    assert_eq!(engine.decide(&job, now).action, Action::Nothing, "an older parent does not count");
+    assert_eq!(engine.decide(&job, now).action, Action::Nothing, "an older inventory does not count");
     let other = with(&job, 2, |wanted| wanted.traits.lifetime = ObjectLifetime::AfterFinish);
     engine.read(FIRST, reading("r2", &[("migrate", Some(other))]));
     assert!(matches!(engine.decide(&job, now).action, Action::Apply(_)), "another content runs");
@@ -250,13 +250,13 @@ fn letting_a_held_rollout_go_is_a_restart() {
     let template = serde_json::json!({"spec": {"containers": [{"name": "c", "image": "i"}]}});
     let plain = object(serde_json::json!({"template": template, "replicas": 3}));
     assert_eq!(plain, object(serde_json::json!({"template": template, "replicas": 5})));
-    for held in [
+    for stop in [
         serde_json::json!({"template": template, "paused": true}),
         serde_json::json!({"template": template, "updateStrategy": {"type": "OnDelete"}}),
         serde_json::json!({"template": template, "updateStrategy": {"rollingUpdate": {"partition": 2}}}),
         serde_json::json!({"template": template, "ordinals": {"start": 1}}),
     ] {
-        assert_ne!(plain, object(held.clone()), "{held}");
+        assert_ne!(plain, object(stop.clone()), "{stop}");
     }
 }
 

@@ -203,11 +203,11 @@ fn a_held_step_comes_to_rest_at_its_count_whatever_it_is_scaled_to() {
             for hasty in [true, false] {
                 let counted = |wanted| CountedSet { wanted, ready: wanted, noted: (from, from + surge) };
                 let sets = [counted(from - unavailable), counted(step)];
-                let mut held = HeldDeployment { replicas: from, surge, unavailable, sets };
-                assert!(!held.sync(), "{held:?}");
-                held.replicas = to;
-                held.settle(step, to.min(from) - unavailable, hasty);
-                let found = held.sets.map(|set| set.wanted);
+                let mut deployment = HeldDeployment { replicas: from, surge, unavailable, sets };
+                assert!(!deployment.sync(), "{deployment:?}");
+                deployment.replicas = to;
+                deployment.settle(step, to.min(from) - unavailable, hasty);
+                let found = deployment.sets.map(|set| set.wanted);
                 assert_eq!(found, [to - unavailable, step], "{from} to {to}");
                 scaled += 1;
             }
@@ -268,7 +268,7 @@ fn counts(harness: &mut Harness, rolling: RolloutNumbers) {
 }
 
 /// Tells its pods, all of them Ready, as of the version that is shown.
-fn told(harness: &mut Harness, old: u32, new: u32) {
+fn observe_pods(harness: &mut Harness, old: u32, new: u32) {
     let id: ObjectId = workload("web");
     let numbered = |revision: &str, count| -> Vec<PodFacts> {
         (0..count).map(|number| ready(&format!("{revision}-{number}"), revision, harness.now)).collect()
@@ -325,18 +325,18 @@ fn reason(harness: &mut Harness) -> String {
 }
 
 #[test]
-fn what_a_scale_gave_is_taken_back_by_one_write_at_a_time_and_told() {
+fn what_a_scale_gave_is_taken_back_by_one_write_at_a_time_and_reported() {
     let mut harness = held("1");
-    told(&mut harness, 10, 1);
+    observe_pods(&mut harness, 10, 1);
     assert_eq!(due(&mut harness), [""; 0]);
     assert_eq!(reason(&mut harness), "");
     counts(&mut harness, HUNDRED);
     assert_eq!(due(&mut harness), [""; 0], "what is known of its pods is older than the scale");
-    told(&mut harness, 92, 9);
+    observe_pods(&mut harness, 92, 9);
     assert_eq!(due(&mut harness), ["old-set 92 to 100 at 1"]);
     assert_eq!(due(&mut harness), [""; 0], "not answered yet");
     answer(&mut harness, &ScaleResult::Done);
-    told(&mut harness, 100, 9);
+    observe_pods(&mut harness, 100, 9);
     assert_eq!(due(&mut harness), [""; 0], "one after another");
     harness.now = harness.engine.next_due(harness.now).unwrap();
     assert_eq!(due(&mut harness), ["new-set 9 to 1 at 9"]);
@@ -344,7 +344,7 @@ fn what_a_scale_gave_is_taken_back_by_one_write_at_a_time_and_told() {
                  become available";
     assert_eq!(reason(&mut harness), words);
     answer(&mut harness, &ScaleResult::Done);
-    told(&mut harness, 100, 1);
+    observe_pods(&mut harness, 100, 1);
     harness.pass_time(Duration::from_secs(10));
     assert_eq!(due(&mut harness), [""; 0]);
     assert_eq!(reason(&mut harness), "");
@@ -355,10 +355,10 @@ fn what_a_scale_gave_is_taken_back_by_one_write_at_a_time_and_told() {
 }
 
 #[test]
-fn a_right_that_is_missing_is_told_and_tried_again_at_ever_longer_intervals() {
+fn a_right_that_is_missing_is_reported_and_tried_again_at_ever_longer_intervals() {
     let mut harness = held("1");
     counts(&mut harness, HUNDRED);
-    told(&mut harness, 92, 9);
+    observe_pods(&mut harness, 92, 9);
     let (mut tries, begun) = (0, harness.now);
     while harness.now.duration_since(begun) < Duration::from_mins(2) {
         if !due(&mut harness).is_empty() {
@@ -376,7 +376,7 @@ fn a_right_that_is_missing_is_told_and_tried_again_at_ever_longer_intervals() {
 fn whoever_has_paused_it_or_only_looks_takes_nothing_back() {
     let mut harness = held("1");
     counts(&mut harness, HUNDRED);
-    told(&mut harness, 92, 9);
+    observe_pods(&mut harness, 92, 9);
     let paused = harness.world.things[&workload("web")].clone();
     let intents = ObjectIntents::parse(None, Some("now"), None);
     harness.engine.observe_object(
@@ -410,7 +410,7 @@ fn a_commit_that_scales_lets_no_more_pods_go_than_the_step_has_at_either_count()
 fn a_wider_hold_waits_until_the_old_template_has_its_pods() {
     let mut harness = held("20%");
     assert_eq!(shown(&harness), OverlayState::Under("surge=2 step=1".parse().unwrap()));
-    told(&mut harness, 10, 2);
+    observe_pods(&mut harness, 10, 2);
     let wide = RolloutNumbers { replicas: 100, updated: 17, ready: 102, available: 85, ..EMPTY };
     let mut ceded = (*web(200, "20%", 100)).clone();
     ceded.replicas = None;
@@ -422,9 +422,9 @@ fn a_wider_hold_waits_until_the_old_template_has_its_pods() {
         shown(harness) == OverlayState::Under("surge=2 step=1".parse().unwrap())
     };
     assert!(is_held(&mut harness), "its controller may not have shared them yet");
-    told(&mut harness, 85, 17);
+    observe_pods(&mut harness, 85, 17);
     assert!(is_held(&mut harness));
-    told(&mut harness, 100, 17);
+    observe_pods(&mut harness, 100, 17);
     assert!(!is_held(&mut harness));
     assert_eq!(shown(&harness), OverlayState::Under("surge=20 step=1".parse().unwrap()));
 }

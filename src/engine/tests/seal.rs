@@ -55,9 +55,9 @@ fn the_hash_of_a_secret_is_written_only_under_a_seal() {
     let texts = [ledger().text(&seals).unwrap(), rejections_text(&rejections(), &seals).unwrap()];
     for text in &texts {
         for content in [1, 2] {
-            let told = |id: &ObjectId| text.contains(&release(id, content).hash.to_string());
-            assert!(!told(&secret()), "{text}");
-            assert!(told(&workload("web")) && told(&config("env")), "{text}");
+            let has_hash = |id: &ObjectId| text.contains(&release(id, content).hash.to_string());
+            assert!(!has_hash(&secret()), "{text}");
+            assert!(has_hash(&workload("web")) && has_hash(&config("env")), "{text}");
         }
         assert!(text.contains("\"~") && text.contains("@r1"), "{text}");
     }
@@ -137,17 +137,17 @@ fn what_cannot_be_read_is_no_content_and_no_removal() {
         assert!(member.is_unreadable());
         assert_eq!(member.good, LastGood::Unknown);
         assert_eq!(read.unit.members[&workload("web")], unit().members[&workload("web")]);
-        let held = read.quarantine_if_unreadable();
+        let quarantined = read.quarantine_if_unreadable();
         let cause =
             "it failed; what is recorded of Secret shop/password is sealed by a key that is not known here";
-        assert_eq!((held.action, &*held.cause), (RejectionAction::Quarantine, cause));
-        assert_eq!(held.clone().quarantine_if_unreadable(), held);
+        assert_eq!((quarantined.action, &*quarantined.cause), (RejectionAction::Quarantine, cause));
+        assert_eq!(quarantined.clone().quarantine_if_unreadable(), quarantined);
         // It can be written by whoever cannot read it.
-        let again = rejections_text(std::slice::from_ref(&held), &other).unwrap();
-        assert_eq!(parse_rejections(&again, &other), [held]);
+        let again = rejections_text(std::slice::from_ref(&quarantined), &other).unwrap();
+        assert_eq!(parse_rejections(&again, &other), [quarantined]);
     }
-    let whole = parse_rejections(&text, &seals(&[1])).remove(0);
-    assert_eq!(whole.clone().quarantine_if_unreadable(), whole);
+    let rejection = parse_rejections(&text, &seals(&[1])).remove(0);
+    assert_eq!(rejection.clone().quarantine_if_unreadable(), rejection);
 }
 
 fn web(content: u32) -> SharedDesiredObject {

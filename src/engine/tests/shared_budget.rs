@@ -82,9 +82,9 @@ pub(super) fn reason(harness: &mut Harness, name: &str) -> String {
 fn pods_that_are_unavailable_count_whoever_serves_them() {
     // The others' tallies, the budget, and the reason for which a workload that takes one pod down
     // waits.
-    let check = |told: BudgetTally, most: &str, expected: &str| {
+    let check = |foreign_tally: BudgetTally, most: &str, expected: &str| {
         let mut harness = at_rest(&["web"], &budget(most, 100));
-        tell(&mut harness, told);
+        tell(&mut harness, foreign_tally);
         harness.read(reading("r2", &files(&["web"], 2)));
         harness.settle();
         assert_eq!(harness.world.log.is_empty(), !expected.is_empty(), "{expected}");
@@ -122,22 +122,22 @@ fn what_a_claim_stands_for_is_not_counted_twice() {
 }
 
 #[test]
-fn what_a_process_sees_is_told_with_each_claim_and_when_it_changes() {
+fn what_a_process_sees_is_reported_with_each_claim_and_when_it_changes() {
     let mut harness = at_rest(&["web", "api"], &budget("100%", 100));
     harness.world.ledger = RolloutLedger { begun: harness.world.ledger.begun, ..RolloutLedger::default() };
     harness.engine.set_ledger(harness.world.ledger.clone());
-    let mut telling = QueuePublication::default();
-    let told = |ledger: &RolloutLedger| {
+    let mut publication = QueuePublication::default();
+    let published = |ledger: &RolloutLedger| {
         let ours = ledger.tallies.iter().find(|tally| &*tally.applyset == SET).cloned().unwrap_or_default();
         (
             ours.pods,
             ours.unavailable.into_iter().map(|(id, pods)| (id.name().to_owned(), pods)).collect::<Vec<_>>(),
         )
     };
-    assert_eq!(telling.next_ledger(&mut harness.engine, harness.now), None);
+    assert_eq!(publication.next_ledger(&mut harness.engine, harness.now), None);
     harness.pass_time(PUBLICATION_INTERVAL);
     assert_eq!(
-        telling.next_ledger(&mut harness.engine, harness.now),
+        publication.next_ledger(&mut harness.engine, harness.now),
         None,
         "how many there are is no reason for a first write"
     );
@@ -159,33 +159,34 @@ fn what_a_process_sees_is_told_with_each_claim_and_when_it_changes() {
     };
     sick(&mut harness, 1);
     harness.pass_time(PUBLICATION_INTERVAL);
-    let ledger = telling.next_ledger(&mut harness.engine, harness.now).expect("what is unavailable is told");
-    assert_eq!(told(&ledger), (6, vec![("api".to_owned(), 2)]));
+    let ledger =
+        publication.next_ledger(&mut harness.engine, harness.now).expect("what is unavailable is told");
+    assert_eq!(published(&ledger), (6, vec![("api".to_owned(), 2)]));
     harness.world.ledger = ledger.clone();
     harness.engine.set_ledger(ledger);
     harness.engine.process_changes();
     harness.pass_time(PUBLICATION_INTERVAL);
-    assert_eq!(telling.next_ledger(&mut harness.engine, harness.now), None, "it is told already");
+    assert_eq!(publication.next_ledger(&mut harness.engine, harness.now), None, "it is told already");
     // The claim and these numbers are one write.
     sick(&mut harness, 2);
     harness.read(reading("r2", &files(&["web", "api"], 2)));
     harness.deliver(usize::MAX);
     harness.decide(&workload("web"));
     assert!(harness.world.ledger.claims.contains_key(&workload("web")));
-    assert_eq!(told(&harness.world.ledger), (6, vec![("api".to_owned(), 1)]));
+    assert_eq!(published(&harness.world.ledger), (6, vec![("api".to_owned(), 1)]));
 }
 
 #[test]
-fn what_was_told_of_a_source_counts_until_its_workloads_are_seen() {
+fn what_was_reported_of_a_source_counts_until_its_workloads_are_seen() {
     let mut harness = at_rest(&["web"], &budget("2", 100));
-    let told = BudgetTally {
+    let foreign_tally = BudgetTally {
         applyset: SET.into(),
         name: "test".into(),
         pods: 9,
         unavailable: [(workload("gone"), 2)].into(),
         ..BudgetTally::default()
     };
-    harness.world.ledger.tallies = vec![told];
+    harness.world.ledger.tallies = vec![foreign_tally];
     for kind in ["DaemonSet.apps", "Deployment.apps"].map(GroupKind::parse) {
         harness.engine.set_informer_state(&kind, KindState::Syncing);
     }
@@ -199,7 +200,7 @@ fn what_was_told_of_a_source_counts_until_its_workloads_are_seen() {
 
 /// The publisher may have ended, and its pods be healthy by now.
 #[test]
-fn a_look_can_only_lower_what_others_have_told_and_soon_counts_no_more() {
+fn a_lookup_can_only_lower_what_others_have_published_and_soon_counts_no_more() {
     let mut harness = at_rest(&["web"], &budget("2", 100));
     tell(&mut harness, tally(3, &[("api", 2)], 0));
     assert!(harness.engine.foreign_workloads().is_empty(), "nothing waits for it");
@@ -229,7 +230,7 @@ fn a_look_can_only_lower_what_others_have_told_and_soon_counts_no_more() {
 }
 
 #[test]
-fn pods_that_nobody_names_count_no_longer_once_all_that_are_named_are_seen_whole() {
+fn pods_that_nobody_names_count_no_longer_once_all_that_are_named_are_seen_complete() {
     let mut harness = at_rest(&["web"], &budget("2", 100));
     let names: Vec<String> = (0..20).map(|number| format!("api-{number}")).collect();
     let away: Vec<(&str, u32)> = names.iter().map(|name| (name.as_str(), 1)).collect();
@@ -239,9 +240,9 @@ fn pods_that_nobody_names_count_no_longer_once_all_that_are_named_are_seen_whole
     let mut seen = std::collections::BTreeSet::new();
     while seen.len() < names.len() {
         assert!(harness.world.log.is_empty(), "after {} looks", seen.len());
-        let looks = harness.engine.foreign_workloads();
-        assert!(looks.iter().any(|id| !seen.contains(id)), "each comes in its turn");
-        for id in looks {
+        let workloads = harness.engine.foreign_workloads();
+        assert!(workloads.iter().any(|id| !seen.contains(id)), "each comes in its turn");
+        for id in workloads {
             harness.engine.observe_foreign_workload(&id, None, harness.now);
             seen.insert(id);
         }

@@ -67,8 +67,8 @@ struct Simulation {
     wanted: BTreeMap<ObjectId, u32>,
     revision: u32,
     complete: bool,
-    /// The objects of the last whole reading, or any after it: until the next whole one they stay
-    /// defended.
+    /// The objects of the last complete reading, or any after it. Until the next complete one they
+    /// stay defended.
     defended: BTreeSet<ObjectId>,
 }
 
@@ -242,10 +242,10 @@ proptest! {
     }
 }
 
-/// A reading that is not whole cannot tell that an object is wanted no more: what was accepted is
-/// made again.
+/// An incomplete reading does not prove that an object is no longer wanted: the accepted content is
+/// created again.
 #[test]
-fn what_was_wanted_since_the_last_whole_reading_is_made_again_on_doubt() {
+fn what_was_wanted_since_the_last_complete_reading_is_made_again_on_doubt() {
     use SimulationEvent::{Commit, Delete, Deliver, Incomplete, Step};
     check_doubt(&[
         Commit(0, Some(1)),

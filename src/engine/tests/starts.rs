@@ -71,22 +71,22 @@ fn what_appears_between_two_readings_is_no_older_than_the_first_whatever_its_clo
 #[test]
 fn a_start_counts_for_a_minute_though_a_host_whose_clock_is_early_writes_the_object_meanwhile() {
     let (mut late, now) = reader(100);
-    let mut told = ledger(&[]);
-    late.read(&told);
-    late.write(&mut told, vec![(web("web"), "a-v1".into())]);
-    late.read(&told);
+    let mut ledger_now = ledger(&[]);
+    late.read(&ledger_now);
+    late.write(&mut ledger_now, vec![(web("web"), "a-v1".into())]);
+    late.read(&ledger_now);
     // Five minutes later by its own clock, it has seen the start come.
     let (mut early, began) = reader(400);
     early.read(&ledger(&[]));
     early.advance(began + Duration::from_secs(3));
-    early.read(&told);
-    early.write(&mut told, Vec::new());
-    assert_eq!((early.count(|_| true), told.starts.len()), (1, 1));
+    early.read(&ledger_now);
+    early.write(&mut ledger_now, Vec::new());
+    assert_eq!((early.count(|_| true), ledger_now.starts.len()), (1, 1));
     early.advance(began + Duration::from_secs(61));
-    early.write(&mut told, Vec::new());
-    assert_eq!((early.count(|_| true), told.starts.len()), (0, 0));
+    early.write(&mut ledger_now, Vec::new());
+    assert_eq!((early.count(|_| true), ledger_now.starts.len()), (0, 0));
     // A process with that clock takes it for an old one; the process that began it knows better.
-    late.read(&told);
+    late.read(&ledger_now);
     assert_eq!(late.count(|_| true), 1);
     late.advance(now + Duration::from_mins(1));
     assert_eq!(late.count(|_| true), 0);
@@ -110,9 +110,10 @@ fn what_is_written_is_of_now_and_bounded() {
     let (starts, _) = reader(1000);
     let mut one = ledger(&[start("old", 879), start("kept", 881), start("web", 5000)]);
     starts.write(&mut one, vec![(web("web"), "a-v1".into()), (web("new"), "a-v1".into())]);
-    let told: Vec<_> = one.starts.iter().map(|start| (start.id.name(), start.at.as_millisecond())).collect();
+    let written: Vec<_> =
+        one.starts.iter().map(|start| (start.id.name(), start.at.as_millisecond())).collect();
     let expected = [("kept", 881_000), ("new", 1_000_000), ("web", 5_000_000), ("web", 5_000_001)];
-    assert_eq!(told, expected);
+    assert_eq!(written, expected);
     let mut many = ledger(&vec![start("web", 1000); MAX_KEPT_STARTS]);
     starts.write(&mut many, vec![(web("new"), "a-v1".into())]);
     assert_eq!(many.starts.len(), MAX_KEPT_STARTS);

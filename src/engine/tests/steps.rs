@@ -32,9 +32,9 @@ fn words(kind: &str, annotations: Value, spec: Value, expected: &[&str]) {
         origin: ManifestOrigin::new("a.yaml".into(), 3, 1),
     };
     let found = check_steps(&object);
-    let told: Vec<String> =
+    let findings: Vec<String> =
         found.iter().map(|found| format!("{}: {}", found.severity, found.message)).collect();
-    assert_eq!(told, expected, "{kind} {annotations} {spec}");
+    assert_eq!(findings, expected, "{kind} {annotations} {spec}");
     assert!(found.iter().all(|found| found.hint.is_some()));
     let asked = annotations.get("rhumb.dev/steps").is_some();
     assert_eq!(works, asked && !expected.iter().any(|text| !text.contains("stands still")), "{annotations}");
@@ -59,7 +59,7 @@ fn words_about_steps_are_read() {
 }
 
 #[test]
-fn steps_that_are_no_steps_are_told() {
+fn steps_that_are_no_steps_are_reported() {
     let neither = |part: &str| {
         format!(
             "error: rhumb.dev/steps names {part:?}, which is neither a count from 1 nor a percentage from 1% to 100%"
@@ -83,18 +83,18 @@ fn steps_that_are_no_steps_are_told() {
     for (list, part) in
         [("1, 1", "1"), ("2, 1", "1"), ("50%, 50%", "50%"), ("50%, 25%", "25%"), ("25%, 3", "3")]
     {
-        let told =
+        let expected_finding =
             format!("error: rhumb.dev/steps is {list:?}, and {part} is not more than the step before it");
-        words("Deployment", json!({"rhumb.dev/steps": list}), json!({}), &[&told]);
+        words("Deployment", json!({"rhumb.dev/steps": list}), json!({}), &[&expected_finding]);
     }
 }
 
 #[test]
-fn words_beside_the_steps_are_told() {
+fn words_beside_the_steps_are_reported() {
     let with = |key: &str, value: &str| json!({"rhumb.dev/steps": "1", key: value});
     for wrong in ["", "2", "2 m", "soon", "-1s"] {
-        let told = format!("error: rhumb.dev/step-soak is {wrong:?}, which is no duration");
-        words("Deployment", with("rhumb.dev/step-soak", wrong), json!({}), &[&told]);
+        let expected_finding = format!("error: rhumb.dev/step-soak is {wrong:?}, which is no duration");
+        words("Deployment", with("rhumb.dev/step-soak", wrong), json!({}), &[&expected_finding]);
     }
     words(
         "Deployment",
@@ -143,7 +143,7 @@ fn words_beside_the_steps_are_told() {
 }
 
 #[test]
-fn steps_that_a_strategy_cannot_have_are_told() {
+fn steps_that_a_strategy_cannot_have_are_reported() {
     let one = json!({"rhumb.dev/steps": "1"});
     words(
         "Deployment",
@@ -234,7 +234,7 @@ fn surge(pods: u32, step: u32) -> OverlayState {
     OverlayState::Under(Overlay::Surge { pods, step })
 }
 
-fn told(step: StepDecision) -> String {
+fn step_text(step: StepDecision) -> String {
     match step {
         StepDecision::Enter(overlay) => format!("enter {overlay}"),
         StepDecision::Stay(wait) => wait.to_string(),
@@ -251,7 +251,7 @@ fn each_standing_has_its_move() {
             annotations[format!("rhumb.dev/step-{key}")] = json!(value);
         }
         assert_eq!(
-            told(next(&steps("Deployment", &annotations), &standing)),
+            step_text(next(&steps("Deployment", &annotations), &standing)),
             expected,
             "{words:?} {standing:?}"
         );
@@ -325,25 +325,25 @@ fn a_daemon_set_is_held_until_all_its_nodes_are_done() {
     let some = steps("DaemonSet", &json!({"rhumb.dev/steps": "1, 3", "rhumb.dev/step-promote": "manual"}));
     let promoted =
         |from, standing| StepProgress { promotion: PromotionRequest::OneStep { from }, ..standing };
-    assert_eq!(told(next(&some, &standing(5, OverlayState::Other, 0))), "enter on-delete step=1");
-    assert_eq!(told(next(&some, &promoted(2, standing(5, on_delete(2), 3)))), "enter on-delete step=3");
+    assert_eq!(step_text(next(&some, &standing(5, OverlayState::Other, 0))), "enter on-delete step=1");
+    assert_eq!(step_text(next(&some, &promoted(2, standing(5, on_delete(2), 3)))), "enter on-delete step=3");
     assert_eq!(
-        told(next(&some, &standing(5, on_delete(3), 4))),
+        step_text(next(&some, &standing(5, on_delete(3), 4))),
         "after its last step: 4 of 5 new pods are ready"
     );
-    assert_eq!(told(next(&some, &standing(5, on_delete(3), 5))), "finish");
-    assert_eq!(told(next(&some, &promoted(2, standing(3, on_delete(2), 3)))), "finish");
+    assert_eq!(step_text(next(&some, &standing(5, on_delete(3), 5))), "finish");
+    assert_eq!(step_text(next(&some, &promoted(2, standing(3, on_delete(2), 3)))), "finish");
     let full = StepProgress { promotion: PromotionRequest::Full, ..standing(5, on_delete(1), 0) };
-    assert_eq!(told(next(&some, &full)), "finish");
+    assert_eq!(step_text(next(&some, &full)), "finish");
 }
 
 #[test]
-fn what_a_scale_gave_beyond_a_step_is_told() {
+fn what_a_scale_gave_beyond_a_step_is_reported() {
     let check = |kind: &str, made: u32, shown: &str, expected: &str| {
         let words = json!({"rhumb.dev/steps": "1", "rhumb.dev/step-promote": "manual"});
         let standing = StepProgress { made, ..standing(8, OverlayState::Under(shown.parse().unwrap()), 1) };
         let waits = format!("step 1 of 1: waits for `rhumb rollout promote`{expected}");
-        assert_eq!(told(next(&steps(kind, &words), &standing)), waits);
+        assert_eq!(step_text(next(&steps(kind, &words), &standing)), waits);
     };
     check("Deployment", 1, "surge=1 step=1", "");
     let shared =
@@ -356,7 +356,7 @@ fn what_a_scale_gave_beyond_a_step_is_told() {
 }
 
 #[test]
-fn the_annotation_tells_where_a_rollout_stands() {
+fn the_annotation_names_the_step_of_a_rollout() {
     let shown = |annotations: Value| OverlayState::of(&json!({"metadata": {"annotations": annotations}}));
     assert_eq!(OverlayState::of(&json!({})), OverlayState::Plain);
     assert_eq!(shown(json!({"rhumb.dev/overlay": "surge=2 step=1"})), surge(2, 1));

@@ -5,7 +5,7 @@ use super::world::{AuditEntry, World, config, desired, reading};
 use crate::engine::*;
 
 #[test]
-fn a_label_that_the_server_does_not_keep_is_told_and_not_written_again() {
+fn a_label_that_the_server_does_not_keep_is_reported_and_not_written_again() {
     let id = config("env");
     for owner in [ObjectOwner::Nobody, ObjectOwner::Labelled("somebody-v1".into())] {
         let mut harness = Harness::new(3);
@@ -25,10 +25,10 @@ fn a_label_that_the_server_does_not_keep_is_told_and_not_written_again() {
             let decision = harness.decide(&id);
             let reason = decision.reason.clone().expect("it is told");
             assert!(reason.is_refusal(), "{reason:?}");
-            let told = reason.to_string();
+            let reason_text = reason.to_string();
             assert!(
-                told.contains("does not keep the label") && told.contains("let the label pass"),
-                "{told}"
+                reason_text.contains("does not keep the label") && reason_text.contains("let the label pass"),
+                "{reason_text}"
             );
             harness.act(&id, decision);
         }

@@ -55,7 +55,7 @@ fn begin(harness: &mut Harness, content: u32) {
 }
 
 /// The last pod is of this revision, and not Ready; the newest revision is another.
-fn told(harness: &mut Harness, revision: &str, newest: &str) {
+fn observe_revisions(harness: &mut Harness, revision: &str, newest: &str) {
     let pod = |ordinal: u32| PodFacts {
         uid: Uid(format!("{ordinal}").into()),
         ready: if ordinal == 2 { Readiness::NotReady } else { Readiness::Ready },
@@ -83,18 +83,18 @@ fn freed(harness: &mut Harness) -> Vec<String> {
 fn a_pod_of_a_rollout_that_failed_is_not_waited_for_by_the_next_content() {
     let mut harness = at_rest();
     begin(&mut harness, 2);
-    told(&mut harness, "r2", "r2");
+    observe_revisions(&mut harness, "r2", "r2");
     harness.pass_time(Duration::from_secs(11));
     harness.engine.advance(harness.now);
     harness.keep_ledger();
     assert_eq!(harness.world.rejections[0].action, RejectionAction::Quarantine);
     assert!(freed(&mut harness).is_empty(), "nobody has decided yet");
     begin(&mut harness, 3);
-    told(&mut harness, "r2", "r3");
+    observe_revisions(&mut harness, "r2", "r3");
     assert_eq!(freed(&mut harness), ["db-2"]);
     // One more content in the middle of that changes nothing about it.
     begin(&mut harness, 4);
-    told(&mut harness, "r2", "r4");
+    observe_revisions(&mut harness, "r2", "r4");
     assert_eq!(freed(&mut harness), ["db-2"]);
 }
 
@@ -102,9 +102,9 @@ fn a_pod_of_a_rollout_that_failed_is_not_waited_for_by_the_next_content() {
 fn a_pod_of_a_rollout_that_goes_on_may_just_be_slow() {
     let mut harness = at_rest();
     begin(&mut harness, 2);
-    told(&mut harness, "r2", "r2");
+    observe_revisions(&mut harness, "r2", "r2");
     begin(&mut harness, 3);
-    told(&mut harness, "r2", "r3");
+    observe_revisions(&mut harness, "r2", "r3");
     assert!(freed(&mut harness).is_empty());
 }
 

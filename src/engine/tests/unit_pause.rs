@@ -37,7 +37,7 @@ fn pause(harness: &mut Harness, paused: Option<&ObjectId>, token: Option<&str>) 
 }
 
 #[test]
-fn whenever_somebody_pauses_a_unit_is_released_whole_or_not_at_all() {
+fn whenever_somebody_pauses_a_unit_is_released_completely_or_not_at_all() {
     let (env, web) = (config("env"), workload("web"));
     let mut seen = [false; 2];
     for paused in [Some(&env), Some(&web), None] {

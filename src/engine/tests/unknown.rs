@@ -92,8 +92,8 @@ fn whenever_the_process_dies_nothing_of_it_goes_back_alone() {
             let touched = |id: &ObjectId| harness.world.log.contains(&AuditEntry::Changed(id.clone()));
             let expected = if touched(&unknown) { 2 } else { 1 };
             for id in ids().into_iter().filter(|id| touched(id)) {
-                let told = format!("{id}, {unknown}, {point}: {:#?}", harness.world.log);
-                assert_eq!(shown(&harness, &id), Some(hash(&id, expected)), "{told}");
+                let context = format!("{id}, {unknown}, {point}: {:#?}", harness.world.log);
+                assert_eq!(shown(&harness, &id), Some(hash(&id, expected)), "{context}");
             }
             let deleted = harness.world.log.iter().any(|wrote| matches!(wrote, AuditEntry::Deleted(..)));
             assert!(!deleted, "{unknown}, {point}: {:#?}", harness.world.log);

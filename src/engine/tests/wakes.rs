@@ -180,7 +180,7 @@ fn a_conflict_does_not_make_a_view_from_before_our_own_write_count() {
 }
 
 #[test]
-fn a_recreated_workload_gives_its_token_back_though_nobody_told_that_it_was_gone() {
+fn a_recreated_workload_gives_its_token_back_though_nobody_reported_that_it_was_gone() {
     let a = workload("a");
     let mut harness = Harness::new(3);
     let wanted = |content| with(&a, content, |wanted| wanted.traits.recreate = RecreatePolicy::Allowed);

@@ -36,7 +36,7 @@ impl TwoWatchers {
     }
 
     fn list(&mut self, source: SourceId, shown: &[(&ObjectId, LiveObject)]) {
-        let listing = WatchScope::whole_cluster(self.watchers[source.position()], &maps());
+        let listing = WatchScope::cluster_wide(self.watchers[source.position()], &maps());
         self.engine.list_started(&listing);
         for (id, live) in shown {
             self.engine.observe_object_by(listing.watcher, id, live.clone());
@@ -45,7 +45,7 @@ impl TwoWatchers {
     }
 
     fn blind(&mut self, source: SourceId) {
-        let listing = WatchScope::whole_cluster(self.watchers[source.position()], &maps());
+        let listing = WatchScope::cluster_wide(self.watchers[source.position()], &maps());
         self.engine
             .set_informer_state(&listing, KindState::Unobservable("denied".into(), ErrorClass::Forbidden));
     }
@@ -84,7 +84,7 @@ fn an_account_that_may_not_list_a_kind_holds_up_only_its_own_sources() {
     two.blind(SECOND);
     two.read(FIRST, "r1", &[("a", Some(1)), ("old", Some(1))]);
     two.read(SECOND, "r1", &[("b", Some(1))]);
-    assert_eq!(two.decide("a").action, Action::Look);
+    assert_eq!(two.decide("a").action, Action::Lookup);
     let reason = two.decide("b").reason;
     assert_eq!(reason, Some(Reason::Unobservable(maps(), "denied".into(), ErrorClass::Forbidden)));
     assert!(two.engine.is_synced(FIRST, &maps()) && !two.engine.is_synced(SECOND, &maps()));
@@ -100,11 +100,11 @@ fn an_account_that_may_not_list_a_kind_holds_up_only_its_own_sources() {
 fn an_account_that_is_still_listing_is_waited_for_by_its_own_sources() {
     let mut two = TwoWatchers::new();
     two.list(SECOND, &[]);
-    two.engine.list_started(WatchScope::whole_cluster(two.watchers[0], &maps()));
+    two.engine.list_started(WatchScope::cluster_wide(two.watchers[0], &maps()));
     two.read(FIRST, "r1", &[("a", Some(1))]);
     two.read(SECOND, "r1", &[("b", Some(1))]);
     assert_eq!(two.decide("a").reason, Some(Reason::Syncing(maps())));
-    assert_eq!(two.decide("b").action, Action::Look);
+    assert_eq!(two.decide("b").action, Action::Lookup);
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn an_object_that_moves_to_another_account_is_there_all_the_time() {
         two.list(FIRST, &[(&a, shown("a", SET, 1))]);
         two.list(SECOND, &[]);
         let [first, second] = two.watchers;
-        two.engine.list_started(WatchScope::whole_cluster(first, &maps()));
+        two.engine.list_started(WatchScope::cluster_wide(first, &maps()));
         if late {
             two.engine.observe_object_by(second, &a, shown("a", OTHER, moved));
             two.engine.observe_absence_by(first, &a);
@@ -139,7 +139,7 @@ fn an_object_that_moves_to_another_account_is_there_all_the_time() {
         }
         // A list that began before shows it as it was, or not at all.
         two.engine.observe_object_by(first, &a, shown("a", SET, 1));
-        two.engine.list_complete(WatchScope::whole_cluster(first, &maps()));
+        two.engine.list_complete(WatchScope::cluster_wide(first, &maps()));
         let live = two.engine.informer_object(&a).unwrap();
         assert_eq!(
             (&live.owner, live.rv),
@@ -180,7 +180,7 @@ fn a_kind_is_known_where_each_namespace_of_a_source_is() {
     };
     // A kind that discovery does not list has no namespaces.
     engine.set_informer_state(
-        WatchScope::whole_cluster(watcher, &maps()),
+        WatchScope::cluster_wide(watcher, &maps()),
         KindState::Unobservable("unlisted".into(), ErrorClass::Source),
     );
     assert_eq!(states(&engine), (false, false, false, false, false));
@@ -197,7 +197,7 @@ fn a_kind_is_known_where_each_namespace_of_a_source_is() {
     assert_eq!(states(&engine), (false, false, true, false, false));
     // The cluster as a whole is another question, and of kinds without a namespace the only one.
     let nodes = GroupKind::new("", "Node");
-    engine.set_informer_state(WatchScope::whole_cluster(watcher, &nodes), KindState::Synced);
+    engine.set_informer_state(WatchScope::cluster_wide(watcher, &nodes), KindState::Synced);
     assert!(engine.is_synced(FIRST, &nodes));
 }
 
@@ -230,11 +230,11 @@ fn a_kind_that_the_server_does_not_have_is_absent_for_all_who_watch() {
     let (mut engine, _) = looking_into_two();
     engine.set_kind_absent(&maps());
     assert!(engine.is_synced(FIRST, &maps()));
-    assert!(engine.is_listed(&WatchScope::whole_cluster(OWN_WATCHER, &maps())));
+    assert!(engine.is_listed(&WatchScope::cluster_wide(OWN_WATCHER, &maps())));
 }
 
 #[test]
-fn what_is_in_a_namespace_that_nobody_looks_into_any_more_is_told() {
+fn what_is_in_a_namespace_that_nobody_looks_into_any_more_is_reported() {
     let (mut engine, _) = looking_into_two();
     let namespaces: [Arc<str>; 4] = ["one", "three", "two", "four"].map(Into::into);
     for (named, expected) in
@@ -242,9 +242,9 @@ fn what_is_in_a_namespace_that_nobody_looks_into_any_more_is_told() {
     {
         let namespaces = namespaces[named].iter().cloned().collect();
         engine.set_inventory(FIRST, Inventory { namespaces, kinds: [maps()].into(), ..Inventory::default() });
-        let told = engine.unwatched_namespaces(FIRST);
-        assert_eq!(told.is_some(), expected.is_some(), "{told:?}");
+        let found = engine.unwatched_namespaces(FIRST);
+        assert_eq!(found.is_some(), expected.is_some(), "{found:?}");
         assert_eq!(engine.has_unwatched(FIRST), expected.is_some());
-        assert!(expected.is_none_or(|words| told.unwrap().contains(&format!("{words} is neither"))));
+        assert!(expected.is_none_or(|words| found.unwrap().contains(&format!("{words} is neither"))));
     }
 }

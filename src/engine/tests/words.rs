@@ -15,14 +15,18 @@ fn object(id: ObjectId, annotations: &Value) -> Object {
     }
 }
 
-fn told(found: &[Diagnostic]) -> Vec<String> {
+fn finding_texts(found: &[Diagnostic]) -> Vec<String> {
     found.iter().map(|found| format!("{}: {}", found.severity, found.message)).collect()
 }
 
 #[test]
 fn words_that_cannot_be_read_hold_their_object_back() {
     fn check(annotations: Value, expected: &[&str]) {
-        assert_eq!(told(&check_annotations(&object(config("a"), &annotations))), expected, "{annotations}");
+        assert_eq!(
+            finding_texts(&check_annotations(&object(config("a"), &annotations))),
+            expected,
+            "{annotations}"
+        );
     }
     check(json!({"rhumb.dev/wave": "-1", "rhumb.dev/prune": "first", "rhumb.dev/recreate": "true"}), &[]);
     check(
@@ -70,7 +74,7 @@ fn a_word_of_another_tool_is_carried_over_or_holds_its_object_back() {
     fn check(map: &str, key: &str, value: &str, expected: &[&str]) {
         let mut object = object(config("a"), &json!({}));
         object.body = Arc::new(json!({"metadata": {map: {key: value}}}));
-        assert_eq!(told(&check_annotations(&object)), expected, "{map} {key} {value}");
+        assert_eq!(finding_texts(&check_annotations(&object)), expected, "{map} {key} {value}");
     }
     let says = |key: &str, value: &str, expected: &[&str]| check("annotations", key, value, expected);
     for hook in ["PreSync", "Sync", "PostSync", "SyncFail", "PreDelete", "PostDelete", "Skip, PreSync"] {
@@ -131,7 +135,7 @@ fn a_variable_that_nobody_filled_in_holds_its_object_back_where_the_api_takes_it
     fn check(body: Value, expected: &[&str]) {
         let object = Object { body: Arc::new(body), ..object(config("a"), &json!({})) };
         let found: Vec<_> = check_variables(&object).into_iter().collect();
-        assert_eq!(told(&found), expected, "{}", object.body);
+        assert_eq!(finding_texts(&found), expected, "{}", object.body);
     }
     let error = ["error: spec.host contains the variable ${DOMAIN}, which nobody has filled in"];
     check(json!({"spec": {"host": "shop.${DOMAIN}"}}), &error);
@@ -169,24 +173,24 @@ fn the_reference_names_each_word_of_another_tool() {
 }
 
 #[test]
-fn objects_that_wait_for_each_other_are_told_before_anything_is_applied() {
+fn objects_that_wait_for_each_other_are_reported_before_anything_is_applied() {
     let on = |what: &str| json!({"rhumb.dev/depends-on": what});
     let circle = [object(config("a"), &on("ConfigMap/b")), object(config("b"), &on("ConfigMap/a"))];
     let cycle = "dependency cycle: ConfigMap shop/a → ConfigMap shop/b → ConfigMap shop/a";
     let expected = [format!("error: ConfigMap shop/a: {cycle}"), format!("error: ConfigMap shop/b: {cycle}")];
-    assert_eq!(told(&find_self_waits(&circle)), expected);
+    assert_eq!(finding_texts(&find_self_waits(&circle)), expected);
     let long: Vec<Object> = (10..60)
         .map(|n| object(config(&format!("c{n}")), &on(&format!("ConfigMap/c{}", 10 + (n - 9) % 50))))
         .collect();
-    let told_of_long = told(&find_self_waits(&long));
-    assert_eq!(told_of_long.len(), 50);
-    for one in told_of_long {
+    let texts_of_long = finding_texts(&find_self_waits(&long));
+    assert_eq!(texts_of_long.len(), 50);
+    for one in texts_of_long {
         // In full each would be as long as the cycle, and all of them as its square.
         assert!(one.ends_with("ConfigMap shop/c17 → 42 more → ConfigMap shop/c10"), "{one}");
     }
     let late =
         [object(config("a"), &on("ConfigMap/b")), object(config("b"), &json!({"rhumb.dev/wave": "2"}))];
     let expected = "error: ConfigMap shop/a: it depends on ConfigMap shop/b, which is in the later wave 2 (its own is 0)";
-    assert_eq!(told(&find_self_waits(&late)), [expected]);
-    assert_eq!(told(&find_self_waits(&late[1..])), Vec::<String>::new());
+    assert_eq!(finding_texts(&find_self_waits(&late)), [expected]);
+    assert_eq!(finding_texts(&find_self_waits(&late[1..])), Vec::<String>::new());
 }

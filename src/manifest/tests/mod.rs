@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use super::{KindScopes, ManifestFile, assemble, read};
 
-/// Returns a text as it stands in a test, without the indentation of the test.
+/// Returns a text as it is in a test, without the indentation of the test.
 fn unindented(text: &str) -> String {
     let Some(text) = text.strip_prefix('\n') else { return text.to_owned() };
     let text = text.trim_end_matches(' ');
@@ -56,8 +56,8 @@ fn account(files: &[(&str, &str)]) -> String {
     for object in assembled.objects {
         let _ = writeln!(out, "{}", object.id);
     }
-    for held in assembled.held {
-        let _ = writeln!(out, "held: {}, {}", held.id, held.reason);
+    for invalid in assembled.invalid {
+        let _ = writeln!(out, "held: {}, {}", invalid.id, invalid.reason);
     }
     if !understood {
         out.push_str("not understood\n");

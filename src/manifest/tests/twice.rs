@@ -51,7 +51,7 @@ fn in_roots() {
                is applied";
     check(vec![dev.clone(), prod.clone()], two);
     check(vec![dev.clone(), prod, test], several);
-    // One root that makes it twice, and a file that stands beside a root.
+    // One root that makes it twice, and a file that is beside a root.
     check(vec![dev.clone(), dev.clone()], "remove one of the two: neither is applied");
     check(vec![dev, item("", "a.yaml")], "remove one of the two: neither is applied");
 }

@@ -1,4 +1,4 @@
-//! A place in a text that moves forward, and what stands there.
+//! A place in a text that moves forward, and what is there.
 
 use crate::manifest::tree::TextMark;
 
@@ -44,12 +44,12 @@ impl<'a> YamlCursor<'a> {
         self.at >= self.text.len()
     }
 
-    /// Returns whether a space or a tab stands here.
+    /// Returns whether a space or a tab is here.
     pub(super) fn at_blank(&self) -> bool {
         matches!(self.byte(0), Some(b' ' | b'\t'))
     }
 
-    /// Returns whether a line break stands here.
+    /// Returns whether a line break is here.
     pub(super) fn at_break(&self) -> bool {
         self.break_len(0).is_some()
     }
@@ -84,7 +84,7 @@ impl<'a> YamlCursor<'a> {
         passed
     }
 
-    /// Passes a line break, and returns what it means in a scalar. Empty when none stands here.
+    /// Passes a line break, and returns what it means in a scalar. Empty when none is here.
     pub(super) fn pass_break(&mut self) -> &'a str {
         let Some(len) = self.break_len(0) else { return "" };
         let passed = self.rest().get(..len).unwrap_or_default();
@@ -126,7 +126,7 @@ impl<'a> YamlCursor<'a> {
         }
     }
 
-    /// Returns whether `---` or `...` stands here as a line of its own begins with it.
+    /// Returns whether `---` or `...` is here as a line of its own begins with it.
     pub(super) fn at_document_indicator(&self) -> bool {
         self.column == 0
             && (self.rest().starts_with("---") || self.rest().starts_with("..."))

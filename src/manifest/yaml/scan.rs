@@ -17,7 +17,7 @@ const KEY_LENGTH: usize = 1024;
 #[derive(Clone, Copy)]
 struct PossibleKey {
     possible: bool,
-    /// Nothing but a key can stand there.
+    /// Nothing but a key can be there.
     required: bool,
     /// The number of the token it begins with.
     token: usize,

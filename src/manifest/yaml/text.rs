@@ -8,7 +8,7 @@ use crate::manifest::MAX_TEXT;
 use crate::manifest::scalar::ScalarTag;
 use crate::manifest::tree::{DocumentFault, TextMark, too_long};
 
-/// The text of a scalar, taken from the source as long as it stands there in one piece.
+/// The text of a scalar, taken from the source as long as it is there in one piece.
 struct ScalarText<'a> {
     source: &'a str,
     built: Option<String>,
@@ -140,7 +140,7 @@ impl<'a> YamlScanner<'a> {
         }
     }
 
-    /// Returns how many bytes of a plain scalar stand here before a blank or what ends it.
+    /// Returns how many bytes of a plain scalar are here before a blank or what ends it.
     fn plain_run(&self) -> usize {
         let flow = self.flow > 0;
         let mut len = 0;

@@ -56,9 +56,9 @@ async fn tower_answer(router: &mut Router, request: Request<Body>) -> Response {
 #[test]
 fn a_source_of_another_replica_is_no_error_and_one_of_nobody_is() {
     let check = |fetched, others, expected: Option<&str>| {
-        let told = answer_text(fetched, others);
-        assert_eq!(told.is_some(), expected.is_some());
-        assert!(told.unwrap_or_default().contains(expected.unwrap_or_default()), "{told:?}");
+        let text = answer_text(fetched, others);
+        assert_eq!(text.is_some(), expected.is_some());
+        assert!(text.unwrap_or_default().contains(expected.unwrap_or_default()), "{text:?}");
     };
     check(Some(FetchResult::NoSource), UnservedSources::Nobody, None);
     check(Some(FetchResult::NoSource), UnservedSources::Replicas, Some("at its interval"));

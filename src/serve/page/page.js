@@ -210,8 +210,8 @@ function prunes(sources, objects) {
       return el('div', { class: 'prune' },
         el('p', {}, el('b', {}, source.name), el('span', { class: 'soft' }, own.length ? `: ${own[0].reason || 'no longer wanted'}` : '')),
         own.length && !few ? el('p', { class: 'soft' }, own.slice(0, 5).map(nameOf).join(', ') + ` and ${own.length - 5} more`) : null,
-        few ? typed(`rhumb prune confirm --name ${source.name} ${own.map(typedName).join(' ')}`)
-          : typed(`rhumb prune list --name ${source.name}`));
+        few ? typed(`rhumb prune confirm --source ${source.name} ${own.map(typedName).join(' ')}`)
+          : typed(`rhumb prune list --source ${source.name}`));
     })));
 }
 

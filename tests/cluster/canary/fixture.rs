@@ -199,7 +199,7 @@ impl<'a> CanaryFixture<'a> {
     }
 
     /// Returns the output of a command that does not end, once it has printed this.
-    pub(super) fn glimpse(&self, arguments: &[&str], text: &str) -> String {
+    pub(super) fn read_until(&self, arguments: &[&str], text: &str) -> String {
         let mut command = self.prepared(self.site.command(arguments));
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
         let (mut said, mut buffer) = (Vec::new(), [0; 4096]);
@@ -308,7 +308,7 @@ pub(super) fn state(root: &Path) -> Vec<(String, u32, String)> {
 }
 
 #[track_caller]
-fn still_there<T>(looked: io::Result<T>) -> Option<T> {
-    let gone = looked.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
-    (!gone).then(|| looked.unwrap())
+fn still_there<T>(found: io::Result<T>) -> Option<T> {
+    let gone = found.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+    (!gone).then(|| found.unwrap())
 }

@@ -165,7 +165,7 @@ pub(super) fn within() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// The Secrets of [`second`] that the server, or what stands before it, refuses.
+/// The Secrets of [`second`] that the server, or what is before it, refuses.
 pub(super) const REFUSED: [&str; 11] = [
     "fixed",
     "tls",

@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 pub(crate) struct Canary {
     /// The place.
     pub(crate) name: &'static str,
-    /// The text that stands in it and nowhere else, whatever is put before and behind it.
+    /// The text that is in it and nowhere else, whatever is put before and behind it.
     core: String,
 }
 
@@ -84,21 +84,21 @@ impl Canary {
         forms
     }
 
-    /// The first form in which it stands in a text.
+    /// The first form in which it is in a text.
     fn shown_in(&self, text: &str) -> Option<&'static str> {
         let lower = text.to_ascii_lowercase();
-        let stands = |form: &str| text.contains(form) || lower.contains(form);
-        self.forms().into_iter().find(|(_, form)| stands(form)).map(|(name, _)| name)
+        let is_in_text = |form: &str| text.contains(form) || lower.contains(form);
+        self.forms().into_iter().find(|(_, form)| is_in_text(form)).map(|(name, _)| name)
     }
 }
 
 /// Returns the base64 of a text behind so many other bytes, whatever those and the following ones
 /// are. The core has hexadecimal digits alone, of which both alphabets make the same.
 fn middle(text: &str, before: usize) -> String {
-    let whole = STANDARD.encode([&vec![b' '; before], text.as_bytes()].concat());
+    let encoded = STANDARD.encode([&vec![b' '; before], text.as_bytes()].concat());
     let begin = (before * 8).div_ceil(6);
     let end = (before + text.len()) * 8 / 6;
-    whole[begin..end].to_owned()
+    encoded[begin..end].to_owned()
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -75,10 +75,10 @@ impl<'a> AuditWindow<'a> {
     /// written into its inventory some seconds later.
     #[track_caller]
     pub(crate) fn assert_silent(&self) {
-        let mut told = BTreeSet::new();
+        let mut seen = BTreeSet::new();
         let mut sent = self.all_writes();
         sent.retain(|event| {
-            !(event.verb == "patch" && is_inventory(event) && told.insert(event.name.clone()))
+            !(event.verb == "patch" && is_inventory(event) && seen.insert(event.name.clone()))
         });
         assert!(sent.is_empty(), "sent: {:#?}", lines(&sent));
     }
@@ -98,9 +98,9 @@ impl<'a> WritesByHolder<'a> {
         Self { cluster, users: users.map(str::to_owned) }
     }
 
-    /// Fails if anybody wrote for a source whose Lease another one had written last, and tells how
-    /// many writes there were of each resource. Events, the status and the inventory of a source
-    /// count as all else.
+    /// Fails if anybody wrote for a source whose Lease another one had written last, and returns
+    /// how many writes there were of each resource. Events, the status and the inventory of a
+    /// source count as all else.
     #[track_caller]
     pub(crate) fn judge(&self, source_of: impl Fn(&AuditEvent) -> Option<String>) -> BTreeMap<String, usize> {
         let (mut holders, mut counts) = (BTreeMap::new(), BTreeMap::new());

@@ -56,10 +56,10 @@ impl Browser {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", &line]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
-        let (orders, told) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
+        let (orders, output) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
         let (to, answers) = channel();
         thread::spawn(move || {
-            for message in told.split(0).map_while(Result::ok) {
+            for message in output.split(0).map_while(Result::ok) {
                 let Ok(message) = serde_json::from_slice(&message) else { return };
                 if to.send(message).is_err() {
                     return;

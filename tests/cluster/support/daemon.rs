@@ -66,7 +66,7 @@ impl Daemon {
     /// its end is seen.
     #[allow(dead_code, reason = "only the search for secrets reads all of it")]
     #[track_caller]
-    pub(crate) fn whole_log(&self) -> String {
+    pub(crate) fn full_log(&self) -> String {
         let all = || self.said.is_all.load(Ordering::SeqCst).then_some(()).ok_or("there may be more");
         eventually("the log is read to its end", DEFAULT_TIMEOUT, all);
         self.log()

@@ -29,7 +29,7 @@ impl DedicatedCluster {
 
     /// With controllers and nodes.
     #[allow(dead_code, reason = "only the tests of rollouts need pods on it")]
-    pub(crate) fn whole() -> Self {
+    pub(crate) fn complete() -> Self {
         Self::of(Cluster::builder())
     }
 

@@ -126,7 +126,10 @@ impl<'a> TestNamespace<'a> {
     /// A command of the program for this source.
     pub(crate) fn command<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Command {
         let mut command = self.bare_command();
-        command.args(arguments).args(["--name", &self.name, "-n", &self.name]);
+        command.args(arguments).args(["-n", &self.name]);
+        if arguments.iter().all(|argument| argument.as_ref() != "--source") {
+            command.args(["--source", &self.name]);
+        }
         command
     }
 
@@ -203,7 +206,7 @@ impl<'a> TestNamespace<'a> {
         AuditWindow::new(self.cluster, &self.user)
     }
 
-    /// The namespace of the parents: each test has its own, and with it a rollout budget of its
+    /// The namespace of the inventories: each test has its own, and with it a rollout budget of its
     /// own.
     pub(crate) fn system(&self) -> String {
         format!("{}-rhumb", self.name)
@@ -265,8 +268,8 @@ impl<'a> TestNamespace<'a> {
     /// Waits until an object is not there.
     #[track_caller]
     pub(crate) fn await_absence(&self, kind: &str, name: &str) {
-        let look = || if self.has(kind, name) { Err("it is there") } else { Ok(()) };
-        eventually(&format!("{kind} {name} is gone"), DEFAULT_TIMEOUT, look);
+        let probe = || if self.has(kind, name) { Err("it is there") } else { Ok(()) };
+        eventually(&format!("{kind} {name} is gone"), DEFAULT_TIMEOUT, probe);
     }
 
     /// Waits until a Deployment's rollout is over.
@@ -289,20 +292,20 @@ impl<'a> TestNamespace<'a> {
     pub(crate) fn await_free_budget(&self) {
         let budget = at("ConfigMap", &self.system(), "rollout-budget.rhumb.dev");
         eventually("nobody claims anything", DEFAULT_TIMEOUT, || {
-            let told = self.api.value(&budget, "/data/claims");
+            let ledger = self.api.value(&budget, "/data/claims");
             let free = |text: &str| text.starts_with(r#"{"claims":[],"units":[]"#);
-            if told.as_str().is_none_or(free) { Ok(()) } else { Err(told.to_string()) }
+            if ledger.as_str().is_none_or(free) { Ok(()) } else { Err(ledger.to_string()) }
         });
     }
 
-    /// Waits until the rollout queue that is told is empty.
+    /// Waits until the rollout queue that is reported is empty.
     #[track_caller]
     pub(crate) fn await_empty_queue(&self) {
         let budget = at("ConfigMap", &self.system(), "rollout-budget.rhumb.dev");
         eventually("nobody waits", DEFAULT_TIMEOUT, || {
-            let told = self.api.value(&budget, "/data/claims");
-            let is_empty = told.as_str().is_some_and(|told| !told.contains("\"queue\""));
-            if is_empty { Ok(()) } else { Err(told.to_string()) }
+            let ledger = self.api.value(&budget, "/data/claims");
+            let is_empty = ledger.as_str().is_some_and(|ledger| !ledger.contains("\"queue\""));
+            if is_empty { Ok(()) } else { Err(ledger.to_string()) }
         });
     }
 
@@ -325,12 +328,12 @@ impl<'a> TestNamespace<'a> {
         inventory.to_string()
     }
 
-    /// The source's parent object.
+    /// The source's inventory.
     pub(crate) fn inventory(&self) -> Option<Value> {
         self.inventory_of(&self.name)
     }
 
-    /// The parent object of a source.
+    /// The inventory of a source.
     pub(crate) fn inventory_of(&self, source: &str) -> Option<Value> {
         self.api.get(&at("ConfigMap", &self.system(), source))
     }

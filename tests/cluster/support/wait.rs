@@ -18,9 +18,9 @@ const PAUSE: Duration = Duration::from_millis(20);
 pub(crate) fn in_time<T, E: Display>(
     what: &str,
     limit: Duration,
-    mut look: impl FnMut() -> Result<T, E>,
+    mut probe: impl FnMut() -> Result<T, E>,
 ) -> T {
-    eventually(what, limit, || look().inspect_err(|_| thread::sleep(PAUSE * 30)))
+    eventually(what, limit, || probe().inspect_err(|_| thread::sleep(PAUSE * 30)))
 }
 
 /// Looks until there is something; fails with the last reason why there was not.
@@ -28,11 +28,11 @@ pub(crate) fn in_time<T, E: Display>(
 pub(crate) fn eventually<T, E: Display>(
     what: &str,
     limit: Duration,
-    mut look: impl FnMut() -> Result<T, E>,
+    mut probe: impl FnMut() -> Result<T, E>,
 ) -> T {
     let deadline = Instant::now() + limit;
     loop {
-        match look() {
+        match probe() {
             Ok(found) => return found,
             Err(why) if Instant::now() >= deadline => panic!("not within {limit:?}: {what}: {why}"),
             Err(_) => thread::sleep(PAUSE),
@@ -42,8 +42,8 @@ pub(crate) fn eventually<T, E: Display>(
 
 /// Looks until something is true.
 #[track_caller]
-pub(crate) fn until(what: &str, mut look: impl FnMut() -> bool) {
-    eventually(what, DEFAULT_TIMEOUT, || if look() { Ok(()) } else { Err("it is not so") });
+pub(crate) fn until(what: &str, mut probe: impl FnMut() -> bool) {
+    eventually(what, DEFAULT_TIMEOUT, || if probe() { Ok(()) } else { Err("it is not so") });
 }
 
 /// The next message on a socket; none where it came to the end of its patience. A signal is no end:

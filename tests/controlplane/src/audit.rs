@@ -238,7 +238,7 @@ impl Reader {
         format!("{MARK}?mark={}", self.marked)
     }
 
-    /// Reads on; tells whether the marked request and all that came before it are done, or else
+    /// Reads on; returns whether the marked request and all that came before it are done, or else
     /// what is missing.
     pub(crate) fn is_complete(&mut self, mark: &str) -> Result<Result<(), String>, Error> {
         self.read()?;
@@ -304,15 +304,15 @@ impl Reader {
         file.seek(SeekFrom::Start(self.offset))
             .and_then(|_| file.read_to_end(&mut added))
             .context(|| format!("read {}", self.path.display()))?;
-        let whole = added.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
-        for line in added[..whole].split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+        let complete_bytes = added.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        for line in added[..complete_bytes].split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
             let parsed = serde_json::from_slice(line).map_err(|source| Error::Audit {
                 line: String::from_utf8_lossy(line).chars().take(200).collect(),
                 source,
             })?;
             self.take(parsed);
         }
-        self.offset += whole as u64;
+        self.offset += complete_bytes as u64;
         Ok(())
     }
 

@@ -390,8 +390,16 @@ impl Cluster {
     }
 
     /// Kills the API server and waits until it is gone.
+    ///
+    /// The controllers have the answers to all that they had begun. One whose answer is lost makes or
+    /// deletes a pod once more, and no budget of anybody else covers that.
     pub fn kill_apiserver(&self) -> Result<(), Error> {
-        self.kill(Part::Apiserver)
+        let part = Part::Apiserver;
+        if self.is_up(part) {
+            self.hold_clients(&lock(&self.processes), part)?;
+            self.await_that(part, "the controllers are answered", || self.probes.controllers_are_answered())?;
+        }
+        self.kill(part)
     }
 
     /// Starts the API server again and waits until it is ready.
@@ -418,11 +426,11 @@ impl Cluster {
         &self,
         part: Part,
         what: &'static str,
-        look: impl FnMut() -> Result<(), String>,
+        probe: impl FnMut() -> Result<(), String>,
     ) -> Result<(), Error> {
         let process = lock(&self.processes).get(&part).cloned();
         let process = process.ok_or(Error::NotRunning { part: part.name() })?;
-        ready::wait(&self.supervisor, part, &process, what, look)
+        ready::wait(&self.supervisor, part, &process, what, probe)
     }
 }
 

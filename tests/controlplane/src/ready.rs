@@ -18,6 +18,10 @@ use crate::supervisor::{Process, Supervisor};
 pub(crate) const LIMIT: Duration = Duration::from_secs(90);
 /// The polling interval.
 const PAUSE: Duration = Duration::from_millis(15);
+/// The API server's gauge of the requests that it executes.
+const EXECUTING: &str = "apiserver_flowcontrol_current_executing_requests{";
+/// The flows of the controllers, the scheduler and their service accounts begin so.
+const CONTROLLERS: &str = "flow_schema=\"kube-";
 
 /// The parts' addresses.
 pub(crate) struct Probes {
@@ -47,6 +51,14 @@ impl Probes {
             Part::Scheduler => expect(self.scheduler.get("/healthz"), "ok"),
             Part::Kwok => self.nodes_are_kept(),
         }
+    }
+
+    /// The API server executes no request of the controllers.
+    pub(crate) fn controllers_are_answered(&self) -> Result<(), String> {
+        let answer = self.apiserver.get("/metrics").map_err(|error| error.to_string())?;
+        let is_theirs = |line: &&str| line.starts_with(EXECUTING) && line.contains(CONTROLLERS);
+        let executing = answer.body.lines().filter(is_theirs).find(|line| !line.ends_with("} 0"));
+        executing.map_or(Ok(()), |line| Err(line.to_owned()))
     }
 
     /// Every node has a Lease that somebody renews, is Ready, and takes pods.
@@ -96,11 +108,11 @@ pub(crate) fn wait(
     part: Part,
     process: &Process,
     what: &'static str,
-    mut look: impl FnMut() -> Result<(), String>,
+    mut probe: impl FnMut() -> Result<(), String>,
 ) -> Result<(), Error> {
     let deadline = Instant::now() + LIMIT;
     loop {
-        let last = match look() {
+        let last = match probe() {
             Ok(()) => return Ok(()),
             Err(last) => last,
         };

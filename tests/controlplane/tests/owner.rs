@@ -16,7 +16,7 @@ use common::{DEFAULT_TIMEOUT, apply, config_map, eventually};
 use controlplane::{Cluster, Error};
 use tempfile::TempDir;
 
-/// A process that owns a cluster; all that comes from it can be told by its environment.
+/// A process that owns a cluster; all that comes from it can be known by its environment.
 struct Owner {
     child: Child,
     stdin: Option<ChildStdin>,

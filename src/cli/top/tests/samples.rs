@@ -9,7 +9,7 @@ use crate::report::{EventRecord, ObjectStatus, Phase, RolloutStatus, SourceStatu
 pub(super) const NOW: &str = "2030-01-02T03:04:05Z";
 
 fn source(name: &str, since: &str, objects: Value) -> SourceStatus {
-    let told = json!({
+    let status = json!({
         "name": name, "location": format!("https://git.example.org/{name}.git"),
         "revision": "0123456789abcdef0123456789abcdef01234567", "author": "Ada", "subject": "Two of each",
         "since": since, "looked": NOW, "complete": true, "observed": false, "healthy": false,
@@ -19,8 +19,8 @@ fn source(name: &str, since: &str, objects: Value) -> SourceStatus {
         ],
         "objects": objects, "findings": 0, "pruneWaiting": 0,
     });
-    let told: SourceStatus = serde_json::from_value(told).unwrap();
-    SourceStatus { healthy: told.objects.keys().all(|phase| phase.is_well()), ..told }
+    let status: SourceStatus = serde_json::from_value(status).unwrap();
+    SourceStatus { healthy: status.objects.keys().all(|phase| phase.is_well()), ..status }
 }
 
 fn rollout(workloads: u32, unavailable: u32, rolling: Value, queue: Value) -> RolloutStatus {
@@ -33,11 +33,11 @@ fn rollout(workloads: u32, unavailable: u32, rolling: Value, queue: Value) -> Ro
 }
 
 fn workload(name: &str, more: Value) -> Value {
-    let mut told = json!({"group": "apps", "kind": "Deployment", "namespace": "shop", "name": name});
+    let mut object = json!({"group": "apps", "kind": "Deployment", "namespace": "shop", "name": name});
     for (key, value) in more.as_object().unwrap() {
-        told[key] = value.clone();
+        object[key] = value.clone();
     }
-    told
+    object
 }
 
 pub(super) fn object(kind: &str, name: &str, phase: Phase, reason: &str) -> ObjectStatus {
@@ -51,17 +51,17 @@ pub(super) fn object(kind: &str, name: &str, phase: Phase, reason: &str) -> Obje
 }
 
 pub(super) fn event(number: u64, at: &str, reason: &str, object: Option<&str>, message: &str) -> EventRecord {
-    let mut told =
+    let mut event =
         json!({"number": number, "at": at, "reason": reason, "source": "shop", "message": message});
     if let Some(name) = object {
-        told["object"] = workload(name, json!({}));
-        told["revision"] = "0123456789abcdef".into();
-        told["author"] = "Ada".into();
+        event["object"] = workload(name, json!({}));
+        event["revision"] = "0123456789abcdef".into();
+        event["author"] = "Ada".into();
     }
-    serde_json::from_value(told).unwrap()
+    serde_json::from_value(event).unwrap()
 }
 
-fn look(sources: Vec<SourceStatus>, rollout: RolloutStatus, objects: Vec<ObjectStatus>) -> Refresh {
+fn refresh(sources: Vec<SourceStatus>, rollout: RolloutStatus, objects: Vec<ObjectStatus>) -> Refresh {
     let process = json!({
         "version": "9.9.9", "since": "2030-01-02T01:00:00Z", "nextResync": "2030-01-02T04:04:05Z", "queue": 0,
         "unfinishedSeconds": 0.0, "longestSeconds": 0.0,
@@ -87,7 +87,7 @@ pub(super) fn healthy() -> Refresh {
         event(2, "2030-01-02T03:01:10Z", "RevisionSettled", None, "all 21 objects are applied and healthy");
     Refresh {
         events: vec![read, settled],
-        ..look(vec![shop, ops], rollout(0, 0, json!([]), json!([])), Vec::new())
+        ..refresh(vec![shop, ops], rollout(0, 0, json!([]), json!([])), Vec::new())
     }
 }
 
@@ -117,9 +117,9 @@ pub(super) fn rolling() -> Refresh {
     ]);
     let objects = ["web", "api", "late"].map(|name| object("Deployment", name, Phase::Waiting, "it waits"));
     let started = event(3, "2030-01-02T03:03:10Z", "RolloutStarted", Some("web"), "revision 0123456789ab");
-    let mut told = healthy().events;
-    told.push(started);
-    Refresh { events: told, ..look(vec![shop, ops], rollout(2, 3, rolls, queue), objects.to_vec()) }
+    let mut events = healthy().events;
+    events.push(started);
+    Refresh { events, ..refresh(vec![shop, ops], rollout(2, 3, rolls, queue), objects.to_vec()) }
 }
 
 /// Much is wrong, with long reasons, some of which would like to steer the terminal.
@@ -145,10 +145,10 @@ pub(super) fn failed() -> Refresh {
         object("ConfigMap", "env", Phase::Refused, "admission webhook \"policy.example.org\" denied it: no"),
         object("PersistentVolumeClaim", "data", Phase::PruneWaiting, "deleting it deletes data"),
     ];
-    let mut told = rolling().events;
-    told.push(event(4, "2030-01-02T03:03:40Z", "RolloutFailed", Some("web"), pod));
-    told.push(event(5, "2030-01-02T03:03:41Z", "RolledBack", Some("web"), "to revision 89abcdef0123"));
-    Refresh { events: told, ..look(vec![shop, ops], rollout(0, 0, json!([]), json!([])), objects) }
+    let mut events = rolling().events;
+    events.push(event(4, "2030-01-02T03:03:40Z", "RolloutFailed", Some("web"), pod));
+    events.push(event(5, "2030-01-02T03:03:41Z", "RolledBack", Some("web"), "to revision 89abcdef0123"));
+    Refresh { events, ..refresh(vec![shop, ops], rollout(0, 0, json!([]), json!([])), objects) }
 }
 
 /// Returns a refresh as read from the cluster alone.
@@ -168,7 +168,7 @@ pub(super) fn cluster() -> Refresh {
 
 /// Returns a daemon that has not read anything yet.
 pub(super) fn empty() -> Refresh {
-    let mut look = look(Vec::new(), rollout(0, 0, json!([]), json!([])), Vec::new());
-    look.view.rollout.known = false;
-    look
+    let mut refresh = refresh(Vec::new(), rollout(0, 0, json!([]), json!([])), Vec::new());
+    refresh.view.rollout.known = false;
+    refresh
 }

@@ -29,10 +29,13 @@ fn pod(status: Value) -> Value {
 #[test]
 fn a_pod_is_read_as_far_as_it_can_be() {
     let ready = json!({ "type": "Ready", "status": "True", "lastTransitionTime": "t" });
-    let whole = read(&pod(json!({ "phase": "Running", "conditions": [ready] })));
-    assert_eq!((whole.uid, whole.owner), (Uid("u1".into()), Some(Uid("set".into()))));
-    assert_eq!((whole.revision.as_deref(), whole.node.as_deref()), (Some("r1"), Some("node-1")));
-    assert_eq!((whole.created, whole.ready, &*whole.ready_at), (1_767_323_045, Readiness::Ready, "t"));
+    let pod_facts = read(&pod(json!({ "phase": "Running", "conditions": [ready] })));
+    assert_eq!((pod_facts.uid, pod_facts.owner), (Uid("u1".into()), Some(Uid("set".into()))));
+    assert_eq!((pod_facts.revision.as_deref(), pod_facts.node.as_deref()), (Some("r1"), Some("node-1")));
+    assert_eq!(
+        (pod_facts.created, pod_facts.ready, &*pod_facts.ready_at),
+        (1_767_323_045, Readiness::Ready, "t")
+    );
     for odd in [json!(null), json!(7), json!("x"), json!([1]), json!({ "conditions": 3, "phase": ["x"] })] {
         let mut tree = pod(odd.clone());
         let read_odd = read(&tree);
@@ -135,7 +138,7 @@ fn a_selector_is_written_as_text_or_not_at_all() {
 }
 
 #[test]
-fn our_own_events_are_told_from_those_of_others() {
+fn our_own_events_are_distinguished_from_those_of_others() {
     fn check(component: &Value, own: bool) {
         let event = json!({
             "metadata": { "name": "web.1", "namespace": "shop", "uid": "e", "resourceVersion": "7" },

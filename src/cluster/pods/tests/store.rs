@@ -81,7 +81,7 @@ fn set(store: &mut WorkloadStore, pods: &[(&str, PodRecord)], now: Instant) -> W
 }
 
 #[test]
-fn nothing_is_told_before_everything_is_known() {
+fn nothing_is_reported_before_everything_is_known() {
     let now = Instant::now();
     let mut store = WorkloadStore::new(PodController::Deployment, uid("own"));
     store.apply_workload(InformerChange::Apply(id("web"), workload(1, true)));
@@ -112,7 +112,7 @@ fn steady_is_what_was_ready_without_a_restart_between() {
 }
 
 #[test]
-fn restarts_from_before_are_told_apart() {
+fn restarts_from_before_are_distinguished() {
     let t = Instant::now();
     let mut store = store(PodController::StatefulSet, &[("web-0", ready("noon", 7))], t);
     let restarts = |pods: WorkloadPods| -> Vec<(u32, u32)> {
@@ -267,7 +267,7 @@ fn a_deployment_rolls_to_its_highest_set_once_its_own_count_agrees() {
 }
 
 #[test]
-fn what_a_set_is_refused_is_told_of_the_newest_only() {
+fn what_a_set_is_refused_is_reported_of_the_newest_only() {
     let t = Instant::now();
     let mut store = store(PodController::Deployment, &[], t);
     store.set_revisions(1, vec![revision("good", "own", 1, 0)]);
@@ -275,15 +275,15 @@ fn what_a_set_is_refused_is_told_of_the_newest_only() {
         refused: Some("exceeded quota".into()),
         ..revision(name, "own", number, 0)
     };
-    let told = |store: &mut WorkloadStore, set: RevisionRecord, at: Instant| {
+    let failure_time = |store: &mut WorkloadStore, set: RevisionRecord, at: Instant| {
         store.apply_replica_set(InformerChange::Apply(id(&set.uid.0), set.clone()));
         store.view(at).unwrap().creation_failure.map(|refused| refused.since)
     };
-    assert_eq!(told(&mut store, refused("good", 1), t), Some(t));
-    assert_eq!(told(&mut store, refused("good", 1), t + SECOND), Some(t));
-    assert_eq!(told(&mut store, revision("good", "own", 1, 0), t + SECOND), None);
-    assert_eq!(told(&mut store, refused("good", 1), t + SECOND * 2), Some(t + SECOND * 2));
-    assert_eq!(told(&mut store, revision("newer", "own", 2, 0), t), None);
+    assert_eq!(failure_time(&mut store, refused("good", 1), t), Some(t));
+    assert_eq!(failure_time(&mut store, refused("good", 1), t + SECOND), Some(t));
+    assert_eq!(failure_time(&mut store, revision("good", "own", 1, 0), t + SECOND), None);
+    assert_eq!(failure_time(&mut store, refused("good", 1), t + SECOND * 2), Some(t + SECOND * 2));
+    assert_eq!(failure_time(&mut store, revision("newer", "own", 2, 0), t), None);
 }
 
 #[test]
@@ -305,8 +305,8 @@ fn events_tell_a_refusal_while_pods_are_missing_and_none_was_created_later() {
         for (number, warning) in warnings.iter().enumerate() {
             store.apply_warning(InformerChange::Apply(id(&number.to_string()), warning.clone()), t + SECOND);
         }
-        let told = store.view(t).unwrap().creation_failure.map(|refused| refused.message.to_string());
-        assert_eq!(told.as_deref(), expected);
+        let message = store.view(t).unwrap().creation_failure.map(|refused| refused.message.to_string());
+        assert_eq!(message.as_deref(), expected);
     };
     let one = [("web-0", pod("own", "new"))];
     let two = [one[0].clone(), ("web-1", PodRecord { uid: uid("p1"), ..pod("own", "new") })];

@@ -243,8 +243,8 @@ fn no_count_is_lost() {
         fixture.now += EVENT_INTERVAL;
     }
     let of_source = written.iter().filter(|write| write.occurrence.id.name() == "shop");
-    let told: u32 = of_source.map(|write| write.occurrence.count).sum();
-    assert_eq!(usize::try_from(told).unwrap(), all);
+    let counted: u32 = of_source.map(|write| write.occurrence.count).sum();
+    assert_eq!(usize::try_from(counted).unwrap(), all);
     let lost = usize::try_from(fixture.correlator.take_lost()).unwrap();
     assert_eq!(lost + written.len() - MAX_SIMILAR - 1, all);
 }

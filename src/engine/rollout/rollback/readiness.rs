@@ -188,8 +188,9 @@ impl Engine {
         rejection: Rejection,
         cause: String,
     ) {
-        let held = Rejection { action: RejectionAction::Quarantine, cause: bound_cause(cause), ..rejection };
-        for id in held.unit.members.keys() {
+        let quarantined =
+            Rejection { action: RejectionAction::Quarantine, cause: bound_cause(cause), ..rejection };
+        for id in quarantined.unit.members.keys() {
             if let Some(rollout) =
                 self.rollouts.in_flight.get_mut(id).filter(|rollout| rollout.failed.is_some())
                 && rollout.token == TokenState::Held
@@ -199,10 +200,11 @@ impl Engine {
             }
         }
         let rejecting = &mut self.sources[source].pending_rejections;
-        if rejecting.contains(&held) {
+        if rejecting.contains(&quarantined) {
             return;
         }
-        rejecting.retain(|other| other.unit.members.keys().all(|id| !held.unit.members.contains_key(id)));
-        rejecting.push(held);
+        rejecting
+            .retain(|other| other.unit.members.keys().all(|id| !quarantined.unit.members.contains_key(id)));
+        rejecting.push(quarantined);
     }
 }

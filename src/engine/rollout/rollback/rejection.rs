@@ -87,7 +87,7 @@ pub(crate) fn parse_rejections(text: &str, seals: &HashSeals) -> Vec<Rejection> 
     text.lines().filter_map(read).collect()
 }
 
-/// Returns how the hashes of Secrets stand in a text that [`rejections_text`] has written.
+/// Returns how the hashes of Secrets are written in a text that [`rejections_text`] has written.
 pub(crate) fn rejections_seal_status(text: &str, seals: &HashSeals) -> SealStatus {
     let read = |line| serde_json::from_str::<RejectionText>(line).ok();
     text.lines()

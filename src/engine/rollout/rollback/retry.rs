@@ -177,7 +177,7 @@ impl Engine {
         }
         // It may say something else for a moment, and then the same again.
         let says = (live.health.status == HealthStatus::Failed).then(|| live.health.message.clone());
-        let (told, written) = (says.or(failed), Some(live.rv));
+        let (earlier, written) = (says.or(failed), Some(live.rv));
         self.rollouts.in_flight.remove(id);
         self.show_rollout(id);
         let loss = self.credible_loss(id, rolling, rolling.max_unavailable);
@@ -187,7 +187,7 @@ impl Engine {
         let begun = || Rollout::new(TokenState::Held, pods, Some(claim.clone()), written);
         let rollout = self.rollouts.in_flight.entry(id.clone()).or_insert_with(begun);
         rollout.claim.get_or_insert(claim.clone());
-        (rollout.earlier_failure, rollout.predecessor) = (told, RolloutPredecessor::Failure);
+        (rollout.earlier_failure, rollout.predecessor) = (earlier, RolloutPredecessor::Failure);
         self.rollouts.budget_stale = true;
         self.note_object_change(id);
     }

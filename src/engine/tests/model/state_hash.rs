@@ -1,4 +1,4 @@
-//! The hashes that tell the states of the model apart.
+//! The hashes that distinguish the states of the model.
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,8 +29,9 @@ impl ExhaustiveModel<'_> {
         let mut events: Vec<&(ObjectId, Option<WorldObject>)> = self.harness.world.events.iter().collect();
         events.sort_by_key(|(id, _)| id);
         for (id, thing) in events {
-            let told = thing.as_ref().map(|thing| (&thing.release, thing.phase, thing.numbers, thing.failed));
-            let _ = write!(print, "{}{told:?};", id.name());
+            let facts =
+                thing.as_ref().map(|thing| (&thing.release, thing.phase, thing.numbers, thing.failed));
+            let _ = write!(print, "{}{facts:?};", id.name());
         }
         let dirty: BTreeSet<&ObjectId> = engine.dirty.iter().collect();
         let waits: BTreeMap<&ObjectId, &WaitTopic> = engine.waits.iter().collect();

@@ -10,11 +10,11 @@ use controlplane::Cluster;
 pub(crate) fn eventually<T: PartialEq + std::fmt::Debug>(
     limit: Duration,
     expected: T,
-    mut look: impl FnMut() -> T,
+    mut probe: impl FnMut() -> T,
 ) -> Duration {
     let begun = Instant::now();
     loop {
-        let seen = look();
+        let seen = probe();
         if seen == expected {
             return begun.elapsed();
         }

@@ -1,4 +1,4 @@
-//! The time of a source's last successful look.
+//! The time of a source's last successful check.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -8,10 +8,10 @@ use jiff::Timestamp;
 /// Told by the reader of a source, and read by whoever wants to know; a clone is the same. It wakes
 /// nobody.
 #[derive(Clone, Debug, Default)]
-pub(in crate::daemon) struct LastLook(Arc<AtomicI64>);
+pub(in crate::daemon) struct LastCheck(Arc<AtomicI64>);
 
-impl LastLook {
-    /// Sets the time of the last look to now.
+impl LastCheck {
+    /// Sets the time of the last check to now.
     pub(super) fn set(&self, now: Timestamp) {
         self.0.store(now.as_millisecond(), Ordering::Relaxed);
     }

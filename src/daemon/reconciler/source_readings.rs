@@ -25,8 +25,8 @@ impl Reconciler {
         let facts = || reading.files.iter().filter_map(|(_, facts)| facts.as_ref());
         let gvks: BTreeSet<_> =
             facts().flat_map(|facts| &facts.objects).map(|desired| desired.gvk.clone()).collect();
-        let held: BTreeSet<_> =
-            facts().flat_map(|facts| &facts.unusable).map(|held| held.id.group_kind()).collect();
+        let unusable: BTreeSet<_> =
+            facts().flat_map(|facts| &facts.unusable).map(|unusable| unusable.id.group_kind()).collect();
         let scalable =
             facts().flat_map(|facts| &facts.objects).any(|desired| desired.hash_without_replicas.is_some());
         let touched: BTreeSet<(GroupKind, Option<String>)> = facts()
@@ -42,7 +42,7 @@ impl Reconciler {
         let refused = reading.refused.iter().filter(|found| !known.contains(found));
         let found = facts().flat_map(|facts| &facts.diagnostics).chain(refused);
         let errors = found.filter(|found| found.is_error());
-        // One pass hands them to its caller, who shows them whole.
+        // A single pass hands them to its caller, which shows all of them.
         for diagnostic in errors.filter(|_| self.until == StopCondition::Shutdown) {
             tracing::warn!(code = diagnostic.code, "{}: {}", diagnostic.origin, diagnostic.message);
         }
@@ -61,14 +61,14 @@ impl Reconciler {
         }
         let store = &mut self.inventories[source];
         let lacks_location =
-            self.engine.source(source).inventory.as_ref().is_some_and(|told| told.lacks_location);
-        let tells = store.names_all(&touched) && !lacks_location;
-        store.need = if tells { InventoryNeed::Cleanup } else { InventoryNeed::Growth };
+            self.engine.source(source).inventory.as_ref().is_some_and(|inventory| inventory.lacks_location);
+        let is_complete = store.names_all(&touched) && !lacks_location;
+        store.need = if is_complete { InventoryNeed::Cleanup } else { InventoryNeed::Growth };
         self.unscoped.extend(unknown.into_iter().map(|kind| (source, kind)));
         self.read_unscoped_again();
         let watcher = self.engine.source(source).watcher;
         self.watched.request_kinds(watcher, gvks, &mut self.engine);
-        self.watched.hold(watcher, held, &mut self.engine);
+        self.watched.add_recorded(watcher, unusable, &mut self.engine);
         if scalable {
             self.watched.watch_scalers(&mut self.engine);
         }
@@ -115,7 +115,7 @@ impl Reconciler {
                     let feed = SourceFeed::new(followed, read_settings, scopes, events, heartbeat);
                     let facts = FactReader::new(self.cluster_for_source(Some(source)).clone(), None);
                     let feed = feed.with_facts(facts);
-                    let feed = feed.with_last_look(self.history.last_look(source));
+                    let feed = feed.with_last_check(self.history.last_check(source));
                     let feed = feed.with_versions(self.watched.served_versions());
                     match self.engine.source(source).lifecycle {
                         SourceLifecycle::Active => {
@@ -147,8 +147,8 @@ impl Reconciler {
         let known = self.unscoped.iter().filter(|(_, kind)| scopes.get(kind).is_some());
         let sources: BTreeSet<SourceId> = known.map(|(source, _)| *source).collect();
         for source in sources {
-            let is_told = |feed: &mpsc::Sender<FeedRequest>| feed.try_send(FeedRequest::ReadAgain).is_ok();
-            if self.feeds[source].as_ref().is_none_or(is_told) {
+            let can_send = |feed: &mpsc::Sender<FeedRequest>| feed.try_send(FeedRequest::ReadAgain).is_ok();
+            if self.feeds[source].as_ref().is_none_or(can_send) {
                 self.unscoped.retain(|(of, kind)| *of != source || scopes.get(kind).is_none());
             }
         }
@@ -178,7 +178,7 @@ impl Reconciler {
 /// Indicates whether the sources keep the revisions readable that the cluster names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PinState {
-    /// They were told.
+    /// They were reported.
     Current,
     /// Something was read since.
     Stale,
