@@ -43,7 +43,9 @@ impl SourceFeed {
             told = match request {
                 FeedRequest::LookAfter(reading) => Some(LoopEvent::SourceChecked(number, reading)),
                 FeedRequest::LookBack(undo) => {
-                    Some(self.content_reader().look_back(undo, self.head_revision()).await)
+                    let token = undo.token.clone();
+                    let past = self.content_reader().past_revision(undo, self.head_revision()).await;
+                    Some(LoopEvent::LookedBack(token, past))
                 }
                 FeedRequest::Resolve(revision, contents) => {
                     let found = self.content_reader().resolve(revision, contents).await;
