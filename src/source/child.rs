@@ -117,6 +117,8 @@ impl ChildOutput {
 #[derive(Debug)]
 pub(super) enum ChildError {
     NotStarted(io::Error),
+    /// A folder of its sandbox cannot be opened.
+    NoFolder(io::Error),
     /// The program is older than the oldest that is safe.
     TooOld(String),
     Silent,
@@ -256,7 +258,7 @@ pub(super) async fn run_within(
         })
     };
     let started = tokio::task::spawn_blocking(start).await.map_err(io::Error::other);
-    let running = started.and_then(|started| started?).map_err(ChildError::NotStarted)?;
+    let running = started.flatten().map_err(ChildError::NoFolder)?.map_err(ChildError::NotStarted)?;
     running.end(bounds).await
 }
 

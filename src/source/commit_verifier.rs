@@ -210,6 +210,7 @@ impl CommitVerifier {
     fn verification_error(&self, failure: ChildError, store: &RevisionStore) -> SourceError {
         match failure {
             ChildError::NotStarted(error) => SourceError::NoGit { error },
+            ChildError::NoFolder(error) => SourceError::Unreadable { place: self.place.clone(), error },
             ChildError::TooOld(found) => SourceError::OldGit { found },
             ChildError::Silent => {
                 SourceError::Silent { place: self.place.clone(), after: store.settings().answer }

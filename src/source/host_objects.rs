@@ -192,6 +192,7 @@ impl<'a> HostObjects<'a> {
         let place = self.place.to_owned();
         child::run_within(folders, command, self.lock, bounds).await.map_err(|failure| match failure {
             ChildError::NotStarted(error) => SourceError::NoGit { error },
+            ChildError::NoFolder(error) => SourceError::Unreadable { place, error },
             ChildError::TooOld(found) => SourceError::OldGit { found },
             ChildError::Silent => SourceError::Silent { place, after: limit },
             ChildError::TooMuch => {

@@ -392,6 +392,7 @@ impl RemoteReference {
         let place = self.place.clone();
         output.map_err(|failure| match failure {
             ChildError::NotStarted(error) => SourceError::NoGit { error },
+            ChildError::NoFolder(error) => SourceError::Unreadable { place, error },
             ChildError::TooOld(found) => SourceError::OldGit { found },
             ChildError::Silent => SourceError::Silent { place, after },
             ChildError::TooMuch => {
