@@ -512,11 +512,7 @@ impl ContentReader {
     }
 
     /// Returns where a rollback leads to, as far as that is here.
-    async fn past_revision(
-        self,
-        undo: UndoRequest,
-        head: Option<Revision>,
-    ) -> Result<PastRevision, String> {
+    async fn past_revision(self, undo: UndoRequest, head: Option<Revision>) -> Result<PastRevision, String> {
         let Self { reader, settings, scopes, .. } = self;
         let look = move |reader: &RevisionReader| {
             Ok(past_contents::look_back(reader, &settings, scopes, &undo, head.as_ref()))

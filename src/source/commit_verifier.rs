@@ -308,7 +308,9 @@ impl KeyFolder {
         command.arg("-c").arg(signers).arg("-c").arg("gpg.ssh.revocationFile=/dev/null");
         command.env("GNUPGHOME", &self.folder).env("TMPDIR", &self.folder);
         let history = store.history_path().join("objects");
-        command.env("GIT_ALTERNATE_OBJECT_DIRECTORIES", child::quote_path(&history));
+        if history.exists() {
+            command.env("GIT_ALTERNATE_OBJECT_DIRECTORIES", child::quote_path(&history));
+        }
         command
     }
 }

@@ -120,14 +120,17 @@ impl LocalReference {
         lock: &StateLock,
         revision: &Revision,
     ) -> Result<bool, SourceError> {
-        let Some((folders, tip)) = self.copied_history(lock).await? else { return Ok(false) };
-        let (store, wanted) = (self.store.clone(), revision.clone());
-        let told = self.run_blocking(move || store.ancestry(&tip, &wanted)).await?;
-        if told != Ancestry::Descends {
-            return Ok(false);
+        let (folders, _) = self.find_target().await?;
+        let objects = HostObjects::look_at(&self.store, lock, &folders, &self.place).await?;
+        for tip in self.tips()? {
+            objects.copy_history(&tip).await?;
+            let (store, wanted) = (self.store.clone(), revision.clone());
+            if self.run_blocking(move || store.ancestry(&tip, &wanted)).await? == Ancestry::Descends {
+                self.copy(lock, &folders, revision).await?;
+                return Ok(true);
+            }
         }
-        self.copy(lock, &folders, revision).await?;
-        Ok(true)
+        Ok(false)
     }
 
     /// Puts a revision that was accepted before in force again; false where it cannot be had any
@@ -144,17 +147,18 @@ impl LocalReference {
         Ok(is_here)
     }
 
-    /// Copies each commit that led to what was found last; the folders and that commit, where
-    /// anything was found.
-    pub(super) async fn copied_history(
-        &self,
-        lock: &StateLock,
-    ) -> Result<Option<(RepositoryFolders, Revision)>, SourceError> {
-        let Some(tip) = self.store.reference_target(&self.head_ref)? else { return Ok(None) };
+    /// Copies each commit that led to what was found last.
+    pub(super) async fn copy_history(&self, lock: &StateLock) -> Result<(), SourceError> {
         let (folders, _) = self.find_target().await?;
-        let objects = HostObjects::look_at(&self.store, lock, &folders, &self.place).await?;
-        objects.copy_history(&tip).await?;
-        Ok(Some((folders, tip)))
+        let Some(tip) = self.tips()?.into_iter().next() else { return Ok(()) };
+        HostObjects::look_at(&self.store, lock, &folders, &self.place).await?.copy_history(&tip).await
+    }
+
+    /// Returns what was followed last, and what was found since and may have been refused.
+    fn tips(&self) -> Result<Vec<Revision>, SourceError> {
+        let followed = self.store.reference_target(&self.head_ref)?;
+        let found = self.last().as_ref().map(|(_, commit)| commit.clone());
+        Ok(followed.into_iter().chain(found).collect())
     }
 
     async fn copy(

@@ -77,10 +77,7 @@ impl RepositoryFolders {
 
     /// Follows references that name another one; returns the last name, and the object that it
     /// leads to, where it is there.
-    fn follow_references(
-        &self,
-        mut name: String,
-    ) -> Result<(String, Option<Oid>), FollowedRepositoryError> {
+    fn follow_references(&self, mut name: String) -> Result<(String, Option<Oid>), FollowedRepositoryError> {
         for _ in 0..MAX_REFERENCE_CHAIN {
             let next = match self.read_reference(&name)? {
                 None => return Ok((name, None)),
@@ -108,8 +105,7 @@ impl RepositoryFolders {
 
     fn read_reference(&self, name: &str) -> Result<Option<ReferenceValue>, FollowedRepositoryError> {
         let folder = self.folder_of(name);
-        let ends: Vec<&str> =
-            name.match_indices('/').map(|(at, _)| &name[..at]).chain([name]).collect();
+        let ends: Vec<&str> = name.match_indices('/').map(|(at, _)| &name[..at]).chain([name]).collect();
         followed_repository::judge_own_files(folder, &ends)?;
         let file = folder.join(name);
         // A folder of references that begin so.
@@ -133,7 +129,8 @@ impl RepositoryFolders {
     }
 
     fn read_packed(&self, name: &str) -> Result<Option<ReferenceValue>, FollowedRepositoryError> {
-        let Some(text) = followed_repository::read_file(&self.common, PACKED_FILE, MAX_OWN_FILE_BYTES)? else {
+        let Some(text) = followed_repository::read_file(&self.common, PACKED_FILE, MAX_OWN_FILE_BYTES)?
+        else {
             return Ok(None);
         };
         let mut lines = text.split(|byte| *byte == b'\n');
@@ -150,7 +147,8 @@ impl RepositoryFolders {
     }
 
     fn has_branches(&self) -> Result<bool, FollowedRepositoryError> {
-        let mut entries = WalkDir::new(self.common.join("refs/heads")).into_iter().take(MAX_LOOKED_AT).flatten();
+        let mut entries =
+            WalkDir::new(self.common.join("refs/heads")).into_iter().take(MAX_LOOKED_AT).flatten();
         if entries.any(|entry| entry.file_type().is_file()) {
             return Ok(true);
         }

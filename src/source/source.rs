@@ -438,7 +438,7 @@ impl Source {
     pub(crate) async fn fetch_history(&mut self) -> Result<(), SourceError> {
         if let RevisionOrigin::Local(local) = &self.origin {
             let lock = self.prepare_store().await?;
-            local.copied_history(&lock).await?;
+            local.copy_history(&lock).await?;
         }
         Ok(())
     }

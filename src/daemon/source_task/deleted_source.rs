@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 use super::super::loop_event::LoopEvent;
-use super::missing_revisions::{WantedContents};
+use super::missing_revisions::WantedContents;
 use super::{FeedRequest, HEARTBEAT_SLACK, SourceFeed};
 use crate::engine::{Release, SourceReading};
 use crate::object::Revision;

@@ -183,6 +183,7 @@ async fn a_repository_is_never_written_to() {
         let hints = source.change_hints();
         hints.next_hint().await;
         assert_eq!(source.observe().await.unwrap().revision, second);
+        source.fetch_revision(&first).await.unwrap();
         assert_eq!(source.changes(&first, &second).unwrap().len(), 1);
         source.commit(&second).unwrap();
         let snapshot = source.snapshot(&second).unwrap();

@@ -99,6 +99,7 @@ async fn a_gib_is_fetched_within_bounds_and_refused_unread() {
         (paths(&snapshot), refused(&snapshot.refused)),
         (vec!["a.yaml"], vec!["too-large huge.yaml".to_owned()])
     );
+    local.fetch_revision(&first).await.unwrap();
     assert_eq!(local.changes(&first, &second).unwrap(), []);
     let blob = crate::source::BlobId::from_oid(Oid::from_str(GIB).unwrap());
     assert!(matches!(local.read(blob), Err(SourceError::TooLarge { size: 1_073_741_824, .. })));

@@ -233,7 +233,8 @@ async fn a_link_that_comes_after_the_look_shows_nothing() {
         pair.link("objects/pack");
     })
     .await;
-    shows_nothing("loose objects", |pair| pair.link(&format!("objects/{}", &pair.hidden.as_str()[..2]))).await;
+    shows_nothing("loose objects", |pair| pair.link(&format!("objects/{}", &pair.hidden.as_str()[..2])))
+        .await;
     shows_nothing("a loose object", |pair| {
         let (folder, file) = pair.hidden.as_str().split_at(2);
         pair.link(&format!("objects/{folder}/{file}"));
@@ -271,12 +272,13 @@ async fn a_revision_is_copied_only_with_all_its_files() {
     let state = tempfile::tempdir().unwrap();
     let mut source = Source::open("test", &pair.followed.location(), state.path()).unwrap();
     source.observe().await.unwrap();
-    let wanted = BTreeSet::from([commit.clone()]);
-    assert_eq!(source.pin(&wanted).await.unwrap(), [commit]);
+    pair.followed.git(&["update-ref", "refs/heads/main", commit.as_str()]);
+    let error = source.observe().await.unwrap_err();
+    assert!(matches!(error, SourceError::Damaged { .. }) && error.to_string().contains(&blob), "{error}");
     // The same object, made here, is this repository's own.
     put(pair.followed.path(), &[("secret.yaml", "hunter2")]);
     pair.followed.git(&["hash-object", "-w", "secret.yaml"]);
-    assert_eq!(source.pin(&wanted).await.unwrap(), []);
+    assert_eq!(source.observe().await.unwrap().revision, commit);
 }
 
 #[test]
