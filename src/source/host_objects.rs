@@ -61,9 +61,9 @@ impl<'a> HostObjects<'a> {
         place: &'a str,
     ) -> Result<Self, SourceError> {
         let (looked_at, most) = (folders.clone(), store.settings().quota);
-        let look = move || looked_at.judge_loose_objects(most);
-        let looked = run_bounded(place, store.settings().fetch, look).await?;
-        looked.map_err(|error| error.into_source_error(place))?;
+        let judge = move || looked_at.judge_loose_objects(most);
+        let judged = run_bounded(place, store.settings().fetch, judge).await?;
+        judged.map_err(|error| error.into_source_error(place))?;
         Ok(Self { store, lock, folders, place })
     }
 

@@ -92,12 +92,11 @@ impl LocalReference {
         {
             return Ok(commit.clone());
         }
-        let commit = match found {
-            Some(commit) => commit,
-            None => {
-                let objects = HostObjects::look_at(&self.store, lock, &folders, &self.place).await?;
-                resolve(&objects, &target, "", self.name(), &self.place).await?
-            }
+        let commit = if let Some(commit) = found {
+            commit
+        } else {
+            let objects = HostObjects::look_at(&self.store, lock, &folders, &self.place).await?;
+            resolve(&objects, &target, "", self.name(), &self.place).await?
         };
         if !(self.is_pinned(&commit)? && self.store.has_revision(&commit)) {
             self.copy(lock, &folders, &commit).await?;

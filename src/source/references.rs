@@ -116,16 +116,14 @@ impl RepositoryFolders {
         };
         let Some(text) = text else { return self.read_packed(name) };
         let text = String::from_utf8_lossy(text.trim_ascii_end());
-        match text.strip_prefix("ref:") {
-            Some(next) => Ok(Some(ReferenceValue::Symbolic(next.trim().to_owned()))),
-            None => match whole_id(&text) {
-                Some(id) => Ok(Some(ReferenceValue::Object(id))),
-                None => {
-                    let why = "it holds neither an id nor the name of a reference";
-                    Err(unreadable(&file, io::Error::other(why)))
-                }
-            },
+        if let Some(next) = text.strip_prefix("ref:") {
+            return Ok(Some(ReferenceValue::Symbolic(next.trim().to_owned())));
         }
+        let Some(id) = whole_id(&text) else {
+            let why = "it holds neither an id nor the name of a reference";
+            return Err(unreadable(&file, io::Error::other(why)));
+        };
+        Ok(Some(ReferenceValue::Object(id)))
     }
 
     fn read_packed(&self, name: &str) -> Result<Option<ReferenceValue>, FollowedRepositoryError> {
@@ -137,13 +135,11 @@ impl RepositoryFolders {
         let line = lines.find(|line| line.get(41..) == Some(name.as_bytes()) && line.get(40) == Some(&b' '));
         let Some(line) = line else { return Ok(None) };
         let id = line.get(..40).and_then(|id| std::str::from_utf8(id).ok()).and_then(whole_id);
-        match id {
-            Some(id) => Ok(Some(ReferenceValue::Object(id))),
-            None => {
-                let why = format!("its line of {} has no id", file_names::printable(name.as_bytes()));
-                Err(unreadable(&self.common.join(PACKED_FILE), io::Error::other(why)))
-            }
-        }
+        let Some(id) = id else {
+            let why = format!("its line of {} has no id", file_names::printable(name.as_bytes()));
+            return Err(unreadable(&self.common.join(PACKED_FILE), io::Error::other(why)));
+        };
+        Ok(Some(ReferenceValue::Object(id)))
     }
 
     fn has_branches(&self) -> Result<bool, FollowedRepositoryError> {

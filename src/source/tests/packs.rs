@@ -71,9 +71,9 @@ fn write_pack(repo: &TestRepository, entries: &[(Oid, Vec<u8>)]) {
         let below = offsets.iter().filter(|(id, _)| id.as_bytes()[0] <= first).count();
         index.extend(u32::try_from(below).unwrap().to_be_bytes());
     }
-    offsets.iter().for_each(|(id, _)| index.extend(id.as_bytes()));
-    offsets.iter().for_each(|_| index.extend([0; 4]));
-    offsets.iter().for_each(|(_, offset)| index.extend(offset.to_be_bytes()));
+    index.extend(offsets.iter().flat_map(|(id, _)| id.as_bytes()));
+    index.extend(offsets.iter().flat_map(|_| [0; 4]));
+    index.extend(offsets.iter().flat_map(|(_, offset)| offset.to_be_bytes()));
     index.extend([0; 40]);
     let name = repo.path().join(".git/objects/pack").join(format!("pack-{}", "0".repeat(40)));
     fs::write(name.with_extension("pack"), pack).unwrap();
