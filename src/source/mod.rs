@@ -26,6 +26,7 @@ mod file_names;
 mod folder;
 mod followed_repository;
 mod git_messages;
+mod history;
 mod host_objects;
 mod identity;
 mod keys;
