@@ -1,4 +1,4 @@
-//! Reading git objects from one repository, or from a user's repository and our copies beside it.
+//! Reading git objects from our own stores, or from this user's repository around files on disk.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,6 +1,7 @@
-//! Work on a followed repository by a thread that can open nothing else.
+//! Work on a repository of others by a thread, or by a program that it starts, that can open nothing
+//! else.
 //!
-//! libgit2 opens files by their paths. Between a look at a path and its use, whoever may write
+//! git opens files by their paths. Between a look at a path and its use, whoever may write
 //! there can put a link in its place. In this sandbox the kernel denies what lies elsewhere,
 //! whatever leads to it.
 
