@@ -91,7 +91,7 @@ pub(super) enum CopyScope {
 pub(super) enum ChildPeer<'a> {
     /// A remote.
     Network(TransportPolicy),
-    /// Whoever writes this folder of objects, in a repository on this host.
+    /// A folder of objects in a repository on this host, which others may write.
     Host(&'a Path),
     /// Nobody.
     Nobody,

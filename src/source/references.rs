@@ -26,7 +26,7 @@ const MAX_LOOKED_AT: usize = 10_000;
 /// The references that each work tree has for itself.
 const OWN_PREFIXES: [&str; 3] = ["refs/bisect/", "refs/rewritten/", "refs/worktree/"];
 
-/// What a name means in a repository.
+/// The meaning of a name in a repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum NamedTarget {
     /// The object that a reference leads to: a commit, or a tag that leads to one.

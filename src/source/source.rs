@@ -182,7 +182,7 @@ impl Source {
             return Err(SourceError::Worker { place: self.place.clone(), detail });
         }
         let mut seen = self.look_once().await;
-        // What a repository on this host has of damage is copied by nobody.
+        // Damage of a repository on this host is copied by nobody.
         let own_store = !matches!(self.origin, RevisionOrigin::Local(_)) || self.reader.is_suspect();
         if own_store && matches!(seen, Err(SourceError::Damaged { .. } | SourceError::Git { .. })) {
             // An error in no table may be our own store's fault too. It is checked, and made anew

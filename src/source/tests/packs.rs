@@ -1,4 +1,4 @@
-//! What is copied out of a repository on this host, and packs in it that no git wrote.
+//! The objects that are copied out of a repository on this host, and packs that no git wrote.
 
 use std::fs;
 use std::path::{Path, PathBuf};
