@@ -266,16 +266,14 @@ impl RepositoryFolders {
             let Ok(entries) = fs::read_dir(objects.join(&name)) else { continue };
             for entry in entries.flatten() {
                 let Ok(found) = entry.metadata() else { continue };
-                let file = || format!("objects/{name}/{}", entry.file_name().to_string_lossy());
+                let (file, size) = (entry.file_name(), found.len());
+                let file = file_names::printable(file.as_bytes());
                 if !found.is_file() {
-                    return Err(unreadable_object(&format!("{} is no regular file", file())));
+                    return Err(unreadable_object(&format!("objects/{name}/{file} is no regular file")));
                 }
-                if found.len() > most {
-                    let size = found.len();
-                    return Err(unreadable_object(&format!(
-                        "{} has {size} bytes, and {most} may be read",
-                        file()
-                    )));
+                if size > most {
+                    let text = format!("objects/{name}/{file} has {size} bytes, and {most} may be read");
+                    return Err(unreadable_object(&text));
                 }
             }
         }

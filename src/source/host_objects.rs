@@ -1,10 +1,11 @@
 //! Objects of a repository on this host, copied into our own store by git's own program.
 //!
-//! **Invariant:** no object is read in this process before it is in a store of ours. A pack that was
-//! written by hand decides what a reader of it does: two deltas that name each other have no end,
-//! and a short one may take any memory. So a child reads them, in a sandbox and with limits. It
-//! writes each object whole: what follows no delta needs no more memory than its size says, and a
-//! second child computes the id of each.
+//! **Invariant:** no object is read in this process before it is in a store of ours.
+//!
+//! A pack that was written by hand decides what a reader of it does: two deltas that name each
+//! other have no end, and a short one may take any memory. So a child reads them, in a sandbox and
+//! with limits. It writes each object whole: what follows no delta needs no more memory than its
+//! size says. A second child computes the id of each.
 
 use std::fmt::Write as _;
 use std::fs;

@@ -1,9 +1,9 @@
-//! Work on a repository of others, in a sandbox in which nothing else can be opened: by a thread, or
-//! by a program that it starts.
+//! Work on a repository of others, in a sandbox in which nothing else can be opened. A thread does
+//! it, or a program that the thread starts.
 //!
-//! git opens files by their paths. Between a look at a path and its use, whoever may write there can
-//! put a link in its place. In this sandbox the kernel denies what lies elsewhere, whatever leads to
-//! it.
+//! git opens files by their paths. Between a look at a path and its use, whoever may write there
+//! can put a link in its place. In this sandbox the kernel denies what lies elsewhere, whatever
+//! leads to it.
 
 use std::fs;
 use std::io;

@@ -100,7 +100,7 @@ async fn deltas_without_an_end_are_told_and_the_repaired_repository_is_followed(
     let mut source = open(&repo, SourceSettings { fetch: Duration::from_mins(1), ..Default::default() });
     let error = source.observe().await.unwrap_err();
     assert!(matches!(error, SourceError::Memory { .. } | SourceError::Silent { .. }), "{error}");
-    // Whatever read it is gone: nothing holds up the next look.
+    // The child that read it is gone: nothing holds up the next look.
     for ending in ["pack", "idx"] {
         let name = format!(".git/objects/pack/pack-{}.{ending}", "0".repeat(40));
         fs::remove_file(repo.path().join(name)).unwrap();
@@ -183,7 +183,7 @@ async fn a_pipe_that_comes_after_the_look_is_told_by_the_deadline() {
     assert!(matches!(error, SourceError::Silent { .. }), "{error}");
     assert!(error.to_string().contains("shop: no answer within 2 s"), "{error}");
     let flags = rustix::fs::OFlags::WRONLY | rustix::fs::OFlags::NONBLOCK;
-    // Whoever waits at its end was killed, and is gone a moment later.
+    // The child that waits at its end was killed, and is gone a moment later.
     let error = loop {
         match rustix::fs::open(&pipe, flags, rustix::fs::Mode::empty()) {
             Ok(_) => tokio::task::yield_now().await,
