@@ -12,11 +12,14 @@ use crate::config::{Config, GitSpec, GitUrl, SourceConfig, SourceLocation, TreeP
 use crate::daemon::VariableUse;
 use crate::engine::Plan;
 use crate::manifest::KindScopes;
-use crate::object::ErrorClass;
+use crate::object::{ErrorClass, Revision};
 use crate::source::{self, LocationKind, SourceError};
 
 /// The name of what is on disk, in notes.
 const ON_DISK: &str = "the files on disk";
+
+/// The state directory of the look-up of a name, which no source is called.
+const NAMES_FOLDER: &str = ".names";
 
 /// The reference that a bare repository stands for.
 const HEAD: &str = "HEAD";
@@ -210,21 +213,14 @@ impl ReadRevision {
         let url = place.repository.to_str().ok_or_else(|| {
             CommandError::usage_error(format!("{}: the path is not UTF-8", place.repository.display()))
         })?;
-        let revision = match source::find_revision(&place.repository, name) {
-            Err(error @ SourceError::NoReference { .. }) => return Err(no_revision_error(error, name)),
-            found => found?,
-        };
-        let location = SourceLocation::Git {
-            url: GitUrl::new(url),
-            reference: Some(revision.to_string()),
-            path: place.inside.clone(),
-            interval: GitSpec::new(GitUrl::new(url)).interval,
-            // A proposed commit need not be signed yet.
-            verify: None,
-        };
-        let source = SourceConfig { location, ..source.clone() };
         session::start_runtime()?.block_on(async {
             let kept = source_contents::temporary_folder()?;
+            let names = kept.path().join(NAMES_FOLDER);
+            let revision = match source::find_revision(&place.repository, name, &names).await {
+                Err(error @ SourceError::NoReference { .. }) => return Err(no_revision_error(error, name)),
+                found => found?,
+            };
+            let source = Self::source_at(source, place, url, &revision);
             let mut commits = source_contents::open_newest(&source, kept.path())?;
             match commits.observe().await {
                 Ok(_) => {}
@@ -238,6 +234,24 @@ impl ReadRevision {
             let variables = VariableUse::of(&source);
             Ok(Self::Read(ManifestSet::read_newest(commits, &shown, &decrypter, variables).await?.into()))
         })
+    }
+
+    /// Returns a source that is at a revision.
+    fn source_at(
+        source: &SourceConfig,
+        place: &RevisionFolder,
+        url: &str,
+        revision: &Revision,
+    ) -> SourceConfig {
+        let location = SourceLocation::Git {
+            url: GitUrl::new(url),
+            reference: Some(revision.to_string()),
+            path: place.inside.clone(),
+            interval: GitSpec::new(GitUrl::new(url)).interval,
+            // A proposed commit need not be signed yet.
+            verify: None,
+        };
+        SourceConfig { location, ..source.clone() }
     }
 
     /// Reads the files on disk, committed or not.

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::executor::run_blocking;
 use super::setup::SourceFiles;
 use crate::engine::AllowList;
 use crate::input::{Decrypter, read_manifest};
@@ -78,16 +77,15 @@ async fn read_followed(
     decrypter: Arc<Decrypter>,
 ) -> Result<(Vec<ManifestItem>, bool), source::SourceError> {
     let observed = source.observe().await?;
-    let reader = source.reader();
-    run_blocking(move || {
+    let gather_all = move |reader: &source::RevisionReader| {
         let snapshot = reader.snapshot(&observed.revision)?;
         let mut readings = Vec::new();
         for file in &snapshot.files {
             readings.push(read_manifest(file, &reader.read(file.blob)?, &decrypter));
         }
         Ok(gather(readings.into_iter(), snapshot.is_complete()))
-    })
-    .await
+    };
+    source.read_bounded(gather_all).await
 }
 
 fn gather(

@@ -19,7 +19,7 @@ use super::handover::read_peers;
 use super::kinds::kind_scopes;
 use super::plan_lookups::decide_foreign_objects;
 use super::setup::{SourceFiles, SourceSetup};
-use super::source_task::{ContentReader, FactReader, read_disk, repository_of};
+use super::source_task::{FactReader, OlderContents, read_disk, repository_of};
 use crate::cluster::{Cluster, ClusterError, KindLookup, KindTable, LiveLookup, ServedKind, applyset_id};
 use crate::engine::{
     Action, ApplyVariant, Budget, Decision, DesiredState, DirectView, Engine, FieldCoverage,
@@ -145,7 +145,7 @@ struct SourceView {
     location: String,
     scalable: bool,
     /// None for files on disk.
-    older_contents: Option<ContentReader>,
+    older_contents: Option<OlderContents>,
 }
 
 impl PreviewRun {
@@ -202,7 +202,7 @@ impl PreviewRun {
         applyset: &Arc<str>,
         setup: SourceSetup,
         acting: &Cluster,
-    ) -> Result<(SourceReading, Option<ContentReader>), source::SourceError> {
+    ) -> Result<(SourceReading, Option<OlderContents>), source::SourceError> {
         let read_settings = setup.read_settings(source, applyset);
         let scopes = kind_scopes(Some(&self.kinds));
         match setup.files {
@@ -260,7 +260,7 @@ impl PreviewRun {
     /// Reads again the last content of what the source no longer wants: a manifest says which objects
     /// are never pruned. A content that cannot be had says nothing.
     async fn recall_contents(&mut self) {
-        let Some(older) = self.source_view().older_contents.clone() else { return };
+        let Some(mut older) = self.source_views[self.source].older_contents.take() else { return };
         let is_unwanted = |id: &ObjectId| self.engine.entry(id).is_some_and(|entry| entry.targets.is_empty());
         let mut unresolved = self.engine.unresolved_contents();
         for contents in unresolved.values_mut() {
@@ -268,11 +268,12 @@ impl PreviewRun {
         }
         unresolved.retain(|_, contents| !contents.is_empty());
         for (revision, contents) in unresolved {
-            let read = older.clone().read_contents(revision, contents).await;
+            let read = older.read(revision, contents).await;
             for (id, release, content) in read.unwrap_or_default() {
                 self.engine.record_past_content(&id, &release, content);
             }
         }
+        self.source_views[self.source].older_contents = Some(older);
     }
 
     /// Reads what the other sources of the cluster want. Where that cannot be done the plan is made

@@ -22,15 +22,14 @@ use tokio::time::{Instant, sleep_until};
 pub(super) use self::fact_reader::FactReader;
 pub(super) use self::last_check::LastCheck;
 use self::missing_revisions::{ContentLookup, MissingContents};
-pub(super) use self::once::{read_disk, read_newest_once, read_once};
+pub(super) use self::once::{OlderContents, read_disk, read_newest_once, read_once};
 use self::revision_step::{ReportedSnapshot, read_newest};
 use self::verified_revision::ConcurrentLookups;
-use super::executor::run_blocking;
 use super::loop_event::LoopEvent;
 use super::manifest_facts::ReadSettings;
 use super::pins::RevisionPins;
 use super::setup::SourceFiles;
-use crate::engine::{Authorship, RepositoryIdentity, SourceReading, UndoRequest};
+use crate::engine::{Authorship, PastRevision, RepositoryIdentity, SourceReading, UndoRequest};
 use crate::heartbeat::Heartbeat;
 use crate::manifest::KindScopes;
 use crate::object::{ContentHash, GroupKind, ObjectId, Revision};
@@ -290,6 +289,7 @@ impl SourceFeed {
     fn content_reader(&self) -> ContentReader {
         ContentReader {
             reader: self.source.reader(),
+            is_on_host: self.source.is_on_host(),
             settings: self.settings.clone(),
             scopes: self.known_scopes(),
         }
@@ -444,12 +444,7 @@ impl TaskQueue {
                 FeedTask::ReadUndoTarget(undo)
             }
             FeedRequest::ReadUndoTarget(undo) => {
-                return self.lookups.push(
-                    beside
-                        .read_undo_target(undo, head)
-                        .map(|event| ContentLookup::Done(Box::new(event)))
-                        .boxed(),
-                );
+                return self.lookups.push(beside.read_undo_target(undo, head).boxed());
             }
             FeedRequest::ReadAgain => FeedTask::ReadAgain,
             FeedRequest::CheckAfter(reading) => FeedTask::CheckAfter(reading),
@@ -467,6 +462,10 @@ impl TaskQueue {
             ContentLookup::Done(event) => Some(*event),
             ContentLookup::Missing(wanted) => {
                 self.later.push_back(FeedTask::Fetch(wanted));
+                None
+            }
+            ContentLookup::Unfound(undo) => {
+                self.later.push_back(FeedTask::ReadUndoTarget(*undo));
                 None
             }
         }
@@ -499,17 +498,28 @@ enum FeedTask {
 #[derive(Clone)]
 pub(super) struct ContentReader {
     reader: RevisionReader,
+    /// Tells if more can be had of a repository on this host.
+    is_on_host: bool,
     settings: ReadSettings,
     scopes: KindScopes,
 }
 
 impl ContentReader {
-    async fn read_undo_target(self, undo: UndoRequest, head: Option<Revision>) -> LoopEvent {
-        let Self { reader, settings, scopes } = self;
-        let token = undo.token.clone();
-        let read_undo_target =
-            move || past_contents::read_undo_target(&reader, &settings, scopes, &undo, head.as_ref());
-        LoopEvent::UndoTargetRead(token, run_blocking(read_undo_target).await)
+    async fn read_undo_target(self, undo: UndoRequest, head: Option<Revision>) -> ContentLookup {
+        let is_on_host = self.is_on_host;
+        match self.past_revision(undo.clone(), head).await {
+            Err(_) if is_on_host => ContentLookup::Unfound(Box::new(undo)),
+            past => ContentLookup::Done(Box::new(LoopEvent::UndoTargetRead(undo.token, past))),
+        }
+    }
+
+    /// Returns where a rollback leads to, as far as that is here.
+    async fn past_revision(self, undo: UndoRequest, head: Option<Revision>) -> Result<PastRevision, String> {
+        let Self { reader, settings, scopes, .. } = self;
+        let look = move |reader: &RevisionReader| {
+            Ok(past_contents::read_undo_target(reader, &settings, scopes, &undo, head.as_ref()))
+        };
+        reader.read_bounded(look).await.map_err(|error| error.to_string())?
     }
 }
 

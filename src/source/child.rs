@@ -2,19 +2,23 @@
 //!
 //! Network goes through it because libgit2's own transports hang on a silent server for ever.
 
+use std::ffi::OsString;
 use std::io;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Resource, Signal};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
-use tokio::process::Command;
+use tokio::process::{Child, Command};
+use tokio::runtime::Handle;
 use tokio::sync::OnceCell;
 
 use super::lock::StateLock;
 use super::program::GitVersion;
+use super::read_sandbox;
 use super::settings::TransportPolicy;
 
 /// The number of bytes kept of the output; the listing of a few references has a few hundred.
@@ -26,13 +30,37 @@ const VERSION_TIMEOUT: Duration = Duration::from_secs(10);
 /// Sets the limits that all of git's helpers inherit before any of them can talk to anybody.
 ///
 /// A limit that is set from outside after the start comes too late where the machine is busy. An
-/// exit with [`NO_LIMITS_EXIT_CODE`] says that one could not be set.
-const LIMITED_SHELL: &str = "ulimit -c 0 && ulimit -d \"$RHUMB_DATA\" && ulimit -f \"$RHUMB_FILE\" || exit 125; \
-     unset RHUMB_DATA RHUMB_FILE; exec git \"$@\"";
+/// exit with [`NO_LIMITS_EXIT_CODE`] says that one could not be set. The limit on processor time
+/// ends what spins where nobody is left to watch the clock.
+macro_rules! limited_script {
+    ($command:literal) => {
+        concat!(
+            "ulimit -c 0 && ulimit -d \"$RHUMB_DATA\" && ulimit -f \"$RHUMB_FILE\" && ",
+            "ulimit -t \"$RHUMB_SECONDS\" || exit 125; unset RHUMB_DATA RHUMB_FILE RHUMB_SECONDS; ",
+            $command
+        )
+    };
+}
+
+/// Runs one command of git.
+const RUN_SCRIPT: &str = limited_script!("exec git \"$@\"");
+
+/// Packs what a list of revisions names, and takes the pack into the store that is named by the
+/// arguments. Both commands hold the store's lock, as what stood where their input stands.
+///
+/// The one that writes sees the store alone. So it computes the id of each object by itself.
+const COPY_SCRIPT: &str = limited_script!(
+    "exec 3<&0; \
+     git \"$@\" pack-objects $RHUMB_SCOPE --quiet --revs --stdout --no-use-bitmap-index --no-reuse-delta --window=0 \
+     <\"$RHUMB_REVISIONS\" | \
+     { unset GIT_ALTERNATE_OBJECT_DIRECTORIES; git \"$@\" index-pack --stdin >/dev/null; }"
+);
 /// No exit code of git.
 const NO_LIMITS_EXIT_CODE: i32 = 125;
 /// The exit codes of a shell without such a program, or with one that cannot be run.
 const NO_PROGRAM_EXIT_CODES: [i32; 2] = [126, 127];
+/// The exit code of a shell whose command was ended by a signal, less the signal's number.
+const SHELL_SIGNAL_CODE: i32 = 128;
 /// `ulimit -d` counts in these.
 const KIB: u64 = 1024;
 /// `ulimit -f` counts in these.
@@ -49,13 +77,21 @@ pub(super) struct ChildLimits {
     pub(super) memory: u64,
 }
 
+/// The objects that a copy takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CopyScope {
+    /// All that the revisions lead to.
+    Everything,
+    /// The commits alone.
+    Commits,
+}
+
 /// The peer that the child talks to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ChildPeer<'a> {
     /// A remote.
     Network(TransportPolicy),
-    /// A repository on this host, which this configuration file declares safe: its owner was judged
-    /// when it was opened.
+    /// A folder of objects in a repository on this host, which others may write.
     Host(&'a Path),
     /// Nobody.
     Nobody,
@@ -70,9 +106,10 @@ pub(super) struct ChildOutput {
 }
 
 impl ChildOutput {
-    /// Returns whether it was stopped by the limit on file sizes.
+    /// Returns whether it was stopped by the limit on file sizes. A shell tells so by its exit code.
     pub(super) fn is_overflowed(&self) -> bool {
-        self.status.signal() == Some(Signal::XFSZ.as_raw())
+        let signal = Signal::XFSZ.as_raw();
+        self.status.signal() == Some(signal) || self.status.code() == Some(SHELL_SIGNAL_CODE + signal)
     }
 }
 
@@ -80,6 +117,8 @@ impl ChildOutput {
 #[derive(Debug)]
 pub(super) enum ChildError {
     NotStarted(io::Error),
+    /// A folder of its sandbox cannot be opened.
+    NoFolder(io::Error),
     /// The program is older than the oldest that is safe.
     TooOld(String),
     Silent,
@@ -90,28 +129,45 @@ pub(super) enum ChildError {
 /// Returns a git command on a store, that asks nobody anything, reads no configuration but the
 /// store's, and runs no hook. Protocols are limited by [`ChildPeer`].
 pub(super) fn git_command(store: &Path, peer: ChildPeer<'_>) -> Command {
+    script_command(RUN_SCRIPT, store, peer)
+}
+
+/// Returns a command that copies what a file of revisions names out of a folder of objects into a
+/// store. The file has lines as `git rev-list --stdin` takes them.
+pub(super) fn copy_command(store: &Path, objects: &Path, revisions: &Path, scope: CopyScope) -> Command {
+    let mut command = script_command(COPY_SCRIPT, store, ChildPeer::Host(objects));
+    let scope = match scope {
+        CopyScope::Everything => "",
+        CopyScope::Commits => "--filter=tree:0",
+    };
+    command.env("RHUMB_REVISIONS", revisions).env("RHUMB_SCOPE", scope);
+    command
+}
+
+fn script_command(script: &str, store: &Path, peer: ChildPeer<'_>) -> Command {
     let mut command = Command::new("sh");
-    command.args(["-c", LIMITED_SHELL, "git"]).env_clear();
+    command.args(["-c", script, "git"]).env_clear();
     for name in ["PATH", "SUDO_UID", "SSH_AUTH_SOCK", "GIT_SSL_CAINFO"] {
         pass(&mut command, name);
     }
     for name in ["https_proxy", "HTTPS_PROXY", "no_proxy", "NO_PROXY", "all_proxy", "ALL_PROXY"] {
         pass(&mut command, name);
     }
-    let global = if let ChildPeer::Host(file) = peer { file } else { Path::new("/dev/null") };
+    if let ChildPeer::Host(objects) = peer {
+        command.env("GIT_ALTERNATE_OBJECT_DIRECTORIES", quote_path(objects));
+    }
     let protocols = match peer {
         ChildPeer::Network(TransportPolicy::Authenticated) => "https:ssh",
         #[cfg(test)]
         ChildPeer::Network(TransportPolicy::Any) => "https:ssh:http:git",
-        ChildPeer::Host(_) => "file",
-        ChildPeer::Nobody => "none",
+        ChildPeer::Host(_) | ChildPeer::Nobody => "none",
     };
     command
         .current_dir("/")
         .env("HOME", "/nonexistent")
         .env("LC_ALL", "C")
         .env("GIT_CONFIG_NOSYSTEM", "1")
-        .env("GIT_CONFIG_GLOBAL", global)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
         .env("GIT_TERMINAL_PROMPT", "0")
         .env("GIT_ASKPASS", "/bin/false")
         .env("SSH_ASKPASS", "/bin/false")
@@ -120,6 +176,7 @@ pub(super) fn git_command(store: &Path, peer: ChildPeer<'_>) -> Command {
         .env("GIT_OPTIONAL_LOCKS", "0")
         // A foreign repository's configuration names the command that such a fetch would run.
         .env("GIT_NO_LAZY_FETCH", "1")
+        .env("GIT_NO_REPLACE_OBJECTS", "1")
         // One heap for all threads: the reserves of others would count as memory.
         .env("MALLOC_ARENA_MAX", "1");
     let mut folder = std::ffi::OsString::from("--git-dir=");
@@ -127,6 +184,9 @@ pub(super) fn git_command(store: &Path, peer: ChildPeer<'_>) -> Command {
     command.arg(folder);
     for setting in [
         "core.hooksPath=/dev/null",
+        // Both could be another's word about what is in the commits and packs.
+        "core.commitGraph=false",
+        "core.multiPackIndex=false",
         "core.fsmonitor=false",
         "core.bigFileThreshold=1m",
         "core.deltaBaseCacheLimit=16m",
@@ -176,8 +236,38 @@ pub(super) async fn run(
     lock: &StateLock,
     bounds: ChildLimits,
 ) -> Result<ChildOutput, ChildError> {
+    prepare(&mut command, lock, bounds).await?;
+    let running = RunningChild::start(&mut command).map_err(ChildError::NotStarted)?;
+    running.end(bounds).await
+}
+
+/// Does the same as [`run`] in a sandbox, in which it can open nothing but what is below these
+/// folders, and programs.
+pub(super) async fn run_within(
+    folders: Vec<PathBuf>,
+    mut command: Command,
+    lock: &StateLock,
+    bounds: ChildLimits,
+) -> Result<ChildOutput, ChildError> {
+    prepare(&mut command, lock, bounds).await?;
+    let runtime = Handle::current();
+    let start = move || {
+        read_sandbox::run_program_within(&folders, move || {
+            let _context = runtime.enter();
+            RunningChild::start(&mut command)
+        })
+    };
+    let started = tokio::task::spawn_blocking(start).await.map_err(io::Error::other);
+    let running = started.flatten().map_err(ChildError::NoFolder)?.map_err(ChildError::NotStarted)?;
+    running.end(bounds).await
+}
+
+/// Gives a command its limits and streams.
+async fn prepare(command: &mut Command, lock: &StateLock, bounds: ChildLimits) -> Result<(), ChildError> {
     Box::pin(require_safe_git()).await?;
+    let seconds = bounds.time.as_secs() + 1;
     command
+        .env("RHUMB_SECONDS", lower_limit(Resource::Cpu, seconds).to_string())
         .env("RHUMB_DATA", (lower_limit(Resource::Data, bounds.memory) / KIB).to_string())
         .env("RHUMB_FILE", (lower_limit(Resource::Fsize, bounds.file) / ULIMIT_BLOCK_BYTES).to_string());
     // As its standard input, which it never reads and does not hand on.
@@ -186,32 +276,62 @@ pub(super) async fn run(
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     command.process_group(0).kill_on_drop(true);
-    let mut child = command.spawn().map_err(ChildError::NotStarted)?;
-    let mut group = ChildProcessGroup(child.id().and_then(|id| Pid::from_raw(id.cast_signed())));
-    let (mut stdout, mut stderr) = (child.stdout.take(), child.stderr.take());
-    let ended = tokio::time::timeout(bounds.time, async {
-        let (out, err) = tokio::join!(drain(stdout.as_mut()), drain(stderr.as_mut()));
-        (out, err, child.wait().await)
-    })
-    .await;
-    let Ok(((stdout, fits), (stderr, _), status)) = ended else {
-        drop(group);
-        let _ = child.wait().await;
-        return Err(ChildError::Silent);
-    };
-    group.0 = None;
-    let status = status.map_err(ChildError::NotStarted)?;
-    match status.code() {
-        Some(NO_LIMITS_EXIT_CODE) => {
-            let why = format!("its limits cannot be set: {}", stderr.trim());
-            Err(ChildError::NotStarted(io::Error::other(why)))
-        }
-        Some(code) if NO_PROGRAM_EXIT_CODES.contains(&code) => {
-            Err(ChildError::NotStarted(io::ErrorKind::NotFound.into()))
-        }
-        _ if fits => Ok(ChildOutput { status, stdout, stderr }),
-        _ => Err(ChildError::TooMuch),
+    Ok(())
+}
+
+/// A child that was started; all its processes end with it.
+struct RunningChild {
+    child: Child,
+    group: ChildProcessGroup,
+}
+
+impl RunningChild {
+    fn start(command: &mut Command) -> io::Result<Self> {
+        let child = command.spawn()?;
+        let group = ChildProcessGroup(child.id().and_then(|id| Pid::from_raw(id.cast_signed())));
+        Ok(Self { child, group })
     }
+
+    async fn end(self, bounds: ChildLimits) -> Result<ChildOutput, ChildError> {
+        let Self { mut child, mut group } = self;
+        let (mut stdout, mut stderr) = (child.stdout.take(), child.stderr.take());
+        let ended = tokio::time::timeout(bounds.time, async {
+            let (out, err) = tokio::join!(drain(stdout.as_mut()), drain(stderr.as_mut()));
+            (out, err, child.wait().await)
+        })
+        .await;
+        let Ok(((stdout, fits), (stderr, _), status)) = ended else {
+            drop(group);
+            let _ = child.wait().await;
+            return Err(ChildError::Silent);
+        };
+        group.0 = None;
+        let status = status.map_err(ChildError::NotStarted)?;
+        match status.code() {
+            Some(NO_LIMITS_EXIT_CODE) => {
+                let why = format!("its limits cannot be set: {}", stderr.trim());
+                Err(ChildError::NotStarted(io::Error::other(why)))
+            }
+            Some(code) if NO_PROGRAM_EXIT_CODES.contains(&code) => {
+                Err(ChildError::NotStarted(io::ErrorKind::NotFound.into()))
+            }
+            _ if fits => Ok(ChildOutput { status, stdout, stderr }),
+            _ => Err(ChildError::TooMuch),
+        }
+    }
+}
+
+/// Returns a path in the form in which a colon in it parts nothing.
+pub(super) fn quote_path(path: &Path) -> OsString {
+    let mut text = vec![b'"'];
+    for byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'"' | b'\\' => text.extend([b'\\', *byte]),
+            byte => text.push(*byte),
+        }
+    }
+    text.push(b'"');
+    OsString::from_vec(text)
 }
 
 /// Returns the limit, or the one that this process has itself where that is less: nobody may raise
@@ -252,4 +372,14 @@ async fn drain(stream: Option<&mut (impl AsyncRead + Unpin)>) -> (String, bool) 
         fits &= room == count;
     }
     (String::from_utf8_lossy(&kept).into_owned(), fits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_with_a_colon_is_one_path() {
+        assert_eq!(quote_path(Path::new("/a:b\"c\\d")), OsString::from("\"/a:b\\\"c\\\\d\""));
+    }
 }

@@ -9,21 +9,19 @@
 use std::ffi::OsString;
 use std::fs;
 use std::io;
-use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-use git2::{Oid, Repository};
+use git2::Oid;
 use tokio::process::Command;
 
 use super::bounded::run_bounded;
 use super::child::{self, ChildError, ChildPeer};
 use super::error::SourceError;
-use super::followed_repository::{self, FollowedRepositoryError};
+use super::followed_repository::FollowedRepositoryError;
 use super::keys::{self, VerificationKeys};
 use super::lineage::{self, CommitRange};
 use super::lock::StateLock;
-use super::objects::{self, ObjectDatabase};
 use super::signature_report;
 use super::store::{QuotaRoom, RevisionStore};
 use crate::object::{Revision, annotations};
@@ -129,28 +127,20 @@ impl CommitVerifier {
         }
     }
 
-    /// Tells what lies between two revisions in a repository: our own, or one of this host.
+    /// Tells what lies between two revisions in our own store.
     pub(super) async fn commits_between(
         &self,
         store: &RevisionStore,
-        foreign: Option<&Path>,
         older: &Revision,
         newer: &Revision,
     ) -> Result<CommitRange, SourceError> {
-        let (own, followed) = (store.clone(), foreign.map(Path::to_owned));
-        let (older, newer) = (older.clone(), newer.clone());
-        let walk = move || -> Result<CommitRange, FollowedRepositoryError> {
+        let (own, older, newer) = (store.clone(), older.clone(), newer.clone());
+        let walk = move || {
             let (older, newer) = (Oid::from_str(older.as_str())?, Oid::from_str(newer.as_str())?);
-            let between = |repository: &Repository| {
-                lineage::commits_between(&[ObjectDatabase::of(repository)?], older, newer)
-            };
-            Ok(match &followed {
-                Some(path) => followed_repository::open(path)?.read(between)?,
-                None => between(&objects::open(own.path())?),
-            }?)
+            own.walk_history(|odbs| lineage::commits_between(odbs, older, newer))
         };
         let walked = run_bounded(&self.place, store.settings().fetch, walk).await?;
-        walked.map_err(|error| error.into_source_error(&self.place))
+        walked.map_err(|error| FollowedRepositoryError::from(error).into_source_error(&self.place))
     }
 
     /// Says that a revision does not come after the one that was accepted last.
@@ -184,19 +174,17 @@ impl CommitVerifier {
         )
     }
 
-    /// Fails unless each of these commits is signed by one of the keys as they are now. The commits
-    /// are in the store, or in a repository of this host.
+    /// Fails unless each of these commits of the store is signed by one of the keys as they are now.
     pub(super) async fn check(
         &self,
         store: &RevisionStore,
         lock: &StateLock,
-        foreign: Option<&Path>,
         revision: &Revision,
         commits: &[Oid],
     ) -> Result<(), SourceError> {
         let bench = KeyFolder::write_keys(&self.verification.keys, &self.place, store)?;
         for commit in commits {
-            let mut command = bench.command(store, foreign);
+            let mut command = bench.command(store);
             command.args(["verify-commit", "--raw", &commit.to_string()]);
             let settings = store.settings();
             let bounds = store.child_limits(settings.answer, QuotaRoom(settings.quota));
@@ -222,6 +210,7 @@ impl CommitVerifier {
     fn verification_error(&self, failure: ChildError, store: &RevisionStore) -> SourceError {
         match failure {
             ChildError::NotStarted(error) => SourceError::NoGit { error },
+            ChildError::NoFolder(error) => SourceError::Unreadable { place: self.place.clone(), error },
             ChildError::TooOld(found) => SourceError::OldGit { found },
             ChildError::Silent => {
                 SourceError::Silent { place: self.place.clone(), after: store.settings().answer }
@@ -296,9 +285,8 @@ impl KeyFolder {
     }
 
     /// Returns a git command, without a subcommand yet, that verifies by these keys alone. Only the
-    /// configuration of our own store is read, whosever commits they are, and what stands here wins
-    /// over that.
-    fn command(&self, store: &RevisionStore, foreign: Option<&Path>) -> Command {
+    /// configuration of our own store is read, and what stands here wins over that.
+    fn command(&self, store: &RevisionStore) -> Command {
         let mut command = child::git_command(store.path(), ChildPeer::Nobody);
         // git goes by the form of the signature: what the keys are not for is verified by nothing.
         let (ssh, openpgp) = match &self.keys {
@@ -318,25 +306,13 @@ impl KeyFolder {
         let mut signers = OsString::from("gpg.ssh.allowedSignersFile=");
         signers.push(self.signers_file());
         command.arg("-c").arg(signers).arg("-c").arg("gpg.ssh.revocationFile=/dev/null");
-        command.env("GNUPGHOME", &self.folder).env("TMPDIR", &self.folder).env("GIT_NO_REPLACE_OBJECTS", "1");
-        if let Some(objects) = foreign {
-            command.env("GIT_ALTERNATE_OBJECT_DIRECTORIES", quote_path(objects));
+        command.env("GNUPGHOME", &self.folder).env("TMPDIR", &self.folder);
+        let history = store.history_path().join("objects");
+        if history.exists() {
+            command.env("GIT_ALTERNATE_OBJECT_DIRECTORIES", child::quote_path(&history));
         }
         command
     }
-}
-
-/// Returns a path in the form in which a colon in it parts nothing.
-fn quote_path(path: &Path) -> OsString {
-    let mut text = vec![b'"'];
-    for byte in path.as_os_str().as_bytes() {
-        match byte {
-            b'"' | b'\\' => text.extend([b'\\', *byte]),
-            byte => text.push(*byte),
-        }
-    }
-    text.push(b'"');
-    OsString::from_vec(text)
 }
 
 /// Returns whether a program can be started by its name.
@@ -417,10 +393,5 @@ mod tests {
         guard.accept(&Revision::new("d"));
         let back = guard.verification_range(&Revision::new("c"));
         assert_eq!(back, VerificationRange::Since(Revision::new("d")), "a confirmation counts once");
-    }
-
-    #[test]
-    fn a_path_with_a_colon_is_one_path() {
-        assert_eq!(quote_path(Path::new("/a:b\"c\\d")), OsString::from("\"/a:b\\\"c\\\\d\""));
     }
 }

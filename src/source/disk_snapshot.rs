@@ -17,11 +17,11 @@ use super::disk_tree::DiskTree;
 use super::error::SourceError;
 use super::file_names;
 use super::folder::{self, FileReadResult, OpenFolder};
-use super::followed_repository::{FollowedRepository, FollowedRepositoryError, RepositoryFolders};
-use super::local;
+use super::followed_repository::{FollowedRepositoryError, RepositoryFolders};
 use super::location::{self, LocationKind};
 use super::objects::StorePath;
 use super::reader::{MAX_FILE, ReadLimits, RevisionForm, RevisionReader};
+use super::references::NamedTarget;
 use super::refusal::{RefusalReason, RefusedFile};
 use super::rendering::RenderedSnapshot;
 use super::revision_tree::RevisionTree;
@@ -267,9 +267,9 @@ fn committed(path: &Path, seen: &Snapshot) -> Option<(Revision, Option<CommitInf
         return None;
     }
     let found = work_tree(&path).ok()??;
-    let head = found.repository.read(local::head_commit).ok()?.ok()??;
+    let NamedTarget::Object(head) = found.folders.find_target(None).ok()? else { return None };
     let revision = Revision::new(&head.to_string());
-    let (stores, place) = (vec![StorePath::Followed(found.top)], path.display().to_string());
+    let (stores, place) = (vec![StorePath::Trusted(found.top)], path.display().to_string());
     let reader =
         RevisionReader::new(stores, RevisionForm::Commits, place, found.inside, ReadLimits::default());
     let there = reader.snapshot(&revision).ok()?;
@@ -318,7 +318,7 @@ pub(crate) fn repository_around(folder: &Path) -> Result<Option<(PathBuf, String
 
 /// A work tree around a folder.
 struct WorkTree {
-    repository: FollowedRepository,
+    folders: RepositoryFolders,
     /// The folder that holds `.git`, whatever the repository itself says of its work tree.
     top: PathBuf,
     /// The path to the folder from there; none where they are the same.
@@ -334,14 +334,15 @@ fn work_tree(path: &Path) -> Result<Option<WorkTree>, FollowedRepositoryError> {
     let own = device(path);
     let mut folders = path.ancestors().take_while(|folder| device(folder) == own);
     let Some(top) = folders.find(|folder| holds_repository(folder)) else { return Ok(None) };
-    let repository = match RepositoryFolders::find(top).and_then(RepositoryFolders::open_trusted) {
-        Ok(repository) => repository,
+    let found = RepositoryFolders::find(top).and_then(|folders| folders.open_trusted().map(|_| folders));
+    let folders = match found {
+        Ok(folders) => folders,
         Err(error @ FollowedRepositoryError::ForeignPointer { .. }) => return Err(error),
         Err(_) => return Ok(None),
     };
     let inside = path.strip_prefix(top).ok().and_then(Path::to_str);
     let Some(Ok(inside)) = inside.map(|inside| location::inner_path(Some(inside))) else { return Ok(None) };
-    Ok(Some(WorkTree { repository, top: top.to_owned(), inside }))
+    Ok(Some(WorkTree { folders, top: top.to_owned(), inside }))
 }
 
 /// Returns whether a folder has a repository of its own, or a pointer to one.

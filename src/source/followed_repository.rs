@@ -11,14 +11,13 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use git2::{Config, ErrorClass, ErrorCode, Reference, Repository};
+use git2::{Config, ErrorClass, ErrorCode, Oid, Repository};
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::error::SourceError;
 use super::file_names;
 use super::folder::{FileReadResult, OpenFolder};
 use super::objects;
-use super::read_sandbox;
 use crate::secret::is_there;
 
 /// The longest path that the system takes, and the words before it.
@@ -27,14 +26,22 @@ const MAX_POINTER_BYTES: u64 = 4096 + 64;
 /// A repository's configuration of a thousand branches has 100 KiB.
 const MAX_CONFIGURATION_BYTES: u64 = 1 << 20;
 
-/// The list of a million references has 64 MiB. The library reads such files as a whole.
-const MAX_OWN_FILE_BYTES: u64 = 64 << 20;
+/// The list of a million references has 64 MiB.
+pub(super) const MAX_OWN_FILE_BYTES: u64 = 64 << 20;
 
 /// The characters of a path that is shown: its writer may have chosen any.
 const MAX_SHOWN_TARGET: usize = 200;
 
-/// As many references that name another one as libgit2 follows.
-const MAX_REFERENCE_CHAIN: usize = 10;
+/// As often a file is read that changes meanwhile.
+const READ_ATTEMPTS: usize = 3;
+
+/// The extensions of a repository that change nothing in how its references and objects are read.
+const KNOWN_EXTENSIONS: [&[u8]; 4] = [
+    b"extensions.noop",
+    b"extensions.preciousobjects",
+    b"extensions.relativeworktrees",
+    b"extensions.worktreeconfig",
+];
 
 /// A repository's own files that are read. Git makes no link in their place.
 const OWN_FILES: [&str; 11] = [
@@ -89,7 +96,10 @@ pub(super) enum FollowedRepositoryError {
     /// It became another one while it was opened.
     #[error("it changes while it is opened")]
     Moving,
-    /// libgit2's word.
+    /// It has a form that is not read.
+    #[error("{0} is not supported")]
+    Unsupported(&'static str),
+    /// Its own word, or libgit2's.
     #[error(transparent)]
     Git(#[from] git2::Error),
 }
@@ -134,6 +144,11 @@ impl PointerForm {
 }
 
 impl FollowedRepositoryError {
+    /// Returns whether nothing there is a repository.
+    pub(super) fn is_no_repository(&self) -> bool {
+        matches!(self, Self::Git(error) if error.code() == ErrorCode::NotFound)
+    }
+
     /// Returns the error of a source.
     pub(super) fn into_source_error(self, place: &str) -> SourceError {
         let place = place.to_owned();
@@ -152,6 +167,12 @@ impl FollowedRepositoryError {
                 place,
                 what: "a repository whose configuration includes other files".to_owned(),
                 instead: "take `include` and `includeIf` out of its configuration",
+            },
+            Self::Unsupported(what) => SourceError::Unsupported {
+                place,
+                what: what.to_owned(),
+                instead: "use a plain clone of it: git clone --no-local with SHA-1 ids, files as references, no \
+                          filter",
             },
             Self::Unreadable { file, error } => {
                 SourceError::Unreadable { place: format!("{place}: {}", file.display()), error }
@@ -175,23 +196,9 @@ pub(super) struct RepositoryFolders {
 
 /// A repository that a person named.
 pub(super) struct FollowedRepository {
-    pub(super) repository: Repository,
     pub(super) folders: RepositoryFolders,
-    /// Its own configuration and no other, as it was before the library looked; none where the
-    /// library alone has read it.
-    pub(super) configuration: Option<Config>,
-}
-
-impl FollowedRepository {
-    /// Reads it by a thread that can open nothing else, whatever comes into its place meanwhile.
-    pub(super) fn read<T: Send>(
-        self,
-        work: impl FnOnce(&Repository) -> T + Send,
-    ) -> Result<T, FollowedRepositoryError> {
-        let Self { repository, folders, .. } = self;
-        let read = read_sandbox::run_within(&[&folders.own, &folders.common], move || work(&repository));
-        read.map_err(|error| unreadable(&folders.own, error))
-    }
+    /// Its own configuration and no other.
+    pub(super) configuration: RepositoryConfiguration,
 }
 
 /// Opens a repository that a person named, whoever owns it.
@@ -200,14 +207,19 @@ impl FollowedRepository {
 /// ever run. Refused is what leads to another repository: pointers, links, borrowed objects and
 /// included configuration.
 ///
-/// A link may come after this look. So what is opened here is read in a sandbox alone:
-/// [`FollowedRepository::read`]. One race remains outside it, as the library reads this user's own
-/// configuration too: it may take another file for the repository's configuration once. That
-/// decides only how the library reads, and no value in it is shown.
+/// A link may come after this look. So objects are read by a child in a sandbox alone.
 pub(super) fn open(path: &Path) -> Result<FollowedRepository, FollowedRepositoryError> {
     let folders = RepositoryFolders::find(path)?;
-    let (repository, configuration) = folders.open()?;
-    Ok(FollowedRepository { repository, folders, configuration: Some(configuration) })
+    let configuration = read_configuration(&folders.own, &folders.common)?;
+    if has_alternates(&folders.common) {
+        return Err(FollowedRepositoryError::Alternates);
+    }
+    if let Some(form) = configuration.unsupported_form() {
+        return Err(FollowedRepositoryError::Unsupported(form));
+    }
+    let is_repository = is_there(&folders.own.join("HEAD"))
+        && ["objects", "refs"].iter().all(|name| folders.common.join(name).is_dir());
+    if is_repository { Ok(FollowedRepository { folders, configuration }) } else { Err(no_repository()) }
 }
 
 impl RepositoryFolders {
@@ -234,75 +246,50 @@ impl RepositoryFolders {
         Ok(Self { named, own, common })
     }
 
-    fn open(&self) -> Result<(Repository, Config), FollowedRepositoryError> {
-        // Before the library looks, which reads included files even to find out whose it is.
-        let configuration = self.configuration()?;
-        if has_alternates(&self.common) {
-            return Err(FollowedRepositoryError::Alternates);
-        }
-        let opened = match objects::open(&self.named) {
-            Err(error) if error.code() == ErrorCode::Owner => Repository::open_bare(&self.own),
-            opened => opened,
-        };
-        Ok((self.confirm(opened)?, configuration))
-    }
-
-    /// Opens it where it is this user's, or configured as safe: it was found by chance.
+    /// Opens it by the library where it is this user's, or configured as safe: it was found by
+    /// chance.
     ///
     /// Its configuration may include files of this user, and no value of it may be shown.
-    pub(super) fn open_trusted(self) -> Result<FollowedRepository, FollowedRepositoryError> {
-        let repository = self.confirm(objects::open(&self.named))?;
-        Ok(FollowedRepository { repository, folders: self, configuration: None })
-    }
-
-    /// Returns the repository, if the library found the one that was judged.
-    fn confirm(
-        &self,
-        opened: Result<Repository, git2::Error>,
-    ) -> Result<Repository, FollowedRepositoryError> {
-        let repository = opened.map_err(|error| match error.class() {
-            // The message may show a value of another file, which came in its place.
-            ErrorClass::Config => {
-                let why = io::Error::other("it has a value that git does not take");
-                unreadable(&self.common.join("config"), why)
-            }
-            _ => FollowedRepositoryError::Git(error),
-        })?;
+    pub(super) fn open_trusted(&self) -> Result<Repository, FollowedRepositoryError> {
+        let repository = objects::open(&self.named)?;
         let is_judged = repository.path() == self.own && repository.commondir() == self.common;
         if is_judged { Ok(repository) } else { Err(FollowedRepositoryError::Moving) }
     }
 
-    /// Reads its own configuration and no other.
+    /// Fails where a loose object is no regular file, or has more bytes than may be read.
     ///
-    /// Fails where it includes files: whoever may write it could name one that only rhumb may read,
-    /// and messages show parts of it.
-    fn configuration(&self) -> Result<Config, FollowedRepositoryError> {
-        read_configuration(&self.own, &self.common)
+    /// Only a look: it tells by name what a child would not end on.
+    pub(super) fn judge_loose_objects(&self, most: u64) -> Result<(), FollowedRepositoryError> {
+        let objects = self.common.join("objects");
+        for number in 0..=u8::MAX {
+            let name = format!("{number:02x}");
+            let Ok(entries) = fs::read_dir(objects.join(&name)) else { continue };
+            for entry in entries.flatten() {
+                let Ok(found) = entry.metadata() else { continue };
+                let (file, size) = (entry.file_name(), found.len());
+                let file = file_names::printable(file.as_bytes());
+                if !found.is_file() {
+                    return Err(unreadable_object(&format!("objects/{name}/{file} is no regular file")));
+                }
+                if size > most {
+                    let text = format!("objects/{name}/{file} has {size} bytes, and {most} may be read");
+                    return Err(unreadable_object(&text));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the commits at which its history is cut off.
+    pub(super) fn shallow_commits(&self) -> Result<Vec<Oid>, FollowedRepositoryError> {
+        let text = read_file(&self.common, "shallow", MAX_CONFIGURATION_BYTES)?.unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        Ok(text.lines().map(Oid::from_str).collect::<Result<_, _>>()?)
     }
 }
 
-/// Fails where a reference, or one that it names, is read through a link or is no reference.
-pub(super) fn judge_reference(repository: &Repository, name: &str) -> Result<(), FollowedRepositoryError> {
-    let mut name = name.to_owned();
-    for _ in 0..MAX_REFERENCE_CHAIN {
-        let ends: Vec<&str> =
-            name.match_indices('/').map(|(at, _)| &name[..at]).chain([name.as_str()]).collect();
-        for folder in [repository.path(), repository.commondir()] {
-            judge_own_files(folder, &ends)?;
-        }
-        let Ok(found) = repository.find_reference(&name) else { return Ok(()) };
-        let Ok(Some(next)) = found.symbolic_target() else { return Ok(()) };
-        if !Reference::is_valid_name(next) {
-            let (file, target) = (repository.path().join(&name), printable_target(next.as_bytes()));
-            return Err(FollowedRepositoryError::ForeignPointer {
-                file,
-                form: PointerForm::Reference,
-                target,
-            });
-        }
-        name = next.to_owned();
-    }
-    Ok(())
+fn unreadable_object(text: &str) -> FollowedRepositoryError {
+    git2::Error::new(ErrorCode::GenericError, ErrorClass::Odb, text).into()
 }
 
 fn no_repository() -> FollowedRepositoryError {
@@ -313,7 +300,7 @@ pub(super) fn unreadable(file: &Path, error: io::Error) -> FollowedRepositoryErr
     FollowedRepositoryError::Unreadable { file: file.to_owned(), error }
 }
 
-fn printable_target(target: &[u8]) -> String {
+pub(super) fn printable_target(target: &[u8]) -> String {
     file_names::printable(target).chars().take(MAX_SHOWN_TARGET).collect()
 }
 
@@ -376,7 +363,7 @@ fn names_back(own: &Path, file: &Path) -> bool {
         return back.ends_with(".git") && folder.as_deref() == file.parent();
     }
     let Ok(configuration) = read_configuration(own, own) else { return false };
-    let Ok(work_tree) = configuration.get_string("core.worktree") else { return false };
+    let Some(work_tree) = configuration.get("core.worktree") else { return false };
     follow(own, work_tree.as_bytes()).as_deref() == file.parent()
 }
 
@@ -393,7 +380,7 @@ fn link_error(link: &Path) -> FollowedRepositoryError {
     }
 }
 
-fn judge_own_files(folder: &Path, names: &[&str]) -> Result<(), FollowedRepositoryError> {
+pub(super) fn judge_own_files(folder: &Path, names: &[&str]) -> Result<(), FollowedRepositoryError> {
     for name in names {
         let path = folder.join(name);
         let Ok(found) = fs::symlink_metadata(&path) else { continue };
@@ -442,18 +429,78 @@ fn has_alternates(common: &Path) -> bool {
 }
 
 /// Reads a file through no link; none where none is.
-fn read_file(folder: &Path, name: &str, most: u64) -> Result<Option<Vec<u8>>, FollowedRepositoryError> {
+pub(super) fn read_file(
+    folder: &Path,
+    name: &str,
+    most: u64,
+) -> Result<Option<Vec<u8>>, FollowedRepositoryError> {
     let failed = |error: io::Error| unreadable(&folder.join(name), error);
     let opened = OpenFolder::open(folder).map_err(|error| failed(io::Error::other(error.to_string())))?;
-    match opened.read(name, most).map_err(failed)? {
-        FileReadResult::Whole(_, bytes) => Ok(Some(bytes)),
-        FileReadResult::Gone => Ok(None),
-        FileReadResult::Refused(_) => Err(failed(io::Error::other("it is no regular file, or too large"))),
-        FileReadResult::Moving => Err(FollowedRepositoryError::Moving),
+    for _ in 0..READ_ATTEMPTS {
+        match opened.read(name, most).map_err(failed)? {
+            FileReadResult::Whole(_, bytes) => return Ok(Some(bytes)),
+            FileReadResult::Gone => return Ok(None),
+            FileReadResult::Refused(_) => {
+                return Err(failed(io::Error::other("it is no regular file, or too large")));
+            }
+            // Git puts another file in its place.
+            FileReadResult::Moving => {}
+        }
+    }
+    Err(FollowedRepositoryError::Moving)
+}
+
+/// A repository's own configuration.
+pub(super) struct RepositoryConfiguration(Config);
+
+impl RepositoryConfiguration {
+    /// Returns a value.
+    pub(super) fn get(&self, name: &str) -> Option<String> {
+        self.0.get_string(name).ok()
+    }
+
+    /// Returns the form of the repository, where it is one that is not read.
+    fn unsupported_form(&self) -> Option<&'static str> {
+        if self.has_promisor() {
+            return Some("a partial clone");
+        }
+        match self.0.get_i64("core.repositoryformatversion").unwrap_or_default() {
+            0 => return None,
+            1 => {}
+            _ => return Some("a repository of a later format"),
+        }
+        let Ok(mut entries) = self.0.entries(Some(r"^extensions\.")) else { return None };
+        while let Some(entry) = entries.next() {
+            let Ok(entry) = entry else { continue };
+            let value = if entry.has_value() { entry.value_bytes() } else { b"true" };
+            match (entry.name_bytes(), value) {
+                (b"extensions.objectformat", b"sha1") | (b"extensions.refstorage", b"files") => {}
+                (b"extensions.objectformat", _) => return Some("a repository with SHA-256 ids"),
+                (b"extensions.refstorage", _) => return Some("a repository with reftable references"),
+                (b"extensions.partialclone", _) => return Some("a partial clone"),
+                (name, _) if KNOWN_EXTENSIONS.contains(&name) => {}
+                _ => return Some("a repository with an extension that rhumb does not know"),
+            }
+        }
+        None
+    }
+
+    fn has_promisor(&self) -> bool {
+        let Ok(mut entries) = self.0.entries(Some(r"^remote\..*\.promisor$")) else { return false };
+        while let Some(entry) = entries.next() {
+            if entry.is_ok_and(|entry| !entry.has_value() || entry.value_bytes() != b"false") {
+                return true;
+            }
+        }
+        false
     }
 }
 
-fn read_configuration(own: &Path, common: &Path) -> Result<Config, FollowedRepositoryError> {
+/// Reads its own configuration and no other.
+///
+/// Fails where it includes files: whoever may write it could name one that only rhumb may read, and
+/// messages show parts of it.
+fn read_configuration(own: &Path, common: &Path) -> Result<RepositoryConfiguration, FollowedRepositoryError> {
     let mut text = read_file(common, "config", MAX_CONFIGURATION_BYTES)?.unwrap_or_default();
     text.push(b'\n');
     text.extend(read_file(own, "config.worktree", MAX_CONFIGURATION_BYTES)?.unwrap_or_default());
@@ -466,7 +513,7 @@ fn read_configuration(own: &Path, common: &Path) -> Result<Config, FollowedRepos
     file.write_all(&text).map_err(|error| unreadable(common, error))?;
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     let parsed = Config::open(Path::new(&path)).and_then(|mut parsed| parsed.snapshot());
-    parsed.map_err(|error| {
+    parsed.map(RepositoryConfiguration).map_err(|error| {
         let why = error.message().replace(&path, "it");
         unreadable(&common.join("config"), io::Error::other(why))
     })

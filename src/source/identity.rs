@@ -117,7 +117,7 @@ fn origin(top: &Path) -> Option<String> {
         return None;
     }
     let opened = followed_repository::open(top).ok()?;
-    let url = opened.configuration?.get_string("remote.origin.url").ok()?;
+    let url = opened.configuration.get("remote.origin.url")?;
     match location::local_path(&url) {
         Some(path) => Some(normalize(&real_path(&top.join(path)))),
         None => Some(url_identity(&url)),

@@ -84,6 +84,11 @@ fn parents(odbs: &[ObjectDatabase<'_>], id: Oid) -> Result<Option<Vec<Oid>>, git
     Ok(None)
 }
 
+/// Returns the first parent of a commit, be it here or not; none where it has none.
+pub(super) fn first_parent(odbs: &[ObjectDatabase<'_>], id: Oid) -> Result<Option<Oid>, git2::Error> {
+    Ok(parents(odbs, id)?.and_then(|parents| parents.first().copied()))
+}
+
 /// Returns the parents that the bytes of a commit name.
 fn parents_in(commit: &[u8]) -> Result<Vec<Oid>, git2::Error> {
     // The head of a commit: its tree, then its parents. A signature or a message comes after these.

@@ -1,317 +1,337 @@
-//! A repository on this host: opened in place, never written.
+//! A repository on this host: its references are read here, its objects by a child into our store.
 
-use std::io::Write as _;
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
-use git2::{ErrorCode, Oid, Repository};
-use tempfile::NamedTempFile;
+use git2::{ObjectType, Oid};
 
 use crate::object::Revision;
 
 use super::ancestor_name::{AncestorName, AncestorStep};
-use super::bounded::run_bounded;
-use super::child::{self, ChildPeer};
+use super::bounded::WorkSlot;
+use super::commit_verifier::{CommitVerifier, VerificationRange};
 use super::error::SourceError;
-use super::file_names;
-use super::followed_repository::{self, FollowedRepository, FollowedRepositoryError, RepositoryFolders};
-use super::git_messages::{self, GitErrorKind};
+use super::followed_repository::{self, RepositoryFolders};
+use super::host_objects::{HostObjects, Unresolved};
+use super::lineage::{Ancestry, CommitRange};
 use super::lock::StateLock;
-use super::objects::{self, ObjectStores, StorePath};
+use super::reader::RevisionReader;
+use super::references::NamedTarget;
+use super::settings::SourceSettings;
 use super::store::RevisionStore;
 
+/// One reference of one repository on this host.
+#[derive(Debug)]
+pub(super) struct LocalReference {
+    pub(super) path: PathBuf,
+    reference: Option<String>,
+    place: String,
+    /// The reference of the last look that found anything, named after what is followed.
+    head_ref: String,
+    store: RevisionStore,
+    /// For the looks at its files.
+    work: WorkSlot,
+    /// The commit that was found for a target: an unchanged one is not looked up again.
+    last: Mutex<Option<(NamedTarget, Revision)>>,
+}
+
+impl LocalReference {
+    pub(super) fn new(
+        path: PathBuf,
+        reference: Option<&str>,
+        place: &str,
+        store: RevisionStore,
+    ) -> Result<Self, SourceError> {
+        let followed = format!("{}\n{reference:?}", path.display());
+        let key = Oid::hash_object(ObjectType::Blob, followed.as_bytes())
+            .map_err(|error| store.classify_error(&error))?;
+        Ok(Self {
+            path,
+            reference: reference.map(str::to_owned),
+            place: place.to_owned(),
+            head_ref: format!("refs/rhumb/head/{key}"),
+            store,
+            work: WorkSlot::default(),
+            last: Mutex::default(),
+        })
+    }
+
+    /// Returns the revision that the last look of an earlier process left.
+    pub(super) fn remembered_revision(&self) -> Option<Revision> {
+        if !self.store.exists() {
+            return None;
+        }
+        self.store.reference_target(&self.head_ref).ok().flatten()
+    }
+
+    /// Looks what the reference names, copies a new revision, pins it. A revision that the guard
+    /// refuses never comes into force.
+    ///
+    /// An unchanged reference costs no process.
+    pub(super) async fn newest_revision(
+        &self,
+        lock: &StateLock,
+        known: Option<&Revision>,
+        reader: &RevisionReader,
+        guard: Option<&CommitVerifier>,
+    ) -> Result<Revision, SourceError> {
+        // An earlier process may have followed what nobody verified.
+        let settled = guard.map_or(known, CommitVerifier::accepted_revision);
+        let (folders, target) = self.find_target().await.map_err(|error| match error {
+            SourceError::NoReference { place, reference } if known.is_some() => {
+                SourceError::Gone { place, reference }
+            }
+            error => error,
+        })?;
+        let found = self.known_commit(&target);
+        if let Some(commit) = &found
+            && self.is_pinned(commit)?
+            && settled == Some(commit)
+            && known == settled
+        {
+            return Ok(commit.clone());
+        }
+        let commit = if let Some(commit) = found {
+            commit
+        } else {
+            let objects = HostObjects::look_at(&self.store, lock, &folders, &self.place).await?;
+            resolve(&objects, &target, "", self.name(), &self.place).await?
+        };
+        if !(self.is_pinned(&commit)? && self.store.has_revision(&commit)) {
+            self.copy(lock, &folders, &commit).await?;
+        }
+        *self.last() = Some((target, commit.clone()));
+        reader.check(&commit)?;
+        if let Some(guard) = guard {
+            let deadline = self.store.settings().fetch;
+            let passed = tokio::time::timeout(deadline, self.pass(lock, guard, &folders, &commit)).await;
+            passed.map_err(|_| SourceError::Silent { place: self.place.clone(), after: deadline })??;
+        }
+        self.store.set_reference(lock, &self.head_ref, &commit)?;
+        Ok(commit)
+    }
+
+    /// Pins an older revision out of the history of the followed reference; false where that does
+    /// not show it.
+    pub(super) async fn fetch_older(
+        &self,
+        lock: &StateLock,
+        revision: &Revision,
+    ) -> Result<bool, SourceError> {
+        let (folders, _) = self.find_target().await?;
+        let objects = HostObjects::look_at(&self.store, lock, &folders, &self.place).await?;
+        for tip in self.tips()? {
+            objects.copy_history(&tip).await?;
+            let (store, wanted) = (self.store.clone(), revision.clone());
+            if self.run_blocking(move || store.ancestry(&tip, &wanted)).await? == Ancestry::Descends {
+                self.copy(lock, &folders, revision).await?;
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Puts a revision that was accepted before in force again; false where it cannot be had any
+    /// more.
+    pub(super) async fn fall_back_to_accepted(
+        &self,
+        lock: &StateLock,
+        accepted: &Revision,
+    ) -> Result<bool, SourceError> {
+        let is_here = self.store.has_revision(accepted) || self.fetch_older(lock, accepted).await?;
+        if is_here {
+            self.store.set_reference(lock, &self.head_ref, accepted)?;
+        }
+        Ok(is_here)
+    }
+
+    /// Copies each commit that led to what was found last.
+    pub(super) async fn copy_history(&self, lock: &StateLock) -> Result<(), SourceError> {
+        let (folders, _) = self.find_target().await?;
+        let Some(tip) = self.tips()?.into_iter().next() else { return Ok(()) };
+        HostObjects::look_at(&self.store, lock, &folders, &self.place).await?.copy_history(&tip).await
+    }
+
+    /// Returns what was followed last, and what was found since and may have been refused.
+    fn tips(&self) -> Result<Vec<Revision>, SourceError> {
+        let followed = self.store.reference_target(&self.head_ref)?;
+        let found = self.last().as_ref().map(|(_, commit)| commit.clone());
+        Ok(followed.into_iter().chain(found).collect())
+    }
+
+    async fn copy(
+        &self,
+        lock: &StateLock,
+        folders: &RepositoryFolders,
+        commit: &Revision,
+    ) -> Result<(), SourceError> {
+        let older = self.remembered_revision().filter(|older| self.store.has_revision(older));
+        let objects = HostObjects::look_at(&self.store, lock, folders, &self.place).await?;
+        objects.copy_commit(commit, older.as_ref()).await?;
+        self.store.require_honest_commit(commit).map_err(|error| self.damaged_error(&error))?;
+        if !self.store.has_revision(commit) {
+            let detail = format!("not all objects of {commit} are there");
+            return Err(SourceError::Damaged { place: self.place.clone(), detail });
+        }
+        self.store.pin(lock, commit)
+    }
+
+    /// Fails unless a guard lets a revision pass.
+    async fn pass(
+        &self,
+        lock: &StateLock,
+        guard: &CommitVerifier,
+        folders: &RepositoryFolders,
+        revision: &Revision,
+    ) -> Result<(), SourceError> {
+        let check = async |commits: &[Oid]| guard.check(&self.store, lock, revision, commits).await;
+        let id = Oid::from_str(revision.as_str()).map_err(|error| self.damaged_error(&error))?;
+        let base = match guard.verification_range(revision) {
+            VerificationRange::Nothing => return Ok(()),
+            VerificationRange::Itself => return check(&[id]).await,
+            VerificationRange::Since(base) => base,
+        };
+        let objects = HostObjects::look_at(&self.store, lock, folders, &self.place).await?;
+        objects.copy_history(revision).await?;
+        match guard.commits_between(&self.store, &base, revision).await? {
+            CommitRange::Exactly(commits) | CommitRange::AtMost(commits) => check(&commits).await,
+            CommitRange::Diverged => Err(guard.unrelated_error(revision, &base)),
+            CommitRange::Unknown => Err(guard.shallow_error(revision, &base)),
+        }
+    }
+
+    async fn find_target(&self) -> Result<(RepositoryFolders, NamedTarget), SourceError> {
+        let (path, name) = (self.path.clone(), self.reference.clone());
+        self.run_blocking(move || find_target(&path, name.as_deref())).await
+    }
+
+    async fn run_blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, SourceError> + Send + 'static,
+    ) -> Result<T, SourceError> {
+        self.work.run_bounded(&self.place, self.store.settings().fetch, work).await?
+    }
+
+    /// Returns the commit of a target, where that is known without a look at the repository.
+    fn known_commit(&self, target: &NamedTarget) -> Option<Revision> {
+        if let Some((known, commit)) = &*self.last()
+            && known == target
+        {
+            return Some(commit.clone());
+        }
+        let commit = match target {
+            NamedTarget::Object(id) => Revision::new(&id.to_string()),
+            NamedTarget::Prefix(id) if id.len() == 40 => Revision::new(id),
+            _ => return None,
+        };
+        self.is_pinned(&commit).is_ok_and(|pinned| pinned).then_some(commit)
+    }
+
+    fn is_pinned(&self, commit: &Revision) -> Result<bool, SourceError> {
+        if !self.store.exists() {
+            return Ok(false);
+        }
+        Ok(self.store.reference_target(&RevisionStore::pin_name(commit))?.is_some())
+    }
+
+    fn last(&self) -> std::sync::MutexGuard<'_, Option<(NamedTarget, Revision)>> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn name(&self) -> &str {
+        self.reference.as_deref().unwrap_or("HEAD")
+    }
+
+    fn damaged_error(&self, error: &git2::Error) -> SourceError {
+        SourceError::Damaged { place: self.place.clone(), detail: error.message().to_owned() }
+    }
+}
+
 /// Returns the revision that a person names: as a source's reference, or as an ancestor of one.
+/// The state directory is for what is made on the way.
 ///
 /// A source follows no ancestors: a push would change which one is meant.
 ///
 /// # Errors
 /// Fails where the repository cannot be read, or has no such commit.
-pub(crate) fn find_revision(path: &Path, name: &str) -> Result<Revision, SourceError> {
-    let Some(AncestorName { base, steps }) = AncestorName::parse(name) else {
-        return newest_revision(path, Some(name));
-    };
-    read(path, |repository, place| {
-        let base = resolve_reference(repository, Some(base), place)?;
-        let found = walk_to_ancestor(repository, &base, &steps)
-            .map_err(|error| FollowedRepositoryError::from(error).into_source_error(place))?;
-        found.ok_or_else(|| SourceError::NoReference { place: place.to_owned(), reference: name.to_owned() })
-    })
-}
-
-/// Looks into the repository: what the reference names now.
-pub(super) fn newest_revision(path: &Path, reference: Option<&str>) -> Result<Revision, SourceError> {
-    read(path, |repository, place| resolve_reference(repository, reference, place))
-}
-
-/// Opens the repository, and gives it to a look with its name in errors.
-fn read<T: Send>(
-    path: &Path,
-    look: impl FnOnce(&Repository, &str) -> Result<T, SourceError> + Send,
-) -> Result<T, SourceError> {
+pub(crate) async fn find_revision(path: &Path, name: &str, state: &Path) -> Result<Revision, SourceError> {
     let place = path.display().to_string();
-    let read = open(path)?.read(|repository| look(repository, &place));
-    read.map_err(|error| error.into_source_error(&place))?
+    let named = AncestorName::parse(name);
+    let steps: String = named.iter().flat_map(|named| &named.steps).map(|step| step_text(*step)).collect();
+    let base = named.map_or(name, |named| named.base);
+    let (folders, target) = find_target(path, Some(base))?;
+    let store = RevisionStore::new(state, SourceSettings::default());
+    let lock = store.lock().await?;
+    store.prepare(&lock)?;
+    let objects = HostObjects::look_at(&store, &lock, &folders, &place).await?;
+    resolve(&objects, &target, &steps, name, &place).await
 }
 
-fn resolve_reference(
-    repository: &Repository,
-    reference: Option<&str>,
+fn step_text(step: AncestorStep) -> String {
+    match step {
+        AncestorStep::First(times) => format!("~{times}"),
+        AncestorStep::Parent(number) => format!("^{number}"),
+    }
+}
+
+/// Returns the folders of a repository, and what a name means in it.
+fn find_target(path: &Path, name: Option<&str>) -> Result<(RepositoryFolders, NamedTarget), SourceError> {
+    let place = || path.display().to_string();
+    let folders = repository_folders(path)?;
+    let target = folders.find_target(name).map_err(|error| error.into_source_error(&place()))?;
+    let reference = match &target {
+        NamedTarget::Object(_) | NamedTarget::Prefix(_) => return Ok((folders, target)),
+        NamedTarget::Nothing => name.unwrap_or("HEAD").to_owned(),
+        NamedTarget::Unborn { branch, has_others: true } => format!("{branch}, which HEAD names"),
+        NamedTarget::Unborn { has_others: false, .. } => {
+            let within = "the repository, which has no commit yet".to_owned();
+            return Err(SourceError::Empty { place: place(), within });
+        }
+    };
+    Err(SourceError::NoReference { place: place(), reference })
+}
+
+/// Returns the commit of a target, or an ancestor of it.
+async fn resolve(
+    objects: &HostObjects<'_>,
+    target: &NamedTarget,
+    steps: &str,
+    name: &str,
     place: &str,
 ) -> Result<Revision, SourceError> {
-    let place = place.to_owned();
-    let found = match reference {
-        None => head_commit(repository),
-        Some(name) => resolve_name(repository, name),
+    let mut expression = match target {
+        NamedTarget::Prefix(prefix) => prefix.clone(),
+        NamedTarget::Object(id) => id.to_string(),
+        NamedTarget::Unborn { .. } | NamedTarget::Nothing => String::new(),
     };
-    match found {
-        Ok(Some(id)) => Ok(Revision::new(&id.to_string())),
-        Ok(None) => {
-            Err(SourceError::NoReference { place, reference: reference.unwrap_or("HEAD").to_owned() })
+    let _ = write!(expression, "^{{commit}}{steps}");
+    let place = place.to_owned();
+    let why = match objects.resolve(&expression).await? {
+        Ok(commit) => return Ok(commit),
+        Err(Unresolved::Unknown) if matches!(target, NamedTarget::Object(_)) && steps.is_empty() => {
+            let detail = format!("{name} names an object that is not there");
+            return Err(SourceError::Damaged { place, detail });
         }
-        Err(FollowedRepositoryError::Git(error)) if error.code() == ErrorCode::UnbornBranch => {
-            Err(unborn_branch_error(repository, place))
-        }
-        Err(FollowedRepositoryError::Git(error)) => {
-            let name = reference.unwrap_or("HEAD");
-            let why = match error.code() {
-                ErrorCode::Ambiguous => "more than one object begins with it",
-                ErrorCode::Peel | ErrorCode::InvalidSpec => "it leads to no commit",
-                _ => return Err(SourceError::Damaged { place, detail: error.message().to_owned() }),
-            };
-            Err(SourceError::NoReference { place, reference: format!("{name} ({why})") })
-        }
-        Err(error) => Err(error.into_source_error(&place)),
-    }
-}
-
-/// HEAD names a branch that is not there: the repository is new, or its branches have other names.
-fn unborn_branch_error(repository: &Repository, place: String) -> SourceError {
-    let others = repository.references_glob("refs/heads/*").is_ok_and(|mut all| all.next().is_some());
-    if !others {
-        return SourceError::Empty { place, within: "the repository, which has no commit yet".to_owned() };
-    }
-    let head = repository.find_reference("HEAD").ok();
-    let head = head.as_ref().and_then(|head| head.symbolic_target().ok().flatten()).unwrap_or("HEAD");
-    let branch = file_names::printable(head.trim_start_matches("refs/heads/").as_bytes());
-    SourceError::NoReference { place, reference: format!("{branch}, which HEAD names") }
+        Err(Unresolved::Unknown) => "",
+        Err(Unresolved::Ambiguous) => " (more than one object begins with it)",
+        Err(Unresolved::NoCommit) => " (it leads to no commit)",
+    };
+    Err(SourceError::NoReference { place, reference: format!("{name}{why}") })
 }
 
 /// Returns where HEAD, refs and objects are.
 pub(super) fn repository_folders(path: &Path) -> Result<RepositoryFolders, SourceError> {
-    open(path).map(|opened| opened.folders)
-}
-
-/// Opens the repository, or says by name why it is not read.
-fn open(path: &Path) -> Result<FollowedRepository, SourceError> {
+    let place = || path.display().to_string();
     match followed_repository::open(path) {
-        Ok(opened) if opened.configuration.as_ref().is_some_and(has_promisor) => {
-            Err(unsupported_error(path, "a partial clone"))
+        Ok(opened) => Ok(opened.folders),
+        Err(error) if error.is_no_repository() && !path.exists() => {
+            Err(SourceError::Missing { place: place() })
         }
-        Ok(opened) => Ok(opened),
-        Err(FollowedRepositoryError::Git(error)) => Err(classify_error(path, &error)),
-        Err(error) => Err(error.into_source_error(&path.display().to_string())),
-    }
-}
-
-fn has_promisor(config: &git2::Config) -> bool {
-    let Ok(mut entries) = config.entries(Some(r"^remote\..*\.promisor$")) else { return false };
-    while let Some(entry) = entries.next() {
-        if entry.is_ok_and(|entry| !entry.has_value() || entry.value_bytes() != b"false") {
-            return true;
+        Err(error) if error.is_no_repository() => {
+            let detail = "the folder is no repository".to_owned();
+            Err(SourceError::NotARepository { place: place(), detail })
         }
+        Err(error) => Err(error.into_source_error(&place())),
     }
-    false
-}
-
-/// Tells from libgit2's text why it refuses a repository.
-fn classify_error(path: &Path, error: &git2::Error) -> SourceError {
-    let place = path.display().to_string();
-    let text = error.message();
-    let forms = [
-        ("object format", "a repository with SHA-256 ids"),
-        ("extensions.objectformat", "a repository with SHA-256 ids"),
-        ("extensions.refstorage", "a repository with reftable references"),
-        ("extensions.partialclone", "a partial clone"),
-    ];
-    match error.code() {
-        ErrorCode::NotFound if path.exists() => {
-            SourceError::NotARepository { place, detail: "the folder is no repository".to_owned() }
-        }
-        ErrorCode::NotFound => SourceError::Missing { place },
-        _ => match forms.iter().find(|(sign, _)| text.contains(sign)) {
-            Some((_, form)) => unsupported_error(path, form),
-            None => SourceError::Damaged { place, detail: text.to_owned() },
-        },
-    }
-}
-
-fn unsupported_error(path: &Path, what: &str) -> SourceError {
-    SourceError::Unsupported {
-        place: path.display().to_string(),
-        what: what.to_owned(),
-        instead: "use a plain clone of it: git clone --no-local with SHA-1 ids, files as references, no filter",
-    }
-}
-
-/// Returns the commit that HEAD names.
-pub(super) fn head_commit(repository: &Repository) -> Result<Option<Oid>, FollowedRepositoryError> {
-    followed_repository::judge_reference(repository, "HEAD")?;
-    reference_commit(repository, &repository.head()?).map(Some)
-}
-
-fn reference_commit(
-    repository: &Repository,
-    reference: &git2::Reference<'_>,
-) -> Result<Oid, FollowedRepositoryError> {
-    let resolved = reference.resolve()?;
-    let missing = || git2::Error::new(ErrorCode::NotFound, git2::ErrorClass::Reference, "it names no object");
-    Ok(objects::commit_at(repository, resolved.target().ok_or_else(missing)?)?)
-}
-
-/// Returns a branch, else a tag, else a remote branch, else a commit by its id or a part of it.
-fn resolve_name(repository: &Repository, name: &str) -> Result<Option<Oid>, FollowedRepositoryError> {
-    if name == "HEAD" {
-        return head_commit(repository);
-    }
-    let prefixes: &[&str] =
-        if name.starts_with("refs/") { &[""] } else { &["refs/heads/", "refs/tags/", "refs/remotes/"] };
-    for prefix in prefixes {
-        let full = format!("{prefix}{name}");
-        if !git2::Reference::is_valid_name(&full) {
-            continue;
-        }
-        followed_repository::judge_reference(repository, &full)?;
-        match repository.find_reference(&full) {
-            Ok(reference) => return reference_commit(repository, &reference).map(Some),
-            Err(error) if error.code() == ErrorCode::NotFound => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    let is_id = (4..=40).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_hexdigit());
-    if !is_id {
-        return Ok(None);
-    }
-    let short = Oid::from_str(name)?;
-    let found = repository.odb()?.exists_prefix(short, name.len());
-    match found.and_then(|id| objects::commit_at(repository, id)) {
-        Ok(commit) => Ok(Some(commit)),
-        Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// Returns the ancestor at the end of a way; none where the history is shorter, or was cut.
-fn walk_to_ancestor(
-    repository: &Repository,
-    from: &Revision,
-    steps: &[AncestorStep],
-) -> Result<Option<Revision>, git2::Error> {
-    let mut commit = Oid::from_str(from.as_str())?;
-    for step in steps {
-        let (times, parent) = match *step {
-            AncestorStep::First(times) => (times, 0),
-            AncestorStep::Parent(number) => (1, number.saturating_sub(1)),
-        };
-        for _ in 0..times {
-            let Some(next) = repository.find_commit(commit)?.parent_ids().nth(parent) else {
-                return Ok(None);
-            };
-            commit = match objects::commit_at(repository, next) {
-                Err(error) if error.code() == ErrorCode::NotFound => return Ok(None),
-                found => found?,
-            };
-        }
-    }
-    Ok(Some(Revision::new(&commit.to_string())))
-}
-
-/// Returns the repository that holds the objects of a revision; none where one is missing.
-///
-/// Each object that our own store lacks is read. So git's child copies nothing that was not here:
-/// it asks by ids, whatever the repository leads it to meanwhile.
-fn holder_of(
-    store: &RevisionStore,
-    path: &Path,
-    revision: &Revision,
-) -> Result<Option<RepositoryFolders>, SourceError> {
-    let folders = repository_folders(path)?;
-    let place = path.display().to_string();
-    let limits = store.settings().read_limits();
-    let holds = || {
-        let (own, id) = (objects::open(store.path())?, Oid::from_str(revision.as_str())?);
-        let both = [StorePath::Followed(path.to_owned()), StorePath::Own(store.path().to_owned())];
-        let stores = ObjectStores::open(&both)?;
-        let (_, holds) = stores.read_in_sandbox(move |objects| {
-            let own = own.odb()?;
-            objects.holds_all(id, |id| own.exists(id), limits)
-        })?;
-        holds
-    };
-    let holds = holds().map_err(|error: FollowedRepositoryError| error.into_source_error(&place))?;
-    Ok(holds.then_some(folders))
-}
-
-/// Copies a revision into our own store and pins it there; false where the repository does not have
-/// it.
-pub(super) async fn copy_revision(
-    store: &RevisionStore,
-    lock: &StateLock,
-    path: &Path,
-    revision: &Revision,
-) -> Result<bool, SourceError> {
-    let place = path.display().to_string();
-    let deadline = store.settings().fetch;
-    let (own, named, wanted) = (store.clone(), path.to_owned(), revision.clone());
-    let held = run_bounded(&place, deadline, move || holder_of(&own, &named, &wanted)).await?;
-    let Some(folders) = held? else { return Ok(false) };
-    let config = safe_directory_config(store)?;
-    let room = store.quota_room()?;
-    let mut command = child::git_command(store.path(), ChildPeer::Host(config.path()));
-    command.args(["fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head"]);
-    // That very folder, and no `.git` in it.
-    command.args(["--no-auto-maintenance", "--depth=1", "--upload-pack=git upload-pack --strict", "--"]);
-    command.arg(file_url(&folders.common)).arg(format!("+{revision}:{}", RevisionStore::pin_name(revision)));
-    let output = match child::run(command, lock, store.child_limits(deadline, room)).await {
-        Ok(output) if output.status.success() => return Ok(true),
-        Ok(output) => output,
-        Err(child::ChildError::NotStarted(error)) => return Err(SourceError::NoGit { error }),
-        Err(child::ChildError::TooOld(found)) => return Err(SourceError::OldGit { found }),
-        Err(_) => return Err(SourceError::Silent { place, after: deadline }),
-    };
-    match git_messages::kind(&output.stderr) {
-        GitErrorKind::NoCommit => Ok(false),
-        kind => Err(git_messages::exchange_error(
-            kind,
-            &place,
-            git_messages::error_detail(&output.stderr, &[]),
-            store,
-        )),
-    }
-}
-
-/// Returns a configuration that lets git's own child read the repository whoever owns it. `-c` does
-/// not reach that child, which reads nothing but the repository that it is given.
-fn safe_directory_config(store: &RevisionStore) -> Result<NamedTempFile, SourceError> {
-    let trouble = |error| SourceError::State {
-        path: store.state_directory().to_owned(),
-        doing: "cannot write to",
-        error,
-    };
-    let mut file = tempfile::Builder::new()
-        .prefix("copy-")
-        .suffix(".gitconfig")
-        .tempfile_in(store.state_directory())
-        .map_err(trouble)?;
-    file.write_all(b"[safe]\n\tdirectory = *\n").map_err(trouble)?;
-    Ok(file)
-}
-
-/// Returns the URL of a path; git decodes it.
-fn file_url(path: &Path) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.".contains(&byte);
-    let encoded = path.as_os_str().as_bytes().iter().map(|byte| match *byte {
-        byte if plain(byte) => char::from(byte).to_string(),
-        byte => format!("%{byte:02X}"),
-    });
-    std::iter::once("file://".to_owned()).chain(encoded).collect()
 }

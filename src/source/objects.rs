@@ -1,25 +1,17 @@
-//! Reading git objects from one repository, or from a user's repository and our copies beside it.
+//! Reading git objects from our own stores, or from this user's repository around files on disk.
 
-use std::collections::HashSet;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use git2::{Commit, ErrorCode, ObjectType, Odb, OdbObject, Oid, Repository, RepositoryOpenFlags, Tree};
+use git2::{Commit, ErrorCode, Odb, OdbObject, Oid, Repository, RepositoryOpenFlags, Tree};
 
-use super::file_names::EntryKind;
-use super::followed_repository::{self, FollowedRepositoryError};
+use super::followed_repository::{self, FollowedRepositoryError, RepositoryFolders};
 use super::read_sandbox;
-use super::reader::{MAX_FILE, ReadLimits};
-use super::{tree, tree_builder};
+use super::tree_builder;
 
 /// A tree of a million entries with long names.
 const MAX_STRUCTURE: usize = 128 << 20;
-
-/// The bytes by which a loose object may be larger than its content, which does not compress: its
-/// head, and five bytes for each block of 16 KiB.
-const LOOSE_OVERHEAD: u64 = 64 << 10;
 
 /// Opens exactly this repository, checks its owner, loads its shallow boundaries, writes nothing.
 ///
@@ -33,8 +25,8 @@ pub(super) fn open(path: &Path) -> Result<Repository, git2::Error> {
 pub(super) enum StorePath {
     /// One of ours.
     Own(PathBuf),
-    /// One that others may write into.
-    Followed(PathBuf),
+    /// The one around files on disk, which is this user's or configured as safe.
+    Trusted(PathBuf),
 }
 
 /// Fresh handles on the repositories that hold a source's revisions, asked in this order.
@@ -49,14 +41,14 @@ pub(super) struct ObjectStores {
 impl ObjectStores {
     /// Opens those of the repositories that can be opened; fails if none can.
     pub(super) fn open(paths: &[StorePath]) -> Result<Self, FollowedRepositoryError> {
-        let (mut stores, mut is_followed) = (Vec::new(), false);
+        let (mut stores, mut is_trusted) = (Vec::new(), false);
         let mut first = None;
         for path in paths {
             let opened = match path {
                 StorePath::Own(path) => open(path).map_err(FollowedRepositoryError::from),
-                StorePath::Followed(path) => {
-                    is_followed = true;
-                    followed_repository::open(path).map(|opened| opened.repository)
+                StorePath::Trusted(path) => {
+                    is_trusted = true;
+                    RepositoryFolders::find(path).and_then(|folders| folders.open_trusted())
                 }
             };
             match opened {
@@ -68,13 +60,13 @@ impl ObjectStores {
             Some(error) if stores.is_empty() => Err(error),
             _ => {
                 let folders = |store: &Repository| [store.path().to_owned(), store.commondir().to_owned()];
-                let sandbox = is_followed.then(|| stores.iter().flat_map(folders).collect());
+                let sandbox = is_trusted.then(|| stores.iter().flat_map(folders).collect());
                 Ok(Self { stores, sandbox })
             }
         }
     }
 
-    /// Reads them, where one is followed by a thread that can open nothing else.
+    /// Reads them, where one is not ours by a thread that can open nothing else.
     pub(super) fn read_in_sandbox<T: Send>(
         self,
         read: impl FnOnce(&Self) -> T + Send,
@@ -135,58 +127,26 @@ impl ObjectStores {
     /// Returns a tree with its size in bytes.
     pub(super) fn sized_tree(&self, id: Oid) -> Result<(Tree<'_>, usize), git2::Error> {
         self.read_from_any(|repository| {
-            let (size, _) = ObjectDatabase::of(repository)?.judge_structure(id)?;
+            let size = ObjectDatabase::of(repository)?.judge_structure(id)?;
             Ok((repository.find_tree(id)?, size))
         })
     }
 
+    /// Returns whether an object is here.
+    pub(super) fn exists(&self, id: Oid) -> bool {
+        self.read_from_any(|repository| repository.odb()?.read_header(id)).is_ok()
+    }
+
     /// Returns the size of a blob in bytes, without reading it.
     pub(super) fn size(&self, id: Oid) -> Result<u64, git2::Error> {
-        self.read_from_any(|repository| ObjectDatabase::of(repository)?.header(id))
-            .map(|(size, _)| size as u64)
+        self.read_from_any(|repository| ObjectDatabase::of(repository)?.size(id))
     }
 
     /// Returns the content of a blob whose size has been looked at.
     pub(super) fn read(&self, id: Oid) -> Result<Vec<u8>, git2::Error> {
         self.read_from_any(|repository| {
-            ObjectDatabase::of(repository)?.read(id, MAX_FILE).map(|blob| blob.data().to_vec())
+            ObjectDatabase::of(repository)?.read(id).map(|blob| blob.data().to_vec())
         })
-    }
-
-    /// Returns whether every object of a commit's files is here, or known elsewhere together with
-    /// all that it names. Files that are too large to be read are passed over.
-    pub(super) fn holds_all(
-        &self,
-        commit: Oid,
-        is_known: impl Fn(Oid) -> bool,
-        limits: ReadLimits,
-    ) -> Result<bool, FollowedRepositoryError> {
-        let mut seen = HashSet::new();
-        let mut look = || -> Result<bool, git2::Error> {
-            let mut trees = vec![self.commit(commit)?.tree_id()];
-            while let Some(id) = trees.pop() {
-                for entry in &self.tree(id)? {
-                    let id = entry.id();
-                    let kind = tree::kind(entry.filemode_raw());
-                    if kind == EntryKind::Submodule || !seen.insert(id) || is_known(id) {
-                        continue;
-                    }
-                    match kind {
-                        EntryKind::Folder => trees.push(id),
-                        _ if self.size(id)? > limits.file => {}
-                        _ => drop(self.read(id)?),
-                    }
-                }
-                if seen.len() > limits.entries {
-                    return Ok(false);
-                }
-            }
-            Ok(true)
-        };
-        match look() {
-            Err(error) if error.code() == ErrorCode::NotFound => Ok(false),
-            looked => Ok(looked?),
-        }
     }
 
     /// Returns the object databases, for many reads in a row.
@@ -195,70 +155,46 @@ impl ObjectStores {
     }
 }
 
-/// An object database whose loose objects are looked at before the library opens them.
-///
-/// The library opens whatever stands in the place of a file, and reads all of it: a pipe never
-/// ends, and a file with holes costs nothing on the disk.
-pub(super) struct ObjectDatabase<'a> {
-    database: Odb<'a>,
-    folder: PathBuf,
-}
+/// An object database of ours, or of this user. The size of an object is looked at before it is
+/// read.
+pub(super) struct ObjectDatabase<'a>(Odb<'a>);
 
 impl<'a> ObjectDatabase<'a> {
     pub(super) fn of(repository: &'a Repository) -> Result<Self, git2::Error> {
-        Ok(Self { database: repository.odb()?, folder: repository.commondir().join("objects") })
+        repository.odb().map(Self)
     }
 
-    /// Returns the size and the kind of an object, without reading it.
-    pub(super) fn header(&self, id: Oid) -> Result<(usize, ObjectType), git2::Error> {
-        self.judge_loose(id, u64::MAX)?;
-        self.database.read_header(id)
+    /// Returns whether an object is here.
+    pub(super) fn exists(&self, id: Oid) -> bool {
+        self.0.exists(id)
     }
 
-    /// Returns an object that has at most so many bytes in any form.
-    pub(super) fn read(&self, id: Oid, most: u64) -> Result<OdbObject<'_>, git2::Error> {
-        self.judge_loose(id, most + LOOSE_OVERHEAD)?;
-        self.database.read(id)
+    /// Returns the size of an object in bytes, without reading it.
+    pub(super) fn size(&self, id: Oid) -> Result<u64, git2::Error> {
+        self.0.read_header(id).map(|(size, _)| size as u64)
+    }
+
+    /// Returns an object whose size has been looked at.
+    pub(super) fn read(&self, id: Oid) -> Result<OdbObject<'_>, git2::Error> {
+        self.0.read(id)
     }
 
     /// Returns a tree, commit or tag.
     pub(super) fn read_structure(&self, id: Oid) -> Result<OdbObject<'_>, git2::Error> {
         self.judge_structure(id)?;
-        self.database.read(id)
+        self.0.read(id)
     }
 
-    /// Returns the size of a tree, commit or tag in bytes, and its kind. Fails where it is larger than
-    /// any honest one, before it is in memory.
-    pub(super) fn judge_structure(&self, id: Oid) -> Result<(usize, ObjectType), git2::Error> {
-        self.judge_loose(id, MAX_STRUCTURE as u64 + LOOSE_OVERHEAD)?;
-        let (size, kind) = self.database.read_header(id)?;
+    /// Returns the size of a tree, commit or tag in bytes. Fails where it is larger than any honest
+    /// one, before it is in memory.
+    pub(super) fn judge_structure(&self, id: Oid) -> Result<usize, git2::Error> {
+        let (size, _) = self.0.read_header(id)?;
         if size <= MAX_STRUCTURE {
-            return Ok((size, kind));
+            return Ok(size);
         }
-        Err(refusal(&format!("object {id} has {size} bytes, which no honest tree or commit has")))
+        let text = format!("object {id} has {size} bytes, which no honest tree or commit has");
+        Err(git2::Error::new(ErrorCode::GenericError, git2::ErrorClass::Odb, text))
     }
-
-    /// Fails where a loose object is no regular file, or a larger one than any that is read.
-    fn judge_loose(&self, id: Oid, most: u64) -> Result<(), git2::Error> {
-        let name = id.to_string();
-        let (folder, file) = name.split_at(2);
-        // One that is packed, or gone by now, is looked for by the library.
-        let Ok(found) = fs::symlink_metadata(self.folder.join(folder).join(file)) else { return Ok(()) };
-        if !found.is_file() {
-            return Err(refusal(&format!("objects/{folder}/{file} is no regular file")));
-        }
-        if found.len() > most {
-            let size = found.len();
-            return Err(refusal(&format!(
-                "objects/{folder}/{file} has {size} bytes, and {most} may be read"
-            )));
-        }
-        Ok(())
-    }
-}
-
-fn refusal(text: &str) -> git2::Error {
-    git2::Error::new(ErrorCode::GenericError, git2::ErrorClass::Odb, text)
 }
 
 /// The time for which handles are used again; a handle that is kept holds every deleted pack open.
@@ -312,23 +248,4 @@ impl std::fmt::Debug for HandlePool {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Handles")
     }
-}
-
-/// As many tags that name another one as are followed to a commit.
-const MAX_TAG_CHAIN: usize = 10;
-
-/// Returns the commit that an object is or leads to.
-///
-/// Nothing is read before its size is looked at: a reference may name any object.
-pub(super) fn commit_at(repository: &Repository, id: Oid) -> Result<Oid, git2::Error> {
-    let database = ObjectDatabase::of(repository)?;
-    let mut id = id;
-    for _ in 0..MAX_TAG_CHAIN {
-        match database.judge_structure(id)?.1 {
-            ObjectType::Commit => return Ok(repository.find_commit(id)?.id()),
-            ObjectType::Tag => id = repository.find_tag(id)?.target_id(),
-            _ => break,
-        }
-    }
-    Err(git2::Error::new(ErrorCode::Peel, git2::ErrorClass::Odb, "it leads to no commit"))
 }

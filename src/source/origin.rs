@@ -7,6 +7,7 @@ use crate::object::Revision;
 
 use super::directory::DirectorySource;
 use super::error::SourceError;
+use super::local::LocalReference;
 use super::location::{self, GitLocation, LocationKind, ResolvedLocation};
 use super::objects::StorePath;
 use super::reader::{RevisionForm, RevisionReader};
@@ -19,10 +20,7 @@ pub(super) const POLL_HOST: Duration = Duration::from_secs(10);
 /// The origin of a source's revisions.
 #[derive(Debug)]
 pub(super) enum RevisionOrigin {
-    Local {
-        path: PathBuf,
-        reference: Option<String>,
-    },
+    Local(LocalReference),
     Remote(RemoteReference),
     Directory(DirectorySource),
     /// Nothing is there yet.
@@ -67,7 +65,8 @@ impl OriginParts {
         interval: Duration,
     ) -> Self {
         let remembered = match &origin {
-            RevisionOrigin::Local { .. } | RevisionOrigin::Awaited(_) => None,
+            RevisionOrigin::Awaited(_) => None,
+            RevisionOrigin::Local(local) => local.remembered_revision(),
             RevisionOrigin::Remote(remote) => remote.remembered_revision(),
             RevisionOrigin::Directory(directory) => directory.remembered(),
         };
@@ -78,11 +77,8 @@ impl OriginParts {
 
 fn git_parts(git: &GitLocation, place: &str, store: &RevisionStore) -> Result<OriginParts, SourceError> {
     let inner = location::inner_path(git.path.as_deref())?;
-    let mut stores = vec![StorePath::Own(store.path().to_owned())];
+    let stores = [store.path().to_owned(), store.history_path()].map(StorePath::Own).to_vec();
     let origin = git_origin(git, place, store)?;
-    if let RevisionOrigin::Local { path, .. } = &origin {
-        stores.insert(0, StorePath::Followed(path.clone()));
-    }
     let reader = RevisionReader::new(
         stores,
         RevisionForm::Commits,
@@ -141,7 +137,8 @@ fn git_origin(git: &GitLocation, place: &str, store: &RevisionStore) -> Result<R
         }
         Err(error) => return Err(error),
     };
-    Ok(RevisionOrigin::Local { path: absolute(path, place)?, reference: git.reference.clone() })
+    let path = absolute(path, place)?;
+    LocalReference::new(path, git.reference.as_deref(), place, store.clone()).map(RevisionOrigin::Local)
 }
 
 /// Relative paths are taken from where rhumb was started, whatever happens later.

@@ -1,25 +1,44 @@
-//! Work on a followed repository by a thread that can open nothing else.
+//! Work on a repository of others, in a sandbox in which nothing else can be opened. A thread does
+//! it, or a program that the thread starts.
 //!
-//! libgit2 opens files by their paths. Between a look at a path and its use, whoever may write
-//! there can put a link in its place. In this sandbox the kernel denies what lies elsewhere,
-//! whatever leads to it.
+//! git opens files by their paths. Between a look at a path and its use, whoever may write there
+//! can put a link in its place. In this sandbox the kernel denies what lies elsewhere, whatever
+//! leads to it.
 
+use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::panic::resume_unwind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 
 use landlock::{
-    AccessFs, BitFlags, PathBeneath, Ruleset, RulesetAttr as _, RulesetCreatedAttr as _, RulesetError,
+    ABI, AccessFs, BitFlags, PathBeneath, Ruleset, RulesetAttr as _, RulesetCreatedAttr as _, RulesetError,
     make_bitflags,
 };
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 /// All that opens a file to read it. Nothing in the sandbox writes, so that nothing else is
 /// bounded.
 const READING: BitFlags<AccessFs> = make_bitflags!(AccessFs::{ReadFile | ReadDir | Execute});
+
+/// The places of programs and of the libraries that they are linked with.
+const PROGRAM_PLACES: [&str; 13] = [
+    "/bin",
+    "/sbin",
+    "/usr",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/nix/store",
+    "/gnu/store",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.preload",
+    "/dev/null",
+    "/dev/urandom",
+];
 
 /// Runs work by a thread of its own that can open nothing but what is below these folders, which
 /// are paths without a link.
@@ -29,14 +48,49 @@ const READING: BitFlags<AccessFs> = make_bitflags!(AccessFs::{ReadFile | ReadDir
 /// Fails where a folder is not there, or a link has come into its path.
 pub(super) fn run_within<T: Send>(folders: &[&Path], work: impl FnOnce() -> T + Send) -> io::Result<T> {
     let opened: Vec<OwnedFd> = folders.iter().map(|folder| open_plainly(folder)).collect::<Result<_, _>>()?;
+    run_sandboxed(opened, Vec::new(), work)
+}
+
+/// Does the same for work that starts a program, which inherits the sandbox: it may also read and
+/// run what programs consist of.
+pub(super) fn run_program_within<T: Send>(
+    folders: &[PathBuf],
+    work: impl FnOnce() -> T + Send,
+) -> io::Result<T> {
+    let opened: Vec<OwnedFd> = folders.iter().map(|folder| open_plainly(folder)).collect::<Result<_, _>>()?;
+    run_sandboxed(opened, open_programs(), work)
+}
+
+fn run_sandboxed<T: Send>(
+    folders: Vec<OwnedFd>,
+    programs: Vec<OwnedFd>,
+    work: impl FnOnce() -> T + Send,
+) -> io::Result<T> {
     thread::scope(|scope| {
         let thread = thread::Builder::new().name("read".to_owned()).spawn_scoped(scope, move || {
             // Without it, each path was looked at before all the same.
-            let _ = enter(&opened);
+            let _ = enter(folders.iter().chain(&programs));
             work()
         })?;
         thread.join().or_else(|panic| resume_unwind(panic))
     })
+}
+
+/// Opens what programs consist of, as far as it is there. Nothing of it is a secret: it is what a
+/// system is installed from, and the folders in which programs are looked for.
+fn open_programs() -> Vec<OwnedFd> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut places: Vec<PathBuf> = PROGRAM_PLACES.iter().map(PathBuf::from).collect();
+    for folder in std::env::split_paths(&path).filter(|folder| folder.is_absolute()) {
+        // A git that was installed by itself has its parts beside the folder of its program.
+        let git = fs::canonicalize(folder.join("git")).ok();
+        if let Some(prefix) = git.as_deref().and_then(Path::parent).and_then(Path::parent) {
+            places.extend(["lib", "lib64", "libexec"].map(|part| prefix.join(part)));
+        }
+        places.push(folder);
+    }
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    places.iter().filter_map(|place| rustix::fs::open(place, flags, Mode::empty()).ok()).collect()
 }
 
 /// Opens a folder by a path on which no link is followed.
@@ -50,10 +104,13 @@ fn open_plainly(folder: &Path) -> rustix::io::Result<OwnedFd> {
 }
 
 /// Bounds this thread for ever.
-fn enter(folders: &[OwnedFd]) -> Result<(), RulesetError> {
+fn enter<'a>(places: impl Iterator<Item = &'a OwnedFd>) -> Result<(), RulesetError> {
     let mut rules = Ruleset::default().handle_access(READING)?.create()?;
-    for folder in folders {
-        rules = rules.add_rule(PathBeneath::new(folder, READING))?;
+    for place in places {
+        let is_folder = rustix::fs::fstat(place)
+            .is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Directory);
+        let access = if is_folder { READING } else { READING & AccessFs::from_file(ABI::V1) };
+        rules = rules.add_rule(PathBeneath::new(place, access))?;
     }
     rules.restrict_self().map(drop)
 }

@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use git2::{ErrorCode, Oid};
 use jiff::Timestamp;
@@ -10,10 +11,10 @@ use jiff::Timestamp;
 use crate::object::Revision;
 use crate::render::sanitize;
 
+use super::bounded::run_bounded;
 use super::changes;
 use super::error::SourceError;
 use super::file_names::{self, EntryKind};
-use super::lineage::{self, Ancestry};
 use super::objects::{HandlePool, ObjectDatabase, ObjectStores, PooledHandle, StorePath};
 use super::refusal::{RefusalReason, RefusedFile};
 use super::rendered_roots::{RememberedRoots, Rendering};
@@ -28,6 +29,9 @@ pub(crate) const MAX_FILE: u64 = 16 << 20;
 /// A source with more entries is refused: trees can be nested into bombs of any size.
 pub(super) const MAX_ENTRIES: usize = 1_000_000;
 
+/// A read that takes longer waits for a disk that does not answer.
+pub(super) const MAX_READ_TIME: Duration = Duration::from_mins(10);
+
 /// The limits of reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ReadLimits {
@@ -35,11 +39,13 @@ pub(super) struct ReadLimits {
     pub(super) file: u64,
     /// Files and folders of a revision.
     pub(super) entries: usize,
+    /// The time of one read that is waited for.
+    pub(super) time: Duration,
 }
 
 impl Default for ReadLimits {
     fn default() -> Self {
-        Self { file: MAX_FILE, entries: MAX_ENTRIES }
+        Self { file: MAX_FILE, entries: MAX_ENTRIES, time: MAX_READ_TIME }
     }
 }
 
@@ -179,7 +185,7 @@ impl RevisionReader {
         revision: &Revision,
     ) -> Result<(Vec<FolderEntry>, Vec<RefusedFile>), SourceError> {
         self.pass(|objects| {
-            let commit = self.find(objects, revision)?;
+            let commit = self.find_whole(objects, revision)?;
             let (_, mut refusals) = self.source_root(objects, revision)?;
             refusals.sort_unstable();
             let mut files = Vec::new();
@@ -253,6 +259,11 @@ impl RevisionReader {
         })
     }
 
+    /// Returns whether its revisions are people's commits, or snapshots.
+    pub(super) fn form(&self) -> RevisionForm {
+        self.shared.form
+    }
+
     /// Returns the limits of its trees.
     pub(super) fn bounds(&self) -> TreeBounds {
         match self.shared.form {
@@ -277,46 +288,23 @@ impl RevisionReader {
         })
     }
 
-    /// Returns the first parent of a revision; none where it has none, as the snapshot of a folder.
-    pub(crate) fn parent(&self, revision: &Revision) -> Result<Option<Revision>, SourceError> {
-        self.pass(|objects| {
-            let commit = self.find(objects, revision)?;
-            Ok(commit.parent_ids().next().map(|id| Revision::new(&id.to_string())))
-        })
-    }
-
-    /// Returns how a revision stands to an older one: the same, after it, or apart. A folder has
-    /// only snapshots that were made of it, here.
-    pub(crate) fn ancestry(&self, older: &Revision, newer: &Revision) -> Result<Ancestry, SourceError> {
-        if older == newer || self.shared.form == RevisionForm::Snapshots {
-            return Ok(Ancestry::Descends);
-        }
-        self.pass(|objects| {
-            let (older, newer) = (self.find(objects, older)?.id(), self.find(objects, newer)?.id());
-            let told = objects.object_databases().and_then(|odbs| lineage::ancestry(&odbs, older, newer));
-            told.map_err(|error| self.damaged_error(&error))
-        })
-    }
-
-    /// Returns the revision with this abbreviated id, of at least four digits; none where there is
-    /// no such commit, or more than one.
-    pub(crate) fn find_by_prefix(&self, prefix: &str) -> Result<Option<Revision>, SourceError> {
-        if !(4..=40).contains(&prefix.len()) || !prefix.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-            return Ok(None);
-        }
-        self.pass(|objects| match objects.commit_by_prefix(prefix) {
-            Ok(id) => Ok(Some(Revision::new(&id.to_string()))),
-            Err(error) if matches!(error.code(), ErrorCode::NotFound | ErrorCode::Ambiguous) => Ok(None),
-            Err(error) => Err(self.damaged_error(&error)),
-        })
-    }
-
     /// Reads one file's bytes.
     pub(crate) fn read(&self, blob: BlobId) -> Result<Vec<u8>, SourceError> {
         self.look(|objects| {
             let databases = objects.object_databases().map_err(|error| self.damaged_error(&error))?;
             self.bytes(&databases, blob)
         })
+    }
+
+    /// Runs reads that are waited for, under a deadline.
+    ///
+    /// Fails as they do. Where the disk does not answer in time, they go on by themselves.
+    pub(crate) async fn read_bounded<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Self) -> Result<T, SourceError> + Send + 'static,
+    ) -> Result<T, SourceError> {
+        let reader = self.clone();
+        run_bounded(&self.shared.place, self.shared.limits.time, move || read(&reader)).await?
     }
 
     /// Runs a short look. Unlike a pass, it uses handles again that were opened less than a second
@@ -341,7 +329,7 @@ impl RevisionReader {
     /// Returns every file of a revision, whatever its name, to be looked at one by one: also those
     /// outside the folder that is the source's root.
     pub(crate) fn tree(&self, revision: &Revision) -> Result<RevisionTree, SourceError> {
-        let root = self.pass(|objects| Ok(self.find(objects, revision)?.tree_id()))?;
+        let root = self.pass(|objects| Ok(self.find_whole(objects, revision)?.tree_id()))?;
         Ok(RevisionTree::new(self.clone(), root))
     }
 
@@ -404,11 +392,11 @@ impl RevisionReader {
         let mut last = self.lost_error(blob);
         for database in databases {
             let most = self.shared.limits.file;
-            let read = database.header(blob.oid()).and_then(|(size, _)| {
-                if size as u64 > most {
-                    return Ok(Err(size as u64));
+            let read = database.size(blob.oid()).and_then(|size| {
+                if size > most {
+                    return Ok(Err(size));
                 }
-                database.read(blob.oid(), most).map(|object| Ok(object.data().to_vec()))
+                database.read(blob.oid()).map(|object| Ok(object.data().to_vec()))
             });
             match read {
                 Ok(Ok(bytes)) => return Ok(bytes),
@@ -423,7 +411,7 @@ impl RevisionReader {
     }
 
     /// Runs a pass over fresh handles, and once more if the stores disappoint.
-    fn pass<T: Send>(
+    pub(super) fn pass<T: Send>(
         &self,
         mut run: impl FnMut(&ObjectStores) -> Result<T, SourceError> + Send,
     ) -> Result<T, SourceError> {
@@ -444,7 +432,7 @@ impl RevisionReader {
         }
     }
 
-    fn find<'a>(
+    pub(super) fn find<'a>(
         &self,
         objects: &'a ObjectStores,
         revision: &Revision,
@@ -458,13 +446,26 @@ impl RevisionReader {
         })
     }
 
+    /// Returns a commit whose files are here too, and not it alone as a part of the history.
+    fn find_whole<'a>(
+        &self,
+        objects: &'a ObjectStores,
+        revision: &Revision,
+    ) -> Result<git2::Commit<'a>, SourceError> {
+        let commit = self.find(objects, revision)?;
+        if objects.exists(commit.tree_id()) {
+            return Ok(commit);
+        }
+        Err(SourceError::Unknown { place: self.shared.place.clone(), revision: revision.clone() })
+    }
+
     /// Returns the tree that is the source's root, and what the snapshot of a folder had refused.
     fn source_root(
         &self,
         objects: &ObjectStores,
         revision: &Revision,
     ) -> Result<(Oid, Vec<RefusedFile>), SourceError> {
-        let commit = self.find(objects, revision)?;
+        let commit = self.find_whole(objects, revision)?;
         let refusals = match self.shared.form {
             RevisionForm::Commits => Vec::new(),
             RevisionForm::Snapshots => {

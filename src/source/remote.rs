@@ -161,7 +161,7 @@ impl RemoteReference {
         name: &str,
         revision: &Revision,
     ) -> Result<(), SourceError> {
-        let check = async |commits: &[Oid]| guard.check(&self.store, lock, None, revision, commits).await;
+        let check = async |commits: &[Oid]| guard.check(&self.store, lock, revision, commits).await;
         let base = match guard.verification_range(revision) {
             VerificationRange::Nothing => return Ok(()),
             VerificationRange::Itself => return check(&[self.id(revision)?]).await,
@@ -171,7 +171,7 @@ impl RemoteReference {
         check(&[self.id(revision)?]).await?;
         let mut depths = FETCH_DEPTHS.iter();
         loop {
-            let refused = match guard.commits_between(&self.store, None, &base, revision).await? {
+            let refused = match guard.commits_between(&self.store, &base, revision).await? {
                 CommitRange::Exactly(commits) => return check(&commits).await,
                 CommitRange::Diverged => return Err(guard.unrelated_error(revision, &base)),
                 // More of the history may show that what is refused was accepted long ago.
@@ -392,6 +392,7 @@ impl RemoteReference {
         let place = self.place.clone();
         output.map_err(|failure| match failure {
             ChildError::NotStarted(error) => SourceError::NoGit { error },
+            ChildError::NoFolder(error) => SourceError::Unreadable { place, error },
             ChildError::TooOld(found) => SourceError::OldGit { found },
             ChildError::Silent => SourceError::Silent { place, after },
             ChildError::TooMuch => {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::credentials::Credentials;
-use super::reader::{MAX_ENTRIES, MAX_FILE, ReadLimits};
+use super::reader::{MAX_ENTRIES, MAX_FILE, MAX_READ_TIME, ReadLimits};
 use super::rendering::SnapshotRenderer;
 use crate::config::CredentialUse;
 
@@ -64,7 +64,7 @@ impl SourceSettings {
     }
 
     pub(super) const fn read_limits(&self) -> ReadLimits {
-        ReadLimits { file: self.max_file, entries: self.max_entries }
+        ReadLimits { file: self.max_file, entries: self.max_entries, time: self.fetch }
     }
 }
 
@@ -72,7 +72,7 @@ impl Default for SourceSettings {
     fn default() -> Self {
         Self {
             answer: Duration::from_secs(30),
-            fetch: Duration::from_mins(10),
+            fetch: MAX_READ_TIME,
             lock: Duration::from_secs(30),
             quota: 4 << 30,
             // A million references, or two versions of a file of 200 MB, fit.

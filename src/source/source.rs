@@ -1,7 +1,7 @@
 //! One configured source: looking at it, pinning, and the revision that is in force.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,10 +12,8 @@ use crate::object::{ErrorClass, Revision};
 use super::bounded::WorkSlot;
 use super::change_hints::{ChangeHints, HintTarget};
 use super::cluster_facts::ClusterFacts;
-use super::commit_verifier::{CommitVerifier, VerificationAnchor, VerificationRange};
+use super::commit_verifier::{CommitVerifier, VerificationAnchor};
 use super::error::SourceError;
-use super::lineage::CommitRange;
-use super::local;
 use super::location::ResolvedLocation;
 use super::lock::StateLock;
 use super::origin::{OriginParts, POLL_HOST, RevisionOrigin};
@@ -177,15 +175,15 @@ impl Source {
         self.verifier.as_mut().is_some_and(|verifier| verifier.set_anchor(anchor))
     }
 
-    /// Looks for the newest revision and, but for a repository on this host, pins it. An error
-    /// leaves the last one in force.
+    /// Looks for the newest revision and pins it. An error leaves the last one in force.
     pub(crate) async fn observe(&mut self) -> Result<SourceObservation, SourceError> {
         if !self.is_anchored() {
             let detail = "nobody has told what was accepted of it before".to_owned();
             return Err(SourceError::Worker { place: self.place.clone(), detail });
         }
         let mut seen = self.look_once().await;
-        let own_store = !matches!(self.origin, RevisionOrigin::Local { .. });
+        // Damage of a repository on this host is copied by nobody.
+        let own_store = !matches!(self.origin, RevisionOrigin::Local(_)) || self.reader.is_suspect();
         if own_store && matches!(seen, Err(SourceError::Damaged { .. } | SourceError::Git { .. })) {
             // An error in no table may be our own store's fault too. It is checked, and made anew
             // if it is.
@@ -247,6 +245,10 @@ impl Source {
                 }
                 Err(error) => Err(error),
             },
+            RevisionOrigin::Local(local) => match self.prepare_store().await {
+                Ok(lock) => Box::pin(local.fall_back_to_accepted(&lock, &accepted)).await,
+                Err(error) => Err(error),
+            },
             _ => Ok(true),
         };
         self.fell_back = brought.is_ok();
@@ -276,8 +278,7 @@ impl Source {
         }
     }
 
-    /// Fails unless each of these commits is signed, which are in the store or in a repository on
-    /// this host.
+    /// Fails unless each of these commits is signed, which are in the store.
     async fn check(
         &self,
         verifier: &CommitVerifier,
@@ -285,36 +286,10 @@ impl Source {
         commits: &[Oid],
     ) -> Result<(), SourceError> {
         let lock = self.prepare_store().await?;
-        let foreign = match &self.origin {
-            RevisionOrigin::Local { path, .. } => {
-                let path = path.clone();
-                Some(
-                    self.run_blocking(move || Ok(local::repository_folders(&path)?.common.join("objects")))
-                        .await?,
-                )
-            }
-            _ => None,
-        };
         let deadline = self.store.settings().fetch;
-        let check = verifier.check(&self.store, &lock, foreign.as_deref(), revision, commits);
+        let check = verifier.check(&self.store, &lock, revision, commits);
         let checked = tokio::time::timeout(deadline, check).await;
         checked.map_err(|_| SourceError::Silent { place: self.place.clone(), after: deadline })?
-    }
-
-    /// Fails unless a revision is signed that is in a repository on this host.
-    async fn verify_local(&self, path: &Path, revision: &Revision) -> Result<(), SourceError> {
-        let Some(verifier) = &self.verifier else { return Ok(()) };
-        let base = match verifier.verification_range(revision) {
-            VerificationRange::Nothing => return Ok(()),
-            VerificationRange::Itself => return self.verify(revision).await,
-            VerificationRange::Since(base) => base,
-        };
-        let commits = match verifier.commits_between(&self.store, Some(path), &base, revision).await? {
-            CommitRange::Exactly(commits) | CommitRange::AtMost(commits) => commits,
-            CommitRange::Diverged => return Err(verifier.unrelated_error(revision, &base)),
-            CommitRange::Unknown => return Err(verifier.shallow_error(revision, &base)),
-        };
-        self.check(verifier, revision, &commits).await
     }
 
     /// Resolves an awaited location: it may be there now.
@@ -340,11 +315,12 @@ impl Source {
         }
         let known = self.current.as_ref();
         let (lock, revision) = match &self.origin {
-            RevisionOrigin::Local { path, reference } => {
-                let revision = self.look_local(path.clone(), reference.clone()).await?;
-                Box::pin(self.verify_local(path, &revision)).await?;
-                self.mend_copies().await?;
-                return Ok(revision);
+            RevisionOrigin::Local(local) => {
+                let lock = self.prepare_store().await?;
+                let revision =
+                    Box::pin(local.newest_revision(&lock, known, &self.reader, self.verifier.as_ref()))
+                        .await?;
+                (lock, revision)
             }
             RevisionOrigin::Remote(remote) => {
                 let lock = self.prepare_store().await?;
@@ -372,35 +348,16 @@ impl Source {
         Ok(revision)
     }
 
-    async fn look_local(&self, path: PathBuf, reference: Option<String>) -> Result<Revision, SourceError> {
-        let (known, reader) = (self.current.clone(), self.reader.clone());
-        let seen = self
-            .run_blocking(move || {
-                let revision = local::newest_revision(&path, reference.as_deref())?;
-                if known.as_ref() != Some(&revision) {
-                    reader.check(&revision)?;
-                }
-                Ok(revision)
-            })
-            .await;
-        match seen {
-            Err(SourceError::NoReference { place, reference }) if self.current.is_some() => {
-                Err(SourceError::Gone { place, reference })
-            }
-            seen => seen,
-        }
-    }
-
     /// Takes the store's lock and makes the store fit for use. At the first look of a process, and
     /// when something could not be read, that means to look through it.
     pub(super) async fn prepare_store(&self) -> Result<StateLock, SourceError> {
         let lock = self.store.lock().await?;
         let (store, reader, current) = (self.store.clone(), self.reader.clone(), self.current.clone());
-        let local = matches!(self.origin, RevisionOrigin::Local { .. } | RevisionOrigin::Awaited(_));
-        let (first, suspicion) = (!self.observed_once && !local, reader.take_suspicion());
+        let awaited = matches!(self.origin, RevisionOrigin::Awaited(_));
+        let (first, suspicion) = (!self.observed_once && !awaited, reader.take_suspicion());
         self.run_blocking(move || {
             store.prepare(&lock)?;
-            let whole = |revision: &Revision| local || reader.is_whole(revision);
+            let whole = |revision: &Revision| awaited || reader.is_whole(revision);
             let sound = (!first && !suspicion) || store.is_sound();
             if !sound || (suspicion && !current.as_ref().is_none_or(whole)) {
                 store.replace(&lock, "objects are missing or cannot be read")?;
@@ -413,19 +370,16 @@ impl Source {
 
     /// Keeps these revisions, and the one in force, readable whatever happens to the source;
     /// forgets all others. Gives those that cannot be had any more.
-    ///
-    /// For a repository on this host this copies them, which need not be waited for before reading.
     pub(crate) async fn pin(&mut self, revisions: &BTreeSet<Revision>) -> Result<Vec<Revision>, SourceError> {
         self.pins.clone_from(revisions);
         self.unavailable_pins.clear();
-        let local = matches!(self.origin, RevisionOrigin::Local { .. });
-        let in_place = local || matches!(self.origin, RevisionOrigin::Awaited(_));
-        if in_place && revisions.is_empty() && !self.store.exists() {
+        let awaited = matches!(self.origin, RevisionOrigin::Awaited(_));
+        if awaited && revisions.is_empty() && !self.store.exists() {
             return Ok(Vec::new());
         }
         let lock = self.prepare_store().await?;
         self.keep_all(&lock).await?;
-        let current = self.current.as_ref().filter(|_| !local);
+        let current = self.current.as_ref();
         for revision in self.store.pinned_revisions()? {
             if !self.pins.contains(&revision) && current != Some(&revision) {
                 self.store.unpin(&lock, &revision)?;
@@ -440,7 +394,7 @@ impl Source {
     /// Fetches an older revision, where it is not here and the history of what is followed holds
     /// it.
     pub(crate) async fn fetch_revision(&mut self, revision: &Revision) -> Result<(), SourceError> {
-        if matches!(self.origin, RevisionOrigin::Remote(_)) {
+        if matches!(self.origin, RevisionOrigin::Remote(_) | RevisionOrigin::Local(_)) {
             let lock = self.prepare_store().await?;
             self.pins.insert(revision.clone());
             self.keep(&lock, revision).await?;
@@ -479,16 +433,19 @@ impl Source {
         failed
     }
 
-    /// Copies a local repository's pins again if the copies turned out to be damaged.
-    async fn mend_copies(&mut self) -> Result<(), SourceError> {
-        if !self.reader.is_suspect() || !self.store.exists() {
-            return Ok(());
-        }
-        let lock = self.prepare_store().await?;
-        if let Err(error) = self.keep_all(&lock).await {
-            tracing::warn!(source = %self.name, %error, "a pinned revision could not be copied again");
+    /// Makes the history of a repository on this host readable: each commit that led to what is
+    /// followed. Does nothing for others.
+    pub(crate) async fn fetch_history(&mut self) -> Result<(), SourceError> {
+        if let RevisionOrigin::Local(local) = &self.origin {
+            let lock = self.prepare_store().await?;
+            local.copy_history(&lock).await?;
         }
         Ok(())
+    }
+
+    /// Returns whether it follows a repository on this host, whose history costs no network.
+    pub(crate) const fn is_on_host(&self) -> bool {
+        matches!(self.origin, RevisionOrigin::Local(_))
     }
 
     /// Pins one revision, from wherever it can be had.
@@ -498,9 +455,7 @@ impl Source {
             return Ok(true);
         }
         match &self.origin {
-            RevisionOrigin::Local { path, .. } => {
-                local::copy_revision(&self.store, lock, path, revision).await
-            }
+            RevisionOrigin::Local(local) => local.fetch_older(lock, revision).await,
             RevisionOrigin::Remote(remote) => remote.fetch_older(lock, revision).await,
             RevisionOrigin::Directory(_) | RevisionOrigin::Awaited(_) => Ok(false),
         }
@@ -509,7 +464,7 @@ impl Source {
     /// Wakes when a folder or a repository on this host may have changed; never for a remote.
     pub(crate) fn change_hints(&self) -> ChangeHints {
         let watched = match &self.origin {
-            RevisionOrigin::Local { path, .. } => HintTarget::Repository(path.clone()),
+            RevisionOrigin::Local(local) => HintTarget::Repository(local.path.clone()),
             RevisionOrigin::Directory(directory) => HintTarget::Folder(directory.path.clone()),
             RevisionOrigin::Awaited(path) => HintTarget::Awaited(path.clone()),
             RevisionOrigin::Remote(_) => return ChangeHints::disabled(),
@@ -525,7 +480,7 @@ impl Source {
                 let doubled = self.interval.saturating_mul(1 << self.failures.saturating_sub(1).min(10));
                 doubled.min(POLL_FAILING.max(self.interval))
             }
-            RevisionOrigin::Local { .. } | RevisionOrigin::Directory(_) | RevisionOrigin::Awaited(_) => {
+            RevisionOrigin::Local(_) | RevisionOrigin::Directory(_) | RevisionOrigin::Awaited(_) => {
                 self.interval.min(POLL_HOST)
             }
         };

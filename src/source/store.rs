@@ -57,6 +57,13 @@ impl RevisionStore {
         &self.folder
     }
 
+    /// Returns the repository of commits without their files: the history of a repository on this
+    /// host. It is inside the other one, so that whatever counts or replaces that one does so with
+    /// it. Nothing is packed anew there.
+    pub(super) fn history_path(&self) -> PathBuf {
+        self.path.join("history.git")
+    }
+
     /// Returns the repository in it.
     pub(super) fn path(&self) -> &Path {
         &self.path
@@ -248,34 +255,61 @@ impl RevisionStore {
 
     /// Returns how a commit stands to another one: the same, after it, or apart. Blocks.
     pub(super) fn ancestry(&self, tip: &Revision, revision: &Revision) -> Result<Ancestry, SourceError> {
-        let repository = self.repository()?;
-        let odbs = [ObjectDatabase::of(&repository).map_err(|error| self.classify_error(&error))?];
         let id = |revision: &Revision| Oid::from_str(revision.as_str());
-        let told = id(revision).and_then(|older| lineage::ancestry(&odbs, older, id(tip)?));
+        let told = self.walk_history(|odbs| lineage::ancestry(odbs, id(revision)?, id(tip)?));
         told.map_err(|error| self.classify_error(&error))
+    }
+
+    /// Gives a walk all commits that are here. Blocks.
+    pub(super) fn walk_history<T>(
+        &self,
+        walk: impl FnOnce(&[ObjectDatabase<'_>]) -> Result<T, git2::Error>,
+    ) -> Result<T, git2::Error> {
+        let mut repositories = vec![objects::open(&self.path)?];
+        repositories.extend(objects::open(&self.history_path()).ok());
+        let odbs: Vec<_> = repositories.iter().map(ObjectDatabase::of).collect::<Result<_, _>>()?;
+        walk(&odbs)
+    }
+
+    /// Fails where a commit is not here, or is larger than any honest one. Reads nothing of it.
+    pub(super) fn require_honest_commit(&self, commit: &Revision) -> Result<(), git2::Error> {
+        let repository = objects::open(&self.path)?;
+        ObjectDatabase::of(&repository)?.judge_structure(Oid::from_str(commit.as_str())?).map(drop)
+    }
+
+    /// Tells git that the history behind a commit is not here, which would count as damage.
+    pub(super) fn cut_history(&self, _: &StateLock, commit: &Revision) -> Result<(), SourceError> {
+        let (file, young) = (self.path.join("shallow"), self.path.join("shallow.lock"));
+        let mut text = fs::read_to_string(&file).unwrap_or_default();
+        if text.lines().any(|line| line == commit.as_str()) {
+            return Ok(());
+        }
+        text.push_str(commit.as_str());
+        text.push('\n');
+        let written = fs::write(&young, text).and_then(|()| fs::rename(&young, &file));
+        written.map_err(self.io_error("cannot write to"))
     }
 
     /// Returns whether every object of a revision is here; contents are not read.
     pub(super) fn has_revision(&self, revision: &Revision) -> bool {
         let Ok(repository) = self.repository() else { return false };
-        let Ok(odb) = repository.odb() else { return false };
-        let commit = Oid::from_str(revision.as_str()).and_then(|id| repository.find_commit(id));
-        let Ok(tree) = commit.and_then(|commit| commit.tree()) else { return false };
-        let mut seen = BTreeSet::new();
-        let mut left = vec![tree];
+        let Ok(odb) = ObjectDatabase::of(&repository) else { return false };
+        let id = Oid::from_str(revision.as_str());
+        let commit = id.and_then(|id| odb.judge_structure(id).and_then(|_| repository.find_commit(id)));
+        let Ok(root) = commit.map(|commit| commit.tree_id()) else { return false };
+        let mut seen = BTreeSet::from([root]);
+        let mut left = vec![root];
         while let Some(tree) = left.pop() {
+            let tree = odb.judge_structure(tree).and_then(|_| repository.find_tree(tree));
+            let Ok(tree) = tree else { return false };
             for entry in &tree {
                 let known = entry.kind() == Some(git2::ObjectType::Commit) || !seen.insert(entry.id());
                 if known {
                     continue;
                 }
-                if entry.kind() != Some(git2::ObjectType::Tree) {
-                    if !odb.exists(entry.id()) {
-                        return false;
-                    }
-                } else if let Ok(tree) = repository.find_tree(entry.id()) {
-                    left.push(tree);
-                } else {
+                if entry.kind() == Some(git2::ObjectType::Tree) {
+                    left.push(entry.id());
+                } else if !odb.exists(entry.id()) {
                     return false;
                 }
             }

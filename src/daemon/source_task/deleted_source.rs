@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 use super::super::loop_event::LoopEvent;
-use super::missing_revisions::{ContentLookup, WantedContents};
+use super::missing_revisions::WantedContents;
 use super::{FeedRequest, HEARTBEAT_SLACK, SourceFeed};
 use crate::engine::{Release, SourceReading};
 use crate::object::Revision;
@@ -43,18 +43,18 @@ impl SourceFeed {
             event_to_send = match request {
                 FeedRequest::CheckAfter(reading) => Some(LoopEvent::SourceChecked(number, reading)),
                 FeedRequest::ReadUndoTarget(undo) => {
-                    Some(self.content_reader().read_undo_target(undo, self.head_revision()).await)
+                    let token = undo.token.clone();
+                    let past = self.content_reader().past_revision(undo, self.head_revision()).await;
+                    Some(LoopEvent::UndoTargetRead(token, past))
                 }
                 FeedRequest::Resolve(revision, contents) => {
-                    let found = self.content_reader().resolve(revision, contents).await;
-                    Some(match found {
-                        ContentLookup::Done(event) => *event,
-                        ContentLookup::Missing(WantedContents { revision, contents }) => {
-                            let release = |hash| Release { hash, revision: revision.clone() };
-                            let none = contents.into_iter().map(|(id, hash)| (id, release(hash), None));
-                            LoopEvent::Resolved(none.collect())
-                        }
-                    })
+                    let wanted = WantedContents { revision, contents };
+                    let (WantedContents { revision, contents }, found) =
+                        self.content_reader().look_up(wanted).await;
+                    let none = |(id, hash)| (id, Release { hash, revision: revision.clone() }, None);
+                    Some(LoopEvent::Resolved(
+                        found.unwrap_or_else(|_| contents.into_iter().map(none).collect()),
+                    ))
                 }
                 // Nothing is wanted, whatever the kinds; contents are looked up by the newest scopes.
                 FeedRequest::ReadAgain | FeedRequest::Anchor(_) | FeedRequest::Hint | FeedRequest::Pin(_) => {

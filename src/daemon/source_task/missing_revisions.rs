@@ -4,11 +4,10 @@
 //! revision of a remote, and a repository may be away for a time. Only a revision that the source
 //! itself no longer has is reported as gone.
 
-use super::super::executor::run_blocking;
 use super::super::loop_event::LoopEvent;
 use super::fact_reader::RevisionAccess;
 use super::{ContentReader, SourceFeed, past_contents};
-use crate::engine::Release;
+use crate::engine::{Release, UndoRequest};
 use crate::object::{ContentHash, ErrorClass, ObjectId, Revision};
 use crate::source::{RevisionReader, SourceError};
 
@@ -28,6 +27,8 @@ pub(super) enum ContentLookup {
     Done(Box<LoopEvent>),
     /// The revision cannot be read here and now.
     Missing(WantedContents),
+    /// The revision of a rollback is not here yet.
+    Unfound(Box<UndoRequest>),
 }
 
 impl ContentReader {
@@ -43,29 +44,17 @@ impl ContentReader {
         })
     }
 
-    /// Returns contents of a revision that is here.
-    ///
-    /// # Errors
-    /// Fails where the revision cannot be read.
-    pub(in crate::daemon) async fn read_contents(
-        self,
-        revision: Revision,
-        contents: Vec<(ObjectId, ContentHash)>,
-    ) -> Result<past_contents::ResolvedContents, SourceError> {
-        self.look_up(WantedContents { revision, contents }).await.1
-    }
-
-    async fn look_up(
+    pub(super) async fn look_up(
         self,
         wanted: WantedContents,
     ) -> (WantedContents, Result<past_contents::ResolvedContents, SourceError>) {
-        let Self { reader, settings, scopes } = self;
-        run_blocking(move || {
-            let found =
-                past_contents::resolve(&reader, &settings, scopes, &wanted.revision, &wanted.contents);
-            (wanted, found)
-        })
-        .await
+        let Self { reader, settings, scopes, .. } = self;
+        let (revision, contents) = (wanted.revision.clone(), wanted.contents.clone());
+        let read = move |reader: &RevisionReader| {
+            past_contents::resolve(reader, &settings, scopes, &revision, &contents)
+        };
+        let found = reader.read_bounded(read).await;
+        (wanted, found)
     }
 }
 
@@ -87,7 +76,7 @@ impl SourceFeed {
                 self.missing.push(wanted);
                 continue;
             }
-            let found = self.look_up_missing(&wanted).await;
+            let (wanted, found) = self.content_reader().look_up(wanted).await;
             if matches!(found, Err(SourceError::Silent { .. })) {
                 self.missing.push(wanted);
                 continue;
@@ -100,18 +89,5 @@ impl SourceFeed {
             })));
         }
         events
-    }
-
-    /// As [`ContentReader::look_up`], under the deadline of the source.
-    async fn look_up_missing(
-        &self,
-        wanted: &WantedContents,
-    ) -> Result<past_contents::ResolvedContents, SourceError> {
-        let ContentReader { settings, scopes, .. } = self.content_reader();
-        let (revision, contents) = (wanted.revision.clone(), wanted.contents.clone());
-        let read = move |reader: &RevisionReader| {
-            past_contents::resolve(reader, &settings, scopes, &revision, &contents)
-        };
-        self.source.read_bounded(read).await
     }
 }

@@ -7,11 +7,11 @@ use super::super::executor::run_blocking;
 use super::super::loop_event::LoopEvent;
 use super::super::manifest_facts::{FileReading, ReadSettings};
 use super::revision_step::read_newest;
-use super::{ContentReader, FactReader, ReadExtent, authorship, refusal_text};
+use super::{FactReader, ReadExtent, authorship, past_contents, refusal_text};
 use crate::engine::SourceReading;
 use crate::manifest::KindScopes;
-use crate::object::GroupKind;
-use crate::source::{DiskSnapshot, Source, SourceError};
+use crate::object::{ContentHash, GroupKind, ObjectId, Revision};
+use crate::source::{DiskSnapshot, RevisionReader, Source, SourceError};
 
 /// Reads what was on disk, once.
 pub(in crate::daemon) async fn read_once(
@@ -65,13 +65,40 @@ pub(in crate::daemon) async fn read_newest_once(
     settings: ReadSettings,
     scopes: KindScopes,
     mut facts: FactReader,
-) -> Result<(SourceReading, ContentReader), SourceError> {
+) -> Result<(SourceReading, OlderContents), SourceError> {
     let observed = facts.observe(&mut source).await?;
-    let reader = source.reader();
-    let older = ContentReader { reader: reader.clone(), settings: settings.clone(), scopes: scopes.clone() };
-    let step = run_blocking(move || {
-        read_newest(&reader, &settings, scopes, None, ReadExtent::Changes, &observed.revision)
-    })
-    .await?;
-    Ok((step.reading, older))
+    let (of_newest, kinds) = (settings.clone(), scopes.clone());
+    let read = move |reader: &RevisionReader| {
+        read_newest(reader, &of_newest, kinds, None, ReadExtent::Changes, &observed.revision)
+    };
+    let step = source.reader().read_bounded(read).await?;
+    Ok((step.reading, OlderContents { source, settings, scopes }))
+}
+
+/// The older contents of a source that is read once.
+pub(in crate::daemon) struct OlderContents {
+    source: Source,
+    settings: ReadSettings,
+    scopes: KindScopes,
+}
+
+impl OlderContents {
+    /// Returns contents of an older revision, as far as this host has them.
+    ///
+    /// # Errors
+    /// Fails where the revision cannot be read.
+    pub(in crate::daemon) async fn read(
+        &mut self,
+        revision: Revision,
+        contents: Vec<(ObjectId, ContentHash)>,
+    ) -> Result<past_contents::ResolvedContents, SourceError> {
+        if self.source.is_on_host() {
+            self.source.fetch_revision(&revision).await?;
+        }
+        let (settings, scopes) = (self.settings.clone(), self.scopes.clone());
+        let read = move |reader: &RevisionReader| {
+            past_contents::resolve(reader, &settings, scopes, &revision, &contents)
+        };
+        self.source.read_bounded(read).await
+    }
 }

@@ -2,8 +2,8 @@
 
 use super::super::loop_event::LoopEvent;
 use super::fact_reader::RevisionAccess;
-use super::{ContentReader, SourceFeed, TaskQueue, past_contents};
-use crate::engine::UndoRequest;
+use super::{SourceFeed, TaskQueue, past_contents};
+use crate::engine::{PastRevision, UndoRequest};
 use crate::source::{RevisionReader, VerificationAnchor};
 
 /// The look-ups that run beside the feed's other tasks.
@@ -40,35 +40,31 @@ impl SourceFeed {
         Some(LoopEvent::Accepted(self.settings.source, accepted))
     }
 
-    /// Looks up the target of a rollback. A revision that was never in force here was never
-    /// accepted, and must be signed itself.
+    /// Looks up the target of a rollback, with whatever has to be copied or rendered for that. A
+    /// revision that was never in force here was never accepted, and must be signed itself.
     pub(super) async fn read_undo_target(&mut self, undo: UndoRequest) -> LoopEvent {
-        let (token, in_force) = (undo.token.clone(), undo.in_force.clone());
-        let wanted = undo.clone();
+        let token = undo.token.clone();
+        let history = self.source.fetch_history().await;
+        let past = self.past_revision(undo).await.map_err(|why| match history {
+            Ok(()) => why,
+            Err(error) => format!("{why}; the history cannot be read: {error}"),
+        });
+        LoopEvent::UndoTargetRead(token, past)
+    }
+
+    async fn past_revision(&mut self, undo: UndoRequest) -> Result<PastRevision, String> {
+        let (in_force, wanted) = (undo.in_force.clone(), undo.clone());
         let find = move |reader: &RevisionReader| Ok(past_contents::undo_target_revision(reader, &wanted));
-        let target = self.source.read_bounded(find).await;
-        if let Ok(Ok(target)) = target
-            && let Err(error) =
-                self.facts.prepare_revision(&mut self.source, &target, RevisionAccess::Stored).await
-        {
-            return LoopEvent::UndoTargetRead(token, Err(error.to_string()));
+        if let Ok(Ok(target)) = self.source.read_bounded(find).await {
+            let access =
+                if self.source.is_on_host() { RevisionAccess::Fetched } else { RevisionAccess::Stored };
+            let prepared = self.facts.prepare_revision(&mut self.source, &target, access).await;
+            prepared.map_err(|error| error.to_string())?;
         }
-        let (ContentReader { settings, scopes, .. }, head) = (self.content_reader(), self.head_revision());
-        let read = move |reader: &RevisionReader| {
-            Ok(past_contents::read_undo_target(reader, &settings, scopes, &undo, head.as_ref()))
-        };
-        let past = match self.source.read_bounded(read).await {
-            Ok(past) => past,
-            Err(error) => Err(error.to_string()),
-        };
-        let event = LoopEvent::UndoTargetRead(token.clone(), past);
-        let LoopEvent::UndoTargetRead(_, Ok(past)) = &event else { return event };
-        if in_force.contains(&past.revision) {
-            return event;
+        let past = self.content_reader().past_revision(undo, self.head_revision()).await?;
+        if !in_force.contains(&past.revision) {
+            self.source.verify(&past.revision).await.map_err(|error| error.to_string())?;
         }
-        match self.source.verify(&past.revision).await {
-            Ok(()) => event,
-            Err(error) => LoopEvent::UndoTargetRead(token, Err(error.to_string())),
-        }
+        Ok(past)
     }
 }

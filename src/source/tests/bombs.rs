@@ -1,15 +1,16 @@
 //! Names of a repository that are too long to be held.
 
-use git2::{ObjectType, Oid, Repository};
+use git2::{ObjectType, Oid};
 
-use super::fixture::{TestRepository, refused, write_commit, write_tree};
+use super::fixture::{TestRepository, refused, state, write_commit, write_tree};
 use crate::source::Source;
 
-#[test]
-fn the_paths_of_a_repository_have_a_bound_in_bytes() {
+#[tokio::test]
+async fn the_paths_of_a_repository_have_a_bound_in_bytes() {
     let (repo, plain) = TestRepository::with(&[("a.yaml", "1")]);
-    let repository = Repository::open(repo.path()).unwrap();
-    let source = Source::open("test", &repo.location(), repo.path()).unwrap();
+    let mut source = Source::open("test", &repo.location(), &state(&repo.dir)).unwrap();
+    source.observe().await.unwrap();
+    let repository = source.own_store();
     let blob = repository.odb().unwrap().write(ObjectType::Blob, b"a: 1").unwrap();
     let names: Vec<String> = (0..20).map(|number| format!("f{number:02}.yaml")).collect();
     let files: Vec<(&str, &[u8], Oid)> = names.iter().map(|name| ("100644", name.as_bytes(), blob)).collect();

@@ -132,7 +132,8 @@ async fn long_names_are_read_and_shown() {
     let deep = format!("{}x.yaml", "deeper/".repeat(90));
     let (repo, revision) = TestRepository::with(&[(&name, "1"), (&deep, "2")]);
     let state = tempfile::tempdir().unwrap();
-    let source = Source::open("test", &repo.location(), state.path()).unwrap();
+    let mut source = Source::open("test", &repo.location(), state.path()).unwrap();
+    source.observe().await.unwrap();
     assert_eq!(paths(&source.snapshot(&revision).unwrap()), [name.as_str(), deep.as_str()]);
     let disk = crate::source::read_disk(repo.path()).unwrap();
     assert_eq!(paths(&disk.snapshot), [name.as_str(), deep.as_str()]);
@@ -182,6 +183,7 @@ async fn a_repository_is_never_written_to() {
         let hints = source.change_hints();
         hints.next_hint().await;
         assert_eq!(source.observe().await.unwrap().revision, second);
+        source.fetch_revision(&first).await.unwrap();
         assert_eq!(source.changes(&first, &second).unwrap().len(), 1);
         source.commit(&second).unwrap();
         let snapshot = source.snapshot(&second).unwrap();

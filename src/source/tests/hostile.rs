@@ -10,7 +10,7 @@ use git2::{ObjectType, Oid, Repository};
 use super::fixture::{TestRepository, git, marks, paths, refused, write_commit, write_tree};
 use super::remote::RemoteFixture;
 use crate::object::Revision;
-use crate::source::{Source, SourceError, SourceSettings};
+use crate::source::{GitLocation, ResolvedLocation, Source, SourceError, SourceSettings};
 
 /// A message that would color a terminal, and turn the rest of its line around.
 const MESSAGE: &str = "\u{1b}[31mred\u{202e}";
@@ -99,6 +99,7 @@ async fn a_gib_is_fetched_within_bounds_and_refused_unread() {
         (paths(&snapshot), refused(&snapshot.refused)),
         (vec!["a.yaml"], vec!["too-large huge.yaml".to_owned()])
     );
+    local.fetch_revision(&first).await.unwrap();
     assert_eq!(local.changes(&first, &second).unwrap(), []);
     let blob = crate::source::BlobId::from_oid(Oid::from_str(GIB).unwrap());
     assert!(matches!(local.read(blob), Err(SourceError::TooLarge { size: 1_073_741_824, .. })));
@@ -119,9 +120,8 @@ async fn a_gib_is_fetched_within_bounds_and_refused_unread() {
 
 fn local() -> (TestRepository, Repository, Source) {
     let (repo, _) = TestRepository::with(&[("a.yaml", "1")]);
-    let repository = Repository::open(repo.path()).unwrap();
     let source = Source::open("test", &repo.location(), repo.path()).unwrap();
-    (repo, repository, source)
+    (repo, source.own_store(), source)
 }
 
 #[test]
@@ -264,8 +264,8 @@ async fn no_hook_and_no_program_that_a_repository_names_is_run() {
     assert!(ran.exists());
 }
 
-#[test]
-fn a_reference_to_a_huge_object_is_told_before_it_is_read() {
+#[tokio::test]
+async fn a_reference_to_a_huge_object_is_told_before_it_is_read() {
     let (repo, _) = TestRepository::with(&[("a.yaml", "a")]);
     let tree = repo.git(&["rev-parse", "HEAD^{tree}"]);
     let who = "A Person <a@example.org> 1700000000 +0000";
@@ -276,7 +276,10 @@ fn a_reference_to_a_huge_object_is_told_before_it_is_read() {
     let commit = repository.odb().unwrap().write(ObjectType::Commit, &commit).unwrap();
     fs::write(repo.path().join(".git/refs/heads/main"), format!("{commit}\n")).unwrap();
     for reference in [None, Some("main"), Some(&*commit.to_string())] {
-        let found = super::super::local::newest_revision(repo.path(), reference);
+        let location = GitLocation { reference: reference.map(str::to_owned), ..repo.git_location() };
+        let state = tempfile::tempdir().unwrap();
+        let mut source = Source::open("test", &ResolvedLocation::Git(location), state.path()).unwrap();
+        let found = source.observe().await;
         let is_told =
             matches!(&found, Err(SourceError::Damaged { detail, .. }) if detail.contains("no honest tree"));
         assert!(is_told, "{reference:?}: {found:?}");

@@ -1,4 +1,4 @@
-//! Repositories on this host, opened in place.
+//! Repositories on this host.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -59,6 +59,7 @@ async fn an_ancestor_is_told_from_any_other_commit() {
     let head = repo.head();
     let mut source = open(&repo, &repo.location());
     source.observe().await.unwrap();
+    source.fetch_history().await.unwrap();
     let reader = source.reader();
     let check = |older: &Revision, newer: &Revision, expected: Ancestry| {
         assert_eq!(reader.ancestry(older, newer).unwrap(), expected, "{older} {newer}");
@@ -67,6 +68,7 @@ async fn an_ancestor_is_told_from_any_other_commit() {
     check(&first, &head, Ancestry::Descends);
     check(&merged, &head, Ancestry::Descends);
     check(&unmerged, &head, Ancestry::Diverged);
+    assert_eq!(reader.find_by_prefix(&unmerged.as_str()[..12]).unwrap(), None, "it was never followed");
     check(&head, &first, Ancestry::Diverged);
     // A repository that says that its history ends here, or begins elsewhere, decides nothing.
     let graft = format!("{head} {unmerged}\n");
@@ -75,7 +77,8 @@ async fn an_ancestor_is_told_from_any_other_commit() {
     fs::write(repo.path().join(".git/shallow"), format!("{head}\n")).unwrap();
     check(&first, &head, Ancestry::Descends);
     let nobody = Revision::new("0123456789012345678901234567890123456789");
-    assert!(matches!(reader.ancestry(&nobody, &head), Err(SourceError::Unknown { .. })));
+    check(&nobody, &head, Ancestry::Diverged);
+    assert!(matches!(reader.ancestry(&head, &nobody), Err(SourceError::Unknown { .. })));
 }
 
 #[tokio::test]
@@ -137,6 +140,7 @@ async fn refuses_by_name_and_says_what() {
     // Listed in the ignore file nothing of it counts, and the folder beside a marker is read.
     let ignore = "back*\nbase/Kustomization\nchart/\nfolder\nlfs.yaml\nline*\nlink.yaml\n/overlay/kustomization.yaml\nsub\n";
     let revision = repo.commit(&[(".rhumbignore", ignore)]);
+    source.observe().await.unwrap();
     let snapshot = source.snapshot(&revision).unwrap();
     assert_eq!(refused(&snapshot.refused), Vec::<String>::new());
     assert_eq!(paths(&snapshot), ["ok.yaml", "overlay/deeper/more.yaml", "overlay/deployment.yaml"]);
@@ -158,12 +162,14 @@ async fn ignore_files_read_as_gitignore() {
         ("p/q/deep/x.yaml", "1"),
         ("p/q/deep/y.yaml", "1"),
     ]);
-    let source = open(&repo, &repo.location());
+    let mut source = open(&repo, &repo.location());
+    source.observe().await.unwrap();
     let snapshot = source.snapshot(&revision).unwrap();
     assert_eq!(paths(&snapshot), ["own.yaml", "p/q/deep/y.yaml", "sub/keep.json", "sub/top.yaml"]);
     assert_eq!(crate::source::read_disk(repo.path()).unwrap().snapshot, snapshot);
 
     let broken = repo.commit(&[("p/.rhumbignore", "ok\nbad{glob\n")]);
+    source.observe().await.unwrap();
     let snapshot = source.snapshot(&broken).unwrap();
     assert_eq!(refused(&snapshot.refused), ["ignore-file p/.rhumbignore"]);
     assert!(snapshot.refused[0].message.contains("line 2"), "{}", snapshot.refused[0].message);
@@ -197,8 +203,8 @@ async fn references_are_branches_tags_and_commits() {
     check(Some("../../HEAD"), None).await;
 }
 
-#[test]
-fn a_person_names_ancestors_too() {
+#[tokio::test]
+async fn a_person_names_ancestors_too() {
     let (repo, first) = TestRepository::with(&[("a.yaml", "1")]);
     repo.git(&["tag", "--annotate", "--message=one", "v1"]);
     repo.git(&["checkout", "--quiet", "-b", "side"]);
@@ -206,23 +212,23 @@ fn a_person_names_ancestors_too() {
     repo.git(&["checkout", "--quiet", "main"]);
     let second = repo.commit(&[("a.yaml", "2")]);
     repo.git(&["merge", "--quiet", "--no-edit", "side"]);
-    let check = |name: &str, expected: Option<&Revision>| {
-        let found = local::find_revision(repo.path(), name);
+    let check = async |name: &str, expected: Option<&Revision>| {
+        let found = local::find_revision(repo.path(), name, &state(&repo.dir)).await;
         assert_eq!(found.as_ref().ok(), expected, "{name}: {found:?}");
         let is_missing = |error: &SourceError| matches!(error, SourceError::NoReference { .. });
         assert!(found.as_ref().err().is_none_or(is_missing), "{name}: {found:?}");
     };
-    check("HEAD~1", Some(&second));
-    check("main^", Some(&second));
-    check("HEAD^2", Some(&side));
-    check("HEAD^2~", Some(&first));
-    check("HEAD~2", Some(&first));
-    check("v1^0", Some(&first));
-    check("side", Some(&side));
-    check("HEAD~3", None);
-    check("HEAD^3", None);
-    check("nothing~1", None);
-    check("main^{tree}", None);
+    check("HEAD~1", Some(&second)).await;
+    check("main^", Some(&second)).await;
+    check("HEAD^2", Some(&side)).await;
+    check("HEAD^2~", Some(&first)).await;
+    check("HEAD~2", Some(&first)).await;
+    check("v1^0", Some(&first)).await;
+    check("side", Some(&side)).await;
+    check("HEAD~3", None).await;
+    check("HEAD^3", None).await;
+    check("nothing~1", None).await;
+    check("main^{tree}", None).await;
 }
 
 #[tokio::test]
@@ -367,7 +373,7 @@ fn plant(repository: &git2::Repository, files: &[(String, String)]) -> Revision 
 fn changes_are_what_two_snapshots_differ_in() {
     let (repo, _) = TestRepository::with(&[("a.yaml", "1")]);
     let source = open(&repo, &repo.location());
-    let repository = git2::Repository::open(repo.path()).unwrap();
+    let repository = source.own_store();
     proptest!(ProptestConfig::with_cases(300), |(old in some_tree(), new in some_tree())| {
         let (old, new) = (plant(&repository, &old), plant(&repository, &new));
         let whole = compare(&source.snapshot(&old).unwrap().files, &source.snapshot(&new).unwrap().files);

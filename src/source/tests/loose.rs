@@ -19,7 +19,7 @@ fn loose(repo: &TestRepository, object: &str) -> (PathBuf, String) {
     (repo.path().join(".git").join(&name), name)
 }
 
-fn put_pipe(place: &Path) {
+pub(super) fn put_pipe(place: &Path) {
     fs::remove_file(place).unwrap();
     let mode = rustix::fs::Mode::from_raw_mode(0o600);
     rustix::fs::mknodat(rustix::fs::CWD, place, rustix::fs::FileType::Fifo, mode, 0).unwrap();

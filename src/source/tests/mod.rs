@@ -15,6 +15,7 @@ mod local;
 mod location;
 mod loose;
 mod outage;
+mod packs;
 mod pointers;
 mod remote;
 mod rendered;
@@ -44,6 +45,11 @@ impl Source {
         state_dir: &Path,
     ) -> Result<Self, SourceError> {
         Self::open_with(name, location, state_dir, SourceSettings::of_service(name, &CredentialUse::Own))
+    }
+
+    /// Returns its own store, to put into it what no git would copy.
+    pub(super) fn own_store(&self) -> git2::Repository {
+        git2::Repository::init_bare(self.store.path()).unwrap()
     }
 
     /// Lists the files of a revision. Blocks.

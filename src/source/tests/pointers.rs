@@ -10,8 +10,12 @@ use git2::{Oid, Repository};
 use super::fixture::{TestRepository, git, paths, put};
 use crate::object::Revision;
 use crate::source::followed_repository;
-use crate::source::objects::{ObjectStores, StorePath};
-use crate::source::{GitLocation, ResolvedLocation, Source, SourceError, read_disk, tree_around};
+use crate::source::host_objects::HostObjects;
+use crate::source::local::repository_folders;
+use crate::source::store::RevisionStore;
+use crate::source::{
+    GitLocation, ResolvedLocation, Source, SourceError, SourceSettings, read_disk, tree_around,
+};
 
 fn location(path: &Path) -> ResolvedLocation {
     ResolvedLocation::Git(GitLocation::new(path.to_str().unwrap()))
@@ -201,45 +205,59 @@ async fn no_pipe_in_the_place_of_a_file_is_waited_for() {
     }
 }
 
-#[test]
-fn a_link_that_comes_after_the_look_shows_nothing() {
-    let check = |way: &str, swap: &dyn Fn(&Neighbours)| {
-        let pair = Neighbours::new();
-        let path = pair.followed.path().to_owned();
-        let bare = followed_repository::open(&path).unwrap().repository;
-        let sandboxed = ObjectStores::open(&[StorePath::Followed(path)]).unwrap();
-        swap(&pair);
-        let hidden = Oid::from_str(pair.hidden.as_str()).unwrap();
-        assert_eq!(bare.find_commit(hidden).unwrap().id(), hidden, "{way}: the link leads there");
-        let find = |objects: &ObjectStores| objects.commit(hidden).map(|commit| commit.id());
-        let (_, found) = sandboxed.read_in_sandbox(find).unwrap();
-        assert!(found.is_err(), "{way}");
-    };
-    check("objects", &|pair| pair.link("objects"));
-    check("packs", &|pair| {
+/// Swaps something in a followed repository after the look at it, and makes sure that no object of
+/// the other one comes out.
+async fn shows_nothing(way: &str, swap: impl Fn(&Neighbours)) {
+    let pair = Neighbours::new();
+    let state = tempfile::tempdir().unwrap();
+    let store = RevisionStore::new(state.path(), SourceSettings::default());
+    let lock = store.lock().await.unwrap();
+    store.prepare(&lock).unwrap();
+    let folders = repository_folders(pair.followed.path()).unwrap();
+    let objects = HostObjects::look_at(&store, &lock, &folders, way).await.unwrap();
+    swap(&pair);
+    let found = Repository::open(pair.store()).unwrap();
+    let hidden = Oid::from_str(pair.hidden.as_str()).unwrap();
+    assert_eq!(found.find_commit(hidden).unwrap().id(), hidden, "{way}: the link leads there");
+    let resolved = objects.resolve(&format!("{hidden}^{{commit}}")).await;
+    assert!(!matches!(resolved, Ok(Ok(_))), "{way}: {resolved:?}");
+    assert!(objects.copy_commit(&pair.hidden, None).await.is_err(), "{way}");
+    assert!(!store.has_revision(&pair.hidden), "{way}");
+}
+
+#[tokio::test]
+async fn a_link_that_comes_after_the_look_shows_nothing() {
+    shows_nothing("objects", |pair| pair.link("objects")).await;
+    shows_nothing("packs", |pair| {
         pair.pack_secret();
         pair.link("objects/pack");
-    });
-    check("loose objects", &|pair| pair.link(&format!("objects/{}", &pair.hidden.as_str()[..2])));
-    check("a loose object", &|pair| {
+    })
+    .await;
+    shows_nothing("loose objects", |pair| pair.link(&format!("objects/{}", &pair.hidden.as_str()[..2])))
+        .await;
+    shows_nothing("a loose object", |pair| {
         let (folder, file) = pair.hidden.as_str().split_at(2);
         pair.link(&format!("objects/{folder}/{file}"));
-    });
+    })
+    .await;
+    shows_nothing("the repository", |pair| {
+        fs::remove_dir_all(pair.store()).unwrap();
+        symlink(pair.target(), pair.store()).unwrap();
+    })
+    .await;
+    shows_nothing("alternates", |pair| {
+        let text = format!("{}\n", pair.target().join("objects").display());
+        fs::write(pair.store().join("objects/info/alternates"), text).unwrap();
+    })
+    .await;
 
     let pair = Neighbours::new();
-    let open = || followed_repository::open(pair.followed.path()).unwrap();
-    let find = |repository: &Repository| repository.find_reference("refs/heads/main").map(|r| r.target());
-    let (bare, sandboxed) = (open(), open());
+    let read = || followed_repository::read_file(&pair.store(), "refs/heads/main", 100);
+    assert!(read().unwrap().is_some());
     pair.link("refs/heads/main");
-    let hidden = Oid::from_str(pair.hidden.as_str()).unwrap();
-    assert_eq!(find(&bare.repository).unwrap(), Some(hidden), "the link leads there");
-    assert!(sandboxed.read(find).unwrap().is_err());
-
-    let pair = Neighbours::new();
-    let opened = followed_repository::open(pair.followed.path()).unwrap();
-    fs::remove_dir_all(pair.store()).unwrap();
-    symlink(pair.target(), pair.store()).unwrap();
-    assert!(opened.read(|_| ()).is_err(), "no sandbox is built around the other repository");
+    assert!(read().is_err());
+    pair.link("refs");
+    assert!(read().is_err());
 }
 
 #[tokio::test]
@@ -254,12 +272,13 @@ async fn a_revision_is_copied_only_with_all_its_files() {
     let state = tempfile::tempdir().unwrap();
     let mut source = Source::open("test", &pair.followed.location(), state.path()).unwrap();
     source.observe().await.unwrap();
-    let wanted = BTreeSet::from([commit.clone()]);
-    assert_eq!(source.pin(&wanted).await.unwrap(), [commit]);
+    pair.followed.git(&["update-ref", "refs/heads/main", commit.as_str()]);
+    let error = source.observe().await.unwrap_err();
+    assert!(matches!(error, SourceError::Damaged { .. }) && error.to_string().contains(&blob), "{error}");
     // The same object, made here, is this repository's own.
     put(pair.followed.path(), &[("secret.yaml", "hunter2")]);
     pair.followed.git(&["hash-object", "-w", "secret.yaml"]);
-    assert_eq!(source.pin(&wanted).await.unwrap(), []);
+    assert_eq!(source.observe().await.unwrap().revision, commit);
 }
 
 #[test]

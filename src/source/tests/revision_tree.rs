@@ -6,11 +6,11 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use super::fixture::{TestRepository, put};
 use crate::object::Revision;
 use crate::source::objects::StorePath;
-use crate::source::reader::{MAX_ENTRIES, ReadLimits, RevisionForm, RevisionReader};
+use crate::source::reader::{ReadLimits, RevisionForm, RevisionReader};
 use crate::source::{BlobId, DiskTree, FileDefect, RevisionTree, TreeEntry, TreeFile, TreeLink};
 
 fn reader(repo: &TestRepository, path: Option<&str>, limits: ReadLimits) -> RevisionReader {
-    let stores = vec![StorePath::Followed(repo.path().join(".git"))];
+    let stores = vec![StorePath::Trusted(repo.path().to_owned())];
     RevisionReader::new(stores, RevisionForm::Commits, "repo".to_owned(), path.map(str::to_owned), limits)
 }
 
@@ -111,7 +111,7 @@ fn what_is_no_file_is_not_read() {
         Some(TreeEntry::Defect(FileDefect::Submodule))
     );
 
-    let limits = ReadLimits { file: 100, entries: MAX_ENTRIES };
+    let limits = ReadLimits { file: 100, ..ReadLimits::default() };
     let limited = reader(&large.0, None, limits).tree(&large.1).unwrap();
     assert_eq!(limited.entry("large.yaml").unwrap(), Some(TreeEntry::Defect(FileDefect::TooLarge)));
     let limits = ReadLimits { entries: 2, ..ReadLimits::default() };

@@ -275,7 +275,6 @@ async fn copies_of_a_local_repository_outlast_it_and_are_mended() {
     let state = tempfile::tempdir().unwrap();
     let mut source = Source::open("test", &repo.location(), state.path()).unwrap();
     source.observe().await.unwrap();
-    assert!(fs::read_dir(state.path()).unwrap().next().is_none(), "nothing is written before a pin");
     let pins = BTreeSet::from([first.clone(), Revision::new(&"e".repeat(40))]);
     assert_eq!(source.pin(&pins).await.unwrap(), [Revision::new(&"e".repeat(40))]);
     // The user rewrites history and tidies up.

@@ -32,3 +32,20 @@ async fn a_read_that_does_not_end_is_told_and_no_look_begins_beside_it() {
     };
     assert_eq!(seen.revision, second);
 }
+
+#[tokio::test]
+async fn a_read_beside_the_looks_has_a_deadline_and_a_reason() {
+    let (repo, first) = TestRepository::with(&[("a.yaml", "1")]);
+    let state = tempfile::tempdir().unwrap();
+    let settings = SourceSettings { fetch: Duration::from_secs(3), ..SourceSettings::default() };
+    let mut source = Source::open_with("test", &repo.location(), state.path(), settings).unwrap();
+    source.observe().await.unwrap();
+    let (end, wait) = channel::<()>();
+    let stuck = source.reader().read_bounded(move |_| Ok(wait.recv().is_ok())).await;
+    let said = stuck.unwrap_err().to_string();
+    assert!(said.contains("no answer within 3 s"), "{said}");
+    // Another one reads our own store, and is not held up.
+    let read = source.reader().read_bounded(move |reader| reader.snapshot(&first)).await;
+    assert_eq!(read.unwrap().files.len(), 1);
+    drop(end);
+}

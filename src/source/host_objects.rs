@@ -1,0 +1,234 @@
+//! Objects of a repository on this host, copied into our own store by git's own program.
+//!
+//! **Invariant:** no object is read in this process before it is in a store of ours.
+//!
+//! A pack that was written by hand decides what a reader of it does: two deltas that name each
+//! other have no end, and a short one may take any memory. So a child reads them, in a sandbox and
+//! with limits. It writes each object whole: what follows no delta needs no more memory than its
+//! size says. A second child computes the id of each.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use git2::{Oid, Repository, RepositoryInitOptions};
+use tempfile::NamedTempFile;
+use tokio::process::Command;
+
+use super::bounded::run_bounded;
+use super::child::{self, ChildError, ChildOutput, ChildPeer, CopyScope};
+use super::error::SourceError;
+use super::followed_repository::RepositoryFolders;
+use super::git_messages::{self, GitErrorKind};
+use super::lock::StateLock;
+use super::store::{QuotaRoom, RevisionStore};
+use crate::object::Revision;
+
+/// Each step of the history leaves a pack. With more of them it is copied anew.
+const MAX_HISTORY_PACKS: usize = 50;
+
+/// The commit whose history is copied.
+const HISTORY_REF: &str = "refs/rhumb/history";
+
+/// The reason for which a name leads to no commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unresolved {
+    /// Nothing is called so.
+    Unknown,
+    /// More than one object begins with it.
+    Ambiguous,
+    /// It is another object.
+    NoCommit,
+}
+
+/// The objects of a repository on this host, and the store that they are copied into.
+pub(super) struct HostObjects<'a> {
+    store: &'a RevisionStore,
+    lock: &'a StateLock,
+    folders: &'a RepositoryFolders,
+    /// The repository's name in errors.
+    place: &'a str,
+}
+
+impl<'a> HostObjects<'a> {
+    /// Looks at the files of the objects, so that those are told by name on which no child would
+    /// end.
+    pub(super) async fn look_at(
+        store: &'a RevisionStore,
+        lock: &'a StateLock,
+        folders: &'a RepositoryFolders,
+        place: &'a str,
+    ) -> Result<Self, SourceError> {
+        let (looked_at, most) = (folders.clone(), store.settings().quota);
+        let judge = move || looked_at.judge_loose_objects(most);
+        let judged = run_bounded(place, store.settings().fetch, judge).await?;
+        judged.map_err(|error| error.into_source_error(place))?;
+        Ok(Self { store, lock, folders, place })
+    }
+
+    fn objects(&self) -> PathBuf {
+        self.folders.common.join("objects")
+    }
+
+    /// Returns the commit that an expression of an id leads to, as `1234^{commit}~2`.
+    pub(super) async fn resolve(
+        &self,
+        expression: &str,
+    ) -> Result<Result<Revision, Unresolved>, SourceError> {
+        let objects = self.objects();
+        let mut command = child::git_command(self.store.path(), ChildPeer::Host(&objects));
+        command.args(["rev-parse", "--verify", expression]);
+        let settings = self.store.settings();
+        let limit = settings.answer.min(settings.fetch);
+        let output = self.run(command, limit, QuotaRoom(settings.quota)).await?;
+        let id = output.stdout.trim();
+        if output.status.success() && id.len() == 40 && Oid::from_str(id).is_ok() {
+            return Ok(Ok(Revision::new(id)));
+        }
+        let said = |text: &str| output.stderr.contains(text);
+        if said("is ambiguous") {
+            return Ok(Err(Unresolved::Ambiguous));
+        }
+        if said("expected commit type") {
+            return Ok(Err(Unresolved::NoCommit));
+        }
+        let only_missing = output.stderr.lines().all(|line| line == "fatal: Needed a single revision");
+        if only_missing { Ok(Err(Unresolved::Unknown)) } else { Err(self.copy_error(&output)) }
+    }
+
+    /// Copies all that a commit needs beside an older one that is here whole. Its history is cut off
+    /// behind it.
+    pub(super) async fn copy_commit(
+        &self,
+        commit: &Revision,
+        older: Option<&Revision>,
+    ) -> Result<(), SourceError> {
+        let mut revisions = format!("--shallow {commit}\n{commit}\n");
+        if let Some(older) = older {
+            let _ = writeln!(revisions, "^{older}^{{tree}}");
+        }
+        self.copy(self.store.path(), &revisions, CopyScope::Everything).await?;
+        self.store.cut_history(self.lock, commit)
+    }
+
+    /// Copies each commit that leads to this one, as far as they are not here yet.
+    pub(super) async fn copy_history(&self, commit: &Revision) -> Result<(), SourceError> {
+        let path = self.store.history_path();
+        let known = known_history(&path);
+        if known.as_ref() == Some(commit) {
+            return Ok(());
+        }
+        if known.is_none() {
+            self.make_history(&path)?;
+        }
+        let shallow = self.folders.shallow_commits().map_err(|error| error.into_source_error(self.place))?;
+        let mut revisions = String::new();
+        for cut in shallow {
+            let _ = writeln!(revisions, "--shallow {cut}");
+        }
+        let _ = writeln!(revisions, "{commit}");
+        if let Some(known) = &known {
+            let _ = writeln!(revisions, "^{known}");
+        }
+        let copied = match self.copy(&path, &revisions, CopyScope::Commits).await {
+            Ok(()) => self.note_history(&path, commit),
+            failed => failed,
+        };
+        if copied.is_err() {
+            // Should it be at fault itself, the next copy is a whole one.
+            let _ = fs::remove_dir_all(&path);
+        }
+        copied
+    }
+
+    fn make_history(&self, path: &Path) -> Result<(), SourceError> {
+        let failed = |error| SourceError::State { path: path.to_owned(), doing: "cannot replace", error };
+        if path.exists() {
+            fs::remove_dir_all(path).map_err(failed)?;
+        }
+        let mut options = RepositoryInitOptions::new();
+        options.bare(true).external_template(false).no_reinit(true);
+        Repository::init_opts(path, &options).map(drop).map_err(|error| self.store.classify_error(&error))
+    }
+
+    fn note_history(&self, path: &Path, commit: &Revision) -> Result<(), SourceError> {
+        let done = super::objects::open(path).and_then(|history| {
+            history.reference(HISTORY_REF, Oid::from_str(commit.as_str())?, true, "").map(drop)
+        });
+        done.map_err(|error| self.store.classify_error(&error))
+    }
+
+    async fn copy(&self, into: &Path, revisions: &str, scope: CopyScope) -> Result<(), SourceError> {
+        let list = self.write_list(revisions)?;
+        let command = child::copy_command(into, &self.objects(), list.path(), scope);
+        let output = self.run(command, self.store.settings().fetch, self.store.quota_room()?).await?;
+        if output.status.success() { Ok(()) } else { Err(self.copy_error(&output)) }
+    }
+
+    fn write_list(&self, revisions: &str) -> Result<NamedTempFile, SourceError> {
+        let trouble = |error| SourceError::State {
+            path: self.store.state_directory().to_owned(),
+            doing: "cannot write to",
+            error,
+        };
+        let mut builder = tempfile::Builder::new();
+        let file = builder.prefix("copy-").suffix(".revisions").tempfile_in(self.store.state_directory());
+        let mut file = file.map_err(trouble)?;
+        file.write_all(revisions.as_bytes()).map_err(trouble)?;
+        Ok(file)
+    }
+
+    async fn run(
+        &self,
+        command: Command,
+        limit: Duration,
+        room: QuotaRoom,
+    ) -> Result<ChildOutput, SourceError> {
+        let state = self.store.state_directory();
+        let failed = |error| SourceError::State { path: state.to_owned(), doing: "cannot use", error };
+        let folders = vec![fs::canonicalize(state).map_err(failed)?, self.objects()];
+        let bounds = self.store.child_limits(limit, room);
+        let place = self.place.to_owned();
+        child::run_within(folders, command, self.lock, bounds).await.map_err(|failure| match failure {
+            ChildError::NotStarted(error) => SourceError::NoGit { error },
+            ChildError::NoFolder(error) => SourceError::Unreadable { place, error },
+            ChildError::TooOld(found) => SourceError::OldGit { found },
+            ChildError::Silent => SourceError::Silent { place, after: limit },
+            ChildError::TooMuch => {
+                SourceError::Damaged { place, detail: "git says more of it than there is to say".to_owned() }
+            }
+        })
+    }
+
+    fn copy_error(&self, output: &ChildOutput) -> SourceError {
+        if output.is_overflowed() {
+            let detail = "what is copied is larger than the quota leaves room for".to_owned();
+            return SourceError::Full { path: self.store.path().to_owned(), detail };
+        }
+        // The second child only sees that the first one ended.
+        let first: Vec<&str> = output.stderr.lines().filter(|line| !line.contains("early EOF")).collect();
+        let said = first.join("\n");
+        let (kind, detail) = (git_messages::kind(&said), git_messages::error_detail(&said, &[]));
+        match kind {
+            GitErrorKind::Memory | GitErrorKind::Full | GitErrorKind::NotWritable => {
+                git_messages::exchange_error(kind, self.place, detail, self.store)
+            }
+            _ => SourceError::Damaged { place: self.place.to_owned(), detail },
+        }
+    }
+}
+
+/// Returns the commit whose history is here; none where it is to be copied anew.
+fn known_history(path: &Path) -> Option<Revision> {
+    let packs = fs::read_dir(path.join("objects/pack")).ok()?.flatten();
+    if packs.filter(|entry| entry.path().extension().is_some_and(|end| end == "pack")).count()
+        > MAX_HISTORY_PACKS
+    {
+        return None;
+    }
+    let history = super::objects::open(path).ok()?;
+    let known = history.find_reference(HISTORY_REF).ok()?.target()?;
+    history.odb().ok()?.exists(known).then(|| Revision::new(&known.to_string()))
+}

@@ -1,0 +1,164 @@
+//! References of a followed repository: `HEAD`, branches and tags as files.
+//!
+//! Reads no object, runs no program and follows no link, so that a look at what is unchanged costs
+//! next to nothing.
+
+use std::io;
+use std::path::Path;
+
+use git2::{Oid, Reference};
+use walkdir::WalkDir;
+
+use super::file_names;
+use super::followed_repository::{
+    self, FollowedRepositoryError, MAX_OWN_FILE_BYTES, PointerForm, RepositoryFolders, unreadable,
+};
+
+/// As many references that name another one as git follows, and some more.
+const MAX_REFERENCE_CHAIN: usize = 10;
+
+/// The longest file of one reference: a name, and the words before it.
+const MAX_REFERENCE_BYTES: u64 = 8 << 10;
+
+/// As many entries are looked at for a branch beside the missing one.
+const MAX_LOOKED_AT: usize = 10_000;
+
+/// The references that each work tree has for itself.
+const OWN_PREFIXES: [&str; 3] = ["refs/bisect/", "refs/rewritten/", "refs/worktree/"];
+
+/// The meaning of a name in a repository.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum NamedTarget {
+    /// The object that a reference leads to: a commit, or a tag that leads to one.
+    Object(Oid),
+    /// The begin of a commit's id, or all of it.
+    Prefix(String),
+    /// `HEAD` names this branch, which is not there. There are others, or none.
+    Unborn { branch: String, has_others: bool },
+    /// Nothing.
+    Nothing,
+}
+
+/// The value of a reference.
+enum ReferenceValue {
+    Object(Oid),
+    Symbolic(String),
+}
+
+impl RepositoryFolders {
+    /// Finds what a name means: a branch, else a tag, else a remote branch, else a commit by its id
+    /// or a part of it.
+    pub(super) fn find_target(&self, name: Option<&str>) -> Result<NamedTarget, FollowedRepositoryError> {
+        let Some(name) = name.filter(|name| *name != "HEAD") else { return self.head_target() };
+        let prefixes: &[&str] =
+            if name.starts_with("refs/") { &[""] } else { &["refs/heads/", "refs/tags/", "refs/remotes/"] };
+        for prefix in prefixes {
+            let full = format!("{prefix}{name}");
+            if Reference::is_valid_name(&full)
+                && let (_, Some(id)) = self.follow_references(full)?
+            {
+                return Ok(NamedTarget::Object(id));
+            }
+        }
+        let is_id = (4..=40).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_hexdigit());
+        Ok(if is_id { NamedTarget::Prefix(name.to_ascii_lowercase()) } else { NamedTarget::Nothing })
+    }
+
+    fn head_target(&self) -> Result<NamedTarget, FollowedRepositoryError> {
+        match self.follow_references("HEAD".to_owned())? {
+            (_, Some(id)) => Ok(NamedTarget::Object(id)),
+            (last, None) => {
+                let branch =
+                    file_names::printable(last.strip_prefix("refs/heads/").unwrap_or(&last).as_bytes());
+                Ok(NamedTarget::Unborn { branch, has_others: self.has_branches()? })
+            }
+        }
+    }
+
+    /// Follows references that name another one; returns the last name, and the object that it
+    /// leads to, where it is there.
+    fn follow_references(&self, mut name: String) -> Result<(String, Option<Oid>), FollowedRepositoryError> {
+        for _ in 0..MAX_REFERENCE_CHAIN {
+            let next = match self.read_reference(&name)? {
+                None => return Ok((name, None)),
+                Some(ReferenceValue::Object(id)) => return Ok((name, Some(id))),
+                Some(ReferenceValue::Symbolic(next)) => next,
+            };
+            if !Reference::is_valid_name(&next) || !next.starts_with("refs/") {
+                return Err(FollowedRepositoryError::ForeignPointer {
+                    file: self.folder_of(&name).join(&name),
+                    form: PointerForm::Reference,
+                    target: followed_repository::printable_target(next.as_bytes()),
+                });
+            }
+            name = next;
+        }
+        let why = format!("it names a reference after {MAX_REFERENCE_CHAIN} others");
+        Err(unreadable(&self.folder_of(&name).join(&name), io::Error::other(why)))
+    }
+
+    /// Returns the folder that holds a reference.
+    fn folder_of(&self, name: &str) -> &Path {
+        let is_own = name == "HEAD" || OWN_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+        if is_own { &self.own } else { &self.common }
+    }
+
+    fn read_reference(&self, name: &str) -> Result<Option<ReferenceValue>, FollowedRepositoryError> {
+        let folder = self.folder_of(name);
+        let ends: Vec<&str> = name.match_indices('/').map(|(at, _)| &name[..at]).chain([name]).collect();
+        followed_repository::judge_own_files(folder, &ends)?;
+        let file = folder.join(name);
+        // A folder of references that begin so.
+        let text = if file.is_dir() {
+            None
+        } else {
+            followed_repository::read_file(folder, name, MAX_REFERENCE_BYTES)?
+        };
+        let Some(text) = text else { return self.read_packed(name) };
+        let text = String::from_utf8_lossy(text.trim_ascii_end());
+        if let Some(next) = text.strip_prefix("ref:") {
+            return Ok(Some(ReferenceValue::Symbolic(next.trim().to_owned())));
+        }
+        let Some(id) = whole_id(&text) else {
+            let why = "it holds neither an id nor the name of a reference";
+            return Err(unreadable(&file, io::Error::other(why)));
+        };
+        Ok(Some(ReferenceValue::Object(id)))
+    }
+
+    fn read_packed(&self, name: &str) -> Result<Option<ReferenceValue>, FollowedRepositoryError> {
+        let Some(text) = followed_repository::read_file(&self.common, PACKED_FILE, MAX_OWN_FILE_BYTES)?
+        else {
+            return Ok(None);
+        };
+        let mut lines = text.split(|byte| *byte == b'\n');
+        let line = lines.find(|line| line.get(41..) == Some(name.as_bytes()) && line.get(40) == Some(&b' '));
+        let Some(line) = line else { return Ok(None) };
+        let id = line.get(..40).and_then(|id| std::str::from_utf8(id).ok()).and_then(whole_id);
+        let Some(id) = id else {
+            let why = format!("its line of {} has no id", file_names::printable(name.as_bytes()));
+            return Err(unreadable(&self.common.join(PACKED_FILE), io::Error::other(why)));
+        };
+        Ok(Some(ReferenceValue::Object(id)))
+    }
+
+    fn has_branches(&self) -> Result<bool, FollowedRepositoryError> {
+        let mut entries =
+            WalkDir::new(self.common.join("refs/heads")).into_iter().take(MAX_LOOKED_AT).flatten();
+        if entries.any(|entry| entry.file_type().is_file()) {
+            return Ok(true);
+        }
+        let packed = followed_repository::read_file(&self.common, PACKED_FILE, MAX_OWN_FILE_BYTES)?;
+        let packed = packed.unwrap_or_default();
+        let mut lines = packed.split(|byte| *byte == b'\n');
+        Ok(lines.any(|line| line.get(40..).is_some_and(|name| name.starts_with(b" refs/heads/"))))
+    }
+}
+
+/// The list of the references that have no file.
+const PACKED_FILE: &str = "packed-refs";
+
+fn whole_id(text: &str) -> Option<Oid> {
+    let is_id = text.len() == 40 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_id.then(|| Oid::from_str(text).ok()).flatten()
+}
