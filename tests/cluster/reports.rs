@@ -214,7 +214,7 @@ fn apply_that_waits_leaves_no_claim_behind() {
 }
 
 #[test]
-fn what_is_disabled_holds_no_waiting_apply_up() {
+fn what_a_live_annotation_leaves_alone_is_no_success_while_it_is_not_healthy() {
     let site = TestNamespace::new("told-disabled");
     let folder = Folder::new(&[("web.yaml", yaml::deployment("web", 1, "nginx:1"))]);
     site.apply(folder.path(), &["--wait"]).ends(0);
@@ -228,8 +228,16 @@ fn what_is_disabled_holds_no_waiting_apply_up() {
     site.api.merge(&site.at("Deployment", "web"), "somebody", &change);
     until("it is not healthy", || site.value("Deployment", "web", "/status/unavailableReplicas") == json!(1));
     site.apply(folder.path(), &["--wait=20s"])
-        .ends(0)
-        .says(&["deployment.apps/web", "kustomize.toolkit.fluxcd.io/reconcile is set on the live object"]);
+        .ends(5)
+        .says(&[
+            "deployment.apps/web is not healthy: InProgress",
+            "left alone by annotation: kustomize.toolkit.fluxcd.io/reconcile is set on the live object",
+        ]);
+    // The word of the repository is one about its health too.
+    let quiet = yaml::deployment("web", 1, "nginx:1")
+        .replacen("  name: web\n", "  name: web\n  annotations: {rhumb.dev/reconcile: disabled}\n", 1);
+    folder.write("web.yaml", &quiet);
+    site.apply(folder.path(), &["--wait=20s"]).ends(0);
 }
 
 #[test]

@@ -89,6 +89,9 @@ pub(crate) struct SourceState {
     pub repository: RepositoryIdentity,
     /// The time for which other sources may request a dropped object before it is deleted.
     pub prune_delay: Duration,
+    /// Objects that another folder of its repository has come to name, each with the file that
+    /// does.
+    pub moved: BTreeMap<ObjectId, Arc<str>>,
     /// Bounds on its rollouts beside those of the whole cluster.
     pub budget: BudgetNarrowing,
     /// The watcher whose informers show its objects.
@@ -151,6 +154,7 @@ impl SourceState {
             lifecycle: SourceLifecycle::Active,
             repository: RepositoryIdentity::Unknown,
             prune_delay: PRUNE_DELAY,
+            moved: BTreeMap::new(),
             budget: BudgetNarrowing::default(),
             watcher: OWN_WATCHER,
             confirmed: BTreeSet::new(),

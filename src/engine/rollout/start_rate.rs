@@ -4,8 +4,9 @@
 //! reads its configuration anew or hands a source over forgets none.
 //!
 //! **Hazard:** hosts' clocks differ. A start from the future counts as one of now. One that has
-//! appeared since the ledger was last read is no older than that reading. An older start counts
-//! longer or shorter, by the difference of the clocks.
+//! appeared since the ledger was last read is no older than that reading. Of all others no more age
+//! is believed than [`MAX_CLOCK_SKEW`] leaves: within that, a difference of the clocks can only have
+//! a start count for longer.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,6 +17,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::rollout::ledger::{RolloutLedger, object_word, parse_object_word, read_name};
 use crate::object::ObjectId;
+
+/// The largest difference of two hosts' clocks that widens nothing. Kerberos bears as much.
+pub(in crate::engine) const MAX_CLOCK_SKEW: Duration = Duration::from_mins(5);
 
 /// The time for which a start counts.
 const START_WINDOW: Duration = Duration::from_mins(1);
@@ -183,6 +187,7 @@ impl StartHistory {
 /// Returns how old a start is; none where it no longer counts.
 fn age(start: &RolloutStart, wall: Timestamp, since_read: Option<Duration>) -> Option<Duration> {
     let told = Duration::try_from(start.at.duration_until(wall)).unwrap_or_default();
-    let age = since_read.map_or(told, |since| told.min(since));
+    let proven = told.saturating_sub(MAX_CLOCK_SKEW);
+    let age = since_read.map_or(proven, |since| proven.min(since));
     (age < START_WINDOW).then_some(age)
 }
