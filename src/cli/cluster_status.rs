@@ -17,7 +17,7 @@ use super::status_view::StatusView;
 use super::target::{ClusterSession, ManagedObject};
 use super::{CommandError, facts};
 use crate::cluster::{InventoryObject, KindLookup, ListSelector, applyset_id};
-use crate::daemon::{self, PendingPrune};
+use crate::daemon::{self, PendingPrune, UnreadableRecords};
 use crate::engine::{
     LiveObject, ObjectOwner, PauseIntent, QueuedObject, Reason, Rejection, RejectionAction, RolloutLedger,
     RolloutPhase, pause_reason,
@@ -52,7 +52,10 @@ pub(super) async fn survey(session: &ClusterSession) -> Result<StatusView, Comma
         |live: &LiveObject| live.rolling.is_some_and(|numbers| numbers.phase == RolloutPhase::Settled);
     let at_rest = members.iter().filter(|(_, live)| is_at_rest(live)).map(|(id, _)| id.clone()).collect();
     let ledger = facts::without_ended_claims(ledger, &at_rest);
-    let UnlabelledObjects { proven, notes } = unlabelled_objects::find(session, &told).await;
+    let UnlabelledObjects { proven, mut notes } = unlabelled_objects::find(session, &told).await;
+    notes.extend(told.iter().flat_map(|source| {
+        UnreadableRecords::find(&source.inventory, &session.system, &source.name).into_texts()
+    }));
     let there: BTreeSet<&ObjectId> =
         members.iter().map(|(id, _)| id).chain(proven.iter().map(|(_, id, _)| id)).collect();
     let objects = told.iter().enumerate().flat_map(|(number, source)| {

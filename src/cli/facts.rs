@@ -12,7 +12,7 @@ use super::rollout_words::{RolloutState, rollout_state};
 use super::target::{ClusterSession, ManagedObject};
 use super::{CommandError, cluster_status, steps};
 use crate::cluster::{applyset_id, explain_unread_claims, explain_unreadable_ledger};
-use crate::daemon;
+use crate::daemon::{self, UnreadableRecords};
 use crate::engine::{
     HashSeals, HoldIntent, MAX_PUBLISHED_OBJECTS, PauseIntent, QueuedObject, Rejection, RejectionAction,
     Release, RolloutLedger, UnitMember, is_workload,
@@ -32,6 +32,8 @@ pub(super) struct ObjectFacts {
     ledger: RolloutLedger,
     /// The command that mends the rollout ledger, where it cannot be read.
     unreadable: Option<String>,
+    /// The records of its source that cannot be read, each with its remedy.
+    unread_records: Vec<String>,
     /// The progress of its steps.
     steps: Vec<String>,
 }
@@ -64,6 +66,7 @@ impl ObjectFacts {
             pending: pending.map(|pending| pending.reason),
             ledger,
             unreadable,
+            unread_records: UnreadableRecords::find(inventory, &session.system, &target.source).into_texts(),
             steps: steps::lines(session, target).await,
         })
     }
@@ -92,7 +95,7 @@ impl ObjectFacts {
     pub(super) fn wait_reasons(&self) -> Vec<String> {
         let because = |reason: &str| if reason.is_empty() { String::new() } else { format!(": {reason}") };
         let mut lines: Vec<String> = self.queue_entry().map(ToString::to_string).into_iter().collect();
-        lines.extend(self.unreadable.iter().cloned());
+        lines.extend(self.unreadable.iter().chain(&self.unread_records).cloned());
         lines.extend(self.standing.reason.iter().cloned());
         lines.extend(self.steps.iter().cloned());
         if let Some(hold) = &self.hold {

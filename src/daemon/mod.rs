@@ -46,6 +46,7 @@ mod setup;
 mod source_objects;
 mod source_task;
 mod tasks;
+mod unreadable_records;
 mod watchers;
 
 pub(crate) use cluster_facts::learn_facts;
@@ -63,6 +64,7 @@ pub(crate) use reconciler::{FetchResult, Inquiries, Reconciler, StopCondition};
 pub(crate) use setup::{Setup, SourceFiles, SourceSetup};
 pub(crate) use source_objects::{CustomSourceWatch, DutySubject, SourceDuties, SourceDuty};
 pub(crate) use tasks::FatalError;
+pub(crate) use unreadable_records::UnreadableRecords;
 
 /// Returns a random number from 0 to 1, to spread what would otherwise happen everywhere at once.
 fn random_fraction() -> f64 {

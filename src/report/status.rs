@@ -45,6 +45,9 @@ pub(crate) struct DaemonStatus {
     pub sources: Vec<SourceStatus>,
     /// The rollout budget of the cluster.
     pub rollout: RolloutStatus,
+    /// The records of sources that cannot be read, each with the command that mends it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unreadable: Vec<String>,
 }
 
 /// The process that tells.
@@ -307,6 +310,8 @@ pub(crate) struct StatusContext<'a> {
     pub troubles: &'a [Option<String>],
     /// The remedy for a rollout ledger that cannot be read.
     pub budget: Option<&'a str>,
+    /// The records of sources that cannot be read, each with its remedy.
+    pub unreadable: &'a [String],
     /// Their times.
     pub times: &'a [SourceTimes],
     /// The metrics.
@@ -347,6 +352,7 @@ pub(crate) fn status(engine: &Engine, beside: &StatusContext<'_>) -> DaemonStatu
         },
         sources: sources.map(|(number, counts)| source(engine, beside, number, counts)).collect(),
         rollout: rollout_status(engine, beside),
+        unreadable: beside.unreadable.to_vec(),
     }
 }
 

@@ -219,7 +219,15 @@ fn the_forms_have_what_is_told_and_nothing_else() {
     let (api_version, kind) = (text(), text());
     check(
         "Status",
-        json!(DaemonStatus { api_version, kind, at: now, process, sources: Vec::new(), rollout }),
+        json!(DaemonStatus {
+            api_version,
+            kind,
+            at: now,
+            process,
+            sources: Vec::new(),
+            rollout,
+            unreadable: vec![text()],
+        }),
     );
     let event = EventRecord {
         number: 1,

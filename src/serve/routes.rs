@@ -207,9 +207,10 @@ async fn readiness(State(process): State<ProcessHandle>) -> Result<String, Error
 /// Returns the notes of a process that is ready though only a person can help: no restart would
 /// mend it.
 fn describe_readiness(status: &DaemonStatus) -> String {
-    match &status.rollout.unreadable {
-        Some(why) => format!("ready, but {why}\n"),
-        None => "ok\n".to_owned(),
+    let told: Vec<&String> = status.rollout.unreadable.iter().chain(&status.unreadable).collect();
+    match told[..] {
+        [] => "ok\n".to_owned(),
+        _ => told.iter().map(|why| format!("ready, but {why}\n")).collect(),
     }
 }
 

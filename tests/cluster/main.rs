@@ -32,6 +32,7 @@ mod events;
 mod failures;
 mod fights;
 mod files;
+mod folder_moves;
 mod foreign;
 mod helm;
 mod ignored;

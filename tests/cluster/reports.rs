@@ -227,15 +227,16 @@ fn what_a_live_annotation_leaves_alone_is_no_success_while_it_is_not_healthy() {
     });
     site.api.merge(&site.at("Deployment", "web"), "somebody", &change);
     until("it is not healthy", || site.value("Deployment", "web", "/status/unavailableReplicas") == json!(1));
-    site.apply(folder.path(), &["--wait=20s"])
-        .ends(5)
-        .says(&[
-            "deployment.apps/web is not healthy: InProgress",
-            "left alone by annotation: kustomize.toolkit.fluxcd.io/reconcile is set on the live object",
-        ]);
+    site.apply(folder.path(), &["--wait=20s"]).ends(5).says(&[
+        "deployment.apps/web is not healthy: InProgress",
+        "left alone by annotation: kustomize.toolkit.fluxcd.io/reconcile is set on the live object",
+    ]);
     // The word of the repository is one about its health too.
-    let quiet = yaml::deployment("web", 1, "nginx:1")
-        .replacen("  name: web\n", "  name: web\n  annotations: {rhumb.dev/reconcile: disabled}\n", 1);
+    let quiet = yaml::deployment("web", 1, "nginx:1").replacen(
+        "  name: web\n",
+        "  name: web\n  annotations: {rhumb.dev/reconcile: disabled}\n",
+        1,
+    );
     folder.write("web.yaml", &quiet);
     site.apply(folder.path(), &["--wait=20s"]).ends(0);
 }

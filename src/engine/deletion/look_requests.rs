@@ -191,7 +191,9 @@ impl Engine {
             uids.into_iter().filter_map(|id| Some(self.informer_object(id)?.uid.clone())).collect();
         for uid in uids {
             let wait = self.handover.since.get_mut(&uid);
-            if let Some(wait) = wait.filter(|wait| wait.request.is_none() && wait.proven_since + delay <= over) {
+            if let Some(wait) =
+                wait.filter(|wait| wait.request.is_none() && wait.proven_since + delay <= over)
+            {
                 wait.request = Some((number, now));
             }
         }

@@ -31,6 +31,10 @@ pub(crate) struct Inventory {
     pub finished: BTreeMap<ObjectId, ContentHash>,
     /// Contents that failed here, or that a person undid or aborted.
     pub rejections: Vec<Rejection>,
+    /// The reason for which not all of these are known: nothing new is released.
+    pub unreadable_rejections: Option<Arc<str>>,
+    /// The reason for which not all of the Jobs that have ended are known: none is created.
+    pub unreadable_finished: Option<Arc<str>>,
     /// The pause of the whole source.
     pub paused: Option<PauseIntent>,
     /// The acknowledgements of orders and intents.
