@@ -5,6 +5,7 @@ mod unlabelled_objects;
 
 use crate::object::annotations;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -25,7 +26,7 @@ use crate::engine::{
 use crate::object::ObjectId;
 use crate::report::{
     self, Blocker, BoundUsage, ObjectRef, ObjectStatus, Phase, PhaseFacts, QueuedWorkloadStatus,
-    RolloutStatus, SourceStatus, WorkloadRolloutStatus,
+    RolloutStatus, SourceStatus, StatusAuthor, WorkloadRolloutStatus,
 };
 
 /// One source, and what its inventory says.
@@ -53,6 +54,7 @@ pub(super) async fn survey(session: &ClusterSession) -> Result<StatusView, Comma
     let at_rest = members.iter().filter(|(_, live)| is_at_rest(live)).map(|(id, _)| id.clone()).collect();
     let ledger = facts::without_ended_claims(ledger, &at_rest);
     let UnlabelledObjects { proven, mut notes } = unlabelled_objects::find(session, &told).await;
+    notes.extend(told.iter().filter_map(author_note));
     notes.extend(told.iter().flat_map(|source| {
         UnreadableRecords::find(&source.inventory, &session.system, &source.name).into_texts()
     }));
@@ -72,6 +74,17 @@ pub(super) async fn survey(session: &ClusterSession) -> Result<StatusView, Comma
     let sources = told.iter().map(|source| source_status(source, &ledger, &objects)).collect();
     let rollout = RolloutStatus { unreadable, ..rollout_status(&told, &ledger, &members) };
     Ok(StatusView { at: Timestamp::now(), process: None, sources, rollout, objects, notes })
+}
+
+/// Returns of when the record of a source is that is not settled, and of whom: its reasons may hold
+/// no more.
+fn author_note(source: &SourceRecord) -> Option<String> {
+    if source.last.is_settled() {
+        return None;
+    }
+    let author = StatusAuthor::from_data(&source.inventory.data)?;
+    let is_there = |process: u32| Path::new("/proc").join(process.to_string()).exists();
+    Some(author.note(&source.name, author.state(&daemon::process_mark(), is_there)))
 }
 
 /// The state of one object.

@@ -30,6 +30,7 @@ mod contents;
 mod drift;
 mod executor;
 mod handover;
+mod host_marks;
 mod inventory;
 mod kinds;
 mod kube_events;
@@ -50,6 +51,7 @@ mod unreadable_records;
 mod watchers;
 
 pub(crate) use cluster_facts::learn_facts;
+pub(crate) use host_marks::process_mark;
 pub(crate) use inventory::{
     PendingPrune, acknowledgements, is_made_from, location, pending_prunes, rejections, unlisted_reason_of,
     untold_prunes,

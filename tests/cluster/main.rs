@@ -45,6 +45,7 @@ mod kinds;
 mod kustomize;
 mod lifecycle;
 mod listening;
+mod lost_rights;
 mod namespaced;
 mod network;
 mod node_steps;

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
+use super::super::host_marks::{clock_mark, holder};
 use super::super::inventory::CallState;
 use super::super::loop_event::LoopEvent;
 use super::super::pass_result::PassEnding;
@@ -17,7 +18,7 @@ use crate::engine::{
     Budget, Engine, LiveObject, MAX_RECORD_BYTES, NEW_LEDGER_DELAY, ParseLedgerError, QueuePublication,
     RolloutLedger, SealStatus,
 };
-use crate::object::{ContentHash, ErrorClass, ObjectId};
+use crate::object::{ErrorClass, ObjectId};
 use crate::report::EventReason;
 
 /// The shortest wait before the rollout ledger is asked for again.
@@ -104,27 +105,6 @@ pub(super) fn engine(budget: Budget) -> Engine {
     engine.set_clock_mark(&clock_mark());
     engine.set_clock(Instant::now(), jiff::Timestamp::now());
     engine
-}
-
-/// Returns a name for this process that no other one has, on this host or another.
-/// [`RolloutLedger::holder_words`] reads it.
-fn holder() -> String {
-    let (process, began) = (std::process::id(), jiff::Timestamp::now().as_nanosecond());
-    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    format!("{process}-{began:x}-{:x}@{host}", super::super::random_fraction().to_bits() >> 16)
-}
-
-/// The kernel's name for the time since which this host runs.
-const BOOT_ID_FILE: &str = "/proc/sys/kernel/random/boot_id";
-
-/// The number of characters of a mark: as many as no two hosts of a cluster share.
-const CLOCK_MARK_LENGTH: usize = 12;
-
-/// Returns a mark of the clock of this host: whoever has the same one has the same clock. Where the
-/// host has no name for itself, it is that of this process alone.
-fn clock_mark() -> String {
-    let boot = std::fs::read(BOOT_ID_FILE).unwrap_or_else(|_| holder().into_bytes());
-    ContentHash::hash_bytes(&boot).to_string().chars().take(CLOCK_MARK_LENGTH).collect()
 }
 
 impl Reconciler {

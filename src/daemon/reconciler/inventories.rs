@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::super::acceptance;
 use super::super::handover;
+use super::super::host_marks::{host_name, process_mark};
 use super::super::inventory::{
     self, CallState, InventoryNeed, InventoryOrigin, InventoryState, InventoryWriteMode,
 };
@@ -14,7 +15,7 @@ use super::{Reconciler, StopCondition};
 use crate::cluster::{self, InventoryObject};
 use crate::engine::{Inventory, SealStatus, SourceId, SourceLifecycle, SourceWrites};
 use crate::object::{ErrorClass, GroupKind};
-use crate::report::{EventReason, StatusSummary};
+use crate::report::{AuthorCommand, EventReason, StatusAuthor, StatusSummary};
 
 /// The shortest wait before an inventory is asked for again.
 const MIN_RETRY_DELAY: Duration = Duration::from_millis(500);
@@ -271,6 +272,8 @@ impl Reconciler {
             if known.as_ref() == Some(&wanted) || nothing_to_say {
                 continue;
             }
+            // Only with other news: it would be a write of its own otherwise.
+            self.status_author().write_to(&mut wanted.data);
             self.inventories[source].call = CallState::Busy;
             let cluster = self.executor.cluster.clone();
             let (namespace, name) = (self.namespace.clone(), self.engine.source(source).name.clone());
@@ -278,6 +281,21 @@ impl Reconciler {
                 let saved = cluster.save_inventory(&namespace, &name, known.as_ref(), &wanted).await;
                 LoopEvent::Inventory(source, saved.map(Some))
             });
+        }
+    }
+
+    /// Returns what this process is known by in a status that outlives it.
+    fn status_author(&self) -> StatusAuthor {
+        let command = match self.until {
+            StopCondition::Shutdown => AuthorCommand::Run,
+            _ => AuthorCommand::Apply,
+        };
+        StatusAuthor {
+            command,
+            process: std::process::id(),
+            mark: process_mark(),
+            at: jiff::Timestamp::now(),
+            host: host_name(),
         }
     }
 
