@@ -5,7 +5,6 @@ mod unlabelled_objects;
 
 use crate::object::annotations;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -83,8 +82,7 @@ fn author_note(source: &SourceRecord) -> Option<String> {
         return None;
     }
     let author = StatusAuthor::from_data(&source.inventory.data)?;
-    let is_there = |process: u32| Path::new("/proc").join(process.to_string()).exists();
-    Some(author.note(&source.name, author.state(&daemon::process_mark(), is_there)))
+    Some(author.note(&source.name, author.state(&daemon::process_mark(), facts::is_process_there)))
 }
 
 /// The state of one object.
@@ -413,7 +411,7 @@ fn rollout_status(
                 ObjectOwner::Ours(applyset) => name(applyset),
                 _ => None,
             },
-            holder: ledger.claims.get(id).map(|claim| ledger.holder_words(claim)),
+            holder: ledger.claims.get(id).map(|claim| facts::holder_words(ledger, claim)),
             replicas: numbers.replicas,
             updated: numbers.updated,
             available: numbers.available,

@@ -15,7 +15,8 @@ const MARK_LENGTH: usize = 12;
 /// [`crate::engine::RolloutLedger::holder_words`] reads it.
 pub(super) fn holder() -> String {
     let (process, began) = (std::process::id(), jiff::Timestamp::now().as_nanosecond());
-    format!("{process}-{began:x}-{:x}@{}", super::random_fraction().to_bits() >> 16, host_name())
+    let random = super::random_fraction().to_bits() >> 16;
+    format!("{process}-{began:x}-{random:x}-{}@{}", process_mark(), host_name())
 }
 
 /// Returns the name of this host.
@@ -26,14 +27,19 @@ pub(super) fn host_name() -> String {
 /// Returns a mark of the clock of this host: whoever has the same one has the same clock. Where the
 /// host has no name for itself, it is that of this call alone.
 pub(super) fn clock_mark() -> String {
-    mark(&std::fs::read(BOOT_ID_FILE).unwrap_or_else(|_| holder().into_bytes()))
+    mark(&std::fs::read(BOOT_ID_FILE).unwrap_or_else(|_| unknown_mark().into_bytes()))
 }
 
 /// Returns a mark of the numbers of processes here: whoever has the same one means the same process
 /// by a number.
 pub(crate) fn process_mark() -> String {
-    let namespace = std::fs::read_link(PROCESS_NAMESPACE_LINK).unwrap_or_else(|_| holder().into());
+    let namespace = std::fs::read_link(PROCESS_NAMESPACE_LINK).unwrap_or_else(|_| unknown_mark().into());
     mark(format!("{} {}", clock_mark(), namespace.display()).as_bytes())
+}
+
+/// Returns what no other process, and no later call, has for itself.
+fn unknown_mark() -> String {
+    format!("{} {}", std::process::id(), jiff::Timestamp::now().as_nanosecond())
 }
 
 fn mark(bytes: &[u8]) -> String {

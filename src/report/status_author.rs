@@ -51,6 +51,8 @@ pub(crate) struct StatusAuthor {
 pub(crate) enum AuthorState {
     /// It has ended.
     Ended,
+    /// There is a process of its number.
+    Present,
     /// Nobody knows that here.
     Unknown,
 }
@@ -82,13 +84,18 @@ impl StatusAuthor {
     /// Says if it still runs, where this mark tells whether its number means a process here, and a
     /// look whether there is one of that number.
     pub(crate) fn state(&self, mark: &str, is_there: impl FnOnce(u32) -> bool) -> AuthorState {
-        if self.mark == mark && !is_there(self.process) { AuthorState::Ended } else { AuthorState::Unknown }
+        match self.mark == mark {
+            true if is_there(self.process) => AuthorState::Present,
+            true => AuthorState::Ended,
+            false => AuthorState::Unknown,
+        }
     }
 
     /// Returns the words for a status of a source that is not settled.
     pub(crate) fn note(&self, source: &str, state: AuthorState) -> String {
         let state = match state {
             AuthorState::Ended => "which has ended",
+            AuthorState::Present => "and a process of that number runs",
             AuthorState::Unknown => "which is not known to run still",
         };
         format!("source {source}: reported {} by {self}, {state}", self.at)
@@ -141,7 +148,7 @@ mod tests {
             assert_eq!(author().state(mark, |_| is_there), expected);
         };
         check("m1", false, AuthorState::Ended);
-        check("m1", true, AuthorState::Unknown);
+        check("m1", true, AuthorState::Present);
         check("other", false, AuthorState::Unknown);
         let told = "source shop: reported 2030-01-02T03:04:05Z by `rhumb apply` (process 12 on host), which has ended";
         assert_eq!(author().note("shop", AuthorState::Ended), told);

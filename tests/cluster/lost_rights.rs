@@ -40,7 +40,7 @@ fn without(rules: &Value, resource: &str, verb: &str) -> Value {
 
 #[test]
 fn whoever_loses_the_right_to_patch_in_a_rollout_names_it_and_goes_on_when_it_is_back() {
-    let mut site = TestNamespace::new("lost-patch");
+    let mut site = TestNamespace::new("lost-right");
     let web = |image: &str| {
         let steps = "metadata:\n  annotations: {rhumb.dev/steps: '1', rhumb.dev/step-promote: manual}\n";
         yaml::deployment("web", 3, image).replacen("metadata:\n", steps, 1)
@@ -82,15 +82,22 @@ fn whoever_loses_the_right_to_patch_in_a_rollout_names_it_and_goes_on_when_it_is
         let told = run(command);
         if told.code == 0 { Ok(()) } else { Err(told.all()) }
     });
-    daemon.says_since(mark, &["web", "patch"]);
+    let told = [r#"cannot patch resource "deployments" in API group "apps" in the namespace "lost-right""#];
+    daemon.says_since(mark, &["WARN refused: ", told[0]]);
     for command in [&["status"][..], &["why", "deploy/web"], &["rollout", "status", "deploy/web"]] {
         eventually(&format!("{command:?} names the right"), DEFAULT_TIMEOUT, || {
-            let told = site.rhumb(command).all();
-            if told.contains("patch") { Ok(()) } else { Err(told) }
+            let all = site.rhumb(command).all();
+            if all.contains(told[0]) { Ok(()) } else { Err(all) }
         });
-        eprintln!("{command:?}: {}", site.rhumb(command).all());
     }
-    eprintln!("{}", daemon.log());
+    eventually("an Event names the right", DEFAULT_TIMEOUT, || {
+        let events = site.api.list(&site.at("Event", ""));
+        let is_told = |event: &Value| {
+            event["reason"] == "Refused"
+                && event["message"].as_str().is_some_and(|text| text.contains(told[0]))
+        };
+        if events.iter().any(is_told) { Ok(()) } else { Err(format!("{events:#?}")) }
+    });
     for (path, rules) in &taken {
         site.api.merge(path, "setup", &json!({"rules": rules}));
     }

@@ -381,3 +381,31 @@ fn why_says_the_phase_that_status_says() {
         site.rhumb(&["why", &object]).ends(0).says(&[&format!("phase    {expected}")]);
     }
 }
+
+#[test]
+fn a_status_without_a_daemon_names_the_command_that_ended_or_was_killed() {
+    let site = TestNamespace::new("told-killed");
+    let folder = Folder::new(&[("web.yaml", yaml::deployment("web", 1, "nginx:1"))]);
+    let path = folder.path().to_str().unwrap();
+    site.apply(folder.path(), &["--wait"]).ends(0);
+    folder.write("web.yaml", &yaml::deployment("web", 1, "nginx:broken"));
+    let mut pass = Daemon::start(site.command(&["apply", path, "--wait"]));
+    let image = || site.value("Deployment", "web", "/spec/template/spec/containers/0/image");
+    until("it rolls out", || image() == json!("nginx:broken"));
+    let killed = format!("claimed by source told-killed, process {} on ", pass.pid());
+    pass.kill();
+    let says = |texts: &[&str]| {
+        eventually(&format!("{texts:?} is told"), DEFAULT_TIMEOUT, || {
+            let told = site.rhumb(&["status"]).all();
+            if told.lines().any(|line| texts.iter().all(|text| line.contains(text))) {
+                Ok(())
+            } else {
+                Err(told)
+            }
+        });
+    };
+    says(&["RollingOut", &killed, ", which has ended"]);
+    // The next one ends by itself, and says how it left things.
+    site.apply(folder.path(), &["--wait=2s"]);
+    says(&["source told-killed: reported 20", "by `rhumb apply` (process ", ", which has ended"]);
+}

@@ -272,8 +272,10 @@ impl Reconciler {
             if known.as_ref() == Some(&wanted) || nothing_to_say {
                 continue;
             }
-            // Only with other news: it would be a write of its own otherwise.
-            self.status_author().write_to(&mut wanted.data);
+            let told = known.as_ref().and_then(|known| StatusSummary::from_data(&known.data));
+            if told != StatusSummary::from_data(&wanted.data) {
+                self.status_author().write_to(&mut wanted.data);
+            }
             self.inventories[source].call = CallState::Busy;
             let cluster = self.executor.cluster.clone();
             let (namespace, name) = (self.namespace.clone(), self.engine.source(source).name.clone());
@@ -285,7 +287,7 @@ impl Reconciler {
     }
 
     /// Returns what this process is known by in a status that outlives it.
-    fn status_author(&self) -> StatusAuthor {
+    pub(super) fn status_author(&self) -> StatusAuthor {
         let command = match self.until {
             StopCondition::Shutdown => AuthorCommand::Run,
             _ => AuthorCommand::Apply,
