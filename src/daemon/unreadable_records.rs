@@ -101,7 +101,8 @@ pub(super) fn kept_finished_jobs(known: Option<&InventoryObject>) -> String {
 
 fn kept_lines(known: Option<&InventoryObject>, key: &str, is_readable: fn(&str) -> bool) -> String {
     let lines = known.into_iter().flat_map(|known| unreadable_lines(known, key, is_readable));
-    lines.take(MAX_KEPT_LINES).map(|line| format!("{}\n", truncate(line, MAX_KEPT_LINE_BYTES))).collect()
+    let cut = lines.take(MAX_KEPT_LINES).flat_map(|line| [truncate(line, MAX_KEPT_LINE_BYTES), "\n"]);
+    cut.collect()
 }
 
 #[cfg(test)]

@@ -113,7 +113,8 @@ pub(crate) use rollout::dry_run_impact::DryRunImpact;
 #[cfg(test)]
 pub(crate) use rollout::foreign_claims::ABANDONED_CLAIM_AGE;
 #[cfg(test)]
-pub(crate) use rollout::ledger::{ConfigRestart, RolloutClaim};
+pub(crate) use rollout::ledger::ConfigRestart;
+pub(crate) use rollout::ledger::RolloutClaim;
 pub(crate) use rollout::ledger::{
     LastGood, ParseLedgerError, RolloutLedger, Unit, UnitMember, object_word, parse_object_word,
 };

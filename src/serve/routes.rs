@@ -207,11 +207,9 @@ async fn readiness(State(process): State<ProcessHandle>) -> Result<String, Error
 /// Returns the notes of a process that is ready though only a person can help: no restart would
 /// mend it.
 fn describe_readiness(status: &DaemonStatus) -> String {
-    let told: Vec<&String> = status.rollout.unreadable.iter().chain(&status.unreadable).collect();
-    match told[..] {
-        [] => "ok\n".to_owned(),
-        _ => told.iter().map(|why| format!("ready, but {why}\n")).collect(),
-    }
+    let told: Vec<&str> =
+        status.rollout.unreadable.iter().chain(&status.unreadable).map(String::as_str).collect();
+    if told.is_empty() { "ok\n".to_owned() } else { format!("ready, but {}\n", told.join("\nand ")) }
 }
 
 fn unready_reason(status: &DaemonStatus) -> Option<String> {
