@@ -59,8 +59,8 @@ struct DroppedObject {
     released: Option<Revision>,
 }
 
-/// Returns the objects of a source that its folder has dropped, and that a file of another folder
-/// of its repository has come to name, each with that file.
+/// Returns the objects that the folder of a source has dropped, and that another folder has come to
+/// name. Each comes with the file that names it.
 ///
 /// A file that named the object already when its content was released here is a twin, as that of
 /// another cluster. Where nobody knows that, the object counts as moved.

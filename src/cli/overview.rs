@@ -386,7 +386,7 @@ fn objects(view: &StatusView, detail: DetailLevel) -> Vec<Row> {
     let mut rows = Vec::new();
     for roll in &view.rollout.rolling {
         let object = known(&roll.object);
-        // What the server refuses in the middle of a rollout holds it up.
+        // A refusal in the middle of a rollout holds it up.
         let refused = object.filter(|object| object.phase == Phase::Refused);
         let (phase, text) = match refused.map(|object| object.reason.as_deref().unwrap_or_default()) {
             Some(why) => (Phase::Refused, format!("{}; {why}", rollout_text(roll))),

@@ -1,7 +1,7 @@
 //! Records in an inventory that cannot be read, and the commands that mend them.
 //!
-//! **Invariant:** such a record never widens what rhumb does. It may name anything of its source, so
-//! whatever it could forbid waits. It stays in the inventory until a person takes it out.
+//! **Invariant:** such a record never widens what rhumb does. It may name anything of its source,
+//! so all that it could forbid waits. It stays in the inventory until a person takes it out.
 
 use super::handover;
 use super::inventory::{FINISHED_JOBS_KEY, REJECTED_KEY, parse_finished_job};
@@ -19,9 +19,9 @@ const MAX_KEPT_LINES: usize = 20;
 /// The records of an inventory that cannot be read, each in words with the command that mends it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct UnreadableRecords {
-    /// Those of what failed or was undone: nothing new is released.
+    /// Lines about failed and undone contents: nothing new is released.
     pub rejections: Option<String>,
-    /// Those of Jobs that have ended: none that goes away by itself is created.
+    /// Lines about ended Jobs: none that goes away by itself is created.
     pub finished_jobs: Option<String>,
     /// The statement to other sources: none of them deletes what this one may want.
     pub statement: Option<String>,

@@ -81,8 +81,8 @@ impl StatusAuthor {
         data.insert(AUTHOR_KEY.to_owned(), text);
     }
 
-    /// Says if it still runs, where this mark tells whether its number means a process here, and a
-    /// look whether there is one of that number.
+    /// Says if it still runs. Under this mark its number means a process here, and `is_there` looks
+    /// for one of that number.
     pub(crate) fn state(&self, mark: &str, is_there: impl FnOnce(u32) -> bool) -> AuthorState {
         match self.mark == mark {
             true if is_there(self.process) => AuthorState::Present,

@@ -263,14 +263,14 @@ struct OwnRequest {
     on: &'static str,
     verbs: &'static [&'static str],
     /// Where its object is.
-    place: Place,
+    scope: RequestScope,
     /// The reason for which it is not made as the account.
     why: &'static str,
 }
 
 /// The place of an object.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Place {
+enum RequestScope {
     /// rhumb's own namespace.
     System,
     /// The whole cluster.
@@ -282,36 +282,51 @@ enum Place {
 /// All requests that are not made as the account of a source. docs/security.md names them too, and
 /// the look at workloads of sources that others serve: there are none here.
 const OWN_REQUESTS: [OwnRequest; 7] = [
-    OwnRequest { on: "", verbs: &["get"], place: Place::Cluster, why: "kinds and versions are those of all" },
+    OwnRequest {
+        on: "",
+        verbs: &["get"],
+        scope: RequestScope::Cluster,
+        why: "kinds and versions are those of all",
+    },
     OwnRequest {
         on: "namespaces",
         verbs: &["get"],
-        place: Place::Any,
+        scope: RequestScope::Any,
         why: "`kube-system` names the cluster",
     },
-    OwnRequest { on: "namespaces", verbs: &["create"], place: Place::Any, why: "its own namespace" },
+    OwnRequest { on: "namespaces", verbs: &["create"], scope: RequestScope::Any, why: "its own namespace" },
     OwnRequest {
         on: "configmaps",
         verbs: &["get", "list", "watch", "create", "patch"],
-        place: Place::System,
+        scope: RequestScope::System,
         why: "inventories, orders and the budget",
     },
-    OwnRequest { on: "secrets", verbs: &["get", "create"], place: Place::System, why: "the key of seals" },
-    OwnRequest { on: "events", verbs: &["create", "patch"], place: Place::Any, why: "Events are rhumb's" },
+    OwnRequest {
+        on: "secrets",
+        verbs: &["get", "create"],
+        scope: RequestScope::System,
+        why: "the key of seals",
+    },
+    OwnRequest {
+        on: "events",
+        verbs: &["create", "patch"],
+        scope: RequestScope::Any,
+        why: "Events are rhumb's",
+    },
     OwnRequest {
         on: "horizontalpodautoscalers nodes",
         verbs: &["list", "watch"],
-        place: Place::Cluster,
+        scope: RequestScope::Cluster,
         why: "they scale and hold the workloads of all",
     },
 ];
 
 impl OwnRequest {
     fn is(&self, call: &AuditEvent, system: &str) -> bool {
-        let here = match self.place {
-            Place::System => call.namespace == system,
-            Place::Cluster => call.namespace.is_empty(),
-            Place::Any => true,
+        let here = match self.scope {
+            RequestScope::System => call.namespace == system,
+            RequestScope::Cluster => call.namespace.is_empty(),
+            RequestScope::Any => true,
         };
         let named = self.on.split(' ').any(|resource| resource == call.resource);
         here && named && self.verbs.contains(&&*call.verb)

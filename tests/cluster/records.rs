@@ -93,7 +93,7 @@ fn lines_of_what_failed_that_cannot_be_read_are_told_everywhere_and_hold_back_wh
         let told = events.iter().any(|event| event["reason"] == "RecordUnreadable");
         if told { Ok(()) } else { Err(format!("{events:?}")) }
     });
-    // What is in force stays defended, and the lines are kept.
+    // The content in force stays defended, and the lines are kept.
     site.api.merge(&site.at("ConfigMap", "map"), "somebody", &json!({"data": {"a": "foreign"}}));
     site.await_data("map", "a", "1");
     assert_eq!(site.api.value(&inventory, "/data/rejected"), json!(garbage));
