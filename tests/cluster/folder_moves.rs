@@ -36,7 +36,7 @@ fn move_web(repo: &Repo, from: &str, to: &str) {
 #[test]
 fn what_moves_to_a_folder_that_was_never_applied_is_not_deleted() {
     let (site, repo) = (TestNamespace::new("moved-new"), two_folders());
-    let apply = |folder: &str| on_folder(&site, &repo, &["apply", "--prune"], folder);
+    let apply = |folder: &str| on_folder(&site, &repo, &["apply", "--prune", "--yes"], folder);
     apply("a").ends(0);
     let (before, window) = (uids(&site), site.window());
     move_web(&repo, "a", "b");
@@ -62,7 +62,7 @@ fn what_moves_to_a_folder_that_was_never_applied_is_not_deleted() {
 #[test]
 fn what_moves_to_and_fro_between_two_folders_stays_committed_or_not() {
     let (site, repo) = (TestNamespace::new("moved-twice"), two_folders());
-    let apply = |folder: &str| on_folder(&site, &repo, &["apply", "--prune"], folder);
+    let apply = |folder: &str| on_folder(&site, &repo, &["apply", "--prune", "--yes"], folder);
     for folder in ["a", "b"] {
         apply(folder).ends(0);
     }
@@ -85,7 +85,7 @@ fn what_another_folder_always_named_too_is_that_of_another_cluster() {
     let (site, repo) = (TestNamespace::new("moved-twin"), two_folders());
     repo.change("b/env.yaml", &yaml::config_map("env", "key", "b"));
     repo.change("a/env.yaml", &yaml::config_map("env", "key", "a"));
-    let apply = || on_folder(&site, &repo, &["apply", "--prune"], "a");
+    let apply = || on_folder(&site, &repo, &["apply", "--prune", "--yes"], "a");
     apply().ends(0);
     repo.remove("a/env.yaml");
     repo.commit("Drop it here");
