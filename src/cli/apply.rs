@@ -18,7 +18,7 @@ use progress::{PROGRESS_INTERVAL, PassProgress};
 
 use crate::cluster::Cluster;
 use crate::config::Config;
-use crate::daemon::{self, PassEnding, PassResult, Reconciler, StopCondition};
+use crate::daemon::{self, PassEnding, PassResult, PendingPrune, Reconciler, StopCondition};
 use crate::engine::{BlastRadius, Plan, PlannedAction, Reason, Uid, data_loss_reason};
 use crate::object::{ErrorClass, ObjectId};
 use crate::render::{self, ApplyOutcome, Palette, SummaryTense};
@@ -166,9 +166,14 @@ async fn confirm_deletions(
     let pending = daemon::pending_prunes(&inventory);
     let pending: Vec<_> = pending.iter().filter(|pending| data_loss_reason(&pending.id).is_none()).collect();
     let Some(first) = pending.first() else { return Ok(nothing) };
-    let names: Vec<String> = pending.iter().map(|pending| ObjectName::of(&pending.id).to_string()).collect();
-    let question =
-        format!("{}:\n  {}\nDelete {}?", first.reason, names.join("\n  "), count_objects(pending.len()));
+    let is_same = pending.iter().all(|pending| pending.reason == first.reason);
+    let name = |pending: &&PendingPrune| match ObjectName::of(&pending.id) {
+        name if is_same => name.to_string(),
+        name => format!("{name}: {}", pending.reason),
+    };
+    let names: Vec<String> = pending.iter().map(name).collect();
+    let why = if is_same { &first.reason } else { "they wait for a confirmation" };
+    let question = format!("{why}:\n  {}\nDelete {}?", names.join("\n  "), count_objects(pending.len()));
     if terminal.ask(&question) != Some(Confirmation::Yes) {
         return Ok(nothing);
     }

@@ -27,6 +27,7 @@ use crate::cluster::{
     explain_unreadable_ledger, missing_key_remedy,
 };
 use crate::config::{Config, CustomSource, DeletionPolicy, SourceConfig, custom_path};
+use crate::daemon::UnreadableRecords;
 use crate::engine::{HashSeals, PrunePolicy, RolloutLedger, SourceLifecycle};
 use crate::manifest::KindScopes;
 use crate::object::{ErrorClass, GroupKind, Gvk, Object, count_text, verb_to_be};
@@ -285,6 +286,7 @@ async fn check_sources_in_cluster(mut config: Config, naming: NameOrigin, report
         check_writable(&folder, report);
     }
     check_ledger(&cluster, &config.namespace, report).await;
+    check_records(&cluster, &config.namespace, report).await;
     check_key(&cluster, &config.namespace, report).await;
     let config = with_cluster_sources(&config, &cluster, &kinds, report).await;
     if let Some(actors) = check_rights(&config, &cluster, &kinds, report).await {
@@ -314,6 +316,17 @@ async fn check_ledger(cluster: &Cluster, namespace: &str, report: &mut CheckRepo
         Ok(_) => report.add(CheckLevel::Ok, "the rollout budget can be read"),
         Err(error) => {
             report.add(CheckLevel::Missing, explain_unreadable_ledger(namespace, &error.to_string()));
+        }
+    }
+}
+
+/// Tells of records of sources that cannot be read, and what mends them. The right to read them is
+/// asked about with all others.
+async fn check_records(cluster: &Cluster, namespace: &str, report: &mut CheckReport) {
+    let read = retry_when_throttled(|| cluster.read_inventories(namespace)).await;
+    for (source, inventory) in read.unwrap_or_default() {
+        for why in UnreadableRecords::find(&inventory, namespace, &source).into_texts() {
+            report.add(CheckLevel::Missing, why);
         }
     }
 }

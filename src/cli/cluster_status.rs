@@ -17,7 +17,7 @@ use super::status_view::StatusView;
 use super::target::{ClusterSession, ManagedObject};
 use super::{CommandError, facts};
 use crate::cluster::{InventoryObject, KindLookup, ListSelector, applyset_id};
-use crate::daemon::{self, PendingPrune};
+use crate::daemon::{self, PendingPrune, UnreadableRecords};
 use crate::engine::{
     LiveObject, ObjectOwner, PauseIntent, QueuedObject, Reason, Rejection, RejectionAction, RolloutLedger,
     RolloutPhase, pause_reason,
@@ -25,7 +25,7 @@ use crate::engine::{
 use crate::object::ObjectId;
 use crate::report::{
     self, Blocker, BoundUsage, ObjectRef, ObjectStatus, Phase, PhaseFacts, QueuedWorkloadStatus,
-    RolloutStatus, SourceStatus, WorkloadRolloutStatus,
+    RolloutStatus, SourceStatus, StatusAuthor, WorkloadRolloutStatus,
 };
 
 /// One source, and what its inventory says.
@@ -52,7 +52,11 @@ pub(super) async fn survey(session: &ClusterSession) -> Result<StatusView, Comma
         |live: &LiveObject| live.rolling.is_some_and(|numbers| numbers.phase == RolloutPhase::Settled);
     let at_rest = members.iter().filter(|(_, live)| is_at_rest(live)).map(|(id, _)| id.clone()).collect();
     let ledger = facts::without_ended_claims(ledger, &at_rest);
-    let UnlabelledObjects { proven, notes } = unlabelled_objects::find(session, &records).await;
+    let UnlabelledObjects { proven, mut notes } = unlabelled_objects::find(session, &records).await;
+    notes.extend(records.iter().filter_map(author_note));
+    notes.extend(records.iter().flat_map(|source| {
+        UnreadableRecords::find(&source.inventory, &session.system, &source.name).into_texts()
+    }));
     let there: BTreeSet<&ObjectId> =
         members.iter().map(|(id, _)| id).chain(proven.iter().map(|(_, id, _)| id)).collect();
     let objects = records.iter().enumerate().flat_map(|(number, source)| {
@@ -69,6 +73,16 @@ pub(super) async fn survey(session: &ClusterSession) -> Result<StatusView, Comma
     let sources = records.iter().map(|source| source_status(source, &ledger, &objects)).collect();
     let rollout = RolloutStatus { unreadable, ..rollout_status(&records, &ledger, &members) };
     Ok(StatusView { at: Timestamp::now(), process: None, sources, rollout, objects, notes })
+}
+
+/// Returns of when the record of a source is that is not settled, and of whom: its reasons may hold
+/// no more.
+fn author_note(source: &SourceRecord) -> Option<String> {
+    if source.last.is_settled() {
+        return None;
+    }
+    let author = StatusAuthor::from_data(&source.inventory.data)?;
+    Some(author.note(&source.name, author.state(&daemon::process_mark(), facts::is_process_there)))
 }
 
 /// The state of one object.
@@ -399,7 +413,7 @@ fn rollout_status(
                 ObjectOwner::Ours(applyset) => name(applyset),
                 _ => None,
             },
-            holder: ledger.claims.get(id).map(|claim| ledger.holder_words(claim)),
+            holder: ledger.claims.get(id).map(|claim| facts::holder_words(ledger, claim)),
             replicas: numbers.replicas,
             updated: numbers.updated,
             available: numbers.available,

@@ -3,6 +3,7 @@
 
 use crate::object::{annotations, count_text};
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use jiff::Timestamp;
 
@@ -12,10 +13,10 @@ use super::rollout_words::{RolloutState, rollout_state};
 use super::target::{ClusterSession, ManagedObject};
 use super::{CommandError, cluster_status, steps};
 use crate::cluster::{applyset_id, explain_unread_claims, explain_unreadable_ledger};
-use crate::daemon;
+use crate::daemon::{self, UnreadableRecords};
 use crate::engine::{
     HashSeals, HoldIntent, MAX_PUBLISHED_OBJECTS, PauseIntent, QueuedObject, Rejection, RejectionAction,
-    Release, RolloutLedger, UnitMember, is_workload,
+    Release, RolloutClaim, RolloutLedger, UnitMember, is_workload,
 };
 use crate::object::ObjectId;
 
@@ -32,6 +33,8 @@ pub(super) struct ObjectFacts {
     ledger: RolloutLedger,
     /// The command that mends the rollout ledger, where it cannot be read.
     unreadable: Option<String>,
+    /// The records of its source that cannot be read, each with its remedy.
+    unread_records: Vec<String>,
     /// The progress of its steps.
     steps: Vec<String>,
 }
@@ -65,6 +68,7 @@ impl ObjectFacts {
             pending: pending.map(|pending| pending.reason),
             ledger,
             unreadable,
+            unread_records: UnreadableRecords::find(inventory, &session.system, &target.source).into_texts(),
             steps: steps::lines(session, target).await,
         })
     }
@@ -93,7 +97,7 @@ impl ObjectFacts {
     pub(super) fn wait_reasons(&self) -> Vec<String> {
         let because = |reason: &str| if reason.is_empty() { String::new() } else { format!(": {reason}") };
         let mut lines: Vec<String> = self.queue_entry().map(ToString::to_string).into_iter().collect();
-        lines.extend(self.unreadable.iter().cloned());
+        lines.extend(self.unreadable.iter().chain(&self.unread_records).cloned());
         lines.extend(self.standing.reason.iter().cloned());
         lines.extend(self.steps.iter().cloned());
         if let Some(hold) = &self.hold {
@@ -198,9 +202,22 @@ pub(super) fn without_ended_claims(mut ledger: RolloutLedger, at_rest: &BTreeSet
     ledger
 }
 
+/// Returns the holder of a claim. A process that was killed could not say that it ended.
+pub(super) fn holder_words(ledger: &RolloutLedger, claim: &RolloutClaim) -> String {
+    let words = ledger.holder_words(claim);
+    let is_gone = RolloutLedger::holder_process(claim)
+        .is_some_and(|(number, mark)| mark == daemon::process_mark() && !is_process_there(number));
+    if is_gone && !claim.holder_exited { format!("{words}, which has ended") } else { words }
+}
+
+/// Returns whether there is a process of this number.
+pub(super) fn is_process_there(number: u32) -> bool {
+    Path::new("/proc").join(number.to_string()).exists()
+}
+
 /// Returns how much of it is taken, and by whom.
 pub(super) fn budget_words(ledger: &RolloutLedger) -> String {
-    let holder = |(id, claim)| format!("{} ({})", ObjectName::of(id), ledger.holder_words(claim));
+    let holder = |(id, claim)| format!("{} ({})", ObjectName::of(id), holder_words(ledger, claim));
     let holders: Vec<String> = ledger.claims.iter().take(MAX_NAMED_HOLDERS).map(holder).collect();
     let more = match ledger.claims.len().saturating_sub(MAX_NAMED_HOLDERS) {
         0 => String::new(),

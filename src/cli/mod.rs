@@ -29,6 +29,7 @@ mod lock;
 mod log;
 mod log_line;
 mod manifest_set;
+mod moved_objects;
 mod object_name;
 mod one_shot_input;
 mod orders;

@@ -9,10 +9,10 @@ use super::configured::SelectedSources;
 use super::derived_name::{self, NameOrigin};
 use super::exit::os_message;
 use super::rendering::UnrenderedFiles;
-use super::{CommandError, Terminal, session, settings};
+use super::{CommandError, Terminal, moved_objects, session, settings};
 use crate::cluster::Cluster;
-use crate::config::{Config, PositiveDuration, SourceConfig, SourceMode};
-use crate::daemon::SourceSetup;
+use crate::config::{Config, PositiveDuration, SourceConfig, SourceLocation, SourceMode};
+use crate::daemon::{SourceFiles, SourceSetup};
 use crate::engine::PrunePolicy;
 use crate::manifest;
 use crate::object::ErrorClass;
@@ -141,7 +141,14 @@ impl OneShotSource {
             return session::disk_setup(&source, part.location.clone(), &part.read, cluster).await;
         }
         let state = session::state(&self.config, cluster).await?;
-        session::one_shot_source(&source, &state, cluster).await
+        let mut setup = session::one_shot_source(&source, &state, cluster).await?;
+        if let (PrunePolicy::On, SourceLocation::Directory(folder), SourceFiles::Snapshot(disk)) =
+            (source.prune, &source.location, &setup.files)
+        {
+            let system = &self.config.namespace;
+            setup.moved = moved_objects::find(cluster, system, &source, folder, disk).await?;
+        }
+        Ok(setup)
     }
 
     /// Returns the note that only a part of a source was read.

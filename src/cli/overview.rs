@@ -385,13 +385,14 @@ fn objects(view: &StatusView, detail: DetailLevel) -> Vec<Row> {
     let mut listed: Vec<&ObjectRef> = Vec::new();
     let mut rows = Vec::new();
     for roll in &view.rollout.rolling {
-        rows.push(object_row(
-            &roll.object,
-            Phase::RollingOut,
-            &rollout_text(roll),
-            known(&roll.object),
-            detail,
-        ));
+        let object = known(&roll.object);
+        // A refusal in the middle of a rollout holds it up.
+        let refused = object.filter(|object| object.phase == Phase::Refused);
+        let (phase, text) = match refused.map(|object| object.reason.as_deref().unwrap_or_default()) {
+            Some(why) => (Phase::Refused, format!("{}; {why}", rollout_text(roll))),
+            None => (Phase::RollingOut, rollout_text(roll)),
+        };
+        rows.push(object_row(&roll.object, phase, &text, object, detail));
         listed.push(&roll.object);
     }
     for queued in view.rollout.queue.iter().filter(|queued| !listed.contains(&&queued.object)) {

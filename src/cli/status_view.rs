@@ -50,7 +50,7 @@ impl StatusView {
         }
         let (at, process) = (status.at, Some(status.process));
         let (sources, rollout) = (status.sources, status.rollout);
-        Ok(Self { at, process, sources, rollout, objects, notes: Vec::new() })
+        Ok(Self { at, process, sources, rollout, objects, notes: status.unreadable })
     }
 
     /// Returns the objects by their names: a queue may be as long as they are many.

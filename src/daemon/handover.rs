@@ -1,22 +1,35 @@
 //! The statements of sources to each other, in their inventories.
 
 use super::inventory::InventoryWriteMode;
+use super::unreadable_records;
 use crate::cluster::{Cluster, ClusterError, InventoryObject, applyset_id};
 use crate::engine::{Engine, PeerSource, SourceId, SourceStatement};
 
 /// Data key with what a source says to the others.
-const HANDOVER_KEY: &str = "handover";
+pub(super) const HANDOVER_KEY: &str = "handover";
 
 /// Returns the statement in an inventory; none where it is missing or unreadable.
 fn read_statement(inventory: Option<&InventoryObject>) -> Option<SourceStatement> {
     SourceStatement::parse(inventory?.data.get(HANDOVER_KEY)?).ok()
 }
 
+/// Stands for the statement of a source that has made none.
+const NO_STATEMENT: &str = "it has not published its takeover requests yet";
+
+/// Returns which of the other sources say what cannot be read, in words with what mends it.
+pub(super) fn explain_unreadable(namespace: &str, peers: &[PeerSource]) -> Vec<String> {
+    let garbled = peers.iter().filter_map(|peer| {
+        let why = peer.says.as_ref().err().filter(|why| &***why != NO_STATEMENT)?;
+        Some(unreadable_records::explain_statement(namespace, &peer.name, why))
+    });
+    garbled.collect()
+}
+
 /// Another source, as its inventory shows it.
 fn peer_of(namespace: &str, name: &str, inventory: &InventoryObject) -> PeerSource {
     let says = match inventory.data.get(HANDOVER_KEY) {
         Some(text) => SourceStatement::parse(text),
-        None => Err("it has not published its takeover requests yet".into()),
+        None => Err(NO_STATEMENT.into()),
     };
     PeerSource { name: name.into(), applyset: applyset_id(namespace, name).into(), says }
 }

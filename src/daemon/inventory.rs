@@ -1,14 +1,14 @@
 //! The inventory of a source, and what it means to the engine.
 
-use crate::object::{annotations, count_text};
+use crate::object::annotations;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::handover;
+use super::{handover, unreadable_records};
 use crate::cluster::InventoryObject;
 use crate::engine::{
     Acknowledgement, Engine, HashSeals, Inventory, MAX_RECORD_BYTES, PauseIntent, PruneDecision, Rejection,
     ResourceVersion, SealStatus, SourceId, SourceLifecycle, Uid, parse_rejections, rejections_seal_status,
-    rejections_text, unreadable_rejections,
+    rejections_text,
 };
 use crate::object::{ContentHash, GroupKind, ObjectId, Revision};
 use crate::report::StatusSummary;
@@ -24,7 +24,7 @@ const LOCATION_SEPARATOR: &str = " and ";
 const MAX_LOCATIONS: usize = 8;
 
 /// Data key with the contents of Jobs that have ended and go away by themselves.
-const FINISHED_JOBS_KEY: &str = "finished-jobs";
+pub(super) const FINISHED_JOBS_KEY: &str = "finished-jobs";
 
 /// Data key with the deletions that wait for a person: one line an object.
 const PENDING_PRUNES_KEY: &str = "pending-prunes";
@@ -33,7 +33,7 @@ const PENDING_PRUNES_KEY: &str = "pending-prunes";
 const PRUNE_CLOSED_KEY: &str = "prune-closed";
 
 /// Data key with the contents that failed here: one line of JSON a unit.
-const REJECTED_KEY: &str = "rejected";
+pub(super) const REJECTED_KEY: &str = "rejected";
 
 /// Data key with the outcomes of orders: one line each, `<token> <outcome>`.
 const ACKNOWLEDGED_KEY: &str = "acknowledged";
@@ -134,23 +134,6 @@ pub(crate) fn rejections(inventory: &InventoryObject) -> Vec<Rejection> {
 
 fn open_rejections(inventory: &InventoryObject, seals: &HashSeals) -> Vec<Rejection> {
     inventory.data.get(REJECTED_KEY).map(|text| parse_rejections(text, seals)).unwrap_or_default()
-}
-
-/// Returns why not all is known of what failed; none where each line of it can be read.
-pub(super) fn unreadable_reason(
-    inventory: Option<&InventoryObject>,
-    namespace: &str,
-    name: &str,
-) -> Option<String> {
-    let text = inventory.and_then(|inventory| inventory.data.get(REJECTED_KEY))?;
-    let count = unreadable_rejections(text);
-    let (lines, verb) = (count_text(count, "line"), if count == 1 { "counts" } else { "count" });
-    (count > 0).then(|| {
-        format!(
-            "ConfigMap {namespace}/{name}: {lines} of `{REJECTED_KEY}` cannot be read and {verb} as not written: what \
-             failed or was undone is tried again where only they said so"
-        )
-    })
 }
 
 /// Returns how the hashes of Secrets stand in an inventory.
@@ -271,20 +254,23 @@ pub(super) fn read(inventory: Option<&InventoryObject>, location: &str, seals: &
             .into_iter()
             .map(Rejection::quarantine_if_unreadable)
             .collect(),
+        unreadable_rejections: None,
+        unreadable_finished: None,
         paused: PauseIntent::parse(annotation(annotations::PAUSED)),
         acknowledged: acknowledgements(inventory),
     }
 }
 
-/// One line an object: `Job.batch shop/migrate <hash>`.
 fn parse_finished(text: &str) -> BTreeMap<ObjectId, ContentHash> {
-    let line = |line: &str| {
-        let mut words = line.split(' ');
-        let (kind, name, hash) = (words.next()?, words.next()?, words.next()?);
-        let (namespace, name) = name.split_once('/')?;
-        Some((ObjectId::new(&GroupKind::parse(kind), Some(namespace), name), ContentHash::parse(hash)?))
-    };
-    text.lines().filter_map(line).collect()
+    text.lines().filter_map(parse_finished_job).collect()
+}
+
+/// Reads one line: `Job.batch shop/migrate <hash>`.
+pub(super) fn parse_finished_job(line: &str) -> Option<(ObjectId, ContentHash)> {
+    let mut words = line.split(' ');
+    let (kind, name, hash) = (words.next()?, words.next()?, words.next()?);
+    let (namespace, name) = name.split_once('/')?;
+    Some((ObjectId::new(&GroupKind::parse(kind), Some(namespace), name), ContentHash::parse(hash)?))
 }
 
 fn finished_text(finished: &BTreeMap<ObjectId, ContentHash>) -> String {
@@ -375,7 +361,8 @@ pub(super) fn wanted_inventory(
     let told = state.inventory.iter().filter(|_| is_to_be_sealed(engine, known));
     let mut told = told.map(|recorded| recorded.rejections.clone());
     if let Some(rejections) = engine.next_rejections(source).or_else(|| told.next()) {
-        match rejections_text(&rejections, engine.seals())? {
+        let unread = unreadable_records::kept_rejections(known);
+        match rejections_text(&rejections, engine.seals())? + &unread {
             none if none.is_empty() => drop(inventory.data.remove(REJECTED_KEY)),
             text => drop(inventory.data.insert(REJECTED_KEY.to_owned(), text)),
         }
@@ -384,9 +371,10 @@ pub(super) fn wanted_inventory(
     if let Some(acknowledged) = engine.next_acknowledged(source).or(overlong) {
         inventory.data.insert(ACKNOWLEDGED_KEY.to_owned(), Acknowledgement::text(&acknowledged));
     }
-    let known = state.inventory.as_ref().map(|recorded| recorded.finished.clone());
-    let ended = ended_jobs(engine, source, known.unwrap_or(recorded.finished));
-    replace(&mut inventory, FINISHED_JOBS_KEY, (!ended.is_empty()).then(|| finished_text(&ended)));
+    let finished = state.inventory.as_ref().map(|recorded| recorded.finished.clone());
+    let ended = ended_jobs(engine, source, finished.unwrap_or(recorded.finished));
+    let ended = finished_text(&ended) + &unreadable_records::kept_finished_jobs(known);
+    replace(&mut inventory, FINISHED_JOBS_KEY, Some(ended).filter(|text| !text.is_empty()));
     // Last, as it takes the room that is left.
     for (key, told) in list_pending(engine, source, room_left(&inventory)) {
         replace(&mut inventory, key, told);
@@ -486,8 +474,8 @@ pub(super) struct InventoryStore {
     pub(super) need: InventoryNeed,
     /// The state of the seals of Secret hashes in it.
     pub(super) sealing: SealStatus,
-    /// The reason for which the recorded rejections are not all known.
-    pub(super) unreadable: Option<String>,
+    /// The records in it that cannot be read, as last logged.
+    pub(super) unreadable: Vec<String>,
     /// The status that it told when it was first read.
     pub(super) first_status: Option<StatusSummary>,
     /// The newest version that its watch has shown.
@@ -566,7 +554,7 @@ impl Default for InventoryStore {
             call,
             need,
             sealing: SealStatus::Valid,
-            unreadable: None,
+            unreadable: Vec::new(),
             first_status: None,
             seen: ResourceVersion(0),
             told: None,

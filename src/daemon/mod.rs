@@ -30,6 +30,7 @@ mod contents;
 mod drift;
 mod executor;
 mod handover;
+mod host_marks;
 mod inventory;
 mod kinds;
 mod kube_events;
@@ -46,9 +47,11 @@ mod setup;
 mod source_objects;
 mod source_task;
 mod tasks;
+mod unreadable_records;
 mod watchers;
 
 pub(crate) use cluster_facts::learn_facts;
+pub(crate) use host_marks::process_mark;
 pub(crate) use inventory::{
     PendingPrune, acknowledgements, is_made_from, location, pending_prunes, rejections, unlisted_reason_of,
     untold_prunes,
@@ -63,6 +66,7 @@ pub(crate) use reconciler::{FetchResult, Inquiries, Reconciler, StopCondition};
 pub(crate) use setup::{Setup, SourceFiles, SourceSetup};
 pub(crate) use source_objects::{CustomSourceWatch, DutySubject, SourceDuties, SourceDuty};
 pub(crate) use tasks::FatalError;
+pub(crate) use unreadable_records::UnreadableRecords;
 
 /// Returns a random number from 0 to 1, to spread what would otherwise happen everywhere at once.
 fn random_fraction() -> f64 {

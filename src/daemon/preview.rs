@@ -171,6 +171,7 @@ impl PreviewRun {
         source.repository = repository_of(&setup.files);
         // A plan says who may come to want what it deletes, and waits for nobody.
         source.prune_delay = Duration::ZERO;
+        source.moved.clone_from(&setup.moved);
         let bytes = match &setup.files {
             SourceFiles::Source(source) => SourceBytes::Store(source.reader()),
             SourceFiles::Snapshot(disk) => SourceBytes::Disk(disk.clone()),

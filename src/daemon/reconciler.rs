@@ -115,6 +115,8 @@ pub(crate) struct Reconciler {
     orders: Vec<OrderStore>,
     /// Indicates whether what the other sources say is being read.
     peers: CallState,
+    /// The statements of other sources that cannot be read, as last logged.
+    unreadable_peers: Vec<String>,
     /// Sources that this process has served, and that nobody is to serve any more.
     retired_sources: BTreeSet<Arc<str>>,
     /// The looks that are to be had of sources, each after a number.
@@ -213,6 +215,7 @@ impl Reconciler {
             orders: locations.iter().map(|_| OrderStore::default()).collect(),
             feeds: locations.iter().map(|_| None).collect(),
             peers: CallState::None,
+            unreadable_peers: Vec::new(),
             retired_sources: BTreeSet::new(),
             due_looks: BTreeMap::new(),
             ledger_store: RolloutLedgerStore::default(),

@@ -1,6 +1,6 @@
 //! The parts of a reconciler.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +11,7 @@ use crate::engine::{
     RepositoryIdentity, SourceLifecycle, SourceWrites, Uid,
 };
 use crate::input::Decrypter;
+use crate::object::ObjectId;
 use crate::source::{DiskSnapshot, Source};
 
 /// The place that a source's files are read from.
@@ -61,6 +62,9 @@ pub(crate) struct SourceSetup {
     pub life: SourceLifecycle,
     /// Incarnations whose deletion whoever runs this has confirmed for this run.
     pub confirmed: BTreeSet<Uid>,
+    /// Objects that another folder of its repository has come to name, each with the file that
+    /// does.
+    pub moved: BTreeMap<ObjectId, Arc<str>>,
     /// Bounds on its rollouts beside those of the whole cluster.
     pub budget: BudgetNarrowing,
     /// Its files.
@@ -102,6 +106,7 @@ impl SourceSetup {
         source.budget = self.budget.clone();
         source.lifecycle = self.life;
         source.prune_delay = self.prune_delay;
+        source.moved.clone_from(&self.moved);
         source.confirmed.clone_from(&self.confirmed);
         if let SourceFiles::Snapshot(_) = self.files {
             source.repository = RepositoryIdentity::Nowhere;

@@ -113,7 +113,8 @@ pub(crate) use rollout::dry_run_impact::DryRunImpact;
 #[cfg(test)]
 pub(crate) use rollout::foreign_claims::ABANDONED_CLAIM_AGE;
 #[cfg(test)]
-pub(crate) use rollout::ledger::{ConfigRestart, RolloutClaim};
+pub(crate) use rollout::ledger::ConfigRestart;
+pub(crate) use rollout::ledger::RolloutClaim;
 pub(crate) use rollout::ledger::{
     LastGood, ParseLedgerError, RolloutLedger, Unit, UnitMember, object_word, parse_object_word,
 };
@@ -138,8 +139,8 @@ pub(crate) use rollout::pods::{MAX_CONTAINER_RESTARTS, TRANSIENT_REASON_GRACE};
 pub(crate) use rollout::queue::PUBLICATION_INTERVAL;
 pub(crate) use rollout::queue::{MAX_PUBLISHED_OBJECTS, QueuePublication, QueuedObject};
 pub(crate) use rollout::rollback::rejection::{
-    ObjectRejection, Rejection, RejectionAction, ReplacementContent, parse_rejections,
-    rejections_seal_status, rejections_text, unreadable_rejections,
+    ObjectRejection, Rejection, RejectionAction, ReplacementContent, is_readable_rejection, parse_rejections,
+    rejections_seal_status, rejections_text,
 };
 pub(crate) use rollout::rollout_events::{RolloutEvent, RolloutEventKind};
 #[cfg(test)]

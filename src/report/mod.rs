@@ -20,6 +20,7 @@ mod phase;
 mod reference;
 mod sd_notify;
 mod status;
+mod status_author;
 mod status_summary;
 mod watchdog;
 
@@ -45,6 +46,7 @@ pub(crate) use status::{
     RolloutStatus, STATUS_VERSION, SourceStatus, SourceTimes, StatusContext, WorkloadRolloutStatus,
     first_objects, object_status, objects, status,
 };
+pub(crate) use status_author::{AuthorCommand, StatusAuthor};
 pub(crate) use status_summary::{MAX_NAMED_OBJECTS, RecordedObject, STATUS_KEY, StatusSummary};
 
 use crate::engine::Reason;

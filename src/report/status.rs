@@ -46,6 +46,9 @@ pub(crate) struct DaemonStatus {
     pub sources: Vec<SourceStatus>,
     /// The rollout budget of the cluster.
     pub rollout: RolloutStatus,
+    /// The records of sources that cannot be read, each with the command that mends it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unreadable: Vec<String>,
 }
 
 /// The process that answers.
@@ -308,6 +311,8 @@ pub(crate) struct StatusContext<'a> {
     pub troubles: &'a [Option<String>],
     /// The remedy for a rollout ledger that cannot be read.
     pub budget: Option<&'a str>,
+    /// The records of sources that cannot be read, each with its remedy.
+    pub unreadable: &'a [String],
     /// The times of the sources.
     pub times: &'a [SourceTimes],
     /// The metrics.
@@ -348,6 +353,7 @@ pub(crate) fn status(engine: &Engine, beside: &StatusContext<'_>) -> DaemonStatu
         },
         sources: sources.map(|(number, counts)| source(engine, beside, number, counts)).collect(),
         rollout: rollout_status(engine, beside),
+        unreadable: beside.unreadable.to_vec(),
     }
 }
 

@@ -217,10 +217,9 @@ fn the_forms_have_what_is_reported_and_nothing_else() {
     let process = process_status(now);
     check("Process", json!(process));
     let (api_version, kind) = (text(), text());
-    check(
-        "Status",
-        json!(DaemonStatus { api_version, kind, at: now, process, sources: Vec::new(), rollout }),
-    );
+    let (sources, unreadable) = (Vec::new(), vec![text()]);
+    let status = DaemonStatus { api_version, kind, at: now, process, sources, rollout, unreadable };
+    check("Status", json!(status));
     let event = EventRecord {
         number: 1,
         at: now,

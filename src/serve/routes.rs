@@ -206,10 +206,9 @@ async fn readiness(State(process): State<ProcessHandle>) -> Result<String, Error
 /// Returns the notes of a ready process that needs a person. It counts as ready, as a restart would
 /// repair nothing.
 fn describe_readiness(status: &DaemonStatus) -> String {
-    match &status.rollout.unreadable {
-        Some(why) => format!("ready, but {why}\n"),
-        None => "ok\n".to_owned(),
-    }
+    let told: Vec<&str> =
+        status.rollout.unreadable.iter().chain(&status.unreadable).map(String::as_str).collect();
+    if told.is_empty() { "ok\n".to_owned() } else { format!("ready, but {}\n", told.join("\nand ")) }
 }
 
 fn unready_reason(status: &DaemonStatus) -> Option<String> {

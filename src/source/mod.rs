@@ -23,6 +23,7 @@ mod disk_snapshot;
 mod disk_tree;
 mod error;
 mod file_names;
+mod files_beside;
 mod folder;
 mod followed_repository;
 mod git_messages;
@@ -71,6 +72,7 @@ pub(crate) use disk_snapshot::{
 };
 pub use disk_tree::DiskTree;
 pub use error::SourceError;
+pub(crate) use files_beside::FilesBeside;
 pub(crate) use lineage::Ancestry;
 pub(crate) use local::find_revision;
 #[cfg(test)]

@@ -258,3 +258,145 @@ fn what_an_account_may_not_write_holds_up_no_other_source_and_takes_no_name_from
     assert!(!source_status("shop").to_string().contains("2 sources want it"));
     assert!(!site.has("ConfigMap", "env") && daemon.is_running());
 }
+
+/// A kind of request that is made by rhumb's own account, whatever account a source acts as.
+struct OwnRequest {
+    /// A part of its path, or its resource.
+    on: &'static str,
+    verbs: &'static [&'static str],
+    /// Where its object is.
+    scope: RequestScope,
+    /// The reason for which it is not made as the account.
+    why: &'static str,
+}
+
+/// The place of an object.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum RequestScope {
+    /// rhumb's own namespace.
+    System,
+    /// The whole cluster.
+    Cluster,
+    /// Anywhere.
+    Any,
+}
+
+/// All requests that are not made as the account of a source. docs/security.md names them too, and
+/// the look at workloads of sources that others serve: there are none here.
+const OWN_REQUESTS: [OwnRequest; 7] = [
+    OwnRequest {
+        on: "",
+        verbs: &["get"],
+        scope: RequestScope::Cluster,
+        why: "kinds and versions are those of all",
+    },
+    OwnRequest {
+        on: "namespaces",
+        verbs: &["get"],
+        scope: RequestScope::Any,
+        why: "`kube-system` names the cluster",
+    },
+    OwnRequest { on: "namespaces", verbs: &["create"], scope: RequestScope::Any, why: "its own namespace" },
+    OwnRequest {
+        on: "configmaps",
+        verbs: &["get", "list", "watch", "create", "patch"],
+        scope: RequestScope::System,
+        why: "inventories, orders and the budget",
+    },
+    OwnRequest {
+        on: "secrets",
+        verbs: &["get", "create"],
+        scope: RequestScope::System,
+        why: "the key of seals",
+    },
+    OwnRequest {
+        on: "events",
+        verbs: &["create", "patch"],
+        scope: RequestScope::Any,
+        why: "Events are rhumb's",
+    },
+    OwnRequest {
+        on: "horizontalpodautoscalers nodes",
+        verbs: &["list", "watch"],
+        scope: RequestScope::Cluster,
+        why: "they scale and hold the workloads of all",
+    },
+];
+
+impl OwnRequest {
+    fn is(&self, call: &AuditEvent, system: &str) -> bool {
+        let here = match self.scope {
+            RequestScope::System => call.namespace == system,
+            RequestScope::Cluster => call.namespace.is_empty(),
+            RequestScope::Any => true,
+        };
+        let named = self.on.split(' ').any(|resource| resource == call.resource);
+        here && named && self.verbs.contains(&&*call.verb)
+    }
+}
+
+#[test]
+fn every_request_for_a_source_is_made_as_its_account_but_for_those_that_are_named() {
+    let site = TestNamespace::new("accounts-all");
+    let crd = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: \
+               gadgets.accounts-all.example}\nspec:\n  group: accounts-all.example\n  names: {kind: Gadget, plural: \
+               gadgets, singular: gadget}\n  scope: Namespaced\n  versions:\n  - {name: v1, served: true, storage: \
+               true, schema: {openAPIV3Schema: {type: object}}}\n";
+    let gadget = "apiVersion: accounts-all.example/v1\nkind: Gadget\nmetadata: {name: it}\n";
+    let web = |image: &str| yaml::deployment("web", 2, image);
+    let repo = Repo::new(&[
+        ("crd.yaml", crd.to_owned()),
+        ("gadget.yaml", gadget.to_owned()),
+        ("env.yaml", yaml::config_map("env", "a", "1")),
+        ("old.yaml", yaml::config_map("old", "a", "1")),
+        ("key.yaml", yaml::secret("key", "token", "right")),
+        ("web.yaml", web("app:1")),
+        ("db.yaml", yaml::workload("StatefulSet", "db", 2, "app:1", "{}")),
+        ("service.yaml", yaml::service("web", "web")),
+    ]);
+    let account = format!("system:serviceaccount:{}:actor", site.system());
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+        "metadata": {"name": "accounts-all"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": account}],
+    });
+    site.api.create("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", "setup", &binding);
+    let text = format!(
+        "apiVersion: rhumb.dev/v1alpha1\nkind: Configuration\nresync: 2s\nbudget: {{soak: 0s, maxUnavailable: 100%, \
+         deadline: 6s}}\n---\n{}",
+        source("accounts-all", &site.name, repo.path(), "  serviceAccountName: actor"),
+    );
+    let window = site.window();
+    let mut daemon = site.configured(&text);
+    site.await_rollout("web");
+    let gadgets = format!("/apis/accounts-all.example/v1/namespaces/{}/gadgets/it", site.name);
+    until("the custom object is there", || site.api.value(&gadgets, "/metadata/uid").is_string());
+    // A rollout, one that goes back, drift, a prune, a hint, an order.
+    repo.change("web.yaml", &web("app:2"));
+    site.await_rollout("web");
+    site.await_free_budget();
+    repo.change("db.yaml", &yaml::workload("StatefulSet", "db", 2, "app:broken", "{}"));
+    until("it went back", || daemon.log().contains("rolled back: revision"));
+    site.api.merge(&site.at("ConfigMap", "env"), "somebody", &json!({"data": {"a": "foreign"}}));
+    site.await_data("env", "a", "1");
+    repo.remove("old.yaml");
+    repo.commit("Drop it");
+    site.await_absence("ConfigMap", "old");
+    assert!(daemon.stop().success());
+    let system = site.system();
+    let own = window.calls();
+    let acted = own.iter().filter(|call| call.acted_as == account).count();
+    assert!(acted > 50, "{acted} of {}", own.len());
+    let unnamed: Vec<String> = own
+        .iter()
+        .filter(|call| call.acted_as.is_empty())
+        .filter(|call| !OWN_REQUESTS.iter().any(|known| known.is(call, &system)))
+        .map(|call| format!("{} {} in {:?}: {}", call.verb, call.resource, call.namespace, call.uri))
+        .collect();
+    assert_eq!(unnamed, [""; 0]);
+    let is_made = |known: &&OwnRequest| own.iter().any(|call| known.is(call, &system));
+    let unmade: Vec<&str> =
+        OWN_REQUESTS.iter().filter(|known| !is_made(known)).map(|known| known.why).collect();
+    assert_eq!(unmade, [""; 0]);
+}

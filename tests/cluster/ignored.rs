@@ -276,6 +276,27 @@ fn where_opting_out_is_denied_it_is_reported_and_repaired_all_the_same() {
 }
 
 #[test]
+fn what_is_denied_is_no_pause_for_whoever_asks_for_the_rollout() {
+    let site = TestNamespace::new("opt-out-rollout");
+    let repo = Repo::new(&[("web.yaml", yaml::deployment("web", 1, "app:1"))]);
+    let settings = site.configuration(repo.path(), "budget: {soak: 0s}");
+    let _daemon = site.configured(&settings.replacen("spec:\n", "spec:\n  optOut: denied\n", 1));
+    site.await_rollout("web");
+    let words = json!({
+        "rhumb.dev/hold": "1-a until=2999-01-01T00:00:00Z mine", "rhumb.dev/paused": "1-b mine too",
+        "rhumb.dev/reconcile": "disabled",
+    });
+    site.api.merge(&site.at("Deployment", "web"), "somebody", &json!({"metadata": {"annotations": words}}));
+    repo.change("web.yaml", &yaml::deployment("web", 1, "app:2"));
+    let image = || site.value("Deployment", "web", "/spec/template/spec/containers/0/image");
+    until("it rolls out all the same", || image() == json!("app:2"));
+    site.await_rollout("web");
+    site.await_free_budget();
+    let told = site.rhumb(&["rollout", "status", "deploy/web"]).ends(0).all();
+    assert!(["paused", "hold", "left alone"].iter().all(|word| !told.contains(word)), "{told}");
+}
+
+#[test]
 fn a_pass_over_what_is_left_alone_ends_well_and_says_so() {
     let site = TestNamespace::new("left-alone-pass");
     let off = marked("map", "rhumb.dev/reconcile: disabled", "1", "1");

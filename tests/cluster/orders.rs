@@ -333,7 +333,7 @@ fn who_may_order_what_becomes_of_one_source_may_not_of_another() {
     let (mine, theirs) = (first(), Repo::new(&[("theirs.yaml", yaml::config_map("theirs", "a", "one"))]));
     let other = crate::support::source("orders-other", "orders-team", theirs.path(), "");
     let configuration = site.configuration(mine.path(), "budget: {soak: 0s}");
-    let _daemon = site.configured(&format!("{configuration}---\n{other}"));
+    let daemon = site.configured(&format!("{configuration}---\n{other}"));
     at_rest(&site, "nginx:1");
     let new = second(&mine);
     at_rest(&site, "nginx:2");
@@ -353,7 +353,17 @@ fn who_may_order_what_becomes_of_one_source_may_not_of_another() {
     // Without the right to list all sources that of the object is named: the runs here do that by
     // --source.
     let run = site.rhumb(&["rollout", "undo", "deploy/web"]).ends(0);
-    run.says(&["undone: revision", short(&new), &format!("(ordered by {})", site.user)]);
+    let undone = ["undone: revision", short(&new), &format!("(ordered by {})", site.user)];
+    run.says(&undone);
+    daemon.says(&[&["INFO order: "], &undone[..], &["object=Deployment orders-team/web"]].concat());
+    eventually("an Event tells it", DEFAULT_TIMEOUT, || {
+        let events = site.api.list(&site.at("Event", ""));
+        let is_told = |event: &Value| {
+            let message = event["message"].as_str().unwrap_or_default();
+            event["reason"] == "OrderDone" && undone.iter().all(|text| message.contains(text))
+        };
+        if events.iter().any(is_told) { Ok(()) } else { Err(format!("{events:#?}")) }
+    });
     at_rest(&site, "nginx:1");
     let why = site.rhumb(&["why", "deploy/web"]).ends(0);
     why.says(&[&format!("undone by {}", site.user)]);

@@ -467,3 +467,21 @@ fn a_daemon_that_knows_the_place_prunes_though_the_inventory_was_lost_meanwhile(
     site.await_absence("ConfigMap", "a");
     assert!(["b", "c", "d", "e"].iter().all(|name| site.has("ConfigMap", name)));
 }
+
+#[test]
+fn a_list_without_room_for_all_says_how_many_it_leaves_out() {
+    let site = TestNamespace::new("prune-many");
+    let all: Vec<String> = (0..2_010).map(|n| yaml::config_map(&format!("c{n:04}"), "a", "1")).collect();
+    let folder = Folder::new(&[("all.yaml", yaml::documents(&all))]);
+    site.apply(folder.path(), &[]).ends(0);
+    folder.write("all.yaml", &all[0]);
+    site.apply(folder.path(), &["--prune"]).ends(4);
+    let list = site.rhumb(&["prune", "list"]).ends(0);
+    assert_eq!(list.stdout.lines().filter(|line| line.contains("prune-many/configmap/c")).count(), 2_000);
+    let told = "2000 of 2009 deletions of source prune-many are shown; the others are once these are deleted";
+    assert!(list.stderr.contains(told), "{}", list.stderr);
+    // Exactly those that were shown.
+    site.rhumb(&["prune", "confirm", "--count", "2009"]).ends(0);
+    site.apply(folder.path(), &["--prune", "--yes"]).ends(0);
+    assert_eq!(count(&site), 1);
+}

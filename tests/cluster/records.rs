@@ -1,9 +1,11 @@
 //! rhumb's own records in its namespace, with foreign writes.
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use crate::serving::ask;
-use crate::support::{DEFAULT_TIMEOUT, Daemon, Repo, TestNamespace, at, eventually, yaml};
+use crate::support::{DEFAULT_TIMEOUT, Daemon, Folder, Repo, TestNamespace, at, eventually, run, yaml};
 
 #[test]
 fn a_rollout_ledger_that_cannot_be_read_is_reported_everywhere_with_the_command_that_mends_it() {
@@ -44,20 +46,123 @@ fn a_rollout_ledger_that_cannot_be_read_is_reported_everywhere_with_the_command_
     });
 }
 
+/// A daemon with a socket.
+fn listening(site: &TestNamespace<'_>, repo: &Repo, runtime: &tempfile::TempDir) -> Daemon {
+    let mut command = site.command(&["run", repo.path().to_str().unwrap()]);
+    command.env("RUNTIME_DIRECTORY", runtime.path());
+    Daemon::start(command)
+}
+
+/// Waits until these texts stand in what each of these commands prints, whatever it ends with.
+fn await_told(site: &TestNamespace<'_>, commands: &[&[&str]], texts: &[&str]) {
+    for command in commands {
+        eventually(&format!("{command:?} tells"), DEFAULT_TIMEOUT, || {
+            let told = site.rhumb(command).all();
+            if texts.iter().all(|text| told.contains(text)) { Ok(()) } else { Err(told) }
+        });
+    }
+}
+
 #[test]
-fn lines_of_what_failed_that_cannot_be_read_are_reported() {
+fn lines_of_what_failed_that_cannot_be_read_are_told_everywhere_and_hold_back_what_is_new() {
     let site = TestNamespace::new("unread-rejected");
     let repo = Repo::new(&[("map.yaml", yaml::config_map("map", "a", "1"))]);
-    let mut daemon = site.daemon(repo.path());
+    let runtime = tempfile::tempdir().unwrap();
+    let daemon = listening(&site, &repo, &runtime);
     site.await_data("map", "a", "1");
-    assert!(daemon.stop().success());
     let inventory = at("ConfigMap", &site.system(), &site.name);
-    site.api.merge(&inventory, "somebody", &json!({"data": {"rejected": "garbage\n{}\n"}}));
-    let daemon = site.daemon(repo.path());
-    daemon.says(&["WARN", "unread-rejected: 2 lines of `rejected` cannot be read", "is tried again"]);
+    let garbage = "garbage\n{}\n";
+    site.api.merge(&inventory, "somebody", &json!({"data": {"rejected": garbage}}));
+    let system = site.system();
+    let mends = format!(
+        "`kubectl -n {system} patch configmap unread-rejected -p '{{\"data\":{{\"rejected\":null}}}}'`"
+    );
+    let told = ["unread-rejected: 2 lines of `rejected` cannot be read", "nothing new", &mends];
+    daemon.says(&[&["WARN"], &told[..]].concat());
+    repo.change("map.yaml", &yaml::config_map("map", "a", "2"));
+    let source = repo.path().to_str().unwrap();
+    let socket = runtime.path().join("rhumb.sock");
+    let of_daemon = ["status", "--socket", socket.to_str().unwrap()];
+    await_told(&site, &[&["status"], &of_daemon, &["why", "cm/map"], &["check", source]], &told);
+    site.rhumb(&["check", source]).ends(1);
+    let ready = ask(&socket, "GET", "/readyz");
+    assert_eq!(ready.code, 200, "{}", ready.body);
+    assert!(told.iter().all(|text| ready.body.contains(text)), "{}", ready.body);
     eventually("an Event tells it", DEFAULT_TIMEOUT, || {
         let events = site.api.list(&format!("/api/v1/namespaces/{}/events", site.system()));
         let is_reported = events.iter().any(|event| event["reason"] == "RecordUnreadable");
         if is_reported { Ok(()) } else { Err(format!("{events:?}")) }
+    });
+    // The content in force stays defended, and the lines are kept.
+    site.api.merge(&site.at("ConfigMap", "map"), "somebody", &json!({"data": {"a": "foreign"}}));
+    site.await_data("map", "a", "1");
+    assert_eq!(site.api.value(&inventory, "/data/rejected"), json!(garbage));
+    site.api.merge(&inventory, "somebody", &json!({"data": {"rejected": null}}));
+    site.await_data("map", "a", "2");
+    eventually("nothing is told any more", DEFAULT_TIMEOUT, || {
+        let told = site.rhumb(&of_daemon).all() + &site.rhumb(&["status"]).all();
+        if told.contains("cannot be read") { Err(told) } else { Ok(()) }
+    });
+}
+
+#[test]
+fn lines_of_ended_jobs_that_cannot_be_read_keep_new_ones_from_running() {
+    let site = TestNamespace::new("unread-finished");
+    let repo = Repo::new(&[("map.yaml", yaml::config_map("map", "a", "1"))]);
+    let daemon = site.daemon(repo.path());
+    site.await_data("map", "a", "1");
+    let inventory = at("ConfigMap", &site.system(), &site.name);
+    site.api.merge(&inventory, "somebody", &json!({"data": {"finished-jobs": "Job.batch once\n"}}));
+    let told =
+        ["unread-finished: 1 line of `finished-jobs` cannot be read", "{\"data\":{\"finished-jobs\":null}}"];
+    daemon.says(&[&["WARN"], &told[..]].concat());
+    let job = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: once}\nspec:\n  ttlSecondsAfterFinished: 100\n  \
+               template:\n    spec:\n      restartPolicy: Never\n      containers: [{name: main, image: once}]\n";
+    repo.write("job.yaml", job);
+    repo.change("map.yaml", &yaml::config_map("map", "a", "2"));
+    site.await_data("map", "a", "2");
+    await_told(&site, &[&["status"], &["why", "job/once"]], &told);
+    assert!(!site.has("Job", "once"));
+    site.api.merge(&inventory, "somebody", &json!({"data": {"finished-jobs": null}}));
+    site.await_object("Job", "once");
+}
+
+#[test]
+fn what_another_source_says_and_cannot_be_read_is_told_with_the_command_that_ends_it() {
+    let site = TestNamespace::new("unread-peer");
+    let other = Folder::new(&[("other.yaml", yaml::config_map("other", "a", "1"))]);
+    let folder = other.path().to_str().unwrap();
+    let mut command = site.bare_command();
+    command.args(["apply", folder, "-n", &site.name, "--name", "unread-peer-other"]);
+    run(command).ends(0);
+    let peer = at("ConfigMap", &site.system(), "unread-peer-other");
+    site.api.merge(&peer, "somebody", &json!({"data": {"handover": "read"}}));
+    let repo = Repo::new(&[
+        ("map.yaml", yaml::config_map("map", "a", "1")),
+        ("old.yaml", yaml::config_map("old", "a", "1")),
+    ]);
+    let runtime = tempfile::tempdir().unwrap();
+    let daemon = listening(&site, &repo, &runtime);
+    site.await_data("old", "a", "1");
+    let window = site.window();
+    repo.remove("old.yaml");
+    repo.commit("Drop it");
+    let told = [
+        "unread-peer-other: `handover` cannot be read: it is garbled",
+        "`rhumb uninstall unread-peer-other`",
+    ];
+    daemon.says(&[&["WARN"], &told[..]].concat());
+    let socket = runtime.path().join("rhumb.sock");
+    let of_daemon = ["status", "--socket", socket.to_str().unwrap()];
+    let source = repo.path().to_str().unwrap();
+    await_told(&site, &[&["status"], &of_daemon, &["check", source]], &told);
+    let ready = ask(&socket, "GET", "/readyz");
+    assert!(ready.code == 200 && told.iter().all(|text| ready.body.contains(text)), "{}", ready.body);
+    window.assert_no_deletes();
+    let mut command = site.bare_command();
+    command.args(["apply", folder, "-n", &site.name, "--name", "unread-peer-other"]);
+    run(command).ends(0);
+    eventually("it is pruned", Duration::from_mins(2), || {
+        if site.has("ConfigMap", "old") { Err("it is there") } else { Ok(()) }
     });
 }

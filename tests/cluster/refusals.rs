@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{DEFAULT_TIMEOUT, Folder, Repo, TestNamespace, at, eventually, in_time, yaml};
+use crate::support::{DEFAULT_TIMEOUT, Folder, Repo, TestNamespace, at, eventually, in_time, until, yaml};
 
 /// A Deployment whose pods take their environment from a ConfigMap or Secret.
 fn user_of(name: &str, kind: &str, needs: &str) -> String {
@@ -212,4 +212,43 @@ fn a_field_that_the_server_does_not_know_is_refused_with_its_path() {
     daemon.says(&["web", "refused", "imagee"]);
     repo.change("web.yaml", &yaml::deployment("web", 1, "nginx:1"));
     site.await_rollout("web");
+}
+
+#[test]
+fn a_label_that_a_policy_of_the_cluster_takes_away_is_told_and_not_written_again_and_again() {
+    let site = TestNamespace::new("label-stripped");
+    let policy = format!(
+        "apiVersion: admissionregistration.k8s.io/v1\nkind: MutatingAdmissionPolicy\nmetadata: {{name: \
+         {0}}}\nspec:\n  failurePolicy: Fail\n  reinvocationPolicy: Never\n  matchConstraints:\n    \
+         namespaceSelector: {{matchLabels: {{kubernetes.io/metadata.name: {0}}}}}\n    resourceRules:\n    - \
+         {{apiGroups: [''], apiVersions: [v1], resources: [configmaps], operations: [CREATE, UPDATE]}}\n  \
+         mutations:\n  - patchType: JSONPatch\n    jsonPatch:\n      expression: >-\n        has(object.metadata.labels) \
+         && 'applyset.kubernetes.io/part-of' in object.metadata.labels ? [JSONPatch{{op: 'remove', path: \
+         '/metadata/labels/applyset.kubernetes.io~1part-of'}}] : []\n---\napiVersion: \
+         admissionregistration.k8s.io/v1\nkind: MutatingAdmissionPolicyBinding\nmetadata: {{name: {0}}}\nspec: \
+         {{policyName: {0}}}\n",
+        site.name
+    );
+    site.cluster.kubectl_in(&["apply", "-f", "-"], &policy).unwrap();
+    let probe = yaml::config_map("probe", "a", "1").replacen(
+        "  name: probe\n",
+        "  name: probe\n  labels: {applyset.kubernetes.io/part-of: x}\n",
+        1,
+    );
+    let create =
+        ["create", "--dry-run=server", "-o", "jsonpath={.metadata.labels}", "-n", &site.name, "-f", "-"];
+    let is_in_force =
+        || site.cluster.kubectl_in(&create, &probe).is_ok_and(|labels| !labels.contains("part-of"));
+    until("the policy is in force", is_in_force);
+    let repo = Repo::new(&[("map.yaml", yaml::config_map("map", "a", "1"))]);
+    let window = site.window();
+    let daemon = site.daemon_with(repo.path(), &[]);
+    daemon.says(&["refused", "the server does not keep the label applyset.kubernetes.io/part-of"]);
+    eventually("the status tells it", DEFAULT_TIMEOUT, || {
+        let told = site.rhumb(&["status"]).all();
+        if told.contains("does not keep the label") { Ok(()) } else { Err(told) }
+    });
+    repo.change("other.yaml", &yaml::config_map("other", "a", "1"));
+    until("the other one is written too", || site.has("ConfigMap", "other"));
+    assert!(window.to("configmaps", "map").len() <= 2, "{:#?}", window.to("configmaps", "map"));
 }

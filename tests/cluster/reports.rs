@@ -214,7 +214,7 @@ fn apply_that_waits_leaves_no_claim_behind() {
 }
 
 #[test]
-fn what_is_disabled_holds_no_waiting_apply_up() {
+fn what_a_live_annotation_leaves_alone_is_no_success_while_it_is_not_healthy() {
     let site = TestNamespace::new("told-disabled");
     let folder = Folder::new(&[("web.yaml", yaml::deployment("web", 1, "nginx:1"))]);
     site.apply(folder.path(), &["--wait"]).ends(0);
@@ -227,9 +227,18 @@ fn what_is_disabled_holds_no_waiting_apply_up() {
     });
     site.api.merge(&site.at("Deployment", "web"), "somebody", &change);
     until("it is not healthy", || site.value("Deployment", "web", "/status/unavailableReplicas") == json!(1));
-    site.apply(folder.path(), &["--wait=20s"])
-        .ends(0)
-        .says(&["deployment.apps/web", "kustomize.toolkit.fluxcd.io/reconcile is set on the live object"]);
+    site.apply(folder.path(), &["--wait=20s"]).ends(5).says(&[
+        "deployment.apps/web is not healthy: InProgress",
+        "left alone by annotation: kustomize.toolkit.fluxcd.io/reconcile is set on the live object",
+    ]);
+    // The word of the repository is one about its health too.
+    let quiet = yaml::deployment("web", 1, "nginx:1").replacen(
+        "  name: web\n",
+        "  name: web\n  annotations: {rhumb.dev/reconcile: disabled}\n",
+        1,
+    );
+    folder.write("web.yaml", &quiet);
+    site.apply(folder.path(), &["--wait=20s"]).ends(0);
 }
 
 #[test]
@@ -371,4 +380,32 @@ fn why_says_the_phase_that_status_says() {
         assert_eq!(status["phase"], json!(expected), "{status}");
         site.rhumb(&["why", &object]).ends(0).says(&[&format!("phase    {expected}")]);
     }
+}
+
+#[test]
+fn a_status_without_a_daemon_names_the_command_that_ended_or_was_killed() {
+    let site = TestNamespace::new("told-killed");
+    let folder = Folder::new(&[("web.yaml", yaml::deployment("web", 1, "nginx:1"))]);
+    let path = folder.path().to_str().unwrap();
+    site.apply(folder.path(), &["--wait"]).ends(0);
+    folder.write("web.yaml", &yaml::deployment("web", 1, "nginx:broken"));
+    let mut pass = Daemon::start(site.command(&["apply", path, "--wait"]));
+    let image = || site.value("Deployment", "web", "/spec/template/spec/containers/0/image");
+    until("it rolls out", || image() == json!("nginx:broken"));
+    let killed = format!("claimed by source told-killed, process {} on ", pass.pid());
+    pass.kill();
+    let says = |texts: &[&str]| {
+        eventually(&format!("{texts:?} is told"), DEFAULT_TIMEOUT, || {
+            let told = site.rhumb(&["status"]).all();
+            if told.lines().any(|line| texts.iter().all(|text| line.contains(text))) {
+                Ok(())
+            } else {
+                Err(told)
+            }
+        });
+    };
+    says(&["RollingOut", &killed, ", which has ended"]);
+    // The next one ends by itself, and says how it left things.
+    site.apply(folder.path(), &["--wait=2s"]);
+    says(&["source told-killed: reported 20", "by `rhumb apply` (process ", ", which has ended"]);
 }

@@ -43,6 +43,14 @@ impl LastStatus {
         self.incomplete.clone()
     }
 
+    /// Returns whether it tells of nothing that was to be done, or was missing.
+    pub(super) fn is_settled(&self) -> bool {
+        let is_well = |phase: Phase| phase.is_well();
+        self.incomplete.is_none()
+            && self.objects.values().all(|recorded| is_well(recorded.phase))
+            && self.unnamed.keys().all(|phase| is_well(*phase))
+    }
+
     /// Returns where an object stood, and why.
     pub(super) fn of(&self, id: &ObjectId) -> Option<(Phase, String)> {
         self.objects.get(id).map(|recorded| (recorded.phase, reason(recorded)))

@@ -177,11 +177,14 @@ impl Reconciler {
         let at = Timestamp::now();
         let (depth, times) = (self.queue.depth(), self.history.source_times());
         let troubles: Vec<_> = self.engine.source_ids().map(|source| self.blocking_reason(source)).collect();
+        let own = self.inventories.iter().flat_map(|store| &store.unreadable);
+        let unreadable: Vec<String> = own.chain(&self.unreadable_peers).cloned().collect();
         let beside = StatusContext {
             open: &self.reasons,
             locations: &self.locations,
             troubles: &troubles,
             budget: self.ledger_store.unreadable.as_deref(),
+            unreadable: &unreadable,
             times: &times,
             metrics: &self.metrics,
             since: self.since,

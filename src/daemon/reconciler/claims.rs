@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
+use super::super::host_marks::{clock_mark, holder};
 use super::super::inventory::CallState;
 use super::super::loop_event::LoopEvent;
 use super::super::pass_result::PassEnding;
@@ -101,16 +102,9 @@ impl RolloutLedgerStore {
 pub(super) fn engine(budget: Budget) -> Engine {
     let mut engine = Engine::new(budget);
     engine.set_holder(&holder());
+    engine.set_clock_mark(&clock_mark());
     engine.set_clock(Instant::now(), jiff::Timestamp::now());
     engine
-}
-
-/// Returns a name for this process that no other one has, on this host or another.
-/// [`RolloutLedger::holder_words`] reads it.
-fn holder() -> String {
-    let (process, began) = (std::process::id(), jiff::Timestamp::now().as_nanosecond());
-    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    format!("{process}-{began:x}-{:x}@{host}", super::super::random_fraction().to_bits() >> 16)
 }
 
 impl Reconciler {

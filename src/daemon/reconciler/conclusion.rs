@@ -172,19 +172,22 @@ impl Reconciler {
     pub(in crate::daemon) fn unhealthy_objects(&self) -> BTreeMap<ObjectId, String> {
         let wanted = self.engine.entries().filter(|(_, entry)| entry.target_content().is_some());
         let sick = wanted.filter_map(|(id, entry)| {
-            // Nothing is done about its health, as it asks.
-            if matches!(
-                self.reasons.get(id),
-                Some(Reason::LeftAlone(ReconcilePolicy::Disabled) | Reason::OptedOut(_))
-            ) {
+            let reason = self.reasons.get(id);
+            // The repository says that nobody looks after it. An annotation that somebody put on
+            // the live object is no word about its health.
+            if matches!(reason, Some(Reason::LeftAlone(ReconcilePolicy::Disabled))) {
                 return None;
             }
+            let left_alone = match reason {
+                Some(reason @ Reason::OptedOut(_)) => format!("; left alone by annotation: {reason}"),
+                _ => String::new(),
+            };
             // An object that was just written is not as healthy as the view before it.
             let written = entry.unreleased_content().is_none();
             let live = if written { self.engine.live_object(id) } else { self.engine.informer_object(id) }?;
             let words = || match &*live.health.message {
-                "" => live.health.status.to_string(),
-                message => format!("{}: {message}", live.health.status),
+                "" => format!("{}{left_alone}", live.health.status),
+                message => format!("{}: {message}{left_alone}", live.health.status),
             };
             (!live.health.is_current()).then(|| (id.clone(), words()))
         });

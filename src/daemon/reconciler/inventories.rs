@@ -4,16 +4,18 @@ use std::time::Duration;
 
 use super::super::acceptance;
 use super::super::handover;
+use super::super::host_marks::{host_name, process_mark};
 use super::super::inventory::{
     self, CallState, InventoryNeed, InventoryOrigin, InventoryState, InventoryWriteMode,
 };
 use super::super::loop_event::LoopEvent;
 use super::super::source_task::FeedRequest;
+use super::super::unreadable_records::UnreadableRecords;
 use super::{Reconciler, StopCondition};
 use crate::cluster::{self, InventoryObject};
 use crate::engine::{Inventory, SealStatus, SourceId, SourceLifecycle, SourceWrites};
 use crate::object::{ErrorClass, GroupKind};
-use crate::report::{EventReason, StatusSummary};
+use crate::report::{AuthorCommand, EventReason, StatusAuthor, StatusSummary};
 
 /// The shortest wait before an inventory is asked for again.
 const MIN_RETRY_DELAY: Duration = Duration::from_millis(500);
@@ -88,7 +90,7 @@ impl Reconciler {
                     self.ask_for_absences();
                 }
                 self.show_inventory(source);
-                self.log_unreadable_rejections(source);
+                self.log_unreadable_records(source);
                 self.send_anchor(source);
                 if self.inventories[source].inventory != InventoryState::Absent {
                     self.follow_inventory(source);
@@ -117,16 +119,19 @@ impl Reconciler {
         }
     }
 
-    /// Says once that not all can be read of what failed.
-    fn log_unreadable_rejections(&mut self, source: SourceId) {
+    /// Says once of each record that cannot be read that this is so.
+    fn log_unreadable_records(&mut self, source: SourceId) {
         let name = self.engine.source(source).name.clone();
         let store = &mut self.inventories[source];
-        let why = inventory::unreadable_reason(store.inventory.inventory(), &self.namespace, &name);
-        if store.unreadable == why {
-            return;
-        }
-        store.unreadable.clone_from(&why);
-        if let Some(why) = why {
+        let UnreadableRecords { rejections, finished_jobs, .. } = store
+            .inventory
+            .inventory()
+            .map(|inventory| UnreadableRecords::find(inventory, &self.namespace, &name))
+            .unwrap_or_default();
+        // Its own statement is written anew at once.
+        let told: Vec<String> = [rejections, finished_jobs].into_iter().flatten().collect();
+        let known = std::mem::replace(&mut store.unreadable, told.clone());
+        for why in told.into_iter().filter(|why| !known.contains(why)) {
             tracing::warn!(source = %name, message_id = EventReason::RecordUnreadable.message_id(), "{why}");
             self.record_unreadable_event(source, why);
         }
@@ -167,6 +172,12 @@ impl Reconciler {
             let seals = self.engine.seals();
             store.sealing = inventory::seal_status(store.inventory.inventory(), seals);
             let mut inventory = inventory::read(store.inventory.inventory(), &self.locations[source], seals);
+            let name = &self.engine.source(source).name;
+            if let Some(known) = store.inventory.inventory() {
+                let unread = UnreadableRecords::find(known, &self.namespace, name);
+                inventory.unreadable_rejections = unread.rejections.map(Into::into);
+                inventory.unreadable_finished = unread.finished_jobs.map(Into::into);
+            }
             // A process that writes nothing can go on with the part that can be read.
             match store.sealing {
                 _ if self.engine.source(source).writes == SourceWrites::Observed => {}
@@ -262,6 +273,10 @@ impl Reconciler {
             if known.as_ref() == Some(&wanted) || nothing_to_say {
                 continue;
             }
+            let told = known.as_ref().and_then(|known| StatusSummary::from_data(&known.data));
+            if told != StatusSummary::from_data(&wanted.data) {
+                self.status_author().write_to(&mut wanted.data);
+            }
             self.inventories[source].call = CallState::Busy;
             let cluster = self.executor.cluster.clone();
             let (namespace, name) = (self.namespace.clone(), self.engine.source(source).name.clone());
@@ -269,6 +284,21 @@ impl Reconciler {
                 let saved = cluster.save_inventory(&namespace, &name, known.as_ref(), &wanted).await;
                 LoopEvent::Inventory(source, saved.map(Some))
             });
+        }
+    }
+
+    /// Returns what this process is known by in a status that outlives it.
+    pub(super) fn status_author(&self) -> StatusAuthor {
+        let command = match self.until {
+            StopCondition::Shutdown => AuthorCommand::Run,
+            _ => AuthorCommand::Apply,
+        };
+        StatusAuthor {
+            command,
+            process: std::process::id(),
+            mark: process_mark(),
+            at: jiff::Timestamp::now(),
+            host: host_name(),
         }
     }
 

@@ -10,6 +10,7 @@ use super::super::source_task::FeedRequest;
 use super::Reconciler;
 use crate::cluster::{Cluster, ClusterError};
 use crate::engine::PeerSource;
+use crate::report::EventReason;
 
 /// The wait before they are asked again after a failure.
 const PEERS_RETRY_DELAY: Duration = Duration::from_secs(5);
@@ -25,10 +26,25 @@ impl Reconciler {
         self.spawn(async move { LoopEvent::Peers(read_peers(&cluster, &namespace).await) });
     }
 
+    /// Says once of each other source whose statement cannot be read that this is so.
+    fn log_unreadable_peers(&mut self, peers: &[PeerSource]) {
+        let own = |peer: &&PeerSource| self.engine.sources().iter().all(|one| one.name != peer.name);
+        let others: Vec<PeerSource> = peers.iter().filter(own).cloned().collect();
+        let told = handover::explain_unreadable(&self.namespace, &others);
+        for why in told.iter().filter(|why| !self.unreadable_peers.contains(why)) {
+            tracing::warn!(message_id = EventReason::RecordUnreadable.message_id(), "{why}");
+            for source in self.engine.source_ids() {
+                self.record_unreadable_event(source, why.clone());
+            }
+        }
+        self.unreadable_peers = told;
+    }
+
     pub(super) fn record_peers(&mut self, answer: Result<Vec<PeerSource>, ClusterError>) {
         match answer {
             Ok(peers) => {
                 self.peers = CallState::None;
+                self.log_unreadable_peers(&peers);
                 for source in self.engine.set_peers(peers, Instant::now()) {
                     if let Some(feed) = &self.feeds[source] {
                         let _ = feed.try_send(FeedRequest::Hint);

@@ -144,6 +144,9 @@ impl Reconciler {
                 }
                 let mut wanted = known.clone();
                 summary?.write_to(&mut wanted.data);
+                if *known != wanted {
+                    self.status_author().write_to(&mut wanted.data);
+                }
                 let source = self.engine.source(source);
                 (*known != wanted && source.writes != SourceWrites::Observed).then_some((
                     &source.name,

@@ -9,7 +9,8 @@ use crate::engine::facts::entry::{ObjectEntry, SourceId};
 use crate::engine::facts::sources::{Inventory, SourceWrites};
 use crate::engine::state::{DecisionMode, Engine, KindAvailability, KindState};
 use crate::engine::{
-    DesiredObject, DesiredState, GeneratedMark, LiveObject, Reason, ReplacementContent, is_workload,
+    DesiredObject, DesiredState, GeneratedMark, LiveObject, ObjectLifetime, Reason, ReplacementContent,
+    is_workload,
 };
 use crate::health::{HealthStatus, waits_for_consumer};
 use crate::object::{GroupKind, Gvk, ObjectId};
@@ -104,6 +105,14 @@ impl Engine {
         there
     }
 
+    /// Returns why a content may be forbidden by a record that cannot be read.
+    fn unreadable_record(&self, source: SourceId, desired: &DesiredObject) -> Option<Arc<str>> {
+        let inventory = self.sources[source].inventory.as_ref()?;
+        let is_job = || desired.traits.lifetime == ObjectLifetime::AfterFinish;
+        let jobs = || inventory.unreadable_finished.clone().filter(|_| is_job());
+        inventory.unreadable_rejections.clone().or_else(jobs)
+    }
+
     /// Returns the blocker of a new content of an object.
     pub(in crate::engine) fn dependency_blocker(
         &self,
@@ -112,6 +121,9 @@ impl Engine {
     ) -> Option<Reason> {
         if let Some(why) = self.cycles.get(&desired.id) {
             return Some(Reason::Unusable(why.clone()));
+        }
+        if let Some(why) = self.unreadable_record(source, desired) {
+            return Some(Reason::Unrecorded(why));
         }
         if self.mode == DecisionMode::Plan {
             // A reference that nothing brings is not awaited.

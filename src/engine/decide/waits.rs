@@ -41,7 +41,7 @@ impl Engine {
             Reason::Syncing(_) | Reason::Unobservable(..) | Reason::Unserved(..) | Reason::UnknownKind(_) => {
                 Some(WaitTopic::Kinds)
             }
-            Reason::Inventory(_) => source().map(WaitTopic::Inventory),
+            Reason::Inventory(_) | Reason::Unrecorded(_) => source().map(WaitTopic::Inventory),
             Reason::Needs(need, _) | Reason::Unit(need) | Reason::Reading(need) | Reason::Generated(need) => {
                 Some(WaitTopic::Object(need.clone()))
             }

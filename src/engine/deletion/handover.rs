@@ -170,7 +170,7 @@ impl Engine {
         let unwanted: BTreeMap<Uid, Instant> = self.unwanted.iter().filter_map(since).collect();
         self.handover.since.retain(|uid, _| unwanted.contains_key(uid));
         for (uid, since) in unwanted {
-            self.handover.since.entry(uid).or_insert(TakeoverWait::begin(since));
+            self.handover.since.entry(uid).or_insert(TakeoverWait::begin(since, now));
         }
         self.take_look_requests();
         self.mark_prunes_stale();
@@ -277,6 +277,10 @@ impl Engine {
             let wait = self.informer_object(id).and_then(|live| self.handover.since.get(&live.uid));
             return Some(WithheldDeletion { why, is_long: wait.is_some_and(|wait| is_long(wait.since)) });
         }
+        if let Some(file) = self.sources[source].moved.get(id) {
+            let why = format!("{file} of the same repository has it now: apply that first, and it moves");
+            return Some(WithheldDeletion { why: why.into(), is_long: true });
+        }
         if let Some(name) = self.unchecked_source(source) {
             let why = format!("source {name} may want it: it was not looked at since").into();
             return Some(WithheldDeletion { why, is_long: self.has_dropped_long_ago(source) });
@@ -319,7 +323,7 @@ impl Engine {
         let since = self
             .informer_object(id)
             .and_then(|live| self.handover.since.get(&live.uid))
-            .map_or(now, |wait| wait.since);
+            .map_or(now, |wait| wait.proven_since);
         let until = since + self.sources[source].prune_delay;
         Some(until.saturating_duration_since(now)).filter(|left| waits && !left.is_zero())
     }
@@ -345,7 +349,7 @@ impl Engine {
             // Somebody may have read the others for another object, before this one was given up.
             if let Some(uid) = self.informer_object(id).map(|live| live.uid.clone()) {
                 let since = self.released_since(id, now);
-                self.handover.since.entry(uid).or_insert(TakeoverWait::begin(since));
+                self.handover.since.entry(uid).or_insert(TakeoverWait::begin(since, now));
             }
             return match self.delay_left(source, id, now) {
                 None => self.await_looks(source, id, decision, now),

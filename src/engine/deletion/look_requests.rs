@@ -14,6 +14,7 @@ use crate::engine::Reason;
 use crate::engine::decide::action::Decision;
 use crate::engine::deletion::peer_sources::{DeletionConsent, SourceProgress, SourceService, mark};
 use crate::engine::facts::entry::SourceId;
+use crate::engine::rollout::start_rate::MAX_CLOCK_SKEW;
 use crate::engine::state::{DecisionMode, Engine};
 use crate::object::{ContentHash, ObjectId};
 
@@ -56,16 +57,18 @@ impl fmt::Display for LookRequest {
 /// The wait of a dropped object for the other sources.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::engine) struct TakeoverWait {
-    /// The time since which others could have requested it.
+    /// The time since which others could have requested it, by their own word.
     pub since: Instant,
+    /// The same as far as it is proven, whatever the clocks of the hosts say.
+    pub proven_since: Instant,
     /// The number of the request whose answers let it go, and the time of that request.
     pub request: Option<(u64, Instant)>,
 }
 
 impl TakeoverWait {
-    /// Returns a wait that begins at this time.
-    pub(in crate::engine) fn begin(since: Instant) -> Self {
-        Self { since, request: None }
+    /// Returns a wait that is said to begin at a time, as it is found now.
+    pub(in crate::engine) fn begin(since: Instant, now: Instant) -> Self {
+        Self { since, proven_since: now.min(since + MAX_CLOCK_SKEW), request: None }
     }
 }
 
@@ -188,7 +191,9 @@ impl Engine {
             uids.into_iter().filter_map(|id| Some(self.informer_object(id)?.uid.clone())).collect();
         for uid in uids {
             let wait = self.handover.since.get_mut(&uid);
-            if let Some(wait) = wait.filter(|wait| wait.request.is_none() && wait.since + delay <= over) {
+            if let Some(wait) =
+                wait.filter(|wait| wait.request.is_none() && wait.proven_since + delay <= over)
+            {
                 wait.request = Some((number, now));
             }
         }

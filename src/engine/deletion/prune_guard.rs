@@ -167,6 +167,8 @@ fn decide_prune(
         return PruneDecision::Later(format!("not pruned now: {why}").into());
     }
     if let (Some(why), false) = (beyond, guard.confirmed.contains(&pending.uid)) {
+        // A person who confirms has to know that another source may lose it.
+        let why = pending.withheld.as_ref().map_or(why, |withheld| &withheld.why);
         return PruneDecision::Confirm(why.clone());
     }
     if let (Some(change), PruneTiming::AfterUnit | PruneTiming::OnConfirmation) =

@@ -91,7 +91,8 @@ impl RolloutLedger {
         let starts = self
             .starts
             .iter()
-            .map(|start| CLAIM_OVERHEAD_BYTES + id_bytes(&start.id) + text_bytes(&start.applyset));
+            .map(|start| (start, text_bytes(&start.applyset) + text_bytes(&start.clock)))
+            .map(|(start, texts)| CLAIM_OVERHEAD_BYTES + id_bytes(&start.id) + texts);
         let tallies = self.tallies.iter().map(|tally| {
             let namespaces =
                 tally.pods_in.keys().map(|name| CLAIM_OVERHEAD_BYTES + text_bytes(name)).sum::<usize>();

@@ -31,6 +31,10 @@ pub(crate) struct Inventory {
     pub finished: BTreeMap<ObjectId, ContentHash>,
     /// Contents that failed here, or that a person undid or aborted.
     pub rejections: Vec<Rejection>,
+    /// The reason for which not all of these are known: nothing new is released.
+    pub unreadable_rejections: Option<Arc<str>>,
+    /// The reason for which not all of the Jobs that have ended are known: none is created.
+    pub unreadable_finished: Option<Arc<str>>,
     /// The pause of the whole source.
     pub paused: Option<PauseIntent>,
     /// The acknowledgements of orders and intents.
@@ -89,6 +93,9 @@ pub(crate) struct SourceState {
     pub repository: RepositoryIdentity,
     /// The time for which other sources may request a dropped object before it is deleted.
     pub prune_delay: Duration,
+    /// Objects that another folder of its repository has come to name, each with the file that
+    /// does.
+    pub moved: BTreeMap<ObjectId, Arc<str>>,
     /// Bounds on its rollouts beside those of the whole cluster.
     pub budget: BudgetNarrowing,
     /// The watcher whose informers show its objects.
@@ -151,6 +158,7 @@ impl SourceState {
             lifecycle: SourceLifecycle::Active,
             repository: RepositoryIdentity::Unknown,
             prune_delay: PRUNE_DELAY,
+            moved: BTreeMap::new(),
             budget: BudgetNarrowing::default(),
             watcher: OWN_WATCHER,
             confirmed: BTreeSet::new(),

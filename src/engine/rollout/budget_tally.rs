@@ -185,6 +185,14 @@ impl RolloutLedger {
         format!("{}{}{left}", self.source_words(&claim.applyset), process.unwrap_or_default())
     }
 
+    /// Returns the number of the process that has a claim, and the mark of where that number means
+    /// it; none where it has none.
+    pub(crate) fn holder_process(claim: &RolloutClaim) -> Option<(u32, &str)> {
+        let (process, _) = claim.holder.split_once('@')?;
+        let mut words = process.split('-');
+        Some((words.next()?.parse().ok()?, words.nth(2)?))
+    }
+
     fn source_words(&self, applyset: &str) -> String {
         let tally = self.tallies.iter().find(|tally| *tally.applyset == *applyset && !tally.name.is_empty());
         tally.map_or_else(|| "another source".to_owned(), |tally| format!("source {}", tally.name))

@@ -456,7 +456,12 @@ mod tests {
             }],
             queue: [Some((3, 17)), None].map(queued).into(),
             tallies: vec![tally(&role, moment)],
-            starts: vec![RolloutStart { id: role.clone(), applyset: "a-v1".into(), at: moment }],
+            starts: vec![RolloutStart {
+                id: role.clone(),
+                applyset: "a-v1".into(),
+                at: moment,
+                clock: "c1".into(),
+            }],
             unreadable_claims: vec![UnreadableClaim {
                 raw: serde_json::json!({"workload": "web", "pods": 3}),
                 pods: 3,

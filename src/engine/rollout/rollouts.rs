@@ -218,6 +218,11 @@ impl Engine {
         self.rollouts.holder = holder.into();
     }
 
+    /// Takes over the mark of this host's clock: those of other hosts may be wrong by minutes.
+    pub(crate) fn set_clock_mark(&mut self, mark: &str) {
+        self.rollouts.starts.set_clock_mark(mark);
+    }
+
     /// Records the answer to a write that may restart pods: its version, or that it changed
     /// nothing.
     pub(in crate::engine) fn record_rollout_write(

@@ -4,8 +4,9 @@
 //! reads its configuration anew or hands a source over forgets none.
 //!
 //! **Hazard:** hosts' clocks differ. A start from the future counts as one of now. One that has
-//! appeared since the ledger was last read is no older than that reading. An older start counts
-//! longer or shorter, by the difference of the clocks.
+//! appeared since the ledger was last read is no older than that reading. Of a start by the clock
+//! of another host no more age is believed than [`MAX_CLOCK_SKEW`] leaves: within that, a
+//! difference of the clocks can only have it count for longer.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,6 +17,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::rollout::ledger::{RolloutLedger, object_word, parse_object_word, read_name};
 use crate::object::ObjectId;
+
+/// The largest difference of two hosts' clocks that widens nothing. Kerberos bears as much.
+pub(in crate::engine) const MAX_CLOCK_SKEW: Duration = Duration::from_mins(5);
 
 /// The time for which a start counts.
 const START_WINDOW: Duration = Duration::from_mins(1);
@@ -36,6 +40,8 @@ pub(crate) struct RolloutStart {
     pub applyset: Arc<str>,
     /// The time, by the clock of its process.
     pub at: Timestamp,
+    /// The mark of that clock; empty where an earlier release wrote it.
+    pub clock: Arc<str>,
 }
 
 /// The form of a [`RolloutStart`] in JSON.
@@ -44,18 +50,22 @@ pub(in crate::engine) struct RolloutStartText {
     object: String,
     source: String,
     at: Timestamp,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    clock: String,
 }
 
 impl RolloutStartText {
     /// Returns the text of one.
     pub(in crate::engine) fn of(start: &RolloutStart) -> Self {
-        Self { object: object_word(&start.id), source: start.applyset.to_string(), at: start.at }
+        let (object, source) = (object_word(&start.id), start.applyset.to_string());
+        Self { object, source, at: start.at, clock: start.clock.to_string() }
     }
 
     /// Reads it; none where it names no object.
     pub(in crate::engine) fn read(self) -> Option<RolloutStart> {
         let id = parse_object_word(&self.object)?;
-        Some(RolloutStart { id, applyset: read_name(&self.source), at: self.at })
+        let (applyset, clock) = (read_name(&self.source), read_name(&self.clock));
+        Some(RolloutStart { id, applyset, at: self.at, clock })
     }
 }
 
@@ -65,6 +75,8 @@ impl RolloutStartText {
 pub(in crate::engine) struct StartHistory {
     /// This moment, by both clocks.
     clock: Option<(Instant, Timestamp)>,
+    /// The mark of the clock of this host.
+    mark: Arc<str>,
     /// Starts of the last minute, each with the moment from which it counts, the oldest first.
     counted: Vec<(Instant, RolloutStart)>,
     /// All that the rollout ledger said when it was last read, those that no longer count too.
@@ -76,6 +88,11 @@ pub(in crate::engine) struct StartHistory {
 }
 
 impl StartHistory {
+    /// Takes over the mark of this host's clock.
+    pub(in crate::engine) fn set_clock_mark(&mut self, mark: &str) {
+        self.mark = mark.into();
+    }
+
     /// Takes over what time it is.
     pub(in crate::engine) fn set_clock(&mut self, now: Instant, wall: Timestamp) {
         self.clock = Some((now, wall));
@@ -121,7 +138,8 @@ impl StartHistory {
         for start in &ledger.starts {
             let since = known.iter().find(|(_, other)| other == start).map(|(since, _)| *since);
             let is_over = since.is_none() && self.recorded.contains(start);
-            let since = since.or_else(|| now.checked_sub(age(start, wall, since_read)?)).filter(|_| !is_over);
+            let since =
+                since.or_else(|| now.checked_sub(self.age(start, wall, since_read)?)).filter(|_| !is_over);
             if let Some(since) = since.filter(|since| now.saturating_duration_since(*since) < START_WINDOW) {
                 self.counted.push((since, start.clone()));
             }
@@ -165,7 +183,7 @@ impl StartHistory {
             let tick = Duration::from_millis(1);
             let at = before.map_or(wall, |before| wall.max(before.saturating_add(tick).unwrap_or(before)));
             let at = Timestamp::from_millisecond(at.as_millisecond()).unwrap_or(at);
-            ledger.starts.push(RolloutStart { id, applyset, at });
+            ledger.starts.push(RolloutStart { id, applyset, at, clock: self.mark.clone() });
         }
         // A start from a late clock looks old. It stays as long as it counts here.
         let counts = |start: &RolloutStart| self.counted.iter().any(|(_, counted)| counted == start);
@@ -178,11 +196,13 @@ impl StartHistory {
         let surplus = ledger.starts.len().saturating_sub(MAX_RECORDED_STARTS);
         ledger.starts.drain(..surplus);
     }
-}
 
-/// Returns how old a start is; none where it no longer counts.
-fn age(start: &RolloutStart, wall: Timestamp, since_read: Option<Duration>) -> Option<Duration> {
-    let recorded_age = Duration::try_from(start.at.duration_until(wall)).unwrap_or_default();
-    let age = since_read.map_or(recorded_age, |since| recorded_age.min(since));
-    (age < START_WINDOW).then_some(age)
+    /// Returns how old a start is, as far as that is proven; none where it no longer counts.
+    fn age(&self, start: &RolloutStart, wall: Timestamp, since_read: Option<Duration>) -> Option<Duration> {
+        let recorded_age = Duration::try_from(start.at.duration_until(wall)).unwrap_or_default();
+        let skew = if start.clock == self.mark { Duration::ZERO } else { MAX_CLOCK_SKEW };
+        let proven = recorded_age.saturating_sub(skew);
+        let age = since_read.map_or(proven, |since| proven.min(since));
+        (age < START_WINDOW).then_some(age)
+    }
 }

@@ -205,6 +205,27 @@ fn the_time_of_a_release_is_kept_from_one_process_to_the_next() {
     assert_eq!(fate(&mut next, &id, &[behind], now), format!("{why}; see `rhumb prune list`"));
 }
 
+/// A clock that is early must not end the time of the others.
+#[test]
+fn no_skew_of_minutes_shortens_the_time_in_which_others_may_request() {
+    let check = |clock: i64, expected: &str| {
+        let (mut engine, _, now) = dropped(&[]);
+        engine.set_peers(vec![peer(SourceStatement::default())], now);
+        let told = engine.statement(FIRST, None).unwrap();
+        assert_eq!(told.released_since, Some(1_000));
+        let (mut next, id, now) = dropped(&[]);
+        next.set_clock(now, jiff::Timestamp::from_second(clock).unwrap());
+        next.recall(FIRST, &told);
+        assert_eq!(fate(&mut next, &id, &[peer(SourceStatement::default())], now), expected, "{clock}");
+    };
+    let waits = "pruned when the other sources have had 30 s to take it over";
+    for clock in [700, 1_000, 1_031, 1_300, 1_329] {
+        check(clock, waits);
+    }
+    // No clock is so wrong.
+    check(1_330, WAITS);
+}
+
 #[test]
 fn a_source_of_the_process_that_cannot_be_looked_at_withholds_deletions_until_a_person_confirms() {
     let (mut engine, id, now) = dropped(&[("other", SECOND_SET, at("host/other HEAD"))]);

@@ -52,6 +52,7 @@ mod stripped;
 mod stuck_stateful_set;
 mod unit_pause;
 mod unknown;
+mod unreadable_records;
 mod wakes;
 mod watchers;
 mod words;

@@ -102,6 +102,7 @@ fn no_record_is_larger_than_it_is_taken_for() {
             id: id(&format!("{name}{number}")),
             applyset: SET.into(),
             at: jiff::Timestamp::MAX,
+            clock: name.into(),
         };
         let tally = BudgetTally {
             applyset: SET.into(),

@@ -314,6 +314,7 @@ fn starts_of_other_processes_count_and_are_kept() {
         id: elsewhere(name),
         applyset: THEIRS.into(),
         at: jiff::Timestamp::UNIX_EPOCH + harness.now.duration_since(harness.epoch),
+        clock: "".into(),
     };
     harness.world.ledger.starts = vec![start("a"), start("b")];
     harness.engine.set_ledger(harness.world.ledger.clone());

@@ -18,16 +18,22 @@ fn web(name: &str) -> ObjectId {
 }
 
 fn start(name: &str, second: i64) -> RolloutStart {
-    RolloutStart { id: web(name), applyset: "a-v1".into(), at: Timestamp::from_second(second).unwrap() }
+    let at = Timestamp::from_second(second).unwrap();
+    RolloutStart { id: web(name), applyset: "a-v1".into(), at, clock: "here".into() }
 }
 
 fn ledger(starts: &[RolloutStart]) -> RolloutLedger {
     RolloutLedger { starts: starts.to_vec(), ..RolloutLedger::default() }
 }
 
-/// Returns a process that reads the object first at this second of its own clock.
+/// Returns a process that reads the object first at this second of the clock of one host.
 fn reader(second: i64) -> (StartHistory, Instant) {
+    reader_on("here", second)
+}
+
+fn reader_on(clock: &str, second: i64) -> (StartHistory, Instant) {
     let (mut starts, now) = (StartHistory::default(), Instant::now());
+    starts.set_clock_mark(clock);
     starts.set_clock(now, Timestamp::from_second(second).unwrap());
     (starts, now)
 }
@@ -36,19 +42,25 @@ fn reader(second: i64) -> (StartHistory, Instant) {
 fn a_start_counts_for_a_minute_whoever_began_it_and_whatever_the_clocks_say() {
     // When it began by its own clock, when it is first read, and for how much longer it counts
     // then.
-    let check = |began: i64, read: i64, expected: u64| {
-        let (mut starts, now) = reader(read);
+    let check = |clock: &str, began: i64, read: i64, expected: u64| {
+        let (mut starts, now) = reader_on(clock, read);
         starts.read(&ledger(&[start("web", began)]));
         for (passed, count) in [(expected.saturating_sub(1), expected > 0), (expected, false)] {
             starts.advance(now + Duration::from_secs(passed));
             assert_eq!(starts.count(|_| true), u32::from(count), "{began} {read} {passed}");
         }
     };
-    check(100, 100, 60);
-    check(100, 140, 20);
-    check(100, 160, 0);
+    check("here", 100, 100, 60);
+    check("here", 100, 140, 20);
+    check("here", 100, 160, 0);
+    // The clock of another host may be five minutes early.
+    check("there", 100, 160, 60);
+    check("there", 100, 400, 60);
+    check("there", 100, 440, 20);
+    check("there", 100, 460, 0);
     // From the future: it counts as one of now.
-    check(9000, 100, 60);
+    check("here", 9000, 100, 60);
+    check("there", 9000, 100, 60);
 }
 
 #[test]
@@ -59,11 +71,16 @@ fn what_appears_between_two_readings_is_no_older_than_the_first_whatever_its_clo
     starts.read(&ledger(&[start("web", 900)]));
     assert_eq!(starts.count(|_| true), 1, "its clock is late");
     assert_eq!(starts.due(), Some(now + MINUTE));
+    let (mut starts, now) = reader_on("there", 1000);
+    starts.read(&ledger(&[]));
+    starts.advance(now + Duration::from_secs(5));
+    starts.read(&ledger(&[start("web", 900)]));
+    assert_eq!(starts.due(), Some(now + Duration::from_secs(5) + MINUTE), "its clock proves nothing");
     // A start that was too old before is no news.
     let (mut starts, now) = reader(1000);
     for second in 0..3 {
         starts.advance(now + Duration::from_secs(second));
-        starts.read(&ledger(&[start("web", 900)]));
+        starts.read(&ledger(&[start("web", 600)]));
         assert_eq!(starts.count(|_| true), 0, "{second}");
     }
 }
@@ -90,6 +107,26 @@ fn a_start_counts_for_a_minute_though_a_host_whose_clock_is_early_writes_the_obj
     assert_eq!(late.count(|_| true), 1);
     late.advance(now + Duration::from_mins(1));
     assert_eq!(late.count(|_| true), 0);
+}
+
+#[test]
+fn no_skew_of_minutes_lets_whoever_takes_over_begin_more_in_a_minute() {
+    let minutes = Duration::from_mins(5).as_secs().cast_signed();
+    for skew in -minutes..=minutes {
+        let (mut first, _) = reader(10_000);
+        let mut told = ledger(&[]);
+        first.read(&told);
+        first.write(&mut told, vec![(web("web"), "a-v1".into())]);
+        // Half a minute later, by another clock.
+        let (mut next, now) = reader_on("there", 10_030 + skew);
+        next.read(&told);
+        for passed in [0, 29] {
+            next.advance(now + Duration::from_secs(passed));
+            assert_eq!(next.count(|_| true), 1, "{skew} {passed}");
+        }
+        next.advance(now + MINUTE);
+        assert_eq!(next.count(|_| true), 0, "{skew}: it is slower, and not for good");
+    }
 }
 
 #[test]

@@ -73,9 +73,9 @@ pub(crate) fn rejections_text(rejections: &[Rejection], seals: &HashSeals) -> Op
     rejections.iter().map(line).collect()
 }
 
-/// Counts the lines of such a text that cannot be read: what failed there would be tried again.
-pub(crate) fn unreadable_rejections(text: &str) -> usize {
-    text.lines().filter(|line| serde_json::from_str::<RejectionText>(line).is_err()).count()
+/// Returns whether a line of such a text can be read.
+pub(crate) fn is_readable_rejection(line: &str) -> bool {
+    serde_json::from_str::<RejectionText>(line).is_ok()
 }
 
 /// Reads what [`rejections_text`] writes. A line that cannot be read is left out.

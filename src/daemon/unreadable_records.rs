@@ -1,0 +1,168 @@
+//! Records in an inventory that cannot be read, and the commands that mend them.
+//!
+//! **Invariant:** such a record never widens what rhumb does. It may name anything of its source,
+//! so all that it could forbid waits. It stays in the inventory until a person takes it out.
+
+use super::handover;
+use super::inventory::{FINISHED_JOBS_KEY, REJECTED_KEY, parse_finished_job};
+use crate::cluster::InventoryObject;
+use crate::engine::{SourceStatement, is_readable_rejection};
+use crate::object::{count_text, truncate};
+
+/// The maximum number of bytes of a line that is kept: it is not read, and only its being there
+/// counts.
+const MAX_KEPT_LINE_BYTES: usize = 1000;
+
+/// The maximum number of such lines that are kept.
+const MAX_KEPT_LINES: usize = 20;
+
+/// The records of an inventory that cannot be read, each in words with the command that mends it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct UnreadableRecords {
+    /// Lines about failed and undone contents: nothing new is released.
+    pub rejections: Option<String>,
+    /// Lines about ended Jobs: none that goes away by itself is created.
+    pub finished_jobs: Option<String>,
+    /// The statement to other sources: none of them deletes what this one may want.
+    pub statement: Option<String>,
+}
+
+impl UnreadableRecords {
+    /// Finds those of the inventory of a source.
+    pub(crate) fn find(inventory: &InventoryObject, namespace: &str, source: &str) -> Self {
+        let place = format!("ConfigMap {namespace}/{source}");
+        let lines = |key: &str, unread: usize| {
+            format!("{place}: {} of `{key}` cannot be read", count_text(unread, "line"))
+        };
+        let forget = |key: &str| {
+            format!("`kubectl -n {namespace} patch configmap {source} -p '{{\"data\":{{\"{key}\":null}}}}'`")
+        };
+        let unread = |key: &str, is_readable: fn(&str) -> bool| {
+            Some(unreadable_lines(inventory, key, is_readable).count()).filter(|count| *count > 0)
+        };
+        let rejections = unread(REJECTED_KEY, is_readable_rejection).map(|count| {
+            let (what, command) = (lines(REJECTED_KEY, count), forget(REJECTED_KEY));
+            format!(
+                "{what}: nothing new of source {source} is released, as it may have failed or been undone; {command} \
+                 forgets all that did"
+            )
+        });
+        let finished_jobs = unread(FINISHED_JOBS_KEY, is_readable_job).map(|count| {
+            let (what, command) = (lines(FINISHED_JOBS_KEY, count), forget(FINISHED_JOBS_KEY));
+            format!(
+                "{what}: no Job of source {source} that goes away by itself is created, as it may have ended; \
+                 {command} lets each run that is not there"
+            )
+        });
+        let statement = inventory.data.get(handover::HANDOVER_KEY).and_then(|text| {
+            SourceStatement::parse(text).err().map(|why| explain_statement(namespace, source, &why))
+        });
+        Self { rejections, finished_jobs, statement }
+    }
+
+    /// Returns all of them, those that others may write anew too.
+    pub(crate) fn into_texts(self) -> Vec<String> {
+        [self.rejections, self.finished_jobs, self.statement].into_iter().flatten().collect()
+    }
+}
+
+/// Says that the statement of a source cannot be read, what follows, and what mends it.
+pub(super) fn explain_statement(namespace: &str, source: &str, why: &str) -> String {
+    format!(
+        "ConfigMap {namespace}/{source}: `{}` cannot be read: {why}: no other source deletes what source {source} may \
+         want; whatever serves it, or `rhumb apply` of it, writes it anew, and `rhumb uninstall {source}` ends one that \
+         is gone for good",
+        handover::HANDOVER_KEY
+    )
+}
+
+fn is_readable_job(line: &str) -> bool {
+    parse_finished_job(line).is_some()
+}
+
+fn unreadable_lines<'a>(
+    inventory: &'a InventoryObject,
+    key: &str,
+    is_readable: fn(&str) -> bool,
+) -> impl Iterator<Item = &'a str> {
+    let text = inventory.data.get(key).map(String::as_str).unwrap_or_default();
+    text.lines().filter(move |line| !line.trim().is_empty() && !is_readable(line))
+}
+
+/// Returns the unreadable lines of what failed, as they are kept beside what is written anew.
+pub(super) fn kept_rejections(known: Option<&InventoryObject>) -> String {
+    kept_lines(known, REJECTED_KEY, is_readable_rejection)
+}
+
+/// Does the same as [`kept_rejections`], for Jobs that have ended.
+pub(super) fn kept_finished_jobs(known: Option<&InventoryObject>) -> String {
+    kept_lines(known, FINISHED_JOBS_KEY, is_readable_job)
+}
+
+fn kept_lines(known: Option<&InventoryObject>, key: &str, is_readable: fn(&str) -> bool) -> String {
+    let lines = known.into_iter().flat_map(|known| unreadable_lines(known, key, is_readable));
+    let cut = lines.take(MAX_KEPT_LINES).flat_map(|line| [truncate(line, MAX_KEPT_LINE_BYTES), "\n"]);
+    cut.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn inventory(key: &str, text: &str) -> InventoryObject {
+        InventoryObject { data: [(key.to_owned(), text.to_owned())].into(), ..InventoryObject::default() }
+    }
+
+    #[test]
+    fn each_is_told_with_its_object_its_key_and_the_command_that_mends_it() {
+        let check = |key: &str, text: &str, expected: &[&str]| {
+            let told = UnreadableRecords::find(&inventory(key, text), "rhumb-system", "shop").into_texts();
+            assert_eq!(told.len(), usize::from(!expected.is_empty()), "{told:?}");
+            for text in expected {
+                assert!(told[0].contains(text), "{told:?}");
+            }
+        };
+        let hash = "0".repeat(32);
+        let job = format!("Job.batch shop/migrate {hash}\n");
+        let object = "ConfigMap rhumb-system/shop: ";
+        check("rejected", "", &[]);
+        check("rejected", "\n", &[]);
+        check(
+            "rejected",
+            "garbage\n{}\n",
+            &[
+                object,
+                "2 lines of `rejected` cannot be read",
+                "nothing new of source shop is released",
+                "`kubectl -n rhumb-system patch configmap shop -p '{\"data\":{\"rejected\":null}}'`",
+            ],
+        );
+        check("finished-jobs", &job, &[]);
+        check(
+            "finished-jobs",
+            &format!("{job}Job.batch shop/other zz\n"),
+            &[
+                object,
+                "1 line of `finished-jobs` cannot be read",
+                "no Job of source shop that goes away by itself is created",
+                "patch configmap shop -p '{\"data\":{\"finished-jobs\":null}}'`",
+            ],
+        );
+        check("handover", "read -\nclaims\nreleased\n", &[]);
+        check(
+            "handover",
+            "read",
+            &[object, "`handover` cannot be read: it is garbled", "`rhumb uninstall shop`"],
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_kept_within_a_bound() {
+        let kept = |text: &str| kept_rejections(Some(&inventory(REJECTED_KEY, text)));
+        assert_eq!(kept_rejections(None), "");
+        assert_eq!(kept("garbage\n\nmore\n"), "garbage\nmore\n");
+        let long = "x".repeat(2 << 20);
+        assert_eq!(kept(&long).len(), MAX_KEPT_LINE_BYTES + 1);
+        assert_eq!(kept(&"x\n".repeat(9000)).lines().count(), MAX_KEPT_LINES);
+    }
+}

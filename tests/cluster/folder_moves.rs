@@ -1,0 +1,94 @@
+//! Manifests that move between two folders of a repository that are only applied by hand.
+
+use serde_json::Value;
+
+use crate::support::{ProgramOutput, Repo, TestNamespace, run, yaml};
+
+/// A repository with two folders; the first one has the workload and its Service.
+fn two_folders() -> Repo {
+    let file =
+        |name: &str| (format!("{name}/own.yaml"), yaml::config_map(&format!("own-{name}"), "key", "one"));
+    let web = yaml::documents(&[yaml::deployment("web", 1, "nginx:1"), yaml::service("web", "web")]);
+    Repo::new(&[file("a"), file("b"), ("a/web.yaml".to_owned(), web)])
+}
+
+/// Runs a command for the source of a folder.
+fn on_folder(site: &TestNamespace<'_>, repo: &Repo, words: &[&str], folder: &str) -> ProgramOutput {
+    let mut command = site.bare_command();
+    let name = format!("{}-{folder}", site.name);
+    command.args(words).arg(repo.path().join(folder)).args(["-n", &site.name, "--name", &name]);
+    run(command)
+}
+
+fn uids(site: &TestNamespace<'_>) -> [Value; 3] {
+    let value = |kind: &str, pointer: &str| site.value(kind, "web", pointer);
+    [
+        value("Deployment", "/metadata/uid"),
+        value("Service", "/metadata/uid"),
+        value("Service", "/spec/clusterIP"),
+    ]
+}
+
+fn move_web(repo: &Repo, from: &str, to: &str) {
+    repo.git(&["mv", &format!("{from}/web.yaml"), &format!("{to}/web.yaml")]);
+}
+
+#[test]
+fn what_moves_to_a_folder_that_was_never_applied_is_not_deleted() {
+    let (site, repo) = (TestNamespace::new("moved-new"), two_folders());
+    let apply = |folder: &str| on_folder(&site, &repo, &["apply", "--prune", "--yes"], folder);
+    apply("a").ends(0);
+    let (before, window) = (uids(&site), site.window());
+    move_web(&repo, "a", "b");
+    repo.commit("Move it");
+    let why = "b/web.yaml of the same repository has it now: apply that first, and it moves";
+    let diff = on_folder(&site, &repo, &["diff"], "a").ends(1);
+    diff.says(&["? Deployment moved-new/web"]);
+    diff.says(&["? all 2 wait:", why]);
+    // A pass that does not prune reads the newer revision too.
+    on_folder(&site, &repo, &["apply"], "a").ends(0);
+    for _ in 0..2 {
+        let pass = apply("a").ends(4);
+        pass.says(&["deployment.apps/web", why]);
+        pass.says(&["service/web", why]);
+        assert_eq!(uids(&site), before);
+    }
+    apply("b").ends(0);
+    apply("a").ends(0).says(&["1 unchanged"]);
+    assert_eq!(uids(&site), before);
+    window.assert_no_deletes();
+}
+
+#[test]
+fn what_moves_to_and_fro_between_two_folders_stays_committed_or_not() {
+    let (site, repo) = (TestNamespace::new("moved-twice"), two_folders());
+    let apply = |folder: &str| on_folder(&site, &repo, &["apply", "--prune", "--yes"], folder);
+    for folder in ["a", "b"] {
+        apply(folder).ends(0);
+    }
+    let (before, window) = (uids(&site), site.window());
+    move_web(&repo, "a", "b");
+    apply("a").ends(4);
+    apply("b").ends(0);
+    repo.commit("Move it");
+    move_web(&repo, "b", "a");
+    repo.commit("Move it back");
+    apply("b").ends(4);
+    apply("a").ends(0);
+    apply("b").ends(0);
+    assert_eq!(uids(&site), before);
+    window.assert_no_deletes();
+}
+
+#[test]
+fn what_another_folder_always_named_too_is_that_of_another_cluster() {
+    let (site, repo) = (TestNamespace::new("moved-twin"), two_folders());
+    repo.change("b/env.yaml", &yaml::config_map("env", "key", "b"));
+    repo.change("a/env.yaml", &yaml::config_map("env", "key", "a"));
+    let apply = || on_folder(&site, &repo, &["apply", "--prune", "--yes"], "a");
+    apply().ends(0);
+    repo.remove("a/env.yaml");
+    repo.commit("Drop it here");
+    apply().ends(0).says(&["configmap/env", "pruned"]);
+    assert!(!site.has("ConfigMap", "env"));
+}
