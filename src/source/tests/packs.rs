@@ -131,7 +131,10 @@ fn commit_bomb(repo: &TestRepository, zeros: u64) -> Revision {
     let small = Oid::hash_object(git2::ObjectType::Blob, SMALL).unwrap();
     let taken = u8::try_from(SMALL.len()).unwrap();
     write_pack(repo, &[(base, whole), (small, delta(base, zeros, taken))]);
-    repo.git(&["update-index", "--add", "--cacheinfo", &format!("100644,{small},bomb.yaml")]);
+    // With its base beside it, so that the delta could be copied as it is.
+    for (id, file) in [(small, "bomb.yaml"), (base, "zeros.bin")] {
+        repo.git(&["update-index", "--add", "--cacheinfo", &format!("100644,{id},{file}")]);
+    }
     let tree = repo.git(&["write-tree"]);
     let commit = repo.git(&["commit-tree", "-p", "HEAD", "-m", "a bomb", &tree]);
     repo.git(&["update-ref", "HEAD", &commit]);
