@@ -377,9 +377,13 @@ impl SourceFeed {
         let same = told.filter(|told| told.revision == revision && rendered == RenderStep::Kept);
         if let (Some(told), ReadExtent::Changes) = (same, self.extent) {
             // Nothing is new, unless that it can be read again.
-            let (incomplete, refused) = (refusal_text(told), told.refused.clone());
-            let reading =
-                SourceReading { revision: Some(revision), incomplete, refused, ..SourceReading::default() };
+            let reading = SourceReading {
+                revision: Some(revision),
+                incomplete: refusal_text(told),
+                unrendered: told.lacking_roots(),
+                refused: told.refused.clone(),
+                ..SourceReading::default()
+            };
             return Ok(self.last_error.is_some().then(|| (reading, BTreeSet::new())));
         }
         self.read_revision(revision).await.map(Some)

@@ -43,6 +43,7 @@ mod render_seal;
 mod root_closure;
 mod root_job;
 mod root_lock;
+mod root_names;
 mod root_render;
 mod roots;
 pub(crate) mod sandbox;

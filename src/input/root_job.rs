@@ -36,7 +36,7 @@ pub(super) struct RootJob {
     pub(super) start: Arc<str>,
     /// The path inside the source of the file that makes its folder a root.
     pub(super) path: Arc<str>,
-    pub(super) closure: RootClosure,
+    pub(super) closure: Arc<RootClosure>,
     /// The programs that it needs: first its own.
     pub(super) programs: Vec<InstalledProgram>,
     pub(super) key: RootKey,
@@ -53,7 +53,7 @@ pub(super) struct JobOutcome {
 pub(super) fn judge(
     root: RenderRoot,
     start: &str,
-    closure: RootClosure,
+    closure: Arc<RootClosure>,
     programs: &FoundPrograms,
     variables: Option<&Arc<RevisionVariables>>,
     known: &HashMap<RootKey, RenderedRoot>,

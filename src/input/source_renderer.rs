@@ -23,6 +23,7 @@ use super::release_render::{ReleaseSettings, ResolvedReleases, TracedChart, Vers
 use super::render_host::RenderHost;
 use super::root_closure::{ClosureForm, ClosureSettings, RootClosure};
 use super::root_job::{FoundPrograms, JobOutcome, RootJob, judge, outcome_of};
+use super::root_names::{VariableUse, possible_names};
 use super::root_render::{
     RenderError, RenderValues, RenderedObject, TracedKustomization, render_kustomization,
 };
@@ -220,6 +221,7 @@ impl SourceRenderer {
         let RendererState { parsed, last } = &mut *state;
         let changed = last.as_ref().map(|last| last.tree.changed_paths(&tree)).transpose()?;
         let impact = changed
+            .as_ref()
             .zip(last.as_ref())
             .map(|(changed, last)| last.index.impact(changed.iter().map(String::as_str)));
         let is_known_root = |folder: &str| {
@@ -230,6 +232,8 @@ impl SourceRenderer {
         let (variables, objects) = self.read_variables(&listing.plain, start, &tree, &facts)?;
         let digest = variables.as_ref().map(|variables| variables.digest());
         let touched = impact.map(|impact| impact.roots);
+        // What it may want is read from all that stands in its folder.
+        let has_changes = |folder: &str| changed.iter().flatten().any(|path| paths::holds(folder, path));
         let known: HashMap<RootKey, RenderedRoot> =
             same.iter().chain(before.iter()).map(|root| (root.key, root.clone())).collect();
         let (mut kept, mut closures, mut charts) = (Vec::new(), Vec::new(), BTreeSet::new());
@@ -239,6 +243,7 @@ impl SourceRenderer {
                 .as_ref()
                 .filter(|last| last.variables == digest && (!has_charts || last.releases == told))
                 .and_then(|last| last.kept_root(&root, touched.as_ref()))
+                .filter(|(folder, before)| !is_failure(before) || !has_changes(folder))
                 .and_then(|(folder, before)| Some((folder, stored_root(before, &known)?)))
             {
                 kept.push(before);
@@ -289,7 +294,9 @@ impl SourceRenderer {
             programs.insert(program, self.find_program(program)?);
         }
         let (mut done, mut jobs) = (BTreeMap::new(), Vec::new());
-        for ((root, closure), number) in closures.into_iter().zip(0_usize..) {
+        let closures: Vec<(RenderRoot, Arc<RootClosure>)> =
+            closures.into_iter().map(|(root, closure)| (root, closure.into())).collect();
+        for ((root, closure), number) in closures.iter().cloned().zip(0_usize..) {
             match judge(root, start, closure, &programs, variables, known) {
                 Ok(job) => jobs.push((number, job)),
                 Err(outcome) => drop(done.insert(number, *outcome)),
@@ -300,7 +307,14 @@ impl SourceRenderer {
         if count > 0 {
             tracing::info!(roots = count, "rendered in {} ms", start_time.elapsed().as_millis());
         }
-        Ok(done.into_values().collect())
+        let replaced = if variables.is_some() { VariableUse::Replaced } else { VariableUse::Literal };
+        let mut done: Vec<JobOutcome> = done.into_values().collect();
+        for (done, (_, closure)) in done.iter_mut().zip(&closures) {
+            if is_failure(&done.root) {
+                done.root.names = possible_names(closure, replaced, files)?;
+            }
+        }
+        Ok(done)
     }
 
     async fn render_root<T: FileTree>(
@@ -426,10 +440,14 @@ impl SnapshotRenderer for SourceRenderer {
     }
 }
 
+fn is_failure(root: &RenderedRoot) -> bool {
+    !matches!(root.outcome, RootOutcome::Rendered(_))
+}
+
 /// Returns a root as it is stored; none where its contents are not in the store, which may have
 /// been made anew since they were written.
 fn stored_root(root: RenderedRoot, known: &HashMap<RootKey, RenderedRoot>) -> Option<RenderedRoot> {
-    if !matches!(root.outcome, RootOutcome::Rendered(_)) {
+    if is_failure(&root) {
         return Some(root);
     }
     let stored = known.get(&root.key)?;

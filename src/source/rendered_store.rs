@@ -12,7 +12,9 @@ use std::sync::Arc;
 use git2::{ErrorCode, ObjectType, Odb, Oid, Repository};
 use serde::{Deserialize, Serialize};
 
-use crate::object::{Diagnostic, ManifestOrigin, RenderOrigin, Revision, hex_bytes, hex_text};
+use crate::object::{
+    Diagnostic, ManifestOrigin, NameWords, PossibleNames, RenderOrigin, Revision, hex_bytes, hex_text,
+};
 
 use super::error::SourceError;
 use super::lock::StateLock;
@@ -44,6 +46,9 @@ struct RootList {
     failed: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     errors: Vec<ListedError>,
+    /// The words of its names, with a blank between two; none where nothing is known of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    words: Option<String>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -155,12 +160,16 @@ fn list_of(root: &RenderedRoot) -> RootList {
         objects: Vec::new(),
         failed: false,
         errors: Vec::new(),
+        words: None,
     };
     match &root.outcome {
         RootOutcome::Rendered(files) => list.objects = files.iter().map(listed_object).collect(),
         RootOutcome::Refused(found) | RootOutcome::Interrupted(found) => {
             list.failed = true;
             list.errors = found.iter().map(listed_error).collect();
+            if let PossibleNames::Of(words) = &root.names {
+                list.words = Some(words.to_text());
+            }
         }
     }
     list
@@ -250,7 +259,9 @@ fn read_list(odb: &ObjectDatabase<'_>, list: Oid) -> Result<RenderedRoot, git2::
     } else {
         RootOutcome::Rendered(list.objects.iter().map(read_object).collect::<Result<_, _>>()?)
     };
-    Ok(RenderedRoot::new(list.path.into(), key, outcome))
+    let words = list.words.and_then(|words| NameWords::default().with_text(words.as_bytes()));
+    let names = words.map_or(PossibleNames::Any, |words| PossibleNames::Of(words.into()));
+    Ok(RenderedRoot { names, ..RenderedRoot::new(list.path.into(), key, outcome) })
 }
 
 fn read_object(listed: &ListedObject) -> Result<SnapshotFile, git2::Error> {

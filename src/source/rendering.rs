@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use git2::Oid;
 
-use crate::object::{Diagnostic, Revision};
+use crate::object::{Diagnostic, PossibleNames, Revision, UnrenderedRoot};
 
 use super::cluster_facts::{ClusterFacts, FactUse};
 use super::error::SourceError;
@@ -92,6 +92,8 @@ pub(crate) struct RenderedRoot {
     pub key: RootKey,
     /// The outcome.
     pub outcome: RootOutcome,
+    /// The names that its objects may have, where it does not render.
+    pub names: PossibleNames,
     /// The folder of it in the store; none where it is not written yet.
     pub stored: Option<StoredRoot>,
 }
@@ -114,7 +116,7 @@ pub(crate) enum RootOutcome {
 impl RenderedRoot {
     /// Returns a root that is not written yet.
     pub(crate) fn new(path: Arc<str>, key: RootKey, outcome: RootOutcome) -> Self {
-        Self { path, key, outcome, stored: None }
+        Self { path, key, outcome, names: PossibleNames::Any, stored: None }
     }
 
     /// Returns the path of one of its objects in a snapshot.
@@ -139,10 +141,11 @@ impl RenderedSnapshot {
     /// Returns the snapshot to be read in the place of the raw one.
     pub(crate) fn into_snapshot(self) -> Snapshot {
         let mut snapshot = self.plain;
+        snapshot.refuses_plain_files = !snapshot.refused.is_empty();
         for root in self.roots {
             if let Some(found) = root.failure() {
                 snapshot.refused.extend(found.iter().cloned());
-                snapshot.failed_roots.push(root.path);
+                snapshot.failed_roots.push(UnrenderedRoot { path: root.path, names: root.names });
             } else if let RootOutcome::Rendered(files) = root.outcome {
                 snapshot.files.extend(files.iter().cloned());
             }

@@ -49,6 +49,7 @@ pub(in crate::daemon) fn read_disk(
     let unknown = files.values().flat_map(|read| read.unknown.iter().cloned()).collect();
     reading.files = files.into_iter().map(|(path, read)| (path.clone(), Some(read.facts))).collect();
     reading.incomplete = refusal_text(snapshot);
+    reading.unrendered = snapshot.lacking_roots();
     reading.refused.clone_from(&snapshot.refused);
     (reading, unknown)
 }

@@ -125,6 +125,7 @@ pub(super) fn read_newest(
     };
     reading.authored = reader.commit(to)?.map(|commit| authorship(&commit));
     reading.incomplete = refusal_text(&snapshot);
+    reading.unrendered = snapshot.lacking_roots();
     reading.refused.clone_from(&snapshot.refused);
     let unknown = unknown.into_values().flatten().collect();
     Ok(ReadStep { told: ToldSnapshot { snapshot, unrendered }, reading, unknown, scopes })

@@ -15,12 +15,7 @@ const SERVER: &str = "repository: 'https://charts.example.org'";
 
 fn snapshot(files: &[(&str, &'static str)]) -> Snapshot {
     let refused = files.iter().map(|(file, code)| Diagnostic::file_error(*file, code, ""));
-    Snapshot {
-        revision: Revision::new("0"),
-        files: Vec::new(),
-        refused: refused.collect(),
-        failed_roots: Vec::new(),
-    }
+    Snapshot::of_files(Revision::new("0"), Vec::new(), refused.collect())
 }
 
 /// A renderer where there is no program.
@@ -265,7 +260,7 @@ fn looks_of_render(files: &MemoryTree, folder: &str, form: RootForm) -> usize {
         (*program, Ok(InstalledProgram { program: *program, path, version, digest: [0; 32] }))
     };
     let programs = closure.programs().iter().map(installed).collect();
-    let job = judge(root, "", closure, &programs, None, &HashMap::new()).ok().unwrap();
+    let job = judge(root, "", closure.into(), &programs, None, &HashMap::new()).ok().unwrap();
     let before = files.looks();
     let run = own_thread::worker_runtime().unwrap().block_on(renderer.render_root(&job, files));
     assert!(matches!(run, Err(RenderError::Sandbox(_))), "{run:?}");
