@@ -46,7 +46,9 @@ impl RenderedManifests {
         let rendering = SourceRendering::automatic(path, &RendererConfig::default(), &FetchConfig::default());
         let ManifestSet { items, diagnostics, versions, understood, .. } =
             ManifestSet::read(path, ReadScope::Shown, &rendering)?;
-        let objects = items.into_iter().map(|item| (item.gvk.group_kind(), item.body)).collect();
+        // Of what is held back, as its encrypted values cannot be opened, nothing would be applied.
+        let applied = items.into_iter().filter(|item| item.valid);
+        let objects = applied.map(|item| (item.gvk.group_kind(), item.body)).collect();
         Ok(Self { objects, diagnostics, versions, understood })
     }
 

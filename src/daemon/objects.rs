@@ -1,11 +1,13 @@
 //! The objects of a source as its files say them, for whoever asks what it holds.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::executor::run_blocking;
 use super::setup::SourceFiles;
 use crate::engine::AllowList;
-use crate::input::{Decrypter, read_manifest};
+use crate::input::sandbox::RenderProgram;
+use crate::input::{Decrypter, needed_programs, read_manifest};
 use crate::manifest::{self, KindScopes, ManifestItem, assemble};
 use crate::object::{Diagnostic, Object};
 use crate::source::{self, SnapshotFile, Source};
@@ -20,6 +22,8 @@ pub(crate) struct SourceObjects {
     /// Indicates whether every file was read and understood, and no object is held back for an
     /// error in it.
     pub complete: bool,
+    /// The programs that render its roots, or would.
+    pub programs: BTreeSet<RenderProgram>,
 }
 
 /// The manifests of a source, before the scope of each kind is known.
@@ -27,6 +31,7 @@ pub(crate) struct SourceObjects {
 pub(crate) struct GatheredManifests {
     items: Vec<ManifestItem>,
     complete: bool,
+    programs: BTreeSet<RenderProgram>,
 }
 
 /// Reads a source once, at its newest revision.
@@ -34,15 +39,16 @@ pub(crate) async fn gather_manifests(
     files: SourceFiles,
     decrypter: Arc<Decrypter>,
 ) -> Result<GatheredManifests, source::SourceError> {
-    let (items, complete) = match files {
+    let (items, complete, programs) = match files {
         SourceFiles::Snapshot(disk) => {
             let bytes = |file: &SnapshotFile| disk.read(file.blob).unwrap_or_default();
             let read = disk.snapshot.files.iter().map(|file| read_manifest(file, bytes(file), &decrypter));
-            gather(read, disk.snapshot.is_complete())
+            let (items, complete) = gather(read, disk.snapshot.is_complete());
+            (items, complete, needed_programs(&disk.snapshot))
         }
         SourceFiles::Source(source) => read_followed(source, decrypter).await?,
     };
-    Ok(GatheredManifests { items, complete })
+    Ok(GatheredManifests { items, complete, programs })
 }
 
 impl GatheredManifests {
@@ -69,14 +75,14 @@ impl GatheredManifests {
                 None => objects.push(object),
             }
         }
-        SourceObjects { objects, refused, complete }
+        SourceObjects { objects, refused, complete, programs: self.programs }
     }
 }
 
 async fn read_followed(
     mut source: Source,
     decrypter: Arc<Decrypter>,
-) -> Result<(Vec<ManifestItem>, bool), source::SourceError> {
+) -> Result<(Vec<ManifestItem>, bool, BTreeSet<RenderProgram>), source::SourceError> {
     let observed = source.observe().await?;
     let reader = source.reader();
     run_blocking(move || {
@@ -85,7 +91,8 @@ async fn read_followed(
         for file in &snapshot.files {
             readings.push(read_manifest(file, &reader.read(file.blob)?, &decrypter));
         }
-        Ok(gather(readings.into_iter(), snapshot.is_complete()))
+        let (items, complete) = gather(readings.into_iter(), snapshot.is_complete());
+        Ok((items, complete, needed_programs(&snapshot)))
     })
     .await
 }

@@ -382,6 +382,7 @@ impl SourceFeed {
                 incomplete: refusal_text(told),
                 unrendered: told.lacking_roots(),
                 refused: told.refused.clone(),
+                warnings: told.warnings.clone(),
                 ..SourceReading::default()
             };
             return Ok(self.last_error.is_some().then(|| (reading, BTreeSet::new())));

@@ -211,7 +211,7 @@ impl Engine {
         let doubt =
             state.catalog.first_unreadable_file().map(|file| format!("{file} is not understood").into());
         let before = std::mem::replace(&mut state.incomplete, reading.incomplete.or(doubt));
-        state.refused = reading.refused;
+        (state.refused, state.warnings) = (reading.refused, reading.warnings);
         let is_by_roots = !state.catalog.has_unreadable_plain_file();
         let unrendered = if is_by_roots { reading.unrendered } else { Arc::default() };
         let is_doubt_new = std::mem::replace(&mut state.unrendered, unrendered) != state.unrendered;

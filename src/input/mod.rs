@@ -29,6 +29,7 @@ mod memory_place;
 mod memory_supply;
 #[cfg(test)]
 mod memory_tree;
+mod needed_programs;
 mod opened_inputs;
 mod origin;
 mod own_thread;
@@ -62,6 +63,7 @@ pub(crate) use decryption::{Decrypter, lacks_key};
 pub(crate) use disk::{ReadFolder, render_folders};
 #[cfg(test)]
 pub(crate) use memory_tree::MemoryTree;
+pub(crate) use needed_programs::needed_programs;
 pub use origin::strip_origin;
 pub(crate) use reading::read_manifest;
 pub(crate) use release_render::{ASSUMED_VERSION, ReleaseSettings};

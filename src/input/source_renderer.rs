@@ -25,7 +25,7 @@ use super::root_closure::{ClosureForm, ClosureSettings, RootClosure};
 use super::root_job::{FoundPrograms, JobOutcome, RootJob, judge, outcome_of};
 use super::root_names::{VariableUse, possible_names};
 use super::root_render::{
-    RenderError, RenderValues, RenderedObject, TracedKustomization, render_kustomization,
+    RenderError, RenderOutput, RenderValues, TracedKustomization, render_kustomization,
 };
 use super::roots::{self, RenderRoot, find_roots};
 use super::sandbox::{InstalledProgram, ProgramError, RenderProgram};
@@ -317,11 +317,7 @@ impl SourceRenderer {
         Ok(done)
     }
 
-    async fn render_root<T: FileTree>(
-        &self,
-        job: &RootJob,
-        files: &T,
-    ) -> Result<Vec<RenderedObject>, RenderError> {
+    async fn render_root<T: FileTree>(&self, job: &RootJob, files: &T) -> Result<RenderOutput, RenderError> {
         let files = LayeredTree { tree: files, layer: &job.closure.charts.layer };
         let files = &BufferedTree::of(&files, job.closure.closures())?;
         let missing = || RenderError::NoProgram;
@@ -343,8 +339,10 @@ impl SourceRenderer {
                 let variables = job.variables.as_ref().map(|variables| &variables.table);
                 let inputs = RenderValues { variables, opened: &opened };
                 let rendered = render_kustomization(&self.host, own, kustomization, files, inputs).await;
-                let objects = rendered.map_err(|error| opened.without_words(error))?;
-                encryption::close_objects(&opened, closure, objects)
+                let RenderOutput { objects, warnings } =
+                    rendered.map_err(|error| opened.without_words(error))?;
+                let objects = encryption::close_objects(&opened, closure, objects)?;
+                Ok(RenderOutput { objects, warnings })
             }
             ClosureForm::Helm(chart, options) => {
                 let told = [options.release.as_str(), options.namespace.as_str()];
@@ -352,8 +350,10 @@ impl SourceRenderer {
                 let opened = encryption::open_inputs(&self.decrypter, root, files)?;
                 let traced = TracedChart { chart, options };
                 let rendered = render_release(&self.host, own, traced, files, &opened).await;
-                let objects = rendered.map_err(|error| opened.without_words(error))?;
-                encryption::close_objects(&opened, &chart.closure, objects)
+                let RenderOutput { objects, warnings } =
+                    rendered.map_err(|error| opened.without_words(error))?;
+                let objects = encryption::close_objects(&opened, &chart.closure, objects)?;
+                Ok(RenderOutput { objects, warnings })
             }
         }
     }

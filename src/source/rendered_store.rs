@@ -19,7 +19,7 @@ use crate::object::{
 use super::error::SourceError;
 use super::lock::StateLock;
 use super::objects::ObjectDatabase;
-use super::rendering::{RenderedRoot, RenderedSnapshot, RootOutcome, StoredRoot};
+use super::rendering::{HOOK_NOT_RUN, RenderedRoot, RenderedSnapshot, RootOutcome, StoredRoot};
 use super::snapshot::{BlobId, SnapshotFile};
 use super::store::RevisionStore;
 use super::tree_builder;
@@ -46,6 +46,9 @@ struct RootList {
     failed: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     errors: Vec<ListedError>,
+    /// The hooks that are not run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<ListedError>,
     /// The words of its names, with a blank between two; none where nothing is known of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     words: Option<String>,
@@ -160,6 +163,7 @@ fn list_of(root: &RenderedRoot) -> RootList {
         objects: Vec::new(),
         failed: false,
         errors: Vec::new(),
+        warnings: root.warnings.iter().map(listed_error).collect(),
         words: None,
     };
     match &root.outcome {
@@ -261,7 +265,8 @@ fn read_list(odb: &ObjectDatabase<'_>, list: Oid) -> Result<RenderedRoot, git2::
     };
     let words = list.words.and_then(|words| NameWords::default().with_text(words.as_bytes()));
     let names = words.map_or(PossibleNames::Any, |words| PossibleNames::Of(words.into()));
-    Ok(RenderedRoot { names, ..RenderedRoot::new(list.path.into(), key, outcome) })
+    let warnings = list.warnings.into_iter().map(read_warning).collect();
+    Ok(RenderedRoot { names, warnings, ..RenderedRoot::new(list.path.into(), key, outcome) })
 }
 
 fn read_object(listed: &ListedObject) -> Result<SnapshotFile, git2::Error> {
@@ -289,6 +294,10 @@ fn read_error(listed: ListedError) -> Diagnostic {
         Some(hint) => found.hint(hint),
         None => found,
     }
+}
+
+fn read_warning(listed: ListedError) -> Diagnostic {
+    Diagnostic::warning(read_place(&listed.place), HOOK_NOT_RUN, listed.message)
 }
 
 fn damaged(text: &str) -> git2::Error {

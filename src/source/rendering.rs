@@ -4,17 +4,21 @@
 //! gives that result for the snapshot of the revision. How a folder is rendered is the renderer's
 //! business.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 use git2::Oid;
 
-use crate::object::{Diagnostic, PossibleNames, Revision, UnrenderedRoot};
+use crate::object::{Diagnostic, PossibleNames, Revision, UnrenderedRoot, truncate};
 
 use super::cluster_facts::{ClusterFacts, FactUse};
 use super::error::SourceError;
 use super::revision_tree::RevisionTree;
 use super::snapshot::{BlobId, RENDERED_SEPARATOR, Snapshot, SnapshotFile};
+
+/// The code of the warning about a hook of a chart that is not run.
+pub(crate) const HOOK_NOT_RUN: &str = "hook-not-run";
 
 /// Renders the folders of one source's revisions.
 pub(crate) trait SnapshotRenderer: fmt::Debug + Send + Sync {
@@ -94,6 +98,8 @@ pub(crate) struct RenderedRoot {
     pub outcome: RootOutcome,
     /// The names that its objects may have, where it does not render.
     pub names: PossibleNames,
+    /// The warnings about what was rendered.
+    pub warnings: Vec<Diagnostic>,
     /// The folder of it in the store; none where it is not written yet.
     pub stored: Option<StoredRoot>,
 }
@@ -116,7 +122,7 @@ pub(crate) enum RootOutcome {
 impl RenderedRoot {
     /// Returns a root that is not written yet.
     pub(crate) fn new(path: Arc<str>, key: RootKey, outcome: RootOutcome) -> Self {
-        Self { path, key, outcome, names: PossibleNames::Any, stored: None }
+        Self { path, key, outcome, names: PossibleNames::Any, warnings: Vec::new(), stored: None }
     }
 
     /// Returns the path of one of its objects in a snapshot.
@@ -142,18 +148,59 @@ impl RenderedSnapshot {
     pub(crate) fn into_snapshot(self) -> Snapshot {
         let mut snapshot = self.plain;
         snapshot.refuses_plain_files = !snapshot.refused.is_empty();
+        let mut shared = SharedFailures::default();
         for root in self.roots {
             if let Some(found) = root.failure() {
-                snapshot.refused.extend(found.iter().cloned());
+                let is_passing = matches!(root.outcome, RootOutcome::Interrupted(_));
+                let (of_root, others): (Vec<_>, Vec<_>) =
+                    found.iter().cloned().partition(|found| is_passing && found.origin.file == root.path);
+                of_root.into_iter().for_each(|found| shared.add(&root.path, found));
+                snapshot.refused.extend(others);
                 snapshot.failed_roots.push(UnrenderedRoot { path: root.path, names: root.names });
             } else if let RootOutcome::Rendered(files) = root.outcome {
+                snapshot.warnings.extend(root.warnings);
                 snapshot.files.extend(files.iter().cloned());
             }
         }
+        snapshot.refused.extend(shared.into_findings());
         snapshot.files.sort_unstable();
         snapshot.refused.sort_unstable();
         snapshot.refused.dedup();
         snapshot
+    }
+}
+
+/// The roots that are named where several lack the same, and the bytes of each name.
+const MAX_NAMED_ROOTS: usize = 5;
+const MAX_ROOT_NAME: usize = 100;
+
+/// What keeps whole roots from being rendered now: what several lack is told once.
+#[derive(Debug, Default)]
+struct SharedFailures(BTreeMap<(String, Option<String>), (Diagnostic, Vec<Arc<str>>)>);
+
+impl SharedFailures {
+    fn add(&mut self, root: &Arc<str>, found: Diagnostic) {
+        let same = (found.message.clone(), found.hint.clone());
+        self.0.entry(same).or_insert_with(|| (found, Vec::new())).1.push(root.clone());
+    }
+
+    fn into_findings(self) -> impl Iterator<Item = Diagnostic> {
+        self.0.into_values().map(|(found, roots)| {
+            if roots.len() < 2 {
+                return found;
+            }
+            let folder = |root: &Arc<str>| {
+                let folder = root.rsplit_once('/').map_or(".", |(folder, _)| folder);
+                truncate(folder, MAX_ROOT_NAME).to_owned()
+            };
+            let mut named: Vec<String> = roots.iter().take(MAX_NAMED_ROOTS).map(folder).collect();
+            let more = roots.len().saturating_sub(MAX_NAMED_ROOTS);
+            if more > 0 {
+                named.push(format!("{more} more"));
+            }
+            let message = format!("{} ({} roots: {})", found.message, roots.len(), named.join(", "));
+            Diagnostic { message, ..found }
+        })
     }
 }
 

@@ -99,6 +99,8 @@ pub(crate) struct Snapshot {
     pub files: Vec<SnapshotFile>,
     /// The files that could have held manifests and were not read, each with its reason.
     pub refused: Vec<Diagnostic>,
+    /// The warnings about what was rendered.
+    pub warnings: Vec<Diagnostic>,
     /// The roots that could not be rendered.
     pub failed_roots: Vec<UnrenderedRoot>,
     /// Tells if some of the refused files are of no such root.
@@ -109,7 +111,7 @@ impl Snapshot {
     /// Returns a snapshot of files, of which nothing is rendered.
     pub(crate) fn of_files(revision: Revision, files: Vec<SnapshotFile>, refused: Vec<Diagnostic>) -> Self {
         let refuses_plain_files = !refused.is_empty();
-        Self { revision, files, refused, failed_roots: Vec::new(), refuses_plain_files }
+        Self { revision, files, refused, warnings: Vec::new(), failed_roots: Vec::new(), refuses_plain_files }
     }
 
     /// Returns whether everything that could be a manifest is in the list; only then may an absence

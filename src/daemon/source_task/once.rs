@@ -51,6 +51,7 @@ pub(in crate::daemon) fn read_disk(
     reading.incomplete = refusal_text(snapshot);
     reading.unrendered = snapshot.lacking_roots();
     reading.refused.clone_from(&snapshot.refused);
+    reading.warnings.clone_from(&snapshot.warnings);
     (reading, unknown)
 }
 

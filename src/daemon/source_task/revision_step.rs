@@ -127,6 +127,7 @@ pub(super) fn read_newest(
     reading.incomplete = refusal_text(&snapshot);
     reading.unrendered = snapshot.lacking_roots();
     reading.refused.clone_from(&snapshot.refused);
+    reading.warnings.clone_from(&snapshot.warnings);
     let unknown = unknown.into_values().flatten().collect();
     Ok(ReadStep { told: ToldSnapshot { snapshot, unrendered }, reading, unknown, scopes })
 }

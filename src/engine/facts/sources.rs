@@ -82,6 +82,8 @@ pub(crate) struct SourceState {
     pub(in crate::engine) unrendered: Arc<[UnrenderedRoot]>,
     /// The files of its newest state that could hold manifests and are not read at all.
     pub refused: Vec<Diagnostic>,
+    /// The warnings about what was rendered of it.
+    pub(in crate::engine) warnings: Vec<Diagnostic>,
     /// Its inventory; none before that was read.
     pub inventory: Option<Inventory>,
     /// Indicates whether it writes at all.
@@ -150,6 +152,7 @@ impl SourceState {
             incomplete: Some(UNREAD_REASON.into()),
             unrendered: Arc::default(),
             refused: Vec::new(),
+            warnings: Vec::new(),
             inventory: None,
             writes: SourceWrites::Allowed,
             lifecycle: SourceLifecycle::Active,
@@ -180,7 +183,7 @@ impl SourceState {
     /// Returns the diagnostics of reading, in the files and beside them.
     pub(crate) fn diagnostics(&self) -> Vec<Diagnostic> {
         let mut found = self.catalog.diagnostics();
-        found.extend(self.refused.iter().cloned());
+        found.extend(self.refused.iter().chain(&self.warnings).cloned());
         found.sort();
         found
     }
@@ -232,4 +235,6 @@ pub(crate) struct SourceReading {
     pub unrendered: Arc<[UnrenderedRoot]>,
     /// The files that could hold manifests and are not read at all, each with its reason.
     pub refused: Vec<Diagnostic>,
+    /// The warnings about what was rendered.
+    pub warnings: Vec<Diagnostic>,
 }
