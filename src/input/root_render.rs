@@ -409,3 +409,23 @@ impl RenderedNames {
         if *count == 1 { whole } else { format!("{whole}/{count}") }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The attack with more objects than anybody applies: small ones, within the bytes of an output.
+    #[test]
+    fn a_program_that_prints_too_many_objects_is_refused() {
+        let opened = OpenedInputs::default();
+        let values = RenderValues { variables: None, opened: &opened };
+        let printed = |count: usize| {
+            let output = "kind: A\n---\n".repeat(count);
+            documents("kustomize", output.as_bytes(), values, &ManifestOrigin::of_file("a"))
+        };
+        assert_eq!(printed(MAX_OBJECTS).map(|read| read.len()).ok(), Some(MAX_OBJECTS));
+        let refused = printed(MAX_OBJECTS + 1).err().map(|error| (error.to_string(), error.is_passing()));
+        let text = "the output of kustomize cannot be read: it has more than 20000 objects";
+        assert_eq!(refused, Some((text.to_owned(), false)));
+    }
+}

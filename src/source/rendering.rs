@@ -226,3 +226,49 @@ pub(super) struct RenderRetry {
     /// The pause before it.
     pub(super) pause: std::time::Duration,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_several_roots_lack_is_told_once_with_their_names() {
+        let check = |roots: &[(&str, &str)], expected: &[&str]| {
+            let root = |(path, message): &(&str, &str)| {
+                let found = vec![Diagnostic::file_error(*path, "no-program", *message)];
+                RenderedRoot::new((*path).into(), RootKey::default(), RootOutcome::Interrupted(found))
+            };
+            let plain = Snapshot::of_files(Revision::new("0"), Vec::new(), Vec::new());
+            let all = RenderedSnapshot::of_known_roots(plain, roots.iter().map(root).collect());
+            let snapshot = all.into_snapshot();
+            assert!(!snapshot.is_complete() && !snapshot.refuses_plain_files);
+            assert_eq!(snapshot.failed_roots.len(), roots.len());
+            let told =
+                snapshot.refused.iter().map(|found| format!("{}: {}", found.origin.file, found.message));
+            assert_eq!(told.collect::<Vec<_>>(), expected);
+        };
+        check(&[("a/kustomization.yaml", "no kustomize")], &["a/kustomization.yaml: no kustomize"]);
+        check(
+            &[
+                ("a/Chart.yaml", "no helm"),
+                ("b/kustomization.yaml", "no kustomize"),
+                ("kustomization.yaml", "no kustomize"),
+            ],
+            &["a/Chart.yaml: no helm", "b/kustomization.yaml: no kustomize (2 roots: b, .)"],
+        );
+        let many = ["a", "b", "c", "d", "e", "f", "g"].map(|name| format!("{name}/kustomization.yaml"));
+        let many: Vec<(&str, &str)> = many.iter().map(|path| (path.as_str(), "no kustomize")).collect();
+        check(&many, &["a/kustomization.yaml: no kustomize (7 roots: a, b, c, d, e, 2 more)"]);
+    }
+
+    #[test]
+    fn what_one_root_refuses_is_told_as_it_is() {
+        let refused = |path: &str| {
+            let found = vec![Diagnostic::file_error(path, "x", "broken")];
+            RenderedRoot::new(path.into(), RootKey::default(), RootOutcome::Refused(found))
+        };
+        let plain = Snapshot::of_files(Revision::new("0"), Vec::new(), Vec::new());
+        let all = RenderedSnapshot::of_known_roots(plain, ["a/x", "b/x"].map(refused).into());
+        assert_eq!(all.into_snapshot().refused.len(), 2);
+    }
+}

@@ -158,6 +158,18 @@ fn a_check_names_the_configured_program_and_its_sandbox() {
     let program = Renderers::find().unwrap().kustomize.canonicalize().unwrap();
     found.says(&["ok", "kustomize 5.", program.to_str().unwrap()]);
     found.says(&["ok", "the sandbox for programs that render works"]);
+    // Where nothing names a program, what the source has does.
+    let text = site.configuration(repo.path(), "");
+    let with_path = |path: &str| {
+        let mut command = site.command_with_config(&["check"], &text);
+        command.env("PATH", path);
+        run(command)
+    };
+    let usual = "/usr/local/bin:/usr/bin:/bin";
+    let installed = with_path(&format!("{}:{usual}", program.parent().unwrap().display()));
+    installed.says(&["ok", "kustomize 5.", program.to_str().unwrap()]);
+    installed.says(&["ok", "the sandbox for programs that render works"]);
+    with_path(usual).ends(1).says(&["missing", "there is no kustomize in PATH; it comes by"]);
     let missing = "programs: {kustomize: /nonexistent/kustomize}";
     let lacking = site.with_config(&["check"], &site.configuration(repo.path(), missing)).ends(1);
     lacking.says(&["missing", "/nonexistent/kustomize"]);

@@ -36,6 +36,11 @@ impl Identity {
         Self { folder, recipient }
     }
 
+    /// The file of the identity.
+    pub(crate) fn file(&self) -> std::path::PathBuf {
+        self.folder.path().join("sops-age")
+    }
+
     /// The manifest of a Secret, its values encrypted by the real program.
     pub(crate) fn encrypt(&self, manifest: &str) -> String {
         self.encrypt_fields(manifest, "^(data|stringData)$")
