@@ -54,6 +54,7 @@ pub(crate) mod sops;
 mod source_renderer;
 mod substitution;
 mod tree;
+mod variable_seal;
 pub(crate) mod variables;
 
 pub(crate) use chart_supply::PinPolicy;

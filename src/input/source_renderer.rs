@@ -30,7 +30,7 @@ use super::root_render::{
 use super::roots::{self, RenderRoot, find_roots};
 use super::sandbox::{InstalledProgram, ProgramError, RenderProgram};
 use super::server_charts::ServerCharts;
-use super::substitution::{self, RevisionVariables, VariableReading};
+use super::substitution::{self, RevisionVariables, VariableReading, VariableSettings};
 use super::tree::FileTree;
 use crate::config::{RenderMode, SubstitutionConfig};
 use crate::object::{Diagnostic, ObjectId};
@@ -175,7 +175,8 @@ impl SourceRenderer {
         let Some(SourceVariables { config, namespace }) = &self.substitution else {
             return Ok((None, BTreeSet::new()));
         };
-        let read = substitution::read_variables(config, namespace, plain, start, files, facts)?;
+        let settings = VariableSettings { config, namespace, decrypter: &self.decrypter };
+        let read = substitution::read_variables(settings, plain, start, files, facts)?;
         let VariableReading { variables, objects } = read;
         Ok((Some(variables), objects))
     }
@@ -231,6 +232,7 @@ impl SourceRenderer {
         let mut listing = find_roots(self.mode, start, raw, &tree, parsed, is_known_root)?;
         let (variables, objects) = self.read_variables(&listing.plain, start, &tree, &facts)?;
         let digest = variables.as_ref().map(|variables| variables.digest());
+        let lacks_identity = variables.as_ref().is_some_and(|variables| variables.is_interrupted());
         let touched = impact.map(|impact| impact.roots);
         // What it may want is read from all that stands in its folder.
         let has_changes = |folder: &str| changed.iter().flatten().any(|path| paths::holds(folder, path));
@@ -271,6 +273,7 @@ impl SourceRenderer {
         let mut rendered =
             joined_outcomes(listing.plain, kept, plain.into_iter().chain(done).collect(), used);
         rendered.roots.iter_mut().for_each(|root| keep_what_was_rendered(root, &same));
+        rendered.is_interrupted |= lacks_identity;
         narrow_use(&mut rendered, &versions);
         Ok(rendered)
     }
@@ -325,6 +328,11 @@ impl SourceRenderer {
         match &job.closure.form {
             ClosureForm::Kustomize(closure, inflations) => {
                 let mut opened = encryption::open_inputs(&self.decrypter, RootFiles::of(closure), files)?;
+                if let Some(variables) = &job.variables
+                    && substitution::names_variables(closure, files)?
+                {
+                    opened.variables = variables.keys.clone();
+                }
                 let mut charts = Vec::new();
                 for inflation in inflations {
                     // Values were looked at as they were merged; this is for all other files.

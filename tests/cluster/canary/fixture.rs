@@ -46,7 +46,7 @@ impl<'a> CanaryFixture<'a> {
         let system = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": site.system()}});
         site.api.create("/api/v1/namespaces", "setup", &system);
         let identity = Identity::new();
-        let encrypted = |name: &str, value: &str| {
+        let encrypted = |name: &str, value: &'static str| {
             let lines = format!("stringData: {{a: '{}', b: x}}", Canary::of(value).text());
             (format!("{name}.yaml"), identity.encrypt(&plants::secret(name, &lines)))
         };
