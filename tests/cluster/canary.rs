@@ -183,6 +183,7 @@ fn grow(estate: &CanaryFixture<'_>, daemon: &Daemon) {
     for (file, text) in plants::second().into_iter().chain(plants::within()) {
         estate.repo.write(file, &text);
     }
+    estate.repo.write("edited.yaml", &estate.edited);
     let mark = daemon.mark();
     publish(estate, "Spoil all");
     for secret in plants::REFUSED {

@@ -314,7 +314,8 @@ fn variables_of_an_encrypted_secret_reach_secrets_alone_and_stand_nowhere_else()
     }
 
     // Another identity opens nothing: all stays as it is.
-    let daemon = begin(&Identity::new());
+    let other = Identity::new();
+    let daemon = begin(&other);
     daemon.says(&["WARN", "no age identity at hand opens"]);
     repo.change("other.yaml", &yaml::config_map("other", "key", "three"));
     site.await_data("other", "key", "three");

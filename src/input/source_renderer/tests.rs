@@ -210,7 +210,8 @@ fn an_object_that_cannot_be_opened_gives_no_variables_and_what_to_do_is_told() {
     let done = renderer.render_files(raw, "", &files, &ClusterFacts::NotQueried).unwrap();
     let RootOutcome::Refused(found) = &done.roots[0].outcome else { panic!("{done:?}") };
     let told = |message: &str| found.iter().find(|found| found.message.contains(message));
-    let fault = told("Secret shop/vars gives no variables: it is encrypted by SOPS, and is not opened").unwrap();
+    let fault =
+        told("Secret shop/vars gives no variables: it is encrypted by SOPS, and is not opened").unwrap();
     let hint = "only a Secret that an age identity opens gives variables, and only its data may be encrypted";
     assert_eq!(fault.hint.as_deref(), Some(hint));
     // The reason for which it is not opened stands beside it, at its file.

@@ -24,6 +24,8 @@ use crate::support::{Daemon, ProgramOutput, Remote, Repo, TestNamespace, at, rec
 pub(super) struct CanaryFixture<'a> {
     pub(super) site: TestNamespace<'a>,
     pub(super) proxy: FaultProxy,
+    /// An encrypted file that was edited without `sops`.
+    pub(super) edited: String,
     pub(super) repo: Repo,
     pub(super) remote: Remote,
     pub(super) letters: NotificationReceiver,
@@ -50,10 +52,10 @@ impl<'a> CanaryFixture<'a> {
             let lines = format!("stringData: {{a: '{}', b: x}}", Canary::of(value).text());
             (format!("{name}.yaml"), identity.encrypt(&plants::secret(name, &lines)))
         };
-        let (edited, text) = encrypted("edited", "a Secret of sops that was edited");
-        let edited = (edited, text.replace("name: edited", "name: changed"));
+        let (_, edited) = encrypted("edited", "a Secret of sops that was edited");
+        let edited = edited.replace("name: edited", "name: changed");
         let sealed = encrypted("sealed", "a Secret of sops");
-        let repo = Repo::new(&[plants::first(), vec![sealed, edited]].concat());
+        let repo = Repo::new(&[plants::first(), vec![sealed]].concat());
         let remote = Remote::of(&repo);
         let dir = TempDir::new().unwrap();
         let mut estate = Self {
@@ -62,6 +64,7 @@ impl<'a> CanaryFixture<'a> {
             letters: NotificationReceiver::new(),
             heard: Arc::default(),
             site,
+            edited,
             repo,
             remote,
             dir,
