@@ -154,7 +154,9 @@ impl RenderedSnapshot {
                 let is_passing = matches!(root.outcome, RootOutcome::Interrupted(_));
                 let (of_root, others): (Vec<_>, Vec<_>) =
                     found.iter().cloned().partition(|found| is_passing && found.origin.file == root.path);
-                of_root.into_iter().for_each(|found| shared.add(&root.path, found));
+                for found in of_root {
+                    shared.add(&root.path, found);
+                }
                 snapshot.refused.extend(others);
                 snapshot.failed_roots.push(UnrenderedRoot { path: root.path, names: root.names });
             } else if let RootOutcome::Rendered(files) = root.outcome {
@@ -176,16 +178,24 @@ const MAX_ROOT_NAME: usize = 100;
 
 /// What keeps whole roots from being rendered now: what several lack is told once.
 #[derive(Debug, Default)]
-struct SharedFailures(BTreeMap<(String, Option<String>), (Diagnostic, Vec<Arc<str>>)>);
+struct SharedFailures(BTreeMap<(String, Option<String>), SharedFailure>);
+
+/// The first of findings that say the same, and the roots of all.
+#[derive(Debug)]
+struct SharedFailure {
+    found: Diagnostic,
+    roots: Vec<Arc<str>>,
+}
 
 impl SharedFailures {
     fn add(&mut self, root: &Arc<str>, found: Diagnostic) {
         let same = (found.message.clone(), found.hint.clone());
-        self.0.entry(same).or_insert_with(|| (found, Vec::new())).1.push(root.clone());
+        let failure = self.0.entry(same).or_insert_with(|| SharedFailure { found, roots: Vec::new() });
+        failure.roots.push(root.clone());
     }
 
     fn into_findings(self) -> impl Iterator<Item = Diagnostic> {
-        self.0.into_values().map(|(found, roots)| {
+        self.0.into_values().map(|SharedFailure { found, roots }| {
             if roots.len() < 2 {
                 return found;
             }
