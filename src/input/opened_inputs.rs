@@ -93,7 +93,7 @@ impl OpenedInputs {
     /// Seals the Secrets among what was rendered.
     pub(super) fn seal(&self, objects: &mut [RenderedObject]) -> Result<(), RenderError> {
         let keys = match &self.opened {
-            Some(opened) => opened.keys.clone().joined(&self.variables),
+            Some(opened) => opened.keys.clone().with_keys(&self.variables),
             None => self.variables.clone(),
         };
         for object in objects {

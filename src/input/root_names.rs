@@ -1,7 +1,7 @@
-//! The names that objects may have of a root that did not render: by the words of its files.
+//! The names that objects of a root may have that did not render, by the words of its files.
 //!
-//! **Invariant:** says [`PossibleNames::Any`] wherever the root may take a name from elsewhere. That
-//! is so where not all that it reads is known, where a chart computes names, and where variables
+//! **Invariant:** says [`PossibleNames::Any`] wherever the root may take a name from elsewhere. So
+//! it does where not all that it reads is known, where a chart computes names, and where variables
 //! are put in.
 
 use super::kustomize::Closure;
@@ -15,7 +15,7 @@ use crate::source::{SourceError, TreeEntry};
 const MAX_FILES: usize = 20_000;
 const MAX_BYTES: u64 = 16 << 20;
 
-/// What begins a variable.
+/// The beginning of a variable.
 const VARIABLE: &str = "${";
 
 /// Tells if variables are put into what is rendered of a root.

@@ -234,7 +234,7 @@ impl SourceRenderer {
         let digest = variables.as_ref().map(|variables| variables.digest());
         let lacks_identity = variables.as_ref().is_some_and(|variables| variables.is_interrupted());
         let touched = impact.map(|impact| impact.roots);
-        // What it may want is read from all that stands in its folder.
+        // Its possible names are read from all that stands in its folder.
         let has_changes = |folder: &str| changed.iter().flatten().any(|path| paths::holds(folder, path));
         let known: HashMap<RootKey, RenderedRoot> =
             same.iter().chain(before.iter()).map(|root| (root.key, root.clone())).collect();

@@ -1,6 +1,6 @@
 //! The encrypted Secrets that hold variables, and the seal over what is made of them.
 //!
-//! **Invariant:** an opened value stands in the data of a Secret alone, and each Secret that may have
+//! **Invariant:** an opened value stands in the data of a Secret alone. Each Secret that may have
 //! one is sealed before it is stored.
 
 use std::fmt;
@@ -36,7 +36,7 @@ impl fmt::Debug for SealKeys {
 impl SealKeys {
     /// Returns these and others, each once: only who opens all of the files opens what is sealed.
     #[must_use]
-    pub(super) fn joined(mut self, others: &Self) -> Self {
+    pub(super) fn with_keys(mut self, others: &Self) -> Self {
         for (secret, holder) in others.secrets.iter().zip(&others.holders) {
             if !self.secrets.contains(secret) {
                 self.secrets.push(secret.clone());

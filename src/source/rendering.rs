@@ -176,7 +176,7 @@ impl RenderedSnapshot {
 const MAX_NAMED_ROOTS: usize = 5;
 const MAX_ROOT_NAME: usize = 100;
 
-/// What keeps whole roots from being rendered now: what several lack is told once.
+/// The findings that keep whole roots from being rendered now: each is told once.
 #[derive(Debug, Default)]
 struct SharedFailures(BTreeMap<(String, Option<String>), SharedFailure>);
 

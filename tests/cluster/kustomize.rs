@@ -219,7 +219,7 @@ fn of_a_broken_root_nothing_is_deleted_and_of_the_others_what_it_cannot_want() {
         files.push((format!("whole/{name}.yaml"), map(name)));
     }
     let repo = Repo::new(&files);
-    // What stays in doubt counts among what would go at once.
+    // An object that stays in doubt counts among those that would go at once.
     let text = site.configuration(repo.path(), &programs());
     let text = format!("{}\n  blastRadius: {{count: 10, percent: 100}}\n", text.trim_end());
     let daemon = site.configured(&text);

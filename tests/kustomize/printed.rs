@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::build::{build, documents, kustomize};
 use super::repositories::{Repository, own, real};
 
-/// The time for the roots of all repositories. Those that are left are not tried.
+/// The time for the roots of all repositories. Roots that are left are not tried.
 const TIME: Duration = Duration::from_mins(1);
 
 /// Returns the objects that the program prints of a folder; none where it finds errors.

@@ -25,7 +25,7 @@ pub(crate) struct PruneCandidate {
     /// The reason for which its source may not have it, and so not delete it either.
     pub not_allowed: Option<Arc<str>>,
     /// A root that does not render and may want it, in words.
-    pub doubt: Option<Arc<str>>,
+    pub unrendered: Option<Arc<str>>,
     /// The reason for which it is not known to be of this source, though it looks like it.
     pub unproven: Option<Arc<str>>,
     /// A change of the same unit that is not healthy yet, in words.
@@ -162,7 +162,7 @@ fn decide_prune(
     if let Some(closed) = &guard.closed {
         return closed.clone();
     }
-    if let Some(why) = pending.unproven.as_ref().or(pending.doubt.as_ref()) {
+    if let Some(why) = pending.unproven.as_ref().or(pending.unrendered.as_ref()) {
         return PruneDecision::Keep(why.clone());
     }
     // A confirmation that many are to go does not say that another source may lose them.

@@ -94,7 +94,7 @@ impl Engine {
                 uid: live.uid.clone(),
                 prune_timing: live.prune_timing.strictest(said),
                 not_allowed: self.disallowed_reason(source, id),
-                doubt: self.unrendered_doubt(source, id),
+                unrendered: self.unrendered_doubt(source, id),
                 unproven: live.is_unproven().then(|| UNPROVEN_REASON.into()),
                 unfinished: None,
                 needed_by: None,

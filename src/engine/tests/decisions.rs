@@ -202,7 +202,7 @@ fn beside_a_root_that_does_not_render_only_what_it_cannot_want_goes() {
     assert_eq!(deleted(&mut harness), [""; 0]);
     harness.read(broken("r3", Some("a"), &[]));
     assert_eq!(deleted(&mut harness), [""; 0]);
-    // What may be wanted is defended, and what may not goes.
+    // An object that may be wanted is defended, and one that may not goes.
     harness.read(broken("r4", Some("a"), &[("b", None)]));
     assert_eq!(deleted(&mut harness), ["b"]);
     harness.world.things.remove(&config("a"));
