@@ -12,6 +12,7 @@ use serde_json::json;
 
 use self::credentials::{check_chart_credentials, check_secret_files};
 use self::granted::{DeniedAccess, check_permissions};
+use self::renderers::CheckedPrograms;
 use super::accounts::AccountRights;
 use super::args::{CheckArgs, CheckOutput, GlobalArgs};
 use super::derived_name::{self, NameOrigin};
@@ -128,8 +129,8 @@ pub(super) fn carry_out(
     check_notifications(&config, &mut report);
     let naming = if args.sources.config.is_some() { NameOrigin::Explicit } else { NameOrigin::of(global) };
     session::start_runtime()?.block_on(async {
-        renderers::check_renderers(&config, &mut report).await;
-        check_sources_in_cluster(config, naming, &mut report).await;
+        let checked = renderers::check_renderers(&config, &mut report).await;
+        check_sources_in_cluster(config, naming, checked, &mut report).await;
     });
     match args.output {
         CheckOutput::Text => {
@@ -240,7 +241,12 @@ fn check_notifications(config: &Config, report: &mut CheckReport) {
     }
 }
 
-async fn check_sources_in_cluster(mut config: Config, naming: NameOrigin, report: &mut CheckReport) {
+async fn check_sources_in_cluster(
+    mut config: Config,
+    naming: NameOrigin,
+    checked: CheckedPrograms,
+    report: &mut CheckReport,
+) {
     let Some(cluster) = report.record(session::connect(&config).await, "the cluster") else { return };
     let answered = cluster.server_version().await.map_err(CommandError::from);
     let Some(told) = report.record(answered, "the API server") else { return };
@@ -289,7 +295,7 @@ async fn check_sources_in_cluster(mut config: Config, naming: NameOrigin, report
     check_records(&cluster, &config.namespace, report).await;
     check_key(&cluster, &config.namespace, report).await;
     let config = with_cluster_sources(&config, &cluster, &kinds, report).await;
-    if let Some(actors) = check_rights(&config, &cluster, &kinds, report).await {
+    if let Some(actors) = check_rights(&config, &cluster, &kinds, checked, report).await {
         check_permissions(&cluster, &actors, &config, report).await;
     }
 }
@@ -415,6 +421,7 @@ async fn check_rights(
     config: &Config,
     cluster: &Cluster,
     kinds: &KindTable,
+    mut checked: CheckedPrograms,
     report: &mut CheckReport,
 ) -> Option<AccountRights> {
     let mut rights = Rights::of_rhumb(&config.namespace, SourceAccess::of_all(config));
@@ -440,6 +447,7 @@ async fn check_rights(
         let (objects, kinds) = (count_text(held.objects.len(), "object"), count_text(kinds.len(), "kind"));
         let text = format!("source {}: {objects} of {kinds}", source.name);
         report.add(CheckLevel::Ok, text);
+        checked.check_programs(source, held.programs, report).await;
         if !held.complete {
             let text = format!("source {}: not all files are understood: `rhumb validate`", source.name);
             report.add(CheckLevel::Missing, text);

@@ -224,7 +224,8 @@ impl ManifestSet {
 
     fn add_refused(&mut self, snapshot: &Snapshot, shown: impl Fn(&str) -> Arc<str>) {
         self.understood &= snapshot.is_complete();
-        self.diagnostics.extend(snapshot.refused.iter().cloned().map(|mut found| {
+        let found = snapshot.refused.iter().chain(&snapshot.warnings);
+        self.diagnostics.extend(found.cloned().map(|mut found| {
             found.origin.file = shown(&found.origin.file);
             found
         }));

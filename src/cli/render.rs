@@ -12,6 +12,7 @@ use super::{CommandError, ExitStatus, Terminal, diff, source_contents};
 use crate::change::write_yaml;
 use crate::config::{FetchConfig, RendererConfig, SourceConfig};
 use crate::fields::mask_value;
+use crate::input::has_sealed_values;
 use crate::object::{Diagnostic, GroupKind};
 use crate::render;
 
@@ -46,7 +47,9 @@ impl RenderedManifests {
         let rendering = SourceRendering::automatic(path, &RendererConfig::default(), &FetchConfig::default());
         let ManifestSet { items, diagnostics, versions, understood, .. } =
             ManifestSet::read(path, ReadScope::Shown, &rendering)?;
-        let objects = items.into_iter().map(|item| (item.gvk.group_kind(), item.body)).collect();
+        // Of what is held back, as its encrypted values cannot be opened, nothing would be applied.
+        let applied = items.into_iter().filter(|item| item.valid || !has_sealed_values(&item.body));
+        let objects = applied.map(|item| (item.gvk.group_kind(), item.body)).collect();
         Ok(Self { objects, diagnostics, versions, understood })
     }
 

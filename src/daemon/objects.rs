@@ -1,10 +1,12 @@
 //! The objects of a source as its files say them, for whoever asks what it holds.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::setup::SourceFiles;
 use crate::engine::AllowList;
-use crate::input::{Decrypter, read_manifest};
+use crate::input::sandbox::RenderProgram;
+use crate::input::{Decrypter, needed_programs, read_manifest};
 use crate::manifest::{self, KindScopes, ManifestItem, assemble};
 use crate::object::{Diagnostic, Object};
 use crate::source::{self, SnapshotFile, Source};
@@ -19,6 +21,8 @@ pub(crate) struct SourceObjects {
     /// Indicates whether every file was read and understood, and no object is held back for an
     /// error in it.
     pub complete: bool,
+    /// The programs that render its roots, or would.
+    pub programs: BTreeSet<RenderProgram>,
 }
 
 /// The manifests of a source, before the scope of each kind is known.
@@ -26,6 +30,7 @@ pub(crate) struct SourceObjects {
 pub(crate) struct GatheredManifests {
     items: Vec<ManifestItem>,
     complete: bool,
+    programs: BTreeSet<RenderProgram>,
 }
 
 /// Reads a source once, at its newest revision.
@@ -33,15 +38,16 @@ pub(crate) async fn gather_manifests(
     files: SourceFiles,
     decrypter: Arc<Decrypter>,
 ) -> Result<GatheredManifests, source::SourceError> {
-    let (items, complete) = match files {
+    let (items, complete, programs) = match files {
         SourceFiles::Snapshot(disk) => {
             let bytes = |file: &SnapshotFile| disk.read(file.blob).unwrap_or_default();
             let read = disk.snapshot.files.iter().map(|file| read_manifest(file, bytes(file), &decrypter));
-            gather(read, disk.snapshot.is_complete())
+            let (items, complete) = gather(read, disk.snapshot.is_complete());
+            (items, complete, needed_programs(&disk.snapshot))
         }
         SourceFiles::Source(source) => read_followed(source, decrypter).await?,
     };
-    Ok(GatheredManifests { items, complete })
+    Ok(GatheredManifests { items, complete, programs })
 }
 
 impl GatheredManifests {
@@ -68,14 +74,14 @@ impl GatheredManifests {
                 None => objects.push(object),
             }
         }
-        SourceObjects { objects, refused, complete }
+        SourceObjects { objects, refused, complete, programs: self.programs }
     }
 }
 
 async fn read_followed(
     mut source: Source,
     decrypter: Arc<Decrypter>,
-) -> Result<(Vec<ManifestItem>, bool), source::SourceError> {
+) -> Result<(Vec<ManifestItem>, bool, BTreeSet<RenderProgram>), source::SourceError> {
     let observed = source.observe().await?;
     let gather_all = move |reader: &source::RevisionReader| {
         let snapshot = reader.snapshot(&observed.revision)?;
@@ -83,7 +89,8 @@ async fn read_followed(
         for file in &snapshot.files {
             readings.push(read_manifest(file, &reader.read(file.blob)?, &decrypter));
         }
-        Ok(gather(readings.into_iter(), snapshot.is_complete()))
+        let (items, complete) = gather(readings.into_iter(), snapshot.is_complete());
+        Ok((items, complete, needed_programs(&snapshot)))
     };
     source.read_bounded(gather_all).await
 }

@@ -377,9 +377,14 @@ impl SourceFeed {
         let same = reported.filter(|reported| reported.revision == revision && rendered == RenderStep::Kept);
         if let (Some(reported), ReadExtent::Changes) = (same, self.extent) {
             // Nothing is new, unless that it can be read again.
-            let (incomplete, refused) = (refusal_text(reported), reported.refused.clone());
-            let reading =
-                SourceReading { revision: Some(revision), incomplete, refused, ..SourceReading::default() };
+            let reading = SourceReading {
+                revision: Some(revision),
+                incomplete: refusal_text(reported),
+                unrendered: reported.lacking_roots(),
+                refused: reported.refused.clone(),
+                warnings: reported.warnings.clone(),
+                ..SourceReading::default()
+            };
             return Ok(self.last_error.is_some().then(|| (reading, BTreeSet::new())));
         }
         self.read_revision(revision).await.map(Some)

@@ -211,8 +211,11 @@ impl Engine {
         let doubt =
             state.catalog.first_unreadable_file().map(|file| format!("{file} is not understood").into());
         let before = std::mem::replace(&mut state.incomplete, reading.incomplete.or(doubt));
-        state.refused = reading.refused;
-        if before.is_some() && state.incomplete.is_none() {
+        (state.refused, state.warnings) = (reading.refused, reading.warnings);
+        let is_by_roots = !state.catalog.has_unreadable_plain_file();
+        let unrendered = if is_by_roots { reading.unrendered } else { Arc::default() };
+        let is_doubt_new = std::mem::replace(&mut state.unrendered, unrendered) != state.unrendered;
+        if is_doubt_new || before.is_some() && state.incomplete.is_none() {
             let unwanted = self.entries.iter().filter(|(_, entry)| entry.targets.is_empty());
             self.dirty.extend(unwanted.map(|(id, _)| id.clone()));
         }
@@ -263,6 +266,7 @@ impl Engine {
     /// Keeps what is in force; nothing is pruned while the source cannot be read.
     pub(crate) fn set_unreadable(&mut self, source: SourceId, why: Arc<str>) {
         self.sources[source].incomplete = Some(why);
+        self.sources[source].unrendered = Arc::default();
         self.sources[source].prunes_stale = true;
     }
 

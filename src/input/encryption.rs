@@ -13,10 +13,11 @@ use super::kustomize::{Closure, ClosureFolder, FileReference, ReferenceRole};
 use super::opened_inputs::{OpenedInputs, OpenedValues};
 use super::paths;
 use super::plaintext_index::PlaintextIndex;
-use super::render_seal::{HOLDERS, RootSeal};
+use super::render_seal::HOLDERS;
 use super::root_render::{RenderError, RenderedObject};
-use super::sops::{SealingSecret, SopsFormat, is_encrypted, is_sealed, text_excerpt};
+use super::sops::{SopsFormat, is_encrypted, is_sealed, text_excerpt};
 use super::tree::FileTree;
+use super::variable_seal::SealKeys;
 use crate::manifest::{PlacedValue, read_documents};
 use crate::object::{Diagnostic, ManifestOrigin};
 
@@ -91,7 +92,7 @@ pub(super) fn open_inputs<T: FileTree>(
         }
         inputs.files.insert(path.clone(), plaintext);
     }
-    let opened = opened_values(&values, &secrets, holders, &clear);
+    let opened = opened_values(&values, SealKeys { secrets, holders }, &clear);
     inputs.opened = Some(opened.ok_or_else(|| refused(Box::new(too_many(closure, "values"))))?);
     Ok(inputs)
 }
@@ -99,15 +100,14 @@ pub(super) fn open_inputs<T: FileTree>(
 /// Returns the surroundings of opened values; none where there are too many.
 fn opened_values(
     values: &[(Arc<str>, Zeroizing<Vec<u8>>)],
-    secrets: &[SealingSecret],
-    holders: Vec<Value>,
+    keys: SealKeys,
     clear: &[Arc<[u8]>],
 ) -> Option<OpenedValues> {
     let mut index = PlaintextIndex::new(values).ok()?;
     for text in clear {
         index.add_clear(text);
     }
-    Some(OpenedValues { index, seal: RootSeal::of(secrets)?, holders: Value::Array(holders) })
+    Some(OpenedValues { index, keys })
 }
 
 /// Checks that no file is encrypted: the program would take its ciphertext for the value.

@@ -29,6 +29,7 @@ mod memory_place;
 mod memory_supply;
 #[cfg(test)]
 mod memory_tree;
+mod needed_programs;
 mod opened_inputs;
 mod origin;
 mod own_thread;
@@ -43,6 +44,7 @@ mod render_seal;
 mod root_closure;
 mod root_job;
 mod root_lock;
+mod root_names;
 mod root_render;
 mod roots;
 pub(crate) mod sandbox;
@@ -52,6 +54,7 @@ pub(crate) mod sops;
 mod source_renderer;
 mod substitution;
 mod tree;
+mod variable_seal;
 pub(crate) mod variables;
 
 pub(crate) use chart_supply::PinPolicy;
@@ -61,8 +64,9 @@ pub(crate) use decryption::{Decrypter, lacks_key};
 pub(crate) use disk::{ReadFolder, render_folders};
 #[cfg(test)]
 pub(crate) use memory_tree::MemoryTree;
+pub(crate) use needed_programs::needed_programs;
 pub use origin::strip_origin;
-pub(crate) use reading::read_manifest;
+pub(crate) use reading::{has_sealed_values, read_manifest};
 pub(crate) use release_render::{ASSUMED_VERSION, ReleaseSettings};
 pub use render_host::RenderHost;
 pub(crate) use root_lock::{LockState, RootLock, RootLocks, find_locks};

@@ -9,12 +9,13 @@ use serde_json::Value;
 use zeroize::Zeroizing;
 
 use super::plaintext_index::PlaintextIndex;
-use super::render_seal::{RootSeal, SEALED_FIELDS, is_secret};
+use super::render_seal::{SEALED_FIELDS, is_secret};
 use super::root_job::RENDER_FAILED;
 use super::root_render::{RenderError, RenderedObject};
 use super::sandbox::SandboxError;
 use super::secret_exposure::find_exposed;
 use super::sops::DataKey;
+use super::variable_seal::SealKeys;
 use crate::object::{Diagnostic, ManifestOrigin};
 
 /// The text that stands for a value while variables are put in, with its number behind it.
@@ -32,14 +33,15 @@ pub(super) struct OpenedInputs {
     pub(super) files: BTreeMap<Arc<str>, Zeroizing<Vec<u8>>>,
     /// The surroundings of the opened values; none where nothing was opened.
     pub(super) opened: Option<OpenedValues>,
+    /// The keys of encrypted variables that may be in what is rendered.
+    pub(super) variables: SealKeys,
 }
 
 /// The opened values of a root: where they are found, and what they are sealed with again.
 pub(super) struct OpenedValues {
     pub(super) index: PlaintextIndex,
-    pub(super) seal: RootSeal,
-    /// The data keys that the seal follows from, encrypted for their recipients.
-    pub(super) holders: Value,
+    /// The keys of the files, from which the seal follows.
+    pub(super) keys: SealKeys,
 }
 
 /// Leaves out all that was opened.
@@ -90,14 +92,14 @@ impl OpenedInputs {
 
     /// Seals the Secrets among what was rendered.
     pub(super) fn seal(&self, objects: &mut [RenderedObject]) -> Result<(), RenderError> {
-        let Some(opened) = &self.opened else { return Ok(()) };
-        for object in objects.iter_mut().filter(|object| is_secret(&object.body)) {
-            opened.seal.seal(&mut object.body, &opened.holders).map_err(|fault| {
-                let at = object.origin.places.first().cloned();
-                let at = at.unwrap_or_else(|| ManifestOrigin::of_file(Arc::clone(&object.origin.root)));
-                let message = format!("this Secret cannot be sealed: it {fault}");
-                RenderError::Encrypted(Diagnostic::error(at, "seal-failed", message).into())
-            })?;
+        let keys = match &self.opened {
+            Some(opened) => opened.keys.clone().with_keys(&self.variables),
+            None => self.variables.clone(),
+        };
+        for object in objects {
+            let at = object.origin.places.first().cloned();
+            let at = at.unwrap_or_else(|| ManifestOrigin::of_file(Arc::clone(&object.origin.root)));
+            keys.seal(&mut object.body, &at).map_err(RenderError::Encrypted)?;
         }
         Ok(())
     }

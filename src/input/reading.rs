@@ -7,6 +7,8 @@ use zeroize::Zeroizing;
 
 use super::decryption::{Decrypter, lacks_key};
 use super::exposure::{SealedPlaces, drop_unidentified, hold_exposed_back};
+use super::render_seal::SEALED_PREFIX;
+use super::sops::is_sealed;
 use crate::manifest::{self, ManifestFile};
 use crate::object::{Diagnostic, ManifestOrigin};
 use crate::source::SnapshotFile;
@@ -57,6 +59,16 @@ fn read_rendered(file: &SnapshotFile, bytes: &[u8], decrypter: &Decrypter) -> Ma
             hold_exposed_back(&read(before), opened, &SealedPlaces::unknown(&file.path))
         }
         Err(found) => unopened(read(bytes), *found),
+    }
+}
+
+/// Returns whether an object has values that were encrypted or sealed, and are not open.
+pub(crate) fn has_sealed_values(body: &Value) -> bool {
+    match body {
+        Value::String(text) => is_sealed(text) || text.starts_with(SEALED_PREFIX),
+        Value::Array(items) => items.iter().any(has_sealed_values),
+        Value::Object(members) => members.values().any(has_sealed_values),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
 }
 

@@ -12,7 +12,7 @@ use super::kustomize::RenderTree;
 use super::opened_inputs::OpenedInputs;
 use super::render_host::RenderHost;
 use super::render_place::RenderPlace;
-use super::root_render::{RenderError, RenderedObject, log_notices, rendered_objects};
+use super::root_render::{RenderError, RenderOutput, log_notices, rendered_objects};
 use super::sandbox::InstalledProgram;
 use super::tree::FileTree;
 use crate::manifest::{KindScope, KindScopes};
@@ -187,7 +187,7 @@ pub(super) async fn render_release<T: FileTree>(
     chart: TracedChart<'_>,
     files: &T,
     opened: &OpenedInputs,
-) -> Result<Vec<RenderedObject>, RenderError> {
+) -> Result<RenderOutput, RenderError> {
     let TracedChart { chart, options } = chart;
     let place = write_chart(host, chart, files, opened)?;
     let mut rendered = render_chart(chart_host(&place, host, program), chart, options, files).await?;
@@ -201,8 +201,8 @@ pub(super) async fn render_release<T: FileTree>(
     }
     // A notice may name an object that is none of those.
     rendered.notices.retain(|notice| !opened.shows_value(&notice.message));
-    log_notices(&rendered.notices);
-    Ok(rendered_objects(rendered.objects))
+    let warnings = log_notices(rendered.notices);
+    Ok(RenderOutput { objects: rendered_objects(rendered.objects), warnings })
 }
 
 /// Puts objects that name no namespace into that of the release, but those of kinds that have none.

@@ -27,7 +27,7 @@ pub(super) const HOLDERS: &str = "rhumb-sealed-for";
 /// The fields of a Secret whose values are sealed: those that are masked wherever it is shown.
 pub(super) const SEALED_FIELDS: [&str; 2] = ["data", "stringData"];
 /// The beginning of a sealed value. Another one where its form changes.
-const PREFIX: &str = "RHUMB[1,";
+pub(super) const SEALED_PREFIX: &str = "RHUMB[1,";
 /// The label under which the keys are derived.
 const KEYS: &[u8] = b"rhumb.dev: seal of a rendered Secret 1";
 const KEY: usize = 32;
@@ -117,11 +117,11 @@ impl RootSeal {
         let body = out.get_mut(NONCE..).ok_or(SealFault::Code)?;
         let tag = self.cipher.encrypt_inout_detached(&XNonce::from(nonce), place.as_bytes(), body.into());
         out.extend_from_slice(&tag.map_err(|_| SealFault::Code)?);
-        Ok(format!("{PREFIX}{}]", STANDARD.encode(out)))
+        Ok(format!("{SEALED_PREFIX}{}]", STANDARD.encode(out)))
     }
 
     fn open_bytes(&self, place: &str, text: &str) -> Result<Zeroizing<Vec<u8>>, SealFault> {
-        let inner = text.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix(']'));
+        let inner = text.strip_prefix(SEALED_PREFIX).and_then(|rest| rest.strip_suffix(']'));
         let bytes = STANDARD.decode(inner.ok_or(SealFault::Malformed)?).map_err(|_| SealFault::Malformed)?;
         let (nonce, rest) = bytes.split_first_chunk::<NONCE>().ok_or(SealFault::Malformed)?;
         let (body, tag) = rest.split_last_chunk::<TAG>().ok_or(SealFault::Malformed)?;

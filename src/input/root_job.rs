@@ -10,7 +10,7 @@ use super::origin::ObjectOrigin;
 use super::paths;
 use super::render_host::NO_MEMORY_HINT;
 use super::root_closure::RootClosure;
-use super::root_render::{RenderError, RenderedObject};
+use super::root_render::{RenderError, RenderOutput, RenderedObject};
 use super::roots::{RenderRoot, RootForm};
 use super::sandbox::{InstalledProgram, ProgramError, RenderProgram};
 use super::substitution::{self, RevisionVariables};
@@ -20,7 +20,7 @@ use crate::source::{BlobId, RenderedContent, RenderedRoot, RootKey, RootOutcome,
 /// The code of a root that its program does not render.
 pub(super) const RENDER_FAILED: &str = "render-failed";
 /// The code of a root whose program is missing, or cannot be used.
-const NO_PROGRAM: &str = "no-program";
+pub(super) const NO_PROGRAM: &str = "no-program";
 
 /// The remedy where a program fails.
 const FAILED_HINT: &str = "run the same program on this folder to see all it says";
@@ -36,7 +36,7 @@ pub(super) struct RootJob {
     pub(super) start: Arc<str>,
     /// The path inside the source of the file that makes its folder a root.
     pub(super) path: Arc<str>,
-    pub(super) closure: RootClosure,
+    pub(super) closure: Arc<RootClosure>,
     /// The programs that it needs: first its own.
     pub(super) programs: Vec<InstalledProgram>,
     pub(super) key: RootKey,
@@ -53,7 +53,7 @@ pub(super) struct JobOutcome {
 pub(super) fn judge(
     root: RenderRoot,
     start: &str,
-    closure: RootClosure,
+    closure: Arc<RootClosure>,
     programs: &FoundPrograms,
     variables: Option<&Arc<RevisionVariables>>,
     known: &HashMap<RootKey, RenderedRoot>,
@@ -127,12 +127,13 @@ fn root_path(root: &RenderRoot, closure: &Closure, start: &str) -> Arc<str> {
 
 pub(super) fn outcome_of(
     job: RootJob,
-    run: Result<Vec<RenderedObject>, RenderError>,
+    run: Result<RenderOutput, RenderError>,
 ) -> Result<JobOutcome, SourceError> {
     let RootJob { start, path, key, variables, .. } = job;
-    let mut contents = Vec::new();
+    let (mut contents, mut warnings) = (Vec::new(), Vec::new());
     let outcome = match run {
-        Ok(objects) => {
+        Ok(RenderOutput { objects, warnings: found }) => {
+            warnings.extend(found.into_iter().map(|found| finding_from(&start, found)));
             let files = objects.into_iter().map(|object| file_of(&start, &path, object, &mut contents));
             let mut files: Vec<SnapshotFile> = files.collect();
             files.sort_unstable();
@@ -162,7 +163,8 @@ pub(super) fn outcome_of(
             }
         }
     };
-    Ok(JobOutcome { root: RenderedRoot::new(path, key, outcome), contents })
+    let root = RenderedRoot { warnings, ..RenderedRoot::new(path, key, outcome) };
+    Ok(JobOutcome { root, contents })
 }
 
 fn file_of(

@@ -20,13 +20,16 @@ use super::tree::FileTree;
 use super::variables::{DocumentSoundness, VariableFinding, VariableTable, substitute};
 use crate::manifest::{PlacedValue, read_documents};
 use crate::object::{Diagnostic, Gvk, ManifestOrigin, text_at};
-use crate::source::SourceError;
+use crate::source::{HOOK_NOT_RUN, SourceError};
 
 /// Go collects garbage only near this many bytes: few renders need as much.
 const GO_MEMORY: u64 = 192 << 20;
 
 /// Objects that one root may have: as many as one file may hold.
 const MAX_OBJECTS: usize = 20_000;
+
+/// The most warnings of one root that are kept.
+const MAX_WARNINGS: usize = 50;
 
 /// Characters of a program's complaint that are shown.
 const MAX_COMPLAINT: usize = 1_000;
@@ -40,6 +43,15 @@ pub(crate) struct RenderedObject {
     pub body: Value,
     /// The places that it was made of.
     pub origin: ObjectOrigin,
+}
+
+/// The result of a render.
+#[derive(Debug)]
+pub(crate) struct RenderOutput {
+    /// The objects.
+    pub(crate) objects: Vec<RenderedObject>,
+    /// The hooks that are not run.
+    pub(crate) warnings: Vec<Diagnostic>,
 }
 
 /// Leaves the body out, because it may be a Secret.
@@ -131,7 +143,7 @@ pub(crate) async fn render_kustomization<T: FileTree>(
     kustomization: TracedKustomization<'_>,
     files: &T,
     values: RenderValues<'_>,
-) -> Result<Vec<RenderedObject>, RenderError> {
+) -> Result<RenderOutput, RenderError> {
     let TracedKustomization { closure, charts } = kustomization;
     let tree = RenderTree::with_charts(closure, files, charts)?;
     let (output, tracking) = match build(host, program, &tree, files, values.opened).await {
@@ -210,26 +222,32 @@ impl BuiltObjects {
     }
 
     /// Returns all of them, with the hooks of each chart in their order.
-    fn into_rendered(self, charts: &[InflatedChart]) -> Result<Vec<RenderedObject>, RenderError> {
+    fn into_rendered(self, charts: &[InflatedChart]) -> Result<RenderOutput, RenderError> {
         if !self.faults.is_empty() {
             return Err(RenderError::Variables(self.faults));
         }
-        let mut all = self.plain;
+        let (mut all, mut warnings) = (self.plain, Vec::new());
         for (number, objects) in self.of_charts {
             let namespace = charts.get(number).map(|chart| chart.namespace.clone()).unwrap_or_default();
             let (objects, notices) = translate_hooks(objects, &namespace);
-            log_notices(&notices);
+            warnings.extend(log_notices(notices));
             all.extend(objects);
         }
-        Ok(rendered_objects(all))
+        warnings.truncate(MAX_WARNINGS);
+        Ok(RenderOutput { objects: rendered_objects(all), warnings })
     }
 }
 
-/// Logs what a chart asks for and does not get.
-pub(super) fn log_notices(notices: &[Diagnostic]) {
-    for notice in notices {
+/// Logs what a chart asks for and gets in another way, or does not get. Returns what is not run:
+/// nobody sees that in the cluster.
+pub(super) fn log_notices(notices: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    for notice in &notices {
         tracing::info!(place = %notice.origin, "{}", notice.message);
     }
+    let mut warnings: Vec<Diagnostic> =
+        notices.into_iter().filter(|notice| notice.code == HOOK_NOT_RUN).collect();
+    warnings.truncate(MAX_WARNINGS);
+    warnings
 }
 
 /// Returns the objects of a root, each with its name there.
@@ -389,5 +407,25 @@ impl RenderedNames {
         let count = self.0.entry(whole.clone()).or_default();
         *count += 1;
         if *count == 1 { whole } else { format!("{whole}/{count}") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The attack with more objects than anybody applies: small ones, within the bytes of an output.
+    #[test]
+    fn a_program_that_prints_too_many_objects_is_refused() {
+        let opened = OpenedInputs::default();
+        let values = RenderValues { variables: None, opened: &opened };
+        let printed = |count: usize| {
+            let output = "kind: A\n---\n".repeat(count);
+            documents("kustomize", output.as_bytes(), values, &ManifestOrigin::of_file("a"))
+        };
+        assert_eq!(printed(MAX_OBJECTS).map(|read| read.len()).ok(), Some(MAX_OBJECTS));
+        let refused = printed(MAX_OBJECTS + 1).err().map(|error| (error.to_string(), error.is_passing()));
+        let text = "the output of kustomize cannot be read: it has more than 20000 objects";
+        assert_eq!(refused, Some((text.to_owned(), false)));
     }
 }

@@ -172,7 +172,7 @@ mod tests {
     }
 
     fn snapshot(refused: Vec<Diagnostic>) -> Snapshot {
-        Snapshot { revision: Revision::new("0"), files: Vec::new(), refused, failed_roots: Vec::new() }
+        Snapshot::of_files(Revision::new("0"), Vec::new(), refused)
     }
 
     fn folders(listing: &RootListing) -> Vec<(&str, RootForm)> {

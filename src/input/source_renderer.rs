@@ -23,13 +23,14 @@ use super::release_render::{ReleaseSettings, ResolvedReleases, TracedChart, Vers
 use super::render_host::RenderHost;
 use super::root_closure::{ClosureForm, ClosureSettings, RootClosure};
 use super::root_job::{FoundPrograms, JobOutcome, RootJob, judge, outcome_of};
+use super::root_names::{VariableUse, possible_names};
 use super::root_render::{
-    RenderError, RenderValues, RenderedObject, TracedKustomization, render_kustomization,
+    RenderError, RenderOutput, RenderValues, TracedKustomization, render_kustomization,
 };
 use super::roots::{self, RenderRoot, find_roots};
 use super::sandbox::{InstalledProgram, ProgramError, RenderProgram};
 use super::server_charts::ServerCharts;
-use super::substitution::{self, RevisionVariables, VariableReading};
+use super::substitution::{self, RevisionVariables, VariableReading, VariableSettings};
 use super::tree::FileTree;
 use crate::config::{RenderMode, SubstitutionConfig};
 use crate::object::{Diagnostic, ObjectId};
@@ -174,7 +175,8 @@ impl SourceRenderer {
         let Some(SourceVariables { config, namespace }) = &self.substitution else {
             return Ok((None, BTreeSet::new()));
         };
-        let read = substitution::read_variables(config, namespace, plain, start, files, facts)?;
+        let settings = VariableSettings { config, namespace, decrypter: &self.decrypter };
+        let read = substitution::read_variables(settings, plain, start, files, facts)?;
         let VariableReading { variables, objects } = read;
         Ok((Some(variables), objects))
     }
@@ -220,6 +222,7 @@ impl SourceRenderer {
         let RendererState { parsed, last } = &mut *state;
         let changed = last.as_ref().map(|last| last.tree.changed_paths(&tree)).transpose()?;
         let impact = changed
+            .as_ref()
             .zip(last.as_ref())
             .map(|(changed, last)| last.index.impact(changed.iter().map(String::as_str)));
         let is_known_root = |folder: &str| {
@@ -229,7 +232,10 @@ impl SourceRenderer {
         let mut listing = find_roots(self.mode, start, raw, &tree, parsed, is_known_root)?;
         let (variables, objects) = self.read_variables(&listing.plain, start, &tree, &facts)?;
         let digest = variables.as_ref().map(|variables| variables.digest());
+        let lacks_identity = variables.as_ref().is_some_and(|variables| variables.is_interrupted());
         let touched = impact.map(|impact| impact.roots);
+        // Its possible names are read from all that stands in its folder.
+        let has_changes = |folder: &str| changed.iter().flatten().any(|path| paths::holds(folder, path));
         let known: HashMap<RootKey, RenderedRoot> =
             same.iter().chain(before.iter()).map(|root| (root.key, root.clone())).collect();
         let (mut kept, mut closures, mut charts) = (Vec::new(), Vec::new(), BTreeSet::new());
@@ -239,6 +245,7 @@ impl SourceRenderer {
                 .as_ref()
                 .filter(|last| last.variables == digest && (!has_charts || last.releases == told))
                 .and_then(|last| last.kept_root(&root, touched.as_ref()))
+                .filter(|(folder, before)| !is_failure(before) || !has_changes(folder))
                 .and_then(|(folder, before)| Some((folder, stored_root(before, &known)?)))
             {
                 kept.push(before);
@@ -266,6 +273,7 @@ impl SourceRenderer {
         let mut rendered =
             joined_outcomes(listing.plain, kept, plain.into_iter().chain(done).collect(), used);
         rendered.roots.iter_mut().for_each(|root| keep_what_was_rendered(root, &same));
+        rendered.is_interrupted |= lacks_identity;
         narrow_use(&mut rendered, &versions);
         Ok(rendered)
     }
@@ -289,7 +297,9 @@ impl SourceRenderer {
             programs.insert(program, self.find_program(program)?);
         }
         let (mut done, mut jobs) = (BTreeMap::new(), Vec::new());
-        for ((root, closure), number) in closures.into_iter().zip(0_usize..) {
+        let closures: Vec<(RenderRoot, Arc<RootClosure>)> =
+            closures.into_iter().map(|(root, closure)| (root, closure.into())).collect();
+        for ((root, closure), number) in closures.iter().cloned().zip(0_usize..) {
             match judge(root, start, closure, &programs, variables, known) {
                 Ok(job) => jobs.push((number, job)),
                 Err(outcome) => drop(done.insert(number, *outcome)),
@@ -300,14 +310,17 @@ impl SourceRenderer {
         if count > 0 {
             tracing::info!(roots = count, "rendered in {} ms", start_time.elapsed().as_millis());
         }
-        Ok(done.into_values().collect())
+        let replaced = if variables.is_some() { VariableUse::Replaced } else { VariableUse::Literal };
+        let mut done: Vec<JobOutcome> = done.into_values().collect();
+        for (done, (_, closure)) in done.iter_mut().zip(&closures) {
+            if is_failure(&done.root) {
+                done.root.names = possible_names(closure, replaced, files)?;
+            }
+        }
+        Ok(done)
     }
 
-    async fn render_root<T: FileTree>(
-        &self,
-        job: &RootJob,
-        files: &T,
-    ) -> Result<Vec<RenderedObject>, RenderError> {
+    async fn render_root<T: FileTree>(&self, job: &RootJob, files: &T) -> Result<RenderOutput, RenderError> {
         let files = LayeredTree { tree: files, layer: &job.closure.charts.layer };
         let files = &BufferedTree::of(&files, job.closure.closures())?;
         let missing = || RenderError::NoProgram;
@@ -315,6 +328,11 @@ impl SourceRenderer {
         match &job.closure.form {
             ClosureForm::Kustomize(closure, inflations) => {
                 let mut opened = encryption::open_inputs(&self.decrypter, RootFiles::of(closure), files)?;
+                if let Some(variables) = &job.variables
+                    && substitution::names_variables(closure, files)?
+                {
+                    opened.variables = variables.keys.clone();
+                }
                 let mut charts = Vec::new();
                 for inflation in inflations {
                     // Values were looked at as they were merged; this is for all other files.
@@ -329,8 +347,10 @@ impl SourceRenderer {
                 let variables = job.variables.as_ref().map(|variables| &variables.table);
                 let inputs = RenderValues { variables, opened: &opened };
                 let rendered = render_kustomization(&self.host, own, kustomization, files, inputs).await;
-                let objects = rendered.map_err(|error| opened.without_words(error))?;
-                encryption::close_objects(&opened, closure, objects)
+                let RenderOutput { objects, warnings } =
+                    rendered.map_err(|error| opened.without_words(error))?;
+                let objects = encryption::close_objects(&opened, closure, objects)?;
+                Ok(RenderOutput { objects, warnings })
             }
             ClosureForm::Helm(chart, options) => {
                 let told = [options.release.as_str(), options.namespace.as_str()];
@@ -338,8 +358,10 @@ impl SourceRenderer {
                 let opened = encryption::open_inputs(&self.decrypter, root, files)?;
                 let traced = TracedChart { chart, options };
                 let rendered = render_release(&self.host, own, traced, files, &opened).await;
-                let objects = rendered.map_err(|error| opened.without_words(error))?;
-                encryption::close_objects(&opened, &chart.closure, objects)
+                let RenderOutput { objects, warnings } =
+                    rendered.map_err(|error| opened.without_words(error))?;
+                let objects = encryption::close_objects(&opened, &chart.closure, objects)?;
+                Ok(RenderOutput { objects, warnings })
             }
         }
     }
@@ -426,10 +448,14 @@ impl SnapshotRenderer for SourceRenderer {
     }
 }
 
+fn is_failure(root: &RenderedRoot) -> bool {
+    !matches!(root.outcome, RootOutcome::Rendered(_))
+}
+
 /// Returns a root as it is stored; none where its contents are not in the store, which may have
 /// been made anew since they were written.
 fn stored_root(root: RenderedRoot, known: &HashMap<RootKey, RenderedRoot>) -> Option<RenderedRoot> {
-    if !matches!(root.outcome, RootOutcome::Rendered(_)) {
+    if is_failure(&root) {
         return Some(root);
     }
     let stored = known.get(&root.key)?;

@@ -3,18 +3,19 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
+use super::decryption::Decrypter;
+use super::kustomize::Closure;
 use super::root_render::RenderedNames;
 use super::sops::{SopsFormat, is_encrypted};
 use super::tree::FileTree;
+use super::variable_seal::{HolderReading, SealKeys};
 use super::variables::{
     DocumentSoundness, HeldVariables, HolderAnswer, LookupPlan, UNKNOWN_VARIABLE, VariableTable,
     plan_lookups, substitute,
 };
 use crate::config::{SubstitutionConfig, VariableHolder, VariableHolderKind, VariableHolderNeed};
-use crate::manifest::{PlacedValue, read_documents};
 use crate::object::{Diagnostic, GroupKind, ManifestOrigin, ObjectId, RenderOrigin};
 use crate::source::{
     BlobId, ClusterFacts, FactUse, KnownFacts, ObjectFact, RenderedContent, RenderedRoot, RootKey,
@@ -31,12 +32,19 @@ pub(super) struct RevisionVariables {
     pub table: VariableTable,
     /// The reasons for which others are not known.
     pub faults: Vec<Diagnostic>,
+    /// The keys of the encrypted files from which some were opened.
+    pub keys: SealKeys,
 }
 
 impl RevisionVariables {
     /// Returns the digest of all that objects with variables depend on.
     pub(super) fn digest(&self) -> [u8; 32] {
         digest(format!("{:?} {:?}", self.table.key_values(&digest), self.faults).as_bytes())
+    }
+
+    /// Returns whether another try may know more of them.
+    pub(super) fn is_interrupted(&self) -> bool {
+        HolderReading::lacks_identity(&self.faults)
     }
 
     /// Returns the findings about an object, with the reasons for which its variables are not known
@@ -46,6 +54,17 @@ impl RevisionVariables {
         let why = self.faults.iter().filter(|_| is_unknown).cloned();
         why.chain(found).collect()
     }
+}
+
+/// The settings of a source that its variables follow from.
+#[derive(Clone, Copy)]
+pub(super) struct VariableSettings<'a> {
+    /// The variables, and the objects that hold others.
+    pub config: &'a SubstitutionConfig,
+    /// The namespace of objects that name none.
+    pub namespace: &'a str,
+    /// The identities that open encrypted Secrets.
+    pub decrypter: &'a Decrypter,
 }
 
 /// The variables of a revision, and the objects of the cluster that hold some.
@@ -62,27 +81,26 @@ pub(super) struct VariableReading {
 /// Fails where the revision cannot be read. Fails with [`SourceError::FactsWanted`] where an object
 /// of the cluster was not asked for yet. A fault of a variable is in the result.
 pub(super) fn read_variables<T: FileTree>(
-    config: &SubstitutionConfig,
-    namespace: &str,
+    settings: VariableSettings<'_>,
     plain: &Snapshot,
     start: &str,
     files: &T,
     facts: &ClusterFacts,
 ) -> Result<VariableReading, SourceError> {
-    let mut bodies: Vec<Value> = Vec::new();
+    let VariableSettings { config, namespace, decrypter } = settings;
+    let mut read = HolderReading::default();
     if !config.from.is_empty() {
         for file in &plain.files {
             let Some(bytes) = file_bytes(file, start, files)? else { continue };
-            let documents = read_documents(&file.path, &bytes).documents;
-            bodies.extend(documents.iter().map(PlacedValue::to_value));
+            read.add_file(&file.path, &bytes, &config.from, namespace, decrypter);
         }
     }
-    let lookups = plan_lookups(&config.from, &bodies, namespace);
+    let lookups = plan_lookups(&config.from, &read.bodies, namespace);
     let objects = match facts {
         ClusterFacts::NotQueried => BTreeSet::new(),
         ClusterFacts::Queried(known) => wanted_objects(&lookups, known)?,
     };
-    let mut faults: Vec<Diagnostic> = Vec::new();
+    let (keys, mut faults) = (read.keys, read.faults);
     let answers = lookups.answers(|holder| match lookup_fault(holder, facts) {
         Some(fault) => {
             faults.push(fault);
@@ -98,7 +116,7 @@ pub(super) fn read_variables<T: FileTree>(
             None => found,
         }
     }));
-    Ok(VariableReading { variables: Arc::new(RevisionVariables { table, faults }), objects })
+    Ok(VariableReading { variables: Arc::new(RevisionVariables { table, faults, keys }), objects })
 }
 
 /// Returns the objects of the cluster that hold variables.
@@ -216,11 +234,14 @@ fn substitute_file(
     let mut names = RenderedNames::default();
     let mut objects: Vec<SnapshotFile> = Vec::new();
     for document in read.documents {
-        let (place, value) = (document.value.place, document.value.to_value());
+        let (place, mut value) = (document.value.place, document.value.to_value());
         if value.is_null() {
             continue;
         }
         let place = ManifestOrigin::new(path.clone(), place.line, place.column);
+        if let Err(found) = variables.keys.seal(&mut value, &place) {
+            return refused(vec![*found]);
+        }
         let bytes: Arc<[u8]> = value.to_string().into_bytes().into();
         let blob = BlobId::of(&bytes);
         objects.push(SnapshotFile {
@@ -246,6 +267,19 @@ fn file_key(file: &SnapshotFile, table: &VariableTable) -> RootKey {
         }
     }
     hash.finalize().into()
+}
+
+/// Returns whether a file of a closure may name a variable.
+///
+/// # Errors
+/// Fails where the files cannot be read.
+pub(super) fn names_variables<T: FileTree>(closure: &Closure, files: &T) -> Result<bool, SourceError> {
+    for file in closure.files.values() {
+        if files.read(file.file.blob)?.contains(&b'$') {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Returns the bytes of a plain file, by the way over its path: only what was looked at is read

@@ -254,8 +254,7 @@ fn frozen(pass: DiskPass, place: &str) -> Result<DiskSnapshot, SourceError> {
         })
         .collect();
     let refused = pass.refusals.iter().map(RefusedFile::diagnostic).collect();
-    let snapshot =
-        Snapshot { revision: Revision::new(&id.to_string()), files, refused, failed_roots: Vec::new() };
+    let snapshot = Snapshot::of_files(Revision::new(&id.to_string()), files, refused);
     Ok(DiskSnapshot { snapshot, commit: None, head: None, bytes: pass.bytes })
 }
 

@@ -82,7 +82,8 @@ pub(crate) use program::GitVersion;
 pub(crate) use reader::{MAX_FILE, RevisionReader};
 pub(crate) use rendered_revision::RenderStep;
 pub(crate) use rendering::{
-    RenderRequest, RenderedContent, RenderedRoot, RenderedSnapshot, RootKey, RootOutcome, SnapshotRenderer,
+    HOOK_NOT_RUN, RenderRequest, RenderedContent, RenderedRoot, RenderedSnapshot, RootKey, RootOutcome,
+    SnapshotRenderer,
 };
 pub(crate) use revision_tree::{FileDefect, RevisionTree, TreeBounds, TreeEntry, TreeFile, TreeLink};
 pub(crate) use settings::SourceSettings;

@@ -527,7 +527,7 @@ impl RevisionReader {
         }
         refusals.sort();
         let refused = refusals.iter().map(RefusedFile::diagnostic).collect();
-        Ok(Snapshot { revision: revision.clone(), files, refused, failed_roots: Vec::new() })
+        Ok(Snapshot::of_files(revision.clone(), files, refused))
     }
 
     /// Returns a file's size, or the reason for which its content is refused.

@@ -12,12 +12,14 @@ use std::sync::Arc;
 use git2::{ErrorCode, ObjectType, Odb, Oid, Repository};
 use serde::{Deserialize, Serialize};
 
-use crate::object::{Diagnostic, ManifestOrigin, RenderOrigin, Revision, hex_bytes, hex_text};
+use crate::object::{
+    Diagnostic, ManifestOrigin, NameWords, PossibleNames, RenderOrigin, Revision, hex_bytes, hex_text,
+};
 
 use super::error::SourceError;
 use super::lock::StateLock;
 use super::objects::ObjectDatabase;
-use super::rendering::{RenderedRoot, RenderedSnapshot, RootOutcome, StoredRoot};
+use super::rendering::{HOOK_NOT_RUN, RenderedRoot, RenderedSnapshot, RootOutcome, StoredRoot};
 use super::snapshot::{BlobId, SnapshotFile};
 use super::store::RevisionStore;
 use super::tree_builder;
@@ -44,6 +46,12 @@ struct RootList {
     failed: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     errors: Vec<ListedError>,
+    /// The hooks that are not run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<ListedError>,
+    /// The words of its names, with a blank between two; none where nothing is known of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    words: Option<String>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -155,12 +163,17 @@ fn list_of(root: &RenderedRoot) -> RootList {
         objects: Vec::new(),
         failed: false,
         errors: Vec::new(),
+        warnings: root.warnings.iter().map(listed_error).collect(),
+        words: None,
     };
     match &root.outcome {
         RootOutcome::Rendered(files) => list.objects = files.iter().map(listed_object).collect(),
         RootOutcome::Refused(found) | RootOutcome::Interrupted(found) => {
             list.failed = true;
             list.errors = found.iter().map(listed_error).collect();
+            if let PossibleNames::Of(words) = &root.names {
+                list.words = Some(words.to_text());
+            }
         }
     }
     list
@@ -250,7 +263,10 @@ fn read_list(odb: &ObjectDatabase<'_>, list: Oid) -> Result<RenderedRoot, git2::
     } else {
         RootOutcome::Rendered(list.objects.iter().map(read_object).collect::<Result<_, _>>()?)
     };
-    Ok(RenderedRoot::new(list.path.into(), key, outcome))
+    let words = list.words.and_then(|words| NameWords::default().with_text(words.as_bytes()));
+    let names = words.map_or(PossibleNames::Any, |words| PossibleNames::Of(words.into()));
+    let warnings = list.warnings.into_iter().map(read_warning).collect();
+    Ok(RenderedRoot { names, warnings, ..RenderedRoot::new(list.path.into(), key, outcome) })
 }
 
 fn read_object(listed: &ListedObject) -> Result<SnapshotFile, git2::Error> {
@@ -278,6 +294,10 @@ fn read_error(listed: ListedError) -> Diagnostic {
         Some(hint) => found.hint(hint),
         None => found,
     }
+}
+
+fn read_warning(listed: ListedError) -> Diagnostic {
+    Diagnostic::warning(read_place(&listed.place), HOOK_NOT_RUN, listed.message)
 }
 
 fn damaged(text: &str) -> git2::Error {

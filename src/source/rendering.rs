@@ -4,17 +4,21 @@
 //! gives that result for the snapshot of the revision. How a folder is rendered is the renderer's
 //! business.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 use git2::Oid;
 
-use crate::object::{Diagnostic, Revision};
+use crate::object::{Diagnostic, PossibleNames, Revision, UnrenderedRoot, truncate};
 
 use super::cluster_facts::{ClusterFacts, FactUse};
 use super::error::SourceError;
 use super::revision_tree::RevisionTree;
 use super::snapshot::{BlobId, RENDERED_SEPARATOR, Snapshot, SnapshotFile};
+
+/// The code of the warning about a hook of a chart that is not run.
+pub(crate) const HOOK_NOT_RUN: &str = "hook-not-run";
 
 /// Renders the folders of one source's revisions.
 pub(crate) trait SnapshotRenderer: fmt::Debug + Send + Sync {
@@ -92,6 +96,10 @@ pub(crate) struct RenderedRoot {
     pub key: RootKey,
     /// The outcome.
     pub outcome: RootOutcome,
+    /// The names that its objects may have, where it does not render.
+    pub names: PossibleNames,
+    /// The warnings about what was rendered.
+    pub warnings: Vec<Diagnostic>,
     /// The folder of it in the store; none where it is not written yet.
     pub stored: Option<StoredRoot>,
 }
@@ -114,7 +122,7 @@ pub(crate) enum RootOutcome {
 impl RenderedRoot {
     /// Returns a root that is not written yet.
     pub(crate) fn new(path: Arc<str>, key: RootKey, outcome: RootOutcome) -> Self {
-        Self { path, key, outcome, stored: None }
+        Self { path, key, outcome, names: PossibleNames::Any, warnings: Vec::new(), stored: None }
     }
 
     /// Returns the path of one of its objects in a snapshot.
@@ -139,18 +147,70 @@ impl RenderedSnapshot {
     /// Returns the snapshot to be read in the place of the raw one.
     pub(crate) fn into_snapshot(self) -> Snapshot {
         let mut snapshot = self.plain;
+        snapshot.refuses_plain_files = !snapshot.refused.is_empty();
+        let mut shared = SharedFailures::default();
         for root in self.roots {
             if let Some(found) = root.failure() {
-                snapshot.refused.extend(found.iter().cloned());
-                snapshot.failed_roots.push(root.path);
+                let is_passing = matches!(root.outcome, RootOutcome::Interrupted(_));
+                let (of_root, others): (Vec<_>, Vec<_>) =
+                    found.iter().cloned().partition(|found| is_passing && found.origin.file == root.path);
+                for found in of_root {
+                    shared.add(&root.path, found);
+                }
+                snapshot.refused.extend(others);
+                snapshot.failed_roots.push(UnrenderedRoot { path: root.path, names: root.names });
             } else if let RootOutcome::Rendered(files) = root.outcome {
+                snapshot.warnings.extend(root.warnings);
                 snapshot.files.extend(files.iter().cloned());
             }
         }
+        snapshot.refused.extend(shared.into_findings());
         snapshot.files.sort_unstable();
         snapshot.refused.sort_unstable();
         snapshot.refused.dedup();
         snapshot
+    }
+}
+
+/// The roots that are named where several lack the same, and the bytes of each name.
+const MAX_NAMED_ROOTS: usize = 5;
+const MAX_ROOT_NAME: usize = 100;
+
+/// The findings that keep whole roots from being rendered now: each is told once.
+#[derive(Debug, Default)]
+struct SharedFailures(BTreeMap<(String, Option<String>), SharedFailure>);
+
+/// The first of findings that say the same, and the roots of all.
+#[derive(Debug)]
+struct SharedFailure {
+    found: Diagnostic,
+    roots: Vec<Arc<str>>,
+}
+
+impl SharedFailures {
+    fn add(&mut self, root: &Arc<str>, found: Diagnostic) {
+        let same = (found.message.clone(), found.hint.clone());
+        let failure = self.0.entry(same).or_insert_with(|| SharedFailure { found, roots: Vec::new() });
+        failure.roots.push(root.clone());
+    }
+
+    fn into_findings(self) -> impl Iterator<Item = Diagnostic> {
+        self.0.into_values().map(|SharedFailure { found, roots }| {
+            if roots.len() < 2 {
+                return found;
+            }
+            let folder = |root: &Arc<str>| {
+                let folder = root.rsplit_once('/').map_or(".", |(folder, _)| folder);
+                truncate(folder, MAX_ROOT_NAME).to_owned()
+            };
+            let mut named: Vec<String> = roots.iter().take(MAX_NAMED_ROOTS).map(folder).collect();
+            let more = roots.len().saturating_sub(MAX_NAMED_ROOTS);
+            if more > 0 {
+                named.push(format!("{more} more"));
+            }
+            let message = format!("{} ({} roots: {})", found.message, roots.len(), named.join(", "));
+            Diagnostic { message, ..found }
+        })
     }
 }
 
@@ -175,4 +235,50 @@ pub(super) struct RenderRetry {
     pub(super) due: std::time::Instant,
     /// The pause before it.
     pub(super) pause: std::time::Duration,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_several_roots_lack_is_told_once_with_their_names() {
+        let check = |roots: &[(&str, &str)], expected: &[&str]| {
+            let root = |(path, message): &(&str, &str)| {
+                let found = vec![Diagnostic::file_error(*path, "no-program", *message)];
+                RenderedRoot::new((*path).into(), RootKey::default(), RootOutcome::Interrupted(found))
+            };
+            let plain = Snapshot::of_files(Revision::new("0"), Vec::new(), Vec::new());
+            let all = RenderedSnapshot::of_known_roots(plain, roots.iter().map(root).collect());
+            let snapshot = all.into_snapshot();
+            assert!(!snapshot.is_complete() && !snapshot.refuses_plain_files);
+            assert_eq!(snapshot.failed_roots.len(), roots.len());
+            let told =
+                snapshot.refused.iter().map(|found| format!("{}: {}", found.origin.file, found.message));
+            assert_eq!(told.collect::<Vec<_>>(), expected);
+        };
+        check(&[("a/kustomization.yaml", "no kustomize")], &["a/kustomization.yaml: no kustomize"]);
+        check(
+            &[
+                ("a/Chart.yaml", "no helm"),
+                ("b/kustomization.yaml", "no kustomize"),
+                ("kustomization.yaml", "no kustomize"),
+            ],
+            &["a/Chart.yaml: no helm", "b/kustomization.yaml: no kustomize (2 roots: b, .)"],
+        );
+        let many = ["a", "b", "c", "d", "e", "f", "g"].map(|name| format!("{name}/kustomization.yaml"));
+        let many: Vec<(&str, &str)> = many.iter().map(|path| (path.as_str(), "no kustomize")).collect();
+        check(&many, &["a/kustomization.yaml: no kustomize (7 roots: a, b, c, d, e, 2 more)"]);
+    }
+
+    #[test]
+    fn what_one_root_refuses_is_told_as_it_is() {
+        let refused = |path: &str| {
+            let found = vec![Diagnostic::file_error(path, "x", "broken")];
+            RenderedRoot::new(path.into(), RootKey::default(), RootOutcome::Refused(found))
+        };
+        let plain = Snapshot::of_files(Revision::new("0"), Vec::new(), Vec::new());
+        let all = RenderedSnapshot::of_known_roots(plain, ["a/x", "b/x"].map(refused).into());
+        assert_eq!(all.into_snapshot().refused.len(), 2);
+    }
 }

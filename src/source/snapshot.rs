@@ -6,7 +6,7 @@ use std::sync::Arc;
 use git2::{ObjectType, Oid};
 use jiff::Timestamp;
 
-use crate::object::{Diagnostic, ManifestOrigin, RenderOrigin, Revision};
+use crate::object::{Diagnostic, ManifestOrigin, RenderOrigin, Revision, UnrenderedRoot};
 
 /// The id of a file's content, as git computes it: equal content, equal id.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -99,11 +99,21 @@ pub(crate) struct Snapshot {
     pub files: Vec<SnapshotFile>,
     /// The files that could have held manifests and were not read, each with its reason.
     pub refused: Vec<Diagnostic>,
-    /// The roots that could not be rendered, each by the path that its objects' paths begin with.
-    pub failed_roots: Vec<Arc<str>>,
+    /// The warnings about what was rendered.
+    pub warnings: Vec<Diagnostic>,
+    /// The roots that could not be rendered.
+    pub failed_roots: Vec<UnrenderedRoot>,
+    /// Tells if some of the refused files are of no such root.
+    pub refuses_plain_files: bool,
 }
 
 impl Snapshot {
+    /// Returns a snapshot of files, of which nothing is rendered.
+    pub(crate) fn of_files(revision: Revision, files: Vec<SnapshotFile>, refused: Vec<Diagnostic>) -> Self {
+        let refuses_plain_files = !refused.is_empty();
+        Self { revision, files, refused, warnings: Vec::new(), failed_roots: Vec::new(), refuses_plain_files }
+    }
+
     /// Returns whether everything that could be a manifest is in the list; only then may an absence
     /// mean deletion.
     pub(crate) fn is_complete(&self) -> bool {
@@ -112,9 +122,14 @@ impl Snapshot {
 
     /// Returns whether a file would come from a root that could not be rendered.
     pub(crate) fn is_of_failed_root(&self, path: &str) -> bool {
-        self.failed_roots
-            .iter()
-            .any(|root| path.strip_prefix(&**root).is_some_and(|rest| rest.starts_with(RENDERED_SEPARATOR)))
+        self.failed_roots.iter().any(|root| {
+            path.strip_prefix(&*root.path).is_some_and(|rest| rest.starts_with(RENDERED_SEPARATOR))
+        })
+    }
+
+    /// Returns the roots that could not be rendered, where they are all that it lacks.
+    pub(crate) fn lacking_roots(&self) -> Arc<[UnrenderedRoot]> {
+        if self.refuses_plain_files { Arc::default() } else { self.failed_roots.as_slice().into() }
     }
 }
 

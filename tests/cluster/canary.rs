@@ -16,7 +16,7 @@ use self::search::{Canary, SearchedTexts};
 use crate::support::{Daemon, DedicatedCluster, ServerBehavior, at, eventually, until};
 
 /// Each secret by where it is put.
-const PUT: [&str; 54] = [
+const PUT: [&str; 56] = [
     // In manifests.
     "data",
     "stringData",
@@ -47,6 +47,8 @@ const PUT: [&str; 54] = [
     "a generator of kustomize",
     "a patch of kustomize",
     "the URL of a submodule",
+    "a Secret of sops",
+    "a Secret of sops that was edited",
     // By others, in the cluster.
     "drift",
     "what another tool remembers",
@@ -181,6 +183,7 @@ fn grow(estate: &CanaryFixture<'_>, daemon: &Daemon) {
     for (file, text) in plants::second().into_iter().chain(plants::within()) {
         estate.repo.write(file, &text);
     }
+    estate.repo.write("edited.yaml", &estate.edited);
     let mark = daemon.mark();
     publish(estate, "Spoil all");
     for secret in plants::REFUSED {

@@ -56,8 +56,13 @@ fn a_hook_runs_before_its_release_and_again_when_that_changes() {
         ("web/values.yaml", "level: low\n".to_owned()),
         ("web/templates/settings.yaml", TEMPLATE.to_owned()),
         ("web/templates/migrate.yaml", hook.to_owned()),
+        (
+            "web/templates/goodbye.yaml",
+            hook.replace("migrate", "goodbye").replace("pre-install,pre-upgrade", "pre-delete"),
+        ),
     ]);
-    let daemon = site.configured(&configuration(&site, &repo, ""));
+    let text = configuration(&site, &repo, "");
+    let daemon = site.configured(&text);
     let first = site.await_object("Job", "web-migrate")["metadata"]["uid"].clone();
     site.await_data("web-settings", "level", "low");
     repo.change("web/values.yaml", "level: high\n");
@@ -66,6 +71,12 @@ fn a_hook_runs_before_its_release_and_again_when_that_changes() {
         let now = site.value("Job", "web-migrate", "/metadata/uid");
         now != first && now != json!(null)
     });
+    // A hook that is not run is nowhere in the cluster, so that it is told where one looks.
+    let told = "Job web-goodbye: it is a hook for deletion or rollback, which is not run";
+    site.with_config(&["diff"], &text).says(&["web/templates/goodbye.yaml", "warning", told]);
+    site.with_config(&["validate"], &text).ends(0).says(&["warning", told]);
+    site.with_config(&["render"], &text).ends(0).says(&["warning", told]);
+    assert!(!site.has("Job", "web-goodbye"));
     drop(daemon);
 }
 

@@ -158,6 +158,18 @@ fn a_check_names_the_configured_program_and_its_sandbox() {
     let program = Renderers::find().unwrap().kustomize.canonicalize().unwrap();
     found.says(&["ok", "kustomize 5.", program.to_str().unwrap()]);
     found.says(&["ok", "the sandbox for programs that render works"]);
+    // Where nothing names a program, what the source has does.
+    let text = site.configuration(repo.path(), "");
+    let with_path = |path: &str| {
+        let mut command = site.command_with_config(&["check"], &text);
+        command.env("PATH", path);
+        run(command)
+    };
+    let usual = "/usr/local/bin:/usr/bin:/bin";
+    let installed = with_path(&format!("{}:{usual}", program.parent().unwrap().display()));
+    installed.says(&["ok", "kustomize 5.", program.to_str().unwrap()]);
+    installed.says(&["ok", "the sandbox for programs that render works"]);
+    with_path(usual).ends(1).says(&["missing", "there is no kustomize in PATH; it comes by"]);
     let missing = "programs: {kustomize: /nonexistent/kustomize}";
     let lacking = site.with_config(&["check"], &site.configuration(repo.path(), missing)).ends(1);
     lacking.says(&["missing", "/nonexistent/kustomize"]);
@@ -185,5 +197,85 @@ fn a_store_that_is_lost_is_rendered_anew() {
     // The other root was not touched, and its contents went with the store.
     site.api.delete(&site.at("ConfigMap", "one-map"));
     site.await_data("one-map", "key", "one");
+    assert!(daemon.is_running());
+}
+
+#[test]
+fn of_a_broken_root_nothing_is_deleted_and_of_the_others_what_it_cannot_want() {
+    let site = TestNamespace::new("kustomize-broken");
+    let root = |maps: &[&str]| {
+        let resources: Vec<String> = maps.iter().map(|map| format!("{map}.yaml")).collect();
+        format!("resources: [{}]\n", resources.join(", "))
+    };
+    let map = |name: &str| yaml::config_map(name, "key", "one");
+    let mut files = vec![
+        ("whole/kustomization.yaml".to_owned(), root(&["alpha", "beta", "gamma", "delta", "kept"])),
+        ("broken/kustomization.yaml".to_owned(), root(&["own", "left"])),
+        ("broken/own.yaml".to_owned(), map("own")),
+        ("broken/left.yaml".to_owned(), map("left")),
+        ("plain/loose.yaml".to_owned(), map("loose")),
+    ];
+    for name in ["alpha", "beta", "gamma", "delta", "kept"] {
+        files.push((format!("whole/{name}.yaml"), map(name)));
+    }
+    let repo = Repo::new(&files);
+    // An object that stays in doubt counts among those that would go at once.
+    let text = site.configuration(repo.path(), &programs());
+    let text = format!("{}\n  blastRadius: {{count: 10, percent: 100}}\n", text.trim_end());
+    let daemon = site.configured(&text);
+    for name in ["alpha", "beta", "gamma", "delta", "kept", "own", "left", "loose"] {
+        site.await_data(name, "key", "one");
+    }
+
+    // An object leaves the root that breaks, and one moves into it, by the commit that breaks it.
+    let window = site.window();
+    repo.git(&["mv", "whole/beta.yaml", "broken/beta.yaml"]);
+    repo.write("whole/kustomization.yaml", &root(&["alpha", "gamma", "delta", "kept"]));
+    repo.git(&["rm", "--quiet", "broken/left.yaml"]);
+    repo.write("broken/own.yaml", "kind: [\n");
+    repo.change("broken/kustomization.yaml", &root(&["own", "beta"]));
+    daemon.says(&["WARN", "broken/kustomization.yaml", "kustomize fails"]);
+    repo.change("plain/loose.yaml", &yaml::config_map("loose", "key", "two"));
+    site.await_data("loose", "key", "two");
+    let why = |name: &str, text: &str| {
+        until(&format!("{name}: {text}"), || {
+            site.rhumb(&["why", &format!("configmap/{name}")]).all().contains(text)
+        });
+    };
+    why("beta", "not pruned: root broken does not render, and may want the object");
+    window.assert_no_deletes();
+
+    // Of another root, and of the plain files, what the broken one cannot want goes.
+    repo.git(&["rm", "--quiet", "whole/alpha.yaml"]);
+    repo.change("whole/kustomization.yaml", &root(&["gamma", "delta", "kept"]));
+    site.await_absence("ConfigMap", "alpha");
+    site.api.merge(&site.at("ConfigMap", "left"), "somebody", &json!({"data": {"key": "x"}}));
+    site.await_data("left", "key", "one");
+
+    // A new process knows no more than what was written down.
+    drop(daemon);
+    let mut daemon = site.configured(&text);
+    repo.git(&["rm", "--quiet", "plain/loose.yaml"]);
+    repo.git(&["rm", "--quiet", "whole/gamma.yaml"]);
+    repo.change("whole/kustomization.yaml", &root(&["delta", "kept"]));
+    site.await_absence("ConfigMap", "gamma");
+    site.await_absence("ConfigMap", "loose");
+    why("left", "not pruned: root broken does not render, and the object came from it");
+    why("own", "not pruned: root broken does not render, and the object came from it");
+    why("beta", "not pruned: root broken does not render, and may want the object");
+    // Where a file is missing, nobody knows what the root wants.
+    repo.write("broken/own.yaml", &map("own"));
+    repo.git(&["rm", "--quiet", "whole/delta.yaml"]);
+    repo.write("whole/kustomization.yaml", &root(&["kept"]));
+    repo.change("broken/kustomization.yaml", &root(&["own", "beta", "forgotten"]));
+    why("delta", "not pruned: root broken does not render, and may want the object");
+
+    // Once it renders, all goes that is wanted nowhere.
+    repo.change("broken/kustomization.yaml", &root(&["own", "beta"]));
+    site.await_absence("ConfigMap", "left");
+    site.await_absence("ConfigMap", "delta");
+    for name in ["own", "beta", "kept"] {
+        assert!(site.has("ConfigMap", name), "{name}");
+    }
     assert!(daemon.is_running());
 }

@@ -10,7 +10,7 @@ use controlplane::{Encrypters, Renderers};
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::support::{Daemon, Repo, TestNamespace, until, yaml};
+use crate::support::{Daemon, Repo, TestNamespace, run, until, yaml};
 
 /// A text that must be found nowhere but in the cluster's Secrets.
 const CANARY: &str = "canary-7f3a9c";
@@ -34,6 +34,11 @@ impl Identity {
         std::fs::write(folder.path().join("sops-age"), &text).unwrap();
         let recipient = text.lines().find_map(|line| line.strip_prefix("# public key: ")).unwrap().to_owned();
         Self { folder, recipient }
+    }
+
+    /// The file of the identity.
+    pub(crate) fn file(&self) -> std::path::PathBuf {
+        self.folder.path().join("sops-age")
     }
 
     /// The manifest of a Secret, its values encrypted by the real program.
@@ -250,4 +255,70 @@ fn what_is_made_of_opened_files_is_applied_and_stands_nowhere_else() {
         assert_absent(folder, &STANDARD.encode(CANARY));
         assert_absent(folder, STANDARD.encode("canary-7f3a9c-newer").trim_end_matches('='));
     }
+}
+
+#[test]
+fn variables_of_an_encrypted_secret_reach_secrets_alone_and_stand_nowhere_else() {
+    let site = TestNamespace::new("sops-holder");
+    let identity = Identity::new();
+    let holder = |value: &str| identity.encrypt(&yaml::secret("tokens", "TOKEN", value));
+    let repo = Repo::new(&[
+        ("tokens.yaml", holder(CANARY)),
+        ("plain.yaml", yaml::secret("plain", "password", "x-${TOKEN}")),
+        ("app/kustomization.yaml", "namePrefix: app-\nresources: [secret.yaml]\n".to_owned()),
+        ("app/secret.yaml", yaml::secret("rendered", "password", "${TOKEN}")),
+        ("shown.yaml", yaml::config_map("shown", "key", "${TOKEN}")),
+        ("other.yaml", yaml::config_map("other", "key", "one")),
+    ]);
+    let programs = format!("programs: {{kustomize: {}}}", Renderers::find().unwrap().kustomize.display());
+    let text = site.configuration(repo.path(), &programs);
+    let text = format!("{}\n  substituteFrom: [{{kind: Secret, name: tokens}}]\n", text.trim_end());
+    let begin = |identity: &Identity| {
+        let mut command = site.command_with_config(&["run", "--log-level", "trace"], &text);
+        command.env("CREDENTIALS_DIRECTORY", identity.folder.path());
+        Daemon::start(command)
+    };
+    let expected = |value: &str| json!(STANDARD.encode(value));
+    let mut daemon = begin(&identity);
+    until("the plain one is there", || password(&site, "plain") == expected(&format!("x-{CANARY}")));
+    until("the rendered one is there", || password(&site, "app-rendered") == expected(CANARY));
+    site.await_data("other", "key", "one");
+    // Where everybody may read it, it is refused.
+    daemon.says(&["WARN", "shown.yaml"]);
+    assert!(!site.has("ConfigMap", "shown"));
+    let version = site.value("Secret", "plain", "/metadata/resourceVersion");
+
+    // The same values, encrypted anew, change nothing; others do.
+    repo.write("tokens.yaml", &holder(CANARY));
+    repo.change("other.yaml", &yaml::config_map("other", "key", "two"));
+    site.await_data("other", "key", "two");
+    assert_eq!(site.value("Secret", "plain", "/metadata/resourceVersion"), version);
+    let second = format!("{CANARY}-2");
+    repo.change("tokens.yaml", &holder(&second));
+    until("the new value is there", || password(&site, "plain") == expected(&format!("x-{second}")));
+    until("it is rendered too", || password(&site, "app-rendered") == expected(&second));
+
+    // Drift is repaired from what is stored, and people see masks.
+    site.api.delete(&site.at("Secret", "app-rendered"));
+    until("it is made again", || password(&site, "app-rendered") == expected(&second));
+    for arguments in [&["diff"][..], &["render"], &["validate"]] {
+        let mut command = site.command_with_config(arguments, &text);
+        command.env("CREDENTIALS_DIRECTORY", identity.folder.path());
+        let said = run(command).all();
+        assert!(!said.contains(CANARY) && !said.contains(&STANDARD.encode(CANARY)), "{arguments:?}: {said}");
+    }
+    daemon.stop();
+    assert!(!daemon.full_log().contains(CANARY));
+    for form in [CANARY.to_owned(), STANDARD.encode(CANARY), STANDARD.encode(format!("x-{second}"))] {
+        assert_absent(site.state.path(), &form);
+    }
+
+    // Another identity opens nothing: all stays as it is.
+    let other = Identity::new();
+    let daemon = begin(&other);
+    daemon.says(&["WARN", "no age identity at hand opens"]);
+    repo.change("other.yaml", &yaml::config_map("other", "key", "three"));
+    site.await_data("other", "key", "three");
+    assert_eq!(password(&site, "plain"), expected(&format!("x-{second}")));
+    assert_eq!(password(&site, "app-rendered"), expected(&second));
 }

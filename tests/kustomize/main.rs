@@ -7,6 +7,7 @@
 #![allow(clippy::print_stderr, reason = "what was tried")]
 
 mod build;
+mod printed;
 mod repositories;
 mod revisions;
 

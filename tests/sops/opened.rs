@@ -296,3 +296,27 @@ fn a_chart_gets_encrypted_values_and_may_put_them_into_secrets_alone() {
     assert!(render(&[]).1.contains("app/values.yaml: error: this file is encrypted by SOPS"));
     workshop.check_nothing_left();
 }
+
+#[test]
+fn a_secret_that_cannot_be_opened_is_not_printed_and_said_to_be_held() {
+    let workshop = Workshop::new();
+    let sealed = "apiVersion: v1\nkind: Secret\nmetadata:\n    name: sealed\nstringData:\n    a: one\n";
+    let map = "{apiVersion: v1, kind: ConfigMap, metadata: {name: open}, data: {a: b}}\n";
+    workshop.root(&[("kustomization.yaml", "resources: [sealed.yaml, map.yaml]\n"), ("map.yaml", map)]);
+    assert!(workshop.encrypt("app/sealed.yaml", sealed.as_bytes(), DATA));
+    workshop.write("plain/map.yaml", map);
+    assert!(workshop.encrypt("plain/sealed.yaml", sealed.as_bytes(), DATA));
+    fs::rename(workshop.path("key.txt"), workshop.path("lost.txt")).unwrap();
+    for (folder, options) in
+        [("app", &[][..]), ("app", &["--show-secrets"]), ("plain", &[]), ("plain", &["-o", "json"])]
+    {
+        let (succeeds, said) = workshop.rhumb(&[&["render", folder], options].concat());
+        assert!(!succeeds && said.contains("cannot be opened"), "{folder}: {said}");
+        // A root with such a file is not rendered, and all else of a folder is printed.
+        assert_eq!(said.contains("ConfigMap"), folder == "plain", "{folder}: {said}");
+        assert!(!said.contains("kind: Secret") && !said.contains("ENC["), "{folder}: {said}");
+    }
+    fs::rename(workshop.path("lost.txt"), workshop.path("key.txt")).unwrap();
+    let (succeeds, said) = workshop.rhumb(&["render", "app"]);
+    assert!(succeeds && said.contains("kind: Secret"), "{said}");
+}

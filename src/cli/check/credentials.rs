@@ -10,7 +10,7 @@ use super::{CheckLevel, CheckReport};
 use crate::config::{Config, HostCredential};
 
 /// The beginnings of the names of files with secrets.
-const SECRET_FILES: [&str; 3] = ["ssh-key", "git-credentials", "chart-credentials"];
+const SECRET_FILES: [&str; 4] = ["ssh-key", "git-credentials", "chart-credentials", "sops-age"];
 
 /// Finds files with secrets that others may read.
 pub(super) fn check_secret_files(config: &Config, report: &mut CheckReport) {

@@ -12,22 +12,43 @@ use crate::input::RenderHost;
 use crate::input::sandbox::{RenderProgram, Sandbox, SandboxSupport};
 use crate::object::count_text;
 
-/// Looks for the programs that the configuration names or asks for, and tries the sandbox with a
-/// process that does nothing. Of what a source has for other programs its own reading tells.
-pub(super) async fn check_renderers(config: &Config, report: &mut CheckReport) {
-    let mut seen: Vec<(&RendererConfig, RenderProgram)> = Vec::new();
-    for source in &config.sources {
-        for program in RenderProgram::ALL.into_iter().filter(|program| is_asked_for(source, *program)) {
-            if !seen.contains(&(&source.renderers, program)) {
-                seen.push((&source.renderers, program));
-                check_program(&source.renderers, program, report).await;
+/// The programs that were looked for, with the settings by which they were.
+#[derive(Debug, Default)]
+pub(super) struct CheckedPrograms(Vec<(RendererConfig, RenderProgram)>);
+
+impl CheckedPrograms {
+    /// Looks for programs that nobody has looked for. With the first of them, tries the sandbox with
+    /// a process that does nothing.
+    pub(super) async fn check_programs(
+        &mut self,
+        source: &SourceConfig,
+        programs: impl IntoIterator<Item = RenderProgram>,
+        report: &mut CheckReport,
+    ) {
+        for program in programs {
+            let wanted = (source.renderers.clone(), program);
+            if self.0.contains(&wanted) {
+                continue;
             }
+            check_program(&source.renderers, program, report).await;
+            if self.0.is_empty() {
+                check_sandbox(&source.renderers, report).await;
+            }
+            self.0.push(wanted);
         }
     }
-    if let Some((renderers, _)) = seen.first() {
-        check_sandbox(renderers, report).await;
+}
+
+/// Looks for the programs that the configuration names or asks for. Of what a source has for other
+/// programs its own reading tells.
+pub(super) async fn check_renderers(config: &Config, report: &mut CheckReport) -> CheckedPrograms {
+    let mut checked = CheckedPrograms::default();
+    for source in &config.sources {
+        let asked = RenderProgram::ALL.into_iter().filter(|program| is_asked_for(source, *program));
+        checked.check_programs(source, asked, report).await;
     }
     check_identities(config, report);
+    checked
 }
 
 fn is_asked_for(source: &SourceConfig, program: RenderProgram) -> bool {

@@ -49,7 +49,9 @@ pub(in crate::daemon) fn read_disk(
     let unknown = files.values().flat_map(|read| read.unknown.iter().cloned()).collect();
     reading.files = files.into_iter().map(|(path, read)| (path.clone(), Some(read.facts))).collect();
     reading.incomplete = refusal_text(snapshot);
+    reading.unrendered = snapshot.lacking_roots();
     reading.refused.clone_from(&snapshot.refused);
+    reading.warnings.clone_from(&snapshot.warnings);
     (reading, unknown)
 }
 

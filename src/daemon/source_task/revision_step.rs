@@ -125,7 +125,9 @@ pub(super) fn read_newest(
     };
     reading.authored = reader.commit(to)?.map(|commit| authorship(&commit));
     reading.incomplete = refusal_text(&snapshot);
+    reading.unrendered = snapshot.lacking_roots();
     reading.refused.clone_from(&snapshot.refused);
+    reading.warnings.clone_from(&snapshot.warnings);
     let unknown = unknown.into_values().flatten().collect();
     Ok(ReadStep { reported: ReportedSnapshot { snapshot, unrendered }, reading, unknown, scopes })
 }

@@ -248,9 +248,12 @@ impl Engine {
     }
 
     /// Returns why it cannot be known whether the source that brought an object still wants it.
-    pub(in crate::engine) fn absence_doubt(&self, entry: &ObjectEntry) -> Option<Arc<str>> {
+    pub(in crate::engine) fn absence_doubt(&self, id: &ObjectId, entry: &ObjectEntry) -> Option<Arc<str>> {
         let accepted = entry.accepted.content().filter(|_| entry.targets.is_empty())?;
-        self.sources[accepted.body.source].incomplete.clone()
+        let source = accepted.body.source;
+        let state = &self.sources[source];
+        let why = state.incomplete.clone()?;
+        if state.lacks_roots_alone() { self.unrendered_doubt(source, id) } else { Some(why) }
     }
 
     /// Turns writes of a source that is only observed into a wait.

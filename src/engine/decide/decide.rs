@@ -61,7 +61,7 @@ impl Engine {
             config_stamp: wanting
                 .and_then(|(source, desired)| self.start_stamp(source, desired, self.live_object(id))),
             prune_decision: None,
-            incompleteness: self.absence_doubt(entry),
+            incompleteness: self.absence_doubt(id, entry),
             finished: self.finished_job_content(id, entry),
             generated_beside: self.generated_beside(id, entry),
             accounts: self.competing_accounts(entry),

@@ -11,4 +11,5 @@ pub(super) mod prune_counts;
 pub(super) mod prune_guard;
 pub(super) mod prune_inputs;
 pub(super) mod unlisted_kinds;
+pub(super) mod unrendered_roots;
 pub(super) mod unwatched_objects;

@@ -1,7 +1,8 @@
 //! The prune guard: the unwanted objects that may be deleted now, and the reasons for the others.
 //!
 //! This is the one place that decides about prunes. An object gets here when no source of this
-//! process wants it. A source that was not read completely closes the guard. It is in that source's
+//! process wants it. A source that was not read completely closes the guard, but for
+//! [roots](super::unrendered_roots) that do not render. It is in that source's
 //! inventory by its label *and* by our own managedFields entry. Only the seal of its release
 //! annotation makes it one that may go. The guard always judges the whole pending set: half a set
 //! inside the blast radius is not safer than the set.
@@ -23,6 +24,8 @@ pub(crate) struct PruneCandidate {
     pub prune_timing: PruneTiming,
     /// The reason for which its source may not have it, and so not delete it either.
     pub not_allowed: Option<Arc<str>>,
+    /// A root that does not render and may want it, in words.
+    pub unrendered: Option<Arc<str>>,
     /// The reason for which it is not known to be of this source, though it looks like it.
     pub unproven: Option<Arc<str>>,
     /// A change of the same unit that is not healthy yet, in words.
@@ -159,7 +162,7 @@ fn decide_prune(
     if let Some(closed) = &guard.closed {
         return closed.clone();
     }
-    if let Some(why) = &pending.unproven {
+    if let Some(why) = pending.unproven.as_ref().or(pending.unrendered.as_ref()) {
         return PruneDecision::Keep(why.clone());
     }
     // A confirmation that many are to go does not say that another source may lose them.

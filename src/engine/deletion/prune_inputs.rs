@@ -94,6 +94,7 @@ impl Engine {
                 uid: live.uid.clone(),
                 prune_timing: live.prune_timing.strictest(said),
                 not_allowed: self.disallowed_reason(source, id),
+                unrendered: self.unrendered_doubt(source, id),
                 unproven: live.is_unproven().then(|| UNPROVEN_REASON.into()),
                 unfinished: None,
                 needed_by: None,
@@ -145,7 +146,7 @@ impl Engine {
             );
             return Some(PruneDecision::Later(why.into()));
         }
-        if let Some(why) = &state.incomplete {
+        if let Some(why) = state.incomplete.as_ref().filter(|_| !state.lacks_roots_alone()) {
             let why = format!("nothing is pruned, as the source was not read completely: {why}");
             return Some(PruneDecision::Keep(why.into()));
         }

@@ -214,6 +214,13 @@ impl Catalog {
         self.partly_understood.first()
     }
 
+    /// Returns whether a file was not understood that is no object of a root.
+    pub(crate) fn has_unreadable_plain_file(&self) -> bool {
+        let is_partly =
+            |file| self.files.get(file).is_none_or(|facts| facts.understood == FileCompleteness::Partly);
+        self.partly_understood.iter().any(is_partly)
+    }
+
     /// Files with objects of a kind of unknown scope, and that kind.
     pub(crate) fn unscoped_files(&self) -> impl Iterator<Item = (&Arc<str>, &GroupKind)> {
         self.files.iter().flat_map(|(file, facts)| facts.unscoped.iter().map(move |kind| (file, kind)))

@@ -11,7 +11,7 @@ use crate::engine::{
     ObjectCounts, OptOutPolicy, PRUNE_DELAY, PauseIntent, PrunePolicy, Rejection, RepositoryIdentity,
     SourceLifecycle, Uid,
 };
-use crate::object::{ContentHash, Diagnostic, GroupKind, ObjectId, Revision};
+use crate::object::{ContentHash, Diagnostic, GroupKind, ObjectId, Revision, UnrenderedRoot};
 
 /// The inventory of a source.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -81,8 +81,13 @@ pub(crate) struct SourceState {
     pub(in crate::engine) authors: Vec<(Revision, Authorship)>,
     /// The reason for which its newest state was not read completely; none when it was.
     pub incomplete: Option<Arc<str>>,
+    /// The roots of its newest state that do not render, where they are all that was not read
+    /// completely.
+    pub(in crate::engine) unrendered: Arc<[UnrenderedRoot]>,
     /// The files of its newest state that could hold manifests and are not read at all.
     pub refused: Vec<Diagnostic>,
+    /// The warnings about what was rendered of it.
+    pub(in crate::engine) warnings: Vec<Diagnostic>,
     /// Its inventory; none before that was read.
     pub inventory: Option<Inventory>,
     /// Indicates whether it writes at all.
@@ -152,7 +157,9 @@ impl SourceState {
             head: None,
             authors: Vec::new(),
             incomplete: Some(UNREAD_REASON.into()),
+            unrendered: Arc::default(),
             refused: Vec::new(),
+            warnings: Vec::new(),
             inventory: None,
             writes: SourceWrites::Allowed,
             lifecycle: SourceLifecycle::Active,
@@ -184,7 +191,7 @@ impl SourceState {
     /// Returns the diagnostics of reading, in the files and beside them.
     pub(crate) fn diagnostics(&self) -> Vec<Diagnostic> {
         let mut found = self.catalog.diagnostics();
-        found.extend(self.refused.iter().cloned());
+        found.extend(self.refused.iter().chain(&self.warnings).cloned());
         found.sort();
         found
     }
@@ -197,6 +204,12 @@ impl SourceState {
     /// Returns whether what it does not name is known to be wanted no more.
     pub(crate) fn is_whole(&self) -> bool {
         self.incomplete.is_none() && self.prune != PrunePolicy::Partial
+    }
+
+    /// Returns whether roots that do not render are all that it lacks, so that each object that it
+    /// does not name is judged by itself. Nobody does where the source itself goes.
+    pub(in crate::engine) fn lacks_roots_alone(&self) -> bool {
+        !self.unrendered.is_empty() && self.lifecycle == SourceLifecycle::Active
     }
 
     /// Returns the number of live objects in its inventory, by kind and namespace.
@@ -226,6 +239,10 @@ pub(crate) struct SourceReading {
     pub files: Vec<(Arc<str>, Option<FileFacts>)>,
     /// The reason for which it was not read completely, beyond files that were not understood.
     pub incomplete: Option<Arc<str>>,
+    /// The roots that do not render, where nothing else makes it incomplete.
+    pub unrendered: Arc<[UnrenderedRoot]>,
     /// The files that could hold manifests and are not read at all, each with its reason.
     pub refused: Vec<Diagnostic>,
+    /// The warnings about what was rendered.
+    pub warnings: Vec<Diagnostic>,
 }

@@ -6,6 +6,7 @@ use super::harness::Harness;
 use super::world::{AuditEntry, config, desired, reading, workload};
 use crate::engine::*;
 use crate::fields::{ValueSchema, value_digest};
+use crate::object::{NameWords, PossibleNames, UnrenderedRoot};
 
 const MINUTE: Duration = Duration::from_mins(1);
 
@@ -168,6 +169,53 @@ fn what_is_not_wanted_any_more_goes_only_after_a_complete_reading() {
         "{:?}",
         harness.world.log
     );
+}
+
+#[test]
+fn beside_a_root_that_does_not_render_only_what_it_cannot_want_goes() {
+    let mut harness = Harness::new(3);
+    let files = ["a", "b", "c", "d"].map(|name| (name, Some(desired(&config(name), 1, name))));
+    harness.read(reading("r1", &files));
+    harness.settle();
+    harness.world.log.clear();
+    let broken = |revision: &str, words: Option<&str>, gone: &[(&str, Option<SharedDesiredObject>)]| {
+        let words = words.and_then(|words| NameWords::default().with_text(words.as_bytes()));
+        let names = words.map_or(PossibleNames::Any, |words| PossibleNames::Of(words.into()));
+        let root = UnrenderedRoot { path: "root/kustomization.yaml".into(), names };
+        SourceReading {
+            incomplete: Some("root/kustomization.yaml: it does not render".into()),
+            unrendered: [root].into(),
+            ..reading(revision, gone)
+        }
+    };
+    let deleted = |harness: &mut Harness| {
+        harness.settle();
+        let log = std::mem::take(&mut harness.world.log);
+        log.iter()
+            .map(|entry| match entry {
+                AuditEntry::Deleted(id, _) => id.name().to_owned(),
+                other => format!("{other:?}"),
+            })
+            .collect::<Vec<_>>()
+    };
+    harness.read(broken("r2", None, &[("a", None)]));
+    assert_eq!(deleted(&mut harness), [""; 0]);
+    harness.read(broken("r3", Some("a"), &[]));
+    assert_eq!(deleted(&mut harness), [""; 0]);
+    // An object that may be wanted is defended, and one that may not goes.
+    harness.read(broken("r4", Some("a"), &[("b", None)]));
+    assert_eq!(deleted(&mut harness), ["b"]);
+    harness.world.things.remove(&config("a"));
+    harness.world.announce(&config("a"));
+    assert_eq!(deleted(&mut harness), [format!("{:?}", AuditEntry::Created(config("a")))]);
+    harness.read(broken("r5", Some("x"), &[]));
+    assert_eq!(deleted(&mut harness), ["a"]);
+    // A file that is not understood may hold anything.
+    let facts = FileFacts { understood: FileCompleteness::Partly, ..FileFacts::default() };
+    let mut both = broken("r6", Some("x"), &[("c", None)]);
+    both.files.push(("e".into(), Some(facts)));
+    harness.read(both);
+    assert_eq!(deleted(&mut harness), [""; 0]);
 }
 
 #[test]

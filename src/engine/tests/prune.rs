@@ -14,6 +14,7 @@ fn pending(id: ObjectId) -> PruneCandidate {
         uid,
         prune_timing: PruneTiming::AfterUnit,
         not_allowed: None,
+        unrendered: None,
         unproven: None,
         unfinished: None,
         needed_by: None,
@@ -107,6 +108,10 @@ fn each_guard_says_why() {
         &open,
         "later: pruned after ConfigMap shop/b, which uses it",
     );
+    let doubtful = || PruneCandidate { unrendered: Some("a root may want it".into()), ..a() };
+    check(&[doubtful()], &open, "keep: a root may want it");
+    // A confirmation says how many may go, and not what a root wants.
+    check(&[doubtful()], &PruneGuard { confirmed: &confirmed, ..open.clone() }, "keep: a root may want it");
     let elsewhere = PruneGuard { other_location: Some("/old".into()), ..open.clone() };
     let why = "confirm: this inventory was made from /old; nothing of it is pruned until it is confirmed";
     check(&[a()], &elsewhere, why);

@@ -19,6 +19,7 @@ use serde_json::{Map, Value, json};
 use crate::manifest::TextPlace;
 use crate::object::annotations::{HOOK_RELEASE, RECREATE};
 use crate::object::{ContentHash, Diagnostic, annotation_text, text_at, value_at};
+use crate::source::HOOK_NOT_RUN;
 
 use super::generated::name_of;
 use super::hook_events::{HOOK, HookEvent, HookEvents};
@@ -53,7 +54,7 @@ pub(crate) fn translate(objects: Vec<ChartObject>, namespace: &str) -> (Vec<Char
                 notices.extend(events.notice().map(|text| notice(&object, "hook-order", text)));
                 hooks.push((phase, weight(&object.body), events, object));
             }
-            None => notices.push(notice(&object, "hook-not-run", never_run(&events))),
+            None => notices.push(notice(&object, HOOK_NOT_RUN, never_run(&events))),
         }
     }
     if hooks.is_empty() {
@@ -111,7 +112,7 @@ pub(super) fn tests_in(file: &Arc<str>, text: &str) -> Option<Diagnostic> {
     };
     let (_, line) = text.lines().zip(1..).find(|(line, _)| is_test(line))?;
     let place = origin_at(file, TextPlace { line, column: 1 });
-    Some(Diagnostic::warning(place, "hook-not-run", "this template makes a test, which is not run"))
+    Some(Diagnostic::warning(place, HOOK_NOT_RUN, "this template makes a test, which is not run"))
 }
 
 /// Returns the weight of a hook. Helm takes what is no number for none.

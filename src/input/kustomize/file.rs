@@ -91,6 +91,8 @@ pub struct Kustomization {
     pub patches: Vec<PatchUse>,
     /// The ConfigMaps and Secrets that it generates: the name of each, and its place.
     pub generated: Vec<(String, TextPlace)>,
+    /// Tells if it has fields that nothing is known of, or is more than one document.
+    pub has_unknown_fields: bool,
     /// All that is never rendered, each with its place.
     pub unsupported: Vec<(UnsupportedFeature, TextPlace)>,
     /// The faults for which nothing can be said of it.
@@ -117,6 +119,7 @@ impl Kustomization {
             charts: root.map(chart_field::read).unwrap_or_default(),
             patches: root.map(patch::patches).unwrap_or_default(),
             generated: root.map(generated).unwrap_or_default(),
+            has_unknown_fields: root.is_none_or(has_unknown_fields) || has_more_documents(bytes),
             unsupported: out.unsupported,
             faults: unreadable(file.diagnostics, !file.documents.is_empty()),
         }
@@ -126,6 +129,55 @@ impl Kustomization {
     pub fn faults(&self, file: &Arc<str>) -> impl Iterator<Item = Diagnostic> {
         placed_in(&self.faults, file)
     }
+}
+
+/// The fields of a kustomization, as `kustomize` 5 knows them.
+const KNOWN_FIELDS: [&str; 33] = [
+    "apiVersion",
+    "bases",
+    "buildMetadata",
+    "commonAnnotations",
+    "commonLabels",
+    "components",
+    "configMapGenerator",
+    "configurations",
+    "crds",
+    "generatorOptions",
+    "generators",
+    "helmChartInflationGenerator",
+    "helmCharts",
+    "helmGlobals",
+    "images",
+    "kind",
+    "labels",
+    "metadata",
+    "namePrefix",
+    "nameSuffix",
+    "namespace",
+    "openapi",
+    "patches",
+    "patchesJson6902",
+    "patchesStrategicMerge",
+    "replacements",
+    "replicas",
+    "resources",
+    "secretGenerator",
+    "sortOptions",
+    "transformers",
+    "validators",
+    "vars",
+];
+
+fn has_unknown_fields(root: &PlacedValue) -> bool {
+    let is_known = |entry: &PlacedEntry| KNOWN_FIELDS.iter().any(|field| folded(field) == folded(&entry.key));
+    !root.entries().iter().all(is_known)
+}
+
+fn has_more_documents(bytes: &[u8]) -> bool {
+    let lines = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end);
+    let mut told = lines.filter(|line| !line.is_empty() && !line.starts_with(b"#"));
+    // One may stand before the only document.
+    told.next().is_some() && told.any(|line| line.starts_with(b"---"))
 }
 
 fn namespace(root: &PlacedValue) -> String {

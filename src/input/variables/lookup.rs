@@ -14,15 +14,24 @@ use crate::object::text_at;
 
 use super::table::HolderAnswer;
 
+/// The member of an opened Secret that names the encrypted file it stood in. No source brings it:
+/// it is taken off whatever was read.
+pub(crate) const OPENED_FROM: &str = "rhumb-opened-from";
+
 /// The variables of one object.
 #[derive(Default)]
-pub(crate) struct HeldVariables(BTreeMap<String, Zeroizing<Vec<u8>>>);
+pub(crate) struct HeldVariables {
+    values: BTreeMap<String, Zeroizing<Vec<u8>>>,
+    /// The id of the encrypted file that they were opened from.
+    file: Option<String>,
+}
 
 impl HeldVariables {
     /// Returns variables by their keys.
     #[cfg(test)]
     pub(crate) fn new(values: impl IntoIterator<Item = (String, Vec<u8>)>) -> Self {
-        Self(values.into_iter().map(|(key, value)| (key, Zeroizing::new(value))).collect())
+        let values = values.into_iter().map(|(key, value)| (key, Zeroizing::new(value))).collect();
+        Self { values, file: None }
     }
 
     /// Reads a ConfigMap or Secret: from a manifest or from the API server, as both have `data`.
@@ -33,7 +42,8 @@ impl HeldVariables {
         if body.get("sops").is_some() {
             return Err(HolderFault::Encrypted);
         }
-        let mut held = Self::default();
+        let file = Some(text_at(body, &[OPENED_FROM]).to_owned()).filter(|file| !file.is_empty());
+        let mut held = Self { file, ..Self::default() };
         let texts = |field: &str| match body.get(field) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::Object(map)) => Ok(Some(map)),
@@ -61,25 +71,30 @@ impl HeldVariables {
                 value => value.as_str().ok_or(HolderFault::Form)?,
             };
             let bytes = decode(text).ok_or(HolderFault::Form)?;
-            self.0.insert(key.clone(), Zeroizing::new(bytes));
+            self.values.insert(key.clone(), Zeroizing::new(bytes));
         }
         Ok(())
     }
 
     /// Returns the values by their keys.
     pub(super) fn into_values(self) -> impl Iterator<Item = (String, Zeroizing<Vec<u8>>)> {
-        self.0.into_iter()
+        self.values.into_iter()
+    }
+
+    /// Returns the id of the encrypted file that they were opened from.
+    pub(super) fn file(&self) -> Option<&str> {
+        self.file.as_deref()
     }
 
     fn has_expression(&self) -> bool {
-        self.0.values().any(|value| value.windows(2).any(|pair| pair == b"${"))
+        self.values.values().any(|value| value.windows(2).any(|pair| pair == b"${"))
     }
 }
 
 /// Shows the keys alone, because the values may be secret.
 impl fmt::Debug for HeldVariables {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.0.keys()).finish()
+        f.debug_set().entries(self.values.keys()).finish()
     }
 }
 
@@ -89,8 +104,8 @@ pub(crate) enum HolderFault {
     /// Its data is none that the API takes.
     #[error("its data is no mapping of texts")]
     Form,
-    /// It is encrypted. Nothing opens it here: what is rendered is kept on disk.
-    #[error("it is encrypted by SOPS, and no variable comes from an encrypted file")]
+    /// It is encrypted, and was not opened.
+    #[error("it is encrypted by SOPS, and is not opened")]
     Encrypted,
     /// Its values have variables in them, which may be its own.
     #[error("its values have `${{` in them: what another variable makes of them is not known yet")]
@@ -106,8 +121,7 @@ impl HolderFault {
         match self {
             Self::Form => "write each value as a text, those below `data` of a Secret as Base64",
             Self::Encrypted => {
-                "what is rendered is kept on disk: encrypt the Secret that needs the value itself, or take a value \
-                 that may be read from a ConfigMap"
+                "only a Secret that an age identity opens gives variables, and only its data may be encrypted"
             }
             Self::Variable => {
                 "write the values out; where `${` is meant as it stands, annotate the object with \
@@ -158,6 +172,18 @@ impl LookupPlan {
     }
 }
 
+/// Returns whether an object is one that holds variables.
+pub(crate) fn is_holder(holder: &VariableHolder, body: &Value, default_namespace: &str) -> bool {
+    let namespace = match text_at(body, &["metadata", "namespace"]) {
+        "" => default_namespace,
+        namespace => namespace,
+    };
+    text_at(body, &["apiVersion"]) == "v1"
+        && text_at(body, &["kind"]) == holder.kind.as_str()
+        && text_at(body, &["metadata", "name"]) == holder.name.as_str()
+        && namespace == holder.namespace.as_str()
+}
+
 /// Says which of the objects are answered from the manifests of the source, and which must be asked
 /// from the cluster. Bodies are those of the source, opened where they were encrypted; those that
 /// name no namespace are in the given one.
@@ -168,17 +194,7 @@ pub(crate) fn plan_lookups<'o>(
 ) -> LookupPlan {
     let mut found: Vec<Vec<&Value>> = vec![Vec::new(); holders.len()];
     for body in bodies {
-        let is_core = text_at(body, &["apiVersion"]) == "v1";
-        let namespace = match text_at(body, &["metadata", "namespace"]) {
-            "" => default_namespace,
-            namespace => namespace,
-        };
-        let is_named = |holder: &VariableHolder| {
-            is_core
-                && text_at(body, &["kind"]) == holder.kind.as_str()
-                && text_at(body, &["metadata", "name"]) == holder.name.as_str()
-                && namespace == holder.namespace.as_str()
-        };
+        let is_named = |holder: &VariableHolder| is_holder(holder, body, default_namespace);
         for (bodies, _) in found.iter_mut().zip(holders).filter(|(_, holder)| is_named(holder)) {
             bodies.push(body);
         }
@@ -283,11 +299,7 @@ mod tests {
         check(VariableHolderKind::ConfigMap, json!({ "data": ["a"] }), form);
         check(VariableHolderKind::Secret, json!({ "data": { "a": "?" } }), form);
         let sealed = json!({ "stringData": { "a": "ENC[]" }, "sops": {} });
-        check(
-            VariableHolderKind::Secret,
-            sealed,
-            "fault: it is encrypted by SOPS, and no variable comes from an encrypted file",
-        );
+        check(VariableHolderKind::Secret, sealed, "fault: it is encrypted by SOPS, and is not opened");
         let variable =
             "fault: its values have `${` in them: what another variable makes of them is not known yet";
         check(VariableHolderKind::ConfigMap, json!({ "data": { "a": "x${B}" } }), variable);

@@ -28,6 +28,8 @@ pub(super) enum VariableSecrecy {
 pub(super) struct VariableValue {
     text: Zeroizing<String>,
     secrecy: VariableSecrecy,
+    /// The id of the encrypted file that it was opened from.
+    file: Option<String>,
 }
 
 impl VariableValue {
@@ -149,7 +151,7 @@ impl VariableTable {
             }
         }
         for (name, text) in &config.values {
-            if let Err(fault) = table.add(name.clone(), text, VariableSecrecy::Open) {
+            if let Err(fault) = table.add(name.clone(), text, VariableSecrecy::Open, None) {
                 table.extent = TableExtent::Partial;
                 table.variables.remove(name);
                 faults.push(fault);
@@ -165,7 +167,7 @@ impl VariableTable {
         for (name, text) in variables {
             if let Ok(name) = name.parse() {
                 // A value that is too large is left out too.
-                let _ = table.add(name, text, VariableSecrecy::Open);
+                let _ = table.add(name, text, VariableSecrecy::Open, None);
             }
         }
         table
@@ -181,10 +183,11 @@ impl VariableTable {
             VariableHolderKind::ConfigMap => VariableSecrecy::Open,
             VariableHolderKind::Secret => VariableSecrecy::Secret,
         };
+        let file = held.file().map(str::to_owned);
         for (key, value) in held.into_values() {
             let (holder, shown) = (|| holder.clone(), shorten(&key));
             let added = match (key.parse(), std::str::from_utf8(&value)) {
-                (Ok(name), Ok(text)) => self.add(name, text, secrecy),
+                (Ok(name), Ok(text)) => self.add(name, text, secrecy, file.clone()),
                 (Err(_), _) => Err(VariableTableFault::Name { holder: holder(), key: shown }),
                 (_, Err(_)) => Err(VariableTableFault::NoText { holder: holder(), key: shown }),
             };
@@ -198,6 +201,7 @@ impl VariableTable {
         name: VariableName,
         text: &str,
         secrecy: VariableSecrecy,
+        file: Option<String>,
     ) -> Result<(), VariableTableFault> {
         if text.len() > MAX_VALUE {
             return Err(VariableTableFault::TooLarge(name));
@@ -208,7 +212,7 @@ impl VariableTable {
         }
         let mut line = Zeroizing::new(String::with_capacity(text.len()));
         line.extend(text.split('\n'));
-        self.variables.insert(name, VariableValue { text: line, secrecy });
+        self.variables.insert(name, VariableValue { text: line, secrecy, file });
         Ok(())
     }
 
@@ -221,11 +225,15 @@ impl VariableTable {
     }
 
     /// Returns the variables as they enter the key of a render: of a secret one the digest, which
-    /// must be one under a key of our own. Where some are not known, that is an entry too.
+    /// must be one under a key of our own, or the encrypted file that it comes from: nothing of an
+    /// encrypted value is on disk. Where some are not known, that is an entry too.
     pub(crate) fn key_values(&self, digest: &dyn Fn(&[u8]) -> [u8; 32]) -> BTreeMap<String, String> {
-        let value = |value: &VariableValue| match value.secrecy {
-            VariableSecrecy::Open => format!("open:{}", value.expose()),
-            VariableSecrecy::Secret => format!("secret:{}", hex_text(&digest(value.expose().as_bytes()))),
+        let value = |value: &VariableValue| match (value.secrecy, &value.file) {
+            (_, Some(file)) => format!("sealed:{file}"),
+            (VariableSecrecy::Open, None) => format!("open:{}", value.expose()),
+            (VariableSecrecy::Secret, None) => {
+                format!("secret:{}", hex_text(&digest(value.expose().as_bytes())))
+            }
         };
         // No variable can have this name.
         let unknown = (self.extent == TableExtent::Partial).then(|| ("?".to_owned(), "unknown".to_owned()));
@@ -302,7 +310,7 @@ mod tests {
                 "the variable LARGE has more than 1048576 bytes",
                 "Secret shop/b has the key tls.key, which no variable can be called",
                 "Secret shop/c has a value under k that is no text",
-                "Secret shop/d gives no variables: it is encrypted by SOPS, and no variable comes from an encrypted file",
+                "Secret shop/d gives no variables: it is encrypted by SOPS, and is not opened",
             ]
         );
         assert!(!format!("{faults:?}").contains("canary"));

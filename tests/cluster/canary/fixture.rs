@@ -17,12 +17,15 @@ use tempfile::TempDir;
 use super::notifications::NotificationReceiver;
 use super::plants;
 use super::search::Canary;
+use crate::sops::Identity;
 use crate::support::{Daemon, ProgramOutput, Remote, Repo, TestNamespace, at, receive, run};
 
 /// All of it.
 pub(super) struct CanaryFixture<'a> {
     pub(super) site: TestNamespace<'a>,
     pub(super) proxy: FaultProxy,
+    /// An encrypted file that was edited without `sops`.
+    pub(super) edited: String,
     pub(super) repo: Repo,
     pub(super) remote: Remote,
     pub(super) letters: NotificationReceiver,
@@ -44,7 +47,15 @@ impl<'a> CanaryFixture<'a> {
         let site = TestNamespace::on(cluster, "canary");
         let system = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": site.system()}});
         site.api.create("/api/v1/namespaces", "setup", &system);
-        let repo = Repo::new(&plants::first());
+        let identity = Identity::new();
+        let encrypted = |name: &str, value: &'static str| {
+            let lines = format!("stringData: {{a: '{}', b: x}}", Canary::of(value).text());
+            (format!("{name}.yaml"), identity.encrypt(&plants::secret(name, &lines)))
+        };
+        let (_, edited) = encrypted("edited", "a Secret of sops that was edited");
+        let edited = edited.replace("name: edited", "name: changed");
+        let sealed = encrypted("sealed", "a Secret of sops");
+        let repo = Repo::new(&[plants::first(), vec![sealed]].concat());
         let remote = Remote::of(&repo);
         let dir = TempDir::new().unwrap();
         let mut estate = Self {
@@ -53,11 +64,13 @@ impl<'a> CanaryFixture<'a> {
             letters: NotificationReceiver::new(),
             heard: Arc::default(),
             site,
+            edited,
             repo,
             remote,
             dir,
         };
         estate.write_credentials();
+        estate.write("credentials/sops-age", &fs::read_to_string(identity.file()).unwrap());
         estate.token = estate.write_kubeconfig();
         estate.write_policy();
         estate.listen();

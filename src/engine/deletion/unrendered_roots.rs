@@ -1,0 +1,103 @@
+//! The objects that a source does not name, and that a root may want which does not render.
+//!
+//! Nobody knows what such a root wants. So an object may go only where all of this holds:
+//! - the content that rhumb applied last is known, and comes from elsewhere;
+//! - the text of the root rules the object out. It may have moved there by the very commit that
+//!   broke the root, or by one before, so that an unchanged root says nothing.
+
+use std::sync::Arc;
+
+use crate::engine::facts::entry::SourceId;
+use crate::engine::state::Engine;
+use crate::object::{ManifestOrigin, ObjectId, UnrenderedRoot};
+
+impl Engine {
+    /// Returns why an object that a source does not name may be wanted by a root that does not
+    /// render.
+    pub(in crate::engine) fn unrendered_doubt(&self, source: SourceId, id: &ObjectId) -> Option<Arc<str>> {
+        let accepted = self.entries.get(id).and_then(|entry| entry.accepted.content());
+        let origin = accepted.filter(|accepted| accepted.body.source == source).map(|known| &known.origin);
+        unrendered_doubt(id, origin, &self.sources[source].unrendered)
+    }
+}
+
+/// Returns why an object may be wanted by one of these roots; none where all rule it out. The
+/// origin is that of the content that was applied last; none where that is not known.
+pub(crate) fn unrendered_doubt(
+    id: &ObjectId,
+    origin: Option<&ManifestOrigin>,
+    roots: &[UnrenderedRoot],
+) -> Option<Arc<str>> {
+    roots.iter().find_map(|root| {
+        let folder = shown_folder(&root.path);
+        let why = match origin {
+            None => "and where the object came from is not known",
+            Some(origin) if is_of_folder(origin, &root.path) => "and the object came from it",
+            Some(_) if root.names.may_be(id.name()) => "and may want the object",
+            Some(_) => return None,
+        };
+        Some(format!("not pruned: root {folder} does not render, {why}").into())
+    })
+}
+
+/// Returns whether an object was rendered in the folder of a root, whatever its kustomization was
+/// called.
+fn is_of_folder(origin: &ManifestOrigin, root: &str) -> bool {
+    let rendered = origin.render.as_ref();
+    rendered.is_some_and(|render| *render.root == *shown_folder(root))
+        || origin.file.strip_prefix(root).is_some_and(|rest| rest.starts_with('#'))
+}
+
+/// Returns the folder of a root as it is shown.
+fn shown_folder(path: &str) -> &str {
+    path.rsplit_once('/').map_or(".", |(folder, _)| folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::object::{GroupKind, NameWords, PossibleNames, RenderOrigin};
+
+    fn root(path: &str, words: Option<&str>) -> UnrenderedRoot {
+        let words = words.and_then(|words| NameWords::default().with_text(words.as_bytes()));
+        let names = words.map_or(PossibleNames::Any, |words| PossibleNames::Of(words.into()));
+        UnrenderedRoot { path: path.into(), names }
+    }
+
+    fn rendered(file: &str, root: &str) -> ManifestOrigin {
+        let render = RenderOrigin { root: root.into(), renderer: "kustomize".into(), places: Vec::new() };
+        ManifestOrigin { render: Some(render.into()), ..ManifestOrigin::of_file(file) }
+    }
+
+    #[test]
+    fn an_object_goes_only_where_every_root_rules_it_out() {
+        let id = ObjectId::new(&GroupKind::new("", "ConfigMap"), Some("shop"), "gone");
+        let check = |origin: Option<&ManifestOrigin>, roots: &[UnrenderedRoot], expected: Option<&str>| {
+            let doubt = unrendered_doubt(&id, origin, roots);
+            assert_eq!(doubt.as_deref(), expected, "{origin:?} {roots:?}");
+        };
+        let plain = ManifestOrigin::of_file("plain.yaml");
+        let other = rendered("b/kustomization.yaml#gone", "b");
+        let own = rendered("a/kustomization.yaml#gone", "a");
+        let renamed = rendered("a/kustomization.yml#gone", "a");
+        let top = rendered("kustomization.yaml#gone", ".");
+        let ruled_out = || root("a/kustomization.yaml", Some("web"));
+        check(Some(&plain), &[], None);
+        check(Some(&plain), &[ruled_out()], None);
+        check(Some(&other), &[ruled_out()], None);
+        let is_own = "not pruned: root a does not render, and the object came from it";
+        check(Some(&own), &[ruled_out()], Some(is_own));
+        check(Some(&renamed), &[ruled_out()], Some(is_own));
+        // Not that of another root whose name begins alike.
+        check(Some(&rendered("ab/kustomization.yaml#gone", "ab")), &[ruled_out()], None);
+        let unknown = "not pruned: root a does not render, and where the object came from is not known";
+        check(None, &[ruled_out()], Some(unknown));
+        let may = "not pruned: root a does not render, and may want the object";
+        check(Some(&other), &[root("a/kustomization.yaml", Some("web gone"))], Some(may));
+        check(Some(&other), &[root("a/kustomization.yaml", None)], Some(may));
+        let second = "not pruned: root c/d does not render, and may want the object";
+        check(Some(&other), &[ruled_out(), root("c/d/kustomization.yaml", None)], Some(second));
+        let whole = "not pruned: root . does not render, and the object came from it";
+        check(Some(&top), &[root("kustomization.yaml", Some("web"))], Some(whole));
+    }
+}

@@ -1,0 +1,122 @@
+//! The encrypted Secrets that hold variables, and the seal over what is made of them.
+//!
+//! **Invariant:** an opened value stands in the data of a Secret alone. Each Secret that may have
+//! one is sealed before it is stored.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::decryption::{Decrypter, OpenedInput, lacks_key};
+use super::render_seal::{RootSeal, is_secret};
+use super::sops::{SealingSecret, SopsFormat, is_encrypted};
+use super::variables::{OPENED_FROM, is_holder};
+use crate::config::{VariableHolder, VariableHolderKind};
+use crate::manifest::{PlacedValue, read_documents};
+use crate::object::{Diagnostic, ManifestOrigin};
+use crate::source::BlobId;
+
+/// The keys of the encrypted files from which variables were opened.
+#[derive(Clone, Default)]
+pub(super) struct SealKeys {
+    /// The secrets that seals follow from.
+    pub(super) secrets: Vec<SealingSecret>,
+    /// The data keys, encrypted for their recipients.
+    pub(super) holders: Vec<Value>,
+}
+
+/// Leaves out all keys.
+impl fmt::Debug for SealKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SealKeys({})", self.holders.len())
+    }
+}
+
+impl SealKeys {
+    /// Returns these and others, each once: only who opens all of the files opens what is sealed.
+    #[must_use]
+    pub(super) fn with_keys(mut self, others: &Self) -> Self {
+        for (secret, holder) in others.secrets.iter().zip(&others.holders) {
+            if !self.secrets.contains(secret) {
+                self.secrets.push(secret.clone());
+                self.holders.push(holder.clone());
+            }
+        }
+        self
+    }
+
+    /// Seals the data of a Secret; leaves any other object as it is, which has no such value.
+    ///
+    /// # Errors
+    /// Fails where its data has another form than the API takes.
+    pub(super) fn seal(&self, object: &mut Value, at: &ManifestOrigin) -> Result<(), Box<Diagnostic>> {
+        let Some(seal) = RootSeal::of(&self.secrets).filter(|_| is_secret(object)) else { return Ok(()) };
+        seal.seal(object, &Value::Array(self.holders.clone())).map_err(|fault| {
+            let message = format!("this Secret cannot be sealed: it {fault}");
+            Box::new(Diagnostic::error(at.clone(), "seal-failed", message))
+        })
+    }
+}
+
+/// The manifests of a source, as they are read for variables.
+#[derive(Default)]
+pub(super) struct HolderReading {
+    /// The objects, those that hold variables in the open.
+    pub(super) bodies: Vec<Value>,
+    /// The keys of the files that were opened.
+    pub(super) keys: SealKeys,
+    /// The reasons for which others cannot be opened.
+    pub(super) faults: Vec<Diagnostic>,
+}
+
+impl HolderReading {
+    /// Adds the objects of a plain file. One that is encrypted is opened only where it is a Secret
+    /// that holds variables.
+    pub(super) fn add_file(
+        &mut self,
+        file: &Arc<str>,
+        bytes: &[u8],
+        holders: &[VariableHolder],
+        namespace: &str,
+        decrypter: &Decrypter,
+    ) {
+        let mut bodies = bodies_of(file, bytes);
+        let format = SopsFormat::of_name(file);
+        let is_wanted = |body: &Value| {
+            let mut secrets = holders.iter().filter(|holder| holder.kind == VariableHolderKind::Secret);
+            secrets.any(|holder| is_holder(holder, body, namespace))
+        };
+        if is_encrypted(bytes, format) && bodies.iter().any(is_wanted) {
+            match decrypter.for_render().open_input(file, bytes, format) {
+                Ok(OpenedInput { plaintext, secret, holders, .. }) => {
+                    bodies = bodies_of(file, &plaintext);
+                    let opened_from = Value::String(BlobId::of(bytes).to_string());
+                    for members in bodies.iter_mut().filter_map(Value::as_object_mut) {
+                        members.insert(OPENED_FROM.to_owned(), opened_from.clone());
+                    }
+                    if !self.keys.secrets.contains(&secret) {
+                        self.keys.secrets.push(secret);
+                        self.keys.holders.push(holders);
+                    }
+                }
+                Err(found) => self.faults.push(*found),
+            }
+        }
+        self.bodies.extend(bodies);
+    }
+
+    /// Returns whether an identity may come that opens what could not be opened.
+    pub(super) fn lacks_identity(faults: &[Diagnostic]) -> bool {
+        faults.iter().any(lacks_key)
+    }
+}
+
+fn bodies_of(file: &Arc<str>, bytes: &[u8]) -> Vec<Value> {
+    let documents = read_documents(file, bytes).documents;
+    let mut bodies: Vec<Value> = documents.iter().map(PlacedValue::to_value).collect();
+    for members in bodies.iter_mut().filter_map(Value::as_object_mut) {
+        members.remove(OPENED_FROM);
+    }
+    bodies
+}
