@@ -521,10 +521,10 @@ impl ContentReader {
     /// Returns where a rollback leads to, as far as that is here.
     async fn past_revision(self, undo: UndoRequest, head: Option<Revision>) -> Result<PastRevision, String> {
         let Self { reader, settings, scopes, .. } = self;
-        let look = move |reader: &RevisionReader| {
+        let read = move |reader: &RevisionReader| {
             Ok(past_contents::read_undo_target(reader, &settings, scopes, &undo, head.as_ref()))
         };
-        reader.read_bounded(look).await.map_err(|error| error.to_string())?
+        reader.read_bounded(read).await.map_err(|error| error.to_string())?
     }
 }
 

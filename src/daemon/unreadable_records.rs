@@ -116,10 +116,11 @@ mod tests {
     #[test]
     fn each_is_told_with_its_object_its_key_and_the_command_that_mends_it() {
         let check = |key: &str, text: &str, expected: &[&str]| {
-            let told = UnreadableRecords::find(&inventory(key, text), "rhumb-system", "shop").into_texts();
-            assert_eq!(told.len(), usize::from(!expected.is_empty()), "{told:?}");
+            let reported =
+                UnreadableRecords::find(&inventory(key, text), "rhumb-system", "shop").into_texts();
+            assert_eq!(reported.len(), usize::from(!expected.is_empty()), "{reported:?}");
             for text in expected {
-                assert!(told[0].contains(text), "{told:?}");
+                assert!(reported[0].contains(text), "{reported:?}");
             }
         };
         let hash = "0".repeat(32);

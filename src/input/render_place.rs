@@ -14,9 +14,8 @@ use super::root_render::RenderError;
 use super::sandbox::SandboxPolicy;
 use super::tree::FileTree;
 
-/// The bytes of a tree that is written to memory where there is some. A file system on a disk takes
-/// several times as long to make files in folders where others were deleted; and a larger tree takes
-/// longer to render than to write.
+/// The bytes of a tree that is written to memory where there is some. On a disk it takes several
+/// times as long to make files where others were deleted. A larger tree takes long to render.
 const MEMORY_TREE_LIMIT: u64 = 4 << 20;
 
 /// The folders of one program, which are gone with this.

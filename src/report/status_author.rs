@@ -150,7 +150,7 @@ mod tests {
         check("m1", false, AuthorState::Ended);
         check("m1", true, AuthorState::Present);
         check("other", false, AuthorState::Unknown);
-        let told = "source shop: reported 2030-01-02T03:04:05Z by `rhumb apply` (process 12 on host), which has ended";
-        assert_eq!(author().note("shop", AuthorState::Ended), told);
+        let reported = "source shop: reported 2030-01-02T03:04:05Z by `rhumb apply` (process 12 on host), which has ended";
+        assert_eq!(author().note("shop", AuthorState::Ended), reported);
     }
 }

@@ -206,9 +206,9 @@ async fn readiness(State(process): State<ProcessHandle>) -> Result<String, Error
 /// Returns the notes of a ready process that needs a person. It counts as ready, as a restart would
 /// repair nothing.
 fn describe_readiness(status: &DaemonStatus) -> String {
-    let told: Vec<&str> =
+    let reported: Vec<&str> =
         status.rollout.unreadable.iter().chain(&status.unreadable).map(String::as_str).collect();
-    if told.is_empty() { "ok\n".to_owned() } else { format!("ready, but {}\n", told.join("\nand ")) }
+    if reported.is_empty() { "ok\n".to_owned() } else { format!("ready, but {}\n", reported.join("\nand ")) }
 }
 
 fn unready_reason(status: &DaemonStatus) -> Option<String> {

@@ -55,7 +55,7 @@ pub(super) struct HostObjects<'a> {
 impl<'a> HostObjects<'a> {
     /// Looks at the files of the objects, so that those are told by name on which no child would
     /// end.
-    pub(super) async fn look_at(
+    pub(super) async fn check(
         store: &'a RevisionStore,
         lock: &'a StateLock,
         folders: &'a RepositoryFolders,

@@ -95,7 +95,7 @@ impl LocalReference {
         let commit = if let Some(commit) = found {
             commit
         } else {
-            let objects = HostObjects::look_at(&self.store, lock, &folders, &self.place).await?;
+            let objects = HostObjects::check(&self.store, lock, &folders, &self.place).await?;
             resolve(&objects, &target, "", self.name(), &self.place).await?
         };
         if !(self.is_pinned(&commit)? && self.store.has_revision(&commit)) {
@@ -120,7 +120,7 @@ impl LocalReference {
         revision: &Revision,
     ) -> Result<bool, SourceError> {
         let (folders, _) = self.find_target().await?;
-        let objects = HostObjects::look_at(&self.store, lock, &folders, &self.place).await?;
+        let objects = HostObjects::check(&self.store, lock, &folders, &self.place).await?;
         for tip in self.tips()? {
             objects.copy_history(&tip).await?;
             let (store, wanted) = (self.store.clone(), revision.clone());
@@ -150,7 +150,7 @@ impl LocalReference {
     pub(super) async fn copy_history(&self, lock: &StateLock) -> Result<(), SourceError> {
         let (folders, _) = self.find_target().await?;
         let Some(tip) = self.tips()?.into_iter().next() else { return Ok(()) };
-        HostObjects::look_at(&self.store, lock, &folders, &self.place).await?.copy_history(&tip).await
+        HostObjects::check(&self.store, lock, &folders, &self.place).await?.copy_history(&tip).await
     }
 
     /// Returns what was followed last, and what was found since and may have been refused.
@@ -167,7 +167,7 @@ impl LocalReference {
         commit: &Revision,
     ) -> Result<(), SourceError> {
         let older = self.remembered_revision().filter(|older| self.store.has_revision(older));
-        let objects = HostObjects::look_at(&self.store, lock, folders, &self.place).await?;
+        let objects = HostObjects::check(&self.store, lock, folders, &self.place).await?;
         objects.copy_commit(commit, older.as_ref()).await?;
         self.store.require_honest_commit(commit).map_err(|error| self.damaged_error(&error))?;
         if !self.store.has_revision(commit) {
@@ -192,7 +192,7 @@ impl LocalReference {
             VerificationRange::Itself => return check(&[id]).await,
             VerificationRange::Since(base) => base,
         };
-        let objects = HostObjects::look_at(&self.store, lock, folders, &self.place).await?;
+        let objects = HostObjects::check(&self.store, lock, folders, &self.place).await?;
         objects.copy_history(revision).await?;
         match guard.commits_between(&self.store, &base, revision).await? {
             CommitRange::Exactly(commits) | CommitRange::AtMost(commits) => check(&commits).await,
@@ -264,7 +264,7 @@ pub(crate) async fn find_revision(path: &Path, name: &str, state: &Path) -> Resu
     let store = RevisionStore::new(state, SourceSettings::default());
     let lock = store.lock().await?;
     store.prepare(&lock)?;
-    let objects = HostObjects::look_at(&store, &lock, &folders, &place).await?;
+    let objects = HostObjects::check(&store, &lock, &folders, &place).await?;
     resolve(&objects, &target, &steps, name, &place).await
 }
 

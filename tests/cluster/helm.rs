@@ -72,10 +72,10 @@ fn a_hook_runs_before_its_release_and_again_when_that_changes() {
         now != first && now != json!(null)
     });
     // A hook that is not run is nowhere in the cluster, so that it is told where one looks.
-    let told = "Job web-goodbye: it is a hook for deletion or rollback, which is not run";
-    site.with_config(&["diff"], &text).says(&["web/templates/goodbye.yaml", "warning", told]);
-    site.with_config(&["validate"], &text).ends(0).says(&["warning", told]);
-    site.with_config(&["render"], &text).ends(0).says(&["warning", told]);
+    let reported = "Job web-goodbye: it is a hook for deletion or rollback, which is not run";
+    site.with_config(&["diff"], &text).says(&["web/templates/goodbye.yaml", "warning", reported]);
+    site.with_config(&["validate"], &text).ends(0).says(&["warning", reported]);
+    site.with_config(&["render"], &text).ends(0).says(&["warning", reported]);
     assert!(!site.has("Job", "web-goodbye"));
     drop(daemon);
 }

@@ -292,8 +292,8 @@ fn what_is_denied_is_no_pause_for_whoever_asks_for_the_rollout() {
     until("it rolls out all the same", || image() == json!("app:2"));
     site.await_rollout("web");
     site.await_free_budget();
-    let told = site.rhumb(&["rollout", "status", "deploy/web"]).ends(0).all();
-    assert!(["paused", "hold", "left alone"].iter().all(|word| !told.contains(word)), "{told}");
+    let reported = site.rhumb(&["rollout", "status", "deploy/web"]).ends(0).all();
+    assert!(["paused", "hold", "left alone"].iter().all(|word| !reported.contains(word)), "{reported}");
 }
 
 #[test]

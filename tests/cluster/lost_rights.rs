@@ -55,8 +55,8 @@ fn whoever_loses_the_right_to_patch_in_a_rollout_names_it_and_goes_on_when_it_is
     let printed = run(site.command_with_config(&["rbac", "--user", &site.user], &text)).ends(0).stdout;
     site.cluster.kubectl_in(&["apply", "-f", "-"], &printed).unwrap();
     eventually("all is granted", DEFAULT_TIMEOUT, || {
-        let told = site.with_config(&["check"], &text);
-        if told.stdout.contains("missing the right") { Err(told.all()) } else { Ok(()) }
+        let reported = site.with_config(&["check"], &text);
+        if reported.stdout.contains("missing the right") { Err(reported.all()) } else { Ok(()) }
     });
     let daemon = site.configured(&text);
     site.await_rollout("web");
@@ -79,22 +79,23 @@ fn whoever_loses_the_right_to_patch_in_a_rollout_names_it_and_goes_on_when_it_is
         let mut command = site.bare_command();
         command.env("KUBECONFIG", site.cluster.kubeconfig());
         command.args(["rollout", "promote", "deploy/web", "-n", &site.name]);
-        let told = run(command);
-        if told.code == 0 { Ok(()) } else { Err(told.all()) }
+        let reported = run(command);
+        if reported.code == 0 { Ok(()) } else { Err(reported.all()) }
     });
-    let told = [r#"cannot patch resource "deployments" in API group "apps" in the namespace "lost-right""#];
-    daemon.says_since(mark, &["WARN refused: ", told[0]]);
+    let reported =
+        [r#"cannot patch resource "deployments" in API group "apps" in the namespace "lost-right""#];
+    daemon.says_since(mark, &["WARN refused: ", reported[0]]);
     for command in [&["status"][..], &["why", "deploy/web"], &["rollout", "status", "deploy/web"]] {
         eventually(&format!("{command:?} names the right"), DEFAULT_TIMEOUT, || {
             let all = site.rhumb(command).all();
-            if all.contains(told[0]) { Ok(()) } else { Err(all) }
+            if all.contains(reported[0]) { Ok(()) } else { Err(all) }
         });
     }
     eventually("an Event names the right", DEFAULT_TIMEOUT, || {
         let events = site.api.list(&site.at("Event", ""));
         let is_told = |event: &Value| {
             event["reason"] == "Refused"
-                && event["message"].as_str().is_some_and(|text| text.contains(told[0]))
+                && event["message"].as_str().is_some_and(|text| text.contains(reported[0]))
         };
         if events.iter().any(is_told) { Ok(()) } else { Err(format!("{events:#?}")) }
     });

@@ -478,8 +478,9 @@ fn a_list_without_room_for_all_says_how_many_it_leaves_out() {
     site.apply(folder.path(), &["--prune"]).ends(4);
     let list = site.rhumb(&["prune", "list"]).ends(0);
     assert_eq!(list.stdout.lines().filter(|line| line.contains("prune-many/configmap/c")).count(), 2_000);
-    let told = "2000 of 2009 deletions of source prune-many are shown; the others are once these are deleted";
-    assert!(list.stderr.contains(told), "{}", list.stderr);
+    let reported =
+        "2000 of 2009 deletions of source prune-many are shown; the others are once these are deleted";
+    assert!(list.stderr.contains(reported), "{}", list.stderr);
     // Exactly those that were shown.
     site.rhumb(&["prune", "confirm", "--count", "2009"]).ends(0);
     site.apply(folder.path(), &["--prune", "--yes"]).ends(0);

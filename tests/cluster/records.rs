@@ -57,8 +57,8 @@ fn listening(site: &TestNamespace<'_>, repo: &Repo, runtime: &tempfile::TempDir)
 fn await_told(site: &TestNamespace<'_>, commands: &[&[&str]], texts: &[&str]) {
     for command in commands {
         eventually(&format!("{command:?} tells"), DEFAULT_TIMEOUT, || {
-            let told = site.rhumb(command).all();
-            if texts.iter().all(|text| told.contains(text)) { Ok(()) } else { Err(told) }
+            let reported = site.rhumb(command).all();
+            if texts.iter().all(|text| reported.contains(text)) { Ok(()) } else { Err(reported) }
         });
     }
 }
@@ -77,17 +77,17 @@ fn lines_of_what_failed_that_cannot_be_read_are_told_everywhere_and_hold_back_wh
     let mends = format!(
         "`kubectl -n {system} patch configmap unread-rejected -p '{{\"data\":{{\"rejected\":null}}}}'`"
     );
-    let told = ["unread-rejected: 2 lines of `rejected` cannot be read", "nothing new", &mends];
-    daemon.says(&[&["WARN"], &told[..]].concat());
+    let reported = ["unread-rejected: 2 lines of `rejected` cannot be read", "nothing new", &mends];
+    daemon.says(&[&["WARN"], &reported[..]].concat());
     repo.change("map.yaml", &yaml::config_map("map", "a", "2"));
     let source = repo.path().to_str().unwrap();
     let socket = runtime.path().join("rhumb.sock");
     let of_daemon = ["status", "--socket", socket.to_str().unwrap()];
-    await_told(&site, &[&["status"], &of_daemon, &["why", "cm/map"], &["check", source]], &told);
+    await_told(&site, &[&["status"], &of_daemon, &["why", "cm/map"], &["check", source]], &reported);
     site.rhumb(&["check", source]).ends(1);
     let ready = ask(&socket, "GET", "/readyz");
     assert_eq!(ready.code, 200, "{}", ready.body);
-    assert!(told.iter().all(|text| ready.body.contains(text)), "{}", ready.body);
+    assert!(reported.iter().all(|text| ready.body.contains(text)), "{}", ready.body);
     eventually("an Event tells it", DEFAULT_TIMEOUT, || {
         let events = site.api.list(&format!("/api/v1/namespaces/{}/events", site.system()));
         let is_reported = events.iter().any(|event| event["reason"] == "RecordUnreadable");
@@ -100,8 +100,8 @@ fn lines_of_what_failed_that_cannot_be_read_are_told_everywhere_and_hold_back_wh
     site.api.merge(&inventory, "somebody", &json!({"data": {"rejected": null}}));
     site.await_data("map", "a", "2");
     eventually("nothing is told any more", DEFAULT_TIMEOUT, || {
-        let told = site.rhumb(&of_daemon).all() + &site.rhumb(&["status"]).all();
-        if told.contains("cannot be read") { Err(told) } else { Ok(()) }
+        let reported = site.rhumb(&of_daemon).all() + &site.rhumb(&["status"]).all();
+        if reported.contains("cannot be read") { Err(reported) } else { Ok(()) }
     });
 }
 
@@ -113,15 +113,15 @@ fn lines_of_ended_jobs_that_cannot_be_read_keep_new_ones_from_running() {
     site.await_data("map", "a", "1");
     let inventory = at("ConfigMap", &site.system(), &site.name);
     site.api.merge(&inventory, "somebody", &json!({"data": {"finished-jobs": "Job.batch once\n"}}));
-    let told =
+    let reported =
         ["unread-finished: 1 line of `finished-jobs` cannot be read", "{\"data\":{\"finished-jobs\":null}}"];
-    daemon.says(&[&["WARN"], &told[..]].concat());
+    daemon.says(&[&["WARN"], &reported[..]].concat());
     let job = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: once}\nspec:\n  ttlSecondsAfterFinished: 100\n  \
                template:\n    spec:\n      restartPolicy: Never\n      containers: [{name: main, image: once}]\n";
     repo.write("job.yaml", job);
     repo.change("map.yaml", &yaml::config_map("map", "a", "2"));
     site.await_data("map", "a", "2");
-    await_told(&site, &[&["status"], &["why", "job/once"]], &told);
+    await_told(&site, &[&["status"], &["why", "job/once"]], &reported);
     assert!(!site.has("Job", "once"));
     site.api.merge(&inventory, "somebody", &json!({"data": {"finished-jobs": null}}));
     site.await_object("Job", "once");
@@ -147,17 +147,17 @@ fn what_another_source_says_and_cannot_be_read_is_told_with_the_command_that_end
     let window = site.window();
     repo.remove("old.yaml");
     repo.commit("Drop it");
-    let told = [
+    let reported = [
         "unread-peer-other: `handover` cannot be read: it is garbled",
         "`rhumb uninstall unread-peer-other`",
     ];
-    daemon.says(&[&["WARN"], &told[..]].concat());
+    daemon.says(&[&["WARN"], &reported[..]].concat());
     let socket = runtime.path().join("rhumb.sock");
     let of_daemon = ["status", "--socket", socket.to_str().unwrap()];
     let source = repo.path().to_str().unwrap();
-    await_told(&site, &[&["status"], &of_daemon, &["check", source]], &told);
+    await_told(&site, &[&["status"], &of_daemon, &["check", source]], &reported);
     let ready = ask(&socket, "GET", "/readyz");
-    assert!(ready.code == 200 && told.iter().all(|text| ready.body.contains(text)), "{}", ready.body);
+    assert!(ready.code == 200 && reported.iter().all(|text| ready.body.contains(text)), "{}", ready.body);
     window.assert_no_deletes();
     let mut command = site.bare_command();
     command.args(["apply", folder, "-n", &site.name, "--name", "unread-peer-other"]);

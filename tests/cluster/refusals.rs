@@ -245,8 +245,8 @@ fn a_label_that_a_policy_of_the_cluster_takes_away_is_told_and_not_written_again
     let daemon = site.daemon_with(repo.path(), &[]);
     daemon.says(&["refused", "the server does not keep the label applyset.kubernetes.io/part-of"]);
     eventually("the status tells it", DEFAULT_TIMEOUT, || {
-        let told = site.rhumb(&["status"]).all();
-        if told.contains("does not keep the label") { Ok(()) } else { Err(told) }
+        let reported = site.rhumb(&["status"]).all();
+        if reported.contains("does not keep the label") { Ok(()) } else { Err(reported) }
     });
     repo.change("other.yaml", &yaml::config_map("other", "a", "1"));
     until("the other one is written too", || site.has("ConfigMap", "other"));

@@ -396,11 +396,11 @@ fn a_status_without_a_daemon_names_the_command_that_ended_or_was_killed() {
     pass.kill();
     let says = |texts: &[&str]| {
         eventually(&format!("{texts:?} is told"), DEFAULT_TIMEOUT, || {
-            let told = site.rhumb(&["status"]).all();
-            if told.lines().any(|line| texts.iter().all(|text| line.contains(text))) {
+            let reported = site.rhumb(&["status"]).all();
+            if reported.lines().any(|line| texts.iter().all(|text| line.contains(text))) {
                 Ok(())
             } else {
-                Err(told)
+                Err(reported)
             }
         });
     };

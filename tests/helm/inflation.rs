@@ -381,9 +381,9 @@ fn hooks_of_a_chart_are_those_of_any_chart() {
         ("web/charts/app/templates/deleting.yaml", &deleting),
     ]);
     let (objects, diagnostics) = rendered(&folder.path().join("web"));
-    let told: Vec<_> = diagnostics.iter().map(|found| (&found["severity"], &found["message"])).collect();
+    let reported: Vec<_> = diagnostics.iter().map(|found| (&found["severity"], &found["message"])).collect();
     let message = json!("Job x-deleting: it is a hook for deletion or rollback, which is not run");
-    assert_eq!(told, [(&json!("warning"), &message)]);
+    assert_eq!(reported, [(&json!("warning"), &message)]);
     let jobs: Vec<_> = objects.iter().filter(|object| object["kind"] == "Job").collect();
     assert_eq!(jobs.len(), 1);
     assert_eq!(jobs[0]["metadata"]["name"], "x-before");

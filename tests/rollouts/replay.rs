@@ -14,7 +14,7 @@ pub(crate) struct ObjectEvent {
 }
 
 /// The versions between a kind's last event and the list that stands for what a watch has lost.
-/// What that kind was like within is not known: no state in it is judged.
+/// The kind's states within are not known, and none is judged.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HistoryGap {
     /// The last version that the watch has shown.
@@ -287,7 +287,7 @@ mod tests {
         };
         check(lost(), &[], Err(16));
         check(lost(), &gap, Ok(()));
-        // What the list itself shows counts, and so does each state after it.
+        // The state of the list counts, and so does each one after it.
         check([lost(), vec![pod(20, "a", "newer", "False")]].concat(), &gap, Err(20));
         check([lost(), vec![workload(21, "a", "newer", 1)]].concat(), &gap, Err(21));
     }

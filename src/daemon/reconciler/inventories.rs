@@ -129,9 +129,9 @@ impl Reconciler {
             .map(|inventory| UnreadableRecords::find(inventory, &self.namespace, &name))
             .unwrap_or_default();
         // Its own statement is written anew at once.
-        let told: Vec<String> = [rejections, finished_jobs].into_iter().flatten().collect();
-        let known = std::mem::replace(&mut store.unreadable, told.clone());
-        for why in told.into_iter().filter(|why| !known.contains(why)) {
+        let reported: Vec<String> = [rejections, finished_jobs].into_iter().flatten().collect();
+        let known = std::mem::replace(&mut store.unreadable, reported.clone());
+        for why in reported.into_iter().filter(|why| !known.contains(why)) {
             tracing::warn!(source = %name, message_id = EventReason::RecordUnreadable.message_id(), "{why}");
             self.record_unreadable_event(source, why);
         }
@@ -273,8 +273,8 @@ impl Reconciler {
             if known.as_ref() == Some(&wanted) || nothing_to_say {
                 continue;
             }
-            let told = known.as_ref().and_then(|known| StatusSummary::from_data(&known.data));
-            if told != StatusSummary::from_data(&wanted.data) {
+            let reported = known.as_ref().and_then(|known| StatusSummary::from_data(&known.data));
+            if reported != StatusSummary::from_data(&wanted.data) {
                 self.status_author().write_to(&mut wanted.data);
             }
             self.inventories[source].call = CallState::Busy;

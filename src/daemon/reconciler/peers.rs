@@ -30,14 +30,14 @@ impl Reconciler {
     fn log_unreadable_peers(&mut self, peers: &[PeerSource]) {
         let own = |peer: &&PeerSource| self.engine.sources().iter().all(|one| one.name != peer.name);
         let others: Vec<PeerSource> = peers.iter().filter(own).cloned().collect();
-        let told = handover::explain_unreadable(&self.namespace, &others);
-        for why in told.iter().filter(|why| !self.unreadable_peers.contains(why)) {
+        let reported = handover::explain_unreadable(&self.namespace, &others);
+        for why in reported.iter().filter(|why| !self.unreadable_peers.contains(why)) {
             tracing::warn!(message_id = EventReason::RecordUnreadable.message_id(), "{why}");
             for source in self.engine.source_ids() {
                 self.record_unreadable_event(source, why.clone());
             }
         }
-        self.unreadable_peers = told;
+        self.unreadable_peers = reported;
     }
 
     pub(super) fn record_peers(&mut self, answer: Result<Vec<PeerSource>, ClusterError>) {

@@ -211,11 +211,11 @@ fn no_skew_of_minutes_shortens_the_time_in_which_others_may_request() {
     let check = |clock: i64, expected: &str| {
         let (mut engine, _, now) = dropped(&[]);
         engine.set_peers(vec![peer(SourceStatement::default())], now);
-        let told = engine.statement(FIRST, None).unwrap();
-        assert_eq!(told.released_since, Some(1_000));
+        let reported = engine.statement(FIRST, None).unwrap();
+        assert_eq!(reported.released_since, Some(1_000));
         let (mut next, id, now) = dropped(&[]);
         next.set_clock(now, jiff::Timestamp::from_second(clock).unwrap());
-        next.recall(FIRST, &told);
+        next.recall(FIRST, &reported);
         assert_eq!(fate(&mut next, &id, &[peer(SourceStatement::default())], now), expected, "{clock}");
     };
     let waits = "pruned when the other sources have had 30 s to take it over";

@@ -114,12 +114,12 @@ fn no_skew_of_minutes_lets_whoever_takes_over_begin_more_in_a_minute() {
     let minutes = Duration::from_mins(5).as_secs().cast_signed();
     for skew in -minutes..=minutes {
         let (mut first, _) = reader(10_000);
-        let mut told = ledger(&[]);
-        first.read(&told);
-        first.write(&mut told, vec![(web("web"), "a-v1".into())]);
+        let mut reported = ledger(&[]);
+        first.read(&reported);
+        first.write(&mut reported, vec![(web("web"), "a-v1".into())]);
         // Half a minute later, by another clock.
         let (mut next, now) = reader_on("there", 10_030 + skew);
-        next.read(&told);
+        next.read(&reported);
         for passed in [0, 29] {
             next.advance(now + Duration::from_secs(passed));
             assert_eq!(next.count(|_| true), 1, "{skew} {passed}");
