@@ -70,7 +70,11 @@ impl FilesBeside {
     /// Fails where the repository cannot be read.
     pub(crate) fn list_at(&self, revision: &Revision) -> Result<Option<Vec<(String, BlobId)>>, SourceError> {
         let Some(commit) = self.reader.find_by_prefix(&revision.to_string())? else { return Ok(None) };
-        let files = self.reader.snapshot(&commit)?.files.into_iter();
+        let files = match self.reader.snapshot(&commit) {
+            // The id of files that were never committed is that of no commit.
+            Err(SourceError::Unknown { .. }) => return Ok(None),
+            snapshot => snapshot?.files.into_iter(),
+        };
         let beside = files.filter(|file| !self.is_inside(&file.path));
         Ok(Some(beside.map(|file| (file.path.to_string(), file.blob)).collect()))
     }

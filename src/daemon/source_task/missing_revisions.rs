@@ -59,10 +59,12 @@ impl ContentReader {
 }
 
 impl SourceFeed {
-    /// Looks up again what was missing, with whatever has to be fetched for that; nothing while the
-    /// source itself cannot be read.
+    /// Looks up again what was missing, with whatever has to be fetched for that. Nothing is fetched
+    /// while a remote cannot be read. A repository on this host may hold what is in force beside a
+    /// newest commit that cannot be read.
     pub(super) async fn fetch_missing(&mut self) -> Vec<LoopEvent> {
-        if self.reported.is_none() || self.last_error.is_some() {
+        let is_read = self.reported.is_some() && self.last_error.is_none();
+        if !is_read && !self.source.is_on_host() {
             return Vec::new();
         }
         let mut events = Vec::new();
@@ -70,14 +72,14 @@ impl SourceFeed {
             self.heartbeat.record(super::MAX_TASK_DURATION);
             if let Err(error) =
                 self.facts.prepare_revision(&mut self.source, &wanted.revision, RevisionAccess::Fetched).await
-                && error.class() == ErrorClass::Transient
+                && (!is_read || error.class() == ErrorClass::Transient)
             {
                 tracing::debug!(source = self.source.name(), %error, "an older revision cannot be had now");
                 self.missing.push(wanted);
                 continue;
             }
             let (wanted, found) = self.content_reader().look_up(wanted).await;
-            if matches!(found, Err(SourceError::Silent { .. })) {
+            if found.as_ref().is_err_and(|error| !is_read || matches!(error, SourceError::Silent { .. })) {
                 self.missing.push(wanted);
                 continue;
             }
