@@ -24,8 +24,8 @@ pub(super) fn carry_out(
 ) -> Result<ExitStatus, CommandError> {
     let rendering = match &args.config {
         Some(file) => {
-            let config =
-                settings::of_all_sources(global, SourceMode::Enforce, file, FileRead::First, terminal)?;
+            settings::refuse_source_name(global)?;
+            let config = settings::from_file(global, SourceMode::Enforce, file, FileRead::First, terminal)?;
             let fetch = FetchConfig::union(config.sources.iter().map(|source| &source.fetch));
             SourceRendering::automatic(Path::new(""), &config.renderers, &fetch)
         }

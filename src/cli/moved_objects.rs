@@ -8,10 +8,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::CommandError;
 use super::session::{acting_cluster, retry_when_throttled};
-use super::source_objects::{by_namespace, is_too_wide};
-use crate::cluster::{Cluster, InventoryObject, KindLookup, ListSelector, applyset_id};
+use super::{CommandError, source_objects};
+use crate::cluster::{Cluster, InventoryObject, KindLookup, applyset_id};
 use crate::config::SourceConfig;
 use crate::engine::{LiveObject, Release};
 use crate::manifest;
@@ -109,13 +108,7 @@ async fn list_members(
     let mut members = Vec::new();
     for kind in &inventory.kinds {
         let KindLookup::Served(served) = kinds.preferred_kind(kind) else { continue };
-        match cluster.list(&served, &ListSelector::ApplySets([set.clone()].into())).await {
-            Ok(found) => members.extend(found),
-            Err(refused) if is_too_wide(&refused, &served) => {
-                members.extend(by_namespace(cluster, &served, &set, inventory, refused).await?);
-            }
-            Err(error) => return Err(error.into()),
-        }
+        members.extend(source_objects::list_members(cluster, &served, &set, inventory).await?.objects);
     }
     Ok(members)
 }

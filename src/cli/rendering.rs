@@ -11,12 +11,12 @@ use crate::cluster::Cluster;
 use crate::config::{
     FetchConfig, GeneratedValues, HelmSpec, RenderMode, RendererConfig, SourceConfig, SourceLocation,
 };
-use crate::daemon::{self, VariableUse};
+use crate::daemon;
 use crate::input::charts::{ChartFetcher, FetchSurroundings, PASSED_VARIABLES};
 use crate::input::helm::{GeneratedPolicy, UnnamedNamespace};
 use crate::input::{
     Decrypter, PinPolicy, ReadFolder, ReleaseSettings, RenderHost, RootLocks, SourceRenderer,
-    SourceVariables, find_locks, render_folders,
+    SourceVariables, VariableUse, find_locks, render_folders,
 };
 use crate::source::{
     self, ClusterFacts, DiskSnapshot, KnownFacts, NamedInput, SnapshotRenderer, SourceError, SourceSettings,
@@ -83,10 +83,7 @@ impl SourceRendering {
         let host = RenderHost::new(renderers, search, private_folder());
         LEFTOVERS.call_once(|| host.remove_leftovers());
         let renderer = SourceRenderer::new(host.into(), mode, decrypter.clone(), charts);
-        let use_of_variables = match variables {
-            Some(_) => VariableUse::Substituted,
-            None => VariableUse::Literal,
-        };
+        let use_of_variables = VariableUse::of(variables.as_ref());
         let renderer = renderer.with_variables(variables).with_releases(releases);
         Self { renderer: Arc::new(renderer), decrypter, variables: use_of_variables }
     }

@@ -9,8 +9,8 @@ use super::manifest_set::{ManifestSet, ReadScope};
 use super::rendering::{SourceRendering, here_if_empty};
 use super::{CommandError, ExitStatus, Terminal, diff, identities, session, settings, source_contents};
 use crate::config::{Config, GitSpec, GitUrl, SourceConfig, SourceLocation, TreePath};
-use crate::daemon::VariableUse;
 use crate::engine::Plan;
+use crate::input::VariableUse;
 use crate::manifest::KindScopes;
 use crate::object::{ErrorClass, Revision};
 use crate::source::{self, LocationKind, SourceError};
@@ -231,7 +231,7 @@ impl ReadRevision {
             }
             let decrypter = identities::of_source(&source);
             let shown = place.shown.to_string_lossy();
-            let variables = VariableUse::of(&source);
+            let variables = VariableUse::of(source.substitution.as_ref());
             Ok(Self::Read(ManifestSet::read_newest(commits, &shown, &decrypter, variables).await?.into()))
         })
     }

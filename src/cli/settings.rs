@@ -166,7 +166,10 @@ pub(super) fn source_set(
     terminal: &Terminal,
 ) -> Result<Config, CommandError> {
     match (&args.config, &args.source) {
-        (Some(file), _) => of_all_sources(global, SourceMode::Enforce, file, FileRead::First, terminal),
+        (Some(file), _) => {
+            refuse_source_name(global)?;
+            from_file(global, SourceMode::Enforce, file, FileRead::First, terminal)
+        }
         (None, source) => {
             let source = source.clone().unwrap_or_default();
             one_shot_config(global, &source, &args.place, PrunePolicy::On)
@@ -246,7 +249,8 @@ fn run_config(
 ) -> Result<Config, CommandError> {
     if let Some(file) = &args.config {
         let mode = if args.observe { SourceMode::Observe } else { SourceMode::Enforce };
-        return of_all_sources(global, mode, file, reading, terminal);
+        refuse_source_name(global)?;
+        return from_file(global, mode, file, reading, terminal);
     }
     let text = args.source.as_deref().unwrap_or_default();
     let mut spec = spec_by_place(awaited_location(text)?, text, &args.location)?;
@@ -372,18 +376,9 @@ fn refused_with_config(flag: &str) -> CommandError {
         .hint("the file says it for each source")
 }
 
-/// Returns the settings of a configuration file, for a command that takes all of its sources.
-pub(super) fn of_all_sources(
-    global: &GlobalArgs,
-    mode: SourceMode,
-    file: &Path,
-    reading: FileRead,
-    terminal: &Terminal,
-) -> Result<Config, CommandError> {
-    if global.name.is_some() {
-        return Err(refused_with_config("--source"));
-    }
-    from_file(global, mode, file, reading, terminal)
+/// Fails where a source is named for a command that takes all of those in a configuration file.
+pub(super) fn refuse_source_name(global: &GlobalArgs) -> Result<(), CommandError> {
+    if global.name.is_some() { Err(refused_with_config("--source")) } else { Ok(()) }
 }
 
 /// Returns the settings of a configuration file.

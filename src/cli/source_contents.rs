@@ -8,7 +8,8 @@ use super::manifest_set::{ManifestSet, ReadScope};
 use super::rendering::{SourceRendering, UnrenderedFiles, source_settings};
 use super::{CommandError, exit, identities, session};
 use crate::config::{SourceConfig, SourceLocation};
-use crate::daemon::{GatheredManifests, SourceFiles, SourceObjects, VariableUse, gather_manifests};
+use crate::daemon::{GatheredManifests, SourceFiles, SourceObjects, gather_manifests};
+use crate::input::VariableUse;
 use crate::manifest::KindScopes;
 use crate::object::ErrorClass;
 use crate::source::{self, Source, VerificationAnchor};
@@ -64,7 +65,13 @@ pub(super) fn read_manifests(source: &SourceConfig) -> Result<ManifestSet, Comma
             let clone = temporary_folder()?;
             let decrypter = identities::of_source(source);
             let newest = open_newest(source, clone.path())?;
-            ManifestSet::read_newest(newest, path.as_str(), &decrypter, VariableUse::of(source)).await
+            ManifestSet::read_newest(
+                newest,
+                path.as_str(),
+                &decrypter,
+                VariableUse::of(source.substitution.as_ref()),
+            )
+            .await
         }),
     }
 }

@@ -11,6 +11,31 @@ pub(super) fn is_too_wide(error: &ClusterError, kind: &ServedKind) -> bool {
     error.class() == ErrorClass::Forbidden && kind.scope == ServedScope::Namespaced
 }
 
+/// The objects of one source and one kind.
+pub(super) struct ListedMembers {
+    pub(super) objects: Vec<(ObjectId, LiveObject)>,
+    /// Indicates whether only the namespaces of the inventory were listed.
+    pub(super) is_by_namespace: bool,
+}
+
+/// Lists the objects of a kind that a source has: of the whole cluster, or of the namespaces in its
+/// inventory where that is refused.
+pub(super) async fn list_members(
+    cluster: &Cluster,
+    kind: &Arc<ServedKind>,
+    applyset: &Arc<str>,
+    inventory: &InventoryObject,
+) -> Result<ListedMembers, ClusterError> {
+    match cluster.list(kind, &ListSelector::ApplySets([applyset.clone()].into())).await {
+        Ok(objects) => Ok(ListedMembers { objects, is_by_namespace: false }),
+        Err(refused) if is_too_wide(&refused, kind) => {
+            let objects = by_namespace(cluster, kind, applyset, inventory, refused).await?;
+            Ok(ListedMembers { objects, is_by_namespace: true })
+        }
+        Err(error) => Err(error),
+    }
+}
+
 /// Lists the objects of a kind that an inventory has, in the namespaces that it names. A namespace
 /// is recorded before the first object in it is written. An inventory without namespaces may have
 /// lost them, so the error of the cluster-wide list is returned.

@@ -12,12 +12,11 @@ use tokio_util::sync::CancellationToken;
 use super::args::UninstallArgs;
 use super::object_name::ObjectName;
 use super::overview::clean_text;
-use super::source_objects::{by_namespace, is_too_wide};
+use super::source_objects::list_members;
 use super::terminal::Confirmation;
 use super::{CommandError, ExitStatus, Terminal, apply, orders, session};
 use crate::cluster::{
-    self, Cluster, ClusterFault, InventoryObject, KindLookup, KindTable, ListSelector, applyset_id,
-    orders_name,
+    self, Cluster, ClusterFault, InventoryObject, KindLookup, KindTable, applyset_id, orders_name,
 };
 use crate::config::{API_VERSION, Config, DnsLabel, SOURCE_FINALIZER, SourceConfig, custom_path};
 use crate::daemon::{Reconciler, StopCondition};
@@ -188,18 +187,14 @@ impl Uninstallation<'_> {
         key: Option<&ReleaseKey>,
     ) -> Result<(Vec<RemovableObject>, InventoryNamespaces), CommandError> {
         let set: Arc<str> = applyset_id(&self.config.namespace, name.as_str()).into();
-        let selector = ListSelector::ApplySets([set.clone()].into());
         let (mut members, mut reach) = (Vec::new(), None);
         for group_kind in &inventory.kinds {
             let KindLookup::Served(kind) = self.kinds.preferred_kind(group_kind) else { continue };
-            let listed = match self.cluster.list(&kind, &selector).await {
-                Err(refused) if is_too_wide(&refused, &kind) => {
-                    reach = Some(inventory.namespaces.iter().map(|name| name.as_str().into()).collect());
-                    by_namespace(&self.cluster, &kind, &set, inventory, refused).await
-                }
-                listed => listed,
-            };
-            for (id, live) in listed? {
+            let listed = list_members(&self.cluster, &kind, &set, inventory).await?;
+            if listed.is_by_namespace {
+                reach = Some(inventory.namespaces.iter().map(|name| name.as_str().into()).collect());
+            }
+            for (id, live) in listed.objects {
                 if matches!(&live.owner, ObjectOwner::Ours(of) if *of == set) {
                     let stay = StayReason::of(&live, &set, &id, key);
                     members.push(RemovableObject { id, uid: live.uid, stay });

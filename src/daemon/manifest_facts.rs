@@ -3,35 +3,14 @@
 use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::config::SourceConfig;
 use crate::engine::{
     AllowList, BodyLocation, DesiredObject, FileCompleteness, FileFacts, SourceId, UnusableObject,
     check_annotations, check_variables,
 };
-use crate::input::{Decrypter, read_manifest};
+use crate::input::{Decrypter, VariableUse, read_manifest};
 use crate::manifest::{self, KindScopes};
 use crate::object::{Diagnostic, GroupKind, Gvk, Object, ObjectId, count_text, verb_to_be};
 use crate::source::SnapshotFile;
-
-/// Tells what `${NAME}` means in the files of a source.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum VariableUse {
-    /// Nothing: it is probably meant for another tool.
-    #[default]
-    Literal,
-    /// A variable, which was put in before.
-    Substituted,
-}
-
-impl VariableUse {
-    /// Returns what it means in the files of a source.
-    pub(crate) const fn of(source: &SourceConfig) -> Self {
-        match source.substitution {
-            Some(_) => Self::Substituted,
-            None => Self::Literal,
-        }
-    }
-}
 
 /// The settings for reading the files of one source.
 #[derive(Clone, Debug)]

@@ -58,7 +58,6 @@ pub(crate) use inventory::{
 };
 pub(crate) use kube_events::write_events;
 pub(crate) use leases::{Leases, SourceNames};
-pub(crate) use manifest_facts::VariableUse;
 pub(crate) use objects::{GatheredManifests, SourceObjects, gather_manifests};
 pub(crate) use pass_result::{PassEnding, PassResult};
 pub(crate) use preview::{PreviewError, preview, preview_all, preview_of};

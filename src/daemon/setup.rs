@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::manifest_facts::{ReadSettings, TextInterner, VariableUse};
+use super::manifest_facts::{ReadSettings, TextInterner};
 use crate::cluster::{Cluster, ServiceAccount};
 use crate::engine::{
     self, AdoptPolicy, AllowList, BlastRadius, Budget, BudgetNarrowing, OptOutPolicy, PrunePolicy,
     RepositoryIdentity, SourceLifecycle, SourceWrites, Uid,
 };
-use crate::input::Decrypter;
+use crate::input::{Decrypter, VariableUse};
 use crate::object::ObjectId;
 use crate::source::{DiskSnapshot, Source};
 

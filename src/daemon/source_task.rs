@@ -80,7 +80,7 @@ fn followed_by(source: &Source) -> RepositoryIdentity {
     }
 }
 
-/// A source with what was last reported it.
+/// A source, and what was last reported of it.
 pub(super) struct SourceFeed {
     pub(super) source: Source,
     pub(super) settings: ReadSettings,

@@ -77,22 +77,18 @@ pub(super) fn open_inputs<T: FileTree>(
     if to_open.len() > MAX_OPENED {
         return Err(refused(Box::new(too_many(closure, "files"))));
     }
-    let (mut values, mut secrets, mut holders) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut values, mut keys) = (Vec::new(), SealKeys::default());
     for (path, source, bytes, format) in to_open {
         let opened = decrypter.open_input(source, &bytes, format).map_err(refused)?;
-        let OpenedInput { plaintext, values: found, secret, holders: entries } = opened;
+        let OpenedInput { plaintext, values: found, secret, holders } = opened;
         if uses.get(&**path).is_some_and(|uses| uses.iter().any(FileUse::is_patch)) {
             check_patch(source, &plaintext).map_err(refused)?;
         }
         values.extend(found.into_iter().map(|value| (source.clone(), value)));
-        // Copies of one file have one key.
-        if !secrets.contains(&secret) {
-            secrets.push(secret);
-            holders.push(entries);
-        }
+        keys.add(secret, holders);
         inputs.files.insert(path.clone(), plaintext);
     }
-    let opened = opened_values(&values, SealKeys { secrets, holders }, &clear);
+    let opened = opened_values(&values, keys, &clear);
     inputs.opened = Some(opened.ok_or_else(|| refused(Box::new(too_many(closure, "values"))))?);
     Ok(inputs)
 }

@@ -71,4 +71,5 @@ pub(crate) use release_render::{ASSUMED_VERSION, ReleaseSettings};
 pub use render_host::RenderHost;
 pub(crate) use root_lock::{LockState, RootLock, RootLocks, find_locks};
 pub(crate) use source_renderer::{SourceRenderer, SourceVariables};
+pub(crate) use substitution::VariableUse;
 pub use tree::FileTree;

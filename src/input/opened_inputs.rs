@@ -97,9 +97,10 @@ impl OpenedInputs {
             None => self.variables.clone(),
         };
         for object in objects {
-            let at = object.origin.places.first().cloned();
-            let at = at.unwrap_or_else(|| ManifestOrigin::of_file(Arc::clone(&object.origin.root)));
-            keys.seal(&mut object.body, &at).map_err(RenderError::Encrypted)?;
+            let RenderedObject { body, origin, .. } = object;
+            let root = || ManifestOrigin::of_file(Arc::clone(&origin.root));
+            let at = || origin.places.first().cloned().unwrap_or_else(root);
+            keys.seal(body, at).map_err(RenderError::Encrypted)?;
         }
         Ok(())
     }

@@ -39,38 +39,28 @@ impl RenderPlace {
         files: &T,
         opened: &OpenedInputs,
     ) -> Result<Self, RenderError> {
+        let failed = |error| RenderError::Tree { program, error };
+        let write = |folder: PlaceFolder| {
+            let (below, private) = (folder.path().join("tree"), folder.path().join("private"));
+            fs::create_dir(&private).map_err(failed)?;
+            write_tree(program, &below, tree, files, opened)?;
+            let policy = host.policy(below.clone(), private);
+            Ok(Self { folder, tree: below, policy })
+        };
         if !opened.is_empty() {
-            let folder =
-                PlaceFolder::in_memory(host).map_err(|error| RenderError::Tree { program, error })?;
-            let folder = folder.ok_or(RenderError::NoMemoryFolder)?;
-            return Self::write_below(folder, host, program, tree, files, opened);
+            let folder = PlaceFolder::in_memory(host).map_err(failed)?;
+            return write(folder.ok_or(RenderError::NoMemoryFolder)?);
         }
         if tree.files.iter().map(|file| file.size).sum::<u64>() <= MEMORY_TREE_LIMIT
             && let Ok(Some(folder)) = PlaceFolder::in_memory(host)
         {
-            match Self::write_below(folder, host, program, tree, files, opened) {
+            match write(folder) {
                 // The memory may be full; the disk need not be.
                 Err(RenderError::Tree { .. }) => {}
                 written => return written,
             }
         }
-        let folder = PlaceFolder::anywhere(host).map_err(|error| RenderError::Tree { program, error })?;
-        Self::write_below(folder, host, program, tree, files, opened)
-    }
-
-    fn write_below<T: FileTree>(
-        folder: PlaceFolder,
-        host: &RenderHost,
-        program: &'static str,
-        tree: &RenderTree,
-        files: &T,
-        opened: &OpenedInputs,
-    ) -> Result<Self, RenderError> {
-        let (below, private) = (folder.path().join("tree"), folder.path().join("private"));
-        fs::create_dir(&private).map_err(|error| RenderError::Tree { program, error })?;
-        write_tree(program, &below, tree, files, opened)?;
-        let policy = host.policy(below.clone(), private);
-        Ok(Self { folder, tree: below, policy })
+        write(PlaceFolder::anywhere(host).map_err(failed)?)
     }
 
     /// Returns the folder around both.

@@ -7,6 +7,7 @@
 use super::kustomize::Closure;
 use super::paths;
 use super::root_closure::{ClosureForm, RootClosure};
+use super::substitution::VariableUse;
 use super::tree::FileTree;
 use crate::object::{NameWords, PossibleNames};
 use crate::source::{SourceError, TreeEntry};
@@ -17,15 +18,6 @@ const MAX_BYTES: u64 = 16 << 20;
 
 /// The beginning of a variable.
 const VARIABLE: &str = "${";
-
-/// Tells if variables are put into what is rendered of a root.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum VariableUse {
-    /// They are.
-    Replaced,
-    /// A `${NAME}` stays as it stands.
-    Literal,
-}
 
 /// Returns the names that objects of a root may have, by the text of what it reads.
 ///
@@ -105,7 +97,7 @@ impl<T: FileTree> WordReader<'_, T> {
         }
         let bytes = self.files.read(blob)?;
         let has_variable = || bytes.windows(VARIABLE.len()).any(|window| window == VARIABLE.as_bytes());
-        if self.variables == VariableUse::Replaced && has_variable() {
+        if self.variables == VariableUse::Substituted && has_variable() {
             return Ok(None);
         }
         Ok(self.add_path(path).and_then(|()| self.add_text(&bytes)))
@@ -184,9 +176,9 @@ mod tests {
     fn variables_and_charts_make_names_that_nobody_can_tell() {
         let gone = |files: &MemoryTree, form, variables| names(files.clone(), form, variables).may_be("gone");
         let files = app("resources: [own.yaml]\nnamePrefix: '${CLUSTER}-'\n");
-        assert!(gone(&files, RootForm::Kustomize, VariableUse::Replaced));
+        assert!(gone(&files, RootForm::Kustomize, VariableUse::Substituted));
         assert!(!gone(&files, RootForm::Kustomize, VariableUse::Literal));
-        assert!(!gone(&app("resources: [own.yaml]\n"), RootForm::Kustomize, VariableUse::Replaced));
+        assert!(!gone(&app("resources: [own.yaml]\n"), RootForm::Kustomize, VariableUse::Substituted));
         let chart = MemoryTree::new().file("app/Chart.yaml", "apiVersion: v2\nname: a\nversion: 1.0.0\n");
         assert!(gone(&chart, RootForm::Helm, VariableUse::Literal));
     }

@@ -23,14 +23,14 @@ use super::release_render::{ReleaseSettings, ResolvedReleases, TracedChart, Vers
 use super::render_host::RenderHost;
 use super::root_closure::{ClosureForm, ClosureSettings, RootClosure};
 use super::root_job::{FoundPrograms, JobOutcome, RootJob, judge, outcome_of};
-use super::root_names::{VariableUse, possible_names};
+use super::root_names::possible_names;
 use super::root_render::{
     RenderError, RenderOutput, RenderValues, TracedKustomization, render_kustomization,
 };
 use super::roots::{self, RenderRoot, find_roots};
 use super::sandbox::{InstalledProgram, ProgramError, RenderProgram};
 use super::server_charts::ServerCharts;
-use super::substitution::{self, RevisionVariables, VariableReading, VariableSettings};
+use super::substitution::{self, RevisionVariables, VariableReading, VariableSettings, VariableUse};
 use super::tree::FileTree;
 use crate::config::{RenderMode, SubstitutionConfig};
 use crate::object::{Diagnostic, ObjectId};
@@ -310,11 +310,11 @@ impl SourceRenderer {
         if count > 0 {
             tracing::info!(roots = count, "rendered in {} ms", start_time.elapsed().as_millis());
         }
-        let replaced = if variables.is_some() { VariableUse::Replaced } else { VariableUse::Literal };
+        let use_of_variables = VariableUse::of(variables);
         let mut done: Vec<JobOutcome> = done.into_values().collect();
         for (done, (_, closure)) in done.iter_mut().zip(&closures) {
             if is_failure(&done.root) {
-                done.root.names = possible_names(closure, replaced, files)?;
+                done.root.names = possible_names(closure, use_of_variables, files)?;
             }
         }
         Ok(done)

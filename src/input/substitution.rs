@@ -25,6 +25,26 @@ use crate::source::{
 /// The code of variables that cannot be had.
 const NO_VARIABLES: &str = "no-variables";
 
+/// Tells what `${NAME}` means in the files of a source.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum VariableUse {
+    /// Nothing: it is probably meant for another tool.
+    #[default]
+    Literal,
+    /// A variable, which was put in before.
+    Substituted,
+}
+
+impl VariableUse {
+    /// Returns what it means in the files of a source with these variables.
+    pub(crate) const fn of<T>(variables: Option<&T>) -> Self {
+        match variables {
+            Some(_) => Self::Substituted,
+            None => Self::Literal,
+        }
+    }
+}
+
 /// The variables of a revision, as far as they are known.
 #[derive(Debug, Default)]
 pub(super) struct RevisionVariables {
@@ -239,7 +259,7 @@ fn substitute_file(
             continue;
         }
         let place = ManifestOrigin::new(path.clone(), place.line, place.column);
-        if let Err(found) = variables.keys.seal(&mut value, &place) {
+        if let Err(found) = variables.keys.seal(&mut value, || place.clone()) {
             return refused(vec![*found]);
         }
         let bytes: Arc<[u8]> = value.to_string().into_bytes().into();

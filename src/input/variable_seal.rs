@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::decryption::{Decrypter, OpenedInput, lacks_key};
-use super::render_seal::{RootSeal, is_secret};
+use super::render_seal::{RootSeal, SealFault, is_secret};
 use super::sops::{SealingSecret, SopsFormat, is_encrypted};
 use super::variables::{OPENED_FROM, is_holder};
 use crate::config::{VariableHolder, VariableHolderKind};
@@ -21,9 +21,9 @@ use crate::source::BlobId;
 #[derive(Clone, Default)]
 pub(super) struct SealKeys {
     /// The secrets that seals follow from.
-    pub(super) secrets: Vec<SealingSecret>,
+    secrets: Vec<SealingSecret>,
     /// The data keys, encrypted for their recipients.
-    pub(super) holders: Vec<Value>,
+    holders: Vec<Value>,
 }
 
 /// Leaves out all keys.
@@ -37,24 +37,37 @@ impl SealKeys {
     /// Returns these and others, each once: only who opens all of the files opens what is sealed.
     #[must_use]
     pub(super) fn with_keys(mut self, others: &Self) -> Self {
-        for (secret, holder) in others.secrets.iter().zip(&others.holders) {
-            if !self.secrets.contains(secret) {
-                self.secrets.push(secret.clone());
-                self.holders.push(holder.clone());
-            }
+        for (secret, holders) in others.secrets.iter().zip(&others.holders) {
+            self.add(secret.clone(), holders.clone());
         }
         self
+    }
+
+    /// Adds the key of a file. Copies of one file have one key.
+    pub(super) fn add(&mut self, secret: SealingSecret, holders: Value) {
+        if !self.secrets.contains(&secret) {
+            self.secrets.push(secret);
+            self.holders.push(holders);
+        }
     }
 
     /// Seals the data of a Secret; leaves any other object as it is, which has no such value.
     ///
     /// # Errors
     /// Fails where its data has another form than the API takes.
-    pub(super) fn seal(&self, object: &mut Value, at: &ManifestOrigin) -> Result<(), Box<Diagnostic>> {
-        let Some(seal) = RootSeal::of(&self.secrets).filter(|_| is_secret(object)) else { return Ok(()) };
-        seal.seal(object, &Value::Array(self.holders.clone())).map_err(|fault| {
+    pub(super) fn seal(
+        &self,
+        object: &mut Value,
+        at: impl FnOnce() -> ManifestOrigin,
+    ) -> Result<(), Box<Diagnostic>> {
+        if self.secrets.is_empty() || !is_secret(object) {
+            return Ok(());
+        }
+        let seal = RootSeal::of(&self.secrets).ok_or(SealFault::Code);
+        let sealed = seal.and_then(|seal| seal.seal(object, &Value::Array(self.holders.clone())));
+        sealed.map_err(|fault| {
             let message = format!("this Secret cannot be sealed: it {fault}");
-            Box::new(Diagnostic::error(at.clone(), "seal-failed", message))
+            Box::new(Diagnostic::error(at(), "seal-failed", message))
         })
     }
 }
@@ -95,10 +108,7 @@ impl HolderReading {
                     for members in bodies.iter_mut().filter_map(Value::as_object_mut) {
                         members.insert(OPENED_FROM.to_owned(), opened_from.clone());
                     }
-                    if !self.keys.secrets.contains(&secret) {
-                        self.keys.secrets.push(secret);
-                        self.keys.holders.push(holders);
-                    }
+                    self.keys.add(secret, holders);
                 }
                 Err(found) => self.faults.push(*found),
             }

@@ -29,7 +29,7 @@ pub(crate) use duration::{duration_text, parse_duration};
 pub(crate) use hash::ContentHash;
 pub(crate) use hex::{hex_bytes, hex_text};
 pub use id::{GroupKind, Gvk, ObjectId};
-pub(crate) use possible_names::{NameWords, PossibleNames, UnrenderedRoot};
+pub(crate) use possible_names::{NameWords, PossibleNames, UnrenderedRoot, root_folder};
 pub(crate) use tree::{annotation_text, pretty_json};
 pub use tree::{canonical_json, text_at, value_at};
 pub(crate) use truncate::truncate;

@@ -118,6 +118,11 @@ pub(crate) struct UnrenderedRoot {
     pub names: PossibleNames,
 }
 
+/// Returns the folder of a root as it is shown, by the path of the file that makes it one.
+pub(crate) fn root_folder(path: &str) -> &str {
+    path.rsplit_once('/').map_or(".", |(folder, _)| folder)
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

@@ -48,6 +48,16 @@ impl WorkSlot {
     }
 }
 
+/// Waits for work that may take this long.
+pub(super) async fn await_bounded<T>(
+    place: &str,
+    deadline: Duration,
+    work: impl Future<Output = Result<T, SourceError>>,
+) -> Result<T, SourceError> {
+    let silent = |_| SourceError::Silent { place: place.to_owned(), after: deadline };
+    tokio::time::timeout(deadline, work).await.map_err(silent)?
+}
+
 /// Runs work that waits for the disk, which over a network may never answer. The thread cannot be
 /// ended, but it does not hold up anybody else.
 pub(super) async fn run_bounded<T: Send + 'static>(

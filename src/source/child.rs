@@ -16,6 +16,7 @@ use tokio::process::{Child, Command};
 use tokio::runtime::Handle;
 use tokio::sync::OnceCell;
 
+use super::error::SourceError;
 use super::lock::StateLock;
 use super::program::GitVersion;
 use super::read_sandbox;
@@ -124,6 +125,26 @@ pub(super) enum ChildError {
     Silent,
     /// It said more than anything that is asked for would.
     TooMuch,
+}
+
+impl ChildError {
+    /// Returns the error of a source, whose child had this time. `too_much` is that of one that
+    /// prints without an end.
+    pub(super) fn into_source_error(
+        self,
+        place: &str,
+        after: Duration,
+        too_much: impl FnOnce(String) -> SourceError,
+    ) -> SourceError {
+        let place = place.to_owned();
+        match self {
+            Self::NotStarted(error) => SourceError::NoGit { error },
+            Self::NoFolder(error) => SourceError::Unreadable { place, error },
+            Self::TooOld(found) => SourceError::OldGit { found },
+            Self::Silent => SourceError::Silent { place, after },
+            Self::TooMuch => too_much(place),
+        }
+    }
 }
 
 /// Returns a git command on a store, that asks nobody anything, reads no configuration but the

@@ -208,18 +208,10 @@ impl CommitVerifier {
     }
 
     fn verification_error(&self, failure: ChildError, store: &RevisionStore) -> SourceError {
-        match failure {
-            ChildError::NotStarted(error) => SourceError::NoGit { error },
-            ChildError::NoFolder(error) => SourceError::Unreadable { place: self.place.clone(), error },
-            ChildError::TooOld(found) => SourceError::OldGit { found },
-            ChildError::Silent => {
-                SourceError::Silent { place: self.place.clone(), after: store.settings().answer }
-            }
-            ChildError::TooMuch => {
-                let detail = "it says more of a signature than there is to say".to_owned();
-                SourceError::Git { place: self.place.clone(), detail }
-            }
-        }
+        failure.into_source_error(&self.place, store.settings().answer, |place| {
+            let detail = "it says more of a signature than there is to say".to_owned();
+            SourceError::Git { place, detail }
+        })
     }
 }
 

@@ -90,18 +90,14 @@ impl DirectorySource {
         // Relative paths are taken from where rhumb was started, whatever happens later.
         let path = std::path::absolute(path)
             .map_err(|error| SourceError::Unreadable { place: place.to_owned(), error })?;
-        let key = Oid::hash_object(git2::ObjectType::Blob, path.as_os_str().as_encoded_bytes())
-            .map_err(|error| store.classify_error(&error))?;
+        let key = store.key_of(path.as_os_str().as_encoded_bytes())?;
         let head = format!("refs/rhumb/head/{key}");
         Ok(Self { path, place: place.to_owned(), head, store, memory: Arc::default() })
     }
 
     /// Returns the revision that the last look of an earlier process left.
     pub(super) fn remembered(&self) -> Option<Revision> {
-        if !self.store.exists() {
-            return None;
-        }
-        self.store.reference_target(&self.head).ok().flatten()
+        self.store.remembered_revision(&self.head)
     }
 
     /// Looks until two looks in a row are equal, and makes a snapshot if they differ from the last

@@ -16,9 +16,10 @@ use std::time::Duration;
 use git2::{Oid, Repository, RepositoryInitOptions};
 use tempfile::NamedTempFile;
 use tokio::process::Command;
+use tokio::sync::OnceCell;
 
 use super::bounded::run_bounded;
-use super::child::{self, ChildError, ChildOutput, ChildPeer, CopyScope};
+use super::child::{self, ChildOutput, ChildPeer, CopyScope};
 use super::error::SourceError;
 use super::followed_repository::RepositoryFolders;
 use super::git_messages::{self, GitErrorKind};
@@ -50,22 +51,31 @@ pub(super) struct HostObjects<'a> {
     folders: &'a RepositoryFolders,
     /// The repository's name in errors.
     place: &'a str,
+    /// Indicates whether its loose objects were judged.
+    judged: OnceCell<()>,
 }
 
 impl<'a> HostObjects<'a> {
-    /// Looks at the files of the objects, so that those are told by name on which no child would
-    /// end.
-    pub(super) async fn check(
+    /// Returns the objects in the folders of a repository. Nothing is read yet.
+    pub(super) fn new(
         store: &'a RevisionStore,
         lock: &'a StateLock,
         folders: &'a RepositoryFolders,
         place: &'a str,
-    ) -> Result<Self, SourceError> {
-        let (looked_at, most) = (folders.clone(), store.settings().quota);
-        let judge = move || looked_at.judge_loose_objects(most);
-        let judged = run_bounded(place, store.settings().fetch, judge).await?;
-        judged.map_err(|error| error.into_source_error(place))?;
-        Ok(Self { store, lock, folders, place })
+    ) -> Self {
+        Self { store, lock, folders, place, judged: OnceCell::new() }
+    }
+
+    /// Looks once at the files of the objects, so that those are told by name on which no child
+    /// would end.
+    pub(super) async fn judge(&self) -> Result<(), SourceError> {
+        let judge = async || {
+            let (looked_at, most) = (self.folders.clone(), self.store.settings().quota);
+            let judge = move || looked_at.judge_loose_objects(most);
+            let judged = run_bounded(self.place, self.store.settings().fetch, judge).await?;
+            judged.map_err(|error| error.into_source_error(self.place))
+        };
+        self.judged.get_or_try_init(judge).await.map(drop)
     }
 
     fn objects(&self) -> PathBuf {
@@ -186,20 +196,17 @@ impl<'a> HostObjects<'a> {
         limit: Duration,
         room: QuotaRoom,
     ) -> Result<ChildOutput, SourceError> {
+        self.judge().await?;
         let state = self.store.state_directory();
         let failed = |error| SourceError::State { path: state.to_owned(), doing: "cannot use", error };
         let folders = vec![fs::canonicalize(state).map_err(failed)?, self.objects()];
         let bounds = self.store.child_limits(limit, room);
-        let place = self.place.to_owned();
-        child::run_within(folders, command, self.lock, bounds).await.map_err(|failure| match failure {
-            ChildError::NotStarted(error) => SourceError::NoGit { error },
-            ChildError::NoFolder(error) => SourceError::Unreadable { place, error },
-            ChildError::TooOld(found) => SourceError::OldGit { found },
-            ChildError::Silent => SourceError::Silent { place, after: limit },
-            ChildError::TooMuch => {
-                SourceError::Damaged { place, detail: "git says more of it than there is to say".to_owned() }
-            }
-        })
+        let too_much = |place| {
+            let detail = "git says more of it than there is to say".to_owned();
+            SourceError::Damaged { place, detail }
+        };
+        let output = child::run_within(folders, command, self.lock, bounds).await;
+        output.map_err(|failure| failure.into_source_error(self.place, limit, too_much))
     }
 
     fn copy_error(&self, output: &ChildOutput) -> SourceError {

@@ -4,12 +4,12 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use git2::{ObjectType, Oid};
+use git2::Oid;
 
 use crate::object::Revision;
 
 use super::ancestor_name::{AncestorName, AncestorStep};
-use super::bounded::WorkSlot;
+use super::bounded::{WorkSlot, await_bounded};
 use super::commit_verifier::{CommitVerifier, VerificationRange};
 use super::error::SourceError;
 use super::followed_repository::{self, RepositoryFolders};
@@ -43,9 +43,7 @@ impl LocalReference {
         place: &str,
         store: RevisionStore,
     ) -> Result<Self, SourceError> {
-        let followed = format!("{}\n{reference:?}", path.display());
-        let key = Oid::hash_object(ObjectType::Blob, followed.as_bytes())
-            .map_err(|error| store.classify_error(&error))?;
+        let key = store.key_of(format!("{}\n{reference:?}", path.display()).as_bytes())?;
         Ok(Self {
             path,
             reference: reference.map(str::to_owned),
@@ -59,10 +57,7 @@ impl LocalReference {
 
     /// Returns the revision that the last look of an earlier process left.
     pub(super) fn remembered_revision(&self) -> Option<Revision> {
-        if !self.store.exists() {
-            return None;
-        }
-        self.store.reference_target(&self.head_ref).ok().flatten()
+        self.store.remembered_revision(&self.head_ref)
     }
 
     /// Looks what the reference names, copies a new revision, pins it. A revision that the guard
@@ -92,21 +87,19 @@ impl LocalReference {
         {
             return Ok(commit.clone());
         }
-        let commit = if let Some(commit) = found {
-            commit
-        } else {
-            let objects = HostObjects::check(&self.store, lock, &folders, &self.place).await?;
-            resolve(&objects, &target, "", self.name(), &self.place).await?
+        let objects = HostObjects::new(&self.store, lock, &folders, &self.place);
+        let commit = match found {
+            Some(commit) => commit,
+            None => resolve(&objects, &target, "", self.name(), &self.place).await?,
         };
         if !(self.is_pinned(&commit)? && self.store.has_revision(&commit)) {
-            self.copy(lock, &folders, &commit).await?;
+            self.copy(lock, &objects, &commit).await?;
         }
         *self.last() = Some((target, commit.clone()));
         reader.check(&commit)?;
         if let Some(guard) = guard {
             let deadline = self.store.settings().fetch;
-            let passed = tokio::time::timeout(deadline, self.pass(lock, guard, &folders, &commit)).await;
-            passed.map_err(|_| SourceError::Silent { place: self.place.clone(), after: deadline })??;
+            await_bounded(&self.place, deadline, self.pass(lock, guard, &objects, &commit)).await?;
         }
         self.store.set_reference(lock, &self.head_ref, &commit)?;
         Ok(commit)
@@ -120,12 +113,12 @@ impl LocalReference {
         revision: &Revision,
     ) -> Result<bool, SourceError> {
         let (folders, _) = self.find_target().await?;
-        let objects = HostObjects::check(&self.store, lock, &folders, &self.place).await?;
+        let objects = HostObjects::new(&self.store, lock, &folders, &self.place);
         for tip in self.tips()? {
             objects.copy_history(&tip).await?;
             let (store, wanted) = (self.store.clone(), revision.clone());
             if self.run_blocking(move || store.ancestry(&tip, &wanted)).await? == Ancestry::Descends {
-                self.copy(lock, &folders, revision).await?;
+                self.copy(lock, &objects, revision).await?;
                 return Ok(true);
             }
         }
@@ -150,7 +143,7 @@ impl LocalReference {
     pub(super) async fn copy_history(&self, lock: &StateLock) -> Result<(), SourceError> {
         let (folders, _) = self.find_target().await?;
         let Some(tip) = self.tips()?.into_iter().next() else { return Ok(()) };
-        HostObjects::check(&self.store, lock, &folders, &self.place).await?.copy_history(&tip).await
+        HostObjects::new(&self.store, lock, &folders, &self.place).copy_history(&tip).await
     }
 
     /// Returns what was followed last, and what was found since and may have been refused.
@@ -163,11 +156,10 @@ impl LocalReference {
     async fn copy(
         &self,
         lock: &StateLock,
-        folders: &RepositoryFolders,
+        objects: &HostObjects<'_>,
         commit: &Revision,
     ) -> Result<(), SourceError> {
         let older = self.remembered_revision().filter(|older| self.store.has_revision(older));
-        let objects = HostObjects::check(&self.store, lock, folders, &self.place).await?;
         objects.copy_commit(commit, older.as_ref()).await?;
         self.store.require_honest_commit(commit).map_err(|error| self.damaged_error(&error))?;
         if !self.store.has_revision(commit) {
@@ -182,7 +174,7 @@ impl LocalReference {
         &self,
         lock: &StateLock,
         guard: &CommitVerifier,
-        folders: &RepositoryFolders,
+        objects: &HostObjects<'_>,
         revision: &Revision,
     ) -> Result<(), SourceError> {
         let check = async |commits: &[Oid]| guard.check(&self.store, lock, revision, commits).await;
@@ -192,7 +184,6 @@ impl LocalReference {
             VerificationRange::Itself => return check(&[id]).await,
             VerificationRange::Since(base) => base,
         };
-        let objects = HostObjects::check(&self.store, lock, folders, &self.place).await?;
         objects.copy_history(revision).await?;
         match guard.commits_between(&self.store, &base, revision).await? {
             CommitRange::Exactly(commits) | CommitRange::AtMost(commits) => check(&commits).await,
@@ -264,7 +255,7 @@ pub(crate) async fn find_revision(path: &Path, name: &str, state: &Path) -> Resu
     let store = RevisionStore::new(state, SourceSettings::default());
     let lock = store.lock().await?;
     store.prepare(&lock)?;
-    let objects = HostObjects::check(&store, &lock, &folders, &place).await?;
+    let objects = HostObjects::new(&store, &lock, &folders, &place);
     resolve(&objects, &target, &steps, name, &place).await
 }
 

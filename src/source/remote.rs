@@ -1,11 +1,11 @@
 //! A git repository behind a network: named references first, a fetch only when one has moved.
 
-use git2::{ObjectType, Oid, Reference};
+use git2::{Oid, Reference};
 use tokio::process::Command;
 
 use crate::object::Revision;
 
-use super::bounded::run_bounded;
+use super::bounded::{await_bounded, run_bounded};
 use super::child::{self, ChildError, ChildOutput, ChildPeer};
 use super::commit_verifier::{CommitVerifier, VerificationRange};
 use super::error::SourceError;
@@ -97,8 +97,7 @@ impl RemoteReference {
             });
         }
         let wanted = wanted_reference(reference, place)?;
-        let key = git2::Oid::hash_object(ObjectType::Blob, format!("{url}\n{wanted:?}").as_bytes())
-            .map_err(|error| store.classify_error(&error))?;
+        let key = store.key_of(format!("{url}\n{wanted:?}").as_bytes())?;
         let (fetch_ref, head_ref) = (format!("refs/rhumb/in/{key}"), format!("refs/rhumb/head/{key}"));
         let address = remote_address(url);
         let login = address.login.as_deref().map(GitLogin::keep).transpose().map_err(|error| {
@@ -112,10 +111,7 @@ impl RemoteReference {
 
     /// Returns the revision that the last look of an earlier process left.
     pub(super) fn remembered_revision(&self) -> Option<Revision> {
-        if !self.store.exists() {
-            return None;
-        }
-        self.store.reference_target(&self.head_ref).ok().flatten()
+        self.store.remembered_revision(&self.head_ref)
     }
 
     /// Asks the remote, fetches a new revision, pins it. A revision that the guard refuses never
@@ -145,8 +141,7 @@ impl RemoteReference {
         reader.check(&revision)?;
         if let Some(guard) = guard {
             let deadline = self.store.settings().fetch;
-            let passed = tokio::time::timeout(deadline, self.pass(lock, guard, &name, &revision)).await;
-            passed.map_err(|_| SourceError::Silent { place: self.place.clone(), after: deadline })??;
+            await_bounded(&self.place, deadline, self.pass(lock, guard, &name, &revision)).await?;
         }
         self.store.set_reference(lock, &self.head_ref, &revision)?;
         Ok(revision)
@@ -237,9 +232,7 @@ impl RemoteReference {
         // All fetches together may take as long as one: nothing else of the source is fetched
         // meanwhile.
         let deadline = self.store.settings().fetch;
-        let found = tokio::time::timeout(deadline, self.fetch_until_found(lock, revision)).await;
-        let is_here =
-            found.map_err(|_| SourceError::Silent { place: self.place.clone(), after: deadline })??;
+        let is_here = await_bounded(&self.place, deadline, self.fetch_until_found(lock, revision)).await?;
         if is_here {
             self.store.pin(lock, revision)?;
         }
@@ -389,16 +382,11 @@ impl RemoteReference {
         output: Result<ChildOutput, ChildError>,
         after: std::time::Duration,
     ) -> Result<ChildOutput, SourceError> {
-        let place = self.place.clone();
-        output.map_err(|failure| match failure {
-            ChildError::NotStarted(error) => SourceError::NoGit { error },
-            ChildError::NoFolder(error) => SourceError::Unreadable { place, error },
-            ChildError::TooOld(found) => SourceError::OldGit { found },
-            ChildError::Silent => SourceError::Silent { place, after },
-            ChildError::TooMuch => {
-                SourceError::NotARepository { place, detail: "it sends more than references".to_owned() }
-            }
-        })
+        let too_much = |place| {
+            let detail = "it sends more than references".to_owned();
+            SourceError::NotARepository { place, detail }
+        };
+        output.map_err(|failure| failure.into_source_error(&self.place, after, too_much))
     }
 
     fn command_error(&self, output: &ChildOutput, target: Option<String>) -> SourceError {

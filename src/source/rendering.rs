@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use git2::Oid;
 
-use crate::object::{Diagnostic, PossibleNames, Revision, UnrenderedRoot, truncate};
+use crate::object::{Diagnostic, PossibleNames, Revision, UnrenderedRoot, root_folder, truncate};
 
 use super::cluster_facts::{ClusterFacts, FactUse};
 use super::error::SourceError;
@@ -199,10 +199,7 @@ impl SharedFailures {
             if roots.len() < 2 {
                 return found;
             }
-            let folder = |root: &Arc<str>| {
-                let folder = root.rsplit_once('/').map_or(".", |(folder, _)| folder);
-                truncate(folder, MAX_ROOT_NAME).to_owned()
-            };
+            let folder = |root: &Arc<str>| truncate(root_folder(root), MAX_ROOT_NAME).to_owned();
             let mut named: Vec<String> = roots.iter().take(MAX_NAMED_ROOTS).map(folder).collect();
             let more = roots.len().saturating_sub(MAX_NAMED_ROOTS);
             if more > 0 {

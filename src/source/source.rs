@@ -9,7 +9,7 @@ use git2::Oid;
 
 use crate::object::{ErrorClass, Revision};
 
-use super::bounded::WorkSlot;
+use super::bounded::{WorkSlot, await_bounded};
 use super::change_hints::{ChangeHints, HintTarget};
 use super::cluster_facts::ClusterFacts;
 use super::commit_verifier::{CommitVerifier, VerificationAnchor};
@@ -287,9 +287,7 @@ impl Source {
     ) -> Result<(), SourceError> {
         let lock = self.prepare_store().await?;
         let deadline = self.store.settings().fetch;
-        let check = verifier.check(&self.store, &lock, revision, commits);
-        let checked = tokio::time::timeout(deadline, check).await;
-        checked.map_err(|_| SourceError::Silent { place: self.place.clone(), after: deadline })?
+        await_bounded(&self.place, deadline, verifier.check(&self.store, &lock, revision, commits)).await
     }
 
     /// Resolves an awaited location: it may be there now.

@@ -11,7 +11,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use git2::{ErrorCode, Oid, Repository, RepositoryInitOptions};
+use git2::{ErrorCode, ObjectType, Oid, Repository, RepositoryInitOptions};
 use walkdir::WalkDir;
 
 use crate::object::Revision;
@@ -55,6 +55,19 @@ impl RevisionStore {
     /// Returns the state directory.
     pub(super) fn state_directory(&self) -> &Path {
         &self.folder
+    }
+
+    /// Returns the key under which the references of what is followed are kept.
+    pub(super) fn key_of(&self, followed: &[u8]) -> Result<Oid, SourceError> {
+        Oid::hash_object(ObjectType::Blob, followed).map_err(|error| self.classify_error(&error))
+    }
+
+    /// Returns the revision that a reference of an earlier process names; none where none does.
+    pub(super) fn remembered_revision(&self, reference: &str) -> Option<Revision> {
+        if !self.exists() {
+            return None;
+        }
+        self.reference_target(reference).ok().flatten()
     }
 
     /// Returns the repository of commits without their files: the history of a repository on this

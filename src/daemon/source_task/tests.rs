@@ -6,10 +6,11 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-use super::super::manifest_facts::{TextInterner, VariableUse};
+use super::super::manifest_facts::TextInterner;
 use super::*;
 use crate::engine::SourceId;
 use crate::heartbeat::Heartbeats;
+use crate::input::VariableUse;
 use crate::source::{
     GitLocation, RenderRequest, RenderedSnapshot, ResolvedLocation, SignatureVerification, Snapshot,
     SnapshotFile, SnapshotRenderer, SourceSettings, VerifyExtent,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::engine::facts::entry::SourceId;
 use crate::engine::state::Engine;
-use crate::object::{ManifestOrigin, ObjectId, UnrenderedRoot};
+use crate::object::{ManifestOrigin, ObjectId, UnrenderedRoot, root_folder};
 
 impl Engine {
     /// Returns why an object that a source does not name may be wanted by a root that does not
@@ -29,10 +29,10 @@ pub(crate) fn unrendered_doubt(
     roots: &[UnrenderedRoot],
 ) -> Option<Arc<str>> {
     roots.iter().find_map(|root| {
-        let folder = shown_folder(&root.path);
+        let folder = root_folder(&root.path);
         let why = match origin {
             None => "and where the object came from is not known",
-            Some(origin) if is_of_folder(origin, &root.path) => "and the object came from it",
+            Some(origin) if is_of_root(origin, root) => "and the object came from it",
             Some(_) if root.names.may_be(id.name()) => "and may want the object",
             Some(_) => return None,
         };
@@ -42,15 +42,10 @@ pub(crate) fn unrendered_doubt(
 
 /// Returns whether an object was rendered in the folder of a root, whatever its kustomization was
 /// called.
-fn is_of_folder(origin: &ManifestOrigin, root: &str) -> bool {
+fn is_of_root(origin: &ManifestOrigin, root: &UnrenderedRoot) -> bool {
     let rendered = origin.render.as_ref();
-    rendered.is_some_and(|render| *render.root == *shown_folder(root))
-        || origin.file.strip_prefix(root).is_some_and(|rest| rest.starts_with('#'))
-}
-
-/// Returns the folder of a root as it is shown.
-fn shown_folder(path: &str) -> &str {
-    path.rsplit_once('/').map_or(".", |(folder, _)| folder)
+    rendered.is_some_and(|render| *render.root == *root_folder(&root.path))
+        || origin.file.strip_prefix(&*root.path).is_some_and(|rest| rest.starts_with('#'))
 }
 
 #[cfg(test)]

@@ -179,7 +179,8 @@ async fn a_pipe_that_comes_after_the_look_is_told_by_the_deadline() {
     let lock = store.lock().await.unwrap();
     store.prepare(&lock).unwrap();
     let folders = repository_folders(repo.path()).unwrap();
-    let objects = HostObjects::check(&store, &lock, &folders, "shop").await.unwrap();
+    let objects = HostObjects::new(&store, &lock, &folders, "shop");
+    objects.judge().await.unwrap();
     let pipe = loose(&repo, &repo.git(&["rev-parse", "HEAD:a.yaml"]));
     put_pipe(&pipe);
     let error = objects.copy_commit(&revision, None).await.unwrap_err();

@@ -214,7 +214,8 @@ async fn shows_nothing(way: &str, swap: impl Fn(&Neighbours)) {
     let lock = store.lock().await.unwrap();
     store.prepare(&lock).unwrap();
     let folders = repository_folders(pair.followed.path()).unwrap();
-    let objects = HostObjects::check(&store, &lock, &folders, way).await.unwrap();
+    let objects = HostObjects::new(&store, &lock, &folders, way);
+    objects.judge().await.unwrap();
     swap(&pair);
     let found = Repository::open(pair.store()).unwrap();
     let hidden = Oid::from_str(pair.hidden.as_str()).unwrap();
