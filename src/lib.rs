@@ -65,7 +65,7 @@ pub mod testing {
             ApplyForce, Cluster, ClusterFault, ConfigKey, Connection, DataChange, DataEvent, DeleteResult,
             Denial, EvictionResult, Informer, InformerChange, InformerEvent, InventoryObject, KindLookup,
             KindTable, ListSelector, LiveLookup, PodFollower, PodsChange, PodsEvent, ReclaimResult,
-            RetryAdvice, ServedKind, applyset_id, pod_selector,
+            RetryAdvice, ServedKind, inventory_id_of, pod_selector,
         };
     }
     /// The configuration.

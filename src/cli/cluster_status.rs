@@ -16,7 +16,7 @@ use super::source_objects::{by_namespace, is_too_wide};
 use super::status_view::StatusView;
 use super::target::{ClusterSession, ManagedObject};
 use super::{CommandError, facts};
-use crate::cluster::{InventoryObject, KindLookup, ListSelector, applyset_id};
+use crate::cluster::{InventoryObject, KindLookup, ListSelector, inventory_id_of};
 use crate::daemon::{self, PendingPrune, UnreadableRecords};
 use crate::engine::{
     LiveObject, ObjectOwner, PauseIntent, QueuedObject, Reason, Rejection, RejectionAction, RolloutLedger,
@@ -31,7 +31,7 @@ use crate::report::{
 /// One source, and what its inventory says.
 struct SourceRecord {
     name: String,
-    applyset: Arc<str>,
+    inventory_id: Arc<str>,
     rejections: Vec<Rejection>,
     pending: Vec<PendingPrune>,
     inventory: InventoryObject,
@@ -61,7 +61,7 @@ pub(super) async fn survey(session: &ClusterSession) -> Result<StatusView, Comma
         members.iter().map(|(id, _)| id).chain(proven.iter().map(|(_, id, _)| id)).collect();
     let objects = records.iter().enumerate().flat_map(|(number, source)| {
         let ours =
-            members.iter().filter(|(_, live)| live.owner == ObjectOwner::Ours(source.applyset.clone()));
+            members.iter().filter(|(_, live)| live.owner == ObjectOwner::Ours(source.inventory_id.clone()));
         let ours = ours.map(|(id, live)| (id, live));
         let bare = proven.iter().filter(|(of, ..)| *of == number).map(|(_, id, live)| (id, live));
         let ours: Vec<ObjectStatus> =
@@ -140,7 +140,7 @@ pub(super) fn is_heeding_opt_outs(inventory: &InventoryObject) -> bool {
 impl SourceRecord {
     fn of(session: &ClusterSession, name: String, inventory: InventoryObject) -> Self {
         Self {
-            applyset: applyset_id(&session.system, &name).into(),
+            inventory_id: inventory_id_of(&session.system, &name).into(),
             rejections: daemon::rejections(&inventory),
             pending: daemon::pending_prunes(&inventory),
             last: LastStatus::read(&inventory.data),
@@ -156,7 +156,7 @@ impl SourceRecord {
 async fn members(session: &ClusterSession, records: &mut [SourceRecord]) -> Vec<(ObjectId, LiveObject)> {
     let kinds: BTreeSet<_> =
         records.iter().flat_map(|source| source.inventory.kinds.iter().cloned()).collect();
-    let sets: BTreeSet<Arc<str>> = records.iter().map(|source| source.applyset.clone()).collect();
+    let sets: BTreeSet<Arc<str>> = records.iter().map(|source| source.inventory_id.clone()).collect();
     let selector = ListSelector::ApplySets(sets);
     let mut members = Vec::new();
     for kind in kinds {
@@ -168,7 +168,7 @@ async fn members(session: &ClusterSession, records: &mut [SourceRecord]) -> Vec<
                 }
                 Err(refused) if is_too_wide(&refused, &served) => {
                     for source in records.iter_mut().filter(|source| source.inventory.kinds.contains(&kind)) {
-                        let (set, inventory) = (&source.applyset, &source.inventory);
+                        let (set, inventory) = (&source.inventory_id, &source.inventory);
                         match by_namespace(&session.cluster, &served, set, inventory, refused.clone()).await {
                             Ok(found) => members.extend(found),
                             Err(error) => source.unread = Some(format!("{kind} cannot be listed: {error}")),
@@ -275,7 +275,7 @@ fn is_rolling(ledger: &RolloutLedger, id: &ObjectId, live: &LiveObject) -> bool 
 
 /// Returns the objects of a source in the rollout queue.
 fn queued_objects<'a>(source: &SourceRecord, ledger: &'a RolloutLedger) -> Vec<&'a QueuedObject> {
-    ledger.queue.iter().filter(|queued| queued.applyset == source.applyset).collect()
+    ledger.queue.iter().filter(|queued| queued.inventory_id == source.inventory_id).collect()
 }
 
 /// The blocker of one object, as far as the cluster shows it.
@@ -402,15 +402,15 @@ fn rollout_status(
     ledger: &RolloutLedger,
     members: &[(ObjectId, LiveObject)],
 ) -> RolloutStatus {
-    let name = |applyset: &str| {
-        records.iter().find(|source| *source.applyset == *applyset).map(|source| source.name.clone())
+    let name = |inventory_id: &str| {
+        records.iter().find(|source| *source.inventory_id == *inventory_id).map(|source| source.name.clone())
     };
     let rolling = members.iter().filter(|(id, live)| is_rolling(ledger, id, live)).map(|(id, live)| {
         let numbers = live.rolling.unwrap_or_default();
         WorkloadRolloutStatus {
             object: ObjectRef::of(id),
             source: match &live.owner {
-                ObjectOwner::Ours(applyset) => name(applyset),
+                ObjectOwner::Ours(inventory_id) => name(inventory_id),
                 _ => None,
             },
             holder: ledger.claims.get(id).map(|claim| facts::holder_words(ledger, claim)),

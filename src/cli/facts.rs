@@ -12,7 +12,7 @@ use super::object_name::ObjectName;
 use super::rollout_words::{RolloutState, rollout_state};
 use super::target::{ClusterSession, ManagedObject};
 use super::{CommandError, cluster_status, steps};
-use crate::cluster::{applyset_id, explain_unread_claims, explain_unreadable_ledger};
+use crate::cluster::{explain_unread_claims, explain_unreadable_ledger, inventory_id_of};
 use crate::daemon::{self, UnreadableRecords};
 use crate::engine::{
     HashSeals, HoldIntent, MAX_PUBLISHED_OBJECTS, PauseIntent, QueuedObject, Rejection, RejectionAction,
@@ -23,7 +23,7 @@ use crate::object::ObjectId;
 /// The facts about one object, as texts of the cluster.
 pub(super) struct ObjectFacts {
     id: ObjectId,
-    applyset: String,
+    inventory_id: String,
     standing: ObjectStanding,
     paused: Option<(String, PauseIntent)>,
     hold: Option<HoldIntent>,
@@ -60,7 +60,7 @@ impl ObjectFacts {
         let ends = |hold: &HoldIntent| hold.until.is_some_and(|until| until > Timestamp::now());
         Ok(Self {
             id: target.id.clone(),
-            applyset: applyset_id(&session.system, &target.source),
+            inventory_id: inventory_id_of(&session.system, &target.source),
             standing: cluster_status::read_object_standing(session, target, &ledger),
             paused: own.or(of_source),
             hold: HoldIntent::parse(heeded(annotations::HOLD)).filter(ends),
@@ -85,11 +85,14 @@ impl ObjectFacts {
 
     /// Returns its entry in the rollout queue.
     pub(super) fn queue_entry(&self) -> Option<&QueuedObject> {
-        self.ledger.queue.iter().find(|queued| queued.id == self.id && *queued.applyset == *self.applyset)
+        self.ledger
+            .queue
+            .iter()
+            .find(|queued| queued.id == self.id && *queued.inventory_id == *self.inventory_id)
     }
 
     fn unit_record(&self) -> Option<&crate::engine::Unit> {
-        let ours = self.ledger.units.iter().filter(|unit| *unit.applyset == *self.applyset);
+        let ours = self.ledger.units.iter().filter(|unit| *unit.inventory_id == *self.inventory_id);
         ours.into_iter().find(|unit| unit.members.contains_key(&self.id))
     }
 
@@ -177,8 +180,8 @@ pub(super) async fn read_ledger(
 }
 
 /// Returns those of these sources that wait, each in a line, and how many more do.
-pub(super) fn queue_lines(ledger: &RolloutLedger, applysets: &BTreeSet<String>) -> Vec<String> {
-    let ours = ledger.queue.iter().filter(|queued| applysets.contains(&*queued.applyset));
+pub(super) fn queue_lines(ledger: &RolloutLedger, inventory_ids: &BTreeSet<String>) -> Vec<String> {
+    let ours = ledger.queue.iter().filter(|queued| inventory_ids.contains(&*queued.inventory_id));
     let mut lines = Vec::new();
     for queued in ours {
         lines.push(format!("{}: {queued}", ObjectName::of(&queued.id)));
@@ -238,9 +241,9 @@ mod tests {
 
     #[test]
     fn a_long_queue_is_reported_as_far_as_it_is_known() {
-        let queued = |number: usize, applyset: &str| QueuedObject {
+        let queued = |number: usize, inventory_id: &str| QueuedObject {
             id: ObjectId::new(&GroupKind::new("apps", "Deployment"), Some("shop"), &format!("w{number}")),
-            applyset: applyset.into(),
+            inventory_id: inventory_id.into(),
             position: Some((number as u32, 170)),
             reason: "it is so".into(),
         };

@@ -9,7 +9,7 @@ use super::object_name::ObjectName;
 use super::overview::clean_text;
 use super::target::{ClusterSession, ManagedObject};
 use super::{CommandError, ExitStatus, Terminal, facts};
-use crate::cluster::{FieldOwners, KindLookup, applyset_id};
+use crate::cluster::{FieldOwners, KindLookup, inventory_id_of};
 use crate::daemon;
 use crate::engine::{Acknowledgement, Authorship, Release, is_workload};
 use crate::fields;
@@ -55,11 +55,11 @@ pub(super) async fn print(
     disown(&mut lines, TemplateOwner::of(&target.object));
     let (ledger, _) = facts::read_ledger(session).await?;
     let heads = ["NUMBER", "COMMIT", "AUTHOR", "SUBJECT", "SINCE", "OUTCOME"].map(str::to_owned);
-    let applyset = applyset_id(&session.system, &target.source);
+    let inventory_id = inventory_id_of(&session.system, &target.source);
     let newest = lines.first().map(|line| line.number);
     let rows = lines.iter().map(|line| {
         let authored =
-            line.revision.as_ref().and_then(|revision| ledger.author(&applyset, revision).cloned());
+            line.revision.as_ref().and_then(|revision| ledger.author(&inventory_id, revision).cloned());
         let authored = authored.unwrap_or_else(|| Authorship::of("-", "-"));
         let commit = line.revision.as_ref().map_or("-", |revision| revision.short_name());
         let cells = [&line.number.to_string(), commit, &authored.author, &authored.subject, &line.when];

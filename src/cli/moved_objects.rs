@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::session::{acting_cluster, retry_when_throttled};
 use super::{CommandError, source_objects};
-use crate::cluster::{Cluster, InventoryObject, KindLookup, applyset_id};
+use crate::cluster::{Cluster, InventoryObject, KindLookup, inventory_id_of};
 use crate::config::SourceConfig;
 use crate::engine::{LiveObject, Release};
 use crate::manifest;
@@ -103,7 +103,7 @@ async fn list_members(
     source: &str,
     inventory: &InventoryObject,
 ) -> Result<Vec<(ObjectId, LiveObject)>, CommandError> {
-    let set: Arc<str> = applyset_id(system, source).into();
+    let set: Arc<str> = inventory_id_of(system, source).into();
     let kinds = cluster.discover().await?;
     let mut members = Vec::new();
     for kind in &inventory.kinds {

@@ -14,7 +14,7 @@ use super::overview::clean_text;
 use super::rollout_words::{RolloutState, rollout_state};
 use super::target::ClusterSession;
 use super::{CommandError, ExitStatus, Terminal, facts, history, session, settings};
-use crate::cluster::{KindLookup, applyset_id};
+use crate::cluster::{KindLookup, inventory_id_of};
 use crate::config::DnsLabel;
 use crate::engine::{Overlay, Release, is_workload};
 use crate::object::{GroupKind, ObjectId, PART_OF, text_at};
@@ -176,10 +176,10 @@ async fn rollout_status(
 async fn all_rollouts(session: &ClusterSession) -> Result<(String, WatchState), CommandError> {
     let mut lines = Vec::new();
     let mut states = Vec::new();
-    let (mut applysets, mut at_rest) = (BTreeSet::new(), BTreeSet::new());
+    let (mut inventory_ids, mut at_rest) = (BTreeSet::new(), BTreeSet::new());
     for (source, _) in session.cluster.list_inventories(&session.system).await? {
-        let set = applyset_id(&session.system, &source);
-        applysets.insert(set.clone());
+        let set = inventory_id_of(&session.system, &source);
+        inventory_ids.insert(set.clone());
         for kind in ["Deployment", "StatefulSet", "DaemonSet"] {
             let group_kind = GroupKind::new("apps", kind);
             let KindLookup::Served(kind) = session.kinds.preferred_kind(&group_kind) else { continue };
@@ -200,7 +200,7 @@ async fn all_rollouts(session: &ClusterSession) -> Result<(String, WatchState), 
     }
     let (ledger, unreadable) = facts::read_ledger(session).await?;
     let ledger = facts::without_ended_claims(ledger, &at_rest);
-    let queue = facts::queue_lines(&ledger, &applysets);
+    let queue = facts::queue_lines(&ledger, &inventory_ids);
     if lines.is_empty() {
         lines.push("no workload is being rolled out\n".to_owned());
     }

@@ -23,13 +23,13 @@ pub(super) struct ListedMembers {
 pub(super) async fn list_members(
     cluster: &Cluster,
     kind: &Arc<ServedKind>,
-    applyset: &Arc<str>,
+    inventory_id: &Arc<str>,
     inventory: &InventoryObject,
 ) -> Result<ListedMembers, ClusterError> {
-    match cluster.list(kind, &ListSelector::ApplySets([applyset.clone()].into())).await {
+    match cluster.list(kind, &ListSelector::ApplySets([inventory_id.clone()].into())).await {
         Ok(objects) => Ok(ListedMembers { objects, is_by_namespace: false }),
         Err(refused) if is_too_wide(&refused, kind) => {
-            let objects = by_namespace(cluster, kind, applyset, inventory, refused).await?;
+            let objects = by_namespace(cluster, kind, inventory_id, inventory, refused).await?;
             Ok(ListedMembers { objects, is_by_namespace: true })
         }
         Err(error) => Err(error),
@@ -42,7 +42,7 @@ pub(super) async fn list_members(
 pub(super) async fn by_namespace(
     cluster: &Cluster,
     kind: &Arc<ServedKind>,
-    applyset: &Arc<str>,
+    inventory_id: &Arc<str>,
     inventory: &InventoryObject,
     refused: ClusterError,
 ) -> Result<Vec<(ObjectId, LiveObject)>, ClusterError> {
@@ -51,7 +51,8 @@ pub(super) async fn by_namespace(
     }
     let mut members = Vec::new();
     for namespace in &inventory.namespaces {
-        let selector = ListSelector::members_of(&[applyset.clone()].into(), Some(&namespace.as_str().into()));
+        let selector =
+            ListSelector::members_of(&[inventory_id.clone()].into(), Some(&namespace.as_str().into()));
         members.extend(cluster.list(kind, &selector).await?);
     }
     Ok(members)

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::object_name::ObjectName;
 use super::{CommandError, cluster_status, session};
-use crate::cluster::{Cluster, InventoryObject, KindLookup, KindTable, ServedKind, applyset_id};
+use crate::cluster::{Cluster, InventoryObject, KindLookup, KindTable, ServedKind, inventory_id_of};
 use crate::config::Config;
 use crate::engine::Release;
 use crate::object::{ErrorClass, ObjectId, PART_OF, annotation_text, text_at};
@@ -124,7 +124,7 @@ impl ClusterSession {
         let set = text_at(&object, &["metadata", "labels", PART_OF]);
         let mut inventories = self.candidate_sources().await?;
         let sets: Vec<Arc<str>> =
-            inventories.iter().map(|(name, _)| applyset_id(&self.system, name).into()).collect();
+            inventories.iter().map(|(name, _)| inventory_id_of(&self.system, name).into()).collect();
         let labelled = sets.iter().position(|one| **one == *set);
         // Somebody may have taken the label off.
         let live = self.cluster.decode_view(&kind, &object).filter(|_| set.is_empty());

@@ -16,7 +16,7 @@ use super::source_objects::list_members;
 use super::terminal::Confirmation;
 use super::{CommandError, ExitStatus, Terminal, apply, orders, session};
 use crate::cluster::{
-    self, Cluster, ClusterFault, InventoryObject, KindLookup, KindTable, applyset_id, orders_name,
+    self, Cluster, ClusterFault, InventoryObject, KindLookup, KindTable, inventory_id_of, orders_name,
 };
 use crate::config::{API_VERSION, Config, DnsLabel, SOURCE_FINALIZER, SourceConfig, custom_path};
 use crate::daemon::{Reconciler, StopCondition};
@@ -186,7 +186,7 @@ impl Uninstallation<'_> {
         inventory: &InventoryObject,
         key: Option<&ReleaseKey>,
     ) -> Result<(Vec<RemovableObject>, InventoryNamespaces), CommandError> {
-        let set: Arc<str> = applyset_id(&self.config.namespace, name.as_str()).into();
+        let set: Arc<str> = inventory_id_of(&self.config.namespace, name.as_str()).into();
         let (mut members, mut reach) = (Vec::new(), None);
         for group_kind in &inventory.kinds {
             let KindLookup::Served(kind) = self.kinds.preferred_kind(group_kind) else { continue };

@@ -8,7 +8,7 @@ use super::rights::{Reach, Rights, SourceAccess};
 use super::session::{acting_cluster, retry_when_throttled};
 use crate::cluster::{
     Cluster, ClusterError, InventoryObject, KindLookup, KindTable, ListSelector, ServedKind, ServedScope,
-    applyset_id,
+    inventory_id_of,
 };
 use crate::config::SourceConfig;
 use crate::engine::ObjectOwner;
@@ -30,10 +30,16 @@ pub(super) async fn add(
         read => read?,
     };
     let Some(inventory) = inventory else { return Ok(Vec::new()) };
-    let applyset: Arc<str> = applyset_id(system, &source.name).into();
+    let inventory_id: Arc<str> = inventory_id_of(system, &source.name).into();
     let acting = acting_cluster(cluster, system, source);
-    let search =
-        RemainsSearch { cluster: &acting, kinds, source, wanted_objects, inventory: &inventory, applyset };
+    let search = RemainsSearch {
+        cluster: &acting,
+        kinds,
+        source,
+        wanted_objects,
+        inventory: &inventory,
+        inventory_id,
+    };
     let mut unseen = Vec::new();
     for kind in &inventory.kinds {
         let scope = kinds.scopes().find(|(known, _)| *known == kind).map(|(_, scope)| scope.into());
@@ -53,7 +59,7 @@ struct RemainsSearch<'a> {
     source: &'a SourceConfig,
     wanted_objects: &'a [Object],
     inventory: &'a InventoryObject,
-    applyset: Arc<str>,
+    inventory_id: Arc<str>,
 }
 
 impl RemainsSearch<'_> {
@@ -98,12 +104,12 @@ impl RemainsSearch<'_> {
     ) -> Result<(), ClusterError> {
         let kind = &served.gvk.group_kind();
         let wanted: BTreeSet<&ObjectId> = self.wanted_objects.iter().map(|object| &object.id).collect();
-        let selector = ListSelector::members_of(&[self.applyset.clone()].into(), namespace);
+        let selector = ListSelector::members_of(&[self.inventory_id.clone()].into(), namespace);
         let conduct = SourceAccess::of(self.source);
         match retry_when_throttled(|| self.cluster.list(served, &selector)).await {
             Ok(members) => {
                 for (id, live) in &members {
-                    if live.owner == ObjectOwner::Ours(self.applyset.clone()) && !wanted.contains(id) {
+                    if live.owner == ObjectOwner::Ours(self.inventory_id.clone()) && !wanted.contains(id) {
                         rights.add_remaining(conduct, kind, &served.plural, id.namespace());
                     }
                 }

@@ -48,7 +48,7 @@ pub struct InventoryObject {
 
 /// Returns the ApplySet id of the ConfigMap with this name: KEP-3659's
 /// `applyset-<base64url(sha256(name.namespace.kind.group))>-v1`.
-pub fn applyset_id(namespace: &str, name: &str) -> String {
+pub fn inventory_id_of(namespace: &str, name: &str) -> String {
     let digest = Sha256::digest(format!("{name}.{namespace}.ConfigMap."));
     format!("applyset-{}-v1", URL_SAFE_NO_PAD.encode(digest))
 }
@@ -91,7 +91,7 @@ impl InventoryObject {
     /// Returns all labels that we keep on it.
     fn labels(&self, namespace: &str, name: &str) -> BTreeMap<String, String> {
         let mut all = self.request_labels();
-        all.insert(ID_LABEL.to_owned(), applyset_id(namespace, name));
+        all.insert(ID_LABEL.to_owned(), inventory_id_of(namespace, name));
         all
     }
 

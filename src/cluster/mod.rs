@@ -65,7 +65,7 @@ pub(crate) use impersonation::ServiceAccount;
 pub(crate) use informer::WATCH_OVER;
 pub use informer::{Informer, InformerChange, InformerEvent};
 pub(crate) use intents::{AnnotationTarget, later_writers};
-pub use inventory::{InventoryObject, applyset_id};
+pub use inventory::{InventoryObject, inventory_id_of};
 pub(crate) use kinds::ServedScope;
 pub use kinds::{KindLookup, KindTable, ServedKind};
 pub(crate) use kubectl_fields::FieldOwners;

@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use super::call::{ApiRequest, Cluster};
 use super::error::{CallSubject, ClusterError, ClusterFault};
 use super::intents::CLI_FIELD_MANAGER;
-use super::inventory::{MERGE_PATCH, applyset_id};
+use super::inventory::{MERGE_PATCH, inventory_id_of};
 use super::write::{JSON_TYPE, exact_version, json_body as bytes};
 use super::{FIELD_MANAGER, path};
 use crate::engine::{ResourceVersion, Uid};
@@ -71,7 +71,7 @@ impl Cluster {
         let on = orders_subject(namespace, source);
         match self.call(ApiRequest::read(url(namespace, source), on.clone())).await {
             Ok(answer) => {
-                let set = applyset_id(namespace, source);
+                let set = inventory_id_of(namespace, source);
                 Ok(Some(OrdersObject::read(answer.decode(&on)?, &set, on)?))
             }
             Err(error) if *error.fault() == ClusterFault::NoObject => Ok(None),
@@ -91,7 +91,7 @@ impl Cluster {
         let body = new_object(namespace, source, Some(inventory), BTreeMap::new());
         let on = orders_subject(namespace, source);
         let made = self.make_config_map(namespace, &on, bytes(&body, &on)?).await?;
-        OrdersObject::read(made, &applyset_id(namespace, source), on)
+        OrdersObject::read(made, &inventory_id_of(namespace, source), on)
     }
 
     /// Takes keys out of the orders object, as it was read, and puts its label back.
@@ -104,7 +104,7 @@ impl Cluster {
         before: &OrdersObject,
         keys: &[String],
     ) -> Result<OrdersObject, ClusterError> {
-        let (on, set) = (orders_subject(namespace, source), applyset_id(namespace, source));
+        let (on, set) = (orders_subject(namespace, source), inventory_id_of(namespace, source));
         let gone: Map<String, Value> = keys.iter().map(|key| (key.clone(), Value::Null)).collect();
         let (uid, rv) = &before.known;
         let patch = json!({
@@ -166,7 +166,7 @@ fn new_object(
             namespace: Some(namespace.to_owned()),
             labels: Some(BTreeMap::from([(
                 annotations::ORDERS_OF.to_owned(),
-                applyset_id(namespace, source),
+                inventory_id_of(namespace, source),
             )])),
             owner_references: inventory.map(|uid| vec![owner(uid)]),
             ..ObjectMeta::default()

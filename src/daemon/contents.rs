@@ -67,7 +67,7 @@ impl SourceBytes {
 #[derive(Clone)]
 pub(super) struct ContentOrigin {
     /// The id of its inventory.
-    pub(super) applyset: Arc<str>,
+    pub(super) inventory_id: Arc<str>,
     /// The bytes of its files.
     pub(super) bytes: SourceBytes,
     /// The identities that open what is encrypted.
@@ -109,7 +109,7 @@ impl ContentStore {
         let parsed = self.manifest_items(place, desired)?;
         let found = parsed.binary_search_by_key(&desired.body.index, |one| one.index);
         let found = found.ok().and_then(|place| parsed.get(place));
-        let content = found.map(|found| effective_content(&object(found, desired), &place.applyset));
+        let content = found.map(|found| effective_content(&object(found, desired), &place.inventory_id));
         let hash = |content: &Value| match desired.ignores {
             Some(_) => ContentHash::of(&remove_ignored(content.clone())),
             None => ContentHash::of(content),

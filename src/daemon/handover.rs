@@ -2,7 +2,7 @@
 
 use super::inventory::InventoryWriteMode;
 use super::unreadable_records;
-use crate::cluster::{Cluster, ClusterError, InventoryObject, applyset_id};
+use crate::cluster::{Cluster, ClusterError, InventoryObject, inventory_id_of};
 use crate::engine::{Engine, PeerSource, SourceId, SourceStatement};
 
 /// Data key with what a source says to the others.
@@ -31,7 +31,7 @@ fn peer_of(namespace: &str, name: &str, inventory: &InventoryObject) -> PeerSour
         Some(text) => SourceStatement::parse(text),
         None => Err(NO_STATEMENT.into()),
     };
-    PeerSource { name: name.into(), applyset: applyset_id(namespace, name).into(), says }
+    PeerSource { name: name.into(), inventory_id: inventory_id_of(namespace, name).into(), says }
 }
 
 /// Reads what all sources of the cluster say.

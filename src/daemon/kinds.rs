@@ -34,7 +34,7 @@ pub(super) struct KindWatches {
     cluster: Cluster,
     watchers: AccountWatchers,
     /// The inventories of all sources.
-    applysets: BTreeSet<Arc<str>>,
+    inventory_ids: BTreeSet<Arc<str>>,
     kinds: Option<KindTable>,
     /// The reason for which discovery has not answered yet.
     failure: Option<ClusterError>,
@@ -78,7 +78,7 @@ impl KindWatches {
     ) -> Self {
         Self {
             cluster: watchers.own.clone(),
-            applysets: watchers.applysets(),
+            inventory_ids: watchers.inventory_ids(),
             watchers,
             kinds: None,
             failure: None,
@@ -396,7 +396,7 @@ impl KindWatches {
         if let (None, Some(KindLookup::Served(kind))) =
             (&self.inventories, self.kinds.as_ref().map(|kinds| kinds.get(&config_map)))
         {
-            let (sets, sink) = (&self.applysets, self.to_inventories.clone());
+            let (sets, sink) = (&self.inventory_ids, self.to_inventories.clone());
             self.inventories = Some(self.cluster.follow_versions(&kind, namespace, sets, sink.clone()));
             self.look_requests = Some(self.cluster.follow_look_requests(&kind, namespace, sink));
         }
@@ -412,7 +412,7 @@ impl KindWatches {
         if let (None, Some(KindLookup::Served(kind))) =
             (&self.orders, self.kinds.as_ref().map(|kinds| kinds.get(&config_map)))
         {
-            let sets = &self.applysets;
+            let sets = &self.inventory_ids;
             self.orders = Some(self.cluster.order_versions(&kind, namespace, sets, sink.clone()));
         }
     }

@@ -18,7 +18,7 @@ pub(super) struct ReadSettings {
     /// Number of the source.
     pub(super) source: SourceId,
     /// Id of its inventory.
-    pub(super) applyset: Arc<str>,
+    pub(super) inventory_id: Arc<str>,
     /// Namespace of objects that name none.
     pub(super) namespace: Arc<str>,
     /// The allow-list.
@@ -88,7 +88,9 @@ impl ReadSettings {
                         origin: object.origin.clone(),
                         reason: fault.message.as_str().into(),
                     })),
-                    None => facts.objects.push(Arc::new(DesiredObject::of(object, place, &self.applyset))),
+                    None => {
+                        facts.objects.push(Arc::new(DesiredObject::of(object, place, &self.inventory_id)))
+                    }
                 }
                 facts.diagnostics.extend(misuse);
             }
@@ -166,7 +168,7 @@ mod tests {
     fn read(allow: AllowList, text: &str) -> (FileReading, Vec<String>) {
         let read_settings = ReadSettings {
             source: SourceId::new(0),
-            applyset: "set".into(),
+            inventory_id: "set".into(),
             namespace: "shop".into(),
             allow: Arc::new(allow),
             decrypter: Arc::default(),

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
-use crate::cluster::{Cluster, ClusterError, applyset_id};
+use crate::cluster::{Cluster, ClusterError, inventory_id_of};
 use crate::engine::{Decision, Engine, PrunePolicy, Reason};
 use crate::object::{GroupKind, ObjectId};
 
@@ -46,7 +46,7 @@ pub(super) async fn decide_foreign_objects(
         return;
     }
     let Ok(inventories) = cluster.read_inventories(namespace).await else { return };
-    let name = |name: &String| (applyset_id(namespace, name).into(), name.as_str().into());
+    let name = |name: &String| (inventory_id_of(namespace, name).into(), name.as_str().into());
     engine.set_source_names(inventories.iter().map(|(source, _)| name(source)).collect());
     for id in owned {
         let decision = engine.decide(&id, Instant::now());

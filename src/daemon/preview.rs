@@ -20,7 +20,7 @@ use super::kinds::kind_scopes;
 use super::plan_lookups::decide_foreign_objects;
 use super::setup::{SourceFiles, SourceSetup};
 use super::source_task::{FactReader, OlderContents, read_disk, repository_of};
-use crate::cluster::{Cluster, ClusterError, KindLookup, KindTable, LiveLookup, ServedKind, applyset_id};
+use crate::cluster::{Cluster, ClusterError, KindLookup, KindTable, LiveLookup, ServedKind, inventory_id_of};
 use crate::engine::{
     Action, ApplyVariant, Budget, Decision, DesiredState, DirectView, Engine, FieldCoverage,
     KindAvailability, KindState, ObjectEntry, ObjectOwner, Plan, PrunePolicy, ReadState, Release,
@@ -163,8 +163,8 @@ impl PreviewRun {
     /// Reads a source, and adds it when that could be done: of one that could not nothing is known.
     async fn add(&mut self, setup: SourceSetup) -> Result<SourceId, PreviewError> {
         let setup = acceptance::with_anchor(&self.cluster, &self.namespace, setup).await?;
-        let applyset: Arc<str> = applyset_id(&self.namespace, &setup.name).into();
-        let mut source = SourceState::new(&setup.name, &applyset, setup.adopt, setup.prune, setup.radius);
+        let inventory_id: Arc<str> = inventory_id_of(&self.namespace, &setup.name).into();
+        let mut source = SourceState::new(&setup.name, &inventory_id, setup.adopt, setup.prune, setup.radius);
         source.opt_out = setup.opt_out;
         source.account = setup.account_name();
         source.allow = setup.allow.clone();
@@ -180,12 +180,12 @@ impl PreviewRun {
         let (location, namespaces) = (setup.location.clone(), setup.namespaces.clone());
         let decrypter = setup.decrypter.clone();
         let number = SourceId::new(self.engine.sources().len());
-        let (reading, older_contents) = self.read(number, &applyset, setup, &acting).await?;
+        let (reading, older_contents) = self.read(number, &inventory_id, setup, &acting).await?;
         if namespaces.is_some() {
             source.watcher = self.engine.add_watcher(namespaces.clone());
         }
         let number = self.engine.add_source(source);
-        self.contents.add(ContentOrigin { applyset, bytes, decrypter });
+        self.contents.add(ContentOrigin { inventory_id, bytes, decrypter });
         let scalable = self.take(number, reading);
         self.source_views.push(SourceView { acting, namespaces, location, scalable, older_contents });
         Ok(number)
@@ -200,11 +200,11 @@ impl PreviewRun {
     async fn read(
         &self,
         source: SourceId,
-        applyset: &Arc<str>,
+        inventory_id: &Arc<str>,
         setup: SourceSetup,
         acting: &Cluster,
     ) -> Result<(SourceReading, Option<OlderContents>), source::SourceError> {
-        let read_settings = setup.read_settings(source, applyset);
+        let read_settings = setup.read_settings(source, inventory_id);
         let scopes = kind_scopes(Some(&self.kinds));
         match setup.files {
             SourceFiles::Snapshot(disk) => {
@@ -306,11 +306,11 @@ impl PreviewRun {
 
     /// Returns the objects that the source wants, or has as far as that is seen.
     fn concerned_objects(&self) -> impl Iterator<Item = &ObjectId> {
-        let applyset = &self.engine.source(self.source).applyset;
+        let inventory_id = &self.engine.source(self.source).inventory_id;
         let concerns = move |id: &ObjectId, entry: &ObjectEntry| {
             let owner = self.engine.informer_object(id).map(|live| &live.owner);
             let has = match owner {
-                Some(ObjectOwner::Ours(set) | ObjectOwner::Labelled(set)) => set == applyset,
+                Some(ObjectOwner::Ours(set) | ObjectOwner::Labelled(set)) => set == inventory_id,
                 _ => entry.targets.is_empty(),
             };
             has || self.desired_state(id).is_some()

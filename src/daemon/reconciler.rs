@@ -53,7 +53,7 @@ use super::setup::{Setup, SourceFiles};
 use super::source_task::FeedRequest;
 use super::tasks::{FatalError, TaskSet};
 use super::watchers::AccountWatchers;
-use crate::cluster::applyset_id;
+use crate::cluster::inventory_id_of;
 use crate::engine::{Engine, PruneDecision, Reason, SourceId};
 use crate::heartbeat::Heartbeat;
 use crate::object::{ContentHash, ErrorClass, GroupKind, ObjectId};
@@ -193,16 +193,16 @@ impl Reconciler {
         let mut locations = Vec::new();
         let mut watchers = AccountWatchers::new(&setup.cluster);
         for source in setup.sources {
-            let applyset: Arc<str> = applyset_id(&setup.namespace, &source.name).into();
-            let mut facts = source.initial_state(&applyset);
-            facts.watcher = watchers.watch_for(&source, &setup.namespace, &applyset, &mut engine);
+            let inventory_id: Arc<str> = inventory_id_of(&setup.namespace, &source.name).into();
+            let mut facts = source.initial_state(&inventory_id);
+            facts.watcher = watchers.watch_for(&source, &setup.namespace, &inventory_id, &mut engine);
             let number = engine.add_source(facts);
             content_origins.push(ContentOrigin {
-                applyset: applyset.clone(),
+                inventory_id: inventory_id.clone(),
                 bytes: SourceBytes::of(&source.files),
                 decrypter: source.decrypter.clone(),
             });
-            let read_settings = source.read_settings(number, &applyset);
+            let read_settings = source.read_settings(number, &inventory_id);
             locations.push(source.location);
             pending_feeds.push((number, source.files, read_settings));
         }
@@ -262,7 +262,7 @@ impl Reconciler {
     #[must_use]
     pub(crate) fn with_retired_sources(mut self, sources: &BTreeSet<Arc<str>>) -> Self {
         for source in sources {
-            self.engine.retire(applyset_id(&self.namespace, source).into());
+            self.engine.retire(inventory_id_of(&self.namespace, source).into());
         }
         self.retired_sources.clone_from(sources);
         self

@@ -84,10 +84,10 @@ impl SourceSetup {
     }
 
     /// Returns the settings for reading its files.
-    pub(super) fn read_settings(&self, source: engine::SourceId, applyset: &Arc<str>) -> ReadSettings {
+    pub(super) fn read_settings(&self, source: engine::SourceId, inventory_id: &Arc<str>) -> ReadSettings {
         ReadSettings {
             source,
-            applyset: applyset.clone(),
+            inventory_id: inventory_id.clone(),
             namespace: self.namespace.as_str().into(),
             allow: self.allow.clone(),
             decrypter: self.decrypter.clone(),
@@ -97,8 +97,9 @@ impl SourceSetup {
     }
 
     /// Returns the facts that the engine has of it before anything of it is read.
-    pub(super) fn initial_state(&self, applyset: &str) -> engine::SourceState {
-        let mut source = engine::SourceState::new(&self.name, applyset, self.adopt, self.prune, self.radius);
+    pub(super) fn initial_state(&self, inventory_id: &str) -> engine::SourceState {
+        let mut source =
+            engine::SourceState::new(&self.name, inventory_id, self.adopt, self.prune, self.radius);
         source.writes = self.writes;
         source.account = self.account_name();
         source.allow = self.allow.clone();

@@ -18,7 +18,7 @@ pub(super) struct AccountWatcher {
     /// The namespaces that it looks into; none for all.
     namespaces: Option<BTreeSet<Arc<str>>>,
     /// The inventories that it looks for.
-    applysets: BTreeSet<Arc<str>>,
+    inventory_ids: BTreeSet<Arc<str>>,
     /// Kinds of manifests.
     pub(super) wanted: BTreeSet<GroupKind>,
     /// Kinds of inventories.
@@ -31,7 +31,7 @@ impl AccountWatcher {
         Self {
             cluster,
             namespaces,
-            applysets: BTreeSet::new(),
+            inventory_ids: BTreeSet::new(),
             wanted: BTreeSet::new(),
             recorded: BTreeSet::new(),
             informers: HashMap::new(),
@@ -64,7 +64,7 @@ impl AccountWatcher {
             _ => vec![None],
         };
         let list = |namespace: Option<Arc<str>>| {
-            let selector = ListSelector::members_of(&self.applysets, namespace.as_ref());
+            let selector = ListSelector::members_of(&self.inventory_ids, namespace.as_ref());
             (WatchScope { watcher: number, kind: kind.gvk.group_kind(), namespace }, selector)
         };
         parts.into_iter().map(list).collect()
@@ -105,7 +105,7 @@ impl AccountWatchers {
         &mut self,
         source: &SourceSetup,
         system: &str,
-        applyset: &Arc<str>,
+        inventory_id: &Arc<str>,
         engine: &mut Engine,
     ) -> WatcherId {
         let account = source.service_account(system);
@@ -118,14 +118,14 @@ impl AccountWatchers {
             engine.add_watcher(source.namespaces.clone())
         });
         if let Some(watcher) = self.all.get_mut(number) {
-            watcher.applysets.insert(applyset.clone());
+            watcher.inventory_ids.insert(inventory_id.clone());
         }
         number
     }
 
     /// Returns the inventories of all sources.
-    pub(super) fn applysets(&self) -> BTreeSet<Arc<str>> {
-        self.all.iter().flat_map(|watcher| &watcher.applysets).cloned().collect()
+    pub(super) fn inventory_ids(&self) -> BTreeSet<Arc<str>> {
+        self.all.iter().flat_map(|watcher| &watcher.inventory_ids).cloned().collect()
     }
 
     /// Returns the cluster as a watcher sees it.

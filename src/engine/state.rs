@@ -46,7 +46,7 @@ pub(super) enum DecisionMode {
 #[cfg_attr(test, derive(Clone))]
 pub(crate) struct Engine {
     pub(super) sources: Vec<SourceState>,
-    pub(super) applysets: Vec<Arc<str>>,
+    pub(super) inventory_ids: Vec<Arc<str>>,
     pub(super) heads: Vec<Revision>,
     // Boxed: a table of large values keeps nearly as much room free as it uses.
     pub(super) entries: HashMap<ObjectId, Box<ObjectEntry>>,
@@ -120,7 +120,7 @@ impl Engine {
 
     /// Adds a source and returns its number.
     pub(crate) fn add_source(&mut self, source: SourceState) -> SourceId {
-        self.applysets.push(source.applyset.clone());
+        self.inventory_ids.push(source.inventory_id.clone());
         self.heads.push(Revision::new(""));
         let id = SourceId::new(self.sources.len());
         self.sources.push(source);
@@ -140,8 +140,8 @@ impl Engine {
     }
 
     /// Returns the source whose objects have an `ApplySet` id.
-    pub(super) fn source_of_applyset(&self, applyset: &str) -> Option<SourceId> {
-        self.source_ids().find(|source| *self.applysets[*source] == *applyset)
+    pub(super) fn source_of_inventory_id(&self, inventory_id: &str) -> Option<SourceId> {
+        self.source_ids().find(|source| *self.inventory_ids[*source] == *inventory_id)
     }
 
     /// Returns all sources, by number.
@@ -373,7 +373,7 @@ impl Engine {
             self.unresolved_accepted.remove(id);
         }
         let ours = self.informer_objects.get(id).is_some_and(
-            |live| matches!(&live.owner, crate::engine::ObjectOwner::Ours(set) if self.applysets.contains(set)),
+            |live| matches!(&live.owner, crate::engine::ObjectOwner::Ours(set) if self.inventory_ids.contains(set)),
         );
         if self.entries.get(id).is_some_and(|entry| !entry.targets.is_empty()) {
             self.withdraw_confirmation(id);

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use rhumb::testing::cluster::{
     ApplyForce, Cluster, ClusterFault, Connection, DeleteResult, Denial, InformerChange, InformerEvent,
     InventoryObject, KindLookup, KindTable, ListSelector, LiveLookup, ReclaimResult, RetryAdvice, ServedKind,
-    applyset_id,
+    inventory_id_of,
 };
 use rhumb::testing::engine::Precondition;
 use rhumb::testing::engine::{ObjectOwner, ResourceVersion, Uid};
@@ -448,7 +448,7 @@ async fn an_inventory_is_replaced_only_by_who_read_it() {
     assert_eq!(object["metadata"]["annotations"]["example.com/x"], "y");
     assert_eq!(
         object["metadata"]["labels"]["applyset.kubernetes.io/id"],
-        applyset_id("inventories-new", "web")
+        inventory_id_of("inventories-new", "web")
     );
 }
 

@@ -168,7 +168,7 @@ mod tests {
     fn whom_the_queue_names_is_not_unnamed() {
         let queued = |name: &str| QueuedObject {
             id: id("", "ConfigMap", name),
-            applyset: "set".into(),
+            inventory_id: "set".into(),
             position: None,
             reason: "it is so".into(),
         };

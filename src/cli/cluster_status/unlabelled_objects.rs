@@ -50,7 +50,7 @@ pub(super) async fn find(session: &ClusterSession, records: &[SourceRecord]) -> 
     match key {
         Ok(Some(key)) => proven.extend(found.into_iter().filter_map(|(id, live)| {
             let annotation = live.unproven_release.as_deref()?;
-            let source = records.iter().position(|source| key.is_proven(&source.applyset, &id, annotation))?;
+            let source = records.iter().position(|source| key.is_proven(&source.inventory_id, &id, annotation))?;
             Some((source, id, live))
         })),
         Ok(None) => {}
@@ -67,11 +67,11 @@ pub(in crate::cli) async fn source_by_seal(
     session: &ClusterSession,
     id: &ObjectId,
     live: &LiveObject,
-    applysets: &[Arc<str>],
+    inventory_ids: &[Arc<str>],
 ) -> Option<usize> {
     let annotation = live.unproven_release.as_deref()?;
     let key = session.cluster.read_release_key(&session.system).await.ok()??;
-    applysets.iter().position(|applyset| key.is_proven(applyset, id, annotation))
+    inventory_ids.iter().position(|inventory_id| key.is_proven(inventory_id, id, annotation))
 }
 
 /// Lists those of one kind, where it may be in these namespaces alone. Returns whether all were

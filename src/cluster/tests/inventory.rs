@@ -3,7 +3,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 
 use super::fake::{FakeApiServer, ScriptedReply};
-use crate::cluster::{ClusterFault, InventoryObject, applyset_id};
+use crate::cluster::{ClusterFault, InventoryObject, inventory_id_of};
 use crate::engine::{ResourceVersion, Uid};
 use crate::object::{ErrorClass, GroupKind};
 
@@ -11,7 +11,10 @@ use crate::object::{ErrorClass, GroupKind};
 fn the_id_is_that_of_kep_3659() {
     // printf %s web.rhumb-system.ConfigMap. | openssl dgst -sha256 -binary | basenc --base64url |
     // tr -d =
-    assert_eq!(applyset_id("rhumb-system", "web"), "applyset-BC8kkurJigrvgsN2y_k8zTtU2-lI5ZzcBFXVK3IdkS0-v1");
+    assert_eq!(
+        inventory_id_of("rhumb-system", "web"),
+        "applyset-BC8kkurJigrvgsN2y_k8zTtU2-lI5ZzcBFXVK3IdkS0-v1"
+    );
 }
 
 fn stored(annotations: &Value, data: &Value) -> Value {
@@ -62,7 +65,7 @@ async fn an_inventory_is_read_and_only_its_difference_written() {
     let expected = json!({
         "metadata": {
             "uid": "u-1", "resourceVersion": "7",
-            "labels": { "applyset.kubernetes.io/id": applyset_id("rhumb-system", "web") },
+            "labels": { "applyset.kubernetes.io/id": inventory_id_of("rhumb-system", "web") },
             "annotations": {
                 "applyset.kubernetes.io/contains-group-kinds": "Deployment.apps",
                 "rhumb.dev/confirmed": "yes", "rhumb.dev/source": null,

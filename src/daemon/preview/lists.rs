@@ -121,7 +121,7 @@ impl PreviewRun {
 
     async fn list_part(&mut self, kind: &Arc<ServedKind>, listing: &WatchScope) -> Result<(), ClusterError> {
         // Another source's object that this one wants is shown as the loop would see it.
-        let sets = self.engine.sources().iter().map(|source| source.applyset.clone()).collect();
+        let sets = self.engine.sources().iter().map(|source| source.inventory_id.clone()).collect();
         let selector = ListSelector::members_of(&sets, listing.namespace.as_ref());
         match self.source_view().acting.list(kind, &selector).await {
             Ok(all) => {

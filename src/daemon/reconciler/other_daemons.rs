@@ -31,7 +31,7 @@ impl Reconciler {
         let source = self.engine.source(source);
         // An unproven release is enough, as it only keeps this pass from writing.
         let release = live.shown_release()?;
-        let ours = matches!(&live.owner, ObjectOwner::Ours(set) if *set == source.applyset);
+        let ours = matches!(&live.owner, ObjectOwner::Ours(set) if *set == source.inventory_id);
         // This view is from before our write.
         let is_newer = self.engine.live_object(id).is_some_and(|shown| shown.rv < live.rv);
         (ours && is_newer && !wanted.is_release(release.hash)).then(|| {

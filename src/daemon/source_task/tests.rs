@@ -64,7 +64,7 @@ impl FeedFixture {
         let source = Source::open_with("test", location, state.path(), settings).unwrap();
         let settings = ReadSettings {
             source: FIRST,
-            applyset: "set".into(),
+            inventory_id: "set".into(),
             namespace: "default".into(),
             allow: Arc::default(),
             decrypter: std::sync::Arc::default(),

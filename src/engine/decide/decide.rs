@@ -48,7 +48,7 @@ impl Engine {
             id,
             entry,
             observation: self.observe(id, entry, now),
-            inventories: &self.applysets,
+            inventories: &self.inventory_ids,
             target_revision: self.annotation_revision(entry),
             rejection_reason: entry.rejection.as_ref().and_then(|rejection| rejection.reason()),
             adopt: wanting.map_or(AdoptPolicy::default(), |(source, _)| self.sources[source].adopt),

@@ -55,7 +55,7 @@ impl Engine {
         };
         let Some(labels) = desired.labels.as_deref() else { return false };
         let unit =
-            self.rollouts.ledger.as_ref().and_then(|ledger| ledger.unit_of(&self.applysets[source], id));
+            self.rollouts.ledger.as_ref().and_then(|ledger| ledger.unit_of(&self.inventory_ids[source], id));
         let place = id.namespace().unwrap_or_default();
         unit.is_some_and(|unit| {
             unit.members.keys().any(|member| {

@@ -151,9 +151,9 @@ impl Engine {
     /// Takes over what the other sources say, just read. Returns the sources of this process that
     /// may be behind one of them.
     pub(crate) fn set_peers(&mut self, peers: Vec<PeerSource>, now: Instant) -> Vec<SourceId> {
-        let others = peers.into_iter().filter(|peer| !self.applysets.contains(&peer.applyset));
+        let others = peers.into_iter().filter(|peer| !self.inventory_ids.contains(&peer.inventory_id));
         let peers: BTreeMap<Arc<str>, PeerSource> =
-            others.map(|peer| (peer.applyset.clone(), peer)).collect();
+            others.map(|peer| (peer.inventory_id.clone(), peer)).collect();
         let handover = &mut self.handover;
         let is_news = handover.peers.as_ref() != Some(&peers);
         handover.rest = if is_news {
@@ -251,8 +251,8 @@ impl Engine {
             service: SourceService::Daemon,
             ..SourceStatement::default()
         };
-        let SourceState { name, applyset, .. } = &self.sources[source];
-        PeerSource { name: name.clone(), applyset: applyset.clone(), says: Ok(says) }
+        let SourceState { name, inventory_id, .. } = &self.sources[source];
+        PeerSource { name: name.clone(), inventory_id: inventory_id.clone(), says: Ok(says) }
     }
 
     /// Returns why an object of a source is not deleted for the sake of the others, as they were
@@ -389,7 +389,7 @@ impl Engine {
         set: &Arc<str>,
         now: Instant,
     ) -> InventoryHolder {
-        if let Some(source) = self.source_of_applyset(set) {
+        if let Some(source) = self.source_of_inventory_id(set) {
             return InventoryHolder::Releases(self.sources[source].name.clone());
         }
         if !self.handover.consults_peers {
@@ -433,7 +433,7 @@ impl Engine {
             ObjectOwner::Nobody => None,
             ObjectOwner::Foreign(owner) | ObjectOwner::Controlled(owner) => Some(owner.clone()),
             ObjectOwner::Ours(set) | ObjectOwner::Labelled(set) => {
-                let own = self.applysets.iter().position(|one| one == set);
+                let own = self.inventory_ids.iter().position(|one| one == set);
                 let own = own.map(|source| &self.sources[source].name);
                 let peer = || Some(&self.handover.peers.as_ref()?.get(set)?.name);
                 let name = own.or_else(peer).or_else(|| self.handover.names.get(set));
@@ -473,7 +473,7 @@ impl Engine {
             // Others may request an object that is dropped once more for as long as before.
             self.handover.since.remove(&live.uid);
         }
-        let has = |source: SourceId| set.as_ref() == Some(&self.applysets[source]);
+        let has = |source: SourceId| set.as_ref() == Some(&self.inventory_ids[source]);
         if wants.iter().any(|(source, _)| !has(*source)) {
             self.handover.unowned.insert(id.clone());
         } else {
@@ -490,7 +490,7 @@ impl Engine {
                 self.handover.requested_back.insert(id.clone(), now);
             }
         }
-        if let Some(source) = set.and_then(|set| self.source_of_applyset(&set))
+        if let Some(source) = set.and_then(|set| self.source_of_inventory_id(&set))
             && self.unwanted.contains(id)
             && self.has_read_wants_of(source)
         {

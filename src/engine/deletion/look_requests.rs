@@ -209,9 +209,9 @@ impl Engine {
         let needed = request.map(|number| LookRequest::new(&self.rollouts.holder, number));
         let was_looked_at = |set: &Arc<str>, taken: &BTreeMap<Arc<str>, LookRequest>| {
             let Some((number, needed)) = request.zip(needed.as_ref()) else { return false };
-            match self.source_of_applyset(set) {
+            match self.source_of_inventory_id(set) {
                 Some(here) => self.sources[here].checked_after >= number,
-                None => taken.get(&self.applysets[source]).is_some_and(|look| look.covers(needed)),
+                None => taken.get(&self.inventory_ids[source]).is_some_and(|look| look.covers(needed)),
             }
         };
         let mut others = self.other_sources(source, id);
@@ -219,7 +219,7 @@ impl Engine {
             let Ok(says) = &peer.says else { return false };
             peer.deletion_consent(mark, &own) == DeletionConsent::AfterDelay
                 && says.service == SourceService::Daemon
-                && !was_looked_at(&peer.applyset, &says.looks_taken)
+                && !was_looked_at(&peer.inventory_id, &says.looks_taken)
         })?;
         Some(found.name.clone())
     }

@@ -118,7 +118,7 @@ pub(crate) struct PeerSource {
     /// Its name.
     pub name: Arc<str>,
     /// The id of its inventory.
-    pub applyset: Arc<str>,
+    pub inventory_id: Arc<str>,
     /// The statement, or the reason for which it cannot be read.
     pub says: Result<SourceStatement, Arc<str>>,
 }

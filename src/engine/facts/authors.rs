@@ -41,7 +41,7 @@ impl Authorship {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AuthoredRevision {
     /// The inventory of its source.
-    pub applyset: Arc<str>,
+    pub inventory_id: Arc<str>,
     /// The revision.
     pub revision: Revision,
     /// The author.
@@ -60,26 +60,26 @@ pub(in crate::engine) struct AuthoredRevisionText {
 impl AuthoredRevisionText {
     pub(in crate::engine) fn of(commit: &AuthoredRevision) -> Self {
         Self {
-            source: commit.applyset.to_string(),
+            source: commit.inventory_id.to_string(),
             revision: commit.revision.to_string(),
             authored: commit.authored.clone(),
         }
     }
 
     pub(in crate::engine) fn read(self) -> AuthoredRevision {
-        let (applyset, revision) = (read_name(&self.source), Revision::new(&self.revision));
+        let (inventory_id, revision) = (read_name(&self.source), Revision::new(&self.revision));
         let Authorship { author, subject } = &self.authored;
-        AuthoredRevision { applyset, revision, authored: Authorship::of(author, subject) }
+        AuthoredRevision { inventory_id, revision, authored: Authorship::of(author, subject) }
     }
 }
 
 impl Engine {
     /// Writes into a ledger who made the revisions that were read.
     pub(in crate::engine) fn record_authors(&self, ledger: &mut RolloutLedger) {
-        for (source, applyset) in self.sources.iter().zip(&self.applysets) {
+        for (source, inventory_id) in self.sources.iter().zip(&self.inventory_ids) {
             for (revision, authored) in &source.authors {
                 let commit = AuthoredRevision {
-                    applyset: applyset.clone(),
+                    inventory_id: inventory_id.clone(),
                     revision: revision.clone(),
                     authored: authored.clone(),
                 };
@@ -90,13 +90,13 @@ impl Engine {
 
     /// Returns the revisions of a source of which is remembered who made them, the newest first.
     pub(crate) fn commits_of(&self, number: SourceId) -> Vec<(Revision, Authorship)> {
-        let (Some(source), Some(applyset)) =
-            (self.sources.get(number.position()), self.applysets.get(number.position()))
+        let (Some(source), Some(inventory_id)) =
+            (self.sources.get(number.position()), self.inventory_ids.get(number.position()))
         else {
             return Vec::new();
         };
         let commits = self.rollouts.ledger.iter().flat_map(|ledger| &ledger.commits);
-        let commits = commits.filter(|commit| commit.applyset == *applyset);
+        let commits = commits.filter(|commit| commit.inventory_id == *inventory_id);
         let mut all: Vec<_> =
             commits.map(|commit| (commit.revision.clone(), commit.authored.clone())).collect();
         for (revision, authored) in &source.authors {
@@ -111,22 +111,23 @@ impl Engine {
     /// Forgets the authors that the ledger has by now.
     pub(in crate::engine) fn forget_authors(&mut self) {
         let Some(ledger) = &self.rollouts.ledger else { return };
-        for (source, applyset) in self.sources.iter_mut().zip(&self.applysets) {
-            source.authors.retain(|(revision, _)| ledger.author(applyset, revision).is_none());
+        for (source, inventory_id) in self.sources.iter_mut().zip(&self.inventory_ids) {
+            source.authors.retain(|(revision, _)| ledger.author(inventory_id, revision).is_none());
         }
     }
 }
 
 impl RolloutLedger {
     /// Returns who made a revision of an inventory, if that is remembered.
-    pub(crate) fn author(&self, applyset: &str, revision: &Revision) -> Option<&Authorship> {
-        let is_it =
-            |commit: &&AuthoredRevision| *commit.applyset == *applyset && commit.revision == *revision;
+    pub(crate) fn author(&self, inventory_id: &str, revision: &Revision) -> Option<&Authorship> {
+        let is_it = |commit: &&AuthoredRevision| {
+            *commit.inventory_id == *inventory_id && commit.revision == *revision
+        };
         self.commits.iter().find(is_it).map(|commit| &commit.authored)
     }
 
     fn remember_commit(&mut self, commit: AuthoredRevision) {
-        if self.author(&commit.applyset, &commit.revision).is_none() {
+        if self.author(&commit.inventory_id, &commit.revision).is_none() {
             self.commits.push(commit);
             let surplus = self.commits.len().saturating_sub(MAX_REMEMBERED_AUTHORS);
             self.commits.drain(..surplus);
@@ -165,7 +166,7 @@ mod tests {
     #[test]
     fn the_newest_revisions_are_remembered() {
         let commit = |number: usize| AuthoredRevision {
-            applyset: "a-v1".into(),
+            inventory_id: "a-v1".into(),
             revision: Revision::new(&number.to_string()),
             authored: Authorship::of("Ann", &"x".repeat(number)),
         };
@@ -174,7 +175,8 @@ mod tests {
             ledger.remember_commit(commit(number));
         }
         assert_eq!(ledger.commits, (1..=MAX_REMEMBERED_AUTHORS).map(commit).collect::<Vec<_>>());
-        let author = |applyset, number: usize| ledger.author(applyset, &Revision::new(&number.to_string()));
+        let author =
+            |inventory_id, number: usize| ledger.author(inventory_id, &Revision::new(&number.to_string()));
         assert_eq!(author("a-v1", 1), Some(&Authorship::of("Ann", "x")));
         assert_eq!((author("a-v1", 0), author("b-v1", 1)), (None, None));
         assert_eq!(Authorship::of("Ann", &"x".repeat(2 * MAX_AUTHOR_CHARS)).subject.len(), MAX_AUTHOR_CHARS);

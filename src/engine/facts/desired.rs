@@ -118,8 +118,8 @@ const WAVE_ANNOTATIONS: [&str; 2] = [annotations::WAVE, "argocd.argoproj.io/sync
 
 impl DesiredObject {
     /// Reads off an object what decisions need.
-    pub(crate) fn of(object: &Object, body: BodyLocation, applyset: &str) -> Self {
-        let content = effective_content(object, applyset);
+    pub(crate) fn of(object: &Object, body: BodyLocation, inventory_id: &str) -> Self {
+        let content = effective_content(object, inventory_id);
         let ignores =
             Some(annotation_text(&content, annotations::IGNORE_FIELDS)).filter(|text| !text.is_empty());
         let ignores = ignores.map(Box::from);

@@ -55,12 +55,12 @@ impl ApplyVariant {
 /// annotation. It has our inventory label, and no nulls: the API server tracks them and then loses
 /// them. A Secret's `stringData` becomes `data`. If it were sent as it is, nobody would own `data`,
 /// and its drift would not be seen.
-pub(crate) fn effective_content(object: &Object, applyset: &str) -> Value {
+pub(crate) fn effective_content(object: &Object, inventory_id: &str) -> Value {
     let mut body = remove_nulls(&object.body);
     if object.id.is("", "Secret") {
         merge_string_data(&mut body);
     }
-    set_metadata(&mut body, "labels", PART_OF, applyset);
+    set_metadata(&mut body, "labels", PART_OF, inventory_id);
     body
 }
 

@@ -83,7 +83,7 @@ impl Engine {
     /// Returns the source in whose inventory an object is.
     pub(crate) fn source_of(&self, live: &LiveObject) -> Option<SourceId> {
         match &live.owner {
-            ObjectOwner::Ours(set) => self.source_of_applyset(set),
+            ObjectOwner::Ours(set) => self.source_of_inventory_id(set),
             _ => None,
         }
     }

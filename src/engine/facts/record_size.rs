@@ -73,7 +73,7 @@ impl Unit {
     /// Returns the bytes of its record, at most.
     pub(in crate::engine) fn bytes(&self) -> usize {
         let members: usize = self.members.iter().map(|(id, member)| member.bytes(id)).sum();
-        CLAIM_OVERHEAD_BYTES + text_bytes(&self.applyset) + text_bytes(self.revision.as_str()) + members
+        CLAIM_OVERHEAD_BYTES + text_bytes(&self.inventory_id) + text_bytes(self.revision.as_str()) + members
     }
 }
 
@@ -84,14 +84,14 @@ impl RolloutLedger {
             CLAIM_OVERHEAD_BYTES
                 + HASH_BYTES
                 + id_bytes(id)
-                + text_bytes(&claim.applyset)
+                + text_bytes(&claim.inventory_id)
                 + text_bytes(&claim.holder)
         };
         let claims: usize = self.claims.iter().map(claim).sum();
         let starts = self
             .starts
             .iter()
-            .map(|start| (start, text_bytes(&start.applyset) + text_bytes(&start.clock)))
+            .map(|start| (start, text_bytes(&start.inventory_id) + text_bytes(&start.clock)))
             .map(|(start, texts)| CLAIM_OVERHEAD_BYTES + id_bytes(&start.id) + texts);
         let tallies = self.tallies.iter().map(|tally| {
             let namespaces =
@@ -99,7 +99,7 @@ impl RolloutLedger {
             let workloads =
                 tally.unavailable.keys().map(|id| CLAIM_OVERHEAD_BYTES + id_bytes(id)).sum::<usize>();
             2 * CLAIM_OVERHEAD_BYTES
-                + text_bytes(&tally.applyset)
+                + text_bytes(&tally.inventory_id)
                 + text_bytes(&tally.name)
                 + namespaces
                 + workloads

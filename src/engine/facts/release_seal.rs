@@ -103,7 +103,7 @@ impl ReleaseKey {
     /// for.
     pub(crate) fn seal(
         &self,
-        applyset: &str,
+        inventory_id: &str,
         id: &ObjectId,
         release: &Release,
         timing: PruneTiming,
@@ -115,7 +115,7 @@ impl ReleaseKey {
             PruneTiming::Never => Some(b"prune never"),
         };
         let parts: [&[u8]; 7] = [
-            applyset.as_bytes(),
+            inventory_id.as_bytes(),
             id.group().as_bytes(),
             id.kind().as_bytes(),
             id.namespace().unwrap_or_default().as_bytes(),
@@ -135,21 +135,26 @@ impl ReleaseKey {
 
     /// Returns whether a source with this inventory has put into the object what the annotation
     /// says.
-    pub(crate) fn is_proven(&self, applyset: &str, id: &ObjectId, annotation: &ReleaseAnnotation) -> bool {
-        self.proven_timing(applyset, id, annotation).is_some()
+    pub(crate) fn is_proven(
+        &self,
+        inventory_id: &str,
+        id: &ObjectId,
+        annotation: &ReleaseAnnotation,
+    ) -> bool {
+        self.proven_timing(inventory_id, id, annotation).is_some()
     }
 
     /// Returns the time of pruning that the manifest asked for, as the seal proves it; none where
     /// it proves nothing.
     pub(crate) fn proven_timing(
         &self,
-        applyset: &str,
+        inventory_id: &str,
         id: &ObjectId,
         annotation: &ReleaseAnnotation,
     ) -> Option<PruneTiming> {
         let ReleaseSeal(found) = annotation.seal?;
         let is_made_with = |timing: &PruneTiming| {
-            let ReleaseSeal(made) = self.seal(applyset, id, &annotation.release, *timing);
+            let ReleaseSeal(made) = self.seal(inventory_id, id, &annotation.release, *timing);
             // Takes as long wherever they differ.
             made.iter().zip(found).fold(0, |sum, (one, other)| sum | (one ^ other)) == 0
         };
@@ -241,8 +246,8 @@ impl Engine {
     /// Moves an unproven release that its seal proves to the proven one.
     pub(in crate::engine) fn prove(&self, id: &ObjectId, live: &mut LiveObject) {
         let Some(annotation) = &live.unproven_release else { return };
-        let timing_of = |applyset: &str| {
-            self.proofs.keys.iter().find_map(|key| key.proven_timing(applyset, id, annotation))
+        let timing_of = |inventory_id: &str| {
+            self.proofs.keys.iter().find_map(|key| key.proven_timing(inventory_id, id, annotation))
         };
         let wanting = || self.entry(id).into_iter().flat_map(|entry| &entry.targets);
         let (sealed, is_relabelled) = match &live.owner {
@@ -251,12 +256,12 @@ impl Engine {
                 // A source that takes an object over seals it anew: until then the label is
                 // unproven. The release of an unwanted object stays unproven, so that its source
                 // reports that it is kept.
-                let other = || wanting().find_map(|(source, _)| timing_of(&self.applysets[*source]));
+                let other = || wanting().find_map(|(source, _)| timing_of(&self.inventory_ids[*source]));
                 let sealed = own.or_else(other);
                 (sealed, own.is_none() && sealed.is_some())
             }
             // Its label is gone or altered, which is drift where we wrote it.
-            _ => (self.applysets.iter().find_map(|set| timing_of(set)), false),
+            _ => (self.inventory_ids.iter().find_map(|set| timing_of(set)), false),
         };
         if let Some(timing) = sealed {
             live.release = live.unproven_release.take().map(|annotation| annotation.release);
@@ -346,7 +351,8 @@ impl Engine {
             return decision;
         };
         let release = apply.release_annotation().release;
-        let seal = key.seal(&self.applysets[apply.source], id, &release, apply.desired.traits.prune_timing);
+        let seal =
+            key.seal(&self.inventory_ids[apply.source], id, &release, apply.desired.traits.prune_timing);
         Decision { action: Action::Apply(ApplyRequest { seal: Some(seal), ..apply.clone() }), ..decision }
     }
 }

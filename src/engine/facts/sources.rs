@@ -60,7 +60,7 @@ pub(crate) struct SourceState {
     /// Its name.
     pub name: Arc<str>,
     /// The id of its inventory.
-    pub applyset: Arc<str>,
+    pub inventory_id: Arc<str>,
     /// Indicates whether it takes objects over.
     pub adopt: AdoptPolicy,
     /// Indicates whether it deletes what it no longer names.
@@ -139,14 +139,14 @@ impl SourceState {
     /// Returns a source that has not been read yet.
     pub(crate) fn new(
         name: &str,
-        applyset: &str,
+        inventory_id: &str,
         adopt: AdoptPolicy,
         prune: PrunePolicy,
         radius: BlastRadius,
     ) -> Self {
         Self {
             name: name.into(),
-            applyset: applyset.into(),
+            inventory_id: inventory_id.into(),
             adopt,
             prune,
             account: None,

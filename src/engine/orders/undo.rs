@@ -82,8 +82,8 @@ impl Engine {
     ///
     /// A revision that was only read, or that failed, is none: its commit may have been taken back.
     pub(in crate::engine) fn revisions_in_force(&self, source: SourceId) -> BTreeSet<Revision> {
-        let applyset = &self.applysets[source];
-        let of_source = |unit: &&Unit| unit.applyset == *applyset;
+        let inventory_id = &self.inventory_ids[source];
+        let of_source = |unit: &&Unit| unit.inventory_id == *inventory_id;
         let history = self.rollouts.ledger.iter().flat_map(|ledger| &ledger.history).filter(of_source);
         let releasing = self.rollouts.ledger.iter().flat_map(|ledger| &ledger.units);
         let rejected = self.sources[source].inventory.iter().flat_map(|inventory| &inventory.rejections);
@@ -110,7 +110,7 @@ impl Engine {
         let brought = |unit: &&Unit| {
             let member = unit.members.get(id).filter(|member| member.content.is_some());
             let readable = !unit.members.values().any(UnitMember::is_unreadable);
-            unit.applyset == self.applysets[source]
+            unit.inventory_id == self.inventory_ids[source]
                 && readable
                 && member.is_some_and(|member| shows(id, member))
         };
@@ -238,7 +238,7 @@ impl Engine {
             (id.clone(), UnitMember { content: wanted(id), good, restarted: None })
         };
         let unit = Unit {
-            applyset: self.applysets[undo.source].clone(),
+            inventory_id: self.inventory_ids[undo.source].clone(),
             revision: undo.from.clone(),
             members: undo.objects.iter().map(member).collect(),
         };

@@ -52,7 +52,7 @@ impl Engine {
                 let counts = self.is_counted(id, claim);
                 let token = if counts { TokenState::Held } else { TokenState::None };
                 let pods = if counts { claim.pods } else { self.abandoned_unavailable(id, claim) };
-                let source = self.source_of_applyset(&claim.applyset);
+                let source = self.source_of_inventory_id(&claim.inventory_id);
                 let load = WorkloadLoad { id: id.clone(), source, token, unavailable: away(id).max(pods) };
                 (counts || pods > 0).then_some(load)
             })

@@ -49,7 +49,7 @@ const MIN_COUNT_CHANGE_FRACTION: u32 = 20;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BudgetTally {
     /// The inventory.
-    pub applyset: Arc<str>,
+    pub inventory_id: Arc<str>,
     /// The name of the source.
     pub name: Arc<str>,
     /// The number of pods of its workloads that count.
@@ -93,7 +93,7 @@ impl BudgetTallyText {
     pub(in crate::engine) fn of(tally: &BudgetTally) -> Self {
         let word = |(id, pods): (&ObjectId, &u32)| (object_word(id), *pods);
         Self {
-            source: tally.applyset.to_string(),
+            source: tally.inventory_id.to_string(),
             name: tally.name.to_string(),
             pods: tally.pods,
             namespaces: tally.pods_in.iter().map(|(name, pods)| (name.to_string(), *pods)).collect(),
@@ -106,7 +106,7 @@ impl BudgetTallyText {
     /// Reads it. Pods of what cannot be read count as those of workloads that are not named.
     pub(in crate::engine) fn read(self) -> BudgetTally {
         let mut tally = BudgetTally {
-            applyset: read_name(&self.source),
+            inventory_id: read_name(&self.source),
             name: read_name(&self.name),
             pods: self.pods,
             pods_in: self.namespaces.iter().map(|(name, pods)| (read_name(name), *pods)).collect(),
@@ -149,8 +149,8 @@ impl BudgetTally {
         spaces
             || is_old
             || far(self.pods, published.pods)
-            || (&self.applyset, &self.name, &self.unavailable, self.rest)
-                != (&published.applyset, &published.name, &published.unavailable, published.rest)
+            || (&self.inventory_id, &self.name, &self.unavailable, self.rest)
+                != (&published.inventory_id, &published.name, &published.unavailable, published.rest)
     }
 }
 
@@ -182,7 +182,7 @@ impl RolloutLedger {
             Some(format!(", process {number} on {host}"))
         });
         let left = if claim.holder_exited { ", which has ended" } else { "" };
-        format!("{}{}{left}", self.source_words(&claim.applyset), process.unwrap_or_default())
+        format!("{}{}{left}", self.source_words(&claim.inventory_id), process.unwrap_or_default())
     }
 
     /// Returns the number of the process that has a claim, and the mark of where that number means
@@ -193,8 +193,9 @@ impl RolloutLedger {
         Some((words.next()?.parse().ok()?, words.nth(2)?))
     }
 
-    fn source_words(&self, applyset: &str) -> String {
-        let tally = self.tallies.iter().find(|tally| *tally.applyset == *applyset && !tally.name.is_empty());
+    fn source_words(&self, inventory_id: &str) -> String {
+        let tally =
+            self.tallies.iter().find(|tally| *tally.inventory_id == *inventory_id && !tally.name.is_empty());
         tally.map_or_else(|| "another source".to_owned(), |tally| format!("source {}", tally.name))
     }
 }
@@ -203,7 +204,8 @@ impl Engine {
     /// Returns the load of each of this process' sources. The part that it does not see yet stays
     /// as published.
     pub(in crate::engine) fn tallies(&self, ledger: &RolloutLedger) -> Vec<BudgetTally> {
-        let tally_of = |applyset: &Arc<str>| ledger.tallies.iter().find(|tally| tally.applyset == *applyset);
+        let tally_of =
+            |inventory_id: &Arc<str>| ledger.tallies.iter().find(|tally| tally.inventory_id == *inventory_id);
         let mut taken: HashMap<SourceId, Vec<(ObjectId, u32)>> = HashMap::new();
         for load in self.observed_loads() {
             let claimed = ledger.claims.get(&load.id).map_or(0, |claim| claim.pods);
@@ -211,14 +213,14 @@ impl Engine {
                 taken.entry(source).or_default().push((load.id, load.unavailable));
             }
         }
-        let of = |(source, applyset): (SourceId, &Arc<str>)| {
+        let of = |(source, inventory_id): (SourceId, &Arc<str>)| {
             if self.can_see_workloads_of(source) {
                 Some(self.tally(source, taken.remove(&source).unwrap_or_default()))
             } else {
-                tally_of(applyset).cloned()
+                tally_of(inventory_id).cloned()
             }
         };
-        self.source_ids().zip(&self.applysets).filter_map(of).filter(|tally| !tally.is_empty()).collect()
+        self.source_ids().zip(&self.inventory_ids).filter_map(of).filter(|tally| !tally.is_empty()).collect()
     }
 
     fn tally(&self, source: SourceId, mut away: Vec<(ObjectId, u32)>) -> BudgetTally {
@@ -232,7 +234,7 @@ impl Engine {
             (pods > 0).then(|| (name.clone(), pods))
         });
         BudgetTally {
-            applyset: self.applysets[source].clone(),
+            inventory_id: self.inventory_ids[source].clone(),
             name: self.sources[source].name.clone(),
             pods: self.rollouts.pods.get(&source).copied().unwrap_or(0),
             pods_in: pods_in.collect(),
@@ -278,7 +280,7 @@ impl Engine {
         };
         let is_old =
             |tally: &BudgetTally| tally.at.is_some_and(|at| at.duration_until(now) >= TALLY_RENEWAL_INTERVAL);
-        ledger.tallies.iter().any(|tally| self.applysets.contains(&tally.applyset) && is_old(tally))
+        ledger.tallies.iter().any(|tally| self.inventory_ids.contains(&tally.inventory_id) && is_old(tally))
     }
 
     /// Writes into a ledger what the sources of this process take.
@@ -287,7 +289,7 @@ impl Engine {
         mut ledger: RolloutLedger,
         own: Vec<BudgetTally>,
     ) -> RolloutLedger {
-        ledger.tallies.retain(|tally| !self.is_responsible_for(&tally.applyset));
+        ledger.tallies.retain(|tally| !self.is_responsible_for(&tally.inventory_id));
         ledger.tallies.retain(|tally| tally.has_away() || !self.is_expired(tally));
         for tally in ledger.tallies.iter_mut().filter(|tally| tally.at.is_none()) {
             tally.at = self.now_in_seconds();
@@ -298,7 +300,7 @@ impl Engine {
 
     /// Returns what a ledger tells of the sources of this process.
     pub(in crate::engine) fn own_tallies(&self, ledger: &RolloutLedger) -> Vec<BudgetTally> {
-        ledger.tallies.iter().filter(|tally| self.is_responsible_for(&tally.applyset)).cloned().collect()
+        ledger.tallies.iter().filter(|tally| self.is_responsible_for(&tally.inventory_id)).cloned().collect()
     }
 
     /// Returns what counts because others have published it: this process does not see those
@@ -308,9 +310,9 @@ impl Engine {
     ) -> impl Iterator<Item = (Option<SourceId>, &BudgetTally)> {
         let tallies = self.rollouts.ledger.iter().flat_map(|ledger| &ledger.tallies);
         tallies.filter_map(|tally| {
-            let source = self.source_of_applyset(&tally.applyset);
+            let source = self.source_of_inventory_id(&tally.inventory_id);
             let hidden = source.is_none_or(|source| !self.can_see_workloads_of(source));
-            (hidden && !self.rollouts.retired.contains(&tally.applyset)).then_some((source, tally))
+            (hidden && !self.rollouts.retired.contains(&tally.inventory_id)).then_some((source, tally))
         })
     }
 
@@ -437,7 +439,7 @@ impl Engine {
         let claims = self.foreign_claims().filter(|(id, claim)| self.is_counted(id, claim));
         let claims = claims.map(|(id, claim)| format!("{id} is claimed by {}", ledger.holder_words(claim)));
         let sick = self.foreign_tallies().flat_map(|(_, tally)| {
-            let of = ledger.source_words(&tally.applyset);
+            let of = ledger.source_words(&tally.inventory_id);
             let away = tally.unavailable.iter().filter(|(id, published)| {
                 self.rollouts.bound_foreign_unavailable(id, **published) > 0
                     && !ledger.claims.contains_key(*id)

@@ -211,7 +211,7 @@ impl Engine {
             let budget_override = &source.budget;
             let pods = rollouts.pods.get(&number).copied().unwrap_or(0);
             let scope = BudgetScope::Source(number, source.name.clone());
-            let of_it = |start: &RolloutStart| start.applyset == source.applyset;
+            let of_it = |start: &RolloutStart| start.inventory_id == source.inventory_id;
             bounds.push(BudgetBound {
                 unnamed: self.unnamed_unavailable(&scope),
                 unreadable_claims: self.count_unreadable_claims(&scope),
@@ -279,13 +279,13 @@ impl Engine {
     /// Takes over what the rollout ledger says; `RolloutLedger::default()` where there is none.
     pub(crate) fn set_ledger(&mut self, ledger: RolloutLedger) {
         let ledger = self.rollouts.restore_lost(ledger);
-        let ours = |applyset: &Arc<str>| self.applysets.contains(applyset);
+        let ours = |inventory_id: &Arc<str>| self.inventory_ids.contains(inventory_id);
         self.rollouts.ended_claims.retain(|id| ledger.claims.contains_key(id));
         self.rollouts.granted.retain(|id| ledger.claims.contains_key(id));
         let known = self.rollouts.ledger.as_ref().map(|known| &known.units[..]).unwrap_or_default();
-        let opened = ledger.units.iter().filter(|unit| ours(&unit.applyset) && !known.contains(unit));
+        let opened = ledger.units.iter().filter(|unit| ours(&unit.inventory_id) && !known.contains(unit));
         let opened: Vec<ObjectId> = opened.flat_map(|unit| unit.members.keys().cloned()).collect();
-        let claims = ledger.claims.iter().filter(|(_, claim)| ours(&claim.applyset));
+        let claims = ledger.claims.iter().filter(|(_, claim)| ours(&claim.inventory_id));
         let claims: Vec<(ObjectId, RolloutClaim)> =
             claims.map(|(id, claim)| (id.clone(), claim.clone())).collect();
         self.rollouts.recording.clear();
@@ -374,19 +374,19 @@ impl Engine {
     pub(crate) fn next_ledger(&self) -> Option<RolloutLedger> {
         let ledger = self.rollouts.ledger.as_ref()?;
         let mut next = ledger.clone();
-        let ours = |applyset: &Arc<str>| self.applysets.contains(applyset);
+        let ours = |inventory_id: &Arc<str>| self.inventory_ids.contains(inventory_id);
         next.claims.retain(|id, claim| {
-            if self.rollouts.retired.contains(&claim.applyset) {
+            if self.rollouts.retired.contains(&claim.inventory_id) {
                 return self.is_counted(id, claim);
             }
-            !ours(&claim.applyset)
+            !ours(&claim.inventory_id)
                 || self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.token == TokenState::Held)
                 || self.is_claimed(id)
                 || self.is_of_another(id, claim)
                 || self.entry(id).is_some_and(|entry| entry.last_write.is_some())
                 || (!self.is_observable(id) && self.is_counted(id, claim))
         });
-        let is_over = |unit: &mut Unit| ours(&unit.applyset) && self.is_concluded(unit);
+        let is_over = |unit: &mut Unit| ours(&unit.inventory_id) && self.is_concluded(unit);
         let over: Vec<Unit> = next.units.extract_if(.., is_over).collect();
         over.into_iter().filter(|unit| self.can_be_undone(unit)).for_each(|unit| next.remember(unit));
         self.record_retried_units(&mut next);
@@ -426,7 +426,7 @@ impl Engine {
             }
             next.claims.insert(id.clone(), claim.clone());
             if !held.contains(id) {
-                begun.push((id.clone(), claim.applyset.clone()));
+                begun.push((id.clone(), claim.inventory_id.clone()));
             }
         }
         if next == *ledger && begun.is_empty() && self.rollouts.recovery.is_complete() {
@@ -473,13 +473,14 @@ fn has_contents_of(known: &Unit, unit: &Unit) -> bool {
     let is_described = |(id, member): (&ObjectId, &crate::engine::UnitMember)| {
         known.members.get(id).is_some_and(|known| known.content == member.content)
     };
-    known.applyset == unit.applyset && unit.members.iter().all(is_described)
+    known.inventory_id == unit.inventory_id && unit.members.iter().all(is_described)
 }
 
 /// Records a unit; those that share an object with it are one with it.
 fn record(units: &mut Vec<Unit>, mut unit: Unit) {
     let shares = |other: &Unit| {
-        other.applyset == unit.applyset && other.members.keys().any(|id| unit.members.contains_key(id))
+        other.inventory_id == unit.inventory_id
+            && other.members.keys().any(|id| unit.members.contains_key(id))
     };
     let (same, others): (Vec<Unit>, Vec<Unit>) = std::mem::take(units).into_iter().partition(shares);
     for older in &same {

@@ -39,21 +39,21 @@ impl Engine {
     /// Retires the source of an inventory that this process has served, and that nobody is to serve
     /// any more. Nothing of it waits, and its claims are taken back once their workloads have
     /// rested.
-    pub(crate) fn retire(&mut self, applyset: Arc<str>) {
-        self.rollouts.retired.insert(applyset);
+    pub(crate) fn retire(&mut self, inventory_id: Arc<str>) {
+        self.rollouts.retired.insert(inventory_id);
         self.rollouts.queue_dirty = true;
     }
 
     /// Returns whether what the rollout ledger says of this inventory is this process's to keep.
-    pub(in crate::engine) fn is_responsible_for(&self, applyset: &Arc<str>) -> bool {
-        self.applysets.contains(applyset) || self.rollouts.retired.contains(applyset)
+    pub(in crate::engine) fn is_responsible_for(&self, inventory_id: &Arc<str>) -> bool {
+        self.inventory_ids.contains(inventory_id) || self.rollouts.retired.contains(inventory_id)
     }
 
     /// Returns the workloads to look at for other processes' claims: those that a write waits for,
     /// and those whose claim nobody else may take back.
     pub(crate) fn foreign_workloads(&self) -> Vec<ObjectId> {
         let matters = |claim: &RolloutClaim| {
-            !self.rollouts.requests.is_empty() || self.is_responsible_for(&claim.applyset)
+            !self.rollouts.requests.is_empty() || self.is_responsible_for(&claim.inventory_id)
         };
         let open = self.foreign_claims().filter(|(id, claim)| {
             matters(claim)
@@ -73,7 +73,7 @@ impl Engine {
     pub(in crate::engine) fn foreign_claims(&self) -> impl Iterator<Item = (&ObjectId, &RolloutClaim)> {
         let claims = self.rollouts.ledger.iter().flat_map(|ledger| &ledger.claims);
         claims.filter(|(_, claim)| {
-            !self.applysets.contains(&claim.applyset) || claim.holder != self.rollouts.holder
+            !self.inventory_ids.contains(&claim.inventory_id) || claim.holder != self.rollouts.holder
         })
     }
 

@@ -70,7 +70,7 @@ pub(in crate::engine) fn read_name(text: &str) -> Arc<str> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RolloutClaim {
     /// The inventory that it is in.
-    pub applyset: Arc<str>,
+    pub inventory_id: Arc<str>,
     /// The process that claims: two may serve the same source.
     pub holder: Arc<str>,
     /// The content that is put there.
@@ -85,7 +85,7 @@ pub(crate) struct RolloutClaim {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Unit {
     /// The inventory that they are in.
-    pub applyset: Arc<str>,
+    pub inventory_id: Arc<str>,
     /// The revision that changes them.
     pub revision: Revision,
     /// The objects.
@@ -282,7 +282,7 @@ impl RolloutLedger {
             |units: &[Unit]| units.iter().map(|unit| UnitText::of(unit, seals)).collect::<Option<Vec<_>>>();
         let claim = |(id, claim): (&ObjectId, &RolloutClaim)| RolloutClaimText {
             object: object_word(id),
-            source: claim.applyset.to_string(),
+            source: claim.inventory_id.to_string(),
             holder: claim.holder.to_string(),
             content: claim.content.to_string(),
             pods: claim.pods,
@@ -312,8 +312,8 @@ impl RolloutLedger {
     }
 
     /// Returns the record of the unit that an object of an inventory is in.
-    pub(in crate::engine) fn unit_of(&self, applyset: &str, id: &ObjectId) -> Option<&Unit> {
-        self.units.iter().find(|unit| &*unit.applyset == applyset && unit.members.contains_key(id))
+    pub(in crate::engine) fn unit_of(&self, inventory_id: &str, id: &ObjectId) -> Option<&Unit> {
+        self.units.iter().find(|unit| &*unit.inventory_id == inventory_id && unit.members.contains_key(id))
     }
 }
 
@@ -331,8 +331,8 @@ impl AnyClaimText {
         else {
             return Err(unread(serde_json::to_value(text).unwrap_or_default()));
         };
-        let (applyset, holder) = (read_name(&text.source), read_name(&text.holder));
-        Ok((id, RolloutClaim { applyset, holder, content, pods: text.pods, holder_exited: text.left }))
+        let (inventory_id, holder) = (read_name(&text.source), read_name(&text.holder));
+        Ok((id, RolloutClaim { inventory_id, holder, content, pods: text.pods, holder_exited: text.left }))
     }
 }
 
@@ -359,7 +359,7 @@ impl UnitText {
             })
         };
         Some(Self {
-            source: unit.applyset.to_string(),
+            source: unit.inventory_id.to_string(),
             revision: unit.revision.to_string(),
             members: unit.members.iter().map(member).collect::<Option<_>>()?,
         })
@@ -392,7 +392,7 @@ impl UnitText {
             Some((parse_object_word(&member.object)?, UnitMember { content, good, restarted }))
         };
         Unit {
-            applyset: read_name(&self.source),
+            inventory_id: read_name(&self.source),
             revision: Revision::new(&self.revision),
             members: self.members.into_iter().filter_map(member).collect(),
         }
@@ -425,7 +425,7 @@ mod tests {
             claims: [(
                 web.clone(),
                 RolloutClaim {
-                    applyset: "a-v1".into(),
+                    inventory_id: "a-v1".into(),
                     holder: "b".into(),
                     content: release("new").hash,
                     pods: 2,
@@ -434,7 +434,7 @@ mod tests {
             )]
             .into(),
             units: vec![Unit {
-                applyset: "a-v1".into(),
+                inventory_id: "a-v1".into(),
                 revision: Revision::new("new"),
                 members: [
                     (web, member(Some("new"), LastGood::Release(release("old")))),
@@ -445,12 +445,12 @@ mod tests {
                 .into(),
             }],
             history: vec![Unit {
-                applyset: "b-v1".into(),
+                inventory_id: "b-v1".into(),
                 revision: Revision::new("old"),
                 members: [(config("env"), member(Some("old"), LastGood::Absent))].into(),
             }],
             commits: vec![AuthoredRevision {
-                applyset: "a-v1".into(),
+                inventory_id: "a-v1".into(),
                 revision: Revision::new("new"),
                 authored: Authorship::of("Ann", "Bake a cake"),
             }],
@@ -458,7 +458,7 @@ mod tests {
             tallies: vec![tally(&role, moment)],
             starts: vec![RolloutStart {
                 id: role.clone(),
-                applyset: "a-v1".into(),
+                inventory_id: "a-v1".into(),
                 at: moment,
                 clock: "c1".into(),
             }],
@@ -498,9 +498,9 @@ mod tests {
         let claim = ledger.claims.values().next().unwrap();
         let unit = &ledger.units[0];
         let (tally, start) = (&ledger.tallies[0], &ledger.starts[0]);
-        let names = [&claim.applyset, &claim.holder, &unit.applyset, &ledger.commits[0].applyset];
-        let names = names.into_iter().chain([&ledger.queue[0].applyset, &start.applyset]);
-        let names = names.chain([&tally.applyset, &tally.name]).chain(tally.pods_in.keys());
+        let names = [&claim.inventory_id, &claim.holder, &unit.inventory_id, &ledger.commits[0].inventory_id];
+        let names = names.into_iter().chain([&ledger.queue[0].inventory_id, &start.inventory_id]);
+        let names = names.chain([&tally.inventory_id, &tally.name]).chain(tally.pods_in.keys());
         let revisions = [unit.revision.as_str(), ledger.commits[0].revision.as_str()];
         for name in names.map(|name| &**name).chain(revisions) {
             assert!((100..=MAX_NAME_BYTES).contains(&name.len()), "{} bytes", name.len());
@@ -511,7 +511,7 @@ mod tests {
 
     fn tally(away: &ObjectId, at: Timestamp) -> BudgetTally {
         BudgetTally {
-            applyset: "a-v1".into(),
+            inventory_id: "a-v1".into(),
             name: "shop".into(),
             pods: 7,
             pods_in: [(Arc::from("shop"), 7)].into(),
@@ -522,7 +522,7 @@ mod tests {
     }
 
     fn queued(position: Option<(u32, u32)>) -> QueuedObject {
-        QueuedObject { id: config("env"), applyset: "a-v1".into(), position, reason: "of this".into() }
+        QueuedObject { id: config("env"), inventory_id: "a-v1".into(), position, reason: "of this".into() }
     }
 
     fn config(name: &str) -> ObjectId {
@@ -533,7 +533,7 @@ mod tests {
     fn of_released_units_the_newest_are_remembered() {
         let member = || UnitMember { content: None, good: LastGood::Unknown, restarted: None };
         let unit = |revision: usize, objects: usize| Unit {
-            applyset: "a-v1".into(),
+            inventory_id: "a-v1".into(),
             revision: Revision::new(&revision.to_string()),
             members: (0..objects).map(|n| (config(&n.to_string()), member())).collect(),
         };
@@ -562,7 +562,7 @@ mod tests {
             restarted: None,
         };
         let unit = |members: &[(&str, UnitMember)]| Unit {
-            applyset: "a-v1".into(),
+            inventory_id: "a-v1".into(),
             revision: Revision::new("r"),
             members: members.iter().map(|(name, member)| (config(name), member.clone())).collect(),
         };

@@ -74,7 +74,7 @@ impl RolloutLedger {
         }
         let overlaps = |ledger: &Self, unit: &Unit| {
             let same = |known: &Unit| {
-                known.applyset == unit.applyset
+                known.inventory_id == unit.inventory_id
                     && known.members.keys().any(|id| unit.members.contains_key(id))
             };
             ledger.units.iter().any(same)
@@ -91,7 +91,7 @@ impl RolloutLedger {
             self.commits.clone_from(&lost.commits);
         }
         for tally in &lost.tallies {
-            if self.tallies.iter().all(|known| known.applyset != tally.applyset) {
+            if self.tallies.iter().all(|known| known.inventory_id != tally.inventory_id) {
                 self.tallies.push(tally.clone());
             }
         }
@@ -185,7 +185,7 @@ impl Engine {
     /// meanwhile.
     pub(crate) fn relies_on_ledger(&self) -> bool {
         let holds = |ledger: &RolloutLedger| {
-            ledger.claims.values().any(|claim| self.applysets.contains(&claim.applyset))
+            ledger.claims.values().any(|claim| self.inventory_ids.contains(&claim.inventory_id))
                 || self.own_tallies(ledger).iter().any(BudgetTally::has_away)
         };
         !self.rollouts.requests.is_empty() || self.rollouts.ledger.as_ref().is_some_and(holds)

@@ -37,7 +37,7 @@ pub(crate) struct QueuedObject {
     /// The object.
     pub id: ObjectId,
     /// The inventory that it is in.
-    pub applyset: Arc<str>,
+    pub inventory_id: Arc<str>,
     /// Its position among so many that wait for the budget, from 1; none for one that waits for
     /// something else.
     pub position: Option<(u32, u32)>,
@@ -89,7 +89,7 @@ impl QueuedObjectText {
     pub(in crate::engine) fn of(queued: &QueuedObject) -> Self {
         Self {
             object: object_word(&queued.id),
-            source: queued.applyset.to_string(),
+            source: queued.inventory_id.to_string(),
             position: queued.position,
             reason: queued.reason.to_string(),
         }
@@ -100,7 +100,7 @@ impl QueuedObjectText {
         let id = parse_object_word(&self.object)?;
         // Others write it, too.
         let reason = shorten(&self.reason);
-        Some(QueuedObject { id, applyset: read_name(&self.source), position: self.position, reason })
+        Some(QueuedObject { id, inventory_id: read_name(&self.source), position: self.position, reason })
     }
 }
 
@@ -187,15 +187,15 @@ impl Engine {
         let of = u32::try_from(short.len()).unwrap_or(u32::MAX);
         let numbered = (1..).zip(&short).map(|(position, (ask, shortage))| QueuedObject {
             id: ask.id.clone(),
-            applyset: self.applysets[ask.source].clone(),
+            inventory_id: self.inventory_ids[ask.source].clone(),
             position: Some((position, of)),
             reason: shorten(&shortage.to_string()),
         });
         let others = self.rollouts.blockers.iter().filter_map(|(id, reason)| {
-            let applyset = self.applysets[self.wanting_source(id)?].clone();
+            let inventory_id = self.inventory_ids[self.wanting_source(id)?].clone();
             Some(QueuedObject {
                 id: id.clone(),
-                applyset,
+                inventory_id,
                 position: None,
                 reason: shorten(&reason.to_string()),
             })
@@ -217,13 +217,13 @@ impl Engine {
     }
 
     fn with_queue(&self, mut ledger: RolloutLedger, queue: &[QueuedObject]) -> RolloutLedger {
-        ledger.queue.retain(|queued| !self.is_responsible_for(&queued.applyset));
+        ledger.queue.retain(|queued| !self.is_responsible_for(&queued.inventory_id));
         ledger.queue.extend_from_slice(queue);
         ledger
     }
 
     fn own_queue(&self, ledger: &RolloutLedger) -> Vec<QueuedObject> {
-        ledger.queue.iter().filter(|queued| self.is_responsible_for(&queued.applyset)).cloned().collect()
+        ledger.queue.iter().filter(|queued| self.is_responsible_for(&queued.inventory_id)).cloned().collect()
     }
 
     /// Remembers what keeps an object from being rolled out that is there.

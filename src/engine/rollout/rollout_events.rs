@@ -55,7 +55,7 @@ impl Engine {
         kind: RolloutEventKind,
     ) {
         let Some(claim) = &rollout.claim else { return };
-        let Some(source) = self.source_of_applyset(&claim.applyset) else {
+        let Some(source) = self.source_of_inventory_id(&claim.inventory_id) else {
             return;
         };
         let content = claim.content;
@@ -74,7 +74,7 @@ impl Engine {
     /// Returns who made a revision of a source, as far as that is known.
     pub(crate) fn author(&self, source: SourceId, revision: &Revision) -> Option<&Authorship> {
         let pending_author = self.sources[source].authors.iter().find(|(known, _)| known == revision);
-        let recorded = || self.rollouts.ledger.as_ref()?.author(&self.applysets[source], revision);
+        let recorded = || self.rollouts.ledger.as_ref()?.author(&self.inventory_ids[source], revision);
         pending_author.map(|(_, authored)| authored).or_else(recorded)
     }
 }

@@ -343,14 +343,14 @@ impl Engine {
         content: ContentHash,
         pods: u32,
     ) -> RolloutClaim {
-        let (applyset, holder) = (self.applysets[source].clone(), self.rollouts.holder.clone());
-        RolloutClaim { applyset, holder, content, pods, holder_exited: false }
+        let (inventory_id, holder) = (self.inventory_ids[source].clone(), self.rollouts.holder.clone());
+        RolloutClaim { inventory_id, holder, content, pods, holder_exited: false }
     }
 
     /// Returns the ledger's claim for one workload of ours.
     pub(in crate::engine) fn own_claim(&self, id: &ObjectId) -> Option<&RolloutClaim> {
         let claim = self.rollouts.ledger.as_ref()?.claims.get(id)?;
-        self.applysets.contains(&claim.applyset).then_some(claim)
+        self.inventory_ids.contains(&claim.inventory_id).then_some(claim)
     }
 
     /// Lets time pass: rollouts succeed and fail by it. To be called at the beginning of each turn.

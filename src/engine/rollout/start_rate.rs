@@ -37,7 +37,7 @@ pub(crate) struct RolloutStart {
     /// The workload.
     pub id: ObjectId,
     /// The inventory that it is in.
-    pub applyset: Arc<str>,
+    pub inventory_id: Arc<str>,
     /// The time, by the clock of its process.
     pub at: Timestamp,
     /// The mark of that clock; empty where an earlier release wrote it.
@@ -57,15 +57,15 @@ pub(in crate::engine) struct RolloutStartText {
 impl RolloutStartText {
     /// Returns the text of one.
     pub(in crate::engine) fn of(start: &RolloutStart) -> Self {
-        let (object, source) = (object_word(&start.id), start.applyset.to_string());
+        let (object, source) = (object_word(&start.id), start.inventory_id.to_string());
         Self { object, source, at: start.at, clock: start.clock.to_string() }
     }
 
     /// Reads it; none where it names no object.
     pub(in crate::engine) fn read(self) -> Option<RolloutStart> {
         let id = parse_object_word(&self.object)?;
-        let (applyset, clock) = (read_name(&self.source), read_name(&self.clock));
-        Some(RolloutStart { id, applyset, at: self.at, clock })
+        let (inventory_id, clock) = (read_name(&self.source), read_name(&self.clock));
+        Some(RolloutStart { id, inventory_id, at: self.at, clock })
     }
 }
 
@@ -177,13 +177,13 @@ impl StartHistory {
     /// Writes starts of now into a ledger, and takes out those that no longer count anywhere.
     pub(in crate::engine) fn write(&self, ledger: &mut RolloutLedger, begun: Vec<(ObjectId, Arc<str>)>) {
         let Some((_, wall)) = self.clock else { return };
-        for (id, applyset) in begun {
+        for (id, inventory_id) in begun {
             // Later than the one before, whatever the clocks say: it is known by its time.
             let before = ledger.starts.iter().filter(|start| start.id == id).map(|start| start.at).max();
             let tick = Duration::from_millis(1);
             let at = before.map_or(wall, |before| wall.max(before.saturating_add(tick).unwrap_or(before)));
             let at = Timestamp::from_millisecond(at.as_millisecond()).unwrap_or(at);
-            ledger.starts.push(RolloutStart { id, applyset, at, clock: self.mark.clone() });
+            ledger.starts.push(RolloutStart { id, inventory_id, at, clock: self.mark.clone() });
         }
         // A start from a late clock looks old. It stays as long as it counts here.
         let counts = |start: &RolloutStart| self.counted.iter().any(|(_, counted)| counted == start);

@@ -13,7 +13,7 @@ impl Engine {
     /// Returns the unit that an object is recorded in with the content that is wanted of it.
     pub(in crate::engine) fn recorded_unit(&self, id: &ObjectId) -> Option<&Unit> {
         let (source, desired) = self.entry(id)?.target_content()?;
-        let unit = self.rollouts.ledger.as_ref()?.unit_of(&self.applysets[source], id)?;
+        let unit = self.rollouts.ledger.as_ref()?.unit_of(&self.inventory_ids[source], id)?;
         (unit.members.get(id)?.content == Some(desired.hash)).then_some(unit)
     }
 

@@ -77,7 +77,7 @@ impl Engine {
         let members = nodes.iter().filter(|node| units.is_same_unit(node, id));
         let members = members.map(|node| (node.clone(), self.member(source, node)));
         let mut unit = Unit {
-            applyset: self.applysets[source].clone(),
+            inventory_id: self.inventory_ids[source].clone(),
             revision: self.sources[source].head.clone().unwrap_or_else(|| Revision::new("")),
             members: members.collect(),
         };
@@ -114,14 +114,14 @@ impl Engine {
     pub(in crate::engine) fn is_in_unit(&self, id: &ObjectId) -> bool {
         let ledger = self.rollouts.ledger.as_ref();
         ledger.is_some_and(|ledger| {
-            self.applysets.iter().any(|applyset| ledger.unit_of(applyset, id).is_some())
+            self.inventory_ids.iter().any(|inventory_id| ledger.unit_of(inventory_id, id).is_some())
         })
     }
 
     /// Returns whether all of a unit has been released and rolled out, or its contents were
     /// rejected.
     pub(in crate::engine) fn is_concluded(&self, unit: &Unit) -> bool {
-        let Some(source) = self.source_of_applyset(&unit.applyset) else { return false };
+        let Some(source) = self.source_of_inventory_id(&unit.inventory_id) else { return false };
         if self.sources[source].inventory.is_none() || self.sources[source].head.is_none() {
             return false;
         }
@@ -263,7 +263,7 @@ impl Engine {
             .rollouts
             .ledger
             .as_ref()
-            .and_then(|ledger| ledger.unit_of(&self.applysets[source], &desired.id));
+            .and_then(|ledger| ledger.unit_of(&self.inventory_ids[source], &desired.id));
         let is_it = |unit: &Unit, member: &UnitMember| {
             // Where nobody can read the content, the revision tells that it is this one.
             let same = || self.sources[source].head.as_ref() == Some(&unit.revision);

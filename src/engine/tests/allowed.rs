@@ -83,7 +83,7 @@ fn a_claim_on_what_is_no_longer_listed_is_taken_back_once_nobody_holds_it() {
     harness.settle();
     // The process before this one was in the middle of it.
     let claim = RolloutClaim {
-        applyset: super::world::SET.into(),
+        inventory_id: super::world::SET.into(),
         holder: "the one before".into(),
         content: desired(&web, 2, "web").hash,
         pods: 1,

@@ -34,8 +34,8 @@ fn who_made_a_revision_is_reported_with_the_next_claim() {
     harness.finish_rollouts();
     harness.settle();
     assert!(harness.world.ledger.claims.is_empty());
-    let applyset = harness.world.ledger.commits[0].applyset.clone();
-    let author = harness.world.ledger.author(&applyset, &Revision::new("Open"));
+    let inventory_id = harness.world.ledger.commits[0].inventory_id.clone();
+    let author = harness.world.ledger.author(&inventory_id, &Revision::new("Open"));
     assert_eq!(author, Some(&Authorship::of("Ann", "Open")));
     assert_eq!(harness.engine.next_ledger(), None);
     read(&mut harness, "Later", &web, 3);

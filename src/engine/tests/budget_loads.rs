@@ -132,7 +132,7 @@ fn what_becomes_wanted_counts_from_then_on_and_no_longer_than_that_without_a_pro
 fn what_was_reported_of_a_source_counts_until_it_is_known_what_is_of_it() {
     let mut harness = harness();
     let tally = BudgetTally {
-        applyset: SET.into(),
+        inventory_id: SET.into(),
         name: "test".into(),
         pods: 6,
         unavailable: [(workload("a"), 2)].into(),

@@ -27,7 +27,7 @@ fn says(progress: SourceProgress, requests: &[&ObjectId], released: &[&ObjectId]
 }
 
 fn peer(says: Result<SourceStatement, &str>) -> PeerSource {
-    PeerSource { name: "other".into(), applyset: OTHER.into(), says: says.map_err(Into::into) }
+    PeerSource { name: "other".into(), inventory_id: OTHER.into(), says: says.map_err(Into::into) }
 }
 
 #[test]

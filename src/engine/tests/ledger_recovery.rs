@@ -208,7 +208,7 @@ fn pods_of_a_source_that_nobody_serves_any_more_are_no_part_of_all() {
     harness.engine.advance(harness.now);
     assert_eq!(harness.engine.usage().unavailable.1, 1);
     changes(&mut harness);
-    assert!(harness.world.ledger.tallies.iter().all(|tally| &*tally.applyset != THEIRS));
+    assert!(harness.world.ledger.tallies.iter().all(|tally| &*tally.inventory_id != THEIRS));
     // One who serves it tells it again in time, and whoever writes beside it lets it stand.
     let foreign_tally = BudgetTally { at: Some(wall(&harness)), ..foreign_tally };
     tell(&mut harness, foreign_tally);
@@ -222,6 +222,6 @@ fn pods_of_a_source_that_nobody_serves_any_more_are_no_part_of_all() {
     let renewed = publication
         .next_ledger(&mut harness.engine, harness.now + PUBLICATION_INTERVAL)
         .expect("its own are told again");
-    let own = renewed.tallies.iter().find(|tally| &*tally.applyset == super::world::SET);
+    let own = renewed.tallies.iter().find(|tally| &*tally.inventory_id == super::world::SET);
     assert_eq!(own.and_then(|tally| tally.at), Some(wall(&harness)));
 }

@@ -40,7 +40,11 @@ fn dropped(others: &[(&str, &str, RepositoryIdentity)]) -> (Engine, ObjectId, In
 /// Returns another source of another repository, which a daemon serves.
 fn peer(says: SourceStatement) -> PeerSource {
     let service = SourceService::Daemon;
-    PeerSource { name: "other".into(), applyset: OTHER.into(), says: Ok(SourceStatement { service, ..says }) }
+    PeerSource {
+        name: "other".into(),
+        inventory_id: OTHER.into(),
+        says: Ok(SourceStatement { service, ..says }),
+    }
 }
 
 fn answered(request: LookRequest) -> SourceStatement {

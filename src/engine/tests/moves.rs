@@ -105,7 +105,7 @@ fn beside(requests: &[&ObjectId]) -> (Engine, ObjectId, Instant) {
 fn elsewhere(requests: &[&ObjectId]) -> PeerSource {
     let takeover_requests = TakeoverRequests::These(requests.iter().map(|id| mark(id)).collect());
     let says = SourceStatement { takeover_requests, ..SourceStatement::default() };
-    PeerSource { name: "other".into(), applyset: "applyset-elsewhere-v1".into(), says: Ok(says) }
+    PeerSource { name: "other".into(), inventory_id: "applyset-elsewhere-v1".into(), says: Ok(says) }
 }
 
 #[test]

@@ -59,11 +59,11 @@ fn what_a_source_wanted_that_is_gone_does_not_wait() {
     let mut harness = changed();
     let gone = |number: u32| QueuedObject {
         id: workload("gone"),
-        applyset: "gone-v1".into(),
+        inventory_id: "gone-v1".into(),
         position: Some((number, 2)),
         reason: "a daemon says so".into(),
     };
-    let foreign = QueuedObject { applyset: "other-v1".into(), ..gone(1) };
+    let foreign = QueuedObject { inventory_id: "other-v1".into(), ..gone(1) };
     let mut ledger = harness.world.ledger.clone();
     ledger.queue = vec![gone(1), foreign.clone(), gone(2)];
     harness.engine.set_ledger(ledger);
@@ -92,7 +92,7 @@ fn the_queue_is_reported_when_it_changes_and_not_too_often() {
     let mut harness = changed();
     let foreign = QueuedObject {
         id: config("other"),
-        applyset: "other-v1".into(),
+        inventory_id: "other-v1".into(),
         position: Some((1, 1)),
         reason: "another daemon says so".into(),
     };
@@ -194,7 +194,7 @@ fn of_a_long_queue_the_first_are_reported_and_how_many_there_are() {
     let queue = harness.engine.rollout_queue();
     assert_eq!(queue.len(), MAX_PUBLISHED_OBJECTS);
     assert_eq!(queue[MAX_PUBLISHED_OBJECTS - 1].position, Some((100, 149)));
-    assert!(queue.iter().all(|queued| &*queued.applyset == SET));
+    assert!(queue.iter().all(|queued| &*queued.inventory_id == SET));
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn places_are_counted_as_people_do() {
     let check = |position: u32, expected: &str| {
         let queued = QueuedObject {
             id: workload("web"),
-            applyset: SET.into(),
+            inventory_id: SET.into(),
             position: Some((position, 200)),
             reason: "it is so".into(),
         };

@@ -258,7 +258,7 @@ fn claimed_elsewhere() -> (Harness, ObjectId) {
     let mut harness = at_rest(1);
     let other = super::world::id("apps", "Deployment", "elsewhere", "api");
     let claim = RolloutClaim {
-        applyset: "applyset-theirs-v1".into(),
+        inventory_id: "applyset-theirs-v1".into(),
         holder: "b".into(),
         content: web(9).hash,
         pods: 1,
@@ -399,8 +399,8 @@ fn what_takes_the_steps_away_in_the_middle_asks_for_the_rest() {
 fn claims_of_a_source_that_is_gone_are_taken_back_when_their_workload_has_rested() {
     let mut harness = at_rest(1);
     let gone = super::world::id("apps", "Deployment", "elsewhere", "api");
-    let claim = |applyset: &str| RolloutClaim {
-        applyset: applyset.into(),
+    let claim = |inventory_id: &str| RolloutClaim {
+        inventory_id: inventory_id.into(),
         holder: "b".into(),
         content: web(9).hash,
         pods: 1,
@@ -437,7 +437,7 @@ fn a_claim_of_a_twin_counts_and_is_not_taken_back_for_it() {
     harness.world.log.clear();
     harness.engine.set_holder("one");
     let claim = RolloutClaim {
-        applyset: super::world::SET.into(),
+        inventory_id: super::world::SET.into(),
         holder: "two".into(),
         content: web(2).hash,
         pods: 0,

@@ -81,7 +81,7 @@ fn unit(name: &str, count: usize) -> Unit {
         restarted: restarted.filter(|_| number.is_multiple_of(3)),
     };
     Unit {
-        applyset: SET.into(),
+        inventory_id: SET.into(),
         revision: Revision::new(&"b".repeat(40)),
         members: (0..count).map(|number| (id(&format!("{name}{number}")), member(number))).collect(),
     }
@@ -91,7 +91,7 @@ fn unit(name: &str, count: usize) -> Unit {
 fn no_record_is_larger_than_it_is_taken_for() {
     for name in ["web", "", "it's \"quoted\"\n", "a:b\\c", &"x".repeat(253)] {
         let claim = RolloutClaim {
-            applyset: SET.into(),
+            inventory_id: SET.into(),
             holder: "1-2-3".into(),
             content: ContentHash::hash_bytes(b"new"),
             pods: u32::MAX,
@@ -100,12 +100,12 @@ fn no_record_is_larger_than_it_is_taken_for() {
         let claims = (0..50).map(|number| (id(&format!("{name}{number}")), claim.clone())).collect();
         let start = |number: usize| RolloutStart {
             id: id(&format!("{name}{number}")),
-            applyset: SET.into(),
+            inventory_id: SET.into(),
             at: jiff::Timestamp::MAX,
             clock: name.into(),
         };
         let tally = BudgetTally {
-            applyset: SET.into(),
+            inventory_id: SET.into(),
             name: name.into(),
             pods: u32::MAX,
             pods_in: [(name.into(), u32::MAX)].into(),
@@ -129,7 +129,7 @@ fn no_record_is_larger_than_it_is_taken_for() {
 fn what_decides_nothing_is_left_out_where_it_does_not_fit() {
     let queued = |length: usize| QueuedObject {
         id: workload("web"),
-        applyset: SET.into(),
+        inventory_id: SET.into(),
         position: None,
         reason: "x".repeat(length).into(),
     };

@@ -292,7 +292,7 @@ fn what_a_person_once_brought_back_goes_with_the_source_too() {
     // The newest revision had removed it, and that was undone.
     let member = UnitMember { content: None, good: LastGood::Release(release.clone()), restarted: None };
     let unit = Unit {
-        applyset: SET.into(),
+        inventory_id: SET.into(),
         revision: Revision::new("r2"),
         members: [(gone.clone(), member)].into(),
     };

@@ -35,7 +35,7 @@ fn unit() -> Unit {
         (id, UnitMember { content: Some(new), good: LastGood::Release(old), restarted: None })
     };
     Unit {
-        applyset: "a-v1".into(),
+        inventory_id: "a-v1".into(),
         revision: Revision::new("r2"),
         members: [member(secret()), member(workload("web")), member(config("env"))].into(),
     }

@@ -48,7 +48,7 @@ pub(super) fn elsewhere(name: &str) -> ObjectId {
 /// Returns another process' claim for `api`.
 pub(super) fn theirs(pods: u32) -> RolloutClaim {
     RolloutClaim {
-        applyset: THEIRS.into(),
+        inventory_id: THEIRS.into(),
         holder: "12-a-b@host".into(),
         content: one("api", 1).hash,
         pods,
@@ -58,7 +58,7 @@ pub(super) fn theirs(pods: u32) -> RolloutClaim {
 
 pub(super) fn tally(pods: u32, away: &[(&str, u32)], rest: u32) -> BudgetTally {
     BudgetTally {
-        applyset: THEIRS.into(),
+        inventory_id: THEIRS.into(),
         name: "theirs".into(),
         pods,
         unavailable: away.iter().map(|(name, pods)| (elsewhere(name), *pods)).collect(),
@@ -69,7 +69,7 @@ pub(super) fn tally(pods: u32, away: &[(&str, u32)], rest: u32) -> BudgetTally {
 
 /// Another process writes what its source takes.
 pub(super) fn tell(harness: &mut Harness, tally: BudgetTally) {
-    harness.world.ledger.tallies.retain(|known| known.applyset != tally.applyset);
+    harness.world.ledger.tallies.retain(|known| known.inventory_id != tally.inventory_id);
     harness.world.ledger.tallies.push(tally);
     harness.engine.set_ledger(harness.world.ledger.clone());
 }
@@ -128,7 +128,8 @@ fn what_a_process_sees_is_reported_with_each_claim_and_when_it_changes() {
     harness.engine.set_ledger(harness.world.ledger.clone());
     let mut publication = QueuePublication::default();
     let published = |ledger: &RolloutLedger| {
-        let ours = ledger.tallies.iter().find(|tally| &*tally.applyset == SET).cloned().unwrap_or_default();
+        let ours =
+            ledger.tallies.iter().find(|tally| &*tally.inventory_id == SET).cloned().unwrap_or_default();
         (
             ours.pods,
             ours.unavailable.into_iter().map(|(id, pods)| (id.name().to_owned(), pods)).collect::<Vec<_>>(),
@@ -180,7 +181,7 @@ fn what_a_process_sees_is_reported_with_each_claim_and_when_it_changes() {
 fn what_was_reported_of_a_source_counts_until_its_workloads_are_seen() {
     let mut harness = at_rest(&["web"], &budget("2", 100));
     let foreign_tally = BudgetTally {
-        applyset: SET.into(),
+        inventory_id: SET.into(),
         name: "test".into(),
         pods: 9,
         unavailable: [(workload("gone"), 2)].into(),
@@ -312,7 +313,7 @@ fn starts_of_other_processes_count_and_are_kept() {
     let mut harness = at_rest(&["web"], &budget("100%", 2));
     let start = |name: &str| RolloutStart {
         id: elsewhere(name),
-        applyset: THEIRS.into(),
+        inventory_id: THEIRS.into(),
         at: jiff::Timestamp::UNIX_EPOCH + harness.now.duration_since(harness.epoch),
         clock: "".into(),
     };

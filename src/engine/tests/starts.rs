@@ -19,7 +19,7 @@ fn web(name: &str) -> ObjectId {
 
 fn start(name: &str, second: i64) -> RolloutStart {
     let at = Timestamp::from_second(second).unwrap();
-    RolloutStart { id: web(name), applyset: "a-v1".into(), at, clock: "here".into() }
+    RolloutStart { id: web(name), inventory_id: "a-v1".into(), at, clock: "here".into() }
 }
 
 fn ledger(starts: &[RolloutStart]) -> RolloutLedger {

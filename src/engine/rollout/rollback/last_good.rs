@@ -13,7 +13,7 @@ impl Engine {
     pub(in crate::engine) fn is_only_record(&self, source: SourceId, rejection: &Rejection) -> bool {
         let Some(ledger) = &self.rollouts.ledger else { return true };
         let members = &rejection.unit.members;
-        let is_recorded = members.keys().any(|id| ledger.unit_of(&self.applysets[source], id).is_some());
+        let is_recorded = members.keys().any(|id| ledger.unit_of(&self.inventory_ids[source], id).is_some());
         self.shows_failed_content(source, rejection) && !is_recorded && !self.is_concluded(&rejection.unit)
     }
 

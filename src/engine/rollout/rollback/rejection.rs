@@ -360,7 +360,7 @@ impl Engine {
             Rejection { action: RejectionAction::Quarantine, cause, ..rejection }
         } else {
             let ledger = self.rollouts.ledger.as_ref();
-            let Some(unit) = ledger.and_then(|ledger| ledger.unit_of(&self.applysets[source], id)) else {
+            let Some(unit) = ledger.and_then(|ledger| ledger.unit_of(&self.inventory_ids[source], id)) else {
                 return;
             };
             let member = unit.members.get(id).filter(|member| member.content.is_some());
@@ -392,8 +392,11 @@ impl Engine {
         let (action, member) = if let Some(rejection) = &rejected {
             (rejection.action, &rejection.unit.members[id])
         } else {
-            let unit =
-                self.rollouts.ledger.as_ref().and_then(|ledger| ledger.unit_of(&self.applysets[*source], id));
+            let unit = self
+                .rollouts
+                .ledger
+                .as_ref()
+                .and_then(|ledger| ledger.unit_of(&self.inventory_ids[*source], id));
             let Some(member) = unit.and_then(|unit| unit.members.get(id)) else { return false };
             (unit.map_or(RejectionAction::Quarantine, |unit| self.action_for_unit(unit, id)), member)
         };

@@ -80,7 +80,7 @@ impl Engine {
     /// nobody would judge it.
     pub(in crate::engine) fn record_adopted_failures(&self, ledger: &mut RolloutLedger) {
         for unit in &mut ledger.units {
-            let source = self.source_of_applyset(&unit.applyset);
+            let source = self.source_of_inventory_id(&unit.inventory_id);
             let Some(source) = source.filter(|_| self.has_failed(unit)) else { continue };
             let rejecting =
                 self.sources[source].pending_rejections.iter().any(|one| is_overlapping(&one.unit, unit));
@@ -200,5 +200,5 @@ fn has_record(ledger: &RolloutLedger, unit: &Unit) -> bool {
 }
 
 fn is_overlapping(one: &Unit, other: &Unit) -> bool {
-    one.applyset == other.applyset && one.members.keys().any(|id| other.members.contains_key(id))
+    one.inventory_id == other.inventory_id && one.members.keys().any(|id| other.members.contains_key(id))
 }
