@@ -258,9 +258,7 @@ impl SourceRenderer {
         }
         let used = facts_used(&told, !charts.is_empty(), objects)?;
         let mut index = last.take().map(|last| last.index).unwrap_or_default();
-        for (_, closure) in &closures {
-            index.replace(closure.closure());
-        }
+        index.replace(closures.iter().map(|(_, closure)| closure.closure()));
         let plain = substitute_plain(&mut listing.plain, start, &tree, variables.as_ref(), &known)?;
         let folders: Vec<Arc<str>> = closures.iter().map(|(root, _)| root.folder.clone()).collect();
         let done = self.render_closures(start, closures, &tree, variables.as_ref(), &known)?;

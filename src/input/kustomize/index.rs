@@ -1,6 +1,6 @@
 //! From the files that changed to the roots that must be rendered again.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
@@ -35,30 +35,31 @@ impl ClosureIndex {
     /// Makes the index of these closures.
     pub fn of<'a>(closures: impl IntoIterator<Item = &'a Closure>) -> Self {
         let mut index = Self::default();
-        for closure in closures {
-            index.add(closure);
-        }
-        index.watched.sort_unstable();
-        index.watched.dedup();
+        index.replace(closures);
         index
     }
 
-    /// Puts a closure in the place of the one that its root had before.
-    pub fn replace(&mut self, closure: &Closure) {
-        if let Some(number) = self.number(&closure.root) {
-            self.watched.retain(|(_, root)| *root != number);
+    /// Puts closures in the place of those that their roots had before.
+    pub fn replace<'a>(&mut self, closures: impl IntoIterator<Item = &'a Closure>) {
+        let names = self.roots.iter().cloned().zip(0..);
+        let mut numbers: HashMap<Arc<str>, RootNumber> = names.collect();
+        let (known, mut replaced, mut added) = (numbers.len(), BTreeSet::new(), Vec::new());
+        for closure in closures {
+            let number = *numbers.entry(closure.root.clone()).or_insert_with(|| {
+                self.roots.push(closure.root.clone());
+                (self.roots.len() - 1) as RootNumber
+            });
+            if (number as usize) < known {
+                replaced.insert(number);
+            }
+            added.extend(closure.watched.iter().map(|path| (hash(path), number)));
         }
-        self.add(closure);
+        // One pass for all: a first commit brings every root at once.
+        self.watched.retain(|(_, root)| !replaced.contains(root));
+        self.watched.append(&mut added);
         self.watched.sort_unstable();
         self.watched.dedup();
-    }
-
-    fn add(&mut self, closure: &Closure) {
-        let number = self.number(&closure.root).unwrap_or_else(|| {
-            self.roots.push(closure.root.clone());
-            (self.roots.len() - 1) as RootNumber
-        });
-        self.watched.extend(closure.watched.iter().map(|path| (hash(path), number)));
+        self.watched.shrink_to_fit();
     }
 
     fn number(&self, root: &str) -> Option<RootNumber> {

@@ -381,7 +381,7 @@ fn a_change_concerns_the_roots_that_read_it_or_looked_for_it() {
     check(&index, ".rhumbignore", &[], true);
 
     let tree = tree.file("dev/kustomization.yaml", "resources: [x.yaml]\n").file("dev/x.yaml", "");
-    index.replace(&traced(&tree, "dev"));
+    index.replace([&traced(&tree, "dev")]);
     check(&index, "base/web.yaml", &["base", "prod"], false);
     check(&index, "dev/x.yaml", &["dev"], false);
 }
