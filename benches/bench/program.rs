@@ -40,9 +40,11 @@ impl Program {
         command
     }
 
-    /// Starts the daemon.
+    /// Starts the daemon as the unit files do: one heap for all threads.
     pub(crate) fn daemon(&self, arguments: &[&str]) -> Outcome<Daemon> {
-        Daemon::start(self.command(arguments))
+        let mut command = self.command(arguments);
+        command.env("MALLOC_ARENA_MAX", "1");
+        Daemon::start(command)
     }
 }
 

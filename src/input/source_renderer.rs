@@ -78,13 +78,27 @@ struct RendererState {
 struct LastRevision {
     tree: RevisionTree,
     index: ClosureIndex,
-    roots: HashMap<Arc<str>, RenderedRoot>,
+    roots: HashMap<Arc<str>, RememberedRoot>,
     /// The digest of its variables.
     variables: Option<[u8; 32]>,
     /// The settings that its charts were told.
     releases: ResolvedReleases,
     /// The folders of the roots with charts.
     charts: BTreeSet<Arc<str>>,
+}
+
+/// A root of that revision. The objects of those that rendered are in the store, and with who
+/// reads it.
+#[derive(Debug)]
+enum RememberedRoot {
+    Rendered(RootKey),
+    Failed(Box<RenderedRoot>),
+}
+
+impl From<&RenderedRoot> for RememberedRoot {
+    fn from(root: &RenderedRoot) -> Self {
+        if is_failure(root) { Self::Failed(Box::new(root.clone())) } else { Self::Rendered(root.key) }
+    }
 }
 
 impl SourceRenderer {
@@ -244,11 +258,10 @@ impl SourceRenderer {
             if let Some(before) = last
                 .as_ref()
                 .filter(|last| last.variables == digest && (!has_charts || last.releases == told))
-                .and_then(|last| last.kept_root(&root, touched.as_ref()))
-                .filter(|(folder, before)| !is_failure(before) || !has_changes(folder))
-                .and_then(|(folder, before)| Some((folder, stored_root(before, &known)?)))
+                .and_then(|last| last.kept_root(&root, touched.as_ref(), &known))
+                .filter(|before| !is_failure(before) || !has_changes(&root.folder))
             {
-                kept.push(before);
+                kept.push((root.folder.clone(), before));
                 charts.extend(has_charts.then(|| root.folder.clone()));
                 continue;
             }
@@ -262,9 +275,9 @@ impl SourceRenderer {
         let plain = substitute_plain(&mut listing.plain, start, &tree, variables.as_ref(), &known)?;
         let folders: Vec<Arc<str>> = closures.iter().map(|(root, _)| root.folder.clone()).collect();
         let done = self.render_closures(start, closures, &tree, variables.as_ref(), &known)?;
-        let mut roots: HashMap<Arc<str>, RenderedRoot> =
-            folders.into_iter().zip(done.iter().map(|done| done.root.clone())).collect();
-        roots.extend(kept.iter().cloned());
+        let outcomes = folders.into_iter().zip(done.iter().map(|done| RememberedRoot::from(&done.root)));
+        let mut roots: HashMap<Arc<str>, RememberedRoot> = outcomes.collect();
+        roots.extend(kept.iter().map(|(folder, root)| (folder.clone(), root.into())));
         let tree = tree.unread();
         *last = Some(LastRevision { tree, index, roots, variables: digest, releases: told, charts });
         let kept = kept.into_iter().map(|(_, root)| root).collect();
@@ -417,18 +430,22 @@ impl LastRevision {
     }
 
     /// Returns what came of a root, where nothing that it reads has changed and another try would
-    /// give the same.
+    /// give the same. One that rendered must be among the known ones, which are stored: the store
+    /// may have been made anew since.
     fn kept_root(
         &self,
         root: &RenderRoot,
         touched: Option<&BTreeSet<Arc<str>>>,
-    ) -> Option<(Arc<str>, RenderedRoot)> {
+        known: &HashMap<RootKey, RenderedRoot>,
+    ) -> Option<RenderedRoot> {
         if touched?.contains(&root.folder) {
             return None;
         }
-        let before = self.roots.get(&root.folder)?;
-        let is_final = !matches!(before.outcome, RootOutcome::Interrupted(_));
-        is_final.then(|| (root.folder.clone(), before.clone()))
+        match self.roots.get(&root.folder)? {
+            RememberedRoot::Rendered(key) => known.get(key).filter(|known| !is_failure(known)).cloned(),
+            RememberedRoot::Failed(root) if matches!(root.outcome, RootOutcome::Interrupted(_)) => None,
+            RememberedRoot::Failed(root) => Some((**root).clone()),
+        }
     }
 }
 
@@ -448,17 +465,6 @@ impl SnapshotRenderer for SourceRenderer {
 
 fn is_failure(root: &RenderedRoot) -> bool {
     !matches!(root.outcome, RootOutcome::Rendered(_))
-}
-
-/// Returns a root as it is stored; none where its contents are not in the store, which may have
-/// been made anew since they were written.
-fn stored_root(root: RenderedRoot, known: &HashMap<RootKey, RenderedRoot>) -> Option<RenderedRoot> {
-    if is_failure(&root) {
-        return Some(root);
-    }
-    let stored = known.get(&root.key)?;
-    // The list of a root names its path.
-    Some(if stored.path == root.path { stored.clone() } else { root })
 }
 
 /// Puts what was rendered of a root in this very revision in the place of a try that was
