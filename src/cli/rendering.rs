@@ -144,7 +144,7 @@ impl UnrenderedFiles {
     pub(super) fn read(path: &Path) -> Result<Self, SourceError> {
         let disk = source::read_disk(path)?.into();
         let folder = if path.is_file() { path.parent().unwrap_or(Path::new("")) } else { path };
-        Ok(Self { disk, folders: vec![ReadFolder::whole(here_if_empty(folder))] })
+        Ok(Self { disk, folders: vec![ReadFolder::at_start(here_if_empty(folder))] })
     }
 
     /// Reads what was named piece by piece.

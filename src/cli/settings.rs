@@ -137,7 +137,7 @@ fn source_name(global: &GlobalArgs, spec: &SourceSpec) -> Result<DnsLabel, Comma
     let placed = placed.map_err(|error| CommandError::usage_error(error.to_string()))?;
     let location = source::ResolvedLocation::from(&placed.location);
     let title = location.title();
-    Ok(DnsLabel::derived(&[&title.whole, &title.inside], &location.location_id()))
+    Ok(DnsLabel::derived(&[&title.repository, &title.inside], &location.location_id()))
 }
 
 /// Returns the namespace of objects that name none.

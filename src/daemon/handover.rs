@@ -81,7 +81,7 @@ pub(super) fn record(
         InventoryWriteMode::Exact => engine.tidy_statement(source, statement.as_ref()),
     };
     if let Some(statement) = statement {
-        wanted.requests_look = statement.look_request.is_some();
+        wanted.requests_observation = statement.observation_request.is_some();
         wanted.data.insert(HANDOVER_KEY.to_owned(), statement.text());
     }
 }
@@ -89,7 +89,7 @@ pub(super) fn record(
 /// Returns the inventory of a source that nobody serves any more: it wants nothing.
 pub(super) fn retire_inventory(inventory: &InventoryObject) -> InventoryObject {
     let mut inventory = inventory.clone();
-    inventory.requests_look = false;
+    inventory.requests_observation = false;
     inventory.data.insert(HANDOVER_KEY.to_owned(), SourceStatement::default().text());
     inventory
 }

@@ -51,8 +51,8 @@ pub(super) struct KindWatches {
     asking: bool,
     scalers: Option<Informer>,
     inventories: Option<Informer>,
-    /// The inventories of other processes that ask for a look.
-    look_requests: Option<Informer>,
+    /// The inventories of other processes that ask for an observation.
+    observation_requests: Option<Informer>,
     orders: Option<Informer>,
     targets: AutoscalerTargets,
     /// The scopes of kinds that the server tells, for those that read manifests.
@@ -90,7 +90,7 @@ impl KindWatches {
             asking: false,
             scalers: None,
             inventories: None,
-            look_requests: None,
+            observation_requests: None,
             orders: None,
             targets: AutoscalerTargets::default(),
             served_scopes: watch::Sender::new(kind_scopes(None)),
@@ -398,7 +398,8 @@ impl KindWatches {
         {
             let (sets, sink) = (&self.inventory_ids, self.to_inventories.clone());
             self.inventories = Some(self.cluster.follow_versions(&kind, namespace, sets, sink.clone()));
-            self.look_requests = Some(self.cluster.follow_look_requests(&kind, namespace, sink));
+            self.observation_requests =
+                Some(self.cluster.follow_observation_requests(&kind, namespace, sink));
         }
     }
 
@@ -476,7 +477,7 @@ impl KindWatches {
     /// Lists every kind again, as an audit of what the watches told.
     pub(super) fn relist_all(&self) {
         let kinds = self.watchers.all.iter().flat_map(AccountWatcher::informers);
-        let own = [&self.scalers, &self.inventories, &self.look_requests, &self.orders];
+        let own = [&self.scalers, &self.inventories, &self.observation_requests, &self.orders];
         for informer in kinds.chain(own.into_iter().flatten()) {
             informer.relist();
         }

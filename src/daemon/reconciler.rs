@@ -119,8 +119,8 @@ pub(crate) struct Reconciler {
     unreadable_peers: Vec<String>,
     /// Sources that this process has served, and that nobody is to serve any more.
     retired_sources: BTreeSet<Arc<str>>,
-    /// The looks that are to be had of sources, each after a number.
-    due_looks: BTreeMap<SourceId, u64>,
+    /// The sources that are to be observed, each after a number.
+    due_observations: BTreeMap<SourceId, u64>,
     ledger_store: RolloutLedgerStore,
     followers: PodFollowers,
     nodes: NodeWatch,
@@ -217,7 +217,7 @@ impl Reconciler {
             peers: CallState::None,
             unreadable_peers: Vec::new(),
             retired_sources: BTreeSet::new(),
-            due_looks: BTreeMap::new(),
+            due_observations: BTreeMap::new(),
             ledger_store: RolloutLedgerStore::default(),
             followers: PodFollowers::new(sinks.pods),
             nodes: NodeWatch::new_closed(),
@@ -457,7 +457,7 @@ impl Reconciler {
         }
         self.send_batch(batch);
         self.read_peers();
-        self.request_looks();
+        self.request_observations();
         self.publish_summary(now);
         self.keep_inventories();
         self.keep_orders();
@@ -529,6 +529,6 @@ fn set_peer_rules(engine: &mut Engine, namespace: &str, until: StopCondition) {
     engine.require_peer_consent();
     engine.set_inventory_namespace(namespace);
     if until == StopCondition::Shutdown {
-        engine.answer_look_requests();
+        engine.answer_observation_requests();
     }
 }

@@ -40,7 +40,7 @@ pub(crate) use decide::reason::Reason;
 pub(crate) use decide::repair::{FIGHT_PAUSE, REPAIRS_PER_FIGHT};
 pub(crate) use deletion::handover::{InventoryHolder, WithheldDeletion};
 #[cfg(test)]
-pub(crate) use deletion::look_requests::LookRequest;
+pub(crate) use deletion::observation_requests::ObservationRequest;
 #[cfg(test)]
 pub(crate) use deletion::peer_sources::{MAX_REQUESTED_OBJECTS, mark};
 pub(crate) use deletion::peer_sources::{PRUNE_DELAY, PeerSource, RepositoryIdentity, SourceStatement};

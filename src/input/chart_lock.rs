@@ -298,9 +298,9 @@ mod tests {
             chart("old", None, "1.0.0"),
         ]);
         let after = lock(&[chart("redis", Some("~7"), "7.2.0"), other, chart("new", None, "2.0.0")]);
-        let told: Vec<_> = LockChange::between(&before, &after).iter().map(ToString::to_string).collect();
+        let changes: Vec<_> = LockChange::between(&before, &after).iter().map(ToString::to_string).collect();
         assert_eq!(
-            told,
+            changes,
             [
                 "+ new 2.0.0 from https://charts.example.org".to_owned(),
                 "~ redis 7.2.0 from https://charts.example.org, before 7.1.0, for ~7".to_owned(),

@@ -65,7 +65,7 @@ pub(super) fn open_inputs<T: FileTree>(
         }
         clear.push(bytes);
     }
-    clear.extend(root.told.iter().map(|text| Arc::from(text.as_bytes())));
+    clear.extend(root.options.iter().map(|text| Arc::from(text.as_bytes())));
     let decrypter = decrypter.for_render();
     let mut inputs = OpenedInputs::default();
     for (source, bytes) in sealed {
@@ -154,13 +154,13 @@ pub(super) struct RootFiles<'c> {
     /// The values of a chart.
     pub(super) values: &'c [ChartValues],
     /// The texts that the program gets besides files.
-    pub(super) told: &'c [&'c str],
+    pub(super) options: &'c [&'c str],
 }
 
 impl<'c> RootFiles<'c> {
     /// Returns those of a root that gets nothing else.
     pub(super) const fn of(closure: &'c Closure) -> Self {
-        Self { closure, values: &[], told: &[] }
+        Self { closure, values: &[], options: &[] }
     }
 
     /// Returns the format of a file of values, which helm reads as YAML; none for another file.

@@ -121,9 +121,9 @@ impl PlaintextIndex {
         // places of such a group.
         for skipped in 0..3 {
             let rest = value.get(skipped..value.len().min(ENCODED)).unwrap_or_default();
-            let whole = rest.get(..rest.len() / 3 * 3).unwrap_or_default();
-            if whole.len() >= MIN_BASE64_PART {
-                form(STANDARD.encode(whole).into_bytes(), FormExtent::Anywhere);
+            let groups = rest.get(..rest.len() / 3 * 3).unwrap_or_default();
+            if groups.len() >= MIN_BASE64_PART {
+                form(STANDARD.encode(groups).into_bytes(), FormExtent::Anywhere);
             }
         }
         Ok(())

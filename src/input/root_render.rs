@@ -403,10 +403,10 @@ impl RenderedNames {
         let group = if gvk.group.is_empty() { String::new() } else { format!(".{}", gvk.group) };
         let namespace = text_at(body, &["metadata", "namespace"]);
         let name = text_at(body, &["metadata", "name"]);
-        let whole = format!("{}{group}/{namespace}/{name}", gvk.kind);
-        let count = self.0.entry(whole.clone()).or_default();
+        let full_name = format!("{}{group}/{namespace}/{name}", gvk.kind);
+        let count = self.0.entry(full_name.clone()).or_default();
         *count += 1;
-        if *count == 1 { whole } else { format!("{whole}/{count}") }
+        if *count == 1 { full_name } else { format!("{full_name}/{count}") }
     }
 }
 

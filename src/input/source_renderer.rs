@@ -152,12 +152,15 @@ impl SourceRenderer {
         start: &str,
         files: &T,
         parsed: &mut ParsedFiles,
-        told: &ResolvedReleases,
+        releases: &ResolvedReleases,
     ) -> Result<RootClosure, SourceError> {
-        let settings =
-            ClosureSettings { releases: &told.settings, supply: &*self.supply, policy: PinPolicy::Strict };
+        let settings = ClosureSettings {
+            releases: &releases.settings,
+            supply: &*self.supply,
+            policy: PinPolicy::Strict,
+        };
         let mut closure = RootClosure::find_closure(root, start, files, parsed, settings)?;
-        if let VersionOrigin::Unknown(why) = &told.versions
+        if let VersionOrigin::Unknown(why) = &releases.versions
             && closure.has_charts()
         {
             closure.interrupt(unknown_version(root, why));
@@ -192,23 +195,23 @@ impl SourceRenderer {
         files: &T,
         facts: &ClusterFacts,
     ) -> Result<RenderedSnapshot, SourceError> {
-        let told = self.releases.resolved_by(facts);
+        let releases = self.releases.resolved_by(facts);
         let mut parsed = ParsedFiles::default();
         let mut listing = find_roots(self.mode, start, raw, files, &mut parsed, |_| false)?;
         let (variables, objects) = self.read_variables(&listing.plain, start, files, facts)?;
         let mut closures = Vec::new();
         for root in listing.roots {
-            let closure = self.find_release_closure(&root, start, files, &mut parsed, &told)?;
+            let closure = self.find_release_closure(&root, start, files, &mut parsed, &releases)?;
             closures.push((root, closure));
         }
-        let used = facts_used(&told, closures.iter().any(|(_, closure)| closure.has_charts()), objects)?;
+        let used = facts_used(&releases, closures.iter().any(|(_, closure)| closure.has_charts()), objects)?;
         let known = HashMap::new();
         let plain = substitute_plain(&mut listing.plain, start, files, variables.as_ref(), &known)?;
         let done = self.render_closures(start, closures, files, variables.as_ref(), &known)?;
         let mut rendered =
             joined_outcomes(listing.plain, Vec::new(), plain.into_iter().chain(done).collect(), used);
-        narrow_use(&mut rendered, &told.versions);
-        if told.versions == VersionOrigin::Assumed && rendered.used.versions {
+        narrow_use(&mut rendered, &releases.versions);
+        if releases.versions == VersionOrigin::Assumed && rendered.used.versions {
             let _ = self.assumption.set(());
         }
         Ok(rendered)
@@ -216,8 +219,8 @@ impl SourceRenderer {
 
     fn render_revision(&self, request: RenderRequest<'_>) -> Result<RenderedSnapshot, SourceError> {
         let RenderRequest { raw, start, tree, same, before, facts } = request;
-        let told = self.releases.resolved_by(&facts);
-        let versions = told.versions.clone();
+        let releases = self.releases.resolved_by(&facts);
+        let versions = releases.versions.clone();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let RendererState { parsed, last } = &mut *state;
         let changed = last.as_ref().map(|last| last.tree.changed_paths(&tree)).transpose()?;
@@ -243,7 +246,7 @@ impl SourceRenderer {
             let has_charts = last.as_ref().is_some_and(|last| last.charts.contains(&root.folder));
             if let Some(before) = last
                 .as_ref()
-                .filter(|last| last.variables == digest && (!has_charts || last.releases == told))
+                .filter(|last| last.variables == digest && (!has_charts || last.releases == releases))
                 .and_then(|last| last.kept_root(&root, touched.as_ref()))
                 .filter(|(folder, before)| !is_failure(before) || !has_changes(folder))
                 .and_then(|(folder, before)| Some((folder, stored_root(before, &known)?)))
@@ -252,11 +255,11 @@ impl SourceRenderer {
                 charts.extend(has_charts.then(|| root.folder.clone()));
                 continue;
             }
-            let closure = self.find_release_closure(&root, start, &tree, parsed, &told)?;
+            let closure = self.find_release_closure(&root, start, &tree, parsed, &releases)?;
             charts.extend(closure.has_charts().then(|| root.folder.clone()));
             closures.push((root, closure));
         }
-        let used = facts_used(&told, !charts.is_empty(), objects)?;
+        let used = facts_used(&releases, !charts.is_empty(), objects)?;
         let mut index = last.take().map(|last| last.index).unwrap_or_default();
         for (_, closure) in &closures {
             index.replace(closure.closure());
@@ -268,7 +271,7 @@ impl SourceRenderer {
             folders.into_iter().zip(done.iter().map(|done| done.root.clone())).collect();
         roots.extend(kept.iter().cloned());
         let tree = tree.unread();
-        *last = Some(LastRevision { tree, index, roots, variables: digest, releases: told, charts });
+        *last = Some(LastRevision { tree, index, roots, variables: digest, releases, charts });
         let kept = kept.into_iter().map(|(_, root)| root).collect();
         let mut rendered =
             joined_outcomes(listing.plain, kept, plain.into_iter().chain(done).collect(), used);
@@ -353,8 +356,8 @@ impl SourceRenderer {
                 Ok(RenderOutput { objects, warnings })
             }
             ClosureForm::Helm(chart, options) => {
-                let told = [options.release.as_str(), options.namespace.as_str()];
-                let root = RootFiles { closure: &chart.closure, values: &chart.values, told: &told };
+                let texts = [options.release.as_str(), options.namespace.as_str()];
+                let root = RootFiles { closure: &chart.closure, values: &chart.values, options: &texts };
                 let opened = encryption::open_inputs(&self.decrypter, root, files)?;
                 let traced = TracedChart { chart, options };
                 let rendered = render_release(&self.host, own, traced, files, &opened).await;
@@ -499,12 +502,12 @@ fn substitute_plain<T: FileTree>(
 /// # Errors
 /// Fails where they are not known yet.
 fn facts_used(
-    told: &ResolvedReleases,
+    releases: &ResolvedReleases,
     has_charts: bool,
     objects: BTreeSet<ObjectId>,
 ) -> Result<FactUse, SourceError> {
-    let used = FactUse { versions: has_charts && told.versions != VersionOrigin::Configured, objects };
-    match told.versions {
+    let used = FactUse { versions: has_charts && releases.versions != VersionOrigin::Configured, objects };
+    match releases.versions {
         VersionOrigin::Wanted if used.versions => Err(SourceError::FactsWanted(used.into())),
         _ => Ok(used),
     }

@@ -55,8 +55,8 @@ pub const REVISION: &str = "rhumb.dev/revision";
 
 /// Lets a source that verifies signatures begin anew with one revision.
 pub const ACCEPT: &str = "rhumb.dev/accept";
-/// Asks the daemons of other sources for a look at their repositories.
-pub const LOOK_REQUEST: &str = "rhumb.dev/look-request";
+/// Asks the daemons of other sources to read their repositories again.
+pub const OBSERVATION_REQUEST: &str = "rhumb.dev/look-request";
 /// The inventory that a `ConfigMap` of orders belongs to.
 pub const ORDERS_OF: &str = "rhumb.dev/orders-of";
 /// The repository or folder that an inventory was made from.
@@ -297,7 +297,7 @@ pub const ANNOTATIONS: [AnnotationKey; 27] = [
         "Lets a source with `verify` begin anew, once, with this revision, which must be signed itself.",
     ),
     key(
-        LOOK_REQUEST,
+        OBSERVATION_REQUEST,
         AnnotationPlace::Inventory,
         "`true`",
         "",

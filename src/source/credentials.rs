@@ -1,8 +1,8 @@
 //! The files with what git servers ask for: a folder of them, as systemd shows it to a service.
 //!
 //! **Invariant:** no content of them comes into this process, an argument or an environment. git
-//! and ssh are told where they are and read them anew for each look, so that a newer one counts
-//! from then on.
+//! and ssh are told where they are and read them anew for each observation, so that a newer one
+//! counts from then on.
 
 use std::ffi::OsString;
 use std::io;
@@ -256,12 +256,12 @@ mod tests {
     /// Returns git's own credential for an address, with these credentials.
     fn filled(credentials: &Credentials, address: &str) -> Option<String> {
         use std::io::Write as _;
-        let mut told = Command::new("git");
-        credentials.configure(&mut told);
+        let mut configured = Command::new("git");
+        credentials.configure(&mut configured);
         let mut command = std::process::Command::new("git");
         command
             .args(["-c", "credential.helper="])
-            .args(told.as_std().get_args())
+            .args(configured.as_std().get_args())
             .args(["credential", "fill"]);
         command.env("GIT_TERMINAL_PROMPT", "0").env("GIT_ASKPASS", "/bin/false").env("HOME", "/nonexistent");
         command.env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_CONFIG_GLOBAL", "/dev/null");

@@ -227,9 +227,10 @@ impl RepositoryFolders {
     ///
     /// Links to the path are followed, as they are part of what a person named.
     pub(super) fn find(path: &Path) -> Result<Self, FollowedRepositoryError> {
-        let whole = std::path::absolute(path).map_err(|error| unreadable(path, error))?;
+        let absolute = std::path::absolute(path).map_err(|error| unreadable(path, error))?;
         // `.git` may be a pointer, also where it is named itself.
-        let named = if whole.ends_with(".git") { whole.parent().unwrap_or(&whole) } else { &whole };
+        let named =
+            if absolute.ends_with(".git") { absolute.parent().unwrap_or(&absolute) } else { &absolute };
         let named = fs::canonicalize(named).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => no_repository(),
             _ => unreadable(named, error),

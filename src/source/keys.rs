@@ -49,8 +49,8 @@ impl VerificationKeys {
             return Err((line, "it is no text: export OpenPGP keys with `gpg --armor --export`"));
         };
         let lines = || text.lines().map(str::trim).enumerate().map(|(index, line)| (index + 1, line));
-        let told = |line: &str| !line.is_empty() && !line.starts_with('#');
-        let Some((number, first)) = lines().find(|(_, line)| told(line)) else {
+        let is_content = |line: &str| !line.is_empty() && !line.starts_with('#');
+        let Some((number, first)) = lines().find(|(_, line)| is_content(line)) else {
             return Err((1, "it names no key"));
         };
         if first.starts_with("-----BEGIN PGP ") {
@@ -62,7 +62,7 @@ impl VerificationKeys {
                 "it is neither a list of allowed signers nor a block of OpenPGP public keys",
             ));
         }
-        for (number, line) in lines().filter(|(_, line)| told(line)) {
+        for (number, line) in lines().filter(|(_, line)| is_content(line)) {
             check_signer(line).map_err(|why| (number, why))?;
         }
         Ok(Self::Ssh(bytes.to_vec()))

@@ -198,13 +198,13 @@ mod tests {
                 names.sort();
                 names.join("")
             };
-            let told = match &found {
+            let found_word = match &found {
                 CommitRange::Exactly(commits) => names(commits),
                 CommitRange::AtMost(commits) => format!("at most {}", names(commits)),
                 CommitRange::Diverged => "apart".to_owned(),
                 CommitRange::Unknown => "unknown".to_owned(),
             };
-            assert_eq!(told, expected, "{older}..{newer} of {words}");
+            assert_eq!(found_word, expected, "{older}..{newer} of {words}");
         }
         let line = "a: b:a c:b d:c";
         check(line, "b", "d", "cd");

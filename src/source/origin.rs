@@ -40,8 +40,8 @@ pub(super) struct OriginParts {
 }
 
 impl OriginParts {
-    /// Fails only where no look could ever succeed: what is missing or cannot be read now is for
-    /// the looks to tell.
+    /// Fails only where no observation could ever succeed: what is missing or cannot be read now is
+    /// for the observations to tell.
     pub(super) fn of(
         location: &ResolvedLocation,
         place: &str,

@@ -215,7 +215,7 @@ impl RevisionReader {
     }
 
     /// Returns whether all files of a revision can be read.
-    pub(super) fn is_whole(&self, revision: &Revision) -> bool {
+    pub(super) fn is_complete(&self, revision: &Revision) -> bool {
         let Ok(snapshot) = self.raw_snapshot(revision) else { return false };
         self.read_all(snapshot.files.iter().map(|file| file.blob), |_, _| Ok(())).is_ok()
     }
@@ -290,7 +290,7 @@ impl RevisionReader {
 
     /// Reads one file's bytes.
     pub(crate) fn read(&self, blob: BlobId) -> Result<Vec<u8>, SourceError> {
-        self.look(|objects| {
+        self.read_objects(|objects| {
             let databases = objects.object_databases().map_err(|error| self.damaged_error(&error))?;
             self.bytes(&databases, blob)
         })
@@ -310,7 +310,7 @@ impl RevisionReader {
     /// Runs a short look. Unlike a pass, it uses handles again that were opened less than a second
     /// ago. Their answers are right, as the id tells the content, and a missing object is looked
     /// for with fresh ones.
-    pub(super) fn look<T: Send>(
+    pub(super) fn read_objects<T: Send>(
         &self,
         mut run: impl FnMut(&ObjectStores) -> Result<T, SourceError> + Send,
     ) -> Result<T, SourceError> {

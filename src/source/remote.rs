@@ -109,7 +109,7 @@ impl RemoteReference {
         Ok(Self { address, login, place: place.to_owned(), wanted, fetch_ref, head_ref, store })
     }
 
-    /// Returns the revision that the last look of an earlier process left.
+    /// Returns the revision that the last observation of an earlier process left.
     pub(super) fn remembered_revision(&self) -> Option<Revision> {
         self.store.remembered_revision(&self.head_ref)
     }
@@ -248,7 +248,7 @@ impl RemoteReference {
             WantedReference::Commit(commit) => commit.to_string(),
             WantedReference::Head | WantedReference::Named(_) => {
                 match self.advertised_reference(lock, None).await {
-                    Ok(advertised) if self.is_whole(&advertised.commit) => return Ok(false),
+                    Ok(advertised) if self.has_history_of(&advertised.commit) => return Ok(false),
                     Ok(advertised) => advertised.name,
                     Err(SourceError::NoReference { .. }) => return Ok(false),
                     Err(error) => return Err(error),
@@ -265,7 +265,7 @@ impl RemoteReference {
     }
 
     /// Returns whether all that leads to a commit is here.
-    fn is_whole(&self, commit: &Revision) -> bool {
+    fn has_history_of(&self, commit: &Revision) -> bool {
         let here =
             self.store.reference_target(&self.head_ref).is_ok_and(|here| here.as_ref() == Some(commit));
         here && self.store.repository().is_ok_and(|repository| !repository.is_shallow())
@@ -280,8 +280,8 @@ impl RemoteReference {
         };
         let (store, revision) = (self.store.clone(), revision.clone());
         let walk = move || store.ancestry(&tip, &revision);
-        let told = run_bounded(&self.place, self.store.settings().fetch, walk).await??;
-        Ok(told == Ancestry::Descends)
+        let ancestry = run_bounded(&self.place, self.store.settings().fetch, walk).await??;
+        Ok(ancestry == Ancestry::Descends)
     }
 
     async fn advertised_reference(

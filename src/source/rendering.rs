@@ -250,9 +250,9 @@ mod tests {
             let snapshot = all.into_snapshot();
             assert!(!snapshot.is_complete() && !snapshot.refuses_plain_files);
             assert_eq!(snapshot.failed_roots.len(), roots.len());
-            let told =
+            let messages =
                 snapshot.refused.iter().map(|found| format!("{}: {}", found.origin.file, found.message));
-            assert_eq!(told.collect::<Vec<_>>(), expected);
+            assert_eq!(messages.collect::<Vec<_>>(), expected);
         };
         check(&[("a/kustomization.yaml", "no kustomize")], &["a/kustomization.yaml: no kustomize"]);
         check(

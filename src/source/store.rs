@@ -269,8 +269,8 @@ impl RevisionStore {
     /// Returns how a commit stands to another one: the same, after it, or apart. Blocks.
     pub(super) fn ancestry(&self, tip: &Revision, revision: &Revision) -> Result<Ancestry, SourceError> {
         let id = |revision: &Revision| Oid::from_str(revision.as_str());
-        let told = self.walk_history(|odbs| lineage::ancestry(odbs, id(revision)?, id(tip)?));
-        told.map_err(|error| self.classify_error(&error))
+        let ancestry = self.walk_history(|odbs| lineage::ancestry(odbs, id(revision)?, id(tip)?));
+        ancestry.map_err(|error| self.classify_error(&error))
     }
 
     /// Gives a walk all commits that are here. Blocks.

@@ -133,7 +133,7 @@ fn what_another_source_says_and_cannot_be_read_is_told_with_the_command_that_end
     let other = Folder::new(&[("other.yaml", yaml::config_map("other", "a", "1"))]);
     let folder = other.path().to_str().unwrap();
     let mut command = site.bare_command();
-    command.args(["apply", folder, "-n", &site.name, "--name", "unread-peer-other"]);
+    command.args(["apply", folder, "-n", &site.name, "--source", "unread-peer-other"]);
     run(command).ends(0);
     let peer = at("ConfigMap", &site.system(), "unread-peer-other");
     site.api.merge(&peer, "somebody", &json!({"data": {"handover": "read"}}));
@@ -160,7 +160,7 @@ fn what_another_source_says_and_cannot_be_read_is_told_with_the_command_that_end
     assert!(ready.code == 200 && reported.iter().all(|text| ready.body.contains(text)), "{}", ready.body);
     window.assert_no_deletes();
     let mut command = site.bare_command();
-    command.args(["apply", folder, "-n", &site.name, "--name", "unread-peer-other"]);
+    command.args(["apply", folder, "-n", &site.name, "--source", "unread-peer-other"]);
     run(command).ends(0);
     eventually("it is pruned", Duration::from_mins(2), || {
         if site.has("ConfigMap", "old") { Err("it is there") } else { Ok(()) }

@@ -358,7 +358,7 @@ impl Reconciler {
                 store.unwatched = unwatched;
             }
             let why = self.engine.unlisted_reason(source);
-            if store.told == why {
+            if store.unlisted_reason == why {
                 continue;
             }
             let source = &self.engine.source(source).name;
@@ -367,7 +367,7 @@ impl Reconciler {
             } else {
                 tracing::info!(%source, "it can prune again");
             }
-            store.told = why;
+            store.unlisted_reason = why;
         }
     }
 
@@ -396,6 +396,6 @@ impl Reconciler {
     pub(super) fn is_synced(&self, source: SourceId) -> bool {
         let state = self.engine.source(source);
         let mut kinds = self.engine.listed_kinds(source).chain(state.catalog.object_counts().kinds());
-        state.is_whole() && kinds.all(|kind| self.engine.is_synced(source, kind))
+        state.is_complete() && kinds.all(|kind| self.engine.is_synced(source, kind))
     }
 }

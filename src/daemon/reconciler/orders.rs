@@ -48,7 +48,7 @@ impl Reconciler {
     pub(super) fn handle_inventory_event(&mut self, event: InformerEvent<ResourceVersion>) {
         let Some((id, Some(rv))) = self.own_object_event(event, "the inventories") else { return };
         let Some(source) = self.source_by_name(id.name()) else {
-            return self.engine.expect_look_request();
+            return self.engine.expect_observation_request();
         };
         self.inventories[source].seen = rv;
         self.follow_inventory(source);

@@ -82,12 +82,12 @@ impl SubstitutedFile {
 pub(crate) fn substitute(file: &Arc<str>, bytes: &[u8], table: &VariableTable) -> SubstitutedFile {
     let read = read_documents(file, bytes);
     let mut budget = ExpansionBudget::default();
-    let (mut told, mut left_out) = (0, 0);
+    let (mut reported, mut left_out) = (0, 0);
     let documents = read.documents.into_iter().map(|mut value| {
-        let mut substitution = Substitution::new(table, &mut budget, MAX_FINDINGS - told);
+        let mut substitution = Substitution::new(table, &mut budget, MAX_FINDINGS - reported);
         substitution.object(&mut value, &ParentPath::ROOT);
         let Substitution { findings, left_out: more, soundness, .. } = substitution;
-        told += findings.len();
+        reported += findings.len();
         left_out += more;
         SubstitutedDocument { value, findings, soundness }
     });

@@ -302,9 +302,9 @@ mod tests {
             HolderAnswer::Unusable(HolderFault::Encrypted),
         ];
         let (_, faults) = VariableTable::assemble(&config(&[], from), answers);
-        let told: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        let messages: Vec<String> = faults.iter().map(ToString::to_string).collect();
         assert_eq!(
-            told,
+            messages,
             [
                 "ConfigMap shop/gone is not there, and is not optional",
                 "the variable LARGE has more than 1048576 bytes",

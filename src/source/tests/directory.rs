@@ -92,9 +92,9 @@ async fn an_absence_counts_when_it_lasts() {
     let mut source = fixture.open();
     let first = seen(&mut source).await;
     fixture.put(&[("b.yaml", "")]);
-    let look = source.observe().await.unwrap();
-    assert_eq!((look.revision, look.changed), (first.clone(), false));
-    assert_eq!(look.waiting, ["b.yaml".into()]);
+    let observed = source.observe().await.unwrap();
+    assert_eq!((observed.revision, observed.changed), (first.clone(), false));
+    assert_eq!(observed.waiting, ["b.yaml".into()]);
     assert!(source.next_poll(0.5) <= Duration::from_secs(10));
 
     fixture.put(&[("a.yaml", "11")]);

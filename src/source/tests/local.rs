@@ -376,7 +376,7 @@ fn changes_are_what_two_snapshots_differ_in() {
     let repository = source.own_store();
     proptest!(ProptestConfig::with_cases(300), |(old in some_tree(), new in some_tree())| {
         let (old, new) = (plant(&repository, &old), plant(&repository, &new));
-        let whole = compare(&source.snapshot(&old).unwrap().files, &source.snapshot(&new).unwrap().files);
-        prop_assert_eq!(source.changes(&old, &new).unwrap(), whole);
+        let expected = compare(&source.snapshot(&old).unwrap().files, &source.snapshot(&new).unwrap().files);
+        prop_assert_eq!(source.changes(&old, &new).unwrap(), expected);
     });
 }

@@ -117,20 +117,20 @@ fn commit_bomb(repo: &TestRepository, zeros: u64) -> Revision {
     let base = repo.git(&[&settings[..], &["hash-object", "-w", "zeros"]].concat());
     fs::remove_file(&file).unwrap();
     let folder = repo.path().join(".git/objects/pack");
-    let mut whole = Vec::new();
+    let mut content = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|ending| ending == "pack") {
             let pack = fs::read(&path).unwrap();
-            whole = pack[12..pack.len() - 20].to_vec();
+            content = pack[12..pack.len() - 20].to_vec();
         }
         fs::remove_file(path).unwrap();
     }
-    assert!(!whole.is_empty() && whole.len() < 8 << 20, "{} bytes", whole.len());
+    assert!(!content.is_empty() && content.len() < 8 << 20, "{} bytes", content.len());
     let base = Oid::from_str(&base).unwrap();
     let small = Oid::hash_object(git2::ObjectType::Blob, SMALL).unwrap();
     let taken = u8::try_from(SMALL.len()).unwrap();
-    write_pack(repo, &[(base, whole), (small, delta(base, zeros, taken))]);
+    write_pack(repo, &[(base, content), (small, delta(base, zeros, taken))]);
     // With its base beside it, so that the delta could be copied as it is.
     for (id, file) in [(small, "bomb.yaml"), (base, "zeros.bin")] {
         repo.git(&["update-index", "--add", "--cacheinfo", &format!("100644,{id},{file}")]);

@@ -260,7 +260,7 @@ impl Engine {
                 }
                 (Some(DesiredState::Object(_)), None) => true,
                 (Some(DesiredState::Unusable(_)), _) | (None, None) => false,
-                (None, Some(_)) => state.is_whole(),
+                (None, Some(_)) => state.is_complete(),
             }
         })
     }

@@ -80,11 +80,11 @@ fn a_chart_is_its_files() {
     let dotted = [other("./", EntryType::Directory), file("./web/Chart.yaml", CHART)];
     assert_eq!(read(&archive(&dotted)), Ok(vec!["Chart.yaml".to_owned()]));
     // Some programs write an archive in several parts.
-    let whole = with(&[file("web/a", "a")]);
+    let archive = with(&[file("web/a", "a")]);
     let mut tar = Vec::new();
-    MultiGzDecoder::new(&*whole).read_to_end(&mut tar).unwrap();
+    MultiGzDecoder::new(&*archive).read_to_end(&mut tar).unwrap();
     let parts = [gzip(&tar[..700]), gzip(&tar[700..])].concat();
-    assert_eq!(read(&parts), read(&whole));
+    assert_eq!(read(&parts), read(&archive));
 }
 
 #[test]
@@ -245,9 +245,9 @@ fn what_is_no_archive_is_told() {
         let error = read(bytes).unwrap_err();
         assert!(error.starts_with("it cannot be read: ") || error == "its Chart.yaml is missing", "{error}");
     }
-    let whole = with(&[file("web/a", &"random 1 2 3 text".repeat(99))]);
-    for length in [whole.len() / 2, whole.len() - 9] {
-        let error = read(&whole[..length]).unwrap_err();
+    let archive = with(&[file("web/a", &"random 1 2 3 text".repeat(99))]);
+    for length in [archive.len() / 2, archive.len() - 9] {
+        let error = read(&archive[..length]).unwrap_err();
         assert!(error.starts_with("it cannot be read: "), "{error}");
     }
 }
