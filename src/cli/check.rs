@@ -379,7 +379,7 @@ async fn with_cluster_sources(
     }
     let path = custom_path(&config.namespace);
     let listed = match retry_when_throttled(|| cluster.list_custom_sources(&path)).await {
-        // The right to list them is asked about, and told, with all others.
+        // The right to list them is asked about, and reported, with all others.
         Err(error) if error.class() == ErrorClass::Forbidden => return config.clone(),
         listed => report.record(listed.map_err(CommandError::from), "the sources in the cluster"),
     };

@@ -70,7 +70,7 @@ pub struct Informer {
 }
 
 impl Informer {
-    /// Lists the kind again, as an audit of what the watch told.
+    /// Lists the kind again, as an audit of what the watch reported.
     pub fn relist(&self) {
         self.relist.notify_one();
     }

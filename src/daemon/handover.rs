@@ -51,7 +51,7 @@ pub(super) fn is_recorded(engine: &Engine, source: SourceId, inventory: Option<&
 
 /// Returns whether an inventory requests what it need not request any more. An inventory may have
 /// been tidied before the objects of it were seen, and nothing else tells that they are.
-pub(super) fn is_untidy(engine: &Engine, source: SourceId, inventory: Option<&InventoryObject>) -> bool {
+pub(super) fn needs_tidying(engine: &Engine, source: SourceId, inventory: Option<&InventoryObject>) -> bool {
     engine.can_state(source)
         && read_statement(inventory).is_some_and(|statement| engine.has_excess_requests(source, &statement))
 }

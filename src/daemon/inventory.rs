@@ -106,7 +106,7 @@ pub(crate) fn pending_prunes(inventory: &InventoryObject) -> Vec<PendingPrune> {
 }
 
 /// Returns how many pending deletions the inventory has no room for.
-pub(crate) fn untold_prunes(inventory: &InventoryObject) -> usize {
+pub(crate) fn unlisted_prune_count(inventory: &InventoryObject) -> usize {
     inventory.data.get(PENDING_LEFT).and_then(|text| text.parse().ok()).unwrap_or_default()
 }
 
@@ -136,7 +136,7 @@ fn open_rejections(inventory: &InventoryObject, seals: &HashSeals) -> Vec<Reject
     inventory.data.get(REJECTED_KEY).map(|text| parse_rejections(text, seals)).unwrap_or_default()
 }
 
-/// Returns how the hashes of Secrets stand in an inventory.
+/// Returns how the hashes of Secrets are sealed in an inventory.
 pub(super) fn seal_status(inventory: Option<&InventoryObject>, seals: &HashSeals) -> SealStatus {
     let text = inventory.and_then(|inventory| inventory.data.get(REJECTED_KEY));
     text.map(|text| rejections_seal_status(text, seals)).unwrap_or_default()
@@ -233,7 +233,7 @@ pub(super) fn is_current(engine: &Engine, source: SourceId, inventory: Option<&I
 }
 
 /// Reads an inventory, as seen from a source at this location. An inventory that cannot be read
-/// whole is left as it is.
+/// completely is left as it is.
 pub(super) fn read(inventory: Option<&InventoryObject>, location: &str, seals: &HashSeals) -> Inventory {
     let Some(inventory) = inventory else {
         return Inventory { other_location: Some(UNKNOWN_LOCATION.into()), ..Inventory::default() };
@@ -479,7 +479,7 @@ pub(super) struct InventoryStore {
     pub(super) sealing: SealStatus,
     /// The records in it that cannot be read, as last logged.
     pub(super) unreadable: Vec<String>,
-    /// The status that it told when it was first read.
+    /// The status that it recorded when it was first read.
     pub(super) first_status: Option<StatusSummary>,
     /// The newest version that its watch has shown.
     pub(super) seen: ResourceVersion,

@@ -130,7 +130,7 @@ impl KindWatches {
         self.retry_discovery();
     }
 
-    /// Kinds that discovery has not listed for so long that they may be gone.
+    /// Returns the kinds that discovery has not listed for so long that they may be gone.
     pub(super) fn long_missing(&self, now: Instant) -> BTreeSet<GroupKind> {
         let long =
             self.missing.iter().filter(|(_, since)| now.duration_since(**since) >= ABSENCE_CONFIRMATION);
@@ -453,7 +453,7 @@ impl KindWatches {
             InformerChange::Delete(id, _) => engine.observe_absence_by(event.listing.watcher, &id),
             InformerChange::InitDone => engine.list_complete(&event.listing),
             // The outage may have ended with a restore of older data. The version that the watch
-            // went on from then means something else, and what came before it was never told.
+            // went on from then means something else, and what came before it was never reported.
             InformerChange::Resumed => {
                 let watcher = self.watchers.all.get(event.listing.watcher);
                 watcher.and_then(|watcher| watcher.informer(&event.listing)).inspect(|it| it.relist());
@@ -474,7 +474,7 @@ impl KindWatches {
         None
     }
 
-    /// Lists every kind again, as an audit of what the watches told.
+    /// Lists every kind again, as an audit of what the watches reported.
     pub(super) fn relist_all(&self) {
         let kinds = self.watchers.all.iter().flat_map(AccountWatcher::informers);
         let own = [&self.scalers, &self.inventories, &self.observation_requests, &self.orders];

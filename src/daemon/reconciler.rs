@@ -220,7 +220,7 @@ impl Reconciler {
             due_observations: BTreeMap::new(),
             ledger_store: RolloutLedgerStore::default(),
             followers: PodFollowers::new(sinks.pods),
-            nodes: NodeWatch::new_closed(),
+            nodes: NodeWatch::closed(),
             configs: ConfigFollowers::new(sinks.data),
             executor: Executor { cluster: setup.cluster, contents: ContentStore::new(content_origins) },
             engine,
@@ -298,7 +298,7 @@ impl Reconciler {
                 heartbeat.record(STOP_GRACE_PERIOD + MAX_TURN_DURATION);
                 // Without an answer claims count until they have long rested.
                 let _ = tokio::time::timeout(STOP_GRACE_PERIOD, self.leave_records(ending)).await;
-                return Ok(self.sum_up(ending));
+                return Ok(self.pass_result(ending));
             }
             // Once stopped, only the answers of what was begun are waited for.
             let stopped = stop.is_cancelled();
@@ -428,7 +428,7 @@ impl Reconciler {
         self.engine.advance(now);
         self.record_rollout_events(now);
         self.ask_about_failures();
-        self.free_stuck(now);
+        self.delete_stuck_pods(now);
         self.evict_due(now);
         self.rescale_due(now);
         self.engine.process_changes();

@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn the_changes_of_a_lock_are_told_one_by_one() {
+    fn the_changes_of_a_lock_are_reported_one_by_one() {
         let lock = |charts: &[LockedChart]| ChartLock::of(charts.to_vec());
         let other = LockedChart { digest: digest("b").parse().unwrap(), ..chart("web", None, "1.0.0") };
         let before = lock(&[
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_line() {
+    fn what_is_wrong_is_reported_with_its_line() {
         let check = |text: &str, expected: &[&str]| {
             let faults = ChartLock::read(&"rhumb.lock".into(), text.as_bytes()).unwrap_err();
             let faults: Vec<_> =

@@ -98,7 +98,7 @@ pub(crate) enum RenderError {
         /// The program.
         program: &'static str,
     },
-    /// An encrypted file cannot be opened, or stands where it would be read as it is.
+    /// An encrypted file cannot be opened, or is where it would be read as it is.
     #[error("{}", .0.message)]
     Encrypted(Box<Diagnostic>),
     /// The chart cannot be rendered.
@@ -278,7 +278,7 @@ async fn build<T: FileTree>(
         return Ok(Zeroizing::new(run.output));
     }
     let said = complaint(&run.complaint, place.folder());
-    // Of a program that has no memory left the last words are where it stood.
+    // Of a program that has no memory left the last words are where it stopped.
     if run.denied_by() == Some(SandboxPart::Memory) {
         let (program, complaint) = ("kustomize".to_owned(), String::new());
         return Err(SandboxError::Stopped { program, part: SandboxPart::Memory, complaint }.into());
@@ -353,7 +353,7 @@ fn printed_part(
     (read.diagnostics, read.documents.iter().map(plain).collect())
 }
 
-/// As [`printed_part`], of a program that read opened files: their values must stand in the data of
+/// As [`printed_part`], of a program that read opened files: their values must be in the data of
 /// Secrets alone, and get no variables.
 fn opened_part(
     name: &Arc<str>,

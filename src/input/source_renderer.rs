@@ -53,7 +53,7 @@ pub(crate) struct SourceRenderer {
     supply: Arc<dyn ChartSupply>,
     slots: SlotClient,
     state: Mutex<RendererState>,
-    /// Set once charts were told an assumed version.
+    /// Set once charts were given an assumed version.
     assumption: OnceLock<()>,
 }
 
@@ -81,7 +81,7 @@ struct LastRevision {
     roots: HashMap<Arc<str>, RenderedRoot>,
     /// The digest of its variables.
     variables: Option<[u8; 32]>,
-    /// The settings that its charts were told.
+    /// The settings that its charts were given.
     releases: ResolvedReleases,
     /// The folders of the roots with charts.
     charts: BTreeSet<Arc<str>>,
@@ -118,7 +118,7 @@ impl SourceRenderer {
         Self { substitution, ..self }
     }
 
-    /// Returns whether charts were told a version that nobody named: no cluster was asked.
+    /// Returns whether charts were given a version that nobody named: no cluster was asked.
     pub(crate) fn has_assumed_version(&self) -> bool {
         self.assumption.get().is_some()
     }
@@ -237,7 +237,7 @@ impl SourceRenderer {
         let digest = variables.as_ref().map(|variables| variables.digest());
         let lacks_identity = variables.as_ref().is_some_and(|variables| variables.is_interrupted());
         let touched = impact.map(|impact| impact.roots);
-        // Its possible names are read from all that stands in its folder.
+        // Its possible names are read from all that is in its folder.
         let has_changes = |folder: &str| changed.iter().flatten().any(|path| paths::holds(folder, path));
         let known: HashMap<RootKey, RenderedRoot> =
             same.iter().chain(before.iter()).map(|root| (root.key, root.clone())).collect();
@@ -528,7 +528,7 @@ fn narrow_use(rendered: &mut RenderedSnapshot, versions: &VersionOrigin) {
 
 fn unknown_version(root: &RenderRoot, why: &str) -> Diagnostic {
     let path = paths::inside(&root.folder, root.form.file_name());
-    let message = format!("the version of the cluster is not known, and charts are told it: {why}");
+    let message = format!("the version of the cluster is not known, and charts need it: {why}");
     let hint = "it is asked again; `spec.helm.kubeVersion` names one";
     Diagnostic::file_error(path, NO_VERSION, message).hint(hint)
 }

@@ -62,7 +62,7 @@ pub const ORDERS_OF: &str = "rhumb.dev/orders-of";
 /// The repository or folder that an inventory was made from.
 pub const SOURCE: &str = "rhumb.dev/source";
 
-/// The writer of a key, and the place where it stands.
+/// The writer of a key, and the place where it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnnotationPlace {
     /// In a manifest: the wish of whoever writes the repository.
@@ -320,7 +320,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_key_stands_once_and_has_a_meaning() {
+    fn each_key_is_listed_once_and_has_a_meaning() {
         let keys: BTreeSet<&str> = ANNOTATIONS.iter().map(|entry| entry.key).collect();
         assert_eq!(keys.len(), ANNOTATIONS.len());
         for entry in ANNOTATIONS {

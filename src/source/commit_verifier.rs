@@ -21,8 +21,8 @@ use super::error::SourceError;
 use super::followed_repository::FollowedRepositoryError;
 use super::keys::{self, VerificationKeys};
 use super::lineage::{self, CommitRange};
-use super::lock::StateLock;
 use super::signature_report;
+use super::state_lock::StateLock;
 use super::store::{QuotaRoom, RevisionStore};
 use crate::object::{Revision, annotations};
 use crate::secret::read_regular;
@@ -277,7 +277,7 @@ impl KeyFolder {
     }
 
     /// Returns a git command, without a subcommand yet, that verifies by these keys alone. Only the
-    /// configuration of our own store is read, and what stands here wins over that.
+    /// configuration of our own store is read, and the settings here win over that.
     fn command(&self, store: &RevisionStore) -> Command {
         let mut command = child::git_command(store.path(), ChildPeer::Nobody);
         // git goes by the form of the signature: what the keys are not for is verified by nothing.

@@ -16,10 +16,10 @@ use super::bounded::run_bounded;
 use super::error::SourceError;
 use super::file_names;
 use super::folder::{self, FileReadResult, FileStat, OpenFolder};
-use super::lock::StateLock;
 use super::reader::RevisionReader;
 use super::refusal::{RefusalReason, RefusedFile};
 use super::settling::{AbsentFiles, ChangeManner, FolderEntry};
+use super::state_lock::StateLock;
 use super::store::RevisionStore;
 use super::tree_builder::{self, ObjectSink as _};
 

@@ -19,11 +19,11 @@ use super::file_names;
 use super::folder::{self, FileReadResult, OpenFolder};
 use super::followed_repository::{FollowedRepositoryError, RepositoryFolders};
 use super::location::{self, LocationKind};
-use super::objects::StorePath;
+use super::object_stores::StorePath;
 use super::reader::{MAX_FILE, ReadLimits, RevisionForm, RevisionReader};
-use super::references::NamedTarget;
 use super::refusal::{RefusalReason, RefusedFile};
 use super::rendering::RenderedSnapshot;
+use super::repository_references::NamedTarget;
 use super::revision_tree::RevisionTree;
 use super::snapshot::{BlobId, CommitInfo, Snapshot, SnapshotFile};
 use super::tree_builder::{self, ObjectHasher};
@@ -114,7 +114,7 @@ pub(crate) enum NamedInput {
     Text(String, Vec<u8>),
 }
 
-/// Reads what was named piece by piece as one snapshot. Each file stands in it by the path that was
+/// Reads what was named piece by piece as one snapshot. Each file is in it by the path that was
 /// named. Blocks.
 ///
 /// Fails where something of it is not there, cannot be read, or is a folder without a manifest.

@@ -50,7 +50,7 @@ impl DiskTree {
         Ok(Self { root: OpenFolder::open(&folder::resolve(root)?)?, place, bounds, seen })
     }
 
-    /// As [`DiskTree::open`], of a folder that is in no work tree.
+    /// Does the same as [`DiskTree::open`], for a folder that is in no work tree.
     ///
     /// # Errors
     /// As [`DiskTree::open`].

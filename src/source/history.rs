@@ -19,7 +19,7 @@ impl RevisionReader {
         })
     }
 
-    /// Returns how a revision stands to an older one: the same, after it, or apart. A folder has
+    /// Returns how a revision relates to an older one: the same, after it, or apart. A folder has
     /// only snapshots that were made of it, here.
     pub(crate) fn ancestry(&self, older: &Revision, newer: &Revision) -> Result<Ancestry, SourceError> {
         if older == newer || self.form() == RevisionForm::Snapshots {

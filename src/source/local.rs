@@ -15,10 +15,10 @@ use super::error::SourceError;
 use super::followed_repository::{self, RepositoryFolders};
 use super::host_objects::{HostObjects, Unresolved};
 use super::lineage::{Ancestry, CommitRange};
-use super::lock::StateLock;
 use super::reader::RevisionReader;
-use super::references::NamedTarget;
+use super::repository_references::NamedTarget;
 use super::settings::SourceSettings;
+use super::state_lock::StateLock;
 use super::store::RevisionStore;
 
 /// One reference of one repository on this host.

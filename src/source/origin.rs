@@ -9,7 +9,7 @@ use super::directory::DirectorySource;
 use super::error::SourceError;
 use super::local::LocalReference;
 use super::location::{self, GitLocation, LocationKind, ResolvedLocation};
-use super::objects::StorePath;
+use super::object_stores::StorePath;
 use super::reader::{RevisionForm, RevisionReader};
 use super::remote::RemoteReference;
 use super::store::RevisionStore;

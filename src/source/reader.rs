@@ -15,7 +15,7 @@ use super::bounded::run_bounded;
 use super::changes;
 use super::error::SourceError;
 use super::file_names::{self, EntryKind};
-use super::objects::{HandlePool, ObjectDatabase, ObjectStores, PooledHandle, StorePath};
+use super::object_stores::{HandlePool, ObjectDatabase, ObjectStores, PooledHandle, StorePath};
 use super::refusal::{RefusalReason, RefusedFile};
 use super::rendered_roots::{RememberedRoots, Rendering};
 use super::rendering::{RenderedSnapshot, SnapshotRenderer};
@@ -333,7 +333,7 @@ impl RevisionReader {
         Ok(RevisionTree::new(self.clone(), root))
     }
 
-    /// Returns the folder of the revisions that is the source's root; empty for the whole.
+    /// Returns the folder of the revisions that is the source's root; empty for the revision's own.
     pub(crate) fn start(&self) -> &str {
         self.shared.path.as_deref().unwrap_or_default()
     }
@@ -594,7 +594,7 @@ impl RevisionReader {
     }
 }
 
-/// Returns who made a commit, or what for, as it may be shown wherever it is told.
+/// Returns who made a commit, or what for, as it may be shown anywhere.
 fn printable_text(text: &[u8]) -> String {
     sanitize(&String::from_utf8_lossy(text)).into_owned()
 }

@@ -12,10 +12,10 @@ use super::error::SourceError;
 use super::git_messages::{self, GitErrorKind};
 use super::lineage::{Ancestry, CommitRange};
 use super::location;
-use super::lock::StateLock;
 use super::login::GitLogin;
 use super::reader::RevisionReader;
 use super::settings::TransportPolicy;
+use super::state_lock::StateLock;
 use super::store::{QuotaRoom, RevisionStore};
 
 /// The depths at which an older revision is looked for in turn: most are young, and a whole history
@@ -298,7 +298,7 @@ impl RemoteReference {
         let settings = self.store.settings();
         let bounds = self.store.child_limits(settings.answer, QuotaRoom(settings.quota));
         let output = self.child_result(child::run(command, lock, bounds).await, settings.answer)?;
-        // 2 is an empty answer, in which nothing can be told from nothing.
+        // 2 is an empty answer, in which nothing and a failure look alike.
         if output.status.code() == Some(2) {
             return Err(SourceError::EmptyRepository { place: self.place.clone() });
         }
@@ -348,7 +348,7 @@ impl RemoteReference {
         Err(self.command_error(&output, None))
     }
 
-    /// Returns where the server sends whoever shows no credentials: only to be told.
+    /// Returns where the server sends whoever shows no credentials: only to be shown.
     async fn redirect_target(&self, lock: &StateLock) -> Option<String> {
         let peer = ChildPeer::Network(self.store.settings().transports);
         let mut command = child::git_command(self.store.path(), peer);

@@ -8,7 +8,7 @@ use git2::{Oid, Repository};
 use crate::object::Revision;
 
 use super::error::SourceError;
-use super::objects;
+use super::object_stores;
 use super::reader::RevisionReader;
 use super::rendered_store::{self, StoredRoots};
 use super::rendering::{RenderedRoot, RootOutcome, SnapshotRenderer};
@@ -119,7 +119,7 @@ impl RevisionReader {
         let Some(rendering) = self.rendering().filter(|rendering| rendering.store.exists()) else {
             return Ok(None);
         };
-        let store = objects::open(&rendering.store).map_err(|error| self.damaged_error(&error))?;
+        let store = object_stores::open(&rendering.store).map_err(|error| self.damaged_error(&error))?;
         read(&store).or_else(|error| {
             // A revision can be rendered again.
             tracing::warn!(source = %self.place(), "what was rendered cannot be read: {}", error.message());

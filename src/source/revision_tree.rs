@@ -13,7 +13,7 @@ use git2::{Oid, Tree};
 use super::changes;
 use super::error::SourceError;
 use super::file_names::{self, EntryKind};
-use super::objects::ObjectStores;
+use super::object_stores::ObjectStores;
 use super::reader::RevisionReader;
 use super::refusal::RefusalReason;
 use super::snapshot::BlobId;
@@ -151,8 +151,8 @@ impl RevisionTree {
         Self::new(self.reader.clone(), self.root)
     }
 
-    /// Returns what stands at a path, which is `/` between names that are neither empty nor dots.
-    /// Follows no link; the empty path is the whole.
+    /// Returns what is at a path, which is `/` between names that are neither empty nor dots.
+    /// Follows no link; the empty path is the root.
     pub(crate) fn entry(&self, path: &str) -> Result<Option<TreeEntry>, SourceError> {
         if path.is_empty() {
             return Ok(Some(TreeEntry::Folder));
@@ -191,8 +191,8 @@ impl RevisionTree {
         }
     }
 
-    /// Remembers what stands at the names after this one: whoever asks for one file of a folder
-    /// asks for its neighbours too.
+    /// Remembers what is at the names after this one: whoever asks for one file of a folder asks
+    /// for its neighbours too.
     fn judge_ahead(&self, objects: &ObjectStores, listing: &GitListing, name: &str) {
         let ahead = listing.range::<[u8], _>((Bound::Excluded(name.as_bytes()), Bound::Unbounded));
         for (_, found) in ahead.take(MAX_AHEAD - 1) {

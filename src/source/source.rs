@@ -15,12 +15,12 @@ use super::cluster_facts::ClusterFacts;
 use super::commit_verifier::{CommitVerifier, VerificationAnchor};
 use super::error::SourceError;
 use super::location::ResolvedLocation;
-use super::lock::StateLock;
 use super::origin::{OriginParts, POLL_HOST, RevisionOrigin};
 use super::reader::RevisionReader;
 use super::rendered_revision::RenderStep;
 use super::rendering::LastRender;
 use super::settings::SourceSettings;
+use super::state_lock::StateLock;
 use super::store::RevisionStore;
 
 /// The longest interval of observations of a failing remote.
@@ -179,7 +179,7 @@ impl Source {
     /// Looks for the newest revision and pins it. An error leaves the last one in force.
     pub(crate) async fn observe(&mut self) -> Result<SourceObservation, SourceError> {
         if !self.is_anchored() {
-            let detail = "nobody has told what was accepted of it before".to_owned();
+            let detail = "it is not known which revision of it was accepted before".to_owned();
             return Err(SourceError::Worker { place: self.place.clone(), detail });
         }
         let mut seen = self.observe_newest().await;

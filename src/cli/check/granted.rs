@@ -75,7 +75,7 @@ struct CheckedAccount<'a> {
 }
 
 impl CheckedAccount<'_> {
-    /// Tells what is not granted; says if the server has told of all.
+    /// Reports what is not granted; returns whether the server has answered about all.
     async fn check_rights(&self, bound: Option<RoleSubject>, report: &mut CheckReport) -> bool {
         let questions = self.rights.access_questions();
         let count = questions.len();
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_right_is_told_in_words() {
+    fn a_right_is_reported_in_words() {
         let access = AccessRequest::Objects {
             verb: "create".to_owned(),
             group: "apps".to_owned(),

@@ -221,7 +221,7 @@ impl Reconciler {
                 || self.inventories[source].sealing == SealStatus::Locked
                 || (state.head.is_none() && !self.is_to_be_registered(source))
                 || state.writes == SourceWrites::Observed
-                // Made anew it would look as if it told all.
+                // Made anew it would look as if it recorded all.
                 || (state.lifecycle == SourceLifecycle::Deleting && self.inventories[source].inventory == InventoryState::Absent)
             {
                 continue;
@@ -229,7 +229,7 @@ impl Reconciler {
             let store = &mut self.inventories[source];
             if store.need == InventoryNeed::Nothing
                 && self.tried.contains(&source)
-                && handover::is_untidy(&self.engine, source, store.inventory.inventory())
+                && handover::needs_tidying(&self.engine, source, store.inventory.inventory())
             {
                 store.need = InventoryNeed::Cleanup;
             }
@@ -338,7 +338,7 @@ impl Reconciler {
         acceptance::is_recorded(store.inventory.inventory(), store.accepted.as_ref())
     }
 
-    /// Returns whether an inventory that is there tells where its source stands.
+    /// Returns whether an inventory that is there has the status of its source.
     fn has_status_record(&self, source: SourceId) -> bool {
         let inventory = self.inventories[source].inventory.inventory();
         let (Some(inventory), Some(summary)) = (inventory, self.status_summary(source)) else { return true };

@@ -10,8 +10,8 @@ use crate::engine::{PastRevision, ResourceVersion, SourceId};
 use crate::object::{ErrorClass, ObjectId};
 
 impl Reconciler {
-    /// Orders are for whoever stays: a single pass keeps to what is paused or held, and carries out
-    /// nothing but confirmations of deletions.
+    /// Carries out orders. They are for whoever stays: a single pass keeps to what is paused or
+    /// held, and carries out nothing but confirmations of deletions.
     pub(super) fn carry_out_orders(&mut self) {
         if self.until != StopCondition::Shutdown {
             self.engine.carry_out_given();

@@ -83,7 +83,7 @@ pub(in crate::engine) struct Handover {
     pub(super) since: HashMap<Uid, TakeoverWait>,
     /// Objects that are wanted, and not in the inventory of whoever wants them.
     pub(super) unowned: BTreeSet<ObjectId>,
-    /// Objects that this process has told to be unwanted, by source.
+    /// Objects that this process has reported to be unwanted, by source.
     pub(super) given_up: BTreeMap<SourceId, BTreeSet<ObjectId>>,
     /// The statement of a source before this process served it, as far as its objects may be wanted
     /// here: released, or requested.

@@ -57,7 +57,7 @@ fn a_statement_is_read_as_it_was_written() {
 }
 
 #[test]
-fn a_statement_of_an_earlier_release_says_nothing_of_looks() {
+fn a_statement_of_an_earlier_release_says_nothing_of_observations() {
     let text = "read c1 host/shop HEAD\nclaims\nreleased\n";
     assert_eq!(SourceStatement::parse(text), Ok(says(follows(REPOSITORY, Some("c1")), &[], &[])));
 }
@@ -362,7 +362,7 @@ fn the_source_that_has_an_object_goes_on_when_another_one_comes_to_want_it() {
 }
 
 #[test]
-fn whoever_waits_for_an_object_of_another_source_is_told_of_both() {
+fn whoever_waits_for_an_object_of_another_source_is_informed_of_both() {
     let (mut engine, id) = rivals(true);
     let decision = engine.decide(&id, Instant::now());
     let Action::Compare(desired, form) = decision.action else { panic!("{decision:?}") };

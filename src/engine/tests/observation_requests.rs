@@ -66,7 +66,7 @@ fn fate(engine: &mut Engine, id: &ObjectId, peers: &[PeerSource], now: Instant) 
 const WAITS: &str = "pruned when source other, which may want it, was looked at again";
 
 #[test]
-fn what_was_dropped_is_deleted_when_a_daemon_of_another_repository_has_looked_after_its_time_to_request() {
+fn what_was_dropped_is_deleted_when_a_daemon_of_another_repository_has_observed_after_its_time_to_request() {
     let (mut engine, id, now) = dropped(&[]);
     let silent = || peer(SourceStatement::default());
     let waits = "pruned when the other sources have had 30 s to take it over";

@@ -159,7 +159,7 @@ fn what_only_an_installation_runs_is_left_alone_afterwards() {
 }
 
 #[test]
-fn what_is_not_run_as_by_helm_is_told() {
+fn what_is_not_run_as_by_helm_is_reported() {
     let check = |hook: &str, order: &[&str], notices: &[&str]| {
         let (objects, findings) =
             translate(vec![object("Secret", "web", "", ""), object("ConfigMap", "a", hook, "")], "prod");

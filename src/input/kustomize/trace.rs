@@ -53,7 +53,7 @@ struct FolderVisit {
     role: ReferenceRole,
 }
 
-/// A reference with the folder and file that it stands in.
+/// A reference with the folder and file that it is in.
 struct ReferenceSite<'a> {
     /// The index of the folder.
     folder: usize,

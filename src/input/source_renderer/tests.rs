@@ -188,7 +188,7 @@ fn an_object_that_gives_no_variables_holds_back_only_what_may_name_them() {
 }
 
 #[test]
-fn an_object_that_cannot_be_opened_gives_no_variables_and_what_to_do_is_told() {
+fn an_object_that_cannot_be_opened_gives_no_variables_and_what_to_do_is_reported() {
     let text =
         "apiVersion: v1\nkind: Secret\nmetadata: {name: vars}\nstringData: {ZONE: 'ENC[]'}\nsops: {mac: x}\n";
     let user = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {zone: '${ZONE}'}}";
@@ -214,7 +214,7 @@ fn an_object_that_cannot_be_opened_gives_no_variables_and_what_to_do_is_told() {
         finding("Secret shop/vars gives no variables: it is encrypted by SOPS, and is not opened").unwrap();
     let hint = "only a Secret that an age identity opens gives variables, and only its data may be encrypted";
     assert_eq!(fault.hint.as_deref(), Some(hint));
-    // The reason for which it is not opened stands beside it, at its file.
+    // The reason for which it is not opened is beside it, at its file.
     assert!(found.iter().any(|found| &*found.origin.file == "vars.yaml"), "{found:?}");
 }
 

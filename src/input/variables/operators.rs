@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::budget::{ExpansionBudget, ExpansionLimit};
 use super::expression::{CaseOperation, ReplacePlace, TrimOperation};
+use super::expression_limits::{ExpansionBudget, ExpansionLimit};
 use super::pattern::{MatchExtent, ShellPattern};
 
 /// An offset or length that falls between the bytes of one character.

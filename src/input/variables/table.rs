@@ -78,7 +78,7 @@ pub(crate) enum HolderAnswer {
     Unusable(HolderFault),
     /// It is not.
     Missing,
-    /// Nobody can tell, for a reason that is told elsewhere.
+    /// It is not known, for a reason that is reported elsewhere.
     Unknown,
 }
 
@@ -120,11 +120,11 @@ impl VariableTableFault {
 }
 
 impl VariableTable {
-    /// Returns the variables of a source, and names every object and key at fault. The answers stand
+    /// Returns the variables of a source, and names every object and key at fault. The answers are
     /// in the order of [`SubstitutionConfig::from`]; one that is left out counts as missing.
     ///
-    /// An object at fault may have any variable. So what stands before it is not known any more; what
-    /// stands after it wins over it, and is.
+    /// An object at fault may have any variable. So what comes before it is not known any more;
+    /// what comes after it wins over it, and is.
     pub(crate) fn assemble(
         config: &SubstitutionConfig,
         answers: impl IntoIterator<Item = HolderAnswer>,

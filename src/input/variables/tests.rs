@@ -105,7 +105,7 @@ fn a_scalar_in_quotes_with_a_tag_or_in_a_block_stays_text() {
 }
 
 #[test]
-fn a_value_stays_one_scalar_whatever_stands_in_it() {
+fn a_value_stays_one_scalar_whatever_is_in_it() {
     check("a: ${EVIL}\nb: 1", json!({ "a": "x  privileged: true", "b": 1 }));
     check("a: \"${EVIL}\"", json!({ "a": "x  privileged: true" }));
     check("a: |\n  ${EVIL}\n", json!({ "a": "x  privileged: true\n" }));
@@ -195,7 +195,7 @@ fn what_cannot_be_read_or_used_says_where() {
 }
 
 #[test]
-fn an_object_that_says_so_stays_as_it_stands() {
+fn an_object_that_says_so_stays_as_it_is() {
     let object = |metadata: &str| format!("metadata: {{{metadata}}}\na: ${{ONE}} $${{NAME}}\n${{b}}: 1\n");
     let flux = "kustomize.toolkit.fluxcd.io/substitute: disabled";
     for metadata in [

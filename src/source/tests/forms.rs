@@ -52,7 +52,7 @@ async fn objects_of_another_repository_are_not_read_through_one_that_names_it() 
     let error = source.pin(&BTreeSet::from([lent.clone()])).await.unwrap_err();
     assert!(matches!(error, SourceError::Unsupported { .. }), "{error}");
     assert!(source.snapshot(&lent).is_err());
-    // Made whole, it is read.
+    // Made complete, it is read.
     borrower.git(&["repack", "-a", "-d", "--quiet"]);
     fs::remove_file(&alternates).unwrap();
     assert_eq!(observe(borrower.git_location()).await.unwrap(), lent);

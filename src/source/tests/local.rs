@@ -47,7 +47,7 @@ async fn lists_reads_and_compares_commits() {
 }
 
 #[tokio::test]
-async fn an_ancestor_is_told_from_any_other_commit() {
+async fn an_ancestor_is_distinguished_from_any_other_commit() {
     let (repo, first) = TestRepository::with(&[("a.yaml", "a")]);
     repo.git(&["checkout", "--quiet", "-b", "merged"]);
     let merged = repo.commit(&[("b.yaml", "b")]);

@@ -90,7 +90,7 @@ fn open(repo: &TestRepository, settings: SourceSettings) -> Source {
 }
 
 #[tokio::test]
-async fn deltas_without_an_end_are_told_and_the_repaired_repository_is_followed() {
+async fn deltas_without_an_end_are_reported_and_the_repaired_repository_is_followed() {
     let (repo, revision) = TestRepository::with(&[("a.yaml", "1")]);
     let blob = repo.git(&["rev-parse", "HEAD:a.yaml"]);
     let kept = fs::read(loose(&repo, &blob)).unwrap();
@@ -172,7 +172,7 @@ async fn the_memory_that_deltas_take_is_none_of_this_process() {
 }
 
 #[tokio::test]
-async fn a_pipe_that_comes_after_the_look_is_told_by_the_deadline() {
+async fn a_pipe_that_comes_after_the_check_is_reported_by_the_deadline() {
     let (repo, revision) = TestRepository::with(&[("a.yaml", "1")]);
     let settings = SourceSettings { fetch: Duration::from_secs(2), ..SourceSettings::default() };
     let store = RevisionStore::new(&state(&repo.dir), settings);
@@ -232,7 +232,7 @@ async fn only_what_is_new_is_copied_and_nothing_where_nothing_is() {
     let lock = source.store.lock().await.unwrap();
     source.store.maintain_now(&lock).await;
     drop(lock);
-    assert_eq!(packed(source.store.path()), [102 + 4 + 4], "git counts the cut history as whole");
+    assert_eq!(packed(source.store.path()), [102 + 4 + 4], "git counts the cut history as complete");
     for revision in [&first, &second, &third] {
         assert_eq!(source.snapshot(revision).unwrap().files.len(), 50);
     }

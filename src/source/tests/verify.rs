@@ -237,7 +237,7 @@ async fn a_range_is_followed_when_each_of_its_commits_is_signed() {
         let (topic, merge) = merge_unsigned(&fixture);
         check(&mut source, Err(&format!("commit {topic} in it: it has no SSH signature"))).await;
         check(&mut fixture.anchored(VerifyExtent::Head, None), Ok(&merge)).await;
-        // An unsigned head is told as what it is.
+        // An unsigned head is reported as what it is.
         fixture.unsigned("7");
         check(&mut source, Err("is refused: it has no SSH signature")).await;
     }

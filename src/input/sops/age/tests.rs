@@ -78,7 +78,7 @@ fn stanzas_of_other_kinds_are_passed_over() {
 }
 
 #[test]
-fn chunks_come_in_order_and_whole() {
+fn chunks_come_in_order_and_complete() {
     let chunk = vec![7; 64 << 10];
     let header = header(&stanza(1));
     let joined = |parts: &[&[u8]]| Ok(Some(parts.concat()));
