@@ -228,7 +228,7 @@ fn rendering_tells_what_it_could_not_read() {
       name: shop
       namespace: shop
     --- standard error
-    shop/b.yaml:5:3: error: key "name" stands twice in this mapping: first in line 4, again in line 5
+    shop/b.yaml:5:3: error: key "name" is given twice in this mapping: first in line 4, again in line 5
         name: c
         ^
       hint: remove one of the two: kubectl would silently use the later
@@ -263,16 +263,16 @@ fn rendering_tells_what_it_could_not_read() {
 fn validation_finds_everything_at_once() {
     assert_snapshot!(Fixture::new(BROKEN).run("validate shop"), @r#"
     $ rhumb validate shop
-    shop/a.yaml:1:1: error: ConfigMap default/a stands twice: here and at shop/d.yaml:1
+    shop/a.yaml:1:1: error: ConfigMap default/a is defined twice: here and at shop/d.yaml:1
       hint: remove one of the two: neither is applied
-    shop/b.yaml:5:3: error: key "name" stands twice in this mapping: first in line 4, again in line 5
+    shop/b.yaml:5:3: error: key "name" is given twice in this mapping: first in line 4, again in line 5
         name: c
         ^
       hint: remove one of the two: kubectl would silently use the later
     shop/c.yaml:4:7: error: this is not YAML: `[` is never closed by `]`
         data: [1
               ^
-    shop/d.yaml:1:1: error: ConfigMap default/a stands twice: here and at shop/a.yaml:1
+    shop/d.yaml:1:1: error: ConfigMap default/a is defined twice: here and at shop/a.yaml:1
       hint: remove one of the two: neither is applied
     shop/e.yaml:1:1: warning: Namespace shop lives in no namespace: "shop" is left out
       hint: remove metadata.namespace
@@ -540,7 +540,7 @@ spec:
 
 /// Each line of the daemon is for programs then, to its last word.
 #[test]
-fn flags_stand_before_and_after_the_command() {
+fn flags_are_taken_before_and_after_the_command() {
     let fixture = Fixture::new(&[("a.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n")]);
     for line in [
         "--kubeconfig k --context c -n shop --source shop -v validate a.yaml",

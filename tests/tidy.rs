@@ -159,7 +159,7 @@ fn modules_use_only_those_above_them() {
         let own = file.module()[0];
         for (used, path) in used_modules(file, &order) {
             if place(&used) > place(own) {
-                broken.push(format!("{}: {path} ({used} stands below {own})", file.path));
+                broken.push(format!("{}: {path} ({used} is below {own})", file.path));
             }
         }
     }
@@ -181,7 +181,7 @@ fn the_core_is_pure() {
     }
     none("the core does no I/O and knows neither clock nor chance", broken);
     let order = order();
-    assert_eq!(order[..CORE.len()], CORE, "the core stands first in the table of src/lib.rs");
+    assert_eq!(order[..CORE.len()], CORE, "the core comes first in the table of src/lib.rs");
 }
 
 #[test]
@@ -272,7 +272,7 @@ fn no_parameter_is_a_tuple() {
         let found = rust::tuple_parameters(code).into_iter();
         broken.extend(found.map(|parameter| format!("{}: {parameter}", file.path)));
     }
-    none("what belongs together is a struct with a name, what does not stands by itself", broken);
+    none("what belongs together is a struct with a name, what does not is by itself", broken);
 }
 
 #[test]

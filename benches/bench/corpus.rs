@@ -58,7 +58,7 @@ impl Corpus {
         (0..self.count).map(|number| self.manifest(number))
     }
 
-    /// The numbers of some `ConfigMap`s, spread over the whole.
+    /// The numbers of some `ConfigMap`s, spread over all of them.
     pub(crate) fn config_maps(&self, count: usize) -> impl Iterator<Item = usize> + use<> {
         let pairs = self.count / 2;
         (0..count.min(pairs)).map(move |sample| sample * pairs / count.min(pairs) * 2)

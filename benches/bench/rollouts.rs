@@ -189,7 +189,7 @@ fn rolled_out(
 /// The rollouts that an observer saw.
 struct ObservedRollouts {
     released: Instant,
-    /// In the order in which they began, and came to be whole.
+    /// In the order in which they began, and became complete.
     begun: Vec<(String, Instant)>,
     completed: Vec<(String, Instant)>,
 }
@@ -241,7 +241,7 @@ impl ObservedRollouts {
     }
 }
 
-/// Watches the workloads from before a release until all have the new version and are whole.
+/// Watches the workloads from before a release until all have the new version and are complete.
 fn watched(
     cluster: &Cluster,
     fleet: RolloutBench,

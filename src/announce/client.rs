@@ -44,7 +44,7 @@ impl DeliveryError {
     }
 }
 
-/// Brings notifications. Follows no redirect: whoever is configured is told, and nobody else.
+/// Brings notifications. Follows no redirect: whoever is configured is notified, and nobody else.
 #[derive(Debug)]
 pub(super) struct NotificationClient {
     client: Result<Client<HttpsConnector<HttpConnector>, Body>, String>,
@@ -165,7 +165,7 @@ fn request(notification: &Notification) -> Result<Request<Body>, String> {
     if let Some((name, before, file)) = &notification.token {
         let value = format!("{before}{}", text(&secret(file)?)?);
         let mut value = http::HeaderValue::try_from(value)
-            .map_err(|_| "its token cannot stand in a header".to_owned())?;
+            .map_err(|_| "its token cannot be sent in a header".to_owned())?;
         value.set_sensitive(true);
         request = request.header(*name, value);
     }

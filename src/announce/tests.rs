@@ -190,7 +190,7 @@ fn no_words_of_others_steer_or_summon() {
     let to = forge(Forge::GitLab, "https://gitlab.com", Path::new("/t"));
     let status = notification(&to, NotificationEvent::RolledBack, &hostile).unwrap();
     let shown = "Deployment shop/web: \u{fffd}<!channel>\u{fffd}\u{fffd}no";
-    assert_eq!(status.body["description"], json!(shown), "its name stands there once");
+    assert_eq!(status.body["description"], json!(shown), "its name is there once");
     let slack = notification(&Recipient::Slack { url: "/t".into() }, NotificationEvent::RolledBack, &hostile)
         .unwrap();
     let text = slack.body["text"].as_str().unwrap();
@@ -372,7 +372,7 @@ async fn only_what_is_asked_for_is_sent() {
     until_listening(&recorder).await;
     for (reason, message) in [
         (EventReason::RevisionSettled, "not asked for"),
-        (EventReason::DriftRepaired, "told nobody"),
+        (EventReason::DriftRepaired, "reported nowhere"),
         (EventReason::RolloutFailed, "told"),
     ] {
         recorder.record(Timestamp::UNIX_EPOCH, draft(reason, message));
@@ -449,7 +449,7 @@ fn announcing(
 }
 
 #[tokio::test]
-async fn others_are_told_after_a_new_configuration() {
+async fn others_are_notified_after_a_new_configuration() {
     let (before, after) = (ScriptedServer::start(&[]).await, ScriptedServer::start(&[]).await);
     let to = |server: &ScriptedServer| NotifyConfig {
         to: Recipient::Webhook { url: UrlSource::Url(server.url()), token: None },
@@ -463,7 +463,7 @@ async fn others_are_told_after_a_new_configuration() {
     recorder.record(Timestamp::UNIX_EPOCH, draft(EventReason::RolloutFailed, "one"));
     before.await_sent(1).await;
     recipients.send_replace(vec![to(&after)]);
-    // Nothing tells when the new ones listen: what happens before is not told to them.
+    // Nothing tells when the new ones listen: what happens before is not sent to them.
     let come = async {
         while after.sent.lock().unwrap().is_empty() {
             recorder.record(Timestamp::UNIX_EPOCH, draft(EventReason::RolloutFailed, "two"));

@@ -12,9 +12,9 @@ use crate::object::ObjectId;
 /// the server sets.
 ///
 /// List items are matched by their merge keys, so that a path reads
-/// `.containers[name="web"].image`. A list of scalars, or of items without names, is shown whole. A
-/// list that is only reordered is shown as the list of its names. A null is taken as absent. For an
-/// object that comes or goes, the fields are those of its top level.
+/// `.containers[name="web"].image`. A list of scalars, or of items without names, is shown
+/// completely. A list that is only reordered is shown as the list of its names. A null is taken as
+/// absent. For an object that comes or goes, the fields are those of its top level.
 pub fn diff_fields(id: &ObjectId, before: Option<&Value>, after: Option<&Value>) -> Vec<FieldChange> {
     let empty = Value::Object(Map::new());
     let (old, new) = (before.unwrap_or(&empty), after.unwrap_or(&empty));

@@ -88,7 +88,7 @@ fn items_of_lists_are_matched_by_what_names_them() {
 }
 
 #[test]
-fn other_lists_are_shown_by_position_or_whole() {
+fn other_lists_are_shown_by_position_or_completely() {
     check(json!({"args": ["a", "b"]}), json!({"args": ["a", "c"]}), &[r#".args ["a","b"] ["a","c"]"#]);
     check(
         json!({"rules": [{"verbs": ["get"]}, {"verbs": ["list"]}]}),

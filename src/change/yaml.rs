@@ -78,7 +78,7 @@ impl YamlWriter {
         }
     }
 
-    /// Writes a value of one line, or a text whose further lines stand at the indent.
+    /// Writes a value of one line, or a text whose further lines are at the indent.
     fn scalar(&mut self, value: &Value, indent: usize) {
         match value {
             Value::String(text) if is_plain(text) => self.out.push_str(text),
@@ -167,8 +167,8 @@ fn is_literal(text: &str) -> bool {
         && text.chars().all(|c| matches!(c, '\n' | '\t') || is_printable(c))
 }
 
-/// Returns whether a text can stand without quotes: nothing in it is syntax, and no reader takes it
-/// for something else.
+/// Returns whether a text can be written without quotes: nothing in it is syntax, and no reader
+/// takes it for something else.
 fn is_plain(text: &str) -> bool {
     let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '/' | '.');
     let inside = |c: char| is_word(c) || " -+:,@#%=*&!?|<>()[]{};$^~'\"\\`".contains(c);

@@ -10,7 +10,7 @@ use tokio::time::{Instant as Tick, interval_at};
 use tokio_util::sync::CancellationToken;
 
 use super::args::{ApplyArgs, ApplyOutput};
-use super::object_name::ObjectName;
+use super::object_argument::ObjectArgument;
 use super::one_shot_input::OneShotSource;
 use super::terminal::Confirmation;
 use super::{CommandError, ExitStatus, Terminal, diff, session};
@@ -167,7 +167,7 @@ async fn confirm_deletions(
     let pending: Vec<_> = pending.iter().filter(|pending| data_loss_reason(&pending.id).is_none()).collect();
     let Some(first) = pending.first() else { return Ok(nothing) };
     let is_same = pending.iter().all(|pending| pending.reason == first.reason);
-    let name = |pending: &&PendingPrune| match ObjectName::of(&pending.id) {
+    let name = |pending: &&PendingPrune| match ObjectArgument::of(&pending.id) {
         name if is_same => name.to_string(),
         name => format!("{name}: {}", pending.reason),
     };
@@ -201,7 +201,7 @@ pub(super) fn line(id: &ObjectId, outcome: &Outcome, palette: Palette) -> String
         Outcome::Waiting(Reason::Kept(why)) => ApplyOutcome::Kept(why),
         Outcome::Waiting(reason) => {
             text = reason.to_string();
-            if reason.is_as_asked() { ApplyOutcome::Kept(&text) } else { ApplyOutcome::Waiting(&text) }
+            if reason.is_requested() { ApplyOutcome::Kept(&text) } else { ApplyOutcome::Waiting(&text) }
         }
         Outcome::Refused(Reason::Rejected(why)) => {
             text = format!("{}; `rhumb why` says all of it", shorten_text(why));
@@ -255,12 +255,12 @@ fn conclude(
 
 /// Returns the work that continues only while a process stays, or after a person's order.
 fn describe_unfinished(pass: &PassResult) -> String {
-    let line = |(id, step): (&ObjectId, &String)| format!("unfinished: {}: {step}\n", ObjectName::of(id));
+    let line = |(id, step): (&ObjectId, &String)| format!("unfinished: {}: {step}\n", ObjectArgument::of(id));
     let lines: String = pass.held.iter().map(line).collect();
     let Some((first, _)) = pass.held.first_key_value() else { return lines };
     format!(
         "{lines}hint: `rhumb run` continues it; `rhumb rollout promote {}` then ends a step by hand\n",
-        ObjectName::of(first)
+        ObjectArgument::of(first)
     )
 }
 

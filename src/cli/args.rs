@@ -13,7 +13,7 @@ use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
 use super::help;
-use super::object_name::ObjectName;
+use super::object_argument::ObjectArgument;
 use crate::config::{DnsLabel, PositiveDuration, TreePath};
 use crate::engine::{AdoptPolicy, BlastRadius};
 
@@ -343,7 +343,7 @@ pub(crate) struct RenderArgs {
     pub config: Option<PathBuf>,
     /// Output format: yaml or json
     #[arg(long, short, value_name = "FORM", value_enum, default_value_t, hide_possible_values = true)]
-    pub output: RenderOutput,
+    pub output: RenderFormat,
     /// Print the values of Secrets, which are masked else
     #[arg(long)]
     pub show_secrets: bool,
@@ -368,7 +368,7 @@ pub(crate) struct LockArgs {
 
 /// Form of what was read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum RenderOutput {
+pub(crate) enum RenderFormat {
     /// A document for each object
     #[default]
     Yaml,
@@ -409,7 +409,7 @@ pub(crate) enum PruneListOutput {
 pub(crate) struct PruneConfirmArgs {
     /// Objects, as `prune list -o name` prints them: [NAMESPACE/]KIND[.GROUP]/NAME
     #[arg(value_name = "OBJECT", required_unless_present = "count", conflicts_with = "count")]
-    pub objects: Vec<ObjectName>,
+    pub objects: Vec<ObjectArgument>,
     /// Confirm all pending deletions of the source, if there are exactly this many
     #[arg(long, value_name = "N")]
     pub count: Option<usize>,

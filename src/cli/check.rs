@@ -106,7 +106,7 @@ impl CheckReport {
         tried.map_err(|error| self.add(CheckLevel::Missing, format!("{what}: {error}"))).ok()
     }
 
-    fn is_whole(&self) -> bool {
+    fn is_met(&self) -> bool {
         self.findings.iter().all(|finding| finding.level != CheckLevel::Missing)
     }
 }
@@ -143,7 +143,7 @@ pub(super) fn carry_out(
         }
         CheckOutput::Json => terminal.write_output(&format!("{}\n", report_json(&report)))?,
     }
-    Ok(if report.is_whole() { ExitStatus::Done } else { ExitStatus::Differs })
+    Ok(if report.is_met() { ExitStatus::Done } else { ExitStatus::Differs })
 }
 
 fn report_json(report: &CheckReport) -> serde_json::Value {
@@ -151,16 +151,16 @@ fn report_json(report: &CheckReport) -> serde_json::Value {
     let findings: Vec<_> =
         findings.map(|finding| json!({"level": finding.label(), "message": finding.text})).collect();
     let denied = report.denied.iter().map(|denied| {
-        let mut told = denied_json(denied);
+        let mut fields = denied_json(denied);
         if let Some(account) = &denied.account {
-            told["account"] = json!(account.to_string());
+            fields["account"] = json!(account.to_string());
         }
-        told
+        fields
     });
     json!({
         "apiVersion": CHECK_SCHEMA,
         "kind": "Check",
-        "ok": report.is_whole(),
+        "ok": report.is_met(),
         "findings": findings,
         "denied": denied.collect::<Vec<_>>(),
         "roles": report.roles,
@@ -249,14 +249,14 @@ async fn check_sources_in_cluster(
 ) {
     let Some(cluster) = report.record(session::connect(&config).await, "the cluster") else { return };
     let answered = cluster.server_version().await.map_err(CommandError::from);
-    let Some(told) = report.record(answered, "the API server") else { return };
-    if version(&told).is_some_and(|version| version >= MIN_KUBERNETES) {
+    let Some(version_text) = report.record(answered, "the API server") else { return };
+    if version(&version_text).is_some_and(|version| version >= MIN_KUBERNETES) {
         report.add(
             CheckLevel::Ok,
-            format!("the API server answers: Kubernetes {told}, context {}", cluster.context_name()),
+            format!("the API server answers: Kubernetes {version_text}, context {}", cluster.context_name()),
         );
     } else {
-        report.add(CheckLevel::Missing, format!("Kubernetes {told}: 1.27 or newer is needed"));
+        report.add(CheckLevel::Missing, format!("Kubernetes {version_text}: 1.27 or newer is needed"));
     }
     let settled = derived_name::settle(&mut config, naming, None, &cluster).await;
     if let Some(Some(note)) = report.record(settled, "the name of the source") {
@@ -379,7 +379,7 @@ async fn with_cluster_sources(
     }
     let path = custom_path(&config.namespace);
     let listed = match retry_when_throttled(|| cluster.list_custom_sources(&path)).await {
-        // The right to list them is asked about, and told, with all others.
+        // The right to list them is asked about, and reported, with all others.
         Err(error) if error.class() == ErrorClass::Forbidden => return config.clone(),
         listed => report.record(listed.map_err(CommandError::from), "the sources in the cluster"),
     };

@@ -96,7 +96,7 @@ pub(super) struct ObjectStanding {
     pub(super) unnamed: usize,
 }
 
-/// Returns where one object stands.
+/// Returns the status of one object.
 pub(super) fn read_object_standing(
     session: &ClusterSession,
     target: &ManagedObject,
@@ -114,7 +114,7 @@ pub(super) fn read_object_standing(
     ObjectStanding { phase: is_known.then_some(phase), reason, unnamed }
 }
 
-/// Returns where an object stood, as it was last reported, that the cluster does not show as one
+/// Returns the status of an object, as it was last reported, that the cluster does not show as one
 /// of a source.
 pub(super) async fn recorded_status(
     session: &ClusterSession,
@@ -213,7 +213,7 @@ fn source_status(source: &SourceRecord, ledger: &RolloutLedger, objects: &[Objec
         incomplete,
         paused: paused.map(|paused| paused.reason.to_string()),
         objects: counts,
-        prune_waiting: source.pending.len() + daemon::untold_prunes(&source.inventory),
+        prune_waiting: source.pending.len() + daemon::unlisted_prune_count(&source.inventory),
         unlisted: daemon::unlisted_reason_of(&source.inventory),
         ..SourceStatus::default()
     }
@@ -234,8 +234,8 @@ fn count_unnamed(counts: &mut BTreeMap<Phase, usize>, phase: Phase, unnamed: usi
     }
 }
 
-/// Returns the revision that was last reported, whole where any object or commit that is
-/// known has it.
+/// Returns the revision that was last reported, in full where any object or commit that is known
+/// has it.
 fn recorded_revision(
     source: &SourceRecord,
     ledger: &RolloutLedger,
@@ -311,9 +311,8 @@ fn phase_facts(
     }
 }
 
-/// Returns what keeps an object from being settled. The order of the questions is that in
-/// which the engine decides; what only its record tells stands where the engine would have found
-/// it.
+/// Returns what keeps an object from being settled. The order of the questions is that in which the
+/// engine decides; a blocker that only its record has comes where the engine would have found it.
 fn find_blocker(
     source: &SourceRecord,
     ledger: &RolloutLedger,
@@ -431,7 +430,7 @@ fn rollout_status(
         known: true,
         unreadable: None,
         workloads: share((ledger.claims.len() + ledger.unreadable_claims.len()) as u32),
-        unavailable: share(ledger.pods_away()),
+        unavailable: share(ledger.total_unavailable_pods()),
         starts: share(0),
         window: 0,
         on_failure: String::new(),

@@ -203,8 +203,8 @@ fn impact(id: &ObjectId, old: Option<&Value>, new: Option<&Value>) -> (Impact, O
     (Impact { kind: ImpactKind::InPlace, pods: 0 }, Some(why))
 }
 
-/// Returns the findings of both, those of the older revision under its name. One that both have is
-/// told of the newer one alone, and the older one's warnings are past.
+/// Returns the findings of both, those of the older revision under its name. A finding of both is
+/// reported for the newer one alone, and the older one's warnings are past.
 fn findings(from: &RevisionObjects, to: &RevisionObjects) -> Vec<Diagnostic> {
     let key =
         |found: &Diagnostic| (found.origin.edited_place().file.clone(), found.code, found.message.clone());

@@ -52,8 +52,8 @@ impl SelectedSources {
         }
     }
 
-    /// Does the same as [`SelectedSources::read`], with what stands on the command line beside it:
-    /// files or a directory that are judged as if the source had them.
+    /// Does the same as [`SelectedSources::read`], with the arguments of the command line beside
+    /// it: files or a directory that are judged as if the source had them.
     pub(super) fn for_diff(
         global: &GlobalArgs,
         args: &OneShotArgs,

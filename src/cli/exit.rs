@@ -21,7 +21,7 @@ pub enum ExitStatus {
     Guarded = 4,
     /// Not all is healthy in time, or an order is not acknowledged in time.
     TimedOut = 5,
-    /// The configuration is wrong; systemd is told not to start again (sysexits' `EX_CONFIG`).
+    /// The configuration is wrong; systemd must not start it again (sysexits' `EX_CONFIG`).
     BadConfiguration = 78,
     /// A second signal ended it at once, whatever was on its way (as a shell tells of Ctrl-C).
     Aborted = 130,

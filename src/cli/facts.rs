@@ -1,5 +1,5 @@
-//! The facts about one managed object that stand outside of it: in its source's inventory and in
-//! the rollout ledger.
+//! The facts about one managed object that are outside of it: in its source's inventory and in the
+//! rollout ledger.
 
 use crate::object::{annotations, count_text};
 use std::collections::BTreeSet;
@@ -8,7 +8,7 @@ use std::path::Path;
 use jiff::Timestamp;
 
 use super::cluster_status::ObjectStanding;
-use super::object_name::ObjectName;
+use super::object_argument::ObjectArgument;
 use super::rollout_words::{RolloutState, rollout_state};
 use super::target::{ClusterSession, ManagedObject};
 use super::{CommandError, cluster_status, steps};
@@ -184,7 +184,7 @@ pub(super) fn queue_lines(ledger: &RolloutLedger, inventory_ids: &BTreeSet<Strin
     let ours = ledger.queue.iter().filter(|queued| inventory_ids.contains(&*queued.inventory_id));
     let mut lines = Vec::new();
     for queued in ours {
-        lines.push(format!("{}: {queued}", ObjectName::of(&queued.id)));
+        lines.push(format!("{}: {queued}", ObjectArgument::of(&queued.id)));
         if let Some((position, of)) = queued.position
             && position as usize == MAX_PUBLISHED_OBJECTS
             && of > position
@@ -220,7 +220,7 @@ pub(super) fn is_process_there(number: u32) -> bool {
 
 /// Returns how much of it is taken, and by whom.
 pub(super) fn budget_words(ledger: &RolloutLedger) -> String {
-    let holder = |(id, claim)| format!("{} ({})", ObjectName::of(id), holder_words(ledger, claim));
+    let holder = |(id, claim)| format!("{} ({})", ObjectArgument::of(id), holder_words(ledger, claim));
     let holders: Vec<String> = ledger.claims.iter().take(MAX_NAMED_HOLDERS).map(holder).collect();
     let more = match ledger.claims.len().saturating_sub(MAX_NAMED_HOLDERS) {
         0 => String::new(),
@@ -230,7 +230,7 @@ pub(super) fn budget_words(ledger: &RolloutLedger) -> String {
     let workloads = count_text(ledger.claims.len() + ledger.unreadable_claims.len(), "workload");
     format!(
         "rollout budget: {workloads} rolling out, at most {} unavailable{holders}",
-        count_text(ledger.pods_away(), "pod")
+        count_text(ledger.total_unavailable_pods(), "pod")
     )
 }
 

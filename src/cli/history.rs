@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr as _;
 
-use super::object_name::ObjectName;
+use super::object_argument::ObjectArgument;
 use super::overview::clean_text;
 use super::target::{ClusterSession, ManagedObject};
 use super::{CommandError, ExitStatus, Terminal, facts};
@@ -35,14 +35,14 @@ enum TemplateAuthor {
     /// The commit that its annotation names, which controllers copy from the workload.
     #[default]
     Commit,
-    /// Somebody else, while that annotation stood on the workload.
+    /// Somebody else, while that annotation was on the workload.
     Other,
 }
 
 /// Prints the pod templates that a workload had, the newest first.
 pub(super) async fn print(
     session: &ClusterSession,
-    name: &ObjectName,
+    name: &ObjectArgument,
     terminal: &Terminal,
 ) -> Result<ExitStatus, CommandError> {
     let target = session.find_object(name).await?;

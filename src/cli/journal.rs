@@ -35,7 +35,7 @@ const JOURNAL_TIMEOUT: Duration = Duration::from_secs(1);
 const LINES_BEFORE_NEXT_WAIT: u32 = 100;
 
 /// Writes to the journal. Where it takes nothing any more, lines are lost and counted: the loop
-/// does not stand still for them.
+/// does not wait for them.
 #[derive(Debug)]
 pub(super) struct JournalWriter {
     /// Waits for room, as long as nothing is lost. There is one for both: each has room of its own
@@ -68,8 +68,7 @@ impl JournalWriter {
         Ok(Self { socket, path: path.to_owned(), backlog: Mutex::default() })
     }
 
-    /// There is nobody who could be told that the journal is away; it is told itself, once it is
-    /// back.
+    /// Nobody could be informed that the journal is away; the loss is logged to it once it is back.
     fn send(&self, entry: &JournalEntry) {
         let lost = std::mem::take(&mut self.backlog().lost);
         if lost > 0 && !self.can_take(&JournalEntry::loss_entry(lost)) {
@@ -249,7 +248,7 @@ mod tests {
         assert!(first.contains(" them: 2001\nPRIORITY=4\n"), "{first:?}");
         assert!(second.starts_with("MESSAGE=after\n"), "{second:?}");
         assert_eq!((lost(), heard()), (0, None));
-        // One that is away is not waited for at all, and told the same when it is back.
+        // One that is away is not waited for at all, and gets the same line when it is back.
         drop(listener);
         std::fs::remove_file(&path).unwrap();
         send("away");

@@ -29,7 +29,7 @@ pub(super) enum Verbosity {
     Silent,
 }
 
-/// Starts logging. Flags stand before `RUST_LOG`, that before the default.
+/// Starts logging. Flags take precedence over `RUST_LOG`, that over the default.
 pub(super) fn start(global: &GlobalArgs, talk: Verbosity, terminal: &Terminal) -> Result<(), CommandError> {
     let variable = std::env::var("RUST_LOG").ok().filter(|directives| !directives.is_empty());
     let directives = directives(global, talk, variable);
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn flags_stand_before_the_environment() {
+    fn flags_take_precedence_over_the_environment() {
         fn check(level: Option<&str>, verbose: u8, variable: Option<&str>, talk: Verbosity, expected: &str) {
             let global = GlobalArgs { log_level: level.map(str::to_owned), verbose, ..GlobalArgs::default() };
             let found = directives(&global, talk, variable.map(str::to_owned));

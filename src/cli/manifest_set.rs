@@ -34,7 +34,7 @@ pub(super) struct ManifestSet {
     pub(super) places: ReadPlaces,
     /// Indicates whether every file was read and every document understood.
     pub(super) understood: bool,
-    /// The versions that charts were told.
+    /// The versions that charts were given.
     pub(super) versions: ChartVersions,
     /// Tells what `${NAME}` means in them.
     pub(super) variables: VariableUse,
@@ -81,7 +81,7 @@ pub(super) struct CheckedObjects {
     pub(super) disallowed: BTreeMap<ObjectId, String>,
 }
 
-/// The versions that charts were told.
+/// The versions that charts were given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ChartVersions {
     /// There are no charts, or the configuration names them.
@@ -98,7 +98,7 @@ impl ChartVersions {
     /// Returns the notes about them.
     pub(super) fn note(self) -> Option<String> {
         let note = format!(
-            "charts are told Kubernetes {ASSUMED_VERSION}, as no cluster is asked; `spec.helm.kubeVersion` of a \
+            "charts are given Kubernetes {ASSUMED_VERSION}, as no cluster is asked; `spec.helm.kubeVersion` of a \
              source and its `apiVersions` say otherwise"
         );
         (self == Self::Assumed).then_some(note)
@@ -184,12 +184,12 @@ impl ManifestSet {
     /// Returns the scopes of all kinds that are built in, or defined here.
     pub(super) fn scopes(&self) -> KindScopes {
         let mut scopes = KindScopes::builtin();
-        self.teach(&mut scopes);
+        self.add_scopes_to(&mut scopes);
         scopes
     }
 
     /// Adds the scopes of the kinds that are defined here.
-    pub(super) fn teach(&self, scopes: &mut KindScopes) {
+    pub(super) fn add_scopes_to(&self, scopes: &mut KindScopes) {
         self.items.iter().for_each(|item| scopes.learn(item));
     }
 

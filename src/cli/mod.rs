@@ -30,7 +30,7 @@ mod log;
 mod log_line;
 mod manifest_set;
 mod moved_objects;
-mod object_name;
+mod object_argument;
 mod one_shot_input;
 mod orders;
 mod overview;
@@ -67,7 +67,7 @@ use std::process::ExitCode;
 
 pub(crate) use args::{Command, CommandLine};
 pub(crate) use exit::{CommandError, ExitStatus};
-pub(crate) use object_name::ObjectName;
+pub(crate) use object_argument::ObjectArgument;
 pub(crate) use terminal::Terminal;
 
 use args::{Color, LogFormat};

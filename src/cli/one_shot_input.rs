@@ -43,12 +43,12 @@ struct NamedFiles {
 }
 
 impl OneShotSource {
-    /// Reads what `diff` was told to, which shows what would be deleted too.
+    /// Reads the input of `diff`, which shows what would be deleted too.
     pub(super) fn for_diff(global: &GlobalArgs, args: &DiffArgs) -> Result<Self, CommandError> {
         Self::read(global, &args.source, PrunePolicy::On)
     }
 
-    /// Reads what `apply` was told to, which deletes only when it is told to.
+    /// Reads the input of `apply`, which deletes only on request.
     pub(super) fn for_apply(
         global: &GlobalArgs,
         args: &ApplyArgs,

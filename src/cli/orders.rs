@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-use super::object_name::ObjectName;
+use super::object_argument::ObjectArgument;
 use super::overview::clean_text;
 use super::target::{ClusterSession, ManagedObject};
 use super::{CommandError, ExitStatus, Terminal};
@@ -63,7 +63,7 @@ pub(super) enum OrderSubject {
 
 impl OrderSubject {
     /// Returns an object, or `source/shop`.
-    pub(super) async fn find(session: &ClusterSession, name: &ObjectName) -> Result<Self, CommandError> {
+    pub(super) async fn find(session: &ClusterSession, name: &ObjectArgument) -> Result<Self, CommandError> {
         if let Some(source) = name.source() {
             return Ok(Self::Source(source.to_owned(), session.read_inventory(source).await?));
         }
@@ -123,7 +123,7 @@ pub(super) fn token() -> String {
 /// Gives an order, which is a verb and its argument, and returns what came of it.
 pub(super) async fn give_order(
     session: &ClusterSession,
-    name: &ObjectName,
+    name: &ObjectArgument,
     verb: &str,
     argument: &str,
     terminal: &Terminal,
@@ -188,7 +188,7 @@ pub(super) async fn answer(
 /// Sets a state: the words behind its token.
 pub(super) async fn set(
     session: &ClusterSession,
-    name: &ObjectName,
+    name: &ObjectArgument,
     state: LastingState,
     words: &str,
     terminal: &Terminal,
@@ -209,7 +209,7 @@ pub(super) async fn set(
 /// Ends a state.
 pub(super) async fn end(
     session: &ClusterSession,
-    name: &ObjectName,
+    name: &ObjectArgument,
     state: LastingState,
     terminal: &Terminal,
 ) -> Result<ExitStatus, CommandError> {
@@ -231,7 +231,7 @@ pub(super) async fn end(
 /// Replaces a workload's pods, as `kubectl rollout restart` does it.
 pub(super) async fn restart(
     session: &ClusterSession,
-    name: &ObjectName,
+    name: &ObjectArgument,
     terminal: &Terminal,
 ) -> Result<ExitStatus, CommandError> {
     let target = session.find_object(name).await?;
@@ -292,7 +292,7 @@ async fn wait_for_acknowledgement(
             return Ok(if is_idle(&outcome) { ExitStatus::Differs } else { ExitStatus::Done });
         }
         if Instant::now() >= deadline {
-            let message = format!("it stands {place}, but rhumb has not acknowledged it within 5 s");
+            let message = format!("it is {place}, but rhumb has not acknowledged it within 5 s");
             return Err(CommandError::new(ErrorClass::Transient, message)
                 .with_exit(ExitStatus::TimedOut)
                 .hint("it is carried out as soon as `rhumb run` follows the source; see whether that runs"));

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use unicode_width::UnicodeWidthStr as _;
 
-use super::object_name::ObjectName;
+use super::object_argument::ObjectArgument;
 use super::status_view::{StatusView, id};
 use crate::object::{Revision, count_text};
 use crate::render::{Palette, TextStyle, sanitize_line};
@@ -165,7 +165,7 @@ fn header_row(columns: &[&str]) -> Row {
     Row { about: String::new(), cells }
 }
 
-/// Returns the lines of a table. Numbers stand to the right.
+/// Returns the lines of a table. Numbers are aligned to the right.
 pub(super) fn align_rows(rows: &[Row], palette: Palette) -> Vec<String> {
     let columns = rows.iter().map(|row| row.cells.len()).max().unwrap_or(0);
     let width = |column: usize| {
@@ -476,7 +476,7 @@ pub(super) fn object_text(object: &ObjectStatus, rollout: &RolloutStatus, palett
 
 /// Returns the name of an object, as it is typed.
 pub(super) fn name(named: &ObjectRef) -> String {
-    clean_text(&ObjectName::of(&id(named)).to_string())
+    clean_text(&ObjectArgument::of(&id(named)).to_string())
 }
 
 /// Returns the facts about one object, each with its key.

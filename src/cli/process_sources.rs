@@ -44,7 +44,7 @@ pub(super) struct ServedSources {
     reported: SourceNames,
     /// The sources that this process has served, and that nobody is to serve any more.
     pub(super) retired: SourceNames,
-    /// Sources that stood in the cluster when it was last looked at, which may be too long ago.
+    /// Sources that were in the cluster when it was last read, which may be too long ago.
     doubtful: SourceNames,
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use super::args::{PruneCommand, PruneConfirmArgs, PruneListOutput};
-use super::object_name::ObjectName;
+use super::object_argument::ObjectArgument;
 use super::overview::clean_text;
 use super::{CommandError, ExitStatus, Terminal, diff, orders, session};
 use crate::cluster::{Cluster, InventoryObject};
@@ -61,7 +61,7 @@ async fn read_inventories(
 
 /// Returns how many deletions wait in a source.
 fn count_pending(inventory: &InventoryObject) -> usize {
-    daemon::pending_prunes(inventory).len() + daemon::untold_prunes(inventory)
+    daemon::pending_prunes(inventory).len() + daemon::unlisted_prune_count(inventory)
 }
 
 /// Orders the deletions, each source by orders of its own, and returns what came of that.
@@ -92,7 +92,8 @@ async fn confirm(
         }
     }
     if args.count.is_some() {
-        let left: usize = inventories.iter().map(|(_, inventory)| daemon::untold_prunes(inventory)).sum();
+        let left: usize =
+            inventories.iter().map(|(_, inventory)| daemon::unlisted_prune_count(inventory)).sum();
         if left > 0 {
             terminal.print(&format!(
                 "{left} more {} listed, and can be confirmed, once these are deleted\n",
@@ -153,13 +154,14 @@ fn list(
     let text = match output {
         PruneListOutput::Name => {
             let all = inventories.iter().flat_map(|(_, inventory)| pending(inventory));
-            let line = |pending: PendingPrune| format!("{}\n", ObjectName::of(&pending.id).encoded_text());
+            let line =
+                |pending: PendingPrune| format!("{}\n", ObjectArgument::of(&pending.id).encoded_text());
             all.map(line).collect()
         }
         PruneListOutput::Text if name.is_some() => {
             let all = inventories.iter().flat_map(|(_, inventory)| pending(inventory));
             let line = |pending: PendingPrune| {
-                let object = clean_text(&ObjectName::of(&pending.id).to_string());
+                let object = clean_text(&ObjectArgument::of(&pending.id).to_string());
                 format!("{object}  {}\n", clean_text(&pending.reason))
             };
             all.map(line).collect()
@@ -172,7 +174,7 @@ fn list(
     }
     for (source, inventory) in inventories {
         diff::print_notes(&daemon::unlisted_reason_of(inventory).into_iter().collect::<Vec<_>>(), terminal);
-        let left = daemon::untold_prunes(inventory);
+        let left = daemon::unlisted_prune_count(inventory);
         if left > 0 {
             let (all, shown) = (count_pending(inventory), pending(inventory).len());
             terminal.report(&format!(
@@ -193,7 +195,7 @@ fn list(
 /// Returns all deletions, each with its source.
 fn prunes_table(inventories: &[NamedInventory], palette: Palette) -> String {
     let row = |source: &str, pending: PendingPrune| {
-        let object = ObjectName::of(&pending.id).to_string();
+        let object = ObjectArgument::of(&pending.id).to_string();
         Row { about: String::new(), cells: [source, &object, &pending.reason].map(Cell::plain_cell).into() }
     };
     let rows = inventories.iter().flat_map(|(source, inventory)| {
@@ -211,7 +213,7 @@ fn prunes_table(inventories: &[NamedInventory], palette: Palette) -> String {
 /// Returns the deletions to confirm by name, for each source that has some.
 fn select_deletions(
     inventories: &[NamedInventory],
-    names: &[ObjectName],
+    names: &[ObjectArgument],
 ) -> Result<Vec<SourceConfirmation>, CommandError> {
     let pending: Vec<Vec<PendingPrune>> =
         inventories.iter().map(|(_, inventory)| daemon::pending_prunes(inventory)).collect();
@@ -244,8 +246,8 @@ fn select_deletions(
 
 /// Returns whether this object is meant. A namespace that is left out may be any, as long as only
 /// one object fits.
-fn is_meant(wanted: &ObjectName, id: &ObjectId) -> bool {
-    let other = ObjectName::of(id);
+fn is_meant(wanted: &ObjectArgument, id: &ObjectId) -> bool {
+    let other = ObjectArgument::of(id);
     let namespace = wanted.namespace.is_none() || wanted.namespace == other.namespace;
     namespace && wanted.kind == other.kind && wanted.name == other.name
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::args::{GlobalArgs, RenderArgs, RenderOutput};
+use super::args::{GlobalArgs, RenderArgs, RenderFormat};
 use super::configured::SelectedSources;
 use super::manifest_set::{ChartVersions, CheckedObjects, ManifestSet, ReadScope, exit_status_of};
 use super::rendering::SourceRendering;
@@ -81,10 +81,10 @@ fn print(
     let shown: Vec<Value> = manifests.objects.iter().map(shown).collect();
     let bodies: Vec<&Value> = shown.iter().collect();
     match args.output {
-        RenderOutput::Json => {
+        RenderFormat::Json => {
             terminal.write_output(&render::manifests_json(&bodies, &manifests.diagnostics))?;
         }
-        RenderOutput::Yaml => {
+        RenderFormat::Yaml => {
             let documents: Vec<String> = bodies.into_iter().map(write_yaml).collect();
             terminal.write_output(&documents.join("---\n"))?;
             terminal.report(&render::diagnostics(&manifests.diagnostics, terminal.error_palette()));

@@ -98,7 +98,7 @@ impl SourceRendering {
         self.variables
     }
 
-    /// Returns whether charts were told a version of Kubernetes that nobody named.
+    /// Returns whether charts were given a version of Kubernetes that nobody named.
     pub(super) fn has_assumed_version(&self) -> bool {
         self.renderer.has_assumed_version()
     }
@@ -119,7 +119,7 @@ impl SourceRendering {
             let facts = ClusterFacts::Queried(known.clone());
             match render_folders(&files.disk, &files.folders, &self.renderer, &facts) {
                 Err(SourceError::FactsWanted(wanted)) => {
-                    daemon::learn_facts(cluster, &wanted, &mut known).await?;
+                    daemon::read_cluster_facts(cluster, &wanted, &mut known).await?;
                 }
                 rendered => return Ok(rendered?),
             }
@@ -144,7 +144,7 @@ impl UnrenderedFiles {
     pub(super) fn read(path: &Path) -> Result<Self, SourceError> {
         let disk = source::read_disk(path)?.into();
         let folder = if path.is_file() { path.parent().unwrap_or(Path::new("")) } else { path };
-        Ok(Self { disk, folders: vec![ReadFolder::whole(here_if_empty(folder))] })
+        Ok(Self { disk, folders: vec![ReadFolder::at_start(here_if_empty(folder))] })
     }
 
     /// Reads what was named piece by piece.

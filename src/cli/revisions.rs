@@ -168,7 +168,7 @@ impl RevisionPair<'_> {
         };
         let mut scopes = KindScopes::builtin();
         for side in [&older, &newer] {
-            side.teach(&mut scopes);
+            side.add_scopes_to(&mut scopes);
         }
         let notes = [(self.from, &older), (to, &newer)].map(|(name, side)| side.note(name, place));
         let versions = [older.version_note(), newer.version_note()].into_iter().flatten().next();
@@ -265,9 +265,9 @@ impl ReadRevision {
         Ok(Self::Read(Box::new(manifests)))
     }
 
-    fn teach(&self, scopes: &mut KindScopes) {
+    fn add_scopes_to(&self, scopes: &mut KindScopes) {
         if let Self::Read(manifests) = self {
-            manifests.teach(scopes);
+            manifests.add_scopes_to(scopes);
         }
     }
 

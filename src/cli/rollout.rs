@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::args::{GlobalArgs, HoldArgs, PromoteArgs, RolloutCommand, RolloutStatusArgs};
 use super::facts::ObjectFacts;
-use super::object_name::ObjectName;
+use super::object_argument::ObjectArgument;
 use super::orders::{self, LastingState};
 use super::overview::clean_text;
 use super::rollout_words::{RolloutState, rollout_state};
@@ -83,7 +83,7 @@ pub(super) fn hold(
 
 /// Carries out `rhumb release`.
 pub(super) fn release(
-    name: &ObjectName,
+    name: &ObjectArgument,
     global: &GlobalArgs,
     terminal: &Terminal,
 ) -> Result<ExitStatus, CommandError> {
@@ -148,7 +148,7 @@ enum WatchState {
 
 async fn rollout_status(
     session: &ClusterSession,
-    name: &ObjectName,
+    name: &ObjectArgument,
 ) -> Result<(String, WatchState), CommandError> {
     let target = session.find_object(name).await?;
     if !is_workload(&target.id) {
@@ -193,7 +193,7 @@ async fn all_rollouts(session: &ClusterSession) -> Result<(String, WatchState), 
                     at_rest.insert(id);
                     continue;
                 }
-                lines.push(format!("{}: {words}\n", ObjectName::of(&id)));
+                lines.push(format!("{}: {words}\n", ObjectArgument::of(&id)));
                 states.push(state);
             }
         }

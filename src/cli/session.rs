@@ -78,7 +78,7 @@ impl From<cluster::ClusterError> for CommandError {
                 "run the command of the kubeconfig's `exec` by hand, as the same user"
             }
             _ if matches!(error.fault(), ClusterFault::OtherTool { .. } | ClusterFault::NoInventory) => {
-                "give the source another name with --name"
+                "give the source another name with --source"
             }
             ErrorClass::Config => "choose another with --kubeconfig, $KUBECONFIG or --context",
             ErrorClass::Forbidden => "check the user's roles: `kubectl auth can-i --list`",

@@ -89,7 +89,7 @@ pub(super) fn status_source(
 }
 
 /// Returns the service as its manager knows it, and how often that expects a sign of life. Outside
-/// of a service nobody is told anything.
+/// of a service nobody is notified.
 pub(super) fn systemd_service() -> (SystemdService, Option<Duration>) {
     let address = std::env::var_os("NOTIFY_SOCKET").filter(|address| !address.is_empty());
     let notifier = address.and_then(|address| match ServiceNotifier::connect(&address) {
@@ -137,7 +137,7 @@ fn source_name(global: &GlobalArgs, spec: &SourceSpec) -> Result<DnsLabel, Comma
     let placed = placed.map_err(|error| CommandError::usage_error(error.to_string()))?;
     let location = source::ResolvedLocation::from(&placed.location);
     let title = location.title();
-    Ok(DnsLabel::derived(&[&title.whole, &title.inside], &location.location_id()))
+    Ok(DnsLabel::derived(&[&title.repository, &title.inside], &location.location_id()))
 }
 
 /// Returns the namespace of objects that name none.
@@ -422,7 +422,7 @@ fn report_diagnostics(found: &[Diagnostic], global: &GlobalArgs, terminal: &Term
     }
 }
 
-/// Flags stand before the file.
+/// Flags take precedence over the file.
 fn override_by(config: &mut Config, global: &GlobalArgs) {
     let take = |flag: &Option<PathBuf>, value: &mut Option<PathBuf>| {
         if flag.is_some() {

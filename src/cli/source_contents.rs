@@ -26,7 +26,7 @@ pub(super) async fn read(
         all.push(gather(source, &folder).await);
     }
     for gathered in all.iter().flatten() {
-        gathered.teach(&mut scopes);
+        gathered.add_scopes_to(&mut scopes);
     }
     let contents_of = |(source, gathered): (&SourceConfig, Result<GatheredManifests, CommandError>)| {
         gathered.map(|gathered| gathered.into_objects(&source.namespace, &source.allow, &scopes))

@@ -11,7 +11,7 @@ use super::settings::{self, StatusSource};
 use super::socket::{DaemonSocket, SocketError};
 use super::status_view::{self, StatusView};
 use super::target::ClusterSession;
-use super::{CommandError, ExitStatus, ObjectName, Terminal, rollout, session};
+use super::{CommandError, ExitStatus, ObjectArgument, Terminal, rollout, session};
 use crate::object::ErrorClass;
 use crate::report::{ObjectStatus, STATUS_VERSION};
 
@@ -28,7 +28,7 @@ pub(super) enum StatusReader {
 }
 
 impl StatusReader {
-    /// Finds out who answers. That it is not the daemon is told on standard error.
+    /// Finds out who answers. That it is not the daemon is said on standard error.
     pub(super) async fn find(
         global: &GlobalArgs,
         socket: Option<&std::path::Path>,
@@ -187,7 +187,7 @@ async fn read_status(
         return object(reader, name, args, global, terminal).await;
     }
     let view = reader.read_view().await?;
-    let view = match about.and_then(ObjectName::source) {
+    let view = match about.and_then(ObjectArgument::source) {
         None => view,
         Some(name) => view.of_source(name).ok_or_else(|| {
             CommandError::usage_error(format!("there is no source {name}")).hint("`rhumb status` lists them")
@@ -224,7 +224,7 @@ fn status_json(view: &StatusView) -> Value {
 
 async fn object(
     reader: &StatusReader,
-    name: &ObjectName,
+    name: &ObjectArgument,
     args: &StatusArgs,
     global: &GlobalArgs,
     terminal: &Terminal,

@@ -12,7 +12,7 @@ use crate::report::{
     DaemonStatus, ObjectRef, ObjectStatus, Phase, ProcessStatus, RolloutStatus, SourceStatus,
 };
 
-use super::object_name::{ObjectName, encode_name};
+use super::object_argument::{ObjectArgument, encode_name};
 
 /// The status at one moment.
 #[derive(Clone, Debug, PartialEq)]
@@ -96,11 +96,11 @@ pub(super) fn id(named: &ObjectRef) -> ObjectId {
 /// given beside it.
 pub(super) fn matching_objects<'a>(
     objects: &'a [ObjectStatus],
-    name: &ObjectName,
+    name: &ObjectArgument,
     namespace: Option<&DnsLabel>,
 ) -> Vec<&'a ObjectStatus> {
     let means = |object: &&ObjectStatus| {
-        let other = ObjectName::of(&id(&object.object));
+        let other = ObjectArgument::of(&id(&object.object));
         let place = name.namespace.as_deref().or(namespace.map(DnsLabel::as_str));
         let same_place = other.namespace.is_none() && name.namespace.is_none()
             || place.is_none_or(|place| other.namespace.as_deref() == Some(place));

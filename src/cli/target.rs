@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::object_name::ObjectName;
+use super::object_argument::ObjectArgument;
 use super::{CommandError, cluster_status, session};
 use crate::cluster::{Cluster, InventoryObject, KindLookup, KindTable, ServedKind, inventory_id_of};
 use crate::config::Config;
@@ -101,7 +101,7 @@ impl ClusterSession {
     /// Returns the object that a name means, and its kind.
     pub(super) fn resolve_name(
         &self,
-        name: &ObjectName,
+        name: &ObjectArgument,
     ) -> Result<(Arc<ServedKind>, ObjectId), CommandError> {
         let kind = self.kind(&name.kind)?;
         let namespace = match kind.scope {
@@ -115,7 +115,7 @@ impl ClusterSession {
     }
 
     /// Looks up an object by its name, and the source that manages it.
-    pub(super) async fn find_object(&self, name: &ObjectName) -> Result<ManagedObject, CommandError> {
+    pub(super) async fn find_object(&self, name: &ObjectArgument) -> Result<ManagedObject, CommandError> {
         let (kind, id) = self.resolve_name(name)?;
         let Some(object) = self.cluster.get(&kind, &id).await? else {
             return Err(CommandError::new(ErrorClass::Config, format!("there is no {id}"))

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::args::UninstallArgs;
-use super::object_name::ObjectName;
+use super::object_argument::ObjectArgument;
 use super::overview::clean_text;
 use super::source_objects::list_members;
 use super::terminal::Confirmation;
@@ -219,7 +219,7 @@ impl Uninstallation<'_> {
             let _ = writeln!(text, "source {name} is removed, with {}:", count_text(members.len(), "object"));
             for member in members {
                 let kept = member.stay.map_or("", StayReason::text);
-                let _ = writeln!(text, "  {}{kept}", clean_text(&ObjectName::of(&member.id).to_string()));
+                let _ = writeln!(text, "  {}{kept}", clean_text(&ObjectArgument::of(&member.id).to_string()));
             }
         }
         if self.source.is_none() {

@@ -25,7 +25,7 @@ pub(super) async fn add(
     rights: &mut Rights,
 ) -> Result<Vec<String>, ClusterError> {
     let inventory = match retry_when_throttled(|| cluster.read_inventory(system, &source.name)).await {
-        // The right to get it is asked about, and told, with all others.
+        // The right to get it is asked about, and reported, with all others.
         Err(error) if error.class() == ErrorClass::Forbidden => None,
         read => read?,
     };

@@ -9,7 +9,9 @@ use super::overview::clean_text;
 use super::settings::{self, StatusSource};
 use super::socket::{DaemonSocket, SocketError};
 use super::target::{ClusterSession, ManagedObject};
-use super::{CommandError, ExitStatus, ObjectName, Terminal, cluster_status, rollout, session, status_view};
+use super::{
+    CommandError, ExitStatus, ObjectArgument, Terminal, cluster_status, rollout, session, status_view,
+};
 use crate::cluster;
 use crate::config::Config;
 use crate::daemon;
@@ -126,7 +128,10 @@ fn is_of_daemon(status: &ObjectStatus, target: &ManagedObject) -> bool {
     status.source == target.source && revision.is_some() && status.revision == revision
 }
 
-async fn find_object(session: &ClusterSession, name: &ObjectName) -> Result<ExplainedObject, CommandError> {
+async fn find_object(
+    session: &ClusterSession,
+    name: &ObjectArgument,
+) -> Result<ExplainedObject, CommandError> {
     match session.find_object(name).await {
         Ok(target) => Ok(ExplainedObject::Managed(Box::new(target))),
         Err(error) => {

@@ -57,7 +57,7 @@ impl InformerBackoff {
     }
 }
 
-/// Returns a random time between half of a duration and the whole.
+/// Returns a random time between half of a duration and all of it.
 pub(super) fn jitter(full: Duration) -> Duration {
     // The seed of a fresh hasher is random, which is all that jitter needs.
     let random = RandomState::new().build_hasher().finish();

@@ -57,7 +57,7 @@ pub struct DataFollower {
 }
 
 impl DataFollower {
-    /// Looks at all again, as an audit of what the watch told.
+    /// Looks at all again, as an audit of what the watch reported.
     pub fn relist(&self) {
         self.relist.notify_one();
     }

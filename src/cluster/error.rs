@@ -103,7 +103,7 @@ pub enum ClusterFault {
         /// Its tool and version.
         tool: String,
     },
-    /// A ConfigMap of somebody else stands where the inventory of a source would be.
+    /// A ConfigMap of somebody else is where the inventory of a source would be.
     #[error(
         "it is a ConfigMap with data of its own and no inventory, and left alone: give the source another name"
     )]

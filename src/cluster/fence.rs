@@ -62,7 +62,7 @@ fn boot_time() -> Duration {
 pub(crate) struct TermStart(Duration);
 
 impl LeaseTerms {
-    /// This moment.
+    /// Returns this moment.
     pub(crate) fn tick() -> TermStart {
         TermStart(boot_time())
     }

@@ -70,7 +70,7 @@ pub struct Informer {
 }
 
 impl Informer {
-    /// Lists the kind again, as an audit of what the watch told.
+    /// Lists the kind again, as an audit of what the watch reported.
     pub fn relist(&self) {
         self.relist.notify_one();
     }
@@ -123,14 +123,15 @@ impl Cluster {
         self.version_informer(kind, namespace, super::inventory::ID_LABEL, sets, sink)
     }
 
-    /// Tells of the inventories whose sources ask for a look, as [`Cluster::follow_versions`].
-    pub fn follow_look_requests(
+    /// Tells of the inventories whose sources ask for an observation, as
+    /// [`Cluster::follow_versions`].
+    pub fn follow_observation_requests(
         &self,
         kind: &Arc<ServedKind>,
         namespace: &str,
         sink: mpsc::Sender<InformerEvent<ResourceVersion>>,
     ) -> Informer {
-        self.labelled_versions(kind, namespace, annotations::LOOK_REQUEST.to_owned(), sink)
+        self.labelled_versions(kind, namespace, annotations::OBSERVATION_REQUEST.to_owned(), sink)
     }
 
     /// Tells in which versions the orders objects of these sets are, as

@@ -110,8 +110,8 @@ impl Cluster {
         Ok(list.items.into_iter().filter_map(named).collect())
     }
 
-    /// Returns the objects of a kind in one namespace, or in all, whole, that a label selector
-    /// selects.
+    /// Returns the objects of a kind in one namespace, or in all, with all fields, that a label
+    /// selector selects.
     pub(crate) async fn objects(
         &self,
         kind: &ServedKind,

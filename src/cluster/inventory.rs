@@ -16,7 +16,7 @@ use super::error::{CallSubject, ClusterError, ClusterFault};
 use super::write::{JSON_TYPE, exact_version, json_body};
 use super::{FIELD_MANAGER, path};
 use crate::engine::{ResourceVersion, Uid};
-use crate::object::annotations::LOOK_REQUEST;
+use crate::object::annotations::OBSERVATION_REQUEST;
 use crate::object::{GroupKind, ObjectId};
 
 pub(super) const ID_LABEL: &str = "applyset.kubernetes.io/id";
@@ -39,9 +39,9 @@ pub struct InventoryObject {
     pub namespaces: BTreeSet<String>,
     /// The annotations under `rhumb.dev/`.
     pub annotations: BTreeMap<String, String>,
-    /// Indicates whether its source asks the daemons of the others for a look, by a label that
-    /// they watch.
-    pub requests_look: bool,
+    /// Indicates whether its source asks the daemons of the others for an observation, by a label
+    /// that they watch.
+    pub requests_observation: bool,
     /// Data.
     pub data: BTreeMap<String, String>,
 }
@@ -68,9 +68,10 @@ impl InventoryObject {
             text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect()
         };
         let version = object.metadata.resource_version.unwrap_or_default();
-        let requests_look = object.metadata.labels.is_some_and(|labels| labels.contains_key(LOOK_REQUEST));
+        let requests_observation =
+            object.metadata.labels.is_some_and(|labels| labels.contains_key(OBSERVATION_REQUEST));
         Self {
-            requests_look,
+            requests_observation,
             known: object.metadata.uid.map(|uid| (Uid(uid.into()), ResourceVersion::read(&version))),
             tooling: annotations.remove(TOOLING_ANNOTATION).unwrap_or_default(),
             kinds: list(annotations.remove(KINDS_ANNOTATION))
@@ -85,7 +86,10 @@ impl InventoryObject {
 
     /// Returns the labels that come and go: each but the one with the id.
     fn request_labels(&self) -> BTreeMap<String, String> {
-        self.requests_look.then(|| (LOOK_REQUEST.to_owned(), "true".to_owned())).into_iter().collect()
+        self.requests_observation
+            .then(|| (OBSERVATION_REQUEST.to_owned(), "true".to_owned()))
+            .into_iter()
+            .collect()
     }
 
     /// Returns all labels that we keep on it.
@@ -299,7 +303,7 @@ fn is_same(before: &InventoryObject, after: &InventoryObject) -> bool {
     before.tooling == OUR_TOOLING
         && before.all_annotations() == after.all_annotations()
         && before.data == after.data
-        && before.requests_look == after.requests_look
+        && before.requests_observation == after.requests_observation
 }
 
 /// Returns a merge patch: null takes a key away.

@@ -201,7 +201,7 @@ impl Cluster {
     /// does not answer makes only that group unknown.
     ///
     /// Walks the aggregated document (KEP-3352) itself. A ready-made discovery either fails as a
-    /// whole on one broken group, or drops the mark that says so.
+    /// completely on one broken group, or drops the mark that says so.
     ///
     /// # Errors
     ///

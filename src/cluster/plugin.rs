@@ -72,7 +72,7 @@ pub(super) async fn run_plugin(
     user: &mut AuthInfo,
     patience: Duration,
 ) -> Result<Option<Timestamp>, ClusterFault> {
-    // These stand before it.
+    // These take precedence over it.
     if user.token.is_some() || user.password.is_some() {
         return Ok(None);
     }
@@ -161,7 +161,7 @@ fn plugin_command(plugin: &ExecConfig, talk: PluginInteraction) -> Result<Comman
     });
     if plugin.provide_cluster_info {
         let cluster =
-            serde_json::to_value(&plugin.cluster).map_err(|_| wrong("cannot be told of the cluster"))?;
+            serde_json::to_value(&plugin.cluster).map_err(|_| wrong("cannot be given the cluster"))?;
         info["spec"]["cluster"] = cluster;
     }
     let mut command = Command::new(program);

@@ -97,7 +97,7 @@ impl Cluster {
 
     /// Looks which of the named objects are there, by their metadata; the namespace is none for a
     /// cluster-scoped kind. Many names cost one list, a few cost a GET each. That a namespace is
-    /// missing cannot be told from here: then all are absent.
+    /// missing is not visible here: then all are absent.
     ///
     /// # Errors
     ///

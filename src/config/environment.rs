@@ -33,7 +33,7 @@ pub struct Environment {
 pub struct StateDirectoryError;
 
 impl Environment {
-    /// Returns a path that starts where the configuration stands; `~/` is the home directory.
+    /// Returns a path that starts in the folder of the configuration; `~/` is the home directory.
     pub fn resolve(&self, path: &Path) -> PathBuf {
         match (path.strip_prefix("~"), &self.home) {
             (Ok(below), Some(home)) => home.join(below),

@@ -85,7 +85,7 @@ impl ConfigFileReader<'_> {
             }
         }
         if let Some((first, _)) = &self.configuration {
-            let message = format!("a second Configuration; the first stands on line {}", first.line);
+            let message = format!("a second Configuration; the first is on line {}", first.line);
             let fault = ConfigFault::new("config-two-configurations", message).with_mark(mark);
             return faults.push(fault.hint("keep one Configuration, and a Source for each source"));
         }
@@ -110,7 +110,7 @@ impl ConfigFileReader<'_> {
         let Some(node) = document.get("metadata").and_then(|metadata| metadata.get("name")) else { return };
         let Some(name) = node.text() else { return };
         if let Some((_, first)) = self.names.iter().find(|(known, _)| known == name) {
-            let message = format!("a second source `{name}`; the first stands on line {}", first.line);
+            let message = format!("a second source `{name}`; the first is on line {}", first.line);
             let fault = ConfigFault::new("config-two-sources", message).with_mark(node.mark);
             return faults
                 .push(fault.hint("a source's name is the name of its inventory: give each its own"));
@@ -158,7 +158,7 @@ impl ConfigFileReader<'_> {
 /// A source of the file has no object that anybody could delete.
 fn refuse_deletion_policy(document: &mut ConfigNode, faults: &mut Vec<ConfigFault>) {
     let Some(mark) = document.get("spec").and_then(|spec| spec.mark_of("deletionPolicy")) else { return };
-    let why = "`deletionPolicy` is for a Source that stands in the cluster";
+    let why = "`deletionPolicy` is for a Source object in the cluster";
     let fault = ConfigFault::new("config-deletion-policy", why).with_mark(mark);
     faults.push(fault.hint(
         "leave it out: the objects of a source that is taken out of the file stay; to delete them, take them out of git before",

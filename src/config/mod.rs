@@ -247,7 +247,7 @@ pub struct SourceConfig {
     pub service_account: Option<ServiceAccountName>,
     /// The credentials of the host that it shows to its git server.
     pub credentials: CredentialUse,
-    /// The variables that are put into its manifests; none to leave `${…}` as it stands.
+    /// The variables that are put into its manifests; none to leave `${…}` as it is.
     pub substitution: Option<SubstitutionConfig>,
     /// Indicates whether what it no longer names is deleted.
     pub prune: PrunePolicy,

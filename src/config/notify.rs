@@ -118,7 +118,7 @@ impl NotifySpec {
                 recipients.push(Recipient::Webhook { url, token: webhook.token.map(resolve) });
             } else {
                 let hint =
-                    "url stands in this file; urlFile names a file that holds it, for one that is a secret";
+                    "url is given in this file; urlFile names a file that holds it, for one that is a secret";
                 wrong(("config-notify-url", "a webhook has either `url` or `urlFile`".to_owned()), hint);
                 return None;
             }
@@ -226,7 +226,7 @@ impl fmt::Display for DirectoryStatusError {
 }
 
 impl Config {
-    /// Sources that a forge is to be notified of by name, and cannot be.
+    /// Returns the sources that a forge is to be notified of by name, and cannot be.
     pub fn uncommitted(&self) -> Vec<DirectoryStatusError> {
         let is_directory = |name: &str| {
             let mut named = self.sources.iter().filter(|source| source.name == name);

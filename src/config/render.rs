@@ -154,11 +154,11 @@ pub struct HelmSpec {
     /// Values that win over those of all files.
     #[serde(skip_serializing_if = "InlineValues::is_empty")]
     pub values_inline: InlineValues,
-    /// The version of Kubernetes that charts are told; none for that of the cluster.
+    /// The version of Kubernetes that charts are given; none for that of the cluster.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kube_version: Option<String>,
-    /// The versions and kinds that charts are told beside those that helm knows; empty for those of
-    /// the cluster.
+    /// The versions and kinds that charts are given beside those that helm knows; empty for those
+    /// of the cluster.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub api_versions: Vec<String>,
     /// The treatment of generated values.

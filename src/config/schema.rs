@@ -152,8 +152,8 @@ fn helm() -> Value {
                 "x-kubernetes-preserve-unknown-fields": true,
                 "description": "Values that win over those of all files; up to 256 KiB. They are no place for secrets: many may read them.",
             },
-            "kubeVersion": text("The version of Kubernetes that charts are told. Left out: that of the cluster."),
-            "apiVersions": list("The versions and kinds that charts are told beside those that helm knows. Left out: those of the cluster."),
+            "kubeVersion": text("The version of Kubernetes that charts are given. Left out: that of the cluster."),
+            "apiVersions": list("The versions and kinds that charts are given beside those that helm knows. Left out: those of the cluster."),
             "generated": one_of(
                 &["refuse", "once"],
                 "What becomes of values that a chart makes up anew at each render. Left out: refuse.",
@@ -219,7 +219,7 @@ fn allow() -> Value {
 fn substitute_from() -> Value {
     json!({
         "type": "array",
-        "description": "Objects with more variables. A later one wins over an earlier one, and substitute over all. They stand in the source's own plain manifests; a ConfigMap that does not is read from the cluster.",
+        "description": "Objects with more variables. A later one wins over an earlier one, and substitute over all. They are in the source's own plain manifests; a ConfigMap that does not is read from the cluster.",
         "maxItems": 64,
         "items": {
             "type": "object",

@@ -212,7 +212,7 @@ fn unknown_keys_name_the_nearest() {
     check(
         &source("  directory: a\n  deletionPolicy: Delete\n  observe: 1"),
         &[
-            "6:3 `deletionPolicy` is for a Source that stands in the cluster (leave it out: the objects of a source that is taken out of the file stay; to delete them, take them out of git before)",
+            "6:3 `deletionPolicy` is for a Source object in the cluster (leave it out: the objects of a source that is taken out of the file stay; to delete them, take them out of git before)",
             "7:12 expected true or false, found 1",
         ],
     );
@@ -289,19 +289,19 @@ fn a_source_has_one_place() {
 }
 
 #[test]
-fn documents_stand_side_by_side() {
+fn documents_are_side_by_side() {
     let two = format!("{}\n---\n{}", source("  directory: a"), source("  directory: b"));
     check(
         &two,
         &[
-            "9:18 a second source `shop`; the first stands on line 3 (a source's name is the name of its inventory: give each its own)",
+            "9:18 a second source `shop`; the first is on line 3 (a source's name is the name of its inventory: give each its own)",
         ],
     );
     let two = format!("{}\n---\nkind: Configuration\napiVersion: rhumb.dev/v1alpha1", configuration(""));
     check(
         &two,
         &[
-            "11:7 a second Configuration; the first stands on line 8 (keep one Configuration, and a Source for each source)",
+            "11:7 a second Configuration; the first is on line 8 (keep one Configuration, and a Source for each source)",
         ],
     );
     check(
@@ -321,7 +321,7 @@ fn documents_stand_side_by_side() {
 
 #[test]
 fn what_is_no_yaml_is_one_finding() {
-    check("kind: Source\nkind: Source\n", &["2:1 the key `kind` stands here twice, first on line 1"]);
+    check("kind: Source\nkind: Source\n", &["2:1 the key `kind` is given twice, first on line 1"]);
     check("a: &x 1\nb: *x\n", &["2:4 aliases have no place in a configuration"]);
     check("a: !!str 1\n", &["1:4 tags have no place in a configuration"]);
     check("1: a\n", &["1:1 a key must be text"]);

@@ -84,13 +84,13 @@ impl ConfigNode {
         mapping.entries.iter().find(|entry| entry.key == key).map(|entry| &entry.value)
     }
 
-    /// Returns where a key of a mapping stands.
+    /// Returns the place of a key of a mapping.
     pub(super) fn mark_of(&self, key: &str) -> Option<NodeMark> {
         let NodeData::Mapping(mapping) = &self.data else { return None };
         mapping.entries.iter().find(|entry| entry.key == key).map(|entry| entry.mark)
     }
 
-    /// Its text, where it is one.
+    /// Returns its text, where it is one.
     pub(super) fn text(&self) -> Option<&str> {
         if let NodeData::Text(text) = &self.data { Some(text) } else { None }
     }
@@ -187,7 +187,7 @@ impl TreeBuilder {
             (NodeData::Mapping(mapping), Some((key, mark))) => {
                 if let Some(first) = mapping.entries.iter().find(|entry| entry.key == key) {
                     let message =
-                        format!("the key `{key}` stands here twice, first on line {}", first.mark.line);
+                        format!("the key `{key}` is given twice, first on line {}", first.mark.line);
                     return Err(SyntaxError { mark, message });
                 }
                 mapping.entries.push(MappingEntry { key, mark, value: node });

@@ -42,7 +42,7 @@ pub(super) fn versions_of(kinds: &KindTable) -> Arc<ServedVersions> {
 ///
 /// # Errors
 /// Fails where the API server cannot be asked.
-pub(crate) async fn learn_facts(
+pub(crate) async fn read_cluster_facts(
     cluster: &Cluster,
     wanted: &FactUse,
     known: &mut KnownFacts,

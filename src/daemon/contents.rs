@@ -39,7 +39,7 @@ pub(super) enum ContentError {
     Changed {
         /// The file.
         file: Arc<str>,
-        /// The line at which the object stood.
+        /// The line at which the object was.
         line: u32,
     },
 }

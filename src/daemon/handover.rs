@@ -51,7 +51,7 @@ pub(super) fn is_recorded(engine: &Engine, source: SourceId, inventory: Option<&
 
 /// Returns whether an inventory requests what it need not request any more. An inventory may have
 /// been tidied before the objects of it were seen, and nothing else tells that they are.
-pub(super) fn is_untidy(engine: &Engine, source: SourceId, inventory: Option<&InventoryObject>) -> bool {
+pub(super) fn needs_tidying(engine: &Engine, source: SourceId, inventory: Option<&InventoryObject>) -> bool {
     engine.can_state(source)
         && read_statement(inventory).is_some_and(|statement| engine.has_excess_requests(source, &statement))
 }
@@ -81,7 +81,7 @@ pub(super) fn record(
         InventoryWriteMode::Exact => engine.tidy_statement(source, statement.as_ref()),
     };
     if let Some(statement) = statement {
-        wanted.requests_look = statement.look_request.is_some();
+        wanted.requests_observation = statement.observation_request.is_some();
         wanted.data.insert(HANDOVER_KEY.to_owned(), statement.text());
     }
 }
@@ -89,7 +89,7 @@ pub(super) fn record(
 /// Returns the inventory of a source that nobody serves any more: it wants nothing.
 pub(super) fn retire_inventory(inventory: &InventoryObject) -> InventoryObject {
     let mut inventory = inventory.clone();
-    inventory.requests_look = false;
+    inventory.requests_observation = false;
     inventory.data.insert(HANDOVER_KEY.to_owned(), SourceStatement::default().text());
     inventory
 }

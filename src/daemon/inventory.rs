@@ -106,7 +106,7 @@ pub(crate) fn pending_prunes(inventory: &InventoryObject) -> Vec<PendingPrune> {
 }
 
 /// Returns how many pending deletions the inventory has no room for.
-pub(crate) fn untold_prunes(inventory: &InventoryObject) -> usize {
+pub(crate) fn unlisted_prune_count(inventory: &InventoryObject) -> usize {
     inventory.data.get(PENDING_LEFT).and_then(|text| text.parse().ok()).unwrap_or_default()
 }
 
@@ -136,7 +136,7 @@ fn open_rejections(inventory: &InventoryObject, seals: &HashSeals) -> Vec<Reject
     inventory.data.get(REJECTED_KEY).map(|text| parse_rejections(text, seals)).unwrap_or_default()
 }
 
-/// Returns how the hashes of Secrets stand in an inventory.
+/// Returns how the hashes of Secrets are sealed in an inventory.
 pub(super) fn seal_status(inventory: Option<&InventoryObject>, seals: &HashSeals) -> SealStatus {
     let text = inventory.and_then(|inventory| inventory.data.get(REJECTED_KEY));
     text.map(|text| rejections_seal_status(text, seals)).unwrap_or_default()
@@ -164,9 +164,10 @@ fn unlisted_text(engine: &Engine, source: SourceId, known: Option<&InventoryObje
     // Where nothing is to go it keeps nobody from anything, and is not worth a write.
     engine.prune_decisions(source).next()?;
     let why = engine.unlisted_reason(source)?;
-    let told = known.and_then(unlisted_reason_of).filter(|told| told.ends_with(&format!(": {why}")));
+    let recorded =
+        known.and_then(unlisted_reason_of).filter(|recorded| recorded.ends_with(&format!(": {why}")));
     let now = || format!("since {}: {why}", jiff::Timestamp::now().strftime("%Y-%m-%d %H:%M:%S UTC"));
-    Some(told.unwrap_or_else(now))
+    Some(recorded.unwrap_or_else(now))
 }
 
 /// Returns the deletions of a source that wait for a person, and the number of those that have no
@@ -214,8 +215,8 @@ pub(super) fn is_current(engine: &Engine, source: SourceId, inventory: Option<&I
     let known = engine.source(source).inventory.iter().flat_map(|recorded| &recorded.finished);
     let mut ended = known.filter(|(id, hash)| engine.is_target_hash(id, **hash)).peekable();
     if ended.peek().is_some() {
-        let told = text(FINISHED_JOBS_KEY).map(|text| parse_finished(text)).unwrap_or_default();
-        if ended.any(|(id, hash)| told.get(id) != Some(hash)) {
+        let recorded = text(FINISHED_JOBS_KEY).map(|text| parse_finished(text)).unwrap_or_default();
+        if ended.any(|(id, hash)| recorded.get(id) != Some(hash)) {
             return false;
         }
     }
@@ -227,12 +228,12 @@ pub(super) fn is_current(engine: &Engine, source: SourceId, inventory: Option<&I
         && handover::is_recorded(engine, source, inventory)
         && list_pending(engine, source, inventory.map_or(MAX_RECORD_BYTES, room_left))
             .iter()
-            .all(|(key, told)| text(key) == told.as_ref())
+            .all(|(key, recorded)| text(key) == recorded.as_ref())
         && text(PRUNE_CLOSED_KEY) == unlisted_text(engine, source, inventory).as_ref()
 }
 
 /// Reads an inventory, as seen from a source at this location. An inventory that cannot be read
-/// whole is left as it is.
+/// completely is left as it is.
 pub(super) fn read(inventory: Option<&InventoryObject>, location: &str, seals: &HashSeals) -> Inventory {
     let Some(inventory) = inventory else {
         return Inventory { other_location: Some(UNKNOWN_LOCATION.into()), ..Inventory::default() };
@@ -358,9 +359,11 @@ pub(super) fn wanted_inventory(
         replace(&mut inventory, CONFIRMED_PRUNES_KEY, (!uids.is_empty()).then(|| uids.join("\n")));
     }
     replace(&mut inventory, PRUNE_CLOSED_KEY, unlisted_text(engine, source, known));
-    let told = state.inventory.iter().filter(|_| is_to_be_sealed(engine, known));
-    let mut told = told.map(|recorded| recorded.rejections.clone());
-    if let Some(rejections) = engine.next_rejections(source).or_else(|| told.next()) {
+    let unsealed = || {
+        let inventory = state.inventory.as_ref().filter(|_| is_to_be_sealed(engine, known));
+        inventory.map(|recorded| recorded.rejections.clone())
+    };
+    if let Some(rejections) = engine.next_rejections(source).or_else(unsealed) {
         let unread = unreadable_records::kept_rejections(known);
         match rejections_text(&rejections, engine.seals())? + &unread {
             none if none.is_empty() => drop(inventory.data.remove(REJECTED_KEY)),
@@ -376,8 +379,8 @@ pub(super) fn wanted_inventory(
     let ended = finished_text(&ended) + &unreadable_records::kept_finished_jobs(known);
     replace(&mut inventory, FINISHED_JOBS_KEY, Some(ended).filter(|text| !text.is_empty()));
     // Last, as it takes the room that is left.
-    for (key, told) in list_pending(engine, source, room_left(&inventory)) {
-        replace(&mut inventory, key, told);
+    for (key, text) in list_pending(engine, source, room_left(&inventory)) {
+        replace(&mut inventory, key, text);
     }
     Some(inventory)
 }
@@ -434,7 +437,7 @@ fn ended_jobs(
             let wanted = engine.entry(id).and_then(|entry| entry.target_content());
             // A manifest that was not read, or is disallowed for now, may be wanted still, and
             // would run again.
-            let may_be = !state.is_whole() || !engine.is_allowed(source, id);
+            let may_be = !state.is_complete() || !engine.is_allowed(source, id);
             wanted.map_or(may_be, |(_, desired)| desired.is_release(*hash))
         })
         .collect();
@@ -476,12 +479,12 @@ pub(super) struct InventoryStore {
     pub(super) sealing: SealStatus,
     /// The records in it that cannot be read, as last logged.
     pub(super) unreadable: Vec<String>,
-    /// The status that it told when it was first read.
+    /// The status that it recorded when it was first read.
     pub(super) first_status: Option<StatusSummary>,
     /// The newest version that its watch has shown.
     pub(super) seen: ResourceVersion,
     /// The reason for which nothing is pruned, as last logged.
-    pub(super) told: Option<String>,
+    pub(super) unlisted_reason: Option<String>,
     /// The kinds that nobody lists, as last logged.
     pub(super) unwatched: Option<String>,
     /// The reason for the last failed read or write.
@@ -557,7 +560,7 @@ impl Default for InventoryStore {
             unreadable: Vec::new(),
             first_status: None,
             seen: ResourceVersion(0),
-            told: None,
+            unlisted_reason: None,
             unwatched: None,
             last_error: None,
             failures: 0,

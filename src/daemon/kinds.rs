@@ -51,8 +51,8 @@ pub(super) struct KindWatches {
     asking: bool,
     scalers: Option<Informer>,
     inventories: Option<Informer>,
-    /// The inventories of other processes that ask for a look.
-    look_requests: Option<Informer>,
+    /// The inventories of other processes that ask for an observation.
+    observation_requests: Option<Informer>,
     orders: Option<Informer>,
     targets: AutoscalerTargets,
     /// The scopes of kinds that the server tells, for those that read manifests.
@@ -90,7 +90,7 @@ impl KindWatches {
             asking: false,
             scalers: None,
             inventories: None,
-            look_requests: None,
+            observation_requests: None,
             orders: None,
             targets: AutoscalerTargets::default(),
             served_scopes: watch::Sender::new(kind_scopes(None)),
@@ -130,7 +130,7 @@ impl KindWatches {
         self.retry_discovery();
     }
 
-    /// Kinds that discovery has not listed for so long that they may be gone.
+    /// Returns the kinds that discovery has not listed for so long that they may be gone.
     pub(super) fn long_missing(&self, now: Instant) -> BTreeSet<GroupKind> {
         let long =
             self.missing.iter().filter(|(_, since)| now.duration_since(**since) >= ABSENCE_CONFIRMATION);
@@ -398,7 +398,8 @@ impl KindWatches {
         {
             let (sets, sink) = (&self.inventory_ids, self.to_inventories.clone());
             self.inventories = Some(self.cluster.follow_versions(&kind, namespace, sets, sink.clone()));
-            self.look_requests = Some(self.cluster.follow_look_requests(&kind, namespace, sink));
+            self.observation_requests =
+                Some(self.cluster.follow_observation_requests(&kind, namespace, sink));
         }
     }
 
@@ -452,7 +453,7 @@ impl KindWatches {
             InformerChange::Delete(id, _) => engine.observe_absence_by(event.listing.watcher, &id),
             InformerChange::InitDone => engine.list_complete(&event.listing),
             // The outage may have ended with a restore of older data. The version that the watch
-            // went on from then means something else, and what came before it was never told.
+            // went on from then means something else, and what came before it was never reported.
             InformerChange::Resumed => {
                 let watcher = self.watchers.all.get(event.listing.watcher);
                 watcher.and_then(|watcher| watcher.informer(&event.listing)).inspect(|it| it.relist());
@@ -473,10 +474,10 @@ impl KindWatches {
         None
     }
 
-    /// Lists every kind again, as an audit of what the watches told.
+    /// Lists every kind again, as an audit of what the watches reported.
     pub(super) fn relist_all(&self) {
         let kinds = self.watchers.all.iter().flat_map(AccountWatcher::informers);
-        let own = [&self.scalers, &self.inventories, &self.look_requests, &self.orders];
+        let own = [&self.scalers, &self.inventories, &self.observation_requests, &self.orders];
         for informer in kinds.chain(own.into_iter().flatten()) {
             informer.relist();
         }

@@ -43,7 +43,7 @@ pub(crate) async fn write_events(
                 writer.correlator.offer(&event, Instant::now());
             }
         }
-        let lost = writer.correlator.take_lost();
+        let lost = writer.correlator.take_unreported_count();
         if lost > 0 {
             tracing::info!(lost, "some Events were not written: too many at once, no answer, or a refusal");
         }

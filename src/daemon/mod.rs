@@ -9,7 +9,7 @@
 //! | [`Reconciler`] | the loop, for the daemon and for one pass |
 //! | `source_task` | one task per source: observe, read, parse |
 //! | `pins` | the revisions that a source keeps readable |
-//! | `cluster_facts` | what renders are told of the cluster |
+//! | `cluster_facts` | what renders know of the cluster |
 //! | `contents` | bodies of objects, read again when they are needed |
 //! | `executor` | carries an action out and returns its result |
 //! | `drift` | compares an object with its content, and finds who changed it |
@@ -29,6 +29,7 @@ mod cluster_facts;
 mod contents;
 mod drift;
 mod executor;
+mod gathered_manifests;
 mod handover;
 mod host_marks;
 mod inventory;
@@ -37,7 +38,6 @@ mod kube_events;
 mod leases;
 mod loop_event;
 mod manifest_facts;
-mod objects;
 mod pass_result;
 mod pins;
 mod plan_lookups;
@@ -50,15 +50,15 @@ mod tasks;
 mod unreadable_records;
 mod watchers;
 
-pub(crate) use cluster_facts::learn_facts;
+pub(crate) use cluster_facts::read_cluster_facts;
+pub(crate) use gathered_manifests::{GatheredManifests, SourceObjects, gather_manifests};
 pub(crate) use host_marks::process_mark;
 pub(crate) use inventory::{
-    PendingPrune, acknowledgements, is_made_from, location, pending_prunes, rejections, unlisted_reason_of,
-    untold_prunes,
+    PendingPrune, acknowledgements, is_made_from, location, pending_prunes, rejections, unlisted_prune_count,
+    unlisted_reason_of,
 };
 pub(crate) use kube_events::write_events;
 pub(crate) use leases::{Leases, SourceNames};
-pub(crate) use objects::{GatheredManifests, SourceObjects, gather_manifests};
 pub(crate) use pass_result::{PassEnding, PassResult};
 pub(crate) use preview::{PreviewError, preview, preview_all, preview_of};
 pub(crate) use reconciler::{FetchResult, Inquiries, Reconciler, StopCondition};

@@ -15,7 +15,7 @@ pub(crate) enum PassEnding {
     Settled,
     /// The time was over.
     TimedOut,
-    /// It was told to stop.
+    /// It was asked to stop.
     Stopped,
     /// It may not know which kinds the server has, without which nothing is read.
     Undiscovered,

@@ -14,7 +14,7 @@ const PIN_DELAY: Duration = Duration::from_secs(1);
 /// The longest time for which a revision is in force before it is kept all the same.
 const MAX_PIN_DELAY: Duration = Duration::from_secs(30);
 
-/// The revisions that a source was told to keep, and those that it is to keep.
+/// The revisions that a source was asked to keep, and those that it is to keep.
 #[derive(Debug, Default)]
 pub(super) struct RevisionPins {
     kept: BTreeSet<Revision>,

@@ -119,8 +119,8 @@ pub(crate) struct Reconciler {
     unreadable_peers: Vec<String>,
     /// Sources that this process has served, and that nobody is to serve any more.
     retired_sources: BTreeSet<Arc<str>>,
-    /// The looks that are to be had of sources, each after a number.
-    due_looks: BTreeMap<SourceId, u64>,
+    /// The sources that are to be observed, each after a number.
+    due_observations: BTreeMap<SourceId, u64>,
     ledger_store: RolloutLedgerStore,
     followers: PodFollowers,
     nodes: NodeWatch,
@@ -217,10 +217,10 @@ impl Reconciler {
             peers: CallState::None,
             unreadable_peers: Vec::new(),
             retired_sources: BTreeSet::new(),
-            due_looks: BTreeMap::new(),
+            due_observations: BTreeMap::new(),
             ledger_store: RolloutLedgerStore::default(),
             followers: PodFollowers::new(sinks.pods),
-            nodes: NodeWatch::new_closed(),
+            nodes: NodeWatch::closed(),
             configs: ConfigFollowers::new(sinks.data),
             executor: Executor { cluster: setup.cluster, contents: ContentStore::new(content_origins) },
             engine,
@@ -298,7 +298,7 @@ impl Reconciler {
                 heartbeat.record(STOP_GRACE_PERIOD + MAX_TURN_DURATION);
                 // Without an answer claims count until they have long rested.
                 let _ = tokio::time::timeout(STOP_GRACE_PERIOD, self.leave_records(ending)).await;
-                return Ok(self.sum_up(ending));
+                return Ok(self.pass_result(ending));
             }
             // Once stopped, only the answers of what was begun are waited for.
             let stopped = stop.is_cancelled();
@@ -428,7 +428,7 @@ impl Reconciler {
         self.engine.advance(now);
         self.record_rollout_events(now);
         self.ask_about_failures();
-        self.free_stuck(now);
+        self.delete_stuck_pods(now);
         self.evict_due(now);
         self.rescale_due(now);
         self.engine.process_changes();
@@ -457,7 +457,7 @@ impl Reconciler {
         }
         self.send_batch(batch);
         self.read_peers();
-        self.request_looks();
+        self.request_observations();
         self.publish_summary(now);
         self.keep_inventories();
         self.keep_orders();
@@ -529,6 +529,6 @@ fn set_peer_rules(engine: &mut Engine, namespace: &str, until: StopCondition) {
     engine.require_peer_consent();
     engine.set_inventory_namespace(namespace);
     if until == StopCondition::Shutdown {
-        engine.answer_look_requests();
+        engine.answer_observation_requests();
     }
 }

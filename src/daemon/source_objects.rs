@@ -24,7 +24,7 @@ use crate::report::{DaemonStatus, RemainingObjects, SourceCondition, is_ready, u
 /// The interval of listing and of status updates.
 const LIST_INTERVAL: Duration = Duration::from_secs(2);
 
-/// A loop that is younger has not seen everything yet: what was well before is not told to be
+/// A loop that is younger has not seen everything yet: what was well before is not reported to be
 /// otherwise by it.
 const WARM_UP: SignedDuration = SignedDuration::from_secs(10);
 

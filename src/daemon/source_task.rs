@@ -94,7 +94,7 @@ pub(super) struct SourceFeed {
     facts: FactReader,
     /// The versions of the cluster, which renders may depend on.
     versions: watch::Receiver<Option<Arc<ServedVersions>>>,
-    /// Indicates whether it was told that renders depend on them.
+    /// Indicates whether it is known that renders depend on them.
     uses_versions: bool,
     reported: Option<ReportedSnapshot>,
     identity: String,

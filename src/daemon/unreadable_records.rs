@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn each_is_told_with_its_object_its_key_and_the_command_that_mends_it() {
+    fn each_is_reported_with_its_object_its_key_and_the_command_that_mends_it() {
         let check = |key: &str, text: &str, expected: &[&str]| {
             let reported =
                 UnreadableRecords::find(&inventory(key, text), "rhumb-system", "shop").into_texts();

@@ -2,13 +2,13 @@
 //!
 //! A git commit is not a transaction over the cluster: each object advances by itself and is always
 //! defended. Of each object the engine keeps an [`ObjectEntry`] of facts: the desired content, the
-//! accepted content that must be shown *now*, the server's refusal. The informers' views stand
-//! beside the entries. *Releasing* is accepted := wanted; everything else follows from when that is
+//! accepted content that must be shown *now*, the server's refusal. The informers' views are beside
+//! the entries. *Releasing* is accepted := wanted; everything else follows from when that is
 //! allowed.
 //!
 //! Owns all transitions ([`Engine`]), the decision about one object
 //! ([`decide`](decide::decide::decide)), the rollout budget
-//! ([`grant`](rollout::budget::grant)), the prune guard
+//! ([`grant_tokens`](rollout::budget::grant_tokens)), the prune guard
 //! ([`decide_prunes`](deletion::prune_guard::decide_prunes)) and the effective content
 //! ([`effective_content()`]).
 //!
@@ -40,7 +40,7 @@ pub(crate) use decide::reason::Reason;
 pub(crate) use decide::repair::{FIGHT_PAUSE, REPAIRS_PER_FIGHT};
 pub(crate) use deletion::handover::{InventoryHolder, WithheldDeletion};
 #[cfg(test)]
-pub(crate) use deletion::look_requests::LookRequest;
+pub(crate) use deletion::observation_requests::ObservationRequest;
 #[cfg(test)]
 pub(crate) use deletion::peer_sources::{MAX_REQUESTED_OBJECTS, mark};
 pub(crate) use deletion::peer_sources::{PRUNE_DELAY, PeerSource, RepositoryIdentity, SourceStatement};
@@ -105,7 +105,7 @@ pub(crate) use rollout::budget::{
     Budget, BudgetNarrowing, BudgetShortage, OnFailure, PodAmount, TokenState, WorkloadLoad,
 };
 #[cfg(test)]
-pub(crate) use rollout::budget::{BudgetBound, BudgetScope, ReleasePriority, ReleaseRequest, grant};
+pub(crate) use rollout::budget::{BudgetBound, BudgetScope, ReleasePriority, ReleaseRequest, grant_tokens};
 #[cfg(test)]
 pub(crate) use rollout::budget_tally::BudgetTally;
 pub(crate) use rollout::daemon_set_steps::{EvictionOutcome, PodToEvict};

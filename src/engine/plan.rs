@@ -87,7 +87,7 @@ impl PlannedObject {
         }
     }
 
-    /// Pods that are replaced, one after the other or all at once.
+    /// Returns the number of pods that are replaced, one after the other or all at once.
     pub(crate) fn restarted_pods(&self) -> u32 {
         match self.impact.kind {
             ImpactKind::Restart | ImpactKind::Recreate => self.impact.pods,

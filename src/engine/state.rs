@@ -243,7 +243,7 @@ impl Engine {
         self.find_cycles();
         let unwanted = |id| self.entry(id).is_none_or(|entry: &ObjectEntry| entry.targets.is_empty());
         if first || touched.iter().any(unwanted) {
-            self.sources[source].last_drop = self.next_look_number();
+            self.sources[source].last_drop = self.next_observation_number();
             self.sources[source].dropped_at = self.rollouts.starts.now();
         }
         self.sources[source].prunes_stale = true;
@@ -259,7 +259,7 @@ impl Engine {
     /// was read.
     pub(crate) fn record_check(&mut self, source: SourceId, reading: u64) {
         self.sources[source].checked_after = reading;
-        self.complete_looks(source, reading);
+        self.complete_observation(source, reading);
         self.mark_prunes_stale();
     }
 

@@ -1,4 +1,4 @@
-//! Texts that others wrote, and in which a secret may stand: what looks like one is not shown.
+//! Texts that others wrote, and in which a secret may be: what looks like one is not shown.
 
 /// A shorter word is no secret that anybody should use.
 const MIN_SECRET_CHARS: usize = 16;

@@ -102,7 +102,7 @@ impl<'e> EntryNode<'e> {
         self.entry.nodes.get(self.index).map_or(0, |raw| raw.end)
     }
 
-    /// Its place in the text's order, unique in its entry.
+    /// Returns its place in the text's order, unique in its entry.
     pub(super) fn index(self) -> usize {
         self.index
     }
@@ -112,7 +112,7 @@ impl<'e> EntryNode<'e> {
         self.end() == self.index + 1
     }
 
-    /// Its children, in the order of the text.
+    /// Returns its children, in the order of the text.
     pub(super) fn children(self) -> impl Iterator<Item = EntryNode<'e>> {
         let (entry, end) = (self.entry, self.end());
         let first = Some(self.index + 1).filter(|first| *first < end);

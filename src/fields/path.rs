@@ -36,7 +36,7 @@ impl FieldPath {
         Self(keys.iter().map(|key| PathElement::key(key)).collect())
     }
 
-    /// Its steps, from the root.
+    /// Returns its steps, from the root.
     pub fn elements(&self) -> &[PathElement] {
         &self.0
     }

@@ -140,7 +140,7 @@ fn sets_and_odd_spellings_match_by_meaning() {
 }
 
 #[test]
-fn only_empty_values_ask_for_a_look_instead_of_a_write() {
+fn only_empty_values_ask_for_a_lookup_instead_of_a_write() {
     fn check(content: Value, entry: &str, expected: Coverage) {
         assert_eq!(field_coverage(&content, Some(entry)), expected, "{content}");
     }

@@ -9,13 +9,13 @@
 //! **Invariant:** knows contents only, no rollouts and no cluster.
 
 mod cycles;
-mod order;
+mod kind_order;
 mod references;
 mod selectors;
 mod units;
 
 pub(crate) use cycles::{WaitEdges, find_cycles};
-pub(crate) use order::rank;
+pub(crate) use kind_order::rank;
 pub(crate) use references::{configuration, depends_on, names_itself, references, unreadable_dependencies};
 pub(crate) use selectors::{LabelSelection, SelectableLabels};
 pub(crate) use units::{ConnectedUnits, GraphNode, connect_objects};

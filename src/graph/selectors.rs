@@ -12,7 +12,7 @@ const POD_NAME: &str = "statefulset.kubernetes.io/pod-name";
 /// The kind of object that a selector selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum SelectorTarget {
-    /// Pods: those of a template, or one that stands by itself.
+    /// Pods: those of a template, or one that is by itself.
     Pods,
     /// Services, by their own labels.
     Services,

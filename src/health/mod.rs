@@ -84,7 +84,8 @@ impl Health {
     }
 }
 
-/// The keys of `spec` that any rule reads; `updateStrategy` whole, the others are scalars.
+/// The keys of `spec` that any rule reads; `updateStrategy` with all that is in it, the others are
+/// scalars.
 pub const HEALTH_SPEC_KEYS: [&str; 8] =
     ["clusterIP", "completions", "parallelism", "paused", "replicas", "suspend", "type", "updateStrategy"];
 

@@ -107,7 +107,7 @@ impl<'a> StatusCondition<'a> {
         self.0.get("observedGeneration").and_then(number)
     }
 
-    /// Its reason and message as one text; the fallback where it has neither.
+    /// Returns its reason and message as one text; the fallback where it has neither.
     pub(super) fn message_or(self, fallback: &str) -> String {
         match (self.reason(), text_at(self.0, &["message"])) {
             ("", "") => fallback.to_owned(),

@@ -85,11 +85,11 @@ mod tests {
         let tree = files.iter().fold(MemoryTree::new(), |tree, (path, bytes)| tree.file(path, bytes));
         let closure = closure(&files);
         let held = BufferedTree::of(&tree, [&closure]).unwrap();
-        assert_eq!((held.held.len(), tree.looks()), (2, 1), "the large one is left out, a copy is held once");
+        assert_eq!((held.held.len(), tree.reads()), (2, 1), "the large one is left out, a copy is held once");
         for (_, bytes) in files {
             assert_eq!(&*held.read(BlobId::of(bytes)).unwrap(), bytes);
         }
-        assert_eq!(tree.looks(), 2);
+        assert_eq!(tree.reads(), 2);
         assert!(
             BufferedTree::of(&MemoryTree::new(), [&closure]).is_err(),
             "a file that is lost is no empty one"

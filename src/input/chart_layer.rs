@@ -1,4 +1,4 @@
-//! Charts of servers laid over a revision, as if they stood in it.
+//! Charts of servers laid over a revision, as if they were in it.
 //!
 //! Owns no file of the revision, and decides nothing: what lies here was fetched and checked.
 
@@ -101,7 +101,7 @@ mod tests {
     use crate::input::memory_supply::MemorySupply;
 
     #[test]
-    fn a_chart_lies_in_the_revision_as_if_it_stood_there() {
+    fn a_chart_lies_in_the_revision_as_if_it_were_there() {
         let tree = MemoryTree::new().file("web/Chart.yaml", "a").file("web/charts/old/Chart.yaml", "b");
         let mut layer = ChartLayer::default();
         layer.add(

@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn the_changes_of_a_lock_are_told_one_by_one() {
+    fn the_changes_of_a_lock_are_reported_one_by_one() {
         let lock = |charts: &[LockedChart]| ChartLock::of(charts.to_vec());
         let other = LockedChart { digest: digest("b").parse().unwrap(), ..chart("web", None, "1.0.0") };
         let before = lock(&[
@@ -298,9 +298,9 @@ mod tests {
             chart("old", None, "1.0.0"),
         ]);
         let after = lock(&[chart("redis", Some("~7"), "7.2.0"), other, chart("new", None, "2.0.0")]);
-        let told: Vec<_> = LockChange::between(&before, &after).iter().map(ToString::to_string).collect();
+        let changes: Vec<_> = LockChange::between(&before, &after).iter().map(ToString::to_string).collect();
         assert_eq!(
-            told,
+            changes,
             [
                 "+ new 2.0.0 from https://charts.example.org".to_owned(),
                 "~ redis 7.2.0 from https://charts.example.org, before 7.1.0, for ~7".to_owned(),
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_line() {
+    fn what_is_wrong_is_reported_with_its_line() {
         let check = |text: &str, expected: &[&str]| {
             let faults = ChartLock::read(&"rhumb.lock".into(), text.as_bytes()).unwrap_err();
             let faults: Vec<_> =

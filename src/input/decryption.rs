@@ -91,8 +91,8 @@ impl Decrypter {
         AgeIdentities::parse(&text).map_err(|error| named(&error))
     }
 
-    /// Returns why there are no identities. A file that somebody named is told where it is not there;
-    /// a credential is optional.
+    /// Returns why there are no identities. A named file that is missing is reported; a credential
+    /// is optional.
     fn missing_reason(&self) -> String {
         match &self.named {
             Some(file) => {
@@ -244,7 +244,7 @@ fn bad_seal(at: &ManifestOrigin, why: &str) -> Diagnostic {
 }
 
 /// Returns whether a file stays closed only because no key for it is at hand. Its names count then,
-/// which stand in the open.
+/// which are in the open.
 pub(crate) fn lacks_key(found: &Diagnostic) -> bool {
     [NO_KEY, NOT_SUPPORTED].contains(&found.code)
 }
@@ -272,7 +272,7 @@ mod tests {
     const IDENTITY: &str = include_str!("sops/tests/fixtures/identity.txt");
 
     #[test]
-    fn a_file_that_somebody_named_is_told_where_it_is_not_there() {
+    fn a_file_that_somebody_named_is_reported_where_it_is_not_there() {
         let folder = tempfile::tempdir().unwrap();
         let (optional, named) = (folder.path().join("sops-age"), folder.path().join("keys.txt"));
         let decrypter = Decrypter::new(vec![optional], None);

@@ -1,4 +1,4 @@
-//! Rendering what stands on disk, for the commands that run once.
+//! Rendering what is on disk, for the commands that run once.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub(crate) struct ReadFolder {
 
 impl ReadFolder {
     /// Returns a folder from which the files are seen.
-    pub(crate) fn whole(folder: &Path) -> Self {
+    pub(crate) fn at_start(folder: &Path) -> Self {
         Self { prefix: String::new(), folder: folder.to_owned() }
     }
 }
@@ -56,23 +56,23 @@ pub(crate) fn render_folders(
 }
 
 fn render_folder(
-    whole: &Snapshot,
+    snapshot: &Snapshot,
     folder: &ReadFolder,
     renderer: &SourceRenderer,
     facts: &ClusterFacts,
 ) -> Result<(DiskTree, RenderedSnapshot), SourceError> {
     let (tree, start) = tree_around(&folder.folder)?;
-    let mut raw = Snapshot { files: Vec::new(), refused: Vec::new(), ..whole.clone() };
+    let mut raw = Snapshot { files: Vec::new(), refused: Vec::new(), ..snapshot.clone() };
     let below = |path: &str| {
         let inside = path.strip_prefix(&*folder.prefix)?;
         (!inside.starts_with('/')).then(|| inside.to_owned())
     };
-    for file in &whole.files {
+    for file in &snapshot.files {
         if let Some(inside) = below(&file.path) {
             raw.files.push(SnapshotFile { path: inside.into(), ..file.clone() });
         }
     }
-    for found in &whole.refused {
+    for found in &snapshot.refused {
         if let Some(inside) = below(&found.origin.file) {
             let mut found = found.clone();
             found.origin.file = inside.into();

@@ -40,8 +40,8 @@ const MAX_OPENED: usize = 256;
 /// the keys of those that hold objects.
 ///
 /// # Errors
-/// Fails with the first fault: a file that may not be encrypted where it stands, or one that cannot
-/// be opened.
+/// Fails with the first fault: a file that may not be encrypted where it is, or one that cannot be
+/// opened.
 pub(super) fn open_inputs<T: FileTree>(
     decrypter: &Decrypter,
     root: RootFiles<'_>,
@@ -65,7 +65,7 @@ pub(super) fn open_inputs<T: FileTree>(
         }
         clear.push(bytes);
     }
-    clear.extend(root.told.iter().map(|text| Arc::from(text.as_bytes())));
+    clear.extend(root.options.iter().map(|text| Arc::from(text.as_bytes())));
     let decrypter = decrypter.for_render();
     let mut inputs = OpenedInputs::default();
     for (source, bytes) in sealed {
@@ -120,7 +120,7 @@ pub(super) fn require_clear<T: FileTree>(closure: &Closure, files: &T) -> Result
 }
 
 /// Checks what was rendered, and seals the Secrets in it where files were opened. Each encrypted
-/// value must be as it is in a file of the root whose code fits, and stand beside the metadata that
+/// value must be as it is in a file of the root whose code fits, and be beside the metadata that
 /// opens it.
 ///
 /// # Errors
@@ -146,7 +146,7 @@ pub(super) fn close_objects(
     Ok(objects)
 }
 
-/// The files of a root, and what else its program is told in the clear.
+/// The files of a root, and what else its program gets in the clear.
 #[derive(Clone, Copy)]
 pub(super) struct RootFiles<'c> {
     /// All files.
@@ -154,13 +154,13 @@ pub(super) struct RootFiles<'c> {
     /// The values of a chart.
     pub(super) values: &'c [ChartValues],
     /// The texts that the program gets besides files.
-    pub(super) told: &'c [&'c str],
+    pub(super) options: &'c [&'c str],
 }
 
 impl<'c> RootFiles<'c> {
     /// Returns those of a root that gets nothing else.
     pub(super) const fn of(closure: &'c Closure) -> Self {
-        Self { closure, values: &[], told: &[] }
+        Self { closure, values: &[], options: &[] }
     }
 
     /// Returns the format of a file of values, which helm reads as YAML; none for another file.
@@ -173,7 +173,7 @@ impl<'c> RootFiles<'c> {
     }
 }
 
-/// One reference to a file, and the kustomization that it stands in.
+/// One reference to a file, and the kustomization that it is in.
 struct FileUse<'c> {
     folder: &'c ClosureFolder,
     reference: &'c FileReference,
@@ -194,7 +194,7 @@ impl FileUse<'_> {
         self.is_patch() || self.reference.field == "secretGenerator"
     }
 
-    /// Returns whether it may be of any format: all that stands in it is data.
+    /// Returns whether it may be of any format: all that is in it is data.
     fn may_be_data(&self) -> bool {
         matches!(self.reference.role, ReferenceRole::File | ReferenceRole::Variables | ReferenceRole::Patch)
     }
@@ -307,7 +307,7 @@ fn has_sealed(value: &Value) -> bool {
     }
 }
 
-/// An item of a list loses the metadata, which stands beside the items.
+/// An item of a list loses the metadata, which is beside the items.
 fn without_metadata(at: ManifestOrigin) -> Diagnostic {
     let message =
         "kustomize took this object out of an encrypted list, and without `sops` nothing opens its values";

@@ -3,7 +3,7 @@
 //!
 //! The reading of an encrypted file is compared with that of the opened one. All that differs was
 //! encrypted, by whatever rule. An object is taken from the opened reading where nothing differs
-//! but a Secret's data: all else that is shown of it stands in the clear in the repository.
+//! but a Secret's data: all else that is shown of it is in the clear in the repository.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap};
@@ -78,7 +78,7 @@ fn add_places(value: &PlacedValue, places: &mut HashMap<String, TextPlace>) {
 }
 
 /// Returns the opened reading of a file. An object of which more than a Secret's data was encrypted
-/// is held back in it, and stands there as it is encrypted.
+/// is held back in it, and is there as it is encrypted.
 pub(super) fn hold_exposed_back(
     sealed: &ManifestFile,
     mut opened: ManifestFile,

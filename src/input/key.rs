@@ -44,7 +44,7 @@ pub(crate) struct RenderInputs<'a> {
     pub charts: BTreeMap<String, [u8; 32]>,
     /// The version of the cluster; none where the render does not depend on it.
     pub kube_version: Option<String>,
-    /// The kinds of the cluster, as the render is told them.
+    /// The kinds of the cluster, as the render is given them.
     pub api_versions: Arc<[String]>,
     /// The variables that are put in, by name. Of a secret one the value is a hash under the seal.
     pub variables: BTreeMap<String, String>,

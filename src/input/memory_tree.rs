@@ -13,7 +13,7 @@ use crate::source::{BlobId, FileDefect, SourceError, TreeEntry, TreeFile, TreeLi
 pub(crate) struct MemoryTree {
     entries: BTreeMap<String, TreeEntry>,
     bytes: BTreeMap<BlobId, Arc<[u8]>>,
-    looks: Arc<AtomicUsize>,
+    reads: Arc<AtomicUsize>,
 }
 
 impl MemoryTree {
@@ -52,8 +52,8 @@ impl MemoryTree {
     }
 
     /// Returns how often files were read: many at once count as one.
-    pub(crate) fn looks(&self) -> usize {
-        self.looks.load(Ordering::Relaxed)
+    pub(crate) fn reads(&self) -> usize {
+        self.reads.load(Ordering::Relaxed)
     }
 
     fn bytes(&self, blob: BlobId) -> Result<Arc<[u8]>, SourceError> {
@@ -90,12 +90,12 @@ impl FileTree for MemoryTree {
     }
 
     fn read(&self, blob: BlobId) -> Result<Arc<[u8]>, SourceError> {
-        self.looks.fetch_add(1, Ordering::Relaxed);
+        self.reads.fetch_add(1, Ordering::Relaxed);
         self.bytes(blob)
     }
 
     fn read_all(&self, blobs: &[BlobId]) -> Result<Vec<Arc<[u8]>>, SourceError> {
-        self.looks.fetch_add(1, Ordering::Relaxed);
+        self.reads.fetch_add(1, Ordering::Relaxed);
         blobs.iter().map(|blob| self.bytes(*blob)).collect()
     }
 }

@@ -116,7 +116,7 @@ impl OpenedInputs {
         Diagnostic { message, excerpt: None, ..found }
     }
 
-    /// Notes a text that stands in the clear.
+    /// Notes a text that is in the clear.
     pub(super) fn add_clear(&mut self, text: &[u8]) {
         if let Some(opened) = &mut self.opened {
             opened.index.add_clear(text);

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::manifest::{PlacedEntry, PlacedNode, PlacedValue, TextPlace, read_documents, read_first_document};
 use crate::object::{ManifestOrigin, annotation_text};
 
-/// Stands between the renderer of an object and the chart that made it.
+/// The text between the renderer of an object and the chart that made it.
 pub(super) const CHART_SEPARATOR: &str = ", ";
 
 /// The annotation in which kustomize says where an object comes from.
@@ -46,7 +46,7 @@ impl fmt::Display for ObjectOrigin {
 /// The words of kustomize on an object's origin. Paths are as seen from the root's folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OriginAnnotation {
-    /// The file that the object stands in.
+    /// The file that the object is in.
     pub path: Option<String>,
     /// The repository that was cloned for it.
     pub repo: Option<String>,

@@ -9,8 +9,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use zeroize::Zeroizing;
 
-/// The bytes of the shortest value that is looked for. Shorter ones are guessed at once, and stand
-/// in every text by chance.
+/// The bytes of the shortest value that is looked for. Shorter ones are guessed at once, and are in
+/// every text by chance.
 const MIN_VALUE: usize = 4;
 /// A value of fewer bytes counts only as a word by itself: it is part of longer words by chance,
 /// for example of the hash at the end of a generated name.
@@ -22,8 +22,7 @@ const MIN_BASE64_PART: usize = 9;
 const SEARCHED: usize = 128;
 /// The start of a value that is looked for in base64, which needs memory for each of its forms.
 const ENCODED: usize = 1536;
-/// Forms with one start, of which a value has up to two: each is compared wherever that start
-/// stands.
+/// Forms with one start, of which a value has up to two: each is compared wherever that start is.
 const MAX_ALIKE: usize = 64;
 /// Values of one root. The search needs memory for each.
 const MAX_VALUES: usize = 1 << 16;
@@ -38,7 +37,7 @@ pub(super) struct PlaintextIndex {
     forms: Vec<ValueForm>,
     /// The file of each value.
     files: Vec<Arc<str>>,
-    /// Indicates for each value whether it stands in the clear beside the encrypted files.
+    /// Indicates for each value whether it is in the clear beside the encrypted files.
     known: Vec<bool>,
 }
 
@@ -121,15 +120,15 @@ impl PlaintextIndex {
         // places of such a group.
         for skipped in 0..3 {
             let rest = value.get(skipped..value.len().min(ENCODED)).unwrap_or_default();
-            let whole = rest.get(..rest.len() / 3 * 3).unwrap_or_default();
-            if whole.len() >= MIN_BASE64_PART {
-                form(STANDARD.encode(whole).into_bytes(), FormExtent::Anywhere);
+            let groups = rest.get(..rest.len() / 3 * 3).unwrap_or_default();
+            if groups.len() >= MIN_BASE64_PART {
+                form(STANDARD.encode(groups).into_bytes(), FormExtent::Anywhere);
             }
         }
         Ok(())
     }
 
-    /// Notes a text that stands in the clear in the repository: what it has is no secret.
+    /// Notes a text that is in the clear in the repository: what it has is no secret.
     pub(super) fn add_clear(&mut self, text: &[u8]) {
         let found: Vec<usize> = self.matches(text).map(|form| form.value).collect();
         for value in found {
@@ -139,8 +138,8 @@ impl PlaintextIndex {
         }
     }
 
-    /// Returns the file of a value that a text has; none where it has none, but such as stand in
-    /// the clear anyway.
+    /// Returns the file of a value that a text has; none where it has none, but such as are in the
+    /// clear anyway.
     pub(super) fn find(&self, text: &[u8]) -> Option<&Arc<str>> {
         let mut hidden = self.matches(text).filter(|form| self.known.get(form.value) == Some(&false));
         self.files.get(hidden.next()?.value)
@@ -212,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_in_the_clear_is_no_secret() {
+    fn what_is_in_the_clear_is_no_secret() {
         let mut found = index(&["production", "hunter-and-more"]);
         found.add_clear(b"namespace: production\n");
         assert!(found.find(b"production").is_none());

@@ -15,7 +15,7 @@ use crate::source::SnapshotFile;
 
 /// Reads the objects of a file, each with its place; a rendered one names what it was made of.
 ///
-/// Encrypted values are opened, and stand in the items alone. An object with one that is not below
+/// Encrypted values are opened, and are in the items alone. An object with one that is not below
 /// the data of a Secret is held back. So is what cannot be opened, with the reason.
 pub(crate) fn read_manifest(file: &SnapshotFile, bytes: &[u8], decrypter: &Decrypter) -> ManifestFile {
     match &file.origin {

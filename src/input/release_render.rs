@@ -22,7 +22,8 @@ use crate::source::{ClusterFacts, KnownFacts};
 /// The longest name of a release: helm takes no longer one.
 const MAX_RELEASE_NAME: usize = 53;
 
-/// The version of Kubernetes that charts are told where no cluster is asked and none is configured.
+/// The version of Kubernetes that charts are given where no cluster is asked and none is
+/// configured.
 pub(crate) const ASSUMED_VERSION: &str = "v1.36.0";
 
 /// The settings of the charts of a source.
@@ -58,12 +59,12 @@ pub(super) struct ResolvedReleases {
     pub(super) versions: VersionOrigin,
 }
 
-/// The origin of the versions that charts are told.
+/// The origin of the versions that charts are given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum VersionOrigin {
     /// The configuration names all of them.
     Configured,
-    /// The cluster told those that it does not name.
+    /// The cluster gives those that it does not name.
     Cluster,
     /// No cluster is asked: they are [`ASSUMED_VERSION`], and what helm knows.
     Assumed,
@@ -74,7 +75,7 @@ pub(super) enum VersionOrigin {
 }
 
 impl ReleaseSettings {
-    /// Returns the settings as charts are told them where these facts are known.
+    /// Returns the settings as charts are given them where these facts are known.
     pub(super) fn resolved_by(&self, facts: &ClusterFacts) -> ResolvedReleases {
         let mut settings = self.clone();
         if settings.kube_version.is_some() && !settings.api_versions.is_empty() {

@@ -1,8 +1,8 @@
 //! Seals over the data of rendered Secrets that was made of opened files.
 //!
 //! The key follows from the data keys of all encrypted files that were opened for the root. The
-//! object keeps these data keys as they stand in the files: encrypted for the recipients. So
-//! whoever opens the files opens the object, and nobody else; no other key is needed anywhere.
+//! object keeps these data keys as they are in the files: encrypted for the recipients. So whoever
+//! opens the files opens the object, and nobody else; no other key is needed anywhere.
 //!
 //! **Invariant:** the same value at the same place of the same object gives the same text under the
 //! same key. No `Debug` and no error has a value that was sealed.

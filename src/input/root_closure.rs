@@ -233,18 +233,22 @@ mod tests {
             .file("web/Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n")
             .file("web/charts/app/Chart.yaml", "apiVersion: v2\nname: app\nversion: 1.0.0\n")
             .file("web/charts/app/values.yaml", "");
-        let told = |version: &str, apis: &[&str]| ReleaseSettings {
+        let release_settings = |version: &str, apis: &[&str]| ReleaseSettings {
             namespace: "prod".to_owned(),
             kube_version: Some(version.to_owned()),
             api_versions: apis.iter().map(|api| (*api).to_owned()).collect(),
             ..ReleaseSettings::default()
         };
-        let all = [told("v1.35.0", &["v1"]), told("v1.36.0", &["v1"]), told("v1.36.0", &["v1", "x/v1"])];
+        let all = [
+            release_settings("v1.35.0", &["v1"]),
+            release_settings("v1.36.0", &["v1"]),
+            release_settings("v1.36.0", &["v1", "x/v1"]),
+        ];
         let supply = MemorySupply::default();
         for (form, first) in [(RootForm::Kustomize, 0), (RootForm::Helm, 1)] {
             let keys: BTreeSet<_> = all
                 .iter()
-                .map(|told| key(&traced_with(told, &tree, form, &supply), &identities()[first..]))
+                .map(|settings| key(&traced_with(settings, &tree, form, &supply), &identities()[first..]))
                 .collect();
             assert_eq!(keys.len(), all.len(), "{form:?}");
         }

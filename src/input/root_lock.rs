@@ -84,8 +84,8 @@ pub(crate) fn find_locks(
 
 /// Returns a path as it is reached over a folder, without detours.
 fn place(folder: &Path, seen: &str) -> PathBuf {
-    let whole = folder.join(seen);
-    whole.components().filter(|part| *part != Component::CurDir).collect()
+    let joined = folder.join(seen);
+    joined.components().filter(|part| *part != Component::CurDir).collect()
 }
 
 /// Returns the lock of a root, if it has or needs one.
@@ -167,7 +167,7 @@ mod tests {
     /// Returns each lock below a folder, and what is wrong.
     fn locks(folder: &Path, supply: MemorySupply, policy: PinPolicy) -> (Vec<String>, Vec<String>) {
         let found = find_locks(folder, &renderer(supply), policy).unwrap();
-        let told = found.roots.iter().map(|lock| {
+        let changes = found.roots.iter().map(|lock| {
             let changes: Vec<String> = lock.changes.iter().map(ToString::to_string).collect();
             if let Some(text) = &lock.text {
                 std::fs::write(&lock.file, text).unwrap();
@@ -176,7 +176,7 @@ mod tests {
             format!("{file} {:?} {}", lock.state, changes.join("; "))
         });
         let wrong = found.refused.iter().chain(&found.interrupted);
-        (told.collect(), wrong.map(|found| found.code.to_owned()).collect())
+        (changes.collect(), wrong.map(|found| found.code.to_owned()).collect())
     }
 
     #[test]
@@ -195,9 +195,9 @@ mod tests {
         );
         put("c/Chart.yaml", "apiVersion: v2\nname: c\nversion: 1.0.0\n");
         let at = folder.path();
-        let all = |told: (Vec<String>, Vec<String>)| {
-            assert_eq!(told.1, [""; 0]);
-            told.0
+        let all = |found: (Vec<String>, Vec<String>)| {
+            assert_eq!(found.1, [""; 0]);
+            found.0
         };
         let from = "from https://charts.example.org";
         assert_eq!(

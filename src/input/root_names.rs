@@ -22,7 +22,7 @@ const VARIABLE: &str = "${";
 /// Returns the names that objects of a root may have, by the text of what it reads.
 ///
 /// All files below its folders count too: of what it should have read, and does not by a mistake in
-/// a kustomization, most stands there.
+/// a kustomization, most are there.
 ///
 /// # Errors
 /// Fails where the files cannot be read.

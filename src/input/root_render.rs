@@ -98,7 +98,7 @@ pub(crate) enum RenderError {
         /// The program.
         program: &'static str,
     },
-    /// An encrypted file cannot be opened, or stands where it would be read as it is.
+    /// An encrypted file cannot be opened, or is where it would be read as it is.
     #[error("{}", .0.message)]
     Encrypted(Box<Diagnostic>),
     /// The chart cannot be rendered.
@@ -278,7 +278,7 @@ async fn build<T: FileTree>(
         return Ok(Zeroizing::new(run.output));
     }
     let said = complaint(&run.complaint, place.folder());
-    // Of a program that has no memory left the last words are where it stood.
+    // Of a program that has no memory left the last words are where it stopped.
     if run.denied_by() == Some(SandboxPart::Memory) {
         let (program, complaint) = ("kustomize".to_owned(), String::new());
         return Err(SandboxError::Stopped { program, part: SandboxPart::Memory, complaint }.into());
@@ -353,7 +353,7 @@ fn printed_part(
     (read.diagnostics, read.documents.iter().map(plain).collect())
 }
 
-/// As [`printed_part`], of a program that read opened files: their values must stand in the data of
+/// As [`printed_part`], of a program that read opened files: their values must be in the data of
 /// Secrets alone, and get no variables.
 fn opened_part(
     name: &Arc<str>,
@@ -403,10 +403,10 @@ impl RenderedNames {
         let group = if gvk.group.is_empty() { String::new() } else { format!(".{}", gvk.group) };
         let namespace = text_at(body, &["metadata", "namespace"]);
         let name = text_at(body, &["metadata", "name"]);
-        let whole = format!("{}{group}/{namespace}/{name}", gvk.kind);
-        let count = self.0.entry(whole.clone()).or_default();
+        let full_name = format!("{}{group}/{namespace}/{name}", gvk.kind);
+        let count = self.0.entry(full_name.clone()).or_default();
         *count += 1;
-        if *count == 1 { whole } else { format!("{whole}/{count}") }
+        if *count == 1 { full_name } else { format!("{full_name}/{count}") }
     }
 }
 

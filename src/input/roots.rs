@@ -36,7 +36,7 @@ impl RootForm {
 /// A folder that is rendered.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct RenderRoot {
-    /// Its path in the revision, not in the source's folder; empty for the whole.
+    /// Its path in the revision, not in the source's folder; empty for the revision's own.
     pub folder: Arc<str>,
     /// The kind.
     pub form: RootForm,

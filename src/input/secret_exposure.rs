@@ -1,4 +1,4 @@
-//! Opened values in what a renderer made: they may stand in the data of Secrets alone.
+//! Opened values in what a renderer made: they may be in the data of Secrets alone.
 //!
 //! Masks follow the kind of an object, so an opened value elsewhere would be shown by every
 //! difference. This finds accidents. Who may write to the repository can give any Secret to a pod.
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_opened_value_may_stand_in_the_data_of_a_secret_alone() {
+    fn an_opened_value_may_be_in_the_data_of_a_secret_alone() {
         let values = [(Arc::from("db.env"), Zeroizing::new(b"canary-5d20".to_vec()))];
         let index = PlaintextIndex::new(&values).unwrap();
         let at = ManifestOrigin::of_file(Arc::from("kustomization.yaml"));

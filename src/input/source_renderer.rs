@@ -53,7 +53,7 @@ pub(crate) struct SourceRenderer {
     supply: Arc<dyn ChartSupply>,
     slots: SlotClient,
     state: Mutex<RendererState>,
-    /// Set once charts were told an assumed version.
+    /// Set once charts were given an assumed version.
     assumption: OnceLock<()>,
 }
 
@@ -81,7 +81,7 @@ struct LastRevision {
     roots: HashMap<Arc<str>, RememberedRoot>,
     /// The digest of its variables.
     variables: Option<[u8; 32]>,
-    /// The settings that its charts were told.
+    /// The settings that its charts were given.
     releases: ResolvedReleases,
     /// The folders of the roots with charts.
     charts: BTreeSet<Arc<str>>,
@@ -132,7 +132,7 @@ impl SourceRenderer {
         Self { substitution, ..self }
     }
 
-    /// Returns whether charts were told a version that nobody named: no cluster was asked.
+    /// Returns whether charts were given a version that nobody named: no cluster was asked.
     pub(crate) fn has_assumed_version(&self) -> bool {
         self.assumption.get().is_some()
     }
@@ -166,12 +166,15 @@ impl SourceRenderer {
         start: &str,
         files: &T,
         parsed: &mut ParsedFiles,
-        told: &ResolvedReleases,
+        releases: &ResolvedReleases,
     ) -> Result<RootClosure, SourceError> {
-        let settings =
-            ClosureSettings { releases: &told.settings, supply: &*self.supply, policy: PinPolicy::Strict };
+        let settings = ClosureSettings {
+            releases: &releases.settings,
+            supply: &*self.supply,
+            policy: PinPolicy::Strict,
+        };
         let mut closure = RootClosure::find_closure(root, start, files, parsed, settings)?;
-        if let VersionOrigin::Unknown(why) = &told.versions
+        if let VersionOrigin::Unknown(why) = &releases.versions
             && closure.has_charts()
         {
             closure.interrupt(unknown_version(root, why));
@@ -206,23 +209,23 @@ impl SourceRenderer {
         files: &T,
         facts: &ClusterFacts,
     ) -> Result<RenderedSnapshot, SourceError> {
-        let told = self.releases.resolved_by(facts);
+        let releases = self.releases.resolved_by(facts);
         let mut parsed = ParsedFiles::default();
         let mut listing = find_roots(self.mode, start, raw, files, &mut parsed, |_| false)?;
         let (variables, objects) = self.read_variables(&listing.plain, start, files, facts)?;
         let mut closures = Vec::new();
         for root in listing.roots {
-            let closure = self.find_release_closure(&root, start, files, &mut parsed, &told)?;
+            let closure = self.find_release_closure(&root, start, files, &mut parsed, &releases)?;
             closures.push((root, closure));
         }
-        let used = facts_used(&told, closures.iter().any(|(_, closure)| closure.has_charts()), objects)?;
+        let used = facts_used(&releases, closures.iter().any(|(_, closure)| closure.has_charts()), objects)?;
         let known = HashMap::new();
         let plain = substitute_plain(&mut listing.plain, start, files, variables.as_ref(), &known)?;
         let done = self.render_closures(start, closures, files, variables.as_ref(), &known)?;
         let mut rendered =
             joined_outcomes(listing.plain, Vec::new(), plain.into_iter().chain(done).collect(), used);
-        narrow_use(&mut rendered, &told.versions);
-        if told.versions == VersionOrigin::Assumed && rendered.used.versions {
+        narrow_use(&mut rendered, &releases.versions);
+        if releases.versions == VersionOrigin::Assumed && rendered.used.versions {
             let _ = self.assumption.set(());
         }
         Ok(rendered)
@@ -230,8 +233,8 @@ impl SourceRenderer {
 
     fn render_revision(&self, request: RenderRequest<'_>) -> Result<RenderedSnapshot, SourceError> {
         let RenderRequest { raw, start, tree, same, before, facts } = request;
-        let told = self.releases.resolved_by(&facts);
-        let versions = told.versions.clone();
+        let releases = self.releases.resolved_by(&facts);
+        let versions = releases.versions.clone();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let RendererState { parsed, last } = &mut *state;
         let changed = last.as_ref().map(|last| last.tree.changed_paths(&tree)).transpose()?;
@@ -248,7 +251,7 @@ impl SourceRenderer {
         let digest = variables.as_ref().map(|variables| variables.digest());
         let lacks_identity = variables.as_ref().is_some_and(|variables| variables.is_interrupted());
         let touched = impact.map(|impact| impact.roots);
-        // Its possible names are read from all that stands in its folder.
+        // Its possible names are read from all that is in its folder.
         let has_changes = |folder: &str| changed.iter().flatten().any(|path| paths::holds(folder, path));
         let known: HashMap<RootKey, RenderedRoot> =
             same.iter().chain(before.iter()).map(|root| (root.key, root.clone())).collect();
@@ -257,7 +260,7 @@ impl SourceRenderer {
             let has_charts = last.as_ref().is_some_and(|last| last.charts.contains(&root.folder));
             if let Some(before) = last
                 .as_ref()
-                .filter(|last| last.variables == digest && (!has_charts || last.releases == told))
+                .filter(|last| last.variables == digest && (!has_charts || last.releases == releases))
                 .and_then(|last| last.kept_root(&root, touched.as_ref(), &known))
                 .filter(|before| !is_failure(before) || !has_changes(&root.folder))
             {
@@ -265,11 +268,11 @@ impl SourceRenderer {
                 charts.extend(has_charts.then(|| root.folder.clone()));
                 continue;
             }
-            let closure = self.find_release_closure(&root, start, &tree, parsed, &told)?;
+            let closure = self.find_release_closure(&root, start, &tree, parsed, &releases)?;
             charts.extend(closure.has_charts().then(|| root.folder.clone()));
             closures.push((root, closure));
         }
-        let used = facts_used(&told, !charts.is_empty(), objects)?;
+        let used = facts_used(&releases, !charts.is_empty(), objects)?;
         let mut index = last.take().map(|last| last.index).unwrap_or_default();
         index.replace(closures.iter().map(|(_, closure)| closure.closure()));
         let plain = substitute_plain(&mut listing.plain, start, &tree, variables.as_ref(), &known)?;
@@ -279,7 +282,7 @@ impl SourceRenderer {
         let mut roots: HashMap<Arc<str>, RememberedRoot> = outcomes.collect();
         roots.extend(kept.iter().map(|(folder, root)| (folder.clone(), root.into())));
         let tree = tree.unread();
-        *last = Some(LastRevision { tree, index, roots, variables: digest, releases: told, charts });
+        *last = Some(LastRevision { tree, index, roots, variables: digest, releases, charts });
         let kept = kept.into_iter().map(|(_, root)| root).collect();
         let mut rendered =
             joined_outcomes(listing.plain, kept, plain.into_iter().chain(done).collect(), used);
@@ -364,8 +367,8 @@ impl SourceRenderer {
                 Ok(RenderOutput { objects, warnings })
             }
             ClosureForm::Helm(chart, options) => {
-                let told = [options.release.as_str(), options.namespace.as_str()];
-                let root = RootFiles { closure: &chart.closure, values: &chart.values, told: &told };
+                let texts = [options.release.as_str(), options.namespace.as_str()];
+                let root = RootFiles { closure: &chart.closure, values: &chart.values, options: &texts };
                 let opened = encryption::open_inputs(&self.decrypter, root, files)?;
                 let traced = TracedChart { chart, options };
                 let rendered = render_release(&self.host, own, traced, files, &opened).await;
@@ -503,12 +506,12 @@ fn substitute_plain<T: FileTree>(
 /// # Errors
 /// Fails where they are not known yet.
 fn facts_used(
-    told: &ResolvedReleases,
+    releases: &ResolvedReleases,
     has_charts: bool,
     objects: BTreeSet<ObjectId>,
 ) -> Result<FactUse, SourceError> {
-    let used = FactUse { versions: has_charts && told.versions != VersionOrigin::Configured, objects };
-    match told.versions {
+    let used = FactUse { versions: has_charts && releases.versions != VersionOrigin::Configured, objects };
+    match releases.versions {
         VersionOrigin::Wanted if used.versions => Err(SourceError::FactsWanted(used.into())),
         _ => Ok(used),
     }
@@ -529,7 +532,7 @@ fn narrow_use(rendered: &mut RenderedSnapshot, versions: &VersionOrigin) {
 
 fn unknown_version(root: &RenderRoot, why: &str) -> Diagnostic {
     let path = paths::inside(&root.folder, root.form.file_name());
-    let message = format!("the version of the cluster is not known, and charts are told it: {why}");
+    let message = format!("the version of the cluster is not known, and charts need it: {why}");
     let hint = "it is asked again; `spec.helm.kubeVersion` names one";
     Diagnostic::file_error(path, NO_VERSION, message).hint(hint)
 }

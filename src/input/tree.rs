@@ -19,7 +19,7 @@ pub trait FileTree {
         TreeBounds::Repository
     }
 
-    /// Returns what stands at a path, and follows no link.
+    /// Returns what is at a path, and follows no link.
     ///
     /// # Errors
     /// Fails where the revision cannot be read; what is not there is no error.

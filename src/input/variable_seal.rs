@@ -1,7 +1,7 @@
 //! The encrypted Secrets that hold variables, and the seal over what is made of them.
 //!
-//! **Invariant:** an opened value stands in the data of a Secret alone. Each Secret that may have
-//! one is sealed before it is stored.
+//! **Invariant:** an opened value is in the data of a Secret alone. Each Secret that may have one
+//! is sealed before it is stored.
 
 use std::fmt;
 use std::sync::Arc;

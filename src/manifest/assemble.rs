@@ -37,11 +37,11 @@ pub(crate) struct InvalidObject {
     pub reason: String,
 }
 
-/// The number of other places that are named for an object that stands more than once.
+/// The number of other places that are named for an object that is defined more than once.
 const MAX_NAMED_DUPLICATES: usize = 3;
 
-/// Normalises the namespaces of all items by the scope of their kinds, and finds objects that stand
-/// twice.
+/// Normalises the namespaces of all items by the scope of their kinds, and finds objects that are
+/// defined twice.
 ///
 /// A cluster-scoped object loses its namespace, with a warning; a namespaced one without gets
 /// `default_namespace`; one of an unknown kind stays as written. An object without a name is left
@@ -148,7 +148,7 @@ impl<'s> Assembly<'s> {
                 let Some(entry) = self.entries.get(index) else { continue };
                 let others = all.iter().filter(|other| **other != index);
                 let places = others.filter_map(|other| Some(&self.entries.get(*other)?.origin));
-                let reason = format!("{} stands {}", entry.id, also_at_text(all.len(), places));
+                let reason = format!("{} is defined {}", entry.id, also_at_text(all.len(), places));
                 let diagnostic = Diagnostic::error(entry.origin.clone(), "duplicate-object", reason.clone());
                 self.assembled.diagnostics.push(diagnostic.hint(hint));
                 twice.insert(index, reason);
@@ -171,8 +171,8 @@ impl<'s> Assembly<'s> {
     }
 }
 
-/// Returns the remedy for an object that stands more than once. Roots that share a base are each
-/// meant for another cluster, so that nothing in them is to be removed.
+/// Returns the remedy for an object that is defined more than once. Roots that share a base are
+/// each meant for another cluster, so that nothing in them is to be removed.
 fn duplicate_hint<'o>(places: impl Iterator<Item = &'o ManifestOrigin>) -> &'static str {
     let root = |place: &'o ManifestOrigin| {
         let render = place.render.as_deref().filter(|render| !render.renderer.is_empty());
@@ -195,8 +195,8 @@ fn duplicate_hint<'o>(places: impl Iterator<Item = &'o ManifestOrigin>) -> &'sta
     }
 }
 
-/// Returns how often an object stands, and where besides here. Names a few, as each copy names the
-/// others.
+/// Returns how often an object is defined, and where besides here. Names a few, as each copy names
+/// the others.
 fn also_at_text<'o>(count: usize, others: impl Iterator<Item = &'o ManifestOrigin>) -> String {
     let times = if count == 2 { "twice".to_owned() } else { format!("{count} times") };
     let named: Vec<String> =

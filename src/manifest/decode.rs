@@ -376,8 +376,8 @@ enum DuplicateKind {
     Identity,
 }
 
-/// Returns the gravest kind of key that stands twice in this object. Keys outside every object of a
-/// list count for all of them.
+/// Returns the gravest kind of key that is given twice in this object. Keys outside every object of
+/// a list count for all of them.
 fn duplicate_kind(
     tree: &DocumentTree<'_>,
     node: NodeId,

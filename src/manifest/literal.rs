@@ -1,4 +1,4 @@
-//! Objects in which `${NAME}` is meant as it stands.
+//! Objects in which `${NAME}` is meant literally.
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ pub(crate) const FLUX_SUBSTITUTE: &str = "kustomize.toolkit.fluxcd.io/substitute
 /// The value of both.
 const DISABLED: &str = "disabled";
 
-/// Returns whether an object says that `${NAME}` in it is meant as it stands.
+/// Returns whether an object says that `${NAME}` in it is meant literally.
 pub(crate) fn stays_literal(body: &Value) -> bool {
     let marks = [
         annotation_text(body, SUBSTITUTE),

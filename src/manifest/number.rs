@@ -57,7 +57,7 @@ pub(super) fn key(float: f64) -> String {
     format!("{digits}e{sign}{:02}", exponent.abs())
 }
 
-/// Bytes as text, each byte that is not part of valid UTF-8 replaced.
+/// Returns bytes as text, each byte that is not part of valid UTF-8 replaced.
 pub(super) fn lossy_text(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {

@@ -34,7 +34,7 @@ impl From<TextMark> for TextPlace {
     }
 }
 
-/// A value, where it stands, and the same of its parts.
+/// A value, its place, and the same of its parts.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PlacedValue {
     /// The place of its first token.

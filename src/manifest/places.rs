@@ -1,4 +1,4 @@
-//! Finding the nodes of an object again by the path of a value, to say where it stands. A part of a
+//! Finding the nodes of an object again by the path of a value, to say where it is. A part of a
 //! path is a key, or the number of an item of a list.
 
 use std::borrow::Cow;
@@ -58,7 +58,7 @@ impl<'t, 'a> NodePlaces<'t, 'a> {
     }
 
     /// Returns a part of a collection: the place of its key, the node of its value, and where that
-    /// stands.
+    /// is.
     pub(super) fn part(&mut self, collection: NodeId, part: &str) -> Option<(TextMark, NodeId, TextMark)> {
         let (key, value) = self.entry(collection, part)?;
         Some((self.tree.mark(key), self.tree.target(value), self.tree.mark(value)))

@@ -16,7 +16,7 @@ use super::{MAX_DEPTH, MAX_EXPANSION};
 /// The value of a document.
 pub(super) struct ResolvedDocument {
     pub(super) value: Value,
-    /// Keys that stand twice in one mapping: the later of the two.
+    /// Keys that are given twice in one mapping: the later of the two.
     pub(super) duplicates: Vec<NodeId>,
 }
 
@@ -228,7 +228,7 @@ impl Resolver<'_, '_, '_> {
         }
         let node = mapping.node;
         let mark = self.tree.mark(key);
-        let mut message = format!("key \"{text}\" stands twice in this mapping");
+        let mut message = format!("key \"{text}\" is given twice in this mapping");
         if self.duplicates.len() < MAX_TRACED_DUPLICATES
             && let Some(first) = self.first_of(node, key, text)
         {

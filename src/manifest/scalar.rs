@@ -65,7 +65,7 @@ pub(crate) enum Scalar {
     /// Above `i64::MAX`.
     Uint(u64),
     Float(f64),
-    /// The text as it stands.
+    /// The text as it is.
     Text,
     /// Decoded bytes of a `!!binary`.
     Bytes(Vec<u8>),

@@ -55,14 +55,14 @@ pub const REVISION: &str = "rhumb.dev/revision";
 
 /// Lets a source that verifies signatures begin anew with one revision.
 pub const ACCEPT: &str = "rhumb.dev/accept";
-/// Asks the daemons of other sources for a look at their repositories.
-pub const LOOK_REQUEST: &str = "rhumb.dev/look-request";
+/// Asks the daemons of other sources to read their repositories again.
+pub const OBSERVATION_REQUEST: &str = "rhumb.dev/look-request";
 /// The inventory that a `ConfigMap` of orders belongs to.
 pub const ORDERS_OF: &str = "rhumb.dev/orders-of";
 /// The repository or folder that an inventory was made from.
 pub const SOURCE: &str = "rhumb.dev/source";
 
-/// The writer of a key, and the place where it stands.
+/// The writer of a key, and the place where it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnnotationPlace {
     /// In a manifest: the wish of whoever writes the repository.
@@ -297,7 +297,7 @@ pub const ANNOTATIONS: [AnnotationKey; 27] = [
         "Lets a source with `verify` begin anew, once, with this revision, which must be signed itself.",
     ),
     key(
-        LOOK_REQUEST,
+        OBSERVATION_REQUEST,
         AnnotationPlace::Inventory,
         "`true`",
         "",
@@ -320,7 +320,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_key_stands_once_and_has_a_meaning() {
+    fn each_key_is_listed_once_and_has_a_meaning() {
         let keys: BTreeSet<&str> = ANNOTATIONS.iter().map(|entry| entry.key).collect();
         assert_eq!(keys.len(), ANNOTATIONS.len());
         for entry in ANNOTATIONS {

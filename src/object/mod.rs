@@ -80,7 +80,7 @@ pub struct ManifestOrigin {
 /// The render that an object comes from.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RenderOrigin {
-    /// The rendered folder, as people write it; `.` for the whole.
+    /// The rendered folder, as people write it; `.` for the source's own.
     pub root: Arc<str>,
     /// The program that rendered it, and what else tells its form: a chart's name and version.
     pub renderer: Arc<str>,

@@ -1,8 +1,8 @@
 //! The names that objects may have of a root that is not rendered now.
 //!
-//! kustomize makes a name of texts that stand in the files it reads: it puts parts before and
-//! behind, or takes a part out of another text. So a name whose words stand in none of these files
-//! is no name of such an object. Any other name may be one.
+//! kustomize makes a name of texts that are in the files it reads: it puts parts before and behind,
+//! or takes a part out of another text. So a name whose words are in none of these files is no name
+//! of such an object. Any other name may be one.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,11 +14,11 @@ const MAX_BYTES: usize = 1 << 20;
 /// Longer words are part of no name.
 const MAX_WORD_BYTES: usize = 253;
 
-/// The length of the hash that ends a generated name, and what stands before it.
+/// The length of the hash that ends a generated name, and what is before it.
 const HASH_LETTERS: usize = 10;
 
-/// Texts by which a file may say a word that does not stand in it: escapes, encryption, bytes, and
-/// letters at which another text is split.
+/// Texts by which a file may say a word that is not in it: escapes, encryption, bytes, and letters
+/// at which another text is split.
 const HIDDEN_WORDS: [&str; 6] = ["\\x", "\\u", "\\U", "ENC[", "!!binary", "delimiter"];
 
 /// The names that objects of a root may have.
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_possible_where_its_words_stand_in_the_files() {
+    fn a_name_is_possible_where_its_words_are_in_the_files() {
         let check = |texts: &[&str], name: &str, expected: bool| {
             assert_eq!(names(texts).may_be(name), expected, "{texts:?}: {name}");
         };

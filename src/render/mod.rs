@@ -7,10 +7,10 @@
 
 mod diagnostics;
 mod json;
-mod order;
 mod outline;
 mod palette;
 mod progress;
+mod release_order;
 mod text;
 mod unified;
 

@@ -72,8 +72,8 @@ fn mark_shown(lines: &[OutlineLine]) -> Vec<bool> {
     shown
 }
 
-/// Returns how deep a line stands. A list item is between its key, which has the same
-/// indentation, and its own keys.
+/// Returns how deep a line is. A list item is between its key, which has the same indentation, and
+/// its own keys.
 fn line_depth(line: &str) -> usize {
     let rest = line.trim_start_matches(' ');
     let indentation = line.len() - rest.len();

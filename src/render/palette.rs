@@ -42,7 +42,7 @@ impl Palette {
         Cow::Owned(format!("{}{text}{STYLE_RESET}", style.begin()))
     }
 
-    /// Returns a whole output in which foreign texts may stand as they came. Of the characters that
+    /// Returns a whole output in which foreign texts may be as they came. Of the characters that
     /// steer a terminal only line ends, tabs and the colours of this palette are left.
     pub(crate) fn sanitize(self, text: &str) -> Cow<'_, str> {
         let foreign = |c: char| is_steering(c) && !matches!(c, '\n' | '\t');

@@ -110,7 +110,7 @@ impl Diagnostic {
 
 fn finding() -> Diagnostic {
     let origin = ManifestOrigin::new("deploy/web.yaml".into(), 3, 5);
-    Diagnostic::error(origin, "duplicate-key", "the key `name` stands here twice, first on line 2")
+    Diagnostic::error(origin, "duplicate-key", "the key `name` is given twice, first on line 2")
         .hint("keep one of them")
         .with_excerpt("    name: web")
 }
@@ -350,7 +350,7 @@ fn a_plan_reads_as_json() {
           "column": 5,
           "severity": "error",
           "code": "duplicate-key",
-          "message": "the key `name` stands here twice, first on line 2",
+          "message": "the key `name` is given twice, first on line 2",
           "hint": "keep one of them"
         }
       ],
@@ -424,7 +424,7 @@ fn summaries_say_why_nothing_is_pruned() {
     ");
     let two = Plan { complete: false, diagnostics: vec![finding(), gone], ..Plan::default() };
     assert_snapshot!(summary(&two, SummaryTense::Would), @r"
-    nothing is pruned: deploy/web.yaml:3: the key `name` stands here twice, first on line 2 (and 1 more error)
+    nothing is pruned: deploy/web.yaml:3: the key `name` is given twice, first on line 2 (and 1 more error)
     0 to create, 0 to configure, 0 to delete, 0 unchanged
     ");
 }
@@ -570,7 +570,7 @@ fn diagnostics_show_the_line() {
            ^
     a.yaml:9: warning: without a column
         text
-    deploy/web.yaml:3:5: error: the key `name` stands here twice, first on line 2
+    deploy/web.yaml:3:5: error: the key `name` is given twice, first on line 2
         name: web
         ^
       hint: keep one of them

@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::order::{impact_text, order_lines};
 use super::outline::{DiffSide, outline_lines};
 use super::palette::sanitize;
+use super::release_order::{impact_text, order_lines};
 use super::{Palette, TextStyle};
 use crate::engine::{Plan, PlanBasis, PlannedAction, PlannedObject};
 use crate::object::{Diagnostic, count_text};
@@ -83,7 +83,7 @@ fn list(out: &mut String, objects: &[&PlannedObject], palette: Palette) {
     }
 }
 
-/// Returns the reason of an object that has no changed fields to stand above.
+/// Returns the reason of an object that has no changed fields below it.
 fn bare_reason(planned: &PlannedObject) -> Option<(PlannedAction, &str)> {
     let bare = planned.before.is_none() || planned.after.is_none();
     Some((planned.verdict, planned.reason.as_deref().filter(|_| bare)?))

@@ -1,4 +1,4 @@
-//! One line of where everything stands.
+//! The status of everything in one line.
 
 use std::fmt;
 use std::sync::Arc;

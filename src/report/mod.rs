@@ -11,13 +11,13 @@
 
 mod comparison;
 mod conditions;
+mod descriptions;
 mod endpoints;
 mod headline;
 mod log;
 mod metrics;
 mod object_events;
 mod phase;
-mod reference;
 mod sd_notify;
 mod status;
 mod status_author;
@@ -31,6 +31,7 @@ pub(crate) use comparison::{DifferingObject, ObjectComparison};
 pub(crate) use conditions::{
     RemainingObjects, SourceCondition, is_ready, pending_deletions_text, updated_status,
 };
+pub(crate) use descriptions::{CONDITION_REASONS, METRICS, MetricType};
 pub(crate) use endpoints::{EndpointMetrics, RequestRejection, WebhookOutcome};
 pub(crate) use log::{MACHINE_FIELDS, ObjectEvent, has_line, log, log_event, shorten_text};
 pub(crate) use metrics::{MEDIA_TYPE, Metrics, ProcessFacts, RolloutResult};
@@ -38,7 +39,6 @@ pub(crate) use object_events::{
     EventDraft, EventReason, EventRecord, EventRecorder, LosslessSubscription, RegardingObjects,
 };
 pub(crate) use phase::{Blocker, PHASES, Phase, PhaseFacts, healthy_text};
-pub(crate) use reference::{CONDITION_REASONS, METRICS, MetricType};
 #[cfg(test)]
 pub(crate) use status::CommitStatus;
 pub(crate) use status::{
@@ -87,7 +87,7 @@ impl Outcome {
     /// applied.
     pub(crate) fn is_open(&self) -> bool {
         match self {
-            Self::Waiting(reason) => !reason.is_as_asked(),
+            Self::Waiting(reason) => !reason.is_requested(),
             Self::Refused(_) => true,
             Self::Created
             | Self::Configured

@@ -69,7 +69,7 @@ pub(crate) enum EventReason {
     Recreated,
     /// An order was carried out, or there was nothing to do.
     OrderDone,
-    /// Something that looks like an order is none, or stands where none is obeyed.
+    /// Something that looks like an order is none, or is where none is obeyed.
     OrderIgnored,
 }
 

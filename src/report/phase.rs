@@ -1,4 +1,4 @@
-//! Phases: where an object stands, in one word for people. Derived from facts, and never stored.
+//! Phases: the status of an object, in one word for people. Derived from facts, and never stored.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -51,8 +51,8 @@ pub(crate) struct StatusSummary {
     pub origins: String,
     /// Says if what others put on its objects has an effect; empty where it has.
     pub opt_out: String,
-    /// The revision of which it was told that all was settled; empty where that was not told, or
-    /// no longer holds.
+    /// The revision that was reported as settled; empty where none was reported, or where that no
+    /// longer holds.
     pub settled: String,
 }
 
@@ -95,15 +95,14 @@ impl StatusSummary {
         }
     }
 
-    /// Returns the same, with the revision of which it was told that all was settled.
+    /// Returns the same, with the revision that was reported as settled.
     #[must_use]
     pub(crate) fn with_settled(mut self, revision: Option<&Revision>) -> Self {
         self.settled = revision.map(ToString::to_string).unwrap_or_default();
         self
     }
 
-    /// Returns the revision of which a ConfigMap's data say that it was told that all was as
-    /// wanted.
+    /// Returns the revision that was reported as settled, by a ConfigMap's data.
     pub(crate) fn settled_revision(data: &BTreeMap<String, String>) -> Option<Revision> {
         data.get(SETTLED_KEY).map(|text| Revision::new(text))
     }

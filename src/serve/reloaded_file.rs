@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The version of a file: inodes are given again, and a time may stand still.
+/// The version of a file: inodes are given again, and a time may not advance.
 type FileVersion = Option<(u64, u64, i64, i64, u64)>;
 
 /// The value that counts while the files are unusable.

@@ -18,7 +18,7 @@ const SOCKET_MODE: u32 = 0o660;
 /// The longest path of a socket, in bytes (unix(7)).
 const MAX_SOCKET_PATH_BYTES: usize = 107;
 
-/// Stands behind the name of one that nobody may connect to yet.
+/// The suffix of the name of one that nobody may connect to yet.
 const NEW_SOCKET_SUFFIX: &[u8] = b".new";
 
 /// Listens on a socket. One that nobody answers on any more is replaced, and nothing else is ever

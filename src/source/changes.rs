@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use git2::{Oid, Tree, TreeEntry};
 
 use super::file_names::{self, EntryKind, IgnoreFiles};
-use super::objects::ObjectStores;
+use super::object_stores::ObjectStores;
 use super::tree::{self, EntryBudget, JudgedEntry, WalkStop};
 
 /// One file that differs, sizes not looked at yet.

@@ -17,10 +17,10 @@ use tokio::runtime::Handle;
 use tokio::sync::OnceCell;
 
 use super::error::SourceError;
-use super::lock::StateLock;
 use super::program::GitVersion;
 use super::read_sandbox;
 use super::settings::TransportPolicy;
+use super::state_lock::StateLock;
 
 /// The number of bytes kept of the output; the listing of a few references has a few hundred.
 const MAX_OUTPUT_BYTES: usize = 1 << 20;
@@ -47,7 +47,7 @@ macro_rules! limited_script {
 const RUN_SCRIPT: &str = limited_script!("exec git \"$@\"");
 
 /// Packs what a list of revisions names, and takes the pack into the store that is named by the
-/// arguments. Both commands hold the store's lock, as what stood where their input stands.
+/// arguments. Both commands hold the store's lock, which is the standard input of the shell.
 ///
 /// The one that writes sees the store alone. So it computes the id of each object by itself.
 const COPY_SCRIPT: &str = limited_script!(

@@ -21,8 +21,8 @@ use super::error::SourceError;
 use super::followed_repository::FollowedRepositoryError;
 use super::keys::{self, VerificationKeys};
 use super::lineage::{self, CommitRange};
-use super::lock::StateLock;
 use super::signature_report;
+use super::state_lock::StateLock;
 use super::store::{QuotaRoom, RevisionStore};
 use crate::object::{Revision, annotations};
 use crate::secret::read_regular;
@@ -95,15 +95,15 @@ impl CommitVerifier {
 
     /// Takes the record over; returns whether it is news. A revision that this process has accepted
     /// itself is newer than any record.
-    pub(super) fn set_anchor(&mut self, told: VerificationAnchor) -> bool {
+    pub(super) fn set_anchor(&mut self, recorded: VerificationAnchor) -> bool {
         match &mut self.anchor {
             None => {
-                self.anchor = Some(told);
+                self.anchor = Some(recorded);
                 true
             }
             Some(anchor) => {
-                let is_new = told.confirmed.is_some() && anchor.confirmed != told.confirmed;
-                anchor.confirmed = told.confirmed;
+                let is_new = recorded.confirmed.is_some() && anchor.confirmed != recorded.confirmed;
+                anchor.confirmed = recorded.confirmed;
                 is_new
             }
         }
@@ -277,7 +277,7 @@ impl KeyFolder {
     }
 
     /// Returns a git command, without a subcommand yet, that verifies by these keys alone. Only the
-    /// configuration of our own store is read, and what stands here wins over that.
+    /// configuration of our own store is read, and the settings here win over that.
     fn command(&self, store: &RevisionStore) -> Command {
         let mut command = child::git_command(store.path(), ChildPeer::Nobody);
         // git goes by the form of the signature: what the keys are not for is verified by nothing.
@@ -368,18 +368,18 @@ mod tests {
     #[test]
     fn a_record_is_never_newer_than_what_this_process_accepted() {
         let mut guard = guard(VerifyExtent::Range, None);
-        let told = |accepted: &str, confirmed: Option<&str>| VerificationAnchor {
+        let anchor = |accepted: &str, confirmed: Option<&str>| VerificationAnchor {
             accepted: Some(Revision::new(accepted)),
             confirmed: confirmed.map(Revision::new),
             ..VerificationAnchor::default()
         };
         assert!(!guard.is_anchored());
-        assert!(guard.set_anchor(told("a", None)));
+        assert!(guard.set_anchor(anchor("a", None)));
         guard.accept(&Revision::new("b"));
-        assert!(!guard.set_anchor(told("a", None)));
+        assert!(!guard.set_anchor(anchor("a", None)));
         assert_eq!(guard.accepted_revision(), Some(&Revision::new("b")));
-        assert!(guard.set_anchor(told("a", Some("c"))));
-        assert!(!guard.set_anchor(told("a", Some("c"))));
+        assert!(guard.set_anchor(anchor("a", Some("c"))));
+        assert!(!guard.set_anchor(anchor("a", Some("c"))));
         assert_eq!(guard.verification_range(&Revision::new("c")), VerificationRange::Itself);
         guard.accept(&Revision::new("c"));
         guard.accept(&Revision::new("d"));

@@ -1,8 +1,8 @@
 //! The files with what git servers ask for: a folder of them, as systemd shows it to a service.
 //!
 //! **Invariant:** no content of them comes into this process, an argument or an environment. git
-//! and ssh are told where they are and read them anew for each look, so that a newer one counts
-//! from then on.
+//! and ssh get their paths and read them anew for each observation, so that a newer one counts from
+//! then on.
 
 use std::ffi::OsString;
 use std::io;
@@ -25,7 +25,7 @@ const KNOWN_HOSTS_FILE: &str = "known-hosts";
 /// | `known-hosts` | the host keys that are accepted, besides the system's; without it the user's own |
 /// | `git-credentials` | a URL with user and token for each server, as `git credential-store` keeps them |
 ///
-/// `ssh-key.shop` stands before `ssh-key` for the source `shop`, and likewise the others.
+/// `ssh-key.shop` takes precedence over `ssh-key` for the source `shop`, and likewise the others.
 /// Credentials that are bound to an address are the files that end with their name, and no others:
 /// neither an agent's keys nor the user's.
 #[derive(Clone, Debug, Default)]
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn ssh_is_told_where_keys_and_hosts_are() {
+    fn ssh_gets_the_paths_of_keys_and_hosts() {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join("it's 100%h");
         fs::create_dir(&folder).unwrap();
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_told_and_replaced_by_nothing() {
+    fn what_cannot_be_read_is_reported_and_replaced_by_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let credentials = Credentials::of_folder(dir.path(), "shop");
         credentials.check(URL).unwrap();
@@ -256,12 +256,12 @@ mod tests {
     /// Returns git's own credential for an address, with these credentials.
     fn filled(credentials: &Credentials, address: &str) -> Option<String> {
         use std::io::Write as _;
-        let mut told = Command::new("git");
-        credentials.configure(&mut told);
+        let mut configured = Command::new("git");
+        credentials.configure(&mut configured);
         let mut command = std::process::Command::new("git");
         command
             .args(["-c", "credential.helper="])
-            .args(told.as_std().get_args())
+            .args(configured.as_std().get_args())
             .args(["credential", "fill"]);
         command.env("GIT_TERMINAL_PROMPT", "0").env("GIT_ASKPASS", "/bin/false").env("HOME", "/nonexistent");
         command.env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_CONFIG_GLOBAL", "/dev/null");

@@ -16,10 +16,10 @@ use super::bounded::run_bounded;
 use super::error::SourceError;
 use super::file_names;
 use super::folder::{self, FileReadResult, FileStat, OpenFolder};
-use super::lock::StateLock;
 use super::reader::RevisionReader;
 use super::refusal::{RefusalReason, RefusedFile};
 use super::settling::{AbsentFiles, ChangeManner, FolderEntry};
+use super::state_lock::StateLock;
 use super::store::RevisionStore;
 use super::tree_builder::{self, ObjectSink as _};
 
@@ -53,7 +53,7 @@ struct DirectoryMemory {
     shown: Option<ShownSnapshot>,
     /// The target of the path at that time.
     target: Option<PathBuf>,
-    /// Some files were too young to be trusted at the next look.
+    /// Some files were too young to be trusted at the next observation.
     young: bool,
 }
 
@@ -95,13 +95,13 @@ impl DirectorySource {
         Ok(Self { path, place: place.to_owned(), head, store, memory: Arc::default() })
     }
 
-    /// Returns the revision that the last look of an earlier process left.
+    /// Returns the revision that the last observation of an earlier process left.
     pub(super) fn remembered(&self) -> Option<Revision> {
         self.store.remembered_revision(&self.head)
     }
 
-    /// Looks until two looks in a row are equal, and makes a snapshot if they differ from the last
-    /// one.
+    /// Observes until two observations in a row are equal, and makes a snapshot if they differ from
+    /// the last one.
     pub(super) async fn newest(
         &self,
         lock: StateLock,
@@ -144,7 +144,7 @@ impl DirectorySource {
     /// Returns how soon something may have come to count without any event.
     pub(super) fn due(&self) -> Option<Duration> {
         let settings = self.store.settings();
-        // Taken only while a look goes on, be it for ever on a dead network disk.
+        // Taken only while an observation goes on, be it for ever on a dead network disk.
         let memory = self.memory.try_lock().ok()?;
         let absent = memory.absences.time_left((settings.clock)(), settings.settle);
         let young = memory.young.then_some(RACY_WINDOW);
@@ -265,17 +265,17 @@ impl PassInput {
         for (path, stat) in listing.files {
             let seen = match memory.files.remove(&path) {
                 Some(seen) if seen.sure && seen.stat == stat => seen,
-                _ => match self.look_at_file(&root, &path, odb)? {
-                    FileLook::Known(stat, content) => {
+                _ => match self.observe_file(&root, &path, odb)? {
+                    FileObservation::Known(stat, content) => {
                         KnownFile { stat, content, sure: stat.is_older_than(old_enough) }
                     }
-                    FileLook::Refused(refusal) => {
+                    FileObservation::Refused(refusal) => {
                         if manifests.contains(&path) {
                             pass.refusals.push(refusal);
                         }
                         continue;
                     }
-                    FileLook::Moved => {
+                    FileObservation::Moved => {
                         moved = true;
                         continue;
                     }
@@ -296,13 +296,13 @@ impl PassInput {
         Ok((!moved).then_some(pass))
     }
 
-    fn look_at_file(
+    fn observe_file(
         &self,
         root: &OpenFolder,
         path: &str,
         odb: &mut Odb<'_>,
-    ) -> Result<FileLook, SourceError> {
-        let refused = |reason| FileLook::Refused(RefusedFile::new(path, reason));
+    ) -> Result<FileObservation, SourceError> {
+        let refused = |reason| FileObservation::Refused(RefusedFile::new(path, reason));
         Ok(match root.read(path, self.store.settings().max_file) {
             Ok(FileReadResult::Whole(stat, bytes)) => {
                 let content = match file_names::refused_content(&bytes) {
@@ -311,19 +311,19 @@ impl PassInput {
                         .put(git2::ObjectType::Blob, &bytes)
                         .map_err(|error| self.store.classify_error(&error))?),
                 };
-                FileLook::Known(stat, content)
+                FileObservation::Known(stat, content)
             }
             Ok(FileReadResult::Refused(reason)) => refused(reason),
-            Ok(FileReadResult::Moving | FileReadResult::Gone) => FileLook::Moved,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => FileLook::Moved,
-            Err(error) => FileLook::Refused(
+            Ok(FileReadResult::Moving | FileReadResult::Gone) => FileObservation::Moved,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => FileObservation::Moved,
+            Err(error) => FileObservation::Refused(
                 RefusedFile::new(path, RefusalReason::Unreadable).with_detail(error.to_string()),
             ),
         })
     }
 }
 
-enum FileLook {
+enum FileObservation {
     Known(FileStat, Result<Oid, RefusalReason>),
     Refused(RefusedFile),
     Moved,

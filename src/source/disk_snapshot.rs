@@ -19,11 +19,11 @@ use super::file_names;
 use super::folder::{self, FileReadResult, OpenFolder};
 use super::followed_repository::{FollowedRepositoryError, RepositoryFolders};
 use super::location::{self, LocationKind};
-use super::objects::StorePath;
+use super::object_stores::StorePath;
 use super::reader::{MAX_FILE, ReadLimits, RevisionForm, RevisionReader};
-use super::references::NamedTarget;
 use super::refusal::{RefusalReason, RefusedFile};
 use super::rendering::RenderedSnapshot;
+use super::repository_references::NamedTarget;
 use super::revision_tree::RevisionTree;
 use super::snapshot::{BlobId, CommitInfo, Snapshot, SnapshotFile};
 use super::tree_builder::{self, ObjectHasher};
@@ -87,7 +87,7 @@ impl std::fmt::Debug for DiskSnapshot {
 pub(crate) fn read_disk(path: &Path) -> Result<DiskSnapshot, SourceError> {
     let text = path.display().to_string();
     let read = match location::local_location(&text, path.to_owned())? {
-        LocationKind::File(file) => single(&file)?,
+        LocationKind::File(file) => file_pass(&file)?,
         LocationKind::Repository(folder) if !folder.join(".git").exists() => {
             return Err(SourceError::Unsupported {
                 place: text,
@@ -95,7 +95,7 @@ pub(crate) fn read_disk(path: &Path) -> Result<DiskSnapshot, SourceError> {
                 instead: "it has no files on disk: name a revision with --ref",
             });
         }
-        _ => whole(path)?,
+        _ => folder_pass(path)?,
     };
     let mut disk = frozen(read, &text)?;
     if let Some((revision, commit, head)) = committed(path, &disk.snapshot) {
@@ -114,7 +114,7 @@ pub(crate) enum NamedInput {
     Text(String, Vec<u8>),
 }
 
-/// Reads what was named piece by piece as one snapshot. Each file stands in it by the path that was
+/// Reads what was named piece by piece as one snapshot. Each file is in it by the path that was
 /// named. Blocks.
 ///
 /// Fails where something of it is not there, cannot be read, or is a folder without a manifest.
@@ -135,7 +135,7 @@ pub(crate) fn read_named(named: Vec<NamedInput>) -> Result<DiskSnapshot, SourceE
                 let text = path.display().to_string();
                 let is_folder =
                     !matches!(location::local_location(&text, path.clone())?, LocationKind::File(_));
-                let read = if is_folder { whole(&path)? } else { single(&path)? };
+                let read = if is_folder { folder_pass(&path)? } else { file_pass(&path)? };
                 let folder = if is_folder { Some(path.as_path()) } else { path.parent() };
                 places.push(text);
                 read.below(folder.unwrap_or(Path::new("")))
@@ -178,7 +178,7 @@ impl DiskPass {
     }
 }
 
-fn whole(path: &Path) -> Result<DiskPass, SourceError> {
+fn folder_pass(path: &Path) -> Result<DiskPass, SourceError> {
     for _ in 0..MAX_SNAPSHOT_PASSES {
         if let ControlFlow::Break(pass) = attempt(path)? {
             return Ok(pass);
@@ -211,7 +211,7 @@ fn attempt(path: &Path) -> Result<ControlFlow<DiskPass>, SourceError> {
 }
 
 /// Returns a single file, whatever its name: it was named on purpose.
-fn single(path: &Path) -> Result<DiskPass, SourceError> {
+fn file_pass(path: &Path) -> Result<DiskPass, SourceError> {
     let trouble = |error| SourceError::Unreadable { place: path.display().to_string(), error };
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let mut pass = DiskPass::default();

@@ -50,7 +50,7 @@ impl DiskTree {
         Ok(Self { root: OpenFolder::open(&folder::resolve(root)?)?, place, bounds, seen })
     }
 
-    /// As [`DiskTree::open`], of a folder that is in no work tree.
+    /// Does the same as [`DiskTree::open`], for a folder that is in no work tree.
     ///
     /// # Errors
     /// As [`DiskTree::open`].
@@ -75,7 +75,7 @@ impl DiskTree {
         if let Some(known) = self.seen().entries.get(path) {
             return Ok(known.clone());
         }
-        let entry = self.look(path)?;
+        let entry = self.read_entry(path)?;
         self.seen().entries.insert(path.to_owned(), entry.clone());
         Ok(entry)
     }
@@ -107,9 +107,8 @@ impl DiskTree {
         self.seen().bytes.get(&blob).cloned().ok_or_else(lost)
     }
 
-    /// Every folder on the way is looked at first, so that no link and no nested repository is on
-    /// it.
-    fn look(&self, path: &str) -> Result<Option<TreeEntry>, SourceError> {
+    /// Reads every folder on the way first, so that no link and no nested repository is on it.
+    fn read_entry(&self, path: &str) -> Result<Option<TreeEntry>, SourceError> {
         if path.is_empty() {
             return Ok(Some(TreeEntry::Folder));
         }

@@ -347,7 +347,7 @@ pub enum SourceError {
     /// verified.
     #[error(
         "{place}: revision {revision} is refused: not all of the history back to {accepted}, which was accepted \
-         last, is there to be verified; make the repository whole (`git fetch --unshallow`), or confirm the \
+         last, is there to be verified; make the repository complete (`git fetch --unshallow`), or confirm the \
          revision: {confirm}"
     )]
     ShallowHistory {

@@ -6,7 +6,7 @@ use super::disk_snapshot::repository_around;
 use super::error::SourceError;
 use super::folder::{FileReadResult, OpenFolder};
 use super::location;
-use super::objects::StorePath;
+use super::object_stores::StorePath;
 use super::reader::{MAX_FILE, ReadLimits, RevisionForm, RevisionReader};
 use super::snapshot::BlobId;
 use crate::object::Revision;

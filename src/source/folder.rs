@@ -167,7 +167,7 @@ impl OpenFolder {
         Ok(FileReadResult::Whole(before, bytes))
     }
 
-    /// Returns what stands at a path, itself and not what it links to; none where nothing does. The
+    /// Returns what is at a path, itself and not what it links to; none where nothing does. The
     /// caller has looked at the folders on the way.
     pub(super) fn metadata(&self, inside: &str) -> io::Result<Option<fs::Metadata>> {
         match fs::symlink_metadata(self.path.join(inside)) {

@@ -17,7 +17,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use super::error::SourceError;
 use super::file_names;
 use super::folder::{FileReadResult, OpenFolder};
-use super::objects;
+use super::object_stores;
 use crate::secret::is_there;
 
 /// The longest path that the system takes, and the words before it.
@@ -82,7 +82,7 @@ pub(super) enum FollowedRepositoryError {
     /// It borrows objects from others.
     #[error("{ALTERNATES_FILE} names other repositories")]
     Alternates,
-    /// Neither git nor libgit2 can be told to leave those files out.
+    /// Neither git nor libgit2 has an option to leave those files out.
     #[error("its configuration includes other files")]
     Includes,
     /// A file of its own cannot be read.
@@ -161,7 +161,7 @@ impl FollowedRepositoryError {
             Self::Alternates => SourceError::Unsupported {
                 place,
                 what: format!("a repository that borrows objects from others ({ALTERNATES_FILE})"),
-                instead: "make it whole with `git repack -a -d` and remove that file",
+                instead: "make it complete with `git repack -a -d` and remove that file",
             },
             Self::Includes => SourceError::Unsupported {
                 place,
@@ -227,9 +227,10 @@ impl RepositoryFolders {
     ///
     /// Links to the path are followed, as they are part of what a person named.
     pub(super) fn find(path: &Path) -> Result<Self, FollowedRepositoryError> {
-        let whole = std::path::absolute(path).map_err(|error| unreadable(path, error))?;
+        let absolute = std::path::absolute(path).map_err(|error| unreadable(path, error))?;
         // `.git` may be a pointer, also where it is named itself.
-        let named = if whole.ends_with(".git") { whole.parent().unwrap_or(&whole) } else { &whole };
+        let named =
+            if absolute.ends_with(".git") { absolute.parent().unwrap_or(&absolute) } else { &absolute };
         let named = fs::canonicalize(named).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => no_repository(),
             _ => unreadable(named, error),
@@ -251,7 +252,7 @@ impl RepositoryFolders {
     ///
     /// Its configuration may include files of this user, and no value of it may be shown.
     pub(super) fn open_trusted(&self) -> Result<Repository, FollowedRepositoryError> {
-        let repository = objects::open(&self.named)?;
+        let repository = object_stores::open(&self.named)?;
         let is_judged = repository.path() == self.own && repository.commondir() == self.common;
         if is_judged { Ok(repository) } else { Err(FollowedRepositoryError::Moving) }
     }

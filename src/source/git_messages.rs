@@ -5,7 +5,7 @@ use super::error::SourceError;
 use super::store::RevisionStore;
 use crate::fields::blur;
 
-/// The kinds of failure that a text can be told to be.
+/// The kinds of failure that a text shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum GitErrorKind {
     /// No such reference, or an answer without any: the same text.
@@ -101,7 +101,7 @@ fn lines_of_git(stderr: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Returns the line that says it best, without secrets and control characters, of a bearable
-/// length, to stand in a sentence.
+/// length, to be put into a sentence.
 pub(super) fn error_detail(stderr: &str, secrets: &[String]) -> String {
     let said = |line: &&str| MESSAGE_PATTERNS.iter().any(|(sign, _)| line.contains(sign));
     let fatal = |line: &&str| line.starts_with("fatal:") || line.starts_with("error:");

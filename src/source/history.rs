@@ -13,13 +13,13 @@ impl RevisionReader {
     pub(crate) fn parent(&self, revision: &Revision) -> Result<Option<Revision>, SourceError> {
         self.pass(|objects| {
             let id = self.find(objects, revision)?.id();
-            let told = objects.object_databases().and_then(|odbs| lineage::first_parent(&odbs, id));
-            let parent = told.map_err(|error| self.damaged_error(&error))?;
+            let found = objects.object_databases().and_then(|odbs| lineage::first_parent(&odbs, id));
+            let parent = found.map_err(|error| self.damaged_error(&error))?;
             Ok(parent.map(|id| Revision::new(&id.to_string())))
         })
     }
 
-    /// Returns how a revision stands to an older one: the same, after it, or apart. A folder has
+    /// Returns how a revision relates to an older one: the same, after it, or apart. A folder has
     /// only snapshots that were made of it, here.
     pub(crate) fn ancestry(&self, older: &Revision, newer: &Revision) -> Result<Ancestry, SourceError> {
         if older == newer || self.form() == RevisionForm::Snapshots {
@@ -29,8 +29,8 @@ impl RevisionReader {
             let newer = self.find(objects, newer)?.id();
             // By its id alone: it need not be here.
             let older = Oid::from_str(older.as_str()).map_err(|error| self.damaged_error(&error))?;
-            let told = objects.object_databases().and_then(|odbs| lineage::ancestry(&odbs, older, newer));
-            told.map_err(|error| self.damaged_error(&error))
+            let ancestry = objects.object_databases().and_then(|odbs| lineage::ancestry(&odbs, older, newer));
+            ancestry.map_err(|error| self.damaged_error(&error))
         })
     }
 
@@ -43,8 +43,8 @@ impl RevisionReader {
         self.pass(|objects| match objects.commit_by_prefix(prefix) {
             Ok(id) => Ok(Some(Revision::new(&id.to_string()))),
             Err(error) if matches!(error.code(), ErrorCode::NotFound | ErrorCode::Ambiguous) => {
-                let whole = Oid::from_str(prefix).ok().filter(|_| prefix.len() == 40);
-                Ok(whole.filter(|id| !objects.exists(*id)).map(|id| Revision::new(&id.to_string())))
+                let complete_id = Oid::from_str(prefix).ok().filter(|_| prefix.len() == 40);
+                Ok(complete_id.filter(|id| !objects.exists(*id)).map(|id| Revision::new(&id.to_string())))
             }
             Err(error) => Err(self.damaged_error(&error)),
         })

@@ -4,8 +4,8 @@
 //!
 //! A pack that was written by hand decides what a reader of it does: two deltas that name each
 //! other have no end, and a short one may take any memory. So a child reads them, in a sandbox and
-//! with limits. It writes each object whole: what follows no delta needs no more memory than its
-//! size says. A second child computes the id of each.
+//! with limits. It writes each object without a delta: what follows no delta needs no more memory
+//! than its size says. A second child computes the id of each.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -23,7 +23,7 @@ use super::child::{self, ChildOutput, ChildPeer, CopyScope};
 use super::error::SourceError;
 use super::followed_repository::RepositoryFolders;
 use super::git_messages::{self, GitErrorKind};
-use super::lock::StateLock;
+use super::state_lock::StateLock;
 use super::store::{QuotaRoom, RevisionStore};
 use crate::object::Revision;
 
@@ -66,8 +66,7 @@ impl<'a> HostObjects<'a> {
         Self { store, lock, folders, place, judged: OnceCell::new() }
     }
 
-    /// Looks once at the files of the objects, so that those are told by name on which no child
-    /// would end.
+    /// Looks once at the files of the objects, so that those are named on which no child would end.
     pub(super) async fn judge(&self) -> Result<(), SourceError> {
         let judge = async || {
             let (looked_at, most) = (self.folders.clone(), self.store.settings().quota);
@@ -108,8 +107,8 @@ impl<'a> HostObjects<'a> {
         if only_missing { Ok(Err(Unresolved::Unknown)) } else { Err(self.copy_error(&output)) }
     }
 
-    /// Copies all that a commit needs beside an older one that is here whole. Its history is cut off
-    /// behind it.
+    /// Copies all that a commit needs beside an older one that is here completely. Its history is
+    /// cut off behind it.
     pub(super) async fn copy_commit(
         &self,
         commit: &Revision,
@@ -164,7 +163,7 @@ impl<'a> HostObjects<'a> {
     }
 
     fn note_history(&self, path: &Path, commit: &Revision) -> Result<(), SourceError> {
-        let done = super::objects::open(path).and_then(|history| {
+        let done = super::object_stores::open(path).and_then(|history| {
             history.reference(HISTORY_REF, Oid::from_str(commit.as_str())?, true, "").map(drop)
         });
         done.map_err(|error| self.store.classify_error(&error))
@@ -235,7 +234,7 @@ fn known_history(path: &Path) -> Option<Revision> {
     {
         return None;
     }
-    let history = super::objects::open(path).ok()?;
+    let history = super::object_stores::open(path).ok()?;
     let known = history.find_reference(HISTORY_REF).ok()?.target()?;
     history.odb().ok()?.exists(known).then(|| Revision::new(&known.to_string()))
 }

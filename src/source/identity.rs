@@ -32,8 +32,8 @@ impl ResolvedLocation {
     /// wanted. None for a location that is no repository, or not known to be one yet.
     pub(crate) fn repository(&self) -> Option<String> {
         let Self::Git(git) = self else { return None };
-        let whole = GitLocation { path: None, ..git.clone() };
-        Some(format!("{} {}", git_identity(&whole), git.reference.as_deref().unwrap_or("HEAD")))
+        let repository = GitLocation { path: None, ..git.clone() };
+        Some(format!("{} {}", git_identity(&repository), git.reference.as_deref().unwrap_or("HEAD")))
     }
 }
 
@@ -42,7 +42,7 @@ impl ResolvedLocation {
 pub(crate) struct SourceTitle {
     /// The repository's own name, or the folder's that is in none; empty for the root of a file
     /// system.
-    pub whole: String,
+    pub repository: String,
     /// The folder inside the repository; empty for its root.
     pub inside: String,
 }
@@ -58,7 +58,7 @@ impl ResolvedLocation {
                 match location::local_path(&git.url) {
                     Some(path) if inside.is_empty() => title_of_path(&path),
                     Some(path) => SourceTitle { inside, ..title_of_path(&path) },
-                    None => SourceTitle { whole: last_part(&url_identity(&git.url)), inside },
+                    None => SourceTitle { repository: last_part(&url_identity(&git.url)), inside },
                 }
             }
         }
@@ -77,10 +77,10 @@ fn title_of_path(path: &Path) -> SourceTitle {
         top.map(|top| (top.to_owned(), found.strip_prefix(top).unwrap_or(Path::new("")).to_owned()))
     };
     let Some((top, inside)) = top_of(named).or_else(|| top_of(work_tree_of(&real))) else {
-        return SourceTitle { whole: last_part(&named.to_string_lossy()), inside: String::new() };
+        return SourceTitle { repository: last_part(&named.to_string_lossy()), inside: String::new() };
     };
-    let whole = origin(&top).unwrap_or_else(|| top.to_string_lossy().into_owned());
-    SourceTitle { whole: last_part(&whole), inside: inside.to_string_lossy().into_owned() }
+    let repository = origin(&top).unwrap_or_else(|| top.to_string_lossy().into_owned());
+    SourceTitle { repository: last_part(&repository), inside: inside.to_string_lossy().into_owned() }
 }
 
 fn last_part(text: &str) -> String {

@@ -49,8 +49,8 @@ impl VerificationKeys {
             return Err((line, "it is no text: export OpenPGP keys with `gpg --armor --export`"));
         };
         let lines = || text.lines().map(str::trim).enumerate().map(|(index, line)| (index + 1, line));
-        let told = |line: &str| !line.is_empty() && !line.starts_with('#');
-        let Some((number, first)) = lines().find(|(_, line)| told(line)) else {
+        let is_content = |line: &str| !line.is_empty() && !line.starts_with('#');
+        let Some((number, first)) = lines().find(|(_, line)| is_content(line)) else {
             return Err((1, "it names no key"));
         };
         if first.starts_with("-----BEGIN PGP ") {
@@ -62,7 +62,7 @@ impl VerificationKeys {
                 "it is neither a list of allowed signers nor a block of OpenPGP public keys",
             ));
         }
-        for (number, line) in lines().filter(|(_, line)| told(line)) {
+        for (number, line) in lines().filter(|(_, line)| is_content(line)) {
             check_signer(line).map_err(|why| (number, why))?;
         }
         Ok(Self::Ssh(bytes.to_vec()))
@@ -91,7 +91,7 @@ fn check_signer(line: &str) -> Result<(), &'static str> {
     // It begins with its kind, and that with its length in four bytes.
     let length = u32::try_from(kind.len()).unwrap_or_default().to_be_bytes();
     let begins = key.strip_prefix(&length).is_some_and(|key| key.starts_with(kind.as_bytes()));
-    if begins { Ok(()) } else { Err("the key is cut, or is of another kind than stands before it") }
+    if begins { Ok(()) } else { Err("the key is cut, or is of another kind than the lines before it") }
 }
 
 /// Returns the words of a line, parted at blanks outside of quotation marks; none where one is not
@@ -124,7 +124,7 @@ fn dearmor<'a>(lines: impl Iterator<Item = (usize, &'a str)>) -> Result<Vec<u8>,
                 return Err((number, "it is a private key: only public ones belong there"));
             }
             None if line.is_empty() || line.starts_with('#') => {}
-            None => return Err((number, "only blocks of OpenPGP public keys may stand here")),
+            None => return Err((number, "only blocks of OpenPGP public keys are allowed here")),
             Some((_, _, text)) if line == ARMOR_END => {
                 let keys = STANDARD.decode(&*text).map_err(|_| (number, DAMAGED_ARMOR))?;
                 // The first packet is a public key: tag 6, in the old or the new form.
@@ -158,7 +158,7 @@ mod tests {
     const ED25519: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ0Zz1Vv8d0lLkqBwI0V1mB2Wb0lV3m1x9cH6o0Yz3aV";
 
     #[test]
-    fn what_keys_a_file_holds_is_told_by_its_content() {
+    fn what_keys_a_file_holds_is_known_by_its_content() {
         #[track_caller]
         fn check(text: &str, expected: Result<&str, KeyFault>) {
             let found = VerificationKeys::read(text.as_bytes());
@@ -168,7 +168,7 @@ mod tests {
                 "{text}"
             );
         }
-        let cut = "the key is cut, or is of another kind than stands before it";
+        let cut = "the key is cut, or is of another kind than the lines before it";
         let none = "it is no allowed signer: `NAME ssh-ed25519 AAAA…`, as in ssh-keygen(1), is expected";
         let damaged = "the block of OpenPGP keys is damaged: export it anew with `gpg --armor --export`";
         check(&format!("# ours\n\nann@example.com {ED25519} laptop\n"), Ok("ssh-keygen"));
@@ -191,7 +191,7 @@ mod tests {
         check(&block("mDMEX/8="), Err((2, damaged)));
         check(
             &format!("{}and more", block("\nmDMEX/8=")),
-            Err((5, "only blocks of OpenPGP public keys may stand here")),
+            Err((5, "only blocks of OpenPGP public keys are allowed here")),
         );
         check(&format!("# ours\n{ARMOR_BEGIN}\n\nmDME"), Err((2, "the block of OpenPGP keys has no end")));
         check(

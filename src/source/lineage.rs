@@ -8,7 +8,7 @@ use std::collections::{HashSet, VecDeque};
 
 use git2::{ErrorCode, ObjectType, Oid};
 
-use super::objects::ObjectDatabase;
+use super::object_stores::ObjectDatabase;
 
 /// The commits between two revisions.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,7 +71,7 @@ impl LineageWalk {
     }
 }
 
-/// Returns the parents of a commit, as they stand in it; none where it is not here.
+/// Returns the parents of a commit, as it names them; none where it is not here.
 fn parents(odbs: &[ObjectDatabase<'_>], id: Oid) -> Result<Option<Vec<Oid>>, git2::Error> {
     for odb in odbs {
         match odb.read_structure(id) {
@@ -98,7 +98,7 @@ fn parents_in(commit: &[u8]) -> Result<Vec<Oid>, git2::Error> {
     read.map(|id| Oid::from_str(id?)).collect()
 }
 
-/// Returns how a commit stands to another one: the same, after it, or apart. Blocks.
+/// Returns how a commit relates to another one: the same, after it, or apart. Blocks.
 ///
 /// A commit that is named as a parent counts, be it here or not: its child's id vouches for it.
 pub(super) fn ancestry(odbs: &[ObjectDatabase<'_>], older: Oid, newer: Oid) -> Result<Ancestry, git2::Error> {
@@ -198,13 +198,13 @@ mod tests {
                 names.sort();
                 names.join("")
             };
-            let told = match &found {
+            let found_word = match &found {
                 CommitRange::Exactly(commits) => names(commits),
                 CommitRange::AtMost(commits) => format!("at most {}", names(commits)),
                 CommitRange::Diverged => "apart".to_owned(),
                 CommitRange::Unknown => "unknown".to_owned(),
             };
-            assert_eq!(told, expected, "{older}..{newer} of {words}");
+            assert_eq!(found_word, expected, "{older}..{newer} of {words}");
         }
         let line = "a: b:a c:b d:c";
         check(line, "b", "d", "cd");
@@ -227,7 +227,7 @@ mod tests {
         check("a: b:a c:b x:b m:c,x -a", "c", "m", "at most mx");
         check("a: b:a c:b d:c x:a m:d,x -b", "d", "m", "at most amx");
         check("a: b:a x:a -a", "b", "x", "apart");
-        // A root that is an ancestor of the older one is not new, as far as can be told.
+        // A root that is an ancestor of the older one is not new, as far as is known.
         check("a: b:a c:b m:c,a", "c", "m", "m");
         check("a: b:a c:b m:c,a -b", "c", "m", "at most am");
     }

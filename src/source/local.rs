@@ -15,10 +15,10 @@ use super::error::SourceError;
 use super::followed_repository::{self, RepositoryFolders};
 use super::host_objects::{HostObjects, Unresolved};
 use super::lineage::{Ancestry, CommitRange};
-use super::lock::StateLock;
 use super::reader::RevisionReader;
-use super::references::NamedTarget;
+use super::repository_references::NamedTarget;
 use super::settings::SourceSettings;
+use super::state_lock::StateLock;
 use super::store::RevisionStore;
 
 /// One reference of one repository on this host.
@@ -27,10 +27,10 @@ pub(super) struct LocalReference {
     pub(super) path: PathBuf,
     reference: Option<String>,
     place: String,
-    /// The reference of the last look that found anything, named after what is followed.
+    /// The reference of the last observation that found anything, named after what is followed.
     head_ref: String,
     store: RevisionStore,
-    /// For the looks at its files.
+    /// For the observations of its files.
     work: WorkSlot,
     /// The commit that was found for a target: an unchanged one is not looked up again.
     last: Mutex<Option<(NamedTarget, Revision)>>,
@@ -55,7 +55,7 @@ impl LocalReference {
         })
     }
 
-    /// Returns the revision that the last look of an earlier process left.
+    /// Returns the revision that the last observation of an earlier process left.
     pub(super) fn remembered_revision(&self) -> Option<Revision> {
         self.store.remembered_revision(&self.head_ref)
     }
@@ -204,7 +204,8 @@ impl LocalReference {
         self.work.run_bounded(&self.place, self.store.settings().fetch, work).await?
     }
 
-    /// Returns the commit of a target, where that is known without a look at the repository.
+    /// Returns the commit of a target, where that is known without an observation of the
+    /// repository.
     fn known_commit(&self, target: &NamedTarget) -> Option<Revision> {
         if let Some((known, commit)) = &*self.last()
             && known == target

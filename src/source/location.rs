@@ -149,8 +149,8 @@ pub(crate) fn classify(text: &str) -> Result<LocationKind, SourceError> {
     classify_written(text)
 }
 
-/// Tells what a configured text names. `host:path` is a host, as for git, whatever stands on this
-/// one: who may write it may not know what does.
+/// Tells what a configured text names. `host:path` is a host, as for git, whatever is on this one:
+/// who may write it may not know what does.
 pub(super) fn classify_written(text: &str) -> Result<LocationKind, SourceError> {
     if text.is_empty() || text.starts_with('-') {
         return Err(refused_error(text, "a URL or a path is expected"));

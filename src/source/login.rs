@@ -1,4 +1,4 @@
-//! The login that stands in a source's own URL, kept where only this user's processes can read it.
+//! The login that is in a source's own URL, kept where only this user's processes can read it.
 //!
 //! **Invariant:** it is in no argument, no environment and on no disk. Git asks a helper for it, by
 //! protocol and host, and only after the server has asked.

@@ -9,7 +9,7 @@ use super::directory::DirectorySource;
 use super::error::SourceError;
 use super::local::LocalReference;
 use super::location::{self, GitLocation, LocationKind, ResolvedLocation};
-use super::objects::StorePath;
+use super::object_stores::StorePath;
 use super::reader::{RevisionForm, RevisionReader};
 use super::remote::RemoteReference;
 use super::store::RevisionStore;
@@ -40,8 +40,8 @@ pub(super) struct OriginParts {
 }
 
 impl OriginParts {
-    /// Fails only where no look could ever succeed: what is missing or cannot be read now is for
-    /// the looks to tell.
+    /// Fails only where no observation could ever succeed: what is missing or cannot be read now is
+    /// for the observations to tell.
     pub(super) fn of(
         location: &ResolvedLocation,
         place: &str,

@@ -15,7 +15,7 @@ use super::bounded::run_bounded;
 use super::changes;
 use super::error::SourceError;
 use super::file_names::{self, EntryKind};
-use super::objects::{HandlePool, ObjectDatabase, ObjectStores, PooledHandle, StorePath};
+use super::object_stores::{HandlePool, ObjectDatabase, ObjectStores, PooledHandle, StorePath};
 use super::refusal::{RefusalReason, RefusedFile};
 use super::rendered_roots::{RememberedRoots, Rendering};
 use super::rendering::{RenderedSnapshot, SnapshotRenderer};
@@ -215,7 +215,7 @@ impl RevisionReader {
     }
 
     /// Returns whether all files of a revision can be read.
-    pub(super) fn is_whole(&self, revision: &Revision) -> bool {
+    pub(super) fn is_complete(&self, revision: &Revision) -> bool {
         let Ok(snapshot) = self.raw_snapshot(revision) else { return false };
         self.read_all(snapshot.files.iter().map(|file| file.blob), |_, _| Ok(())).is_ok()
     }
@@ -290,7 +290,7 @@ impl RevisionReader {
 
     /// Reads one file's bytes.
     pub(crate) fn read(&self, blob: BlobId) -> Result<Vec<u8>, SourceError> {
-        self.look(|objects| {
+        self.read_objects(|objects| {
             let databases = objects.object_databases().map_err(|error| self.damaged_error(&error))?;
             self.bytes(&databases, blob)
         })
@@ -310,7 +310,7 @@ impl RevisionReader {
     /// Runs a short look. Unlike a pass, it uses handles again that were opened less than a second
     /// ago. Their answers are right, as the id tells the content, and a missing object is looked
     /// for with fresh ones.
-    pub(super) fn look<T: Send>(
+    pub(super) fn read_objects<T: Send>(
         &self,
         mut run: impl FnMut(&ObjectStores) -> Result<T, SourceError> + Send,
     ) -> Result<T, SourceError> {
@@ -333,7 +333,7 @@ impl RevisionReader {
         Ok(RevisionTree::new(self.clone(), root))
     }
 
-    /// Returns the folder of the revisions that is the source's root; empty for the whole.
+    /// Returns the folder of the revisions that is the source's root; empty for the revision's own.
     pub(crate) fn start(&self) -> &str {
         self.shared.path.as_deref().unwrap_or_default()
     }
@@ -594,7 +594,7 @@ impl RevisionReader {
     }
 }
 
-/// Returns who made a commit, or what for, as it may be shown wherever it is told.
+/// Returns who made a commit, or what for, as it may be shown anywhere.
 fn printable_text(text: &[u8]) -> String {
     sanitize(&String::from_utf8_lossy(text)).into_owned()
 }

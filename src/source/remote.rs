@@ -12,10 +12,10 @@ use super::error::SourceError;
 use super::git_messages::{self, GitErrorKind};
 use super::lineage::{Ancestry, CommitRange};
 use super::location;
-use super::lock::StateLock;
 use super::login::GitLogin;
 use super::reader::RevisionReader;
 use super::settings::TransportPolicy;
+use super::state_lock::StateLock;
 use super::store::{QuotaRoom, RevisionStore};
 
 /// The depths at which an older revision is looked for in turn: most are young, and a whole history
@@ -109,7 +109,7 @@ impl RemoteReference {
         Ok(Self { address, login, place: place.to_owned(), wanted, fetch_ref, head_ref, store })
     }
 
-    /// Returns the revision that the last look of an earlier process left.
+    /// Returns the revision that the last observation of an earlier process left.
     pub(super) fn remembered_revision(&self) -> Option<Revision> {
         self.store.remembered_revision(&self.head_ref)
     }
@@ -248,7 +248,7 @@ impl RemoteReference {
             WantedReference::Commit(commit) => commit.to_string(),
             WantedReference::Head | WantedReference::Named(_) => {
                 match self.advertised_reference(lock, None).await {
-                    Ok(advertised) if self.is_whole(&advertised.commit) => return Ok(false),
+                    Ok(advertised) if self.has_history_of(&advertised.commit) => return Ok(false),
                     Ok(advertised) => advertised.name,
                     Err(SourceError::NoReference { .. }) => return Ok(false),
                     Err(error) => return Err(error),
@@ -265,7 +265,7 @@ impl RemoteReference {
     }
 
     /// Returns whether all that leads to a commit is here.
-    fn is_whole(&self, commit: &Revision) -> bool {
+    fn has_history_of(&self, commit: &Revision) -> bool {
         let here =
             self.store.reference_target(&self.head_ref).is_ok_and(|here| here.as_ref() == Some(commit));
         here && self.store.repository().is_ok_and(|repository| !repository.is_shallow())
@@ -280,8 +280,8 @@ impl RemoteReference {
         };
         let (store, revision) = (self.store.clone(), revision.clone());
         let walk = move || store.ancestry(&tip, &revision);
-        let told = run_bounded(&self.place, self.store.settings().fetch, walk).await??;
-        Ok(told == Ancestry::Descends)
+        let ancestry = run_bounded(&self.place, self.store.settings().fetch, walk).await??;
+        Ok(ancestry == Ancestry::Descends)
     }
 
     async fn advertised_reference(
@@ -298,7 +298,7 @@ impl RemoteReference {
         let settings = self.store.settings();
         let bounds = self.store.child_limits(settings.answer, QuotaRoom(settings.quota));
         let output = self.child_result(child::run(command, lock, bounds).await, settings.answer)?;
-        // 2 is an empty answer, in which nothing can be told from nothing.
+        // 2 is an empty answer, in which nothing and a failure look alike.
         if output.status.code() == Some(2) {
             return Err(SourceError::EmptyRepository { place: self.place.clone() });
         }
@@ -348,7 +348,7 @@ impl RemoteReference {
         Err(self.command_error(&output, None))
     }
 
-    /// Returns where the server sends whoever shows no credentials: only to be told.
+    /// Returns where the server sends whoever shows no credentials: only to be shown.
     async fn redirect_target(&self, lock: &StateLock) -> Option<String> {
         let peer = ChildPeer::Network(self.store.settings().transports);
         let mut command = child::git_command(self.store.path(), peer);

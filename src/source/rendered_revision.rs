@@ -14,7 +14,7 @@ use super::source::Source;
 /// The pause before roots that were interrupted are tried again, the first time and at most.
 const RETRY_PAUSES: (Duration, Duration) = (Duration::from_secs(10), Duration::from_mins(5));
 
-/// Tells if a look rendered something.
+/// Tells if an observation rendered something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RenderStep {
     /// Nothing is rendered, or what is was there.
@@ -29,7 +29,7 @@ impl Source {
         self.reader.renderer().is_some()
     }
 
-    /// Sets the facts of the cluster that the next look renders by.
+    /// Sets the facts of the cluster that the next observation renders by.
     pub(crate) fn set_facts(&mut self, facts: ClusterFacts) {
         self.facts = facts;
     }

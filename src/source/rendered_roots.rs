@@ -8,7 +8,7 @@ use git2::{Oid, Repository};
 use crate::object::Revision;
 
 use super::error::SourceError;
-use super::objects;
+use super::object_stores;
 use super::reader::RevisionReader;
 use super::rendered_store::{self, StoredRoots};
 use super::rendering::{RenderedRoot, RootOutcome, SnapshotRenderer};
@@ -114,13 +114,13 @@ impl RevisionReader {
 
     fn rendered<T>(
         &self,
-        look: impl Fn(&Repository) -> Result<Option<T>, git2::Error>,
+        read: impl Fn(&Repository) -> Result<Option<T>, git2::Error>,
     ) -> Result<Option<T>, SourceError> {
         let Some(rendering) = self.rendering().filter(|rendering| rendering.store.exists()) else {
             return Ok(None);
         };
-        let store = objects::open(&rendering.store).map_err(|error| self.damaged_error(&error))?;
-        look(&store).or_else(|error| {
+        let store = object_stores::open(&rendering.store).map_err(|error| self.damaged_error(&error))?;
+        read(&store).or_else(|error| {
             // A revision can be rendered again.
             tracing::warn!(source = %self.place(), "what was rendered cannot be read: {}", error.message());
             Ok(None)

@@ -1,6 +1,6 @@
 //! The rendered form of a revision, as a commit in the source's own store.
 //!
-//! The commit of a revision stands at `refs/rhumb/rendered/<revision>`. Its parents are the last
+//! The commit of a revision is at `refs/rhumb/rendered/<revision>`. Its parents are the last
 //! renders, the newest first, where the revision was rendered by several facts of the cluster. Its
 //! tree has a folder for each root: a list of the root's objects with their origins, and a blob for
 //! each object. Only the source's own store is asked: nobody who may write to a followed repository
@@ -17,10 +17,10 @@ use crate::object::{
 };
 
 use super::error::SourceError;
-use super::lock::StateLock;
-use super::objects::ObjectDatabase;
+use super::object_stores::ObjectDatabase;
 use super::rendering::{HOOK_NOT_RUN, RenderedRoot, RenderedSnapshot, RootOutcome, StoredRoot};
 use super::snapshot::{BlobId, SnapshotFile};
+use super::state_lock::StateLock;
 use super::store::RevisionStore;
 use super::tree_builder;
 

@@ -42,7 +42,7 @@ pub(crate) trait SnapshotRenderer: fmt::Debug + Send + Sync {
 pub(crate) struct RenderRequest<'a> {
     /// Its files and refusals, as they are.
     pub raw: Snapshot,
-    /// The folder that is the source's root; empty for the whole.
+    /// The folder that is the source's root; empty for the revision's own.
     pub start: &'a str,
     /// Every file of it.
     pub tree: RevisionTree,
@@ -176,7 +176,7 @@ impl RenderedSnapshot {
 const MAX_NAMED_ROOTS: usize = 5;
 const MAX_ROOT_NAME: usize = 100;
 
-/// The findings that keep whole roots from being rendered now: each is told once.
+/// The findings that keep whole roots from being rendered now: each is reported once.
 #[derive(Debug, Default)]
 struct SharedFailures(BTreeMap<(String, Option<String>), SharedFailure>);
 
@@ -239,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_several_roots_lack_is_told_once_with_their_names() {
+    fn what_several_roots_lack_is_reported_once_with_their_names() {
         let check = |roots: &[(&str, &str)], expected: &[&str]| {
             let root = |(path, message): &(&str, &str)| {
                 let found = vec![Diagnostic::file_error(*path, "no-program", *message)];
@@ -250,9 +250,9 @@ mod tests {
             let snapshot = all.into_snapshot();
             assert!(!snapshot.is_complete() && !snapshot.refuses_plain_files);
             assert_eq!(snapshot.failed_roots.len(), roots.len());
-            let told =
+            let messages =
                 snapshot.refused.iter().map(|found| format!("{}: {}", found.origin.file, found.message));
-            assert_eq!(told.collect::<Vec<_>>(), expected);
+            assert_eq!(messages.collect::<Vec<_>>(), expected);
         };
         check(&[("a/kustomization.yaml", "no kustomize")], &["a/kustomization.yaml: no kustomize"]);
         check(
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_root_refuses_is_told_as_it_is() {
+    fn what_one_root_refuses_is_reported_as_it_is() {
         let refused = |path: &str| {
             let found = vec![Diagnostic::file_error(path, "x", "broken")];
             RenderedRoot::new(path.into(), RootKey::default(), RootOutcome::Refused(found))

@@ -13,7 +13,7 @@ use git2::{Oid, Tree};
 use super::changes;
 use super::error::SourceError;
 use super::file_names::{self, EntryKind};
-use super::objects::ObjectStores;
+use super::object_stores::ObjectStores;
 use super::reader::RevisionReader;
 use super::refusal::RefusalReason;
 use super::snapshot::BlobId;
@@ -151,8 +151,8 @@ impl RevisionTree {
         Self::new(self.reader.clone(), self.root)
     }
 
-    /// Returns what stands at a path, which is `/` between names that are neither empty nor dots.
-    /// Follows no link; the empty path is the whole.
+    /// Returns what is at a path, which is `/` between names that are neither empty nor dots.
+    /// Follows no link; the empty path is the root.
     pub(crate) fn entry(&self, path: &str) -> Result<Option<TreeEntry>, SourceError> {
         if path.is_empty() {
             return Ok(Some(TreeEntry::Folder));
@@ -161,7 +161,7 @@ impl RevisionTree {
         if let EntryMemory::Known(known) = self.remembered(folder, name) {
             return Ok(known);
         }
-        self.reader.look(|objects| {
+        self.reader.read_objects(|objects| {
             let listing = self.listing(objects, folder)?;
             let found = listing.as_ref().and_then(|listing| Some((listing, *listing.get(name.as_bytes())?)));
             let Some((listing, (mode, id))) = found else { return Ok(None) };
@@ -191,8 +191,8 @@ impl RevisionTree {
         }
     }
 
-    /// Remembers what stands at the names after this one: whoever asks for one file of a folder
-    /// asks for its neighbours too.
+    /// Remembers what is at the names after this one: whoever asks for one file of a folder asks
+    /// for its neighbours too.
     fn judge_ahead(&self, objects: &ObjectStores, listing: &GitListing, name: &str) {
         let ahead = listing.range::<[u8], _>((Bound::Excluded(name.as_bytes()), Bound::Unbounded));
         for (_, found) in ahead.take(MAX_AHEAD - 1) {
@@ -209,7 +209,7 @@ impl RevisionTree {
     /// Returns the names in a folder; none where no folder is at the path. Names that are no UTF-8
     /// are left out: no path leads to them.
     pub(crate) fn names(&self, folder: &str) -> Result<Option<Vec<String>>, SourceError> {
-        let listing = self.reader.look(|objects| self.listing(objects, folder))?;
+        let listing = self.reader.read_objects(|objects| self.listing(objects, folder))?;
         Ok(listing.map(|listing| {
             listing.keys().filter_map(|name| std::str::from_utf8(name).ok()).map(str::to_owned).collect()
         }))
@@ -228,7 +228,7 @@ impl RevisionTree {
     /// Returns the paths of all files that differ between this revision and another, at the cost of
     /// their difference. Of a file in whose place a folder came, both are named.
     pub(crate) fn changed_paths(&self, newer: &Self) -> Result<Vec<String>, SourceError> {
-        self.reader.look(|objects| {
+        self.reader.read_objects(|objects| {
             let budget = EntryBudget::new(self.reader.most_entries());
             let mut diff = TreeDiff { objects, budget, paths: Vec::new() };
             let done = diff.folders(Some(self.root), Some(newer.root), String::new(), 0);

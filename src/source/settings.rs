@@ -28,7 +28,7 @@ pub(crate) struct SourceSettings {
     pub max_entries: usize,
     /// The time for which a file must be gone from a folder before that counts.
     pub settle: Duration,
-    /// The pause between the two looks at a folder that must be equal.
+    /// The pause between the two observations of a folder that must be equal.
     pub pause: Duration,
     /// The time for which a folder must be quiet before a hint is given.
     pub quiet: Duration,

@@ -54,8 +54,8 @@ impl AbsentFiles {
                 continue;
             }
             let first = self.since.get(path).copied().unwrap_or(now);
-            // Also when it counts now: until that is published, the next look must come to the
-            // same.
+            // Also when it counts now: until that is published, the next observation must come to
+            // the same.
             since.insert(path.to_owned(), first);
             if now.saturating_duration_since(first) < settle {
                 all.push(entry.clone());

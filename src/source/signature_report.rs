@@ -23,7 +23,7 @@ const GPG_REFUSALS: [(&str, &str); 7] = [
     ("NODATA", "its signature cannot be read"),
 ];
 
-/// The longest text that is told, in characters.
+/// The longest text that is shown, in characters.
 const MAX_REPORT_CHARS: usize = 300;
 
 /// Says why a commit does not count as signed by one of the keys.

@@ -56,7 +56,7 @@ impl fmt::Debug for BlobId {
     }
 }
 
-/// Stands between the path of a root and the name of an object that was rendered from it.
+/// The text between the path of a root and the name of an object that was rendered from it.
 pub(crate) const RENDERED_SEPARATOR: char = '#';
 
 /// One manifest file of a snapshot.
@@ -79,7 +79,7 @@ impl SnapshotFile {
         Self { path: path.into(), blob: BlobId::from([0; 20]), size: 0, origin: None }
     }
 
-    /// Returns the place of an object that stands in it.
+    /// Returns the place of an object that is in it.
     pub(crate) fn origin_of(&self, inside: ManifestOrigin) -> ManifestOrigin {
         match &self.origin {
             Some(render) => {

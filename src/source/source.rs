@@ -15,23 +15,23 @@ use super::cluster_facts::ClusterFacts;
 use super::commit_verifier::{CommitVerifier, VerificationAnchor};
 use super::error::SourceError;
 use super::location::ResolvedLocation;
-use super::lock::StateLock;
 use super::origin::{OriginParts, POLL_HOST, RevisionOrigin};
 use super::reader::RevisionReader;
 use super::rendered_revision::RenderStep;
 use super::rendering::LastRender;
 use super::settings::SourceSettings;
+use super::state_lock::StateLock;
 use super::store::RevisionStore;
 
-/// The longest interval of looks at a failing remote.
+/// The longest interval of observations of a failing remote.
 const POLL_FAILING: Duration = Duration::from_mins(5);
 
-/// The result of a look at a source.
+/// The result of an observation of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SourceObservation {
     /// The newest revision.
     pub revision: Revision,
-    /// Indicates whether it is another one than the last look of this process gave.
+    /// Indicates whether it is another one than the last observation of this process gave.
     pub changed: bool,
     /// Tells if it was rendered just now.
     pub rendered: RenderStep,
@@ -40,7 +40,7 @@ pub(crate) struct SourceObservation {
     pub waiting: Vec<Arc<str>>,
 }
 
-/// One source of desired state. The last revision stays readable whatever a look meets.
+/// One source of desired state. The last revision stays readable whatever an observation meets.
 #[derive(Debug)]
 pub(crate) struct Source {
     name: String,
@@ -57,14 +57,14 @@ pub(crate) struct Source {
     /// The verification of its commits.
     verifier: Option<CommitVerifier>,
     pub(super) current: Option<Revision>,
-    /// Indicates whether a look of this process gave [`Source::current_revision`].
+    /// Indicates whether an observation of this process gave [`Source::current_revision`].
     observed_once: bool,
     pins: BTreeSet<Revision>,
     /// Pins that could not be had.
     unavailable_pins: BTreeSet<Revision>,
     failures: u32,
-    /// Indicates whether what was accepted last was looked for, as the first look found what is
-    /// refused.
+    /// Indicates whether what was accepted last was looked for, as the first observation found what
+    /// is refused.
     fell_back: bool,
     last_success: Option<Instant>,
     /// The revision that was rendered last.
@@ -74,11 +74,11 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// Prepares a source without a look at it. `state_dir` is this source's own folder and is made
-    /// when something has to be kept there. May block shortly on the disk.
+    /// Prepares a source without an observation of it. `state_dir` is this source's own folder and
+    /// is made when something has to be kept there. May block shortly on the disk.
     ///
     /// Fails only for faults that no waiting mends, as an invalid URL. A place that is missing,
-    /// unreadable or unreachable fails the looks, until it is no more.
+    /// unreadable or unreachable fails the observations, until it is no more.
     pub(crate) fn open_with(
         name: &str,
         location: &ResolvedLocation,
@@ -120,8 +120,8 @@ impl Source {
         &self.name
     }
 
-    /// Returns the identity of its location, as [`ResolvedLocation::location_id`] has it. It
-    /// may change after a look that found something.
+    /// Returns the identity of its location, as [`ResolvedLocation::location_id`] has it. It may
+    /// change after an observation that found something.
     pub(crate) fn identity(&self) -> &str {
         &self.identity
     }
@@ -148,8 +148,8 @@ impl Source {
         self.current.as_ref()
     }
 
-    /// Returns when a look of this process last succeeded: how old [`Source::current_revision`] may
-    /// be.
+    /// Returns when an observation of this process last succeeded: how old
+    /// [`Source::current_revision`] may be.
     pub(crate) const fn last_reached(&self) -> Option<Instant> {
         self.last_success
     }
@@ -164,13 +164,14 @@ impl Source {
         self.verifier.as_ref().and_then(CommitVerifier::accepted_revision)
     }
 
-    /// Returns whether it is known what a look must go by. A source whose commits must be signed is
-    /// looked at only then.
+    /// Returns whether it is known what an observation must go by. A source whose commits must be
+    /// signed is looked at only then.
     pub(crate) fn is_anchored(&self) -> bool {
         self.verifier.as_ref().is_none_or(CommitVerifier::is_anchored)
     }
 
-    /// Takes what is recorded of what was accepted, and says whether a look may find more by it.
+    /// Takes what is recorded of what was accepted, and says whether an observation may find more
+    /// by it.
     pub(crate) fn set_anchor(&mut self, anchor: VerificationAnchor) -> bool {
         self.verifier.as_mut().is_some_and(|verifier| verifier.set_anchor(anchor))
     }
@@ -178,17 +179,17 @@ impl Source {
     /// Looks for the newest revision and pins it. An error leaves the last one in force.
     pub(crate) async fn observe(&mut self) -> Result<SourceObservation, SourceError> {
         if !self.is_anchored() {
-            let detail = "nobody has told what was accepted of it before".to_owned();
+            let detail = "it is not known which revision of it was accepted before".to_owned();
             return Err(SourceError::Worker { place: self.place.clone(), detail });
         }
-        let mut seen = self.look_once().await;
+        let mut seen = self.observe_newest().await;
         // Damage of a repository on this host is copied by nobody.
         let own_store = !matches!(self.origin, RevisionOrigin::Local(_)) || self.reader.is_suspect();
         if own_store && matches!(seen, Err(SourceError::Damaged { .. } | SourceError::Git { .. })) {
             // An error in no table may be our own store's fault too. It is checked, and made anew
             // if it is.
             self.reader.suspect_store();
-            seen = self.look_once().await;
+            seen = self.observe_newest().await;
         }
         match seen {
             Ok(revision) => {
@@ -206,8 +207,9 @@ impl Source {
                 let changed = !self.observed_once || self.current.as_ref() != Some(&revision);
                 if changed {
                     let location = self.location.clone();
-                    let told = self.run_blocking(move || Ok((location.location_id(), location.repository())));
-                    (self.identity, self.repository) = told.await?;
+                    let identities =
+                        self.run_blocking(move || Ok((location.location_id(), location.repository())));
+                    (self.identity, self.repository) = identities.await?;
                 }
                 self.observed_once = true;
                 self.current = Some(revision.clone());
@@ -230,8 +232,8 @@ impl Source {
         }
     }
 
-    /// Goes back to the last accepted revision where the first look finds a refused one, whatever
-    /// an earlier process has left on this host.
+    /// Goes back to the last accepted revision where the first observation finds a refused one,
+    /// whatever an earlier process has left on this host.
     async fn fall_back_to_accepted(&mut self) {
         let Some(accepted) = self.accepted_revision().cloned() else { return };
         if self.observed_once || self.fell_back || self.current.as_ref() == Some(&accepted) {
@@ -303,7 +305,7 @@ impl Source {
         Ok(())
     }
 
-    async fn look_once(&mut self) -> Result<Revision, SourceError> {
+    async fn observe_newest(&mut self) -> Result<Revision, SourceError> {
         if matches!(self.origin, RevisionOrigin::Awaited(_)) {
             self.settle().await?;
         }
@@ -346,8 +348,8 @@ impl Source {
         Ok(revision)
     }
 
-    /// Takes the store's lock and makes the store fit for use. At the first look of a process, and
-    /// when something could not be read, that means to look through it.
+    /// Takes the store's lock and makes the store fit for use. At the first observation of a
+    /// process, and when something could not be read, that means to look through it.
     pub(super) async fn prepare_store(&self) -> Result<StateLock, SourceError> {
         let lock = self.store.lock().await?;
         let (store, reader, current) = (self.store.clone(), self.reader.clone(), self.current.clone());
@@ -355,9 +357,9 @@ impl Source {
         let (first, suspicion) = (!self.observed_once && !awaited, reader.take_suspicion());
         self.run_blocking(move || {
             store.prepare(&lock)?;
-            let whole = |revision: &Revision| awaited || reader.is_whole(revision);
+            let is_complete = |revision: &Revision| awaited || reader.is_complete(revision);
             let sound = (!first && !suspicion) || store.is_sound();
-            if !sound || (suspicion && !current.as_ref().is_none_or(whole)) {
+            if !sound || (suspicion && !current.as_ref().is_none_or(is_complete)) {
                 store.replace(&lock, "objects are missing or cannot be read")?;
                 reader.take_suspicion();
             }
@@ -401,7 +403,7 @@ impl Source {
     }
 
     /// Pins missing revisions, be it that the store had to be made anew. A failure is not tried
-    /// again before the next [`Source::pin`], so that it does not hold up every look.
+    /// again before the next [`Source::pin`], so that it does not hold up every observation.
     async fn keep_all(&mut self, lock: &StateLock) -> Result<(), SourceError> {
         let pinned = self.store.pinned_revisions()?;
         let missing: Vec<Revision> = self
@@ -470,8 +472,9 @@ impl Source {
         ChangeHints::start(&self.name, watched, self.store.settings())
     }
 
-    /// Returns how long to wait for the next look when no hint comes. `random` is between 0 and 1
-    /// and spreads the looks of many sources; a failing remote is looked at less and less often.
+    /// Returns how long to wait for the next observation when no hint comes. `random` is between 0
+    /// and 1 and spreads the observations of many sources; a failing remote is looked at less and
+    /// less often.
     pub(crate) fn next_poll(&self, random: f64) -> Duration {
         let base = match &self.origin {
             RevisionOrigin::Remote(_) => {

@@ -19,14 +19,14 @@ use crate::object::Revision;
 use super::child::{self, ChildLimits, ChildPeer};
 use super::error::SourceError;
 use super::lineage::{self, Ancestry};
-use super::lock::StateLock;
-use super::objects::{self, ObjectDatabase};
+use super::object_stores::{self, ObjectDatabase};
 use super::rendered_roots::Rendering;
 use super::settings::SourceSettings;
+use super::state_lock::StateLock;
 
 /// Pins: `refs/rhumb/keep/<id>`.
 const PINS_PREFIX: &str = "refs/rhumb/keep/";
-/// Each fetch leaves a pack (fsck on receive keeps even small ones whole).
+/// Each fetch leaves a pack (fsck on receive keeps even small ones as packs).
 const MAX_PACKS: usize = 50;
 /// Loose objects in one of 256 folders: about 4,000 in all.
 const MAX_LOOSE_OBJECTS: usize = 16;
@@ -97,7 +97,7 @@ impl RevisionStore {
     }
 
     pub(super) async fn lock(&self) -> Result<StateLock, SourceError> {
-        super::lock::take(&self.folder, self.settings.lock).await
+        super::state_lock::take(&self.folder, self.settings.lock).await
     }
 
     fn io_error(&self, doing: &'static str) -> impl Fn(io::Error) -> SourceError {
@@ -128,7 +128,7 @@ impl RevisionStore {
     /// Makes the repository where it is missing, and replaces it where it is no repository. Removes
     /// leftovers of killed processes: `shallow.lock` alone would block every later fetch.
     pub(super) fn prepare(&self, lock: &StateLock) -> Result<(), SourceError> {
-        match objects::open(&self.path) {
+        match object_stores::open(&self.path) {
             // The program is stricter than the library.
             Ok(_) if !fs::read(self.path.join("HEAD")).is_ok_and(|head| head.starts_with(b"ref: refs/")) => {
                 self.replace(lock, "HEAD is damaged")?;
@@ -203,7 +203,7 @@ impl RevisionStore {
     }
 
     pub(super) fn repository(&self) -> Result<Repository, SourceError> {
-        objects::open(&self.path).map_err(|error| self.classify_error(&error))
+        object_stores::open(&self.path).map_err(|error| self.classify_error(&error))
     }
 
     /// Returns the commit that a reference leads to; none where it is missing or leads to no
@@ -266,11 +266,11 @@ impl RevisionStore {
         }
     }
 
-    /// Returns how a commit stands to another one: the same, after it, or apart. Blocks.
+    /// Returns how a commit relates to another one: the same, after it, or apart. Blocks.
     pub(super) fn ancestry(&self, tip: &Revision, revision: &Revision) -> Result<Ancestry, SourceError> {
         let id = |revision: &Revision| Oid::from_str(revision.as_str());
-        let told = self.walk_history(|odbs| lineage::ancestry(odbs, id(revision)?, id(tip)?));
-        told.map_err(|error| self.classify_error(&error))
+        let ancestry = self.walk_history(|odbs| lineage::ancestry(odbs, id(revision)?, id(tip)?));
+        ancestry.map_err(|error| self.classify_error(&error))
     }
 
     /// Gives a walk all commits that are here. Blocks.
@@ -278,15 +278,15 @@ impl RevisionStore {
         &self,
         walk: impl FnOnce(&[ObjectDatabase<'_>]) -> Result<T, git2::Error>,
     ) -> Result<T, git2::Error> {
-        let mut repositories = vec![objects::open(&self.path)?];
-        repositories.extend(objects::open(&self.history_path()).ok());
+        let mut repositories = vec![object_stores::open(&self.path)?];
+        repositories.extend(object_stores::open(&self.history_path()).ok());
         let odbs: Vec<_> = repositories.iter().map(ObjectDatabase::of).collect::<Result<_, _>>()?;
         walk(&odbs)
     }
 
     /// Fails where a commit is not here, or is larger than any honest one. Reads nothing of it.
     pub(super) fn require_honest_commit(&self, commit: &Revision) -> Result<(), git2::Error> {
-        let repository = objects::open(&self.path)?;
+        let repository = object_stores::open(&self.path)?;
         ObjectDatabase::of(&repository)?.judge_structure(Oid::from_str(commit.as_str())?).map(drop)
     }
 
@@ -383,7 +383,7 @@ impl RevisionStore {
     }
 
     /// Returns whether enough has gathered for [`RevisionStore::maintain`] to be worth its while.
-    fn is_untidy(&self) -> bool {
+    fn needs_tidying(&self) -> bool {
         let count = |folder: &str, ending: &str| {
             let entries = fs::read_dir(self.path.join(folder)).into_iter().flatten().flatten();
             entries.filter(|entry| entry.file_name().to_string_lossy().ends_with(ending)).count()
@@ -392,9 +392,9 @@ impl RevisionStore {
     }
 
     /// Packs what is referenced and drops the rest, if enough has gathered. A failure leaves the
-    /// store as it was and is only told: the next time may do better.
+    /// store as it was and is only logged: the next time may do better.
     pub(super) async fn maintain(&self, lock: &StateLock) {
-        if self.is_untidy() {
+        if self.needs_tidying() {
             self.maintain_now(lock).await;
         }
     }

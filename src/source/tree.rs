@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use git2::{Oid, Tree};
 
 use super::file_names::{self, EntryKind, EntryVerdict, IgnoreFiles};
-use super::objects::ObjectStores;
+use super::object_stores::ObjectStores;
 use super::refusal::{RefusalReason, RefusedFile};
 
 /// git's modes of a symbolic link, a submodule and a folder.

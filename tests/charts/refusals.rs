@@ -82,7 +82,7 @@ fn a_digest_in_the_place_of_a_version_is_never_asked() {
     ] {
         let error = fixture.fetch(chart).unwrap_err();
         assert_eq!((error.code(), error.is_transient()), ("chart-reference", false));
-        let expected = format!("{what} {text:?} has a digest, which stands for no version of a chart");
+        let expected = format!("{what} {text:?} has a digest, which names no version of a chart");
         assert_eq!(error.to_string(), expected);
         assert!(error.hint().contains("rhumb lock"), "{}", error.hint());
         let [repository, name, range] = chart;
@@ -108,7 +108,7 @@ fn an_archive_that_is_not_of_the_chart_is_refused_and_not_kept() {
         (chart_with("web/link", EntryType::Symlink), "is a link"),
         (chart_with("web/link", EntryType::Link), "is a link"),
         (chart_with("web/device", EntryType::Char), "is a device"),
-        (chart_with("web/Chart.yaml", EntryType::Regular), "stands in it twice"),
+        (chart_with("web/Chart.yaml", EntryType::Regular), "it has the file \"web/Chart.yaml\" twice"),
         (bomb(80 << 20), "more than 5242880 bytes in one file"),
         (named_dots, "an empty part, `.` or `..`"),
         (chart("other", "1.0.0", "a"), "its name is \"other\", and \"web\" was asked for"),

@@ -91,7 +91,7 @@ fn a_variable_that_nobody_fills_in_is_an_error_but_where_variables_are_put_in() 
 }
 
 #[test]
-fn what_stands_beside_a_folder_in_no_work_tree_is_not_read_and_why_is_reported() {
+fn what_is_beside_a_folder_in_no_work_tree_is_not_read_and_why_is_reported() {
     let fixture = Fixture::new(&[
         ("web/kustomization.yaml", "resources: [../base]\n"),
         ("base/kustomization.yaml", "resources: []\n"),

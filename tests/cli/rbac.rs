@@ -162,7 +162,7 @@ fn the_example_for_a_cluster_grants_what_is_printed_and_says_what_the_rest_amoun
     let printed_roles = printed(&beside(&KINDS));
     assert!(!printed_roles.contains("WARNING"), "{printed_roles}");
     let missing: Vec<String> = granted(&printed_roles).difference(&granted(&given)).cloned().collect();
-    assert_eq!(missing, [""; 0], "as it stands");
+    assert_eq!(missing, [""; 0], "as it is");
     let more = [("v1", "Secret"), ("v1", "Namespace"), ("networking.k8s.io/v1", "Ingress")];
     let printed_roles = printed(&beside(&[&KINDS[..], &more].concat()));
     let taken_up = given.replace("  # - apiGroups", "  - apiGroups");

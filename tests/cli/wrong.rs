@@ -54,7 +54,7 @@ fn indentation_is_regular() {
     check(
         "data:\n  a: b\n    c: d\n",
         "
-        <stdin>:7:6: error: this is not YAML: a value with `: ` cannot stand here: the text from line 6 goes on to here
+        <stdin>:7:6: error: this is not YAML: a value with `: ` is not allowed here: the text from line 6 goes on to here
             c: d
              ^
           hint: indent keys alike, write a blank after the `:` of each, and put a text that contains `: ` in quotes
@@ -75,7 +75,7 @@ fn indentation_is_regular() {
         <stdin>:7:3: error: this is not YAML: expected a key in the same column as the others, found `-`
             - y
             ^
-          hint: a list stands below a key with nothing behind its `:`
+          hint: a list goes below a key with nothing behind its `:`
         ",
     );
     check(
@@ -129,7 +129,7 @@ fn keys_have_a_colon_and_a_blank() {
     check(
         "data:\n  a:b\n  c: d\n",
         "
-        <stdin>:7:4: error: this is not YAML: a value with `: ` cannot stand here: the text from line 6 goes on to here
+        <stdin>:7:4: error: this is not YAML: a value with `: ` is not allowed here: the text from line 6 goes on to here
             c: d
              ^
           hint: indent keys alike, write a blank after the `:` of each, and put a text that contains `: ` in quotes
@@ -138,7 +138,7 @@ fn keys_have_a_colon_and_a_blank() {
     check(
         "data:\n  a: b: c\n",
         "
-        <stdin>:6:7: error: this is not YAML: a value with `: ` cannot stand here
+        <stdin>:6:7: error: this is not YAML: a value with `: ` is not allowed here
             a: b: c
                 ^
           hint: put a text that contains `: ` in quotes, or begin the mapping on a line of its own
@@ -150,7 +150,7 @@ fn keys_have_a_colon_and_a_blank() {
         <stdin>:7:3: error: this is not YAML: expected a key in the same column as the others, found `-`
             - c
             ^
-          hint: a list stands below a key with nothing behind its `:`
+          hint: a list goes below a key with nothing behind its `:`
         ",
     );
 }
@@ -236,7 +236,7 @@ fn some_characters_begin_something_else() {
     check(
         "data:\n  a: \u{1}\n",
         "
-        <stdin>:6:6: error: control characters are not allowed, and here stands U+0001
+        <stdin>:6:6: error: control characters are not allowed, and here is U+0001
             a: �
                ^
           hint: remove it, or write it as an escape in double quotes
@@ -245,7 +245,7 @@ fn some_characters_begin_something_else() {
     check(
         "data:\n  a: {{\0\u{1}PK\n",
         "
-        <stdin>:6:8: error: control characters are not allowed, and here stands U+0000
+        <stdin>:6:8: error: control characters are not allowed, and here is U+0000
             a: {{��PK
                  ^
           hint: this looks like a binary file: list it in .rhumbignore, or give it another extension
@@ -355,7 +355,7 @@ fn text_is_quoted_where_it_looks_like_something_else() {
     check(
         "data:\n  a: b\n  c: d\n  a: e\n",
         r#"
-        <stdin>:8:3: error: key "a" stands twice in this mapping: first in line 6, again in line 8
+        <stdin>:8:3: error: key "a" is given twice in this mapping: first in line 6, again in line 8
             a: e
             ^
           hint: remove one of the two: kubectl would silently use the later
@@ -364,7 +364,7 @@ fn text_is_quoted_where_it_looks_like_something_else() {
 }
 
 #[test]
-fn the_caret_stands_below_the_fault() {
+fn the_caret_is_below_the_fault() {
     check(
         "data: {\ta: @x}\n",
         "

@@ -1,4 +1,4 @@
-//! Sources that act as service accounts: whose rights count for what, and who is told to lack
+//! Sources that act as service accounts: whose rights count for what, and who is reported to lack
 //! which.
 
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Objects that are there already and nobody's: taken over by policy, and told so.
+//! Objects that are there already and nobody's: taken over by policy, and reported.
 
 use serde_json::{Value, json};
 
@@ -109,7 +109,7 @@ fn fields_that_kubectl_apply_owned_leave_with_the_manifest() {
 }
 
 #[test]
-fn an_object_that_a_look_did_not_see_is_never_overwritten_by_a_creation() {
+fn an_object_that_a_lookup_did_not_see_is_never_overwritten_by_a_creation() {
     let site = TestNamespace::new("adopt-race");
     by_hand(&site, "env", &json!({}));
     // With the policy `never` not even a field that both agree on is taken.

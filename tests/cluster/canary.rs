@@ -31,7 +31,7 @@ const PUT: [&str; 56] = [
     "another value of restarts",
     "a Secret without its keys",
     "a Secret that is no JSON",
-    "text where a truth value stands",
+    "text where a truth value belongs",
     "an unknown field",
     "a mapping for a value",
     "data that is no base64",
@@ -118,7 +118,7 @@ fn no_output_of_a_service_has_a_secret() {
     places.add("what the service manager heard", estate.heard.lock().unwrap().clone());
     // Each of them was really there.
     for secret in plants::REFUSED {
-        assert!(places.text("the log").contains(&format!("/{secret}")), "nothing is told of {secret}");
+        assert!(places.text("the log").contains(&format!("/{secret}")), "nothing is reported of {secret}");
     }
     for (place, word) in [
         ("the log", "remote error"),
@@ -158,7 +158,7 @@ fn grow(estate: &CanaryFixture<'_>, daemon: &Daemon) {
     // A pending deletion, and who is notified of it.
     estate.repo.remove("going.yaml");
     publish(estate, "Remove one");
-    eventually("all are told", crate::support::DEFAULT_TIMEOUT, || {
+    eventually("all are reported", crate::support::DEFAULT_TIMEOUT, || {
         let heard = estate.letters.heard();
         let is_notified = |begin: &str| heard.iter().any(|letter| letter.path.starts_with(begin));
         if is_notified("/canary") && is_notified("/services") { Ok(()) } else { Err(format!("{heard:?}")) }
@@ -175,7 +175,7 @@ fn grow(estate: &CanaryFixture<'_>, daemon: &Daemon) {
         let status = estate.ask("GET /v1/status", "");
         if status.contains("\"name\":\"there\"") { Ok(()) } else { Err(status) }
     });
-    eventually("the Source says how it stands", crate::support::DEFAULT_TIMEOUT, || {
+    eventually("the Source has a status", crate::support::DEFAULT_TIMEOUT, || {
         let status = site.api.value(&at("Source", &site.system(), "there"), "/status").to_string();
         if status.contains("Reconciling") { Ok(()) } else { Err(status) }
     });

@@ -1,4 +1,4 @@
-//! Confirmed deletions: who may confirm, where that stands, and how long it counts.
+//! Confirmed deletions: who may confirm, where that is recorded, and how long it counts.
 
 use serde_json::{Value, json};
 
@@ -60,7 +60,7 @@ fn who_may_order_confirms_the_deletions_of_that_source_and_is_named() {
     theirs.commit("Remove");
     await_waiting(&site, "confirm-team", "asking");
     await_waiting(&site, "confirm-other", "theirs");
-    // Nothing that stands on the inventory itself confirms, as older versions read it there.
+    // Nothing that is on the inventory itself confirms, as older versions read it there.
     let uid = site.value("ConfigMap", "asking", "/metadata/uid");
     let annotated = json!({"metadata": {"annotations": {"rhumb.dev/prune-confirmed": uid}}});
     site.api.merge(&at("ConfigMap", &site.system(), "confirm-team"), "somebody", &annotated);

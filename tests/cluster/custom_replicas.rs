@@ -22,7 +22,7 @@ fn await_all(site: &TestNamespace<'_>, within: Duration, repos: &[Repo], content
     }
     for (number, repo) in repos.iter().enumerate() {
         // A healthy source is reported again after some seconds only.
-        eventually(&format!("{number} is told to be ready"), left() + Duration::from_secs(10), || {
+        eventually(&format!("{number} is reported to be ready"), left() + Duration::from_secs(10), || {
             let found = condition(site, &shared_name(number), "Ready");
             let revision =
                 site.api.value(&at("Source", &site.system(), &shared_name(number)), "/status/revision");
@@ -55,7 +55,7 @@ fn each_is_served_and_reported_by_its_holder_alone_and_moves_on_in_time() {
         repo.change("a.yaml", &content(number, "two"));
     }
     await_all(&one, MOVED, &repos, "two");
-    eprintln!("all is there, and told, after {:.1} s", killed.elapsed().as_secs_f32());
+    eprintln!("all is there, and reported, after {:.1} s", killed.elapsed().as_secs_f32());
     await_shares(&one, MOVED, &[SOURCES]);
     window.assert_silent();
     one.api.delete(&at("Source", &one.system(), &shared_name(0)));

@@ -73,7 +73,7 @@ fn sources_come_change_and_go_in_the_cluster() {
     await_condition(&site, "lost", "Reconciling", &["True"]);
     one.change("a.yaml", &yaml::config_map("one", "a", "2"));
     site.await_data("one", "a", "2");
-    eventually("the new revision is told", DEFAULT_TIMEOUT, || {
+    eventually("the new revision is reported", DEFAULT_TIMEOUT, || {
         let revision = site.api.value(&at("Source", &system, "one"), "/status/revision");
         if revision == json!(one.head()) { Ok(()) } else { Err(revision.to_string()) }
     });

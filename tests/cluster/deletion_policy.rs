@@ -363,7 +363,7 @@ fn an_inventory_that_is_not_the_one_it_wrote_is_never_taken_for_all_that_it_has(
 }
 
 #[test]
-fn what_keeps_a_source_from_going_stands_in_its_status() {
+fn what_keeps_a_source_from_going_is_in_its_status() {
     let cluster = DedicatedCluster::bare();
     let mut site = own(&cluster);
     site.limited();

@@ -5,7 +5,7 @@ use controlplane::{Answer, Fault, Requests, Rule};
 use crate::support::{Repo, TestNamespace, yaml};
 
 #[test]
-fn who_is_denied_discovery_is_told_so_and_not_that_the_source_is_unread() {
+fn who_is_denied_discovery_sees_that_and_not_that_the_source_is_unread() {
     let mut site = TestNamespace::new("discovery-denied");
     let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "1"))]);
     let proxy = site.cluster.fault_proxy(0).unwrap();

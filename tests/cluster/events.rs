@@ -78,7 +78,7 @@ fn rollouts_and_repairs_are_reported_on_the_object_and_on_the_inventory() {
 }
 
 #[test]
-fn the_inventory_tells_where_its_source_stands() {
+fn the_inventory_has_the_status_of_its_source() {
     let site = TestNamespace::new("told-stand");
     let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "one"))]);
     let _daemon = site.configured(&site.configuration(repo.path(), BUDGET));

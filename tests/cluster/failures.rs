@@ -51,7 +51,7 @@ fn a_stateful_set_that_is_stuck_on_its_bad_pod_is_freed() {
     until("all are ready", ready);
     repo.change("db.yaml", &set("broken"));
     daemon.says(&["StatefulSet failures-stuck/db", "it is back at revision"]);
-    until("it is whole again", || {
+    until("it is complete again", || {
         let updated = site.value("StatefulSet", "db", "/status/updateRevision");
         ready()
             && image(&site, "StatefulSet", "db") == json!("pg:1")

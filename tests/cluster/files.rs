@@ -1,4 +1,4 @@
-//! Files that cannot be used as they stand: each waits alone, and nothing is pruned meanwhile.
+//! Files that cannot be used as they are: each waits alone, and nothing is pruned meanwhile.
 
 use serde_json::json;
 

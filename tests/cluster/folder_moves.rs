@@ -16,7 +16,7 @@ fn two_folders() -> Repo {
 fn on_folder(site: &TestNamespace<'_>, repo: &Repo, words: &[&str], folder: &str) -> ProgramOutput {
     let mut command = site.bare_command();
     let name = format!("{}-{folder}", site.name);
-    command.args(words).arg(repo.path().join(folder)).args(["-n", &site.name, "--name", &name]);
+    command.args(words).arg(repo.path().join(folder)).args(["-n", &site.name, "--source", &name]);
     run(command)
 }
 

@@ -71,7 +71,7 @@ fn a_hook_runs_before_its_release_and_again_when_that_changes() {
         let now = site.value("Job", "web-migrate", "/metadata/uid");
         now != first && now != json!(null)
     });
-    // A hook that is not run is nowhere in the cluster, so that it is told where one looks.
+    // A hook that is not run is nowhere in the cluster, so that it is reported where one looks.
     let reported = "Job web-goodbye: it is a hook for deletion or rollback, which is not run";
     site.with_config(&["diff"], &text).says(&["web/templates/goodbye.yaml", "warning", reported]);
     site.with_config(&["validate"], &text).ends(0).says(&["warning", reported]);
@@ -167,7 +167,7 @@ fn definition(group: &str) -> serde_json::Value {
 }
 
 #[test]
-fn charts_are_told_the_versions_of_the_cluster_and_those_alone_are_rendered_anew() {
+fn charts_are_given_the_versions_of_the_cluster_and_those_alone_are_rendered_anew() {
     let site = TestNamespace::new("helm-versions");
     let group = format!("{}.example.org", site.name);
     let template = format!(
@@ -198,12 +198,12 @@ fn charts_are_told_the_versions_of_the_cluster_and_those_alone_are_rendered_anew
     site.await_data_within(limit, "told", "widgets", "true");
     daemon.says_since(mark, &["rendered in", "roots=1"]);
 
-    // Commands are told the same, of a commit and of a folder.
+    // Commands get the same, for a commit and for a folder.
     site.with_config(&["diff"], &text).ends(0);
     site.with_config(&["diff", repo.path().to_str().unwrap()], &text).ends(0);
     // Without a cluster they say what is assumed; what the configuration names counts everywhere.
     let offline = site.with_config(&["validate"], &text).ends(0);
-    offline.says(&["note: charts are told Kubernetes v1.36.0, as no cluster is asked"]);
+    offline.says(&["note: charts are given Kubernetes v1.36.0, as no cluster is asked"]);
     let named =
         format!("{}\n  helm: {{kubeVersion: v1.30.1, apiVersions: [example.org/v1]}}\n", text.trim_end());
     let offline = site.with_config(&["validate"], &named).ends(0);

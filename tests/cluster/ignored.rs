@@ -220,7 +220,7 @@ fn what_somebody_takes_out_of_its_hands_is_counted_and_reported_and_not_called_h
     shown.says(&["opted-out", "1 left alone by annotation"]);
     shown.says(&["configmap/a", "OptedOut", "rhumb.dev/reconcile is set on the live object"]);
     annotate(&site, "a", "rhumb.dev/reconcile", &Value::Null);
-    until("its end is told", || events(&site, "a").iter().any(|event| event.contains("\"OptOutEnded\"")));
+    until("its end is reported", || events(&site, "a").iter().any(|event| event.contains("\"OptOutEnded\"")));
     until("all is well again", || status(&site).ends_with("2 objects, applied and healthy"));
 }
 
@@ -232,7 +232,7 @@ fn an_opt_out_that_lasts_is_reported_once_and_not_again_by_the_next_process() {
     site.await_data("b", "a", "1");
     annotate(&site, "a", "rhumb.dev/reconcile", &json!("disabled"));
     first.says(&["opted out: rhumb.dev/reconcile is set on the live object"]);
-    until("it is recorded that it was told", || {
+    until("it is recorded that it was reported", || {
         site.inventory().unwrap().pointer("/data/told-opt-outs").is_some()
     });
     first.stop();
@@ -261,13 +261,13 @@ fn where_opting_out_is_denied_it_is_reported_and_repaired_all_the_same() {
     site.await_data("map", "a", "1");
     repo.change("map.yaml", &marked("map", "", "2", "1"));
     site.await_data("map", "a", "2");
-    until("that it has no effect is told", || {
+    until("that it has no effect is reported", || {
         events(&site, "map")
             .iter()
             .any(|event| event.contains("OptedOut") && event.contains("`optOut: denied`"))
     });
     annotate(&site, "map", "rhumb.dev/paused", &json!("1-b mine too"));
-    eventually("it is told to be settled", DEFAULT_TIMEOUT, || {
+    eventually("it is reported to be settled", DEFAULT_TIMEOUT, || {
         let why = site.rhumb(&["why", "cm/map"]).ends(0).all();
         if why.contains("phase    Settled") { Ok(()) } else { Err(why) }
     });

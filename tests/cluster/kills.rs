@@ -349,7 +349,7 @@ fn after_each_write_of_an_undo() {
         kill(person);
         let mut next = direct.configured(&settings);
         await_revision(&direct, 1);
-        eventually("it is told to have gone back", DEFAULT_TIMEOUT, || {
+        eventually("it is reported to have gone back", DEFAULT_TIMEOUT, || {
             let why = direct.rhumb(&["why", "deploy/web"]).all();
             let is_so = ["phase    RolledBack", "undone by", &old].iter().all(|word| why.contains(word));
             if is_so { Ok(()) } else { Err(why) }

@@ -106,7 +106,7 @@ fn a_failed_rollout_of_an_overlay_goes_back() {
 }
 
 #[test]
-fn one_look_names_the_places_that_an_object_comes_from() {
+fn one_command_names_the_places_that_an_object_comes_from() {
     let site = TestNamespace::new("kustomize-once");
     let folder = Folder::new(&shop());
     let mut command = site.command(&["diff", folder.path().to_str().unwrap()]);

@@ -49,7 +49,7 @@ fn a_restart_on_an_unchanged_cluster_sends_nothing() {
         let noted = site.inventory().is_some_and(|inventory| inventory["data"]["finished-jobs"].is_string());
         if noted && !site.has("Job", "once") { Ok(()) } else { Err("it is not") }
     });
-    eventually("where it stands is written", DEFAULT_TIMEOUT, || {
+    eventually("its status is written", DEFAULT_TIMEOUT, || {
         let inventory = site.inventory().unwrap_or_default();
         let line = inventory["data"]["status"].as_str().unwrap_or_default();
         if line.ends_with(": 10 objects: 9 Settled, 1 Progressing") { Ok(()) } else { Err(line.to_owned()) }
@@ -73,7 +73,7 @@ fn a_restart_on_an_unchanged_cluster_sends_nothing() {
 }
 
 #[test]
-fn a_daemon_at_rest_ends_at_once_when_it_is_told_to() {
+fn a_daemon_at_rest_ends_at_once_when_it_is_asked_to() {
     let site = TestNamespace::new("stop-rest");
     let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "1"))]);
     for signal in ["TERM", "INT"] {
@@ -182,7 +182,7 @@ fn two_daemons_of_the_same_source_do_not_fight() {
             _ => assert_eq!((made, deleted), (1, 0), "{name}"),
         }
     }
-    // And then both are at rest, once each has reported where the source stands.
+    // And then both are at rest, once each has reported the status of the source.
     eventually("both are at rest", DEFAULT_TIMEOUT, || {
         let rest = site.window();
         thread::sleep(Duration::from_secs(3));

@@ -167,7 +167,7 @@ fn what_is_paused_is_repaired_and_gets_nothing_new() {
     site.rhumb(&["rollout", "pause", &source]).ends(0).says(&["paused: source orders-pause"]);
     repo.write("other.yaml", &yaml::config_map("other", "a", "c"));
     repo.change("web.yaml", &web("nginx:3", "{}"));
-    eventually("what the source has news for is told to be paused", DEFAULT_TIMEOUT, || {
+    eventually("what the source has news for is reported to be paused", DEFAULT_TIMEOUT, || {
         let why = site.rhumb(&["why", "cm/other"]).ends(0).all();
         let is_paused = why.contains("phase    Paused") && why.contains("source orders-pause is paused");
         if is_paused { Ok(()) } else { Err(why) }
@@ -273,7 +273,7 @@ fn a_restart_is_the_users_own_and_stays() {
 }
 
 #[test]
-fn whoever_may_not_order_is_told_so() {
+fn whoever_may_not_order_is_informed() {
     let mut site = TestNamespace::new("orders-rights");
     let repo = first();
     let _daemon = daemon(&site, &repo);
@@ -311,7 +311,7 @@ fn an_order_on_an_object_does_nothing_and_is_reported() {
     at_rest(&site, "nginx:2");
     let order = json!({"metadata": {"annotations": {"rhumb.dev/order": format!("c1 undo {old}")}}});
     site.api.merge(&site.at("ConfigMap", "env"), "somebody", &order);
-    eventually("it is told", DEFAULT_TIMEOUT, || {
+    eventually("it is reported", DEFAULT_TIMEOUT, || {
         let events = site.api.list(&format!("/api/v1/namespaces/{}/events", site.name));
         let is_refusal = |event: &Value| {
             event["reason"] == "OrderIgnored"

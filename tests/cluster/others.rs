@@ -30,7 +30,7 @@ fn a_diff_deletes_nothing_that_another_source_waits_for_and_says_who_may_come_to
     planned.says(&["- ConfigMap others-diff/old"]);
     planned.says(&["no longer wanted; source others-theirs may still come to want it"]);
     assert!(!planned.stdout.contains("- ConfigMap others-diff/env"), "{planned:#?}");
-    // A user who may not read the claims of the others is told so.
+    // A user who may not read the claims of the others gets a message.
     let proxy = site.cluster.fault_proxy(0).unwrap();
     site.through(&proxy);
     let lists =

@@ -94,7 +94,7 @@ fn an_api_server_that_is_away_for_a_minute() {
     let calls = proxy.add(Rule::new(Requests::any(), Fault::Refuse(ResponseCut::Close)));
     let before = processor_time(daemon.pid());
     repo.change("follows.yaml", &yaml::config_map("follows", "a", "2"));
-    // One that is told to end meanwhile does, and one that is started meanwhile waits.
+    // One that is asked to end meanwhile does, and one that is started meanwhile waits.
     let since = Instant::now();
     assert_eq!(stopped.stop().code(), Some(0));
     assert!(since.elapsed() < Duration::from_secs(5), "it took {:?}", since.elapsed());

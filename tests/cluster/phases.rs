@@ -86,7 +86,7 @@ impl<'a> PhaseFixture<'a> {
                     .iter()
                     .filter(differs)
                     .map(|(object, phase)| {
-                        format!("{object}: {phase} expected, {:?} told", phases.get(object))
+                        format!("{object}: {phase} expected, {:?} reported", phases.get(object))
                     })
                     .collect();
                 if wrong.is_empty() { Ok(()) } else { Err(format!("{wrong:#?}")) }

@@ -98,8 +98,9 @@ fn a_new_process_has_nothing_to_tell_of_what_is_as_unhealthy_as_before() {
         (is_tidy && findings.contains("Deployment")).then_some(findings)
     };
     let mut daemon = site.configured(&configuration);
-    let before =
-        in_time("it is told what is not healthy", DEFAULT_TIMEOUT, || open().ok_or("nothing is told"));
+    let before = in_time("it is reported what is not healthy", DEFAULT_TIMEOUT, || {
+        open().ok_or("nothing is reported")
+    });
     daemon.stop();
     let window = site.window();
     let _daemon = site.configured(&configuration);

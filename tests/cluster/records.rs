@@ -35,7 +35,7 @@ fn a_rollout_ledger_that_cannot_be_read_is_reported_everywhere_with_the_command_
     assert_eq!(ready.code, 200, "{}", ready.body);
     assert!(ready.body.starts_with("ready, but "), "{}", ready.body);
     assert!(expected.iter().all(|text| ready.body.contains(text)), "{}", ready.body);
-    eventually("`why` tells that it waits, as the daemon told it last", DEFAULT_TIMEOUT, || {
+    eventually("`why` tells that it waits, as the daemon reported it last", DEFAULT_TIMEOUT, || {
         let explained = site.rhumb(&["why", "deploy/web"]).all();
         if explained.contains("phase    Waiting") { Ok(()) } else { Err(explained) }
     });
@@ -53,8 +53,8 @@ fn listening(site: &TestNamespace<'_>, repo: &Repo, runtime: &tempfile::TempDir)
     Daemon::start(command)
 }
 
-/// Waits until these texts stand in what each of these commands prints, whatever it ends with.
-fn await_told(site: &TestNamespace<'_>, commands: &[&[&str]], texts: &[&str]) {
+/// Waits until these texts are in the output of each of these commands, whatever it ends with.
+fn await_reported(site: &TestNamespace<'_>, commands: &[&[&str]], texts: &[&str]) {
     for command in commands {
         eventually(&format!("{command:?} tells"), DEFAULT_TIMEOUT, || {
             let reported = site.rhumb(command).all();
@@ -64,7 +64,7 @@ fn await_told(site: &TestNamespace<'_>, commands: &[&[&str]], texts: &[&str]) {
 }
 
 #[test]
-fn lines_of_what_failed_that_cannot_be_read_are_told_everywhere_and_hold_back_what_is_new() {
+fn lines_of_what_failed_that_cannot_be_read_are_reported_everywhere_and_hold_back_what_is_new() {
     let site = TestNamespace::new("unread-rejected");
     let repo = Repo::new(&[("map.yaml", yaml::config_map("map", "a", "1"))]);
     let runtime = tempfile::tempdir().unwrap();
@@ -83,7 +83,7 @@ fn lines_of_what_failed_that_cannot_be_read_are_told_everywhere_and_hold_back_wh
     let source = repo.path().to_str().unwrap();
     let socket = runtime.path().join("rhumb.sock");
     let of_daemon = ["status", "--socket", socket.to_str().unwrap()];
-    await_told(&site, &[&["status"], &of_daemon, &["why", "cm/map"], &["check", source]], &reported);
+    await_reported(&site, &[&["status"], &of_daemon, &["why", "cm/map"], &["check", source]], &reported);
     site.rhumb(&["check", source]).ends(1);
     let ready = ask(&socket, "GET", "/readyz");
     assert_eq!(ready.code, 200, "{}", ready.body);
@@ -99,7 +99,7 @@ fn lines_of_what_failed_that_cannot_be_read_are_told_everywhere_and_hold_back_wh
     assert_eq!(site.api.value(&inventory, "/data/rejected"), json!(garbage));
     site.api.merge(&inventory, "somebody", &json!({"data": {"rejected": null}}));
     site.await_data("map", "a", "2");
-    eventually("nothing is told any more", DEFAULT_TIMEOUT, || {
+    eventually("nothing is reported any more", DEFAULT_TIMEOUT, || {
         let reported = site.rhumb(&of_daemon).all() + &site.rhumb(&["status"]).all();
         if reported.contains("cannot be read") { Err(reported) } else { Ok(()) }
     });
@@ -121,19 +121,19 @@ fn lines_of_ended_jobs_that_cannot_be_read_keep_new_ones_from_running() {
     repo.write("job.yaml", job);
     repo.change("map.yaml", &yaml::config_map("map", "a", "2"));
     site.await_data("map", "a", "2");
-    await_told(&site, &[&["status"], &["why", "job/once"]], &reported);
+    await_reported(&site, &[&["status"], &["why", "job/once"]], &reported);
     assert!(!site.has("Job", "once"));
     site.api.merge(&inventory, "somebody", &json!({"data": {"finished-jobs": null}}));
     site.await_object("Job", "once");
 }
 
 #[test]
-fn what_another_source_says_and_cannot_be_read_is_told_with_the_command_that_ends_it() {
+fn what_another_source_says_and_cannot_be_read_is_reported_with_the_command_that_ends_it() {
     let site = TestNamespace::new("unread-peer");
     let other = Folder::new(&[("other.yaml", yaml::config_map("other", "a", "1"))]);
     let folder = other.path().to_str().unwrap();
     let mut command = site.bare_command();
-    command.args(["apply", folder, "-n", &site.name, "--name", "unread-peer-other"]);
+    command.args(["apply", folder, "-n", &site.name, "--source", "unread-peer-other"]);
     run(command).ends(0);
     let peer = at("ConfigMap", &site.system(), "unread-peer-other");
     site.api.merge(&peer, "somebody", &json!({"data": {"handover": "read"}}));
@@ -155,12 +155,12 @@ fn what_another_source_says_and_cannot_be_read_is_told_with_the_command_that_end
     let socket = runtime.path().join("rhumb.sock");
     let of_daemon = ["status", "--socket", socket.to_str().unwrap()];
     let source = repo.path().to_str().unwrap();
-    await_told(&site, &[&["status"], &of_daemon, &["check", source]], &reported);
+    await_reported(&site, &[&["status"], &of_daemon, &["check", source]], &reported);
     let ready = ask(&socket, "GET", "/readyz");
     assert!(ready.code == 200 && reported.iter().all(|text| ready.body.contains(text)), "{}", ready.body);
     window.assert_no_deletes();
     let mut command = site.bare_command();
-    command.args(["apply", folder, "-n", &site.name, "--name", "unread-peer-other"]);
+    command.args(["apply", folder, "-n", &site.name, "--source", "unread-peer-other"]);
     run(command).ends(0);
     eventually("it is pruned", Duration::from_mins(2), || {
         if site.has("ConfigMap", "old") { Err("it is there") } else { Ok(()) }

@@ -215,7 +215,7 @@ fn a_field_that_the_server_does_not_know_is_refused_with_its_path() {
 }
 
 #[test]
-fn a_label_that_a_policy_of_the_cluster_takes_away_is_told_and_not_written_again_and_again() {
+fn a_label_that_a_policy_of_the_cluster_takes_away_is_reported_and_not_written_again_and_again() {
     let site = TestNamespace::new("label-stripped");
     let policy = format!(
         "apiVersion: admissionregistration.k8s.io/v1\nkind: MutatingAdmissionPolicy\nmetadata: {{name: \

@@ -182,7 +182,7 @@ fn a_branch_that_was_deleted_deletes_nothing() {
 }
 
 #[test]
-fn what_a_killed_fetch_left_behind_does_not_stand_in_the_way() {
+fn what_a_killed_fetch_left_behind_does_not_get_in_the_way() {
     let mut fixture = fixture("git-litter");
     fixture.daemon.kill();
     let store = walk(fixture.site.state.path(), "store.git");

@@ -55,7 +55,7 @@ fn nothing_waits_for_a_daemon_that_was_stopped() {
     let status = site.rhumb(&["rollout", "status"]).ends(1);
     status.says(&["told-stop/deployment.apps/d0: Waiting for deployment"]);
     assert!(!status.all().contains("told-stop/deployment.apps/d1"), "{status:#?}");
-    // Rollouts that it had not come to are shown all the same, as it told them last.
+    // Rollouts that it had not come to are shown all the same, as it reported them last.
     site.rhumb(&["status"]).ends(0).says(&["told-stop", "1 rolling, 2 waiting"]);
     let why = site.rhumb(&["why", "deploy/d1"]).ends(0);
     why.says(&["phase    Waiting"]);
@@ -68,12 +68,12 @@ fn nothing_waits_for_a_daemon_that_was_stopped() {
 }
 
 #[test]
-fn whoever_waits_is_told_its_place_and_why() {
+fn whoever_waits_sees_its_place_and_why() {
     let site = TestNamespace::new("told-queue");
     let (repo, _daemon) = two_that_wait(&site);
     let rolling = "as 1 of 1 workloads are rolling out: Deployment told-queue/d0";
     let place = format!("waiting in the rollout queue: 2nd of 2, {rolling}");
-    eventually("d2 is told its place", DEFAULT_TIMEOUT, || {
+    eventually("d2 sees its place", DEFAULT_TIMEOUT, || {
         let why = site.rhumb(&["why", "deploy/d2"]).all();
         if why.contains(&place) { Ok(()) } else { Err(why) }
     });
@@ -97,7 +97,7 @@ fn whoever_waits_is_told_its_place_and_why() {
 }
 
 #[test]
-fn an_object_that_waits_for_another_is_told_so() {
+fn an_object_that_waits_for_another_says_so() {
     let site = TestNamespace::new("told-wave");
     let late = |image: &str| {
         yaml::deployment("late", 1, image)
@@ -112,18 +112,18 @@ fn an_object_that_waits_for_another_is_told_so() {
     repo.write("first.yaml", &first("nginx:2", "{controlplane/never-ready: \"true\"}"));
     repo.change("late.yaml", &late("nginx:2"));
     let expected = "waiting: wave 0 is not finished: Deployment told-wave/first";
-    eventually("it is told what it waits for", DEFAULT_TIMEOUT, || {
+    eventually("it says what it waits for", DEFAULT_TIMEOUT, || {
         let why = site.rhumb(&["why", "deploy/late"]).all();
         if why.contains(expected) { Ok(()) } else { Err(why) }
     });
-    eventually("others are told of it alone", DEFAULT_TIMEOUT, || {
+    eventually("others report it alone", DEFAULT_TIMEOUT, || {
         let ledger = rollout_ledger(&site);
         let ledger: Value = ledger.as_str().map_or(Value::Null, |text| serde_json::from_str(text).unwrap());
         let reasons: Vec<&Value> = ledger["queue"].as_array().into_iter().flatten().collect();
         let is_so = reasons.len() == 1 && reasons[0].to_string().contains("wave 0 is not finished");
         if is_so { Ok(()) } else { Err(ledger) }
     });
-    // A standing fact is written once: several resyncs later nothing has been written.
+    // A fact that does not change is written once: several resyncs later nothing has been written.
     let window = site.window();
     eventually("two resyncs have passed", DEFAULT_TIMEOUT, || {
         let is_read = |event: &&controlplane::AuditEvent| event.verb == "get" && event.name == site.name;
@@ -332,7 +332,7 @@ fn what_was_reported_right_before_the_end_is_not_reported_again() {
     let mut next = site.configured(&text);
     site.await_object("ConfigMap", "b");
     next.says(&["created", "b"]);
-    until("it is written down whatever was told", || settled() == second);
+    until("it is written down whatever was reported", || settled() == second);
     let third = repo.change("a.yaml", &yaml::config_map("a", "a", "3"));
     next.says(&["settled: revision ", &third[..12]]);
     next.kill();
@@ -395,7 +395,7 @@ fn a_status_without_a_daemon_names_the_command_that_ended_or_was_killed() {
     let killed = format!("claimed by source told-killed, process {} on ", pass.pid());
     pass.kill();
     let says = |texts: &[&str]| {
-        eventually(&format!("{texts:?} is told"), DEFAULT_TIMEOUT, || {
+        eventually(&format!("{texts:?} is reported"), DEFAULT_TIMEOUT, || {
             let reported = site.rhumb(&["status"]).all();
             if reported.lines().any(|line| texts.iter().all(|text| line.contains(text))) {
                 Ok(())

@@ -66,7 +66,7 @@ fn await_revision(site: &TestNamespace<'_>, number: &str) {
     assert_eq!(revision(site), json!(number));
 }
 
-/// Waits until it stands on the workload which data its pods have.
+/// Waits until the workload records which data its pods have.
 #[track_caller]
 fn await_word(site: &TestNamespace<'_>) {
     await_word_of(site, "web");

@@ -73,7 +73,7 @@ fn rollouts_go_on_and_back_and_two_replicas_share_what_is_observed_and_what_is_n
     // Back by itself, once it had its new image; the pod that holds it up is deleted.
     repo.change("db.yaml", &set("broken"));
     until("it went back", || replicas.iter().any(|replica| replica.log().contains("rolled back: revision")));
-    until("it is whole", || image("StatefulSet", "db") == json!("pg:1") && ready());
+    until("it is complete", || image("StatefulSet", "db") == json!("pg:1") && ready());
     // A step that is let go, and one that is taken back.
     let order = |what: &str| {
         eventually(&format!("{what} is done"), DEFAULT_TIMEOUT, || {

@@ -118,7 +118,7 @@ fn the_claim_of_a_daemon_that_is_gone_holds_nobody_up_for_ever_with_the_roles_th
 }
 
 #[test]
-fn who_may_not_look_at_what_another_daemon_has_claimed_is_told_so() {
+fn who_may_not_look_at_what_another_daemon_has_claimed_is_informed() {
     let site = TestNamespace::new("claims-hidden");
     let gone = ClaimingDaemon::new(&site, "gone", ("StatefulSet", "db")).granted();
     let stays = ClaimingDaemon::new(&site, "stays", ("Deployment", "web")).granted();
@@ -144,7 +144,7 @@ fn who_may_not_look_at_what_another_daemon_has_claimed_is_told_so() {
         ["not known whether StatefulSet claims-hidden-gone/db is still rolling out", "cannot list"];
     second.says(&[&["WARN", "the claim of another daemon counts"], &expected[1..]].concat());
     second.says(&[&["Deployment claims-hidden-stays/web"], &expected[..]].concat());
-    eventually("it is told why", DEFAULT_TIMEOUT, || {
+    eventually("it is reported why", DEFAULT_TIMEOUT, || {
         let mut command = stays.site.bare_command();
         command.args(["why", "Deployment/web", "-n", &stays.namespace, "--source", &stays.namespace]);
         let why = run(command);

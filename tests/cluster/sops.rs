@@ -191,7 +191,7 @@ fn a_field_that_would_be_shown_is_not_opened_to_be_applied() {
 
 /// A Secret that a generator makes of an encrypted file, and one that an encrypted patch changes.
 #[test]
-fn what_is_made_of_opened_files_is_applied_and_stands_nowhere_else() {
+fn what_is_made_of_opened_files_is_applied_and_is_nowhere_else() {
     let site = TestNamespace::new("sops-opened");
     let identity = Identity::new();
     let env = |value: &str| identity.encrypt_file("db.env", &format!("PASSWORD={value}\nUSER=shop\n"), &[]);
@@ -258,7 +258,7 @@ fn what_is_made_of_opened_files_is_applied_and_stands_nowhere_else() {
 }
 
 #[test]
-fn variables_of_an_encrypted_secret_reach_secrets_alone_and_stand_nowhere_else() {
+fn variables_of_an_encrypted_secret_reach_secrets_alone_and_are_nowhere_else() {
     let site = TestNamespace::new("sops-holder");
     let identity = Identity::new();
     let holder = |value: &str| identity.encrypt(&yaml::secret("tokens", "TOKEN", value));

@@ -203,7 +203,7 @@ fn a_state_directory_that_cannot_be_written_is_a_clear_error_and_deletes_nothing
     fixture.push("2");
     let elsewhere = TempDir::new().unwrap();
     let file = elsewhere.path().join("file");
-    fs::write(&file, "a file stands where the directory should be").unwrap();
+    fs::write(&file, "a file is where the directory should be").unwrap();
     let full = elsewhere.path().join("full");
     for path in [file.as_path(), Path::new("/proc/sys/rhumb"), &full] {
         let url = fixture.remote.url();

@@ -229,7 +229,7 @@ fn without_a_daemon_it_says_so_and_reads_the_cluster() {
 
 /// Nobody else says later what a single pass was refused.
 #[test]
-fn a_single_pass_leaves_where_each_object_stands() {
+fn a_single_pass_leaves_the_status_of_each_object() {
     let site = TestNamespace::new("pass-status");
     let broken =
         yaml::config_map("bad", "a", "one").replace("metadata:\n", "metadata:\n  labels: {a: \"-\"}\n");
@@ -251,7 +251,7 @@ fn a_single_pass_leaves_where_each_object_stands() {
         "last reported by rhumb: its manifest has an error",
     ]);
     assert!(!shown.stdout.contains("healthy"), "{shown:#?}");
-    // A part of a source says nothing of the whole.
+    // A part of a source says nothing of the source.
     let record = || site.inventory().unwrap()["data"].clone();
     let before = record();
     let part = folder.path().join("env.yaml");
@@ -275,7 +275,7 @@ fn what_a_single_pass_leaves_gives_way_to_what_a_daemon_says() {
     let its_own = format!("{} (Ann: Begin): 1 object, applied and healthy", &repo.head()[..12]);
     let record = || site.inventory().unwrap_or_default()["data"]["status"].clone();
     let await_record = || {
-        eventually("the daemon tells where it stands", DEFAULT_TIMEOUT, || match record() {
+        eventually("the daemon reports its status", DEFAULT_TIMEOUT, || match record() {
             message if message == its_own.as_str() => Ok(()),
             message => Err(message.to_string()),
         });
@@ -337,7 +337,7 @@ fn whoever_watches_an_object_goes_on_when_the_daemon_is_new_and_knows_nothing_ye
     command.arg(&socket);
     let shown = fixture.runtime.path().join("shown");
     let mut watcher = Daemon::start(into(&shown, &command));
-    until("it shows where it stands", || std::fs::metadata(&shown).is_ok_and(|file| file.len() > 0));
+    until("it shows its status", || std::fs::metadata(&shown).is_ok_and(|file| file.len() > 0));
     is_new.store(true, Ordering::SeqCst);
     watcher.says(&["no source has configmap/env; retrying"]);
     is_new.store(false, Ordering::SeqCst);
@@ -385,7 +385,7 @@ fn a_daemon_that_is_silent_or_odd_is_distinguished_from_one_that_is_not_there() 
 }
 
 #[test]
-fn origins_are_known_without_a_look_at_the_source() {
+fn origins_are_known_without_reading_the_source() {
     let site = TestNamespace::new("origins");
     let web = format!("# a line before\n{}", yaml::config_map("web", "a", "b"));
     let held = yaml::config_map("held", "a", "b");

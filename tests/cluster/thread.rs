@@ -1,4 +1,4 @@
-//! One thin thread through the whole.
+//! One thin path through all parts.
 
 use crate::support::{Folder, TestNamespace, yaml};
 

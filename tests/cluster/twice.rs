@@ -1,4 +1,4 @@
-//! One object that stands twice: neither candidate is applied, and what was accepted stays
+//! One object that is defined twice: neither candidate is applied, and what was accepted stays
 //! defended.
 
 use serde_json::json;
@@ -22,7 +22,7 @@ fn an_object_in_two_files_is_refused_and_both_are_named() {
 }
 
 #[test]
-fn what_was_accepted_stays_defended_while_its_object_stands_in_two_files() {
+fn what_was_accepted_stays_defended_while_its_object_is_defined_in_two_files() {
     let site = TestNamespace::new("two-files-later");
     let repo = Repo::new(&[("a.yaml", yaml::config_map("env", "key", "a"))]);
     let daemon = site.daemon(repo.path());

@@ -96,7 +96,7 @@ fn without_a_word_about_objects_all_of_them_stay() {
 
 /// No daemon runs, and the next one would begin the source again.
 #[test]
-fn what_an_object_of_kind_source_declares_is_not_ended_while_that_stands() {
+fn what_an_object_of_kind_source_declares_is_not_ended_while_that_exists() {
     let cluster = DedicatedCluster::bare();
     let site = own(&cluster);
     let folder = Folder::new(&files());

@@ -41,7 +41,7 @@ fn variables_are_put_into_plain_files_and_rendered_ones() {
 }
 
 #[test]
-fn variables_may_stand_in_a_root_which_is_applied_before_them() {
+fn variables_may_be_in_a_root_which_is_applied_before_them() {
     let site = TestNamespace::new("variables-root");
     let repo = Repo::new(&[
         ("vars/kustomization.yaml", "resources: [vars.yaml]\n".to_owned()),
@@ -58,7 +58,7 @@ fn variables_may_stand_in_a_root_which_is_applied_before_them() {
 }
 
 #[test]
-fn variables_are_taken_from_the_cluster_too_and_follow_what_stands_there() {
+fn variables_are_taken_from_the_cluster_too_and_follow_what_is_there() {
     let site = TestNamespace::new("variables-cluster");
     let vars = |zone: &str| json!({ "data": { "ZONE": zone } });
     let create = |name: &str, zone: &str| {

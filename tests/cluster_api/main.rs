@@ -238,7 +238,7 @@ async fn refusals_have_their_class() {
 }
 
 #[tokio::test]
-async fn a_user_without_rights_is_told_so() {
+async fn a_user_without_rights_is_informed() {
     let harness = Harness::new("rights").await;
     let kubeconfig = plane().kubeconfig_limited("nobody").unwrap();
     let connection = Connection { kubeconfig: Some(kubeconfig), ..Connection::default() };
@@ -326,7 +326,7 @@ async fn deletes_hit_only_what_was_meant() {
 }
 
 #[tokio::test]
-async fn a_look_tells_what_is_there_and_whose() {
+async fn a_lookup_tells_what_is_there_and_whose() {
     let harness = Harness::new("look").await;
     let mut body = harness.body("ours", &json!({ "a": "1" }));
     body["metadata"]["labels"] = json!({ "applyset.kubernetes.io/part-of": "applyset-x-v1" });

@@ -4,7 +4,7 @@
 const NAME_LETTERS: &str = "bcdfghjklmnpqrstvwxz2456789";
 
 /// Returns a line without what differs from run to run: times, hashes, ports, the random parts of
-/// pods' names, and how far columns stand apart.
+/// pods' names, and how far columns are apart.
 pub(crate) fn normal_form(line: &str) -> String {
     let words = line.split_whitespace().map(|word| {
         let core = word.trim_matches(|c: char| !c.is_ascii_alphanumeric());

@@ -32,7 +32,7 @@ fn chart() -> Chart {
 }
 
 #[test]
-fn hooks_are_objects_in_the_order_of_helm_and_the_others_are_told() {
+fn hooks_are_objects_in_the_order_of_helm_and_the_others_are_reported() {
     let render = chart().render(&options()).unwrap();
     let waits = |body: &serde_json::Value| {
         let name = text_at(body, &["metadata", "name"]).to_owned();

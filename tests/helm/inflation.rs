@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::fixture::{helm, kustomize};
 
-/// A chart that tells all that it is told.
+/// A chart that shows all that it is given.
 const CHART: &[(&str, &str)] = &[
     ("Chart.yaml", "apiVersion: v2\nname: app\nversion: 1.2.0\n"),
     (

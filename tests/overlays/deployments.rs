@@ -137,7 +137,7 @@ async fn other_replicas_during_a_hold_keep_it_held() {
     web.until("all pods are new", |web| web.is_all(NEW_IMAGE)).await;
 }
 
-/// Nothing but the cluster is asked where the rollout stands, as after a crash at each point.
+/// Nothing but the cluster is asked for the status of the rollout, as after a crash at each point.
 #[tokio::test]
 async fn a_rollout_goes_through_its_steps() {
     let mut web = Harness::new("Deployment", "steps", json!({ "replicas": 4 })).await;

@@ -90,7 +90,7 @@ fn a_claim_that_cannot_be_read_counts_and_is_reported_with_the_command_that_mend
     let expected = [NAME, "1 claim cannot be read, and counts", &mends];
     daemon.says(&expected);
     for command in [&["status"][..], &["rollout", "status"], &["why", "deploy/web"]] {
-        eventually("it is told", DEFAULT_TIMEOUT, || {
+        eventually("it is reported", DEFAULT_TIMEOUT, || {
             let said = site.rhumb(command).all();
             if expected.iter().all(|text| said.contains(text)) { Ok(()) } else { Err(said) }
         });

@@ -69,7 +69,8 @@ impl DaemonPair {
     }
 }
 
-/// Waits until a source tells the others that it has read a revision whole, and claims nothing.
+/// Waits until a source tells the others that it has read a revision completely, and claims
+/// nothing.
 #[track_caller]
 fn await_word(site: &TestNamespace<'_>, folder: &str, revision: &str) {
     let inventory = at("ConfigMap", &site.system(), &format!("{}-{folder}", site.name));
@@ -85,7 +86,7 @@ fn await_word(site: &TestNamespace<'_>, folder: &str, revision: &str) {
 #[track_caller]
 fn await_recorded(site: &TestNamespace<'_>, folder: &str, texts: &[&str]) {
     let inventory = at("ConfigMap", &site.system(), &format!("{}-{folder}", site.name));
-    crate::support::eventually(&format!("{texts:?} is told"), SHARED, || {
+    crate::support::eventually(&format!("{texts:?} is reported"), SHARED, || {
         let recorded = site.api.value(&inventory, "/data/not-as-wanted");
         let recorded = recorded.as_str().unwrap_or_default();
         let is_so = recorded.lines().any(|line| texts.iter().all(|text| line.contains(text)));
@@ -345,7 +346,7 @@ fn what_another_source_wants_and_does_not_take_over_is_kept() {
 }
 
 #[test]
-fn what_moves_to_another_repository_is_not_deleted_before_the_daemon_of_that_one_has_looked() {
+fn what_moves_to_another_repository_is_not_deleted_before_the_daemon_of_that_one_has_observed_it() {
     let (giver, taker, site, _first, second) = two_repositories("moves-look", "0s", "");
     let uid = site.value("ConfigMap", "env", "/metadata/uid");
     let window = site.window();

@@ -1,4 +1,4 @@
-//! Hashes of Secrets stand nowhere in plain where others than their readers may read.
+//! Hashes of Secrets are nowhere in plain where others than their readers may read.
 
 use controlplane::{Answer, Fault, FaultProxy, Requests, Rule};
 use serde_json::{Value, json};
@@ -183,7 +183,7 @@ fn without_the_right_to_the_key_a_secret_and_its_workload_wait_with_a_reason() {
     await_image(&site, "alone", "app:2");
     daemon.says(&["Secret seals-rights-rhumb/config-key.rhumb.dev", "none is released with a Secret"]);
     let waits = "the recorded hashes of Secrets are sealed, and the key is not available";
-    eventually("it is told", DEFAULT_TIMEOUT, || {
+    eventually("it is reported", DEFAULT_TIMEOUT, || {
         let why = site.rhumb(&["why", "deploy/web"]).ends(0).all();
         if why.contains(waits) { Ok(()) } else { Err(why) }
     });
@@ -237,7 +237,7 @@ fn where_the_key_is_lost_what_went_back_stays_as_it_is() {
     let next = site.configured(&site.configuration(repo.path(), BUDGET));
     push(&repo, &[crate::manifests::config("other", "one")], "Add something else");
     site.await_data("other", "key", "one");
-    eventually("it is told", DEFAULT_TIMEOUT, || {
+    eventually("it is reported", DEFAULT_TIMEOUT, || {
         let why = next.log();
         if why.contains("is sealed by a key that is not known here") { Ok(()) } else { Err(why) }
     });

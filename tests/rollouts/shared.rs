@@ -52,7 +52,7 @@ fn pods_that_crash_under_another_daemon_hold_a_rollout_up() {
     for pod in &sick {
         site.api.merge(pod, "setup", &json!({"metadata": {"annotations": {"controlplane/crash": "true"}}}));
     }
-    eventually("it is told", DEFAULT_TIMEOUT, || {
+    eventually("it is reported", DEFAULT_TIMEOUT, || {
         let ledger = budget_text(&site);
         let pods = r#""unavailable":{"Deployment.apps/shared-sick/sick":2}"#;
         if ledger.contains(pods) { Ok(()) } else { Err(ledger) }
@@ -61,7 +61,7 @@ fn pods_that_crash_under_another_daemon_hold_a_rollout_up() {
     theirs.kill();
     push(&one, &files(&["a", "b"], "app:2"), "Change all");
     let waits = "2 pods of Deployment shared-sick/sick of source shared-sick-other are unavailable";
-    eventually("it is told why nothing rolls", DEFAULT_TIMEOUT, || {
+    eventually("it is reported why nothing rolls", DEFAULT_TIMEOUT, || {
         let why = site.rhumb(&["why", "deploy/a"]).all();
         if why.contains(waits) { Ok(()) } else { Err(why) }
     });

@@ -1,4 +1,4 @@
-//! The sandbox under the packaged unit, whose own restrictions stand around it, on a real systemd.
+//! The sandbox under the packaged unit, whose own restrictions are around it, on a real systemd.
 
 use std::fs;
 use std::path::Path;

@@ -211,7 +211,7 @@ impl Workshop {
 
 /// Neither the same text in the clear elsewhere nor a variable's form changes what is encrypted.
 #[test]
-fn what_stands_in_the_clear_is_shown_and_variables_leave_values_alone() {
+fn what_is_in_the_clear_is_shown_and_variables_leave_values_alone() {
     let workshop = Workshop::new();
     workshop.encrypt_as("app/db.env", "STAGE=production\nPASSWORD=canary-${STAGE}\n", "dotenv");
     let patch =

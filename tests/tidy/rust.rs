@@ -247,7 +247,7 @@ pub(crate) fn tuple_parameters(code: &str) -> Vec<String> {
     for (at, _) in code.match_indices("fn ") {
         let rest = &code[at + 3..];
         let name = &rest[..rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len())];
-        // Generic parameters stand before the others, and may have parentheses of their own.
+        // Generic parameters come before the others, and may have parentheses of their own.
         let Some(open) = opening(&rest[name.len()..]).filter(|_| !name.is_empty()) else { continue };
         for parameter in arguments(&rest[name.len() + open + 1..]) {
             let (pattern, of) = parameter.split_once(": ").unwrap_or((parameter, ""));

@@ -1,7 +1,7 @@
 //! The dialect of YAML, case by case: `tests/yaml/*.yaml` is read as kubectl reads it.
 //!
-//! Beside each case stands kubectl's result: `documents`, in which `{"#num": "420"}` is a number
-//! with the text that kubectl wrote, and `error` where it stopped or complained.
+//! Beside each case is kubectl's result: `documents`, in which `{"#num": "420"}` is a number with
+//! the text that kubectl wrote, and `error` where it stopped or complained.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, also in its own functions")]
 
@@ -74,7 +74,7 @@ fn difference(name: &str, path: &Path) -> Option<String> {
     match STRICTER.iter().find(|(case, _)| *case == name) {
         Some((_, code)) => {
             let said = errors.iter().any(|found| found.code == *code);
-            (failed || !said).then(|| format!("{name}: stands among the deviations for nothing"))
+            (failed || !said).then(|| format!("{name}: is among the deviations for nothing"))
         }
         None if failed == errors.is_empty() => {
             Some(format!("{name}: kubectl failed: {failed}; found {errors:?}"))

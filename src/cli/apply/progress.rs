@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::cli::object_name::ObjectName;
+use crate::cli::object_argument::ObjectArgument;
 use crate::object::{ObjectId, count_text};
 use crate::report::Outcome;
 
@@ -24,7 +24,7 @@ impl PassProgress {
     pub(super) fn note(&mut self, id: &ObjectId, outcome: &Outcome) {
         match outcome {
             // An object that stays as its annotation asks is done.
-            Outcome::Waiting(reason) if reason.is_as_asked() => self.finish(id),
+            Outcome::Waiting(reason) if reason.is_requested() => self.finish(id),
             Outcome::Waiting(_) | Outcome::Unhealthy(_) | Outcome::Recreating => {
                 self.done.remove(id);
                 self.open.insert(id.clone(), outcome.to_string());
@@ -53,7 +53,7 @@ impl PassProgress {
         format!(
             "progress: {} done; {}: {why}{more}\n",
             count_text(self.done.len(), "object"),
-            ObjectName::of(id)
+            ObjectArgument::of(id)
         )
     }
 }

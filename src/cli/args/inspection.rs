@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 
 use super::LocationArgs;
 use super::rollout::parse_object_or_source;
-use crate::cli::ObjectName;
+use crate::cli::ObjectArgument;
 use crate::config::DnsLabel;
 
 /// The daemon to ask.
@@ -23,7 +23,7 @@ pub(crate) struct SocketArgs {
 pub(crate) struct StatusArgs {
     /// Source (for example shop) or object (deploy/web, sts/shop/db or shop/deployment.apps/web)
     #[arg(value_name = "SOURCE|NAME", value_parser = parse_object_or_source)]
-    pub about: Option<ObjectName>,
+    pub about: Option<ObjectArgument>,
     /// Keep running, and show each change
     #[arg(long, short)]
     pub watch: bool,

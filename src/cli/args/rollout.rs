@@ -4,7 +4,7 @@ use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand};
 
 use super::super::help;
-use super::super::object_name::{ObjectName, ParseObjectNameError};
+use super::super::object_argument::{ObjectArgument, ParseObjectArgumentError};
 use super::LocationArgs;
 use super::inspection::SocketArgs;
 use crate::config::{DnsLabel, PositiveDuration};
@@ -42,7 +42,7 @@ pub(crate) enum RolloutCommand {
 pub(crate) struct ObjectArgs {
     /// Object, for example deploy/web, sts/shop/db or shop/deployment.apps/web
     #[arg(value_name = "NAME")]
-    pub object: ObjectName,
+    pub object: ObjectArgument,
 }
 
 /// `rhumb why`.
@@ -50,7 +50,7 @@ pub(crate) struct ObjectArgs {
 pub(crate) struct WhyArgs {
     /// Object, for example deploy/web, sts/shop/db or shop/deployment.apps/web
     #[arg(value_name = "NAME")]
-    pub object: ObjectName,
+    pub object: ObjectArgument,
     /// Directory, git repository on this host, or git URL: shows file and line of the object, and
     /// whether it differs
     #[arg(value_name = "SOURCE")]
@@ -68,7 +68,7 @@ pub(crate) struct WhyArgs {
 pub(crate) struct RolloutStatusArgs {
     /// Object, for example deploy/web, sts/shop/db or shop/deployment.apps/web [default: all that roll]
     #[arg(value_name = "NAME")]
-    pub object: Option<ObjectName>,
+    pub object: Option<ObjectArgument>,
     /// Keep running until the rollout ends
     #[arg(long, short)]
     pub watch: bool,
@@ -79,7 +79,7 @@ pub(crate) struct RolloutStatusArgs {
 pub(crate) struct UndoArgs {
     /// Object, for example deploy/web, sts/shop/db or shop/deployment.apps/web
     #[arg(value_name = "NAME")]
-    pub object: ObjectName,
+    pub object: ObjectArgument,
     /// Commit to go back to, or the first digits of its hash [default: the content before]
     #[arg(long, value_name = "COMMIT", value_parser = NonEmptyStringValueParser::new())]
     pub to_revision: Option<String>,
@@ -90,7 +90,7 @@ pub(crate) struct UndoArgs {
 pub(crate) struct PromoteArgs {
     /// Object, for example deploy/web, sts/shop/db or shop/deployment.apps/web
     #[arg(value_name = "NAME")]
-    pub object: ObjectName,
+    pub object: ObjectArgument,
     /// Skip all remaining steps
     #[arg(long)]
     pub full: bool,
@@ -101,7 +101,7 @@ pub(crate) struct PromoteArgs {
 pub(crate) struct PauseArgs {
     /// Object (for example deploy/web or shop/deployment.apps/web) or source (shop)
     #[arg(value_name = "NAME|SOURCE", value_parser = parse_object_or_source)]
-    pub object: ObjectName,
+    pub object: ObjectArgument,
     /// Why
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     pub reason: String,
@@ -112,7 +112,7 @@ pub(crate) struct PauseArgs {
 pub(crate) struct ResumeArgs {
     /// Object (for example deploy/web or shop/deployment.apps/web) or source (shop)
     #[arg(value_name = "NAME|SOURCE", value_parser = parse_object_or_source)]
-    pub object: ObjectName,
+    pub object: ObjectArgument,
 }
 
 /// `rhumb hold`.
@@ -120,7 +120,7 @@ pub(crate) struct ResumeArgs {
 pub(crate) struct HoldArgs {
     /// Object, for example deploy/web, sts/shop/db or shop/deployment.apps/web
     #[arg(value_name = "NAME")]
-    pub object: ObjectName,
+    pub object: ObjectArgument,
     /// How long
     #[arg(long = "for", value_name = "DURATION")]
     pub time: PositiveDuration,
@@ -130,7 +130,7 @@ pub(crate) struct HoldArgs {
 }
 
 /// Parses an object or a source: a single word is the name of a source.
-pub(super) fn parse_object_or_source(text: &str) -> Result<ObjectName, String> {
-    let source = text.parse::<DnsLabel>().ok().map(|name| ObjectName::of_source(name.as_str()));
-    source.map_or_else(|| text.parse().map_err(|error: ParseObjectNameError| error.to_string()), Ok)
+pub(super) fn parse_object_or_source(text: &str) -> Result<ObjectArgument, String> {
+    let source = text.parse::<DnsLabel>().ok().map(|name| ObjectArgument::of_source(name.as_str()));
+    source.map_or_else(|| text.parse().map_err(|error: ParseObjectArgumentError| error.to_string()), Ok)
 }

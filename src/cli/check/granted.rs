@@ -75,7 +75,7 @@ struct CheckedAccount<'a> {
 }
 
 impl CheckedAccount<'_> {
-    /// Tells what is not granted; says if the server has told of all.
+    /// Reports what is not granted; returns whether the server has answered about all.
     async fn check_rights(&self, bound: Option<RoleSubject>, report: &mut CheckReport) -> bool {
         let questions = self.rights.access_questions();
         let count = questions.len();
@@ -86,17 +86,17 @@ impl CheckedAccount<'_> {
         };
         let answers: Vec<Result<DeniedAccess, cluster::ClusterError>> =
             stream::iter(questions).map(ask).buffered(CONCURRENT_REVIEWS).collect().await;
-        let (mut told, mut silence) = (Vec::new(), Vec::new());
+        let (mut answered, mut unanswered) = (Vec::new(), Vec::new());
         for answer in answers {
             match answer {
-                Ok(answer) => told.push(answer),
-                Err(error) => silence.push(error),
+                Ok(answer) => answered.push(answer),
+                Err(error) => unanswered.push(error),
             }
         }
         let denied: Vec<DeniedAccess> =
-            told.into_iter().filter(|answer| answer.verdict != AccessDecision::Allowed).collect();
-        if let Some(error) = silence.first() {
-            let (unknown, why) = (silence.len(), hidden_refusal_text(error, "system:basic-user"));
+            answered.into_iter().filter(|answer| answer.verdict != AccessDecision::Allowed).collect();
+        if let Some(error) = unanswered.first() {
+            let (unknown, why) = (unanswered.len(), hidden_refusal_text(error, "system:basic-user"));
             let text =
                 format!("of {unknown} of {count} rights it is not known whether they are granted: {why}");
             report.add(CheckLevel::Missing, text);
@@ -108,7 +108,7 @@ impl CheckedAccount<'_> {
         let lacking = self.rights.denied_rights(&open.map(|denied| denied.access.clone()).collect());
         report.roles += &rbac::role_documents(&lacking, &rbac::missing_name(&self.name), bound.as_ref());
         report.denied.extend(denied);
-        silence.is_empty()
+        unanswered.is_empty()
     }
 }
 
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_right_is_told_in_words() {
+    fn a_right_is_reported_in_words() {
         let access = AccessRequest::Objects {
             verb: "create".to_owned(),
             group: "apps".to_owned(),

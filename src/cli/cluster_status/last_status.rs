@@ -7,10 +7,10 @@ use crate::engine::QueuedObject;
 use crate::object::ObjectId;
 use crate::report::{ObjectStatus, Phase, RecordedObject, StatusSummary};
 
-/// Stands before each reason that comes from the record.
+/// The text before each reason that comes from the record.
 const SOURCE_OF_REASON: &str = "last reported by rhumb";
 
-/// Stands before the reason for which a source was not read completely.
+/// The text before the reason for which a source was not read completely.
 const NOT_READ_WHOLE: &str = "; not read completely: ";
 
 /// The status in a source's inventory ConfigMap.
@@ -51,7 +51,7 @@ impl LastStatus {
             && self.unnamed.keys().all(|phase| is_well(*phase))
     }
 
-    /// Returns where an object stood, and why.
+    /// Returns the status of an object then, and why.
     pub(super) fn of(&self, id: &ObjectId) -> Option<(Phase, String)> {
         self.objects.get(id).map(|recorded| (recorded.phase, reason(recorded)))
     }

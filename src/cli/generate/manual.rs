@@ -181,7 +181,7 @@ pub(super) fn keys() -> Vec<ConfigurationKey> {
             if key == "kind" {
                 kind = value.trim();
             }
-            // The first key of a list's entry stands as deep as the others of that entry.
+            // The first key of a list's entry is as deep as the others of that entry.
             let (key, depth, is_first) = match key.strip_prefix("- ") {
                 Some(first) => (first, depth + 2, true),
                 None => (key, depth, false),

@@ -1,4 +1,4 @@
-//! Rights that amount to the whole cluster, or nearly: whoever grants them is told.
+//! Rights that amount to the whole cluster, or nearly: whoever grants them is warned.
 
 use std::collections::{BTreeMap, BTreeSet};
 

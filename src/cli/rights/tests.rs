@@ -68,7 +68,7 @@ fn check(text: &str, expected: &[&str]) {
 }
 
 #[test]
-fn what_is_shared_and_what_stands_in_the_cluster_has_rights_of_its_own() {
+fn what_is_shared_and_what_is_in_the_cluster_has_rights_of_its_own() {
     let mut rights = Rights::default();
     rights.add_leases("rhumb-system");
     rights.add_customs("rhumb-system");

@@ -143,7 +143,7 @@ fn flags_say_what_a_source_may_do() {
 }
 
 #[test]
-fn flags_stand_before_the_file() {
+fn flags_take_precedence_over_the_file() {
     let bed = TempDir::new().unwrap();
     let file = bed.path().join("rhumb.yaml");
     let text = "

@@ -153,7 +153,7 @@ impl DetailPage {
         self.lines.push(Line::from(styled_span(self.palette, Some(TextStyle::Strong), format!(" {text}"))));
     }
 
-    /// A text behind what it is told under.
+    /// A text behind its label.
     fn add_row(&mut self, first: &Cell, text: &str) {
         let text = overview::clean_text(text);
         for (number, line) in wrap_text(&text, self.columns.saturating_sub(3)).into_iter().enumerate() {

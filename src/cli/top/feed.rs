@@ -25,7 +25,7 @@ pub(super) struct Refresh {
     pub(super) view: StatusView,
     /// The events since the poll before.
     pub(super) events: Vec<EventRecord>,
-    /// The object that was asked for, and where it stands; none where no source has it.
+    /// The object that was asked for, and its status; none where no source has it.
     pub(super) object: Option<(ObjectRef, Option<ObjectStatus>)>,
 }
 

@@ -64,7 +64,7 @@ pub(super) struct PaneCursor {
 }
 
 impl PaneCursor {
-    /// Returns where it stands among these.
+    /// Returns its index among these.
     pub(super) fn position_among(&self, items: &[PaneItem]) -> usize {
         let same = |item: &PaneItem| self.subject.as_ref() == Some(&item.subject);
         items.iter().position(same).unwrap_or_else(|| self.index.min(items.len().saturating_sub(1)))
@@ -169,7 +169,7 @@ impl TopModel {
         items
     }
 
-    /// Returns where everything stands on the screen.
+    /// Returns where everything is on the screen.
     pub(super) fn layout(&self, items: &[Vec<PaneItem>; ALL_PANES.len()]) -> ScreenLayout {
         let wants = ALL_PANES.map(|pane| layout::wanted_lines(pane, &items[pane as usize]));
         ScreenLayout::of(self.size.1, wants, self.focus)

@@ -218,7 +218,7 @@ pub(super) fn clock_text(now: Timestamp, at: Timestamp) -> String {
 }
 
 /// Returns a bar, for example `███░░░░░`. A part above nothing shows, and so does a part below the
-/// whole.
+/// completely.
 pub(super) fn bar_text(part: u32, total: u32, cells: u32) -> String {
     let share = u64::from(part) * u64::from(cells) / u64::from(total.max(1));
     let filled = match share as u32 {
@@ -234,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bar_shows_what_is_begun_and_what_is_not_whole() {
+    fn a_bar_shows_what_is_begun_and_what_is_not_complete() {
         fn check(part: u32, total: u32, expected: &str) {
             assert_eq!(bar_text(part, total, 4), expected, "{part} of {total}");
         }

@@ -17,7 +17,7 @@ use super::keys::Key;
 use crate::cli::CommandError;
 use crate::object::ErrorClass;
 
-/// Columns and rows of a terminal that has told none.
+/// Columns and rows of a terminal that reports none.
 const DEFAULT_SIZE: (u16, u16) = (80, 24);
 
 /// The screen: entered when this is made, and left when it is dropped, whyever.
@@ -53,7 +53,7 @@ impl Screen {
         Ok(Self { terminal: ManuallyDrop::new(entered) })
     }
 
-    /// Columns and rows.
+    /// Returns the columns and rows.
     pub(super) fn screen_size(&self) -> io::Result<(u16, u16)> {
         let size = self.terminal.size()?;
         Ok(if size.area() == 0 { DEFAULT_SIZE } else { (size.width, size.height) })
@@ -92,8 +92,7 @@ impl Drop for Screen {
     }
 }
 
-/// As it is, or with the usual size where nobody has told the terminal its own, as on a serial
-/// line.
+/// As it is, or with the usual size where the terminal does not know its own, as on a serial line.
 fn with_size(terminal: DefaultTerminal) -> io::Result<DefaultTerminal> {
     if terminal.size()?.area() > 0 {
         return Ok(terminal);

@@ -79,7 +79,7 @@ pub(super) fn pad(text: &str, columns: usize, side: Alignment) -> String {
     }
 }
 
-/// On which side a text stands.
+/// The side to which a text is aligned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Alignment {
     Left,

@@ -12,7 +12,7 @@ use crate::render::{Palette, TextStyle};
 /// The mark of the chosen item.
 const CURSOR_MARK: &str = "\u{25b8}";
 
-/// Columns that the mark takes, and that stand between two cells.
+/// Columns that the mark takes, and that are between two cells.
 const CURSOR_COLUMNS: usize = 2;
 const CELL_GAP: usize = 2;
 

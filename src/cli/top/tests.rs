@@ -168,7 +168,7 @@ fn nothing_from_the_cluster_steers_the_terminal() {
 }
 
 #[test]
-fn a_wide_character_is_whole_or_not_there() {
+fn a_wide_character_is_complete_or_not_there() {
     let mut model = model(rolling());
     for columns in 20..60 {
         let text = picture(&mut model, (columns, 40));
@@ -407,7 +407,7 @@ fn silence_is_reported_from_its_begin_on_and_ends_with_an_answer() {
     }
     let text = picture(&mut model, (80, 24));
     assert!(text.contains("no answer since 03:04:07 UTC\n it is down\n"), "{text}");
-    assert!(text.contains("shop/deployment.apps/web"), "what was told last stays: {text}");
+    assert!(text.contains("shop/deployment.apps/web"), "what was reported last stays: {text}");
     model.refresh(Refresh { events: Vec::new(), ..rolling() });
     assert!(!picture(&mut model, (80, 24)).contains("no answer"));
 }

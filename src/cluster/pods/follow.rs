@@ -30,7 +30,7 @@ const CHANNEL_CAPACITY: usize = 64;
 /// A lookup of the newest revision at a generation.
 type RevisionLookup = Pin<Box<dyn Future<Output = (i64, Result<Vec<RevisionRecord>, ClusterError>)> + Send>>;
 
-/// One informer and what it told.
+/// One informer and what it reported.
 struct PodInformer<R> {
     _informer: Informer,
     events: mpsc::Receiver<InformerEvent<R>>,

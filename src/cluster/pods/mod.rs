@@ -100,7 +100,7 @@ impl Cluster {
         Ok(live.as_ref().and_then(pod_selector))
     }
 
-    /// Tells the pods of one Deployment, StatefulSet or DaemonSet, whole, each time that something
+    /// Reports all pods of one Deployment, StatefulSet or DaemonSet each time that something
     /// changes, until it is dropped; none for any other kind. The selector is that of
     /// [`pod_selector`].
     ///

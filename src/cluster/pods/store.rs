@@ -259,7 +259,7 @@ impl WorkloadStore {
         })
     }
 
-    /// Returns the whole, as soon as everything was listed once and the workload is there.
+    /// Returns all pods, as soon as everything was listed once and the workload is there.
     pub(super) fn view(&mut self, now: Instant) -> Option<WorkloadPods> {
         let sets = self.controller != PodController::Deployment || self.sets.synced;
         if !(sets && self.pods.synced && self.workload.synced) {

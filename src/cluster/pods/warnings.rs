@@ -39,7 +39,7 @@ pub(super) struct WarningEvent {
     pub(super) own: bool,
 }
 
-/// A warning about an object, as it is told to people.
+/// A warning about an object, as it is shown to people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectWarning {
     /// The object, for example `Pod web-1`.

@@ -353,7 +353,7 @@ async fn a_lookup_asks_singly_or_by_list() {
 }
 
 #[tokio::test]
-async fn a_look_gives_up_a_long_list() {
+async fn a_lookup_gives_up_a_long_list() {
     let fake = FakeApiServer::start(|_, asked| {
         if asked.path.contains('?') {
             ok(&json!({ "metadata": { "continue": "next", "remainingItemCount": 5000 }, "items": [object("a")] }))

@@ -166,7 +166,7 @@ async fn a_credential_plugin_that_gives_no_usable_token_is_asked_again() {
 }
 
 #[tokio::test]
-async fn a_token_stands_before_a_credential_plugin_which_is_not_run() {
+async fn a_token_takes_precedence_over_a_credential_plugin_which_is_not_run() {
     let dir = tempfile::tempdir().unwrap();
     let ran = dir.path().join("ran");
     let connection = with_plugin(&dir, &format!("touch '{}'; {TOKEN}", ran.display()), "token: t, ");

@@ -31,7 +31,7 @@ fn inventory() -> InventoryObject {
         kinds: [GroupKind::new("apps", "Deployment"), GroupKind::new("", "ConfigMap")].into(),
         namespaces: ["shop".to_owned()].into(),
         annotations: [("rhumb.dev/source".to_owned(), "url".to_owned())].into(),
-        requests_look: false,
+        requests_observation: false,
         data: [("finished".to_owned(), "x".to_owned())].into(),
     }
 }
@@ -78,11 +78,11 @@ async fn an_inventory_is_read_and_only_its_difference_written() {
 
 /// The daemons of other sources watch this label.
 #[tokio::test]
-async fn the_label_of_a_look_request_comes_with_the_request_and_goes_with_it() {
+async fn the_label_of_a_observation_request_comes_with_the_request_and_goes_with_it() {
     let annotations: Value = serde_json::from_str(ANNOTATIONS).unwrap();
     let object = stored(&annotations, &json!({ "finished": "x" }));
     let fake = FakeApiServer::start(move |_, _| ScriptedReply::Complete(200, "", object.to_string())).await;
-    let asks = InventoryObject { requests_look: true, ..inventory() };
+    let asks = InventoryObject { requests_observation: true, ..inventory() };
     let mut labels = Vec::new();
     for (before, after) in [(inventory(), asks.clone()), (asks.clone(), asks.clone()), (asks, inventory())] {
         let calls = fake.asked().len();

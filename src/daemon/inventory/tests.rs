@@ -139,7 +139,7 @@ fn a_job_that_has_ended_does_not_run_again_as_its_namespace_was_left_out_for_a_w
         SourceId::new(0),
         crate::engine::SourceReading { revision, ..crate::engine::SourceReading::default() },
     );
-    assert!(engine.source(SourceId::new(0)).is_whole());
+    assert!(engine.source(SourceId::new(0)).is_complete());
     let kept: Vec<ObjectId> = ended_jobs(&engine, SourceId::new(0), text).into_keys().collect();
     assert_eq!(kept, [ObjectId::new(&GroupKind::new("batch", "Job"), Some("two"), "migrate")]);
 }

@@ -236,7 +236,7 @@ impl EventCorrelator {
 
     /// Returns how many things are reported by no Event, once nothing waits any more; each is
     /// counted once.
-    pub(super) fn take_lost(&mut self) -> u64 {
+    pub(super) fn take_unreported_count(&mut self) -> u64 {
         if self.waiting.is_empty() { std::mem::take(&mut self.lost) } else { 0 }
     }
 

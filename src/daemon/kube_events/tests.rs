@@ -110,7 +110,7 @@ async fn credentials_that_are_not_accepted_are_tried_again() {
     assert_eq!(fixture.write().await, ["POST 401", "POST 201"]);
     fixture.happens("api");
     assert_eq!(
-        (fixture.write().await, fixture.writer.correlator.take_lost()),
+        (fixture.write().await, fixture.writer.correlator.take_unreported_count()),
         (vec!["POST 201".to_owned()], 0)
     );
 }
@@ -136,7 +136,7 @@ async fn where_no_events_may_be_made_the_server_is_asked_once() {
         fixture.happens(name);
     }
     assert_eq!(
-        (fixture.write().await, fixture.writer.correlator.take_lost()),
+        (fixture.write().await, fixture.writer.correlator.take_unreported_count()),
         (vec!["POST 403".to_owned()], 0)
     );
     // Later it may be allowed.
@@ -150,7 +150,7 @@ async fn what_the_server_refuses_for_good_is_counted() {
     let mut fixture = WriterFixture::new(&[status(422, "Event \"web.1\" is invalid", json!([]))]).await;
     fixture.happens("web");
     assert_eq!(
-        (fixture.write().await, fixture.writer.correlator.take_lost()),
+        (fixture.write().await, fixture.writer.correlator.take_unreported_count()),
         (vec!["POST 422".to_owned()], 1)
     );
 }

@@ -79,7 +79,7 @@ impl PreviewRun {
         Ok(())
     }
 
-    /// Returns the deletions that a standing order confirms, as a pass over this source would take
+    /// Returns the deletions that a pending order confirms, as a pass over this source would take
     /// note of it.
     async fn ordered_deletions(&mut self, name: &str, known: &Inventory) -> Result<Vec<Uid>, ClusterError> {
         if self.engine.source(self.source).prune != PrunePolicy::On {

@@ -1,4 +1,4 @@
-//! Answers to those who ask where things stand, from the engine's facts of this very moment.
+//! Answers to those who ask for the status, from the engine's facts of this very moment.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ pub(crate) struct Inquiries {
 }
 
 impl Inquiries {
-    /// Returns where everything stands.
+    /// Returns the status of everything.
     pub(crate) async fn status(&self) -> Option<DaemonStatus> {
         self.inquire(Inquiry::Status).await
     }

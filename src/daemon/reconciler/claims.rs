@@ -219,7 +219,7 @@ impl Reconciler {
     fn wait_for_key(&mut self) {
         self.ledger_store.due = Some(Instant::now() + PERSON_RETRY_DELAY);
         let why = self.engine.key_blocker().map(|reason| reason.to_string());
-        if self.configs.is_blind() && self.ledger_store.logged_failure != why {
+        if self.configs.has_reported_missing_key() && self.ledger_store.logged_failure != why {
             let why = why.as_deref().unwrap_or_default();
             tracing::warn!("the rollout ledger: {why}; nothing that restarts pods starts");
         }
@@ -292,7 +292,7 @@ impl Reconciler {
         self
     }
 
-    /// Writes what is to be in the cluster once nobody looks after it: where each source stood
+    /// Writes what is to be in the cluster once nobody looks after it: the status of each source
     /// last, then the claims.
     pub(super) async fn leave_records(&mut self, ending: PassEnding) {
         if self.is_last() || self.ends_with_record(ending) {

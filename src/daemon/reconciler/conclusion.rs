@@ -97,8 +97,8 @@ impl Reconciler {
             || (matches!(judged, Some(PruneDecision::Later(_))) && (progress() || recalls()))
     }
 
-    /// Sums up.
-    pub(in crate::daemon) fn sum_up(&self, ending: PassEnding) -> PassResult {
+    /// Returns the result of a pass that ended like this.
+    pub(in crate::daemon) fn pass_result(&self, ending: PassEnding) -> PassResult {
         let mut outcomes = self.outcomes.clone();
         for (id, reason) in &self.reasons {
             let word = if reason.is_refusal() {

@@ -81,7 +81,7 @@ impl ConfigFollowers {
     }
 
     /// Returns whether the reason for a missing key was reported.
-    pub(super) fn is_blind(&self) -> bool {
+    pub(super) fn has_reported_missing_key(&self) -> bool {
         self.key.is_none() && self.logged_failure.is_some()
     }
 }

@@ -18,7 +18,7 @@ pub(super) struct NodeWatch {
     open: Option<Informer>,
     /// The events. Each watch has its own channel, so that nothing is heard of one that was closed.
     pub(super) events: mpsc::Receiver<InformerEvent<NodeFacts>>,
-    /// Workloads of which it was told that the user may not evict their pods.
+    /// Workloads of which it was reported that the user may not evict their pods.
     denied: BTreeSet<ObjectId>,
 }
 
@@ -28,7 +28,7 @@ pub(super) fn is_denied(error: &ClusterError) -> bool {
 
 impl NodeWatch {
     /// Creates a watch that is not open.
-    pub(super) fn new_closed() -> Self {
+    pub(super) fn closed() -> Self {
         Self { open: None, events: mpsc::channel(1).1, denied: BTreeSet::new() }
     }
 }
@@ -60,7 +60,7 @@ impl Reconciler {
                 self.nodes.denied.remove(&pod.of);
                 tracing::info!(object = %pod.of, pod = %pod.name, node = %pod.node, "evicted, as its step asks");
             }
-            // It is tried again and again, and told once.
+            // It is tried again and again, and reported once.
             EvictionOutcome::Denied(lacks) if self.nodes.denied.insert(pod.of.clone()) => {
                 tracing::warn!(object = %pod.of, "no pod of it can be evicted, and its step waits: {lacks}");
             }
@@ -75,10 +75,10 @@ impl Reconciler {
             (true, None) => {
                 let (sink, events) = mpsc::channel(CHANNEL_CAPACITY);
                 let open = Some(self.executor.cluster.follow_nodes(sink));
-                self.nodes = NodeWatch { open, events, ..NodeWatch::new_closed() };
+                self.nodes = NodeWatch { open, events, ..NodeWatch::closed() };
             }
             (false, Some(_)) => {
-                self.nodes = NodeWatch::new_closed();
+                self.nodes = NodeWatch::closed();
                 self.engine.nodes(NodeChange::Closed);
             }
             _ => {}

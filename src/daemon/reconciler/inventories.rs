@@ -221,7 +221,7 @@ impl Reconciler {
                 || self.inventories[source].sealing == SealStatus::Locked
                 || (state.head.is_none() && !self.is_to_be_registered(source))
                 || state.writes == SourceWrites::Observed
-                // Made anew it would look as if it told all.
+                // Made anew it would look as if it recorded all.
                 || (state.lifecycle == SourceLifecycle::Deleting && self.inventories[source].inventory == InventoryState::Absent)
             {
                 continue;
@@ -229,7 +229,7 @@ impl Reconciler {
             let store = &mut self.inventories[source];
             if store.need == InventoryNeed::Nothing
                 && self.tried.contains(&source)
-                && handover::is_untidy(&self.engine, source, store.inventory.inventory())
+                && handover::needs_tidying(&self.engine, source, store.inventory.inventory())
             {
                 store.need = InventoryNeed::Cleanup;
             }
@@ -338,7 +338,7 @@ impl Reconciler {
         acceptance::is_recorded(store.inventory.inventory(), store.accepted.as_ref())
     }
 
-    /// Returns whether an inventory that is there tells where its source stands.
+    /// Returns whether an inventory that is there has the status of its source.
     fn has_status_record(&self, source: SourceId) -> bool {
         let inventory = self.inventories[source].inventory.inventory();
         let (Some(inventory), Some(summary)) = (inventory, self.status_summary(source)) else { return true };
@@ -358,7 +358,7 @@ impl Reconciler {
                 store.unwatched = unwatched;
             }
             let why = self.engine.unlisted_reason(source);
-            if store.told == why {
+            if store.unlisted_reason == why {
                 continue;
             }
             let source = &self.engine.source(source).name;
@@ -367,7 +367,7 @@ impl Reconciler {
             } else {
                 tracing::info!(%source, "it can prune again");
             }
-            store.told = why;
+            store.unlisted_reason = why;
         }
     }
 
@@ -396,6 +396,6 @@ impl Reconciler {
     pub(super) fn is_synced(&self, source: SourceId) -> bool {
         let state = self.engine.source(source);
         let mut kinds = self.engine.listed_kinds(source).chain(state.catalog.object_counts().kinds());
-        state.is_whole() && kinds.all(|kind| self.engine.is_synced(source, kind))
+        state.is_complete() && kinds.all(|kind| self.engine.is_synced(source, kind))
     }
 }

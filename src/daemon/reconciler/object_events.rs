@@ -67,7 +67,7 @@ enum PreviousProcess {
 }
 
 impl PreviousProcess {
-    /// Returns the revision, if there was a process that told it.
+    /// Returns the revision, if there was a process that reported it.
     fn settled_revision(&self) -> Option<&Revision> {
         match self {
             Self::Settled(revision) => revision.as_ref(),
@@ -138,7 +138,7 @@ impl EventHistory {
             return;
         };
         state.previous_process = PreviousProcess::Settled(StatusSummary::settled_revision(&inventory.data));
-        state.opt_outs = OptOutHistory::after(&inventory.data);
+        state.opt_outs = OptOutHistory::restored(&inventory.data);
         state.pending = pending_prunes(inventory).into_iter().map(|pending| pending.id).collect();
     }
 
@@ -221,8 +221,8 @@ impl Reconciler {
         took.map(|took| std::time::Duration::from_secs(took.as_secs()))
     }
 
-    /// Tells what became of an object: all who are told of it as it happens, and who listens to
-    /// this loop alone.
+    /// Reports the outcome for an object: to all who are notified as it happens, and to who listens
+    /// to this loop alone.
     pub(super) fn record_outcome(&mut self, id: &ObjectId, outcome: Outcome) {
         let reason = event_reason(&outcome);
         self.record_outcome_as(id, outcome, reason);
@@ -323,7 +323,7 @@ impl Reconciler {
         }
     }
 
-    /// Returns the revision in force, where it was told that all of it is settled.
+    /// Returns the revision in force, where it was reported that all of it is settled.
     pub(super) fn settled_revision(&self, source: SourceId) -> Option<&Revision> {
         let (state, head) = (&self.history.sources[source], self.engine.source(source).head.as_ref()?);
         [state.settled.as_ref(), state.previous_process.settled_revision()]
@@ -373,7 +373,7 @@ impl Reconciler {
         self.record_event(EventReason::PruneWaiting, source, None, message, head);
     }
 
-    /// Says once that more pauses and holds stand than are acknowledged.
+    /// Says once that more pauses and holds are in force than are acknowledged.
     fn log_crowd(&mut self, source: SourceId) {
         let unreported = self.engine.unacknowledged_states(source);
         let was_crowded = std::mem::replace(&mut self.history.sources[source].is_crowded, unreported > 0);
@@ -504,7 +504,7 @@ fn is_work(reason: EventReason) -> bool {
 mod tests {
     use super::*;
 
-    /// Returns a source of which an earlier process has told that this revision had settled.
+    /// Returns a source of which an earlier process has reported that this revision had settled.
     fn after(settled: &str) -> SourceEventState {
         let settled = Some(settled).filter(|text| !text.is_empty()).map(Revision::new);
         let mut state = SourceEventState {
@@ -520,11 +520,11 @@ mod tests {
     }
 
     #[test]
-    fn a_success_is_told_once_whoever_told_it() {
+    fn a_success_is_reported_once_whoever_reported_it() {
         // The same process.
         let mut state = after("");
         assert!(settles(&mut state, "a"));
-        assert!(!settles(&mut state, "a"), "it was told");
+        assert!(!settles(&mut state, "a"), "it was reported");
         // One that finds nothing to do.
         assert!(!settles(&mut after("a"), "a"));
         // One that makes again what somebody has deleted meanwhile, as the same process does

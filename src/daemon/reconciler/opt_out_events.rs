@@ -22,7 +22,7 @@ const MAX_OPT_OUT_MARKS: usize = 500;
 pub(super) struct OptOutHistory {
     /// The objects that an annotation takes out of our hands, with its key.
     known: BTreeMap<ObjectId, &'static str>,
-    /// The marks of what an earlier process told, as far as it was not seen yet.
+    /// The marks of what an earlier process reported, as far as it was not seen yet.
     earlier: BTreeSet<ContentHash>,
 }
 
@@ -40,14 +40,14 @@ fn mark(id: &ObjectId, word: &str) -> ContentHash {
 
 impl OptOutHistory {
     /// Goes on where an earlier process has ended.
-    pub(super) fn after(data: &BTreeMap<String, String>) -> Self {
+    pub(super) fn restored(data: &BTreeMap<String, String>) -> Self {
         let reported = data.get(REPORTED_OPT_OUTS_KEY).map(String::as_str).unwrap_or_default();
         let earlier = reported.lines().take(MAX_OPT_OUT_MARKS).filter_map(ContentHash::parse).collect();
         Self { known: BTreeMap::new(), earlier }
     }
 
     /// Takes over those that are there now, and returns what is new. Before all was seen, what an
-    /// earlier process told may be there still.
+    /// earlier process reported may be there still.
     fn note(&mut self, now: BTreeMap<ObjectId, &'static str>, is_all_seen: bool) -> OptOutNews {
         let begun = now.iter().filter(|(id, word)| self.known.get(*id) != Some(*word));
         let begun = begun.filter(|(id, word)| !self.earlier.contains(&mark(id, word)));
@@ -158,7 +158,7 @@ mod tests {
         check(&mut first, &[("a", HOLD)], true, [&[("a", HOLD)], &[]]);
         check(&mut first, &[("a", HOLD)], true, [&[], &[]]);
         check(&mut first, &[("a", HOLD), ("b", PAUSED)], true, [&[("b", PAUSED)], &[]]);
-        let mut second = OptOutHistory::after(&record(&first));
+        let mut second = OptOutHistory::restored(&record(&first));
         // The kinds are listed one after another.
         check(&mut second, &[], false, [&[], &[]]);
         assert_eq!(record(&second), record(&first));
@@ -171,7 +171,7 @@ mod tests {
         check(&mut second, &[("a", PAUSED), ("b", PAUSED)], true, [&[("b", PAUSED)], &[]]);
         check(&mut second, &[], true, [&[], &[("a", PAUSED), ("b", PAUSED)]]);
         assert_eq!(second.text(), None);
-        let mut third = OptOutHistory::after(&record(&second));
+        let mut third = OptOutHistory::restored(&record(&second));
         check(&mut third, &[("a", PAUSED)], true, [&[("a", PAUSED)], &[]]);
     }
 
@@ -185,6 +185,6 @@ mod tests {
         assert!(text.lines().count() == MAX_OPT_OUT_MARKS && text.len() < 20_000, "{}", text.len());
         let garbage = format!("x\n\n{}\n", "f".repeat(300_000));
         let data = BTreeMap::from([(REPORTED_OPT_OUTS_KEY.to_owned(), garbage)]);
-        assert_eq!(OptOutHistory::after(&data), OptOutHistory::default());
+        assert_eq!(OptOutHistory::restored(&data), OptOutHistory::default());
     }
 }

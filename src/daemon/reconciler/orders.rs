@@ -10,8 +10,8 @@ use crate::engine::{PastRevision, ResourceVersion, SourceId};
 use crate::object::{ErrorClass, ObjectId};
 
 impl Reconciler {
-    /// Orders are for whoever stays: a single pass keeps to what is paused or held, and carries out
-    /// nothing but confirmations of deletions.
+    /// Carries out orders. They are for whoever stays: a single pass keeps to what is paused or
+    /// held, and carries out nothing but confirmations of deletions.
     pub(super) fn carry_out_orders(&mut self) {
         if self.until != StopCondition::Shutdown {
             self.engine.carry_out_given();
@@ -48,7 +48,7 @@ impl Reconciler {
     pub(super) fn handle_inventory_event(&mut self, event: InformerEvent<ResourceVersion>) {
         let Some((id, Some(rv))) = self.own_object_event(event, "the inventories") else { return };
         let Some(source) = self.source_by_name(id.name()) else {
-            return self.engine.expect_look_request();
+            return self.engine.expect_observation_request();
         };
         self.inventories[source].seen = rv;
         self.follow_inventory(source);

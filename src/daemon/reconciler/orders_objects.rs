@@ -87,7 +87,7 @@ impl Reconciler {
         }
     }
 
-    /// Reads them all again, as an audit of what the watch told.
+    /// Reads them all again, as an audit of what the watch reported.
     pub(super) fn reread_orders(&mut self) {
         for store in &mut self.orders {
             store.object = OrdersState::Unread;
@@ -124,7 +124,7 @@ impl Reconciler {
                 }
                 OrdersState::Absent => {}
                 OrdersState::Present(object) if object.known.1 >= store.seen => {
-                    let spent = self.engine.spent_orders(source);
+                    let spent = self.engine.finished_orders(source);
                     let spent = spent.iter().map(ToString::to_string);
                     let others = store.questions.iter().chain(&store.refused).filter(|_| stays);
                     let keys: Vec<String> = spent.chain(others.cloned()).collect();
@@ -216,7 +216,7 @@ impl Reconciler {
         }
     }
 
-    /// Tells which orders were carried out, and which stand where none is obeyed.
+    /// Tells which orders were carried out, and which are where none is obeyed.
     fn log_orders(&mut self) {
         for (source, id, words) in self.engine.take_done_orders() {
             let head = self.engine.source(source).head.clone();

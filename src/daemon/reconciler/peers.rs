@@ -68,11 +68,11 @@ impl Reconciler {
 
     /// Has the sources looked at that the engine asks for: after an object was dropped, or as
     /// another source of the cluster asks.
-    pub(super) fn request_looks(&mut self) {
-        self.due_looks.extend(self.engine.take_due_looks());
+    pub(super) fn request_observations(&mut self) {
+        self.due_observations.extend(self.engine.take_due_observations());
         let feeds = &self.feeds;
         // A feed without room is asked in the next turn.
-        self.due_looks.retain(|source, number| {
+        self.due_observations.retain(|source, number| {
             feeds[*source]
                 .as_ref()
                 .is_none_or(|feed| feed.try_send(FeedRequest::CheckAfter(*number)).is_err())

@@ -84,7 +84,7 @@ impl Reconciler {
     }
 
     /// Deletes the pods for which a StatefulSet's controller would wait for ever.
-    pub(super) fn free_stuck(&mut self, now: Instant) {
+    pub(super) fn delete_stuck_pods(&mut self, now: Instant) {
         for pod in self.engine.stuck_pods(now) {
             tracing::info!(object = %pod.of, pod = %pod.name, "deleted, as the rollout would wait for it forever");
             let cluster = self.cluster_for(&pod.of).clone();
@@ -104,7 +104,7 @@ impl Reconciler {
             let cluster = self.cluster_for(&id).clone();
             self.spawn(async move {
                 let namespace = id.namespace().unwrap_or_default().to_owned();
-                // Without an answer the failure stands all the same.
+                // Without an answer the failure counts all the same.
                 let warned = cluster.read_warnings(&namespace, &event_subjects).await.unwrap_or_default();
                 LoopEvent::FailureEvents(id, warned.iter().map(ToString::to_string).collect())
             });

@@ -57,7 +57,7 @@ impl Reconciler {
             // An object that it no longer wants may have moved to another source. That one is asked
             // before anything is pruned, and must have read as far.
             let others = self.engine.source_ids().filter(|other| *other != source);
-            self.due_looks.extend(others.map(|other| (other, dropped)));
+            self.due_observations.extend(others.map(|other| (other, dropped)));
         }
         let store = &mut self.inventories[source];
         let lacks_location =

@@ -58,13 +58,13 @@ impl Reconciler {
         self
     }
 
-    /// Returns whether a single pass ends that knows where its source stands.
+    /// Returns whether a single pass ends that knows the status of its source.
     pub(super) fn ends_with_record(&self, ending: PassEnding) -> bool {
         let has_ended = matches!(ending, PassEnding::Settled | PassEnding::TimedOut);
         self.until != StopCondition::Shutdown && has_ended
     }
 
-    /// Tells how things stand after a turn.
+    /// Publishes the status after a turn.
     pub(super) fn publish_summary(&mut self, now: Instant) {
         if self.until != StopCondition::Shutdown {
             return;
@@ -105,7 +105,7 @@ impl Reconciler {
         self.summary.per_source = summaries;
     }
 
-    /// Returns where each source stands, of which enough is known.
+    /// Returns the status of each source of which enough is known.
     fn status_summaries(&self, status: &DaemonStatus, now: Instant) -> Vec<Option<StatusSummary>> {
         let first = |is_asked_for: fn(Phase) -> bool| {
             if !status.sources.iter().any(|status| status.objects.keys().any(|phase| is_asked_for(*phase))) {
@@ -128,8 +128,8 @@ impl Reconciler {
         summaries.collect()
     }
 
-    /// Writes into the sources' ConfigMaps where each stands as the process ends: what they say may
-    /// be older.
+    /// Writes into the sources' ConfigMaps the status of each as the process ends: what they say
+    /// may be older.
     ///
     /// A conflict is no error: another process wrote the record meanwhile, and looks after it now.
     /// A daemon that runs beside a single pass sees what that leaves, and writes its own again.
@@ -164,7 +164,7 @@ impl Reconciler {
         stream::iter(changed).for_each_concurrent(CONCURRENT_FINAL_WRITES, write).await;
     }
 
-    /// Returns whether a single pass has nothing to say about where a source stands: it reads
+    /// Returns whether a single pass has nothing to say about the status of a source: it reads
     /// nothing, or a part, or deletes all.
     ///
     /// A record that another process has written meanwhile is looked after by that one.
@@ -178,8 +178,8 @@ impl Reconciler {
         self.until != StopCondition::Shutdown && (is_kept || !is_complete)
     }
 
-    /// Returns whether a ConfigMap does not say yet which revision was told to have settled. That
-    /// does not wait: until it is there, whoever comes after this process tells it again.
+    /// Returns whether a ConfigMap does not say yet which revision was reported to have settled.
+    /// That does not wait: until it is there, whoever comes after this process reports it again.
     fn is_settling(&self) -> bool {
         let summaries = self.engine.source_ids().zip(&self.summary.per_source);
         let known = summaries.filter_map(|(source, summary)| Some((source, summary.as_ref()?)));
@@ -188,7 +188,7 @@ impl Reconciler {
         known.any(|(written, now)| *written != now)
     }
 
-    /// Returns whether enough of a source is known to write down where it stands.
+    /// Returns whether enough of a source is known to write down its status.
     fn can_record(&self, source: SourceId, status: &SourceStatus, now: Instant) -> bool {
         // A single pass has looked at all that it could when it ends.
         let has_observed =
@@ -205,7 +205,7 @@ impl Reconciler {
         depth.ready + depth.processing > 0
     }
 
-    /// Returns where a source stands, as its ConfigMap is to tell it; none before that is known.
+    /// Returns the status of a source for its ConfigMap; none before that is known.
     pub(super) fn status_summary(&self, source: SourceId) -> Option<&StatusSummary> {
         self.summary.per_source.get(source.position())?.as_ref()
     }

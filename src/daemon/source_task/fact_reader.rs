@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::super::cluster_facts::learn_facts;
+use super::super::cluster_facts::read_cluster_facts;
 use crate::cluster::Cluster;
 use crate::object::{ObjectId, Revision};
 use crate::source::{
@@ -36,7 +36,7 @@ impl FactReader {
         Self { cluster: Some(cluster), known, wanted: BTreeSet::new() }
     }
 
-    /// Takes over the versions that discovery told last.
+    /// Takes over the versions that discovery reported last.
     pub(super) fn set_versions(&mut self, versions: Option<Arc<ServedVersions>>) {
         self.known.versions = versions;
     }
@@ -114,7 +114,7 @@ impl FactReader {
 
     async fn learn(&mut self, source: &mut Source, facts: &FactUse) -> Result<(), SourceError> {
         if let Some(cluster) = self.cluster.as_ref().filter(|_| !facts.objects.is_empty()) {
-            let learnt = learn_facts(cluster, facts, &mut self.known).await;
+            let learnt = read_cluster_facts(cluster, facts, &mut self.known).await;
             learnt.map_err(|error| SourceError::FactsUnread(error.to_string()))?;
         }
         source.set_facts(ClusterFacts::Queried(self.known.clone()));

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use jiff::Timestamp;
 
-/// Told by the reader of a source, and read by whoever wants to know; a clone is the same. It wakes
+/// Set by the reader of a source, and read by whoever wants to know; a clone is the same. It wakes
 /// nobody.
 #[derive(Clone, Debug, Default)]
 pub(in crate::daemon) struct LastCheck(Arc<AtomicI64>);

@@ -12,7 +12,7 @@ use crate::source::{Ancestry, MAX_FILE, RevisionReader, SnapshotFile, SourceErro
 #[derive(Debug, Default)]
 struct RevisionContents {
     found: BTreeMap<ObjectId, Vec<SharedDesiredObject>>,
-    /// The first place that was not read completely, where any object may stand; none when all was.
+    /// The first place that was not read completely, where any object may be; none when all was.
     unread: Option<String>,
 }
 
@@ -158,7 +158,7 @@ fn require_followed(
     match reader.ancestry(revision, head) {
         Ok(Ancestry::Descends) => Ok(()),
         Ok(Ancestry::Unknown) => Err(format!(
-            "whether revision {short} was ever followed cannot be told: it was not in force here, and of the history \
+            "it is not known whether revision {short} was ever followed: it was not in force here, and of the history \
              before {}, which the source is at, too little was fetched",
             head.short_name()
         )),

@@ -15,7 +15,7 @@ use crate::source::{BlobId, RevisionReader, Snapshot, SnapshotFile, SourceError}
 pub(super) struct ReportedSnapshot {
     /// The snapshot.
     pub(super) snapshot: Snapshot,
-    /// The objects that were told before, of roots that are not rendered now.
+    /// The objects that were reported before, of roots that are not rendered now.
     pub(super) unrendered: BTreeSet<Arc<str>>,
 }
 
@@ -35,7 +35,7 @@ struct RevisionDiff {
     unrendered: BTreeSet<Arc<str>>,
 }
 
-/// Compares at the cost of what changed, wherever that can be told from the changes alone.
+/// Compares at the cost of what changed, wherever the changes alone show it.
 fn compare_revisions(
     reader: &RevisionReader,
     from: Option<ReportedSnapshot>,

@@ -125,7 +125,7 @@ async fn trouble_is_reported_once_and_so_is_its_end() {
     let aside = fixture.dir.path().join("aside");
     fs::rename(&path, &aside).unwrap();
     let gone = fixture.check().await;
-    assert!(gone.contains("in force: ") && gone.contains("last seen 2"), "its age is told: {gone}");
+    assert!(gone.contains("in force: ") && gone.contains("last seen 2"), "its age is reported: {gone}");
     assert_eq!(fixture.check().await, "", "no news");
     fs::rename(&aside, &path).unwrap();
     // The same revision as before, and it is complete again: without this nothing would ever be
@@ -219,7 +219,7 @@ async fn kinds_that_the_server_has_reported_since_are_known_to_the_next_reading(
 }
 
 #[tokio::test]
-async fn a_look_that_was_asked_for_is_answered_only_when_it_succeeded() {
+async fn an_observation_that_was_asked_for_is_answered_only_when_it_succeeded() {
     let mut fixture = FeedFixture::new();
     make(&fixture.path());
     fixture.check().await;

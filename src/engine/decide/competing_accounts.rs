@@ -92,7 +92,7 @@ impl Engine {
         competitors.sort_by_key(|(source, _)| *source);
         let chosen = competitors.iter().find(|(source, state)| self.may_begin(*source, state, id, now));
         let chosen = chosen.map(|(source, _)| *source);
-        if self.put_first(id, chosen) {
+        if self.prefer_source(id, chosen) {
             self.change_owner(id);
         }
     }

@@ -41,7 +41,7 @@ impl Engine {
     /// Its label tells; until a write of ours is seen, what was accepted does.
     pub(in crate::engine) fn order_wants(&mut self, id: &ObjectId) -> bool {
         let owner = self.known_owner(id);
-        self.put_first(id, owner)
+        self.prefer_source(id, owner)
     }
 
     /// Returns the source that has an object, of several that want it.
@@ -53,7 +53,7 @@ impl Engine {
     }
 
     /// Puts a source first of those that want an object, and says whether another one was before.
-    pub(super) fn put_first(&mut self, id: &ObjectId, owner: Option<SourceId>) -> bool {
+    pub(super) fn prefer_source(&mut self, id: &ObjectId, owner: Option<SourceId>) -> bool {
         let Some(entry) = self.entries.get_mut(id) else { return false };
         entry.targets.sort_by_key(|(source, _)| (Some(*source) != owner, *source));
         std::mem::replace(&mut entry.owner, owner) != owner

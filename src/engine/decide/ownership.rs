@@ -98,7 +98,7 @@ pub(super) fn owner(input: &DecisionInput<'_>, live: &LiveObject) -> Option<Sour
 /// this process remembers it.
 ///
 /// Another owner's mark says the same as an annotation that takes an object out of our hands, and
-/// has no effect where that has none. The label of another inventory that is sealed for it stands
+/// has no effect where that has none. The label of another inventory that is sealed for it is valid
 /// there by right.
 pub(super) fn is_ours_all_the_same(input: &DecisionInput<'_>, live: &LiveObject) -> bool {
     let is_known = input.entry.accepted.content().is_some() && live.our_fields.is_some();

@@ -90,7 +90,7 @@ pub(crate) enum Reason {
 }
 
 impl Reason {
-    /// Returns whether it stands until a person changes something: shown as refused, not as
+    /// Returns whether it remains until a person changes something: shown as refused, not as
     /// waiting.
     pub(crate) fn is_refusal(&self) -> bool {
         matches!(
@@ -109,7 +109,7 @@ impl Reason {
 impl Reason {
     /// Returns whether the object is as somebody asked for all the same: shown as at rest, not as
     /// waiting.
-    pub(crate) fn is_as_asked(&self) -> bool {
+    pub(crate) fn is_requested(&self) -> bool {
         matches!(self, Self::Kept(_) | Self::LeftAlone(_) | Self::OptedOut(_))
     }
 }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use crate::engine::decide::action::{Action, ApplyPurpose, ApplyRequest, Decision, DeletionReason};
 use crate::engine::decide::input::Observation;
 use crate::engine::decide::ownership::apply_set;
-use crate::engine::deletion::look_requests::{LookRequests, TakeoverWait};
+use crate::engine::deletion::observation_requests::{ObservationRequests, TakeoverWait};
 use crate::engine::deletion::peer_sources::{
     DeletionConsent, PeerSource, RepositoryIdentity, SourceCompleteness, SourceProgress, SourceService,
     SourceStatement, mark,
@@ -83,7 +83,7 @@ pub(in crate::engine) struct Handover {
     pub(super) since: HashMap<Uid, TakeoverWait>,
     /// Objects that are wanted, and not in the inventory of whoever wants them.
     pub(super) unowned: BTreeSet<ObjectId>,
-    /// Objects that this process has told to be unwanted, by source.
+    /// Objects that this process has reported to be unwanted, by source.
     pub(super) given_up: BTreeMap<SourceId, BTreeSet<ObjectId>>,
     /// The statement of a source before this process served it, as far as its objects may be wanted
     /// here: released, or requested.
@@ -94,8 +94,8 @@ pub(in crate::engine) struct Handover {
     /// The released objects that are wanted again, each with the time. Somebody may take one over
     /// by the old statement, and drop it before its owner has seen that.
     pub(super) requested_back: BTreeMap<ObjectId, Instant>,
-    /// The requests for looks at repositories.
-    pub(super) looks: LookRequests,
+    /// The requests to observe sources once more.
+    pub(super) observations: ObservationRequests,
 }
 
 impl Handover {
@@ -145,7 +145,7 @@ impl Engine {
 
     /// Returns whether what the other sources say is to be read now.
     pub(crate) fn needs_peers(&self) -> bool {
-        !self.handover.asking.is_empty() || self.handover.looks.is_expected
+        !self.handover.asking.is_empty() || self.handover.observations.is_expected
     }
 
     /// Takes over what the other sources say, just read. Returns the sources of this process that
@@ -162,7 +162,7 @@ impl Engine {
             (handover.rest * 2).clamp(MIN_PEERS_INTERVAL, MAX_PEERS_INTERVAL)
         };
         (handover.peers, handover.read) = (Some(peers), Some(now));
-        handover.looks.is_expected = false;
+        handover.observations.is_expected = false;
         self.dirty.extend(std::mem::take(&mut self.handover.asking));
         self.dirty.extend(self.unwanted.iter().cloned());
         let since =
@@ -172,7 +172,7 @@ impl Engine {
         for (uid, since) in unwanted {
             self.handover.since.entry(uid).or_insert(TakeoverWait::begin(since, now));
         }
-        self.take_look_requests();
+        self.accept_observation_requests();
         self.mark_prunes_stale();
         if is_news { self.sources_behind() } else { Vec::new() }
     }
@@ -209,8 +209,8 @@ impl Engine {
             RepositoryIdentity::Unknown => None,
             RepositoryIdentity::Nowhere => Some(SourceProgress::Unordered),
             RepositoryIdentity::At(repository) => {
-                let is_whole = completeness() == SourceCompleteness::Complete;
-                let read = state.head.clone().filter(|_| is_whole);
+                let is_complete = completeness() == SourceCompleteness::Complete;
+                let read = state.head.clone().filter(|_| is_complete);
                 Some(SourceProgress::Follows { repository: repository.clone(), read })
             }
         }
@@ -220,9 +220,9 @@ impl Engine {
     pub(in crate::engine) fn completeness(&self, source: SourceId) -> SourceCompleteness {
         let state = &self.sources[source];
         // An object of a kind that nobody knows yet does not tell whether it is meant.
-        let is_whole = state.lifecycle == SourceLifecycle::Deleting
+        let is_complete = state.lifecycle == SourceLifecycle::Deleting
             || (state.incomplete.is_none() && self.unscoped_file(source).is_none());
-        if is_whole { SourceCompleteness::Complete } else { SourceCompleteness::Partial }
+        if is_complete { SourceCompleteness::Complete } else { SourceCompleteness::Partial }
     }
 
     /// Returns all sources beside one that may have an object: those of other processes, as they
@@ -286,7 +286,7 @@ impl Engine {
             return Some(WithheldDeletion { why, is_long: self.has_dropped_long_ago(source) });
         }
         // Until then the deletion is on its way, and waits for the answer.
-        let (name, _) = self.unanswered_look(source, id).filter(|(_, since)| is_long(*since))?;
+        let (name, _) = self.unanswered_observation(source, id).filter(|(_, since)| is_long(*since))?;
         let why = format!("source {name} may want it: it was asked for a look, and has not answered");
         Some(WithheldDeletion { why: why.into(), is_long: true })
     }
@@ -352,7 +352,7 @@ impl Engine {
                 self.handover.since.entry(uid).or_insert(TakeoverWait::begin(since, now));
             }
             return match self.delay_left(source, id, now) {
-                None => self.await_looks(source, id, decision, now),
+                None => self.await_observations(source, id, decision, now),
                 Some(left) => {
                     let delay = self.sources[source].prune_delay.as_secs();
                     let why = format!("pruned when the other sources have had {delay} s to take it over");

@@ -4,7 +4,7 @@
 //! has synced and no other source wants the object.
 
 pub(super) mod handover;
-pub(super) mod look_requests;
+pub(super) mod observation_requests;
 pub(super) mod own_statement;
 pub(super) mod peer_sources;
 pub(super) mod prune_counts;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::engine::deletion::handover::OLD_STATEMENT_VALIDITY;
-use crate::engine::deletion::look_requests::LookRequest;
+use crate::engine::deletion::observation_requests::ObservationRequest;
 use crate::engine::deletion::peer_sources::{
     MAX_REQUESTED_OBJECTS, SourceProgress, SourceService, SourceStatement, TakeoverRequests, mark,
 };
@@ -16,14 +16,14 @@ use crate::engine::{PruneDecision, PrunePolicy};
 use crate::object::{ContentHash, ObjectId};
 
 impl Engine {
-    /// Takes over what a source said before this process served it.
+    /// Takes over the statement of a source from before this process served it.
     ///
     /// An object that was given up then, or requested again, may still be taken over by that old
     /// statement. So it is requested for a time where it is wanted.
-    pub(crate) fn recall(&mut self, source: SourceId, told: &SourceStatement) {
-        self.recall_looks(source, told);
-        let mut said = told.released.clone();
-        if let TakeoverRequests::These(requests) = &told.takeover_requests {
+    pub(crate) fn recall(&mut self, source: SourceId, recorded: &SourceStatement) {
+        self.recall_observations(source, recorded);
+        let mut said = recorded.released.clone();
+        if let TakeoverRequests::These(requests) = &recorded.takeover_requests {
             said.extend(requests);
         }
         if said.is_empty() {
@@ -38,55 +38,58 @@ impl Engine {
         }
     }
 
-    /// Returns the statement of a source for the others, where it can be made. `told` is its
+    /// Returns the statement of a source for the others, where it can be made. `recorded` is its
     /// present one, and stays where it holds. Only a tidy statement takes back requests that are
     /// met.
     pub(crate) fn statement(
         &self,
         source: SourceId,
-        told: Option<&SourceStatement>,
+        recorded: Option<&SourceStatement>,
     ) -> Option<SourceStatement> {
-        let requests = match told.map(|told| &told.takeover_requests) {
+        let requests = match recorded.map(|recorded| &recorded.takeover_requests) {
             Some(TakeoverRequests::Anything) => TakeoverRequests::Anything,
-            told => {
+            recorded => {
                 let requests = self.takeover_requests(source);
-                told.filter(|told| told.cover(&requests)).cloned().unwrap_or(requests)
+                recorded.filter(|recorded| recorded.cover(&requests)).cloned().unwrap_or(requests)
             }
         };
-        let needed = self.statement_with(source, requests, told)?;
-        let request = told.and_then(|told| told.look_request.clone());
-        Some(SourceStatement { look_request: needed.look_request.clone().or(request), ..needed })
+        let needed = self.statement_with(source, requests, recorded)?;
+        let request = recorded.and_then(|recorded| recorded.observation_request.clone());
+        Some(SourceStatement {
+            observation_request: needed.observation_request.clone().or(request),
+            ..needed
+        })
     }
 
     fn statement_with(
         &self,
         source: SourceId,
         requests: TakeoverRequests,
-        told: Option<&SourceStatement>,
+        recorded: Option<&SourceStatement>,
     ) -> Option<SourceStatement> {
         let released = self.given_up_objects(source);
-        let before = told.filter(|told| released.is_subset(&told.released));
+        let before = recorded.filter(|recorded| released.is_subset(&recorded.released));
         let began = || self.rollouts.starts.clock().map(|(_, wall)| wall.as_second());
-        let released_since = before.and_then(|told| told.released_since).or_else(began);
+        let released_since = before.and_then(|recorded| recorded.released_since).or_else(began);
         let read = self.completeness(source);
         // A pass of some of the files knows no more of the others than was known before.
         let completeness = match self.sources[source].prune {
-            PrunePolicy::Partial => told.map(|told| told.completeness).unwrap_or_default(),
+            PrunePolicy::Partial => recorded.map(|recorded| recorded.completeness).unwrap_or_default(),
             _ => read,
         };
-        let service = match self.handover.looks.service {
+        let service = match self.handover.observations.service {
             SourceService::Daemon => SourceService::Daemon,
-            SourceService::Passes => told.map(|told| told.service).unwrap_or_default(),
+            SourceService::Passes => recorded.map(|recorded| recorded.service).unwrap_or_default(),
         };
         Some(SourceStatement {
-            progress: merge_progress(self.progress_by(source, || read)?, told),
+            progress: merge_progress(self.progress_by(source, || read)?, recorded),
             takeover_requests: requests,
             released_since: released_since.filter(|_| !released.is_empty()),
             released,
             completeness,
             service,
-            look_request: self.look_request(source),
-            looks_taken: self.handover.looks.taken.get(&source).cloned().unwrap_or_default(),
+            observation_request: self.observation_request(source),
+            answered_requests: self.handover.observations.taken.get(&source).cloned().unwrap_or_default(),
         })
     }
 
@@ -94,7 +97,7 @@ impl Engine {
     pub(crate) fn tidy_statement(
         &mut self,
         source: SourceId,
-        told: Option<&SourceStatement>,
+        recorded: Option<&SourceStatement>,
     ) -> Option<SourceStatement> {
         // All that is wanted has been read by now, and was compared with it.
         self.handover.prior_statement.remove(&source);
@@ -107,48 +110,52 @@ impl Engine {
                 .requested_back
                 .retain(|_, since| now.saturating_duration_since(*since) < OLD_STATEMENT_VALIDITY);
         }
-        self.forget_old_looks(source);
-        self.statement_with(source, self.takeover_requests(source), told)
+        self.forget_old_requests(source);
+        self.statement_with(source, self.takeover_requests(source), recorded)
     }
 
-    /// Takes over when a source began to release, and the looks that it has taken for others.
-    fn recall_looks(&mut self, source: SourceId, told: &SourceStatement) {
-        self.handover.looks.taken.insert(source, told.looks_taken.clone());
-        let age = told.released_since.zip(self.rollouts.starts.clock()).and_then(|(since, (now, wall))| {
-            now.checked_sub(Duration::from_secs(u64::try_from(wall.as_second() - since).ok()?))
-        });
+    /// Takes over when a source began to release, and the requests of others that it has answered.
+    fn recall_observations(&mut self, source: SourceId, recorded: &SourceStatement) {
+        self.handover.observations.taken.insert(source, recorded.answered_requests.clone());
+        let age =
+            recorded.released_since.zip(self.rollouts.starts.clock()).and_then(|(since, (now, wall))| {
+                now.checked_sub(Duration::from_secs(u64::try_from(wall.as_second() - since).ok()?))
+            });
         if let Some(since) = age {
-            self.handover.prior_release.insert(source, (told.released.clone(), since));
+            self.handover.prior_release.insert(source, (recorded.released.clone(), since));
         }
     }
 
     /// Drops the answers to requests that nobody makes any more, and its own request where nothing
     /// waits for it.
-    fn forget_old_looks(&mut self, source: SourceId) {
-        if self.look_request(source).is_none() {
-            self.handover.looks.newest.remove(&source);
+    fn forget_old_requests(&mut self, source: SourceId) {
+        if self.observation_request(source).is_none() {
+            self.handover.observations.newest.remove(&source);
         }
         let Some(peers) = &self.handover.peers else { return };
-        let asks = |set: &Arc<str>, look: &LookRequest| {
+        let asks = |set: &Arc<str>, answered: &ObservationRequest| {
             let says = peers.get(set).and_then(|peer| peer.says.as_ref().ok());
-            says.is_none_or(|says| says.look_request.as_ref() == Some(look)) && peers.contains_key(set)
+            says.is_none_or(|says| says.observation_request.as_ref() == Some(answered))
+                && peers.contains_key(set)
         };
-        if let Some(taken) = self.handover.looks.taken.get_mut(&source) {
-            taken.retain(|set, look| asks(set, look));
+        if let Some(taken) = self.handover.observations.taken.get_mut(&source) {
+            taken.retain(|set, answered| asks(set, answered));
         }
     }
 
     /// Returns whether a statement requests anything that it needs no more: a tidy one takes
     /// that back.
-    pub(crate) fn has_excess_requests(&self, source: SourceId, told: &SourceStatement) -> bool {
-        if told.look_request.is_some() && self.look_request(source).is_none() {
+    pub(crate) fn has_excess_requests(&self, source: SourceId, recorded: &SourceStatement) -> bool {
+        if recorded.observation_request.is_some() && self.observation_request(source).is_none() {
             return true;
         }
-        if matches!(&told.takeover_requests, TakeoverRequests::These(told) if told.is_empty()) {
+        if matches!(&recorded.takeover_requests, TakeoverRequests::These(recorded) if recorded.is_empty()) {
             return false;
         }
-        match (&told.takeover_requests, self.takeover_requests(source)) {
-            (TakeoverRequests::These(told), TakeoverRequests::These(needed)) => !told.is_subset(&needed),
+        match (&recorded.takeover_requests, self.takeover_requests(source)) {
+            (TakeoverRequests::These(recorded), TakeoverRequests::These(needed)) => {
+                !recorded.is_subset(&needed)
+            }
             (TakeoverRequests::Anything, TakeoverRequests::These(_)) => true,
             (_, TakeoverRequests::Anything) => false,
         }
@@ -177,13 +184,17 @@ impl Engine {
         }
     }
 
-    /// Told where there is somebody who may want it, or may come to. Of many those that somebody
-    /// requests, and the first of the others: as they go, more follow.
+    /// Returns the given-up objects to report, where there is somebody who may come to want them.
+    /// Of many, those that somebody requests, and the first of the others: as they go, more follow.
     fn given_up_objects(&self, source: SourceId) -> BTreeSet<ContentHash> {
         let all = self.handover.given_up.get(&source);
-        let is_told = |id: &&ObjectId| self.handover.has_peers() || self.is_kept_longer(source, id);
-        let mut all: Vec<(bool, &ObjectId)> =
-            all.into_iter().flatten().filter(is_told).map(|id| (!self.unwanted.contains(id), id)).collect();
+        let is_reported = |id: &&ObjectId| self.handover.has_peers() || self.is_kept_longer(source, id);
+        let mut all: Vec<(bool, &ObjectId)> = all
+            .into_iter()
+            .flatten()
+            .filter(is_reported)
+            .map(|id| (!self.unwanted.contains(id), id))
+            .collect();
         if all.len() > MAX_REQUESTED_OBJECTS {
             let peers = || self.handover.peers.iter().flat_map(BTreeMap::values);
             let is_requested = |id: &ObjectId| peers().any(|peer| peer.requests_takeover(mark(id)));
@@ -212,8 +223,8 @@ impl Engine {
 }
 
 /// Keeps what was read completely before: a newer revision that is not takes nothing back.
-fn merge_progress(progress: SourceProgress, told: Option<&SourceStatement>) -> SourceProgress {
-    match (progress, told.map(|told| &told.progress)) {
+fn merge_progress(progress: SourceProgress, recorded: Option<&SourceStatement>) -> SourceProgress {
+    match (progress, recorded.map(|recorded| &recorded.progress)) {
         (
             SourceProgress::Follows { repository, read: None },
             Some(SourceProgress::Follows { repository: known, read }),

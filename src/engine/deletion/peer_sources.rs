@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::engine::deletion::look_requests::LookRequest;
+use crate::engine::deletion::observation_requests::ObservationRequest;
 use crate::object::{ContentHash, ObjectId, Revision};
 
 /// The maximum number of objects in a list: with 33 bytes each it stays far below the limit of a
@@ -84,10 +84,10 @@ pub(crate) enum SourceCompleteness {
 /// Indicates whether a daemon serves a source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum SourceService {
-    /// Nobody looks at it before the next pass.
+    /// Nobody observes it before the next pass.
     #[default]
     Passes,
-    /// A daemon looks at it when another source asks for that.
+    /// A daemon observes it when another source asks for that.
     Daemon,
 }
 
@@ -106,10 +106,10 @@ pub(crate) struct SourceStatement {
     pub completeness: SourceCompleteness,
     /// Indicates whether a daemon serves it.
     pub service: SourceService,
-    /// The look that it waits for: it deletes when the others have looked at their repositories.
-    pub look_request: Option<LookRequest>,
-    /// The looks that it has taken for others, by the ids of their inventories.
-    pub looks_taken: BTreeMap<Arc<str>, LookRequest>,
+    /// The observation that it waits for: it deletes when the others have read their repositories.
+    pub observation_request: Option<ObservationRequest>,
+    /// The requests of others that it has answered, by the ids of their inventories.
+    pub answered_requests: BTreeMap<Arc<str>, ObservationRequest>,
 }
 
 /// Another source of the cluster.
@@ -177,13 +177,13 @@ impl SourceStatement {
         };
         let or_none = |text: Option<String>| text.unwrap_or_else(|| NO_VALUE_WORD.to_owned());
         let since = or_none(self.released_since.map(|since| since.to_string()));
-        let request = or_none(self.look_request.as_ref().map(ToString::to_string));
-        let taken = self.looks_taken.iter();
-        let looks =
-            taken.flat_map(|(set, look)| [" ".to_owned(), format!("{set}={look}")]).collect::<String>();
+        let request = or_none(self.observation_request.as_ref().map(ToString::to_string));
+        let taken = self.answered_requests.iter();
+        let answered =
+            taken.flat_map(|(set, request)| [" ".to_owned(), format!("{set}={request}")]).collect::<String>();
         format!(
             "read {progress}\nclaims{requests}\nreleased{}\nsince {since}\n\
-             state {completeness} {service}\nasks {request}\nlooked{looks}\n",
+             state {completeness} {service}\nasks {request}\nlooked{answered}\n",
             marks(&self.released)
         )
     }
@@ -228,15 +228,15 @@ impl SourceStatement {
         match rest[..] {
             // A daemon of an earlier release says no more.
             [] => Ok(said),
-            [since, state, request, looks] => {
-                said.with_looks(since, state, request, looks).ok_or_else(garbled)
+            [since, state, request, answered] => {
+                said.with_last_lines(since, state, request, answered).ok_or_else(garbled)
             }
             _ => Err(garbled()),
         }
     }
 
-    /// Adds what the last four lines say.
-    fn with_looks(self, since: &str, state: &str, request: &str, looks: &str) -> Option<Self> {
+    /// Adds the contents of the last four lines.
+    fn with_last_lines(self, since: &str, state: &str, request: &str, answered: &str) -> Option<Self> {
         let released_since = match since.strip_prefix("since ")? {
             NO_VALUE_WORD => None,
             seconds => Some(seconds.parse().ok()?),
@@ -252,17 +252,17 @@ impl SourceStatement {
             DAEMON_WORD => SourceService::Daemon,
             _ => return None,
         };
-        let look_request = match request.strip_prefix("asks ")? {
+        let observation_request = match request.strip_prefix("asks ")? {
             NO_VALUE_WORD => None,
-            text => Some(LookRequest::parse(text)?),
+            text => Some(ObservationRequest::parse(text)?),
         };
-        let each = looks.strip_prefix("looked")?.split(' ').filter(|word| !word.is_empty());
-        let looks_taken = each.map(|word| {
-            let (set, look) = word.split_once('=')?;
-            Some((Arc::from(set), LookRequest::parse(look)?))
+        let each = answered.strip_prefix("looked")?.split(' ').filter(|word| !word.is_empty());
+        let answered_requests = each.map(|word| {
+            let (set, request) = word.split_once('=')?;
+            Some((Arc::from(set), ObservationRequest::parse(request)?))
         });
-        let looks_taken = looks_taken.collect::<Option<_>>()?;
-        Some(Self { released_since, completeness, service, look_request, looks_taken, ..self })
+        let answered_requests = answered_requests.collect::<Option<_>>()?;
+        Some(Self { released_since, completeness, service, observation_request, answered_requests, ..self })
     }
 }
 

@@ -229,7 +229,7 @@ fn unconfirmed_reasons(
     found
 }
 
-/// Objects whose deletion loses data or takes others along.
+/// Returns why the deletion of an object loses data or takes others along.
 pub(crate) fn data_loss_reason(id: &ObjectId) -> Option<&'static str> {
     if id.namespace() == Some("kube-system") {
         return Some("an object in kube-system");

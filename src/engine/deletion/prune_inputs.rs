@@ -85,8 +85,7 @@ impl Engine {
         let facts = |id: &&ObjectId| {
             // As it is deleted: the answer to our own write may show more than the informer yet.
             let live = self.live_object(id)?;
-            // An annotation taken off the object still stands in the manifest that was in force
-            // last.
+            // An annotation taken off the object is still in the manifest that was in force last.
             let accepted = self.entries.get(*id).and_then(|entry| entry.accepted.content());
             let said = accepted.map_or(PruneTiming::AfterUnit, |accepted| accepted.traits.prune_timing);
             let alone = PruneCandidate {

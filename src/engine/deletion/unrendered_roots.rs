@@ -92,7 +92,7 @@ mod tests {
         check(Some(&other), &[root("a/kustomization.yaml", None)], Some(may));
         let second = "not pruned: root c/d does not render, and may want the object";
         check(Some(&other), &[ruled_out(), root("c/d/kustomization.yaml", None)], Some(second));
-        let whole = "not pruned: root . does not render, and the object came from it";
-        check(Some(&top), &[root("kustomization.yaml", Some("web"))], Some(whole));
+        let top_root = "not pruned: root . does not render, and the object came from it";
+        check(Some(&top), &[root("kustomization.yaml", Some("web"))], Some(top_root));
     }
 }

@@ -144,7 +144,7 @@ impl AllowList {
     }
 
     /// Returns why a cluster-scoped kind is not allowed. A kind that `clusterScoped` names need not
-    /// stand among the kinds too.
+    /// be among the kinds too.
     fn cluster_kind_violation(&self, kind: &GroupKind) -> Option<AllowViolation> {
         match &self.cluster_scoped {
             ClusterScopeRule::Any => self.kind_violation(kind),

@@ -112,13 +112,13 @@ fn find_objections(object: &Object) -> Vec<Diagnostic> {
     found
 }
 
-/// Says which variable of an object stays as it stands, as its source puts in none.
+/// Says which variable of an object stays as it is, as its source puts in none.
 ///
 /// In a field that the API itself takes, a value that is no more than names and variables is an
 /// error: nobody means it so. In all else, as in scripts and prose, it may be meant for others.
 pub(crate) fn check_variables(object: &Object) -> Option<Diagnostic> {
     let hint = format!(
-        "name its value under `substitute` of the source; where it is meant as it stands, annotate the object with {}: \
+        "name its value under `substitute` of the source; where it is meant literally, annotate the object with {}: \
          disabled",
         annotations::SUBSTITUTE
     );
@@ -130,7 +130,7 @@ pub(crate) fn check_variables(object: &Object) -> Option<Diagnostic> {
             Diagnostic::error(object.origin.clone(), "variable", message)
         }
         LiteralRole::Text => {
-            let message = format!("{path} contains ${{{variable}}}, which stays as it stands");
+            let message = format!("{path} contains ${{{variable}}}, which stays as it is");
             Diagnostic::warning(object.origin.clone(), "literal-variable", message)
         }
     };

@@ -135,7 +135,7 @@ impl RolloutLedger {
     }
 }
 
-/// Adds a revision to those of which nobody was told yet.
+/// Adds a revision to those that were not reported yet.
 pub(in crate::engine) fn note(
     known: &mut Vec<(Revision, Authorship)>,
     revision: &Revision,

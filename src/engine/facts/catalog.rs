@@ -7,10 +7,11 @@ use std::sync::Arc;
 use crate::engine::{ObjectCounts, SharedDesiredObject};
 use crate::object::{Diagnostic, GroupKind, Gvk, ManifestOrigin, ObjectId};
 
-/// The number of places named for an object that stands several times: each copy names the others.
+/// The number of places named for an object that is defined several times: each copy names the
+/// others.
 const MAX_NAMED_PLACES: usize = 3;
 
-/// An object that is wanted but cannot be used: its manifest is wrong, or it stands twice.
+/// An object that is wanted but cannot be used: its manifest is wrong, or it is defined twice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UnusableObject {
     /// The object.
@@ -221,12 +222,12 @@ impl Catalog {
         self.partly_understood.iter().any(is_partly)
     }
 
-    /// Files with objects of a kind of unknown scope, and that kind.
+    /// Returns the files with objects of a kind of unknown scope, and that kind.
     pub(crate) fn unscoped_files(&self) -> impl Iterator<Item = (&Arc<str>, &GroupKind)> {
         self.files.iter().flat_map(|(file, facts)| facts.unscoped.iter().map(move |kind| (file, kind)))
     }
 
-    /// Returns all findings, file by file, those about objects that stand twice included.
+    /// Returns all findings, file by file, those about objects that are defined twice included.
     pub(crate) fn diagnostics(&self) -> Vec<Diagnostic> {
         let mut found: Vec<Diagnostic> =
             self.files.values().flat_map(|facts| facts.diagnostics.iter().cloned()).collect();
@@ -234,7 +235,7 @@ impl Catalog {
             for state in states {
                 let others = states.iter().map(DesiredState::origin).filter(|other| *other != state.origin());
                 let others = join_places(others, states.len() - 1);
-                let message = format!("{id} also stands at {others}; neither is applied");
+                let message = format!("{id} is also defined at {others}; neither is applied");
                 let hint = "remove all but one, or list the other file in .rhumbignore";
                 found.push(Diagnostic::error(state.origin().clone(), "duplicate-object", message).hint(hint));
             }

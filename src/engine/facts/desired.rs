@@ -42,7 +42,7 @@ pub(crate) struct ObjectTraits {
 /// Indicates whether an object may be deleted and created again where the API refuses to change it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) enum RecreatePolicy {
-    /// It is not recreated: the refusal stands.
+    /// It is not recreated: the refusal remains.
     #[default]
     Never,
     /// The object's annotation allows it.

@@ -117,7 +117,7 @@ impl HashSeals {
         text.contains("\"Secret/")
     }
 
-    /// Returns how one word about an object stands: a hash, or `<hash>@<revision>`.
+    /// Returns how one word about an object is written: a hash, or `<hash>@<revision>`.
     pub(in crate::engine) fn seal_status(&self, id: &ObjectId, word: &str) -> SealStatus {
         let word = word.split_once('@').map_or(word, |(hash, _)| hash);
         match parse_sealed(word) {

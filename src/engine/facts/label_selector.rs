@@ -40,7 +40,7 @@ impl LabelSelector {
     }
 }
 
-/// Splits at the commas that stand outside of parentheses.
+/// Splits at the commas that are outside of parentheses.
 fn split_terms(text: &str) -> Option<Vec<&str>> {
     let mut found = Vec::new();
     let (mut start, mut inside) = (0, false);

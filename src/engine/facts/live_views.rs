@@ -45,7 +45,7 @@ impl Engine {
     }
 
     /// Returns the content with which a Job ended that goes away by itself, as the inventory or a
-    /// view told it.
+    /// view reported it.
     pub(in crate::engine) fn finished_job_content(
         &self,
         id: &ObjectId,

@@ -202,7 +202,7 @@ impl SourceState {
     }
 
     /// Returns whether what it does not name is known to be wanted no more.
-    pub(crate) fn is_whole(&self) -> bool {
+    pub(crate) fn is_complete(&self) -> bool {
         self.incomplete.is_none() && self.prune != PrunePolicy::Partial
     }
 

@@ -1,4 +1,4 @@
-//! Variables that stay as they stand because their source puts in none, as Flux' `${VAR}`.
+//! Variables that stay as they are because their source puts in none, as Flux' `${VAR}`.
 //!
 //! **Invariant:** only a scalar without white space, outside of fields that programs read, holds
 //! its object back. Programs and data in a pod have `${VAR}` of their own: those of a shell, of
@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::manifest::stays_literal;
 use crate::object::Object;
 
-/// Fields whose values belong to programs, wherever they stand.
+/// Fields whose values belong to programs, wherever they are.
 const PROGRAM_FIELDS: [&str; 8] =
     ["args", "binaryData", "command", "data", "description", "expression", "script", "stringData"];
 
@@ -34,7 +34,7 @@ pub(in crate::engine) enum LiteralRole {
 }
 
 /// Finds the first variable that is put in nowhere: one in a value, else one in a text. None where
-/// the object says that it is meant as it stands.
+/// the object says that it is meant literally.
 ///
 /// A definition of a kind has patterns and prose alone.
 pub(in crate::engine) fn find_literal(object: &Object) -> Option<LiteralVariable> {
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_meant_for_a_program_is_left_as_it_stands() {
+    fn what_is_meant_for_a_program_is_left_as_it_is() {
         fn check(kind: &str, body: &Value) {
             assert_eq!(find_variable(kind, body), None, "{body}");
         }

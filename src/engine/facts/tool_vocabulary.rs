@@ -137,7 +137,7 @@ pub(crate) const TOOL_WORDS: &[ToolWord] = &[
     flux_word(
         FLUX_SUBSTITUTE,
         &[
-            ("disabled", WordEffect::Ignored("`${VAR}` in it is meant as it stands")),
+            ("disabled", WordEffect::Ignored("`${VAR}` in it is meant literally")),
             ("enabled", DEFAULT_BEHAVIOUR),
         ],
     ),

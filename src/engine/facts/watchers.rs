@@ -77,7 +77,7 @@ impl WatcherState {
     }
 
     /// Returns the state of a kind in all that it looks into: what is not known of one part is not
-    /// known of the whole. That one part cannot be listed is no answer as long as another one still
+    /// known of all parts. That one part cannot be listed is no answer as long as another one still
     /// is.
     fn state_in(&self, kind: &GroupKind) -> Option<&KindState> {
         if let Some(state) = self.cluster_wide.get(kind) {
@@ -280,7 +280,7 @@ impl Engine {
     }
 
     /// Returns whether the informers of a source have not listed all of a kind yet, and nothing is
-    /// known to stand in their way.
+    /// known to be in their way.
     pub(crate) fn is_syncing(&self, source: SourceId, kind: &GroupKind) -> bool {
         matches!(self.kind_state(source, kind), None | Some(KindState::Syncing))
     }
@@ -302,8 +302,8 @@ impl Engine {
         matches!(state, Some(KindState::Synced | KindState::Absent))
     }
 
-    /// Returns whether what a list does not show, and only a lookup or our own write told, is no
-    /// more.
+    /// Returns whether what a list does not show, and only a lookup or our own write reported, is
+    /// no more.
     pub(in crate::engine) fn is_refuted(
         &self,
         listing: &WatchScope,

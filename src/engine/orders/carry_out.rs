@@ -18,7 +18,7 @@ use crate::engine::state::Engine;
 use crate::engine::{DesiredObject, LiveObject, Overlay};
 use crate::object::{ContentHash, ObjectId, count_text};
 
-/// The number of acknowledgements kept, besides those of orders and intents that still stand.
+/// The number of acknowledgements kept, besides those of orders and intents that are still there.
 const MAX_ACKNOWLEDGEMENTS: usize = 50;
 
 /// The answer to an order.
@@ -42,9 +42,9 @@ impl Engine {
         self.orders.stale = true;
     }
 
-    /// Returns the tokens of orders that need stand no longer: the inventory says what came of them,
-    /// and it has come.
-    pub(crate) fn spent_orders(&self, source: SourceId) -> Vec<Arc<str>> {
+    /// Returns the tokens of orders that are needed no longer: the inventory says what came of
+    /// them, and it has come.
+    pub(crate) fn finished_orders(&self, source: SourceId) -> Vec<Arc<str>> {
         let Some(orders) = self.orders.given.get(&source) else { return Vec::new() };
         let spent =
             |order: &&Order| self.is_acknowledged(source, &order.token) && !self.is_in_effect(source, order);
@@ -56,7 +56,7 @@ impl Engine {
         std::mem::take(&mut self.orders.done)
     }
 
-    /// Objects with an order on them that is not obeyed there, each once.
+    /// Returns the objects with an order on them that is not obeyed there, each once.
     pub(crate) fn take_misplaced_orders(&mut self) -> Vec<(SourceId, ObjectId)> {
         if !std::mem::take(&mut self.orders.intents_changed) {
             return Vec::new();
@@ -111,8 +111,8 @@ impl Engine {
         found
     }
 
-    /// Returns whether an order works by standing there: a promotion, until the rollout has come
-    /// past its step.
+    /// Returns whether an order works as long as it is there: a promotion, until the rollout has
+    /// come past its step.
     fn is_in_effect(&self, source: SourceId, order: &Order) -> bool {
         let (content, last) = match order.verb {
             OrderVerb::Promote(content, from) => (content, from),
@@ -141,7 +141,7 @@ impl Engine {
         }
     }
 
-    /// Does what the orders ask for that stand, and no more: a single pass is given confirmations
+    /// Does what the pending orders ask for, and no more: a single pass is given confirmations
     /// alone. Returns whether there may have been something to do.
     pub(crate) fn carry_out_given(&mut self) -> bool {
         if !std::mem::take(&mut self.orders.stale) {
@@ -207,7 +207,7 @@ impl Engine {
         self.orders.done.push((source, id.clone(), words));
     }
 
-    /// Only says what comes of it: the order itself lets the steps go on, and stands until they
+    /// Only says what comes of it: the order itself lets the steps go on, and remains until they
     /// have.
     fn promote(&self, id: &ObjectId, content: ContentHash) -> String {
         let step = self.live_object(id).and_then(live_overlay).and_then(Overlay::step);
@@ -311,8 +311,8 @@ impl Engine {
             next.retain(|one| one.token != answer.token || one.is_of_state() != answer.is_of_state());
             next.push(answer.clone());
         }
-        // An order that still stands would be carried out again if it were forgotten, so the
-        // standing orders must be known.
+        // An order that is still there would be carried out again if it were forgotten, so the
+        // pending orders must be known.
         let orders = self.orders.given.get(&source).filter(|_| self.can_carry_out(source));
         if let Some(orders) = orders.filter(|_| next.len() > MAX_ACKNOWLEDGEMENTS) {
             let mut there = self.tokens(source);

@@ -140,7 +140,7 @@ impl Engine {
     /// deletion.
     pub(in crate::engine) fn can_see_pending(&self, source: SourceId) -> bool {
         let state = &self.sources[source];
-        state.is_whole()
+        state.is_complete()
             && state.head.is_some()
             && state.inventory.is_some()
             && self.listed_kinds(source).all(|kind| self.is_synced(source, kind))

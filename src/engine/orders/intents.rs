@@ -1,5 +1,5 @@
 //! The intents of people for one object: annotations that the command line or kubectl writes. They
-//! only reduce what is done to that object. Anything that makes rhumb act is an order, which stands
+//! only reduce what is done to that object. Anything that makes rhumb act is an order, which is
 //! elsewhere.
 
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use crate::engine::orders::order::MAX_ORDER_TOKEN_BYTES;
 use crate::object::truncate;
 
-/// The longest reason in bytes that is told: it is written by whoever may annotate an object.
+/// The longest reason in bytes that is shown: it is written by whoever may annotate an object.
 const MAX_PAUSE_REASON_BYTES: usize = 256;
 
 /// The longest outcome in bytes: the inventory says some hundred of them beside all else.
@@ -22,7 +22,7 @@ const MAX_ACKNOWLEDGED: usize = 300;
 /// The intents of people for one object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ObjectIntents {
-    /// The beginning of an order that stands on the object, and is not obeyed there.
+    /// The beginning of an order that is on the object, and is not obeyed there.
     pub misplaced: Option<Arc<str>>,
     /// The pause: no new content is released.
     pub paused: Option<PauseIntent>,

@@ -14,7 +14,7 @@ use crate::engine::Uid;
 use crate::engine::rollout::ledger::{object_word, parse_object_word};
 use crate::object::{ContentHash, ObjectId, truncate};
 
-/// The maximum number of standing orders of a source: each is remembered in the inventory, in at
+/// The maximum number of pending orders of a source: each is remembered in the inventory, in at
 /// most half a kilobyte.
 pub(in crate::engine) const MAX_ORDERS: usize = 100;
 
@@ -179,7 +179,7 @@ pub(crate) fn parse_orders(data: &BTreeMap<String, String>) -> OrderList {
         }
         let read = match parse_order(key, text) {
             Ok(_) if list.orders.len() == MAX_ORDERS => {
-                Err(format!("more than {MAX_ORDERS} orders stand at a time"))
+                Err(format!("more than {MAX_ORDERS} orders at a time"))
             }
             read => read,
         };
@@ -330,13 +330,13 @@ mod tests {
     }
 
     #[test]
-    fn so_many_orders_stand_and_no_more() {
+    fn so_many_orders_are_kept_and_no_more() {
         let text = order_text(&web(), "retry", "", "", at()).unwrap();
         let data = (0..150).map(|number| (format!("{number:03}"), text.clone())).collect();
         let list = parse_orders(&data);
         assert_eq!((list.orders.len(), list.refused.len()), (MAX_ORDERS, 50));
         assert_eq!((&*list.orders[99].token, &*list.refused[0]), ("099", "100"));
-        assert_eq!(list.why.as_deref(), Some("100: more than 100 orders stand at a time"));
+        assert_eq!(list.why.as_deref(), Some("100: more than 100 orders at a time"));
     }
 
     #[test]

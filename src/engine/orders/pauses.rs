@@ -28,11 +28,11 @@ pub(crate) const MAX_STATES: usize = 100;
 pub(in crate::engine) struct OrderState {
     /// Objects of which people ask something.
     pub(in crate::engine) asked: BTreeSet<ObjectId>,
-    /// The orders that stand, of each source whose orders object was read.
+    /// The orders that are there, of each source whose orders object was read.
     pub(in crate::engine) given: BTreeMap<SourceId, Vec<Order>>,
     /// Orders that were carried out since they were last reported.
     pub(in crate::engine) done: Vec<(SourceId, ObjectId, String)>,
-    /// Objects of which was told that the order on them is not obeyed, with its beginning.
+    /// Objects of which it was reported that the order on them is not obeyed, with its beginning.
     pub(in crate::engine) misplaced: BTreeMap<ObjectId, Arc<str>>,
     /// Indicates whether one of them was seen since orders on them were reported.
     pub(in crate::engine) intents_changed: bool,
@@ -210,8 +210,8 @@ impl Engine {
         }
     }
 
-    /// Returns how many pauses and holds of objects stand that are not acknowledged, as the inventory
-    /// says enough of them.
+    /// Returns how many pauses and holds of objects are not acknowledged, as the inventory says
+    /// enough of them.
     pub(crate) fn unacknowledged_states(&self, source: SourceId) -> usize {
         // Nearly always none does, and this is asked again and again.
         if self.orders.asked.len() <= MAX_STATES {
@@ -267,7 +267,7 @@ impl Engine {
         }
     }
 
-    /// Returns the tokens of all pauses and holds that stand on objects of a source, and on its
+    /// Returns the tokens of all pauses and holds that are on objects of a source, and on its
     /// inventory.
     pub(in crate::engine) fn tokens(&self, source: SourceId) -> BTreeSet<Arc<str>> {
         let of_source = |id: &&ObjectId| self.source_for(id) == Some(source);

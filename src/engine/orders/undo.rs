@@ -32,7 +32,7 @@ pub(crate) struct UndoRequest {
     /// All that goes back.
     pub objects: Vec<ObjectId>,
     /// Revisions that were in force here, as rhumb itself has written down: these may be gone back
-    /// to, wherever the followed reference stands now.
+    /// to, wherever the followed reference is now.
     pub in_force: BTreeSet<Revision>,
     /// The giver of the order; empty where that is not said.
     pub by: Arc<str>,

@@ -1,6 +1,6 @@
 //! The rollout budget: which of the writes that restart pods may start now.
 //!
-//! Every such write goes through [`grant`]: a new content, a repair of a pod template, an
+//! Every such write goes through [`grant_tokens`]: a new content, a repair of a pod template, an
 //! adoption, a rollback. There is one budget over the whole cluster; a source and a namespace may
 //! have narrower bounds, and all bounds hold at once.
 
@@ -380,7 +380,7 @@ fn write_names(f: &mut fmt::Formatter<'_>, ids: &[ObjectId]) -> fmt::Result {
 /// needs no second one. One that takes down no pod beyond those that are unavailable already may
 /// start however many are, so that a fix always can. Nobody overtakes one that waits for pods, or a
 /// large one might wait for ever.
-pub(crate) fn grant(
+pub(crate) fn grant_tokens(
     requests: &BTreeSet<ReleaseRequest>,
     loads: &[WorkloadLoad],
     bounds: &[BudgetBound],

@@ -12,8 +12,8 @@ use crate::engine::{BudgetNarrowing, LiveObject, RolloutNumbers, is_workload};
 use crate::object::ObjectId;
 
 impl Engine {
-    /// Workloads that hold a token: those that roll or were told to, and those that another daemon
-    /// has claimed.
+    /// Returns the workloads that hold a token: those that roll or were released to, and those that
+    /// another daemon has claimed.
     pub(crate) fn workloads_in_flight(&self) -> BTreeSet<ObjectId> {
         self.loads().into_iter().filter(|load| load.token == TokenState::Held).map(|load| load.id).collect()
     }

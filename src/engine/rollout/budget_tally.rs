@@ -126,7 +126,7 @@ impl BudgetTallyText {
 
 impl BudgetTally {
     /// Says if any pod of it is unavailable.
-    pub(in crate::engine) fn has_away(&self) -> bool {
+    pub(in crate::engine) fn has_unavailable_pods(&self) -> bool {
         !self.unavailable.is_empty() || self.rest > 0
     }
 
@@ -163,7 +163,7 @@ pub(in crate::engine) fn is_worth_writing(now: &[BudgetTally], published: &[Budg
 impl RolloutLedger {
     /// Returns the pods that are unavailable, or may become so by what is claimed, as all processes
     /// have published.
-    pub(crate) fn pods_away(&self) -> u32 {
+    pub(crate) fn total_unavailable_pods(&self) -> u32 {
         let mut away: BTreeMap<&ObjectId, u32> =
             self.claims.iter().map(|(id, claim)| (id, claim.pods)).collect();
         for (id, pods) in self.tallies.iter().flat_map(|tally| &tally.unavailable) {
@@ -290,7 +290,7 @@ impl Engine {
         own: Vec<BudgetTally>,
     ) -> RolloutLedger {
         ledger.tallies.retain(|tally| !self.is_responsible_for(&tally.inventory_id));
-        ledger.tallies.retain(|tally| tally.has_away() || !self.is_expired(tally));
+        ledger.tallies.retain(|tally| tally.has_unavailable_pods() || !self.is_expired(tally));
         for tally in ledger.tallies.iter_mut().filter(|tally| tally.at.is_none()) {
             tally.at = self.now_in_seconds();
         }
@@ -382,8 +382,8 @@ impl Engine {
         own.chain(tallies).copied().fold(0, u32::saturating_add)
     }
 
-    /// Returns workloads of others with pods that are unavailable: whoever has told that may have
-    /// ended since. Of many those that were looked at the longest time ago.
+    /// Returns workloads of others with pods that are unavailable: whoever has reported that may
+    /// have ended since. Of many those that were looked at the longest time ago.
     pub(in crate::engine) fn foreign_unavailable(&self) -> impl Iterator<Item = &ObjectId> {
         let mut workloads: Vec<&ObjectId> =
             self.foreign_tallies().flat_map(|(_, tally)| tally.unavailable.keys()).collect();
@@ -455,8 +455,8 @@ impl Engine {
 }
 
 impl Rollouts {
-    /// Returns how many pods are unavailable of a workload of others, of so many that they have
-    /// told.
+    /// Returns how many pods are unavailable of a workload of others, of as many as they have
+    /// reported.
     fn bound_foreign_unavailable(&self, id: &ObjectId, published: u32) -> u32 {
         let Some((at, seen)) = self.foreign_unavailable.get(id) else { return published };
         let fresh =

@@ -1,6 +1,6 @@
 //! Asking the budget: from the wish to restart pods to the claim under which they are restarted.
 //!
-//! A workload that is to restart pods first asks. Once [`grant`] lets it start, its claim is
+//! A workload that is to restart pods first asks. Once [`grant_tokens`] lets it start, its claim is
 //! written into the rollout ledger by compare-and-swap; only when that has come back the write goes
 //! out.
 
@@ -11,7 +11,7 @@ use crate::engine::decide::action::{
     Action, ApplyPurpose, ApplyRequest, Decision, DeletionReason, RestartRisk,
 };
 use crate::engine::rollout::budget::{
-    BudgetBound, BudgetScope, BudgetShortage, ReleasePriority, ReleaseRequest, TokenState, grant,
+    BudgetBound, BudgetScope, BudgetShortage, ReleasePriority, ReleaseRequest, TokenState, grant_tokens,
 };
 use crate::engine::rollout::ledger::{RolloutClaim, RolloutLedger, Unit};
 use crate::engine::rollout::rollouts::{Rollout, RolloutPredecessor};
@@ -120,7 +120,7 @@ impl Engine {
         Some((ask, self.make_claim(source, content, lost)))
     }
 
-    /// Pods that go away beyond those that are unavailable already.
+    /// Returns the number of pods that go away beyond those that are unavailable already.
     pub(in crate::engine) fn additional_loss(&self, id: &ObjectId, may_lose: impl Fn(u32) -> u32) -> u32 {
         let rolling = self.live_object(id).and_then(|live| live.rolling);
         // Only metadata was read of an object that is not ours yet.
@@ -182,7 +182,7 @@ impl Engine {
             let asks = self.rollouts.requests.iter();
             return asks.map(|ask| (ask.id.clone(), Some(short.clone()))).collect();
         }
-        let mut permits = grant(
+        let mut permits = grant_tokens(
             &self.rollouts.requests,
             &self.loads(),
             &self.budget_bounds(),

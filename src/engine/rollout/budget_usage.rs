@@ -49,8 +49,8 @@ impl Engine {
         }
     }
 
-    /// Workloads that roll now, and those that others have claimed, each with what it takes of the
-    /// budget.
+    /// Returns the workloads that roll now, and those that others have claimed, each with what it
+    /// takes of the budget.
     pub(crate) fn rolling_workloads(&self) -> Vec<WorkloadLoad> {
         let taking = |load: &WorkloadLoad| {
             load.token == TokenState::Held || self.rollouts.in_flight.contains_key(&load.id)

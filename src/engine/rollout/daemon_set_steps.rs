@@ -216,7 +216,7 @@ impl Engine {
         left.map(|pod| pod.node).min()
     }
 
-    /// Returns where a step stands that is not reached and goes no further for a time: for so long
+    /// Returns the state of a step that is not reached and goes no further for a time: for so long
     /// it holds no token. None if it does go on.
     pub(in crate::engine) fn resting_step(&self, id: &ObjectId, now: Instant) -> Option<StepState> {
         if !is_daemon_set(id) {
@@ -494,7 +494,7 @@ impl Engine {
         Some((ask, self.make_claim(source, desired.hash, cost)))
     }
 
-    /// Takes the token that was asked for without a write, and returns how the step stands.
+    /// Takes the token that was asked for without a write, and returns the state of the step.
     pub(in crate::engine) fn advance_daemon_set(&mut self, id: &ObjectId, decision: Decision) -> Decision {
         if !is_daemon_set(id) || decision.action != Action::Nothing || decision.reason.is_some() {
             return decision;

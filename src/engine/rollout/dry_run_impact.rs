@@ -103,7 +103,7 @@ impl Engine {
             && self.impact(id, desired, live).is_some_and(|impact| !restarted_by(impact))
     }
 
-    /// Pods that the last content of which the server was asked restarts.
+    /// Returns how many pods are restarted by the last content of which the server was asked.
     pub(in crate::engine) fn dry_run_restarts(&self, id: &ObjectId) -> u32 {
         let dry_run = self.entry(id).and_then(|entry| entry.dry_run.as_deref());
         dry_run.map_or(0, |dry_run| dry_run.impact.pods)

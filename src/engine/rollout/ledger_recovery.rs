@@ -141,7 +141,7 @@ impl Rollouts {
 
     /// Returns why nothing new is claimed; none where that may be.
     pub(in crate::engine) fn recovery_shortage(&self) -> Option<BudgetShortage> {
-        // Not what is left of it: what stands is reported once.
+        // Not what is left of it: what is there is reported once.
         self.recovery
             .remaining_time(self.starts.now()?)
             .map(|_| BudgetShortage::Recovering(NEW_LEDGER_DELAY.as_secs()))
@@ -186,7 +186,7 @@ impl Engine {
     pub(crate) fn relies_on_ledger(&self) -> bool {
         let holds = |ledger: &RolloutLedger| {
             ledger.claims.values().any(|claim| self.inventory_ids.contains(&claim.inventory_id))
-                || self.own_tallies(ledger).iter().any(BudgetTally::has_away)
+                || self.own_tallies(ledger).iter().any(BudgetTally::has_unavailable_pods)
         };
         !self.rollouts.requests.is_empty() || self.rollouts.ledger.as_ref().is_some_and(holds)
     }

@@ -1,6 +1,6 @@
 //! The rollout queue in words: what waits to be rolled out, in which order, and why.
 //!
-//! A command that asks the cluster where a workload stands cannot ask the process that decides
+//! A command that asks the cluster for the status of a workload cannot ask the process that decides
 //! about it. So that process writes its queue beside its claims. Nothing is ever decided by what is
 //! written there.
 
@@ -139,12 +139,12 @@ impl QueuePublication {
             .unwrap_or_else(|| (engine.own_queue(&ledger), engine.own_tallies(&ledger)));
         // The count of pods is no reason to create the ledger: without it shares are of fewer pods.
         let is_made = ledger != (RolloutLedger { begun: ledger.begun, ..RolloutLedger::default() })
-            || tallies.iter().any(BudgetTally::has_away);
+            || tallies.iter().any(BudgetTally::has_unavailable_pods);
         let news = queue != published.0 || (is_made && is_worth_writing(&tallies, &published.1));
         news.then(|| self.put(engine, engine.with_tallies(ledger, tallies), queue))
     }
 
-    /// Puts the queue into what is about to be written. Where it has been told a moment ago only
+    /// Puts the queue into what is about to be written. Where it was published a moment ago only
     /// what is claimed goes out of it: a rollout waits for this write.
     pub(crate) fn add_to(
         &mut self,
@@ -258,7 +258,7 @@ impl Engine {
         }
     }
 
-    /// Workloads of ours that a step holds, and what each step waits for.
+    /// Returns our workloads that a step holds, and what each step waits for.
     pub(crate) fn held_steps(&self, now: Instant) -> BTreeMap<ObjectId, String> {
         let stepping = self.rollouts.in_flight.keys().filter_map(|id| {
             let live = self.live_object(id)?;

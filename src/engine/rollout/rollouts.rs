@@ -443,7 +443,7 @@ impl Engine {
         self.rollouts.slow_start_limit = 1;
         self.rollouts.budget_stale = true;
         self.rollouts.newly_failed.insert(id.clone(), event_subjects);
-        let returns = self.will_go_back(id);
+        let returns = self.is_rollback_due(id);
         if let Some(rollout) = self.rollouts.in_flight.get_mut(id) {
             rollout.failed = Some(why.clone());
             if !returns {
@@ -456,8 +456,8 @@ impl Engine {
         self.note_object_change(id);
     }
 
-    /// Workloads whose rollout has just failed, each with the objects whose Events tell more: what
-    /// those say is to be handed to [`Engine::reject_failed_rollout`].
+    /// Returns the workloads whose rollout has just failed, each with the objects whose Events tell
+    /// more: what those say is to be handed to [`Engine::reject_failed_rollout`].
     pub(crate) fn take_failed(&mut self) -> BTreeMap<ObjectId, Vec<Uid>> {
         std::mem::take(&mut self.rollouts.newly_failed)
     }
@@ -471,8 +471,8 @@ impl Engine {
         self.note_object_change(id);
     }
 
-    /// Workloads whose pods are to be watched, and in which incarnation: those that roll, the ones
-    /// of ours first.
+    /// Returns the workloads whose pods are to be watched, and in which incarnation: those that
+    /// roll, the ones of ours first.
     pub(crate) fn workloads_to_follow(&self) -> Vec<(ObjectId, Uid)> {
         let going = self.rollouts.in_flight.iter().filter(|(_, rollout)| rollout.failed.is_none());
         let (ours, others): (Vec<_>, Vec<_>) = going.partition(|(_, rollout)| rollout.claim.is_some());

@@ -98,12 +98,12 @@ impl StartHistory {
         self.clock = Some((now, wall));
     }
 
-    /// Returns this moment; none where nobody has told the time.
+    /// Returns this moment; none where the time was not set.
     pub(in crate::engine) fn now(&self) -> Option<Instant> {
         self.clock.map(|(now, _)| now)
     }
 
-    /// Returns this moment by both clocks; none where nobody has told the time.
+    /// Returns this moment by both clocks; none where the time was not set.
     pub(in crate::engine) fn clock(&self) -> Option<(Instant, Timestamp)> {
         self.clock
     }

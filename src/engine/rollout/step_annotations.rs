@@ -99,7 +99,7 @@ fn has_effect(content: &Value, kind: &str, read: &mut ParsedSteps) -> bool {
         }
         if value_at(content, &["spec", "paused"]).and_then(Value::as_bool) == Some(true) {
             read.add_warning(
-                format!("{STEPS} stands still while spec.paused is true: no new pod is made in any step"),
+                format!("{STEPS} does not advance while spec.paused is true: no new pod is made in any step"),
                 "take spec.paused out: a step holds the rollout by itself",
             );
         }

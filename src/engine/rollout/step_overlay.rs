@@ -156,7 +156,7 @@ impl Engine {
         self.daemon_set_progress(id, desired, standing, now)
     }
 
-    /// Returns where the step stands that a workload shows; none where it shows none.
+    /// Returns the state of the step that a workload shows; none where it shows none.
     pub(in crate::engine) fn step_of(&self, id: &ObjectId, now: Instant) -> Option<StepState> {
         let live = self.live_object(id)?;
         live_overlay(live).filter(|overlay| overlay.step().is_some())?;

@@ -38,7 +38,7 @@ fn drift(harness: &mut Harness, id: &ObjectId) {
 #[test]
 fn what_is_no_longer_allowed_is_neither_repaired_nor_deleted_and_reported() {
     let (mut harness, a, web) = narrowed();
-    // The manifest still names it, or no longer: it is not told to the engine, as it is not
+    // The manifest still names it, or no longer: it is not given to the engine, as it is not
     // allowed.
     harness.read(reading("r2", &[("web", Some(desired(&web, 2, "web")))]));
     harness.settle();

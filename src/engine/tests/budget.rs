@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::world::{FIRST, workload};
 use crate::engine::{
     BudgetBound, BudgetScope, BudgetShortage, PodAmount, ReleasePriority, ReleaseRequest, SourceId,
-    TokenState, WorkloadLoad, grant,
+    TokenState, WorkloadLoad, grant_tokens,
 };
 use crate::object::ObjectId;
 
@@ -40,7 +40,7 @@ fn granted(
     let words = |shortage: Option<BudgetShortage>| {
         shortage.map_or("start".to_owned(), |shortage| shortage.to_string())
     };
-    let permits = grant(&asks, loads, bounds, window).into_iter();
+    let permits = grant_tokens(&asks, loads, bounds, window).into_iter();
     permits.map(|(id, shortage)| (id.name().to_owned(), words(shortage))).collect()
 }
 
@@ -213,7 +213,7 @@ proptest! {
         let (asks, loads) = (by_id(asks, |a| a.id.clone()), by_id(loads, |l| l.id.clone()));
         let bound = cluster(workloads, away);
         let queue: BTreeSet<ReleaseRequest> = asks.into_iter().collect();
-        let permits = grant(&queue, &loads, std::slice::from_ref(&bound), window);
+        let permits = grant_tokens(&queue, &loads, std::slice::from_ref(&bound), window);
         let of: BTreeMap<&ObjectId, &WorkloadLoad> = loads.iter().map(|load| (&load.id, load)).collect();
         let held = |id: &ObjectId| of.get(id).is_some_and(|load| load.token == TokenState::Held);
         let starts: Vec<&ReleaseRequest> = queue.iter().filter(|ask| permits[&ask.id].is_none()).collect();

@@ -248,7 +248,7 @@ fn of_one_account_none_makes_what_both_want() {
 }
 
 #[test]
-fn the_wish_of_another_account_stands_among_its_own_findings_alone() {
+fn the_wish_of_another_account_is_among_its_own_findings_alone() {
     let (mut engine, id) = rivals([Some("a"), Some("b")]);
     let desired = wanted(SECOND, &id, |_| ());
     show(&mut engine, &desired, OTHER);
@@ -323,7 +323,7 @@ fn a_namespace_that_another_account_names_and_does_not_have_holds_up_nothing_in_
 }
 
 #[test]
-fn a_definition_of_another_account_does_not_stand_in_for_an_own_one() {
+fn a_definition_of_another_account_does_not_replace_an_own_one() {
     let definition = |name: &str| {
         let kind = GroupKind::new("apiextensions.k8s.io", "CustomResourceDefinition");
         ObjectId::new(&kind, None, name)

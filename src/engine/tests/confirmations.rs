@@ -76,7 +76,7 @@ fn a_confirmation_counts_once_it_is_recorded_with_what_came_of_the_order() {
     assert_eq!(engine.next_confirmed(FIRST), None);
     assert_eq!(judged(&mut engine, FIRST, &claim("a")), "delete");
     assert_eq!(judged(&mut engine, FIRST, &claim("b")), WAITS);
-    assert_eq!(engine.spent_orders(FIRST), [Arc::from("1-a")]);
+    assert_eq!(engine.finished_orders(FIRST), [Arc::from("1-a")]);
     // Once it is gone nothing of it stays.
     engine.observe_absence(&claim("a"));
     assert_eq!(engine.open_confirmations(FIRST), uids(&[]));

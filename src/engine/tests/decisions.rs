@@ -28,7 +28,7 @@ fn foreign_write(harness: &mut Harness, id: &crate::object::ObjectId) {
 }
 
 #[test]
-fn a_second_look_sends_nothing() {
+fn a_second_observation_sends_nothing() {
     let mut harness = settled(&config("a"));
     harness.engine.mark_all();
     harness.settle();
@@ -138,7 +138,7 @@ fn a_fight_begins_with_five_repairs_and_is_answered_every_ten_seconds() {
         assert_eq!(
             harness.world.log.len(),
             REPAIRS_PER_FIGHT + answers,
-            "what somebody writes stands for no longer"
+            "what somebody writes stays for no longer"
         );
     }
     harness.pass_time(MINUTE);
@@ -366,7 +366,7 @@ fn objects_that_wait_for_themselves_are_refused_until_the_cycle_is_broken() {
 }
 
 #[test]
-fn what_an_earlier_wave_waits_for_cannot_stand_in_a_later_one() {
+fn what_an_earlier_wave_waits_for_cannot_be_in_a_later_one() {
     let (a, b) = (config("a"), config("b"));
     let mut later = (*desired(&b, 1, "b")).clone();
     later.wave = 1;

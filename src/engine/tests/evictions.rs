@@ -375,7 +375,7 @@ fn a_node_that_leaves_takes_its_part_of_the_step_along() {
 }
 
 #[test]
-fn whoever_may_not_evict_is_told_which_right_is_missing_in_the_same_words_each_time() {
+fn whoever_may_not_evict_sees_which_right_is_missing_in_the_same_words_each_time() {
     let words = steps("2");
     let mut fleet = DaemonSetWorld::new(3, tight(), &content(1, &words));
     fleet.disruption = DisruptionBudgets::Denied;

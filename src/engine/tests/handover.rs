@@ -46,10 +46,10 @@ fn a_statement_is_read_as_it_was_written() {
         released_since: Some(1_700_000_000),
         completeness: SourceCompleteness::Partial,
         service: SourceService::Daemon,
-        look_request: Some(LookRequest::new("host-1", 7)),
-        looks_taken: [
-            (Arc::from(SET), LookRequest::new("host-2", 3)),
-            (OTHER.into(), LookRequest::new("", 0)),
+        observation_request: Some(ObservationRequest::new("host-1", 7)),
+        answered_requests: [
+            (Arc::from(SET), ObservationRequest::new("host-2", 3)),
+            (OTHER.into(), ObservationRequest::new("", 0)),
         ]
         .into(),
         ..says(SourceProgress::Unordered, &[], &[&a])
@@ -57,7 +57,7 @@ fn a_statement_is_read_as_it_was_written() {
 }
 
 #[test]
-fn a_statement_of_an_earlier_release_says_nothing_of_looks() {
+fn a_statement_of_an_earlier_release_says_nothing_of_observations() {
     let text = "read c1 host/shop HEAD\nclaims\nreleased\n";
     assert_eq!(SourceStatement::parse(text), Ok(says(follows(REPOSITORY, Some("c1")), &[], &[])));
 }
@@ -79,7 +79,7 @@ fn what_is_no_statement_of_ours_is_a_doubt_and_never_empty() {
             "read -\nclaims\nreleased\nsince {since}\nstate {state}\nasks {asks}\nlooked{answered}\n"
         ));
     };
-    let request = LookRequest::new("host", 1);
+    let request = ObservationRequest::new("host", 1);
     check_answer("soon", "complete -", "-", "");
     check_answer("-", "complete", "-", "");
     check_answer("-", "half -", "-", "");
@@ -362,7 +362,7 @@ fn the_source_that_has_an_object_goes_on_when_another_one_comes_to_want_it() {
 }
 
 #[test]
-fn whoever_waits_for_an_object_of_another_source_is_told_of_both() {
+fn whoever_waits_for_an_object_of_another_source_is_informed_of_both() {
     let (mut engine, id) = rivals(true);
     let decision = engine.decide(&id, Instant::now());
     let Action::Compare(desired, form) = decision.action else { panic!("{decision:?}") };

@@ -154,7 +154,7 @@ impl Harness {
 
     /// Takes orders that are spent out of their object; returns whether any were.
     pub(super) fn strike_orders(&mut self) -> bool {
-        let spent = self.engine.spent_orders(FIRST);
+        let spent = self.engine.finished_orders(FIRST);
         self.world.orders.retain(|order| !spent.contains(&order.token));
         if !spent.is_empty() {
             self.engine.take_orders(FIRST, self.world.orders.clone());

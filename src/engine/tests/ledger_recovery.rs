@@ -165,7 +165,7 @@ fn a_claim_that_cannot_be_read_counts_and_stays() {
     let check = |claim: serde_json::Value, pods: u32, begins: bool| {
         let text = json!({"claims": [claim], "begun": "1969-01-01T00:00:00Z"}).to_string();
         let ledger = RolloutLedger::parse(&text, &HashSeals::default()).unwrap();
-        assert_eq!((ledger.claims.len(), ledger.pods_away()), (0, pods), "{text}");
+        assert_eq!((ledger.claims.len(), ledger.total_unavailable_pods()), (0, pods), "{text}");
         let again: serde_json::Value =
             serde_json::from_str(&ledger.text(&HashSeals::default()).unwrap()).unwrap();
         assert_eq!(again["claims"], json!([claim]));
@@ -209,7 +209,7 @@ fn pods_of_a_source_that_nobody_serves_any_more_are_no_part_of_all() {
     assert_eq!(harness.engine.usage().unavailable.1, 1);
     changes(&mut harness);
     assert!(harness.world.ledger.tallies.iter().all(|tally| &*tally.inventory_id != THEIRS));
-    // One who serves it tells it again in time, and whoever writes beside it lets it stand.
+    // One who serves it reports it again in time, and whoever writes beside it leaves it.
     let foreign_tally = BudgetTally { at: Some(wall(&harness)), ..foreign_tally };
     tell(&mut harness, foreign_tally);
     assert_eq!(harness.engine.usage().unavailable.1, 10);
@@ -221,7 +221,7 @@ fn pods_of_a_source_that_nobody_serves_any_more_are_no_part_of_all() {
     assert_eq!(publication.next_ledger(&mut harness.engine, harness.now), None, "it waits for its turn");
     let renewed = publication
         .next_ledger(&mut harness.engine, harness.now + PUBLICATION_INTERVAL)
-        .expect("its own are told again");
+        .expect("its own are reported again");
     let own = renewed.tallies.iter().find(|tally| &*tally.inventory_id == super::world::SET);
     assert_eq!(own.and_then(|tally| tally.at), Some(wall(&harness)));
 }

@@ -407,7 +407,7 @@ impl<'a> ExhaustiveModel<'a> {
             if (0..=last).any(good) {
                 assert!((0..=last).any(|commit| good(commit) && content(commit) == shown), "{:?}", self.case);
                 let is_rolled_out = self.pods[number].iter().all(|pod| *pod == ModelPod(shown, true));
-                assert!(is_rolled_out, "{name} is not whole at the end: {:?}", self.case);
+                assert!(is_rolled_out, "{name} is not complete at the end: {:?}", self.case);
             } else {
                 let is_held =
                     self.harness.world.rejections.iter().any(|one| one.action == RejectionAction::Quarantine);

@@ -197,7 +197,7 @@ fn a_workload_that_is_left_alone_holds_its_unit_up_for_nothing() {
 fn it_is_no_refusal_and_is_at_rest() {
     for asks in [ReconcilePolicy::Disabled, ReconcilePolicy::OnlyCreate] {
         let reason = Reason::LeftAlone(asks);
-        assert!(reason.is_as_asked() && !reason.is_refusal(), "{reason}");
+        assert!(reason.is_requested() && !reason.is_refusal(), "{reason}");
     }
     let words = Reason::LeftAlone(ReconcilePolicy::Disabled).to_string();
     assert_eq!(words, "its annotation asks not to reconcile it");

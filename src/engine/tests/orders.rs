@@ -376,7 +376,7 @@ fn pause(harness: &mut Harness, paused: Option<PauseIntent>) {
 }
 
 #[test]
-fn whoever_holds_or_pauses_an_object_of_which_that_is_denied_is_told_so() {
+fn whoever_holds_or_pauses_an_object_of_which_that_is_denied_is_informed() {
     let until = "1-a until=1970-01-01T00:01:00Z heap dump";
     for (paused, hold) in [(Some("1-a"), None), (None, Some(until))] {
         let mut harness = second();
@@ -446,7 +446,7 @@ fn an_order_is_carried_out_once_wherever_the_process_ends() {
 }
 
 #[test]
-fn an_order_that_still_stands_is_never_forgotten() {
+fn an_order_that_is_still_there_is_never_forgotten() {
     let mut harness = second();
     harness.give(&workload("web"), "1-a undo");
     harness.engine.carry_out_orders();
@@ -467,7 +467,7 @@ fn an_order_that_still_stands_is_never_forgotten() {
 }
 
 #[test]
-fn whoever_gave_an_order_is_told() {
+fn whoever_gave_an_order_is_informed() {
     let mut harness = second();
     harness.give(&workload("web"), "1-a undo");
     harness.world.orders[0].by = "ann".into();

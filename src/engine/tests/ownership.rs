@@ -84,7 +84,7 @@ fn another_owners_mark_on_our_object_keeps_it_from_being_repaired_only_where_tha
                 OptOutPolicy::Denied => assert!(is_repair(&decision), "{owner:?}: {decision:?}"),
             }
             let opt_outs: Vec<_> = harness.engine.opt_outs(FIRST, harness.now).into_iter().collect();
-            assert_eq!(opt_outs, [(a.clone(), word)], "it is told and counted, {opt_out:?}");
+            assert_eq!(opt_outs, [(a.clone(), word)], "it is reported and counted, {opt_out:?}");
         }
     }
 }

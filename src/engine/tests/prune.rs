@@ -243,7 +243,7 @@ fn whoever_deletes_the_source_is_asked_about_nothing_but_what_is_always_asked() 
     pending.push(self::pending(id("", "Namespace", "", "shop")));
     let web = id("apps", "Deployment", "shop", "web");
     pending.push(PruneCandidate { prune_timing: PruneTiming::Never, ..self::pending(web.clone()) });
-    // Objects that another one needs are left whole, at whatever distance.
+    // Objects that another one needs are left alone, at whatever distance.
     pending[0].needed_by = Some(web);
     pending[1].needed_by = Some(config("0"));
     pending[2].needed_by = Some(config("3"));

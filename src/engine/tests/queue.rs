@@ -71,8 +71,9 @@ fn what_a_source_wanted_that_is_gone_does_not_wait() {
     harness.engine.retire("gone-v1".into());
     let mut publication = QueuePublication::default();
     assert_eq!(publication.next_ledger(&mut harness.engine, harness.now), None);
-    let ledger_now =
-        publication.next_ledger(&mut harness.engine, harness.now + PUBLICATION_INTERVAL).expect("it is told");
+    let ledger_now = publication
+        .next_ledger(&mut harness.engine, harness.now + PUBLICATION_INTERVAL)
+        .expect("it is reported");
     assert_eq!(ledger_now.queue[0], foreign);
     assert_eq!(words(&ledger_now.queue[1..]), expected());
 }
@@ -104,7 +105,7 @@ fn the_queue_is_reported_when_it_changes_and_not_too_often() {
     assert_eq!(publication.next_ledger(&mut harness.engine, begun), None);
     assert_eq!(publication.due, Some(begun + PUBLICATION_INTERVAL));
     let later = begun + PUBLICATION_INTERVAL;
-    let ledger_now = publication.next_ledger(&mut harness.engine, later).expect("it is told");
+    let ledger_now = publication.next_ledger(&mut harness.engine, later).expect("it is reported");
     assert_eq!(ledger_now.queue[0], foreign);
     assert_eq!(words(&ledger_now.queue[1..]), expected());
     // A queue that comes back from the ledger is not published again.
@@ -119,7 +120,7 @@ fn the_queue_is_reported_when_it_changes_and_not_too_often() {
     harness.engine.set_ledger(RolloutLedger { queue: vec![foreign.clone()], ..ledger_now });
     let again = publication
         .next_ledger(&mut harness.engine, later + PUBLICATION_INTERVAL * 11)
-        .expect("it is told again");
+        .expect("it is reported again");
     assert_eq!(again.queue.len(), 4);
     // A process that ends takes its own part out, and nothing else.
     harness.engine.set_ledger(again.clone());
@@ -135,7 +136,7 @@ fn the_queue_is_reported_when_it_changes_and_not_too_often() {
     harness.settle();
     let empty = publication
         .next_ledger(&mut harness.engine, later + PUBLICATION_INTERVAL * 30)
-        .expect("that it is empty is told");
+        .expect("that it is empty is reported");
     assert_eq!(empty.queue, [foreign]);
     harness.engine.set_ledger(empty);
     harness.engine.process_changes();
@@ -166,8 +167,9 @@ fn the_queue_goes_out_beside_the_claims() {
     harness.engine.set_ledger(next);
     assert_eq!(publication.next_ledger(&mut harness.engine, later + PUBLICATION_INTERVAL / 2), None);
     assert_eq!(publication.due, Some(later + PUBLICATION_INTERVAL));
-    let again =
-        publication.next_ledger(&mut harness.engine, later + PUBLICATION_INTERVAL).expect("it is told again");
+    let again = publication
+        .next_ledger(&mut harness.engine, later + PUBLICATION_INTERVAL)
+        .expect("it is reported again");
     assert_ne!(again.queue, ledger_now.queue[1..]);
 }
 

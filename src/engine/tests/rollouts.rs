@@ -325,7 +325,7 @@ fn claims_of_another_daemon_count_while_their_workload_gets_farther_and_for_the_
 fn what_another_daemon_has_claimed_and_may_not_be_looked_at_counts_and_is_reported() {
     let (mut harness, other) = claimed_elsewhere();
     assert!(harness.engine.note_hidden_workload(&other, "you cannot list it".into()));
-    assert!(!harness.engine.note_hidden_workload(&other, "you cannot list it".into()), "it is told once");
+    assert!(!harness.engine.note_hidden_workload(&other, "you cannot list it".into()), "it is reported once");
     harness.engine.process_changes();
     assert_eq!(harness.engine.take_dirty(), [workload("web")], "it has something new to tell");
     harness.engine.mark(&workload("web"));

@@ -56,7 +56,7 @@ fn each_share_has_its_balance() {
     // Old pods that are missing otherwise are their controller's.
     check(beside(10, 0), &[("old", 7, 7), ("new", 1, 0)], "even");
     check(beside(10, 0), &[("old", 5, 5), ("new", 3, 0)], "Give old 5 to 7");
-    // A share of the step, that its controller was not told of yet.
+    // A share of the step, that its controller does not know yet.
     let quarter = || StepShare { new: 25, allowed: 3, ..beside(100, 0) };
     check(quarter(), &[("old", 79, 79), ("new", 24, 0)], "Give old 79 to 100");
     check(quarter(), &[("old", 100, 100), ("new", 24, 0)], "even");

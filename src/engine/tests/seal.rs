@@ -120,7 +120,7 @@ fn what_an_older_version_wrote_is_read_and_sealed() {
 }
 
 #[test]
-fn lines_that_are_no_rejections_are_left_out_and_told_apart() {
+fn lines_that_are_no_rejections_are_left_out_and_distinguished() {
     let seals = seals(&[1]);
     let good = rejections_text(&rejections(), &seals).unwrap();
     assert!(good.lines().all(is_readable_rejection));

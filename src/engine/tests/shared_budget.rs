@@ -116,7 +116,7 @@ fn what_a_claim_stands_for_is_not_counted_twice() {
     harness.world.ledger.claims.insert(elsewhere("api"), theirs(1));
     tell(&mut harness, tally(3, &[("api", 1)], 0));
     assert_eq!(harness.engine.usage().unavailable, (1, 2));
-    assert_eq!(harness.world.ledger.pods_away(), 1);
+    assert_eq!(harness.world.ledger.total_unavailable_pods(), 1);
     let words = harness.world.ledger.holder_words(&harness.world.ledger.claims[&elsewhere("api")]);
     assert_eq!(words, "source theirs, process 12 on host");
 }
@@ -161,13 +161,13 @@ fn what_a_process_sees_is_reported_with_each_claim_and_when_it_changes() {
     sick(&mut harness, 1);
     harness.pass_time(PUBLICATION_INTERVAL);
     let ledger =
-        publication.next_ledger(&mut harness.engine, harness.now).expect("what is unavailable is told");
+        publication.next_ledger(&mut harness.engine, harness.now).expect("what is unavailable is reported");
     assert_eq!(published(&ledger), (6, vec![("api".to_owned(), 2)]));
     harness.world.ledger = ledger.clone();
     harness.engine.set_ledger(ledger);
     harness.engine.process_changes();
     harness.pass_time(PUBLICATION_INTERVAL);
-    assert_eq!(publication.next_ledger(&mut harness.engine, harness.now), None, "it is told already");
+    assert_eq!(publication.next_ledger(&mut harness.engine, harness.now), None, "it is reported already");
     // The claim and these numbers are one write.
     sick(&mut harness, 2);
     harness.read(reading("r2", &files(&["web", "api"], 2)));

@@ -37,7 +37,11 @@ fn words(kind: &str, annotations: Value, spec: Value, expected: &[&str]) {
     assert_eq!(findings, expected, "{kind} {annotations} {spec}");
     assert!(found.iter().all(|found| found.hint.is_some()));
     let asked = annotations.get("rhumb.dev/steps").is_some();
-    assert_eq!(works, asked && !expected.iter().any(|text| !text.contains("stands still")), "{annotations}");
+    assert_eq!(
+        works,
+        asked && !expected.iter().any(|text| !text.contains("does not advance")),
+        "{annotations}"
+    );
     // Through the one function that everything calls, and known to it.
     let mut all = check_annotations(&object);
     // Findings about words that have no effect yet are another matter.
@@ -157,7 +161,9 @@ fn steps_that_a_strategy_cannot_have_are_reported() {
         "Deployment",
         one.clone(),
         json!({"paused": true}),
-        &["warning: rhumb.dev/steps stands still while spec.paused is true: no new pod is made in any step"],
+        &[
+            "warning: rhumb.dev/steps does not advance while spec.paused is true: no new pod is made in any step",
+        ],
     );
     words("Deployment", one.clone(), json!({"paused": false}), &[]);
     for kind in ["StatefulSet", "DaemonSet"] {
@@ -389,7 +395,7 @@ fn all_steps() -> Vec<Steps> {
     all
 }
 
-/// Everything that a standing can be made of, in small numbers.
+/// All parts of a step's state, in small numbers.
 fn all_standings(steps: &Steps) -> Vec<StepProgress> {
     let mut all = Vec::new();
     for replicas in 0..=5 {

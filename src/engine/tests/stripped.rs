@@ -23,7 +23,7 @@ fn a_label_that_the_server_does_not_keep_is_reported_and_not_written_again() {
         harness.pass_time(WRITE_ECHO_TIMEOUT);
         for _ in 0..3 {
             let decision = harness.decide(&id);
-            let reason = decision.reason.clone().expect("it is told");
+            let reason = decision.reason.clone().expect("it is reported");
             assert!(reason.is_refusal(), "{reason:?}");
             let reason_text = reason.to_string();
             assert!(

@@ -38,7 +38,7 @@ fn at_rest(most: u32, bad: &str) -> Harness {
     harness
 }
 
-/// Somebody changes what stands on an object, while rhumb is away.
+/// Somebody changes the fields of an object, while rhumb is away.
 fn meddle(harness: &mut Harness, most: u32, id: &ObjectId, change: impl FnOnce(&mut WorldObject)) {
     let rv = harness.world.tick();
     let thing = harness.world.things.get_mut(id).unwrap();

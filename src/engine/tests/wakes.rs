@@ -152,7 +152,7 @@ fn conflict(harness: &mut Harness, id: &ObjectId, action: &Action) {
 }
 
 #[test]
-fn a_look_ends_the_wait_for_our_own_write_whatever_version_it_shows() {
+fn a_lookup_ends_the_wait_for_our_own_write_whatever_version_it_shows() {
     let a = config("a");
     let mut harness = with_a_change_of(&a);
     let action = harness.decide(&a).action;

@@ -143,7 +143,7 @@ fn a_variable_that_nobody_filled_in_holds_its_object_back_where_the_api_takes_it
     // It may be meant for a shell or a reader: once for each object.
     check(
         json!({"data": {"a.sh": "cd ${HOME}; echo ${A}"}, "spec": {"text": "see ${B} there"}}),
-        &["warning: data.a.sh contains ${HOME}, which stays as it stands"],
+        &["warning: data.a.sh contains ${HOME}, which stays as it is"],
     );
     check(json!({"data": {"a": "$HOME $${A} $(B) ${1} ${a.b}"}}), &[]);
     for key in ["rhumb.dev/substitute", "kustomize.toolkit.fluxcd.io/substitute"] {

@@ -93,7 +93,7 @@ fn one_chart_under_two_names_is_fetched_once_and_two_versions_lie_side_by_side()
 }
 
 #[test]
-fn what_cannot_be_had_is_told_at_the_line_that_asks_for_it() {
+fn what_cannot_be_had_is_reported_at_the_line_that_asks_for_it() {
     let check = |dependency: &str, expected: &[&str]| {
         let traced = traced(&web(&format!("- {{{dependency}}}\n")), &servers(), PinPolicy::Strict);
         assert_eq!(traced.found, expected, "{dependency}");

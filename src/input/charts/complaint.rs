@@ -1,4 +1,4 @@
-//! The errors of helm about a server, told apart by its words.
+//! The errors of helm about a server, distinguished by its words.
 
 use super::error::FetchError;
 use super::pull::PulledChart;
@@ -30,7 +30,7 @@ const NO_RANGE: [&str; 2] = ["improper constraint", "invalid/malformed"];
 /// The words where the sandbox denied it a port.
 const OTHER_PORT: &str = "connect: permission denied";
 
-/// Returns the error for what helm said, in which no secret stands any more.
+/// Returns the error for what helm said, in which no secret is left.
 pub(super) fn judge(complaint: &str, asked: PulledChart<'_>) -> FetchError {
     let PulledChart { address, name, version } = asked;
     let (repository, name, version) = (address.to_string(), name.to_owned(), version.to_owned());
@@ -64,7 +64,7 @@ pub(super) fn quote(complaint: &str) -> String {
     printable(&blur(line.trim_start_matches("Error:").trim()))
 }
 
-/// The reason for which there is no index stands on the line after the words.
+/// The reason for which there is no index is on the line after the words.
 fn reason_of_index(complaint: &str) -> Option<&str> {
     let mut lines = complaint.lines();
     lines.find(|line| line.contains("Unable to get an update"))?;

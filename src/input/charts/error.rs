@@ -23,7 +23,7 @@ pub enum FetchError {
         setting: FetchSetting,
     },
     /// The chart is named by a digest.
-    #[error("{what} {text:?} has a digest, which stands for no version of a chart")]
+    #[error("{what} {text:?} has a digest, which names no version of a chart")]
     Digest {
         /// The part that has it.
         what: &'static str,
@@ -47,7 +47,7 @@ pub enum FetchError {
         name: String,
         /// The range.
         version: String,
-        /// The version that it means now; none where that cannot be told.
+        /// The version that it means now; none where that is not known.
         means: Option<String>,
     },
     /// The server gives another archive than before, or than is asked for.
@@ -216,7 +216,7 @@ impl FetchError {
     }
 }
 
-/// Returns the line that would allow a place, and where it stands.
+/// Returns the line that would allow a place, and its own place.
 fn allowing_line(setting: FetchSetting, repository: &str) -> String {
     let line = |key: &str| format!("`{key}: [\"{repository}\"]`");
     let own = "allow it in rhumb's own configuration";

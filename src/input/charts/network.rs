@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// The variables of rhumb that helm sees too: where certificates are, and which proxy stands
-/// between. A proxy's address may hold a password.
+/// The variables of rhumb that helm sees too: where certificates are, and which proxy is between. A
+/// proxy's address may hold a password.
 pub const PASSED_VARIABLES: [&str; 8] = [
     CERTIFICATE_FILE,
     CERTIFICATE_FOLDERS,

@@ -76,7 +76,7 @@ pub enum UnpackError {
         kind: &'static str,
     },
     /// Two entries have one name.
-    #[error("its file {name:?} stands in it twice")]
+    #[error("it has the file {name:?} twice")]
     Duplicate {
         /// The name's beginning.
         name: String,
@@ -123,7 +123,7 @@ pub(super) fn unpack(
         }
         folder.take(entry.map_err(unreadable)?, limits)?;
     }
-    // The checksum stands at the end.
+    // The checksum is at the end.
     io::copy(&mut tar.into_inner(), &mut io::sink()).map_err(unreadable)?;
     folder.check(chart)?;
     let file = |(path, content)| ChartFile { path, content };

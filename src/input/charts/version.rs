@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_digest_is_told_from_a_version() {
+    fn a_digest_is_distinguished_from_a_version() {
         #[track_caller]
         fn check(text: &str, expected: bool) {
             assert_eq!(names_digest(text), expected, "{text}");

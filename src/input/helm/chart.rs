@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_helm_would_not_take_is_told_with_its_line() {
+    fn what_helm_would_not_take_is_reported_with_its_line() {
         let check = |text: &str, expected: &[&str]| assert_eq!(read(text).1, expected, "{text}");
         check("name: a\nversion: 1.0.0\n", &[]);
         check("apiVersion: v1\nname: a\nversion: 1.0.0\n", &[]);

@@ -1,7 +1,7 @@
 //! The words of helm on a chart that it does not render, as a finding with its template and line.
 //!
 //! **Invariant:** shows no value. helm quotes values in its words, and charts do in theirs. So only
-//! words that are known to quote none are shown, and text that stands so in a template.
+//! words that are known to quote none are shown, and text that is literally in a template.
 
 use std::collections::BTreeSet;
 
@@ -56,7 +56,7 @@ const PLAIN_WORDS: [&str; 33] = [
 
 /// Returns the finding for a run of helm that failed.
 ///
-/// `is_template_text` tells whether a text stands so in a template of the chart.
+/// `is_template_text` tells whether a text is literally in a template of the chart.
 pub(super) fn finding(
     chart: &ChartClosure,
     run: &RunOutput,
@@ -147,7 +147,7 @@ fn next_part(text: &str) -> (&str, &str) {
 
 fn plain_part(chart: &ChartClosure, part: &str) -> Option<String> {
     if part.starts_with("executing ") {
-        // The expression stands in the template.
+        // The expression is in the template.
         let at = part.find("at <")?;
         return part.get(at..).map(printable);
     }
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_violation_of_the_schema_is_told_in_old_words_too() {
+    fn a_violation_of_the_schema_is_reported_in_old_words_too() {
         let said = "Error: values don't meet the specifications of the schema(s) in the following chart(s):\nweb:\n\
                     - secret: secret must be one of the following: \"canary\"";
         assert_eq!(found(said).1, "values do not meet the schema: secret: this is not what the schema takes");

@@ -169,7 +169,7 @@ pub(super) fn leave_alone(objects: &mut [ChartObject], mark: &GeneratedMark) -> 
 /// values would say something of them.
 pub(super) fn new_mark(options: &HelmOptions) -> GeneratedMark {
     let mut bytes = [0; RENDER_ID_BYTES];
-    // The kernel gives so few bytes whole. Marks that were equal would only hold nothing back.
+    // The kernel gives so few bytes completely. Marks that were equal would only hold nothing back.
     let _ = rustix::rand::getrandom(&mut bytes[..], rustix::rand::GetRandomFlags::empty());
     let template = options.name_template.as_deref().unwrap_or(&options.release);
     let is_word = |letter: &char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '.');

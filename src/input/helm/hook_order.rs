@@ -145,7 +145,7 @@ impl<'a> ReleaseObjectIds<'a> {
         Self { scopes, namespace }
     }
 
-    /// Returns the identity of an object; none where that cannot be told.
+    /// Returns the identity of an object; none where that is not known.
     fn id(&self, body: &Value) -> Option<ObjectId> {
         let gvk = Gvk::from_api_version(text_at(body, &["apiVersion"]), text_at(body, &["kind"]));
         let (kind, name) = (gvk.group_kind(), text_at(body, &["metadata", "name"]));

@@ -159,15 +159,16 @@ fn what_only_an_installation_runs_is_left_alone_afterwards() {
 }
 
 #[test]
-fn what_is_not_run_as_by_helm_is_told() {
+fn what_is_not_run_as_by_helm_is_reported() {
     let check = |hook: &str, order: &[&str], notices: &[&str]| {
-        let (objects, told) =
+        let (objects, findings) =
             translate(vec![object("Secret", "web", "", ""), object("ConfigMap", "a", hook, "")], "prod");
         let names: Vec<_> =
             objects.iter().map(|object| text_at(&object.body, &["metadata", "name"])).collect();
         assert_eq!(names, order, "{hook}");
-        let told: Vec<_> = told.iter().map(|found| format!("{} {}", found.code, found.message)).collect();
-        assert_eq!(told, notices, "{hook}");
+        let findings: Vec<_> =
+            findings.iter().map(|found| format!("{} {}", found.code, found.message)).collect();
+        assert_eq!(findings, notices, "{hook}");
     };
     check("pre-install, Pre-Upgrade,pre-delete", &["a", "web"], &[]);
     check("post-install,post-upgrade", &["web", "a"], &[]);

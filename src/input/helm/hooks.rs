@@ -170,7 +170,7 @@ pub(super) fn annotate(body: &mut Value, key: &str, text: &str) {
     }
 }
 
-/// Returns the hash of a release: of all its objects, without what must not be told of Secrets and
+/// Returns the hash of a release: of all its objects, without what must not be shown of Secrets and
 /// without what is another one at each render.
 fn release_hash<'a>(objects: impl Iterator<Item = &'a ChartObject>) -> ContentHash {
     let body = |object: &ChartObject| {

@@ -33,7 +33,7 @@ struct IgnoreRule {
     pattern: Vec<IgnorePatternPart>,
     is_negated: bool,
     is_for_folders: bool,
-    /// Says that the last name of a path is compared, and not the whole.
+    /// Says that the last name of a path is compared, and not all of it.
     is_for_names: bool,
 }
 
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_helm_refuses_is_told() {
+    fn a_line_that_helm_refuses_is_reported() {
         let fault = |text: &str| IgnoreRules::read(text.as_bytes()).unwrap_err();
         assert_eq!(fault("a\n**/b\n"), IgnoreFault { line: 2, reason: "`**` is not supported" });
         assert_eq!(fault("[\n").line, 1);

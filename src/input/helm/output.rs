@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_yaml_is_told_without_its_text() {
+    fn what_is_no_yaml_is_reported_without_its_text() {
         let output = "---\n# Source: web/templates/a.yaml\nkind: A\npassword: \"canary\n";
         let faults = read(&closure(), output.as_bytes()).unwrap_err();
         let [fault] = faults.as_slice() else { panic!("{faults:?}") };

@@ -179,7 +179,7 @@ fn judge_generated(
     }
 }
 
-/// Writes values that stand in no file of the revision.
+/// Writes values that are in no file of the revision.
 fn write_values(chart: &ChartClosure, folders: ChartFolders<'_>) -> Result<(), ChartError> {
     for (values, number) in chart.values.iter().zip(0..) {
         if let ChartValues::Inline(text) = values {

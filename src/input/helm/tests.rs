@@ -252,12 +252,12 @@ fn any_change_in_its_folder_concerns_a_chart_and_no_other_does() {
     for path in ["apps/other", "shared/c.yaml", "apps/webs/x"] {
         assert!(!concerns(path), "{path}");
     }
-    let whole = find_closure(
+    let top = find_closure(
         &MemoryTree::new().file("Chart.yaml", CHART),
         "",
         "",
         &options(&[]),
         ChartLimits::default(),
     );
-    assert!(!ClosureIndex::of([&whole.unwrap().closure]).impact(["new/file"]).roots.is_empty());
+    assert!(!ClosureIndex::of([&top.unwrap().closure]).impact(["new/file"]).roots.is_empty());
 }

@@ -113,7 +113,7 @@ impl<T: FileTree> ChartWalk<'_, T> {
     }
 
     /// Follows a reference and notes all that was looked at.
-    fn look(
+    fn resolve(
         &mut self,
         folder: &str,
         reference: &str,
@@ -126,7 +126,7 @@ impl<T: FileTree> ChartWalk<'_, T> {
 
     /// Reads the chart's `.helmignore`, and returns whether helm would.
     fn read_rules(&mut self, root: &str) -> Result<bool, SourceError> {
-        let bytes = match self.look(root, IGNORE_FILE)? {
+        let bytes = match self.resolve(root, IGNORE_FILE)? {
             Ok(ResolvedPath { path, file: Some(file) }) => {
                 let (bytes, source) = (self.tree.read(file.blob)?, Arc::from(path));
                 // helm reads it even where it names itself.
@@ -191,7 +191,7 @@ impl<T: FileTree> ChartWalk<'_, T> {
             Some(TreeEntry::Defect(defect)) => self.found.refuse(refusal::defect(&at, defect)),
             Some(TreeEntry::Link(_)) => {
                 let forms = (is_ignored(PathForm::File), is_ignored(PathForm::Folder));
-                match self.look(source, name)? {
+                match self.resolve(source, name)? {
                     Ok(ResolvedPath { file: Some(_), .. }) if forms.0 => {}
                     Ok(ResolvedPath { path: end, file: Some(file) }) => {
                         self.add(&paths::inside(root, &path), &end.into(), file);
@@ -368,9 +368,9 @@ impl<T: FileTree> ChartWalk<'_, T> {
             self.found.refuse(refusal::remote_values(root, text));
             return Ok(());
         }
-        let found = match self.look(root, text)? {
+        let found = match self.resolve(root, text)? {
             Err(PathFailure::Missing(_) | PathFailure::OutOfTree(_)) if start != root => {
-                let elsewhere = self.look(start, text)?;
+                let elsewhere = self.resolve(start, text)?;
                 elsewhere.map(|found| (start, found))
             }
             found => found.map(|found| (root, found)),

@@ -168,7 +168,7 @@ impl<T: FileTree> ChartTrace<'_, T> {
         self.found.refused.push(found);
     }
 
-    fn look(&mut self, reference: &str) -> Result<Result<ResolvedPath, PathFailure>, SourceError> {
+    fn resolve(&mut self, reference: &str) -> Result<Result<ResolvedPath, PathFailure>, SourceError> {
         let watched = &mut self.found.watched;
         tree::resolve(self.files, &self.site.folder, reference, |path| {
             watched.insert(path.into());
@@ -272,7 +272,7 @@ impl<T: FileTree> ChartTrace<'_, T> {
         } else {
             format!("{home}/{name}-{version}/{name}")
         };
-        match self.look(&below)? {
+        match self.resolve(&below)? {
             Ok(ResolvedPath { path, file: None }) => return Ok(Some(path)),
             Ok(_) | Err(PathFailure::Missing(_) | PathFailure::Dangling { .. }) => {}
             Err(failure) => {
@@ -374,7 +374,7 @@ impl<T: FileTree> ChartTrace<'_, T> {
             self.found.refused.push(error_at(&self.site.file, named.place, "remote-values", message, hint));
             return Ok(None);
         }
-        let (path, file) = match self.look(text)? {
+        let (path, file) = match self.resolve(text)? {
             Ok(ResolvedPath { path, file: Some(file) }) => (path, file),
             Ok(ResolvedPath { file: None, .. }) => {
                 let message = format!("{field}: a file is needed, and {} is a folder", printable(text));

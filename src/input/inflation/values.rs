@@ -31,7 +31,7 @@ pub(super) enum ValuesFault {
 pub(super) fn merged(inline: &Value, file: &[u8], merge: ValuesMerge) -> Result<Value, ValuesFault> {
     let merged = match merge {
         ValuesMerge::Replace => return Ok(inline.clone()),
-        // A null without a word is none where it only stands below.
+        // A null without a word is none where it is only below.
         ValuesMerge::Override => walk(Some(file_values(file, EmptyNull::Dropped)?), Some(inline), "")?,
         ValuesMerge::Merge => walk(Some(inline.clone()), Some(&file_values(file, EmptyNull::Kept)?), "")?,
     };

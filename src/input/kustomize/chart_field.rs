@@ -12,7 +12,7 @@ pub(super) const CHART_FIELDS: [&str; 3] = ["helmCharts", "helmGlobals", "helmCh
 /// The folder below which charts lie where nothing else is said.
 const CHART_HOME: &str = "charts";
 
-/// A text of a kustomization, and where it stands.
+/// A text of a kustomization, and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlacedText {
     /// The text.
@@ -64,9 +64,9 @@ pub struct ChartField {
     pub skips_hooks: bool,
     /// Indicates whether tests are left out.
     pub skips_tests: bool,
-    /// The versions and kinds that the chart is told.
+    /// The versions and kinds that the chart is given.
     pub api_versions: Vec<String>,
-    /// The version of Kubernetes that the chart is told.
+    /// The version of Kubernetes that the chart is given.
     pub kube_version: String,
 }
 

@@ -56,7 +56,7 @@ pub struct FileReference {
 /// One patch, and which objects it is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PatchUse {
-    /// The file that it stands in; none where it stands in the kustomization.
+    /// The file that it is in; none where it is in the kustomization.
     pub file: Option<String>,
     /// The place of its text, or of the name of its file.
     pub place: TextPlace,
@@ -175,9 +175,9 @@ fn has_unknown_fields(root: &PlacedValue) -> bool {
 
 fn has_more_documents(bytes: &[u8]) -> bool {
     let lines = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end);
-    let mut told = lines.filter(|line| !line.is_empty() && !line.starts_with(b"#"));
-    // One may stand before the only document.
-    told.next().is_some() && told.any(|line| line.starts_with(b"---"))
+    let mut content_lines = lines.filter(|line| !line.is_empty() && !line.starts_with(b"#"));
+    // One may precede the only document.
+    content_lines.next().is_some() && content_lines.any(|line| line.starts_with(b"---"))
 }
 
 fn namespace(root: &PlacedValue) -> String {

@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folders_stand_in_the_place_of_charts() {
+    fn folders_replace_charts() {
         let check = |text: &str, expected: Value| {
             let text = without_charts(text.as_bytes(), &["rhumb-chart-0".to_owned()]);
             assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), expected, "{text}");

@@ -148,7 +148,7 @@ impl<'a, T: FileTree> OriginFinder<'a, T> {
         self.closure.folders.iter().find(|folder| *folder.file == *path)
     }
 
-    /// Returns where an object stands in its file, and the name that it has there. A name may have
+    /// Returns the place of an object in its file, and the name that it has there. A name may have
     /// got a beginning and an end since.
     fn own_place(
         &mut self,

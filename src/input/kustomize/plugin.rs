@@ -59,8 +59,8 @@ impl PluginConfig {
     }
 }
 
-/// Adds what one configuration reads, or that it is a program. The place of a configuration that
-/// stands in a text is that of the text.
+/// Adds what one configuration reads, or that it is a program. The place of a configuration that is
+/// in a text is that of the text.
 pub(super) fn add(out: &mut References, config: &PlacedValue, within: Option<TextPlace>) {
     let text = |name| exact(config, name).and_then(PlacedValue::text).unwrap_or_default();
     let (kind, version) = (text("kind"), text("apiVersion"));

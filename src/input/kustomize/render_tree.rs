@@ -16,7 +16,7 @@ use super::inflated::{self, InflatedChart};
 pub enum PlannedContent {
     /// The content of a file in the revision.
     Blob(BlobId),
-    /// A text that stands in no revision.
+    /// A text that is in no revision.
     Text(Arc<[u8]>),
 }
 

@@ -53,7 +53,7 @@ struct FolderVisit {
     role: ReferenceRole,
 }
 
-/// A reference with the folder and file that it stands in.
+/// A reference with the folder and file that it is in.
 struct ReferenceSite<'a> {
     /// The index of the folder.
     folder: usize,
@@ -119,7 +119,7 @@ impl<T: FileTree> ClosureWalk<'_, T> {
     }
 
     /// Follows a reference and notes all that was looked at.
-    fn look(
+    fn resolve(
         &mut self,
         folder: &str,
         reference: &str,
@@ -177,7 +177,7 @@ impl<T: FileTree> ClosureWalk<'_, T> {
     ) -> Result<Option<(KustomizationFile, TreeFile)>, SourceError> {
         let mut found = Vec::new();
         for name in FILE_NAMES {
-            match self.look(folder, name)? {
+            match self.resolve(folder, name)? {
                 Ok(ResolvedPath { path, file: Some(file) }) => {
                     let found_at = Arc::from(path);
                     found.push((KustomizationFile { name, found: found_at }, file));
@@ -227,7 +227,7 @@ impl<T: FileTree> ClosureWalk<'_, T> {
             self.refuse(refusal::remote(site.file, reference));
             return Ok(());
         }
-        let found = match self.look(site.source, target)? {
+        let found = match self.resolve(site.source, target)? {
             // An address is tried once nothing is there, and a folder of that name never counts.
             Err(PathFailure::Missing(_) | PathFailure::OutOfTree(_))
             | Ok(ResolvedPath { file: None, .. })

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loader_is_found_and_what_is_no_program_is_told() {
+    fn a_loader_is_found_and_what_is_no_program_is_reported() {
         #[track_caller]
         fn check(bytes: &[u8], expected: Result<Linkage, &str>) {
             assert_eq!(linkage(bytes), expected.map_err(str::to_owned));

@@ -3,7 +3,7 @@
 //!
 //! Owns the sandbox ([`SandboxPolicy`]), and the process that sets it up around itself and then
 //! becomes the program ([`enter`]). Also owns the run of that process ([`Sandbox::run`]), and the
-//! search for the programs ([`ProgramCatalog`]). Which part ended a program is told by name
+//! search for the programs ([`ProgramCatalog`]). The part that ended a program is named
 //! ([`SandboxPart`]).
 //!
 //! The sandbox needs no privilege and no namespace. Landlock bounds files, seccomp bounds system
@@ -15,8 +15,7 @@
 //! cannot be set up is an error. No variable and no descriptor of this process reaches the program.
 //! Knows nothing of what a program renders.
 
-mod catalog;
-mod entry;
+mod entry_point;
 mod error;
 mod executable;
 mod files;
@@ -25,15 +24,16 @@ mod policy;
 mod probe;
 mod process;
 mod program;
+mod program_catalog;
 mod run;
 mod system_calls;
 mod words;
 
-pub use catalog::{InstalledProgram, ProgramCatalog, ProgramPlace};
-pub use entry::{ENTRY, enter};
+pub use entry_point::{ENTRY, enter};
 pub use error::SandboxError;
 pub use outcome::{RunOutput, SandboxPart};
 pub use policy::{NetworkReach, ProgramCommand, SandboxLimits, SandboxPolicy};
 pub use probe::SandboxSupport;
 pub use program::{ProgramError, ProgramVersion, RenderProgram};
+pub use program_catalog::{InstalledProgram, ProgramCatalog, ProgramPlace};
 pub use run::Sandbox;

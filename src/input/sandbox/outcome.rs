@@ -104,7 +104,7 @@ pub(super) fn part_of_signal(signal: i32, used: Duration, limit: Duration) -> Op
 
 /// Reads the processor time from a process's line in `/proc`, whose clock ticks so often a second.
 pub(super) fn processor_time(stat: &str, ticks: u64) -> Option<Duration> {
-    // The name stands in brackets and may hold anything; user and system time come eleven words on.
+    // The name is in brackets and may hold anything; user and system time come eleven words on.
     let (_, rest) = stat.rsplit_once(')')?;
     let mut words = rest.split_whitespace().skip(11).map(str::parse::<u64>);
     let total = words.next()?.ok()?.checked_add(words.next()?.ok()?)?;

@@ -11,7 +11,7 @@ use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe::Receiver;
 use tokio::sync::oneshot;
 
-use super::entry::ENTRY;
+use super::entry_point::ENTRY;
 use super::error::SandboxError;
 use super::outcome::{RunOutput, SandboxPart, part_of_signal};
 use super::policy::{ProgramCommand, SandboxPolicy};
@@ -196,7 +196,7 @@ async fn read_or_kill(
 }
 
 /// Reads to the end, as a program that waits for room would never end, and keeps the beginning and
-/// the end: the cause of an error stands last.
+/// the end: the cause of an error comes last.
 async fn read_both_ends(stream: &mut Receiver, most: usize) -> io::Result<Vec<u8>> {
     let half = most / 2;
     let mut bytes = Vec::new();

@@ -257,7 +257,7 @@ fn sockets() -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
 /// Returns a rule over arguments: the number of each, and what it is compared with.
 fn rule(conditions: &[(u8, SeccompCmpOp, u64)]) -> Result<SeccompRule, seccompiler::BackendError> {
     let conditions = conditions.iter().map(|(argument, comparison, value)| {
-        // A pointer counts whole, a number of 32 bits may have anything above it.
+        // A pointer counts with all bits, a number of 32 bits may have anything above it.
         let length = if *argument == 2 { SeccompCmpArgLen::Qword } else { SeccompCmpArgLen::Dword };
         SeccompCondition::new(*argument, length, comparison.clone(), *value)
     });

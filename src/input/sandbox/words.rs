@@ -213,12 +213,12 @@ mod tests {
 
     #[test]
     fn other_words_are_none() {
-        let whole = start(&["/a"], None).words();
-        for length in 0..whole.len() {
-            assert_eq!(SandboxedStart::read(whole[..length].to_vec()), None, "{length}");
+        let words_of_start = start(&["/a"], None).words();
+        for length in 0..words_of_start.len() {
+            assert_eq!(SandboxedStart::read(words_of_start[..length].to_vec()), None, "{length}");
         }
         for (place, word) in [(0, "none"), (1, "-1"), (2, "many"), (6, "2"), (9, "443;"), (9, "65536")] {
-            let mut words = whole.clone();
+            let mut words = words_of_start.clone();
             words[place] = word.into();
             assert_eq!(SandboxedStart::read(words), None, "{place}: {word}");
         }

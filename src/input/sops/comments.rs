@@ -27,7 +27,7 @@ pub(super) fn write_comment(comment: &str) -> Zeroizing<String> {
     Zeroizing::new(format!("#{text}"))
 }
 
-/// Opens the comments of a file that stand outside what is replaced already.
+/// Opens the comments of a file that are outside what is replaced already.
 pub(super) fn open_comments(
     documents: &OpenedDocuments<'_>,
     key: &DataKey,

@@ -16,8 +16,8 @@ pub enum MetadataFault {
     /// There is none where it should be.
     #[error("there is none in its first document")]
     Missing,
-    /// It stands in the file twice.
-    #[error("it stands there twice")]
+    /// It is in the file twice.
+    #[error("it is there twice")]
     Twice,
     /// It is not a mapping of lists and texts.
     #[error("it is not of the form that SOPS writes")]

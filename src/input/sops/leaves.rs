@@ -57,7 +57,7 @@ pub(super) struct Leaf<'w> {
     pub(super) path: &'w str,
     /// Indicates whether one of them meets the rule.
     pub(super) met: bool,
-    /// The collection that it stands in.
+    /// The collection that it is in.
     pub(super) parent: NodeId,
 }
 

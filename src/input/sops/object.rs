@@ -1,4 +1,4 @@
-//! Objects that went through a renderer: each encrypted value is opened where it stands now. It is
+//! Objects that went through a renderer: each encrypted value is opened where it is now. It is
 //! bound to its key path, which merges and transformations keep.
 //!
 //! The statement of a file's `mac` about the whole of it was checked before, on the file.

@@ -30,7 +30,7 @@ pub(super) enum LeafPlace {
     Flow,
     /// In a mapping whose keys begin in this column, from 0.
     Mapping(usize),
-    /// In a list whose dashes stand in this column, from 0.
+    /// In a list whose dashes are in this column, from 0.
     Sequence(usize),
 }
 

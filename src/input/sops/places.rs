@@ -38,7 +38,7 @@ impl<'t> MarkCursor<'t> {
 }
 
 /// Returns the range of a scalar that begins at an offset and has this content, its quotes or its
-/// header included. None for forms in which the content does not stand as it is.
+/// header included. None for forms in which the content is not written as it is.
 pub(super) fn scalar_range(text: &str, start: usize, content: &str) -> Option<std::ops::Range<usize>> {
     let rest = text.get(start..)?;
     if rest.starts_with(content) {

@@ -67,7 +67,7 @@ impl EncryptionRule {
         matches!(self, Self::UnencryptedRegex(_) | Self::EncryptedRegex(_))
     }
 
-    /// Returns whether a key decides about all that stands below it.
+    /// Returns whether a key decides about all that is below it.
     pub(super) fn is_met_by(&self, key: &str) -> bool {
         match self {
             Self::UnencryptedSuffix(suffix) | Self::EncryptedSuffix(suffix) => key.ends_with(suffix),

@@ -118,7 +118,7 @@ impl OpenedValue {
         })
     }
 
-    /// Returns the value as it would stand in a text; none for a truth, which tells nothing.
+    /// Returns the value as it would be in a text; none for a truth, which tells nothing.
     pub(super) fn shown_bytes(&self) -> Option<Zeroizing<Vec<u8>>> {
         match self {
             Self::Bool(_) => None,
@@ -165,7 +165,7 @@ impl DataKey {
         self.sealing
     }
 
-    /// Opens a value that stands at a key path, for example `data:password:`.
+    /// Opens a value that is at a key path, for example `data:password:`.
     pub(super) fn open(&self, sealed: &SealedValue<'_>, path: &str) -> Result<OpenedValue, SealedValueFault> {
         let mut buffer = Zeroizing::new(sealed.data.clone());
         let (iv, tag) = (sealed.iv.into(), sealed.tag.into());

@@ -139,10 +139,10 @@ fn is_base_60(text: &str) -> bool {
     let Some(first) = parts.next() else { return false };
     let mut rest: Vec<&str> = parts.collect();
     if let Some(last) = rest.last_mut()
-        && let Some((whole, fraction)) = last.split_once('.')
+        && let Some((integer, fraction)) = last.split_once('.')
         && digits(fraction)
     {
-        *last = whole;
+        *last = integer;
     }
     let sixtieth = |part: &&str| match part.as_bytes() {
         [one] => one.is_ascii_digit(),

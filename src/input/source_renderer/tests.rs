@@ -29,12 +29,12 @@ fn renderer(supply: MemorySupply) -> SourceRenderer {
 }
 
 fn words(rendered: &RenderedSnapshot) -> Vec<String> {
-    let told = rendered.roots.iter().map(|root| match &root.outcome {
+    let outcomes = rendered.roots.iter().map(|root| match &root.outcome {
         RootOutcome::Rendered(_) => format!("{} rendered", root.path),
         RootOutcome::Refused(found) => format!("{} refused: {}", root.path, found[0].message),
         RootOutcome::Interrupted(found) => format!("{} interrupted: {}", root.path, found[0].code),
     });
-    told.collect()
+    outcomes.collect()
 }
 
 /// The outcomes of two charts, of which one has a part from a server, where there is no helm.
@@ -100,12 +100,12 @@ fn what_the_source_does_not_hold_is_asked_of_the_cluster_and_an_error_is_never_e
     let found = || ObjectFact::Found(json!({ "data": { "ZONE": "b" } }).into());
     let zone = |zone: &str| {
         let object = format!(r#"{{"apiVersion":"v1","data":{{"zone":"{zone}"}}"#);
-        move |told: Vec<String>| {
-            assert!(told[0] == "a.yaml rendered" && told[1].starts_with(&object), "{told:?}");
+        move |outcomes: Vec<String>| {
+            assert!(outcomes[0] == "a.yaml rendered" && outcomes[1].starts_with(&object), "{outcomes:?}");
         }
     };
     let refused = |why: &'static str| {
-        move |told: Vec<String>| assert_eq!(told, [format!("a.yaml refused: substituteFrom: {why}")])
+        move |outcomes: Vec<String>| assert_eq!(outcomes, [format!("a.yaml refused: substituteFrom: {why}")])
     };
     for need in [Required, Optional] {
         assert_eq!(substituted(&[(ConfigMap, need)], &asked(None)), Err([id.clone()].into()));
@@ -188,7 +188,7 @@ fn an_object_that_gives_no_variables_holds_back_only_what_may_name_them() {
 }
 
 #[test]
-fn an_object_that_cannot_be_opened_gives_no_variables_and_what_to_do_is_told() {
+fn an_object_that_cannot_be_opened_gives_no_variables_and_what_to_do_is_reported() {
     let text =
         "apiVersion: v1\nkind: Secret\nmetadata: {name: vars}\nstringData: {ZONE: 'ENC[]'}\nsops: {mac: x}\n";
     let user = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {zone: '${ZONE}'}}";
@@ -209,12 +209,12 @@ fn an_object_that_cannot_be_opened_gives_no_variables_and_what_to_do_is_told() {
         .with_variables(Some(SourceVariables { config, namespace: "shop".to_owned() }));
     let done = renderer.render_files(raw, "", &files, &ClusterFacts::NotQueried).unwrap();
     let RootOutcome::Refused(found) = &done.roots[0].outcome else { panic!("{done:?}") };
-    let told = |message: &str| found.iter().find(|found| found.message.contains(message));
+    let finding = |message: &str| found.iter().find(|found| found.message.contains(message));
     let fault =
-        told("Secret shop/vars gives no variables: it is encrypted by SOPS, and is not opened").unwrap();
+        finding("Secret shop/vars gives no variables: it is encrypted by SOPS, and is not opened").unwrap();
     let hint = "only a Secret that an age identity opens gives variables, and only its data may be encrypted";
     assert_eq!(fault.hint.as_deref(), Some(hint));
-    // The reason for which it is not opened stands beside it, at its file.
+    // The reason for which it is not opened is beside it, at its file.
     assert!(found.iter().any(|found| &*found.origin.file == "vars.yaml"), "{found:?}");
 }
 
@@ -247,7 +247,7 @@ fn charts_alone_wait_for_the_versions_of_the_cluster() {
 
 /// Returns how often the files of a revision are read to render a root with a program that cannot
 /// be started.
-fn looks_of_render(files: &MemoryTree, folder: &str, form: RootForm) -> usize {
+fn reads_of_render(files: &MemoryTree, folder: &str, form: RootForm) -> usize {
     let renderer = renderer(MemorySupply::default());
     let root = RenderRoot { folder: folder.into(), form };
     let parsed = &mut ParsedFiles::default();
@@ -258,10 +258,10 @@ fn looks_of_render(files: &MemoryTree, folder: &str, form: RootForm) -> usize {
     };
     let programs = closure.programs().iter().map(installed).collect();
     let job = judge(root, "", closure.into(), &programs, None, &HashMap::new()).ok().unwrap();
-    let before = files.looks();
+    let before = files.reads();
     let run = own_thread::worker_runtime().unwrap().block_on(renderer.render_root(&job, files));
     assert!(matches!(run, Err(RenderError::Sandbox(_))), "{run:?}");
-    files.looks() - before
+    files.reads() - before
 }
 
 #[test]
@@ -277,6 +277,6 @@ fn a_render_reads_all_files_of_its_root_at_once() {
     let chart = "apiVersion: v2\nname: chart\nversion: 1.0.0\n";
     let files = files.file("a/kustomization.yaml", resources).file("chart/Chart.yaml", chart);
     for (folder, form) in [("a", RootForm::Kustomize), ("chart", RootForm::Helm)] {
-        assert_eq!(looks_of_render(&files, folder, form), 1, "{folder}");
+        assert_eq!(reads_of_render(&files, folder, form), 1, "{folder}");
     }
 }

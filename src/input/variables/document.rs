@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::budget::{ExpansionBudget, ExpansionLimit};
 use super::evaluate::{Expansion, TemplateFault};
+use super::expression_limits::{ExpansionBudget, ExpansionLimit};
 use super::finding::{VariableFinding, VariableProblem, shorten};
 use super::table::{TableExtent, VariableTable};
 use crate::manifest::{
@@ -14,7 +14,7 @@ use crate::manifest::{
 };
 use crate::object::{Diagnostic, Severity, count_text, verb_to_be};
 
-/// Findings of one file that are told; more are counted.
+/// Findings of one file that are reported; more are counted.
 const MAX_FINDINGS: usize = 200;
 
 /// Characters of a path that are shown.
@@ -27,7 +27,7 @@ pub(crate) struct SubstitutedFile {
     pub(crate) documents: Vec<SubstitutedDocument>,
     /// The faults of the file itself.
     pub(crate) unreadable: Vec<Diagnostic>,
-    /// Findings about variables that are not told.
+    /// Findings about variables that are not reported.
     pub(crate) left_out: usize,
 }
 
@@ -62,7 +62,7 @@ impl fmt::Debug for SubstitutedDocument {
 }
 
 impl SubstitutedFile {
-    /// Returns all that is wrong, for a file in which the documents stand as they were read.
+    /// Returns all that is wrong, for a file in which the documents are as they were read.
     pub(crate) fn diagnostics(&self, file: &Arc<str>) -> Vec<Diagnostic> {
         let findings = self.documents.iter().flat_map(|document| &document.findings);
         let mut all = self.unreadable.clone();
@@ -78,16 +78,16 @@ impl SubstitutedFile {
 }
 
 /// Reads a file of the repository, or what a program printed, and puts the variables into its
-/// documents. Objects that say so are left as they stand.
+/// documents. Objects that say so are left as they are.
 pub(crate) fn substitute(file: &Arc<str>, bytes: &[u8], table: &VariableTable) -> SubstitutedFile {
     let read = read_documents(file, bytes);
     let mut budget = ExpansionBudget::default();
-    let (mut told, mut left_out) = (0, 0);
+    let (mut reported, mut left_out) = (0, 0);
     let documents = read.documents.into_iter().map(|mut value| {
-        let mut substitution = Substitution::new(table, &mut budget, MAX_FINDINGS - told);
+        let mut substitution = Substitution::new(table, &mut budget, MAX_FINDINGS - reported);
         substitution.object(&mut value, &ParentPath::ROOT);
         let Substitution { findings, left_out: more, soundness, .. } = substitution;
-        told += findings.len();
+        reported += findings.len();
         left_out += more;
         SubstitutedDocument { value, findings, soundness }
     });
@@ -326,7 +326,7 @@ impl<'s> Substitution<'s> {
     }
 }
 
-/// A scalar with an expression in it: where it stands, and how.
+/// A scalar with an expression in it: its place and its style.
 struct ScalarSite<'p> {
     place: TextPlace,
     style: ScalarStyle,

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use super::MAX_SCALAR;
-use super::budget::{ExpansionBudget, ExpansionLimit};
 use super::expression::{Expression, Operation, Template, TemplatePart};
+use super::expression_limits::{ExpansionBudget, ExpansionLimit};
 use super::operators::{CutCharacter, change_case, replace, substring, trim};
 use super::parse::ExpressionFault;
 use super::table::{TableExtent, VariableSecrecy, VariableTable};

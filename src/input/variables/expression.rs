@@ -9,7 +9,7 @@ pub(super) struct Template {
 /// A part of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum TemplatePart {
-    /// It stands as it is.
+    /// It stays as it is.
     Text(String),
     /// `${…}`.
     Expression(Expression),

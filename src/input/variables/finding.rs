@@ -37,7 +37,7 @@ pub(crate) enum VariableProblem {
     Secret(String),
     /// The text is infinity or NaN now.
     NotFinite,
-    /// An expression stands where values have no places.
+    /// An expression is where values have no places.
     TooDeep,
     /// The text would be a list or mapping to Flux.
     Collection,
@@ -66,7 +66,7 @@ impl VariableProblem {
         match self {
             Self::Unset(_) => {
                 "name its value under `substitute`, or an object that has it under `substituteFrom`, or give it a \
-                 default as `${NAME:=default}`; for `${NAME}` that is meant as it stands write `$${NAME}`"
+                 default as `${NAME:=default}`; for `${NAME}` that is meant literally write `$${NAME}`"
             }
             Self::Unknown(_) => "an object under `substituteFrom` that may have it gives no variables now",
             Self::Template(TemplateFault::Expression(fault)) => fault.hint(),
@@ -112,7 +112,7 @@ impl fmt::Display for VariableProblem {
 }
 
 impl VariableFinding {
-    /// Returns it for a file in which the document stands as it was read.
+    /// Returns it for a file in which the document is as it was read.
     pub(crate) fn diagnostic(&self, file: &Arc<str>) -> Diagnostic {
         let TextPlace { line, column } = self.place;
         self.diagnostic_at(ManifestOrigin::new(file.clone(), line, column))

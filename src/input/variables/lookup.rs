@@ -14,8 +14,8 @@ use crate::object::text_at;
 
 use super::table::HolderAnswer;
 
-/// The member of an opened Secret that names the encrypted file it stood in. No source brings it:
-/// it is taken off whatever was read.
+/// The member of an opened Secret that names the encrypted file it was in. No source brings it: it
+/// is taken off whatever was read.
 pub(crate) const OPENED_FROM: &str = "rhumb-opened-from";
 
 /// The variables of one object.
@@ -110,8 +110,8 @@ pub(crate) enum HolderFault {
     /// Its values have variables in them, which may be its own.
     #[error("its values have `${{` in them: what another variable makes of them is not known yet")]
     Variable,
-    /// It stands more than once in the source.
-    #[error("it stands more than once in the source")]
+    /// It is defined more than once in the source.
+    #[error("it is defined more than once in the source")]
     Ambiguous,
 }
 
@@ -124,7 +124,7 @@ impl HolderFault {
                 "only a Secret that an age identity opens gives variables, and only its data may be encrypted"
             }
             Self::Variable => {
-                "write the values out; where `${` is meant as it stands, annotate the object with \
+                "write the values out; where `${` is meant literally, annotate the object with \
                  rhumb.dev/substitute: disabled"
             }
             Self::Ambiguous => "remove all but one",
@@ -309,11 +309,11 @@ mod tests {
     }
 
     #[test]
-    fn an_object_that_stands_twice_is_not_chosen_from() {
+    fn an_object_that_is_defined_twice_is_not_chosen_from() {
         let body = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a" } });
         let holders = [holder(VariableHolderKind::ConfigMap, "shop", "a")];
         let plan = plan_lookups(&holders, [&body, &body], "shop");
-        assert_eq!(describe(plan), ["fault: it stands more than once in the source"]);
+        assert_eq!(describe(plan), ["fault: it is defined more than once in the source"]);
     }
 
     #[test]

@@ -25,10 +25,10 @@
 //! - A secret variable can only be used in `data` and `stringData` of a Secret.
 //! - Values, nesting, results and work are bounded. A length that overflows is the whole rest.
 
-mod budget;
 mod document;
 mod evaluate;
 mod expression;
+mod expression_limits;
 mod finding;
 mod lookup;
 mod operators;

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::budget::{ExpansionBudget, ExpansionLimit};
 use super::expression::{CaseOperation, ReplacePlace, TrimOperation};
+use super::expression_limits::{ExpansionBudget, ExpansionLimit};
 use super::pattern::{MatchExtent, ShellPattern};
 
 /// An offset or length that falls between the bytes of one character.
@@ -15,14 +15,14 @@ pub(super) fn substring<'v>(
     offset: &str,
     length: Option<&str>,
 ) -> Result<&'v str, CutCharacter> {
-    let whole = i64::try_from(value.len()).unwrap_or(i64::MAX);
+    let length_in_bytes = i64::try_from(value.len()).unwrap_or(i64::MAX);
     let Ok(offset) = offset.parse::<i64>() else { return Ok(value) };
-    let start = if offset < 0 { whole.saturating_add(offset).max(0) } else { offset };
+    let start = if offset < 0 { length_in_bytes.saturating_add(offset).max(0) } else { offset };
     let end = match length.map(str::parse::<i64>) {
-        None => whole,
+        None => length_in_bytes,
         Some(Err(_)) => return Ok(value),
-        Some(Ok(length)) if length < 0 => whole.saturating_add(length),
-        Some(Ok(length)) => start.saturating_add(length).min(whole),
+        Some(Ok(length)) if length < 0 => length_in_bytes.saturating_add(length),
+        Some(Ok(length)) => start.saturating_add(length).min(length_in_bytes),
     };
     if start >= end {
         return Ok("");

@@ -37,10 +37,8 @@ impl ExpressionFault {
     pub(super) const fn hint(self) -> &'static str {
         match self {
             Self::WithoutColon => "write `${NAME:-default}`",
-            Self::Unsupported => {
-                "write `${NAME:-default}`; for `${…}` that is meant as it stands write `$${…}`"
-            }
-            _ => "write `$${…}` for `${…}` that is meant as it stands",
+            Self::Unsupported => "write `${NAME:-default}`; for `${…}` that is meant literally write `$${…}`",
+            _ => "write `$${…}` for `${…}` that is meant literally",
         }
     }
 }

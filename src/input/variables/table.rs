@@ -78,7 +78,7 @@ pub(crate) enum HolderAnswer {
     Unusable(HolderFault),
     /// It is not.
     Missing,
-    /// Nobody can tell, for a reason that is told elsewhere.
+    /// It is not known, for a reason that is reported elsewhere.
     Unknown,
 }
 
@@ -120,11 +120,11 @@ impl VariableTableFault {
 }
 
 impl VariableTable {
-    /// Returns the variables of a source, and names every object and key at fault. The answers stand
+    /// Returns the variables of a source, and names every object and key at fault. The answers are
     /// in the order of [`SubstitutionConfig::from`]; one that is left out counts as missing.
     ///
-    /// An object at fault may have any variable. So what stands before it is not known any more; what
-    /// stands after it wins over it, and is.
+    /// An object at fault may have any variable. So what comes before it is not known any more;
+    /// what comes after it wins over it, and is.
     pub(crate) fn assemble(
         config: &SubstitutionConfig,
         answers: impl IntoIterator<Item = HolderAnswer>,
@@ -302,9 +302,9 @@ mod tests {
             HolderAnswer::Unusable(HolderFault::Encrypted),
         ];
         let (_, faults) = VariableTable::assemble(&config(&[], from), answers);
-        let told: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        let messages: Vec<String> = faults.iter().map(ToString::to_string).collect();
         assert_eq!(
-            told,
+            messages,
             [
                 "ConfigMap shop/gone is not there, and is not optional",
                 "the variable LARGE has more than 1048576 bytes",

@@ -49,7 +49,7 @@ fn read(text: &str) -> SubstitutedFile {
 }
 
 /// Returns the findings with their places.
-fn told(text: &str) -> Vec<String> {
+fn findings_of(text: &str) -> Vec<String> {
     let file = read(text);
     let tell = |found: &crate::object::Diagnostic| {
         let (at, severity) = (&found.origin, found.severity);
@@ -68,7 +68,7 @@ fn check(text: &str, expected: Value) {
 
 #[track_caller]
 fn check_findings(text: &str, expected: &[&str]) {
-    assert_eq!(told(text), expected, "{text}");
+    assert_eq!(findings_of(text), expected, "{text}");
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn a_scalar_in_quotes_with_a_tag_or_in_a_block_stays_text() {
 }
 
 #[test]
-fn a_value_stays_one_scalar_whatever_stands_in_it() {
+fn a_value_stays_one_scalar_whatever_is_in_it() {
     check("a: ${EVIL}\nb: 1", json!({ "a": "x  privileged: true", "b": 1 }));
     check("a: \"${EVIL}\"", json!({ "a": "x  privileged: true" }));
     check("a: |\n  ${EVIL}\n", json!({ "a": "x  privileged: true\n" }));
@@ -195,7 +195,7 @@ fn what_cannot_be_read_or_used_says_where() {
 }
 
 #[test]
-fn an_object_that_says_so_stays_as_it_stands() {
+fn an_object_that_says_so_stays_as_it_is() {
     let object = |metadata: &str| format!("metadata: {{{metadata}}}\na: ${{ONE}} $${{NAME}}\n${{b}}: 1\n");
     let flux = "kustomize.toolkit.fluxcd.io/substitute: disabled";
     for metadata in [
@@ -212,7 +212,7 @@ fn an_object_that_says_so_stays_as_it_stands() {
     for metadata in
         ["", "labels: {rhumb.dev/substitute: disabled}", "annotations: {rhumb.dev/substitute: enabled}"]
     {
-        assert_eq!(told(&object(metadata)).len(), 2, "{metadata}");
+        assert_eq!(findings_of(&object(metadata)).len(), 2, "{metadata}");
     }
     // In a list each object says so for itself.
     let list = "kind: List\nitems:\n- metadata: {annotations: {rhumb.dev/substitute: disabled}}\n  a: ${NAME}\n- a: ${NAME}\n";
@@ -223,7 +223,7 @@ fn an_object_that_says_so_stays_as_it_stands() {
 #[test]
 fn a_secret_value_ends_only_in_the_data_of_a_secret() {
     let secret = "apiVersion: v1\nkind: Secret\n";
-    let place = |text: &str| told(text).into_iter().next().unwrap_or_default();
+    let place = |text: &str| findings_of(text).into_iter().next().unwrap_or_default();
     let refused = |line, column, path: &str| {
         format!(
             "a.yaml:{line}:{column}: error secret-variable: {path}: the variable TOKEN comes from a Secret, and this is no data of a Secret"
@@ -281,11 +281,11 @@ fn the_output_of_a_renderer_is_read_as_a_file_is() {
 fn what_is_nested_too_deep_is_refused() {
     let deep = |inner: &str| format!("{}{inner}{}", "[".repeat(80), "]".repeat(80));
     assert!(
-        told(&deep("'${NAME}'")).iter().all(|told| told.contains("too-deep: ")),
+        findings_of(&deep("'${NAME}'")).iter().all(|finding| finding.contains("too-deep: ")),
         "{:?}",
-        told(&deep("a"))
+        findings_of(&deep("a"))
     );
-    assert_eq!(told(&deep("'${NAME}'")).len(), 1);
+    assert_eq!(findings_of(&deep("'${NAME}'")).len(), 1);
     check_findings(&deep("'$NAME'"), &[]);
     let nested = |levels: usize| format!("{}x{}", "${UNSET:=".repeat(levels), "}".repeat(levels));
     assert_eq!(expand(&nested(MAX_NESTING), &table()).unwrap().0, "x");
@@ -314,7 +314,10 @@ fn what_expressions_make_is_bounded() {
     let document = "[8]: with their variables the texts of this document have more than 8388608 bytes";
     assert_eq!(codes(&"- ${L}\n".repeat(1000)), [document]);
     let file = codes(&"a: ${L}\n---\n".repeat(50));
-    assert!(file.iter().all(|told| told.ends_with("this file have more than 33554432 bytes")), "{file:?}");
+    assert!(
+        file.iter().all(|finding| finding.ends_with("this file have more than 33554432 bytes")),
+        "{file:?}"
+    );
     assert_eq!(file.len(), 18);
     // Little comes of it, and it takes long.
     let work = "a: the expressions of this file take too much work";

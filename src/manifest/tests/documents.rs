@@ -486,7 +486,7 @@ fn text_behind_the_end_of_a_document_is_not_read() {
 }
 
 #[test]
-fn a_key_that_stands_twice_is_an_error() {
+fn a_key_that_is_given_twice_is_an_error() {
     check(
         "
         apiVersion: v1
@@ -498,7 +498,7 @@ fn a_key_that_stands_twice_is_an_error() {
           a: z
         ",
         r#"
-        a.yaml:7:3: error: key "a" stands twice in this mapping: first in line 5, again in line 7
+        a.yaml:7:3: error: key "a" is given twice in this mapping: first in line 5, again in line 7
           hint: remove one of the two: kubectl would silently use the later
         held: ConfigMap default/a, its manifest has an error
         "#,
@@ -512,7 +512,7 @@ fn a_key_that_stands_twice_is_an_error() {
           name: b
         ",
         r#"
-        a.yaml:5:3: error: key "name" stands twice in this mapping: first in line 4, again in line 5
+        a.yaml:5:3: error: key "name" is given twice in this mapping: first in line 4, again in line 5
           hint: remove one of the two: kubectl would silently use the later
         held: ConfigMap default/b, its manifest has an error
         not understood
@@ -526,7 +526,7 @@ fn a_key_that_stands_twice_is_an_error() {
         kind: Secret
         ",
         r#"
-        a.yaml:4:1: error: key "kind" stands twice in this mapping: first in line 2, again in line 4
+        a.yaml:4:1: error: key "kind" is given twice in this mapping: first in line 2, again in line 4
           hint: remove one of the two: kubectl would silently use the later
         held: Secret default/a, its manifest has an error
         not understood

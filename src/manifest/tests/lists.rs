@@ -320,7 +320,7 @@ fn an_item_that_is_invalid_holds_back_only_itself() {
 }
 
 #[test]
-fn an_object_may_stand_twice_in_a_list() {
+fn an_object_may_be_defined_twice_in_a_list() {
     check(
         "
         apiVersion: v1
@@ -330,12 +330,12 @@ fn an_object_may_stand_twice_in_a_list() {
         - metadata: {name: a, namespace: default}
         ",
         "
-        a.yaml:4:3: error: ConfigMap default/a stands twice: here and at a.yaml:5
+        a.yaml:4:3: error: ConfigMap default/a is defined twice: here and at a.yaml:5
           hint: remove one of the two: neither is applied
-        a.yaml:5:3: error: ConfigMap default/a stands twice: here and at a.yaml:4
+        a.yaml:5:3: error: ConfigMap default/a is defined twice: here and at a.yaml:4
           hint: remove one of the two: neither is applied
-        held: ConfigMap default/a, ConfigMap default/a stands twice: here and at a.yaml:5
-        held: ConfigMap default/a, ConfigMap default/a stands twice: here and at a.yaml:4
+        held: ConfigMap default/a, ConfigMap default/a is defined twice: here and at a.yaml:5
+        held: ConfigMap default/a, ConfigMap default/a is defined twice: here and at a.yaml:4
         ",
     );
 }

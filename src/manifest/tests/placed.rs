@@ -32,7 +32,7 @@ fn each_part_of_a_value_has_its_place() {
     assert_eq!(key, TextPlace { line: 2, column: 1 });
     check_place(&list.items()[0], 3, 3);
     check_place(entry(&list.items()[1], "b").0, 4, 7);
-    // An alias stands where it is written, and what it stands for where that is.
+    // An alias is where it is written, and what it stands for where that is.
     let (alias, _) = entry(document, "alias");
     check_place(alias, 6, 8);
     check_place(entry(alias, "x").0, 5, 16);

@@ -17,12 +17,12 @@ fn in_one_file() {
         metadata: {name: a}
         ",
         "
-        a.yaml:1:1: error: ConfigMap default/a stands twice: here and at a.yaml:5
+        a.yaml:1:1: error: ConfigMap default/a is defined twice: here and at a.yaml:5
           hint: remove one of the two: neither is applied
-        a.yaml:5:1: error: ConfigMap default/a stands twice: here and at a.yaml:1
+        a.yaml:5:1: error: ConfigMap default/a is defined twice: here and at a.yaml:1
           hint: remove one of the two: neither is applied
-        held: ConfigMap default/a, ConfigMap default/a stands twice: here and at a.yaml:5
-        held: ConfigMap default/a, ConfigMap default/a stands twice: here and at a.yaml:1
+        held: ConfigMap default/a, ConfigMap default/a is defined twice: here and at a.yaml:5
+        held: ConfigMap default/a, ConfigMap default/a is defined twice: here and at a.yaml:1
         ",
     );
 }
@@ -73,15 +73,15 @@ fn three_times() {
         metadata: {name: a}
         ",
         "
-        a.yaml:1:1: error: ConfigMap default/a stands 3 times: here and at a.yaml:5 and at a.yaml:9
+        a.yaml:1:1: error: ConfigMap default/a is defined 3 times: here and at a.yaml:5 and at a.yaml:9
           hint: remove all but one: none is applied
-        a.yaml:5:1: error: ConfigMap default/a stands 3 times: here and at a.yaml:1 and at a.yaml:9
+        a.yaml:5:1: error: ConfigMap default/a is defined 3 times: here and at a.yaml:1 and at a.yaml:9
           hint: remove all but one: none is applied
-        a.yaml:9:1: error: ConfigMap default/a stands 3 times: here and at a.yaml:1 and at a.yaml:5
+        a.yaml:9:1: error: ConfigMap default/a is defined 3 times: here and at a.yaml:1 and at a.yaml:5
           hint: remove all but one: none is applied
-        held: ConfigMap default/a, ConfigMap default/a stands 3 times: here and at a.yaml:5 and at a.yaml:9
-        held: ConfigMap default/a, ConfigMap default/a stands 3 times: here and at a.yaml:1 and at a.yaml:9
-        held: ConfigMap default/a, ConfigMap default/a stands 3 times: here and at a.yaml:1 and at a.yaml:5
+        held: ConfigMap default/a, ConfigMap default/a is defined 3 times: here and at a.yaml:5 and at a.yaml:9
+        held: ConfigMap default/a, ConfigMap default/a is defined 3 times: here and at a.yaml:1 and at a.yaml:9
+        held: ConfigMap default/a, ConfigMap default/a is defined 3 times: here and at a.yaml:1 and at a.yaml:5
         ",
     );
 }
@@ -112,13 +112,13 @@ fn in_two_files() {
             ),
         ],
         "
-        a.yaml:1:1: error: ConfigMap default/a stands twice: here and at b.yaml:1
+        a.yaml:1:1: error: ConfigMap default/a is defined twice: here and at b.yaml:1
           hint: remove one of the two: neither is applied
-        b.yaml:1:1: error: ConfigMap default/a stands twice: here and at a.yaml:1
+        b.yaml:1:1: error: ConfigMap default/a is defined twice: here and at a.yaml:1
           hint: remove one of the two: neither is applied
         ConfigMap default/b
-        held: ConfigMap default/a, ConfigMap default/a stands twice: here and at b.yaml:1
-        held: ConfigMap default/a, ConfigMap default/a stands twice: here and at a.yaml:1
+        held: ConfigMap default/a, ConfigMap default/a is defined twice: here and at b.yaml:1
+        held: ConfigMap default/a, ConfigMap default/a is defined twice: here and at a.yaml:1
         ",
     );
 }
@@ -144,16 +144,16 @@ fn by_the_default_namespace() {
         metadata: {name: a, namespace: shop}
         "#,
         "
-        a.yaml:1:1: error: ConfigMap default/a stands 3 times: here and at a.yaml:5 and at a.yaml:9
+        a.yaml:1:1: error: ConfigMap default/a is defined 3 times: here and at a.yaml:5 and at a.yaml:9
           hint: remove all but one: none is applied
-        a.yaml:5:1: error: ConfigMap default/a stands 3 times: here and at a.yaml:1 and at a.yaml:9
+        a.yaml:5:1: error: ConfigMap default/a is defined 3 times: here and at a.yaml:1 and at a.yaml:9
           hint: remove all but one: none is applied
-        a.yaml:9:1: error: ConfigMap default/a stands 3 times: here and at a.yaml:1 and at a.yaml:5
+        a.yaml:9:1: error: ConfigMap default/a is defined 3 times: here and at a.yaml:1 and at a.yaml:5
           hint: remove all but one: none is applied
         ConfigMap shop/a
-        held: ConfigMap default/a, ConfigMap default/a stands 3 times: here and at a.yaml:5 and at a.yaml:9
-        held: ConfigMap default/a, ConfigMap default/a stands 3 times: here and at a.yaml:1 and at a.yaml:9
-        held: ConfigMap default/a, ConfigMap default/a stands 3 times: here and at a.yaml:1 and at a.yaml:5
+        held: ConfigMap default/a, ConfigMap default/a is defined 3 times: here and at a.yaml:5 and at a.yaml:9
+        held: ConfigMap default/a, ConfigMap default/a is defined 3 times: here and at a.yaml:1 and at a.yaml:9
+        held: ConfigMap default/a, ConfigMap default/a is defined 3 times: here and at a.yaml:1 and at a.yaml:5
         ",
     );
 }
@@ -171,12 +171,12 @@ fn by_two_versions_of_a_group() {
         metadata: {name: a}
         ",
         "
-        a.yaml:1:1: error: Deployment default/a stands twice: here and at a.yaml:5
+        a.yaml:1:1: error: Deployment default/a is defined twice: here and at a.yaml:5
           hint: remove one of the two: neither is applied
-        a.yaml:5:1: error: Deployment default/a stands twice: here and at a.yaml:1
+        a.yaml:5:1: error: Deployment default/a is defined twice: here and at a.yaml:1
           hint: remove one of the two: neither is applied
-        held: Deployment default/a, Deployment default/a stands twice: here and at a.yaml:5
-        held: Deployment default/a, Deployment default/a stands twice: here and at a.yaml:1
+        held: Deployment default/a, Deployment default/a is defined twice: here and at a.yaml:5
+        held: Deployment default/a, Deployment default/a is defined twice: here and at a.yaml:1
         ",
     );
 }
@@ -213,14 +213,14 @@ fn by_the_namespace_of_what_lives_in_none() {
         metadata: {name: a, namespace: b}
         ",
         r#"
-        a.yaml:1:1: error: Namespace a stands twice: here and at a.yaml:5
+        a.yaml:1:1: error: Namespace a is defined twice: here and at a.yaml:5
           hint: remove one of the two: neither is applied
         a.yaml:5:1: warning: Namespace a lives in no namespace: "b" is left out
           hint: remove metadata.namespace
-        a.yaml:5:1: error: Namespace a stands twice: here and at a.yaml:1
+        a.yaml:5:1: error: Namespace a is defined twice: here and at a.yaml:1
           hint: remove one of the two: neither is applied
-        held: Namespace a, Namespace a stands twice: here and at a.yaml:5
-        held: Namespace a, Namespace a stands twice: here and at a.yaml:1
+        held: Namespace a, Namespace a is defined twice: here and at a.yaml:5
+        held: Namespace a, Namespace a is defined twice: here and at a.yaml:1
         "#,
     );
 }
@@ -258,14 +258,14 @@ fn also_where_one_is_invalid() {
         data: {a: 1}
         ",
         r#"
-        a.yaml:1:1: error: ConfigMap default/a stands twice: here and at a.yaml:5
+        a.yaml:1:1: error: ConfigMap default/a is defined twice: here and at a.yaml:5
           hint: remove one of the two: neither is applied
-        a.yaml:5:1: error: ConfigMap default/a stands twice: here and at a.yaml:1
+        a.yaml:5:1: error: ConfigMap default/a is defined twice: here and at a.yaml:1
           hint: remove one of the two: neither is applied
         a.yaml:8:11: error: data: the value of "a" must be text, and this is a number
           hint: put it in quotes
-        held: ConfigMap default/a, ConfigMap default/a stands twice: here and at a.yaml:5
-        held: ConfigMap default/a, ConfigMap default/a stands twice: here and at a.yaml:1
+        held: ConfigMap default/a, ConfigMap default/a is defined twice: here and at a.yaml:5
+        held: ConfigMap default/a, ConfigMap default/a is defined twice: here and at a.yaml:1
         "#,
     );
 }

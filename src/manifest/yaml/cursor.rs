@@ -54,7 +54,7 @@ impl<'a> YamlCursor<'a> {
         self.break_len(0).is_some()
     }
 
-    /// Returns whether a blank, a line break or the end stands some bytes ahead.
+    /// Returns whether a blank, a line break or the end is some bytes ahead.
     pub(super) fn separates(&self, ahead: usize) -> bool {
         matches!(self.byte(ahead), None | Some(b' ' | b'\t')) || self.break_len(ahead).is_some()
     }

@@ -73,8 +73,7 @@ fn control_character(text: &str, line: u32) -> Option<DocumentFault> {
     let line_start = before.rfind(['\n', '\r']).map_or(0, |end| end + 1);
     let column = before.get(line_start..).unwrap_or_default().chars().count() as u32 + 1;
     let mark = TextMark { line: line + super::text::line_breaks(before), column };
-    let message =
-        format!("control characters are not allowed, and here stands U+{:04X}", u32::from(character));
+    let message = format!("control characters are not allowed, and here is U+{:04X}", u32::from(character));
     Some(
         DocumentFault::new(mark, "control-character", message)
             .hint("remove it, or write it as an escape in double quotes"),

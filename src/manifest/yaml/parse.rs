@@ -221,7 +221,7 @@ impl YamlParser<'_> {
             TokenKind::Plain(_) | TokenKind::Quoted(_) if after_quotes => unexpected(token, "the end of the line after the closing quote")
                 .hint("inside quotes, write `''` for a single quote in single quotes, and `\\\"` for a double quote in double quotes"),
             TokenKind::BlockEntry | TokenKind::BlockSequence => unexpected(token, "a key in the same column as the others")
-                .hint("a list stands below a key with nothing behind its `:`"),
+                .hint("a list goes below a key with nothing behind its `:`"),
             _ => unexpected(token, "a key in the same column as the others"),
         }
     }
@@ -498,7 +498,7 @@ fn syntax(mark: TextMark, message: &str) -> DocumentFault {
     DocumentFault::new(mark, "yaml-syntax", format!("this is not YAML: {message}"))
 }
 
-/// Told where it begins: the end of the text may be far away.
+/// Reported where it begins: the end of the text may be far away.
 fn unclosed(begin: TextMark, end: &TokenKind<'_>) -> DocumentFault {
     let (begins, ends) = if *end == TokenKind::FlowSequenceEnd { ("[", "]") } else { ("{", "}") };
     syntax(begin, &format!("`{begins}` is never closed by `{ends}`"))
@@ -509,7 +509,7 @@ fn unknown_anchor(mark: TextMark) -> DocumentFault {
     DocumentFault::new(
         mark,
         "unknown-anchor",
-        "no anchor of this name stands before this alias in its document",
+        "no anchor of this name comes before this alias in its document",
     )
     .hint("an anchor reaches no further than its own document: repeat the value here")
 }

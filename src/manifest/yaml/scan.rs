@@ -420,7 +420,7 @@ impl<'a> YamlScanner<'a> {
     }
 
     fn needless_colon(&self) -> DocumentFault {
-        let fault = self.fault("a value with `: ` cannot stand here");
+        let fault = self.fault("a value with `: ` is not allowed here");
         let begun = self.text_line.filter(|line| *line < self.cursor.mark().line);
         match begun {
             Some(line) => fault

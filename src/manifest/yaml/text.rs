@@ -250,7 +250,7 @@ impl<'a> YamlScanner<'a> {
                 break;
             }
         }
-        // Blanks within a line stay as they stand.
+        // Blanks within a line stay as they are.
         if broken {
             pieces.replace(start, &folds.text(), self.cursor.at);
         }

@@ -250,7 +250,7 @@ function eventList(events, at) {
 function overview() {
   const { status, objects, events } = state;
   const parts = frame('overview', ['sources', 'prunes', 'left', 'right']);
-  // Ages are told anew in each minute, and nothing else of an overview at rest.
+  // Ages are shown anew in each minute, and nothing else of an overview at rest.
   const minute = Math.floor(Date.parse(status.at) / 10000);
   fill(parts.sources, [status.sources, minute], () =>
     section('Sources', status.sources.length, el('div', { class: 'grid' }, status.sources.map((source) => sourceCard(source, status.at)))));

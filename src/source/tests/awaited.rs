@@ -107,7 +107,7 @@ async fn what_comes_is_a_hint_and_is_watched_then() {
     let fixture = AwaitedFixture::new();
     let mut source = fixture.open(None);
     let hints = source.change_hints();
-    let look = async |source: &mut Source, expected: &crate::object::Revision| {
+    let observe_until = async |source: &mut Source, expected: &crate::object::Revision| {
         let seen = tokio::time::timeout(Duration::from_secs(20), async {
             loop {
                 hints.next_hint().await;
@@ -121,10 +121,10 @@ async fn what_comes_is_a_hint_and_is_watched_then() {
         seen.await.expect("a hint");
     };
     fixture.clone_of(&repo);
-    look(&mut source, &repo.head()).await;
+    observe_until(&mut source, &repo.head()).await;
     let next = repo.commit(&[("a.yaml", "2")]);
     git(&fixture.path(), &["pull", "--quiet"]);
-    look(&mut source, &next).await;
+    observe_until(&mut source, &next).await;
 }
 
 #[tokio::test]

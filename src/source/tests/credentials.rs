@@ -24,7 +24,7 @@ fn write(folder: &Path, name: &str, server: &ScriptedGitServer, token: &str) {
 }
 
 #[tokio::test]
-async fn tokens_are_read_anew_for_each_look_and_are_seen_nowhere() {
+async fn tokens_are_read_anew_for_each_observation_and_are_seen_nowhere() {
     let (repo, first) = TestRepository::with(&[("a.yaml", "1")]);
     let parent = repo.path().parent().unwrap();
     let name = repo.path().file_name().unwrap().to_str().unwrap();
@@ -47,7 +47,7 @@ async fn tokens_are_read_anew_for_each_look_and_are_seen_nowhere() {
     // A refused token stays in the file: the server may be wrong.
     let kept = fs::read_to_string(folder.path().join("git-credentials")).unwrap();
     assert!(kept.contains("hunter2"), "{kept}");
-    // The source's own file stands before that of all.
+    // The source's own file takes precedence over that of all.
     write(folder.path(), "git-credentials.shop", &server, "correct-horse");
     let second = repo.commit(&[("a.yaml", "2")]);
     assert_eq!(source.observe().await.unwrap().revision, second);

@@ -13,7 +13,7 @@ use super::fixture::{folder, marks, paths, put, refused};
 use crate::object::Revision;
 use crate::source::{ResolvedLocation, Source, SourceError, SourceSettings, read_disk};
 
-/// A folder, a state directory, and a clock that stands still.
+/// A folder, a state directory, and a clock that does not advance.
 struct DirectoryFixture {
     dir: TempDir,
     state: TempDir,
@@ -63,7 +63,7 @@ fn text(source: &Source, revision: &Revision, path: &str) -> String {
 }
 
 #[tokio::test]
-async fn snapshots_follow_the_files_and_equal_what_one_look_gives() {
+async fn snapshots_follow_the_files_and_equal_what_one_observation_gives() {
     let fixture = DirectoryFixture::new(&[("a.yaml", "1"), ("b/c.yaml", "2"), ("b/README", "x")]);
     let mut source = fixture.open();
     let first = source.observe().await.unwrap();
@@ -92,9 +92,9 @@ async fn an_absence_counts_when_it_lasts() {
     let mut source = fixture.open();
     let first = seen(&mut source).await;
     fixture.put(&[("b.yaml", "")]);
-    let look = source.observe().await.unwrap();
-    assert_eq!((look.revision, look.changed), (first.clone(), false));
-    assert_eq!(look.waiting, ["b.yaml".into()]);
+    let observed = source.observe().await.unwrap();
+    assert_eq!((observed.revision, observed.changed), (first.clone(), false));
+    assert_eq!(observed.waiting, ["b.yaml".into()]);
     assert!(source.next_poll(0.5) <= Duration::from_secs(10));
 
     fixture.put(&[("a.yaml", "11")]);
@@ -255,7 +255,7 @@ async fn a_folder_that_never_rests_is_not_taken() {
 }
 
 #[tokio::test]
-async fn a_rewrite_of_equal_size_right_after_a_look_is_seen() {
+async fn a_rewrite_of_equal_size_right_after_an_observation_is_seen() {
     let fixture = DirectoryFixture::new(&[("a.yaml", "0")]);
     let mut source = fixture.open();
     for n in 1..30 {

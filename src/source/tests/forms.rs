@@ -13,14 +13,14 @@ fn at(path: &Path) -> GitLocation {
     GitLocation::new(path.to_str().unwrap())
 }
 
-async fn look(location: GitLocation) -> Result<Revision, SourceError> {
+async fn observe(location: GitLocation) -> Result<Revision, SourceError> {
     let state = tempfile::tempdir().unwrap();
     let mut source = Source::open("test", &ResolvedLocation::Git(location), state.path())?;
     source.observe().await.map(|observed| observed.revision)
 }
 
 async fn refuses(location: GitLocation, expected: &str) {
-    let error = look(location).await.unwrap_err();
+    let error = observe(location).await.unwrap_err();
     assert!(error.to_string().contains(expected), "{error}");
 }
 
@@ -30,7 +30,7 @@ async fn a_submodule_is_a_repository_of_its_own() {
     let (outer, _) = TestRepository::with(&[("b.yaml", "1")]);
     outer.git(&["submodule", "--quiet", "add", inner.path().to_str().unwrap(), "sub"]);
     outer.commit(&[]);
-    assert_eq!(look(at(&outer.path().join("sub"))).await.unwrap(), revision);
+    assert_eq!(observe(at(&outer.path().join("sub"))).await.unwrap(), revision);
     // Cloned without it, its folder is empty.
     let clone = outer.path().join("clone");
     outer.git(&["clone", "--quiet", ".", clone.to_str().unwrap()]);
@@ -52,12 +52,12 @@ async fn objects_of_another_repository_are_not_read_through_one_that_names_it() 
     let error = source.pin(&BTreeSet::from([lent.clone()])).await.unwrap_err();
     assert!(matches!(error, SourceError::Unsupported { .. }), "{error}");
     assert!(source.snapshot(&lent).is_err());
-    // Made whole, it is read.
+    // Made complete, it is read.
     borrower.git(&["repack", "-a", "-d", "--quiet"]);
     fs::remove_file(&alternates).unwrap();
-    assert_eq!(look(borrower.git_location()).await.unwrap(), lent);
+    assert_eq!(observe(borrower.git_location()).await.unwrap(), lent);
     fs::write(&alternates, "").unwrap();
-    assert_eq!(look(borrower.git_location()).await.unwrap(), lent, "it names none");
+    assert_eq!(observe(borrower.git_location()).await.unwrap(), lent, "it names none");
 }
 
 #[tokio::test]
@@ -65,14 +65,14 @@ async fn every_form_of_head_is_followed_or_named() {
     let (repo, first) = TestRepository::with(&[("a.yaml", "1")]);
     let second = repo.commit(&[("a.yaml", "2")]);
     repo.git(&["pack-refs", "--all"]);
-    assert_eq!(look(repo.git_location()).await.unwrap(), second, "packed");
+    assert_eq!(observe(repo.git_location()).await.unwrap(), second, "packed");
     repo.git(&["checkout", "--quiet", "--detach", first.as_str()]);
-    assert_eq!(look(repo.git_location()).await.unwrap(), first, "detached");
+    assert_eq!(observe(repo.git_location()).await.unwrap(), first, "detached");
     repo.git(&["symbolic-ref", "HEAD", "refs/heads/none"]);
     refuses(repo.git_location(), "no branch, tag or commit none, which HEAD names").await;
     repo.git(&["symbolic-ref", "HEAD", "refs/heads/main"]);
     fs::write(repo.path().join(".git/HEAD"), "nonsense").unwrap();
-    assert!(look(repo.git_location()).await.is_err());
+    assert!(observe(repo.git_location()).await.is_err());
     let unborn = TestRepository::new();
     refuses(unborn.git_location(), "no commit yet").await;
 }
@@ -91,7 +91,7 @@ async fn names_that_could_mean_something_else() {
     repo.git(&["branch", "v1", second.as_str()]);
     let check = async |name: &str, expected: &Revision| {
         let location = GitLocation { reference: Some(name.to_owned()), ..repo.git_location() };
-        assert_eq!(look(location).await.unwrap(), *expected, "{name}");
+        assert_eq!(observe(location).await.unwrap(), *expected, "{name}");
     };
     check("deadbeef", &second).await;
     check("main.yaml", &first).await;
@@ -114,7 +114,7 @@ async fn what_the_path_inside_may_be() {
     repo.git(&["submodule", "--quiet", "add", other.path().to_str().unwrap(), "sub"]);
     repo.commit(&[]);
     let inside = |path: &str| GitLocation { path: Some(path.to_owned()), ..repo.git_location() };
-    assert!(look(inside("deploy/")).await.is_ok());
+    assert!(observe(inside("deploy/")).await.is_ok());
     refuses(inside("none"), "no folder none in revision").await;
     refuses(inside("deploy/none/deeper"), "no folder deploy/none in revision").await;
     refuses(inside("file"), "a file, not a folder, is at file in revision").await;
@@ -203,7 +203,7 @@ async fn the_configuration_of_a_repository_names_no_other_files() {
     fs::write(&secret, "[remote \"origin\"]\n\turl = https://hunter2\n").unwrap();
     for section in ["[include]", "[ INCLUDE ]", "[core] [include]", "[includeIf \"gitdir:/\"]"] {
         let (repo, revision) = TestRepository::with(&[("a.yaml", "1")]);
-        assert_eq!(look(repo.git_location()).await.unwrap(), revision);
+        assert_eq!(observe(repo.git_location()).await.unwrap(), revision);
         let file = repo.path().join(".git/config");
         let text = fs::read_to_string(&file).unwrap();
         fs::write(&file, format!("{text}{section}\n\tpath = {}\n", secret.display())).unwrap();
@@ -217,7 +217,7 @@ async fn the_configuration_of_a_repository_names_no_other_files() {
         assert!(!repo.location().location_id().contains("hunter2"));
         // A comment names nothing.
         fs::write(&file, format!("{text}# {section}\n")).unwrap();
-        assert_eq!(look(repo.git_location()).await.unwrap(), revision, "{section}");
+        assert_eq!(observe(repo.git_location()).await.unwrap(), revision, "{section}");
     }
 }
 

@@ -265,7 +265,7 @@ async fn no_hook_and_no_program_that_a_repository_names_is_run() {
 }
 
 #[tokio::test]
-async fn a_reference_to_a_huge_object_is_told_before_it_is_read() {
+async fn a_reference_to_a_huge_object_is_reported_before_it_is_read() {
     let (repo, _) = TestRepository::with(&[("a.yaml", "a")]);
     let tree = repo.git(&["rev-parse", "HEAD^{tree}"]);
     let who = "A Person <a@example.org> 1700000000 +0000";

@@ -129,9 +129,9 @@ fn a_plain_folder_is_its_path() {
 
 #[test]
 fn a_place_is_called_by_its_repository_and_the_folder_in_it() {
-    let check = |location: &ResolvedLocation, whole: &str, inside: &str| {
+    let check = |location: &ResolvedLocation, repository: &str, inside: &str| {
         let title = location.title();
-        assert_eq!((title.whole.as_str(), title.inside.as_str()), (whole, inside), "{location:?}");
+        assert_eq!((title.repository.as_str(), title.inside.as_str()), (repository, inside), "{location:?}");
     };
     let git_at = |text: &str, path: Option<&str>| {
         ResolvedLocation::Git(GitLocation { path: path.map(str::to_owned), ..GitLocation::new(text) })

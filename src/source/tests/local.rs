@@ -47,7 +47,7 @@ async fn lists_reads_and_compares_commits() {
 }
 
 #[tokio::test]
-async fn an_ancestor_is_told_from_any_other_commit() {
+async fn an_ancestor_is_distinguished_from_any_other_commit() {
     let (repo, first) = TestRepository::with(&[("a.yaml", "a")]);
     repo.git(&["checkout", "--quiet", "-b", "merged"]);
     let merged = repo.commit(&[("b.yaml", "b")]);
@@ -376,7 +376,7 @@ fn changes_are_what_two_snapshots_differ_in() {
     let repository = source.own_store();
     proptest!(ProptestConfig::with_cases(300), |(old in some_tree(), new in some_tree())| {
         let (old, new) = (plant(&repository, &old), plant(&repository, &new));
-        let whole = compare(&source.snapshot(&old).unwrap().files, &source.snapshot(&new).unwrap().files);
-        prop_assert_eq!(source.changes(&old, &new).unwrap(), whole);
+        let expected = compare(&source.snapshot(&old).unwrap().files, &source.snapshot(&new).unwrap().files);
+        prop_assert_eq!(source.changes(&old, &new).unwrap(), expected);
     });
 }

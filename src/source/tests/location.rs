@@ -181,7 +181,7 @@ const COMPLAINTS: [(&str, GitErrorKind, ErrorClass, &str); 16] = [
 ];
 
 #[test]
-fn complaints_are_told_apart() {
+fn complaints_are_distinguished() {
     let store = crate::source::store::RevisionStore::new(Path::new("/state"), SourceSettings::default());
     for (text, kind, class, detail) in COMPLAINTS {
         assert_eq!(git_messages::kind(text), kind, "{text}");
@@ -194,7 +194,7 @@ fn complaints_are_told_apart() {
 }
 
 #[test]
-fn where_a_server_sends_on_to_is_told_without_secrets() {
+fn where_a_server_sends_on_to_is_reported_without_secrets() {
     #[track_caller]
     fn check(line: &str, expected: Option<&str>) {
         let trace =

@@ -59,10 +59,10 @@ impl Source {
 
     /// Compares two revisions, by their whole snapshots where that alone tells. Blocks.
     pub(super) fn changes(&self, from: &Revision, to: &Revision) -> Result<Vec<ChangedFile>, SourceError> {
-        let whole = |revision: &Revision| self.snapshot(revision);
+        let snapshot_of = |revision: &Revision| self.snapshot(revision);
         Ok(match self.reader().plain_changes(from, to)? {
             Some(changed) => changed,
-            None => compare(&whole(from)?.files, &whole(to)?.files),
+            None => compare(&snapshot_of(from)?.files, &snapshot_of(to)?.files),
         })
     }
 

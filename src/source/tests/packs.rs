@@ -90,7 +90,7 @@ fn open(repo: &TestRepository, settings: SourceSettings) -> Source {
 }
 
 #[tokio::test]
-async fn deltas_without_an_end_are_told_and_the_repaired_repository_is_followed() {
+async fn deltas_without_an_end_are_reported_and_the_repaired_repository_is_followed() {
     let (repo, revision) = TestRepository::with(&[("a.yaml", "1")]);
     let blob = repo.git(&["rev-parse", "HEAD:a.yaml"]);
     let kept = fs::read(loose(&repo, &blob)).unwrap();
@@ -117,20 +117,20 @@ fn commit_bomb(repo: &TestRepository, zeros: u64) -> Revision {
     let base = repo.git(&[&settings[..], &["hash-object", "-w", "zeros"]].concat());
     fs::remove_file(&file).unwrap();
     let folder = repo.path().join(".git/objects/pack");
-    let mut whole = Vec::new();
+    let mut content = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|ending| ending == "pack") {
             let pack = fs::read(&path).unwrap();
-            whole = pack[12..pack.len() - 20].to_vec();
+            content = pack[12..pack.len() - 20].to_vec();
         }
         fs::remove_file(path).unwrap();
     }
-    assert!(!whole.is_empty() && whole.len() < 8 << 20, "{} bytes", whole.len());
+    assert!(!content.is_empty() && content.len() < 8 << 20, "{} bytes", content.len());
     let base = Oid::from_str(&base).unwrap();
     let small = Oid::hash_object(git2::ObjectType::Blob, SMALL).unwrap();
     let taken = u8::try_from(SMALL.len()).unwrap();
-    write_pack(repo, &[(base, whole), (small, delta(base, zeros, taken))]);
+    write_pack(repo, &[(base, content), (small, delta(base, zeros, taken))]);
     // With its base beside it, so that the delta could be copied as it is.
     for (id, file) in [(small, "bomb.yaml"), (base, "zeros.bin")] {
         repo.git(&["update-index", "--add", "--cacheinfo", &format!("100644,{id},{file}")]);
@@ -172,7 +172,7 @@ async fn the_memory_that_deltas_take_is_none_of_this_process() {
 }
 
 #[tokio::test]
-async fn a_pipe_that_comes_after_the_look_is_told_by_the_deadline() {
+async fn a_pipe_that_comes_after_the_check_is_reported_by_the_deadline() {
     let (repo, revision) = TestRepository::with(&[("a.yaml", "1")]);
     let settings = SourceSettings { fetch: Duration::from_secs(2), ..SourceSettings::default() };
     let store = RevisionStore::new(&state(&repo.dir), settings);
@@ -232,7 +232,7 @@ async fn only_what_is_new_is_copied_and_nothing_where_nothing_is() {
     let lock = source.store.lock().await.unwrap();
     source.store.maintain_now(&lock).await;
     drop(lock);
-    assert_eq!(packed(source.store.path()), [102 + 4 + 4], "git counts the cut history as whole");
+    assert_eq!(packed(source.store.path()), [102 + 4 + 4], "git counts the cut history as complete");
     for revision in [&first, &second, &third] {
         assert_eq!(source.snapshot(revision).unwrap().files.len(), 50);
     }

@@ -98,8 +98,8 @@ async fn refuses(neighbours: &Neighbours, way: &str, expected: &[&str]) {
     let pinned = source.pin(&hidden).await;
     assert!(!matches!(pinned, Ok(lost) if lost.is_empty()), "{way}: it was copied");
     assert!(source.snapshot(&neighbours.hidden).is_err(), "{way}: it is listed");
-    assert!(source.commit(&neighbours.hidden).is_err(), "{way}: it is told");
-    assert!(!location(path).location_id().contains("secret/origin"), "{way}: its origin is told");
+    assert!(source.commit(&neighbours.hidden).is_err(), "{way}: it is reported");
+    assert!(!location(path).location_id().contains("secret/origin"), "{way}: its origin is reported");
     let disk = read_disk(path).unwrap();
     assert_ne!(disk.snapshot.revision, neighbours.hidden, "{way}");
     assert!(disk.commit.is_none(), "{way}");
@@ -227,7 +227,7 @@ async fn shows_nothing(way: &str, swap: impl Fn(&Neighbours)) {
 }
 
 #[tokio::test]
-async fn a_link_that_comes_after_the_look_shows_nothing() {
+async fn a_link_that_comes_after_the_check_shows_nothing() {
     shows_nothing("objects", |pair| pair.link("objects")).await;
     shows_nothing("packs", |pair| {
         pair.pack_secret();
@@ -358,7 +358,7 @@ async fn a_pointer_to_what_names_the_place_back_is_followed() {
     reads(&all[3], &revision).await;
     // Named as it is in the other repository.
     reads(&repo.path().join(".git/worktrees/tree"), &revision).await;
-    // Behind a link to the whole.
+    // Behind a link to the repository.
     symlink(place("tree"), place("current")).unwrap();
     reads(&place("current"), &revision).await;
 }

@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use super::fixture::{TestRepository, put};
 use crate::object::Revision;
-use crate::source::objects::StorePath;
+use crate::source::object_stores::StorePath;
 use crate::source::reader::{ReadLimits, RevisionForm, RevisionReader};
 use crate::source::{BlobId, DiskTree, FileDefect, RevisionTree, TreeEntry, TreeFile, TreeLink};
 

@@ -28,7 +28,7 @@ fn redirect(status: &str, other: &ScriptedGitServer) -> ServerManner {
 }
 
 #[tokio::test]
-async fn a_redirect_is_told_and_never_followed() {
+async fn a_redirect_is_reported_and_never_followed() {
     let (state, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     for status in ["301 Moved Permanently", "302 Found", "307 Temporary Redirect"] {
         let other =

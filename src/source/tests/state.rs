@@ -166,7 +166,7 @@ async fn a_broken_store_whose_remote_is_gone_is_an_error_and_never_empty() {
 }
 
 #[test]
-fn what_the_disk_says_is_told_apart_from_damage() {
+fn what_the_disk_says_is_distinguished_from_damage() {
     let store = crate::source::store::RevisionStore::new(Path::new("/state"), SourceSettings::default());
     let check = |text: &str, class: ErrorClass, expected: &str| {
         let error = git2::Error::new(git2::ErrorCode::GenericError, git2::ErrorClass::Os, text);
@@ -325,7 +325,7 @@ async fn a_state_directory_that_cannot_be_written_is_a_clear_error() {
         assert!(error.to_string().starts_with("state directory: cannot create"), "{error}");
         assert_eq!(error.class(), ErrorClass::Config);
     }
-    // It becomes unwritable later: root may write anywhere, so a file stands where a folder must be
+    // It becomes unwritable later: root may write anywhere, so a file is where a folder must be
     // made.
     let mut source = fixture.open();
     source.observe().await.unwrap();
@@ -372,7 +372,7 @@ async fn a_lock_on_a_folder_that_is_no_more_locks_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let state = dir.path().join("state");
     let patience = Duration::from_secs(20);
-    let take = || crate::source::lock::take(&state, patience);
+    let take = || crate::source::state_lock::take(&state, patience);
     let old = take().await.unwrap();
     let waiting = take();
     tokio::pin!(waiting);

@@ -7,7 +7,7 @@ use super::fixture::TestRepository;
 use crate::source::{Source, SourceError, SourceSettings};
 
 #[tokio::test]
-async fn a_read_that_does_not_end_is_told_and_no_look_begins_beside_it() {
+async fn a_read_that_does_not_end_is_reported_and_no_observation_begins_beside_it() {
     let (repo, first) = TestRepository::with(&[("a.yaml", "1")]);
     let state = tempfile::tempdir().unwrap();
     // An honest look takes some milliseconds, also on a busy machine far less than this.
@@ -34,7 +34,7 @@ async fn a_read_that_does_not_end_is_told_and_no_look_begins_beside_it() {
 }
 
 #[tokio::test]
-async fn a_read_beside_the_looks_has_a_deadline_and_a_reason() {
+async fn a_read_beside_the_observations_has_a_deadline_and_a_reason() {
     let (repo, first) = TestRepository::with(&[("a.yaml", "1")]);
     let state = tempfile::tempdir().unwrap();
     let settings = SourceSettings { fetch: Duration::from_secs(3), ..SourceSettings::default() };

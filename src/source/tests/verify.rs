@@ -237,7 +237,7 @@ async fn a_range_is_followed_when_each_of_its_commits_is_signed() {
         let (topic, merge) = merge_unsigned(&fixture);
         check(&mut source, Err(&format!("commit {topic} in it: it has no SSH signature"))).await;
         check(&mut fixture.anchored(VerifyExtent::Head, None), Ok(&merge)).await;
-        // An unsigned head is told as what it is.
+        // An unsigned head is reported as what it is.
         fixture.unsigned("7");
         check(&mut source, Err("is refused: it has no SSH signature")).await;
     }
@@ -260,14 +260,14 @@ async fn a_range_never_goes_back_or_sideways_unless_a_person_confirms_it() {
             "confirm it: kubectl --namespace rhumb-here annotate --overwrite configmap test rhumb.dev/accept={sideways}"
         );
         check(&mut source, Err(&words)).await;
-        let told = |confirmed: &Revision| VerificationAnchor {
+        let anchor = |confirmed: &Revision| VerificationAnchor {
             accepted: Some(second.clone()),
             confirmed: Some(confirmed.clone()),
             ..recorded()
         };
-        assert!(source.set_anchor(told(&first)));
+        assert!(source.set_anchor(anchor(&first)));
         check(&mut source, Err("does not come after")).await;
-        assert!(source.set_anchor(told(&sideways)));
+        assert!(source.set_anchor(anchor(&sideways)));
         check(&mut source, Ok(&sideways)).await;
         // Once.
         fixture.reset(&second);
@@ -275,7 +275,7 @@ async fn a_range_never_goes_back_or_sideways_unless_a_person_confirms_it() {
         // A confirmed revision must be signed all the same.
         fixture.reset(&first);
         let unsigned = fixture.unsigned("4");
-        source.set_anchor(told(&unsigned));
+        source.set_anchor(anchor(&unsigned));
         check(&mut source, Err("it has no SSH signature")).await;
     }
 }

@@ -255,7 +255,7 @@ impl<'a> CanaryFixture<'a> {
             if let Some(annotations) = secret["metadata"]["annotations"].as_object_mut() {
                 annotations.retain(|key, _| key.contains("rhumb.dev"));
             }
-            written.push((format!("what stands beside the data of the Secret {name}"), secret.to_string()));
+            written.push((format!("what is beside the data of the Secret {name}"), secret.to_string()));
         }
         for source in self.site.api.list(&at("Source", &self.site.system(), "")) {
             written.push(("the status of a Source".to_owned(), source["status"].to_string()));

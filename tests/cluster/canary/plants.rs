@@ -97,7 +97,7 @@ pub(super) fn second() -> Vec<(&'static str, String)> {
         ),
         (
             "number.yaml",
-            secret("number", &format!("immutable: '{}'", text("text where a truth value stands"))),
+            secret("number", &format!("immutable: '{}'", text("text where a truth value belongs"))),
         ),
         ("field.yaml", secret("field", &format!("stringDate: {{a: '{}'}}", text("an unknown field")))),
         (

@@ -25,7 +25,7 @@ impl Canary {
 
     /// One that others have made.
     pub(crate) fn that_is(name: &'static str, text: &str) -> Self {
-        assert!(text.len() >= 16, "{text} is no secret that could be told from other texts");
+        assert!(text.len() >= 16, "{text} is no secret that could be distinguished from other texts");
         Self { name, core: text.to_owned() }
     }
 
@@ -35,7 +35,7 @@ impl Canary {
         format!("canary+{}&{}", self.slug(), self.core)
     }
 
-    /// As [`Self::text`], for where only letters and digits may stand.
+    /// As [`Self::text`], for where only letters and digits may be.
     pub(crate) fn plain(&self) -> String {
         format!("canary-{}-{}", self.slug(), self.core)
     }
@@ -55,7 +55,7 @@ impl Canary {
 
     /// All that a text must not have in it, by how it came to be.
     fn forms(&self) -> Vec<(&'static str, String)> {
-        // The core is in each text in which the secret stands as it is, JSON-escaped, in HTML or
+        // The core is in each text in which the secret is as it is, JSON-escaped, in HTML or
         // url-encoded.
         let mut forms =
             vec![("as it is", self.core.clone()), ("in hexadecimal digits", hex(self.core.as_bytes()))];

@@ -1,4 +1,4 @@
-//! Secrets where something else should stand, so that a complaint could repeat them: the
+//! Secrets where something else should be, so that a complaint could repeat them: the
 //! configuration, the kubeconfig, proxies, URLs.
 
 use std::fs;

@@ -1,4 +1,4 @@
-//! A real browser without a screen: Chromium, told what to do by its own protocol over a pipe.
+//! A real browser without a screen: Chromium, driven by its own protocol over a pipe.
 
 use std::io::{BufRead as _, BufReader, Write as _, stderr};
 use std::path::Path;

@@ -109,7 +109,7 @@ pub(crate) fn ldflags(program: Program) -> Result<String, Error> {
     let version = version(program)?;
     let mut flags = vec!["-s -w".to_owned()];
     match program {
-        // They know their versions without being told.
+        // They know their versions by themselves.
         Program::Etcd
         | Program::Kustomize
         | Program::Sops

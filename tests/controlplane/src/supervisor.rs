@@ -33,12 +33,13 @@ pub(crate) struct Supervisor {
 #[derive(Debug)]
 struct Inner {
     child: Child,
-    /// `None` once the supervisor was told to end.
+    /// `None` once the supervisor was asked to end.
     orders: Option<ChildStdin>,
     answers: BufReader<ChildStdout>,
 }
 
-/// A process of the control plane, told from a later one with the same number by its start time.
+/// A process of the control plane, distinguished from a later one with the same number by its start
+/// time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Process {
     pid: u32,

@@ -163,7 +163,7 @@ fn events_are_about_the_object_and_about_the_source() {
     assert_eq!(id.to_string(), "ConfigMap rhumb-system/shop");
     assert_eq!((uid.as_ref().map(|uid| &*uid.0), *severity), (Some("p"), EventType::Normal));
     assert_eq!(annotations["rhumb.dev/revision"], "1a2b");
-    assert_eq!(fixture.written(), [""; 0], "what is merely made is told nowhere");
+    assert_eq!(fixture.written(), [""; 0], "what is merely made is reported nowhere");
 }
 
 /// An object may have the name of its source, and be in the namespace of the inventories.
@@ -209,7 +209,7 @@ fn what_could_not_be_written_is_tried_again_and_counted_once() {
     fixture.happens(EventReason::Refused, Some("web"), "no");
     assert!(fails(&mut fixture, "web Refused again 3: no"));
     assert_eq!(
-        (fixture.written(), fixture.correlator.take_lost()),
+        (fixture.written(), fixture.correlator.take_unreported_count()),
         (vec!["web Refused again 3: no".to_owned()], 0)
     );
     // Not for ever.
@@ -220,7 +220,11 @@ fn what_could_not_be_written_is_tried_again_and_counted_once() {
     }
     assert!(!fails(&mut fixture, "api Refused 1: no"));
     assert_eq!(
-        (fixture.written().len(), fixture.correlator.take_lost(), fixture.correlator.take_lost()),
+        (
+            fixture.written().len(),
+            fixture.correlator.take_unreported_count(),
+            fixture.correlator.take_unreported_count()
+        ),
         (0, 1, 0)
     );
 }
@@ -245,7 +249,7 @@ fn no_count_is_lost() {
     let of_source = written.iter().filter(|write| write.occurrence.id.name() == "shop");
     let counted: u32 = of_source.map(|write| write.occurrence.count).sum();
     assert_eq!(usize::try_from(counted).unwrap(), all);
-    let lost = usize::try_from(fixture.correlator.take_lost()).unwrap();
+    let lost = usize::try_from(fixture.correlator.take_unreported_count()).unwrap();
     assert_eq!(lost + written.len() - MAX_SIMILAR - 1, all);
 }
 

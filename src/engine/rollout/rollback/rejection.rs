@@ -39,8 +39,8 @@ pub(crate) enum RejectionAction {
     Quarantine,
 }
 
-/// The number of bytes kept of a cause: pods, webhooks and the API server write it, and it stands
-/// in a ConfigMap.
+/// The number of bytes kept of a cause: pods, webhooks and the API server write it, and it is in a
+/// ConfigMap.
 const MAX_CAUSE_BYTES: usize = 2000;
 
 /// Returns as much of a cause as is kept.
@@ -260,7 +260,7 @@ impl Engine {
                 }
                 (Some(DesiredState::Object(_)), None) => true,
                 (Some(DesiredState::Unusable(_)), _) | (None, None) => false,
-                (None, Some(_)) => state.is_whole(),
+                (None, Some(_)) => state.is_complete(),
             }
         })
     }
@@ -382,7 +382,7 @@ impl Engine {
 
     /// Returns whether a workload whose rollout failed is rolled back, or gets something newer.
     /// Until then it keeps its token, as its pods are of two templates.
-    pub(in crate::engine) fn will_go_back(&self, id: &ObjectId) -> bool {
+    pub(in crate::engine) fn is_rollback_due(&self, id: &ObjectId) -> bool {
         let Some((source, _)) = self.entry(id).and_then(|entry| entry.targets.first()) else { return false };
         let inventory = self.sources[*source].inventory.as_ref();
         let known = inventory.into_iter().flat_map(|inventory| &inventory.rejections);

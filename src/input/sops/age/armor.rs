@@ -11,7 +11,7 @@ const END: &str = "-----END AGE ENCRYPTED FILE-----";
 const COLUMNS: usize = 64;
 /// Characters of the longest armored file that is read. A data key takes about 400.
 const MAX_ARMOR: usize = 64 << 10;
-/// Blanks that may stand before and after it.
+/// Blanks that may be before and after it.
 const MAX_BLANKS: usize = 1024;
 
 /// Returns the bytes inside the armor.
@@ -21,7 +21,7 @@ pub(super) fn decode(text: &str) -> Result<Vec<u8>, AgeFault> {
     }
     let inner = text.trim_matches([' ', '\t', '\r', '\n']);
     if text.len() - inner.len() > MAX_BLANKS {
-        return Err(AgeFault::Armor("too many blanks stand around it"));
+        return Err(AgeFault::Armor("too many blanks are around it"));
     }
     let mut lines = inner.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line));
     if lines.next() != Some(BEGIN) {

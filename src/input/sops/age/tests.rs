@@ -78,24 +78,24 @@ fn stanzas_of_other_kinds_are_passed_over() {
 }
 
 #[test]
-fn chunks_come_in_order_and_whole() {
+fn chunks_come_in_order_and_complete() {
     let chunk = vec![7; 64 << 10];
     let header = header(&stanza(1));
     let joined = |parts: &[&[u8]]| Ok(Some(parts.concat()));
     for parts in [&[b"".as_slice()][..], &[b"x"], &[&chunk], &[&chunk, b"x"], &[&chunk, &chunk]] {
         assert_eq!(opened(&file(&header, parts)), joined(parts));
     }
-    let whole = file(&header, &[&chunk, b"x"]);
+    let valid = file(&header, &[&chunk, b"x"]);
     let sealed = (64 << 10) + 16;
-    let start = whole.len() - sealed - 17;
-    let mut swapped = whole[..start].to_vec();
-    swapped.extend_from_slice(&whole[start + sealed..]);
-    swapped.extend_from_slice(&whole[start..start + sealed]);
+    let start = valid.len() - sealed - 17;
+    let mut swapped = valid[..start].to_vec();
+    swapped.extend_from_slice(&valid[start + sealed..]);
+    swapped.extend_from_slice(&valid[start..start + sealed]);
     for (what, bytes) in [
         ("no payload", header.clone().into_bytes()),
-        ("cut", whole[..whole.len() - 1].to_vec()),
-        ("without the last chunk", whole[..start + sealed].to_vec()),
-        ("extended", [whole.as_slice(), b"x"].concat()),
+        ("cut", valid[..valid.len() - 1].to_vec()),
+        ("without the last chunk", valid[..start + sealed].to_vec()),
+        ("extended", [valid.as_slice(), b"x"].concat()),
         ("swapped", swapped),
         ("an empty last chunk", file(&header, &[&chunk, b""])),
     ] {

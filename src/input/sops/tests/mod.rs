@@ -183,7 +183,7 @@ fn only_files_with_the_metadata_count_as_encrypted() {
 }
 
 #[test]
-fn formats_are_told_by_name() {
+fn formats_are_known_by_name() {
     for (name, expected) in [
         ("a.yaml", SopsFormat::Yaml),
         ("a.yml", SopsFormat::Yaml),

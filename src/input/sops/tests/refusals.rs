@@ -211,7 +211,7 @@ fn metadata_that_cannot_be_used_is_named() {
         (with("    x: &y [*y]\n"), "it is not of the form that SOPS writes"),
         (with("    x: [[[[[[1]]]]]]\n"), "it is not of the form that SOPS writes"),
         (with("").replace("sops:", "sops: text\nb:"), "it is not of the form that SOPS writes"),
-        (format!("sops: {{mac: x}}\n{}", with("")), "it stands there twice"),
+        (format!("sops: {{mac: x}}\n{}", with("")), "it is there twice"),
         (
             with("").replace("    age:\n", &format!("    age:\n{}", "        - enc: x\n".repeat(256))),
             "it names more than 256 recipients",

@@ -35,7 +35,7 @@ fn wait_until(mut condition: impl FnMut() -> bool) {
 }
 
 #[test]
-fn the_proxy_spoils_what_it_is_told_to() {
+fn the_proxy_spoils_what_it_is_asked_to() {
     let cluster = Cluster::builder().bare().audit().start().unwrap();
     let proxy = cluster.fault_proxy(1).unwrap();
     faults_of_writes(&cluster, &proxy);

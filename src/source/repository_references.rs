@@ -1,7 +1,7 @@
 //! References of a followed repository: `HEAD`, branches and tags as files.
 //!
-//! Reads no object, runs no program and follows no link, so that a look at what is unchanged costs
-//! next to nothing.
+//! Reads no object, runs no program and follows no link, so that a pass over what is unchanged
+//! costs next to nothing.
 
 use std::io;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! The hidden entry of the program: a process that sets up a sandbox around itself, and then
 //! becomes another program.
 //!
-//! Its standard input is a pipe to who started it. On it stands what went wrong, or that its
+//! Its standard input is a pipe to who started it. It writes to it what went wrong, or that its
 //! sandbox works and the program begins, with which it closes. Nothing here asks the environment.
 
 use std::convert::Infallible;

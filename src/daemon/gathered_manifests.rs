@@ -52,7 +52,7 @@ pub(crate) async fn gather_manifests(
 
 impl GatheredManifests {
     /// Tells where the objects of those kinds live that the source defines.
-    pub(crate) fn teach(&self, scopes: &mut KindScopes) {
+    pub(crate) fn add_scopes_to(&self, scopes: &mut KindScopes) {
         for item in &self.items {
             scopes.learn(item);
         }

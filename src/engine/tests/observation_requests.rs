@@ -25,7 +25,7 @@ fn dropped(others: &[(&str, &str, RepositoryIdentity)]) -> (Engine, ObjectId, In
     engine.set_clock(now, jiff::Timestamp::from_second(1_000).unwrap());
     engine.set_holder("process-1");
     engine.require_peer_consent();
-    engine.answer_look_requests();
+    engine.answer_observation_requests();
     engine.read(FIRST, reading("c1", &[("a", Some(desired(&id, 1, "a")))]));
     engine.observe_object(&id, World::live(&id, &WorldObject::settled(desired(&id, 1, "a").hash, "c1", 1)));
     if !others.is_empty() {
@@ -47,8 +47,8 @@ fn peer(says: SourceStatement) -> PeerSource {
     }
 }
 
-fn answered(request: LookRequest) -> SourceStatement {
-    SourceStatement { looks_taken: [(Arc::from(SET), request)].into(), ..SourceStatement::default() }
+fn answered(request: ObservationRequest) -> SourceStatement {
+    SourceStatement { answered_requests: [(Arc::from(SET), request)].into(), ..SourceStatement::default() }
 }
 
 /// Says what becomes of the object, where the others were read a moment ago.
@@ -66,16 +66,16 @@ fn fate(engine: &mut Engine, id: &ObjectId, peers: &[PeerSource], now: Instant) 
 const WAITS: &str = "pruned when source other, which may want it, was looked at again";
 
 #[test]
-fn what_was_dropped_is_deleted_when_a_daemon_of_another_repository_has_looked_after_its_time_to_request() {
+fn what_was_dropped_is_deleted_when_a_daemon_of_another_repository_has_observed_after_its_time_to_request() {
     let (mut engine, id, now) = dropped(&[]);
     let silent = || peer(SourceStatement::default());
     let waits = "pruned when the other sources have had 30 s to take it over";
     assert_eq!(fate(&mut engine, &id, &[silent()], now), waits);
-    assert_eq!(engine.statement(FIRST, None).unwrap().look_request, None, "nobody is asked before");
+    assert_eq!(engine.statement(FIRST, None).unwrap().observation_request, None, "nobody is asked before");
     assert_eq!(fate(&mut engine, &id, &[silent()], now + DELAY), WAITS);
-    let request = engine.statement(FIRST, None).unwrap().look_request.unwrap();
+    let request = engine.statement(FIRST, None).unwrap().observation_request.unwrap();
     // An answer to another process, or to an earlier request, is none.
-    for old in [LookRequest::new("process-0", 99), LookRequest::new("process-1", 0)] {
+    for old in [ObservationRequest::new("process-0", 99), ObservationRequest::new("process-1", 0)] {
         assert_eq!(fate(&mut engine, &id, &[peer(answered(old))], now + DELAY), WAITS);
     }
     assert_eq!(fate(&mut engine, &id, &[peer(answered(request))], now + DELAY), "deleted");
@@ -113,14 +113,14 @@ fn a_daemon_that_does_not_answer_withholds_the_deletion_until_a_person_confirms(
 #[test]
 fn sources_of_one_process_are_looked_at_after_the_time_to_request_too() {
     let (mut engine, id, now) = dropped(&[("other", SECOND_SET, at("host/other HEAD"))]);
-    engine.take_due_looks();
+    engine.take_due_observations();
     assert_eq!(
         fate(&mut engine, &id, &[], now),
         "pruned when the other sources have had 30 s to take it over"
     );
-    assert_eq!(engine.take_due_looks(), []);
+    assert_eq!(engine.take_due_observations(), []);
     assert_eq!(fate(&mut engine, &id, &[], now + DELAY), WAITS);
-    let due = engine.take_due_looks();
+    let due = engine.take_due_observations();
     let [(SECOND, number)] = due[..] else { panic!("{due:?}") };
     engine.record_check(SECOND, number - 1);
     assert_eq!(fate(&mut engine, &id, &[], now + DELAY), WAITS);
@@ -146,18 +146,18 @@ fn a_source_that_was_not_read_completely_withholds_what_a_source_of_another_repo
 #[test]
 fn a_daemon_answers_a_request_when_its_source_was_looked_at_after_it() {
     let (mut engine, _, now) = dropped(&[]);
-    let request = LookRequest::new("process-2", 5);
+    let request = ObservationRequest::new("process-2", 5);
     let asks = || SourceStatement {
-        look_request: Some(LookRequest::new("process-2", 5)),
+        observation_request: Some(ObservationRequest::new("process-2", 5)),
         ..SourceStatement::default()
     };
-    let taken = |engine: &Engine| engine.statement(FIRST, None).unwrap().looks_taken;
+    let taken = |engine: &Engine| engine.statement(FIRST, None).unwrap().answered_requests;
     assert!(!engine.needs_peers());
-    engine.expect_look_request();
+    engine.expect_observation_request();
     assert!(engine.needs_peers());
     engine.set_peers(vec![peer(asks())], now);
     assert!(!engine.needs_peers());
-    let due = engine.take_due_looks();
+    let due = engine.take_due_observations();
     let [(FIRST, number)] = due[..] else { panic!("{due:?}") };
     engine.record_check(FIRST, number - 1);
     assert_eq!(taken(&engine), [].into());
@@ -165,16 +165,18 @@ fn a_daemon_answers_a_request_when_its_source_was_looked_at_after_it() {
     assert_eq!(taken(&engine), [(Arc::from(OTHER), request)].into());
     // Once is enough.
     engine.set_peers(vec![peer(asks())], now);
-    assert_eq!(engine.take_due_looks(), []);
+    assert_eq!(engine.take_due_observations(), []);
     // Sources of the same repository are ordered by its revisions.
     let progress = SourceProgress::Follows { repository: "host/shop HEAD".into(), read: None };
-    let look_request = Some(LookRequest::new("process-2", 6));
-    engine
-        .set_peers(vec![peer(SourceStatement { progress, look_request, ..SourceStatement::default() })], now);
-    assert_eq!(engine.take_due_looks(), []);
+    let observation_request = Some(ObservationRequest::new("process-2", 6));
+    engine.set_peers(
+        vec![peer(SourceStatement { progress, observation_request, ..SourceStatement::default() })],
+        now,
+    );
+    assert_eq!(engine.take_due_observations(), []);
     // Nobody waits any more.
     engine.set_peers(vec![peer(SourceStatement::default())], now);
-    assert_eq!(engine.tidy_statement(FIRST, None).unwrap().looks_taken, [].into());
+    assert_eq!(engine.tidy_statement(FIRST, None).unwrap().answered_requests, [].into());
 }
 
 #[test]
@@ -184,10 +186,10 @@ fn a_request_is_taken_back_when_nothing_waits_for_it() {
     fate(&mut engine, &id, &silent(), now);
     fate(&mut engine, &id, &silent(), now + DELAY);
     let statement = engine.statement(FIRST, None).unwrap();
-    assert!(statement.look_request.is_some() && !engine.has_excess_requests(FIRST, &statement));
+    assert!(statement.observation_request.is_some() && !engine.has_excess_requests(FIRST, &statement));
     engine.read(FIRST, reading("c3", &[("a", Some(desired(&id, 1, "a")))]));
     assert!(engine.has_excess_requests(FIRST, &statement));
-    assert_eq!(engine.tidy_statement(FIRST, Some(&statement)).unwrap().look_request, None);
+    assert_eq!(engine.tidy_statement(FIRST, Some(&statement)).unwrap().observation_request, None);
 }
 
 /// One pass after another is a process of its own.

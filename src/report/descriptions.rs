@@ -61,7 +61,7 @@ impl EventReason {
             Self::OrderDone => {
                 "An order was carried out, or there was nothing to do. The message names who gave it."
             }
-            Self::OrderIgnored => "An order is not valid, or stands where none is obeyed.",
+            Self::OrderIgnored => "An order is not valid, or is where none is obeyed.",
         }
     }
 

@@ -7,7 +7,7 @@ use crate::object::ObjectId;
 
 /// An object as people name it: `shop/deployment.apps/web`, or `namespace/shop`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ObjectName {
+pub(crate) struct ObjectArgument {
     /// Its namespace, where one is named.
     pub namespace: Option<String>,
     /// The kind with its group, lower case: `deployment.apps`.
@@ -16,7 +16,7 @@ pub(crate) struct ObjectName {
     pub name: String,
 }
 
-impl ObjectName {
+impl ObjectArgument {
     /// Returns the name of an object.
     pub(crate) fn of(id: &ObjectId) -> Self {
         Self {
@@ -116,12 +116,12 @@ fn kind(word: &str) -> String {
 /// A text that names no object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not an object's name (for example shop/deployment.apps/web or namespace/shop)")]
-pub(crate) struct ParseObjectNameError;
+pub(crate) struct ParseObjectArgumentError;
 
-impl FromStr for ObjectName {
-    type Err = ParseObjectNameError;
+impl FromStr for ObjectArgument {
+    type Err = ParseObjectArgumentError;
 
-    fn from_str(text: &str) -> Result<Self, ParseObjectNameError> {
+    fn from_str(text: &str) -> Result<Self, ParseObjectArgumentError> {
         let parts: Vec<&str> = text.split('/').collect();
         let (namespace, kind, name) = match parts[..] {
             [kind, name] => (None, kind, name),
@@ -130,16 +130,20 @@ impl FromStr for ObjectName {
                 (Some(namespace.to_owned()), word, name)
             }
             [namespace, kind, name] => (Some(namespace.to_owned()), kind, name),
-            _ => return Err(ParseObjectNameError),
+            _ => return Err(ParseObjectArgumentError),
         };
         if parts.iter().any(|part| part.is_empty()) {
-            return Err(ParseObjectNameError);
+            return Err(ParseObjectArgumentError);
         }
-        Ok(Self { namespace, kind: self::kind(kind), name: decode_name(name).ok_or(ParseObjectNameError)? })
+        Ok(Self {
+            namespace,
+            kind: self::kind(kind),
+            name: decode_name(name).ok_or(ParseObjectArgumentError)?,
+        })
     }
 }
 
-impl fmt::Display for ObjectName {
+impl fmt::Display for ObjectArgument {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(namespace) = &self.namespace {
             write!(f, "{namespace}/")?;
@@ -156,7 +160,7 @@ mod tests {
     #[test]
     fn objects_are_named_as_they_are_listed() {
         fn check(text: &str, expected: Option<(Option<&str>, &str, &str)>) {
-            let read = text.parse::<ObjectName>().ok();
+            let read = text.parse::<ObjectArgument>().ok();
             let parts =
                 read.as_ref().map(|name| (name.namespace.as_deref(), name.kind.as_str(), name.name.as_str()));
             assert_eq!(parts, expected, "{text}");
@@ -168,18 +172,21 @@ mod tests {
         check("shop/ds/agent", Some((Some("shop"), "daemonset.apps", "agent")));
         check("widgets.example.org/a", Some((None, "widgets.example.org", "a")));
         assert_eq!(
-            "shop/Deployment.apps/web".parse::<ObjectName>().unwrap().to_string(),
+            "shop/Deployment.apps/web".parse::<ObjectArgument>().unwrap().to_string(),
             "shop/deployment.apps/web"
         );
         for name in ["system:auth~1.a_b", "it's;$(a)", "a b\n\"\\", "%", "\u{e9}\u{202e}", "=a*?!"] {
-            let named =
-                ObjectName { namespace: None, kind: "role.example.org".to_owned(), name: name.to_owned() };
+            let named = ObjectArgument {
+                namespace: None,
+                kind: "role.example.org".to_owned(),
+                name: name.to_owned(),
+            };
             let word = named.encoded_text();
             assert!(
                 word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/%-._~:".contains(&byte)),
                 "{word}"
             );
-            assert_eq!(word.parse::<ObjectName>(), Ok(named));
+            assert_eq!(word.parse::<ObjectArgument>(), Ok(named));
         }
         for wrong in [
             "web",
@@ -201,7 +208,7 @@ mod tests {
     fn an_object_has_one_name() {
         let web = ObjectId::new(&GroupKind::new("apps", "Deployment"), Some("shop"), "web");
         let shop = ObjectId::new(&GroupKind::new("", "Namespace"), None, "shop");
-        assert_eq!(ObjectName::of(&web).to_string(), "shop/deployment.apps/web");
-        assert_eq!(ObjectName::of(&shop).to_string(), "namespace/shop");
+        assert_eq!(ObjectArgument::of(&web).to_string(), "shop/deployment.apps/web");
+        assert_eq!(ObjectArgument::of(&shop).to_string(), "namespace/shop");
     }
 }
