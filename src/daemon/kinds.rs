@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
 
 use super::cluster_facts::served_versions;
+use super::missing_kinds::MissingKinds;
 use super::watchers::{AccountWatcher, AccountWatchers};
 use crate::cluster::{
     Cluster, ClusterError, Informer, InformerChange, InformerEvent, KindLookup, KindTable, Scaler, ServedKind,
@@ -23,8 +24,6 @@ const FIRST_RETRY: Duration = Duration::from_millis(250);
 const MAX_DISCOVERY_RETRY_DELAY: Duration = Duration::from_mins(1);
 /// After a discovery that failed as a whole, it is asked again within this.
 const MAX_DISCOVERY_BACKOFF: Duration = Duration::from_secs(10);
-/// The time for which discovery must not have listed a kind before its absence is asked about.
-const ABSENCE_CONFIRMATION: Duration = Duration::from_secs(30);
 
 /// The reason for a kind that discovery does not name.
 pub(super) const UNLISTED_REASON: &str = "the server does not list this kind now";
@@ -41,14 +40,7 @@ pub(super) struct KindWatches {
     wanted: BTreeSet<Gvk>,
     /// The version in which a kind is watched.
     versions: HashMap<GroupKind, Arc<ServedKind>>,
-    /// Kinds of inventories that discovery does not list, and since when it does not.
-    missing: BTreeMap<GroupKind, Instant>,
-    /// Missing kinds that the server certainly does not have.
-    absent: BTreeSet<GroupKind>,
-    /// Missing kinds that a single pass has asked about, each once.
-    questioned: BTreeSet<GroupKind>,
-    /// Indicates whether an answer to that is on its way.
-    asking: bool,
+    missing: MissingKinds,
     scalers: Option<Informer>,
     inventories: Option<Informer>,
     /// The inventories of other processes that ask for an observation.
@@ -84,10 +76,7 @@ impl KindWatches {
             failure: None,
             wanted: BTreeSet::new(),
             versions: HashMap::new(),
-            missing: BTreeMap::new(),
-            absent: BTreeSet::new(),
-            questioned: BTreeSet::new(),
-            asking: false,
+            missing: MissingKinds::default(),
             scalers: None,
             inventories: None,
             observation_requests: None,
@@ -130,46 +119,37 @@ impl KindWatches {
         self.retry_discovery();
     }
 
-    /// Returns the kinds that discovery has not listed for so long that they may be gone.
-    pub(super) fn long_missing(&self, now: Instant) -> BTreeSet<GroupKind> {
-        let long =
-            self.missing.iter().filter(|(_, since)| now.duration_since(**since) >= ABSENCE_CONFIRMATION);
-        long.map(|(kind, _)| kind).filter(|kind| !self.absent.contains(kind)).cloned().collect()
+    /// Returns the kinds that discovery has not listed for so long that the server is asked whether
+    /// they are gone.
+    pub(super) fn begin_question(&mut self) -> BTreeSet<GroupKind> {
+        self.missing.begin_question(Instant::now())
     }
 
     /// Returns the kinds that discovery does not list, for a pass that cannot wait and asks at once
     /// whether they are gone. Definitions in the source itself count as present.
-    pub(super) fn begin_question(&mut self, engine: &Engine) -> BTreeSet<GroupKind> {
-        let open = self.missing.keys().filter(|kind| !self.absent.contains(kind));
-        let open = open.filter(|kind| !engine.has_definition(kind));
-        let new: BTreeSet<GroupKind> = open.filter(|kind| !self.questioned.contains(kind)).cloned().collect();
-        self.questioned.extend(new.iter().cloned());
-        self.asking |= !new.is_empty();
-        new
+    pub(super) fn begin_urgent_question(&mut self, engine: &Engine) -> BTreeSet<GroupKind> {
+        self.missing.begin_urgent_question(|kind| engine.has_definition(kind))
     }
 
-    /// Returns whether a pass that has asked waits for the answer.
+    /// Returns whether an answer is on its way.
     pub(super) fn is_asking(&self) -> bool {
-        self.asking
+        self.missing.is_asking()
     }
 
     /// Records that the question has no answer.
     pub(super) fn note_no_answer(&mut self) {
-        self.asking = false;
+        self.missing.note_no_answer();
     }
 
-    /// Records kinds that the server certainly does not have. A kind that was listed meanwhile is
-    /// there.
+    /// Records kinds that the server certainly does not have.
     pub(super) fn set_absent(&mut self, kinds: BTreeSet<GroupKind>, engine: &mut Engine) {
-        self.asking = false;
-        for kind in kinds.into_iter().filter(|kind| self.missing.contains_key(kind)) {
-            tracing::info!(%kind, "the server does not have this kind any more, and so none of its objects");
+        for kind in self.missing.set_absent(kinds) {
+            tracing::info!(%kind, "the server does not have this kind, and so none of its objects");
             for (number, watcher) in self.watchers.all.iter().enumerate() {
                 if watcher.recorded.contains(&kind) || watcher.wanted.contains(&kind) {
                     engine.set_informer_state(WatchScope::cluster_wide(number, &kind), KindState::Absent);
                 }
             }
-            self.absent.insert(kind);
         }
     }
 
@@ -180,7 +160,7 @@ impl KindWatches {
 
     fn has_missing_kinds(&self) -> bool {
         let lacks = |watcher: &AccountWatcher| {
-            watcher.recorded.iter().any(|kind| !watcher.is_listing(kind) && !self.absent.contains(kind))
+            watcher.recorded.iter().any(|kind| !watcher.is_listing(kind) && !self.missing.is_absent(kind))
         };
         self.watchers.all.iter().any(lacks)
             || self.kinds.as_ref().is_none_or(|kinds| {
@@ -335,18 +315,20 @@ impl KindWatches {
             let found = kinds.watched_kind(&kind, &self.wanted);
             if !matches!(found, KindLookup::Unserved { .. }) {
                 self.missing.remove(&kind);
-                self.absent.remove(&kind);
             }
             let is_listed = self.watchers.all.get(number).is_some_and(|watcher| watcher.is_listing(&kind));
             let blind = |why: &str| KindState::Unobservable(why.into(), ErrorClass::Source);
             match found {
                 KindLookup::Served(kind) => self.inform(number, &kind, engine),
-                KindLookup::Unserved { .. } if self.absent.contains(&kind) => {}
+                // Another source may have found that out.
+                KindLookup::Unserved { .. } if self.missing.is_absent(&kind) => {
+                    engine.set_informer_state(WatchScope::cluster_wide(number, &kind), KindState::Absent);
+                }
                 _ if is_listed || !recorded.contains(&kind) => {}
                 // A kind that discovery does not list is unknown, not gone: its objects are not
                 // touched.
                 KindLookup::Unserved { .. } => {
-                    self.missing.entry(kind.clone()).or_insert_with(Instant::now);
+                    self.missing.add(&kind, Instant::now());
                     engine
                         .set_informer_state(WatchScope::cluster_wide(number, &kind), blind(UNLISTED_REASON));
                 }

@@ -14,6 +14,7 @@
 //! | `executor` | carries an action out and returns its result |
 //! | `drift` | compares an object with its content, and finds who changed it |
 //! | `kinds` | discovery, informers, autoscalers |
+//! | `missing_kinds` | kinds that discovery does not list, and the question whether they are gone |
 //! | `watchers` | the accounts and namespaces of the informers |
 //! | `source_objects` | sources in the cluster |
 //! | `leases` | the sources that this replica holds |
@@ -38,6 +39,7 @@ mod kube_events;
 mod leases;
 mod loop_event;
 mod manifest_facts;
+mod missing_kinds;
 mod pass_result;
 mod pins;
 mod plan_lookups;

@@ -5,7 +5,8 @@ use std::sync::OnceLock;
 use controlplane::Renderers;
 use serde_json::json;
 
-use crate::support::{Folder, Repo, TestNamespace, run, until, yaml};
+use crate::serving::ask;
+use crate::support::{Daemon, Folder, Repo, TestNamespace, run, until, yaml};
 
 /// The `Configuration`'s line that names the program.
 fn programs() -> String {
@@ -117,6 +118,40 @@ fn one_command_names_the_places_that_an_object_comes_from() {
         "+ ConfigMap kustomize-once/prod-settings",
         "overlays/prod (kustomize) ← base/settings.yaml:1, overlays/prod/patch.yaml:1",
     ]);
+}
+
+#[test]
+fn the_places_that_a_rendered_object_comes_from_are_shown_wherever_it_is() {
+    let site = TestNamespace::new("kustomize-places");
+    let held = yaml::config_map("held", "key", "one");
+    let needs = "metadata:\n  annotations: {rhumb.dev/depends-on: ConfigMap/nothing}";
+    let mut files = shop();
+    files[0].1 = "resources: [settings.yaml, held.yaml]\n".to_owned();
+    files.push(("base/held.yaml", held.replacen("metadata:", needs, 1)));
+    let repo = Repo::new(&files);
+    let runtime = tempfile::tempdir().unwrap();
+    let mut command = site.command_with_config(&["run"], &site.configuration(repo.path(), &programs()));
+    command.env("RUNTIME_DIRECTORY", runtime.path());
+    let _daemon = Daemon::start(command);
+    site.await_data("prod-settings", "mode", "prod");
+    let socket = runtime.path().join("rhumb.sock");
+    let places = "overlays/prod (kustomize) ← base/settings.yaml:1, overlays/prod/patch.yaml:1";
+    let of_held = "overlays/prod (kustomize) ← base/held.yaml:1";
+    // The page shows what is answered there.
+    for path in ["/v1/objects".to_owned(), format!("/v1/objects/ConfigMap/{}/prod-settings", site.name)] {
+        until(&format!("{path} has the places"), || ask(&socket, "GET", &path).body.contains(places));
+    }
+    let asked = ["--socket", socket.to_str().unwrap()];
+    for command in [["why", "cm/prod-settings"], ["status", "cm/prod-settings"]] {
+        site.rhumb(&[&command[..], &asked].concat()).ends(0).says(&["file", places]);
+    }
+    // Of what waits the cluster has a record, by which it is told without a daemon.
+    until("the record has the place", || site.rhumb(&["why", "cm/prod-held"]).all().contains(of_held));
+    // A source that is named is rendered.
+    let path = repo.path().to_str().unwrap();
+    let mut command = site.command(&["why", "cm/prod-settings", path]);
+    command.env("PATH", Renderers::find().unwrap().kustomize.parent().unwrap());
+    run(command).ends(0).says(&["file", places]);
 }
 
 #[test]

@@ -50,7 +50,7 @@ pub(crate) fn ask(socket: &Path, method: &str, path: &str) -> Answer {
     try_to_ask(socket, method, path).unwrap()
 }
 
-fn try_to_ask(socket: &Path, method: &str, path: &str) -> io::Result<Answer> {
+pub(crate) fn try_to_ask(socket: &Path, method: &str, path: &str) -> io::Result<Answer> {
     let mut stream = UnixStream::connect(socket)?;
     let request = format!("{method} {path} HTTP/1.1\r\nHost: rhumb\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes())?;

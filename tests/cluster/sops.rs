@@ -1,6 +1,6 @@
 //! Secrets that SOPS encrypted for age: applied in the open, and nowhere else in the open.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
@@ -10,6 +10,7 @@ use controlplane::{Encrypters, Renderers};
 use serde_json::json;
 use tempfile::TempDir;
 
+use crate::serving::ask;
 use crate::support::{Daemon, Repo, TestNamespace, run, until, yaml};
 
 /// A text that must be found nowhere but in the cluster's Secrets.
@@ -220,6 +221,7 @@ fn what_is_made_of_opened_files_is_applied_and_is_nowhere_else() {
     until("the patched one is there", || password(&site, "patched") == encoded(CANARY));
     until("the generated one is there", || made("PASSWORD") == encoded(CANARY));
     assert_eq!(made("USER"), encoded("shop"));
+    assert_shows_no_canary(&site, &runtime.path().join("rhumb.sock"));
     let version = |name| site.value("Secret", name, "/metadata/resourceVersion");
     let versions = (version("made"), version("patched"));
 
@@ -255,6 +257,73 @@ fn what_is_made_of_opened_files_is_applied_and_is_nowhere_else() {
         assert_absent(folder, &STANDARD.encode(CANARY));
         assert_absent(folder, STANDARD.encode("canary-7f3a9c-newer").trim_end_matches('='));
     }
+}
+
+/// Fails where a daemon shows a canary: on the page, in its data, or among the metrics.
+fn assert_shows_no_canary(site: &TestNamespace<'_>, socket: &Path) {
+    let object = |name: &str| format!("/v1/objects/Secret/{}/{name}?view=yaml", site.name);
+    let fixed =
+        ["/", "/page.js", "/metrics", "/v1/status", "/v1/objects", "/v1/diff", "/v1/events?follow=no"];
+    let paths = fixed.map(str::to_owned).into_iter().chain([object("made"), object("patched")]);
+    for path in paths {
+        let answer = ask(socket, "GET", &path);
+        assert_eq!(answer.code, 200, "{path}: {}", answer.body);
+        for form in [CANARY.to_owned(), STANDARD.encode(CANARY)] {
+            assert!(!answer.body.contains(&form), "{path}: {}", answer.body);
+        }
+    }
+}
+
+/// The folders with files in the open, and whether a file in one has the canary.
+fn open_folders(runtime: &Path) -> Vec<(PathBuf, bool)> {
+    let entries = std::fs::read_dir(runtime).unwrap().map(|entry| entry.unwrap().path());
+    let named = entries.filter(|path| path.file_name().unwrap().to_string_lossy().starts_with("rhumb-open-"));
+    let has_canary = |folder: &Path| {
+        let files = walkdir::WalkDir::new(folder).into_iter().flatten();
+        files
+            .filter_map(|file| std::fs::read(file.path()).ok())
+            .any(|bytes| bytes.windows(CANARY.len()).any(|window| window == CANARY.as_bytes()))
+    };
+    named.map(|folder| (folder.clone(), has_canary(&folder))).collect()
+}
+
+#[test]
+fn what_a_killed_daemon_left_in_the_open_is_gone_with_the_next_start() {
+    let site = TestNamespace::new("sops-killed");
+    let identity = Identity::new();
+    // Enough that kustomize has not ended before the daemon is killed.
+    let many: Vec<String> =
+        (0..2000).map(|number| yaml::deployment(&format!("web-{number}"), 1, "web:1")).collect();
+    let repo = Repo::new(&[
+        (
+            "app/kustomization.yaml",
+            "resources: [many.yaml]\nnamePrefix: a-\nsecretGenerator: [{name: made, envs: [db.env]}]\n"
+                .to_owned(),
+        ),
+        ("app/many.yaml", yaml::documents(&many)),
+        ("app/db.env", identity.encrypt_file("db.env", &format!("PASSWORD={CANARY}\n"), &[])),
+    ]);
+    let runtime = tempfile::tempdir_in("/dev/shm").unwrap();
+    let start = |settings: &str| {
+        let mut command = site.command_with_config(&["run"], &site.configuration(repo.path(), settings));
+        command.env("CREDENTIALS_DIRECTORY", identity.folder.path());
+        command.env("RUNTIME_DIRECTORY", runtime.path());
+        Daemon::start(command)
+    };
+    let kustomize = Renderers::find().unwrap().kustomize;
+    let mut daemon = start(&format!("programs: {{kustomize: {}}}", kustomize.display()));
+    until("kustomize gets the file in the open", || {
+        open_folders(runtime.path()).iter().any(|(_, has_canary)| *has_canary)
+    });
+    daemon.kill();
+    let left = open_folders(runtime.path());
+    assert!(left.iter().any(|(_, has_canary)| *has_canary), "{left:?}");
+
+    // Without the program, so that nothing is opened anew.
+    let daemon = start("programs: {kustomize: /nonexistent/kustomize}");
+    daemon.says(&["WARN", "/nonexistent/kustomize"]);
+    assert_eq!(open_folders(runtime.path()), []);
+    assert_absent(runtime.path(), CANARY);
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! The reports of sources and discovery, and the watches that follow from them.
 
 use std::collections::BTreeSet;
-use std::time::Instant;
 
 use tokio::sync::mpsc;
 
@@ -158,9 +157,9 @@ impl Reconciler {
     /// may be.
     pub(super) fn ask_for_absences(&mut self) {
         let missing = match self.until {
-            StopCondition::Shutdown => self.watched.long_missing(Instant::now()),
+            StopCondition::Shutdown => self.watched.begin_question(),
             StopCondition::Settled(_) | StopCondition::Healthy(_) => {
-                self.watched.begin_question(&self.engine)
+                self.watched.begin_urgent_question(&self.engine)
             }
         };
         if !missing.is_empty() {
