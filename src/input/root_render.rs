@@ -10,9 +10,11 @@ use serde_json::Value;
 use zeroize::Zeroizing;
 
 use super::helm::{ChartObject, translate_hooks};
-use super::kustomize::{Closure, InflatedChart, OriginFinder, OriginTracking, RenderTree, strip_mark};
+use super::kustomize::{
+    Closure, ExpectedObjects, InflatedChart, OriginFinder, OriginTracking, RenderTree, strip_mark,
+};
 use super::opened_inputs::{OpenedInputs, TakenValues};
-use super::origin::{ObjectOrigin, strip_origin};
+use super::origin::{ObjectOrigin, OriginAnnotation, strip_origin};
 use super::render_host::RenderHost;
 use super::render_place::RenderPlace;
 use super::sandbox::{InstalledProgram, ProgramCommand, SandboxError, SandboxPart};
@@ -145,6 +147,21 @@ pub(crate) async fn render_kustomization<T: FileTree>(
     values: RenderValues<'_>,
 ) -> Result<RenderOutput, RenderError> {
     let TracedKustomization { closure, charts } = kustomization;
+    let at = root_place(closure);
+    let expected = match charts {
+        [] => ExpectedObjects::of(closure, files)?,
+        _ => None,
+    };
+    // Variables in a name are put in before it is seen here.
+    if let Some(expected) =
+        expected.filter(|expected| values.variables.is_none() || !expected.has_variables())
+    {
+        let output = build(host, program, &RenderTree::plain(closure), files, values.opened).await?;
+        let printed = documents("kustomize", &output, values, &at)?;
+        if let Some(origins) = expected.origins(printed.iter().map(|document| &document.body)) {
+            return expected_objects(closure, files, printed, &origins);
+        }
+    }
     let tree = RenderTree::with_charts(closure, files, charts)?;
     let (output, tracking) = match build(host, program, &tree, files, values.opened).await {
         // Origins are worth nothing where they are what the program fails for.
@@ -157,7 +174,6 @@ pub(crate) async fn render_kustomization<T: FileTree>(
     let named = tree.charts.iter().filter_map(|(path, number)| Some((path.clone(), charts.get(*number)?)));
     let mut finder = OriginFinder::new(closure, files).with_charts(named);
     let mut objects = BuiltObjects::default();
-    let at = root_place(closure);
     for document in documents("kustomize", &output, values, &at)? {
         let mut body = document.body;
         let said = match tracking {
@@ -165,9 +181,7 @@ pub(crate) async fn render_kustomization<T: FileTree>(
             OriginTracking::Requested | OriginTracking::Absent => super::origin::read_origin(&body),
         };
         let origin = finder.find(said.as_ref(), &body)?;
-        let at = origin.places.first().cloned();
-        let at = at.unwrap_or_else(|| ManifestOrigin::of_file(closure.root.clone()));
-        objects.faults.extend(document.faults.iter().map(|fault| fault.diagnostic_at(at.clone())));
+        objects.add_faults(closure, &origin, &document.faults);
         let chart = finder.chart_path(said.as_ref(), &body).and_then(|path| tree.charts.get(path)).copied();
         if let Some(inflated) = chart.and_then(|number| charts.get(number)) {
             strip_mark(&mut body);
@@ -178,6 +192,23 @@ pub(crate) async fn render_kustomization<T: FileTree>(
         objects.add(chart, ChartObject { body, origin, generated: Vec::new() });
     }
     objects.into_rendered(charts)
+}
+
+/// Returns objects that were printed as expected, each with its origin.
+fn expected_objects<T: FileTree>(
+    closure: &Closure,
+    files: &T,
+    printed: Vec<PrintedDocument>,
+    origins: &[OriginAnnotation],
+) -> Result<RenderOutput, RenderError> {
+    let mut finder = OriginFinder::new(closure, files);
+    let mut objects = BuiltObjects::default();
+    for (PrintedDocument { body, faults }, said) in printed.into_iter().zip(origins) {
+        let origin = finder.find(Some(said), &body)?;
+        objects.add_faults(closure, &origin, &faults);
+        objects.add(None, ChartObject { body, origin, generated: Vec::new() });
+    }
+    objects.into_rendered(&[])
 }
 
 /// The values that take part in a render besides the files of the root.
@@ -214,6 +245,13 @@ struct BuiltObjects {
 }
 
 impl BuiltObjects {
+    /// Adds the faults of variables in an object from there.
+    fn add_faults(&mut self, closure: &Closure, origin: &ObjectOrigin, faults: &[VariableFinding]) {
+        let at = origin.places.first().cloned();
+        let at = at.unwrap_or_else(|| ManifestOrigin::of_file(closure.root.clone()));
+        self.faults.extend(faults.iter().map(|fault| fault.diagnostic_at(at.clone())));
+    }
+
     fn add(&mut self, chart: Option<usize>, object: ChartObject) {
         match chart {
             Some(number) => self.of_charts.entry(number).or_default().push(object),

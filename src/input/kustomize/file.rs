@@ -75,6 +75,15 @@ pub enum UnsupportedFeature {
     Plugin(String),
 }
 
+/// The texts that a kustomization puts around the names of objects; empty for none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NameAffixes {
+    /// The beginning.
+    pub prefix: String,
+    /// The end.
+    pub suffix: String,
+}
+
 /// A kustomization as far as it says what is read. Its places have no file, because many files may
 /// have this content.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,6 +94,10 @@ pub struct Kustomization {
     pub references: Vec<FileReference>,
     /// The namespace that it gives to objects; empty for none.
     pub namespace: String,
+    /// The texts that it puts around the names of objects.
+    pub affixes: NameAffixes,
+    /// Tells if its own fields say which objects it prints, and under which names.
+    pub has_predictable_names: bool,
     /// The charts that it renders.
     pub charts: ChartFields,
     /// All patches, in the order in which kustomize applies them.
@@ -115,7 +128,12 @@ impl Kustomization {
                 _ => KustomizationKind::Kustomization,
             },
             references: out.references,
-            namespace: root.map(namespace).unwrap_or_default(),
+            namespace: root.map(|root| last_text(root, "namespace")).unwrap_or_default(),
+            affixes: NameAffixes {
+                prefix: root.map(|root| last_text(root, "namePrefix")).unwrap_or_default(),
+                suffix: root.map(|root| last_text(root, "nameSuffix")).unwrap_or_default(),
+            },
+            has_predictable_names: root.is_some_and(has_predictable_names) && !has_more_documents(bytes),
             charts: root.map(chart_field::read).unwrap_or_default(),
             patches: root.map(patch::patches).unwrap_or_default(),
             generated: root.map(generated).unwrap_or_default(),
@@ -168,6 +186,38 @@ const KNOWN_FIELDS: [&str; 33] = [
     "vars",
 ];
 
+/// The fields that change no name, or change it as other fields here say.
+const PREDICTABLE_FIELDS: [&str; 19] = [
+    "apiVersion",
+    "bases",
+    "commonAnnotations",
+    "commonLabels",
+    "configMapGenerator",
+    "generatorOptions",
+    "images",
+    "kind",
+    "labels",
+    "metadata",
+    "namePrefix",
+    "nameSuffix",
+    "namespace",
+    "patches",
+    "patchesJson6902",
+    "patchesStrategicMerge",
+    "replicas",
+    "resources",
+    "secretGenerator",
+];
+
+fn has_predictable_names(root: &PlacedValue) -> bool {
+    // A key in another case, or given twice, is for kustomize itself to read.
+    let is_predictable = |entry: &PlacedEntry| PREDICTABLE_FIELDS.contains(&&*entry.key);
+    let generators =
+        ["configMapGenerator", "secretGenerator"].into_iter().flat_map(|field| items(root, field));
+    root.entries().iter().all(is_predictable)
+        && generators.into_iter().all(|generator| fields(generator, "behavior").next().is_none())
+}
+
 fn has_unknown_fields(root: &PlacedValue) -> bool {
     let is_known = |entry: &PlacedEntry| KNOWN_FIELDS.iter().any(|field| folded(field) == folded(&entry.key));
     !root.entries().iter().all(is_known)
@@ -180,8 +230,8 @@ fn has_more_documents(bytes: &[u8]) -> bool {
     content_lines.next().is_some() && content_lines.any(|line| line.starts_with(b"---"))
 }
 
-fn namespace(root: &PlacedValue) -> String {
-    fields(root, "namespace").last().and_then(PlacedValue::text).unwrap_or_default().to_owned()
+fn last_text(root: &PlacedValue, field: &str) -> String {
+    fields(root, field).last().and_then(PlacedValue::text).unwrap_or_default().to_owned()
 }
 
 /// Returns the names of what a kustomization generates.

@@ -8,6 +8,7 @@
 mod chart_field;
 mod closure;
 mod cycles;
+mod expected_objects;
 mod file;
 mod index;
 mod inflated;
@@ -21,9 +22,10 @@ mod trace;
 
 pub use chart_field::{ChartField, ChartFields, PlacedText, ValuesMerge};
 pub use closure::{Closure, ClosureFile, ClosureFolder, ClosureLimits};
+pub use expected_objects::ExpectedObjects;
 pub use file::{
-    FILE_NAMES, FileReference, Kustomization, KustomizationKind, ParsedFiles, PatchUse, ReferenceRole,
-    UnsupportedFeature,
+    FILE_NAMES, FileReference, Kustomization, KustomizationKind, NameAffixes, ParsedFiles, PatchUse,
+    ReferenceRole, UnsupportedFeature,
 };
 pub use index::{ChangeImpact, ClosureIndex};
 pub(in crate::input) use inflated::strip_mark;
