@@ -89,7 +89,7 @@ impl ReadSettings {
                         reason: fault.message.as_str().into(),
                     })),
                     None => {
-                        facts.objects.push(Arc::new(DesiredObject::of(object, place, &self.inventory_id)))
+                        facts.objects.push(Arc::new(DesiredObject::of(object, place, &self.inventory_id)));
                     }
                 }
                 facts.diagnostics.extend(misuse);
