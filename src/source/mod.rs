@@ -58,6 +58,7 @@ mod source;
 mod store;
 mod tree;
 mod tree_builder;
+mod watch_pool;
 
 #[cfg(test)]
 pub(crate) use change_hints::ChangeHints;
