@@ -3,7 +3,7 @@
 use super::inventory::InventoryWriteMode;
 use super::unreadable_records;
 use crate::cluster::{Cluster, ClusterError, InventoryObject, inventory_id_of};
-use crate::engine::{Engine, PeerSource, SourceId, SourceStatement};
+use crate::engine::{Engine, PeerSource, SourceId, SourceStatement, UnknownStatement};
 
 /// Data key with what a source says to the others.
 pub(super) const HANDOVER_KEY: &str = "handover";
@@ -13,14 +13,13 @@ fn read_statement(inventory: Option<&InventoryObject>) -> Option<SourceStatement
     SourceStatement::parse(inventory?.data.get(HANDOVER_KEY)?).ok()
 }
 
-/// Stands for the statement of a source that has made none.
-const NO_STATEMENT: &str = "it has not published its takeover requests yet";
-
 /// Returns which of the other sources say what cannot be read, in words with what mends it.
 pub(super) fn explain_unreadable(namespace: &str, peers: &[PeerSource]) -> Vec<String> {
-    let garbled = peers.iter().filter_map(|peer| {
-        let why = peer.says.as_ref().err().filter(|why| &***why != NO_STATEMENT)?;
-        Some(unreadable_records::explain_statement(namespace, &peer.name, why))
+    let garbled = peers.iter().filter_map(|peer| match &peer.says {
+        Err(UnknownStatement::Unreadable(why)) => {
+            Some(unreadable_records::explain_statement(namespace, &peer.name, why))
+        }
+        Err(UnknownStatement::Unpublished) | Ok(_) => None,
     });
     garbled.collect()
 }
@@ -28,8 +27,8 @@ pub(super) fn explain_unreadable(namespace: &str, peers: &[PeerSource]) -> Vec<S
 /// Another source, as its inventory shows it.
 fn peer_of(namespace: &str, name: &str, inventory: &InventoryObject) -> PeerSource {
     let says = match inventory.data.get(HANDOVER_KEY) {
-        Some(text) => SourceStatement::parse(text),
-        None => Err(NO_STATEMENT.into()),
+        Some(text) => SourceStatement::parse(text).map_err(UnknownStatement::Unreadable),
+        None => Err(UnknownStatement::Unpublished),
     };
     PeerSource { name: name.into(), inventory_id: inventory_id_of(namespace, name).into(), says }
 }

@@ -3,6 +3,7 @@
 use crate::object::annotations;
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::unreadable_records::UnreadableRecords;
 use super::{handover, unreadable_records};
 use crate::cluster::InventoryObject;
 use crate::engine::{
@@ -477,6 +478,8 @@ pub(super) struct InventoryStore {
     pub(super) need: InventoryNeed,
     /// The state of the seals of Secret hashes in it.
     pub(super) sealing: SealStatus,
+    /// The records in it that cannot be read, as last shown to the engine.
+    pub(super) unreadable_records: UnreadableRecords,
     /// The records in it that cannot be read, as last logged.
     pub(super) unreadable: Vec<String>,
     /// The status that it recorded when it was first read.
@@ -557,6 +560,7 @@ impl Default for InventoryStore {
             call,
             need,
             sealing: SealStatus::Valid,
+            unreadable_records: UnreadableRecords::default(),
             unreadable: Vec::new(),
             first_status: None,
             seen: ResourceVersion(0),

@@ -43,7 +43,9 @@ pub(crate) use deletion::handover::{InventoryHolder, WithheldDeletion};
 pub(crate) use deletion::observation_requests::ObservationRequest;
 #[cfg(test)]
 pub(crate) use deletion::peer_sources::{MAX_REQUESTED_OBJECTS, mark};
-pub(crate) use deletion::peer_sources::{PRUNE_DELAY, PeerSource, RepositoryIdentity, SourceStatement};
+pub(crate) use deletion::peer_sources::{
+    PRUNE_DELAY, PeerSource, RepositoryIdentity, SourceStatement, UnknownStatement,
+};
 #[cfg(test)]
 pub(crate) use deletion::peer_sources::{
     SourceCompleteness, SourceProgress, SourceService, TakeoverRequests,

@@ -10,13 +10,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant, SystemTime};
 
+use notify::EventKind;
 use notify::event::ModifyKind;
-use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 use tokio::sync::Notify;
 
 use super::folder;
 use super::local;
 use super::settings::SourceSettings;
+use super::watch_pool::{WatchDepth, WatchPool, WatchSubscription, WatchTarget};
 
 /// The interval at which the watched folders are checked to be the same ones.
 const FOLDER_CHECK_INTERVAL: Duration = Duration::from_secs(2);
@@ -95,12 +96,6 @@ struct WatchedFolder {
     /// Device, inode and birth: inodes are given again at once.
     identity: Option<(u64, u64, Option<SystemTime>)>,
     filter: NameFilter,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum WatchDepth {
-    Flat,
-    Deep,
 }
 
 /// The names in a target that count.
@@ -224,28 +219,20 @@ impl HintWatcher {
         &self,
         targets: &[WatchedFolder],
         stale: Arc<AtomicBool>,
-    ) -> notify::Result<RecommendedWatcher> {
+    ) -> notify::Result<WatchSubscription> {
         let (sender, filters) = (self.sender.clone(), targets.to_vec());
-        // A link below may lead anywhere, and is not read through.
-        let config = notify::Config::default().with_follow_symlinks(false);
-        let pass_on = move |event: notify::Result<notify::Event>| {
+        let pass_on = move |event: &notify::Result<notify::Event>| {
             let gone = event.as_ref().is_ok_and(|event| is_removal(&filters, event));
-            if !gone && event.is_ok_and(|event| !is_relevant(&filters, &event)) {
+            if !gone && event.as_ref().is_ok_and(|event| !is_relevant(&filters, event)) {
                 return;
             }
             stale.fetch_or(gone, Ordering::Relaxed);
             // A full channel holds a message that says the same.
             let _ = sender.try_send(HintMessage::Event);
         };
-        let mut watcher = RecommendedWatcher::new(pass_on, config)?;
-        for target in targets {
-            let mode = match target.depth {
-                WatchDepth::Flat => RecursiveMode::NonRecursive,
-                WatchDepth::Deep => RecursiveMode::Recursive,
-            };
-            watcher.watch(&target.path, mode)?;
-        }
-        Ok(watcher)
+        let device = targets.first().and_then(|target| target.identity).map(|(device, ..)| device);
+        let watched = targets.iter().map(|target| WatchTarget::new(&target.path, target.depth)).collect();
+        WatchPool::shared().watch(device, watched, Box::new(pass_on))
     }
 
     /// Passes hints on until the targets are other ones; false when nobody listens any more.

@@ -58,6 +58,7 @@ mod state_lock;
 mod store;
 mod tree;
 mod tree_builder;
+mod watch_pool;
 
 #[cfg(test)]
 pub(crate) use change_hints::ChangeHints;

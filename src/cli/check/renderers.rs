@@ -93,17 +93,18 @@ async fn check_sandbox(renderers: &RendererConfig, report: &mut CheckReport) {
 /// files are opened.
 fn check_identities(config: &Config, report: &mut CheckReport) {
     let mut files: BTreeSet<PathBuf> = BTreeSet::new();
-    let opens = |source: &&SourceConfig| {
-        source.render != RenderMode::None && identities::of_source(source).file().is_some()
-    };
-    if let Some(source) = config.sources.iter().find(opens) {
+    let decrypters: Vec<_> =
+        config.sources.iter().map(|source| (source, identities::of_source(source))).collect();
+    let opening = decrypters
+        .iter()
+        .find(|(source, decrypter)| source.render != RenderMode::None && decrypter.file().is_some());
+    if let Some((source, _)) = opening {
         match host_of(&source.renderers).memory_obstacle() {
             None => report.add(CheckLevel::Ok, "encrypted files can be opened in memory for a render"),
             Some(why) => report.add(CheckLevel::Warning, why),
         }
     }
-    for source in &config.sources {
-        let decrypter = identities::of_source(source);
+    for (_, decrypter) in &decrypters {
         let Some(file) = decrypter.file().filter(|file| files.insert(file.to_path_buf())) else { continue };
         match decrypter.identities() {
             Ok(identities) => {

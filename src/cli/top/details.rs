@@ -1,4 +1,4 @@
-//! All that is known of one source or object, in lines.
+//! All that is known of one source, object or note, in lines.
 
 use jiff::Timestamp;
 use ratatui::text::Line;
@@ -18,7 +18,7 @@ const MAX_SHOWN_EVENTS: usize = 20;
 /// The column in which values begin.
 const VALUE_COLUMN: usize = 11;
 
-/// The source or object in the detail view.
+/// The source, object or note in the detail view.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct DetailPane {
     pub(super) subject: DetailSubject,
@@ -26,11 +26,12 @@ pub(super) struct DetailPane {
     pub(super) scroll: usize,
 }
 
-/// A source or an object.
+/// A source, an object, or the text of a note.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum DetailSubject {
     Source(String),
     Object { named: ObjectRef, status: ObjectDetail },
+    Note(String),
 }
 
 /// The status of the object.
@@ -49,6 +50,7 @@ impl DetailSubject {
         match self {
             Self::Source(name) => format!("source {}", overview::clean_text(name)),
             Self::Object { named, .. } => overview::name(named),
+            Self::Note(_) => "note".to_owned(),
         }
     }
 
@@ -57,6 +59,7 @@ impl DetailSubject {
         match self {
             Self::Source(name) => event.source == *name,
             Self::Object { named, .. } => event.object.as_ref() == Some(named),
+            Self::Note(_) => false,
         }
     }
 }
@@ -76,6 +79,9 @@ impl DetailPane {
                 Some(source) => add_source(&mut page, view, source),
                 None => page.add_value("state", &Cell::plain_cell("the source is gone")),
             },
+            DetailSubject::Note(text) => {
+                page.add_value("note", &Cell::plain_cell(overview::clean_text(text)));
+            }
             DetailSubject::Object { status, .. } => match status {
                 ObjectDetail::Pending => page.add_value("phase", &Cell::plain_cell("loading")),
                 ObjectDetail::Gone => page.add_value("phase", &Cell::plain_cell("no source has it")),

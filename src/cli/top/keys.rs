@@ -130,6 +130,7 @@ impl TopModel {
             None => return,
             Some(ItemSubject::Source(name)) => DetailSubject::Source(name),
             Some(ItemSubject::Object(named)) => self.object_subject(named),
+            Some(ItemSubject::Note(text)) => DetailSubject::Note(text),
             Some(ItemSubject::Event(number)) => {
                 let event = self.events.iter().find(|event| event.number == number);
                 let Some(event) = event else { return };

@@ -36,6 +36,8 @@ pub(super) enum ItemSubject {
     Source(String),
     Object(ObjectRef),
     Event(u64),
+    /// A note about the whole status, as one of a record that cannot be read.
+    Note(String),
 }
 
 /// One item of a pane: a row, and notes below it.
@@ -109,7 +111,10 @@ pub(super) fn pane_items(pane: Pane, view: &StatusView, events: &[EventRecord]) 
             let known = view.objects_by_name();
             queued_workloads(view).map(|queued| waiting_item(&known, queued)).collect()
         }
-        Pane::NeedsAttention => overview::troubled_objects(view).into_iter().map(troubled_item).collect(),
+        Pane::NeedsAttention => {
+            let notes = view.notes.iter().map(|note| note_item(note));
+            notes.chain(overview::troubled_objects(view).into_iter().map(troubled_item)).collect()
+        }
         // The last first.
         Pane::Events => events.iter().rev().map(|event| event_item(view.at, event)).collect(),
     }
@@ -191,6 +196,22 @@ fn troubled_item(object: &ObjectStatus) -> PaneItem {
             Cell::plain_cell(overview::name(&object.object)),
             Cell::styled_cell(overview::phase_style(object.phase), object.phase.to_string()),
             Cell::plain_cell(object.reason.as_deref().unwrap_or_default()),
+        ],
+        notes: Vec::new(),
+    }
+}
+
+/// A note names its object first, where it is about one.
+fn note_item(note: &str) -> PaneItem {
+    let text = overview::clean_text(note);
+    let (name, reason) = text.split_once(": ").unwrap_or(("status", &text));
+    PaneItem {
+        subject: ItemSubject::Note(note.to_owned()),
+        source: None,
+        cells: vec![
+            Cell::plain_cell(name),
+            Cell::styled_cell(TextStyle::Error, "Note"),
+            Cell::plain_cell(reason),
         ],
         notes: Vec::new(),
     }

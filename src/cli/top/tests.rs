@@ -121,6 +121,25 @@ fn each_state_at_each_size() {
 }
 
 #[test]
+fn a_record_that_cannot_be_read_is_shown_with_the_command_that_mends_it() {
+    let note = "ConfigMap rhumb-system/shop: 1 line of `rejected` cannot be read: nothing new of source shop is \
+                released; `kubectl -n rhumb-system patch configmap shop` forgets it";
+    let mut refresh = failed();
+    refresh.view.notes.push(note.to_owned());
+    let mut model = model(refresh);
+    let drawn = picture(&mut model, (100, 30));
+    let row = drawn.lines().find(|line| line.contains("rhumb-system/shop")).unwrap();
+    assert!(row.contains("Note") && row.contains("1 line of `rejected` cannot be read"), "{row}");
+    press(&mut model, "4 Home Enter");
+    let opened = picture(&mut model, (40, 30));
+    let words: Vec<&str> = opened.split_whitespace().collect();
+    assert!(
+        words.join(" ").contains("`kubectl -n rhumb-system patch configmap shop` forgets it"),
+        "{opened}"
+    );
+}
+
+#[test]
 fn what_is_opened_at_each_size() {
     let states = [
         ("object", model(failed()), "444 Tab BackTab j Enter"),
@@ -219,6 +238,7 @@ fn screen_state(model: &TopModel) -> String {
         ItemSubject::Source(name) => name.clone(),
         ItemSubject::Object(named) => named.name.clone(),
         ItemSubject::Event(number) => format!("#{number}"),
+        ItemSubject::Note(text) => text.clone(),
     };
     let mut text = match &model.mode {
         TopMode::Panes | TopMode::Typing => {
@@ -231,6 +251,9 @@ fn screen_state(model: &TopModel) -> String {
         }
         TopMode::Opened(DetailPane { subject: DetailSubject::Object { named, .. }, scroll }) => {
             format!("of {} +{scroll}", overview::name(named))
+        }
+        TopMode::Opened(DetailPane { subject: DetailSubject::Note(_), scroll }) => {
+            format!("of a note +{scroll}")
         }
     };
     if model.mode == TopMode::Typing {

@@ -123,11 +123,7 @@ impl Reconciler {
     fn log_unreadable_records(&mut self, source: SourceId) {
         let name = self.engine.source(source).name.clone();
         let store = &mut self.inventories[source];
-        let UnreadableRecords { rejections, finished_jobs, .. } = store
-            .inventory
-            .inventory()
-            .map(|inventory| UnreadableRecords::find(inventory, &self.namespace, &name))
-            .unwrap_or_default();
+        let UnreadableRecords { rejections, finished_jobs, .. } = store.unreadable_records.clone();
         // Its own statement is written anew at once.
         let reported: Vec<String> = [rejections, finished_jobs].into_iter().flatten().collect();
         let known = std::mem::replace(&mut store.unreadable, reported.clone());
@@ -173,11 +169,12 @@ impl Reconciler {
             store.sealing = inventory::seal_status(store.inventory.inventory(), seals);
             let mut inventory = inventory::read(store.inventory.inventory(), &self.locations[source], seals);
             let name = &self.engine.source(source).name;
-            if let Some(known) = store.inventory.inventory() {
-                let unread = UnreadableRecords::find(known, &self.namespace, name);
-                inventory.unreadable_rejections = unread.rejections.map(Into::into);
-                inventory.unreadable_finished = unread.finished_jobs.map(Into::into);
-            }
+            let known = store.inventory.inventory();
+            let find = |known| UnreadableRecords::find(known, &self.namespace, name);
+            store.unreadable_records = known.map(find).unwrap_or_default();
+            let unread = &store.unreadable_records;
+            inventory.unreadable_rejections = unread.rejections.as_deref().map(Into::into);
+            inventory.unreadable_finished = unread.finished_jobs.as_deref().map(Into::into);
             // A process that writes nothing can go on with the part that can be read.
             match store.sealing {
                 _ if self.engine.source(source).writes == SourceWrites::Observed => {}

@@ -119,8 +119,19 @@ pub(crate) struct PeerSource {
     pub name: Arc<str>,
     /// The id of its inventory.
     pub inventory_id: Arc<str>,
-    /// The statement, or the reason for which it cannot be read.
-    pub says: Result<SourceStatement, Arc<str>>,
+    /// The statement, or the reason for which it is not known.
+    pub says: Result<SourceStatement, UnknownStatement>,
+}
+
+/// The reason for which the statement of a source is not known.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum UnknownStatement {
+    /// It has made none.
+    #[error("it has not published its takeover requests yet")]
+    Unpublished,
+    /// Nobody can read it.
+    #[error("{0}")]
+    Unreadable(Arc<str>),
 }
 
 /// The consent of another source to a deletion.

@@ -27,7 +27,11 @@ fn says(progress: SourceProgress, requests: &[&ObjectId], released: &[&ObjectId]
 }
 
 fn peer(says: Result<SourceStatement, &str>) -> PeerSource {
-    PeerSource { name: "other".into(), inventory_id: OTHER.into(), says: says.map_err(Into::into) }
+    PeerSource {
+        name: "other".into(),
+        inventory_id: OTHER.into(),
+        says: says.map_err(|why| UnknownStatement::Unreadable(why.into())),
+    }
 }
 
 #[test]

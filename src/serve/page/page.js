@@ -215,6 +215,13 @@ function prunes(sources, objects) {
     })));
 }
 
+/** Records that cannot be read: each holds something back until a person runs its command. */
+function records(unreadable) {
+  if (!unreadable.length) return null;
+  return section('Unreadable records', unreadable.length,
+    el('div', { class: 'card' }, unreadable.map((why) => el('p', { class: 'says bad' }, why))));
+}
+
 function changes(sources) {
   const all = sources.flatMap((source) => (source.changes || []).map((change) => ({ ...change, source: source.name })));
   const many = sources.length > 1;
@@ -249,11 +256,12 @@ function eventList(events, at) {
 
 function overview() {
   const { status, objects, events } = state;
-  const parts = frame('overview', ['sources', 'prunes', 'left', 'right']);
+  const parts = frame('overview', ['sources', 'records', 'prunes', 'left', 'right']);
   // Ages are shown anew in each minute, and nothing else of an overview at rest.
   const minute = Math.floor(Date.parse(status.at) / 10000);
   fill(parts.sources, [status.sources, minute], () =>
     section('Sources', status.sources.length, el('div', { class: 'grid' }, status.sources.map((source) => sourceCard(source, status.at)))));
+  fill(parts.records, status.unreadable || [], () => records(status.unreadable || []));
   fill(parts.prunes, [status.sources.map((source) => source.pruneWaiting), objects], () => prunes(status.sources, objects));
   fill(parts.left, [status.rollout, objects], () => [rollout(status.rollout), attention(objects)]);
   fill(parts.right, [status.sources.map((source) => source.changes), events.map((one) => one.number), minute], () =>
@@ -337,6 +345,8 @@ function verdict() {
   if (silent) words.push(`the API server has not answered for ${age(silent, status.at)}`);
   const stuck = status.rollout.unreadable;
   if (stuck) words.push('no rollout starts, as the rollout ledger cannot be read');
+  const records = (status.unreadable || []).length;
+  if (records) words.push(`${plural(records, 'record')} cannot be read`);
   if (unread.length) words.push(`${plural(unread.length, 'source')} incomplete`);
   if (needy) words.push(`${needy} ${needy === 1 ? 'needs' : 'need'} attention`);
   if (back) words.push(`${back} rolled back`);
@@ -344,7 +354,7 @@ function verdict() {
   if (wait) words.push(`${wait} waiting`);
   if (held - alone) words.push(`${held - alone} held or paused`);
   if (alone) words.push(`${alone} left alone by annotation`);
-  const how = bad || silent || stuck || unread.length ? 'bad' : wait ? 'wait' : move ? 'move' : 'good';
+  const how = bad || silent || stuck || records || unread.length ? 'bad' : wait ? 'wait' : move ? 'move' : 'good';
   return [how, words.length ? words.join(', ') : 'Everything is healthy'];
 }
 
