@@ -2,10 +2,11 @@
 //!
 //! [`Cluster::start`] runs etcd, the API server, the controllers, the scheduler and KWOK (which
 //! plays the nodes) as plain processes; no container, no root. Only real nodes need root
-//! ([`Builder::real_nodes`]): kubelets with containers, in private namespaces. The programs are
-//! built from pinned Go modules on first use. So are those that render manifests ([`Renderers`]), encrypt files
-//! ([`Encrypters`]), put in variables ([`Expanders`]) or keep charts ([`Registry`]). Nothing
-//! outlives the [`Cluster`], not even when its process is killed.
+//! ([`Builder::real_nodes`]): kubelets with containers, in private namespaces.
+//!
+//! The programs are built from pinned Go modules on first use. So are those that render manifests
+//! ([`Renderers`]), encrypt files ([`Encrypters`]), put in variables ([`Expanders`]) or keep charts
+//! ([`Registry`]). Nothing outlives the [`Cluster`], not even when its process is killed.
 
 mod audit;
 mod build;

@@ -1,4 +1,4 @@
-//! What a real node needs of Debian, downloaded and unpacked into the cache, and installed nowhere.
+//! The packages of Debian for real nodes, unpacked into the cache and installed nowhere.
 
 use std::fs;
 use std::path::{Path, PathBuf};
