@@ -90,17 +90,18 @@ pub(crate) fn module_directory(program: Program) -> PathBuf {
 
 /// Reads a program's version from its go.mod.
 pub(crate) fn version(program: Program) -> Result<String, Error> {
+    let Some(requirement) = program.requirement() else { return Ok("v0.0".to_owned()) };
     let path = module_directory(program).join("go.mod");
     let text = fs::read_to_string(&path).context(|| format!("read {}", path.display()))?;
     let required = |line: &str| {
         let line = line.trim().trim_start_matches("require ");
-        line.strip_prefix(program.requirement())
+        line.strip_prefix(requirement)
             .filter(|rest| rest.starts_with(' '))
             .and_then(|rest| rest.split_whitespace().next().map(str::to_owned))
     };
     text.lines().find_map(required).ok_or_else(|| Error::Build {
         program: program.file_name(),
-        output: format!("{} does not require {}", path.display(), program.requirement()),
+        output: format!("{} does not require {requirement}", path.display()),
     })
 }
 
@@ -115,7 +116,9 @@ pub(crate) fn ldflags(program: Program) -> Result<String, Error> {
         | Program::Sops
         | Program::AgeKeygen
         | Program::Envsubst
-        | Program::Registry => {}
+        | Program::Registry
+        | Program::RealNode
+        | Program::App => {}
         Program::Helm3 => flags.push(format!("-X helm.sh/helm/v3/internal/version.version={version}")),
         Program::Helm4 => flags.push(format!("-X helm.sh/helm/v4/internal/version.version={version}")),
         Program::Kwok => flags.push(format!("-X sigs.k8s.io/kwok/pkg/consts.Version={version}")),
@@ -216,7 +219,8 @@ mod tests {
     fn versions_come_from_the_modules() {
         let renderers = [Program::Kustomize, Program::Helm3, Program::Helm4];
         let others = [Program::Sops, Program::AgeKeygen, Program::Envsubst, Program::Registry];
-        for program in Program::ALL.into_iter().chain(renderers).chain(others) {
+        let nodes = [Program::Kubelet, Program::KubeProxy, Program::RealNode];
+        for program in Program::ALL.into_iter().chain(renderers).chain(others).chain(nodes) {
             let version = version(program).unwrap();
             assert!(version.starts_with('v') && version.contains('.'), "{program:?}: {version}");
         }

@@ -18,21 +18,34 @@ pub(crate) enum Audit {
 #[derive(Debug, Clone)]
 pub struct Builder {
     pub(crate) nodes: usize,
+    pub(crate) real_nodes: usize,
     pub(crate) parts: &'static [Part],
     pub(crate) audit: Audit,
 }
 
 impl Default for Builder {
     fn default() -> Self {
-        Self { nodes: 3, parts: &Part::ALL, audit: Audit::Off }
+        Self { nodes: 3, real_nodes: 0, parts: &Part::PLAYED, audit: Audit::Off }
     }
 }
 
 impl Builder {
-    /// Sets the number of nodes, 3 unless said otherwise.
+    /// Sets the number of nodes that KWOK plays, 3 unless said otherwise.
     #[must_use]
     pub const fn nodes(mut self, count: usize) -> Self {
         self.nodes = count;
+        self
+    }
+
+    /// Adds nodes with kubelets and containers, beside those that KWOK plays.
+    ///
+    /// Only root has them, and not on every machine: see
+    /// [`find_real_node_obstacle`](crate::find_real_node_obstacle). Pods choose them by their label
+    /// `controlplane/node: real`.
+    #[must_use]
+    pub const fn real_nodes(mut self, count: usize) -> Self {
+        self.real_nodes = count;
+        self.parts = if count > 0 { &Part::ALL } else { &Part::PLAYED };
         self
     }
 
@@ -40,6 +53,7 @@ impl Builder {
     #[must_use]
     pub const fn bare(mut self) -> Self {
         self.parts = &[Part::Etcd, Part::Apiserver];
+        self.real_nodes = 0;
         self
     }
 

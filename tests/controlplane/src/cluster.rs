@@ -14,6 +14,7 @@ use crate::builder::{Audit, Builder};
 use crate::error::{Context as _, Error};
 use crate::flags::{self, Layout, Ports};
 use crate::kubeconfig::{self, Credential};
+use crate::nodes::{self, NodeFiles, NodePrograms};
 use crate::part::{Part, Program};
 use crate::pki::{MASTERS, Pki};
 use crate::programs::Programs;
@@ -33,6 +34,7 @@ const ATTEMPTS: u32 = 4;
 pub struct Cluster {
     shape: Builder,
     programs: Programs,
+    node_programs: Option<NodePrograms>,
     pub(crate) layout: Layout,
     pub(crate) ports: Ports,
     pub(crate) pki: Pki,
@@ -67,18 +69,20 @@ impl Cluster {
     }
 
     pub(crate) fn start_with(shape: &Builder) -> Result<Self, Error> {
-        let needed: Vec<Program> = shape.parts.iter().map(|part| part.program()).collect();
+        let played = shape.parts.iter().filter(|part| **part != Part::RealNodes);
+        let needed: Vec<Program> = played.map(|part| part.program()).collect();
         let programs = Programs::find(&needed)?;
+        let nodes = (shape.real_nodes > 0).then(NodePrograms::find).transpose()?;
         for _ in 1..ATTEMPTS {
-            match Self::try_start(shape, &programs) {
+            match Self::try_start(shape, &programs, nodes.as_ref()) {
                 Err(error) if error.is_bad_luck() => {}
                 outcome => return outcome,
             }
         }
-        Self::try_start(shape, &programs)
+        Self::try_start(shape, &programs, nodes.as_ref())
     }
 
-    fn try_start(shape: &Builder, programs: &Programs) -> Result<Self, Error> {
+    fn try_start(shape: &Builder, programs: &Programs, nodes: Option<&NodePrograms>) -> Result<Self, Error> {
         let (root, directory, afterwards) = new_directory()?;
         // First of all, so that the directory goes even if this process is killed in the next line.
         let supervisor = Supervisor::start(&root, afterwards)?;
@@ -87,12 +91,20 @@ impl Cluster {
         let pki = Pki::new()?;
         let url = format!("https://127.0.0.1:{}", ports.apiserver.number());
         flags::write_files(&layout, &pki, &url, shape.audit)?;
+        if let Some(nodes) = nodes {
+            let files = NodeFiles { count: shape.real_nodes, url: &url, port: ports.apiserver.number() };
+            nodes.write_files(&layout, &pki, files)?;
+            supervisor
+                .run_at_end(&nodes.program(), &["end".to_owned(), layout.root().display().to_string()])?;
+        }
+        let own = pki.user(audit::OWN_USER, &[MASTERS])?;
         let cluster = Self {
-            probes: Probes::new(&ports, &pki.ca_pem(), &pki.user(audit::OWN_USER, &[MASTERS])?)?,
+            probes: Probes::new(&ports, &pki.ca_pem(), &own, shape.real_nodes)?,
             supervisor,
             audit: Mutex::new(audit::Reader::new(layout.audit_log())),
             shape: shape.clone(),
             programs: programs.clone(),
+            node_programs: nodes.cloned(),
             processes: Mutex::default(),
             paused: Mutex::default(),
             kubeconfig: layout.kubeconfig(),
@@ -127,6 +139,9 @@ impl Cluster {
             self.create_pod_guard()?;
             self.create_storage_class()?;
         }
+        if others.contains(&Part::RealNodes) {
+            self.create_apiserver_endpoint()?;
+        }
         for part in &others {
             self.await_ready(*part)?;
         }
@@ -149,11 +164,26 @@ impl Cluster {
                 "kubernetes.io/arch": "amd64",
                 "topology.kubernetes.io/zone": format!("zone-{}", (number - 1) % 3 + 1),
             });
-            let node =
-                json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}});
+            let annotations = json!({nodes::PLAYED: "fake"});
+            let metadata = json!({"name": name, "labels": labels, "annotations": annotations});
+            let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": metadata});
             self.probes.apiserver.call("POST", "/api/v1/nodes", Some(&node))?;
         }
         Ok(())
+    }
+
+    /// Leads the Service `kubernetes` to where real nodes have the API server.
+    fn create_apiserver_endpoint(&self) -> Result<(), Error> {
+        let slice = json!({
+            "apiVersion": "discovery.k8s.io/v1",
+            "kind": "EndpointSlice",
+            "metadata": {"name": "kubernetes", "labels": {"kubernetes.io/service-name": "kubernetes"}},
+            "addressType": "IPv4",
+            "endpoints": [{"addresses": [nodes::FIRST_ADDRESS], "conditions": {"ready": true}}],
+            "ports": [{"name": "https", "port": self.ports.apiserver.number(), "protocol": "TCP"}],
+        });
+        let path = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices";
+        self.probes.apiserver.call("POST", path, Some(&slice)).map(drop)
     }
 
     /// Lets KWOK delete only pods that somebody else has deleted.
@@ -412,8 +442,12 @@ impl Cluster {
     }
 
     fn launch(&self, part: Part) -> Result<(), Error> {
-        let arguments = flags::arguments(part, &self.layout, &self.ports, self.shape.audit);
-        let process = self.supervisor.spawn(part, &self.program(part.program()), &arguments)?;
+        let arguments = flags::arguments(part, &self.layout, &self.ports, &self.shape);
+        let program = match (&self.node_programs, part) {
+            (Some(programs), Part::RealNodes) => programs.program(),
+            _ => self.program(part.program()),
+        };
+        let process = self.supervisor.spawn(part, &program, &arguments)?;
         lock(&self.processes).insert(part, process);
         Ok(())
     }

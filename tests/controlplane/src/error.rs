@@ -39,6 +39,17 @@ pub enum Error {
         /// The end of what the build printed.
         output: String,
     },
+    /// The packages of a real node cannot be had.
+    #[error("{program} failed for the packages of a real node:\n{output}")]
+    Packages {
+        /// The program that failed.
+        program: String,
+        /// Its complaint.
+        output: String,
+    },
+    /// This machine runs no real nodes.
+    #[error("no real nodes here: {0}")]
+    NoRealNodes(String),
     /// No directory for the cache or the cluster is to be had.
     #[error("no directory for {what}: {why}")]
     NoDirectory {

@@ -5,9 +5,10 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::audit;
-use crate::builder::Audit;
+use crate::builder::{Audit, Builder};
 use crate::error::{Context as _, Error};
 use crate::kubeconfig::{self, Credential};
+use crate::nodes;
 use crate::part::Part;
 use crate::pki::{FRONT_PROXY, MASTERS, Pki};
 use crate::ports::Port;
@@ -69,6 +70,11 @@ impl Layout {
         self.root.join("audit.log")
     }
 
+    /// Returns the socket that leads to what runs on real nodes.
+    pub(crate) fn inward(&self) -> PathBuf {
+        self.root.join("run/inward.sock")
+    }
+
     pub(crate) fn home(&self) -> PathBuf {
         self.root.join("home")
     }
@@ -122,14 +128,54 @@ pub(crate) fn write_files(layout: &Layout, pki: &Pki, url: &str, audit: Audit) -
 }
 
 /// Returns the arguments of a part.
-pub(crate) fn arguments(part: Part, layout: &Layout, ports: &Ports, audit: Audit) -> Vec<String> {
+pub(crate) fn arguments(part: Part, layout: &Layout, ports: &Ports, shape: &Builder) -> Vec<String> {
+    let has_real_nodes = shape.real_nodes > 0;
     match part {
         Part::Etcd => etcd(layout, ports),
-        Part::Apiserver => apiserver(layout, ports, audit),
-        Part::ControllerManager => controller_manager(layout, ports),
+        Part::Apiserver if has_real_nodes => {
+            let mut arguments = apiserver(layout, ports, shape.audit);
+            arguments.extend(kubelet_client(layout));
+            arguments
+        }
+        Part::Apiserver => {
+            let mut arguments = apiserver(layout, ports, shape.audit);
+            arguments.push("--authorization-mode=RBAC".to_owned());
+            arguments
+        }
+        Part::ControllerManager if has_real_nodes => controller_manager(layout, ports),
+        Part::ControllerManager => {
+            let mut arguments = controller_manager(layout, ports);
+            // Nodes outlive a server that is down or a test that is held up for minutes; else all
+            // pods would be unready then.
+            arguments.push("--node-monitor-grace-period=1h".to_owned());
+            arguments
+        }
         Part::Scheduler => scheduler(layout, ports),
-        Part::Kwok => kwok(layout),
+        Part::Kwok if has_real_nodes => {
+            let mut arguments = kwok(layout);
+            arguments.push("--manage-all-nodes=false".to_owned());
+            arguments.push(format!("--manage-nodes-with-annotation-selector={}=fake", nodes::PLAYED));
+            arguments
+        }
+        Part::Kwok => {
+            let mut arguments = kwok(layout);
+            arguments.push("--manage-all-nodes=true".to_owned());
+            arguments
+        }
+        Part::RealNodes => vec!["run".to_owned(), layout.file("real-node.json")],
     }
+}
+
+/// Returns the flags by which the API server lets kubelets in and reaches them.
+fn kubelet_client(layout: &Layout) -> Vec<String> {
+    vec![
+        "--authorization-mode=Node,RBAC".to_owned(),
+        format!("--kubelet-certificate-authority={}", layout.file("pki/ca.crt")),
+        format!("--kubelet-client-certificate={}", layout.file("pki/kubelet-client.crt")),
+        format!("--kubelet-client-key={}", layout.file("pki/kubelet-client.key")),
+        "--kubelet-preferred-address-types=InternalIP".to_owned(),
+        format!("--egress-selector-config-file={}", layout.file("egress.json")),
+    ]
 }
 
 fn etcd(layout: &Layout, ports: &Ports) -> Vec<String> {
@@ -166,7 +212,6 @@ fn apiserver(layout: &Layout, ports: &Ports, audit: Audit) -> Vec<String> {
         format!("--tls-private-key-file={}", file("pki/server.key")),
         format!("--client-ca-file={}", file("pki/ca.crt")),
         "--anonymous-auth=false".to_owned(),
-        "--authorization-mode=RBAC".to_owned(),
         "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
         format!("--service-account-key-file={}", file("pki/accounts.pub")),
         format!("--service-account-signing-key-file={}", file("pki/accounts.key")),
@@ -201,9 +246,6 @@ fn controller_manager(layout: &Layout, ports: &Ports) -> Vec<String> {
         format!("--root-ca-file={}", layout.file("pki/ca.crt")),
         // Without it the controllers have almost no rights, and only their log tells.
         "--use-service-account-credentials=true".to_owned(),
-        // Nodes outlive a server that is down or a test that is held up for minutes; else all pods
-        // would be unready then.
-        "--node-monitor-grace-period=1h".to_owned(),
         "--controllers=*,-bootstrap-signer-controller,-token-cleaner-controller".to_owned(),
     ]);
     arguments
@@ -245,7 +287,6 @@ fn identity(layout: &Layout, part: Part) -> Vec<String> {
 fn kwok(layout: &Layout) -> Vec<String> {
     let mut arguments = vec![
         format!("--kubeconfig={}", layout.file("run/kwok.kubeconfig")),
-        "--manage-all-nodes=true".to_owned(),
         "--node-lease-duration-seconds=40".to_owned(),
         "--node-ip=127.0.0.1".to_owned(),
         "--cidr=10.244.0.0/16".to_owned(),

@@ -13,11 +13,14 @@ const USAGE: &str = "\
 Usage: controlplane COMMAND
 
 Commands:
-  up [--nodes N] [--bare] [--audit]  start a control plane and run it until Ctrl-C, or until a pipe on standard input closes
-  build [renderers | helm4]          build the programs unless they are there, and print where they are: those of the
-                                     control plane, kustomize and Helm 3, or Helm 4
+  up [--nodes N] [--real] [--bare] [--audit]
+                             start a control plane and run it until Ctrl-C, or until a pipe on standard input closes
+  build [renderers | helm4]  build the programs unless they are there, and print where they are: those of the
+                             control plane, kustomize and Helm 3, or Helm 4
 
---bare is etcd and the API server only. The programs are kept in $XDG_CACHE_HOME/rhumb-controlplane (~/.cache/...);
+--real is one node with a kubelet and containers (root only), and none that is played unless --nodes says so. It has an
+image under each name of test.local. --bare is etcd and the API server only.
+The programs are kept in $XDG_CACHE_HOME/rhumb-controlplane (~/.cache/...);
 RHUMB_CONTROLPLANE_BIN or KUBEBUILDER_ASSETS names a directory to take them from instead, RHUMB_RENDERERS_BIN one with
 kustomize and helm.
 RHUMB_CONTROLPLANE_KEEP=1 keeps the cluster's directory (logs, data) at the end.
@@ -95,12 +98,17 @@ fn parse_build(mut arguments: impl Iterator<Item = String>) -> Result<Command, S
 }
 
 fn parse_up(mut arguments: impl Iterator<Item = String>) -> Result<Command, String> {
-    let mut builder = Cluster::builder();
+    let (mut builder, mut played, mut real) = (Cluster::builder(), None, 0);
     while let Some(argument) = arguments.next() {
         builder = match argument.as_str() {
             "--nodes" => {
                 let count = arguments.next().ok_or("--nodes needs a number")?;
-                builder.nodes(count.parse().map_err(|_| format!("--nodes needs a number, not {count}"))?)
+                played = Some(count.parse().map_err(|_| format!("--nodes needs a number, not {count}"))?);
+                builder
+            }
+            "--real" => {
+                real = 1;
+                builder.real_nodes(real)
             }
             "--bare" => builder.bare(),
             "--audit" => builder.audit(),
@@ -108,7 +116,8 @@ fn parse_up(mut arguments: impl Iterator<Item = String>) -> Result<Command, Stri
             other => return Err(format!("unexpected {other}")),
         };
     }
-    Ok(Command::Up(builder))
+    // Nobody who asks for a real node alone wants pods on others.
+    Ok(Command::Up(builder.nodes(played.unwrap_or(if real > 0 { 0 } else { 3 }))))
 }
 
 /// Runs a cluster until somebody ends it.

@@ -15,11 +15,17 @@ pub enum Part {
     Scheduler,
     /// KWOK, which plays the nodes' kubelets, the volume provisioner and the load balancer.
     Kwok,
+    /// Nodes with kubelets and containers, if any are asked for.
+    RealNodes,
 }
 
 impl Part {
     /// All parts, in the order in which they start.
-    pub const ALL: [Self; 5] =
+    pub const ALL: [Self; 6] =
+        [Self::Etcd, Self::Apiserver, Self::ControllerManager, Self::Scheduler, Self::Kwok, Self::RealNodes];
+
+    /// The parts of a cluster whose nodes are all played.
+    pub(crate) const PLAYED: [Self; 5] =
         [Self::Etcd, Self::Apiserver, Self::ControllerManager, Self::Scheduler, Self::Kwok];
 
     /// Returns the name of the part's program.
@@ -43,6 +49,7 @@ impl Part {
             Self::ControllerManager => Program::ControllerManager,
             Self::Scheduler => Program::Scheduler,
             Self::Kwok => Program::Kwok,
+            Self::RealNodes => Program::RealNode,
         }
     }
 }
@@ -70,6 +77,10 @@ pub(crate) enum Program {
     AgeKeygen,
     Envsubst,
     Registry,
+    Kubelet,
+    KubeProxy,
+    RealNode,
+    App,
 }
 
 impl Program {
@@ -92,6 +103,10 @@ impl Program {
             Self::AgeKeygen => "age-keygen",
             Self::Envsubst => "envsubst",
             Self::Registry => "registry",
+            Self::Kubelet => "kubelet",
+            Self::KubeProxy => "kube-proxy",
+            Self::RealNode => "real-node",
+            Self::App => "app",
         }
     }
 
@@ -106,13 +121,14 @@ impl Program {
             Self::Sops | Self::AgeKeygen => "sops",
             Self::Envsubst => "envsubst",
             Self::Registry => "registry",
+            Self::RealNode | Self::App => "node",
             _ => "kubernetes",
         }
     }
 
-    /// The module that has the program, as go.mod requires it.
-    pub(crate) const fn requirement(self) -> &'static str {
-        match self {
+    /// The module that has the program, as go.mod requires it; none for one that is all our own.
+    pub(crate) const fn requirement(self) -> Option<&'static str> {
+        Some(match self {
             Self::Etcd => "go.etcd.io/etcd/server/v3",
             Self::Kwok => "sigs.k8s.io/kwok",
             Self::Kustomize => "sigs.k8s.io/kustomize/kustomize/v5",
@@ -122,8 +138,9 @@ impl Program {
             Self::AgeKeygen => "filippo.io/age",
             Self::Envsubst => "github.com/fluxcd/pkg/envsubst",
             Self::Registry => "github.com/distribution/distribution/v3",
+            Self::RealNode | Self::App => return None,
             _ => "k8s.io/kubernetes",
-        }
+        })
     }
 
     /// The Go package to build.
@@ -143,6 +160,10 @@ impl Program {
             // A program of our own around the library.
             Self::Envsubst => ".",
             Self::Registry => "github.com/distribution/distribution/v3/cmd/registry",
+            Self::Kubelet => "k8s.io/kubernetes/cmd/kubelet",
+            Self::KubeProxy => "k8s.io/kubernetes/cmd/kube-proxy",
+            Self::RealNode => "./host",
+            Self::App => "./app",
         }
     }
 }

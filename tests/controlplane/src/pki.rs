@@ -75,11 +75,15 @@ impl Pki {
         let names = ["localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"];
         let names: Vec<String> = names.map(str::to_owned).into();
         let mut params = CertificateParams::new(names).map_err(certificate(subject))?;
-        for address in [Ipv4Addr::LOCALHOST, Ipv4Addr::new(10, 96, 0, 1)] {
-            params.subject_alt_names.push(SanType::IpAddress(IpAddr::V4(address)));
-        }
-        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        serve_at(&mut params, &[Ipv4Addr::LOCALHOST, Ipv4Addr::new(10, 96, 0, 1)]);
         self.cluster.issue(subject, params, "kube-apiserver", &[])
+    }
+
+    /// Issues the serving certificate of the kubelets at some addresses.
+    pub(crate) fn kubelet(&self, addresses: &[Ipv4Addr]) -> Result<Pair, Error> {
+        let mut params = CertificateParams::default();
+        serve_at(&mut params, addresses);
+        self.cluster.issue("the kubelets", params, "kubelet", &[])
     }
 }
 
@@ -117,6 +121,14 @@ impl Authority {
         let signed = params.signed_by(&key, &self.0).map_err(certificate(subject))?;
         Ok(Pair { certificate: signed.pem(), key: key.serialize_pem() })
     }
+}
+
+/// Lets a certificate serve at some addresses.
+fn serve_at(params: &mut CertificateParams, addresses: &[Ipv4Addr]) {
+    for address in addresses {
+        params.subject_alt_names.push(SanType::IpAddress(IpAddr::V4(*address)));
+    }
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
 }
 
 /// Makes a P-256 key.

@@ -38,6 +38,11 @@ impl ProgramSet {
         Self { programs: &[Program::Kustomize, Program::Helm3], duration: "3 minutes" };
     /// The program that keeps charts.
     pub(crate) const REGISTRY: Self = Self { programs: &[Program::Registry], duration: "4 minutes" };
+    /// The programs of a node with containers, and of the images.
+    pub(crate) const REAL_NODES: Self = Self {
+        programs: &[Program::RealNode, Program::App, Program::KubeProxy, Program::Kubelet],
+        duration: "5 minutes",
+    };
     /// The next version of one of them.
     pub(crate) const HELM4: Self = Self { programs: &[Program::Helm4], duration: "3 minutes" };
 }
@@ -112,7 +117,7 @@ pub(crate) fn progress(line: &str) {
     let _ = writeln!(io::stderr().lock(), "controlplane: {line}");
 }
 
-fn cache_root() -> Result<PathBuf, Error> {
+pub(crate) fn cache_root() -> Result<PathBuf, Error> {
     let absolute = |variable| std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
     let cache = absolute("XDG_CACHE_HOME")
         .or_else(|| absolute("HOME").map(|home| home.join(".cache")))
@@ -128,18 +133,32 @@ fn key(toolchain: &Toolchain, set: ProgramSet) -> Result<String, Error> {
     let mut hash = Sha256::new();
     hash.update(toolchain.identity());
     for program in set.programs.iter().copied() {
-        for file in ["go.mod", "go.sum", "main.go"] {
-            let path = build::module_directory(program).join(file);
-            // Only a program of our own has a source here.
-            if file == "main.go" && !path.exists() {
-                continue;
+        let module = build::module_directory(program);
+        for path in [module.join("go.mod"), module.join("go.sum")].into_iter().chain(sources(&module)?) {
+            // A program of our own may need nobody else's.
+            if path.exists() {
+                hash.update(fs::read(&path).context(|| format!("read {}", path.display()))?);
             }
-            hash.update(fs::read(&path).context(|| format!("read {}", path.display()))?);
         }
         hash.update(build::ldflags(program)?);
     }
     let digest: [u8; 32] = hash.finalize().into();
     Ok(hex(&digest[..8]))
+}
+
+/// Returns the files of Go in a folder, of which only a program of our own has any.
+fn sources(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).context(|| format!("list {}", folder.display()))? {
+        let path = entry.context(|| format!("list {}", folder.display()))?.path();
+        if path.is_dir() {
+            found.extend(sources(&path)?);
+        } else if path.extension().is_some_and(|extension| extension == "go") {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
 }
 
 /// Writes bytes in hexadecimal.
@@ -148,7 +167,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 }
 
 /// Takes the lock, and says so if another process has it.
-fn lock(path: &Path) -> Result<File, Error> {
+pub(crate) fn lock(path: &Path) -> Result<File, Error> {
     let file = File::options()
         .create(true)
         .append(true)

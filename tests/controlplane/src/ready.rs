@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::flags::Ports;
 use crate::http::{Answer, Client, client_tls};
 use crate::logs;
+use crate::nodes;
 use crate::part::Part;
 use crate::pki::Pair;
 use crate::supervisor::{Process, Supervisor};
@@ -29,16 +30,18 @@ pub(crate) struct Probes {
     pub(crate) apiserver: Client,
     controller_manager: Client,
     scheduler: Client,
+    real_nodes: usize,
 }
 
 impl Probes {
-    pub(crate) fn new(ports: &Ports, ca: &str, own: &Pair) -> Result<Self, Error> {
+    pub(crate) fn new(ports: &Ports, ca: &str, own: &Pair, real_nodes: usize) -> Result<Self, Error> {
         let trusting = client_tls(ca, None)?;
         Ok(Self {
             etcd: Client::plain(ports.etcd.number()),
             apiserver: Client::tls(ports.apiserver.number(), client_tls(ca, Some(own))?),
             controller_manager: Client::tls(ports.controller_manager.number(), trusting.clone()),
             scheduler: Client::tls(ports.scheduler.number(), trusting),
+            real_nodes,
         })
     }
 
@@ -49,7 +52,8 @@ impl Probes {
             Part::Apiserver => expect(self.apiserver.get("/readyz"), "ok"),
             Part::ControllerManager => expect(self.controller_manager.get("/healthz"), "ok"),
             Part::Scheduler => expect(self.scheduler.get("/healthz"), "ok"),
-            Part::Kwok => self.nodes_are_kept(),
+            Part::Kwok => self.nodes_are_kept(&self.nodes(NodeKind::Played)?),
+            Part::RealNodes => self.real_nodes_are_there(),
         }
     }
 
@@ -61,10 +65,25 @@ impl Probes {
         executing.map_or(Ok(()), |line| Err(line.to_owned()))
     }
 
+    /// Real nodes register themselves.
+    fn real_nodes_are_there(&self) -> Result<(), String> {
+        let nodes = self.nodes(NodeKind::Real)?;
+        if nodes.len() != self.real_nodes {
+            return Err(format!("{} of {} nodes are registered", nodes.len(), self.real_nodes));
+        }
+        self.nodes_are_kept(&nodes)
+    }
+
+    fn nodes(&self, kind: NodeKind) -> Result<Vec<Value>, String> {
+        let all = self.list("/api/v1/nodes")?;
+        let is_real = |node: &Value| node["metadata"]["labels"][nodes::LABEL] == "real";
+        Ok(all.into_iter().filter(|node| is_real(node) == (kind == NodeKind::Real)).collect())
+    }
+
     /// Every node has a Lease that somebody renews, is Ready, and takes pods.
-    fn nodes_are_kept(&self) -> Result<(), String> {
+    fn nodes_are_kept(&self, nodes: &[Value]) -> Result<(), String> {
         let leases = self.list("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases")?;
-        for node in self.list("/api/v1/nodes")? {
+        for node in nodes {
             let name = node["metadata"]["name"].as_str().unwrap_or_default();
             if !leases.iter().any(|lease| lease["metadata"]["name"] == name) {
                 return Err(format!("node {name} has no Lease"));
@@ -88,6 +107,12 @@ impl Probes {
         let list = self.apiserver.call("GET", path, None).map_err(|error| error.to_string())?;
         Ok(list["items"].as_array().cloned().unwrap_or_default())
     }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum NodeKind {
+    Played,
+    Real,
 }
 
 fn expect(answer: std::io::Result<Answer>, text: &str) -> Result<(), String> {

@@ -92,6 +92,14 @@ impl Supervisor {
         Ok(Process { pid, started })
     }
 
+    /// Has a program run at the end, after all parts and before the directory goes.
+    pub(crate) fn run_at_end(&self, program: &Path, arguments: &[String]) -> Result<(), Error> {
+        let script = self.directory.join("run/end");
+        let words = std::iter::once(program.to_string_lossy().into_owned()).chain(arguments.iter().cloned());
+        let words: Vec<String> = words.map(|word| quoted(&word)).collect();
+        fs::write(&script, words.join(" ")).context(|| format!("write {}", script.display()))
+    }
+
     /// Kills a part and waits until it is gone; nothing happens if it already is.
     pub(crate) fn kill(&self, part: Part) -> Result<(), Error> {
         self.order(&format!("kill {}", part.name())).map(drop)

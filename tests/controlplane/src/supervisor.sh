@@ -1,6 +1,7 @@
 # Starts and ends the parts of one control plane for its owner, whose end is the end of this script's standard input.
 #
 # $1: the cluster's directory; $2: "remove" or "keep", what becomes of the directory at the end.
+# "$1/run/end", if there is one, is run after the last part.
 # Orders, one a line: "start NAME" (runs $1/run/NAME), "kill NAME", "signal NAME SIGNAL". Each is answered by one line.
 #
 # The script leads its own process group, and all parts stay in it.
@@ -60,6 +61,10 @@ for pid in $parts; do
     is_mine "$pid" && kill -KILL "$pid"
 done 2>/dev/null
 wait
+# What is not gone with its process.
+if [ -f "$directory/run/end" ]; then
+    /bin/sh "$directory/run/end" </dev/null >&2
+fi
 if [ "$2" = remove ]; then
     rm -rf "$directory"
 fi

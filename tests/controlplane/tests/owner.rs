@@ -5,7 +5,7 @@
 mod common;
 
 use std::fs;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -86,6 +86,49 @@ fn a_killed_owner_leaves_nothing() {
     assert_eq!(owner.processes(), expected);
     owner.child.kill().unwrap();
     owner.nothing_is_left();
+    eventually(DEFAULT_TIMEOUT, false, || directory.exists());
+    owner.child.wait().unwrap();
+}
+
+/// The control groups of real nodes, by what their names begin with.
+fn node_groups() -> Vec<PathBuf> {
+    let hierarchies = fs::read_dir("/sys/fs/cgroup").into_iter().flatten().flatten();
+    let groups = hierarchies.flat_map(|one| fs::read_dir(one.path()).into_iter().flatten().flatten());
+    let is_node = |path: &PathBuf| {
+        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("rhumb-node-"))
+    };
+    groups.map(|group| group.path()).filter(is_node).collect()
+}
+
+#[test]
+fn a_killed_owner_of_a_real_node_leaves_nothing() {
+    if let Some(reason) = controlplane::find_real_node_obstacle() {
+        let _ = writeln!(std::io::stderr(), "SKIPPED: no real node: {reason}");
+        return;
+    }
+    let (mounts, links) = ("/proc/self/mounts", "/proc/self/net/dev");
+    let names = |path: &str| -> Vec<String> {
+        let text = fs::read_to_string(path).unwrap();
+        text.lines().map(|line| line.split_whitespace().take(2).collect::<String>()).collect()
+    };
+    let link_names = || -> Vec<String> {
+        names(links).into_iter().map(|name| name.split(':').next().unwrap_or_default().to_owned()).collect()
+    };
+    let (mounted, linked) = (names(mounts), link_names());
+    let mut owner = Owner::start(&["up", "--real"]);
+    let directory = owner.ready();
+    let processes = owner.processes();
+    for name in ["containerd", "kubelet", "kube-proxy", "real-node"] {
+        assert!(processes.iter().any(|process| process == name), "{name}: {processes:?}");
+    }
+    let number = fs::read_to_string(directory.join("run/real-node.pid")).unwrap();
+    let own = format!("rhumb-node-{}", number.trim());
+    let groups = || node_groups().into_iter().filter(|path| path.ends_with(&own)).count();
+    assert!(groups() > 0, "{own}: {:?}", node_groups());
+    assert_eq!((names(mounts), link_names()), (mounted, linked));
+    owner.child.kill().unwrap();
+    owner.nothing_is_left();
+    eventually(DEFAULT_TIMEOUT, 0, groups);
     eventually(DEFAULT_TIMEOUT, false, || directory.exists());
     owner.child.wait().unwrap();
 }

@@ -1,0 +1,3 @@
+module controlplane/node
+
+go 1.26.0
