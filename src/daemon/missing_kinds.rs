@@ -107,7 +107,7 @@ mod tests {
         assert_eq!(missing.begin_question(later), kinds(&[]), "an answer is on its way");
         assert!(missing.is_asking());
         let answer = || kinds(&["Rollout.argoproj.io", "Widget.shop"]);
-        assert_eq!(missing.set_absent(answer()), [rollout.clone()]);
+        assert_eq!(missing.set_absent(answer()), std::slice::from_ref(&rollout));
         assert_eq!(missing.set_absent(answer()), []);
         assert!(missing.is_absent(&rollout) && !missing.is_asking());
         assert_eq!(missing.begin_question(later), kinds(&["Order.shop"]));

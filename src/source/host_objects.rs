@@ -1,4 +1,5 @@
-//! Objects of a repository on this host, copied into our own store by git's own program.
+//! Objects of a repository that others write, copied into our own store by git's own program: of a
+//! followed one on this host, or of what a remote sent.
 //!
 //! **Invariant:** no object is read in this process before it is in a store of ours.
 //!
@@ -33,6 +34,9 @@ const MAX_HISTORY_PACKS: usize = 50;
 /// The commit whose history is copied.
 const HISTORY_REF: &str = "refs/rhumb/history";
 
+/// The file of the commits at which the copied history was cut off.
+const HISTORY_CUTS: &str = "rhumb-cuts";
+
 /// The reason for which a name leads to no commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unresolved {
@@ -44,7 +48,7 @@ pub(super) enum Unresolved {
     NoCommit,
 }
 
-/// The objects of a repository on this host, and the store that they are copied into.
+/// The objects of a repository that others write, and the store that they are copied into.
 pub(super) struct HostObjects<'a> {
     store: &'a RevisionStore,
     lock: &'a StateLock,
@@ -107,6 +111,25 @@ impl<'a> HostObjects<'a> {
         if only_missing { Ok(Err(Unresolved::Unknown)) } else { Err(self.copy_error(&output)) }
     }
 
+    /// Copies a commit beside an older one of the store, judges it and pins it.
+    ///
+    /// Fails where it is no honest commit, or not all of it is there.
+    pub(super) async fn pin_copy(
+        &self,
+        commit: &Revision,
+        older: Option<&Revision>,
+    ) -> Result<(), SourceError> {
+        let older = older.filter(|older| self.store.has_revision(older));
+        self.copy_commit(commit, older).await?;
+        let damaged = |detail: String| SourceError::Damaged { place: self.place.to_owned(), detail };
+        let judged = self.store.require_honest_commit(commit);
+        judged.map_err(|error| damaged(error.message().to_owned()))?;
+        if !self.store.has_revision(commit) {
+            return Err(damaged(format!("not all objects of {commit} are there")));
+        }
+        self.store.pin(self.lock, commit)
+    }
+
     /// Copies all that a commit needs beside an older one that is here completely. Its history is
     /// cut off behind it.
     pub(super) async fn copy_commit(
@@ -126,23 +149,26 @@ impl<'a> HostObjects<'a> {
     pub(super) async fn copy_history(&self, commit: &Revision) -> Result<(), SourceError> {
         let path = self.store.history_path();
         let known = known_history(&path);
-        if known.as_ref() == Some(commit) {
-            return Ok(());
-        }
         if known.is_none() {
             self.make_history(&path)?;
         }
         let shallow = self.folders.shallow_commits().map_err(|error| error.into_source_error(self.place))?;
-        let mut revisions = String::new();
+        let mut cuts = String::new();
         for cut in shallow {
-            let _ = writeln!(revisions, "--shallow {cut}");
+            let _ = writeln!(cuts, "--shallow {cut}");
         }
-        let _ = writeln!(revisions, "{commit}");
+        // Behind another cut there may be more of what is known.
+        let known =
+            known.filter(|_| fs::read(path.join(HISTORY_CUTS)).is_ok_and(|old| old == cuts.as_bytes()));
+        if known.as_ref() == Some(commit) {
+            return Ok(());
+        }
+        let mut revisions = format!("{cuts}{commit}\n");
         if let Some(known) = &known {
             let _ = writeln!(revisions, "^{known}");
         }
         let copied = match self.copy(&path, &revisions, CopyScope::Commits).await {
-            Ok(()) => self.note_history(&path, commit),
+            Ok(()) => self.note_history(&path, commit, &cuts),
             failed => failed,
         };
         if copied.is_err() {
@@ -162,7 +188,9 @@ impl<'a> HostObjects<'a> {
         Repository::init_opts(path, &options).map(drop).map_err(|error| self.store.classify_error(&error))
     }
 
-    fn note_history(&self, path: &Path, commit: &Revision) -> Result<(), SourceError> {
+    fn note_history(&self, path: &Path, commit: &Revision, cuts: &str) -> Result<(), SourceError> {
+        let failed = |error| SourceError::State { path: path.to_owned(), doing: "cannot write to", error };
+        fs::write(path.join(HISTORY_CUTS), cuts).map_err(failed)?;
         let done = super::object_stores::open(path).and_then(|history| {
             history.reference(HISTORY_REF, Oid::from_str(commit.as_str())?, true, "").map(drop)
         });

@@ -93,7 +93,7 @@ impl LocalReference {
             None => resolve(&objects, &target, "", self.name(), &self.place).await?,
         };
         if !(self.is_pinned(&commit)? && self.store.has_revision(&commit)) {
-            self.copy(lock, &objects, &commit).await?;
+            objects.pin_copy(&commit, self.remembered_revision().as_ref()).await?;
         }
         *self.last() = Some((target, commit.clone()));
         reader.check(&commit)?;
@@ -118,7 +118,7 @@ impl LocalReference {
             objects.copy_history(&tip).await?;
             let (store, wanted) = (self.store.clone(), revision.clone());
             if self.run_blocking(move || store.ancestry(&tip, &wanted)).await? == Ancestry::Descends {
-                self.copy(lock, &objects, revision).await?;
+                objects.pin_copy(revision, self.remembered_revision().as_ref()).await?;
                 return Ok(true);
             }
         }
@@ -151,22 +151,6 @@ impl LocalReference {
         let followed = self.store.reference_target(&self.head_ref)?;
         let found = self.last().as_ref().map(|(_, commit)| commit.clone());
         Ok(followed.into_iter().chain(found).collect())
-    }
-
-    async fn copy(
-        &self,
-        lock: &StateLock,
-        objects: &HostObjects<'_>,
-        commit: &Revision,
-    ) -> Result<(), SourceError> {
-        let older = self.remembered_revision().filter(|older| self.store.has_revision(older));
-        objects.copy_commit(commit, older.as_ref()).await?;
-        self.store.require_honest_commit(commit).map_err(|error| self.damaged_error(&error))?;
-        if !self.store.has_revision(commit) {
-            let detail = format!("not all objects of {commit} are there");
-            return Err(SourceError::Damaged { place: self.place.clone(), detail });
-        }
-        self.store.pin(lock, commit)
     }
 
     /// Fails unless a guard lets a revision pass.

@@ -30,6 +30,7 @@ mod git_messages;
 mod history;
 mod host_objects;
 mod identity;
+mod incoming;
 mod keys;
 mod lineage;
 mod local;

@@ -216,8 +216,13 @@ impl RevisionReader {
 
     /// Returns whether all files of a revision can be read.
     pub(super) fn is_complete(&self, revision: &Revision) -> bool {
-        let Ok(snapshot) = self.raw_snapshot(revision) else { return false };
-        self.read_all(snapshot.files.iter().map(|file| file.blob), |_, _| Ok(())).is_ok()
+        self.read_through(revision).is_ok()
+    }
+
+    /// Reads all files of a revision.
+    pub(super) fn read_through(&self, revision: &Revision) -> Result<(), SourceError> {
+        let snapshot = self.raw_snapshot(revision)?;
+        self.read_all(snapshot.files.iter().map(|file| file.blob), |_, _| Ok(())).map(drop)
     }
 
     /// Fails with [`SourceError::Empty`] or [`SourceError::NoPath`] where a revision holds nothing,

@@ -1,5 +1,7 @@
 //! A git repository behind a network: named references first, a fetch only when one has moved.
 
+use std::path::Path;
+
 use git2::{Oid, Reference};
 use tokio::process::Command;
 
@@ -10,6 +12,8 @@ use super::child::{self, ChildError, ChildOutput, ChildPeer};
 use super::commit_verifier::{CommitVerifier, VerificationRange};
 use super::error::SourceError;
 use super::git_messages::{self, GitErrorKind};
+use super::host_objects::HostObjects;
+use super::incoming::IncomingRepository;
 use super::lineage::{Ancestry, CommitRange};
 use super::location;
 use super::login::GitLogin;
@@ -29,12 +33,13 @@ pub(super) struct RemoteReference {
     login: Option<GitLogin>,
     place: String,
     wanted: WantedReference,
-    /// The reference of arriving fetches, and that of the last one that held anything. Both are
-    /// named after the wanted reference, so that another repository's is never mistaken for this
-    /// one's.
+    /// The reference of arriving fetches, and that of the last one that held anything, in our own
+    /// store. Both are named after the wanted reference, so that another repository's is never
+    /// mistaken for this one's.
     fetch_ref: String,
     head_ref: String,
     pub(super) store: RevisionStore,
+    incoming: Box<IncomingRepository>,
 }
 
 /// A URL with its credentials apart, because arguments can be read by everybody on the host.
@@ -106,7 +111,8 @@ impl RemoteReference {
                 detail: format!("the login cannot be kept: {error}"),
             }
         })?;
-        Ok(Self { address, login, place: place.to_owned(), wanted, fetch_ref, head_ref, store })
+        let (place, incoming) = (place.to_owned(), Box::new(IncomingRepository::of(&store)));
+        Ok(Self { address, login, place, wanted, fetch_ref, head_ref, store, incoming })
     }
 
     /// Returns the revision that the last observation of an earlier process left.
@@ -177,7 +183,8 @@ impl RemoteReference {
                 CommitRange::Unknown => guard.shallow_error(revision, &base),
             };
             let Some(depth) = depths.next() else { return Err(refused) };
-            self.fetch(lock, &format!("+{name}:{}", self.fetch_ref), *depth).await?;
+            self.fetch(lock, name, *depth).await?;
+            self.copy_history(lock).await?;
         }
     }
 
@@ -200,23 +207,30 @@ impl RemoteReference {
     }
 
     async fn fetched_revision(&self, lock: &StateLock, name: &str) -> Result<Revision, SourceError> {
-        let spec = format!("+{name}:{}", self.fetch_ref);
-        self.fetch(lock, &spec, 1).await?;
-        let Some(revision) = self.store.reference_target(&self.fetch_ref)? else {
-            return Err(SourceError::Refused {
-                place: self.place.clone(),
-                detail: format!("{name} leads to no commit"),
-            });
+        self.fetch(lock, name, 1).await?;
+        let folders = self.incoming.folders()?;
+        let objects = HostObjects::new(&self.store, lock, &folders, &self.place);
+        let Some(revision) = self.fetched_commit(&objects).await? else {
+            let detail = format!("{name} leads to no commit");
+            return Err(SourceError::Refused { place: self.place.clone(), detail });
         };
-        self.store.pin(lock, &revision)?;
-        if !self.store.has_revision(&revision) {
-            self.store.replace(lock, "fetched objects are missing")?;
-            return Err(SourceError::Damaged {
-                place: self.store.path().display().to_string(),
-                detail: "fetched objects were missing; it is made anew and fetched again".to_owned(),
-            });
-        }
+        objects.pin_copy(&revision, self.remembered_revision().as_ref()).await?;
         Ok(revision)
+    }
+
+    /// Returns the commit that was fetched last; none where it was no commit.
+    async fn fetched_commit(&self, objects: &HostObjects<'_>) -> Result<Option<Revision>, SourceError> {
+        let Some(id) = self.incoming.target(&self.fetch_ref) else { return Ok(None) };
+        Ok(objects.resolve(&format!("{id}^{{commit}}")).await?.ok())
+    }
+
+    /// Makes the fetched history readable: its commits without their files. Returns its newest.
+    async fn copy_history(&self, lock: &StateLock) -> Result<Option<Revision>, SourceError> {
+        let folders = self.incoming.folders()?;
+        let objects = HostObjects::new(&self.store, lock, &folders, &self.place);
+        let Some(tip) = self.fetched_commit(&objects).await? else { return Ok(None) };
+        objects.copy_history(&tip).await?;
+        Ok(Some(tip))
     }
 
     /// Pins an older revision out of the history of the followed reference, and fetches as much of
@@ -232,23 +246,26 @@ impl RemoteReference {
         // All fetches together may take as long as one: nothing else of the source is fetched
         // meanwhile.
         let deadline = self.store.settings().fetch;
-        let is_here = await_bounded(&self.place, deadline, self.fetch_until_found(lock, revision)).await?;
-        if is_here {
-            self.store.pin(lock, revision)?;
-        }
-        Ok(is_here)
+        await_bounded(&self.place, deadline, self.fetch_until_found(lock, revision)).await
     }
 
-    /// Returns whether a revision is in the history, of which more and more is fetched.
+    /// Pins a revision that is in the history, of which more and more is fetched. Returns whether
+    /// it is.
     async fn fetch_until_found(&self, lock: &StateLock, revision: &Revision) -> Result<bool, SourceError> {
-        if self.has_in_history(&self.head_ref, revision).await? {
+        if let Some(tip) = self.remembered_revision()
+            && self.store.has_revision(revision)
+            && self.descends(&tip, revision).await?
+        {
+            self.store.pin(lock, revision)?;
             return Ok(true);
         }
         let name = match &self.wanted {
             WantedReference::Commit(commit) => commit.to_string(),
             WantedReference::Head | WantedReference::Named(_) => {
                 match self.advertised_reference(lock, None).await {
-                    Ok(advertised) if self.has_history_of(&advertised.commit) => return Ok(false),
+                    Ok(advertised) if self.has_history_of(&advertised.commit) => {
+                        return self.copy_older(lock, revision).await;
+                    }
                     Ok(advertised) => advertised.name,
                     Err(SourceError::NoReference { .. }) => return Ok(false),
                     Err(error) => return Err(error),
@@ -256,29 +273,36 @@ impl RemoteReference {
             }
         };
         for depth in FETCH_DEPTHS {
-            self.fetch(lock, &format!("+{name}:{}", self.fetch_ref), depth).await?;
-            if self.has_in_history(&self.fetch_ref, revision).await? {
+            self.fetch(lock, &name, depth).await?;
+            if self.copy_older(lock, revision).await? {
                 return Ok(true);
             }
         }
         Ok(false)
     }
 
-    /// Returns whether all that leads to a commit is here.
-    fn has_history_of(&self, commit: &Revision) -> bool {
-        let here =
-            self.store.reference_target(&self.head_ref).is_ok_and(|here| here.as_ref() == Some(commit));
-        here && self.store.repository().is_ok_and(|repository| !repository.is_shallow())
+    /// Pins a revision out of the fetched history; false where that does not show it.
+    async fn copy_older(&self, lock: &StateLock, revision: &Revision) -> Result<bool, SourceError> {
+        let Some(tip) = self.copy_history(lock).await? else { return Ok(false) };
+        let here = self.store.has_commit(revision).map_err(|error| self.store.classify_error(&error))?;
+        if !(here && self.descends(&tip, revision).await?) {
+            return Ok(false);
+        }
+        let folders = self.incoming.folders()?;
+        let objects = HostObjects::new(&self.store, lock, &folders, &self.place);
+        objects.pin_copy(revision, self.remembered_revision().as_ref()).await?;
+        Ok(true)
     }
 
-    /// Returns whether a revision is here, and is the commit that a reference of the store leads
-    /// to, or an older one of it.
-    async fn has_in_history(&self, reference: &str, revision: &Revision) -> Result<bool, SourceError> {
-        let Some(tip) = self.store.reference_target(reference)?.filter(|_| self.store.has_revision(revision))
-        else {
-            return Ok(false);
-        };
-        let (store, revision) = (self.store.clone(), revision.clone());
+    /// Returns whether all that leads to a commit was fetched.
+    fn has_history_of(&self, commit: &Revision) -> bool {
+        let fetched = self.incoming.target(&self.fetch_ref);
+        fetched.is_some_and(|id| id.to_string() == commit.as_str()) && self.incoming.has_complete_history()
+    }
+
+    /// Returns whether one revision is another, or an older one of it.
+    async fn descends(&self, tip: &Revision, revision: &Revision) -> Result<bool, SourceError> {
+        let (store, tip, revision) = (self.store.clone(), tip.clone(), revision.clone());
         let walk = move || store.ancestry(&tip, &revision);
         let ancestry = run_bounded(&self.place, self.store.settings().fetch, walk).await??;
         Ok(ancestry == Ancestry::Descends)
@@ -290,7 +314,7 @@ impl RemoteReference {
         known: Option<&Revision>,
     ) -> Result<AdvertisedReference, SourceError> {
         let names = self.wanted.names();
-        let mut command = self.command()?;
+        let mut command = self.command(self.store.path())?;
         command.args(["ls-remote", "--exit-code", "--", self.address.url.as_str(), "HEAD"]);
         for name in &names {
             command.arg(name).arg(format!("{name}^{{}}"));
@@ -327,12 +351,15 @@ impl RemoteReference {
         })
     }
 
-    async fn fetch(&self, lock: &StateLock, spec: &str, depth: u32) -> Result<(), SourceError> {
+    /// Has the newest commits of a name arrive. Nothing of them is in our own store yet.
+    async fn fetch(&self, lock: &StateLock, name: &str, depth: u32) -> Result<(), SourceError> {
         let room = self.store.quota_room()?;
-        let mut command = self.command()?;
+        self.incoming.prepare(lock)?;
+        let mut command = self.command(self.incoming.path())?;
+        let spec = format!("+{name}:{}", self.fetch_ref);
         command.args(["fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head"]);
         command.args(["--no-auto-maintenance", &format!("--depth={depth}")]);
-        command.args(["--", self.address.url.as_str(), spec]);
+        command.args(["--", self.address.url.as_str(), &spec]);
         let deadline = self.store.settings().fetch;
         let output = self.child_result(
             child::run(command, lock, self.store.child_limits(deadline, room)).await,
@@ -345,7 +372,12 @@ impl RemoteReference {
             let detail = "what the remote sends is larger than the quota leaves room for".to_owned();
             return Err(SourceError::Full { path: self.store.path().to_owned(), detail });
         }
-        Err(self.command_error(&output, None))
+        let error = self.command_error(&output, None);
+        if matches!(error, SourceError::Git { .. }) {
+            // What no table knows may be the fault of what arrived before.
+            self.incoming.discard(lock)?;
+        }
+        Err(error)
     }
 
     /// Returns where the server sends whoever shows no credentials: only to be shown.
@@ -360,7 +392,7 @@ impl RemoteReference {
         git_messages::redirect_target(&output.stderr, &self.address.secrets)
     }
 
-    fn command(&self) -> Result<Command, SourceError> {
+    fn command(&self, repository: &Path) -> Result<Command, SourceError> {
         let credentials = self.store.settings().credentials.at(&self.address.url);
         credentials.check(&self.address.url).map_err(|(file, error)| SourceError::Credential {
             place: self.place.clone(),
@@ -368,7 +400,7 @@ impl RemoteReference {
             error,
         })?;
         let peer = ChildPeer::Network(self.store.settings().transports);
-        let mut command = child::git_command(self.store.path(), peer);
+        let mut command = child::git_command(repository, peer);
         // The first that knows an answer is the one that counts.
         if let Some(login) = &self.login {
             command.arg("-c").arg(login.credential_helper());

@@ -343,7 +343,7 @@ impl Source {
         }
         if idle {
             // Only when there is nothing better to do.
-            self.store.maintain(&lock).await;
+            Box::pin(self.store.maintain(&lock)).await;
         }
         Ok(revision)
     }
@@ -355,17 +355,28 @@ impl Source {
         let (store, reader, current) = (self.store.clone(), self.reader.clone(), self.current.clone());
         let awaited = matches!(self.origin, RevisionOrigin::Awaited(_));
         let (first, suspicion) = (!self.observed_once && !awaited, reader.take_suspicion());
-        self.run_blocking(move || {
+        let prepare = move || {
             store.prepare(&lock)?;
             let is_complete = |revision: &Revision| awaited || reader.is_complete(revision);
             let sound = (!first && !suspicion) || store.is_sound();
-            if !sound || (suspicion && !current.as_ref().is_none_or(is_complete)) {
+            let readable = || {
+                current.as_ref().is_none_or(is_complete) && (awaited || has_readable_pins(&store, &reader))
+            };
+            if !sound || (suspicion && !readable()) {
                 store.replace(&lock, "objects are missing or cannot be read")?;
                 reader.take_suspicion();
             }
+            if suspicion {
+                store.discard_caches(&lock)?;
+            }
             Ok(lock)
-        })
-        .await
+        };
+        let lock = self.run_blocking(prepare).await?;
+        // A pack that this process has open may be another one on the disk by now.
+        if suspicion && Box::pin(self.store.is_damaged_for_git(&lock)).await {
+            self.store.replace(&lock, "git cannot read it")?;
+        }
+        Ok(lock)
     }
 
     /// Keeps these revisions, and the one in force, readable whatever happens to the source;
@@ -387,7 +398,7 @@ impl Source {
         }
         let (pins, current) = (&self.pins, self.current.as_ref());
         self.store.forget_rendered(&lock, |revision| pins.contains(revision) || current == Some(revision))?;
-        self.store.maintain(&lock).await;
+        Box::pin(self.store.maintain(&lock)).await;
         Ok(self.unavailable_pins.iter().cloned().collect())
     }
 
@@ -438,7 +449,7 @@ impl Source {
     pub(crate) async fn fetch_history(&mut self) -> Result<(), SourceError> {
         if let RevisionOrigin::Local(local) = &self.origin {
             let lock = self.prepare_store().await?;
-            local.copy_history(&lock).await?;
+            Box::pin(local.copy_history(&lock)).await?;
         }
         Ok(())
     }
@@ -455,8 +466,8 @@ impl Source {
             return Ok(true);
         }
         match &self.origin {
-            RevisionOrigin::Local(local) => local.fetch_older(lock, revision).await,
-            RevisionOrigin::Remote(remote) => remote.fetch_older(lock, revision).await,
+            RevisionOrigin::Local(local) => Box::pin(local.fetch_older(lock, revision)).await,
+            RevisionOrigin::Remote(remote) => Box::pin(remote.fetch_older(lock, revision)).await,
             RevisionOrigin::Directory(_) | RevisionOrigin::Awaited(_) => Ok(false),
         }
     }
@@ -511,4 +522,16 @@ impl Source {
         let reader = self.reader();
         self.run_blocking(move || read(&reader)).await
     }
+}
+
+/// Returns whether no pinned revision has anything missing or damaged. One may hold nothing that is
+/// of use here.
+fn has_readable_pins(store: &RevisionStore, reader: &RevisionReader) -> bool {
+    let is_damaged = |revision: &Revision| {
+        matches!(
+            reader.read_through(revision),
+            Err(SourceError::Damaged { .. } | SourceError::Unknown { .. })
+        )
+    };
+    store.pinned_revisions().is_ok_and(|pinned| !pinned.iter().any(is_damaged))
 }

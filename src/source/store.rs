@@ -18,6 +18,8 @@ use crate::object::Revision;
 
 use super::child::{self, ChildLimits, ChildPeer};
 use super::error::SourceError;
+use super::git_messages::{self, GitErrorKind};
+use super::incoming::IncomingRepository;
 use super::lineage::{self, Ancestry};
 use super::object_stores::{self, ObjectDatabase};
 use super::rendered_roots::Rendering;
@@ -75,6 +77,13 @@ impl RevisionStore {
     /// it. Nothing is packed anew there.
     pub(super) fn history_path(&self) -> PathBuf {
         self.path.join("history.git")
+    }
+
+    /// Returns the repository in which the packs of a remote arrive. It is inside this one, as the
+    /// history is. Only [`IncomingRepository`] uses it.
+    pub(super) fn incoming_store(&self) -> Self {
+        let (folder, path) = (self.path.clone(), self.path.join("incoming.git"));
+        Self { folder, path, settings: self.settings.clone() }
     }
 
     /// Returns the repository in it.
@@ -141,6 +150,26 @@ impl RevisionStore {
             },
         }
         self.sweep()
+    }
+
+    /// Makes the repository where it is missing, and fails where it is no repository.
+    pub(super) fn prepare_as_it_is(&self, lock: &StateLock) -> Result<(), SourceError> {
+        if !self.path.exists() {
+            self.create(lock)?;
+        }
+        self.repository()?;
+        self.sweep()
+    }
+
+    /// Removes what is read again where it is missing: the history, and what arrived of a remote.
+    pub(super) fn discard_caches(&self, lock: &StateLock) -> Result<(), SourceError> {
+        IncomingRepository::of(self).discard(lock)?;
+        match fs::remove_dir_all(self.history_path()) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(self.io_error("cannot clean")(error))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn create(&self, _: &StateLock) -> Result<(), SourceError> {
@@ -284,6 +313,12 @@ impl RevisionStore {
         walk(&odbs)
     }
 
+    /// Returns whether a commit is here, be it in the history alone.
+    pub(super) fn has_commit(&self, commit: &Revision) -> Result<bool, git2::Error> {
+        let id = Oid::from_str(commit.as_str())?;
+        self.walk_history(|odbs| Ok(odbs.iter().any(|odb| odb.exists(id))))
+    }
+
     /// Fails where a commit is not here, or is larger than any honest one. Reads nothing of it.
     pub(super) fn require_honest_commit(&self, commit: &Revision) -> Result<(), git2::Error> {
         let repository = object_stores::open(&self.path)?;
@@ -360,6 +395,19 @@ impl RevisionStore {
         named.is_ok_and(|named| named.iter().all(|id| self.has_revision(&Revision::new(&id.to_string()))))
     }
 
+    /// Returns whether git's own program finds something missing or damaged of what is referenced.
+    pub(super) async fn is_damaged_for_git(&self, lock: &StateLock) -> bool {
+        let mut command = child::git_command(&self.path, ChildPeer::Nobody);
+        command.args(["rev-list", "--objects", "--all", "--quiet"]);
+        let bounds = self.child_limits(self.settings.fetch, QuotaRoom(self.settings.quota));
+        match child::run(command, lock, bounds).await {
+            Ok(output) if !output.status.success() => {
+                git_messages::kind(&output.stderr) != GitErrorKind::Memory
+            }
+            _ => false,
+        }
+    }
+
     /// Returns the room that the quota leaves for new files.
     pub(super) fn quota_room(&self) -> Result<QuotaRoom, SourceError> {
         let used = self.used_bytes();
@@ -383,7 +431,7 @@ impl RevisionStore {
     }
 
     /// Returns whether enough has gathered for [`RevisionStore::maintain`] to be worth its while.
-    fn needs_tidying(&self) -> bool {
+    pub(super) fn needs_tidying(&self) -> bool {
         let count = |folder: &str, ending: &str| {
             let entries = fs::read_dir(self.path.join(folder)).into_iter().flatten().flatten();
             entries.filter(|entry| entry.file_name().to_string_lossy().ends_with(ending)).count()
@@ -397,10 +445,11 @@ impl RevisionStore {
         if self.needs_tidying() {
             self.maintain_now(lock).await;
         }
+        Box::pin(IncomingRepository::of(self).maintain(lock)).await;
     }
 
-    /// Does the same as [`RevisionStore::maintain`], now.
-    pub(super) async fn maintain_now(&self, lock: &StateLock) {
+    /// Does the same as [`RevisionStore::maintain`] for itself, now. Returns whether it succeeded.
+    pub(super) async fn maintain_now(&self, lock: &StateLock) -> bool {
         let steps: [&[&str]; 3] =
             [&["repack", "-adq"], &["prune", "--expire=now"], &["pack-refs", "--all", "--prune"]];
         for step in steps {
@@ -410,12 +459,13 @@ impl RevisionStore {
             let done = child::run(command, lock, bounds).await;
             let failure = match done {
                 Ok(output) if output.status.success() => continue,
-                Ok(output) => super::git_messages::error_detail(&output.stderr, &[]),
+                Ok(output) => git_messages::error_detail(&output.stderr, &[]),
                 Err(failure) => format!("{failure:?}"),
             };
             tracing::warn!(store = %self.path.display(), step = ?step, failure, "store not tidied");
-            return;
+            return false;
         }
+        true
     }
 }
 

@@ -22,6 +22,7 @@ mod rendered;
 mod revision_tree;
 mod server;
 mod server_limits;
+mod server_packs;
 mod state;
 mod stuck;
 mod verify;

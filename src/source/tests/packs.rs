@@ -6,19 +6,19 @@ use std::time::Duration;
 
 use git2::Oid;
 
-use super::fixture::{TestRepository, state};
+use super::fixture::{TestRepository, git, state};
 use super::loose::put_pipe;
 use crate::object::Revision;
 use crate::source::host_objects::HostObjects;
 use crate::source::local::repository_folders;
 use crate::source::store::RevisionStore;
-use crate::source::{Source, SourceError, SourceSettings};
+use crate::source::{GitLocation, ResolvedLocation, Source, SourceError, SourceSettings};
 
 /// The content of a file that a delta makes.
-const SMALL: &[u8] = &[0; 4];
+pub(super) const SMALL: &[u8] = &[0; 4];
 
 /// Returns bytes as a stream of zlib (RFC 1950) that packs nothing.
-fn stored(bytes: &[u8]) -> Vec<u8> {
+pub(super) fn stored(bytes: &[u8]) -> Vec<u8> {
     let length = u16::try_from(bytes.len()).unwrap();
     let (mut low, mut high) = (1_u32, 0_u32);
     for byte in bytes {
@@ -45,7 +45,7 @@ fn varint(mut number: u64) -> Vec<u8> {
 }
 
 /// Returns an entry of a pack: a delta that takes the first bytes of another object.
-fn delta(base: Oid, base_size: u64, taken: u8) -> Vec<u8> {
+pub(super) fn delta(base: Oid, base_size: u64, taken: u8) -> Vec<u8> {
     let mut delta = [varint(base_size), varint(u64::from(taken))].concat();
     delta.extend([0x90, taken]);
     assert!(delta.len() < 16);
@@ -56,7 +56,7 @@ fn delta(base: Oid, base_size: u64, taken: u8) -> Vec<u8> {
 }
 
 /// Writes a pack with its index. Nobody who reads one computes its sums.
-fn write_pack(repo: &TestRepository, entries: &[(Oid, Vec<u8>)]) {
+pub(super) fn write_pack(repo: &TestRepository, entries: &[(Oid, Vec<u8>)]) {
     let count = u32::try_from(entries.len()).unwrap();
     let mut pack = [b"PACK".as_slice(), &2_u32.to_be_bytes(), &count.to_be_bytes()].concat();
     let mut offsets = Vec::new();
@@ -110,7 +110,7 @@ async fn deltas_without_an_end_are_reported_and_the_repaired_repository_is_follo
 }
 
 /// Puts a file that is the begin of zeros into the newest commit.
-fn commit_bomb(repo: &TestRepository, zeros: u64) -> Revision {
+pub(super) fn commit_bomb(repo: &TestRepository, zeros: u64) -> Revision {
     let file = repo.path().join("zeros");
     fs::File::create(&file).unwrap().set_len(zeros).unwrap();
     let settings = ["-c", "core.bigFileThreshold=1m", "-c", "core.compression=1"];
@@ -142,7 +142,7 @@ fn commit_bomb(repo: &TestRepository, zeros: u64) -> Revision {
 }
 
 /// Returns the most memory of this process since the last call, in MiB.
-fn take_peak() -> u64 {
+pub(super) fn take_peak() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     // Forgets it (proc_pid_clear_refs(5)).
@@ -198,7 +198,7 @@ async fn a_pipe_that_comes_after_the_check_is_reported_by_the_deadline() {
 }
 
 /// Returns how many objects each pack of a store has, in no order.
-fn packed(store: &Path) -> Vec<u32> {
+pub(super) fn packed(store: &Path) -> Vec<u32> {
     let files = fs::read_dir(store.join("objects/pack")).unwrap().map(|entry| entry.unwrap().path());
     let packs = files.filter(|path| path.extension().is_some_and(|ending| ending == "pack"));
     packs.map(|path| u32::from_be_bytes(fs::read(path).unwrap()[8..12].try_into().unwrap())).collect()
@@ -242,4 +242,23 @@ async fn only_what_is_new_is_copied_and_nothing_where_nothing_is() {
     assert!(!source.observe().await.unwrap().changed);
     let mut again = Source::open("test", &repo.location(), state.path()).unwrap();
     assert_eq!(again.observe().await.unwrap().revision, third, "nor by the next process");
+}
+
+#[tokio::test]
+async fn a_shallow_repository_that_becomes_complete_shows_its_older_commits() {
+    let (origin, first) = TestRepository::with(&[("a.yaml", "1")]);
+    origin.commit(&[("a.yaml", "2")]);
+    let third = origin.commit(&[("a.yaml", "3")]);
+    let (folder, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let url = format!("file://{}", origin.path().display());
+    git(folder.path(), &["clone", "--quiet", "--depth=1", &url, "."]);
+    let location = ResolvedLocation::Git(GitLocation::new(folder.path().to_str().unwrap()));
+    let mut source = Source::open("test", &location, state.path()).unwrap();
+    assert_eq!(source.observe().await.unwrap().revision, third);
+    source.fetch_history().await.unwrap();
+    source.fetch_revision(&first).await.unwrap();
+    assert!(source.snapshot(&first).is_err());
+    git(folder.path(), &["fetch", "--quiet", "--unshallow"]);
+    source.fetch_revision(&first).await.unwrap();
+    assert_eq!(source.snapshot(&first).unwrap().files.len(), 1);
 }

@@ -362,8 +362,9 @@ async fn what_a_killed_fetch_leaves_does_not_block_the_next() {
     // Enough for the references and for half of the pack.
     fixture.server.set(ServerManner::Git { most: 300_000 });
     let store = fixture.state.path().join("store.git");
+    let incoming = store.join("incoming.git");
     let litter = |folder: &str| -> Vec<String> {
-        let names = fs::read_dir(store.join(folder)).unwrap().map(|entry| entry.unwrap().file_name());
+        let names = fs::read_dir(incoming.join(folder)).unwrap().map(|entry| entry.unwrap().file_name());
         let names = names.map(|name| name.into_string().unwrap());
         names.filter(|name| ["tmp_", ".lock", ".keep"].iter().any(|sign| name.contains(sign))).collect()
     };
@@ -382,16 +383,17 @@ async fn what_a_killed_fetch_leaves_does_not_block_the_next() {
     fixture.server.wait_idle();
     assert!(!litter("objects/pack").is_empty(), "half a pack is left");
     // Rests of other moments.
-    fs::write(store.join("shallow.lock"), "").unwrap();
-    fs::write(store.join("packed-refs.lock"), "").unwrap();
-    fs::write(store.join("refs/rhumb/x.lock"), "").unwrap();
-    fs::write(store.join("objects/pack/pack-1234.keep"), "").unwrap();
+    let rests = ["shallow.lock", "packed-refs.lock", "refs/rhumb/x.lock", "objects/pack/pack-1234.keep"];
+    for (repository, rest) in [&store, &incoming].into_iter().flat_map(|one| rests.map(|rest| (one, rest))) {
+        fs::write(repository.join(rest), "").unwrap();
+    }
     fixture.server.set(ServerManner::git());
     let mut source = fixture.open();
     assert_eq!(source.observe().await.unwrap().revision, second);
     assert_eq!(litter("objects/pack"), Vec::<String>::new());
     assert_eq!(litter(""), Vec::<String>::new());
     assert_eq!(litter("refs/rhumb"), Vec::<String>::new());
+    assert!(rests.iter().all(|rest| !store.join(rest).exists()));
 }
 
 #[tokio::test]

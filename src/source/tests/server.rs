@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -16,6 +16,8 @@ use super::fixture::git_command;
 pub(super) enum ServerManner {
     /// Speaks git, and says no more after so many bytes of an answer.
     Git { most: usize },
+    /// As that, with the bytes of this file for a pack.
+    Packed(PathBuf),
     /// As that, a while after it was asked.
     Late(Duration),
     /// Speaks git over HTTP.
@@ -133,13 +135,17 @@ impl Drop for ScriptedGitServer {
 fn serve(manner: &ServerManner, folder: &Path, mut stream: TcpStream, requests: &Sender<String>) {
     let asked = match manner {
         ServerManner::Git { most } => {
-            speak_git(folder, &stream, *most);
+            speak_git(folder, &stream, *most, None);
+            String::new()
+        }
+        ServerManner::Packed(pack) => {
+            speak_git(folder, &stream, usize::MAX, Some(pack));
             String::new()
         }
         ServerManner::Late(pause) => {
             // A slow link, which nobody hurries.
             std::thread::sleep(*pause);
-            speak_git(folder, &stream, usize::MAX);
+            speak_git(folder, &stream, usize::MAX, None);
             String::new()
         }
         ServerManner::Http => super::http::speak(folder, &mut stream, ""),
@@ -191,14 +197,19 @@ fn name_references(stream: &mut TcpStream) {
     }
 }
 
-/// A git daemon for one connection.
-fn speak_git(folder: &Path, stream: &TcpStream, most: usize) {
+/// A git daemon for one connection, which may send the bytes of a file in the place of its own pack.
+fn speak_git(folder: &Path, stream: &TcpStream, most: usize, pack: Option<&PathBuf>) {
     let mut base = std::ffi::OsString::from("--base-path=");
     base.push(folder);
     let mut child = git_command(folder)
-        .env("GIT_CONFIG_COUNT", "1")
+        .env("GIT_CONFIG_COUNT", if pack.is_some() { "2" } else { "1" })
         .env("GIT_CONFIG_KEY_0", "uploadpack.allowAnySHA1InWant")
         .env("GIT_CONFIG_VALUE_0", "true")
+        .env("GIT_CONFIG_KEY_1", "uploadpack.packObjectsHook")
+        .env(
+            "GIT_CONFIG_VALUE_1",
+            pack.map(|pack| format!("cat >/dev/null; cat {}; :", pack.display())).unwrap_or_default(),
+        )
         .args(["daemon", "--inetd", "--export-all", "--informative-errors"])
         .arg(base)
         .stdin(Stdio::piped())
