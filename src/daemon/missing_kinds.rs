@@ -15,9 +15,9 @@ const ABSENCE_CONFIRMATION: Duration = Duration::from_secs(30);
 pub(super) struct MissingKinds {
     /// The time since which it does not list them.
     since: BTreeMap<GroupKind, Instant>,
-    /// Those that the server certainly does not have.
+    /// The missing kinds that the server certainly does not have.
     absent: BTreeSet<GroupKind>,
-    /// Those that a single pass has asked about, each once.
+    /// The missing kinds that a single pass has asked about, each once.
     questioned: BTreeSet<GroupKind>,
     /// Indicates whether an answer is on its way.
     is_asking: bool,
@@ -58,8 +58,8 @@ impl MissingKinds {
         long
     }
 
-    /// Returns the kinds to ask about at once, each once, for a pass that cannot wait. Those that
-    /// the source itself defines count as present.
+    /// Returns the kinds to ask about at once, each once, for a pass that cannot wait. Kinds
+    /// that the source itself defines count as present.
     pub(super) fn begin_urgent_question(
         &mut self,
         is_defined: impl Fn(&GroupKind) -> bool,

@@ -2,13 +2,13 @@
 //!
 //! **Invariant:** no object of it is read in this process.
 //!
-//! A server decides by the bytes of its packs what a reader of their deltas does. git's own program
-//! computes each object once as it receives one: what has no end is refused there. What needs much
-//! memory for a moment may pass, and would need it in each later reader. So all that is followed is
-//! copied out of here by [`HostObjects`](super::host_objects::HostObjects).
+//! A server decides by the bytes of its packs what a reader of their deltas does. git's own
+//! program computes each object once as it receives one: what has no end is refused there. A delta
+//! that needs much memory for a moment may pass, and would need it in each later reader. So all
+//! that is followed is copied out of here by [`HostObjects`](super::host_objects::HostObjects).
 //!
-//! It stays, so that a fetch brings what is new alone. It is a cache: whenever it is in doubt, it is
-//! removed, and the next fetch makes it anew.
+//! It stays, so that a fetch brings what is new alone. It is a cache: whenever it is in doubt, it
+//! is removed, and the next fetch makes it anew.
 
 use std::fs;
 use std::io::ErrorKind;

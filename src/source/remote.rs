@@ -374,7 +374,7 @@ impl RemoteReference {
         }
         let error = self.command_error(&output, None);
         if matches!(error, SourceError::Git { .. }) {
-            // What no table knows may be the fault of what arrived before.
+            // An unknown failure may be the fault of what arrived before.
             self.incoming.discard(lock)?;
         }
         Err(error)

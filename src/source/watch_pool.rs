@@ -1,4 +1,4 @@
-//! The watches of all sources over few instances of inotify, of which the kernel gives a user 128 by
+//! The watches of all sources over few instances of inotify. The kernel gives a user 128 by
 //! default.
 //!
 //! An instance has one watch of a folder, and reports it under one path. So folders that overlap,
@@ -269,7 +269,7 @@ mod tests {
             let (of_second, _) = watch(&pool, &[(&second_path, second.1)]);
             assert_eq!(pool.count_instances(), expected, "{first:?} {second:?}");
             drop(of_second);
-            // What has ended takes no watch of another one along.
+            // The end of one takes no watch of another along.
             let file = first_path.join("file");
             fs::write(&file, "1").unwrap();
             wait_for(&of_first, &file);
