@@ -5,7 +5,8 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use rhumb::testing::input::kustomize::{
-    Closure, ClosureLimits, FILE_NAMES, OriginTracking, ParsedFiles, RenderTree, find_closure,
+    Closure, ClosureLimits, ExpectedObjects, FILE_NAMES, OriginTracking, ParsedFiles, RenderTree,
+    find_closure,
 };
 use rhumb::testing::input::strip_origin;
 use rhumb::testing::source::DiskTree;
@@ -75,10 +76,26 @@ impl Repository {
         let traced = build(&written(&planned, &self.tree).path().join(root));
         match (bare, alone, traced) {
             (Ok(bare), Ok(alone), Ok(traced)) => {
-                let mut traced = documents(&traced);
-                let said = planned.origins != OriginTracking::Added
-                    || traced.iter_mut().all(|object| strip_origin(object).is_some());
-                let (bare, alone) = (documents(&bare), documents(&alone));
+                let (bare, alone, mut traced) = (documents(&bare), documents(&alone), documents(&traced));
+                let mut origins = Vec::new();
+                if planned.origins == OriginTracking::Added {
+                    origins.extend(traced.iter_mut().map(strip_origin));
+                }
+                let said = origins.iter().all(Option::is_some);
+                // The expected origins are those of kustomize, or there are none.
+                let expected = ExpectedObjects::of(&closure, &self.tree).unwrap();
+                if let Some(expected) = expected.and_then(|expected| expected.origins(&alone))
+                    && planned.origins == OriginTracking::Added
+                {
+                    for (expected, origin) in expected.iter().zip(origins.iter().flatten()) {
+                        let place = (&origin.path, &origin.configured_in);
+                        let is_same = (&expected.path, &expected.configured_in) == place
+                            || (origin.path.is_some() && expected.path == origin.path);
+                        if !is_same {
+                            return Outcome::Wrong(format!("expected {expected:?}, and it is {origin:?}"));
+                        }
+                    }
+                }
                 match planned.origins {
                     _ if !said || bare != alone || bare != traced => {
                         let equal = (bare == alone, bare == traced);

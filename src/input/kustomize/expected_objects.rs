@@ -234,3 +234,81 @@ impl<T: FileTree> ExpectationWalk<'_, T> {
         self.found.origins.len() - 1
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::input::MemoryTree;
+    use crate::input::kustomize::{ClosureLimits, ParsedFiles, find_closure};
+
+    const BASE: (&str, &str) =
+        ("base/kustomization.yaml", "namePrefix: b-\nresources: [web.yaml, env.yaml, shop.yaml]\n");
+
+    /// Returns the origins of an output of `root`, which has objects of these kinds and names.
+    fn origins(kustomization: &str, more: &[(&str, &str)], output: &[(&str, &str)]) -> Option<Vec<String>> {
+        let root = ("root/kustomization.yaml", kustomization);
+        let service = "kind: Service\napiVersion: v1\nmetadata: {name: web}\n---\nkind: Deployment\napiVersion: apps/v1\n\
+                       metadata: {name: web}\n";
+        let map = "kind: ConfigMap\napiVersion: v1\nmetadata: {name: env}\n";
+        let namespace = "kind: Namespace\napiVersion: v1\nmetadata: {name: shop}\n";
+        let files =
+            [BASE, root, ("base/web.yaml", service), ("base/env.yaml", map), ("base/shop.yaml", namespace)];
+        let files = files.iter().chain(more);
+        let tree = files.fold(MemoryTree::new(), |tree, (path, text)| tree.file(path, text));
+        let closure = find_closure(&tree, "root", ClosureLimits::default(), &mut ParsedFiles::default());
+        let expected = ExpectedObjects::of(&closure.unwrap(), &tree).unwrap()?;
+        let object = |(kind, name): &(&str, &str)| {
+            let version = if *kind == "Deployment" { "apps/v1" } else { "v1" };
+            json!({"apiVersion": version, "kind": kind, "metadata": {"name": name}})
+        };
+        let output: Vec<Value> = output.iter().map(object).collect();
+        let found = expected.origins(&output)?;
+        Some(found.into_iter().map(|one| one.path.or(one.configured_in).unwrap_or_default()).collect())
+    }
+
+    #[test]
+    fn an_output_as_its_files_say_has_its_origins() {
+        let check = |kustomization: &str, output: &[(&str, &str)], expected: &[&str]| {
+            let found = origins(kustomization, &[], output);
+            assert_eq!(
+                found.as_deref(),
+                Some(&*expected.iter().map(ToString::to_string).collect::<Vec<_>>())
+            );
+        };
+        let base = "resources: [../base]\n";
+        check(
+            base,
+            &[("Namespace", "shop"), ("ConfigMap", "b-env"), ("Deployment", "b-web"), ("Service", "b-web")],
+            &["../base/shop.yaml", "../base/env.yaml", "../base/web.yaml", "../base/web.yaml"],
+        );
+        check(&format!("{base}nameSuffix: -v1\n"), &[("Service", "b-web-v1")], &["../base/web.yaml"]);
+        check(&format!("{base}namePrefix: a-\n"), &[("Service", "a-b-web")], &["../base/web.yaml"]);
+        check(&format!("{base}namespace: prod\n"), &[("Namespace", "prod")], &["../base/shop.yaml"]);
+        let generator =
+            format!("{base}nameSuffix: -x\nconfigMapGenerator: [{{name: set, literals: [a=b]}}]\n");
+        check(&generator, &[("ConfigMap", "set-x-5g88h79647")], &["kustomization.yaml"]);
+        check(&generator, &[("ConfigMap", "set-x")], &["kustomization.yaml"]);
+    }
+
+    #[test]
+    fn an_output_that_may_be_another_has_none() {
+        let check = |kustomization: &str, more: &[(&str, &str)], output: &[(&str, &str)]| {
+            assert_eq!(origins(kustomization, more, output), None, "{kustomization}");
+        };
+        let base = "resources: [../base]\n";
+        check(base, &[], &[("Service", "web")]);
+        check(base, &[], &[("Secret", "b-web")]);
+        check(base, &[], &[("Service", "b-web"), ("Service", "b-web")]);
+        let component = ("part/kustomization.yaml", "kind: Component\nnamePrefix: c-\n");
+        check(&format!("{base}components: [../part]\n"), &[component], &[("Service", "b-web")]);
+        check(&format!("{base}buildMetadata: [originAnnotations]\n"), &[], &[("Service", "b-web")]);
+        check(&format!("{base}NamePrefix: a-\n"), &[], &[("Service", "a-b-web")]);
+        let merged = "configMapGenerator: [{name: set, behavior: merge, literals: [a=b]}]\n";
+        check(&format!("{base}{merged}"), &[], &[("Service", "b-web")]);
+        let twice =
+            ("root/web.yaml", "kind: Service\napiVersion: v1\nmetadata: {name: b-web, namespace: x}\n");
+        check("resources: [../base, web.yaml]\n", &[twice], &[("Service", "b-web"), ("Service", "b-web")]);
+    }
+}
