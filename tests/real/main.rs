@@ -1,0 +1,18 @@
+//! Rollouts of real pods: a kubelet, containers, probes, hooks, a registry and a network.
+//!
+//! All tests share one cluster with one node. Only root can run it; without it every test says
+//! SKIPPED and why.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, also in its own functions")]
+#![allow(clippy::print_stderr, reason = "what a failing test shows")]
+
+mod client;
+mod failures;
+mod restarts;
+mod rolls;
+mod serving;
+mod site;
+#[path = "../cluster/support/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "the other tests of the program use the rest")]
+mod support;
+mod workload;

@@ -1,0 +1,118 @@
+//! Workloads of the test image, well made unless a test says otherwise.
+
+/// A workload whose pods are probed, and which ends after its callers know of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Workload {
+    kind: &'static str,
+    name: String,
+    image: String,
+    /// Further annotations of the workload, in flow style.
+    annotations: String,
+    /// The environment of its container, in flow style.
+    environment: Vec<String>,
+    /// Further lines of its pods' `spec`.
+    pod: String,
+    /// Seconds between the news that a pod ends and SIGTERM.
+    farewell: u32,
+}
+
+impl Workload {
+    /// Describes a Deployment of three pods that are replaced one by one.
+    pub(crate) fn new(name: &str, image: &str) -> Self {
+        Self::of("Deployment", name, image)
+    }
+
+    pub(crate) fn of(kind: &'static str, name: &str, image: &str) -> Self {
+        Self {
+            kind,
+            name: name.to_owned(),
+            image: format!("test.local/{image}"),
+            annotations: String::new(),
+            environment: Vec::new(),
+            pod: String::new(),
+            farewell: 1,
+        }
+    }
+
+    pub(crate) fn kind(&self) -> &'static str {
+        self.kind
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn image(&self) -> &str {
+        &self.image
+    }
+
+    /// Returns the number of its pods, on a cluster with one node.
+    pub(crate) fn pods(&self) -> usize {
+        if self.kind == "DaemonSet" { 1 } else { 3 }
+    }
+
+    pub(crate) fn annotation(self, text: &str) -> Self {
+        Self { annotations: text.to_owned(), ..self }
+    }
+
+    /// Sets a variable of the container, for example `CRASH_AFTER`.
+    pub(crate) fn variable(mut self, name: &str, value: &str) -> Self {
+        self.environment.push(format!("{{name: {name}, value: \"{value}\"}}"));
+        self
+    }
+
+    /// Takes the text that pods show from a key of a ConfigMap.
+    pub(crate) fn shows(mut self, config: &str, key: &str) -> Self {
+        let source = format!("{{configMapKeyRef: {{name: {config}, key: {key}}}}}");
+        self.environment.push(format!("{{name: CONFIG, valueFrom: {source}}}"));
+        self
+    }
+
+    /// Adds an init container that ends with a code.
+    pub(crate) fn init_exits(self, code: u8) -> Self {
+        let pod = format!(
+            "      initContainers:\n      - {{name: first, image: {}, args: [exit, \"{code}\"]}}\n",
+            self.image
+        );
+        Self { pod, ..self }
+    }
+
+    pub(crate) fn farewell(self, seconds: u32) -> Self {
+        Self { farewell: seconds, ..self }
+    }
+
+    pub(crate) fn file(&self) -> (String, String) {
+        (format!("{}.yaml", self.name), self.text())
+    }
+
+    fn text(&self) -> String {
+        let strategy = match self.kind {
+            "Deployment" => {
+                "  replicas: 3\n  strategy: {rollingUpdate: {maxSurge: 1, maxUnavailable: 0}}\n".to_owned()
+            }
+            "StatefulSet" => format!("  replicas: 3\n  serviceName: {}\n", self.name),
+            _ => String::new(),
+        };
+        let Self { kind, name, image, annotations, environment, pod, farewell, .. } = self;
+        format!(
+            "apiVersion: apps/v1
+kind: {kind}
+metadata: {{name: {name}, annotations: {{{annotations}}}}}
+spec:
+{strategy}  selector: {{matchLabels: {{app: {name}}}}}
+  template:
+    metadata: {{labels: {{app: {name}}}}}
+    spec:
+      terminationGracePeriodSeconds: 20
+{pod}      containers:
+      - name: main
+        image: {image}
+        env: [{}]
+        ports: [{{containerPort: 8080}}]
+        readinessProbe: {{httpGet: {{path: /ready, port: 8080}}, periodSeconds: 1, timeoutSeconds: 5}}
+        lifecycle: {{preStop: {{exec: {{command: [/app, sleep, {farewell}s]}}}}}}
+",
+            environment.join(", ")
+        )
+    }
+}
