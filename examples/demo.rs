@@ -387,7 +387,7 @@ const CONFLICT: (&str, &str) = (
     "<<<<<<< HEAD\n  schedule: \"30 3 * * *\"\n=======\n  schedule: \"30 1 * * *\"\n>>>>>>> late-night\n",
 );
 
-/// How far a rollout is.
+/// The progress of a rollout.
 struct Progress {
     updated: i32,
     available: i32,

@@ -147,42 +147,36 @@ pub(crate) async fn render_kustomization<T: FileTree>(
     values: RenderValues<'_>,
 ) -> Result<RenderOutput, RenderError> {
     let TracedKustomization { closure, charts } = kustomization;
-    let at = root_place(closure);
+    let mut finder = OriginFinder::new(closure, files);
     let expected = match charts {
-        [] => ExpectedObjects::of(closure, files)?,
+        [] => ExpectedObjects::of(&mut finder)?,
         _ => None,
     };
     // Variables in a name are put in before it is seen here.
-    if let Some(expected) =
-        expected.filter(|expected| values.variables.is_none() || !expected.has_variables())
-    {
-        let output = build(host, program, &RenderTree::plain(closure), files, values.opened).await?;
-        let printed = documents("kustomize", &output, values, &at)?;
-        if let Some(origins) = expected.origins(printed.iter().map(|document| &document.body)) {
-            return expected_objects(closure, files, printed, &origins);
-        }
-    }
-    let tree = RenderTree::with_charts(closure, files, charts)?;
-    let (output, tracking) = match build(host, program, &tree, files, values.opened).await {
-        // Origins are worth nothing where they are what the program fails for.
-        Err(RenderError::Failed { .. }) if tree.origins == OriginTracking::Added => {
-            let tree = RenderTree::plain_with_charts(closure, files, charts)?;
-            (build(host, program, &tree, files, values.opened).await?, OriginTracking::Absent)
-        }
-        output => (output?, tree.origins),
+    let expected = expected.filter(|expected| values.variables.is_none() || !expected.has_variables());
+    let as_expected = match &expected {
+        Some(expected) => print_expected(host, program, closure, files, values, expected).await?,
+        None => None,
     };
-    let named = tree.charts.iter().filter_map(|(path, number)| Some((path.clone(), charts.get(*number)?)));
-    let mut finder = OriginFinder::new(closure, files).with_charts(named);
-    let mut objects = BuiltObjects::default();
-    for document in documents("kustomize", &output, values, &at)? {
-        let mut body = document.body;
-        let said = match tracking {
+    let printed = match as_expected {
+        Some(printed) => printed,
+        None => print_with_origins(host, program, kustomization, files, values).await?,
+    };
+    let PrintedRoot { documents, charts: paths, tracking, origins } = printed;
+    let named = paths.iter().filter_map(|(path, number)| Some((path.clone(), charts.get(*number)?)));
+    let mut finder = finder.with_charts(named);
+    let (mut objects, mut origins) = (BuiltObjects::default(), origins.into_iter());
+    for PrintedDocument { mut body, faults } in documents {
+        let annotated = match tracking {
             OriginTracking::Added => strip_origin(&mut body),
             OriginTracking::Requested | OriginTracking::Absent => super::origin::read_origin(&body),
         };
+        let said = origins.next().or(annotated);
         let origin = finder.find(said.as_ref(), &body)?;
-        objects.add_faults(closure, &origin, &document.faults);
-        let chart = finder.chart_path(said.as_ref(), &body).and_then(|path| tree.charts.get(path)).copied();
+        let at = origin.places.first().cloned();
+        let at = at.unwrap_or_else(|| ManifestOrigin::of_file(closure.root.clone()));
+        objects.faults.extend(faults.iter().map(|fault| fault.diagnostic_at(at.clone())));
+        let chart = finder.chart_path(said.as_ref(), &body).and_then(|path| paths.get(path)).copied();
         if let Some(inflated) = chart.and_then(|number| charts.get(number)) {
             strip_mark(&mut body);
             if tracking == OriginTracking::Requested {
@@ -194,21 +188,52 @@ pub(crate) async fn render_kustomization<T: FileTree>(
     objects.into_rendered(charts)
 }
 
-/// Returns objects that were printed as expected, each with its origin.
-fn expected_objects<T: FileTree>(
+/// The output of kustomize for a root, and what is known of the origins in it.
+struct PrintedRoot {
+    documents: Vec<PrintedDocument>,
+    /// The numbers of the charts, by the paths of the files that hold their objects.
+    charts: BTreeMap<String, usize>,
+    tracking: OriginTracking,
+    /// The expected origin of each document; empty where none was expected.
+    origins: Vec<OriginAnnotation>,
+}
+
+/// Prints a root without asking for origins. None where the output is another than expected.
+async fn print_expected<T: FileTree>(
+    host: &RenderHost,
+    program: &InstalledProgram,
     closure: &Closure,
     files: &T,
-    printed: Vec<PrintedDocument>,
-    origins: &[OriginAnnotation],
-) -> Result<RenderOutput, RenderError> {
-    let mut finder = OriginFinder::new(closure, files);
-    let mut objects = BuiltObjects::default();
-    for (PrintedDocument { body, faults }, said) in printed.into_iter().zip(origins) {
-        let origin = finder.find(Some(said), &body)?;
-        objects.add_faults(closure, &origin, &faults);
-        objects.add(None, ChartObject { body, origin, generated: Vec::new() });
-    }
-    objects.into_rendered(&[])
+    values: RenderValues<'_>,
+    expected: &ExpectedObjects,
+) -> Result<Option<PrintedRoot>, RenderError> {
+    let tree = RenderTree::plain(closure);
+    let output = build(host, program, &tree, files, values.opened).await?;
+    let documents = documents("kustomize", &output, values, &root_place(closure))?;
+    let origins = expected.origins(documents.iter().map(|document| &document.body));
+    Ok(origins.map(|origins| PrintedRoot { documents, charts: tree.charts, tracking: tree.origins, origins }))
+}
+
+/// Prints a root with the origins that kustomize writes, where it can.
+async fn print_with_origins<T: FileTree>(
+    host: &RenderHost,
+    program: &InstalledProgram,
+    kustomization: TracedKustomization<'_>,
+    files: &T,
+    values: RenderValues<'_>,
+) -> Result<PrintedRoot, RenderError> {
+    let TracedKustomization { closure, charts } = kustomization;
+    let tree = RenderTree::with_charts(closure, files, charts)?;
+    let (output, tracking) = match build(host, program, &tree, files, values.opened).await {
+        // Origins are worth nothing where they are what the program fails for.
+        Err(RenderError::Failed { .. }) if tree.origins == OriginTracking::Added => {
+            let tree = RenderTree::plain_with_charts(closure, files, charts)?;
+            (build(host, program, &tree, files, values.opened).await?, OriginTracking::Absent)
+        }
+        output => (output?, tree.origins),
+    };
+    let documents = documents("kustomize", &output, values, &root_place(closure))?;
+    Ok(PrintedRoot { documents, charts: tree.charts, tracking, origins: Vec::new() })
 }
 
 /// The values that take part in a render besides the files of the root.
@@ -245,13 +270,6 @@ struct BuiltObjects {
 }
 
 impl BuiltObjects {
-    /// Adds the faults of variables in an object from there.
-    fn add_faults(&mut self, closure: &Closure, origin: &ObjectOrigin, faults: &[VariableFinding]) {
-        let at = origin.places.first().cloned();
-        let at = at.unwrap_or_else(|| ManifestOrigin::of_file(closure.root.clone()));
-        self.faults.extend(faults.iter().map(|fault| fault.diagnostic_at(at.clone())));
-    }
-
     fn add(&mut self, chart: Option<usize>, object: ChartObject) {
         match chart {
             Some(number) => self.of_charts.entry(number).or_default().push(object),

@@ -23,7 +23,7 @@ use super::keys::{self, VerificationKeys};
 use super::lineage::{self, CommitRange};
 use super::signature_report;
 use super::state_lock::StateLock;
-use super::store::{QuotaRoom, RevisionStore};
+use super::store::{QuotaRoom, RevisionStore, remove_folder};
 use crate::object::{Revision, annotations};
 use crate::secret::read_regular;
 
@@ -258,10 +258,7 @@ impl KeyFolder {
 
     fn fill(&self) -> io::Result<()> {
         // A process that was killed may have left one; whoever is here holds the lock.
-        match fs::remove_dir_all(&self.folder) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
+        remove_folder(&self.folder)?;
         fs::DirBuilder::new().mode(0o700).create(&self.folder)?;
         match &self.keys {
             VerificationKeys::Ssh(signers) => fs::write(self.signers_file(), signers),

@@ -25,7 +25,7 @@ use super::error::SourceError;
 use super::followed_repository::RepositoryFolders;
 use super::git_messages::{self, GitErrorKind};
 use super::state_lock::StateLock;
-use super::store::{QuotaRoom, RevisionStore};
+use super::store::{QuotaRoom, RevisionStore, remove_folder};
 use crate::object::Revision;
 
 /// Each step of the history leaves a pack. With more of them it is copied anew.
@@ -180,9 +180,7 @@ impl<'a> HostObjects<'a> {
 
     fn make_history(&self, path: &Path) -> Result<(), SourceError> {
         let failed = |error| SourceError::State { path: path.to_owned(), doing: "cannot replace", error };
-        if path.exists() {
-            fs::remove_dir_all(path).map_err(failed)?;
-        }
+        remove_folder(path).map_err(failed)?;
         let mut options = RepositoryInitOptions::new();
         options.bare(true).external_template(false).no_reinit(true);
         Repository::init_opts(path, &options).map(drop).map_err(|error| self.store.classify_error(&error))

@@ -19,7 +19,7 @@ use git2::Oid;
 use super::error::SourceError;
 use super::followed_repository::RepositoryFolders;
 use super::state_lock::StateLock;
-use super::store::RevisionStore;
+use super::store::{RevisionStore, remove_folder};
 
 /// The arrived objects of one source, and the references that led to them.
 #[derive(Debug)]
@@ -47,16 +47,13 @@ impl IncomingRepository {
 
     /// Removes it.
     pub(super) fn discard(&self, _: &StateLock) -> Result<(), SourceError> {
-        let removed = match fs::remove_dir_all(self.path()) {
+        let removed = match remove_folder(self.path()) {
             Err(error) if error.kind() == ErrorKind::NotADirectory => fs::remove_file(self.path()),
             removed => removed,
         };
-        match removed {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                Err(SourceError::State { path: self.path().to_owned(), doing: "cannot remove", error })
-            }
-            _ => Ok(()),
-        }
+        let failed =
+            |error| SourceError::State { path: self.path().to_owned(), doing: "cannot remove", error };
+        removed.map_err(failed)
     }
 
     /// Returns the id of what a fetch brought last: a commit, or a tag of one. None where nothing

@@ -22,6 +22,7 @@ mod directory;
 mod disk_snapshot;
 mod disk_tree;
 mod error;
+mod file_contents;
 mod file_names;
 mod files_beside;
 mod folder;

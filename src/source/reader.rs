@@ -15,7 +15,7 @@ use super::bounded::run_bounded;
 use super::changes;
 use super::error::SourceError;
 use super::file_names::{self, EntryKind};
-use super::object_stores::{HandlePool, ObjectDatabase, ObjectStores, PooledHandle, StorePath};
+use super::object_stores::{HandlePool, ObjectStores, PooledHandle, StorePath};
 use super::refusal::{RefusalReason, RefusedFile};
 use super::rendered_roots::{RememberedRoots, Rendering};
 use super::rendering::{RenderedSnapshot, SnapshotRenderer};
@@ -48,9 +48,6 @@ impl Default for ReadLimits {
         Self { file: MAX_FILE, entries: MAX_ENTRIES, time: MAX_READ_TIME }
     }
 }
-
-/// The bytes of files that are in memory at once while many are read, but for the last of them.
-const MAX_BATCH_BYTES: usize = 8 << 20;
 
 /// Indicates whether revisions are people's commits or our own snapshots of a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -214,17 +211,6 @@ impl RevisionReader {
         Ok(())
     }
 
-    /// Returns whether all files of a revision can be read.
-    pub(super) fn is_complete(&self, revision: &Revision) -> bool {
-        self.read_through(revision).is_ok()
-    }
-
-    /// Reads all files of a revision.
-    pub(super) fn read_through(&self, revision: &Revision) -> Result<(), SourceError> {
-        let snapshot = self.raw_snapshot(revision)?;
-        self.read_all(snapshot.files.iter().map(|file| file.blob), |_, _| Ok(())).map(drop)
-    }
-
     /// Fails with [`SourceError::Empty`] or [`SourceError::NoPath`] where a revision holds nothing,
     /// without listing it.
     pub(super) fn check(&self, revision: &Revision) -> Result<(), SourceError> {
@@ -293,14 +279,6 @@ impl RevisionReader {
         })
     }
 
-    /// Reads one file's bytes.
-    pub(crate) fn read(&self, blob: BlobId) -> Result<Vec<u8>, SourceError> {
-        self.read_objects(|objects| {
-            let databases = objects.object_databases().map_err(|error| self.damaged_error(&error))?;
-            self.bytes(&databases, blob)
-        })
-    }
-
     /// Runs reads that are waited for, under a deadline.
     ///
     /// Fails as they do. Where the disk does not answer in time, they go on by themselves.
@@ -348,71 +326,14 @@ impl RevisionReader {
         self.shared.limits.entries
     }
 
+    /// Returns the most bytes of a file that is read.
+    pub(super) fn most_bytes(&self) -> u64 {
+        self.shared.limits.file
+    }
+
     /// Closes what reads may have left open for the next ones.
     pub(crate) fn close(&self) {
         self.shared.handles.clear();
-    }
-
-    /// Reads many files through few handles, and gives what `each` makes of their bytes.
-    ///
-    /// Fails with the first error of a read or of `each`.
-    pub(crate) fn read_all<T>(
-        &self,
-        blobs: impl IntoIterator<Item = BlobId>,
-        mut each: impl FnMut(BlobId, Vec<u8>) -> Result<T, SourceError>,
-    ) -> Result<Vec<T>, SourceError> {
-        let blobs: Vec<BlobId> = blobs.into_iter().collect();
-        let mut rest = blobs.as_slice();
-        let mut out = Vec::with_capacity(blobs.len());
-        while !rest.is_empty() {
-            // Not where they are read: what is made of them may need other files.
-            for (blob, bytes) in self.read_batch(&mut rest)? {
-                out.push(each(blob, bytes)?);
-            }
-        }
-        Ok(out)
-    }
-
-    /// Reads the first of these files.
-    fn read_batch(&self, rest: &mut &[BlobId]) -> Result<Vec<(BlobId, Vec<u8>)>, SourceError> {
-        let (mut batch, mut size) = (Vec::new(), 0);
-        self.pass(|objects| {
-            let databases = objects.object_databases().map_err(|error| self.damaged_error(&error))?;
-            // A blob that could not be read is still the next one when this runs again on fresh
-            // handles.
-            while let Some((&blob, later)) = rest.split_first()
-                && size < MAX_BATCH_BYTES
-            {
-                let bytes = self.bytes(&databases, blob)?;
-                *rest = later;
-                size += bytes.len();
-                batch.push((blob, bytes));
-            }
-            Ok(())
-        })?;
-        Ok(batch)
-    }
-
-    fn bytes(&self, databases: &[ObjectDatabase<'_>], blob: BlobId) -> Result<Vec<u8>, SourceError> {
-        let mut last = self.lost_error(blob);
-        for database in databases {
-            let most = self.shared.limits.file;
-            let read = database.size(blob.oid()).and_then(|size| {
-                if size > most {
-                    return Ok(Err(size));
-                }
-                database.read(blob.oid()).map(|object| Ok(object.data().to_vec()))
-            });
-            match read {
-                Ok(Ok(bytes)) => return Ok(bytes),
-                Ok(Err(size)) => {
-                    let place = format!("{}: {blob}", self.shared.place);
-                    return Err(SourceError::TooLarge { place, size, limit: self.shared.limits.file });
-                }
-                Err(error) => last = self.damaged_error(&error),
-            }
-        }
-        Err(last)
     }
 
     /// Runs a pass over fresh handles, and once more if the stores disappoint.
@@ -588,10 +509,6 @@ impl RevisionReader {
                 SourceError::TooMany { place: self.shared.place.clone(), limit: self.shared.limits.entries }
             }
         }
-    }
-
-    fn lost_error(&self, blob: BlobId) -> SourceError {
-        SourceError::Damaged { place: self.shared.place.clone(), detail: format!("no object {blob}") }
     }
 
     pub(super) fn damaged_error(&self, error: &git2::Error) -> SourceError {

@@ -11,6 +11,7 @@ use super::bounded::{await_bounded, run_bounded};
 use super::child::{self, ChildError, ChildOutput, ChildPeer};
 use super::commit_verifier::{CommitVerifier, VerificationRange};
 use super::error::SourceError;
+use super::followed_repository::RepositoryFolders;
 use super::git_messages::{self, GitErrorKind};
 use super::host_objects::HostObjects;
 use super::incoming::IncomingRepository;
@@ -184,7 +185,8 @@ impl RemoteReference {
             };
             let Some(depth) = depths.next() else { return Err(refused) };
             self.fetch(lock, name, *depth).await?;
-            self.copy_history(lock).await?;
+            let folders = self.incoming.folders()?;
+            self.copy_history(&self.fetched_objects(lock, &folders)).await?;
         }
     }
 
@@ -209,7 +211,7 @@ impl RemoteReference {
     async fn fetched_revision(&self, lock: &StateLock, name: &str) -> Result<Revision, SourceError> {
         self.fetch(lock, name, 1).await?;
         let folders = self.incoming.folders()?;
-        let objects = HostObjects::new(&self.store, lock, &folders, &self.place);
+        let objects = self.fetched_objects(lock, &folders);
         let Some(revision) = self.fetched_commit(&objects).await? else {
             let detail = format!("{name} leads to no commit");
             return Err(SourceError::Refused { place: self.place.clone(), detail });
@@ -224,11 +226,13 @@ impl RemoteReference {
         Ok(objects.resolve(&format!("{id}^{{commit}}")).await?.ok())
     }
 
+    fn fetched_objects<'a>(&'a self, lock: &'a StateLock, folders: &'a RepositoryFolders) -> HostObjects<'a> {
+        HostObjects::new(&self.store, lock, folders, &self.place)
+    }
+
     /// Makes the fetched history readable: its commits without their files. Returns its newest.
-    async fn copy_history(&self, lock: &StateLock) -> Result<Option<Revision>, SourceError> {
-        let folders = self.incoming.folders()?;
-        let objects = HostObjects::new(&self.store, lock, &folders, &self.place);
-        let Some(tip) = self.fetched_commit(&objects).await? else { return Ok(None) };
+    async fn copy_history(&self, objects: &HostObjects<'_>) -> Result<Option<Revision>, SourceError> {
+        let Some(tip) = self.fetched_commit(objects).await? else { return Ok(None) };
         objects.copy_history(&tip).await?;
         Ok(Some(tip))
     }
@@ -283,13 +287,13 @@ impl RemoteReference {
 
     /// Pins a revision out of the fetched history; false where that does not show it.
     async fn copy_older(&self, lock: &StateLock, revision: &Revision) -> Result<bool, SourceError> {
-        let Some(tip) = self.copy_history(lock).await? else { return Ok(false) };
+        let folders = self.incoming.folders()?;
+        let objects = self.fetched_objects(lock, &folders);
+        let Some(tip) = self.copy_history(&objects).await? else { return Ok(false) };
         let here = self.store.has_commit(revision).map_err(|error| self.store.classify_error(&error))?;
         if !(here && self.descends(&tip, revision).await?) {
             return Ok(false);
         }
-        let folders = self.incoming.folders()?;
-        let objects = HostObjects::new(&self.store, lock, &folders, &self.place);
         objects.pin_copy(revision, self.remembered_revision().as_ref()).await?;
         Ok(true)
     }

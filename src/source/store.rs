@@ -164,19 +164,12 @@ impl RevisionStore {
     /// Removes what is read again where it is missing: the history, and what arrived of a remote.
     pub(super) fn discard_caches(&self, lock: &StateLock) -> Result<(), SourceError> {
         IncomingRepository::of(self).discard(lock)?;
-        match fs::remove_dir_all(self.history_path()) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(self.io_error("cannot clean")(error))
-            }
-            _ => Ok(()),
-        }
+        remove_folder(&self.history_path()).map_err(self.io_error("cannot clean"))
     }
 
     fn create(&self, _: &StateLock) -> Result<(), SourceError> {
         let young = self.folder.join("store.git.new");
-        if young.exists() {
-            fs::remove_dir_all(&young).map_err(self.io_error("cannot replace"))?;
-        }
+        remove_folder(&young).map_err(self.io_error("cannot replace"))?;
         let mut options = RepositoryInitOptions::new();
         options.bare(true).external_template(false).no_reinit(true);
         Repository::init_opts(&young, &options).map_err(|error| self.classify_error(&error))?;
@@ -477,4 +470,12 @@ fn is_packed_refs(text: &[u8]) -> bool {
         line.starts_with('#') || id.is_some_and(|id| id.len() == 40 && Oid::from_str(id).is_ok())
     };
     (text.is_empty() || text.ends_with('\n')) && text.lines().all(line)
+}
+
+/// Removes a folder with all that is in it. One that is not there is no error.
+pub(super) fn remove_folder(path: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
 }

@@ -12,7 +12,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
 
-/// How far a watch goes.
+/// The depth of a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WatchDepth {
     /// The entries of the folder.

@@ -5,8 +5,8 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use rhumb::testing::input::kustomize::{
-    Closure, ClosureLimits, ExpectedObjects, FILE_NAMES, OriginTracking, ParsedFiles, RenderTree,
-    find_closure,
+    Closure, ClosureLimits, ExpectedObjects, FILE_NAMES, OriginFinder, OriginTracking, ParsedFiles,
+    RenderTree, find_closure,
 };
 use rhumb::testing::input::strip_origin;
 use rhumb::testing::source::DiskTree;
@@ -83,7 +83,7 @@ impl Repository {
                 }
                 let said = origins.iter().all(Option::is_some);
                 // The expected origins are those of kustomize, or there are none.
-                let expected = ExpectedObjects::of(&closure, &self.tree).unwrap();
+                let expected = ExpectedObjects::of(&mut OriginFinder::new(&closure, &self.tree)).unwrap();
                 if let Some(expected) = expected.and_then(|expected| expected.origins(&alone))
                     && planned.origins == OriginTracking::Added
                 {

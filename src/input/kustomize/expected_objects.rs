@@ -5,18 +5,17 @@
 //! asked.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use serde_json::Value;
 
 use crate::input::origin::OriginAnnotation;
 use crate::input::paths;
 use crate::input::tree::FileTree;
-use crate::source::{BlobId, SourceError};
+use crate::source::SourceError;
 
-use super::closure::{Closure, ClosureFolder};
+use super::closure::ClosureFolder;
 use super::file::{KustomizationKind, ReferenceRole};
-use super::object_origins::named_object;
+use super::object_origins::{OriginFinder, named_object};
 use super::patch::NamedObject;
 
 /// Objects that are expected of one root. Larger roots are rare, and kustomize is asked.
@@ -91,12 +90,13 @@ impl NameChange {
 }
 
 impl ExpectedObjects {
-    /// Returns the objects that kustomize will print for a closure; none where its files do not say
-    /// so for certain.
+    /// Returns the objects that kustomize will print for the closure of a finder; none where its
+    /// files do not say so for certain.
     ///
     /// # Errors
     /// Fails where a file of the closure cannot be read.
-    pub fn of(closure: &Closure, files: &impl FileTree) -> Result<Option<Self>, SourceError> {
+    pub fn of(finder: &mut OriginFinder<'_, impl FileTree>) -> Result<Option<Self>, SourceError> {
+        let closure = finder.closure();
         let Some(root) = closure.folders.first() else { return Ok(None) };
         let is_predictable = |folder: &ClosureFolder| {
             let kustomization = &folder.kustomization;
@@ -105,9 +105,7 @@ impl ExpectedObjects {
         if !closure.folders.iter().all(is_predictable) {
             return Ok(None);
         }
-        let folders = closure.folders.iter().map(|folder| (&*folder.path, folder)).collect();
-        let mut walk =
-            ExpectationWalk { closure, files, folders, named: HashMap::new(), found: Self::default() };
+        let mut walk = ExpectationWalk { finder, found: Self::default() };
         let is_certain = walk.add_folder(root, &NameChange::default(), 0)?;
         Ok(is_certain.then_some(walk.found))
     }
@@ -163,15 +161,12 @@ fn is_hash(text: &str) -> bool {
 }
 
 /// The walk from a root to the files of its objects.
-struct ExpectationWalk<'a, T> {
-    closure: &'a Closure,
-    files: &'a T,
-    folders: HashMap<&'a str, &'a ClosureFolder>,
-    named: HashMap<BlobId, Arc<[NamedObject]>>,
+struct ExpectationWalk<'w, 'a, T> {
+    finder: &'w mut OriginFinder<'a, T>,
     found: ExpectedObjects,
 }
 
-impl<T: FileTree> ExpectationWalk<'_, T> {
+impl<T: FileTree> ExpectationWalk<'_, '_, T> {
     /// Adds what a folder prints, and returns whether that is certain.
     fn add_folder(
         &mut self,
@@ -188,7 +183,7 @@ impl<T: FileTree> ExpectationWalk<'_, T> {
                 continue;
             }
             let Some(path) = paths::join(&folder.path, &reference.target) else { return Ok(false) };
-            let is_certain = match self.folders.get(path.as_str()).copied() {
+            let is_certain = match self.finder.folder(&path) {
                 Some(included) => self.add_folder(included, &change, depth + 1)?,
                 None => self.add_file(&path, &change)?,
             };
@@ -197,7 +192,7 @@ impl<T: FileTree> ExpectationWalk<'_, T> {
             }
         }
         for (name, _) in &folder.kustomization.generated {
-            let configured_in = Some(paths::seen_from(&self.closure.root, &folder.file));
+            let configured_in = Some(paths::seen_from(&self.finder.closure().root, &folder.file));
             let number = self.next_number(OriginAnnotation { configured_in, ..OriginAnnotation::default() });
             let name = format!("{}{name}{}", change.prefix, change.suffix);
             self.found.generated.entry(name).or_default().push(number);
@@ -206,14 +201,10 @@ impl<T: FileTree> ExpectationWalk<'_, T> {
     }
 
     fn add_file(&mut self, path: &str, change: &NameChange) -> Result<bool, SourceError> {
-        let Some(file) = self.closure.files.get(path) else { return Ok(false) };
-        let blob = file.file.blob;
-        let named = match self.named.get(&blob) {
-            Some(named) => named.clone(),
-            None => NamedObject::all(&self.files.read(blob)?).into(),
-        };
-        self.named.insert(blob, named.clone());
-        let path = paths::seen_from(&self.closure.root, path);
+        let closure = self.finder.closure();
+        let Some(file) = closure.files.get(path) else { return Ok(false) };
+        let named = self.finder.read_named(file.file.blob)?;
+        let path = paths::seen_from(&closure.root, path);
         for object in named.iter().filter(|object| !object.kind.is_empty()) {
             let origin = OriginAnnotation { path: Some(path.clone()), ..OriginAnnotation::default() };
             let origin = self.next_number(origin);
@@ -258,7 +249,7 @@ mod tests {
         let files = files.iter().chain(more);
         let tree = files.fold(MemoryTree::new(), |tree, (path, text)| tree.file(path, text));
         let closure = find_closure(&tree, "root", ClosureLimits::default(), &mut ParsedFiles::default());
-        let expected = ExpectedObjects::of(&closure.unwrap(), &tree).unwrap()?;
+        let expected = ExpectedObjects::of(&mut OriginFinder::new(&closure.unwrap(), &tree)).unwrap()?;
         let object = |(kind, name): &(&str, &str)| {
             let version = if *kind == "Deployment" { "apps/v1" } else { "v1" };
             json!({"apiVersion": version, "kind": kind, "metadata": {"name": name}})

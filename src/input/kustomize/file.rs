@@ -212,10 +212,8 @@ const PREDICTABLE_FIELDS: [&str; 19] = [
 fn has_predictable_names(root: &PlacedValue) -> bool {
     // A key in another case, or given twice, is for kustomize itself to read.
     let is_predictable = |entry: &PlacedEntry| PREDICTABLE_FIELDS.contains(&&*entry.key);
-    let generators =
-        ["configMapGenerator", "secretGenerator"].into_iter().flat_map(|field| items(root, field));
     root.entries().iter().all(is_predictable)
-        && generators.into_iter().all(|generator| fields(generator, "behavior").next().is_none())
+        && generators(root).all(|generator| fields(generator, "behavior").next().is_none())
 }
 
 fn has_unknown_fields(root: &PlacedValue) -> bool {
@@ -234,11 +232,13 @@ fn last_text(root: &PlacedValue, field: &str) -> String {
     fields(root, field).last().and_then(PlacedValue::text).unwrap_or_default().to_owned()
 }
 
+fn generators(root: &PlacedValue) -> impl Iterator<Item = &PlacedValue> {
+    ["configMapGenerator", "secretGenerator"].into_iter().flat_map(|field| items(root, field))
+}
+
 /// Returns the names of what a kustomization generates.
 fn generated(root: &PlacedValue) -> Vec<(String, TextPlace)> {
-    let generators =
-        ["configMapGenerator", "secretGenerator"].into_iter().flat_map(|field| items(root, field));
-    let names = generators.filter_map(|generator| {
+    let names = generators(root).filter_map(|generator| {
         let name = fields(generator, "name").last()?.text()?;
         Some((name.to_owned(), generator.place))
     });

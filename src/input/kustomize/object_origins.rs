@@ -143,6 +143,15 @@ impl<'a, T: FileTree> OriginFinder<'a, T> {
         Ok(())
     }
 
+    pub(super) fn closure(&self) -> &'a Closure {
+        self.closure
+    }
+
+    /// Returns the folder at a path of the closure.
+    pub(super) fn folder(&self, path: &str) -> Option<&'a ClosureFolder> {
+        self.closure.folders.get(*self.folders.get(path)?)
+    }
+
     /// Returns the folder that has this file as its kustomization.
     fn folder_of_file(&self, path: &str) -> Option<&'a ClosureFolder> {
         self.closure.folders.iter().find(|folder| *folder.file == *path)
@@ -165,7 +174,7 @@ impl<'a, T: FileTree> OriginFinder<'a, T> {
         Ok((found.map(|one| one.place), found.map(|one| one.name.clone()).unwrap_or_default()))
     }
 
-    fn read_named(&mut self, blob: BlobId) -> Result<Arc<[NamedObject]>, SourceError> {
+    pub(super) fn read_named(&mut self, blob: BlobId) -> Result<Arc<[NamedObject]>, SourceError> {
         if let Some(named) = self.named.get(&blob) {
             return Ok(named.clone());
         }
