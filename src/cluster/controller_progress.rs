@@ -9,10 +9,20 @@ use crate::object::{GroupKind, text_at};
 pub(super) const REVISION_ANNOTATION: &str = "deployment.kubernetes.io/revision";
 /// The time after its creation, in seconds, within which a Deployment gets its first status.
 const FIRST_STATUS: i64 = 5;
+/// The part of its deadline by which the controller's clock may be behind that of the API server:
+/// ten seconds of the ten minutes that are the default.
+const CLOCK_TOLERANCE: i64 = 60;
 
 /// The fields of a spec that are read.
-pub(super) const SPEC_KEYS: [&str; 6] =
-    ["minReadySeconds", "ordinals", "paused", "replicas", "strategy", "updateStrategy"];
+pub(super) const SPEC_KEYS: [&str; 7] = [
+    "minReadySeconds",
+    "ordinals",
+    "paused",
+    "progressDeadlineSeconds",
+    "replicas",
+    "strategy",
+    "updateStrategy",
+];
 
 /// Reads the rolling update of a Deployment, StatefulSet or DaemonSet; none for any other kind.
 ///
@@ -31,15 +41,25 @@ pub(crate) fn of(kind: &GroupKind, object: &Value) -> Option<RolloutNumbers> {
     Some(RolloutNumbers { max_unavailable, ..rolling })
 }
 
-/// Returns whether the controller gave up a rollout before this time, RFC 3339. It leaves that
-/// condition of a Deployment until the next template has made progress. Times within one second
-/// cannot be distinguished, and no deadline is that short.
+/// Returns whether the controller gave up another rollout than the one that was written at this
+/// time, RFC 3339. It leaves that condition of a Deployment until the next template has made
+/// progress.
+///
+/// Its deadline begins with the last progress of any template. Where a rollback finds as many pods
+/// as its rollout had, the controller sees no progress in its write, and may give up at once. So a
+/// report within the deadline of the write is none of this rollout. One that does so by clocks that
+/// differ is found by the deadline of the budget.
 pub(super) fn is_failed_before(kind: &GroupKind, object: &Value, time: &str) -> bool {
     let progressing = find_condition(object, "Progressing").filter(|_| kind.is("apps", "Deployment"));
     let reported = progressing
         .filter(|progressing| text_at(progressing, &["reason"]) == "ProgressDeadlineExceeded")
         .and_then(|progressing| unix_seconds(text_at(progressing, &["lastUpdateTime"])));
-    reported.zip(unix_seconds(time)).is_some_and(|(reported, written)| reported <= written)
+    let deadline = count(object, &["spec", "progressDeadlineSeconds"]).map_or(0, i64::from);
+    let earliest = |written: i64| written.saturating_add(deadline - deadline / CLOCK_TOLERANCE);
+    // Times within one second cannot be distinguished, and no deadline is that short.
+    reported
+        .zip(unix_seconds(time))
+        .is_some_and(|(reported, written)| reported <= written || reported < earliest(written))
 }
 
 /// Returns the overlay on a workload's content. A held rollout without an annotation was held by

@@ -342,7 +342,7 @@ pub(super) fn wanted_inventory(
     // confirmed.
     let here = state.inventory.as_ref().is_some_and(|recorded| recorded.other_location.is_none());
     let all_wanted =
-        || sees_all && state.lifecycle == SourceLifecycle::Active && engine.decide_prunes(source).is_empty();
+        || sees_all && state.lifecycle == SourceLifecycle::Active && !engine.has_unwanted(source);
     if here || (mode == InventoryWriteMode::Exact && all_wanted()) {
         inventory.annotations.insert(annotations::SOURCE.to_owned(), location.to_owned());
     } else if recorded.lacks_location

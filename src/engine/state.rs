@@ -246,7 +246,7 @@ impl Engine {
             self.sources[source].last_drop = self.next_observation_number();
             self.sources[source].dropped_at = self.rollouts.starts.now();
         }
-        self.sources[source].prunes_stale = true;
+        self.sources[source].prunes.mark_stale();
     }
 
     /// Returns the number of the last reading that left an object unwanted or was a source's first.
@@ -267,7 +267,7 @@ impl Engine {
     pub(crate) fn set_unreadable(&mut self, source: SourceId, why: Arc<str>) {
         self.sources[source].incomplete = Some(why);
         self.sources[source].unrendered = Arc::default();
-        self.sources[source].prunes_stale = true;
+        self.sources[source].prunes.mark_stale();
     }
 
     pub(super) fn recompute_target(&mut self, source: SourceId, id: &ObjectId) {
@@ -334,27 +334,12 @@ impl Engine {
         }
     }
 
-    /// Has the prune guard judge again: any change may change its decisions.
-    pub(super) fn mark_prunes_stale(&mut self) {
-        for source in &mut self.sources {
-            source.prunes_stale = true;
-        }
-    }
-
     /// Processes what a batch of facts changed: begins rollbacks, divides the budget, and judges
     /// prunes again. Marks the objects whose prune decision changed. To be called after each batch.
     pub(crate) fn process_changes(&mut self) {
         self.begin_rollbacks();
         self.divide_budget();
-        for source in self.source_ids() {
-            if std::mem::take(&mut self.sources[source].prunes_stale) {
-                let judged = self.decide_prunes(source);
-                let before = std::mem::replace(&mut self.sources[source].prune_decisions, judged);
-                let now = &self.sources[source].prune_decisions;
-                let changed = now.iter().filter(|(id, judgement)| before.get(*id) != Some(judgement));
-                self.dirty.extend(changed.map(|(id, _)| id.clone()));
-            }
-        }
+        self.judge_prunes();
     }
 
     /// Keeps the set of objects whose accepted content has not been read, and of those that are
@@ -405,7 +390,7 @@ impl Engine {
             self.note_inventory_change(source);
             self.apply_rejections(source);
             self.retry_forgotten_rejections(source);
-            self.sources[source].prunes_stale = true;
+            self.sources[source].prunes.mark_stale();
             self.wake_topic(&WaitTopic::Inventory(source));
         }
     }

@@ -194,3 +194,30 @@ fn a_failure_from_before_our_last_write_is_no_news() {
     check("Deployment", exceeded, "soon", late, false);
     check("Deployment", exceeded, early, "", false);
 }
+
+/// The controller cannot have waited for as long as its deadline since the write.
+#[test]
+fn a_failure_sooner_than_the_deadline_is_of_an_earlier_rollout() {
+    let check = |deadline: u64, updated: &str, expected: bool| {
+        let condition = json!({
+            "type": "Progressing", "reason": "ProgressDeadlineExceeded",
+            "lastUpdateTime": format!("2026-01-01T10:{updated}Z"),
+        });
+        let object = json!({
+            "spec": { "progressDeadlineSeconds": deadline },
+            "status": { "conditions": [condition] },
+        });
+        let kind = GroupKind::new("apps", "Deployment");
+        let found = is_failed_before(&kind, &object, "2026-01-01T10:00:00Z");
+        assert_eq!(found, expected, "{deadline} {updated}");
+    };
+    check(3, "00:01", true);
+    check(3, "00:02", true);
+    check(3, "00:03", false);
+    check(600, "09:49", true);
+    // Clocks differ.
+    check(600, "09:50", false);
+    check(600, "10:01", false);
+    // Without an end, as a number.
+    check(i32::MAX as u64, "10:01", true);
+}

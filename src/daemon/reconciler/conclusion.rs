@@ -1,5 +1,6 @@
 //! The end of one pass, and its summary.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
@@ -10,12 +11,14 @@ use crate::health::HealthStatus;
 use crate::object::{ErrorClass, Gvk, ManifestOrigin, ObjectId};
 use crate::report::Outcome;
 
-impl Reconciler {
-    /// Returns whether something is left that passes by itself.
-    pub(in crate::daemon) fn has_transient_reasons(&self) -> bool {
-        self.reasons.iter().any(|(id, reason)| self.is_transient(id, reason, 8))
-    }
+/// The reasons of one moment, of which some pass by themselves.
+struct TransientReasons<'a> {
+    reconciler: &'a Reconciler,
+    /// Whether any object is being made or is not healthy yet: all are asked, so only once.
+    is_anything_working: OnceCell<bool>,
+}
 
+impl TransientReasons<'_> {
     /// Returns whether a reason passes by itself soon; `depth` bounds chains of objects that wait
     /// for each other.
     fn is_transient(&self, id: &ObjectId, reason: &Reason, depth: u8) -> bool {
@@ -29,21 +32,26 @@ impl Reconciler {
             | Reason::Reading(_)
             | Reason::ReadingPeers
             | Reason::Terminating => true,
-            Reason::Retrying(..) => self.queue.failures(id) <= MAX_FAILURES_IN_PASS,
+            Reason::Retrying(..) => self.reconciler.queue.failures(id) <= MAX_FAILURES_IN_PASS,
             Reason::Needs(need, _) | Reason::Wave(_, need) => works(need),
             // A pass that waits for health waits in the queue too.
-            Reason::Budget(short) if matches!(self.until, StopCondition::Healthy(_)) => short.is_temporary(),
-            Reason::Budget(_) => {
-                self.engine.is_any_in_progress() || self.engine.next_due(Instant::now()).is_some()
+            Reason::Budget(short) if matches!(self.reconciler.until, StopCondition::Healthy(_)) => {
+                short.is_temporary()
             }
-            Reason::Step(_) => self.engine.is_stepping(id, Instant::now()),
+            Reason::Budget(_) => {
+                self.reconciler.engine.is_any_in_progress()
+                    || self.reconciler.engine.next_due(Instant::now()).is_some()
+            }
+            Reason::Step(_) => self.reconciler.engine.is_stepping(id, Instant::now()),
             Reason::Unit(id) => works(id),
             Reason::Unserved(gvk, others) => {
                 // Discovery lists a new kind some moments after its definition is established.
-                let is_established =
-                    |crd| self.engine.live_object(crd).is_some_and(|live| live.health.is_current());
-                let arrives = |crd| works(crd) || (!self.reasons.contains_key(crd) && is_established(crd));
-                others.is_empty() && self.engine.definitions_of(&gvk.group_kind()).any(arrives)
+                let is_established = |crd| {
+                    self.reconciler.engine.live_object(crd).is_some_and(|live| live.health.is_current())
+                };
+                let arrives =
+                    |crd| works(crd) || (!self.reconciler.reasons.contains_key(crd) && is_established(crd));
+                others.is_empty() && self.reconciler.engine.definitions_of(&gvk.group_kind()).any(arrives)
             }
             Reason::Unobservable(_, _, class) => *class == ErrorClass::Transient,
             Reason::Prune(_) => self.is_prune_progressing(id),
@@ -71,30 +79,46 @@ impl Reconciler {
 
     /// Returns whether an object is on its way to what is wanted.
     fn is_progressing(&self, id: &ObjectId, depth: u8) -> bool {
-        if let Some(reason) = self.reasons.get(id) {
+        if let Some(reason) = self.reconciler.reasons.get(id) {
             return depth > 0 && self.is_transient(id, reason, depth - 1);
         }
-        match self.engine.live_object(id) {
-            Some(_) if self.engine.is_in_progress(id) => true,
+        match self.reconciler.engine.live_object(id) {
+            Some(_) if self.reconciler.engine.is_in_progress(id) => true,
             Some(live) => matches!(live.health.status, HealthStatus::InProgress | HealthStatus::Unknown),
-            None => self.engine.entry(id).is_some(),
+            None => self.reconciler.engine.entry(id).is_some(),
         }
     }
 
     fn is_prune_progressing(&self, id: &ObjectId) -> bool {
-        let source = self.engine.informer_object(id).and_then(|live| self.engine.source_of(live));
-        let judged =
-            source.and_then(|source| self.engine.prune_decisions(source).find(|(other, _)| *other == id));
-        let judged = judged.map(|(_, judgement)| judgement);
-        let works = |id| {
-            self.engine.live_object(id).is_some_and(|live| live.health.status == HealthStatus::InProgress)
-        };
-        let progress =
-            || self.engine.is_any_in_progress() || self.engine.informer_objects().any(|(id, _)| works(id));
+        let source = self
+            .reconciler
+            .engine
+            .informer_object(id)
+            .and_then(|live| self.reconciler.engine.source_of(live));
+        let judged = source.and_then(|source| self.reconciler.engine.prune_decision_of(source, id));
         // The order of deletions follows from contents that are read again first.
-        let recalls = || !self.engine.unresolved_contents().is_empty();
-        matches!(judged, Some(PruneDecision::Delete))
-            || (matches!(judged, Some(PruneDecision::Later(_))) && (progress() || recalls()))
+        let recalls = || !self.reconciler.engine.unresolved_contents().is_empty();
+        match judged {
+            Some(PruneDecision::Delete) => true,
+            Some(PruneDecision::Later(_)) => self.is_anything_working() || recalls(),
+            _ => false,
+        }
+    }
+
+    fn is_anything_working(&self) -> bool {
+        let engine = &self.reconciler.engine;
+        let works =
+            |id| engine.live_object(id).is_some_and(|live| live.health.status == HealthStatus::InProgress);
+        let is_working = || engine.is_any_in_progress() || engine.informer_objects().any(|(id, _)| works(id));
+        *self.is_anything_working.get_or_init(is_working)
+    }
+}
+
+impl Reconciler {
+    /// Returns whether something is left that passes by itself.
+    pub(in crate::daemon) fn has_transient_reasons(&self) -> bool {
+        let reasons = TransientReasons { reconciler: self, is_anything_working: OnceCell::new() };
+        self.reasons.iter().any(|(id, reason)| reasons.is_transient(id, reason, 8))
     }
 
     /// Returns the result of a pass that ended like this.

@@ -151,7 +151,7 @@ impl Reconciler {
             // Where nothing is wanted, that nothing else is seen tells nothing.
             let lives = self.engine.source(source).lifecycle == SourceLifecycle::Active;
             let sees_all = self.is_seen(source) && !self.engine.has_unwatched(source);
-            if lost && lives && sees_all && self.engine.decide_prunes(source).is_empty() {
+            if lost && lives && sees_all && !self.engine.has_unwanted(source) {
                 // Written at once, not when all is done: a process that ends before that leaves
                 // nothing in doubt.
                 self.inventories[source].need = InventoryNeed::Growth;

@@ -140,7 +140,7 @@ impl Engine {
     /// Takes over which repository a source follows.
     pub(crate) fn set_repository(&mut self, source: SourceId, repository: RepositoryIdentity) {
         self.sources[source].repository = repository;
-        self.sources[source].prunes_stale = true;
+        self.sources[source].prunes.mark_stale();
     }
 
     /// Returns whether what the other sources say is to be read now.

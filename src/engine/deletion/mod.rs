@@ -10,6 +10,7 @@ pub(super) mod peer_sources;
 pub(super) mod prune_counts;
 pub(super) mod prune_guard;
 pub(super) mod prune_inputs;
+pub(super) mod prune_judgement;
 pub(super) mod unlisted_kinds;
 pub(super) mod unrendered_roots;
 pub(super) mod unwatched_objects;

@@ -208,7 +208,7 @@ impl Engine {
     /// Returns whether an object that its source no longer wants stays for longer, so that whoever
     /// comes later may want it.
     fn is_kept_longer(&self, source: SourceId, id: &ObjectId) -> bool {
-        let judged = self.sources[source].prune_decisions.get(id);
+        let judged = self.prune_decision_of(source, id);
         matches!(judged, Some(PruneDecision::Keep(_) | PruneDecision::Confirm(_)))
     }
 

@@ -32,6 +32,12 @@ impl Engine {
         if old != new {
             exchange(&mut self.proven, old.as_ref(), new);
         }
+        // What is not proven is not counted, and lives all the same.
+        let (owned, owns) =
+            (before.and_then(|live| self.source_of(live)), now.and_then(|live| self.source_of(live)));
+        if was != is || owned != owns {
+            self.note_owner_change(id, owned, owns);
+        }
         self.track_unproven(id);
     }
 
@@ -39,12 +45,13 @@ impl Engine {
     pub(in crate::engine) fn track_move(&mut self, id: &ObjectId) {
         for source in self.source_ids() {
             let moving = self.unfinished_change(source, id).is_some();
-            let ids = &mut self.sources[source].unfinished;
-            if moving {
-                ids.insert(id.clone())
-            } else {
-                ids.remove(id)
-            };
+            let state = &mut self.sources[source];
+            let was_moving =
+                if moving { !state.unfinished.insert(id.clone()) } else { state.unfinished.remove(id) };
+            // Deletions wait for what moves, and name it.
+            if moving || was_moving {
+                state.prunes.mark_stale();
+            }
         }
     }
 

@@ -148,16 +148,25 @@ fn used_by_kept<'a>(
     bound
 }
 
+/// Returns the decision about an object that stays whatever the facts about its source are.
+pub(in crate::engine) fn decide_without_guard(
+    not_allowed: Option<&Arc<str>>,
+    timing: PruneTiming,
+) -> Option<PruneDecision> {
+    if let Some(why) = not_allowed {
+        return Some(PruneDecision::Leave(why.clone()));
+    }
+    (timing == PruneTiming::Never)
+        .then(|| PruneDecision::Keep("no longer wanted, and kept, as an annotation of it asks".into()))
+}
+
 fn decide_prune(
     pending: &PruneCandidate,
     guard: &PruneGuard<'_>,
     beyond: Option<&Arc<str>>,
 ) -> PruneDecision {
-    if let Some(why) = &pending.not_allowed {
-        return PruneDecision::Leave(why.clone());
-    }
-    if pending.prune_timing == PruneTiming::Never {
-        return PruneDecision::Keep("no longer wanted, and kept, as an annotation of it asks".into());
+    if let Some(decision) = decide_without_guard(pending.not_allowed.as_ref(), pending.prune_timing) {
+        return decision;
     }
     if let Some(closed) = &guard.closed {
         return closed.clone();

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use crate::engine::decide::input::{DecisionInput, Observation};
 use crate::engine::deletion::prune_guard::{
-    PruneCandidate, PruneDecision, PruneGuard, PruneTiming, decide_prunes,
+    PruneCandidate, PruneDecision, PruneGuard, PruneTiming, decide_prunes, decide_without_guard,
 };
 use crate::engine::facts::entry::SourceId;
 use crate::engine::facts::release_seal::{UNPROVEN_REASON, unchecked_seal_reason};
 use crate::engine::state::{DecisionMode, Engine, KindState};
-use crate::engine::{LiveObject, PrunePolicy, Reason};
+use crate::engine::{LiveObject, PrunePolicy, Reason, SourceLifecycle};
 use crate::graph::ConnectedUnits;
 use crate::object::{GroupKind, ObjectId};
 
@@ -25,7 +25,7 @@ impl Engine {
         if !input.entry.targets.is_empty() {
             return None;
         }
-        self.sources[self.source_of(live)?].prune_decisions.get(id).cloned()
+        self.prune_decision_of(self.source_of(live)?, id).cloned()
     }
 
     /// Returns the last prune decisions about the unwanted objects of one source.
@@ -33,7 +33,23 @@ impl Engine {
         &self,
         source: SourceId,
     ) -> impl Iterator<Item = (&ObjectId, &PruneDecision)> {
-        self.sources[source].prune_decisions.iter()
+        self.sources[source].prunes.decisions().iter()
+    }
+
+    /// Returns the last prune decision about one unwanted object of a source.
+    pub(crate) fn prune_decision_of(&self, source: SourceId, id: &ObjectId) -> Option<&PruneDecision> {
+        self.sources[source].prunes.decisions().get(id)
+    }
+
+    /// Returns whether a source has objects that it no longer wants.
+    pub(crate) fn has_unwanted(&self, source: SourceId) -> bool {
+        self.unwanted_of(source).next().is_some()
+    }
+
+    /// Returns the objects that one source no longer wants.
+    fn unwanted_of(&self, source: SourceId) -> impl Iterator<Item = &ObjectId> {
+        let of_source = move |live: &LiveObject| self.source_of(live) == Some(source);
+        self.unwanted.iter().filter(move |id| self.informer_object(id).is_some_and(of_source))
     }
 
     /// Returns the objects that define a custom kind, as sources bring them. Each source may name
@@ -48,18 +64,31 @@ impl Engine {
     }
 
     /// Judges all that one source no longer wants.
-    pub(crate) fn decide_prunes(&self, source: SourceId) -> BTreeMap<ObjectId, PruneDecision> {
+    #[cfg(test)]
+    pub(in crate::engine) fn decide_prunes(&self, source: SourceId) -> BTreeMap<ObjectId, PruneDecision> {
+        self.decide_prunes_by(source, self.prune_blocker(source))
+    }
+
+    /// Judges all that one source no longer wants, where it is known what closes its guard.
+    pub(in crate::engine) fn decide_prunes_by(
+        &self,
+        source: SourceId,
+        blocker: Option<PruneDecision>,
+    ) -> BTreeMap<ObjectId, PruneDecision> {
         let state = &self.sources[source];
-        let of_source = |live: &LiveObject| self.source_of(live) == Some(source);
-        let unwanted: Vec<&ObjectId> =
-            self.unwanted.iter().filter(|id| self.informer_object(id).is_some_and(of_source)).collect();
+        let unwanted: Vec<&ObjectId> = self.unwanted_of(source).collect();
         if unwanted.is_empty() {
             return BTreeMap::new();
+        }
+        // Beside a source that goes, a kept object keeps what it uses.
+        if let Some(blocker) = blocker.as_ref().filter(|_| state.lifecycle == SourceLifecycle::Active) {
+            let closed = |id: &ObjectId| Some((id.clone(), self.decide_closed_prune(source, id, blocker)?));
+            return unwanted.into_iter().filter_map(closed).collect();
         }
         let pending = self.prune_candidates(source, &unwanted);
         let inventory = state.inventory.as_ref();
         let guard = PruneGuard {
-            closed: self.prune_blocker(source),
+            closed: blocker,
             other_location: inventory.and_then(|inventory| inventory.other_location.clone()),
             radius: state.radius,
             lifecycle: state.lifecycle,
@@ -67,6 +96,27 @@ impl Engine {
             inventory: state.members.by_kind(),
         };
         decide_prunes(&pending, &guard)
+    }
+
+    /// Returns the decision about one unwanted object while the guard of its source is closed.
+    pub(in crate::engine) fn decide_closed_prune(
+        &self,
+        source: SourceId,
+        id: &ObjectId,
+        blocker: &PruneDecision,
+    ) -> Option<PruneDecision> {
+        let live = self.live_object(id)?;
+        let not_allowed = self.disallowed_reason(source, id);
+        let closed = decide_without_guard(not_allowed.as_ref(), self.prune_timing(id, live));
+        Some(closed.unwrap_or_else(|| blocker.clone()))
+    }
+
+    /// Returns when an unwanted object may go. An annotation taken off the object is still in the
+    /// manifest that was in force last.
+    fn prune_timing(&self, id: &ObjectId, live: &LiveObject) -> PruneTiming {
+        let accepted = self.entries.get(id).and_then(|entry| entry.accepted.content());
+        let said = accepted.map_or(PruneTiming::AfterUnit, |accepted| accepted.traits.prune_timing);
+        live.prune_timing.strictest(said)
     }
 
     /// Facts about what is no longer wanted. Where all that must come first is taken for done,
@@ -85,13 +135,10 @@ impl Engine {
         let facts = |id: &&ObjectId| {
             // As it is deleted: the answer to our own write may show more than the informer yet.
             let live = self.live_object(id)?;
-            // An annotation taken off the object is still in the manifest that was in force last.
-            let accepted = self.entries.get(*id).and_then(|entry| entry.accepted.content());
-            let said = accepted.map_or(PruneTiming::AfterUnit, |accepted| accepted.traits.prune_timing);
             let alone = PruneCandidate {
                 id: (*id).clone(),
                 uid: live.uid.clone(),
-                prune_timing: live.prune_timing.strictest(said),
+                prune_timing: self.prune_timing(id, live),
                 not_allowed: self.disallowed_reason(source, id),
                 unrendered: self.unrendered_doubt(source, id),
                 unproven: live.is_unproven().then(|| UNPROVEN_REASON.into()),

@@ -198,7 +198,8 @@ impl Engine {
     /// not hold any more.
     pub(crate) fn lock_inventory(&mut self, source: SourceId) {
         self.configs.sealed.wanted = true;
-        (self.sources[source].inventory, self.sources[source].prunes_stale) = (None, true);
+        self.sources[source].inventory = None;
+        self.sources[source].prunes.mark_stale();
         self.wake_topic(&WaitTopic::Inventory(source));
     }
 

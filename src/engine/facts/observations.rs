@@ -157,7 +157,7 @@ impl Engine {
         self.dirty.push(id.clone());
         self.wake_topic(&WaitTopic::Object(id.clone()));
         self.wake_users(id);
-        self.mark_prunes_stale();
+        self.note_candidate_change(id);
     }
 
     /// Takes the verdict of comparing a content with our entry.

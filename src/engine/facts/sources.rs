@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::engine::deletion::prune_guard::PruneDecision;
+use crate::engine::deletion::prune_judgement::PruneJudgement;
 use crate::engine::facts::watchers::{OWN_WATCHER, WatcherId};
 use crate::engine::{
     Acknowledgement, AdoptPolicy, AllowList, Authorship, BlastRadius, BudgetNarrowing, Catalog, FileFacts,
@@ -125,8 +125,8 @@ pub(crate) struct SourceState {
     /// Objects that are named to whoever waits for an earlier wave: only when one of them is done
     /// are all asked again.
     pub(in crate::engine) wave_blockers: BTreeSet<ObjectId>,
-    pub(in crate::engine) prune_decisions: BTreeMap<ObjectId, PruneDecision>,
-    pub(in crate::engine) prunes_stale: bool,
+    /// The last judgement of the prune guard.
+    pub(in crate::engine) prunes: PruneJudgement,
     /// The reading that last left an object unwanted.
     pub(in crate::engine) last_drop: u64,
     /// The time of that reading.
@@ -178,8 +178,7 @@ impl SourceState {
             unfinished: BTreeSet::new(),
             waves: BTreeMap::new(),
             wave_blockers: BTreeSet::new(),
-            prune_decisions: BTreeMap::new(),
-            prunes_stale: true,
+            prunes: PruneJudgement::default(),
             last_drop: 0,
             dropped_at: None,
             checked_after: 0,

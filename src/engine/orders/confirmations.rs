@@ -112,7 +112,7 @@ impl Engine {
             if state.pending_confirmations.remove(&uid) || recorded {
                 // A write that says it may be on its way.
                 state.withdrawn_confirmations.insert(uid.clone());
-                state.prunes_stale = true;
+                state.prunes.mark_stale();
             }
         }
     }

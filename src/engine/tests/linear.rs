@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::harness::Harness;
 use super::restart;
-use super::world::{config, desired, reading, workload};
+use super::world::{FIRST, config, desired, reading, workload};
 use crate::engine::facts::lookup_counts::counted;
 use crate::engine::*;
 use crate::object::ObjectId;
@@ -36,11 +36,14 @@ enum SourceShape {
     LateWaves,
 }
 
-fn files(shape: SourceShape, count: usize) -> Vec<(String, SharedDesiredObject)> {
+/// A file, with the object in it; none where the file is gone.
+type SourceFile = (String, Option<SharedDesiredObject>);
+
+fn files(shape: SourceShape, count: usize) -> Vec<SourceFile> {
     let pair = |number: usize| {
         let (data_id, web_id) = (config(&format!("app-{number:05}")), workload(&format!("app-{number:05}")));
-        let mut data = (*desired(&data_id, 1, "")).clone();
-        let mut web = (*desired(&web_id, 1, "")).clone();
+        let mut data = (*desired(&data_id, 1, &data_id.to_string())).clone();
+        let mut web = (*desired(&web_id, 1, &web_id.to_string())).clone();
         match shape {
             SourceShape::Pairs => web.needs = [data_id.clone()].into(),
             SourceShape::Restarting => {
@@ -51,7 +54,7 @@ fn files(shape: SourceShape, count: usize) -> Vec<(String, SharedDesiredObject)>
             SourceShape::Waves => web.wave = 1,
             SourceShape::LateWaves => data.wave = 1,
         }
-        [(data_id, data), (web_id, web)].map(|(id, wanted)| (id.to_string(), Arc::new(wanted)))
+        [(data_id, data), (web_id, web)].map(|(id, wanted)| (id.to_string(), Some(Arc::new(wanted))))
     };
     (0..count / 2).flat_map(pair).collect()
 }
@@ -60,11 +63,30 @@ fn files(shape: SourceShape, count: usize) -> Vec<(String, SharedDesiredObject)>
 fn first_pass(shape: SourceShape, first: FirstSignal, count: usize) -> usize {
     let mut harness = Harness::new(3);
     harness.engine.set_config_key(restart::key(&[1; 16]));
+    let lookups = pass(&mut harness, "r1", &files(shape, count), first);
+    assert_eq!(harness.world.things.len(), count, "{shape:?} {first:?}");
+    lookups
+}
+
+/// Deletes all objects of a source but two as the loop does, and returns how many lookups that
+/// took.
+fn deletions(shape: SourceShape, first: FirstSignal, count: usize) -> usize {
+    let mut harness = Harness::new(3);
+    harness.engine.sources[0].radius = BlastRadius { count: u32::MAX, percent: 100 };
     let files = files(shape, count);
+    pass(&mut harness, "r1", &files, first);
+    let dropped: Vec<_> = files[2..].iter().map(|(file, _)| (file.clone(), None)).collect();
+    let lookups = pass(&mut harness, "r2", &dropped, first);
+    assert_eq!(harness.world.things.len(), 2, "{shape:?} {first:?}");
+    lookups
+}
+
+/// Reads a revision and makes the cluster match, and returns how many lookups that took.
+fn pass(harness: &mut Harness, revision: &str, files: &[SourceFile], first: FirstSignal) -> usize {
     let files: Vec<(&str, Option<SharedDesiredObject>)> =
-        files.iter().map(|(file, wanted)| (&**file, Some(wanted.clone()))).collect();
+        files.iter().map(|(file, wanted)| (&**file, wanted.clone())).collect();
     counted();
-    harness.read(reading("r1", &files));
+    harness.read(reading(revision, &files));
     let (mut queue, mut queued) = (VecDeque::new(), BTreeSet::new());
     let mut written: Vec<(ObjectId, Action, ActionResult)> = Vec::new();
     loop {
@@ -82,28 +104,25 @@ fn first_pass(shape: SourceShape, first: FirstSignal, count: usize) -> usize {
             |harness: &mut Harness, queue: &mut VecDeque<ObjectId>, queued: &mut BTreeSet<ObjectId>| {
                 queue.extend(harness.engine.take_dirty().into_iter().filter(|id| queued.insert(id.clone())));
             };
-        wake(&mut harness, &mut queue, &mut queued);
+        wake(harness, &mut queue, &mut queued);
         while written.len() < CONCURRENCY {
             let Some(id) = queue.pop_front() else { break };
             queued.remove(&id);
             let decision = harness.engine.decide(&id, harness.now);
             match decision.action {
-                action @ Action::Apply(_) => {
+                action @ (Action::Apply(_) | Action::Delete(..)) => {
                     harness.engine.note_dispatch(&id, &action);
                     let outcome = harness.world.perform(&id, &action);
                     written.push((id, action, outcome));
                 }
                 _ => drop(harness.act(&id, decision)),
             }
-            wake(&mut harness, &mut queue, &mut queued);
+            wake(harness, &mut queue, &mut queued);
         }
         if written.is_empty() && queue.is_empty() && harness.world.events.is_empty() {
-            break;
+            return counted();
         }
     }
-    let lookups = counted();
-    assert_eq!(harness.world.things.len(), count, "{shape:?} {first:?}");
-    lookups
 }
 
 #[test]
@@ -115,5 +134,41 @@ fn twice_the_objects_of_a_first_pass_take_twice_the_lookups() {
             eprintln!("{shape:?}, {first:?} first: {few} lookups, then {many}");
             assert!(growth <= GROWTH, "{shape:?}, {first:?} first: {few} lookups, then {many}");
         }
+    }
+}
+
+#[test]
+fn twice_the_deletions_take_twice_the_lookups() {
+    for shape in [SourceShape::Pairs, SourceShape::Waves] {
+        for first in [FirstSignal::Answer, FirstSignal::Event] {
+            let (few, many) = (deletions(shape, first, 200), deletions(shape, first, 400));
+            let growth = many as f64 / few as f64;
+            eprintln!("{shape:?}, {first:?} first: {few} lookups, then {many}");
+            assert!(growth <= GROWTH, "{shape:?}, {first:?} first: {few} lookups, then {many}");
+        }
+    }
+}
+
+#[test]
+fn an_event_about_another_object_judges_no_deletion_again() {
+    let mut harness = Harness::new(3);
+    harness.engine.sources[0].radius = BlastRadius { count: 1, percent: 1 };
+    let files = files(SourceShape::Pairs, 100);
+    pass(&mut harness, "r1", &files, FirstSignal::Answer);
+    let dropped: Vec<_> = files[4..].iter().map(|(file, _)| (file.clone(), None)).collect();
+    pass(&mut harness, "r2", &dropped, FirstSignal::Answer);
+    assert_eq!(harness.engine.prune_decisions(FIRST).count(), 96);
+    assert_eq!(harness.world.things.len(), 100, "they wait for a person");
+    let event = |harness: &mut Harness, id: &ObjectId| {
+        let mut live = harness.engine.informer_object(id).unwrap().clone();
+        live.rv = ResourceVersion(live.rv.0 + 1);
+        counted();
+        harness.engine.observe_object(id, live);
+        harness.engine.process_changes();
+        counted()
+    };
+    for name in ["app-00000", "app-00010"] {
+        let lookups = event(&mut harness, &workload(name));
+        assert!(lookups < 96, "{name}: {lookups}");
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 /// The time limit of anything that happens at once: generous, because the machine may be busy.
 /// Speed is measured, not waited for.
-pub(crate) const DEFAULT_TIMEOUT: Duration = Duration::from_mins(1);
+pub(crate) const DEFAULT_TIMEOUT: Duration = Duration::from_mins(3);
 
 /// Time between two looks.
 const PAUSE: Duration = Duration::from_millis(20);

@@ -1,0 +1,248 @@
+//! The last judgement of the prune guard for each source, and what makes it out of date.
+//!
+//! Any fact may change what the guard decides, so any makes it judge all candidates again. Two
+//! kinds of facts come once for each candidate, and would cost the square of their number. What
+//! they cannot change is not judged again:
+//! - While the guard is closed for the whole source, a new candidate changes nothing for others.
+//! - A candidate that is deleted as decided only lessens what the guard counts. The others are
+//!   judged again when a share of the candidates is gone, or when no decided deletion is left.
+//!
+//! **Invariant:** a decision to delete is never kept beyond a fact that may forbid it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::engine::deletion::prune_guard::{PruneDecision, PruneTiming};
+use crate::engine::facts::entry::{AcceptedContent, SourceId};
+use crate::engine::facts::lookup_counts;
+use crate::engine::state::Engine;
+use crate::engine::{LiveObject, Uid};
+use crate::object::{ContentHash, ObjectId};
+
+/// The share of the candidates, one in so many, after whose deletion the others are judged again.
+/// So all judgements of many deletions together cost as much as a few of all of them.
+const DELETED_SHARE: usize = 8;
+
+/// The facts about one live object that its own decision follows from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct CandidateFacts {
+    uid: Uid,
+    prune_timing: PruneTiming,
+    is_unproven: bool,
+    /// The content that was applied last, where it has been read.
+    accepted: Option<ContentHash>,
+}
+
+/// The decisions about all candidates of one source, as they were judged last.
+#[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
+pub(in crate::engine) struct PruneJudgement {
+    decisions: BTreeMap<ObjectId, PruneDecision>,
+    facts: BTreeMap<ObjectId, CandidateFacts>,
+    /// The decision for the whole source while the guard was closed.
+    blocker: Option<PruneDecision>,
+    is_stale: bool,
+    /// Objects whose own facts have changed while the guard was closed.
+    changed: BTreeSet<ObjectId>,
+    /// The number of candidates that are gone as decided, since all were judged.
+    deleted: usize,
+    /// The number of decided deletions that are left.
+    undone: usize,
+}
+
+impl Default for PruneJudgement {
+    fn default() -> Self {
+        Self {
+            decisions: BTreeMap::new(),
+            facts: BTreeMap::new(),
+            blocker: None,
+            is_stale: true,
+            changed: BTreeSet::new(),
+            deleted: 0,
+            undone: 0,
+        }
+    }
+}
+
+impl PruneJudgement {
+    /// Returns the decisions about all candidates.
+    pub(in crate::engine) fn decisions(&self) -> &BTreeMap<ObjectId, PruneDecision> {
+        &self.decisions
+    }
+
+    /// Has all candidates judged again.
+    pub(in crate::engine) fn mark_stale(&mut self) {
+        self.is_stale = true;
+    }
+
+    fn is_due(&self) -> bool {
+        self.is_stale
+            || (self.deleted > 0
+                && (self.undone == 0 || self.deleted * DELETED_SHARE >= self.decisions.len()))
+    }
+
+    /// Takes out a candidate that is gone. Returns whether that was decided.
+    fn remove_deleted(&mut self, id: &ObjectId) -> bool {
+        if self.decisions.get(id) != Some(&PruneDecision::Delete) {
+            return false;
+        }
+        self.decisions.remove(id);
+        self.facts.remove(id);
+        self.deleted += 1;
+        self.undone -= 1;
+        true
+    }
+}
+
+impl Engine {
+    /// Has the prune guard judge again: any change may change its decisions.
+    pub(in crate::engine) fn mark_prunes_stale(&mut self) {
+        for source in &mut self.sources {
+            source.prunes.mark_stale();
+        }
+    }
+
+    /// Records that the facts about one object may have changed, other than by its source coming or
+    /// going.
+    pub(in crate::engine) fn note_candidate_change(&mut self, id: &ObjectId) {
+        let of = self.candidate_source(id);
+        let is_deleted = self.is_deleted_here(id);
+        for source in self.source_ids() {
+            let facts = self.candidate_facts(id).filter(|_| of == Some(source));
+            let judgement = &mut self.sources[source].prunes;
+            if judgement.is_stale || judgement.facts.get(id) == facts.as_ref() {
+                continue;
+            }
+            // The event is on its way.
+            if is_deleted && judgement.decisions.get(id) == Some(&PruneDecision::Delete) {
+                continue;
+            }
+            if judgement.blocker.is_some() {
+                judgement.changed.insert(id.clone());
+            } else {
+                judgement.mark_stale();
+            }
+        }
+    }
+
+    /// Records that an object has come to a source, or is no longer its own: the guard counts
+    /// these, and a Namespace waits for what lives in it.
+    pub(in crate::engine) fn note_owner_change(
+        &mut self,
+        id: &ObjectId,
+        was: Option<SourceId>,
+        is: Option<SourceId>,
+    ) {
+        for source in self.source_ids() {
+            let judgement = &mut self.sources[source].prunes;
+            let is_gone = is.is_none() && was == Some(source);
+            // While the guard is closed, numbers change nothing.
+            if judgement.blocker.is_none() && !(is_gone && judgement.remove_deleted(id)) {
+                judgement.mark_stale();
+            }
+        }
+    }
+
+    /// Judges what is out of date. Marks the objects whose decision has changed.
+    pub(in crate::engine) fn judge_prunes(&mut self) {
+        for source in self.source_ids() {
+            let judgement = &self.sources[source].prunes;
+            if judgement.is_due() || !judgement.changed.is_empty() {
+                let blocker = self.prune_blocker(source);
+                let judgement = &self.sources[source].prunes;
+                if !judgement.is_due() && judgement.blocker == blocker && blocker.is_some() {
+                    self.judge_changed(source);
+                } else {
+                    self.judge_all(source, blocker);
+                }
+            }
+            #[cfg(test)]
+            lookup_counts::uncounted(|| self.assert_judged(source));
+        }
+    }
+
+    fn judge_all(&mut self, source: SourceId, blocker: Option<PruneDecision>) {
+        let decisions = self.decide_prunes_by(source, blocker.clone());
+        lookup_counts::count(decisions.len());
+        let known = |id: &ObjectId| Some((id.clone(), self.candidate_facts(id)?));
+        let facts = decisions.keys().filter_map(known).collect();
+        let undone = decisions.values().filter(|decision| **decision == PruneDecision::Delete).count();
+        let now = PruneJudgement {
+            decisions,
+            facts,
+            blocker,
+            undone,
+            is_stale: false,
+            changed: BTreeSet::new(),
+            deleted: 0,
+        };
+        let before = std::mem::replace(&mut self.sources[source].prunes, now);
+        let now = &self.sources[source].prunes.decisions;
+        let differs = |(id, decision): &(&ObjectId, &PruneDecision)| {
+            before.decisions.get(*id).is_none_or(|former| former != *decision)
+        };
+        self.dirty.extend(now.iter().filter(differs).map(|(id, _)| id.clone()));
+    }
+
+    /// Judges the objects whose own facts have changed while the guard is closed for all.
+    fn judge_changed(&mut self, source: SourceId) {
+        let judgement = &mut self.sources[source].prunes;
+        let (changed, blocker) = (std::mem::take(&mut judgement.changed), judgement.blocker.clone());
+        for id in changed {
+            let facts = self.candidate_facts(&id).filter(|_| self.candidate_source(&id) == Some(source));
+            let decision = facts.as_ref().zip(blocker.as_ref());
+            let decision = decision.and_then(|(_, blocker)| self.decide_closed_prune(source, &id, blocker));
+            let judgement = &mut self.sources[source].prunes;
+            match (decision, facts) {
+                (Some(decision), Some(facts)) => {
+                    let former = judgement.decisions.insert(id.clone(), decision);
+                    judgement.facts.insert(id.clone(), facts);
+                    if former.as_ref() != judgement.decisions.get(&id) {
+                        self.dirty.push(id);
+                    }
+                }
+                _ => {
+                    judgement.decisions.remove(&id);
+                    judgement.facts.remove(&id);
+                }
+            }
+        }
+    }
+
+    /// Returns the source of whose objects an unwanted one is.
+    fn candidate_source(&self, id: &ObjectId) -> Option<SourceId> {
+        let live = self.informer_object(id).filter(|_| self.unwanted.contains(id))?;
+        self.source_of(live)
+    }
+
+    /// Returns whether the server has answered our deletion of an object that is still shown.
+    fn is_deleted_here(&self, id: &ObjectId) -> bool {
+        self.entries.get(id).is_some_and(|entry| {
+            entry.last_write.is_some() && matches!(entry.accepted, AcceptedContent::Nothing)
+        })
+    }
+
+    fn candidate_facts(&self, id: &ObjectId) -> Option<CandidateFacts> {
+        let live: &LiveObject = self.live_object(id)?;
+        let accepted = self.entries.get(id).and_then(|entry| entry.accepted.content());
+        Some(CandidateFacts {
+            uid: live.uid.clone(),
+            prune_timing: live.prune_timing,
+            is_unproven: live.is_unproven(),
+            accepted: accepted.map(|accepted| accepted.hash),
+        })
+    }
+
+    /// Fails where something is taken for decided that would be decided otherwise now.
+    #[cfg(test)]
+    fn assert_judged(&self, source: SourceId) {
+        let judgement = &self.sources[source].prunes;
+        let now = self.decide_prunes(source);
+        assert!(judgement.decisions.keys().eq(now.keys()), "{source:?}");
+        let is_deleted = judgement.decisions.keys().any(|id| self.is_deleted_here(id));
+        for (id, decision) in judgement.decisions.iter().filter(|(id, _)| !self.is_deleted_here(id)) {
+            if *decision == PruneDecision::Delete || (judgement.deleted == 0 && !is_deleted) {
+                assert_eq!(now[id], *decision, "{id}");
+            }
+        }
+    }
+}
