@@ -414,7 +414,7 @@ fn image(web: &Deployment) -> &str {
     containers.find_map(|container| container.image.as_deref()).unwrap_or("")
 }
 
-/// When something was seen, told from the end of the push.
+/// Returns when something was seen, counted from the end of the push.
 fn after(seen: Instant, pushed: Instant) -> String {
     match seen.checked_duration_since(pushed) {
         Some(took) => format!("{} after the push", time(took)),
@@ -426,7 +426,7 @@ fn names(objects: &BTreeMap<String, String>) -> String {
     format!("{} objects: {}", objects.len(), objects.keys().cloned().collect::<Vec<_>>().join(", "))
 }
 
-/// Ctrl-C, or what a closed terminal and a service manager send.
+/// Waits for Ctrl-C, or what a closed terminal and a service manager send.
 async fn stop_requested() {
     let signals = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
     let received = signals.into_iter().filter_map(|kind| signal(kind).ok()).map(|mut signal| {

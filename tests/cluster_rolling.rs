@@ -19,7 +19,7 @@ fn plane() -> &'static controlplane::Cluster {
     PLANE.get_or_init(|| controlplane::Cluster::builder().nodes(2).start().unwrap())
 }
 
-/// One workload and the phases that its informer tells.
+/// One workload and the phases that its informer reports.
 struct Workload {
     cluster: Cluster,
     kind: Arc<rhumb::testing::cluster::ServedKind>,
@@ -79,7 +79,7 @@ impl Workload {
         self.until(last).await
     }
 
-    /// The phases until one has held for a second.
+    /// Returns the phases until one has held for a second.
     async fn until(&mut self, last: RolloutPhase) -> Vec<RolloutPhase> {
         let deadline = Instant::now() + Duration::from_mins(1);
         loop {
@@ -99,8 +99,8 @@ impl Workload {
     }
 }
 
-/// A rollout begins and ends as expected; between, a controller with an old view may go back and
-/// forth.
+/// Checks that a rollout begins and ends as expected. In between, a controller with an old view may
+/// go back and forth.
 fn check(phases: &[RolloutPhase], expected: [RolloutPhase; 2], between: &[RolloutPhase]) {
     assert_eq!([phases.first(), phases.last()], [Some(&expected[0]), Some(&expected[1])], "{phases:?}");
     assert!(phases.iter().all(|phase| expected.contains(phase) || between.contains(phase)), "{phases:?}");

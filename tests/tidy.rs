@@ -111,14 +111,14 @@ fn none(rule: &str, broken: Vec<String>) {
     assert!(broken.is_empty(), "{rule}:\n  {}\n", broken.join("\n  "));
 }
 
-/// The modules in the order of the table in src/lib.rs.
+/// Returns the modules in the order of the table in src/lib.rs.
 fn order() -> Vec<String> {
     let text = read("src/lib.rs");
     let rows = text.lines().filter_map(|line| line.strip_prefix("//! | [`"));
     rows.map(|row| row.split('`').next().unwrap().to_owned()).collect()
 }
 
-/// The modules of the crate that a file uses, each with the path that does.
+/// Returns the modules of the crate that a file uses, each with the path that does.
 fn used_modules(file: &Source, known: &[String]) -> BTreeMap<String, String> {
     let code = rust::code(&file.text);
     let depths = rust::inline_depths(&code);

@@ -11,7 +11,7 @@ use std::process::Command;
 use rhumb::testing::config::{self, Environment};
 use tempfile::TempDir;
 
-/// The folder with the units.
+/// Returns the folder with the units.
 fn units() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("systemd")
 }
@@ -31,7 +31,7 @@ fn analyzed<S: AsRef<OsStr>>(arguments: &[S]) -> Option<String> {
     Some(said)
 }
 
-/// The units as they would be installed, with this program and these drop-ins.
+/// Returns the units as they would be installed, with this program and these drop-ins.
 fn installed(drop_ins: &[PathBuf]) -> (TempDir, [PathBuf; 2]) {
     let dir = TempDir::new().unwrap();
     let paths =

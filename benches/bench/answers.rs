@@ -71,7 +71,7 @@ pub(crate) fn measure(options: &Options, table: &mut Table) -> Outcome<()> {
     Ok(())
 }
 
-/// The length of an answer, in bytes.
+/// Returns the length of an answer, in bytes.
 fn ask(socket: &Path, page: &str) -> Outcome<usize> {
     let mut stream = UnixStream::connect(socket)?;
     write!(stream, "GET {page} HTTP/1.1\r\nHost: rhumb\r\nConnection: close\r\n\r\n")?;

@@ -33,13 +33,13 @@ pub(crate) struct Write {
 }
 
 impl Write {
-    /// A server-side apply as a manager that owns nothing else yet.
+    /// Returns a server-side apply as a manager that owns nothing else yet.
     pub(crate) fn apply(url: &str, manager: &str, body: Vec<u8>) -> Self {
         let path = format!("{url}?fieldManager={manager}&fieldValidation=Strict");
         Self { path, content: "application/apply-patch+yaml", body }
     }
 
-    /// A JSON merge patch.
+    /// Returns a JSON merge patch.
     pub(crate) fn merge(url: &str, manager: &str, patch: &Value) -> Outcome<Self> {
         let target = format!("{url}?fieldManager={manager}");
         Ok(Self { path: target, content: "application/merge-patch+json", body: serde_json::to_vec(patch)? })
@@ -47,7 +47,7 @@ impl Write {
 }
 
 impl Api {
-    /// The user of a kubeconfig.
+    /// Connects as the user of a kubeconfig.
     pub(crate) async fn connect(kubeconfig: &Path) -> Outcome<Self> {
         let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
         let mut config =
@@ -172,7 +172,7 @@ impl Watch {
         })
     }
 
-    /// The object of the next event.
+    /// Returns the object of the next event.
     pub(crate) async fn object(&mut self) -> Outcome<Value> {
         tokio::time::timeout(WAIT_TIMEOUT, self.read()).await.map_err(|_| "nothing more happens")?
     }
@@ -187,7 +187,7 @@ impl Watch {
     }
 }
 
-/// A resourceVersion as a number.
+/// Returns a resourceVersion as a number.
 pub(crate) fn version(text: &str) -> u64 {
     text.parse().unwrap_or(0)
 }

@@ -43,7 +43,7 @@ impl Corpus {
         Self { prefix: prefix.to_owned(), mix, count }
     }
 
-    /// The namespaces, which have to be made first.
+    /// Returns the namespaces, which have to be made first.
     pub(crate) fn namespaces(&self) -> Vec<String> {
         (0..TEAMS).map(|team| format!("{}-{team}", self.prefix)).collect()
     }
@@ -53,18 +53,18 @@ impl Corpus {
         self.count
     }
 
-    /// All manifests.
+    /// Returns all manifests.
     pub(crate) fn manifests(&self) -> impl Iterator<Item = Manifest> {
         (0..self.count).map(|number| self.manifest(number))
     }
 
-    /// The numbers of some `ConfigMap`s, spread over all of them.
+    /// Returns the numbers of some `ConfigMap`s, spread over all of them.
     pub(crate) fn config_maps(&self, count: usize) -> impl Iterator<Item = usize> + use<> {
         let pairs = self.count / 2;
         (0..count.min(pairs)).map(move |sample| sample * pairs / count.min(pairs) * 2)
     }
 
-    /// One object as it is at first.
+    /// Returns one object as it is at first.
     fn manifest(&self, number: usize) -> Manifest {
         match self.mix {
             KindMix::Apps if number.is_multiple_of(2) => self.config_map(number, "1"),
@@ -72,7 +72,7 @@ impl Corpus {
         }
     }
 
-    /// A ConfigMap, whose value `version` changes.
+    /// Returns a ConfigMap, whose value `version` changes.
     pub(crate) fn config_map(&self, number: usize, version: &str) -> Manifest {
         let (folder, namespace, name) = self.place(number);
         let text = format!(
@@ -115,7 +115,8 @@ impl Manifest {
         Ok(std::fs::write(path, &self.text)?)
     }
 
-    /// The body that rhumb would send, but for other values of its two marks, of the same length.
+    /// Returns the body that rhumb would send, but for other values of its two marks, of the same
+    /// length.
     pub(crate) fn body(&self) -> Outcome<Vec<u8>> {
         let mut object: Value = serde_yaml::from_str(&self.text)?;
         let mark = "0123456789012345678901234567890123456789";

@@ -56,7 +56,7 @@ pub(crate) fn measure(
     Ok(last)
 }
 
-/// Tells what a first apply of few and of many objects takes of the processor.
+/// Measures what a first apply of few and of many objects takes of the processor.
 fn growth(cluster: &Cluster, api: &Api, options: &Options, table: &mut Table) -> Outcome<()> {
     let mut each = Vec::new();
     for (name, count) in [("few", options.few), ("many", options.many)] {

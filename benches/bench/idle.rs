@@ -135,7 +135,7 @@ fn resync(
     Ok(())
 }
 
-/// The calls of the daemon so far, by verb and resource.
+/// Returns the calls of the daemon so far, by verb and resource.
 pub(crate) fn calls(cluster: &Cluster) -> Outcome<BTreeMap<String, usize>> {
     let mut counts = BTreeMap::new();
     for event in cluster.audit()?.into_iter().filter(|event| event.user == USER) {

@@ -79,7 +79,7 @@ fn applied(options: &Options, table: &mut Table) -> Outcome<()> {
     }
 }
 
-/// The size of the machine.
+/// Returns the size of the machine.
 fn machine() -> String {
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     let text = |path: &str| std::fs::read_to_string(path).unwrap_or_default();

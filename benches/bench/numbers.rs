@@ -13,19 +13,19 @@ impl Times {
         Self(times)
     }
 
-    /// The smallest time that so many percent are not above (nearest rank); zero where there is
-    /// none.
+    /// Returns the smallest time that so many percent are not above (nearest rank); zero where
+    /// there is none.
     pub(crate) fn percentile(&self, percent: usize) -> Duration {
         let rank = (self.0.len() * percent).div_ceil(100).max(1);
         self.0.get(rank - 1).copied().unwrap_or_default()
     }
 
-    /// The middle one.
+    /// Returns the middle one.
     pub(crate) fn median(&self) -> Duration {
         self.percentile(50)
     }
 
-    /// `p50 7.1 ms, p99 12.0 ms`.
+    /// Returns `p50 7.1 ms, p99 12.0 ms`.
     pub(crate) fn spread(&self) -> String {
         format!("p50 {:.1} ms, p99 {:.1} ms", ms(self.median()), ms(self.percentile(99)))
     }

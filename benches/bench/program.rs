@@ -25,13 +25,13 @@ pub(crate) fn runtime_folder() -> Outcome<TempDir> {
 }
 
 impl Program {
-    /// The program as a user of a cluster.
+    /// Returns the program as a user of a cluster.
     pub(crate) fn new(kubeconfig: &Path) -> Outcome<Self> {
         let (state, runtime) = (TempDir::new()?, runtime_folder()?);
         Ok(Self { kubeconfig: kubeconfig.to_owned(), state, runtime })
     }
 
-    /// A command of it.
+    /// Returns a command of it.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_rhumb"));
         command.args(arguments).env("KUBECONFIG", &self.kubeconfig).env("STATE_DIRECTORY", self.state.path());
@@ -74,7 +74,8 @@ pub(crate) fn run(mut command: Command, codes: &[i32]) -> Outcome<Run> {
     Ok(Run { time, cpu, output: String::from_utf8_lossy(&output.stdout).into_owned() })
 }
 
-/// The processor time of all commands that have ended: in hundredths of a second, on every Linux.
+/// Returns the processor time of all commands that have ended: in hundredths of a second, on every
+/// Linux.
 fn ended_children() -> Outcome<Duration> {
     let text = std::fs::read_to_string("/proc/self/stat")?;
     let fields = text.rsplit_once(')').map(|(_, rest)| rest.split_whitespace().collect::<Vec<_>>());
@@ -166,7 +167,7 @@ impl Daemon {
         Ok(())
     }
 
-    /// The processor time of its threads that are there now.
+    /// Returns the processor time of its threads that are there now.
     pub(crate) fn cpu(&self) -> Outcome<Duration> {
         let mut total = 0;
         for task in std::fs::read_dir(format!("/proc/{}/task", self.child.id()))? {
@@ -182,7 +183,7 @@ impl Daemon {
         self.said.lines().iter().filter(|line| line.contains(text)).count()
     }
 
-    /// Its memory now.
+    /// Returns its memory now.
     pub(crate) fn memory(&self) -> Outcome<Memory> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         // The daemon lets nobody but root read its memory.

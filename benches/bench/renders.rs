@@ -171,7 +171,7 @@ impl Overlays {
         Ok(files)
     }
 
-    /// The patch of one overlay, which changes a ConfigMap.
+    /// Returns the patch of one overlay, which changes a ConfigMap.
     fn patch(number: usize, version: &str) -> Manifest {
         file(
             &format!("overlays/{number:03}/patch.yaml"),
@@ -181,12 +181,12 @@ impl Overlays {
         )
     }
 
-    /// The values of the chart.
+    /// Returns the values of the chart.
     fn values(version: &str) -> Manifest {
         file("chart/values.yaml", format!("version: \"{version}\"\n"))
     }
 
-    /// A file outside of every closure.
+    /// Returns a file outside of every closure.
     fn plain(version: &str) -> Manifest {
         file(
             "plain/map.yaml",

@@ -22,7 +22,7 @@ pub(crate) struct Repository {
 }
 
 impl Repository {
-    /// A repository with all manifests in its first commit, packed as git packs it.
+    /// Returns a repository with all manifests in its first commit, packed as git packs it.
     pub(crate) fn new(manifests: impl Iterator<Item = Manifest>) -> Outcome<Self> {
         let directory = TempDir::new()?;
         let path = directory.path().join("source.git");
@@ -53,7 +53,7 @@ impl Repository {
         self.push_all(std::slice::from_ref(manifest))
     }
 
-    /// As [`Repository::push`], with several files in one commit.
+    /// Does the same as [`Repository::push`], with several files in one commit.
     pub(crate) fn push_all(&mut self, manifests: &[Manifest]) -> Outcome<Instant> {
         let tree = {
             let base = self.git.find_commit(self.head)?.tree()?;

@@ -123,7 +123,7 @@ impl RolloutBench {
     }
 }
 
-/// A cluster in which all is rolled out once.
+/// Starts a cluster in which all is rolled out once.
 fn prepared(fleet: RolloutBench) -> Outcome<(Cluster, Repository, Program)> {
     let cluster = Cluster::builder().nodes(5).audit().start()?;
     block_on(async {
@@ -206,7 +206,7 @@ impl ObservedRollouts {
         self.completed.last().map_or(Duration::ZERO, |(_, last)| last.duration_since(self.released))
     }
 
-    /// The most workloads that rolled at the same time.
+    /// Returns the most workloads that rolled at the same time.
     fn most(&self) -> usize {
         let begun = self.begun.iter().map(|(_, at)| (*at, 1_isize));
         let mut changes: Vec<(Instant, isize)> =
@@ -294,7 +294,7 @@ fn ideal(count: usize, most: usize, alone: Duration) -> Duration {
     time
 }
 
-/// As a script does it: each workload applied and waited for, some at a time.
+/// Rolls out as a script does it: each workload is applied and waited for, some at a time.
 fn by_kubectl(cluster: &Cluster, manifests: &[Manifest]) -> Outcome<Instant> {
     let folder = tempfile::TempDir::new()?;
     manifests.iter().try_for_each(|manifest| manifest.write(folder.path()))?;

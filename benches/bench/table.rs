@@ -16,19 +16,19 @@ pub(crate) struct AimComparison<'a> {
 }
 
 impl<'a> AimComparison<'a> {
-    /// An aim in words, and whether the number beside it reaches it.
+    /// Returns an aim in words, and whether the number beside it reaches it.
     pub(crate) const fn of(words: &'a str, met: bool) -> Self {
         Self { words, met }
     }
 }
 
 impl Table {
-    /// A number without an aim.
+    /// Adds a number without an aim.
     pub(crate) fn tell(&mut self, what: &str, measured: impl Into<String>) {
         self.rows.push([what.to_owned(), measured.into(), String::new(), String::new()]);
     }
 
-    /// A number beside its aim.
+    /// Adds a number beside its aim.
     pub(crate) fn judge(&mut self, what: &str, measured: impl Into<String>, aim: AimComparison<'_>) {
         let verdict = if aim.met { "met" } else { "missed" };
         self.rows.push([what.to_owned(), measured.into(), aim.words.to_owned(), verdict.to_owned()]);

@@ -48,18 +48,18 @@ impl ClusterView {
         Ok(Self { client: Client::try_from(config).expected(what)? })
     }
 
-    /// The server's version.
+    /// Returns the server's version.
     pub(crate) async fn version(&self) -> Outcome<String> {
         let info = self.client.apiserver_version().await.expected("the server's version")?;
         Ok(info.git_version)
     }
 
-    /// Objects of one kind in the shop.
+    /// Returns objects of one kind in the shop.
     pub(crate) fn shop<K: Kind + Resource<Scope = NamespaceResourceScope>>(&self) -> Api<K> {
         Api::namespaced(self.client.clone(), SHOP)
     }
 
-    /// The objects that belong to the source, each with its uid.
+    /// Returns the objects that belong to the source, each with its uid.
     pub(crate) async fn owned(&self) -> Outcome<BTreeMap<String, String>> {
         let kinds = [
             ApiResource::erase::<Namespace>(&()),
@@ -83,7 +83,7 @@ impl ClusterView {
         Ok(found)
     }
 
-    /// How many pods there are that are ready and run an image.
+    /// Returns how many pods there are that are ready and run an image.
     pub(crate) async fn ready_pods(&self, app: &str, image: &str) -> Outcome<(usize, usize)> {
         let selector = ListParams::default().labels(&format!("app.kubernetes.io/name={app}"));
         let pods = self.shop::<Pod>().list(&selector).await.expected("to list pods")?;

@@ -19,7 +19,7 @@ const GUARD: &str =
 /// So long a daemon may take to stop.
 const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A command under the guard.
+/// Returns a command under the guard.
 fn guarded(program: &Path) -> Command {
     let mut command = Command::new("/bin/sh");
     command.arg("-c").arg(GUARD).arg(program).stdin(Stdio::piped()).process_group(0);
@@ -81,7 +81,7 @@ fn executable(line: &str) -> Option<PathBuf> {
 }
 
 impl Program {
-    /// A program that works in a directory, as the user of a kubeconfig.
+    /// Returns a program that works in a directory, as the user of a kubeconfig.
     pub(crate) fn new(binary: PathBuf, directory: &Path, kubeconfig: PathBuf) -> Self {
         Self { binary, directory: directory.to_owned(), kubeconfig }
     }
@@ -123,31 +123,31 @@ pub(crate) struct Daemon {
 }
 
 impl Daemon {
-    /// Its process id.
+    /// Returns its process id.
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// The file that it logs to.
+    /// Returns the file that it logs to.
     pub(crate) fn log(&self) -> &Path {
         &self.log
     }
 
-    /// The first line of its log that holds a text, without time and level.
+    /// Returns the first line of its log that holds a text, without time and level.
     pub(crate) fn says(&self, text: &str) -> Option<String> {
         let log = fs::read_to_string(&self.log).unwrap_or_default();
         let line = log.lines().find(|line| line.contains(text))?;
         line.split_once(" WARN ").map(|(_, said)| said.trim().to_owned())
     }
 
-    /// The last lines of its log.
+    /// Returns the last lines of its log.
     pub(crate) fn tail(&self, lines: usize) -> String {
         let log = fs::read_to_string(&self.log).unwrap_or_default();
         let all: Vec<&str> = log.lines().collect();
         all[all.len().saturating_sub(lines)..].join("\n")
     }
 
-    /// Tells it to stop, as systemd does, and returns how it ended.
+    /// Stops it with SIGTERM, as systemd does, and returns how it ended.
     pub(crate) fn stop(&mut self) -> Outcome<i32> {
         let expected = "rhumb to end by itself after SIGTERM";
         let pid = Pid::from_child(&self.child);

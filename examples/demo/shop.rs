@@ -46,7 +46,7 @@ impl Shop {
         Ok(shop)
     }
 
-    /// The working copy.
+    /// Returns the working copy.
     pub(crate) fn copy(&self) -> PathBuf {
         self.place.join(Self::COPY)
     }

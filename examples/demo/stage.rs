@@ -22,7 +22,7 @@ pub(crate) struct Failure {
 pub(crate) type Outcome<T = ()> = Result<T, Failure>;
 
 impl Failure {
-    /// A failure of what is named first.
+    /// Returns a failure of what is named first.
     pub(crate) fn new(expected: impl Display, seen: impl Display) -> Self {
         Self { expected: expected.to_string(), seen: seen.to_string() }
     }
@@ -54,7 +54,7 @@ impl Stage {
         Self { colour: wanted && io::stdout().is_terminal(), steps: 0 }
     }
 
-    /// How many steps there were.
+    /// Returns how many steps there were.
     pub(crate) const fn steps(&self) -> usize {
         self.steps
     }
@@ -110,7 +110,7 @@ pub(crate) fn print(text: &str) {
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
-/// `7 ms`, `3.2 s`.
+/// Returns `7 ms`, `3.2 s`.
 pub(crate) fn time(time: Duration) -> String {
     if time < Duration::from_secs(1) {
         format!("{} ms", time.as_millis())

@@ -66,7 +66,7 @@ impl NotificationClient {
     pub(super) async fn bring(&self, notification: &Notification) -> Result<(), DeliveryError> {
         let client = self.client.as_ref().map_err(DeliveryError::for_now)?;
         let notification = notification.clone();
-        // A disk that hangs holds up nobody else.
+        // A disk that hangs delays nobody else.
         let request = tokio::task::spawn_blocking(move || request(&notification)).await;
         // A panic message may hold file contents.
         let request = request.map_err(|_| DeliveryError::for_now("its files could not be read"))?;
@@ -141,7 +141,8 @@ pub(super) fn checked(notification: &Notification) -> Result<(), String> {
     request(notification).map(drop)
 }
 
-/// The files are read at each try: what was wrong with them may have been mended.
+/// Builds the request of a notification. Its files are read at each try, as they may have been
+/// mended.
 fn request(notification: &Notification) -> Result<Request<Body>, String> {
     let secret = |file: &Path| Secret::read(file);
     let text = |secret: &Secret| {

@@ -141,7 +141,8 @@ const fn event_word(occasion: NotificationEvent) -> &'static str {
     }
 }
 
-/// `shop: Deployment shop/web: revision 1a2b failed: … (Ann: Two replicas)`.
+/// Returns the text of an event, as `shop: Deployment shop/web: revision 1a2b failed: … (Ann: Two
+/// replicas)`.
 fn text(event: &EventRecord) -> String {
     let object = event.object.as_ref().map(|object| format!("{object}: "));
     let made = match (&event.author, &event.subject) {

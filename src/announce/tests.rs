@@ -463,7 +463,7 @@ async fn others_are_notified_after_a_new_configuration() {
     recorder.record(Timestamp::UNIX_EPOCH, draft(EventReason::RolloutFailed, "one"));
     before.await_sent(1).await;
     recipients.send_replace(vec![to(&after)]);
-    // Nothing tells when the new ones listen: what happens before is not sent to them.
+    // No event shows when the new ones listen: what happens before is not sent to them.
     let come = async {
         while after.sent.lock().unwrap().is_empty() {
             recorder.record(Timestamp::UNIX_EPOCH, draft(EventReason::RolloutFailed, "two"));

@@ -32,7 +32,8 @@ struct DiffWalk {
 }
 
 impl DiffWalk {
-    /// The top level: what names the object is no field of it, and metadata always is looked into.
+    /// Compares two whole objects. `apiVersion` and `kind` count only where both objects exist.
+    /// Metadata is always compared field by field.
     fn object(&mut self, old: &Value, new: &Value) {
         let (Some(old), Some(new)) = (old.as_object(), new.as_object()) else {
             return self.diff_values("", Some(old), Some(new));
@@ -64,7 +65,7 @@ impl DiffWalk {
         self.path.pop();
     }
 
-    /// Two values of one field; its name tells how a list is keyed.
+    /// Compares two values of one field. The name of the field decides how a list is keyed.
     fn diff_values(&mut self, field: &str, old: Option<&Value>, new: Option<&Value>) {
         let old = old.filter(|value| !value.is_null());
         let new = new.filter(|value| !value.is_null());

@@ -228,8 +228,8 @@ impl ImmutabilityCheck<'_> {
         rules
     }
 
-    /// The size of an unbound claim cannot change; that of a bound one cannot fall below its
-    /// volume's.
+    /// Returns the rule about the size of a claim. That of an unbound one cannot change; that of a
+    /// bound one cannot fall below its volume's.
     fn claim_size(&self, is_bound: bool) -> Option<ImmutableField> {
         const PATH: [&str; 4] = ["spec", "resources", "requests", "storage"];
         let order = compare_quantities(value_at(self.wanted, &PATH)?, value_at(self.live, &PATH)?)?;
@@ -263,7 +263,8 @@ impl ImmutabilityCheck<'_> {
         rules
     }
 
-    /// A CSI volume may be given the secret for its expansion later.
+    /// Returns whether a CSI volume only gets the secret for its expansion, which may be added
+    /// later.
     fn only_adds_expand_secret(&self) -> bool {
         const KEY: &str = "controllerExpandSecretRef";
         let (Some(live), Some(wanted)) =

@@ -211,7 +211,7 @@ fn is_template_changed(before: &Value, after: &Value) -> bool {
     !is_same(value_at(before, &["spec", "template"]), value_at(after, &["spec", "template"]))
 }
 
-/// Equality that takes null as absent.
+/// Returns whether two values are equal, where null counts as absent.
 fn is_same(a: Option<&Value>, b: Option<&Value>) -> bool {
     match (a.filter(|value| !value.is_null()), b.filter(|value| !value.is_null())) {
         (Some(Value::Object(a)), Some(Value::Object(b))) => {

@@ -101,7 +101,7 @@ impl YamlWriter {
         }
     }
 
-    /// A text as it is: `|` ends in one line break, `|-` in none, `|+` in several.
+    /// Writes a text as a literal block: `|` ends in one line break, `|-` in none, `|+` in several.
     fn literal(&mut self, text: &str, indent: usize) {
         // The indentation of a block is taken from its first line, which here would be misread.
         let width = if text.starts_with([' ', '\t', '\n']) { "2" } else { "" };
@@ -121,8 +121,8 @@ impl YamlWriter {
         }
     }
 
-    /// A text of several lines that no block can hold (as of a file with Windows' line ends):
-    /// quoted, and broken where its lines end.
+    /// Writes a text of several lines that no block can hold, for example one with Windows' line
+    /// ends: quoted, and broken where its lines end.
     fn long(&mut self, text: &str, indent: usize) {
         self.out.push('"');
         for (nth, line) in text.split_inclusive('\n').enumerate() {

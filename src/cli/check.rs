@@ -52,7 +52,7 @@ enum CheckLevel {
     Missing,
 }
 
-/// One thing that was looked at.
+/// One thing that was checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct CheckFinding {
     level: CheckLevel,
@@ -309,8 +309,8 @@ fn hidden_refusal_text(error: &cluster::ClusterError, role: &str) -> String {
     }
 }
 
-/// Tells that what all rollouts are claimed in can be read, or what mends it. The right to that is
-/// asked about with all others.
+/// Reports whether the rollout ledger can be read, or what mends it. The right to read it is asked
+/// about with all others.
 async fn check_ledger(cluster: &Cluster, namespace: &str, report: &mut CheckReport) {
     let Ok(Some(budget)) = retry_when_throttled(|| cluster.read_rollout_ledger(namespace)).await else {
         return;
@@ -326,7 +326,7 @@ async fn check_ledger(cluster: &Cluster, namespace: &str, report: &mut CheckRepo
     }
 }
 
-/// Tells of records of sources that cannot be read, and what mends them. The right to read them is
+/// Reports records of sources that cannot be read, and what mends them. The right to read them is
 /// asked about with all others.
 async fn check_records(cluster: &Cluster, namespace: &str, report: &mut CheckReport) {
     let read = retry_when_throttled(|| cluster.read_inventories(namespace)).await;
@@ -337,8 +337,8 @@ async fn check_records(cluster: &Cluster, namespace: &str, report: &mut CheckRep
     }
 }
 
-/// Tells of a Secret without a key where the key of seals belongs. The right to read it is asked
-/// about with all others, and one that was never made is made by the first write.
+/// Reports a Secret without a key in the place of the key of seals. The right to read it is asked
+/// about with all others. One that was never made is made by the first write.
 async fn check_key(cluster: &Cluster, namespace: &str, report: &mut CheckReport) {
     if let Err(error) = retry_when_throttled(|| cluster.read_config_key(namespace)).await
         && matches!(error.fault(), ClusterFault::Garbled { .. })
@@ -495,7 +495,8 @@ fn add(actors: &mut AccountRights, all: &[(&SourceConfig, Vec<Object>)], kinds: 
     actors.add(all, &plural);
 }
 
-/// Kinds of objects that neither the server has nor a source defines, or of which it cannot tell.
+/// Reports kinds of objects that neither the server has nor a source defines, or of which the
+/// server does not answer.
 fn check_kinds(held: &[Object], kinds: &KindTable, report: &mut CheckReport) {
     let own = defined_plurals(held.iter());
     let asked: BTreeSet<&Gvk> = held.iter().map(|object| &object.gvk).collect();

@@ -111,7 +111,7 @@ impl RevisionObjects {
 /// Returns what a step from one revision to another changes, in the form of a plan.
 ///
 /// Objects are the same by group, kind, namespace and name. One that only one revision has counts
-/// as added or removed only where the other one was read completely; else a note tells of it.
+/// as added or removed only where the other one was read completely; else a note names it.
 pub(super) fn compare(from: &RevisionObjects, to: &RevisionObjects) -> Plan {
     let (mut objects, mut unknown) = (Vec::new(), (Vec::new(), Vec::new()));
     let all: BTreeSet<&ObjectId> = from.objects.keys().chain(to.objects.keys()).collect();
@@ -191,7 +191,7 @@ fn compared(
     }
 }
 
-/// Returns the impact on pods as far as manifests tell it, and what the API server may say. It
+/// Returns the impact on pods as far as manifests show it, and what the API server may say. It
 /// alone knows whether an object must be made anew.
 fn impact(id: &ObjectId, old: Option<&Value>, new: Option<&Value>) -> (Impact, Option<String>) {
     let kind = id.group_kind();

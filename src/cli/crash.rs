@@ -68,7 +68,7 @@ mod tests {
 
     use super::*;
 
-    /// Tells the process how to panic.
+    /// The variable that says how the process is to panic.
     const ROLE: &str = "RHUMB_TEST_CRASH";
 
     const NAME: &str = "cli::crash::tests::a_panic_shows_no_value";

@@ -139,7 +139,7 @@ pub(super) fn show<'a>(
     Ok(())
 }
 
-/// Tells what holds for the source as a whole.
+/// Prints what holds for the source as a whole.
 pub(super) fn print_notes<'a>(notes: impl IntoIterator<Item = &'a String>, terminal: &Terminal) {
     for note in notes {
         terminal.report(&format!("note: {note}\n"));

@@ -37,7 +37,7 @@ pub(super) fn carry_out(
         if let Some(source) = &args.source {
             page.push_str("&source=");
             page.push_str(source.as_str());
-            // A source that is gone may have left something to tell, and one that comes will.
+            // A source that is gone may have left events, and one that comes will have some.
             let status = socket.read::<DaemonStatus>("/v1/status").await;
             if status.is_ok_and(|status| status.sources.iter().all(|known| known.name != source.as_str())) {
                 terminal
@@ -88,7 +88,7 @@ async fn print_events(body: Body, output: EventsOutput, terminal: &Terminal) -> 
     }
 }
 
-/// One line: when, what, on what, and by whom.
+/// Returns one line about an event: when, what, on what, and by whom.
 fn line(event: &EventRecord, palette: Palette) -> String {
     let at = event.at.strftime("%Y-%m-%d %H:%M:%S").to_string();
     let style = if event.reason.is_warning() { TextStyle::Error } else { TextStyle::Strong };

@@ -23,7 +23,8 @@ pub enum ExitStatus {
     TimedOut = 5,
     /// The configuration is wrong; systemd must not start it again (sysexits' `EX_CONFIG`).
     BadConfiguration = 78,
-    /// A second signal ended it at once, whatever was on its way (as a shell tells of Ctrl-C).
+    /// A second signal ended it at once, whatever was on its way (the code that a shell gives for
+    /// Ctrl-C).
     Aborted = 130,
 }
 

@@ -150,8 +150,8 @@ impl ObjectFacts {
     }
 }
 
-/// Returns whether an object shows what was rejected. Of a Secret the content is sealed; the
-/// revision tells it too.
+/// Returns whether an object shows what was rejected. Where the hash of a Secret cannot be read,
+/// the revision decides.
 pub(super) fn is_showing(shown: Option<&Release>, rejection: &Rejection, member: &UnitMember) -> bool {
     let same = |shown: &Release| match member.content {
         Some(_) if member.is_unreadable() => shown.revision == rejection.unit.revision,

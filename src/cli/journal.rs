@@ -28,7 +28,7 @@ const JOURNAL_SOCKET: &str = "/run/systemd/journal/socket";
 /// in any.
 const MAX_VALUE_BYTES: usize = 16 << 10;
 
-/// A journal that hangs holds up whoever writes to it for so long.
+/// A journal that hangs delays a writer for so long.
 const JOURNAL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// It is not waited for again before it has taken so many lines at once.
@@ -68,7 +68,8 @@ impl JournalWriter {
         Ok(Self { socket, path: path.to_owned(), backlog: Mutex::default() })
     }
 
-    /// Nobody could be informed that the journal is away; the loss is logged to it once it is back.
+    /// Sends an entry to the journal. While the journal is away, losses are counted, and logged to
+    /// it once it is back.
     fn send(&self, entry: &JournalEntry) {
         let lost = std::mem::take(&mut self.backlog().lost);
         if lost > 0 && !self.can_take(&JournalEntry::loss_entry(lost)) {
@@ -121,7 +122,7 @@ impl<S: Subscriber> Layer<S> for JournalWriter {
     }
 }
 
-/// As syslog has it: 3 is an error, 7 is for finding faults.
+/// Returns the priority of syslog for a level: 3 is an error, 7 is for debugging.
 fn priority(level: Level) -> &'static str {
     match level {
         Level::ERROR => "3",
@@ -154,8 +155,8 @@ impl JournalEntry {
         self.0.push((name.to_owned(), value));
     }
 
-    /// `NAME=value` in a line each, and one of several lines behind its length; no longer than
-    /// that.
+    /// Encodes the entry: `NAME=value` in a line each, and a value of several lines behind its
+    /// length. No value is longer than `longest` bytes.
     fn bytes(&self, longest: usize) -> Vec<u8> {
         let mut bytes = Vec::new();
         for (name, value) in &self.0 {
@@ -186,8 +187,8 @@ impl Visit for JournalEntry {
     }
 }
 
-/// `OBJECT_KIND` for `object.kind`; none for the message, which is the whole line, and for names
-/// that the journal takes for its own.
+/// Returns the journal's name of a field, as `OBJECT_KIND` for `object.kind`. Returns none for the
+/// message, which is the whole line, and for names that the journal keeps for itself.
 fn journal_field(field: &str) -> Option<String> {
     let letter = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
     let name: String = field.trim_start_matches("r#").chars().map(letter).collect();

@@ -61,7 +61,7 @@ pub(super) fn carry_out(
     Ok(exit)
 }
 
-/// Tells of one lock, and writes it where it has to be written.
+/// Reports about one lock, and writes it where it has to be written.
 fn settle(lock: &RootLock, args: &LockArgs, terminal: &Terminal) -> Result<ExitStatus, CommandError> {
     let file = &lock.file;
     if lock.state == LockState::Current {

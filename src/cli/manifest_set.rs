@@ -1,4 +1,4 @@
-//! Manifests without a cluster: what `validate` and `render` look at.
+//! Manifests without a cluster, for `validate` and `render`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -36,7 +36,7 @@ pub(super) struct ManifestSet {
     pub(super) understood: bool,
     /// The versions that charts were given.
     pub(super) versions: ChartVersions,
-    /// Tells what `${NAME}` means in them.
+    /// The values of `${NAME}` in them.
     pub(super) variables: VariableUse,
     /// The revision; none of a pipe.
     pub(super) revision: Option<Revision>,

@@ -73,8 +73,8 @@ impl OneShotSource {
         Ok(once)
     }
 
-    /// One source of a file. Only what it holds itself is applied, as the daemon that follows it
-    /// would undo all else.
+    /// Reads one source of a configuration file. Only its own content is applied, as the daemon
+    /// that follows it would undo all else.
     fn from_file(
         global: &GlobalArgs,
         file: &Path,

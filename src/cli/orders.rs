@@ -18,7 +18,7 @@ use crate::object::ErrorClass;
 
 /// The time limit for an acknowledgement.
 const ACKNOWLEDGEMENT_TIMEOUT: Duration = Duration::from_secs(5);
-/// The inventory is looked at so often meanwhile.
+/// The interval at which the inventory is read meanwhile.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The annotation with which kubectl restarts a workload.

@@ -268,7 +268,7 @@ pub(super) fn state(view: &StatusView, source: &SourceStatus) -> (TextStyle, Str
     } else if parts.is_empty() && (source.objects.is_empty() || looked_after) {
         parts.push("healthy".to_owned());
     }
-    // Nobody looks after what is left alone: it is not healthy, as far as anybody knows.
+    // An object that is left alone is not healthy, as far as anybody knows.
     let left = source.objects.get(&Phase::LeftAlone).copied().filter(|left| *left > 0);
     parts.extend(left.map(|left| phase_words(Phase::LeftAlone, left)));
     if source.paused.is_some() {
@@ -386,7 +386,7 @@ fn objects(view: &StatusView, detail: DetailLevel) -> Vec<Row> {
     let mut rows = Vec::new();
     for roll in &view.rollout.rolling {
         let object = known(&roll.object);
-        // A refusal in the middle of a rollout holds it up.
+        // A refusal in the middle of a rollout blocks it.
         let refused = object.filter(|object| object.phase == Phase::Refused);
         let (phase, text) = match refused.map(|object| object.reason.as_deref().unwrap_or_default()) {
             Some(why) => (Phase::Refused, format!("{}; {why}", rollout_text(roll))),

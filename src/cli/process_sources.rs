@@ -71,8 +71,8 @@ impl ServedSources {
 }
 
 impl SourceShare {
-    /// Begins to hold Leases and to look at the sources in the cluster, where the
-    /// configuration asks for that.
+    /// Begins to hold Leases and to list the sources in the cluster, where the configuration asks
+    /// for that.
     pub(super) fn of(
         config: &Config,
         cluster: &Cluster,
@@ -130,7 +130,7 @@ impl SourceShare {
             if let Some(followed) = self.custom_sources.as_ref().filter(|_| customs.iter().any(new)) {
                 if followed.list_now().await {
                     customs = known();
-                    // Nothing else says what has come and gone meanwhile: the next look shows the
+                    // Nothing else says what has come and gone meanwhile: the next list shows the
                     // same.
                     let all = source_names(config, &customs);
                     names.retain(|name| all.contains(name));

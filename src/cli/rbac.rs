@@ -248,7 +248,7 @@ pub(super) fn role_documents(rights: &Rights, name: &str, bound: Option<&RoleSub
     text
 }
 
-/// One rule for all resources of a group with the same verbs.
+/// Returns the rules of a role, one for all resources of a group with the same verbs.
 fn role_rules(subjects: &[(&RightSubject, BTreeSet<&str>)]) -> Vec<Value> {
     type Of<'a> = (&'a str, Option<&'a BTreeSet<String>>, &'a BTreeSet<&'a str>);
     let mut objects: BTreeMap<Of<'_>, BTreeSet<&str>> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Taking a new configuration over while the daemon runs.
+//! Takes a new configuration over while the daemon runs.
 
 use super::CommandError;
 use super::settings::{FileRead, Invocation};

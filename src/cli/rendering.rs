@@ -177,7 +177,7 @@ fn top_name(location: &SourceLocation, source: &str) -> String {
     folder.unwrap_or_else(|| source.to_owned())
 }
 
-/// Returns the name of a folder, which its path may not tell: `.` has one.
+/// Returns the name of a folder, also where its path has none, as `.`.
 fn folder_name(folder: &Path) -> Option<String> {
     let named = |folder: &Path| Some(folder.file_name()?.to_string_lossy().into_owned());
     named(folder).or_else(|| named(&here_if_empty(folder).canonicalize().ok()?))

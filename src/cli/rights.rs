@@ -26,7 +26,7 @@ const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
 const ADMISSION_GROUP: &str = "admissionregistration.k8s.io";
 const CERTIFICATES_GROUP: &str = "certificates.k8s.io";
 
-/// The verbs on each kind, wherever a source looks for its objects.
+/// The verbs on each kind, wherever a source may have objects.
 const WATCH_VERBS: [&str; 2] = ["list", "watch"];
 
 /// The resources that rollout claims may name.
@@ -43,8 +43,8 @@ const CLUSTER_EVENTS_NAMESPACE: &str = "default";
 /// The access that a source needs to the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SourceAccess {
-    /// It only looks. A dry run takes the rights to create and patch, which are those to write, so
-    /// it goes without.
+    /// It only observes. A dry run takes the rights to create and patch, which are those to write,
+    /// so it goes without.
     Observe,
     /// It writes, and deletes nothing but what asks to be made anew.
     Apply,
@@ -122,7 +122,7 @@ pub(super) struct Rights {
 /// The verbs of each right, and what they are for.
 type VerbsByRight = BTreeMap<(RightScope, RightSubject), BTreeMap<String, &'static str>>;
 
-/// The name of a kind in URLs, as the server tells it.
+/// A lookup of the name of a kind in URLs, as the server reports it.
 pub(super) type PluralLookup<'a> = &'a dyn Fn(&GroupKind) -> Option<String>;
 
 impl Rights {
@@ -311,7 +311,7 @@ impl Rights {
         note(self.own.as_mut().unwrap_or(&mut self.all), place, subject, verbs, why);
     }
 
-    /// Adds the watch of an object's kind, in each place that its source looks into.
+    /// Adds the watch of an object's kind, in each place where its source may have objects.
     fn add_watch(&mut self, reach: &Reach, object: &Object, resource: &str) {
         let (scope, why) = match (object.id.namespace(), reach) {
             (None, _) => (KindScope::Cluster, "objects of this kind are watched"),

@@ -178,8 +178,8 @@ async fn follow(
     ended
 }
 
-/// Writes down what becomes of objects and what happens beside that, until nobody tells of objects
-/// any more.
+/// Writes down what becomes of objects and what happens beside that, until no more events of
+/// objects can come.
 async fn log(mut object_events: mpsc::UnboundedReceiver<ObjectEvent>, events: LosslessSubscription) {
     let LosslessSubscription { past, mut coming } = events;
     for event in past {
@@ -335,7 +335,7 @@ impl Daemon<'_> {
     }
 }
 
-/// Tells the service manager that all of these parts make progress.
+/// Reports to the service manager that all of these parts make progress.
 fn watch_over(
     service: &SystemdService,
     heartbeats: &Heartbeats,

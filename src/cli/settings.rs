@@ -50,7 +50,7 @@ const MAX_CONFIGURATION_BYTES: u64 = 16 << 20;
 pub(super) enum FileRead {
     /// It may come through a pipe, which is waited for.
     First,
-    /// A later read: a wait now holds up everything.
+    /// A later read: a wait now delays everything.
     Again,
 }
 
@@ -308,7 +308,7 @@ fn spec_by_place(place: LocationKind, text: &str, args: &LocationArgs) -> Result
     }
 }
 
-/// A revision is asked for of what is no repository, or only a folder of one.
+/// Returns the error about a revision of something that is no repository, or only a folder of one.
 fn not_a_repository_error(text: &str, path: &Path) -> CommandError {
     let absolute = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let Some(tree) = absolute.ancestors().skip(1).find(|folder| is_work_tree(folder)) else {

@@ -1,4 +1,4 @@
-//! The status that is shown, whether the daemon or the cluster alone tells it.
+//! The status that is shown, from the daemon or from the cluster alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ use super::object_argument::{ObjectArgument, encode_name};
 pub(super) struct StatusView {
     /// The moment.
     pub(super) at: Timestamp,
-    /// The process that tells; none where it was read from the cluster alone.
+    /// The process that answers; none where it was read from the cluster alone.
     pub(super) process: Option<ProcessStatus>,
     /// The sources.
     pub(super) sources: Vec<SourceStatus>,
@@ -58,7 +58,7 @@ impl StatusView {
         self.objects.iter().map(|object| (&object.object, object)).collect()
     }
 
-    /// Returns whether nobody need look at it.
+    /// Returns whether nothing needs attention.
     pub(super) fn is_healthy(&self) -> bool {
         self.rollout.unreadable.is_none() && self.sources.iter().all(|source| source.healthy)
     }

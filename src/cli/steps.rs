@@ -73,7 +73,7 @@ fn is_blocking(budget: &Value, labels: Option<&Map<String, Value>>) -> bool {
     allowed <= 0 && (everything || selector.is_some_and(|selector| selector.matches(label)))
 }
 
-/// Nodes with its pods that are not Ready.
+/// Returns the nodes that are not Ready and have pods of a workload.
 async fn nodes_not_ready(session: &ClusterSession, target: &ManagedObject) -> Vec<String> {
     let Some(selector) = pod_selector(&target.object) else { return Vec::new() };
     let nodes = objects(session, GroupKind::new("", "Node"), None, "").await;

@@ -12,7 +12,7 @@ use crate::config::Config;
 use crate::engine::Release;
 use crate::object::{ErrorClass, ObjectId, PART_OF, annotation_text, text_at};
 
-/// A cluster, and what it is looked at for.
+/// A cluster, and the names that a command looks up there.
 pub(super) struct ClusterSession {
     pub(super) cluster: Cluster,
     pub(super) kinds: KindTable,

@@ -104,7 +104,7 @@ impl Terminal {
     pub(crate) async fn wait_until_closed(&self) {
         let out = io::stdout().as_fd().try_clone_to_owned().and_then(Sender::from_owned_fd_unchecked);
         match out {
-            // The kernel tells those who write that the last reader is gone (poll(2), POLLERR).
+            // The kernel reports to writers that the last reader is gone (poll(2), POLLERR).
             Ok(out) if out.ready(Interest::ERROR).await.is_ok_and(Ready::is_error) => {}
             _ => std::future::pending().await,
         }
@@ -185,8 +185,8 @@ fn is_dumb() -> bool {
     std::env::var_os("TERM").as_deref() == Some(OsStr::new("dumb"))
 }
 
-/// Home, then each line cut to so many columns and cleared to its end, then nothing below (ECMA-48
-/// CUP, EL, ED).
+/// Returns the text that draws a screen (ECMA-48 CUP, EL, ED). It begins at home, cuts and clears
+/// each line at its end, and clears everything below.
 fn screen_text(text: &str, rows: usize, columns: usize) -> String {
     let mut out = "\u{1b}[H".to_owned();
     for line in text.lines().take(rows.saturating_sub(1)) {

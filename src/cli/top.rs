@@ -122,7 +122,7 @@ async fn show(model: &mut TopModel, feed: StatusFeed) -> Result<(), CommandError
                 TerminalSignal::End => ScreenAction::Quit,
                 TerminalSignal::Back => ScreenAction::Redraw,
             }),
-            // It never ends, as long as what it tells is heard.
+            // It never ends, as long as somebody receives its answers.
             () = &mut asking => None,
         };
         match wish {

@@ -151,7 +151,7 @@ impl Uninstallation<'_> {
     }
 
     /// Returns the sources that are meant, each with its objects as its inventory and their labels
-    /// tell them.
+    /// name them.
     async fn installed_sources(&self) -> Result<Vec<InstalledSource>, CommandError> {
         let namespace = &self.config.namespace;
         let inventories = match self.source {

@@ -94,7 +94,7 @@ impl RemainsSearch<'_> {
         Ok(None)
     }
 
-    /// Looks at one list of a kind.
+    /// Reads one list of a kind.
     async fn list(
         &self,
         served: &Arc<ServedKind>,

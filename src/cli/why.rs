@@ -93,7 +93,7 @@ impl ExplainedObject {
     }
 }
 
-/// Returns the place that an object comes from without a look at its source: by the word of the
+/// Returns the place that an object comes from without reading its source: by the word of the
 /// daemon on this host, else by the record of its source.
 async fn reported_origin(
     global: &GlobalArgs,
@@ -121,8 +121,8 @@ async fn reported_object(socket: PathBuf, target: &ManagedObject) -> Result<Obje
     DaemonSocket::new(&socket).read(&status_view::object_page(&ObjectRef::of(&target.id))).await
 }
 
-/// Returns whether a daemon means the very object: it may look after another cluster, where an
-/// object of that name comes from elsewhere.
+/// Returns whether a daemon means the very object: it may serve another cluster, where an object of
+/// that name comes from elsewhere.
 fn is_of_daemon(status: &ObjectStatus, target: &ManagedObject) -> bool {
     let revision = target.release().map(|release| release.revision.to_string());
     status.source == target.source && revision.is_some() && status.revision == revision

@@ -52,8 +52,8 @@ struct ApiServiceSpec {
 }
 
 impl Cluster {
-    /// Tells which of these kinds the server certainly does not have, so that no object of them is
-    /// there either.
+    /// Returns which of these kinds the server certainly does not have, so that no object of them
+    /// is there either.
     ///
     /// A kind that discovery does not list may exist all the same: a server that has just started
     /// lists kinds bit by bit, and the group of another server that is down may be missing. So the

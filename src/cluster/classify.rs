@@ -146,14 +146,15 @@ fn classify_status(code: u16, retry_after: Option<u64>, status: &Status, on: &Ca
     }
 }
 
-/// "Cannot evict pod as it would violate the pod's disruption budget." does not name it; the cause
-/// does.
+/// Returns the words about a refused eviction. The message itself does not name the
+/// `PodDisruptionBudget`; its cause does.
 fn disruption_text(status: &Status, causes: &[StatusCause]) -> String {
     let budget = causes.iter().find(|cause| cause.reason == "DisruptionBudget" && !cause.message.is_empty());
     shorten_message(budget.map_or(&status.message, |cause| &cause.message)).into_owned()
 }
 
-/// Server-side apply answers a field that the schema does not know with a 500.
+/// Returns whether a message is about a field that the schema does not know: server-side apply
+/// answers it with a 500.
 fn is_schema_refusal(message: &str) -> bool {
     message.starts_with("failed to create typed patch object")
         || message.starts_with("failed to create manager for existing fields")
@@ -236,7 +237,8 @@ fn classify_conflict(causes: &[StatusCause], status: &Status, on: &CallSubject) 
     ClusterFault::VersionConflict
 }
 
-/// `conflict with "kubectl" using apps/v1` names the manager in quotes.
+/// Returns the manager that a message names in quotes, as in `conflict with "kubectl" using
+/// apps/v1`.
 fn quoted_manager(message: &str) -> String {
     message.split('"').nth(1).unwrap_or("another manager").to_owned()
 }
@@ -301,7 +303,8 @@ fn without_quoted(message: &str) -> String {
     words
 }
 
-/// A policy or a webhook says no: what its own words say of the content is no rule of the API.
+/// Returns whether a policy or a webhook refused. The words of those about the content are no rule
+/// of the API.
 fn is_denial(message: &str) -> bool {
     message.contains("denied the request") || message.contains("denied request")
 }
@@ -339,8 +342,8 @@ fn server_or_own_text(status: &Status, on: &CallSubject, ours: &str) -> String {
     }
 }
 
-/// The API server repeats whole objects before it says what is wrong with them, so the end counts
-/// most.
+/// Shortens a message. The end counts most, as the API server repeats whole objects before it says
+/// what is wrong with them.
 fn shorten_message(text: &str) -> Cow<'_, str> {
     if text.len() <= MAX_MESSAGE_CHARS {
         return text.into();

@@ -57,7 +57,7 @@ pub struct DataFollower {
 }
 
 impl DataFollower {
-    /// Looks at all again, as an audit of what the watch reported.
+    /// Lists all again, as an audit of what the watch reported.
     pub fn relist(&self) {
         self.relist.notify_one();
     }
@@ -179,7 +179,7 @@ impl DataFollowTask {
                     self.send(id.clone(), DataChange::Failed(why.clone(), error.class())).await?;
                 }
             }
-            // The watch that goes on tells the changes that were missed.
+            // The watch that goes on reports the changes that were missed.
             InformerChange::Resumed | InformerChange::Apply(_, None) | InformerChange::Delete(..) => {}
         }
         Ok(())

@@ -26,7 +26,7 @@ pub(super) const SPEC_KEYS: [&str; 7] = [
 
 /// Reads the rolling update of a Deployment, StatefulSet or DaemonSet; none for any other kind.
 ///
-/// Looks only at `metadata`, a few keys of `spec`, and `status`.
+/// Reads only `metadata`, a few keys of `spec`, and `status`.
 pub(crate) fn of(kind: &GroupKind, object: &Value) -> Option<RolloutNumbers> {
     if &*kind.group != "apps" {
         return None;
@@ -202,7 +202,7 @@ fn is_on_delete(object: &Value) -> bool {
     text_at(object, &["spec", "updateStrategy", "type"]) == "OnDelete"
 }
 
-/// Returns whether the controller has not looked at the object at all.
+/// Returns whether the controller has not observed the object at all.
 fn is_never_observed(object: &Value) -> bool {
     count(object, &["status", "observedGeneration"]).unwrap_or(0) == 0 && status(object, "replicas") == 0
 }

@@ -25,7 +25,7 @@ pub(crate) const MAX_EVENT_MESSAGE_BYTES: usize = 1024;
 /// Events about what has no namespace are in this one, as client-go has it.
 const CLUSTER_EVENTS_NAMESPACE: &str = "default";
 
-/// Indicates whether a person should look at it.
+/// Indicates whether it needs a person's attention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EventType {
     /// It is as it should be.
@@ -47,7 +47,7 @@ pub(crate) struct KubernetesEvent {
     pub reason: String,
     /// The message for people; at most [`MAX_EVENT_MESSAGE_BYTES`] bytes.
     pub message: String,
-    /// Indicates whether a person should look at it.
+    /// Indicates whether it needs a person's attention.
     pub severity: EventType,
     /// The number of occurrences.
     pub count: u32,

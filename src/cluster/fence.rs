@@ -51,7 +51,7 @@ pub(super) struct InFlightWrite {
     is_answered: bool,
 }
 
-/// Time since the host was started, its sleep included.
+/// Returns the time since the host was started, its sleep included.
 fn boot_time() -> Duration {
     let now = clock_gettime(ClockId::Boottime);
     Duration::new(now.tv_sec.unsigned_abs(), now.tv_nsec.unsigned_abs().try_into().unwrap_or(0))

@@ -73,8 +73,8 @@ impl Cluster {
     /// with the next apply; no value changes. Returns what that apply must find.
     ///
     /// Costs nothing for most contents, and a read for those that ask for such a strategy. Fails
-    /// with [`ClusterFault::VersionConflict`] when the object is not the one that the precondition
-    /// tells, or changes meanwhile.
+    /// with [`ClusterFault::VersionConflict`] when the object is not the one of the precondition,
+    /// or changes meanwhile.
     pub(crate) async fn own_rolling_update(
         &self,
         kind: &ServedKind,

@@ -55,7 +55,7 @@ pub enum InformerChange<R = LiveObject> {
     Delete(ObjectId, ResourceVersion),
     /// The list has ended: what was not seen since `Init` is gone, or no longer selected.
     InitDone,
-    /// Something failed; it goes on by itself after the wait, and tells so. After a failure of
+    /// Something failed; it goes on by itself after the wait, and reports that. After a failure of
     /// class [`ErrorClass::Internal`](crate::object::ErrorClass::Internal) it does not.
     Failed(ClusterError, Duration),
     /// After a failure the watch goes on, and nothing was missed.
@@ -88,8 +88,8 @@ impl Drop for Informer {
 }
 
 impl Cluster {
-    /// Tells everything about the selected objects of a kind, in the version given, until it is
-    /// dropped. The number of who watches is handed back with each piece of news.
+    /// Reports everything about the selected objects of a kind, in the version given, until it is
+    /// dropped. The number of the watcher is handed back with each change.
     ///
     /// Waits while the sink is full. Needs a running tokio runtime.
     pub fn informer(
@@ -102,7 +102,7 @@ impl Cluster {
         self.inform_by(watcher, kind, selector, LiveDecoder::new(kind, self.interner(), WireForm::Full), sink)
     }
 
-    /// Tells what the autoscalers of the cluster scale; the kind is `HorizontalPodAutoscaler`.
+    /// Reports what the autoscalers of the cluster scale; the kind is `HorizontalPodAutoscaler`.
     pub fn scaler_informer(
         &self,
         kind: &Arc<ServedKind>,
@@ -111,7 +111,7 @@ impl Cluster {
         self.inform(kind, ListSelector::All, ScalerDecoder::new(kind, self.interner()), sink)
     }
 
-    /// Tells in which versions the inventories of these sets are, in one namespace; the kind is
+    /// Reports in which versions the inventories of these sets are, in one namespace; the kind is
     /// `ConfigMap`.
     pub fn follow_versions(
         &self,
@@ -123,7 +123,7 @@ impl Cluster {
         self.version_informer(kind, namespace, super::inventory::ID_LABEL, sets, sink)
     }
 
-    /// Tells of the inventories whose sources ask for an observation, as
+    /// Reports the inventories whose sources ask for an observation, as
     /// [`Cluster::follow_versions`].
     pub fn follow_observation_requests(
         &self,
@@ -134,7 +134,7 @@ impl Cluster {
         self.labelled_versions(kind, namespace, annotations::OBSERVATION_REQUEST.to_owned(), sink)
     }
 
-    /// Tells in which versions the orders objects of these sets are, as
+    /// Reports in which versions the orders objects of these sets are, as
     /// [`Cluster::follow_versions`].
     pub fn order_versions(
         &self,
@@ -267,7 +267,7 @@ impl<P: WireDecoder> InformerTask<P> {
         while let Ok(()) = self.run_cycle().await {}
     }
 
-    /// One list and the watches that follow it, up to the next list.
+    /// Runs one list and the watches that follow it, up to the next list.
     async fn run_cycle(&mut self) -> Result<(), InformerReceiverGone> {
         self.send(InformerChange::Init).await?;
         let ListResult { mut version, mut watch } = match self.list().await? {
@@ -288,7 +288,7 @@ impl<P: WireDecoder> InformerTask<P> {
         }
     }
 
-    /// Tells every object that there is.
+    /// Lists the kind, and sends every object that there is.
     async fn list(&mut self) -> Result<Result<ListResult, ClusterError>, InformerReceiverGone> {
         if self.stream_faults < STREAM_FAULTS {
             match self.list_by_stream().await? {
@@ -434,7 +434,7 @@ impl<P: WireDecoder> InformerTask<P> {
         Ok(if expired || self.broken >= MAX_FAILED_WATCHES { WatchEnd::Relist } else { WatchEnd::Resume })
     }
 
-    /// Tells a failure and waits.
+    /// Sends a failure, and waits.
     async fn report_failure(&mut self, error: ClusterError) -> Result<(), InformerReceiverGone> {
         let reach = if error.is_unreachable() { Reachability::Unreachable } else { Reachability::Reachable };
         if reach == Reachability::Unreachable {

@@ -14,11 +14,11 @@ use super::{FIELD_MANAGER, path};
 use crate::fields;
 use crate::object::{GroupKind, ObjectId};
 
-/// The field manager of what people ask for. Never the one of what a source says: the entry of that
-/// one tells drift.
+/// The field manager of the annotations of people. It is never the one of a source: the
+/// `managedFields` entry of that one shows drift.
 pub(super) const CLI_FIELD_MANAGER: &str = "rhumb-cli";
 
-/// Tells who else has written to an object since rhumb last applied it, and which fields; none
+/// Returns who else has written to an object since rhumb last applied it, and which fields; none
 /// where nobody did. The writes of rhumb's own commands do not count.
 pub(crate) fn later_writers(object: &Value) -> Option<String> {
     fields::later_writers(object, [FIELD_MANAGER, CLI_FIELD_MANAGER])

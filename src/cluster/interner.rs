@@ -65,7 +65,7 @@ where
     value
 }
 
-/// Every change under these locks is complete in one call, so a poisoned one is still sound.
+/// Locks a mutex, also a poisoned one: every change under these locks is complete in one call.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! Discovery: which kinds the server serves, in which versions, and what it cannot tell now.
+//! Discovery: which kinds the server serves, in which versions, and what it does not answer now.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -63,7 +63,7 @@ pub enum KindLookup {
         /// known.
         versions: Vec<Arc<str>>,
     },
-    /// The server could not tell: its group's own server does not answer.
+    /// The server did not answer: the group's own server is down.
     Unknown,
 }
 
@@ -74,13 +74,13 @@ pub struct KindTable {
     served: BTreeMap<GroupKind, Vec<Arc<ServedKind>>>,
     /// Group and version pairs that the aggregated document marks as stale.
     unknown: BTreeSet<(Arc<str>, Arc<str>)>,
-    /// The version of the server, or the reason for which it does not tell; none where it was not
+    /// The version of the server, or the reason for which it is not known; none where it was not
     /// asked.
     server: Option<Result<Arc<str>, Arc<str>>>,
 }
 
 impl KindTable {
-    /// Tells whether a kind is served in exactly this version.
+    /// Looks up whether a kind is served in exactly this version.
     pub fn get(&self, gvk: &Gvk) -> KindLookup {
         let versions = self.served.get(&gvk.group_kind()).map_or(&[][..], Vec::as_slice);
         if let Some(kind) = versions.iter().find(|kind| kind.gvk.version == gvk.version) {
@@ -92,7 +92,7 @@ impl KindTable {
         KindLookup::Unserved { versions: versions.iter().map(|kind| kind.gvk.version.clone()).collect() }
     }
 
-    /// Tells whether a kind is served at all, in the version that the server prefers.
+    /// Looks up whether a kind is served at all, in the version that the server prefers.
     pub fn preferred_kind(&self, kind: &GroupKind) -> KindLookup {
         if let Some(kind) = self.served.get(kind).and_then(|versions| versions.first()) {
             return KindLookup::Served(kind.clone());

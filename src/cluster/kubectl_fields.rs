@@ -1,4 +1,4 @@
-//! Taking over what `kubectl apply` owned, so that a field that leaves the manifest leaves the
+//! Takes over what `kubectl apply` owned, so that a field that leaves the manifest leaves the
 //! object.
 
 use http::Method;

@@ -55,7 +55,7 @@ impl Default for CallMetrics {
 }
 
 impl CallMetrics {
-    /// Has them shown.
+    /// Registers these metrics.
     pub fn register(&self, registry: &mut Registry) {
         let calls = "Calls to the API server by HTTP method and status code";
         registry.register("rhumb_api_requests", calls, self.calls.clone());

@@ -18,7 +18,7 @@ use crate::engine::{NodeFacts, Readiness, ResourceVersion};
 use crate::object::{GroupKind, Gvk, ObjectId};
 
 impl Cluster {
-    /// Tells the facts of all nodes, until it is dropped. Needs the right to list and watch
+    /// Reports the facts of all nodes, until it is dropped. Needs the right to list and watch
     /// `nodes`.
     pub fn follow_nodes(&self, sink: mpsc::Sender<InformerEvent<NodeFacts>>) -> Informer {
         let kind = Arc::new(ServedKind {

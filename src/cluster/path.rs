@@ -109,7 +109,8 @@ pub(super) fn with_query(mut path: String, parameters: &[(&str, &str)]) -> Strin
     path
 }
 
-/// RFC 3986: all but unreserved characters. A colon may be in a path, and RBAC names use it.
+/// Appends a text with all characters encoded but the unreserved ones (RFC 3986) and the colon. A
+/// colon may be in a path, and names of RBAC have it.
 fn push_encoded(out: &mut String, text: &str) {
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~:".contains(&byte) {

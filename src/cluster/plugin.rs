@@ -66,8 +66,8 @@ impl Drop for PluginProcessGroup {
     }
 }
 
-/// Runs the plugin, where there is one, and puts what it gives in its place. Tells until when that
-/// holds.
+/// Runs the plugin, where there is one, and puts what it gives in its place. Returns until when
+/// that holds.
 pub(super) async fn run_plugin(
     user: &mut AuthInfo,
     patience: Duration,
@@ -108,7 +108,7 @@ pub(super) fn hanging_fault() -> ClusterFault {
     ClusterFault::Plugin { reason: "the credential plugin gives no answer".to_owned() }
 }
 
-/// It may be another one the next time.
+/// Returns the fault for an answer that cannot be read. The next answer may be another one.
 fn unreadable_fault() -> ClusterFault {
     ClusterFault::Plugin { reason: "the credential plugin's answer cannot be read".to_owned() }
 }

@@ -41,7 +41,7 @@ pub(crate) struct PartialList {
     pub is_complete: bool,
 }
 
-/// The result of looking at one object.
+/// The result of a lookup of one object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LiveLookup {
     /// It is there. Its health is not known, because only the metadata was read.
@@ -95,8 +95,8 @@ impl Cluster {
         }
     }
 
-    /// Looks which of the named objects are there, by their metadata; the namespace is none for a
-    /// cluster-scoped kind. Many names cost one list, a few cost a GET each. That a namespace is
+    /// Looks up which of the named objects are there, by their metadata; the namespace is none for
+    /// a cluster-scoped kind. Many names cost one list, a few cost a GET each. That a namespace is
     /// missing is not visible here: then all are absent.
     ///
     /// # Errors

@@ -52,7 +52,7 @@ impl Cluster {
 /// Returns how these files look now.
 async fn restamp(known: &CredentialFiles) -> CredentialFiles {
     let files: Vec<PathBuf> = known.keys().cloned().collect();
-    // A disk that hangs holds up nobody else.
+    // A disk that hangs delays nobody else.
     tokio::task::spawn_blocking(move || stamp_files(files)).await.unwrap_or_default()
 }
 

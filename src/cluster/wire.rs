@@ -1,7 +1,7 @@
 //! From the server's JSON text to a compact record, without a tree of the whole object.
 //!
 //! Decoding is total: only a field that cannot be read is missed, whatever a custom kind puts into
-//! its `spec` and `status`. One object that failed would hold up its whole kind. Other fields are
+//! its `spec` and `status`. One object that failed would block its whole kind. Other fields are
 //! skipped and never copied. Of the values that are ours, a Secret's data among them, only a digest
 //! stays.
 

@@ -90,7 +90,7 @@ impl Cluster {
     }
 
     /// Returns the whole object as it would be after an apply. Nothing is written. The live object
-    /// tells which fields the apply would have to make ours first, see
+    /// shows which fields the apply would have to make ours first, see
     /// [`Cluster::own_rolling_update`].
     ///
     /// # Errors

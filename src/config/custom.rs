@@ -115,8 +115,8 @@ impl CustomSourcePolicy {
         }
     }
 
-    /// As which account a source acts that names this one, or none; or why it may not, in the words
-    /// of whoever wrote it.
+    /// Returns the account as which a source acts that names this one, or none. Fails where that is
+    /// not allowed, in words for whoever wrote it.
     fn account(&self, named: Option<ServiceAccountName>) -> Result<Option<ServiceAccountName>, String> {
         let default = || self.default_service_account.clone();
         let (Some(allowed), is_default) = (&self.service_accounts, named.is_none() || named == default())

@@ -155,7 +155,8 @@ impl ConfigFileReader<'_> {
     }
 }
 
-/// A source of the file has no object that anybody could delete.
+/// Refuses a deletion policy in the file: a source of the file has no object that anybody could
+/// delete.
 fn refuse_deletion_policy(document: &mut ConfigNode, faults: &mut Vec<ConfigFault>) {
     let Some(mark) = document.get("spec").and_then(|spec| spec.mark_of("deletionPolicy")) else { return };
     let why = "`deletionPolicy` is for a Source object in the cluster";

@@ -189,7 +189,8 @@ pub enum Recipient {
         repository: String,
         /// The file with the token.
         token: PathBuf,
-        /// The context that tells its statuses from others, with `{source}` in place of the source.
+        /// The context that keeps its statuses apart from others, with `{source}` in place of the
+        /// source.
         context: String,
     },
 }

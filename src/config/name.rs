@@ -30,8 +30,8 @@ impl DnsLabel {
     }
 
     /// Returns the name of a place: its parts as one DNS label. Where a part had to be cut, or has
-    /// letters that no name may have, digits of the hash of `place` follow. They tell it from all
-    /// others.
+    /// letters that no name may have, digits of the hash of `place` follow. They keep it apart from
+    /// all others.
     pub fn derived(parts: &[&str], place: &str) -> Self {
         let text = parts.join("-").to_lowercase();
         let is_plain = text.is_ascii();

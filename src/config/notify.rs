@@ -196,7 +196,7 @@ impl ForgeSpec {
     }
 }
 
-/// A line that a forge shows as it is.
+/// Returns whether a text is a line that a forge shows as it is.
 fn is_context(text: &str) -> bool {
     !text.is_empty()
         && text.trim() == text
@@ -252,7 +252,7 @@ impl Recipient {
     }
 }
 
-/// `owner/name`, with groups before it where the forge has them.
+/// Returns whether a text is `owner/name`, with groups before it where the forge has them.
 fn is_repository(text: &str) -> bool {
     let part = |part: &str| {
         !matches!(part, "" | "." | "..")

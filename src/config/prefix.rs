@@ -163,7 +163,7 @@ impl PrefixAddress {
         })
     }
 
-    /// `user@host:path`, from the login's home where it does not begin at the root.
+    /// Parses `user@host:path`, from the login's home where it does not begin at the root.
     fn of_scp(authority: &str, path: &str) -> Option<Self> {
         // A remote helper of git's, for example `ext::sh`.
         if path.starts_with(':') {

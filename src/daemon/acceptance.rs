@@ -63,7 +63,7 @@ pub(super) fn record(inventory: &mut InventoryObject, accepted: Option<&Revision
     inventory.data.insert(ACCEPTED_KEY.to_owned(), accepted.to_string());
 }
 
-/// Tells a source that is looked at once what was accepted of it before.
+/// Sets what was accepted before of a source that is read only once.
 pub(super) async fn with_anchor(
     cluster: &Cluster,
     namespace: &str,

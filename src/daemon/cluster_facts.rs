@@ -1,4 +1,4 @@
-//! The facts of the cluster that renders depend on, as discovery tells them.
+//! The facts of the cluster that renders depend on, as discovery shows them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use crate::cluster::{Cluster, ClusterError, KindTable};
 use crate::object::{ErrorClass, ObjectId};
 use crate::source::{FactUse, KnownFacts, ObjectFact, ServedVersions};
 
-/// Returns the versions that a server tells.
+/// Returns the versions that a server reports.
 ///
 /// A group whose own server is down is not gone: it is as it was before.
 pub(super) fn served_versions(kinds: &KindTable, before: Option<&ServedVersions>) -> ServedVersions {
@@ -60,8 +60,8 @@ pub(crate) async fn read_cluster_facts(
 /// Reads a ConfigMap by its name, with the rights of whoever the source acts as.
 ///
 /// # Errors
-/// Fails where nobody can tell whether it is there, or what it holds. An account that may not read
-/// it is an answer.
+/// Fails where it cannot be known whether it is there, or what it holds. An account that
+/// may not read it is an answer.
 async fn read_object(cluster: &Cluster, id: &ObjectId) -> Result<ObjectFact, ClusterError> {
     match cluster.read_config_map(id).await {
         Ok(Some(body)) => Ok(ObjectFact::Found(Arc::new(body))),

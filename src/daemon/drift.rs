@@ -144,7 +144,7 @@ pub(super) async fn inspect(
     };
     match (lost.is_empty(), question.is_about(&shown)) {
         (true, true) => Ok(question.verdict(FieldCoverage::Complete)),
-        // Remembered, it would speak of values that nobody has looked at.
+        // Remembered, it would speak of values that were never compared.
         (true, false) => Err(LookupFailure("it changed while it was looked at".into())),
         // Somebody who goes on writing does not keep the object from being repaired.
         (false, _) => Ok(question.verdict(question.lost_coverage(&lost))),
@@ -206,8 +206,8 @@ async fn differing_values_of(
     }
 }
 
-/// Returns whether a refused dry run tells nothing of the values. A reader without write rights is
-/// refused it, and so is everybody by a webhook that has no dry run.
+/// Returns whether a refused dry run says nothing about the values. A reader without write rights
+/// is refused it, and so is everybody by a webhook that has no dry run.
 fn is_inconclusive(error: &ClusterError) -> bool {
     matches!(error.fault(), ClusterFault::Denied { by: Denial::Rbac, .. } | ClusterFault::Webhook { .. })
 }
@@ -220,7 +220,7 @@ fn is_other_at(desired: &DesiredObject, path: &FieldPath, shown: &Value, content
     !is_left && change::is_other_at(path, shown, content)
 }
 
-/// Tells who changed an object that is about to be put back; none for any other write, and where
+/// Returns who changed an object that is about to be put back; none for any other write, and where
 /// that cannot be known.
 pub(super) async fn describe_repair(
     cluster: &Cluster,
@@ -236,7 +236,7 @@ pub(super) async fn describe_repair(
     describe_writers(contents, id, apply, shown).await
 }
 
-/// Tells who changed an object, and which of its fields, by what it shows.
+/// Returns who changed an object, and which of its fields, by its `managedFields`.
 pub(super) async fn describe_writers(
     contents: &ContentStore,
     id: &ObjectId,

@@ -1,6 +1,6 @@
 //! Carries an action out and returns its result. Decides nothing about objects. It adapts the
-//! precondition of a write: to the version that it looked at, and to the uid alone after a write of
-//! its own.
+//! precondition of a write: to the version that it read, and to the uid alone after a write of its
+//! own.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -66,8 +66,8 @@ impl Executor {
         LoopEvent::ActionDone(id, Action::Apply(apply), result, outcome)
     }
 
-    /// Asks the server for the impact of a write on pods, without its overlay: that only holds it
-    /// up.
+    /// Asks the server for the impact of a write on pods. The overlay is left out, as it only
+    /// delays the pods.
     pub(super) async fn query_dry_run(
         self,
         kind: Arc<ServedKind>,
@@ -193,7 +193,7 @@ impl Executor {
         LoopEvent::ActionDone(id, Action::Delete(uid, rv, reason), result, outcome)
     }
 
-    /// Looks whether objects of one kind and namespace exist.
+    /// Looks up whether objects of one kind and namespace exist.
     pub(super) async fn look_up(
         self,
         kind: Arc<ServedKind>,
@@ -232,7 +232,7 @@ impl Executor {
         LoopEvent::Compared(answered.await)
     }
 
-    /// Looks at the values that the cluster shows.
+    /// Compares the values that the cluster shows.
     pub(super) async fn inspect(self, kind: Arc<ServedKind>, question: ComparisonRequest) -> LoopEvent {
         let verified = drift::inspect(&self.cluster, &self.contents, &kind, &question).await;
         LoopEvent::Compared(vec![(question.id, verified)])

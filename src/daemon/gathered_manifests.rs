@@ -51,7 +51,7 @@ pub(crate) async fn gather_manifests(
 }
 
 impl GatheredManifests {
-    /// Tells where the objects of those kinds live that the source defines.
+    /// Adds the scopes of those kinds that the source defines.
     pub(crate) fn add_scopes_to(&self, scopes: &mut KindScopes) {
         for item in &self.items {
             scopes.learn(item);

@@ -24,7 +24,7 @@ pub(super) fn explain_unreadable(namespace: &str, peers: &[PeerSource]) -> Vec<S
     garbled.collect()
 }
 
-/// Another source, as its inventory shows it.
+/// Returns another source, as its inventory shows it.
 fn peer_of(namespace: &str, name: &str, inventory: &InventoryObject) -> PeerSource {
     let says = match inventory.data.get(HANDOVER_KEY) {
         Some(text) => SourceStatement::parse(text).map_err(UnknownStatement::Unreadable),
@@ -49,7 +49,7 @@ pub(super) fn is_recorded(engine: &Engine, source: SourceId, inventory: Option<&
 }
 
 /// Returns whether an inventory requests what it need not request any more. An inventory may have
-/// been tidied before the objects of it were seen, and nothing else tells that they are.
+/// been tidied before the objects of it were seen, and no event reports that they are.
 pub(super) fn needs_tidying(engine: &Engine, source: SourceId, inventory: Option<&InventoryObject>) -> bool {
     engine.can_state(source)
         && read_statement(inventory).is_some_and(|statement| engine.has_excess_requests(source, &statement))

@@ -15,7 +15,7 @@ use crate::object::{ContentHash, GroupKind, ObjectId, Revision};
 use crate::report::StatusSummary;
 use crate::source::VerificationAnchor;
 
-/// The text in place of a location that an inventory does not tell.
+/// The text in place of a location that an inventory does not have.
 pub(super) const UNKNOWN_LOCATION: &str = "a location that nobody knows any more (its ConfigMap was lost)";
 
 /// The text between two locations.
@@ -97,7 +97,7 @@ impl PendingPrune {
     }
 }
 
-/// Returns the deletions that wait for a person, as the inventory tells them.
+/// Returns the deletions that wait for a person, as the inventory records them.
 pub(crate) fn pending_prunes(inventory: &InventoryObject) -> Vec<PendingPrune> {
     inventory
         .data
@@ -111,13 +111,13 @@ pub(crate) fn unlisted_prune_count(inventory: &InventoryObject) -> usize {
     inventory.data.get(PENDING_LEFT).and_then(|text| text.parse().ok()).unwrap_or_default()
 }
 
-/// Returns the location that the inventory was made from, as it tells it.
+/// Returns the location that the inventory was made from, as it records it.
 pub(crate) fn location(inventory: &InventoryObject) -> Option<&str> {
     inventory.annotations.get(annotations::SOURCE).map(String::as_str)
 }
 
 /// Returns whether the inventory was made from this location, be it among others; none where the
-/// inventory does not tell.
+/// inventory does not say.
 pub(crate) fn is_made_from(inventory: &InventoryObject, here: &str) -> Option<bool> {
     location(inventory).map(|made_from| is_among(here, made_from))
 }
@@ -127,7 +127,7 @@ pub(crate) fn acknowledgements(inventory: &InventoryObject) -> Vec<Acknowledgeme
     inventory.data.get(ACKNOWLEDGED_KEY).map(|text| Acknowledgement::parse_all(text)).unwrap_or_default()
 }
 
-/// Returns the contents that failed or were undone, as the inventory tells them to whoever has no
+/// Returns the contents that failed or were undone, as far as the inventory shows them without the
 /// key.
 pub(crate) fn rejections(inventory: &InventoryObject) -> Vec<Rejection> {
     open_rejections(inventory, &HashSeals::default())
@@ -154,7 +154,7 @@ fn is_overlong(inventory: Option<&InventoryObject>) -> bool {
     text.is_some_and(|text| text.len() > ACKNOWLEDGED_MOST)
 }
 
-/// Returns why nothing at all is pruned, and since when, as the inventory tells it.
+/// Returns why nothing at all is pruned, and since when, as the inventory records it.
 pub(crate) fn unlisted_reason_of(inventory: &InventoryObject) -> Option<String> {
     inventory.data.get(PRUNE_CLOSED_KEY).cloned()
 }
@@ -209,8 +209,8 @@ fn room_left(inventory: &InventoryObject) -> usize {
     MAX_RECORD_BYTES.saturating_sub(others.map(|(key, text)| key.len() + text.len()).sum())
 }
 
-/// Returns whether the inventory tells the deletions that wait as they are, and every Job that has
-/// ended.
+/// Returns whether the inventory records the deletions that wait as they are, and every Job that
+/// has ended.
 pub(super) fn is_current(engine: &Engine, source: SourceId, inventory: Option<&InventoryObject>) -> bool {
     let text = |key| inventory.and_then(|inventory| inventory.data.get(key));
     let known = engine.source(source).inventory.iter().flat_map(|recorded| &recorded.finished);
@@ -505,7 +505,7 @@ pub(super) struct InventoryStore {
 /// Indicates whether an inventory was made from the source's location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum InventoryOrigin {
-    /// Only the inventory can tell.
+    /// Only the inventory shows it.
     Unknown,
     /// It was, as far as this process has seen it, whatever becomes of the inventory.
     Here,

@@ -47,9 +47,9 @@ pub(super) struct KindWatches {
     observation_requests: Option<Informer>,
     orders: Option<Informer>,
     targets: AutoscalerTargets,
-    /// The scopes of kinds that the server tells, for those that read manifests.
+    /// The scopes of kinds that the server reports, for those that read manifests.
     served_scopes: watch::Sender<KindScopes>,
-    /// The versions that the server tells, for renders.
+    /// The versions that the server reports, for renders.
     served_versions: watch::Sender<Option<Arc<ServedVersions>>>,
     /// Says if renders depend on them, so that they are asked for again and again.
     version_use: VersionUse,
@@ -187,13 +187,13 @@ impl KindWatches {
         }
     }
 
-    /// Returns where the objects of each kind live, as far as the server tells, and each later
+    /// Returns where the objects of each kind live, as far as the server reports it, and each later
     /// answer.
     pub(super) fn served_scopes(&self) -> watch::Receiver<KindScopes> {
         self.served_scopes.subscribe()
     }
 
-    /// Returns the versions that the server tells, and each later answer.
+    /// Returns the versions that the server reports, and each later answer.
     pub(super) fn served_versions(&self) -> watch::Receiver<Option<Arc<ServedVersions>>> {
         self.served_versions.subscribe()
     }
@@ -465,13 +465,13 @@ impl KindWatches {
         }
     }
 
-    /// Returns where the objects of each kind live, as far as the server tells.
+    /// Returns where the objects of each kind live, as far as the server reports it.
     pub(super) fn kind_scopes(&self) -> KindScopes {
         self.served_scopes.borrow().clone()
     }
 }
 
-/// Says if renders depend on the versions that the server tells.
+/// Says if renders depend on the versions that the server reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum VersionUse {
     Unused,

@@ -7,7 +7,7 @@
 //! a release: the holder alone does it, in the version that it wrote last, when none of its writes
 //! can be in flight. A replica with another configuration that still wants the source creates the
 //! Lease anew, which only one can. Leases that others hold, or held when they died, are never
-//! removed: nobody can tell whether they are wanted.
+//! removed: it is not known whether they are wanted.
 //!
 //! **Invariant:** a loop serves a source only under one unbroken tenure. A loop's facts may be long
 //! out of date once the Lease was anybody else's, or nobody's. The Lease is taken again only when

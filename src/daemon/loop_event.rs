@@ -29,7 +29,7 @@ pub(super) enum LoopEvent {
     Repository(SourceId, RepositoryIdentity),
     /// The renders of a source depend on the versions that the cluster serves.
     VersionsUsed,
-    /// A source was looked at after the reading of this number, and all that is new was reported.
+    /// A source was checked after the reading of this number, and all that is new was reported.
     SourceChecked(SourceId, u64),
     /// Older contents were looked up.
     Resolved(Vec<(ObjectId, Release, Option<SharedDesiredObject>)>),
@@ -55,7 +55,7 @@ pub(super) enum LoopEvent {
     Selector(ObjectId, Option<String>),
     /// The cluster's warnings about a rollout that failed.
     FailureEvents(ObjectId, Vec<String>),
-    /// A stuck pod that held up a StatefulSet was deleted, or was not.
+    /// A stuck pod that blocked a StatefulSet was deleted, or was not.
     StuckPodDeleted(ObjectId),
     /// A pod that was to go for its step was evicted, or was not.
     Evicted(PodToEvict, EvictionOutcome),

@@ -25,7 +25,7 @@ pub(super) struct ReadSettings {
     pub(super) allow: Arc<AllowList>,
     /// The identities that open what is encrypted.
     pub(super) decrypter: Arc<Decrypter>,
-    /// Tells what `${NAME}` means in its files.
+    /// The values of `${NAME}` in its files.
     pub(super) variables: VariableUse,
     /// Texts that its objects share.
     pub(super) names: TextInterner,

@@ -33,7 +33,7 @@ use crate::source;
 /// Server dry runs in flight at once.
 const CONCURRENT_DRY_RUNS: usize = 8;
 
-/// Tells what one pass over a source would do. Writes nothing to the cluster.
+/// Returns what one pass over a source would do. Writes nothing to the cluster.
 ///
 /// Fails when the API server cannot be asked at all.
 pub(crate) async fn preview(
@@ -191,7 +191,8 @@ impl PreviewRun {
         Ok(number)
     }
 
-    /// All sources were read a moment ago: none of them may want more than it says.
+    /// Records that all sources were just read, so that none of them may want more than it
+    /// publishes.
     fn note_all_read(&mut self) {
         let dropped = self.engine.last_drop_reading();
         self.engine.source_ids().for_each(|source| self.engine.record_check(source, dropped));
@@ -298,7 +299,7 @@ impl PreviewRun {
         &self.source_views[self.source]
     }
 
-    /// Returns the source's own wish for an object, whatever other sources ask for.
+    /// Returns the source's own desired state of an object, whatever other sources ask for.
     fn desired_state(&self, id: &ObjectId) -> Option<&DesiredState> {
         let wants = &self.engine.entry(id)?.targets;
         wants.iter().find(|(source, _)| *source == self.source).map(|(_, state)| state)
@@ -320,7 +321,7 @@ impl PreviewRun {
 
     /// Reads what pods use, where a change of that restarts them.
     async fn read_configs(&mut self) -> Result<(), ClusterError> {
-        // Without it nobody can tell which objects are the source's own, and so would be pruned.
+        // Without it nobody knows which objects are the source's own, and so would be pruned.
         if self.engine.is_reading_release_key() {
             self.read_key().await?;
         }

@@ -80,7 +80,7 @@ const MAX_TURN_DURATION: Duration = Duration::from_mins(1);
 
 /// The maximum number of decisions in one turn: some tenths of a second, after which a stop, an
 /// answer or a question has its turn. Fewer would cost one more list of each namespace that is
-/// looked at in two turns.
+/// listed in two turns.
 const MAX_DECISIONS_PER_TURN: usize = 10_000;
 
 /// The interval at which the driving thread shows that nothing blocks it.
@@ -101,8 +101,11 @@ pub(crate) enum StopCondition {
 pub(crate) struct Reconciler {
     pub(super) engine: Engine,
     pub(super) queue: WorkQueue<ObjectId>,
+    /// The reason for each object that is not, or not yet, in its desired state.
     pub(super) reasons: BTreeMap<ObjectId, Reason>,
+    /// The last outcome of each object.
     pub(super) outcomes: BTreeMap<ObjectId, Outcome>,
+    /// The health of each unhealthy object, as last logged.
     unhealthy: BTreeMap<ObjectId, String>,
     /// The reason for each refused object as last logged, with the content: each try would log it
     /// anew.
@@ -125,14 +128,19 @@ pub(crate) struct Reconciler {
     followers: PodFollowers,
     nodes: NodeWatch,
     configs: ConfigFollowers,
+    /// The requests to the task of each source; none where it has not begun, or reads only once.
     feeds: Vec<Option<mpsc::Sender<FeedRequest>>>,
+    /// Sources whose task begins once discovery has answered.
     pending_feeds: Vec<(SourceId, SourceFiles, ReadSettings)>,
-    /// Kinds of which sources have objects that were left out, as nobody knew where they live.
+    /// Kinds of which sources have objects that were left out, as their scope was not known.
     unscoped: BTreeSet<(SourceId, GroupKind)>,
+    /// Sources that were read, or could not be, at least once.
     tried: BTreeSet<SourceId>,
+    /// Objects whose older content is being read.
     resolving: BTreeSet<ObjectId>,
     /// Orders whose rollback is being looked up.
     undoing: BTreeSet<Arc<str>>,
+    /// The number of writes and dry runs in flight.
     writes: usize,
     /// One reference for each write in flight that `writes` does not count.
     in_flight: Arc<()>,
@@ -140,7 +148,9 @@ pub(crate) struct Reconciler {
     /// answered.
     retries: BTreeSet<ObjectId>,
     waiting_retries: BTreeSet<ObjectId>,
+    /// The number of writes that may be in flight now: answers double it, outages halve it.
     write_window: usize,
+    /// The maximum of the write window.
     concurrency: usize,
     resync: Duration,
     timers: LoopTimers,
@@ -257,7 +267,7 @@ impl Reconciler {
         }
     }
 
-    /// Looks after what is left of sources that this process has served, and that nobody is to
+    /// Takes care of what is left of sources that this process has served, and that nobody is to
     /// serve any more.
     #[must_use]
     pub(crate) fn with_retired_sources(mut self, sources: &BTreeSet<Arc<str>>) -> Self {
@@ -419,7 +429,7 @@ impl Reconciler {
         others.into_iter().flatten().fold(wake, Instant::min)
     }
 
-    /// One turn: timers, inventories, and as many keys as may be written at once.
+    /// Runs one turn of the loop: timers, inventories, and as many keys as may be written at once.
     fn turn(&mut self) {
         let now = Instant::now();
         let resynced = self.run_due_work(now);
@@ -440,7 +450,7 @@ impl Reconciler {
         }
         self.resolve();
         let mut batch = LookupBatch::default();
-        // Failed objects have a lane of their own, so that a webhook which never answers holds up
+        // Failed objects have slots of their own, so that a webhook which never answers delays
         // nobody else.
         self.timers.at_once = false;
         let mut decided = 0;
@@ -524,7 +534,7 @@ async fn tick(heartbeat: Heartbeat) {
     }
 }
 
-/// Has a process mind the other sources of the cluster. A daemon answers their requests too.
+/// Makes a process regard the other sources of the cluster. A daemon answers their requests too.
 fn set_peer_rules(engine: &mut Engine, namespace: &str, until: StopCondition) {
     engine.require_peer_consent();
     engine.set_inventory_namespace(namespace);

@@ -39,11 +39,11 @@ pub(crate) struct SourceSetup {
     /// The service account, in the namespace of the inventories, as which its objects are read and
     /// written; none for rhumb's own.
     pub account: Option<Arc<str>>,
-    /// Tells what `${NAME}` means in its files.
+    /// The values of `${NAME}` in its files.
     pub variables: VariableUse,
     /// The identities that open what it has encrypted.
     pub decrypter: Arc<Decrypter>,
-    /// The namespaces in which it looks for its objects; none for all.
+    /// The namespaces in which it may have objects; none for all.
     pub namespaces: Option<BTreeSet<Arc<str>>>,
     /// Indicates whether it takes objects over.
     pub adopt: AdoptPolicy,
@@ -57,7 +57,7 @@ pub(crate) struct SourceSetup {
     pub prune_delay: Duration,
     /// Indicates whether it writes.
     pub writes: SourceWrites,
-    /// Indicates whether it goes on. Of one that ends, the files only tell what its objects were
+    /// Indicates whether it goes on. Of one that ends, the files only show what its objects were
     /// made from.
     pub life: SourceLifecycle,
     /// Incarnations whose deletion whoever runs this has confirmed for this run.
@@ -123,7 +123,7 @@ pub(crate) struct Setup {
     pub cluster: Cluster,
     /// Namespace of the inventories.
     pub namespace: String,
-    /// Time between two looks at everything.
+    /// The interval of resyncs.
     pub resync: Duration,
     /// The rollout budget.
     pub budget: Budget,

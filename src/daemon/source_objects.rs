@@ -75,7 +75,7 @@ impl SourceDuty {
 /// The duties, by source.
 pub(crate) type SourceDuties = BTreeMap<Arc<str>, SourceDuty>;
 
-/// The sources in the cluster. Dropped, they are not looked at any more.
+/// The sources in the cluster. Once dropped, they are not listed any more.
 #[derive(Debug)]
 pub(crate) struct CustomSourceWatch {
     known: watch::Receiver<Vec<CustomSource>>,
@@ -129,7 +129,7 @@ impl CustomSourceWatch {
         tokio::time::timeout(LIST_TIMEOUT, since).await.is_ok_and(|listed| listed.is_ok())
     }
 
-    /// Waits until something else is known; false where nobody looks any more.
+    /// Waits until something else is known; false where they are not listed any more.
     pub(crate) async fn changed(&self, known: &[CustomSource]) -> bool {
         self.known.clone().wait_for(|newer| !is_same(newer, known)).await.is_ok()
     }
@@ -309,7 +309,7 @@ impl CustomSourceFollower {
             {
                 SourceCondition::Unusable("FinalizerRefused", why)
             }
-            // Its words are of no matter any more, that nobody looks after it is.
+            // Its reason does not matter any more; that no process serves it does.
             (Some((reason @ FAILED_REASON, why)), FinalizerState::KeptUntilEmpty, None) => {
                 SourceCondition::Unusable(reason, why)
             }

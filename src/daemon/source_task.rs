@@ -1,4 +1,5 @@
-//! One task per source: looks at it, reads what changed, and looks up older contents.
+//! One task per source, its *feed*: observes it, reads what changed, looks up older contents, and
+//! sends the results to the loop.
 
 mod deleted_source;
 mod fact_reader;
@@ -38,7 +39,8 @@ use crate::source::{
     VerificationAnchor,
 };
 
-/// The slack after which a late feed counts as dead: its events wait until the loop takes them.
+/// The slack after which a feed that sends no heartbeat counts as dead: its events wait until the
+/// loop takes them.
 const HEARTBEAT_SLACK: Duration = Duration::from_mins(1);
 
 /// The longest time of one task. A fetch ends by its own deadline, and a task takes two of them at
@@ -50,7 +52,7 @@ const MAX_TASK_DURATION: Duration = Duration::from_mins(25);
 pub(super) enum FeedRequest {
     /// Read all again, as kinds are known now whose objects were left out.
     ReadAgain,
-    /// Look whether there is anything new, after the reading of this number.
+    /// Check whether there is anything new, after the reading of this number.
     CheckAfter(u64),
     /// The record of the accepted revision.
     Anchor(VerificationAnchor),
@@ -84,7 +86,7 @@ fn followed_by(source: &Source) -> RepositoryIdentity {
 pub(super) struct SourceFeed {
     pub(super) source: Source,
     pub(super) settings: ReadSettings,
-    /// The scopes of kinds that the server tells.
+    /// The scopes of kinds that the server reports.
     served_scopes: watch::Receiver<KindScopes>,
     /// The scopes of kinds at the last reading, those that the source itself defines among them.
     scopes: KindScopes,
@@ -155,7 +157,7 @@ impl SourceFeed {
         }
     }
 
-    /// Has the feed report, beside its events, when it last looked.
+    /// Sets where the task records the time of its last check.
     pub(super) fn with_last_check(self, last_check: LastCheck) -> Self {
         Self { last_check, ..self }
     }
@@ -295,7 +297,7 @@ impl SourceFeed {
         }
     }
 
-    /// Returns the scopes of all kinds that the server or the source itself tells by now.
+    /// Returns the scopes of all kinds that the server or the source itself has shown by now.
     fn known_scopes(&self) -> KindScopes {
         let mut scopes = self.scopes.clone();
         scopes.update(&self.served_scopes.borrow());
@@ -390,7 +392,7 @@ impl SourceFeed {
         self.read_revision(revision).await.map(Some)
     }
 
-    /// Reads what an earlier process left, where the first look of this one failed.
+    /// Reads what an earlier process left, where the first check of this one failed.
     async fn read_remembered(&mut self) -> Option<(SourceReading, BTreeSet<GroupKind>)> {
         let revision = self.source.current_revision().filter(|_| self.reported.is_none()).cloned()?;
         self.read_revision(revision).await.ok()
@@ -438,7 +440,8 @@ struct TaskQueue {
 }
 
 impl TaskQueue {
-    /// A lookup begins at once, beside whatever is being done; the rest waits for its turn.
+    /// Accepts a request. A lookup begins at once, beside the current task; all others wait for
+    /// their turn.
     fn take(&mut self, request: FeedRequest, beside: ContentReader, head: Option<Revision>) {
         let task = match request {
             FeedRequest::Resolve(revision, wanted) => {
@@ -461,7 +464,7 @@ impl TaskQueue {
         self.later.push_back(task);
     }
 
-    /// Returns the event of a finished look-up, unless something has to be fetched for it.
+    /// Returns the event of a finished lookup, unless something has to be fetched for it.
     fn finish_lookup(&mut self, found: ContentLookup) -> Option<LoopEvent> {
         match found {
             ContentLookup::Done(event) => Some(*event),
@@ -481,7 +484,7 @@ impl TaskQueue {
 enum FeedTask {
     /// A hint says that there may be something new.
     Check,
-    /// It is time to look.
+    /// It is time to check.
     Poll,
     /// The record of the accepted revision has arrived.
     Anchor(VerificationAnchor),
@@ -503,7 +506,7 @@ enum FeedTask {
 #[derive(Clone)]
 pub(super) struct ContentReader {
     reader: RevisionReader,
-    /// Tells if more can be had of a repository on this host.
+    /// Indicates whether more can be had of a repository on this host.
     is_on_host: bool,
     settings: ReadSettings,
     scopes: KindScopes,

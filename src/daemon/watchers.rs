@@ -15,9 +15,9 @@ type InformersByNamespace = BTreeMap<Option<Arc<str>>, Informer>;
 /// One that watches.
 pub(super) struct AccountWatcher {
     pub(super) cluster: Cluster,
-    /// The namespaces that it looks into; none for all.
+    /// The namespaces that it watches; none for all.
     namespaces: Option<BTreeSet<Arc<str>>>,
-    /// The inventories that it looks for.
+    /// The inventories whose objects it watches.
     inventory_ids: BTreeSet<Arc<str>>,
     /// Kinds of manifests.
     pub(super) wanted: BTreeSet<GroupKind>,

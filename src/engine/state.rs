@@ -45,18 +45,30 @@ pub(super) enum DecisionMode {
 #[derive(Debug, Default)]
 #[cfg_attr(test, derive(Clone))]
 pub(crate) struct Engine {
+    /// The sources, by their numbers.
     pub(super) sources: Vec<SourceState>,
+    /// The id of the inventory of each source: the value of the label on its objects.
     pub(super) inventory_ids: Vec<Arc<str>>,
+    /// The newest revision of each source that was read; empty before the first.
     pub(super) heads: Vec<Revision>,
-    // Boxed: a table of large values keeps nearly as much room free as it uses.
+    /// The entries, by object. Boxed: a table of large values keeps nearly as much room free as it
+    /// uses.
     pub(super) entries: HashMap<ObjectId, Box<ObjectEntry>>,
+    /// The live objects that the informers show.
     pub(super) informer_objects: HashMap<ObjectId, Box<LiveObject>>,
+    /// The watchers, each with the kinds that it lists.
     pub(super) watchers: WatcherSet,
+    /// Indicates for each kind and version whether the server has it.
     pub(super) served: HashMap<Gvk, KindAvailability>,
+    /// The objects whose replicas an autoscaler sets; none as long as that is not known.
     pub(super) autoscaled: Option<HashSet<ObjectId>>,
+    /// The objects that wait for a topic.
     pub(super) waiting: HashMap<WaitTopic, BTreeSet<ObjectId>>,
+    /// The topic that each object waits for.
     pub(super) waits: HashMap<ObjectId, WaitTopic>,
+    /// The budget, and the workloads that roll.
     pub(super) rollouts: Rollouts,
+    /// The orders, pauses and holds of people.
     pub(super) orders: OrderState,
     /// The objects of each source that are released together with a workload that restarts pods,
     /// with the first such workload. Made on demand, void when a content comes or goes.
@@ -67,9 +79,13 @@ pub(crate) struct Engine {
     pub(super) rollbacks_unresolved: BTreeSet<ObjectId>,
     /// Objects that go back once all that goes back together with them has been read.
     pub(super) rollbacks_deferred: BTreeSet<ObjectId>,
+    /// Objects of ours that no source wants.
     pub(super) unwanted: BTreeSet<ObjectId>,
+    /// Objects whose accepted content has not been read yet.
     pub(super) unresolved_accepted: BTreeSet<ObjectId>,
+    /// Objects whose desired content depends on others by annotation.
     pub(super) dependents: BTreeSet<ObjectId>,
+    /// Objects that wait for themselves, each with the reason in words.
     pub(super) cycles: BTreeMap<ObjectId, Arc<str>>,
     /// The objects that define a kind: several where sources name more than one.
     pub(super) definitions: HashMap<GroupKind, BTreeSet<ObjectId>>,
@@ -83,12 +99,19 @@ pub(crate) struct Engine {
     pub(super) write_denials: HashMap<ObjectId, Vec<WriteDenial>>,
     /// Objects that several sources want.
     pub(super) contested: BTreeSet<ObjectId>,
+    /// Objects of which a fact changed, and that are to be decided about again.
     pub(super) dirty: Vec<ObjectId>,
+    /// The last number that was given to a reading or an observation: it orders them.
     pub(super) drop_counter: u64,
+    /// Indicates whether it decides for writes or for a plan.
     pub(super) mode: DecisionMode,
+    /// The data that pods use, as hashes.
     pub(super) configs: ConfigDataState,
+    /// The keys of the seals, and the objects whose seal none of them proves.
     pub(super) proofs: ReleaseProofs,
+    /// The statements of other sources, and the objects that move between sources.
     pub(super) handover: Handover,
+    /// The scopes of kinds, as far as they are known.
     pub(super) scopes: KindScopes,
     /// The namespace of the inventories, for commands that people type.
     pub(super) inventory_namespace: Arc<str>,
@@ -189,7 +212,7 @@ impl Engine {
         self.entries.len()
     }
 
-    /// Wakes whom a topic held up.
+    /// Wakes the objects that wait for a topic.
     pub(crate) fn wake_topic(&mut self, topic: &WaitTopic) {
         for id in self.waiting.remove(topic).unwrap_or_default() {
             self.waits.remove(&id);
@@ -255,7 +278,7 @@ impl Engine {
         self.drop_counter
     }
 
-    /// Records that a source was looked at after a reading of this number, and that what was found
+    /// Records that a source was checked after a reading of this number, and that what was found
     /// was read.
     pub(crate) fn record_check(&mut self, source: SourceId, reading: u64) {
         self.sources[source].checked_after = reading;

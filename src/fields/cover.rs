@@ -154,7 +154,7 @@ impl CoverageWalk {
                 }
             }
             // An entry that goes deeper than a scalar stands for another content than this one; the
-            // hash of the content tells that already.
+            // hash of the content shows that already.
             _ => {}
         }
     }

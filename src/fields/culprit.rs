@@ -45,7 +45,7 @@ pub fn lost_field_writers(managed_fields: &Value, lost: &[FieldPath], our_manage
     path_owners(managed_fields, lost, our_manager).into_iter().map(|(_, culprit)| culprit).collect()
 }
 
-/// As [`lost_field_writers`], each with the position of its path.
+/// Does the same as [`lost_field_writers`], each with the position of its path.
 fn path_owners(managed_fields: &Value, lost: &[FieldPath], our_manager: &str) -> Vec<(usize, FieldWriter)> {
     let mut found = Vec::new();
     for entry in entries(managed_fields) {
@@ -97,7 +97,7 @@ impl<'e> PathOwner<'e> {
     }
 }
 
-/// Tells who changed what, and when: `kubectl-edit changed .data.mode at 2026-01-02T00:00:00Z`;
+/// Returns who changed what, and when: `kubectl-edit changed .data.mode at 2026-01-02T00:00:00Z`;
 /// none where nothing is known to have changed.
 ///
 /// `taken` are the paths that left our entry; `rewritten` are those that are still ours with other
@@ -137,7 +137,7 @@ pub(crate) fn drift_words(
 /// The managers of Kubernetes itself: what they fill in is no change of anybody's.
 const CONTROL_PLANE_MANAGERS: [&str; 3] = ["kube-controller-manager", "kube-scheduler", "kubelet"];
 
-/// Tells who else has written to an object since our last apply, and which fields, by the object
+/// Returns who else has written to an object since our last apply, and which fields, by the object
 /// alone; none where nobody did.
 ///
 /// The status does not count. A field that somebody removed leaves no trace.

@@ -18,7 +18,7 @@ const ITEMS: usize = 6_000;
 /// minutes there.
 const ENOUGH: Duration = Duration::from_secs(4);
 
-/// Time that this thread has had from the processors.
+/// Returns the time that this thread has had from the processors.
 fn processor_time() -> Duration {
     let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     Duration::from_nanos(text.split(' ').next().unwrap().parse().unwrap())

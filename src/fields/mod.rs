@@ -2,7 +2,7 @@
 //! others, and the values that must never be shown.
 //!
 //! Owns [`FieldPath`], the reading of FieldsV1 (the ownership trees of `metadata.managedFields`),
-//! and the rule that tells drift ([`uncovered_paths`]). Also owns the masking of Secrets
+//! and the rule that finds drift ([`uncovered_paths`]). Also owns the masking of Secrets
 //! ([`mask_value`]), and of text by others that looks like a secret ([`blur()`]).
 //!
 //! The API server takes a path out of our entry as soon as another field manager changes its value.

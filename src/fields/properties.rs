@@ -95,7 +95,7 @@ proptest! {
         }
     }
 
-    /// Looking many paths up at once tells the same as looking each of them up.
+    /// Looking many paths up at once gives the same as looking each of them up.
     #[test]
     fn who_holds_a_path_is_found(content in content(), other in content()) {
         let owned = entry(&other);

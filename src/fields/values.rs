@@ -1,8 +1,8 @@
 //! The values behind an entry: a digest of them, and the paths at which two objects differ in them.
 //!
-//! A writer under our own name leaves our entry as it is, so only the values tell. Both sides are
-//! brought into one normal form first. A difference in it is a doubt and no verdict: the server has
-//! normal forms that are not known here.
+//! A writer under our own name leaves our entry as it is, so only the values show it. Both sides
+//! are brought into one normal form first. A difference in it is a doubt and no verdict: the server
+//! has normal forms that are not known here.
 
 use crate::object::annotations;
 use std::collections::HashMap;
@@ -270,13 +270,13 @@ fn items_of<'v>(value: Option<&'v Value>, node: EntryNode<'_>) -> HashMap<usize,
     items.map(|items| NodePairs::of(items, node).items(items)).unwrap_or_default()
 }
 
-/// Writes the normal form of a value, which tells where it ends.
+/// Writes the normal form of a value, which shows where it ends.
 fn write_leaf(out: &mut Vec<u8>, value: Option<&Value>, place: ValuePosition<'_>, schema: ValueSchema) {
     match value {
         Some(Value::String(text)) if schema == ValueSchema::Secret && place.is_datum() => {
             write_text(out, &text.replace(['\n', '\r'], ""));
         }
-        // The entry itself tells that it is there.
+        // The `managedFields` entry itself shows that it is there.
         Some(Value::Object(map)) if map.is_empty() && schema != ValueSchema::Custom => out.push(b'0'),
         Some(value) if !is_left_out(value, schema) => write_value(out, value, place, schema),
         _ => out.push(b'0'),
@@ -315,7 +315,7 @@ fn write_value(out: &mut Vec<u8>, value: &Value, place: ValuePosition<'_>, schem
     }
 }
 
-/// With its length before it, so that no text looks like two.
+/// Writes a text with its length before it, so that no text looks like two.
 fn write_text(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
     out.extend_from_slice(&text.len().to_be_bytes());
@@ -329,7 +329,7 @@ fn write_number(out: &mut Vec<u8>, number: &Number) {
     out.push(b';');
 }
 
-/// 300 × 1e-3 and 0.3 are different floats.
+/// Writes an amount with twelve digits, as 300 × 1e-3 and 0.3 are different floats.
 fn write_amount(out: &mut Vec<u8>, amount: f64) {
     out.extend_from_slice(format!("~{amount:.11e};").as_bytes());
 }

@@ -3,8 +3,8 @@
 //! Owns [`references()`] (the objects that one object needs before it can work) and
 //! [`configuration()`] (the `ConfigMaps` and Secrets that its pods use). Also owns
 //! [`LabelSelection`] and [`SelectableLabels`] (connections by labels), and [`rank()`] (the
-//! customary order of kinds, where no reference tells). [`find_cycles()`] finds objects that wait
-//! for themselves, [`ConnectedUnits`] and [`connect_objects`] find connected parts.
+//! customary order of kinds, where there is no reference). [`find_cycles()`] finds objects that
+//! wait for themselves, [`ConnectedUnits`] and [`connect_objects`] find connected parts.
 //!
 //! **Invariant:** knows contents only, no rollouts and no cluster.
 

@@ -223,7 +223,7 @@ impl<'a> FoundReferences<'a> {
         });
     }
 
-    /// A reference that may say `optional: true`.
+    /// Adds a reference that may say `optional: true`.
     fn data(&mut self, kind: &str, reference: Option<&Value>, key: &str) {
         let Some(reference) = reference else { return };
         let is_optional = reference.get("optional").and_then(Value::as_bool) == Some(true);
@@ -270,8 +270,8 @@ impl<'a> FoundReferences<'a> {
         self.add(text("group", ""), text("kind", "Service"), namespace, text("name", ""));
     }
 
-    /// An object of the same namespace by its apiVersion, kind and name, with what a reference
-    /// without them means.
+    /// Adds an object of the same namespace by its apiVersion, kind and name. The given group and
+    /// kind count where the reference has none.
     fn target(&mut self, target: Option<&Value>, group: &str, kind: &str) {
         let Some(target) = target else { return };
         let group = match text_at(target, &["apiVersion"]) {

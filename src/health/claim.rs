@@ -15,8 +15,8 @@ pub(super) fn of(view: &HealthView<'_>) -> Health {
     }
 }
 
-/// Both annotations are set once a pod that uses the claim is scheduled; with immediate binding the
-/// provisioner's name comes alone.
+/// Returns why a claim is pending. Both annotations are set once a pod that uses the claim is
+/// scheduled; with immediate binding the provisioner's name comes alone.
 fn pending(view: &HealthView<'_>) -> String {
     let provisioner = view.annotation("volume.kubernetes.io/storage-provisioner");
     if !provisioner.is_empty() {

@@ -9,7 +9,8 @@ use crate::object::GroupKind;
 /// object yet.
 const ALWAYS_OBSERVED: [&str; 3] = ["DaemonSet", "Deployment", "StatefulSet"];
 
-/// The conditions that sum a custom kind up, the most telling first; the first that it has decides.
+/// The conditions that sum a custom kind up, in the order of their weight; the first that it has
+/// decides.
 const SUMMARY_CONDITIONS: [&str; 6] =
     ["Ready", "Available", "Healthy", "Programmed", "Succeeded", "Accepted"];
 
@@ -35,7 +36,7 @@ pub(super) fn first(kind: &GroupKind, view: &HealthView<'_>) -> Option<Health> {
     view.holds("Reconciling").map(|condition| in_progress(&condition.message_or("reconciling")))
 }
 
-/// Returns the health by the conditions of a kind without own rules; without a telling one it is
+/// Returns the health by the conditions of a kind without own rules; without one of them it is
 /// current.
 pub(super) fn conditions(view: &HealthView<'_>) -> Health {
     let Some((kind, condition)) =

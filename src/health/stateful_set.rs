@@ -15,7 +15,7 @@ fn missing(view: &HealthView<'_>) -> Option<String> {
     if ready < wanted {
         return Some(format!("waiting for {} to be ready", count_text(wanted.saturating_sub(ready), "pod")));
     }
-    // Servers before 1.25 do not tell it.
+    // Servers before 1.25 do not report it.
     let available = view.status("availableReplicas").map_or(wanted, |_| view.count("availableReplicas"));
     if available < wanted {
         return Some(format!("{available} of {wanted} pods are available"));

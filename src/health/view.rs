@@ -145,7 +145,8 @@ fn because(status: HealthStatus, message: &str) -> Health {
     }
 }
 
-/// Foreign texts in one bounded line, without control characters (a terminal would obey them).
+/// Returns a foreign text in one bounded line, without control characters: a terminal would obey
+/// them.
 fn one_line(text: &str) -> String {
     let words = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
     let mut line = String::new();

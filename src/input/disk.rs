@@ -1,4 +1,4 @@
-//! Rendering what is on disk, for the commands that run once.
+//! Renders what is on disk, for the commands that run once.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

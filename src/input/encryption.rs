@@ -307,7 +307,8 @@ fn has_sealed(value: &Value) -> bool {
     }
 }
 
-/// An item of a list loses the metadata, which is beside the items.
+/// Returns the finding about an item of an encrypted list: it has lost the metadata, which is
+/// beside the items.
 fn without_metadata(at: ManifestOrigin) -> Diagnostic {
     let message =
         "kustomize took this object out of an encrypted list, and without `sops` nothing opens its values";

@@ -65,7 +65,8 @@ impl<'f> SealedPlaces<'f> {
     }
 }
 
-/// The levels of a document that have places are bounded.
+/// Adds the places of all encrypted texts in a document. The levels of a document that has places
+/// are bounded.
 fn add_places(value: &PlacedValue, places: &mut HashMap<String, TextPlace>) {
     match &value.node {
         PlacedNode::Scalar(Value::String(text)) if is_sealed(text) => {

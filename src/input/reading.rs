@@ -103,7 +103,7 @@ mod tests {
         Decrypter::new(Vec::new(), Some(sealing::identity(identity)))
     }
 
-    /// A Secret as it is stored that was rendered from a file for key 1.
+    /// Returns a Secret as it is stored that was rendered from a file for key 1.
     fn stored_secret() -> Value {
         let enc = sealing::age_file(&[1], &sealing::DATA_KEY);
         let holders = json!([[{"recipient": "age1of-nobody", "enc": enc}]]);

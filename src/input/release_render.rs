@@ -31,8 +31,8 @@ pub(crate) const ASSUMED_VERSION: &str = "v1.36.0";
 pub(crate) struct ReleaseSettings {
     /// The name of the release; none for that of each chart's folder.
     pub release: Option<String>,
-    /// The name of the folder that the source is of, which its files do not tell: a chart at its top
-    /// is the same release wherever the folder is read.
+    /// The name of the folder that the source is of, which its files do not contain: a chart at its
+    /// top is the same release wherever the folder is read.
     pub top: String,
     /// The namespace.
     pub namespace: String,
@@ -70,7 +70,7 @@ pub(super) enum VersionOrigin {
     Assumed,
     /// The cluster was not asked yet.
     Wanted,
-    /// The cluster does not tell its version, for this reason.
+    /// The cluster does not report its version, for this reason.
     Unknown(Arc<str>),
 }
 

@@ -409,8 +409,8 @@ fn printed_part(
     (read.diagnostics, read.documents.iter().map(plain).collect())
 }
 
-/// As [`printed_part`], of a program that read opened files: their values must be in the data of
-/// Secrets alone, and get no variables.
+/// Does the same as [`printed_part`] for a program that read opened files. Their values must be in
+/// the data of Secrets alone, and get no variables.
 fn opened_part(
     name: &Arc<str>,
     part: &str,

@@ -109,7 +109,7 @@ fn form_of(refused: &Diagnostic) -> Option<RootForm> {
     }
 }
 
-/// Takes a whole folder as one root. That it is none is for its render to tell.
+/// Takes a whole folder as one root. Its render finds out if it is none.
 fn single(start: &str, mut snapshot: Snapshot, form: RootForm) -> RootListing {
     snapshot.files.clear();
     snapshot.refused.clear();

@@ -39,7 +39,7 @@ use crate::source::{
     Snapshot, SnapshotFile, SnapshotRenderer, SourceError,
 };
 
-/// The code of a root whose charts depend on a version that the cluster does not tell.
+/// The code of a root whose charts depend on a version that the cluster does not report.
 const NO_VERSION: &str = "no-cluster-version";
 
 /// Renders the roots of one source's revisions.

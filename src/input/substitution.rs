@@ -25,7 +25,7 @@ use crate::source::{
 /// The code of variables that cannot be had.
 const NO_VARIABLES: &str = "no-variables";
 
-/// Tells what `${NAME}` means in the files of a source.
+/// The values of `${NAME}` in the files of a source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum VariableUse {
     /// Nothing: it is probably meant for another tool.

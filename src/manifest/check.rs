@@ -165,7 +165,7 @@ impl<'s> ObjectCheck<'_, 's, '_> {
         }
     }
 
-    /// False for what would be applied wrongly, whatever else is in it.
+    /// Returns false for an object that would be applied wrongly, whatever else is in it.
     fn meant_for_the_cluster(&mut self) -> bool {
         let gvk = self.subject.gvk;
         let encrypted = self.get(&["sops"]).is_some_and(Value::is_object);
@@ -270,7 +270,7 @@ impl<'s> ObjectCheck<'_, 's, '_> {
         self.get(&["metadata", "generateName"]).is_some_and(|value| !clean::is_empty_field(value))
     }
 
-    /// A name that the API does not take, with what was probably meant.
+    /// Reports a name that the API does not take, with what was probably meant.
     fn misnamed(&mut self, path: &[&str], code: &'static str, message: String, name: &str) {
         let near = || names::nearest(name).map(|near| format!("a name that fits: {near}"));
         match find_template_sign(name).map(str::to_owned).or_else(near) {
@@ -381,7 +381,7 @@ impl<'s> ObjectCheck<'_, 's, '_> {
         }
     }
 
-    /// An owner is named by its uid, which a repository cannot know.
+    /// Warns of owners: an owner is named by its uid, which a repository cannot know.
     fn owners(&mut self) {
         let owners = self.get(&["metadata", "ownerReferences"]).and_then(Value::as_array);
         if owners.is_some_and(|owners| !owners.is_empty()) {

@@ -156,7 +156,7 @@ impl FileDecoder<'_> {
         }
     }
 
-    /// Text that Kubernetes leaves unread.
+    /// Warns of text that Kubernetes leaves unread.
     fn unread(&mut self, mark: TextMark) {
         let message = "Kubernetes stops reading before this: the document ended, and no `---` begins another";
         self.understood = false;
@@ -166,7 +166,7 @@ impl FileDecoder<'_> {
         );
     }
 
-    /// A document of which nothing can be said.
+    /// Refuses a document that cannot be read at all.
     fn unreadable(&mut self, fault: DocumentFault, within: FaultScope<'_>) {
         let traits = match within {
             FaultScope::File => *self.traits.get_or_init(|| TextTraits::of(self.text)),
@@ -457,7 +457,8 @@ fn likely_cause(text: &str) -> Option<&'static str> {
         .then_some("the file has the marks of an unresolved git merge")
 }
 
-/// The beginning of a file that tells whether it is text, in characters; git looks at 8 000 bytes.
+/// The length of the part of a file that decides whether it is text, in characters; git looks at 8
+/// 000 bytes.
 const SNIFFED_CHARS: usize = 2048;
 
 /// Returns true for archives, images and the like: a NUL, as git has it, or a beginning that is no

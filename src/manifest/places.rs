@@ -1,5 +1,5 @@
-//! Finding the nodes of an object again by the path of a value, to say where it is. A part of a
-//! path is a key, or the number of an item of a list.
+//! Finds the nodes of an object again by the path of a value, to say where it is. A part of a path
+//! is a key, or the number of an item of a list.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

@@ -225,7 +225,7 @@ fn parse_integer(plain: &str) -> Option<Scalar> {
     }
 }
 
-/// `[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?`, finite.
+/// Parses `[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?`, finite.
 fn parse_decimal(plain: &str) -> Option<f64> {
     let unsigned = plain.strip_prefix(['+', '-']).unwrap_or(plain);
     let (mantissa, exponent) = match unsigned.find(['e', 'E']) {
@@ -254,8 +254,8 @@ fn parse_separated(text: &str) -> Option<f64> {
     between.then(|| parse_decimal(&text.replace('_', ""))).flatten()
 }
 
-/// Standard base64 with padding, whatever its last bits; line breaks inside are skipped, as Go
-/// does.
+/// Decodes standard base64 with padding, whatever its last bits. Line breaks inside are skipped, as
+/// Go does.
 fn decode_base64(text: &str) -> Option<Vec<u8>> {
     let config = GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true);
     let clean: Vec<u8> = text.bytes().filter(|b| !matches!(b, b'\r' | b'\n')).collect();

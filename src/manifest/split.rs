@@ -90,8 +90,9 @@ impl<'a> DocumentSplitter<'a> {
         DocumentPart::Fault(fault)
     }
 
-    /// After one value at most, what is not JSON may still be YAML: after the blanks up to the end
-    /// of the line. None where Kubernetes does not try, because it looks at four bytes at a time.
+    /// Returns the length of the blanks up to the end of the line, after which the text may be
+    /// YAML. That is so after one JSON value at most. Returns none where Kubernetes does not try,
+    /// because it looks at four bytes at a time.
     fn blanks_before_yaml(&self) -> Option<usize> {
         let rest = self.rest();
         let (at, stop) = rest.char_indices().find(|(_, c)| *c == '\n' || !c.is_whitespace())?;

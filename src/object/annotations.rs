@@ -115,8 +115,8 @@ pub const ANNOTATIONS: [AnnotationKey; 27] = [
         AnnotationPlace::Manifest,
         "`Kind/name`, `group/Kind/name` or `group/namespaces/namespace/Kind/name`, separated by commas",
         "",
-        "Names objects of a source that must be healthy before this one is changed. `Deployment/web` \
-         is in the namespace of the object itself.",
+        "Names objects that must be healthy before this one is changed. They must be of sources that \
+         the same process serves. `Deployment/web` is in the namespace of the object itself.",
     ),
     key(
         PRUNE,

@@ -60,7 +60,7 @@ pub(crate) const SERVER_SET: [&str; 8] = [
 const MAX_SHOWN_PATH_BYTES: usize = 300;
 const MAX_SHOWN_RENDERER_BYTES: usize = 200;
 
-/// The places that are shown of one rendered object: more tell nobody more.
+/// The maximum number of places that are shown of one rendered object: more help nobody.
 const MAX_SHOWN_PLACES: usize = 8;
 
 /// The place in a source that an object was read from.
@@ -82,7 +82,7 @@ pub struct ManifestOrigin {
 pub struct RenderOrigin {
     /// The rendered folder, as people write it; `.` for the source's own.
     pub root: Arc<str>,
-    /// The program that rendered it, and what else tells its form: a chart's name and version.
+    /// The program that rendered it, and what else decides its form: a chart's name and version.
     pub renderer: Arc<str>,
     /// The places that the object was made of: first its own, then those that change it.
     pub places: Vec<ManifestOrigin>,
@@ -118,7 +118,7 @@ impl fmt::Display for ManifestOrigin {
     }
 }
 
-/// Returns a path as it is shown: of a long one the end, which tells more.
+/// Returns a path as it is shown: of a long one the end, which says more.
 fn path_text(path: &str) -> Cow<'_, str> {
     if path.len() <= MAX_SHOWN_PATH_BYTES {
         return path.into();

@@ -24,7 +24,7 @@ impl Default for QueueMetrics {
 }
 
 impl QueueMetrics {
-    /// Has them shown.
+    /// Registers these metrics.
     pub(crate) fn register(&self, registry: &mut Registry) {
         registry.register("workqueue_adds", "Keys that were added", self.adds.clone());
         registry.register("workqueue_retries", "Keys that came back after a failure", self.retries.clone());

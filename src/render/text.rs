@@ -42,7 +42,7 @@ fn is_kept(planned: &PlannedObject) -> bool {
     planned.verdict == PlannedAction::Unchanged && planned.reason.is_some()
 }
 
-/// The objects, and under them the reasons that several share.
+/// Lists objects, and under them the reasons that several share.
 fn list(out: &mut String, objects: &[&PlannedObject], palette: Palette) {
     let mut shared: Vec<(PlannedAction, &str, usize)> = Vec::new();
     for (verdict, reason) in objects.iter().filter_map(|planned| bare_reason(planned)) {
@@ -104,7 +104,7 @@ pub(crate) fn names(plan: &Plan) -> String {
     })
 }
 
-/// Indicates whether a summary tells what would happen or what has happened.
+/// Indicates whether a summary says what would happen or what has happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SummaryTense {
     /// A plan.

@@ -45,8 +45,8 @@ fn object(out: &mut String, planned: &PlannedObject, palette: Palette) {
     }
 }
 
-/// `apps.v1.Deployment.shop.web`; kubectl leaves the group out for the core and doubles the dot for
-/// a cluster-scoped object, and so do we.
+/// Returns the name of an object's file, as `apps.v1.Deployment.shop.web`. As with kubectl, the
+/// core group is left out, and a cluster-scoped object has two dots.
 fn diff_file_name(planned: &PlannedObject) -> String {
     let group = if planned.gvk.group.is_empty() { String::new() } else { format!("{}.", planned.gvk.group) };
     let namespace = planned.id.namespace().unwrap_or_default();

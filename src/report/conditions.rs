@@ -27,7 +27,7 @@ pub(crate) enum SourceCondition<'a> {
 /// The remaining objects of a source that a person has deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RemainingObjects {
-    /// Nobody can tell before a person does something: why.
+    /// It cannot be known before a person does something: why.
     Unread(String),
     /// Objects that go, or wait for something: one of them, with what it waits for.
     Objects(Option<String>),
@@ -159,7 +159,7 @@ fn ending_condition(status: Option<&SourceStatus>, left: Option<&RemainingObject
     }
 }
 
-/// Pending deletions, and what confirms them.
+/// Returns the number of pending deletions, and the command that confirms them.
 fn pending_prunes_text(status: &SourceStatus) -> String {
     let SourceStatus { name, prune_waiting, unlisted, .. } = status;
     if let (Some(why), 0) = (unlisted, prune_waiting) {
@@ -171,7 +171,7 @@ fn pending_prunes_text(status: &SourceStatus) -> String {
     )
 }
 
-/// `3 RollingOut, 20 Settled`.
+/// Returns the counts of phases, as `3 RollingOut, 20 Settled`.
 fn counts_text(objects: &BTreeMap<Phase, usize>) -> String {
     let counts: Vec<String> = objects.iter().map(|(phase, count)| format!("{count} {phase}")).collect();
     counts.join(", ")
@@ -227,7 +227,7 @@ pub(crate) fn updated_status(
                 status["revision"] = revision;
             }
         }
-        // Former objects tell whether something can be lost, when it is deleted later.
+        // Former objects decide whether something can be lost, when it is deleted later.
         SourceCondition::Ending(..) | SourceCondition::Unusable(..) | SourceCondition::Begun => {
             for key in ["objects", "phases", "revision"] {
                 if let Some(value) = known.get(key) {

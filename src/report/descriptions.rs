@@ -77,8 +77,7 @@ impl EventReason {
         )
     }
 
-    /// Returns whether it is in the log and in `rhumb events` alone: no Kubernetes Event tells of
-    /// it.
+    /// Returns whether it is in the log and in `rhumb events` alone, without a Kubernetes Event.
     pub(crate) const fn is_logged_only(self) -> bool {
         matches!(self, Self::Created | Self::Configured | Self::Pruned | Self::Recreated)
     }
@@ -153,7 +152,7 @@ pub(crate) enum MetricType {
     Gauge,
     /// It counts observations in buckets.
     Histogram,
-    /// It is always 1, and its labels tell something.
+    /// It is always 1, and its labels have the information.
     Info,
 }
 

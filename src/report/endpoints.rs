@@ -32,7 +32,7 @@ pub(crate) enum RequestRejection {
 /// The outcome of a webhook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WebhookOutcome {
-    /// The source is looked at.
+    /// The source is checked.
     Taken,
     /// The signature is wrong, or there is no such source.
     Refused,
@@ -78,7 +78,8 @@ pub(crate) struct EndpointMetrics {
 }
 
 impl Default for EndpointMetrics {
-    /// Each reason is there from the beginning, so that the first one shows as an increase.
+    /// Returns counters with each reason from the beginning, so that the first rejection shows as
+    /// an increase.
     fn default() -> Self {
         let endpoints =
             Self { unanswered: Family::default(), hooks: Family::default(), sources: Arc::default() };

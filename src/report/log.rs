@@ -30,8 +30,8 @@ pub(crate) struct ObjectEvent {
     pub known: Option<Arc<str>>,
 }
 
-/// A line tells so many characters of why something failed: pods and webhooks may say pages. `rhumb
-/// why` has all of it.
+/// The maximum number of characters of a failure's reason in a line: pods and webhooks may say
+/// pages. `rhumb why` has all of it.
 const MAX_BRIEF_CHARS: usize = 200;
 
 /// The length of the end of a long text, which says what came of it.
@@ -72,8 +72,8 @@ macro_rules! line {
     };
 }
 
-/// Writes the line of what became of an object: what changes the cluster at info, what is held up
-/// at warn, the rest at debug.
+/// Writes the line of what became of an object: what changes the cluster at info, what waits at
+/// warn, the rest at debug.
 pub(crate) fn log(event: &ObjectEvent) {
     let ObjectEvent { id, outcome, reason, source, revision, known } = event;
     let level = match outcome {

@@ -224,7 +224,7 @@ impl Metrics {
 
     /// Returns all metrics as a text of [`MEDIA_TYPE`].
     ///
-    /// Without a status there is no loop yet, and nothing of what it would tell.
+    /// Without a status there is no loop yet, and none of its metrics.
     pub(crate) fn text(&self, status: Option<&DaemonStatus>, process: &ProcessFacts<'_>) -> String {
         if let Some(status) = status {
             self.keep(status.sources.iter().map(|source| source.name.clone()).collect());
@@ -341,7 +341,7 @@ fn register_gauges(registry: &mut Registry, status: &DaemonStatus) {
     sources(registry, &status.sources);
 }
 
-/// Adds the age of each source's last look, and of the server's last answer.
+/// Adds the age of each source's last check, and of the server's last answer.
 fn register_ages(registry: &mut Registry, status: &DaemonStatus) {
     let ages = Family::<SourceLabels, Gauge<f64, AtomicU64>>::default();
     for source in &status.sources {

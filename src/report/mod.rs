@@ -1,4 +1,4 @@
-//! Outgoing reports.
+//! Reports to people and machines: status, events, metrics and the service manager.
 //!
 //! Owns [`Outcome`], the past tense of every decision, and the log lines of outcomes and other
 //! events ([`log()`]). [`EventRecord`] is one event, and [`EventRecorder`] hands it to all who
@@ -101,7 +101,7 @@ impl Outcome {
         }
     }
 
-    /// Returns whether a guard that only a person can open holds it up.
+    /// Returns whether it waits for a guard that only a person can open.
     pub(crate) fn is_guarded(&self) -> bool {
         matches!(self, Self::Waiting(Reason::Confirm(_)))
     }

@@ -99,7 +99,7 @@ impl EventReason {
         Self::OrderIgnored,
     ];
 
-    /// Returns whether a person should look at it.
+    /// Returns whether it needs a person's attention.
     pub(crate) const fn is_warning(self) -> bool {
         matches!(
             self,
@@ -248,7 +248,7 @@ impl EventRecorder {
         }))
     }
 
-    /// Tells all who listen.
+    /// Records an event, and sends it to all who listen.
     pub(crate) fn record(&self, now: Timestamp, draft: EventDraft) {
         let EventDraft { reason, source, object, regarding, mut message, revision, author, subject } = draft;
         message.truncate(message.floor_char_boundary(MAX_EVENT_MESSAGE_BYTES));

@@ -41,8 +41,8 @@ pub(crate) enum Phase {
     OptedOut,
 }
 
-/// Says of objects of which each is well how many are applied and healthy, and how many nobody
-/// looks after.
+/// Says of objects of which each is well how many are applied and healthy, and how many are left
+/// alone.
 pub(crate) fn healthy_text(objects: &BTreeMap<Phase, usize>) -> String {
     let all: usize = objects.values().sum();
     match objects.get(&Phase::LeftAlone).copied().unwrap_or_default() {
@@ -79,9 +79,9 @@ impl fmt::Display for Phase {
 }
 
 impl Phase {
-    /// Returns whether nobody need look at it: it is as the followed revision asks for.
+    /// Returns whether it needs no attention: it is as the followed revision asks for.
     ///
-    /// Nobody looks after an object that an annotation takes out of rhumb's hands.
+    /// Nothing repairs an object that an annotation takes out of rhumb's hands.
     pub(crate) fn is_well(self) -> bool {
         matches!(self, Self::Settled | Self::LeftAlone)
     }

@@ -159,7 +159,7 @@ impl StatusLine {
 }
 
 impl SystemdService {
-    /// Returns a service that tells this manager.
+    /// Returns a service that reports to this manager.
     pub(crate) fn new(notifier: ServiceNotifier) -> Self {
         let (line, changed) = (Mutex::default(), tokio::sync::Notify::new());
         let (taken, refused) = (AtomicU64::new(0), AtomicU64::new(0));
@@ -286,7 +286,7 @@ pub(super) mod tests {
     }
 
     impl Manager {
-        /// Returns a manager, and a service that tells it.
+        /// Returns a manager, and a service that reports to it.
         pub(in crate::report) fn with_service() -> (Self, SystemdService) {
             let dir = TempDir::new().unwrap();
             let path = dir.path().join("notify");

@@ -218,7 +218,7 @@ fn list(objects: &[ObjectStatus], mut counts: BTreeMap<Phase, usize>) -> String 
     text
 }
 
-/// `Deployment.apps shop/web`.
+/// Returns the name of an object, as `Deployment.apps shop/web`.
 fn recorded_name(object: &ObjectRef) -> String {
     let ObjectRef { group, kind, namespace, name } = object;
     let dot = if group.is_empty() { "" } else { "." };
@@ -250,7 +250,7 @@ fn unnamed_counts(list: &str) -> BTreeMap<Phase, usize> {
     each.split(", ").filter_map(count).collect()
 }
 
-/// `20 objects, applied and healthy`, or `20 objects: 18 Settled, 2 Refused`.
+/// Returns `20 objects, applied and healthy`, or `20 objects: 18 Settled, 2 Refused`.
 fn counts_text(objects: &BTreeMap<Phase, usize>) -> String {
     let count: usize = objects.values().sum();
     let text = count_text(count, "object");

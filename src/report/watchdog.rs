@@ -1,4 +1,4 @@
-//! Tells the service manager that all makes progress, or who does not.
+//! Reports to the service manager that all parts make progress, or which one does not.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::sd_notify::{StatusTopic, SystemdService};
 use crate::heartbeat::{HeartbeatStatus, Heartbeats};
 
-/// The longest time between two looks: who is late is named at most this much later.
+/// The interval of checks: a late part is named at most this much later.
 const MAX_CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Ends the watch when it is dropped.
@@ -46,7 +46,7 @@ pub(crate) fn start_watchdog(
 struct Watchdog {
     service: SystemdService,
     heartbeats: Heartbeats,
-    /// The parts that were late at the last look.
+    /// The parts that were late at the last check.
     late: BTreeSet<Arc<str>>,
     /// Indicates whether the manager waits for signs of life.
     expected: bool,

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::report::STATUS_VERSION;
 
-/// An answer that tells why there is none.
+/// An answer that says why there is none.
 #[derive(Debug)]
 pub(super) struct ErrorResponse(pub(super) StatusCode, pub(super) String);
 

@@ -49,7 +49,7 @@ impl Drop for PeerConnection {
     }
 }
 
-/// One host has a whole network of 64 bits to itself in IPv6.
+/// Returns the network of one host: in IPv6 a host has 64 bits to itself.
 fn network_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) if !v6.is_loopback() => Ipv6Addr::from(u128::from(v6) >> 64 << 64).into(),

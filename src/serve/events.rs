@@ -75,7 +75,8 @@ struct EventListener {
     _permit: OwnedSemaphorePermit,
 }
 
-/// Tells what has happened after an event (of those that are kept), and from then on what happens.
+/// Streams what has happened after an event (of those that are kept), and from then on what
+/// happens.
 pub(super) async fn stream_events(
     State(stage): State<EventStreams>,
     headers: HeaderMap,
@@ -137,7 +138,7 @@ impl EventListener {
     }
 }
 
-/// JSON has no line ends, and so is one line.
+/// Returns an event in the form of the stream. JSON has no line ends, and so is one line.
 fn text(event: &EventRecord) -> Option<String> {
     let data = serde_json::to_string(event).ok()?;
     Some(format!("id: {}\nevent: event\ndata: {data}\n\n", event.number))

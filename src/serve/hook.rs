@@ -1,9 +1,9 @@
 //! Webhooks: a git server says that there is something new. Its message is authenticated and never
-//! read, and means only "look now".
+//! read, and means only "check now".
 //!
 //! Where replicas share the sources, a webhook may reach a process that does not serve the source.
-//! Nothing tells the one that does: it looks in its interval. The sender hears no error then, as
-//! git servers give up webhooks that fail.
+//! Nothing informs the one that does: it checks at its next interval. The sender hears no error
+//! then, as git servers give up webhooks that fail.
 
 use std::fs;
 use std::num::NonZeroU32;
@@ -215,7 +215,7 @@ fn answer_text(fetched: Option<FetchResult>, others: UnservedSources) -> Option<
         (Some(FetchResult::NoSource), UnservedSources::Replicas) => {
             Some("this replica does not serve the source; the one that does polls it at its interval")
         }
-        // A loop that has not begun begins with a look.
+        // A loop that has not begun begins with a check.
         (Some(FetchResult::Begun) | None, _) => Some("the source is fetched"),
     }
 }

@@ -5,7 +5,7 @@
 //! nobody asks.
 //!
 //! **Invariant:** only reads. No request changes anything, in the cluster or in the process; a
-//! webhook has a source looked at sooner than it would be. A secret leaves its file only for a
+//! webhook only makes the next check of a source come sooner. A secret leaves its file only for a
 //! comparison.
 
 mod answer;

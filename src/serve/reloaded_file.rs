@@ -48,7 +48,7 @@ impl<T: Send + Sync + 'static> FileValue<T> {
         Arc::new(Self { files, meanwhile, make, known })
     }
 
-    /// Returns the present value, or the reason for which there is none. A disk that hangs holds up
+    /// Returns the present value, or the reason for which there is none. A disk that hangs delays
     /// nobody else.
     pub(super) async fn current_value(self: &Arc<Self>) -> Result<Arc<T>, String> {
         let kept = self.clone();

@@ -59,7 +59,7 @@ pub(super) async fn await_bounded<T>(
 }
 
 /// Runs work that waits for the disk, which over a network may never answer. The thread cannot be
-/// ended, but it does not hold up anybody else.
+/// ended, but it does not delay anybody else.
 pub(super) async fn run_bounded<T: Send + 'static>(
     place: &str,
     deadline: Duration,

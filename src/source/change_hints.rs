@@ -259,7 +259,7 @@ impl HintWatcher {
         }
     }
 
-    /// One event and those that follow it; false when nobody listens any more.
+    /// Waits for one event and those that follow it. Returns false when nobody listens any more.
     fn wait_for_event(&self, receiver: &Receiver<HintMessage>) -> bool {
         let repository = matches!(self.watched.resolve(), HintTarget::Repository(_));
         let (pause, end) = if repository {

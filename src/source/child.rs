@@ -107,7 +107,8 @@ pub(super) struct ChildOutput {
 }
 
 impl ChildOutput {
-    /// Returns whether it was stopped by the limit on file sizes. A shell tells so by its exit code.
+    /// Returns whether it was stopped by the limit on file sizes. A shell reports that by its exit
+    /// code.
     pub(super) fn is_overflowed(&self) -> bool {
         let signal = Signal::XFSZ.as_raw();
         self.status.signal() == Some(signal) || self.status.code() == Some(SHELL_SIGNAL_CODE + signal)

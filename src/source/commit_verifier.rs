@@ -127,7 +127,7 @@ impl CommitVerifier {
         }
     }
 
-    /// Tells what lies between two revisions in our own store.
+    /// Returns what lies between two revisions in our own store.
     pub(super) async fn commits_between(
         &self,
         store: &RevisionStore,

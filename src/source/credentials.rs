@@ -104,7 +104,7 @@ impl Credentials {
         Ok(())
     }
 
-    /// Tells a git command, which has no subcommand yet, where they are.
+    /// Configures a git command, which has no subcommand yet, to use these credentials.
     pub(super) fn configure(&self, command: &mut Command) {
         if let Some(file) = self.file("git-credentials") {
             // git goes by the whole address too: beside it nothing is asked.
@@ -117,7 +117,8 @@ impl Credentials {
         command.env("GIT_SSH_COMMAND", self.ssh_command());
     }
 
-    /// Nothing of the user's configuration counts but keys and hosts, and nothing is asked.
+    /// Returns the command for ssh. Nothing of the user's configuration counts but keys and hosts,
+    /// and nothing is asked.
     fn ssh_command(&self) -> OsString {
         let mut command = OsString::from(
             "ssh -F /dev/null -o BatchMode=yes -o StrictHostKeyChecking=yes -o ConnectTimeout=10 \

@@ -1,4 +1,4 @@
-//! A folder that is followed as it is: looked at twice, snapshotted into our own store.
+//! A folder that is followed as it is: read twice, snapshotted into our own store.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;

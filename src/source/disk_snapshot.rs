@@ -1,4 +1,4 @@
-//! One look at a path's files as they are on disk, for the commands that run once.
+//! One reading of a path's files as they are on disk, for the commands that run once.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -187,7 +187,7 @@ fn folder_pass(path: &Path) -> Result<DiskPass, SourceError> {
     Err(SourceError::Moving { place: path.display().to_string() })
 }
 
-/// One pass; none if something changed meanwhile.
+/// Reads the folder in one pass; none if something changed meanwhile.
 fn attempt(path: &Path) -> Result<ControlFlow<DiskPass>, SourceError> {
     let root = OpenFolder::open(&folder::resolve(path)?)?;
     let listing = root.list()?;
@@ -258,8 +258,8 @@ fn frozen(pass: DiskPass, place: &str) -> Result<DiskSnapshot, SourceError> {
     Ok(DiskSnapshot { snapshot, commit: None, head: None, bytes: pass.bytes })
 }
 
-/// HEAD, if the path is in a git work tree and HEAD holds the same files there. Trouble with git is
-/// no trouble here: the files have been read.
+/// Returns HEAD, if the path is in a git work tree and HEAD holds the same files there. A failure
+/// of git counts as none, as the files have been read.
 fn committed(path: &Path, seen: &Snapshot) -> Option<(Revision, Option<CommitInfo>, Option<RevisionTree>)> {
     let path = folder::resolve(path).ok()?;
     if !path.is_dir() {

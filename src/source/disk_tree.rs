@@ -1,4 +1,4 @@
-//! Every file below a folder on disk, looked at one by one: for the commands that run once.
+//! Every file below a folder on disk, judged one by one: for the commands that run once.
 
 use std::collections::HashMap;
 use std::fs;

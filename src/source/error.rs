@@ -73,7 +73,7 @@ pub enum SourceError {
         path: String,
         /// The finding, as `no folder`.
         what: &'static str,
-        /// The revision looked at.
+        /// The revision that was read.
         revision: Revision,
     },
     /// More entries than any real source has.

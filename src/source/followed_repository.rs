@@ -259,7 +259,7 @@ impl RepositoryFolders {
 
     /// Fails where a loose object is no regular file, or has more bytes than may be read.
     ///
-    /// Only a look: it tells by name what a child would not end on.
+    /// A look at file names alone: it finds what a child would not end on.
     pub(super) fn judge_loose_objects(&self, most: u64) -> Result<(), FollowedRepositoryError> {
         let objects = self.common.join("objects");
         for number in 0..=u8::MAX {
@@ -324,7 +324,8 @@ fn own_folder(named: &Path) -> Result<PathBuf, FollowedRepositoryError> {
     let Some(target) = text.strip_prefix(b"gitdir:").map(<[u8]>::trim_ascii) else {
         return Err(no_repository());
     };
-    // An answer that tells what is not there from what is refused would tell of other folders.
+    // An answer that distinguishes what is not there from what is refused would give away other
+    // folders.
     match follow(named, target) {
         Some(own) if names_back(&own, &inner) => Ok(own),
         _ => Err(FollowedRepositoryError::ForeignPointer {

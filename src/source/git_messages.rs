@@ -1,5 +1,5 @@
-//! The meaning of git's complaints. Exit codes tell nothing apart, so the class comes from the text
-//! (`LC_ALL=C`).
+//! The meaning of git's complaints. Exit codes distinguish nothing, so the class comes from the
+//! text (`LC_ALL=C`).
 
 use super::error::SourceError;
 use super::store::RevisionStore;

@@ -48,7 +48,7 @@ pub(crate) struct SourceTitle {
 }
 
 impl ResolvedLocation {
-    /// Returns the name of this place for people, as far as the disk tells. It says less than
+    /// Returns the name of this place for people, as far as the disk shows it. It says less than
     /// [`ResolvedLocation::location_id`].
     pub(crate) fn title(&self) -> SourceTitle {
         match self {
@@ -132,7 +132,7 @@ fn append_path(repository: String, inside: &str) -> String {
     }
 }
 
-/// Through all links, as far as it exists.
+/// Returns a path with all links resolved, as far as it exists.
 fn real_path(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
@@ -167,7 +167,7 @@ fn url_identity(url: &str) -> String {
     join_identity(user, host, path)
 }
 
-/// `user@host:path`.
+/// Returns the identity of `user@host:path`.
 fn scp_identity(text: &str) -> String {
     let (authority, path) = text.split_once(':').unwrap_or((text, ""));
     let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
@@ -175,8 +175,9 @@ fn scp_identity(text: &str) -> String {
     join_identity(user, &host.to_ascii_lowercase(), &format!("{home}{path}"))
 }
 
-/// A path below a user's home is another one for another user. Hosting services know one user,
-/// `git`, to whom a path from the root and one from home are the same.
+/// Joins the parts of an identity. A path below a user's home is another one for another user.
+/// Hosting services know one user, `git`, to whom a path from the root and one from home are the
+/// same.
 fn join_identity(user: &str, host: &str, path: &str) -> String {
     let parts: Vec<&str> = path.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
     let (home, parts) = match parts.as_slice() {

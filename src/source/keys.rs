@@ -1,7 +1,7 @@
 //! The keys whose signatures count: a list of allowed signers for SSH, or armored OpenPGP public
 //! keys.
 //!
-//! The content of a file tells which of the two it holds. Anything else is refused with its line: a
+//! The content of a file shows which of the two it holds. Anything else is refused with its line: a
 //! file that is half understood would trust fewer keys than its author thinks, or other ones.
 
 use base64::Engine as _;

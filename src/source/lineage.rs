@@ -19,7 +19,7 @@ pub(super) enum CommitRange {
     AtMost(Vec<Oid>),
     /// The newer one does not come after the older one.
     Diverged,
-    /// Not enough of the history is here to tell.
+    /// Not enough of the history is here to know.
     Unknown,
 }
 
@@ -30,7 +30,7 @@ pub(crate) enum Ancestry {
     Descends,
     /// It is not.
     Diverged,
-    /// Not enough of the history is here to tell.
+    /// Not enough of the history is here to know.
     Unknown,
 }
 
@@ -119,7 +119,7 @@ pub(super) fn ancestry(odbs: &[ObjectDatabase<'_>], older: Oid, newer: Oid) -> R
     Ok(if apart { Ancestry::Diverged } else { Ancestry::Unknown })
 }
 
-/// Tells what lies between two revisions; blocks. Both count by their ids: the older one need not
+/// Returns what lies between two revisions; blocks. Both count by their ids: the older one need not
 /// be here.
 pub(super) fn commits_between(
     odbs: &[ObjectDatabase<'_>],

@@ -60,8 +60,8 @@ impl LocalReference {
         self.store.remembered_revision(&self.head_ref)
     }
 
-    /// Looks what the reference names, copies a new revision, pins it. A revision that the guard
-    /// refuses never comes into force.
+    /// Resolves the reference, copies a new revision, pins it. A revision that the guard refuses
+    /// never comes into force.
     ///
     /// An unchanged reference costs no process.
     pub(super) async fn newest_revision(

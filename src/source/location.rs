@@ -141,7 +141,7 @@ pub(crate) fn is_url(text: &str) -> bool {
     text.contains("://")
 }
 
-/// Tells what a text of a command line names. A path that exists wins over `host:path`.
+/// Classifies the location that a command line names. A path that exists wins over `host:path`.
 pub(crate) fn classify(text: &str) -> Result<LocationKind, SourceError> {
     if is_scp_like(text) && !is_url(text) && !text.starts_with('-') && Path::new(text).exists() {
         return local_location(text, PathBuf::from(text));
@@ -149,8 +149,8 @@ pub(crate) fn classify(text: &str) -> Result<LocationKind, SourceError> {
     classify_written(text)
 }
 
-/// Tells what a configured text names. `host:path` is a host, as for git, whatever is on this one:
-/// who may write it may not know what does.
+/// Classifies the location that a configuration names. `host:path` is a host, as for git, whatever
+/// is on this one: who may write it may not know what does.
 pub(super) fn classify_written(text: &str) -> Result<LocationKind, SourceError> {
     if text.is_empty() || text.starts_with('-') {
         return Err(refused_error(text, "a URL or a path is expected"));

@@ -1,9 +1,10 @@
 //! Git repositories and folders as frozen revisions: lists of manifest files, their bytes, what
 //! changed.
 //!
-//! Owns where desired state comes from ([`ResolvedLocation`]), the looking ([`Source::observe`]),
-//! the reading ([`RevisionReader`]), and what is refused by name before any content is understood.
-//! A [`Snapshot`] is complete only when everything that could be a manifest is in it.
+//! Owns where desired state comes from ([`ResolvedLocation`]), its observations
+//! ([`Source::observe`]), the reading ([`RevisionReader`]), and what is refused by name before any
+//! content is understood. A [`Snapshot`] is complete only when everything that could be a manifest
+//! is in it.
 //!
 //! **Invariants:** knows nothing of what manifests mean. Never writes to a repository or folder
 //! that is not its own. No failure, silence or empty answer is ever taken for a deletion: each

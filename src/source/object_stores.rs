@@ -1,4 +1,4 @@
-//! Reading git objects from our own stores, or from this user's repository around files on disk.
+//! Reads git objects from our own stores, or from this user's repository around files on disk.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -41,7 +41,7 @@ pub(super) struct OriginParts {
 
 impl OriginParts {
     /// Fails only where no observation could ever succeed: what is missing or cannot be read now is
-    /// for the observations to tell.
+    /// reported by the observations.
     pub(super) fn of(
         location: &ResolvedLocation,
         place: &str,
@@ -141,7 +141,8 @@ fn git_origin(git: &GitLocation, place: &str, store: &RevisionStore) -> Result<R
     LocalReference::new(path, git.reference.as_deref(), place, store.clone()).map(RevisionOrigin::Local)
 }
 
-/// Relative paths are taken from where rhumb was started, whatever happens later.
+/// Makes a path absolute. Relative paths are taken from where rhumb was started, whatever happens
+/// later.
 fn absolute(path: PathBuf, place: &str) -> Result<PathBuf, SourceError> {
     std::path::absolute(path).map_err(|error| SourceError::Unreadable { place: place.to_owned(), error })
 }

@@ -128,7 +128,7 @@ impl RevisionReader {
         &self.shared.place
     }
 
-    /// Has the store looked at before it is used again.
+    /// Requires that the store is checked before it is used again.
     pub(super) fn suspect_store(&self) {
         self.shared.suspect.store(true, Ordering::Relaxed);
     }
@@ -227,7 +227,7 @@ impl RevisionReader {
     }
 
     /// Compares two revisions at the cost of their difference. None where more than contents of
-    /// files differ (an ignore file, a refused file), so that only the whole snapshots tell.
+    /// files differ (an ignore file, a refused file), so that only whole snapshots can be compared.
     /// Otherwise the refused files are the same in both.
     pub(crate) fn plain_changes(
         &self,
@@ -291,8 +291,8 @@ impl RevisionReader {
     }
 
     /// Runs a short look. Unlike a pass, it uses handles again that were opened less than a second
-    /// ago. Their answers are right, as the id tells the content, and a missing object is looked
-    /// for with fresh ones.
+    /// ago. Their answers are right, as the id stands for the content, and a missing object is
+    /// looked for with fresh ones.
     pub(super) fn read_objects<T: Send>(
         &self,
         mut run: impl FnMut(&ObjectStores) -> Result<T, SourceError> + Send,

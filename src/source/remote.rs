@@ -355,7 +355,8 @@ impl RemoteReference {
         })
     }
 
-    /// Has the newest commits of a name arrive. Nothing of them is in our own store yet.
+    /// Fetches the newest commits of a name into the incoming folder. Nothing of them is in our own
+    /// store yet.
     async fn fetch(&self, lock: &StateLock, name: &str, depth: u32) -> Result<(), SourceError> {
         let room = self.store.quota_room()?;
         self.incoming.prepare(lock)?;

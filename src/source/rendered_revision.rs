@@ -1,4 +1,4 @@
-//! Rendering the revisions of a source, and keeping what came of it in its store.
+//! Renders the revisions of a source, and keeps what came of it in its store.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use super::source::Source;
 /// The pause before roots that were interrupted are tried again, the first time and at most.
 const RETRY_PAUSES: (Duration, Duration) = (Duration::from_secs(10), Duration::from_mins(5));
 
-/// Tells if an observation rendered something.
+/// Indicates whether an observation rendered something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RenderStep {
     /// Nothing is rendered, or what is was there.
@@ -83,7 +83,7 @@ impl Source {
         let unrendered = self
             .run_blocking(move || match reader.snapshot(&wanted) {
                 Err(SourceError::Unrendered { .. }) => Ok(true),
-                // The reading tells of any other fault.
+                // The reading reports any other fault.
                 _ => Ok(false),
             })
             .await?;

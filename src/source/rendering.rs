@@ -66,7 +66,7 @@ pub(crate) struct RenderedSnapshot {
     pub roots: Vec<RenderedRoot>,
     /// The contents that are new.
     pub contents: Vec<RenderedContent>,
-    /// Tells if another try may do better for some root.
+    /// Indicates whether another try may do better for some root.
     pub is_interrupted: bool,
     /// The facts of the cluster that it depends on.
     pub used: FactUse,

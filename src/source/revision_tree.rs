@@ -1,4 +1,4 @@
-//! Every file of one revision, looked at one by one: for what is rendered from files of any name.
+//! Every file of one revision, judged one by one: for what is rendered from files of any name.
 //!
 //! A [`super::Snapshot`] lists what could be a manifest; this lists nothing in advance and leaves
 //! nothing out. It reads only the folders that lead to what is asked for.
@@ -129,7 +129,7 @@ struct FolderMemory {
 enum EntryMemory {
     /// The entry, or that none is there.
     Known(Option<TreeEntry>),
-    /// Nothing: a look tells.
+    /// Nothing: it has to be looked up.
     Unread,
 }
 

@@ -44,7 +44,7 @@ pub(crate) struct SourceSettings {
     pub renderer: Option<Arc<dyn SnapshotRenderer>>,
 }
 
-/// Tells the time.
+/// A function that returns the time.
 pub(crate) type Clock = Arc<dyn Fn() -> Instant + Send + Sync>;
 
 /// The transports that may be used.

@@ -1,7 +1,7 @@
 //! The report of `git verify-commit --raw` about one commit. Pure.
 //!
 //! **Invariant:** a signature is good only where the program says so in its own words for that. An
-//! exit code tells neither whose key it was nor whether that had expired.
+//! exit code shows neither whose key it was nor whether that had expired.
 
 use super::keys::VerificationKeys;
 
@@ -59,7 +59,7 @@ fn judge_openpgp(ended_well: bool, said: &str) -> Result<(), String> {
     Err(format!("its signature does not hold: {}", in_one_line(said)))
 }
 
-/// Lines that others may have written, as one of a bearable length.
+/// Returns lines that others may have written, as one of a bearable length.
 fn in_one_line(said: &str) -> String {
     let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     lines.join("; ").chars().filter(|c| !c.is_control()).take(MAX_REPORT_CHARS).collect()

@@ -103,7 +103,7 @@ pub(crate) struct Snapshot {
     pub warnings: Vec<Diagnostic>,
     /// The roots that could not be rendered.
     pub failed_roots: Vec<UnrenderedRoot>,
-    /// Tells if some of the refused files are of no such root.
+    /// Indicates whether some of the refused files are of no such root.
     pub refuses_plain_files: bool,
 }
 

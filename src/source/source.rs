@@ -1,4 +1,4 @@
-//! One configured source: looking at it, pinning, and the revision that is in force.
+//! One configured source: its observations, its pins, and the revision that is in force.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -33,7 +33,7 @@ pub(crate) struct SourceObservation {
     pub revision: Revision,
     /// Indicates whether it is another one than the last observation of this process gave.
     pub changed: bool,
-    /// Tells if it was rendered just now.
+    /// Indicates whether it was rendered just now.
     pub rendered: RenderStep,
     /// The files of a folder that are gone, but not long enough to count: the revision still holds
     /// them.
@@ -63,8 +63,8 @@ pub(crate) struct Source {
     /// Pins that could not be had.
     unavailable_pins: BTreeSet<Revision>,
     failures: u32,
-    /// Indicates whether what was accepted last was looked for, as the first observation found what
-    /// is refused.
+    /// Indicates whether the last accepted revision was looked up, as the first observation found
+    /// what is refused.
     fell_back: bool,
     last_success: Option<Instant>,
     /// The revision that was rendered last.
@@ -143,7 +143,8 @@ impl Source {
         self.reader.clone()
     }
 
-    /// Returns the revision in force: of the last successful look, also of an earlier process.
+    /// Returns the revision in force: of the last successful observation, also of an earlier
+    /// process.
     pub(crate) fn current_revision(&self) -> Option<&Revision> {
         self.current.as_ref()
     }
@@ -165,7 +166,7 @@ impl Source {
     }
 
     /// Returns whether it is known what an observation must go by. A source whose commits must be
-    /// signed is looked at only then.
+    /// signed is observed only then.
     pub(crate) fn is_anchored(&self) -> bool {
         self.verifier.as_ref().is_none_or(CommitVerifier::is_anchored)
     }
@@ -195,7 +196,7 @@ impl Source {
             Ok(revision) => {
                 let rendered = match self.render_revision(&revision).await {
                     Ok(rendered) => rendered,
-                    // The caller asks for them, and looks again.
+                    // The caller asks for them, and observes again.
                     Err(error @ SourceError::FactsWanted(_)) => return Err(error),
                     Err(error) => {
                         self.failures = self.failures.saturating_add(1);
@@ -349,7 +350,7 @@ impl Source {
     }
 
     /// Takes the store's lock and makes the store fit for use. At the first observation of a
-    /// process, and when something could not be read, that means to look through it.
+    /// process, and when something could not be read, the whole store is checked.
     pub(super) async fn prepare_store(&self) -> Result<StateLock, SourceError> {
         let lock = self.store.lock().await?;
         let (store, reader, current) = (self.store.clone(), self.reader.clone(), self.current.clone());
@@ -414,7 +415,7 @@ impl Source {
     }
 
     /// Pins missing revisions, be it that the store had to be made anew. A failure is not tried
-    /// again before the next [`Source::pin`], so that it does not hold up every observation.
+    /// again before the next [`Source::pin`], so that it does not delay every observation.
     async fn keep_all(&mut self, lock: &StateLock) -> Result<(), SourceError> {
         let pinned = self.store.pinned_revisions()?;
         let missing: Vec<Revision> = self
@@ -484,7 +485,7 @@ impl Source {
     }
 
     /// Returns how long to wait for the next observation when no hint comes. `random` is between 0
-    /// and 1 and spreads the observations of many sources; a failing remote is looked at less and
+    /// and 1 and spreads the observations of many sources; a failing remote is observed less and
     /// less often.
     pub(crate) fn next_poll(&self, random: f64) -> Duration {
         let base = match &self.origin {

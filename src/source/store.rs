@@ -318,7 +318,7 @@ impl RevisionStore {
         ObjectDatabase::of(&repository)?.judge_structure(Oid::from_str(commit.as_str())?).map(drop)
     }
 
-    /// Tells git that the history behind a commit is not here, which would count as damage.
+    /// Marks for git that the history behind a commit is not here, as that would count as damage.
     pub(super) fn cut_history(&self, _: &StateLock, commit: &Revision) -> Result<(), SourceError> {
         let (file, young) = (self.path.join("shallow"), self.path.join("shallow.lock"));
         let mut text = fs::read_to_string(&file).unwrap_or_default();

@@ -104,7 +104,7 @@ pub(super) struct RenderedCommit {
     pub(super) tree: Oid,
 }
 
-/// One tree of the files that share the first `skip` bytes of their paths.
+/// Writes one tree of the files that share the first `skip` bytes of their paths.
 fn write_folder(sink: &mut impl ObjectSink, files: &[(&str, Oid)], skip: usize) -> Result<Oid, git2::Error> {
     let mut tree = Vec::new();
     let mut rest = files;

@@ -3,7 +3,7 @@
 //!
 //! An instance has one watch of a folder, and reports it under one path. So folders that overlap,
 //! and are not the same watch, go to different instances. So do file systems: one that does not
-//! answer holds up the thread of its instance.
+//! answer blocks the thread of its instance.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -12,7 +12,7 @@ fn file(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// Has `promtool` look at a file; nothing, loudly, where there is no such program.
+/// Runs `promtool` on a file; nothing, loudly, where there is no such program.
 #[track_caller]
 fn promtool(what: [&str; 2], path: &str) {
     let Ok(output) = Command::new("promtool").args(what).arg(file(path)).output() else {

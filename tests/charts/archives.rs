@@ -6,7 +6,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use tar::{Builder, EntryType, Header};
 
-/// A chart with one template that says this.
+/// Returns a chart with one template that says this.
 pub(crate) fn chart(name: &str, version: &str, word: &str) -> Vec<u8> {
     let metadata = format!("apiVersion: v2\nname: {name}\nversion: {version}\n");
     let template = format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {word}}}\n");
@@ -14,7 +14,7 @@ pub(crate) fn chart(name: &str, version: &str, word: &str) -> Vec<u8> {
     archive(&[file("Chart.yaml", &metadata), file("templates/a.yaml", &template)])
 }
 
-/// A chart `web` 1.0.0 with one more entry.
+/// Returns a chart `web` 1.0.0 with one more entry.
 pub(crate) fn chart_with(path: &str, kind: EntryType) -> Vec<u8> {
     let metadata = "apiVersion: v2\nname: web\nversion: 1.0.0\n".to_owned();
     let entries =
@@ -22,7 +22,7 @@ pub(crate) fn chart_with(path: &str, kind: EntryType) -> Vec<u8> {
     archive(&entries)
 }
 
-/// An archive with these names as they are, which a builder would refuse.
+/// Returns an archive with these names as they are, which a builder would refuse.
 pub(crate) fn archive(entries: &[(String, EntryType, String)]) -> Vec<u8> {
     let mut tar = Builder::new(Vec::new());
     for (name, kind, text) in entries {
@@ -40,7 +40,7 @@ pub(crate) fn archive(entries: &[(String, EntryType, String)]) -> Vec<u8> {
     gzip(&tar.into_inner().unwrap())
 }
 
-/// A chart `web` 1.0.0 of a few kilobytes, with a file of so many zeros.
+/// Returns a chart `web` 1.0.0 of a few kilobytes, with a file of so many zeros.
 pub(crate) fn bomb(zeros: usize) -> Vec<u8> {
     let metadata = "apiVersion: v2\nname: web\nversion: 1.0.0\n".to_owned();
     archive(&[

@@ -9,7 +9,7 @@ use crate::server::{Answer, Certificate, ChartServer, SeenRequest, index};
 
 const FOR_LOOPBACK: &str = ", credentials: [{host: '127.0.0.1:PORT', credential: acme}]";
 
-/// A server that asks for credentials, and a fetcher that has them for `127.0.0.1` alone.
+/// Returns a server that asks for credentials, and a fetcher that has them for `127.0.0.1` alone.
 fn private(scheme: &str, folder: &str) -> (ChartServer, Fixture, String) {
     let certificate = Certificate::new();
     let server = ChartServer::start(&certificate);
@@ -23,7 +23,7 @@ fn guarded(kind: &'static str, content: Vec<u8>) -> Answer {
     Answer::Guarded(BASIC.to_owned(), kind, content)
 }
 
-/// The hosts that were shown credentials, and those that were asked without.
+/// Returns the hosts that were shown credentials, and those that were asked without.
 fn shown(seen: &[SeenRequest]) -> [Vec<String>; 2] {
     let hosts = |with: bool| {
         let of = seen.iter().filter(move |one| one.authorization.is_some() == with);

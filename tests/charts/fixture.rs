@@ -36,7 +36,7 @@ pub(crate) struct Fixture {
 }
 
 impl Fixture {
-    /// One whose configuration has this text as `spec.fetch`.
+    /// Returns one whose configuration has this text as `spec.fetch`.
     pub(crate) fn new(fetch: &str) -> Self {
         Self::trusting(Certificate::new(), fetch)
     }
@@ -100,7 +100,7 @@ impl Fixture {
         wait_for(self.fetcher.newest_version(&self.host, repository, name, range))
     }
 
-    /// The command lines and variables of all processes since the last time.
+    /// Returns the command lines and variables of all processes since the last time.
     pub(crate) fn processes(&self) -> String {
         let log = self.path("processes");
         let text = fs::read_to_string(&log).unwrap_or_default();
@@ -108,14 +108,14 @@ impl Fixture {
         text
     }
 
-    /// The archives in the store.
+    /// Returns the archives in the store.
     pub(crate) fn archives(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.path("state/charts/sha256")).into_iter().flatten();
         entries.map(|entry| entry.unwrap().path()).collect()
     }
 }
 
-/// Everything that was logged so far by all parts of this process.
+/// Returns everything that was logged so far by all parts of this process.
 pub(crate) fn log() -> String {
     static LOG: OnceLock<Log> = OnceLock::new();
     let log = LOG.get_or_init(|| {
@@ -164,14 +164,14 @@ pub(crate) fn wait_for<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }
 
-/// The word of the one template of a chart.
+/// Returns the word of the one template of a chart.
 pub(crate) fn word(chart: &FetchedChart) -> String {
     let template = chart.files.iter().find(|file| file.path == "templates/a.yaml").unwrap();
     let text = String::from_utf8(template.content.clone()).unwrap();
     text.split("{name: ").nth(1).unwrap().split('}').next().unwrap().to_owned()
 }
 
-/// The code of an error, and all that is shown of it.
+/// Returns the code of an error, and all that is shown of it.
 #[track_caller]
 pub(crate) fn refused(fetched: Result<FetchedChart, FetchError>) -> (&'static str, String) {
     let error = fetched.map(|chart| chart.digest).unwrap_err();

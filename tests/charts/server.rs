@@ -1,4 +1,4 @@
-//! A server over HTTPS on loopback that tells who asked for what.
+//! A server over HTTPS on loopback that records who asked for what.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -92,13 +92,13 @@ impl ChartServer {
         self.answer(&format!("{folder}/index.yaml"), Answer::Content(index(charts)));
     }
 
-    /// Everything that was asked since the last time.
+    /// Returns everything that was asked since the last time.
     pub(crate) fn seen(&self) -> Vec<SeenRequest> {
         std::mem::take(&mut self.seen.lock().unwrap())
     }
 }
 
-/// An index of charts, each a name, a version and the place of the archive.
+/// Returns an index of charts, each a name, a version and the place of the archive.
 pub(crate) fn index(charts: &[[&str; 3]]) -> Vec<u8> {
     let mut entries = serde_json::Map::new();
     for [name, version, url] in charts {

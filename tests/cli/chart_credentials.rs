@@ -37,7 +37,7 @@ fn fixture() -> Fixture {
     fixture
 }
 
-/// The lines of the report about them; the credentials are in this folder.
+/// Returns the lines of the report about them; the credentials are in this folder.
 fn shown(fixture: &Fixture, folder: Option<&str>) -> Vec<String> {
     let mut command = fixture.command("check --config rhumb.yaml");
     if let Some(folder) = folder {

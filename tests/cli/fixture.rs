@@ -24,7 +24,7 @@ impl Fixture {
         Self { folder }
     }
 
-    /// The program with the words of this line.
+    /// Returns a command of the program with the words of this line.
     pub(crate) fn command(&self, line: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_rhumb"));
         command.current_dir(self.folder.path()).env_clear().env("HOME", self.folder.path());
@@ -39,7 +39,7 @@ impl Fixture {
         transcript(line, &self.command(line).output().unwrap())
     }
 
-    /// The same, with something on standard input.
+    /// Runs the same, with something on standard input.
     pub(crate) fn run_with_input(&self, line: &str, input: &str) -> String {
         let mut child = self.command(line).stdin(Stdio::piped()).spawn().unwrap();
         child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();

@@ -115,7 +115,8 @@ fn granted(text: &str) -> BTreeSet<String> {
     found
 }
 
-/// The configuration of the example, with a source that holds one object of each of these kinds.
+/// Returns the configuration of the example, with a source that holds one object of each of these
+/// kinds.
 fn beside(kinds: &[(&str, &str)]) -> Fixture {
     let objects: Vec<String> = kinds
         .iter()

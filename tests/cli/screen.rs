@@ -1,4 +1,4 @@
-//! `rhumb top` on a real terminal, asking a socket that tells what a daemon would.
+//! `rhumb top` on a real terminal, asking a socket that answers as a daemon would.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -164,7 +164,7 @@ impl Screen {
         !tcgetattr(&self.other).unwrap().local_modes.intersects(LocalModes::ICANON | LocalModes::ECHO)
     }
 
-    /// It has ended well, and the terminal is as it was.
+    /// Checks that it has ended well, and that the terminal is as it was.
     #[track_caller]
     fn ended(mut self) {
         self.shows(LEFT);
@@ -182,8 +182,8 @@ fn size(columns: u16, rows: u16) -> Winsize {
     Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }
 }
 
-/// The text, with a space where the cursor goes elsewhere (ECMA-48 CUP): blanks are not drawn on a
-/// blank screen.
+/// Returns the text, with a space where the cursor goes elsewhere (ECMA-48 CUP): blanks are not
+/// drawn on a blank screen.
 fn words(shown: &str) -> String {
     let mut pieces = shown.split("\u{1b}[");
     let mut text = pieces.next().unwrap_or_default().to_owned();

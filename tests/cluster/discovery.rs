@@ -1,4 +1,4 @@
-//! A server that does not tell which kinds it has.
+//! A server that does not report which kinds it has.
 
 use controlplane::{Answer, Fault, Requests, Rule};
 

@@ -1,4 +1,4 @@
-//! Somebody writes in our own name: our entry stays complete, and only the values tell.
+//! Somebody writes in our own name: our entry stays complete, and only the values show it.
 
 use serde_json::{Value, json};
 

@@ -190,7 +190,7 @@ fn charts_are_given_the_versions_of_the_cluster_and_those_alone_are_rendered_ane
     site.await_data("own", "key", "one");
     assert_eq!(site.data("told", "widgets"), "false");
 
-    // Nobody tells rhumb of the kind but discovery.
+    // Only discovery reports the kind to rhumb.
     let mark = daemon.mark();
     let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     site.api.create(definitions, "setup", &definition(&group));

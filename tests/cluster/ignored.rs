@@ -237,7 +237,7 @@ fn an_opt_out_that_lasts_is_reported_once_and_not_again_by_the_next_process() {
     });
     first.stop();
     let second = site.daemon(repo.path());
-    // It sees both, and tells of what is new alone.
+    // It sees both, and reports what is new alone.
     annotate(&site, "b", "rhumb.dev/reconcile", &json!("disabled"));
     second.says(&["opted out: rhumb.dev/reconcile is set on the live object", "opted-out-once/b"]);
     until("both are counted", || status(&site).ends_with("2 objects: 2 OptedOut"));

@@ -145,7 +145,7 @@ fn the_places_that_a_rendered_object_comes_from_are_shown_wherever_it_is() {
     for command in [["why", "cm/prod-settings"], ["status", "cm/prod-settings"]] {
         site.rhumb(&[&command[..], &asked].concat()).ends(0).says(&["file", places]);
     }
-    // Of what waits the cluster has a record, by which it is told without a daemon.
+    // The cluster has a record of what waits, which is shown without a daemon.
     until("the record has the place", || site.rhumb(&["why", "cm/prod-held"]).all().contains(of_held));
     // A source that is named is rendered.
     let path = repo.path().to_str().unwrap();

@@ -66,7 +66,7 @@ fn a_restart_on_an_unchanged_cluster_sends_nothing() {
         site.await_data("last", "a", &wanted);
         assert_eq!(daemon.stop().code(), Some(0));
         let sent: Vec<_> = window.writes().into_iter().map(|event| event.name).collect();
-        // Then its inventory may tell of the new revision.
+        // Then its inventory may name the new revision.
         assert_eq!(sent.first().map(String::as_str), Some("last"), "{sent:?}");
         assert!(sent[1..].iter().all(|name| *name == site.name), "{sent:?}");
     }

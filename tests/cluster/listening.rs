@@ -256,7 +256,7 @@ fn a_webhook_has_its_source_looked_at() {
         ask(port, &format!("POST {path}"), &head)
     };
     let own = format!("/hook/{}", site.name);
-    // Nobody else has anything done, and nothing tells one no from another.
+    // Nobody else has anything done, and each refusal looks the same.
     let body = |answer: String| answer.split_once("\r\n\r\n").unwrap().1.to_owned();
     let wrong = knock(&own, "wrong-0123456789abcdef");
     let nowhere = knock("/hook/nowhere", SECRET);

@@ -59,7 +59,7 @@ fn where_opting_out_is_denied_no_mark_of_another_owner_keeps_our_object_from_bei
     site.await_data("map", "a", "ours");
     let set = site.value("ConfigMap", "map", SET);
     let mut claims = claims(&site).to_vec();
-    // As the second one, with the entry gone that tells that we wrote it.
+    // As the second one, without the `managedFields` entry that shows that we wrote it.
     let (mut bare, word) = claims[1].clone();
     bare["managedFields"] = json!([{}]);
     claims.push((bare, word));

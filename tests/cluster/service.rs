@@ -235,7 +235,7 @@ fn a_shared_source_is_written_under_its_lease_from_its_first_write_on() {
     site.await_data("env", "a", "1");
     let holder = site.api.get(&lease).unwrap()["spec"]["holderIdentity"].clone();
     assert!(holder.as_str().is_some_and(|holder| !holder.is_empty()), "{holder}");
-    // It tells of a write after the server has answered it.
+    // It logs a write after the server has answered it.
     daemon.says(&["created"]);
     let log = daemon.log();
     let said = |words: &str| log.find(words).unwrap();

@@ -186,8 +186,8 @@ fn neither_git_nor_state_is_no_reason_to_delete() {
     fixture.site.await_absence("ConfigMap", "m3");
 }
 
-/// A command whose files cannot grow, as on a full disk: the signal that tells of it is ignored, so
-/// that the system call fails. Pipes are no files.
+/// A command whose files cannot grow, as on a full disk: the signal for it is ignored, so that the
+/// system call fails. Pipes are no files.
 fn on_a_full_disk(command: &Command) -> Command {
     let mut full = Command::new("/bin/sh");
     full.args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$0\" \"$@\""]).arg(command.get_program());

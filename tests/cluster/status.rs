@@ -182,7 +182,7 @@ fn of_many_that_are_refused_none_counts_as_healthy() {
     unnamed.says(&["reason   it may be one of 5 that are not settled"]);
 }
 
-/// No list by label shows it, so only its seal tells whose it is.
+/// No list by label shows it, so only its seal shows whose it is.
 #[test]
 fn an_object_whose_label_is_gone_is_found_without_a_daemon() {
     let site = TestNamespace::new("unlabelled");

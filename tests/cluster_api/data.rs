@@ -16,7 +16,7 @@ fn id(namespace: &str, kind: &str, name: &str) -> ObjectId {
     ObjectId::new(&GroupKind::new("", kind), Some(namespace), name)
 }
 
-/// The next news about each of these objects.
+/// Returns the next news about each of these objects.
 async fn next_event(events: &mut mpsc::Receiver<DataEvent>) -> (String, Option<ConfigData>) {
     let event = tokio::time::timeout(Duration::from_secs(30), events.recv()).await.unwrap().unwrap();
     match event.change {
@@ -55,7 +55,7 @@ async fn the_data_of_named_objects_are_reported_and_of_no_others() {
             let changed = write(&harness, "b", &json!({"x": "Mg=="})).await;
             assert_ne!(b, changed);
             assert_eq!(next_event(&mut events).await, ("b".to_owned(), Some(changed)));
-            // An audit tells all again.
+            // An audit reports all again.
             follower.relist();
             let again = [next_event(&mut events).await.0, next_event(&mut events).await.0];
             assert_eq!(BTreeSet::from(again), BTreeSet::from(["a".to_owned(), "b".to_owned()]));

@@ -53,7 +53,7 @@ async fn an_informer_tells_what_happens_to_members() {
     assert!(!informer.is_finished());
 }
 
-/// A harness whose calls go through a proxy that does what it is reported.
+/// Starts a proxy for the calls of a harness, which makes the faults that it is given.
 async fn faulty(harness: &mut Harness) -> FaultProxy {
     let proxy = plane().fault_proxy(7).unwrap();
     let connection = Connection {

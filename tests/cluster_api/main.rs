@@ -452,7 +452,7 @@ async fn an_inventory_is_replaced_only_by_who_read_it() {
     );
 }
 
-/// A kind whose objects may hold anything.
+/// Returns a kind whose objects may hold anything.
 fn definition(plural: &str, kind: &str) -> String {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",

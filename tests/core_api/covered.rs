@@ -18,7 +18,7 @@ fn id(object: &Value) -> ObjectId {
     ObjectId::new(&kind, object["metadata"]["namespace"].as_str(), &text(&object["metadata"]["name"]))
 }
 
-/// The only paths that the server does not note down: associative lists and sets that are empty.
+/// Returns the paths that the server does not track: associative lists and sets that are empty.
 fn without_a_path(object: &Value) -> &'static [&'static str] {
     match (object["kind"].as_str().unwrap(), object["metadata"]["name"].as_str().unwrap()) {
         ("Deployment", "web") => &[r#".spec.template.spec.containers[name="sidecar"].env"#],
@@ -73,7 +73,7 @@ const SPELLED_OTHERWISE: [&str; 4] = [
     "ValidatingAdmissionPolicy shop .spec.matchConstraints",
 ];
 
-/// The paths at which what the server shows is not known to be what was applied.
+/// Returns the paths at which what the server shows is not known to be what was applied.
 fn doubts_about(id: &ObjectId, object: &Value, live: &Value, entry: &str) -> Vec<String> {
     let schema = ValueSchema::of(&id.group_kind());
     let paths = differing_values(object, live, entry, schema);
@@ -82,7 +82,8 @@ fn doubts_about(id: &ObjectId, object: &Value, live: &Value, entry: &str) -> Vec
     paths.iter().map(|path| format!("{id} {path}")).collect()
 }
 
-/// The server and we agree that nothing is to be done, and nothing is called immutable by mistake.
+/// Checks that the server and we agree that nothing is to be done, and that nothing is called
+/// immutable by mistake.
 async fn second_pass_changes_nothing(server: &Server, object: &Value) {
     let id = id(object);
     // The server's own controllers write the status of some kinds meanwhile.
@@ -122,8 +123,8 @@ struct CutContent {
     rest: Option<Value>,
 }
 
-/// All ways to take one node out of an entry, with the parents that become empty, as the server
-/// does.
+/// Returns all ways to take one node out of an entry, with the parents that become empty, as the
+/// server does.
 fn cut_each(node: &Value) -> Vec<CutContent> {
     let map: &Map<String, Value> = node.as_object().unwrap();
     let mut all = Vec::new();

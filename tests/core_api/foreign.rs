@@ -17,7 +17,7 @@ fn wanted() -> Value {
     })
 }
 
-/// A merge patch of the only container.
+/// Returns a merge patch of the only container.
 fn container(change: Value) -> Value {
     let mut container = wanted()["spec"]["template"]["spec"]["containers"][0].clone();
     container.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());

@@ -28,7 +28,7 @@ async fn the_server_refuses_exactly_what_the_table_names() {
     assert!(wrong.is_empty(), "{} of {tried} wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// The live object, with the status that its controller would have written.
+/// Returns the live object, with the status that its controller would have written.
 async fn prepared(server: &Server, object: &Value, status: &Value) -> Value {
     server.apply(object).await.unwrap_or_else(|refusal| panic!("{object}: {refusal:?}"));
     if !status.is_null() {

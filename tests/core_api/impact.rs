@@ -140,7 +140,8 @@ impl ImpactTrial<'_> {
         }
     }
 
-    /// The live object and its pods, when its controller has done all that it was asked for.
+    /// Returns the live object and its pods, when its controller has done all that it was asked
+    /// for.
     async fn settled(&self, server: &Server, object: &Value) -> Result<(Value, Pods), String> {
         let deadline = Instant::now() + Duration::from_secs(90);
         loop {
@@ -193,7 +194,7 @@ impl ImpactTrial<'_> {
         })
     }
 
-    /// A change that the server refuses, for a rule that we know or for another one.
+    /// Returns a change that the server refuses, for a rule that we know or for another one.
     async fn refused(
         &self,
         server: &Server,
@@ -272,7 +273,7 @@ fn words(impact: Impact) -> String {
     }
 }
 
-/// A workload after a row's change of its parts.
+/// Returns a workload after a row's change of its parts.
 fn changed(object: &Value, change: &Value) -> Value {
     let mut object = object.clone();
     for (part, place) in [

@@ -27,7 +27,7 @@ pub(crate) struct Refusal {
 }
 
 impl Server {
-    /// Nothing but an API server.
+    /// Starts an API server and nothing else.
     pub(crate) async fn start() -> Self {
         Self::of(Cluster::builder().bare().start().unwrap()).await
     }
@@ -39,8 +39,7 @@ impl Server {
         server.prepared().await
     }
 
-    /// With a namespace, its default service account (there are no controllers) and the kinds
-    /// known.
+    /// Adds a namespace, its default service account (there are no controllers) and the kinds.
     async fn prepared(mut self) -> Self {
         self.discover().await;
         self.apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}))
@@ -141,7 +140,7 @@ impl Server {
         self.call("GET", &self.path(object), "application/json", None).await.unwrap()
     }
 
-    /// The pods with these labels.
+    /// Returns the pods with these labels.
     pub(crate) async fn pods(&self, namespace: &str, labels: &str) -> Vec<Value> {
         let labels = labels.replace('=', "%3D");
         let path = format!("/api/v1/namespaces/{namespace}/pods?labelSelector={labels}");
@@ -155,20 +154,20 @@ impl Server {
     }
 }
 
-/// The FieldsV1 text of our apply.
+/// Returns the FieldsV1 text of our apply.
 pub(crate) fn our_entry(live: &Value) -> Option<String> {
     let entries = live["metadata"]["managedFields"].as_array()?;
     let ours = entries.iter().find(|entry| entry["manager"] == OURS && entry["operation"] == "Apply")?;
     Some(ours["fieldsV1"].to_string())
 }
 
-/// The documents of a YAML text.
+/// Returns the documents of a YAML text.
 pub(crate) fn documents(text: &str) -> Vec<Value> {
     use serde::Deserialize as _;
     serde_yaml::Deserializer::from_str(text).map(|document| Value::deserialize(document).unwrap()).collect()
 }
 
-/// An object after a merge patch (RFC 7396).
+/// Returns an object after a merge patch (RFC 7396).
 pub(crate) fn merged(object: &Value, change: &Value) -> Value {
     let Value::Object(change) = change else { return change.clone() };
     let mut object = object.as_object().cloned().unwrap_or_default();

@@ -7,7 +7,7 @@
 //!   `# rhumb.yaml`, is written to that file.
 //! - A line of a block of `console` that begins with `$ ` is run, and has to end with exit code 0.
 //!   A comment behind it may say another code: `# exits with 1`.
-//! - The lines below a command are what it printed, as far as [`normal_form`] tells them apart. A
+//! - The lines below a command are what it printed, as far as [`normal_form`] distinguishes them. A
 //!   line `...` stands for any number of lines, `…` in a line for any text. A command without such
 //!   lines may print anything.
 //! - `rhumb run` stays in the background until the next one, `rhumb uninstall`, or the end of the

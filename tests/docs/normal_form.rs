@@ -65,13 +65,13 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
 }
 
-/// `03:04:05`
+/// Returns `03:04:05`
 fn is_clock(word: &str) -> bool {
     let parts: Vec<&str> = word.split(':').collect();
     parts.len() == 3 && parts.iter().all(|part| part.len() == 2 && is_number(part))
 }
 
-/// `2030-01-02`, `2030-01-02T03:04:05Z`
+/// Returns `2030-01-02`, `2030-01-02T03:04:05Z`
 fn is_date(word: &str) -> bool {
     let (date, time) = word.split_once('T').unwrap_or((word, "00:00:00"));
     let parts: Vec<&str> = date.split('-').collect();
@@ -80,7 +80,7 @@ fn is_date(word: &str) -> bool {
     is_date && is_clock(time.trim_end_matches('Z').split('.').next().unwrap_or_default())
 }
 
-/// `5m`, `1h30m`, `1.2s`
+/// Returns `5m`, `1h30m`, `1.2s`
 fn is_duration(word: &str) -> bool {
     let without_units = word.replace("ms", "s").replace(['s', 'm', 'h', 'd'], " ");
     let is_duration = word.starts_with(|c: char| c.is_ascii_digit()) && without_units.ends_with(' ');

@@ -13,7 +13,7 @@ fn map(value: &str) -> String {
     format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a}}\ndata: {{a: {value}}}\n")
 }
 
-/// The value that a template makes.
+/// Returns the value that a template makes.
 #[track_caller]
 fn value(template: &str) -> String {
     let chart = Chart::of(&[("web/templates/a.yaml", &map(template)), ("secret.txt", CANARY)], &[]);

@@ -24,7 +24,7 @@ use tempfile::TempDir;
 /// The version of the cluster that charts are rendered for.
 pub(crate) const KUBE_VERSION: &str = "1.34.2";
 
-/// A release `web` in the namespace `prod`.
+/// Returns a release `web` in the namespace `prod`.
 pub(crate) fn options() -> HelmOptions {
     HelmOptions {
         release: "web".into(),
@@ -45,18 +45,19 @@ pub(crate) struct Chart {
 }
 
 impl Chart {
-    /// A chart below a folder of somebody else.
+    /// Returns a chart below a folder of somebody else.
     pub(crate) fn at(repository: &Path, root: &str) -> Self {
         let (tree, root) = (DiskTree::open(repository).unwrap(), root.to_owned());
         Self { repository: repository.to_owned(), tree, root, _folder: None }
     }
 
-    /// The chart `shop` beside this file.
+    /// Returns the chart `shop` beside this file.
     pub(crate) fn shop() -> Self {
         Self::at(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/helm/charts"), "shop")
     }
 
-    /// A chart `web` in the folder `web`, of these files and links, each a path and a text or target.
+    /// Returns a chart `web` in the folder `web`, of these files and links, each a path and a text
+    /// or target.
     pub(crate) fn of(files: &[(&str, &str)], links: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let put = |path: &str| {
@@ -75,12 +76,12 @@ impl Chart {
         Self { _folder: Some(folder), ..Self::at(&repository, "web") }
     }
 
-    /// The chart's folder.
+    /// Returns the chart's folder.
     pub(crate) fn path(&self) -> PathBuf {
         self.repository.join(&self.root)
     }
 
-    /// The same chart, looked at anew.
+    /// Returns the same chart, read anew.
     pub(crate) fn anew(self) -> Self {
         Self { tree: DiskTree::open(&self.repository).unwrap(), ..self }
     }
@@ -186,7 +187,7 @@ fn wait_for<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }
 
-/// The objects of an output, by another reader than our own.
+/// Returns the objects of an output, by another reader than our own.
 fn documents(output: &[u8]) -> Vec<Value> {
     let text = std::str::from_utf8(output).unwrap();
     let documents = serde_yaml::Deserializer::from_str(text);
@@ -194,7 +195,7 @@ fn documents(output: &[u8]) -> Vec<Value> {
     values.filter(|value| !value.is_null()).collect()
 }
 
-/// The findings of a chart that is not rendered, each with its place and code.
+/// Returns the findings of a chart that is not rendered, each with its place and code.
 #[track_caller]
 pub(crate) fn findings<T: std::fmt::Debug>(outcome: Result<T, ChartError>) -> Vec<String> {
     match outcome {

@@ -44,7 +44,7 @@ const CHART: &[(&str, &str)] = &[
     ),
 ];
 
-/// A folder with a chart in `charts/app` and these files.
+/// Returns a folder with a chart in `charts/app` and these files.
 fn repository(files: &[(&str, &str)]) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let put = |path: &str, text: &str| {
@@ -62,7 +62,7 @@ fn repository(files: &[(&str, &str)]) -> TempDir {
     folder
 }
 
-/// The objects that the real kustomize builds of a folder, ordered.
+/// Returns the objects that the real kustomize builds of a folder, ordered.
 fn bare(folder: &Path) -> Result<Vec<Value>, String> {
     let home = tempfile::tempdir().unwrap();
     let output = Command::new(kustomize())
@@ -86,7 +86,7 @@ fn bare(folder: &Path) -> Result<Vec<Value>, String> {
     Ok(ordered(documents.map(|document| Value::deserialize(document).unwrap()).collect()))
 }
 
-/// The objects that rhumb makes of a folder, ordered, and its findings.
+/// Returns the objects that rhumb makes of a folder, ordered, and its findings.
 pub(crate) fn rendered(folder: &Path) -> (Vec<Value>, Vec<Value>) {
     let programs = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink(kustomize(), programs.path().join("kustomize")).unwrap();

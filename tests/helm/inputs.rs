@@ -7,7 +7,7 @@ use rhumb::testing::object::annotations;
 
 use crate::fixture::{Chart, findings, options};
 
-/// The folders with a chart that is no part of another one.
+/// Returns the folders with a chart that is no part of another one.
 fn charts(inputs: &Path) -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();
     for kind in ["charts", "repositories"] {

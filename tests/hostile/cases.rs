@@ -15,7 +15,7 @@ pub(crate) struct Case {
 
 const HEAD: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n";
 
-/// `head`, then a part so often, then `end`.
+/// Returns `head`, then a part so often, then `end`.
 fn repeated(head: &str, part: &str, end: &str, parts: usize) -> Vec<u8> {
     let mut file = String::with_capacity(head.len() + part.len() * parts + end.len());
     file.push_str(head);
@@ -26,7 +26,7 @@ fn repeated(head: &str, part: &str, end: &str, parts: usize) -> Vec<u8> {
     file.into_bytes()
 }
 
-/// A file of numbered parts.
+/// Returns a file of numbered parts.
 fn numbered(head: &str, parts: usize, part: impl Fn(&mut String, usize)) -> Vec<u8> {
     let mut file = head.to_owned();
     for number in 0..parts {

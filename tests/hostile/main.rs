@@ -44,13 +44,13 @@ struct Cost {
     refused: bool,
 }
 
-/// Time that this thread has had from the processors.
+/// Returns the time that this thread has had from the processors.
 fn processor_time() -> Duration {
     let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     Duration::from_nanos(text.split(' ').next().unwrap().parse().unwrap())
 }
 
-/// The most memory that this process has held at once, in bytes.
+/// Returns the most memory that this process has held at once, in bytes.
 fn peak_memory() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
@@ -104,7 +104,7 @@ fn one_case_is_measured() {
     println!("cost: {} {memory} {findings} {objects} {}", time.as_nanos(), u8::from(refused));
 }
 
-/// The least of a few measurements: other programs on the machine only ever make it slower.
+/// Returns the least of a few measurements: other programs on the machine only ever make it slower.
 fn least_cost(case: &Case, parts: usize, enough: Duration) -> Cost {
     let mut least = cost(case, parts);
     for _ in 0..2 {

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 /// An address at which nothing listens.
 const NOWHERE: &str = "http://127.0.0.1:1";
 
-/// The program, built once for all tests.
+/// Returns the program, built once for all tests.
 pub(crate) fn kustomize() -> &'static Path {
     static RENDERERS: OnceLock<Renderers> = OnceLock::new();
     &RENDERERS.get_or_init(|| Renderers::find().unwrap()).kustomize
@@ -42,7 +42,7 @@ pub(crate) fn build(folder: &Path) -> Result<Vec<u8>, String> {
     }
 }
 
-/// The objects of an output, by another reader than our own.
+/// Returns the objects of an output, by another reader than our own.
 pub(crate) fn documents(output: &[u8]) -> Vec<Value> {
     let text = std::str::from_utf8(output).unwrap();
     let documents = serde_yaml::Deserializer::from_str(text);

@@ -135,7 +135,7 @@ fn each_object_names_the_lines_that_it_comes_from() {
     assert_eq!(origins("overlays/prod"), include_str!("origins.txt").lines().collect::<Vec<_>>());
 }
 
-/// Every content that a plan names can be read from the tree that it was planned over.
+/// Reads a content that a plan names from the tree that it was planned over.
 fn content(tree: &impl FileTree, planned: &PlannedFile) -> Vec<u8> {
     match &planned.content {
         PlannedContent::Blob(blob) => tree.read(*blob).unwrap().to_vec(),

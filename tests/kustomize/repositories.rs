@@ -40,7 +40,7 @@ impl Repository {
         Self { folder: folder.to_owned(), tree: DiskTree::open(folder).unwrap() }
     }
 
-    /// The folders with a kustomization that is no component, in order.
+    /// Returns the folders with a kustomization that is no component, in order.
     pub(crate) fn roots(&self) -> Vec<String> {
         let mut roots = Vec::new();
         for entry in walkdir::WalkDir::new(&self.folder).sort_by_file_name() {
@@ -111,12 +111,12 @@ impl Repository {
     }
 }
 
-/// The repositories that are kept beside this file.
+/// Returns the repositories that are kept beside this file.
 pub(crate) fn own(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kustomize/repositories").join(name)
 }
 
-/// A copy of one of them with links: to a file, to a folder, to a folder's parent, to a
+/// Returns a copy of one of them with links: to a file, to a folder, to a folder's parent, to a
 /// kustomization.
 pub(crate) fn linked() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
@@ -152,7 +152,7 @@ pub(crate) fn linked() -> TempDir {
     folder
 }
 
-/// The repositories in the folder that `RHUMB_INPUTS` names.
+/// Returns the repositories in the folder that `RHUMB_INPUTS` names.
 pub(crate) fn real() -> Option<Vec<Repository>> {
     let Some(named) = std::env::var_os("RHUMB_INPUTS").map(PathBuf::from) else {
         eprintln!("not tried: RHUMB_INPUTS names no folder with repositories");

@@ -21,7 +21,7 @@ struct Clone {
 }
 
 impl Clone {
-    /// A repository with two commits: `main`, and the one of a pull request.
+    /// Returns a repository with two commits: `main`, and the one of a pull request.
     fn new() -> Self {
         let clone = Self { folder: tempfile::tempdir().unwrap() };
         clone.git(&["init", "--quiet", "--initial-branch=main"]);

@@ -78,7 +78,7 @@ pub(crate) struct WorstSeen {
 }
 
 impl WorstSeen {
-    /// The pods of an image that went away.
+    /// Returns the pods of an image that went away.
     pub(crate) fn gone(&self, image: &str) -> Vec<&str> {
         self.gone.iter().filter(|(of, _)| of == image).map(|(_, name)| &**name).collect()
     }
@@ -226,17 +226,17 @@ impl Harness {
             WorstSeen { ready, old, new: self.pods.len() - self.count(OLD_IMAGE), gone: BTreeSet::new() };
     }
 
-    /// Pods of an image; all, of none.
+    /// Returns pods of an image; all, of none.
     pub(crate) fn count(&self, image: &str) -> usize {
         self.pods.values().filter(|pod| image.is_empty() || pod.image() == image).count()
     }
 
-    /// Ready pods of an image; all, of none.
+    /// Returns the Ready pods of an image; all, of none.
     pub(crate) fn ready(&self, image: &str) -> usize {
         self.pods.values().filter(|pod| (image.is_empty() || pod.image() == image) && pod.is_ready()).count()
     }
 
-    /// A count of the status.
+    /// Returns a count of the status.
     pub(crate) fn status(&self, key: &str) -> u64 {
         value_at(&self.live, &["status", key]).and_then(Value::as_u64).unwrap_or(0)
     }
@@ -256,7 +256,7 @@ impl Harness {
         self.ready(OLD_IMAGE) == old && self.ready(NEW_IMAGE) == new && self.pods.len() == old + new
     }
 
-    /// The uids of its pods, by their names.
+    /// Returns the uids of its pods, by their names.
     pub(crate) fn uids(&self) -> BTreeMap<String, String> {
         self.pods.iter().map(|(name, pod)| (name.clone(), pod.uid().to_owned())).collect()
     }

@@ -20,7 +20,7 @@ fn on_delete() -> Overlay {
     Overlay::OnDelete { step: 1 }
 }
 
-/// The names of the pods of the new image.
+/// Returns the names of the pods of the new image.
 fn new_pods(harness: &Harness) -> Vec<&str> {
     harness.pods.iter().filter(|(_, pod)| pod.image() == NEW_IMAGE).map(|(name, _)| &**name).collect()
 }
@@ -126,7 +126,7 @@ fn on_nodes(agent: &Harness) -> Vec<NodePod> {
     placed.map(read).collect()
 }
 
-/// The last node by name, so that no order by names finds it by chance.
+/// Returns the last node by name, so that no order by names finds it by chance.
 fn canary() -> &'static str {
     static NODE: std::sync::OnceLock<String> = std::sync::OnceLock::new();
     NODE.get_or_init(|| {

@@ -58,7 +58,7 @@ impl KubectlView {
         Arc::new(Self { kubectl: Mutex::new(kubectl), seen })
     }
 
-    /// When something was shown first, which the witness may be slower to see than others.
+    /// Returns when something was shown first, which the witness may be slower to see than others.
     pub(crate) async fn first(&self, words: &str) -> Instant {
         let mut seen = self.seen.subscribe();
         match tokio::time::timeout(SLOW_TIMEOUT, seen.wait_for(|seen| seen.contains_key(words))).await {
@@ -200,7 +200,7 @@ impl FollowedWorkload {
         (_, self.applied) = self.workload.apply().await;
     }
 
-    /// From here on only what is known of another's newest version counts.
+    /// Makes only what is known of another's newest version count from here on.
     pub(crate) fn is_about(&mut self, other: &Self) {
         self.applied = other.applied;
     }
@@ -247,7 +247,7 @@ impl FollowedWorkload {
         .await
     }
 
-    /// Waits until the newest revision fails, and tells when.
+    /// Waits until the newest revision fails, and returns when.
     pub(crate) async fn fails(&mut self) -> (RolloutFailure, Instant) {
         let deadline = Instant::now() + SLOW_TIMEOUT;
         loop {

@@ -44,7 +44,7 @@ async fn the_rollback_is_never_judged_by_the_pods_that_it_replaces() {
         let good = web.settles().await.newest;
         for round in 0..4 {
             if kind == "Deployment" {
-                // Broken and good pods are as many, so that counts alone do not tell them apart.
+                // Broken and good pods are as many, so that counts alone do not distinguish them.
                 web.workload.body["spec"]["strategy"] =
                     json!({ "rollingUpdate": { "maxSurge": 0, "maxUnavailable": 1 } });
                 web.workload.body["spec"]["replicas"] = json!(2 + round % 2);

@@ -3,7 +3,7 @@
 use crate::site::RealSite;
 use crate::workload::Workload;
 
-/// A change that fails for this reason goes back.
+/// Checks that a change that fails for this reason goes back.
 fn goes_back(name: &str, bad: Workload, reasons: &[&str]) {
     let good = Workload::new("web", "app:1");
     let Some(place) = RealSite::new(name, &[good.file()]) else { return };

@@ -9,7 +9,7 @@ fn uids(place: &RealSite, name: &str) -> BTreeSet<String> {
     place.pods(name).iter().map(|pod| pod["metadata"]["uid"].to_string()).collect()
 }
 
-/// Each pod is replaced by one that was probed, and none ever restarts.
+/// Checks that each pod is replaced by one that was probed, and that none ever restarts.
 fn rolls(kind: &'static str, name: &str) {
     let before = Workload::of(kind, "app", "app:1").variable("READY_AFTER", "300ms");
     let Some(place) = RealSite::new(name, &[before.file()]) else { return };

@@ -11,7 +11,8 @@ use crate::support::{Nodes, Repo, TestNamespace, until};
 
 const STEP: &str = "rhumb.dev/steps: \"1\", rhumb.dev/step-promote: manual";
 
-/// With a surge, without which no pods of the new template would have to be taken back.
+/// Returns a workload with a surge, without which no pods of the new template would have to be
+/// taken back.
 fn web(image: &str, replicas: u32) -> Web {
     Web::new("web", image).word(STEP).strategy(1, 0).replicas(replicas)
 }

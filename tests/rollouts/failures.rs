@@ -17,7 +17,7 @@ pub(crate) const HASTY: &str =
 pub(crate) const ONE: Bounds = Bounds { workloads: 1, pods: 1 };
 pub(crate) const BOUNDS: Bounds = Bounds { workloads: 2, pods: 2 };
 
-/// A budget that allows no more than [`ONE`].
+/// Returns a budget that allows no more than [`ONE`].
 pub(crate) fn narrow(budget: &str) -> String {
     budget.replace("maxWorkloads: 2, maxUnavailable: 2", "maxWorkloads: 1, maxUnavailable: 1")
 }
@@ -49,17 +49,17 @@ pub(crate) fn await_rejection(site: &TestNamespace<'_>, texts: &[&str]) -> Strin
     })
 }
 
-/// Three workloads: `web` in a unit with its configuration, and two others.
+/// Returns three workloads: `web` in a unit with its configuration, and two others.
 fn files(web: &Web, content: &str, image: &str) -> Vec<(String, String)> {
     vec![web.file(), config("env", content), Web::new("api", image).file(), Web::new("batch", image).file()]
 }
 
-/// All at rest, and watched from here on.
+/// Brings all to rest, and watches it from here on.
 pub(crate) fn at_rest(site: &TestNamespace<'_>, repo: &Repo, names: &[&str]) -> (Daemon, Observer) {
     at_rest_within(site, repo, BUDGET, names)
 }
 
-/// As [`at_rest`], with a budget of its own.
+/// Does the same as [`at_rest`], with a budget of its own.
 pub(crate) fn at_rest_within(
     site: &TestNamespace<'_>,
     repo: &Repo,
@@ -74,7 +74,8 @@ pub(crate) fn at_rest_within(
     (daemon, Observer::new(site))
 }
 
-/// A commit in which only `web` is bad: it goes back with its configuration, the others go on.
+/// Checks a commit in which only `web` is bad: it goes back with its configuration, the others go
+/// on.
 fn goes_back(name: &str, bad: Web) {
     goes_back_within(name, BUDGET, bad);
 }

@@ -32,8 +32,8 @@ fn await_claim(site: &TestNamespace<'_>, name: &str) {
     });
 }
 
-/// Two daemons share a budget of one workload. That of the first has begun, and the second knows of
-/// it or not, when somebody takes the claims away.
+/// Takes the claims of two daemons away, which share a budget of one workload. That of the first
+/// has begun, and the second knows of it or not.
 fn taken_away(name: &str, take: impl FnOnce(&TestNamespace<'_>)) {
     let site = TestNamespace::new(name);
     let files = |web: &str, image: &str| vec![Web::new(web, image).fault("ready-delay: 2500ms").file()];

@@ -12,7 +12,7 @@ use crate::manifests::{Web, config};
 use crate::observer::Observer;
 use crate::support::{Daemon, Repo, TestNamespace, until};
 
-/// `web` and `api` belong together by their configuration.
+/// Returns `web` and `api`, which belong together by their configuration.
 fn unit(web: &str, api: &str, content: &str) -> Vec<(String, String)> {
     vec![
         Web::new("web", web).uses("env").file(),
@@ -21,7 +21,7 @@ fn unit(web: &str, api: &str, content: &str) -> Vec<(String, String)> {
     ]
 }
 
-/// A unit at rest, whose process is gone with its state directory.
+/// Returns a unit at rest, whose process is gone with its state directory.
 fn left(name: &str) -> (TestNamespace<'static>, Repo, Observer) {
     let site = TestNamespace::new(name);
     let repo = Repo::new(&unit("app:1", "app:1", "one"));
@@ -30,8 +30,8 @@ fn left(name: &str) -> (TestNamespace<'static>, Repo, Observer) {
     (site.with_empty_state(), repo, observer)
 }
 
-/// Nothing can go back: all has the bad commit's content for good, others go on, and a better
-/// commit ends it.
+/// Checks that nothing can go back: all has the bad commit's content for good, others go on, and a
+/// better commit ends it.
 fn stays(site: &TestNamespace<'_>, repo: &Repo, daemon: &Daemon, observer: &Observer, expected: &[&str]) {
     await_rejection(site, &[&["held", "revision", "failed: Deployment"], expected].concat());
     daemon.says(&[&["failed: revision"], expected].concat());
@@ -73,7 +73,7 @@ fn a_history_that_was_rewritten() {
     stays(&site, &repo, &daemon, &observer, &expected);
 }
 
-/// The file of an object of a repository.
+/// Returns the file of an object of a repository.
 fn loose(repo: &Path, id: &str) -> PathBuf {
     repo.join(".git/objects").join(&id[..2]).join(&id[2..])
 }

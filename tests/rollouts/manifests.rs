@@ -27,12 +27,12 @@ pub(crate) struct Web {
 }
 
 impl Web {
-    /// A Deployment of three pods, of which one at a time is taken down.
+    /// Returns a Deployment of three pods, of which one at a time is taken down.
     pub(crate) fn new(name: &str, image: &str) -> Self {
         Self::of("Deployment", name, image)
     }
 
-    /// As [`Web::new`], of another kind.
+    /// Does the same as [`Web::new`], of another kind.
     pub(crate) fn of(kind: &'static str, name: &str, image: &str) -> Self {
         Self {
             kind,
@@ -56,12 +56,12 @@ impl Web {
         Self { replicas, ..self }
     }
 
-    /// Somebody else sets the count of its pods.
+    /// Returns it without a count of pods, which somebody else sets.
     pub(crate) fn uncounted(self) -> Self {
         Self { is_counted: false, ..self }
     }
 
-    /// Its controller gives a rollout up after three seconds.
+    /// Returns it with a controller that gives a rollout up after three seconds.
     pub(crate) fn impatient(self) -> Self {
         Self { deadline: 3, ..self }
     }
@@ -70,12 +70,12 @@ impl Web {
         Self { wave, ..self }
     }
 
-    /// A further annotation, for example `rhumb.dev/steps: "1"`.
+    /// Adds a further annotation, for example `rhumb.dev/steps: "1"`.
     pub(crate) fn word(self, word: &str) -> Self {
         Self { words: format!("{}, {word}", self.words), ..self }
     }
 
-    /// An annotation of the pods that asks for a fault, for example `never-ready: "true"`.
+    /// Adds an annotation of the pods that asks for a fault, for example `never-ready: "true"`.
     pub(crate) fn fault(self, fault: &str) -> Self {
         Self { annotations: format!("{{controlplane/{fault}}}"), ..self }
     }
@@ -84,12 +84,12 @@ impl Web {
         Self { config: Some(config.to_owned()), ..self }
     }
 
-    /// A further line of `spec`.
+    /// Adds a further line of `spec`.
     pub(crate) fn spec(self, line: &str) -> Self {
         Self { spec: format!("{}  {line}\n", self.spec), ..self }
     }
 
-    /// A further line of the container.
+    /// Adds a further line of the container.
     pub(crate) fn container(self, line: &str) -> Self {
         Self { container: format!("{}        {line}\n", self.container), ..self }
     }
@@ -134,7 +134,7 @@ impl Web {
     }
 }
 
-/// A `ConfigMap` as a file.
+/// Returns a `ConfigMap` as a file.
 pub(crate) fn config(name: &str, value: &str) -> (String, String) {
     (format!("{name}.yaml"), yaml::config_map(name, "key", value))
 }

@@ -16,7 +16,7 @@ use crate::support::{Repo, TestNamespace, until};
 /// Kubernetes' Deployment controller): one pod more goes.
 const LEFT_AND_TAKEN_UP: Bounds = Bounds { workloads: 1, pods: 2 };
 
-/// A Deployment that takes its time.
+/// Returns a Deployment that takes its time.
 fn slow(name: &str, image: &str) -> Web {
     Web::new(name, image).fault("ready-delay: 500ms")
 }
@@ -31,7 +31,7 @@ fn await_start(site: &TestNamespace<'_>, name: &str, image: &str) {
     });
 }
 
-/// All that runs, by the name of the pod.
+/// Returns all that runs, by the name of the pod.
 fn pods(site: &TestNamespace<'_>) -> Vec<String> {
     let names = site.api.list(&site.at("Pod", "")).into_iter();
     let mut names: Vec<String> = names.map(|pod| pod["metadata"]["name"].to_string()).collect();
@@ -39,8 +39,8 @@ fn pods(site: &TestNamespace<'_>) -> Vec<String> {
     names
 }
 
-/// One rollout to `app:2`, of which somebody else has his own idea once it has begun; another
-/// workload waits for its token all the time.
+/// Runs one rollout to `app:2`, which somebody else disturbs once it has begun. Another workload
+/// waits for its token all the time.
 fn disturbed(name: &str, bounds: Bounds, disturb: impl FnOnce(&TestNamespace<'_>)) -> TestNamespace<'static> {
     let site = TestNamespace::new(name);
     let files = |image: &str| vec![slow("web", image).file(), slow("zone", image).file()];

@@ -18,7 +18,7 @@ fn web() -> String {
     yaml::documents(&[Web::new("web", "app:1").text(), yaml::service("web", "web")])
 }
 
-/// A repository with a folder for each of two sources; the first one has the workload.
+/// Returns a repository with a folder for each of two sources; the first one has the workload.
 fn two_folders() -> Repo {
     let file =
         |name: &str| (format!("{name}/own.yaml"), yaml::config_map(&format!("own-{name}"), "key", "one"));
@@ -69,8 +69,7 @@ impl DaemonPair {
     }
 }
 
-/// Waits until a source tells the others that it has read a revision completely, and claims
-/// nothing.
+/// Waits until a source publishes that it has read a revision completely, and claims nothing.
 #[track_caller]
 fn await_word(site: &TestNamespace<'_>, folder: &str, revision: &str) {
     let inventory = at("ConfigMap", &site.system(), &format!("{}-{folder}", site.name));
@@ -82,7 +81,7 @@ fn await_word(site: &TestNamespace<'_>, folder: &str, revision: &str) {
     });
 }
 
-/// Waits until a source tells people of an object with all these texts in one line.
+/// Waits until a source reports an object with all these texts in one line.
 #[track_caller]
 fn await_recorded(site: &TestNamespace<'_>, folder: &str, texts: &[&str]) {
     let inventory = at("ConfigMap", &site.system(), &format!("{}-{folder}", site.name));
@@ -284,7 +283,8 @@ fn a_source_that_nobody_serves_keeps_what_it_may_want_and_is_named() {
     pair.one.await_absence("Service", "web");
 }
 
-/// Two repositories, and whether the second source takes over what the first one drops.
+/// Starts two daemons over two repositories. The delay and the spec decide whether the second
+/// source takes over what the first one drops.
 fn two_repositories(
     name: &str,
     delay: &str,

@@ -11,8 +11,8 @@ use crate::support::{DEFAULT_TIMEOUT, Repo, TestNamespace, at, eventually, until
 /// The bounds where somebody deletes a namespace, which takes down all pods in it at once.
 const GOING: Bounds = Bounds { workloads: 1, pods: 3 };
 
-/// `alpha` in another namespace, which takes its time, and `omega` in the place's own, which comes
-/// after it.
+/// Returns `alpha` in another namespace, which takes its time, and `omega` in the place's own,
+/// which comes after it.
 fn files(other: &str, image: &str) -> Vec<(String, String)> {
     let (file, text) = Web::new("alpha", image).fault("ready-delay: 2s").file();
     let text = text.replace("  name: alpha\n", &format!("  name: alpha\n  namespace: {other}\n"));
@@ -38,7 +38,8 @@ fn await_alpha(site: &TestNamespace<'_>, other: &str, image: &str) {
     });
 }
 
-/// One token for both: what rolls in a namespace that goes must give it back.
+/// Deletes a namespace in which something rolls. There is one token for all, which must be given
+/// back.
 fn deleted(name: &str, more: &[(String, String)], after: impl FnOnce(&TestNamespace<'_>, &str)) {
     let site = TestNamespace::new(name);
     // It comes first by its name.

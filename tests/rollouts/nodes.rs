@@ -46,12 +46,12 @@ fn await_new(site: &TestNamespace<'_>, image: &str) {
     until("a new pod is there", || site.api.list(&site.at("Pod", "")).iter().any(new));
 }
 
-/// Pods of a new image, of which no node makes a Ready one before [`are_back`].
+/// Returns pods of a new image, of which no node makes a Ready one before [`are_back`].
 fn on_lost_nodes(image: &str) -> Web {
     agent(image).fault("never-ready: \"true\"")
 }
 
-/// The nodes get the pods Ready that they have been given.
+/// Lets the nodes get the pods Ready that they have been given.
 fn are_back(site: &TestNamespace<'_>) {
     let forget = json!({"metadata": {"annotations": {"controlplane/never-ready": null}}});
     for pod in site.api.list(&site.at("Pod", "")) {

@@ -160,7 +160,7 @@ impl Observer {
         })
     }
 
-    /// Holds every state since the beginning against a budget; tells the most that there was.
+    /// Holds every state since the beginning against a budget; returns the most that there was.
     #[track_caller]
     pub(crate) fn judge(&self, bounds: Bounds) -> PeakCounts {
         until("the observer has seen all", || self.is_abreast());

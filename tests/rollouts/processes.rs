@@ -23,8 +23,8 @@ pub(crate) fn writes() -> Requests {
     methods.fold(Requests::any(), Requests::method).query_lacks("dryRun").path_lacks("/events")
 }
 
-/// Killed after so many writes of a rollout that fails in one of its workloads; the next process
-/// ends it.
+/// Kills the process after so many writes of a rollout that fails in one of its workloads; the next
+/// process ends it.
 fn killed_after(most: u64) {
     let mut site = TestNamespace::new(&format!("killed-{most}"));
     let repo = Repo::new(&five("app:1", "app:1", "one"));

@@ -14,8 +14,8 @@ use crate::support::{Repo, TestNamespace, at, until};
 /// A failure is noticed within 5 s of its signal, and the rollback begins within 10 s of that.
 const BACK: Duration = Duration::from_secs(15);
 
-/// New pods of `web` are refused: it goes back with its configuration, and the workload that waits
-/// for its token goes on after that.
+/// Checks a change whose new pods of `web` are refused. It goes back with its configuration, and
+/// the workload that waits for its token goes on after that.
 fn goes_back(site: &TestNamespace<'_>, bad: &Web, expected: &[&str]) {
     let web = Web::new("web", "app:1").uses("env");
     let repo = Repo::new(&[web.file(), config("env", "one"), Web::new("zone", "app:1").file()]);
@@ -86,7 +86,7 @@ fn a_rollback_that_admission_refuses() {
     observer.judge(BOUNDS);
 }
 
-/// From now on no Deployment of a site may have this image.
+/// Forbids an image to all Deployments of a site from now on.
 fn forbid(site: &TestNamespace<'_>, image: &str) {
     let api = "admissionregistration.k8s.io/v1";
     let rules = json!([{"apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["deployments"]}]);

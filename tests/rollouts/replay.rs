@@ -24,7 +24,7 @@ pub(crate) struct HistoryGap {
 }
 
 impl HistoryGap {
-    /// Returns whether a state of this version lacks what a later moment will tell. The list's own
+    /// Returns whether a state of this version lacks what a later moment will show. The list's own
     /// version is whole once its last object was taken.
     fn covers(self, version: u64, next: Option<u64>) -> bool {
         self.after < version && (version < self.until || next == Some(version))
@@ -98,7 +98,7 @@ fn is_ready(pod: &Value) -> bool {
         && text(pod, "/metadata/deletionTimestamp").is_empty()
 }
 
-/// The pods of a workload, by its uid.
+/// Returns the pods of a workload, by its uid.
 fn pods_of<'a>(
     pods: &'a BTreeMap<String, Pod>,
     sets: &'a BTreeMap<String, String>,
@@ -160,7 +160,7 @@ impl State {
         }
     }
 
-    /// Pods that were available and are not.
+    /// Returns pods that were available and are not.
     fn away(&self) -> u64 {
         self.workloads
             .values()
@@ -231,7 +231,7 @@ mod tests {
         ObjectEvent { version, gone: true, ..event }
     }
 
-    /// A workload of one pod. Its uid is its name.
+    /// Returns a workload of one pod. Its uid is its name.
     fn workload(version: u64, name: &str, template: &str, observed: u64) -> ObjectEvent {
         let metadata = json!({"name": name, "uid": name, "generation": 2});
         let spec = json!({"replicas": 1, "template": template});
@@ -250,7 +250,7 @@ mod tests {
         event(version, "Pod", json!({"metadata": metadata, "status": {"conditions": conditions}}))
     }
 
-    /// Two workloads with one Ready pod each, of which the first begins to replace its pod.
+    /// Returns two workloads with one Ready pod each, of which the first begins to replace its pod.
     fn beginning() -> Vec<ObjectEvent> {
         let two = ["a", "b"].into_iter();
         let mut events: Vec<ObjectEvent> =

@@ -63,7 +63,7 @@ fn await_all(site: &TestNamespace<'_>, within: Duration, content: &str) {
     }
 }
 
-/// Two replicas, each with five sources, and each a user of its own.
+/// Returns two replicas, each with five sources, and each a user of its own.
 fn two<'a>(name: &str) -> (TestNamespace<'a>, TestNamespace<'a>, ReplicaFixture, Daemon, Daemon)
 where
     'static: 'a,
@@ -82,7 +82,7 @@ where
     (one, other, fixture, first, second)
 }
 
-/// The source that a write is for: each object has its number, and so have its Events, its
+/// Returns the source that a write is for: each object has its number, and so have its Events, its
 /// ConfigMap and its Lease.
 fn source_of(event: &AuditEvent) -> Option<String> {
     let object = event.name.split('.').next()?;

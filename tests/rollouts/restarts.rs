@@ -13,8 +13,8 @@ use crate::support::{DEFAULT_TIMEOUT, Nodes, Repo, TestNamespace, eventually, un
 const WORD: &str = "rhumb.dev/restart-on-change: \"true\"";
 const HASH: &str = "/metadata/annotations/rhumb.dev~1config-hash";
 
-/// The uids of the pods of `app`, where there are so many, all are Ready, and all were started with
-/// these data.
+/// Returns the uids of the pods of `app`, where there are so many, all are Ready, and all were
+/// started with these data.
 fn started(site: &TestNamespace<'_>, count: usize, hash: &Value) -> Result<BTreeSet<String>, Value> {
     let pods = site.api.list(&site.at("Pod", ""));
     let is_ready = |pod: &Value| {
@@ -29,7 +29,7 @@ fn started(site: &TestNamespace<'_>, count: usize, hash: &Value) -> Result<BTree
     Err(json!(pods.iter().map(|pod| &pod["status"]["conditions"]).collect::<Vec<_>>()))
 }
 
-/// Each pod is replaced, once, and within the budget.
+/// Checks that each pod is replaced, once, and within the budget.
 fn is_restarted(
     site: &TestNamespace<'_>,
     kind: &str,

@@ -53,7 +53,7 @@ fn carried_out(window: &AuditWindow<'_>, resource: &str, name: &str) -> usize {
     window.to(resource, name).into_iter().filter(|event| event.code < 300).count()
 }
 
-/// Killed after so many writes of a rollback; the next process ends it.
+/// Kills the process after so many writes of a rollback; the next process ends it.
 fn killed_after(most: u64) {
     let direct = TestNamespace::new(&format!("back-{most}"));
     let repo = Repo::new(&unit("app:1", "app:1", "one"));

@@ -15,7 +15,8 @@ const STEP: &str = "rhumb.dev/steps: \"1\", rhumb.dev/step-promote: manual";
 /// A held workload counts as one whose pods are replaced; no pod that was Ready is missed.
 const WHOLE: Bounds = Bounds { workloads: 1, pods: 0 };
 
-/// With a surge of its own: without one its controller gives the old template all that is added.
+/// Returns a workload with a surge of its own: without one its controller gives the old template
+/// all that is added.
 fn web(image: &str, words: &str) -> Web {
     Web::new("web", image).word(words).fault("ready-delay: 200ms").strategy(1, 0)
 }
@@ -88,8 +89,8 @@ fn scale(site: &TestNamespace<'_>, count: u32) {
     site.kubectl(&["scale", "deployment/web", &format!("--replicas={count}")]);
 }
 
-/// A Deployment whose manifest sets no count, scaled by a person to so many pods, and held with a
-/// new image.
+/// Returns a Deployment whose manifest sets no count, scaled by a person to so many pods, and held
+/// with a new image.
 fn held_by_nobody<'a>(name: &str, words: &str, count: u32) -> (TestNamespace<'a>, Repo, Daemon, Observer)
 where
     'static: 'a,
@@ -214,7 +215,7 @@ fn a_scale_under_a_quota_neither_widens_the_budget_of_others_nor_uses_it() {
     site.api.create(&at("ResourceQuota", other, ""), "setup", &quota);
     let used = || site.api.value(&at("ResourceQuota", other, "full"), "/status/used/pods");
     until("the quota counts", || used() == json!("4"));
-    // The process tells of the hold, which comes with the scale of the one, and after that of the
+    // The process reports the hold, which comes with the scale of the one, and after that of the
     // other.
     let mut claim = json!({"spec": {"replicas": 4000}});
     site.api.merge(&at("Deployment", other, "free"), "somebody", &claim);

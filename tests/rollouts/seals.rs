@@ -19,7 +19,7 @@ fn bad() -> Web {
     Web::new("web", "app:2").fault("never-ready: \"true\"").impatient()
 }
 
-/// The release of the Secret that is there: `<hash>@<revision>`.
+/// Returns the release of the Secret that is there: `<hash>@<revision>`.
 fn release(site: &TestNamespace<'_>) -> String {
     site.value("Secret", "password", RELEASE).as_str().unwrap_or_default().to_owned()
 }
@@ -28,7 +28,7 @@ fn hash(release: &str) -> &str {
     release.split_once('@').unwrap().0
 }
 
-/// Waits until the Secret shows another release than these, and tells which.
+/// Waits until the Secret shows another release than these, and returns which.
 fn await_release(site: &TestNamespace<'_>, known: &[&str]) -> String {
     eventually("the Secret has another content", DEFAULT_TIMEOUT, || {
         let release = release(site);
@@ -37,7 +37,7 @@ fn await_release(site: &TestNamespace<'_>, known: &[&str]) -> String {
     })
 }
 
-/// All that is in ConfigMaps beside the inventory, which has none of these hashes.
+/// Returns all that is in ConfigMaps beside the inventory, which has none of these hashes.
 #[track_caller]
 fn records(site: &TestNamespace<'_>, releases: &[&str]) -> String {
     let all = site.api.list(&format!("/api/v1/namespaces/{}/configmaps", site.system()));
@@ -56,13 +56,13 @@ fn key_at(site: &TestNamespace<'_>) -> String {
     format!("/api/v1/namespaces/{}/secrets/{KEY}", site.system())
 }
 
-/// The user may not read the key.
+/// Returns the fault by which the user may not read the key.
 fn without_key() -> Rule {
     let key = Requests::any().path_suffix(&format!("/secrets/{KEY}"));
     Rule::new(key, Fault::Replace(Answer::error(403, "Forbidden")))
 }
 
-/// Somebody who may read workloads and ConfigMaps, and no Secret.
+/// Returns somebody who may read workloads and ConfigMaps, and no Secret.
 fn viewer(site: &TestNamespace<'static>) -> TestNamespace<'static> {
     let mut viewer = site.with_empty_state();
     viewer.limited();
@@ -128,7 +128,7 @@ fn a_secret_rolls_out_and_goes_back_and_its_hash_is_shown_to_nobody() {
     observer.judge(BOUNDS);
 }
 
-/// A text of the rollout ledger as an older version wrote it.
+/// Returns a text of the rollout ledger as an older version wrote it.
 fn as_of_old(text: &str, content: &str, good: &str) -> String {
     let mut record: Value = serde_json::from_str(text).unwrap();
     let members = record["past"].as_array_mut().unwrap().iter_mut();

@@ -26,7 +26,7 @@ pub(crate) fn await_set(site: &TestNamespace<'_>, name: &str, image: &str) {
     });
 }
 
-/// A set with its configuration and a Deployment beside it, at rest.
+/// Returns a set with its configuration and a Deployment beside it, at rest.
 fn at_rest(site: &TestNamespace<'_>, repo: &Repo, budget: &str) -> (Daemon, Observer) {
     let daemon = site.configured(&site.configuration(repo.path(), budget));
     await_set(site, "db", "app:1");
@@ -39,7 +39,7 @@ fn files(db: Web, content: &str, api: &str) -> Vec<(String, String)> {
     vec![db.uses("env").file(), config("env", content), Web::new("api", api).file()]
 }
 
-/// A commit that is bad for the set: it goes back with its configuration and is freed, the
+/// Checks a commit that is bad for the set: it goes back with its configuration and is freed, the
 /// Deployment goes on.
 fn goes_back(name: &str, budget: &str, bad: Web) {
     let site = TestNamespace::new(name);
@@ -98,7 +98,7 @@ fn two_sets_and_a_deployment_share_one_budget() {
     assert_eq!(most.pods, 1);
 }
 
-/// By policy it stays as it is, and a person's action then frees it.
+/// Checks that by policy it stays as it is, and that a person's action then frees it.
 fn held(name: &str, bad: Web, end: impl FnOnce(&TestNamespace<'_>, &Repo) -> &'static str) {
     let site = TestNamespace::new(name);
     let repo = Repo::new(&files(db("app:1"), "one", "app:1"));

@@ -25,7 +25,7 @@ fn budget_text(site: &TestNamespace<'_>) -> String {
     site.api.value(&budget, "/data/claims").as_str().unwrap_or_default().to_owned()
 }
 
-/// The paths of the pods of a workload.
+/// Returns the paths of the pods of a workload.
 fn pods_of(site: &TestNamespace<'_>, name: &str) -> Vec<String> {
     let all = site.api.list(&site.at("Pod", ""));
     let names = all.iter().map(|pod| pod["metadata"]["name"].as_str().unwrap().to_owned());
@@ -67,7 +67,7 @@ fn pods_that_crash_under_another_daemon_hold_a_rollout_up() {
     });
     assert!(!is_new(&site, "a") && !is_new(&site, "b"));
     site.rhumb(&["rollout", "status"]).says(&["at most 2 pods unavailable"]);
-    // New ones take their place, of which nobody tells either: they are looked at.
+    // New ones take their place, which no event reports either: they are looked at.
     for pod in &sick {
         site.api.delete(pod);
     }

@@ -9,7 +9,7 @@ use crate::support::{Repo, TestNamespace, until, yaml};
 const BUDGET: &str =
     "budget: {maxWorkloads: 2, maxUnavailable: 9, startsPerMinute: 1000, soak: 0s, deadline: 60s}";
 
-/// A workload whose strategy changes, once from what the manifest says and once from what the API
+/// Changes the strategy of a workload, once from what the manifest says and once from what the API
 /// server has filled in.
 fn changes(name: &str, kind: &str, field: &str, rolling: &str, other: &str) {
     let site = TestNamespace::new(name);

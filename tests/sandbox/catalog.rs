@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 use crate::fixture::{helm, kustomize, sandbox, wait_for};
 
-/// A program of this name that prints a version.
+/// Installs a program of this name that prints a version.
 fn printing(dir: &Path, name: &str, version: &str) {
     let source = format!("#include <stdio.h>\nint main(void) {{ puts(\"{version}\"); return 0; }}\n");
     let file = dir.join("program.c");

@@ -15,7 +15,7 @@ use crate::wait::{DEFAULT_TIMEOUT, until};
 /// Makes this program the one that starts a sandboxed one and then is killed.
 const OWNER: &str = "RHUMB_TEST_SANDBOX_OWNER";
 
-/// The processes whose command line has a word.
+/// Returns the processes whose command line has a word.
 fn processes(word: &str) -> Vec<u32> {
     let entries = fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap());
     let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());

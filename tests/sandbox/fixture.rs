@@ -28,7 +28,7 @@ pub(crate) struct Fixture {
 }
 
 impl Fixture {
-    /// The files of the tree, each a path and a text.
+    /// Returns the files of the tree, each a path and a text.
     pub(crate) fn new(files: &[(&str, &str)]) -> Self {
         let dir = TempDir::new().unwrap();
         for folder in ["tree", "private"] {
@@ -174,7 +174,7 @@ fn found(outcome: &Result<RunOutput, SandboxError>) -> String {
     }
 }
 
-/// The text of a successful run.
+/// Returns the text of a successful run.
 #[track_caller]
 pub(crate) fn text(outcome: Result<RunOutput, SandboxError>) -> String {
     let output = outcome.unwrap_or_else(|error| panic!("{error}"));

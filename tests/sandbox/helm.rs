@@ -14,7 +14,7 @@ const MEMORY: Stop = Stop::Denied(SandboxPart::Memory, "memory");
 const PROCESSOR: Stop = Stop::Killed(SandboxPart::Processor);
 const DEADLINE: Stop = Stop::Killed(SandboxPart::Deadline);
 
-/// A chart with one template.
+/// Returns a chart with one template.
 fn chart(template: &str) -> Fixture {
     Fixture::new(&[("Chart.yaml", CHART), ("templates/a.yaml", template)]).limits(|limits| {
         limits.processor = Duration::from_secs(2);
@@ -63,7 +63,7 @@ fn a_link_out_of_the_chart_is_not_followed() {
     }
 }
 
-/// Renders, and tells the value.
+/// Renders, and returns the value.
 #[track_caller]
 fn value(template_text: &str) -> String {
     let rendered = text(template(&chart(&map(template_text))));

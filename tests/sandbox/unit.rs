@@ -12,8 +12,8 @@ use crate::probe::{Link, probe};
 /// Where the host has the programs.
 const PROGRAMS: &str = "/run/host/bin";
 
-/// The packaged unit, which starts sandboxed programs one after another in place of the daemon. The
-/// first process is their parent.
+/// Installs the packaged unit, which starts sandboxed programs one after another in place of the
+/// daemon. The first process is their parent.
 fn install(to: &Path) {
     let unit = concat!(env!("CARGO_MANIFEST_DIR"), "/systemd/rhumb.service");
     let limits = format!("{} 60 {} 256", 512 << 20, 16 << 20);

@@ -79,7 +79,7 @@ impl Workshop {
         (output.status.success(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
     }
 
-    /// A command of rhumb with the identity, which finds programs in these folders.
+    /// Returns a command of rhumb with the identity, which finds programs in these folders.
     fn command(&self, arguments: &[&str], programs: &[&Path]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_rhumb"));
         command.current_dir(self.folder.path()).env("SOPS_AGE_KEY_FILE", self.path("key.txt"));
@@ -211,7 +211,7 @@ impl Numbers {
         words[self.below(words.len())]
     }
 
-    /// A text of pieces that mean something to readers of YAML.
+    /// Returns a text of pieces that mean something to readers of YAML.
     fn text(&mut self) -> String {
         const PIECES: [&str; 42] = [
             "a",
@@ -274,8 +274,8 @@ impl Numbers {
     }
 }
 
-/// SOPS writes a few texts so that they are read as others: those that begin with a blank, in
-/// lists.
+/// Returns whether SOPS writes a value so that it is read as the same: texts in lists that begin
+/// with a blank are not.
 fn is_written_well(value: &Value) -> bool {
     match value {
         Value::String(text) => !text.contains('\n') || !text.starts_with([' ', '\n']),

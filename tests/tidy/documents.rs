@@ -61,7 +61,7 @@ fn quoted(text: &str) -> Vec<String> {
     found
 }
 
-/// The first cells of the rows of a table below a heading, without backticks.
+/// Returns the first cells of the rows of a table below a heading, without backticks.
 fn first_cells(text: &str, heading: &str) -> Vec<String> {
     let text = format!("\n{text}");
     let (_, after) = text.split_once(&format!("\n{heading}\n")).unwrap_or_else(|| panic!("no {heading}"));

@@ -225,14 +225,14 @@ const FIELDS: [&str; 28] = [
     "untold",
 ];
 
-/// The names that a file declares with these keywords.
+/// Returns the names that a file declares with these keywords.
 fn declared<'a>(code: &'a str, keywords: &'a [&str]) -> impl Iterator<Item = &'a str> {
     let words = code.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty());
     let pairs = words.clone().zip(words.skip(1));
     pairs.filter(move |(keyword, _)| keywords.contains(keyword)).map(|(_, name)| name)
 }
 
-/// The fields that a file declares in its structs.
+/// Returns the fields that a file declares in its structs.
 fn fields(code: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut is_in_struct = false;
@@ -250,7 +250,7 @@ fn fields(code: &str) -> Vec<&str> {
     found
 }
 
-/// The variables, parameters and fields that a file declares or sets.
+/// Returns the variables, parameters and fields that a file declares or sets.
 fn variables(code: &str) -> Vec<&str> {
     let is_letter = |c: char| c.is_alphanumeric() || c == '_';
     let (mut found, mut rest, mut before) = (Vec::new(), code, "");

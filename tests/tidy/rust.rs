@@ -10,7 +10,7 @@ pub(crate) struct Module {
     pub(crate) inside: Vec<String>,
 }
 
-/// The code without comments, and with empty strings.
+/// Returns the code without comments, and with empty strings.
 pub(crate) fn code(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -34,7 +34,7 @@ pub(crate) fn code(text: &str) -> String {
     out
 }
 
-/// All string literals, with their continued lines joined and their placeholders as `…`.
+/// Returns all string literals, with their continued lines joined and their placeholders as `…`.
 pub(crate) fn strings(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let (mut rest, mut before) = (text, String::new());
@@ -57,7 +57,7 @@ pub(crate) fn strings(text: &str) -> Vec<String> {
     found
 }
 
-/// A literal's text as it is shown.
+/// Returns a literal's text as it is shown.
 fn plain(literal: &str) -> String {
     let mut lines = literal.split("\\\n");
     let mut joined = lines.next().unwrap_or_default().to_owned();
@@ -79,7 +79,7 @@ fn is_raw(rest: &str, before: &str) -> bool {
     opens && hashes.starts_with('"') && !before.ends_with(|c: char| c.is_alphanumeric() || c == '_')
 }
 
-/// The length of the string literal that begins here.
+/// Returns the length of the string literal that begins here.
 fn string(rest: &str) -> usize {
     let opening = rest.find('"').unwrap_or(0) + 1;
     if rest.starts_with('"') {
@@ -95,7 +95,7 @@ fn string(rest: &str) -> usize {
     rest[opening..].find(&closing).map_or(rest.len(), |end| opening + end + closing.len())
 }
 
-/// The length of the character literal, or of the tick of a lifetime, that begins here.
+/// Returns the length of the character literal, or of the tick of a lifetime, that begins here.
 fn character(rest: &str) -> usize {
     let mut letters = rest.char_indices().skip(1);
     match (letters.next(), letters.next()) {
@@ -108,7 +108,7 @@ fn character(rest: &str) -> usize {
     }
 }
 
-/// All paths of a code, `use a::{b, c::d}` as `a::b` and `a::c::d`; macros with their `!`.
+/// Returns all paths of a code, `use a::{b, c::d}` as `a::b` and `a::c::d`; macros with their `!`.
 pub(crate) fn paths(code: &str) -> Vec<String> {
     let tokens = tokens(code);
     let (mut found, mut at) = (Vec::new(), 0);
@@ -171,7 +171,7 @@ fn path(tokens: &[&str], start: usize, prefix: &str, found: &mut Vec<String>) ->
     at
 }
 
-/// The modules that have a file of their own.
+/// Returns the modules that have a file of their own.
 pub(crate) fn modules(text: &str) -> Vec<Module> {
     let (mut found, mut inside, mut path): (Vec<Module>, Vec<(usize, String)>, _) =
         (Vec::new(), Vec::new(), None);
@@ -200,7 +200,7 @@ fn declaration(line: &str) -> Option<&str> {
     line.strip_prefix("mod ")
 }
 
-/// The inline modules that each line of a code is in: how many.
+/// Returns the inline modules that each line of a code is in: how many.
 pub(crate) fn inline_depths(code: &str) -> Vec<usize> {
     let mut open: Vec<usize> = Vec::new();
     code.lines()
@@ -218,7 +218,7 @@ pub(crate) fn inline_depths(code: &str) -> Vec<usize> {
         .collect()
 }
 
-/// The signatures of functions that other modules may use: name and parameters.
+/// Returns the signatures of functions that other modules may use: name and parameters.
 pub(crate) fn public_functions(code: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let visible = ["pub ", "pub(crate) "];
@@ -241,7 +241,7 @@ pub(crate) fn public_functions(code: &str) -> Vec<(String, String)> {
     found
 }
 
-/// The parameters that are tuples, each behind the name of its function.
+/// Returns the parameters that are tuples, each behind the name of its function.
 pub(crate) fn tuple_parameters(code: &str) -> Vec<String> {
     let mut found = Vec::new();
     for (at, _) in code.match_indices("fn ") {
@@ -262,7 +262,7 @@ pub(crate) fn tuple_parameters(code: &str) -> Vec<String> {
     found
 }
 
-/// The place of the parenthesis that opens the parameters, behind a function's name.
+/// Returns the place of the parenthesis that opens the parameters, behind a function's name.
 fn opening(rest: &str) -> Option<usize> {
     let mut depth = 0_i32;
     for (at, c) in rest.char_indices() {
@@ -278,7 +278,7 @@ fn opening(rest: &str) -> Option<usize> {
     None
 }
 
-/// The parameters up to the parenthesis that closes them.
+/// Returns the parameters up to the parenthesis that closes them.
 fn arguments(rest: &str) -> Vec<&str> {
     let (mut found, mut start, mut depth) = (Vec::new(), 0, 0_i32);
     for (at, c) in rest.char_indices() {

@@ -22,7 +22,7 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// The modules that it is in, the top one first: `["engine", "decide"]`.
+    /// Returns the modules that it is in, the top one first: `["engine", "decide"]`.
     pub(crate) fn module(&self) -> Vec<&str> {
         let inside = self.path.strip_prefix("src/").unwrap_or(&self.path);
         let inside = inside.strip_suffix(".rs").unwrap_or(inside);
@@ -38,17 +38,17 @@ impl Source {
     }
 }
 
-/// The package's root.
+/// Returns the package's root.
 pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// A file's text.
+/// Returns a file's text.
 pub(crate) fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// All files below folders, in order.
+/// Returns all files below folders, in order.
 pub(crate) fn files(folders: &[&str]) -> Vec<Source> {
     let mut found: Vec<Source> = folders
         .iter()
@@ -68,14 +68,14 @@ pub(crate) fn files(folders: &[&str]) -> Vec<Source> {
     found
 }
 
-/// All files below folders that are Rust.
+/// Returns all files below folders that are Rust.
 pub(crate) fn sources(folders: &[&str]) -> Vec<Source> {
     let mut found = files(folders);
     found.retain(|file| Path::new(&file.path).extension().is_some_and(|extension| extension == "rs"));
     found
 }
 
-/// The names at the top level: those that git tracks, or all where there is no repository.
+/// Returns the names at the top level: those that git tracks, or all where there is no repository.
 pub(crate) fn top_level() -> BTreeSet<String> {
     let listed = Command::new("git").args(["ls-files"]).current_dir(root()).output();
     let listed = listed.ok().filter(|output| output.status.success() && !output.stdout.is_empty());
@@ -88,7 +88,8 @@ pub(crate) fn top_level() -> BTreeSet<String> {
     }
 }
 
-/// The Rust files that a `mod` or cargo itself reaches, and the declared modules that have no file.
+/// Returns the Rust files that a `mod` or cargo itself reaches, and the declared modules that have
+/// no file.
 pub(crate) fn reached() -> (BTreeSet<String>, Vec<String>) {
     let (mut seen, mut missing) = (BTreeSet::new(), Vec::new());
     for file in sources(&FOLDERS).iter().filter(|file| is_root(&file.path)) {
@@ -135,7 +136,7 @@ fn follow(path: &Path, is_root: IsRoot, seen: &mut BTreeSet<String>, missing: &m
     }
 }
 
-/// A path without `..`.
+/// Returns a path without `..`.
 fn normal(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for part in path.components() {

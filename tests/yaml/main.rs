@@ -33,7 +33,7 @@ fn read(path: &Path) -> ManifestFile {
     manifest::read(&Arc::from("case.yaml"), &fs::read(path).unwrap())
 }
 
-/// kubectl's reading: the documents as text, and whether it reported an error.
+/// Returns kubectl's reading: the documents as text, and whether it reported an error.
 fn expected(path: &Path) -> (Vec<String>, bool) {
     let text = fs::read_to_string(path).unwrap();
     // Too deep for the JSON reader of the test; written without blanks for that reason.
@@ -129,7 +129,7 @@ fn every_value_is_read_as_kubectl_reads_it() {
     assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
 
-/// A table's file as it is written, with an object in each place that asks for one.
+/// Returns a table's file as it is written, with an object in each place that asks for one.
 fn spelled_out(brief: &str) -> String {
     ["a", "b", "c"].iter().fold(brief.to_owned(), |text, name| {
         let block = format!("apiVersion: v1\nkind: T\nmetadata: {{name: {name}}}\n");

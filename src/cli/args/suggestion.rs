@@ -60,7 +60,8 @@ pub(super) fn add_known_tips(error: clap::Error, command: &clap::Command, words:
     error
 }
 
-/// A timeout that is behind `--wait` as a word of its own, and so is no timeout.
+/// Returns the hint about a timeout that is behind `--wait` as a word of its own, and so is no
+/// timeout.
 fn find_detached_timeout(words: &[OsString]) -> Option<String> {
     let pairs = words.iter().zip(words.iter().skip(1));
     let mut detached = pairs.filter(|(flag, _)| *flag == "--wait").filter_map(|(_, value)| value.to_str());

@@ -50,18 +50,18 @@ pub(super) async fn check_permissions(
     config: &Config,
     report: &mut CheckReport,
 ) {
-    // An old server does not tell who asks.
+    // An old server does not say who asks.
     let user = cluster.user().await.ok();
     let (before, mut count) = (report.denied.len(), actors.own.access_questions().len());
     let own = CheckedAccount { cluster: cluster.clone(), rights: &actors.own, name: rbac::role_name(config) };
-    let mut all_told = own.check_rights(user.as_deref().map(RoleSubject::of), report).await;
+    let mut all_answered = own.check_rights(user.as_deref().map(RoleSubject::of), report).await;
     for (account, rights) in actors.service_accounts(&config.namespace) {
         let (name, bound) = (rbac::account_role(config, &account), RoleSubject::for_account(&account));
         let acting = CheckedAccount { cluster: cluster.with_account(Some(account)), rights, name };
         count += rights.access_questions().len();
-        all_told &= acting.check_rights(Some(bound), report).await;
+        all_answered &= acting.check_rights(Some(bound), report).await;
     }
-    if all_told && report.denied.len() == before {
+    if all_answered && report.denied.len() == before {
         note_all_granted(count, config, report);
     }
 }
@@ -112,7 +112,7 @@ impl CheckedAccount<'_> {
     }
 }
 
-/// As `list secrets in all namespaces`.
+/// Returns a right in words, as `list secrets in the whole cluster`.
 fn access_words(access: &AccessRequest) -> String {
     match access {
         AccessRequest::Path { verb, path } => format!("{verb} {path}"),

@@ -17,8 +17,8 @@ use crate::object::count_text;
 pub(super) struct CheckedPrograms(Vec<(RendererConfig, RenderProgram)>);
 
 impl CheckedPrograms {
-    /// Looks for programs that nobody has looked for. With the first of them, tries the sandbox with
-    /// a process that does nothing.
+    /// Looks for the programs that were not looked for yet. With the first of them, tries the
+    /// sandbox with a process that does nothing.
     pub(super) async fn check_programs(
         &mut self,
         source: &SourceConfig,
@@ -39,8 +39,8 @@ impl CheckedPrograms {
     }
 }
 
-/// Looks for the programs that the configuration names or asks for. Of what a source has for other
-/// programs its own reading tells.
+/// Looks for the programs that the configuration names or asks for. A source that has something for
+/// other programs is reported when it is read.
 pub(super) async fn check_renderers(config: &Config, report: &mut CheckReport) -> CheckedPrograms {
     let mut checked = CheckedPrograms::default();
     for source in &config.sources {

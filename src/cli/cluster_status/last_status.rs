@@ -43,7 +43,7 @@ impl LastStatus {
         self.incomplete.clone()
     }
 
-    /// Returns whether it tells of nothing that was to be done, or was missing.
+    /// Returns whether the record names nothing that was to be done, or was missing.
     pub(super) fn is_settled(&self) -> bool {
         let is_well = |phase: Phase| phase.is_well();
         self.incomplete.is_none()

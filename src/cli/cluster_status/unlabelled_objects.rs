@@ -75,7 +75,7 @@ pub(in crate::cli) async fn source_by_seal(
 }
 
 /// Lists those of one kind, where it may be in these namespaces alone. Returns whether all were
-/// looked at; a kind that cannot be listed is reported by the list by label.
+/// listed; a kind that cannot be listed is reported by the list by label.
 async fn list(
     session: &ClusterSession,
     kind: &Arc<ServedKind>,

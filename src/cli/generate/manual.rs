@@ -253,7 +253,7 @@ fn bold_text(text: &str) -> String {
     format!("\\fB{}\\fR", escape_roff(text))
 }
 
-/// Nothing in it is a request or an escape of roff.
+/// Escapes a text so that nothing in it is a request or an escape of roff.
 fn escape_roff(text: &str) -> String {
     let text = text.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\*(Aq").replace('`', "\\(ga");
     if text.starts_with('.') { format!("\\&{text}") } else { text }

@@ -7,7 +7,7 @@ use super::RightScope;
 use crate::config::SourceConfig;
 use crate::manifest::KindScope;
 
-/// The namespaces in which a source looks for its objects.
+/// The namespaces in which a source lists its objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::cli) enum Reach {
     /// In the whole cluster.

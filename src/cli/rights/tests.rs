@@ -28,7 +28,7 @@ fn lines_of(conduct: SourceAccess, text: &str) -> Vec<String> {
     lines_within(conduct, &Reach::Cluster, text).0
 }
 
-/// As [`lines`], with the namespaces that must be there before.
+/// Does the same as [`lines`], with the namespaces that must be there before.
 fn lines_within(conduct: SourceAccess, reach: &Reach, text: &str) -> (Vec<String>, BTreeSet<String>) {
     let mut rights = Rights::of_rhumb("rhumb-system", conduct);
     let own = rights.all.clone();

@@ -17,7 +17,7 @@ use crate::report::{BoundUsage, RolloutStatus, silence_text};
 /// Cells of a bar of the budget, the widest first; none where there is no room.
 const BAR_WIDTHS: [u32; 3] = [12, 6, 0];
 
-/// Returns who tells, from when that is, and what follows from it.
+/// Returns who answers, from when that is, and what follows from it.
 pub(super) fn header(model: &TopModel, columns: usize, rows: usize) -> Vec<Line<'static>> {
     let palette = model.palette;
     let (style, right) = match &model.outage {

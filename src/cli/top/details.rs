@@ -140,7 +140,7 @@ struct DetailPage {
 }
 
 impl DetailPage {
-    /// A value behind its key, over as many lines as it takes. Nothing is shown of what is
+    /// Adds a value behind its key, over as many lines as it takes. Adds nothing where the value is
     /// empty.
     fn add_value(&mut self, key: &str, cell: &Cell) {
         if cell.text.is_empty() {
@@ -159,7 +159,7 @@ impl DetailPage {
         self.lines.push(Line::from(styled_span(self.palette, Some(TextStyle::Strong), format!(" {text}"))));
     }
 
-    /// A text behind its label.
+    /// Adds a text behind its label.
     fn add_row(&mut self, first: &Cell, text: &str) {
         let text = overview::clean_text(text);
         for (number, line) in wrap_text(&text, self.columns.saturating_sub(3)).into_iter().enumerate() {

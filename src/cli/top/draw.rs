@@ -47,7 +47,7 @@ pub(super) fn draw(model: &TopModel, frame: &mut Frame<'_>) {
     }
 }
 
-/// Lines from a row on, as far as there is room.
+/// Draws lines from a row on, as far as there is room.
 fn put(frame: &mut Frame<'_>, area: Rect, row: u16, lines: Vec<Line<'static>>) {
     for (line, row) in lines.into_iter().zip(row..area.height) {
         frame.render_widget(line, Rect { y: row, height: 1, ..area });
@@ -95,7 +95,7 @@ fn scroll_offset(above: usize, own: usize, rows: usize, all: usize) -> usize {
     middle.min(above).min(all.saturating_sub(rows))
 }
 
-/// The part of a pane that its title tells of.
+/// The part of a pane that its title names.
 #[derive(Clone, Copy)]
 struct PanePosition {
     /// The index of the chosen item.

@@ -57,7 +57,8 @@ impl CursorMove {
         })
     }
 
-    /// From here, where a page has so many lines and this is the last one.
+    /// Returns the line that a move leads to, from this one, with so many lines a page and this
+    /// last line.
     fn from(self, here: usize, page: usize, last: usize) -> usize {
         let steps = match self {
             Self::Lines(lines) => lines,

@@ -201,7 +201,7 @@ fn troubled_item(object: &ObjectStatus) -> PaneItem {
     }
 }
 
-/// A note names its object first, where it is about one.
+/// Returns the row of a note. Its object comes first, where it is about one.
 fn note_item(note: &str) -> PaneItem {
     let text = overview::clean_text(note);
     let (name, reason) = text.split_once(": ").unwrap_or(("status", &text));

@@ -87,12 +87,12 @@ impl Screen {
 impl Drop for Screen {
     fn drop(&mut self) {
         // A panic has left it already, and left once more it would put its cursor onto what the
-        // panic said. That the terminal is gone is nothing to tell it.
+        // panic said. A terminal that is gone needs no error.
         let _ = if std::thread::panicking() { execute!(io::stdout(), Show) } else { leave() };
     }
 }
 
-/// As it is, or with the usual size where the terminal does not know its own, as on a serial line.
+/// Returns the terminal; with the usual size where it does not know its own, as on a serial line.
 fn with_size(terminal: DefaultTerminal) -> io::Result<DefaultTerminal> {
     if terminal.size()?.area() > 0 {
         return Ok(terminal);

@@ -50,7 +50,7 @@ pub(super) fn cut_end(text: &str, columns: usize) -> String {
     if columns == 0 { String::new() } else { fitting.concat() + "\u{2026}" }
 }
 
-/// Returns the end of a text, where not all of it fits: of a name it tells more.
+/// Returns the end of a text, where not all of it fits: the end of a name says more than its begin.
 pub(super) fn cut_before(text: &str, columns: usize) -> String {
     if text.width() <= columns {
         return text.to_owned();

@@ -102,8 +102,8 @@ impl Widths {
         Self { columns: widths, shape, palette }
     }
 
-    /// The name alone is shown otherwise where it is chosen: a bar that is reversed says the
-    /// opposite.
+    /// Returns one row. Only the name of a chosen row is highlighted, as a reversed bar would be
+    /// misread.
     fn line(&self, mark: &str, cells: &[Cell], name: Modifier) -> Line<'static> {
         let mut spans: Vec<Span<'static>> = vec![Span::raw(format!("{mark} "))];
         let shown = cells.iter().enumerate().filter_map(|(column, cell)| {
@@ -125,7 +125,7 @@ impl Widths {
         Line::from(spans)
     }
 
-    /// A note is below the last cell, where there is room enough for it.
+    /// Returns the line of a note, below the last cell, where there is room enough for it.
     fn note(&self, note: &Cell, columns: usize) -> Line<'static> {
         let before: Vec<usize> = self
             .columns

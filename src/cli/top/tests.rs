@@ -63,7 +63,7 @@ fn keep(name: &str, text: String) {
     settings.bind(|| assert_snapshot!(name, text));
 }
 
-/// `Tab j / web Enter`: keys by their names, all else letter by letter.
+/// Reads `Tab j / web Enter`: keys by their names, all else letter by letter.
 fn keys(words: &str) -> Vec<Key> {
     let key = |word: &str| match word {
         "Tab" => vec![Key::Tab],

@@ -153,7 +153,7 @@ pub(in crate::cluster) fn find_condition<'a>(
     all.iter().find(|one| one.what.0 == what && one.status.0 == status)
 }
 
-/// One pod, without what only time tells.
+/// One pod, without the facts that only time shows.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct PodRecord {
     pub(super) uid: Uid,
@@ -444,7 +444,7 @@ pub(super) fn unix_seconds(time: &str) -> i64 {
     time.parse::<jiff::Timestamp>().map_or(0, jiff::Timestamp::as_second)
 }
 
-/// Words from the cluster for a terminal: one line, no control characters, not too long.
+/// Returns words from the cluster for a terminal: one line, no control characters, not too long.
 pub(super) fn bounded_text(text: &str) -> Arc<str> {
     let is_odd = |letter: char| {
         letter.is_control()

@@ -1,4 +1,4 @@
-//! Taking one pod away.
+//! Evicts one pod.
 
 use std::sync::Arc;
 

@@ -67,7 +67,7 @@ enum FollowEvent {
     Listed(i64, Result<Vec<RevisionRecord>, ClusterError>),
     /// A time has come.
     Time,
-    /// There is room to tell something.
+    /// There is room to send an event.
     Tell(mpsc::OwnedPermit<PodsEvent>),
     /// Nobody listens any more.
     Closed,

@@ -5,8 +5,8 @@
 //! newest revision is known only while the controller has seen the newest spec, and is never taken
 //! from an older view.
 //!
-//! A ReplicaSet's condition tells that pods cannot be created. The other controllers only say so in
-//! Events, which are read while pods are missing. Events are the weaker witness: the client of a
+//! A ReplicaSet has a condition for pods that cannot be created. The other controllers only say so
+//! in Events, which are read while pods are missing. Events are the weaker witness: the client of a
 //! controller that said much about an object drops further ones for minutes. A rollout's deadline
 //! covers that.
 //!
@@ -70,7 +70,7 @@ pub struct PodsEvent {
 pub enum PodsChange {
     /// All of them, as they are now; replaces what was reported before.
     Observed(WorkloadPods),
-    /// Something failed; it goes on by itself after the wait, and then tells all of them again.
+    /// Something failed; it goes on by itself after the wait, and then reports all of them again.
     Failed(ClusterError, Duration),
 }
 
@@ -104,7 +104,7 @@ impl Cluster {
     /// changes, until it is dropped; none for any other kind. The selector is that of
     /// [`pod_selector`].
     ///
-    /// Tells nothing while the workload is not there. A sink that is full makes it skip what is
+    /// Reports nothing while the workload is not there. A sink that is full makes it skip what is
     /// overtaken, never the newest. Needs a running tokio runtime.
     pub fn follow_pods(
         &self,

@@ -1,4 +1,4 @@
-//! Scaling one ReplicaSet of a Deployment.
+//! Scales one ReplicaSet of a Deployment.
 
 use http::Method;
 use serde_json::json;
@@ -13,7 +13,7 @@ use crate::engine::{ResourceVersion, Uid};
 use crate::object::ObjectId;
 
 impl Cluster {
-    /// Has exactly this incarnation of a ReplicaSet, in exactly this version, ask for so many pods.
+    /// Sets the replicas of exactly this incarnation of a ReplicaSet, in exactly this version.
     ///
     /// Fails with a conflict where it is another one by now.
     pub(crate) async fn scale_replica_set(

@@ -19,7 +19,7 @@ use crate::engine::{
 pub(super) enum PodController {
     /// Keeps `ReplicaSets`, which keep the pods.
     Deployment,
-    /// Keeps its pods, and tells the newest revision in its status.
+    /// Keeps its pods, and names the newest revision in its status.
     StatefulSet,
     /// Keeps its pods, and numbers its revisions.
     DaemonSet,
@@ -80,7 +80,7 @@ struct PodHistory {
     failed: Option<Instant>,
 }
 
-/// One pod and what only watching tells of it.
+/// One pod, with the facts that only watching shows.
 #[derive(Clone, Debug)]
 struct ObservedPod {
     record: PodRecord,
@@ -112,7 +112,8 @@ impl ObservedPod {
     fn update(self, record: PodRecord, now: Instant) -> Self {
         let (before, old) = (self.record, self.history);
         let is_ready = record.ready == Readiness::Ready;
-        // A time of its own tells a moment in which it was not Ready, even if that was not seen.
+        // Another time of readiness proves a moment in which it was not Ready, even if that was not
+        // seen.
         let went_on = before.restarts >= record.restarts && before.ready_at == record.ready_at;
         let same_trouble = match (&before.trouble, &record.trouble) {
             (Some([container, reason, _]), Some([now, new_reason, _])) => {

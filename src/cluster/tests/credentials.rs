@@ -22,7 +22,7 @@ async fn fake() -> FakeApiServer {
     .await
 }
 
-/// With which token the server is asked by now.
+/// Returns the token with which the server is asked by now.
 async fn token(fake: &FakeApiServer) -> Result<String, ClusterError> {
     fake.cluster.server_version().await?;
     let asked = fake.asked().into_iter().rfind(|asked| asked.path == "/version").unwrap();

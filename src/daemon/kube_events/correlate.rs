@@ -240,7 +240,7 @@ impl EventCorrelator {
         if self.waiting.is_empty() { std::mem::take(&mut self.lost) } else { 0 }
     }
 
-    /// Returns how many things no Event will tell where none is written any more.
+    /// Returns the number of occurrences that stay without an Event where none is written any more.
     pub(super) fn unwritten_count(&self) -> u64 {
         self.lost + self.waiting.iter().map(|one| u64::from(one.occurrence.count)).sum::<u64>()
     }
@@ -259,7 +259,7 @@ impl EventCorrelator {
         if self.similar.len() >= MAX_REMEMBERED_EVENTS {
             self.similar.retain(|_, messages| messages.back().is_some_and(|(at, _)| !over(at)));
         }
-        // One by one they would be looked through for each of as many objects.
+        // One by one they would be searched for each of as many objects.
         if self.similar.len() >= MAX_REMEMBERED_EVENTS {
             self.similar.retain(|_, messages| messages.len() > 1);
         }

@@ -21,7 +21,7 @@ use crate::object::{ErrorClass, GroupKind, Gvk, ObjectId};
 const SCALER_LIST_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl PreviewRun {
-    /// Lists what is ours, and looks whether the rest exists.
+    /// Lists what is ours, and looks up whether the rest exists.
     pub(super) async fn list(&mut self) -> Result<(), ClusterError> {
         let name = self.engine.source(self.source).name.clone();
         let inventory = self.cluster.read_inventory(&self.namespace, &name).await?;
@@ -106,7 +106,7 @@ impl PreviewRun {
         WatchScope::cluster_wide(self.engine.source(self.source).watcher, kind)
     }
 
-    /// Returns the lists of a kind: one, or one for each namespace that the source looks into.
+    /// Returns the lists of a kind: one, or one for each namespace that the source may use.
     pub(super) fn list_scopes(&self, kind: &ServedKind) -> Vec<WatchScope> {
         let everywhere = self.cluster_scope(&kind.gvk.group_kind());
         match (&self.source_view().namespaces, kind.scope) {

@@ -37,7 +37,7 @@ pub(super) enum Inquiry {
 /// The result of a hint from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FetchResult {
-    /// The source is looked at, as soon as what is being done with it is done.
+    /// The source is checked, as soon as its current task is done.
     Begun,
     /// There is no such source.
     NoSource,
@@ -48,8 +48,8 @@ pub(crate) enum FetchResult {
 #[derive(Clone, Debug)]
 pub(crate) struct Inquiries {
     questions: mpsc::Sender<Inquiry>,
-    /// Objects that may be compared at a time: what people look at keeps nothing else from the API
-    /// server.
+    /// Objects that may be compared at a time: comparisons for people keep nothing else from the
+    /// API server.
     comparing: Arc<Semaphore>,
 }
 
@@ -103,8 +103,8 @@ impl Inquiries {
         glance.compare().await
     }
 
-    /// Hints that a source has something new. It is looked at, as ever, and nothing else follows
-    /// from that.
+    /// Hints that a source has something new. It is checked as in each interval, and nothing else
+    /// follows from that.
     pub(crate) async fn fetch(&self, source: &str) -> Option<FetchResult> {
         self.inquire(|answer| Inquiry::Fetch(source.to_owned(), answer)).await
     }
@@ -168,11 +168,11 @@ impl Reconciler {
         self.with_context(now, |engine, beside| report::object_status(engine, beside, id))
     }
 
-    /// Tells something of the engine's facts and of what the loop knows beside them.
+    /// Returns an answer from the engine's facts and from what the loop knows beside them.
     pub(super) fn with_context<T>(
         &self,
         now: Instant,
-        tell: impl FnOnce(&Engine, &StatusContext<'_>) -> T,
+        answer: impl FnOnce(&Engine, &StatusContext<'_>) -> T,
     ) -> T {
         let at = Timestamp::now();
         let (depth, times) = (self.queue.depth(), self.history.source_times());
@@ -193,10 +193,10 @@ impl Reconciler {
             unfinished: self.queue.processing_times(now),
             now: (now, at),
         };
-        tell(&self.engine, &beside)
+        answer(&self.engine, &beside)
     }
 
-    /// Hints a feed. One that has not begun begins with a check, and one with a full queue looks
+    /// Hints a feed. One that has not begun begins with a check, and one with a full queue checks
     /// anyway.
     fn hint(&self, name: &str) -> FetchResult {
         let Some(source) = self.engine.sources().iter().position(|source| *source.name == *name) else {

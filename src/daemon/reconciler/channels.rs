@@ -1,4 +1,4 @@
-//! The channels by which the loop hears what happens.
+//! The channels from which the loop receives events.
 
 use tokio::sync::mpsc;
 

@@ -1,4 +1,4 @@
-//! Reading and writing the cluster's rollout ledger.
+//! Reads and writes the cluster's rollout ledger.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,8 +25,8 @@ use crate::report::EventReason;
 const MIN_RETRY_DELAY: Duration = Duration::from_millis(500);
 /// The same where a person has to change something first.
 const PERSON_RETRY_DELAY: Duration = Duration::from_secs(15);
-/// The interval of reads while others are in the way or hold anything of it: nothing else tells
-/// that they end.
+/// The interval of reads while others are in the way or hold anything of it: no event reports that
+/// they end.
 const CONTENDED_READ_INTERVAL: Duration = Duration::from_secs(3);
 const _: () = assert!(
     CONTENDED_READ_INTERVAL.as_secs() * 2 < NEW_LEDGER_DELAY.as_secs(),
@@ -145,7 +145,8 @@ impl Reconciler {
         }
     }
 
-    /// Reads it again in a while where others share it, and looks at what they have claimed now.
+    /// Reads the ledger again in a while where others share it, and looks up the workloads that
+    /// they have claimed.
     fn reread_for_foreign(&mut self, others: Vec<ObjectId>, now: Instant) {
         let holds = !self.is_only_observing() && self.engine.relies_on_ledger();
         let waits = !others.is_empty() || self.engine.waits_for_others() || holds;
@@ -215,7 +216,8 @@ impl Reconciler {
         self.ledger_store.logged_failure = Some(why);
     }
 
-    /// Nothing is begun, and nothing is written over, until there is a key.
+    /// Postpones the ledger until there is a key. Nothing begins, and nothing is overwritten,
+    /// before.
     fn wait_for_key(&mut self) {
         self.ledger_store.due = Some(Instant::now() + PERSON_RETRY_DELAY);
         let why = self.engine.key_blocker().map(|reason| reason.to_string());
@@ -250,7 +252,8 @@ impl Reconciler {
         }
     }
 
-    /// A claim whose daemon has ended for good is found by its workload, which has come to rest.
+    /// Reads the workloads of other daemons' claims. One that has come to rest shows that the claim
+    /// of a dead daemon is spent.
     fn look_at_others(&mut self, others: Vec<ObjectId>) {
         for id in others {
             let Some(kind) = self.watched.served_kind(&id.group_kind()) else { continue };
@@ -292,7 +295,7 @@ impl Reconciler {
         self
     }
 
-    /// Writes what is to be in the cluster once nobody looks after it: the status of each source
+    /// Writes what is to be in the cluster once this process has ended: the status of each source
     /// last, then the claims.
     pub(super) async fn leave_records(&mut self, ending: PassEnding) {
         if self.is_last() || self.ends_with_record(ending) {
@@ -301,18 +304,18 @@ impl Reconciler {
         self.leave_claims().await;
     }
 
-    /// Tells if this is the last loop of a daemon with sources that nobody takes over. Under Leases
-    /// another replica writes what it sees itself, and a write that is not answered keeps the Lease
-    /// from being released.
+    /// Returns whether this is the last loop of a daemon with sources that nobody takes over. Under
+    /// Leases another replica writes what it sees itself, and a write that is not answered keeps
+    /// the Lease from being released.
     fn is_last(&self) -> bool {
         let ends = self.until == StopCondition::Shutdown && self.ledger_store.end.is_cancelled();
         ends && !self.executor.cluster.is_fenced()
     }
 
     /// Writes the rollout ledger as it should be once this process has ended. A one-shot apply
-    /// takes its settled claims back, and leaves the others to whoever looks at them next. A daemon
-    /// leaves its claims to the next one, which goes on with them. It takes its queue back: nothing
-    /// waits for a process that is gone.
+    /// takes its settled claims back, and leaves the others to the next process. A daemon leaves
+    /// its claims to the next one, which goes on with them. It takes its queue back: nothing waits
+    /// for a process that is gone.
     async fn leave_claims(&mut self) {
         let goes_on = self.until == StopCondition::Shutdown && !self.is_last();
         if goes_on || self.is_only_observing() {

@@ -1,4 +1,4 @@
-//! The comparison of live objects with their contents, for people who look.
+//! The comparison of live objects with their contents, for people who ask.
 //!
 //! **Invariant:** the loop only says what is to be compared. The asker waits for the API server,
 //! and nobody else does. The results are masked.
@@ -69,7 +69,7 @@ impl Reconciler {
             } else {
                 ReplicaMode::AsWritten
             },
-            // A step only holds up what is asked for.
+            // A step only delays what is asked for.
             overlay: None,
             config_stamp: live.and_then(|live| live.config_stamp),
         };

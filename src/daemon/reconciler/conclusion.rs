@@ -182,7 +182,7 @@ impl Reconciler {
         outcomes.keys().filter_map(|id| Some((id.clone(), place(id)?))).collect()
     }
 
-    /// Returns whether all is healthy; tells of what is not, each time that its health changes.
+    /// Returns whether all is healthy; logs what is not, each time that its health changes.
     pub(super) fn report_unhealthy(&mut self) -> bool {
         let sick = self.unhealthy_objects();
         let known = std::mem::replace(&mut self.unhealthy, sick.clone());
@@ -197,8 +197,8 @@ impl Reconciler {
         let wanted = self.engine.entries().filter(|(_, entry)| entry.target_content().is_some());
         let sick = wanted.filter_map(|(id, entry)| {
             let reason = self.reasons.get(id);
-            // The repository says that nobody looks after it. An annotation that somebody put on
-            // the live object is no word about its health.
+            // Its manifest asks to leave it alone. An annotation that somebody put on the live
+            // object is no word about its health.
             if matches!(reason, Some(Reason::LeftAlone(ReconcilePolicy::Disabled))) {
                 return None;
             }

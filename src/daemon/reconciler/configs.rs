@@ -64,14 +64,14 @@ impl ConfigFollowers {
         self.call == CallState::None
     }
 
-    /// Returns whether one of those that follow an object may yet tell of it.
+    /// Returns whether one of the informers that follow an object may yet report it.
     fn is_readable(&self, id: &ObjectId) -> bool {
         let mut following =
             self.open.iter().filter(|(_, (ids, _))| ids.contains(id)).map(|(group, _)| &group.2);
         following.any(|account| !self.unreadable.contains(&(id.clone(), account.clone())))
     }
 
-    /// Has those looked at again of which nobody tells, though somebody follows them.
+    /// Lists again the data of which no event has come, though an informer follows them.
     fn relist_unreported(&self) {
         for (ids, follower) in self.open.values() {
             if ids.iter().any(|id| !self.event_subjects.contains_key(id)) {
@@ -258,7 +258,7 @@ impl Reconciler {
         }
     }
 
-    /// Looks at all again.
+    /// Lists all data again, as an audit.
     pub(super) fn reread_configs(&mut self) {
         self.configs.stale = true;
         for (_, follower) in self.configs.open.values() {
@@ -266,7 +266,7 @@ impl Reconciler {
         }
     }
 
-    /// Says why pods are restarted, where nothing in git tells it.
+    /// Logs why pods are restarted, where nothing in git shows it.
     pub(super) fn log_restart(&self, id: &ObjectId, apply: &ApplyRequest) {
         if let (ApplyPurpose::Restart, Some(started), StopCondition::Shutdown) =
             (apply.purpose, apply.variant.config_stamp, self.until)

@@ -1,4 +1,4 @@
-//! Taking the pods of a `DaemonSet` away in its steps, and looking at the nodes while that goes on.
+//! Evicts the pods of a `DaemonSet` in its steps, and watches the nodes while that goes on.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -46,7 +46,7 @@ impl Reconciler {
                     Err(error) if is_denied(&error) => EvictionOutcome::Denied(
                         format!("the user may not create pods/eviction in namespace {namespace}").into(),
                     ),
-                    // It may be gone all the same: its next view tells.
+                    // It may be gone all the same: its next view shows it.
                     Err(error) => EvictionOutcome::Refused(error.reason().into()),
                 };
                 LoopEvent::Evicted(pod, answer)
@@ -69,7 +69,7 @@ impl Reconciler {
         self.engine.record_eviction(pod, answer, Instant::now());
     }
 
-    /// Looks at the nodes as long as that is needed.
+    /// Watches the nodes as long as that is needed.
     pub(super) fn follow_nodes(&mut self) {
         match (self.engine.needs_nodes(), &self.nodes.open) {
             (true, None) => {

@@ -60,8 +60,8 @@ impl Reconciler {
         Some(if location.is_some() { RemainingObjects::Nothing } else { RemainingObjects::Unknown })
     }
 
-    /// One of those that are left, with what it waits for: what does not pass by itself comes
-    /// first.
+    /// Describes one of the objects that are left, with its reason. Reasons that do not pass by
+    /// themselves come first.
     fn describe_first<'a>(&self, left: impl Iterator<Item = &'a ObjectId>) -> Option<String> {
         let waits = left.filter_map(|id| {
             let wanting = self.engine.entry(id).and_then(|entry| entry.targets.first());

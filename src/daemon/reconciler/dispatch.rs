@@ -1,4 +1,4 @@
-//! Handing decisions to the tasks that carry them out, and taking their outcomes back.
+//! Hands decisions to the tasks that carry them out, and takes their outcomes back.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -222,7 +222,7 @@ impl Reconciler {
         let underway = self.in_flight.clone();
         self.spawn(async move {
             let event = task.await;
-            // Before the loop hears of it and looks what is left.
+            // Before the loop gets the event and counts the writes in flight.
             drop(underway);
             event
         });
@@ -248,7 +248,7 @@ impl Reconciler {
         }
     }
 
-    /// Keeps why an object is not applied, and tells what is new.
+    /// Keeps why an object is not applied, and reports what is new.
     fn record_reason(&mut self, id: &ObjectId, reason: Option<Reason>, action: &Action) {
         let wanted = self.engine.entry(id).is_some_and(|entry| !entry.targets.is_empty());
         // Nobody asked for what was not named.
@@ -462,7 +462,7 @@ mod tests {
     #[tokio::test]
     async fn so_many_decisions_are_made_in_one_turn_and_the_others_at_once_in_the_next() {
         let dir = tempfile::tempdir().unwrap();
-        let (mut reconciler, _told) = looped(dir.path()).await;
+        let (mut reconciler, _events) = looped(dir.path()).await;
         for number in 0..MAX_DECISIONS_PER_TURN + 5 {
             reconciler.queue.add(id("ConfigMap", &number.to_string()));
         }

@@ -114,7 +114,7 @@ impl Reconciler {
         }
     }
 
-    /// A question about an object had no answer: it is asked again later.
+    /// Requeues an object after a backoff, as a question about it had no answer.
     fn put_off(&mut self, id: &ObjectId, why: &Arc<str>) {
         let wait = self.queue.next_backoff(id, super::super::random_fraction()).min(MAX_OUTAGE_BACKOFF);
         self.reasons.insert(id.clone(), Reason::Retrying(why.clone(), wait));

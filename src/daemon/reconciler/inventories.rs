@@ -1,4 +1,4 @@
-//! Reading and writing the inventories.
+//! Reads and writes the inventories.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use crate::report::{AuthorCommand, EventReason, StatusAuthor, StatusSummary};
 
 /// The shortest wait before an inventory is asked for again.
 const MIN_RETRY_DELAY: Duration = Duration::from_millis(500);
-/// The longest one: when the API server is back, what rests on the inventory is soon tried again.
+/// The longest one: when the API server is back, what depends on the inventory is soon tried again.
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(4);
 /// The same where a person has to change something first.
 const PERSON_RETRY_DELAY: Duration = Duration::from_secs(15);
@@ -119,7 +119,7 @@ impl Reconciler {
         }
     }
 
-    /// Says once of each record that cannot be read that this is so.
+    /// Logs each record that cannot be read, once.
     fn log_unreadable_records(&mut self, source: SourceId) {
         let name = self.engine.source(source).name.clone();
         let store = &mut self.inventories[source];
@@ -140,15 +140,15 @@ impl Reconciler {
         self.show_inventory(source);
     }
 
-    /// An inventory that does not tell its location was made here where all that can be
-    /// seen of it is wanted.
+    /// Decides that an inventory without a location was made here, where every visible object of it
+    /// is wanted.
     fn find_origins(&mut self) {
         for source in self.engine.source_ids() {
             let inventory = self.engine.source(source).inventory.as_ref();
             let lost = inventory.is_some_and(|inventory| {
                 inventory.other_location.as_deref() == Some(inventory::UNKNOWN_LOCATION)
             });
-            // Where nothing is wanted, that nothing else is seen tells nothing.
+            // Where nothing is wanted, the absence of other objects proves nothing.
             let lives = self.engine.source(source).lifecycle == SourceLifecycle::Active;
             let sees_all = self.is_seen(source) && !self.engine.has_unwatched(source);
             if lost && lives && sees_all && !self.engine.has_unwanted(source) {
@@ -161,7 +161,7 @@ impl Reconciler {
         }
     }
 
-    /// Tells the engine what the inventory says, as it was last read.
+    /// Hands the inventory to the engine, as it was last read.
     pub(super) fn show_inventory(&mut self, source: SourceId) {
         let store = &mut self.inventories[source];
         if store.inventory != InventoryState::Unread {
@@ -208,7 +208,7 @@ impl Reconciler {
         inventory
     }
 
-    /// Writes the inventories that do not say what they should.
+    /// Writes the inventories that do not record what they should.
     pub(super) fn keep_inventories(&mut self) {
         self.find_origins();
         for source in self.engine.source_ids() {
@@ -218,7 +218,7 @@ impl Reconciler {
                 || self.inventories[source].sealing == SealStatus::Locked
                 || (state.head.is_none() && !self.is_to_be_registered(source))
                 || state.writes == SourceWrites::Observed
-                // Made anew it would look as if it recorded all.
+                // A new one would look as if it recorded all.
                 || (state.lifecycle == SourceLifecycle::Deleting && self.inventories[source].inventory == InventoryState::Absent)
             {
                 continue;
@@ -299,7 +299,7 @@ impl Reconciler {
         }
     }
 
-    /// Returns whether an inventory tells all that it should.
+    /// Returns whether an inventory records all that it should.
     fn says_all(&mut self, source: SourceId) -> bool {
         inventory::is_current(&self.engine, source, self.inventories[source].inventory.inventory())
             && self.has_status_record(source)
@@ -316,7 +316,8 @@ impl Reconciler {
             && self.engine.can_state(source)
     }
 
-    /// Tells a source what its inventory says of what was accepted: it is not looked at before.
+    /// Sends a source what its inventory says of accepted revisions: it does not check before it
+    /// has that.
     fn send_anchor(&mut self, source: SourceId) {
         let store = &mut self.inventories[source];
         let anchor = acceptance::verification_anchor(&self.namespace, store.inventory.inventory());
@@ -324,7 +325,7 @@ impl Reconciler {
         else {
             return;
         };
-        // Where there is no room, the next answer tells it.
+        // Where there is no room, the next answer sends it.
         if feed.try_send(FeedRequest::Anchor(anchor.clone())).is_ok() {
             store.anchor = Some(anchor);
         }
@@ -343,7 +344,7 @@ impl Reconciler {
     }
 
     /// Logs once which kind keeps a source from pruning, and that none does any more. Logs too what
-    /// it had where nobody looks for it now.
+    /// it had where no informer watches now.
     pub(super) fn log_unlisted(&mut self) {
         for (source, store) in self.engine.source_ids().zip(&mut self.inventories) {
             let unwatched = self.engine.unwatched_namespaces(source);

@@ -1,4 +1,4 @@
-//! Telling what happens, each thing once.
+//! Reports what happens, each thing once.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub(super) struct EventHistory {
 /// The events recorded of one source.
 #[derive(Debug, Default)]
 struct SourceEventState {
-    /// The time of its last look.
+    /// The time of its last check.
     last_check: LastCheck,
     /// The time since which its revision is in force.
     since: Option<Timestamp>,
@@ -82,7 +82,7 @@ impl SourceEventState {
         (self.settled, self.previous_process, self.has_news) = (None, PreviousProcess::Settled(None), true);
     }
 
-    /// Another revision is in force than before.
+    /// Notes that another revision came into force.
     fn note_new_revision(&mut self, before: Option<&Revision>) {
         // A commit that comes while it runs is worth an answer, even where it changes nothing, or
         // was in force before.
@@ -126,7 +126,7 @@ impl EventHistory {
         Self { sources: (0..sources).map(|_| SourceEventState::default()).collect(), ..Self::default() }
     }
 
-    /// Returns where the reader of a source says when it has looked.
+    /// Returns where the task of a source records the time of its last check.
     pub(super) fn last_check(&self, source: SourceId) -> LastCheck {
         self.sources[source].last_check.clone()
     }
@@ -168,7 +168,7 @@ impl Reconciler {
         self
     }
 
-    /// Tells what became of rollouts.
+    /// Reports the outcomes of rollouts.
     pub(super) fn record_rollout_events(&mut self, now: Instant) {
         for turn in self.engine.take_rollout_events() {
             let revision = self.engine.entry(&turn.id).and_then(|entry| entry.revision.clone());
@@ -228,7 +228,7 @@ impl Reconciler {
         self.record_outcome_as(id, outcome, reason);
     }
 
-    /// Tells that somebody else's change was undone.
+    /// Reports that somebody else's change was undone.
     pub(super) fn record_repair(&mut self, id: &ObjectId, outcome: Outcome) {
         self.record_outcome_as(id, outcome, Some(EventReason::DriftRepaired));
     }
@@ -302,7 +302,7 @@ impl Reconciler {
         }
     }
 
-    /// Tells that what rhumb keeps for itself cannot be read.
+    /// Reports that a record of rhumb cannot be read.
     pub(super) fn record_unreadable_event(&self, source: SourceId, why: String) {
         self.record_event(
             EventReason::RecordUnreadable,

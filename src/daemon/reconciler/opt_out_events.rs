@@ -1,5 +1,5 @@
-//! Telling who takes objects out of rhumb's hands: once when it begins and once when it ends,
-//! whichever process tells it.
+//! Reports who takes objects out of rhumb's hands: once when it begins and once when it ends,
+//! whichever process does.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
@@ -74,7 +74,7 @@ impl OptOutHistory {
 }
 
 impl Reconciler {
-    /// Tells which objects somebody takes out of our hands.
+    /// Reports which objects somebody takes out of rhumb's hands.
     pub(super) fn record_opt_out_events(&mut self, source: SourceId) {
         let state = self.engine.source(source);
         if state.writes == SourceWrites::Allowed
@@ -110,7 +110,7 @@ impl Reconciler {
             || inventory.is_none_or(|inventory| inventory.data.get(REPORTED_OPT_OUTS_KEY) == text.as_ref())
     }
 
-    /// Lets an inventory say which opt-outs were reported. A single pass tells of none.
+    /// Writes into an inventory which opt-outs were reported. A single pass reports none.
     pub(super) fn record_opt_outs(&mut self, source: SourceId, data: &mut BTreeMap<String, String>) {
         if self.until != StopCondition::Shutdown {
             return;

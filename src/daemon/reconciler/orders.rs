@@ -1,4 +1,5 @@
-//! The orders and intents of people: noticing them, and looking up the target of an undo.
+//! The orders and intents of people: how they are noticed, and how the target of an undo is looked
+//! up.
 
 use std::sync::Arc;
 
@@ -44,7 +45,7 @@ impl Reconciler {
     }
 
     /// Takes the inventory of a source that was written: by us, by a person with an order, or by a
-    /// process that asks for a look.
+    /// process that asks for an observation.
     pub(super) fn handle_inventory_event(&mut self, event: InformerEvent<ResourceVersion>) {
         let Some((id, Some(rv))) = self.own_object_event(event, "the inventories") else { return };
         let Some(source) = self.source_by_name(id.name()) else {
@@ -81,8 +82,8 @@ impl Reconciler {
         self.engine.source_ids().find(|source| *self.engine.source(*source).name == *name)
     }
 
-    /// Reads an inventory that its watch shows in a newer version. While a call about it is on its way,
-    /// its answer tells whether that is needed.
+    /// Reads an inventory that its watch shows in a newer version. While a call about it is on its
+    /// way, its answer shows whether that is needed.
     pub(super) fn follow_inventory(&mut self, source: SourceId) {
         let store = &self.inventories[source];
         let known = store.inventory.inventory().and_then(|inventory| inventory.known.as_ref());

@@ -1,4 +1,4 @@
-//! Reading the orders objects of the sources, and taking out of them what is done.
+//! Reads the orders objects of the sources, and takes out of them what is done.
 
 use crate::object::annotations;
 use std::time::Duration;
@@ -216,7 +216,7 @@ impl Reconciler {
         }
     }
 
-    /// Tells which orders were carried out, and which are where none is obeyed.
+    /// Logs which orders were carried out, and which are in a place where none is obeyed.
     fn log_orders(&mut self) {
         for (source, id, words) in self.engine.take_done_orders() {
             let head = self.engine.source(source).head.clone();

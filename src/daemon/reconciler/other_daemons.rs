@@ -9,8 +9,8 @@ use crate::report::Outcome;
 impl Reconciler {
     /// Says that another rhumb has put something else where this pass had just put what it wants.
     ///
-    /// Only what is stamped for this very source tells that: whatever else writes there is drift,
-    /// and is repaired.
+    /// Only a release of this very source proves that: whatever else writes there is drift, and is
+    /// repaired.
     pub(super) fn find_rival(&self, id: &ObjectId, live: &LiveObject) -> Option<String> {
         let outcome = self.outcomes.get(id);
         let is_written = matches!(

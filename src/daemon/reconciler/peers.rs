@@ -1,4 +1,4 @@
-//! Reading what the other sources of the cluster say.
+//! Reads the statements of the other sources.
 
 use std::time::{Duration, Instant};
 
@@ -66,7 +66,7 @@ impl Reconciler {
         }
     }
 
-    /// Has the sources looked at that the engine asks for: after an object was dropped, or as
+    /// Forwards the observations that the engine asks for: after an object was dropped, or when
     /// another source of the cluster asks.
     pub(super) fn request_observations(&mut self) {
         self.due_observations.extend(self.engine.take_due_observations());

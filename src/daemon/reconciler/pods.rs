@@ -1,4 +1,4 @@
-//! Watching the pods of workloads, only while these roll.
+//! Watches the pods of workloads, only while these roll.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -42,8 +42,8 @@ impl Reconciler {
             self.followers.open.insert(id.clone(), (uid.clone(), None));
             let cluster = self.cluster_for(&id).clone();
             self.spawn(async move {
-                // No manifest tells it: a content with another selector is refused, or waits for the
-                // workload to be replaced.
+                // No manifest shows it: a content with another selector is refused, or waits for
+                // the workload to be replaced.
                 let selector = cluster.read_pod_selector(&kind, &id, &uid).await;
                 if let Err(error) = &selector {
                     tracing::debug!(object = %id, "the selector of its pods cannot be read: {error}");

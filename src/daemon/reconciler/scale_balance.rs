@@ -1,4 +1,4 @@
-//! Taking back the pods that a scale gave to a template which a step holds.
+//! Takes back the pods that a scale gave to a template which a step holds.
 
 use std::time::Instant;
 

@@ -78,7 +78,7 @@ impl Reconciler {
         self.pins = PinState::Stale;
     }
 
-    /// Has the sources keep the revisions readable that brought contents in force.
+    /// Pins the revisions that brought contents in force, so that each source keeps them readable.
     pub(super) fn pin(&mut self) {
         if !self.is_idle() {
             return;
@@ -136,8 +136,9 @@ impl Reconciler {
         self.read_unscoped_again();
     }
 
-    /// Has sources read again that left out objects of a kind that is known by now. It may be known
-    /// already when their reading arrives: another source brought it, or discovery was faster.
+    /// Requests another reading of sources that left out objects of a kind that is known by now. It
+    /// may be known already when their reading arrives: another source brought it, or discovery was
+    /// faster.
     fn read_unscoped_again(&mut self) {
         if self.unscoped.is_empty() {
             return;

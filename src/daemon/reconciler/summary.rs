@@ -19,7 +19,7 @@ use crate::report::{
 /// It is made anew at most this often.
 const SUMMARY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Objects that are being worked on go first, for so long at most: to look at everything takes
+/// Objects that are being worked on go first, for so long at most: a summary of everything takes
 /// longer than a write does.
 const BUSY_DELAY: Duration = Duration::from_secs(1);
 
@@ -29,8 +29,8 @@ const STATUS_WRITE_INTERVAL: Duration = Duration::from_secs(5);
 /// The maximum number of concurrent writes of ConfigMaps as the process ends.
 const CONCURRENT_FINAL_WRITES: usize = 8;
 
-/// The time for which a new process leaves the record of a source that it has not looked at yet. A
-/// record of half a lookup would be written twice.
+/// The time for which a new process leaves the record of a source that it has not read yet. A
+/// record of half a reading would be written twice.
 const RECORD_GRACE_PERIOD: Duration = Duration::from_secs(10);
 
 /// The readers of the status, and the time of the next update.
@@ -131,8 +131,8 @@ impl Reconciler {
     /// Writes into the sources' ConfigMaps the status of each as the process ends: what they say
     /// may be older.
     ///
-    /// A conflict is no error: another process wrote the record meanwhile, and looks after it now.
-    /// A daemon that runs beside a single pass sees what that leaves, and writes its own again.
+    /// A conflict is no error: another process wrote the record meanwhile, and keeps it now. A
+    /// daemon that runs beside a single pass sees what that leaves, and writes its own again.
     pub(super) async fn write_last_summaries(&mut self) {
         let now = Instant::now();
         let status = self.with_context(now, report::status);
@@ -167,7 +167,7 @@ impl Reconciler {
     /// Returns whether a single pass has nothing to say about the status of a source: it reads
     /// nothing, or a part, or deletes all.
     ///
-    /// A record that another process has written meanwhile is looked after by that one.
+    /// A record that another process has written meanwhile is kept by that one.
     fn is_left_to_others(&self, source: SourceId, data: &BTreeMap<String, String>) -> bool {
         let state = self.engine.source(source);
         let is_complete = state.head.is_some()
@@ -190,7 +190,7 @@ impl Reconciler {
 
     /// Returns whether enough of a source is known to write down its status.
     fn can_record(&self, source: SourceId, status: &SourceStatus, now: Instant) -> bool {
-        // A single pass has looked at all that it could when it ends.
+        // A single pass has observed all that it could when it ends.
         let has_observed =
             || self.until != StopCondition::Shutdown || (!self.is_working() && self.is_seen(source));
         self.status_summary(source).is_some()
@@ -241,7 +241,7 @@ mod tests {
 
     const RESYNC: Duration = Duration::from_mins(5);
 
-    /// Returns a loop without sources, and what it tells.
+    /// Returns a loop without sources, and the receiver of its summary.
     fn looped(cluster: &Cluster) -> (Reconciler, watch::Receiver<DaemonSummary>) {
         let setup = Setup {
             cluster: cluster.clone(),

@@ -1,8 +1,8 @@
 //! A source that a person has deleted, with all that it has: it wants nothing, and nothing is asked
 //! of where it was.
 //!
-//! Reads the contents of its objects as far as this host still has them, as that tells in which
-//! order they go.
+//! Reads the contents of its objects as far as this host still has them, as the order of the
+//! deletions follows from them.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -41,11 +41,11 @@ impl FactReader {
         self.known.versions = versions;
     }
 
-    /// Looks at a source by the facts of this moment: each object that its renders want is asked for
-    /// once, before it or on the way.
+    /// Observes a source by the facts of this moment: each object that its renders want is asked
+    /// for once, before it or on the way.
     ///
     /// # Errors
-    /// Fails as the look does, and where the cluster does not answer.
+    /// Fails as the observation does, and where the cluster does not answer.
     pub(in crate::daemon) async fn observe(
         &mut self,
         source: &mut Source,

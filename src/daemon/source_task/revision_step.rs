@@ -1,4 +1,4 @@
-//! Reading a revision at the cost of what differs from the one that was last reported.
+//! Reads a revision at the cost of what differs from the one that was last reported.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -87,7 +87,7 @@ impl FeedFixture {
         self.dir.path().join("repo")
     }
 
-    /// One check: what it reported, in a few words.
+    /// Runs one check, and returns what it reported, in a few words.
     async fn check(&mut self) -> String {
         let last = self.feed.check_source().await;
         let first = std::iter::from_fn(|| self.events.try_recv().ok());

@@ -6,7 +6,7 @@ use super::{SourceFeed, TaskQueue, past_contents};
 use crate::engine::{PastRevision, UndoRequest};
 use crate::source::{RevisionReader, VerificationAnchor};
 
-/// The look-ups that run beside the feed's other tasks.
+/// The lookups that run beside the feed's other tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ConcurrentLookups {
     /// All of them.
@@ -23,8 +23,8 @@ impl TaskQueue {
 }
 
 impl SourceFeed {
-    /// Takes what is recorded of what was accepted. The first look waits for that, and one is worth
-    /// its while when a person has confirmed something.
+    /// Takes what is recorded of what was accepted. The first observation waits for that, and
+    /// another one follows when a person has confirmed something.
     pub(super) async fn set_anchor(&mut self, anchor: VerificationAnchor) -> Vec<LoopEvent> {
         if self.source.set_anchor(anchor) { self.check_source().await } else { Vec::new() }
     }

@@ -164,8 +164,8 @@ impl Engine {
             .or_else(switch)
     }
 
-    /// Returns why a reference of a source's object holds it up: only where the desired state itself
-    /// brings what it names, and by a source that counts for this one.
+    /// Returns why an object waits for an object that it refers to: only where the desired state
+    /// itself brings what it names, and by a source that counts for this one.
     pub(in crate::engine) fn missing_reference(&self, source: SourceId, need: &ObjectId) -> Option<Reason> {
         let entry = self.entries.get(need).filter(|_| self.counts_for(source, need))?;
         let needs = |why: &str| Some(Reason::Needs(need.clone(), why.into()));

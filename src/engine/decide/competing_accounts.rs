@@ -1,4 +1,4 @@
-//! Sources that act as different accounts: a manifest that its author may not apply holds up nobody
+//! Sources that act as different accounts: a manifest that its author may not apply delays nobody
 //! else, and takes no name from anybody.
 //!
 //! Otherwise an author of one repository could stop the rollouts of another one, by naming the
@@ -15,8 +15,8 @@ use crate::engine::state::{DecisionMode, Engine};
 use crate::engine::{AdoptPolicy, DesiredState, LiveObject, ObjectOwner, SourceId, SourceWrites};
 use crate::object::{Diagnostic, GroupKind, ObjectId};
 
-/// The time after which a competitor is looked for again. A blocker that goes away wakes no other
-/// competitor's objects, and nobody tells when a server fails no more.
+/// The time after which another competitor is chosen. A blocker that goes away wakes no objects of
+/// other competitors, and no event reports that a server stopped failing.
 pub(in crate::engine) const COMPETITOR_RETRY_DELAY: Duration = Duration::from_secs(10);
 
 /// The objects that one right of an account covers.
@@ -52,7 +52,7 @@ impl Engine {
         competitors.any(|(competitor, _)| self.shares_account(source, *competitor))
     }
 
-    /// Returns whether what is wanted of an object holds up the objects of a source: its own
+    /// Returns whether the desired content of an object may delay the objects of a source: its own
     /// account wants it, or one that has it, and may write it.
     pub(super) fn counts_for(&self, source: SourceId, id: &ObjectId) -> bool {
         if self.is_of_own_account(source, id) {
@@ -119,7 +119,8 @@ impl Engine {
             && self.dependency_blocker(source, desired).is_none()
     }
 
-    /// Has an object decided on again, where the source that was chosen for it waits for something.
+    /// Schedules another decision about a contested object, where its chosen source waits for
+    /// something.
     pub(super) fn revisit_competitors(&self, id: &ObjectId, decision: Decision) -> Decision {
         let waits = decision.action == Action::Nothing && decision.requeue_after.is_none();
         let is_open = waits && self.contested.contains(id) && self.known_owner(id).is_none();

@@ -38,7 +38,8 @@ impl Engine {
     /// Puts the source first that has an object, of those that want it, and says whether that is
     /// another one now.
     ///
-    /// Its label tells; until a write of ours is seen, what was accepted does.
+    /// The label of the live object decides; until a write of ours is seen, the accepted content
+    /// does.
     pub(in crate::engine) fn order_wants(&mut self, id: &ObjectId) -> bool {
         let owner = self.known_owner(id);
         self.prefer_source(id, owner)

@@ -356,8 +356,8 @@ pub(super) fn decide_present(
     }))
 }
 
-/// Decides for an object that has the content: its rollout goes on to the next step, or its hold
-/// ends, or its pods use other data.
+/// Decides for an object that has the content: its rollout goes on to the next step, or its overlay
+/// is taken off, or its pods use other data.
 pub(super) fn decide_step(
     input: &DecisionInput<'_>,
     source: SourceId,

@@ -14,7 +14,7 @@ use crate::object::{ContentHash, ObjectId, Revision};
 pub(crate) enum Observation<'a> {
     /// Nothing can be said now: the kind cannot be observed, or our own write has not come back.
     Unobservable(Reason),
-    /// The informer does not show it, and nobody has looked.
+    /// The informer does not show it, and it was not looked up.
     NotSeen,
     /// It does not exist.
     Absent,

@@ -146,8 +146,8 @@ impl Engine {
         entry.direct_view = Some(DirectView::Found(Box::new(proven)));
     }
 
-    /// An account may write one object: all of its kind and namespace that it was not allowed to
-    /// are tried again.
+    /// Forgets that an account may not write, as it has written one object. Refused objects of the
+    /// same kind and namespace are tried again.
     fn clear_denial(&mut self, source: SourceId, id: &ObjectId) {
         self.write_denials.remove(id);
         for id in self.denied_writes.remove(&self.role_scope(source, id)).unwrap_or_default() {
@@ -176,14 +176,15 @@ impl Engine {
         let is_shown = self.informer_objects.contains_key(id);
         let Some(entry) = self.entries.get_mut(id) else { return };
         entry.last_failure = None;
-        // Where the watch has reported it before the answer, or never will, a lookup tells what is
+        // Where the watch has reported it before the answer, or never will, a lookup shows what is
         // there now.
         entry.last_write = is_shown.then_some((rv.next(), now));
         entry.direct_view = entry.direct_view.take().filter(|_| is_shown);
         entry.accepted = AcceptedContent::Nothing;
         if removal == DeletionReason::Recreate {
             entry.refused = None;
-            // The next event gives the token back, also where nobody tells that the object is gone.
+            // The next event gives the token back, also where no event reports that the object is
+            // gone.
             self.record_rollout_write(id, Some(rv.next()));
         }
     }
@@ -191,7 +192,7 @@ impl Engine {
     fn record_failure(&mut self, id: &ObjectId, action: &Action, failure: WriteFailure, now: Instant) {
         let seen = self.informer_objects.get(id).map(|live| live.rv);
         let written = match (&failure, seen) {
-            // It may be rolling: the next view, or the next try, tells.
+            // It may be rolling: the next view, or the next try, shows it.
             (WriteFailure::Unknown(..), Some(seen)) => Some(seen.next()),
             _ => None,
         };
@@ -230,7 +231,8 @@ impl Engine {
                 _ => entry.last_failure = after.map(|after| temporary(after, text)),
             },
             WriteFailure::Unknown(why, after) => {
-                // The write may have been carried out: look before anything is repeated.
+                // The write may have been carried out: the object is looked up before anything is
+                // repeated.
                 if matches!(action, Action::Apply(apply) if apply.purpose == ApplyPurpose::Create) {
                     entry.direct_view = None;
                 }

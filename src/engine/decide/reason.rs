@@ -59,7 +59,7 @@ pub(crate) enum Reason {
     Terminating,
     /// The view is older than our own last write.
     OwnWrite,
-    /// Its last try or look-up failed, or its record has no room yet.
+    /// Its last try or lookup failed, or its record has no room yet.
     Retrying(Arc<str>, Duration),
     /// Another writer keeps changing the same fields.
     Fight(Arc<str>, Duration),

@@ -1,4 +1,4 @@
-//! Defending accepted content: verifying that it is there, and repairing what drifted.
+//! Defends accepted content: verifies that it is there, and repairs what drifted.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Switching a Service from one workload to another: only once the new one is healthy.
+//! Switches a Service from one workload to another, only once the new one is healthy.
 
 use crate::engine::decide::blockers::{health_words, is_healthy};
 use crate::engine::rollout::rollouts::ServiceSwitch;

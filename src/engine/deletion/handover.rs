@@ -68,9 +68,9 @@ pub(crate) struct WithheldDeletion {
 #[derive(Debug, Default)]
 #[cfg_attr(test, derive(Clone))]
 pub(in crate::engine) struct Handover {
-    /// Indicates whether others are minded at all: a plan for one source knows of none.
+    /// Indicates whether other sources are asked at all: a plan for one source knows of none.
     pub(super) consults_peers: bool,
-    /// Names of sources by the ids of their inventories, for whoever minds no others.
+    /// Names of sources by the ids of their inventories, for a plan that asks no others.
     names: BTreeMap<Arc<str>, Arc<str>>,
     pub(super) peers: Option<BTreeMap<Arc<str>, PeerSource>>,
     /// The time at which they were last read.
@@ -109,14 +109,14 @@ impl Handover {
 }
 
 impl Engine {
-    /// Has it ask what the other sources of the cluster want before anything is deleted or taken
+    /// Requires the answers of the other sources of the cluster before anything is deleted or taken
     /// over.
     pub(crate) fn require_peer_consent(&mut self) {
         self.handover.consults_peers = true;
     }
 
-    /// Has it ask nobody, as what the other sources want cannot be read: a plan says so, and writes
-    /// nothing.
+    /// Ends the questions to other sources, as their answers cannot be read. A plan reports that,
+    /// and writes nothing.
     pub(crate) fn ignore_peers(&mut self) {
         self.handover = Handover { names: std::mem::take(&mut self.handover.names), ..Handover::default() };
         self.mark_prunes_stale();
@@ -219,7 +219,7 @@ impl Engine {
     /// Returns whether all is known that a source wants.
     pub(in crate::engine) fn completeness(&self, source: SourceId) -> SourceCompleteness {
         let state = &self.sources[source];
-        // An object of a kind that nobody knows yet does not tell whether it is meant.
+        // As long as the scope of a kind is unknown, it is not known which object a manifest means.
         let is_complete = state.lifecycle == SourceLifecycle::Deleting
             || (state.incomplete.is_none() && self.unscoped_file(source).is_none());
         if is_complete { SourceCompleteness::Complete } else { SourceCompleteness::Partial }
@@ -291,7 +291,7 @@ impl Engine {
         Some(WithheldDeletion { why: why.into(), is_long: true })
     }
 
-    /// Returns another source of this process that was not looked at since one has dropped
+    /// Returns another source of this process that was not observed since one has dropped
     /// something.
     pub(in crate::engine) fn unchecked_source(&self, source: SourceId) -> Option<&Arc<str>> {
         let dropped = self.sources[source].last_drop;
@@ -364,8 +364,8 @@ impl Engine {
         self.ask_again(id, decision, waits, now)
     }
 
-    /// Has the others asked again, at once where that was never done, and in time where something
-    /// waits for them.
+    /// Schedules the next question to the other sources: at once where none was asked yet, and in
+    /// time where something waits for them.
     pub(in crate::engine) fn ask_again(
         &mut self,
         id: &ObjectId,
@@ -442,7 +442,7 @@ impl Engine {
         }
     }
 
-    /// Has an object that waits for its holder decided again in time.
+    /// Schedules another decision about an object that waits for its holder.
     pub(in crate::engine) fn wait_for_holder(
         &self,
         holder: &InventoryHolder,

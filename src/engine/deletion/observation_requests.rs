@@ -90,7 +90,7 @@ pub(in crate::engine) struct ObservationRequests {
 }
 
 impl Engine {
-    /// Has the sources of this process answer requests of others.
+    /// Enables the answers of this process to observation requests of others.
     pub(crate) fn answer_observation_requests(&mut self) {
         self.handover.observations.service = SourceService::Daemon;
     }
@@ -100,7 +100,8 @@ impl Engine {
         std::mem::take(&mut self.handover.observations.due)
     }
 
-    /// Has the statements of the other sources read again, as one may ask for an observation.
+    /// Notes that another source may ask for an observation, so that the others' statements are
+    /// read again.
     pub(crate) fn expect_observation_request(&mut self) {
         let observations = &mut self.handover.observations;
         observations.is_expected = observations.service == SourceService::Daemon;

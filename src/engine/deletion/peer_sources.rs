@@ -32,7 +32,7 @@ const DAEMON_WORD: &str = "daemon";
 /// The repository that a source follows, as others may follow it too.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum RepositoryIdentity {
-    /// Nobody has looked yet.
+    /// It was not observed yet.
     #[default]
     Unknown,
     /// It follows none: its revisions are its own.
@@ -44,7 +44,7 @@ pub(crate) enum RepositoryIdentity {
 /// The repository of a source, and the revision that it has read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum SourceProgress {
-    /// A folder, or nothing any more: no revision tells how far it is.
+    /// A folder, or nothing any more: no revision shows how far it is.
     #[default]
     Unordered,
     /// A repository.

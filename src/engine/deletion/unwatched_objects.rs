@@ -1,4 +1,4 @@
-//! The objects that a source once had where nobody looks for them any more: they stay, and they
+//! The objects that a source once had where no informer shows them any more: they stay, and they
 //! stay recorded.
 
 use std::collections::BTreeSet;
@@ -9,15 +9,15 @@ use crate::manifest::KindScope;
 use crate::object::GroupKind;
 
 impl Engine {
-    /// Returns whether objects of a kind may be where the informers of a source do not look. One
-    /// that the server does not have has none anywhere.
+    /// Returns whether objects of a kind may be where no informer of the source watches. One that
+    /// the server does not have has none anywhere.
     pub(crate) fn can_be_elsewhere(&self, source: SourceId, kind: &GroupKind) -> bool {
         self.scopes.get(kind) != Some(KindScope::Cluster)
             && self.kind_state(source, kind) != Some(&KindState::Absent)
     }
 
-    /// Returns whether a source's inventory names kinds or namespaces that are not looked at for
-    /// it. Its objects there are not known, so they must not be forgotten.
+    /// Returns whether a source's inventory names kinds or namespaces that are not watched for it.
+    /// Its objects there are not known, so they must not be forgotten.
     pub(crate) fn has_unwatched(&self, source: SourceId) -> bool {
         let Some(inventory) = &self.sources[source].inventory else { return false };
         inventory.kinds.iter().any(|kind| !self.is_kind_allowed(source, kind))
@@ -29,8 +29,8 @@ impl Engine {
         self.unlisted_reason(source).into_iter().chain(self.unwatched_namespaces(source))
     }
 
-    /// Returns the namespaces of a source's inventory that are not looked into for it, and what
-    /// that means, in words.
+    /// Returns the namespaces of a source's inventory that are not watched for it, and what that
+    /// means, in words.
     pub(crate) fn unwatched_namespaces(&self, source: SourceId) -> Option<String> {
         let state = &self.sources[source];
         let inventory = state.inventory.iter().flat_map(|inventory| &inventory.namespaces);

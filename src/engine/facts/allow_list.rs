@@ -81,8 +81,8 @@ impl AllowList {
         Self { outer: Some(Box::new(outer)), ..self }
     }
 
-    /// Returns why an object is not allowed; none where it is, or where it takes the scope of its
-    /// kind to tell.
+    /// Returns why an object is not allowed; none where it is, or where only the scope of its kind
+    /// decides.
     pub fn violation(&self, id: &ObjectId, scope: Option<KindScope>) -> Option<AllowViolation> {
         let outer = self.outer.as_ref().and_then(|outer| outer.violation(id, scope));
         // The source's author cannot change the outer bound, so it is reported first.
@@ -155,8 +155,8 @@ impl AllowList {
         }
     }
 
-    /// A namespace's labels say what its pods may do, so the list of namespaces bounds these
-    /// objects too.
+    /// Returns the rule that forbids a cluster-scoped object. The list of namespaces bounds
+    /// Namespace objects too, as their labels decide what pods may do.
     fn cluster_scoped_violation(&self, kind: &GroupKind, name: &str) -> Option<AllowViolation> {
         let other = kind.is("", "Namespace")
             && self.namespaces.as_ref().is_some_and(|namespaces| !namespaces.contains(name));

@@ -137,7 +137,7 @@ pub(crate) fn check_variables(object: &Object) -> Option<Diagnostic> {
     Some(found.hint(hint))
 }
 
-/// Words that are understood and do nothing yet: nobody is to rely on them unknowingly.
+/// Returns warnings about annotations that are understood and have no effect on this object.
 fn find_ineffective(object: &Object) -> impl Iterator<Item = Diagnostic> {
     let other =
         annotation_text(&object.body, annotations::RESTART_ON_CHANGE) == "true" && !is_workload(&object.id);

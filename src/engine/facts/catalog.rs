@@ -89,7 +89,7 @@ pub(crate) struct Catalog {
     object_counts: ObjectCounts,
     partly_understood: BTreeSet<Arc<str>>,
     /// The objects of a file when it was last understood, which it does not name now that it is
-    /// not: still wanted, as far as anybody can tell.
+    /// not: they count as wanted still.
     lost_names: HashMap<ObjectId, Arc<UnusableObject>>,
 }
 
@@ -182,8 +182,8 @@ impl Catalog {
         }
     }
 
-    /// Returns the wish for one object. An object that is in two places is unusable, and both
-    /// are named.
+    /// Returns the desired state of one object. An object that is in two places is unusable, and
+    /// both are named.
     pub(crate) fn desired_state(&self, id: &ObjectId) -> Option<DesiredState> {
         match self.states.get(id).map(Vec::as_slice) {
             None | Some([]) => self.lost_names.get(id).cloned().map(DesiredState::Unusable),

@@ -160,7 +160,8 @@ impl DesiredObject {
     }
 }
 
-/// Data of which somebody else may own a part are not those of the manifest.
+/// Returns the part that an object plays in restarts on configuration. Data with ignored fields
+/// play none: somebody else may own a part of them.
 fn config_role(object: &Object, content: &Value) -> Option<ConfigRole> {
     let id = &object.id;
     if id.is("", "ConfigMap") || id.is("", "Secret") {

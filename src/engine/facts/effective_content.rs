@@ -81,7 +81,8 @@ pub(crate) fn stamp_release(mut body: Value, annotation: &ReleaseAnnotation, for
     stamp_config(apply_overlay(body, form.overlay), form.config_stamp)
 }
 
-/// Tells which data pods are started with; the template carries their hash where it has to.
+/// Writes into a content which data its pods are started with. The template gets their hash where
+/// it has to.
 fn stamp_config(mut body: Value, config_stamp: Option<ConfigStamp>) -> Value {
     for place in ["/metadata/annotations", "/spec/template/metadata/annotations"] {
         if let Some(annotations) = body.pointer_mut(place).and_then(Value::as_object_mut) {
@@ -108,7 +109,7 @@ fn remove_nulls(value: &Value) -> Value {
     }
 }
 
-/// As the API server does it: `stringData` wins over `data`, and is not kept.
+/// Moves `stringData` into `data`, as the API server does: it wins over `data`, and is not kept.
 fn merge_string_data(body: &mut Value) {
     let Some(body) = body.as_object_mut() else { return };
     let Some(Value::Object(plain)) = body.remove("stringData") else { return };

@@ -112,7 +112,7 @@ impl HashSeals {
         Some(ContentHash::from_bytes(block.into()))
     }
 
-    /// Returns whether a text may name a Secret: most do not, and need not be looked at.
+    /// Returns whether a text may name a Secret: most do not, and need not be read.
     pub(in crate::engine) fn can_be_in(text: &str) -> bool {
         text.contains("\"Secret/")
     }

@@ -173,7 +173,8 @@ fn follow_string_data(steps: &mut [IgnoredPathStep]) {
     }
 }
 
-/// Equal, also where one is a number or a boolean and the other its text.
+/// Returns whether two values are equal, also where one is a number or a boolean and the other its
+/// text.
 fn is_value(own: &Value, wanted: &Value) -> bool {
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     text(own) == text(wanted)
@@ -298,7 +299,7 @@ fn split_paths(text: &str) -> Vec<&str> {
     parts.into_iter().map(str::trim).filter(|part| !part.is_empty()).collect()
 }
 
-/// Splits a text at the letters that `ends` tells, which does not see those in quotes.
+/// Splits a text at the letters that `ends` accepts, which does not see those in quotes.
 fn split(text: &str, mut ends: impl FnMut(char) -> bool) -> Vec<&str> {
     let (mut found, mut begin, mut quote, mut is_escaped) = (Vec::new(), 0, None, false);
     for (at, letter) in text.char_indices() {
@@ -365,7 +366,8 @@ fn unescape(step: &str) -> Option<String> {
     (!step.is_empty() && escapes == known).then_some(plain)
 }
 
-/// `.spec.list[name="a"].field`, also without the first dot and without quotes.
+/// Parses a path such as `.spec.list[name="a"].field`, also without the first dot and without
+/// quotes.
 fn parse_dotted(part: &str) -> Option<Vec<IgnoredPathStep>> {
     let mut rest = part;
     let mut steps = Vec::new();

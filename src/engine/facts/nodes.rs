@@ -32,7 +32,7 @@ pub(crate) enum NodeChange {
     Failed(Arc<str>),
     /// After a failure the watch goes on, and nothing was missed.
     Resumed,
-    /// Nobody looks any more.
+    /// They are not watched any more.
     Closed,
 }
 

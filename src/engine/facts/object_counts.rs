@@ -1,5 +1,5 @@
 //! The counts of objects by kind and namespace, kept as objects come and go: a question after each
-//! commit must not look at ten thousand of them.
+//! commit must not visit ten thousand of them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

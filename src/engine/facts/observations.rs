@@ -1,4 +1,4 @@
-//! Takes over what informers and looks at the API server show.
+//! Takes over what informers and lookups show.
 
 use std::collections::HashSet;
 
@@ -25,7 +25,7 @@ impl Engine {
         for id in self.watchers.end(&listing) {
             self.observe_absence_by(listing.watcher, &id);
         }
-        // The list is newer than any write of ours, and than any look, that it does not show.
+        // The list is newer than any write of ours, and than any lookup, that it does not show.
         let refuted = self.entries.iter().filter(|(id, entry)| self.is_refuted(&listing, id, entry));
         let refuted: Vec<ObjectId> = refuted.map(|(id, _)| id.clone()).collect();
         for id in refuted {
@@ -52,7 +52,7 @@ impl Engine {
         let listed = self.remove_expected(watcher, id);
         let known = self.informer_objects.get(id);
         if self.is_shown_by_another(watcher, id) {
-            // Its label has changed, and this one has yet to hear of that.
+            // Its label has changed, and this watcher has not seen that yet.
             if known.is_some_and(|known| known.rv >= live.rv) {
                 return;
             }
@@ -77,7 +77,7 @@ impl Engine {
         let is_newer = |view: &DirectView| matches!(view, DirectView::Found(found) if found.rv > live.rv);
         entry.direct_view = entry.direct_view.take().filter(is_newer);
         entry.last_write = entry.last_write.filter(|(written, _)| *written > live.rv);
-        // A view older than our own write tells nothing about what was accepted.
+        // A view older than our own write shows nothing about the accepted content.
         let accepted = entry.accepted.content().map(|accepted| accepted.hash);
         if entry.last_write.is_none() {
             entry.restore_accepted(&live, newest.as_ref());

@@ -51,8 +51,8 @@ impl Engine {
         }
     }
 
-    /// Recalls the contents of what a source no longer wants: they tell the order of its deletions,
-    /// and what is to be kept, so they are read again before.
+    /// Recalls the contents of what a source no longer wants: the order of its deletions follows
+    /// from them, and what is to be kept, so they are read again before.
     pub(in crate::engine) fn recall_contents(&self, source: SourceId) -> Option<PruneDecision> {
         let of_source = |id: &&ObjectId| {
             self.informer_object(id).is_some_and(|live| self.source_of(live) == Some(source))

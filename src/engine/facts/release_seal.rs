@@ -297,7 +297,7 @@ impl Engine {
         }
     }
 
-    /// There is another key: looks again at all that was not proven.
+    /// Checks again all seals that were not proven, as there is another key.
     fn prove_again(&mut self) {
         for id in self.proofs.unproven.clone() {
             self.prove_shown(&id);

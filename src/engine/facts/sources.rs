@@ -50,7 +50,7 @@ pub(crate) enum SourceWrites {
     Observed,
 }
 
-/// The reason for which a source is incomplete that nobody has looked at.
+/// The reason for which a source is incomplete that was not read yet.
 const UNREAD_REASON: &str = "it has not been read yet";
 
 /// One source and what it may do.
@@ -131,7 +131,7 @@ pub(crate) struct SourceState {
     pub(in crate::engine) last_drop: u64,
     /// The time of that reading.
     pub(in crate::engine) dropped_at: Option<Instant>,
-    /// It was looked at after this reading of any source.
+    /// The number of the reading, of any source, after which it was checked last.
     pub(in crate::engine) checked_after: u64,
 }
 

@@ -68,7 +68,7 @@ fn has_sign(body: &Value) -> bool {
     false
 }
 
-/// A part of an object that is still to be looked at.
+/// A part of an object that is still to be searched.
 struct OpenPart<'v> {
     path: String,
     /// Indicates that its maps are environment variables of a container.

@@ -19,7 +19,7 @@ pub(crate) enum MetadataMap {
     Annotation,
 }
 
-/// The maps in which a tool looks for its word.
+/// The maps in which a tool reads its word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MetadataMaps {
     Annotation,
@@ -236,7 +236,7 @@ const fn label_word(key: &'static str, meaning: WordEffect) -> ToolWord {
     ToolWord { place: MetadataMaps::Label, ..any_value_word(key, meaning) }
 }
 
-/// Flux reads its words from labels too, in any case.
+/// Returns a word of Flux, which reads its words from labels too, in any case.
 const fn flux_word(key: &'static str, values: &'static [(&'static str, WordEffect)]) -> ToolWord {
     ToolWord {
         place: MetadataMaps::Either,
@@ -251,8 +251,8 @@ impl ToolWord {
         TOOL_WORDS.iter().find(|word| word.key == key || word.key.ends_with('/') && key.starts_with(word.key))
     }
 
-    /// Returns each part of a value with its meaning. Where the tool does not look, nothing is
-    /// said.
+    /// Returns each part of a value with its meaning. Nothing is returned for a map that the tool
+    /// does not read.
     fn read<'a>(&self, carrier: MetadataMap, value: &'a str) -> Vec<(&'a str, WordEffect)> {
         let is_read = match self.place {
             MetadataMaps::Either => true,
@@ -322,7 +322,7 @@ pub(in crate::engine) fn objection(
     })
 }
 
-/// The wishes in the words on an object, those of other tools and ours.
+/// The requests in the words on an object, those of other tools and ours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ToolRequests {
     /// Its fate when no source names it any more.

@@ -58,7 +58,7 @@ enum PodReplacement {
 
 impl UpdateStrategy {
     /// Reads it off a content or a live object; of these only `spec.strategy`,
-    /// `spec.updateStrategy` and `spec.paused` are looked at.
+    /// `spec.updateStrategy` and `spec.paused` are read.
     pub(crate) fn of(kind: &GroupKind, content: &Value) -> Self {
         let kind = if &*kind.group == "apps" { &*kind.kind } else { "" };
         Self(match kind {

@@ -1,8 +1,8 @@
 //! The watchers: sources may act as accounts of their own, and see different parts of the cluster.
 //!
 //! Each watcher has its own informers. The objects that one of them shows, and its progress with a
-//! kind, say nothing about what another one may see. So one account without a right holds up
-//! nothing but its own sources.
+//! kind, say nothing about what another one may see. So one account without a right delays nothing
+//! but its own sources.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, LazyLock};
@@ -17,7 +17,7 @@ pub(crate) type WatcherId = usize;
 /// The watcher that there always is: rhumb by its own account, over the whole cluster.
 pub(crate) const OWN_WATCHER: WatcherId = 0;
 
-/// The state of a kind where a watcher does not look.
+/// The state of a kind that a watcher does not watch.
 static OUTSIDE_STATE: LazyLock<KindState> = LazyLock::new(|| {
     let why = "its source does not watch its namespace: `allow.namespaces` does not name it";
     KindState::Unobservable(why.into(), ErrorClass::Forbidden)
@@ -57,7 +57,7 @@ impl From<&WatchScope> for WatchScope {
 #[derive(Debug, Default)]
 #[cfg_attr(test, derive(Clone))]
 struct WatcherState {
-    /// The namespaces that it looks into; none for all.
+    /// The namespaces that it watches; none for all.
     namespaces: Option<BTreeSet<Arc<str>>>,
     /// The kinds that it lists in the whole cluster, and those that nobody can list.
     cluster_wide: HashMap<GroupKind, KindState>,
@@ -76,7 +76,7 @@ impl WatcherState {
         self.cluster_wide.get(kind).or_else(|| self.parts.get(namespace)?.get(kind))
     }
 
-    /// Returns the state of a kind in all that it looks into: what is not known of one part is not
+    /// Returns the state of a kind in all that it watches: what is not known of one part is not
     /// known of all parts. That one part cannot be listed is no answer as long as another one still
     /// is.
     fn state_in(&self, kind: &GroupKind) -> Option<&KindState> {
@@ -176,7 +176,7 @@ impl WatcherSet {
         };
     }
 
-    /// Returns whether an object is in a list, as far as its name tells.
+    /// Returns whether an object is in a list, as far as its namespace and kind show.
     pub(in crate::engine) fn is_in(listing: &WatchScope, id: &ObjectId) -> bool {
         let here = listing.namespace.as_deref().is_none_or(|name| id.namespace() == Some(name));
         here && id.group_kind() == listing.kind
@@ -184,8 +184,8 @@ impl WatcherSet {
 }
 
 impl Engine {
-    /// Adds a watcher, and returns its number; with the namespaces that it looks into, or none for
-    /// all of them.
+    /// Adds a watcher, and returns its number; with the namespaces that it watches, or none for all
+    /// of them.
     pub(crate) fn add_watcher(&mut self, namespaces: Option<BTreeSet<Arc<str>>>) -> WatcherId {
         self.watchers.all.push(WatcherState { namespaces, ..WatcherState::default() });
         self.watchers.all.len() - 1
@@ -207,7 +207,7 @@ impl Engine {
         }
     }
 
-    /// Returns whether the informers of a source look into a namespace.
+    /// Returns whether the informers of a source watch a namespace.
     pub(crate) fn is_watching(&self, source: SourceId, namespace: &str) -> bool {
         let watcher = self.watchers.all.get(self.sources[source].watcher);
         let namespaces = watcher.and_then(|watcher| watcher.namespaces.as_ref());

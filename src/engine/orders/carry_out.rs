@@ -1,4 +1,4 @@
-//! Carrying out orders, and acknowledging them.
+//! Carries out orders, and acknowledges them.
 //!
 //! An order is a key of its source's orders object, its acknowledgement a line of the source's
 //! inventory. Both are states. An order is carried out until its token is acknowledged, and never
@@ -191,7 +191,7 @@ impl Engine {
         }
     }
 
-    /// Tells what came of an order, and who gave it.
+    /// Records the outcome of an order, and who gave it.
     pub(in crate::engine) fn record_order_outcome(
         &mut self,
         source: SourceId,
@@ -207,8 +207,8 @@ impl Engine {
         self.orders.done.push((source, id.clone(), words));
     }
 
-    /// Only says what comes of it: the order itself lets the steps go on, and remains until they
-    /// have.
+    /// Returns the outcome of a promotion. The order itself lets the steps go on, and remains until
+    /// they have.
     fn promote(&self, id: &ObjectId, content: ContentHash) -> String {
         let step = self.live_object(id).and_then(live_overlay).and_then(Overlay::step);
         match step.filter(|_| self.is_showing(id, content)) {

@@ -1,4 +1,4 @@
-//! Confirmed deletions: taking a person's word for them, and letting go of it.
+//! Confirmed deletions: how a confirmation is taken, and how it ends.
 //!
 //! A confirmation is for one deletion of one incarnation. It comes by an order, is recorded in the
 //! inventory together with what came of that order, and counts from then on. It ends when any
@@ -15,8 +15,8 @@ use crate::object::{ObjectId, count_text};
 const MAX_RECORDED_CONFIRMATIONS: usize = 4000;
 
 impl Engine {
-    /// Confirms the deletion of those of these incarnations that the source has and wants no more,
-    /// and tells in words what came of that.
+    /// Confirms the deletion of those incarnations that the source has and wants no more, and
+    /// returns the outcome in words.
     pub(in crate::engine) fn confirm(
         &mut self,
         source: SourceId,

@@ -1,4 +1,4 @@
-//! The wishes of people: orders that are carried out once, and pauses and holds that last.
+//! The requests of people: orders that are carried out once, and pauses and holds that last.
 
 pub(super) mod carry_out;
 pub(super) mod confirmations;

@@ -168,8 +168,8 @@ pub(crate) struct OrderList {
     pub why: Option<String>,
 }
 
-/// Parses the data of an orders object. An order that cannot be read is refused, and holds up
-/// nothing else.
+/// Parses the data of an orders object. An order that cannot be read is refused, and delays nothing
+/// else.
 pub(crate) fn parse_orders(data: &BTreeMap<String, String>) -> OrderList {
     let mut list = OrderList::default();
     for (key, text) in data {

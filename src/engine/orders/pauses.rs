@@ -57,7 +57,7 @@ pub(in crate::engine) struct OrderState {
 
 /// The intents of people for objects.
 impl Engine {
-    /// Tells the time of day, for holds that end by themselves.
+    /// Sets the time of day, for holds that end by themselves.
     pub(crate) fn set_clock(&mut self, now: Instant, wall: Timestamp) {
         self.orders.clock = Some((now, wall));
         self.rollouts.starts.set_clock(now, wall);
@@ -179,7 +179,7 @@ impl Engine {
 
 /// Acknowledging.
 impl Engine {
-    /// Tells of the pauses and holds of objects that rhumb has taken note of them.
+    /// Acknowledges the pauses and holds of objects.
     pub(in crate::engine) fn acknowledge_states(&mut self) {
         let mut room: Vec<usize> = self
             .source_ids()
@@ -237,7 +237,7 @@ impl Engine {
             && self.listed_kinds(source).all(|kind| self.is_synced(source, kind))
     }
 
-    /// The source's own pause, and states that are over.
+    /// Acknowledges the source's own pause, and the end of pauses and holds that are gone.
     fn acknowledge_source(&mut self, source: SourceId) {
         if !self.can_carry_out(source) {
             return;
@@ -281,7 +281,8 @@ impl Engine {
         tokens.chain(paused).collect()
     }
 
-    /// An object may have come from another source, and its pause with it.
+    /// Returns whether a pause or hold was acknowledged, by whichever source: an object may have
+    /// come from another one, with its pause.
     fn is_answered(&self, token: &str) -> bool {
         let recorded = self.sources.iter().filter_map(|source| source.inventory.as_ref());
         let recorded = recorded.flat_map(|inventory| &inventory.acknowledged);

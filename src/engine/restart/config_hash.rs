@@ -18,13 +18,13 @@ const SHA256_BLOCK_BYTES: usize = 64;
 
 /// The key that keeps the data of Secrets from being guessed by their hash.
 ///
-/// The hash is in an annotation of each pod, where many may read it who may not read the
-/// Secret. A password of eight letters is found by trying: a plain hash of it is as good as the
-/// password. So it is an HMAC-SHA-256 (RFC 2104) under a secret key: random bytes, made once and
-/// kept in a Secret beside the inventories. All sources and daemons of a cluster share it. The
-/// Secret's own uid would not do: Events and audit logs tell it. Neither would its resourceVersion:
-/// each new label changes it. Hashes under another key cannot be compared, so the present data then
-/// count as those that pods were started with.
+/// The hash is in an annotation of each pod, where many may read it who may not read the Secret. A
+/// password of eight letters is found by trying: a plain hash of it is as good as the password. So
+/// it is an HMAC-SHA-256 (RFC 2104) under a secret key: random bytes, made once and kept in a
+/// Secret beside the inventories. All sources and daemons of a cluster share it. The Secret's own
+/// uid would not do: Events and audit logs contain it. Neither would its resourceVersion: each new
+/// label changes it. Hashes under another key cannot be compared, so the present data then count as
+/// those that pods were started with.
 ///
 /// Its `Debug` form shows nothing.
 #[derive(Clone)]

@@ -205,7 +205,7 @@ impl Engine {
                     || self.data_to_follow().iter().any(reading))
     }
 
-    /// Updates the users of data for a changed wish.
+    /// Updates the users of data after a change of the desired content.
     pub(in crate::engine) fn track_uses(&mut self, id: &ObjectId, before: Option<&DesiredObject>) {
         let now = self.entry(id).and_then(|entry| entry.target_content()).map(|(_, desired)| desired.clone());
         let used = |desired: Option<&DesiredObject>| -> BTreeSet<ObjectId> {

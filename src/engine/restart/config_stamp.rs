@@ -64,7 +64,7 @@ impl fmt::Display for ConfigStamp {
     }
 }
 
-/// A text that does not tell which data pods were started with.
+/// A text that does not say which data pods were started with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not what pods were started with (for example \"data=<hash> key=<hex>\")")]
 pub struct ParseConfigStampError;
@@ -102,7 +102,7 @@ fn read(text: &str) -> Option<ConfigStamp> {
     Some(ConfigStamp { key: key?, data: data?, pinned, changed })
 }
 
-/// Returns the positions of those that differ, as [`ConfigStamp::changed`] tells them.
+/// Returns the positions of those that differ, as [`ConfigStamp::changed`] names them.
 pub(in crate::engine) fn differing_positions<T: PartialEq>(before: &[T], after: &[T]) -> u64 {
     if before.len() != after.len() {
         return 0;

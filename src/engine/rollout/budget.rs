@@ -274,7 +274,7 @@ pub(crate) enum BudgetShortage {
     Starts(BudgetScope, u32),
     /// One that was asked for earlier waits for pods to become available.
     Behind(ObjectId),
-    /// This is short, and whether the workload of a claim still rolls may not be looked at.
+    /// This is short, and the account may not read whether the workload of a claim still rolls.
     Hidden(Box<BudgetShortage>, ObjectId, Arc<str>),
     /// This is short, and others who share the budget hold that.
     Shared(Box<BudgetShortage>, Arc<str>),

@@ -142,7 +142,7 @@ impl Engine {
     }
 
     /// Returns whether a workload counts for the budget: a source wants it, or it is provably ours.
-    /// A copy with the label would otherwise hold up all rollouts.
+    /// A copy with the label would otherwise delay all rollouts.
     pub(in crate::engine) fn is_budgeted(&self, id: &ObjectId, live: &LiveObject) -> bool {
         self.wanting_source(id).is_some() || self.inventory_source(live).is_some()
     }
@@ -168,7 +168,8 @@ impl Engine {
         source.into_iter().chain(namespace)
     }
 
-    /// Wakes those whom the budget allows to start, or tells something new.
+    /// Wakes the workloads that the budget allows to start, or whose reason to wait is another one
+    /// now.
     pub(in crate::engine) fn divide_budget(&mut self) {
         if !std::mem::take(&mut self.rollouts.budget_stale) {
             return;

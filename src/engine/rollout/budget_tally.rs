@@ -32,7 +32,7 @@ const FOREIGN_VIEW_VALIDITY: Duration = Duration::from_secs(10);
 /// The time for which a lookup that shows no unavailable pod proves that the publisher has ended.
 const READY_VIEW_VALIDITY: Duration = Duration::from_mins(1);
 
-/// The number of others' workloads that are looked at in one go.
+/// The number of others' workloads that are looked up in one go.
 const MAX_FOREIGN_LOOKUPS: usize = 16;
 
 /// The time after which a process publishes its load again, though nothing has changed.
@@ -134,7 +134,7 @@ impl BudgetTally {
         self.pods == 0 && self.unavailable.is_empty() && self.rest == 0
     }
 
-    /// Says if what it tells is worth a write where the other one was published.
+    /// Returns whether its numbers differ enough from the published ones to be worth a write.
     fn is_news_after(&self, published: &Self) -> bool {
         let far = |one: u32, other: u32| one.abs_diff(other) > other / MIN_COUNT_CHANGE_FRACTION;
         let spaces = self.pods_in.len() != published.pods_in.len()
@@ -298,7 +298,7 @@ impl Engine {
         ledger
     }
 
-    /// Returns what a ledger tells of the sources of this process.
+    /// Returns what a ledger records of the sources of this process.
     pub(in crate::engine) fn own_tallies(&self, ledger: &RolloutLedger) -> Vec<BudgetTally> {
         ledger.tallies.iter().filter(|tally| self.is_responsible_for(&tally.inventory_id)).cloned().collect()
     }
@@ -350,7 +350,7 @@ impl Engine {
         tallies.map(|(_, tally)| tally.rest).chain(unread).fold(0, u32::saturating_add)
     }
 
-    /// Returns whether looks have shown as healthy all workloads that a tally names, which are
+    /// Returns whether lookups have shown as healthy all workloads that a tally names, which are
     /// those that had lost the most pods. Its publisher would have named others instead, and has
     /// ended.
     fn is_outlived(&self, tally: &BudgetTally) -> bool {
@@ -383,7 +383,7 @@ impl Engine {
     }
 
     /// Returns workloads of others with pods that are unavailable: whoever has reported that may
-    /// have ended since. Of many those that were looked at the longest time ago.
+    /// have ended since. Of many, those that were looked up the longest time ago.
     pub(in crate::engine) fn foreign_unavailable(&self) -> impl Iterator<Item = &ObjectId> {
         let mut workloads: Vec<&ObjectId> =
             self.foreign_tallies().flat_map(|(_, tally)| tally.unavailable.keys()).collect();

@@ -1,4 +1,5 @@
-//! Asking the budget: from the wish to restart pods to the claim under which they are restarted.
+//! Requests to the budget: from a write that would restart pods to the claim under which they are
+//! restarted.
 //!
 //! A workload that is to restart pods first asks. Once [`grant_tokens`] lets it start, its claim is
 //! written into the rollout ledger by compare-and-swap; only when that has come back the write goes
@@ -336,8 +337,8 @@ impl Engine {
         }
     }
 
-    /// A claim that was written together with a start gives a token at once, be it the second one
-    /// of a rollout.
+    /// Gives a workload its token, where its claim was written together with a start. That may be
+    /// the second start of one rollout.
     fn take_start(&mut self, id: &ObjectId) {
         let Some(ledger) = &self.rollouts.ledger else { return };
         if self.rollouts.starts.take_newest(ledger, id) {

@@ -21,7 +21,7 @@ pub(in crate::engine) enum CountOrigin {
 
 impl CountOrigin {
     /// Returns how many of the pods that a spec asks for there are to be lost, as far as its status
-    /// tells. Pods of a manifest's count are missed also where they cannot be made.
+    /// shows. Pods of a manifest's count are missed also where they cannot be made.
     pub(in crate::engine) fn credible_pods(self, rolling: RolloutNumbers) -> u32 {
         let credible = match self {
             Self::Manifest(count) => count,

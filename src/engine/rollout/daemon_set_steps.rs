@@ -33,7 +33,7 @@ const MAX_EVICTION_BACKOFF: Duration = Duration::from_secs(15);
 /// The time after which a refused DaemonSet gives its token back: others go on meanwhile.
 pub(crate) const TOKEN_RETURN_DELAY: Duration = Duration::from_secs(10);
 /// A pod whose eviction was accepted, and that is shown as if nothing had happened after this time,
-/// is looked at anew.
+/// is judged anew.
 const EVICTION_ECHO_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A pod that is to be evicted, in the incarnation that was judged.
@@ -101,7 +101,7 @@ enum EvictionPlan {
     Token,
     /// Pods would go, but others are unavailable.
     Room(BudgetShortage),
-    /// Nothing, for a reason that may be worth telling.
+    /// Nothing, for a reason that may be worth reporting.
     Nothing(Option<Arc<str>>),
 }
 
@@ -111,7 +111,7 @@ fn is_daemon_set(id: &ObjectId) -> bool {
 
 /// Nodes.
 impl Engine {
-    /// Returns whether the nodes are to be looked at: as long as a DaemonSet of ours goes in steps.
+    /// Returns whether the nodes are to be watched: as long as a DaemonSet of ours goes in steps.
     pub(crate) fn needs_nodes(&self) -> bool {
         let going = self
             .rollouts
@@ -135,7 +135,8 @@ impl Engine {
 
 /// The progress of a DaemonSet.
 impl Engine {
-    /// Its pods, with their nodes; none as long as these, or the newest revision, are not known.
+    /// Returns the pods of a DaemonSet with their nodes; none as long as these, or the newest
+    /// revision, are not known.
     fn daemon_set_pods(&self, id: &ObjectId, steps: &Steps, now: Instant) -> Option<Vec<NodePod>> {
         let rollout =
             self.rollouts.in_flight.get(id).filter(|_| self.rollouts.nodes.unknown_reason().is_none())?;

@@ -1,10 +1,10 @@
 //! The impact of a write on pods, by the server's dry run: asked before the budget is.
 //!
-//! A manifest alone cannot tell. A field that is spelled out where the server filled it in before
-//! restarts nothing. A change beside the template does restart pods, if somebody else changed the
-//! template meanwhile. So each change of a workload that serves is tried by a dry run first. The
-//! answer holds for one content, one incarnation and one generation of the object. The write that
-//! relies on it is bound to the version that shows them.
+//! A manifest alone does not show whether a change restarts pods. A field that is spelled out where
+//! the server filled it in before restarts nothing. A change beside the template does restart pods,
+//! if somebody else changed the template meanwhile. So each change of a workload that serves is
+//! tried by a dry run first. The answer holds for one content, one incarnation and one generation
+//! of the object. The write that relies on it is bound to the version that shows them.
 
 use crate::change::{Impact, ImpactKind};
 use crate::engine::decide::action::{

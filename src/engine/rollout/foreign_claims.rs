@@ -1,7 +1,7 @@
 //! Claims of other daemons on the budget: they count, unless their workload has long come to rest.
 //!
 //! A daemon that ends for good takes none of its claims back. Its workload may roll on without it.
-//! So only the workload tells that a claim is spent: it has come to rest, or has made no progress
+//! So only the workload shows that a claim is spent: it has come to rest, or has made no progress
 //! for the deadline of a rollout.
 
 use std::collections::BTreeMap;
@@ -49,7 +49,7 @@ impl Engine {
         self.inventory_ids.contains(inventory_id) || self.rollouts.retired.contains(inventory_id)
     }
 
-    /// Returns the workloads to look at for other processes' claims: those that a write waits for,
+    /// Returns the workloads to look up for other processes' claims: those that a write waits for,
     /// and those whose claim nobody else may take back.
     pub(crate) fn foreign_workloads(&self) -> Vec<ObjectId> {
         let matters = |claim: &RolloutClaim| {
@@ -125,8 +125,8 @@ impl Engine {
         self.rollouts.budget_stale = true;
     }
 
-    /// Records that the workload of another daemon's claim may not be looked at. The claim counts,
-    /// which is shown as soon as it is in the way. Returns whether that is new.
+    /// Records that the workload of another daemon's claim may not be read. The claim counts, which
+    /// is shown as soon as it is in the way. Returns whether that is new.
     pub(crate) fn note_hidden_workload(&mut self, id: &ObjectId, why: Arc<str>) -> bool {
         let Some(claim) =
             self.foreign_claims().find(|(other, _)| *other == id).map(|(_, claim)| claim.clone())

@@ -1,10 +1,10 @@
 //! A rollout ledger that was deleted or emptied: its claims are written again before any other
 //! rollout begins.
 //!
-//! Each ledger says when it was begun, which tells a new one from the one that was known. A process
-//! that knew the old one writes its claims into the new one. For [`NEW_LEDGER_DELAY`] nobody claims
-//! anything new: others may hold claims that this process has never seen, and need that time to
-//! notice.
+//! Each ledger says when it was begun. So a new one is not taken for the one that was known. A
+//! process that knew the old one writes its claims into the new one. For [`NEW_LEDGER_DELAY`]
+//! nobody claims anything new: others may hold claims that this process has never seen, and need
+//! that time to notice.
 //!
 //! **Hazard:** the claims of a process that is cut off for longer, and that nobody else has read,
 //! cannot be known here.

@@ -143,7 +143,8 @@ pub fn apply_overlay(mut content: Value, overlay: Option<Overlay>) -> Value {
     content
 }
 
-/// None, and nothing done, where the overlay does not fit.
+/// Puts an overlay into a content. Returns none, and changes nothing, where the overlay does not
+/// fit.
 fn set_overlay(content: &mut Value, overlay: Overlay) -> Option<()> {
     let kind = text_at(content, &["kind"]).to_owned();
     match (&*kind, overlay) {

@@ -36,7 +36,7 @@ pub enum NodeState {
     Ready,
     /// Ready, and closed to new pods of others: it is about to be emptied, so its pods go last.
     Cordoned,
-    /// Not Ready, or gone: nothing that happens to its pods tells anything.
+    /// Not Ready, or gone: the state of its pods proves nothing.
     Lost,
 }
 
@@ -106,7 +106,7 @@ fn count(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-/// Counts the nodes of a DaemonSet, of so many as [`NodeStep::nodes`] tells.
+/// Counts the nodes of a DaemonSet, of so many as [`NodeStep::nodes`] has.
 pub fn count_nodes(pods: &[NodePod], nodes: u32) -> NodeCounts {
     let known = group_by_node(pods);
     let lost = known.values().filter(|node| node.host == NodeState::Lost).count();
@@ -179,7 +179,7 @@ pub struct StatefulSetState {
 /// Ready although its template is no longer wanted.
 ///
 /// The controller goes by ordinals and waits for the first pod that is not Ready: that one is
-/// looked at, and no other. A pod that is merely not Ready must have been so for `patience`; one in
+/// judged, and no other. A pod that is merely not Ready must have been so for `patience`; one in
 /// trouble is reported at once. None while any pod is being deleted or created.
 pub fn find_stuck_pod<'a>(
     set: &StatefulSetState,

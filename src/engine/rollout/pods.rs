@@ -205,7 +205,7 @@ impl WorkloadPods {
 ///
 /// Zero means that it counts at once: no further try helps before somebody changes something. The
 /// others also come from a busy runtime or a registry that is away, and pass. The kubelet's message
-/// tells an image that is missing from a registry that is.
+/// distinguishes an image that is missing from a registry that is away.
 pub(crate) fn grace_period(reason: &str, message: &str) -> Option<Duration> {
     match reason {
         _ if is_pull_failure(reason) => {
@@ -227,7 +227,7 @@ pub(crate) fn grace_period(reason: &str, message: &str) -> Option<Duration> {
 }
 
 /// Returns whether a container waits with this reason for an image that could not be pulled. The
-/// kubelet tells the failure and the wait for the next try by turns.
+/// kubelet reports the failure and the wait for the next try by turns.
 pub(crate) fn is_pull_failure(reason: &str) -> bool {
     matches!(reason, "ErrImagePull" | "ImagePullBackOff" | "RegistryUnavailable")
 }
@@ -268,13 +268,13 @@ impl fmt::Display for RolloutFailure {
 struct FailureSignal {
     /// From when on it counts; none for at once.
     from: Option<Instant>,
-    /// The rank: the most telling signal comes first.
+    /// The rank: the signal that explains most comes first.
     rank: u8,
     failing: RolloutFailure,
 }
 
-/// Tells why the newest revision fails, if it does: the signal that says most, of the oldest pod
-/// that shows it.
+/// Returns why the newest revision fails, if it does: the signal that explains most, of the oldest
+/// pod that shows it.
 pub fn find_failure(pods: &WorkloadPods, now: Instant) -> Option<RolloutFailure> {
     let counts = failure_signals(pods).filter(|signal| signal.from.is_none_or(|from| from <= now));
     counts.min_by_key(|signal| signal.rank).map(|signal| signal.failing)
@@ -355,7 +355,7 @@ fn refusal_signal(pods: &WorkloadPods) -> Option<FailureSignal> {
 
 /// Returns whether the API server refuses a pod as it is, by a quota, admission or validation.
 ///
-/// A server that cannot be reached, that has just started or whose webhook does not answer tells
+/// A server that cannot be reached, that has just started or whose webhook does not answer says
 /// nothing about the pod. Its controller tries again, and the deadline counts. The words are those
 /// of apimachinery's `NewForbidden` and `NewInvalid` and of a webhook's answer.
 fn is_refusal(message: &str) -> bool {

@@ -109,7 +109,7 @@ impl QueuedObjectText {
 pub(crate) struct QueuePublication {
     /// None where nobody knows what the rollout ledger says of it.
     published: Option<(Vec<QueuedObject>, Vec<BudgetTally>)>,
-    /// The time at which the queue was last looked at.
+    /// The time of the last check of the queue.
     last_check: Option<Instant>,
     /// The time of the next check.
     pub due: Option<Instant>,
@@ -117,8 +117,8 @@ pub(crate) struct QueuePublication {
 
 impl QueuePublication {
     /// Returns the rollout ledger with the queue in it, where that has changed and nothing else is
-    /// to be written. To be asked in each turn: at most every [`PUBLICATION_INTERVAL`] it looks,
-    /// and never while nothing has changed.
+    /// to be written. To be called in each turn: it compares at most every
+    /// [`PUBLICATION_INTERVAL`], and never while nothing has changed.
     pub(crate) fn next_ledger(&mut self, engine: &mut Engine, now: Instant) -> Option<RolloutLedger> {
         if !engine.rollouts.queue_dirty && !engine.is_to_renew() {
             self.due = None;

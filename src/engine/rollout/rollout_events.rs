@@ -1,4 +1,5 @@
-//! The events of rollouts: that one began, succeeded or failed, for whoever tells of them.
+//! The events of rollouts: that one began, succeeded or failed, for the log, Events and
+//! notifications.
 //!
 //! **Invariant:** what is reported here changes no decision.
 
@@ -46,8 +47,8 @@ impl Engine {
         std::mem::take(&mut self.rollouts.events)
     }
 
-    /// Notes an event of a rollout that was claimed for a source of ours: what others began is
-    /// theirs to tell.
+    /// Notes an event of a rollout that was claimed for a source of ours: what others began, they
+    /// report themselves.
     pub(in crate::engine) fn note_rollout_event(
         &mut self,
         id: &ObjectId,

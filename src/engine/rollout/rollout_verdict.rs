@@ -25,7 +25,7 @@ pub(in crate::engine) enum RolloutVerdict {
     Going(Option<Instant>),
     /// It has been complete for the soak, or nothing has to be watched.
     Done,
-    /// It failed, and whose Events tell more.
+    /// It failed: the reason, and the objects whose Events say more.
     Failed(Arc<str>, Vec<Uid>),
 }
 
@@ -73,7 +73,7 @@ enum RolloutCondition {
     Complete,
     /// It failed before this judgement.
     FailedBefore,
-    /// It fails now, and whose Events tell more.
+    /// It fails now: the reason, and the objects whose Events say more.
     FailsNow(Arc<str>, Vec<Uid>),
     /// Its step has come as far as it was to come.
     StepDone {

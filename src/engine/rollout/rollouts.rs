@@ -32,9 +32,11 @@ use crate::object::{ContentHash, ObjectId};
 #[derive(Debug, Default)]
 #[cfg_attr(test, derive(Clone))]
 pub(in crate::engine) struct Rollouts {
+    /// The bounds.
     pub(in crate::engine) budget: Budget,
     /// This process, in its claims.
     pub(in crate::engine) holder: Arc<str>,
+    /// The workloads whose pods are being replaced, failed ones included.
     pub(in crate::engine) in_flight: BTreeMap<ObjectId, Rollout>,
     /// The counted load of each workload that a source wants, or that is provably ours.
     pub(in crate::engine) counted: HashMap<ObjectId, CountedLoad>,
@@ -44,7 +46,9 @@ pub(in crate::engine) struct Rollouts {
     /// namespace.
     pub(in crate::engine) pods: HashMap<SourceId, u32>,
     pub(in crate::engine) pods_in: HashMap<SourceId, HashMap<Arc<str>, u32>>,
+    /// The requests to the budget, in the order in which they are answered.
     pub(in crate::engine) requests: BTreeSet<ReleaseRequest>,
+    /// The same requests by workload, each with the claim that it is for.
     pub(in crate::engine) requests_by_id: HashMap<ObjectId, (ReleaseRequest, RolloutClaim)>,
     /// The budget's answer to each request; void when `budget_stale`.
     pub(in crate::engine) answers: BTreeMap<ObjectId, Option<BudgetShortage>>,
@@ -73,7 +77,7 @@ pub(in crate::engine) struct Rollouts {
     pub(in crate::engine) granted: BTreeSet<ObjectId>,
     /// Workloads of other daemons' claims.
     pub(in crate::engine) others: BTreeMap<ObjectId, ForeignWorkload>,
-    /// Pods that were unavailable when a workload of others was last looked at, and when that was.
+    /// Pods that were unavailable when a workload of others was last looked up, and when that was.
     pub(in crate::engine) foreign_unavailable: BTreeMap<ObjectId, (Instant, u32)>,
     /// Workloads whose rollout has failed, and whose failure has not been reported.
     pub(in crate::engine) newly_failed: BTreeMap<ObjectId, Vec<Uid>>,
@@ -85,6 +89,7 @@ pub(in crate::engine) struct Rollouts {
     pub(in crate::engine) writing: BTreeSet<ObjectId>,
     /// The nodes of the cluster, for `DaemonSet`s whose pods go one after another.
     pub(in crate::engine) nodes: NodeStore,
+    /// Each DaemonSet that rolls out in steps.
     pub(in crate::engine) daemon_sets: BTreeMap<ObjectId, DaemonSetRollout>,
     /// The corrections of surplus pods that scales gave to held templates.
     pub(in crate::engine) takebacks: BTreeMap<ObjectId, SurplusCorrection>,
@@ -105,6 +110,7 @@ pub(in crate::engine) struct Rollout {
     /// The lowest version whose view counts: of our write, or of the view that showed the rollout.
     /// None while our write is not answered.
     pub(in crate::engine) last_write: Option<ResourceVersion>,
+    /// Indicates whether it takes a place of the budget now.
     pub(in crate::engine) token: TokenState,
     /// Pods that the write may take down beyond those that were unavailable already.
     pub(in crate::engine) reserved: u32,
@@ -131,7 +137,7 @@ pub(in crate::engine) struct Rollout {
     pub(in crate::engine) failed: Option<Arc<str>>,
     /// Its predecessor: pods that are not Ready are waited for no longer where that had failed.
     pub(in crate::engine) predecessor: RolloutPredecessor,
-    /// The rollout under way when the write went out: it goes on where the write comes to nothing.
+    /// The rollout under way when the write went out: it goes on where the write changes nothing.
     pub(in crate::engine) replaced: Option<Box<Rollout>>,
 }
 
@@ -385,8 +391,8 @@ impl Engine {
         self.rollouts.budget_stale |= self.rollouts.advance_recovery(now);
     }
 
-    /// A step that is held and healthy counts as a success and gives its token back; one that is
-    /// over goes on.
+    /// Advances the steps. One that is held and healthy counts as a success and gives its token
+    /// back; one that is over goes on.
     fn advance_steps(&mut self, now: Instant) {
         let held = self.rollouts.in_flight.iter().filter(|(_, rollout)| rollout.step_held_since.is_some());
         for id in held.map(|(id, _)| id.clone()).collect::<Vec<_>>() {
@@ -456,8 +462,8 @@ impl Engine {
         self.note_object_change(id);
     }
 
-    /// Returns the workloads whose rollout has just failed, each with the objects whose Events tell
-    /// more: what those say is to be handed to [`Engine::reject_failed_rollout`].
+    /// Returns the workloads whose rollout has just failed, each with the objects whose Events say
+    /// more. The words of these Events are to be handed to [`Engine::reject_failed_rollout`].
     pub(crate) fn take_failed(&mut self) -> BTreeMap<ObjectId, Vec<Uid>> {
         std::mem::take(&mut self.rollouts.newly_failed)
     }
@@ -486,7 +492,7 @@ impl Engine {
     pub(crate) fn record_pods(&mut self, id: &ObjectId, pods: WorkloadPods) {
         if let Some(rollout) = self.rollouts.in_flight.get_mut(id) {
             if rollout.pods.as_deref().is_none_or(|known| known.count_updated() != pods.count_updated()) {
-                // One more new pod is progress, also where the workload's own status tells it
+                // One more new pod is progress, also where the workload's own status shows it
                 // later.
                 rollout.last_progress = None;
             }

@@ -1,4 +1,4 @@
-//! Taking back the pods that a scale gave to a held template.
+//! Takes back the pods that a scale gave to a held template.
 //!
 //! A commit, a person or an autoscaler may scale a Deployment in the middle of a rollout. Its
 //! controller then shares the pods among its `ReplicaSets` by their sizes: the count of a step
@@ -123,7 +123,7 @@ pub(in crate::engine) struct SurplusCorrection {
     message: Option<Arc<str>>,
 }
 
-/// Tells what is to be done so that a held template has the pods of its step and no others.
+/// Returns the correction by which a held template has the pods of its step and no others.
 pub(crate) fn balance(share: StepShare, sets: &[ReplicaSetFacts], newest: &str) -> ScaleBalance {
     let is_new = |set: &&ReplicaSetFacts| set.revision.as_deref() == Some(newest);
     let old: Vec<&ReplicaSetFacts> = sets.iter().filter(|set| !is_new(set)).collect();
@@ -183,8 +183,8 @@ impl Engine {
         Some((share.new, balance(share, &pods.sets, pods.newest.as_ref()?)))
     }
 
-    /// Returns whether a wider hold of the same step waits until the old template has the pods that
-    /// a scale took from its share. Its controller would give them to the new one.
+    /// Returns whether a wider overlay of the same step waits until the old template has the pods
+    /// that a scale took from its share. Its controller would give them to the new one.
     pub(in crate::engine) fn is_waiting_for_balance(
         &self,
         id: &ObjectId,
@@ -290,7 +290,8 @@ impl Engine {
         message.map_or_else(String::new, |message| format!("; {message}"))
     }
 
-    /// Tells of an applied object that a scale gave its new template more pods than its step allows.
+    /// Adds to the decision about an applied object that a scale gave its new template more pods
+    /// than its step allows.
     pub(in crate::engine) fn explain_takeback(&self, id: &ObjectId, decision: Decision) -> Decision {
         let message = self.rollouts.takebacks.get(id).and_then(|takeback| takeback.message.as_ref());
         match message.filter(|_| decision.action == Action::Nothing && decision.reason.is_none()) {

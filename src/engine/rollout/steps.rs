@@ -109,8 +109,8 @@ impl Steps {
         overlay.step().unwrap_or(1).clamp(1, self.last_step())
     }
 
-    /// The pods of a DaemonSet are taken away one by one to the end, so it is held beyond its last
-    /// step too.
+    /// Returns the last step that has an overlay. Of a DaemonSet that is one beyond its steps, as
+    /// its pods are evicted one by one to the end.
     fn last_step(&self) -> u32 {
         self.count().saturating_add(u32::from(self.shape == StepMechanism::OnDelete))
     }
@@ -285,7 +285,7 @@ impl fmt::Display for StepWait {
     }
 }
 
-/// Rounded up, so that it never says that nothing is left.
+/// Rounds a time up to whole seconds, so that the text never says that nothing is left.
 fn round_up_to_seconds(time: Duration) -> Duration {
     Duration::from_secs(time.as_secs() + u64::from(time.subsec_nanos() > 0))
 }

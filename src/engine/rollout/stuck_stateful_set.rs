@@ -1,4 +1,4 @@
-//! Freeing a StatefulSet whose controller waits for a pod that will never get Ready
+//! Frees a StatefulSet whose controller waits for a pod that will never get Ready
 //! (kubernetes#67250).
 
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub(crate) struct StuckPod {
 }
 
 impl Engine {
-    /// Returns the pods that are to be deleted now, as they hold up a rollout of ours. Each is
+    /// Returns the pods that are to be deleted now, as they block a rollout of ours. Each is
     /// reported once in each of its versions, so one whose deletion fails is reported again when it
     /// has changed.
     pub(crate) fn stuck_pods(&mut self, now: Instant) -> Vec<StuckPod> {

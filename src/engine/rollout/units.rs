@@ -265,7 +265,7 @@ impl Engine {
             .as_ref()
             .and_then(|ledger| ledger.unit_of(&self.inventory_ids[source], &desired.id));
         let is_it = |unit: &Unit, member: &UnitMember| {
-            // Where nobody can read the content, the revision tells that it is this one.
+            // Where nobody can read the content, the revision shows that it is this one.
             let same = || self.sources[source].head.as_ref() == Some(&unit.revision);
             member.content == Some(desired.hash) || (member.is_unreadable() && same())
         };
@@ -303,7 +303,8 @@ impl Engine {
         nodes.iter().filter_map(|id| Some((id.clone(), first(id)?))).collect()
     }
 
-    /// Returns whether the desired content of a workload restarts pods, as far as the contents tell.
+    /// Returns whether the desired content of a workload restarts pods, as far as the contents
+    /// show.
     fn can_restart_pods(&self, id: &ObjectId) -> bool {
         let Some(entry) = self.entry(id).filter(|_| is_workload(id) && !self.is_left_alone(id)) else {
             return false;

@@ -7,7 +7,7 @@ use super::world::{AuditEntry, FIRST, config, desired, reading, workload};
 use crate::engine::*;
 use crate::object::{ErrorClass, GroupKind, ObjectId};
 
-/// A process that has just started, and whose source may have only these kinds.
+/// Starts a new process, whose source may have only these kinds.
 fn narrow(harness: &mut Harness, kinds: &[&str]) {
     harness.engine = harness.fresh(3);
     let kinds = kinds.iter().map(|kind| kind.parse().unwrap()).collect();

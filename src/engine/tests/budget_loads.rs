@@ -12,7 +12,7 @@ use super::world::{FIRST, SET, World, reading, workload};
 use crate::engine::*;
 use crate::object::{ContentHash, GroupKind, ObjectId, Revision};
 
-/// Two workloads of three pods each at rest, of which a third part may be unavailable.
+/// Returns two workloads of three pods each at rest, of which a third part may be unavailable.
 fn harness() -> Harness {
     at_rest(&["a", "b"], &budget("34%", 100))
 }
@@ -45,7 +45,7 @@ fn copied(harness: &Harness, phase: RolloutPhase, available: u32) -> LiveObject 
     }
 }
 
-/// One that the key of the tests proves, and that nothing has proven yet.
+/// Returns a workload that the key of the tests proves, and that nothing has proven yet.
 fn sealed(harness: &Harness, id: &ObjectId, phase: RolloutPhase, available: u32) -> LiveObject {
     let live = labelled(harness, phase, available);
     let release = Release { hash: one(id.name(), 1).hash, revision: Revision::new("r1") };
@@ -180,7 +180,7 @@ fn harness_of(count: Option<u32>) -> Harness {
     harness
 }
 
-/// `a` is to have so many pods, of which there are and serve so many.
+/// Scales `a` to a number of pods, of which so many are there and so many serve.
 fn scaled(harness: &mut Harness, replicas: u32, pods: u32, serving: u32) {
     let phase = if serving < replicas { RolloutPhase::Recovering } else { RolloutPhase::Settled };
     shown(
@@ -206,7 +206,7 @@ fn shown(harness: &mut Harness, numbers: RolloutNumbers) {
     harness.engine.process_changes();
 }
 
-/// A new process reads what the cluster and the source tell.
+/// Starts a new process, which reads what the cluster and the source show.
 fn restart(harness: &mut Harness, count: Option<u32>) {
     harness.engine = harness.fresh_with(budget("34%", 100));
     harness.read(reading("r1", &[("a", Some(counted("a", 1, count))), ("b", Some(one("b", 1)))]));

@@ -1,5 +1,5 @@
-//! Sources of different accounts: what one of them may not write holds up no other, and takes no
-//! name from it.
+//! Sources of different accounts: what one of them may not write delays no other, and takes no name
+//! from it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use crate::object::{GroupKind, Gvk, ObjectId};
 
 const OTHER: &str = "applyset-other-v1";
 
-/// Two sources of one process, each with the account that its objects are written as.
+/// Returns two sources of one process, each with the account that its objects are written as.
 fn sources(accounts: [Option<&str>; 2]) -> Engine {
     let nowhere = || RepositoryIdentity::Nowhere;
     let mut engine = following(&[("one", SET, nowhere()), ("two", OTHER, nowhere())], AdoptPolicy::IfUnowned);
@@ -41,7 +41,7 @@ fn show(engine: &mut Engine, desired: &SharedDesiredObject, set: &str) {
     engine.observe_object(&desired.id, LiveObject { owner: ObjectOwner::Ours(set.into()), ..live });
 }
 
-/// Returns the source that an object is written for, and tells that it may not.
+/// Returns the source that an object is written for, and reports that it may not.
 #[track_caller]
 fn deny(engine: &mut Engine, id: &ObjectId, now: Instant) -> SourceId {
     let decision = engine.decide(id, now);

@@ -1,4 +1,4 @@
-//! A DaemonSet on a few nodes, as far as the engine can tell it from a real one.
+//! A DaemonSet on a few nodes, which looks like a real one to the engine.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -83,7 +83,7 @@ pub(super) fn spread(number: u32, words: &Value, strategy: &Value) -> SharedDesi
 }
 
 impl DaemonSetWorld {
-    /// At rest with this content on so many nodes, under a budget.
+    /// Returns a DaemonSet at rest with this content on so many nodes, under a budget.
     pub(super) fn new(nodes: usize, budget: Budget, first: &SharedDesiredObject) -> Self {
         let mut harness = Harness::new(3);
         harness.engine = harness.fresh_with(budget);
@@ -123,7 +123,7 @@ impl DaemonSetWorld {
         self.harness.read(reading(revision, &[("agent", Some(content.clone()))]));
     }
 
-    /// Another process takes over; it knows only what the cluster and the source tell.
+    /// Starts another process, which knows only what the cluster and the source show.
     pub(super) fn restart(&mut self, budget: Budget, revision: &str, content: &SharedDesiredObject) {
         self.harness.engine = self.harness.fresh_with(budget);
         self.sent = None;
@@ -146,7 +146,7 @@ impl DaemonSetWorld {
         done.map(|(name, _)| &**name).collect()
     }
 
-    /// Nothing of the budget is taken any more.
+    /// Checks that nothing of the budget is taken any more.
     #[track_caller]
     pub(super) fn assert_free(&self) {
         let ledger = &self.harness.world.ledger;
@@ -181,7 +181,7 @@ impl DaemonSetWorld {
         panic!("it never comes to rest: {:#?}", self.harness.world.log);
     }
 
-    /// One turn of everything; whether anything happened.
+    /// Runs one turn of everything, and returns whether anything happened.
     pub(super) fn tick(&mut self) -> bool {
         let mut happened = !self.harness.world.events.is_empty();
         self.harness.deliver(usize::MAX);

@@ -65,8 +65,8 @@ fn observe_ready(harness: &mut Harness, id: &ObjectId, ready: Option<Instant>) {
     harness.engine.advance(harness.now);
 }
 
-/// After how many seconds it fails, when its pod is Ready in every other second from the beginning
-/// to this one.
+/// Returns after how many seconds it fails, when its pod is Ready in every other second from the
+/// beginning to this one.
 fn fails_after(harness: &mut Harness, flaps: u64) -> Option<u64> {
     let (id, mut steady) = (workload("web"), None);
     for second in 0..60 {

@@ -13,7 +13,8 @@ fn made_up(id: &ObjectId, release: &str, render: &str) -> SharedDesiredObject {
     Arc::new(DesiredObject { generated: Some(Box::new(GeneratedMark::new(release, render))), ..wanted })
 }
 
-/// A source with two objects of one release, a third of another, and one with nothing made up.
+/// Returns a source with two objects of one release, a third of another, and one with nothing made
+/// up.
 fn installed(render: &str) -> SourceReading {
     let [login, web, other, plain] = names();
     reading(

@@ -332,7 +332,8 @@ fn a_revision_that_is_not_read_completely_takes_nothing_back() {
     assert_eq!(engine.statement(FIRST, None).unwrap().progress, follows(REPOSITORY, None));
 }
 
-/// Two sources of one process, of which the second comes to want what the first has, or may have.
+/// Returns two sources of one process, of which the second comes to want what the first has, or may
+/// have.
 fn rivals(shown: bool) -> (Engine, ObjectId) {
     let id = config("a");
     let nowhere = || RepositoryIdentity::Nowhere;

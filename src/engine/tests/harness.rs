@@ -47,20 +47,20 @@ impl Harness {
         harness
     }
 
-    /// Returns a process that has just started: it knows what the cluster and the source tell, and
+    /// Returns a process that has just started: it knows what the cluster and the source show, and
     /// nothing else.
     pub(super) fn fresh(&self, most: u32) -> Engine {
         self.fresh_with(budget(most))
     }
 
-    /// As [`Harness::fresh`], with any budget.
+    /// Does the same as [`Harness::fresh`], with any budget.
     pub(super) fn fresh_with(&self, budget: Budget) -> Engine {
         let mut engine = self.started(budget);
         engine.set_release_key(ReadState::Value(release_key()));
         engine
     }
 
-    /// As [`Harness::fresh`], before the key of seals was read.
+    /// Does the same as [`Harness::fresh`], before the key of seals was read.
     pub(super) fn fresh_without_key(&self) -> Engine {
         self.started(budget(3))
     }
@@ -120,7 +120,7 @@ impl Harness {
         self.engine.read(FIRST, reading);
     }
 
-    /// Returns the target of a rollback, as git tells it.
+    /// Returns the target of a rollback, as git has it.
     fn past(&self, undo: &UndoRequest) -> Result<PastRevision, String> {
         let place = |name: &str| self.commits.iter().position(|(revision, _)| revision.as_str() == name);
         let before = || place(undo.from.as_str())?.checked_sub(1);
@@ -140,8 +140,8 @@ impl Harness {
         }
     }
 
-    /// Writes an order, as `<token> <verb> [argument]`, into the orders object, of which the watch
-    /// tells.
+    /// Writes an order, as `<token> <verb> [argument]`, into the orders object, which its watch
+    /// reports.
     pub(super) fn give(&mut self, id: &ObjectId, words: &str) {
         let mut words = words.splitn(3, ' ');
         let mut word = || words.next().unwrap_or_default();
@@ -220,7 +220,7 @@ impl Harness {
         self.keep_inventories();
     }
 
-    /// Nothing more is known about what failed.
+    /// Answers the questions about failures: no Event says more.
     pub(super) fn deliver_failures(&mut self) {
         for id in self.engine.take_failed().into_keys() {
             self.engine.reject_failed_rollout(&id, &[]);

@@ -30,7 +30,7 @@ fn assert_shows(harness: &Harness, web: u32, env: u32) {
     }
 }
 
-/// Revision r1 is at rest; of web all contents from the second to the fourth fail.
+/// Returns revision r1 at rest; of web all contents from the second to the fourth fail.
 fn at_rest(onward: OnFailure) -> Harness {
     let mut harness = Harness::new(3);
     harness.engine = harness.fresh_with(Budget { on_failure: onward, ..budget(3) });
@@ -41,7 +41,8 @@ fn at_rest(onward: OnFailure) -> Harness {
     harness
 }
 
-/// The second revision has failed, and is held as it is; then rollouts that fail go back.
+/// Returns the state after the second revision has failed and was quarantined; then rollouts that
+/// fail go back.
 fn held() -> Harness {
     let mut harness = at_rest(OnFailure::Quarantine);
     harness.read(reading("r2", &files(2, 2)));
@@ -139,7 +140,7 @@ fn retry(harness: &mut Harness) {
     harness.give(&workload("web"), "1-a retry");
 }
 
-/// The pods of web come up after all.
+/// Lets the pods of web come up after all.
 fn mend(harness: &mut Harness) {
     let rv = harness.world.tick();
     let web = harness.world.things.get_mut(&workload("web")).unwrap();
@@ -147,7 +148,7 @@ fn mend(harness: &mut Harness) {
     harness.world.announce(&workload("web"));
 }
 
-/// A retried rollout has the deadline of any rollout.
+/// Checks that a retried rollout has the deadline of any rollout.
 #[track_caller]
 fn assert_fails_again_and_goes_back(harness: &mut Harness) {
     harness.pass_time(budget(3).deadline);

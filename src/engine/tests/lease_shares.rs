@@ -20,7 +20,7 @@ fn mark(holder: &str, renewed: u64) -> LeaseMark {
     LeaseMark { holder, renewed: renewed.to_string().into(), lasts: LEASE_DURATION }
 }
 
-/// `a=one b=two c=`: who holds what.
+/// Reads `a=one b=two c=`: who holds what.
 fn marks(text: &str, renewed: u64) -> LeaseMarks {
     let pairs = text.split_whitespace().map(|pair| pair.split_once('=').unwrap());
     pairs.map(|(name, holder)| (name.into(), mark(holder, renewed))).collect()

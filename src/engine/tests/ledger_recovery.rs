@@ -6,11 +6,13 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::harness::Harness;
-use super::shared_budget::{THEIRS, at_rest, budget, elsewhere, files, one, reason, tally, tell, theirs};
+use super::shared_budget::{
+    THEIRS, at_rest, budget, elsewhere, files, one, publish_tally, reason, tally, theirs,
+};
 use super::world::{reading, workload};
 use crate::engine::*;
 
-/// `web` at rest, and another process that has claimed something.
+/// Returns `web` at rest, and another process that has claimed something.
 fn beside_another() -> Harness {
     let mut harness = at_rest(&["web"], &budget("100%", 100));
     harness.world.ledger.claims.insert(elsewhere("api"), theirs(1));
@@ -18,7 +20,7 @@ fn beside_another() -> Harness {
     harness
 }
 
-/// Somebody has written the object.
+/// Writes the ledger, as somebody else.
 fn is_now(harness: &mut Harness, ledger: RolloutLedger) {
     harness.world.ledger = ledger.clone();
     harness.engine.set_ledger(ledger);
@@ -202,7 +204,7 @@ fn pods_of_a_source_that_nobody_serves_any_more_are_no_part_of_all() {
     let mut harness = at_rest(&["web"], &budget("10%", 100));
     harness.engine.advance(harness.now);
     let foreign_tally = BudgetTally { at: Some(wall(&harness)), ..tally(97, &[], 0) };
-    tell(&mut harness, foreign_tally.clone());
+    publish_tally(&mut harness, foreign_tally.clone());
     assert_eq!(harness.engine.usage().unavailable.1, 10);
     harness.pass_time(Duration::from_hours(24));
     harness.engine.advance(harness.now);
@@ -211,7 +213,7 @@ fn pods_of_a_source_that_nobody_serves_any_more_are_no_part_of_all() {
     assert!(harness.world.ledger.tallies.iter().all(|tally| &*tally.inventory_id != THEIRS));
     // One who serves it reports it again in time, and whoever writes beside it leaves it.
     let foreign_tally = BudgetTally { at: Some(wall(&harness)), ..foreign_tally };
-    tell(&mut harness, foreign_tally);
+    publish_tally(&mut harness, foreign_tally);
     assert_eq!(harness.engine.usage().unavailable.1, 10);
     let mut publication = QueuePublication::default();
     let written = harness.world.ledger.clone();

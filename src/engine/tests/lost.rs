@@ -8,7 +8,7 @@ use super::world::{AuditEntry, config, desired, reading, workload};
 use crate::engine::*;
 use crate::object::{ObjectId, Revision};
 
-/// `web`, which uses env and other, and a second workload beside it.
+/// Returns `web`, which uses env and other, and a second workload beside it.
 fn files(content: u32) -> Vec<(&'static str, Option<SharedDesiredObject>)> {
     let uses = |name: &str, needs: &[&str]| {
         let mut one = (*desired(&workload(name), content, name)).clone();

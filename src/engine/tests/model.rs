@@ -52,8 +52,8 @@ enum ControllerGrain {
     /// It takes a pod away, or one becomes available.
     Fine,
     /// When a pod becomes available, the next one is taken away at once; both are reported. The
-    /// states between have fewer pods away than the one after, and a reader of events alone cannot
-    /// tell that they did not last.
+    /// states between have fewer pods away than the one after, and events alone do not show that
+    /// they did not last.
     Coarse,
 }
 
@@ -115,7 +115,7 @@ struct ExhaustiveModel<'a> {
 }
 
 impl<'a> ExhaustiveModel<'a> {
-    /// The first commit is at rest.
+    /// Returns the first commit at rest.
     fn new(case: &'a ModelCase) -> Self {
         let mut harness = Harness::new(case.most);
         harness.engine = harness.fresh_with(case.budget());
@@ -214,7 +214,7 @@ impl<'a> ExhaustiveModel<'a> {
         }
     }
 
-    /// Returns whether the controller has something to do, or to tell.
+    /// Returns whether the controller has something to do, or to report.
     fn is_moving(&self, number: usize) -> bool {
         let thing = &self.harness.world.things[&workload(NAMES[number])];
         let is_reported = thing.numbers.map(|numbers| RolloutNumbers { phase: thing.phase, ..numbers })
@@ -310,7 +310,7 @@ impl<'a> ExhaustiveModel<'a> {
         self.harness.engine.process_changes();
     }
 
-    /// The oldest event about one object arrives.
+    /// Delivers the oldest event about one object.
     fn deliver(&mut self, id: &ObjectId) {
         let events = &mut self.harness.world.events;
         let Some(oldest) = events.iter().position(|(about, _)| about == id) else { return };
@@ -387,8 +387,8 @@ impl<'a> ExhaustiveModel<'a> {
         assert!(is_complete || recorded || claimed || going_back, "the unit is torn: {:?}", self.case);
     }
 
-    /// At rest, each unit is at the newest commit, or back at one that is good, or held where none
-    /// is.
+    /// Checks the end: each unit is at the newest commit, or back at one that is good, or
+    /// quarantined where none is.
     fn check_end(&self) {
         let last = self.case.commits.len() - 1;
         for (number, name) in NAMES.into_iter().enumerate() {
@@ -458,21 +458,21 @@ fn explore(case: &ModelCase) -> (usize, usize) {
     (seen.len(), ends)
 }
 
-/// Does the last step of a path; a failure tells the whole path.
+/// Does the last step of a path; a failure shows the whole path.
 fn follow<T>(path: &[ModelStep], last: impl FnOnce() -> T) -> T {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(last))
         .unwrap_or_else(|_| panic!("that was after {path:?}"))
 }
 
-/// As [`explore`], of a case with at least so many states: fewer would mean that something can no
-/// longer happen.
+/// Does the same as [`explore`], of a case with at least so many states: fewer would mean that
+/// something can no longer happen.
 #[track_caller]
 fn explore_all(case: &ModelCase, least: usize) {
     let (states, ends) = explore(case);
     assert!(states >= least && ends > 0, "{states} states, {ends} ends, not {least}: {case:?}");
 }
 
-/// One workload at a time, and one pod.
+/// Returns a case with one workload at a time, and one pod.
 fn serial(commits: &[[u32; 4]]) -> ModelCase {
     let (bad, lost) = (Vec::new(), Vec::new());
     ModelCase {
@@ -491,7 +491,7 @@ fn unit_case(bad: &[(&'static str, u32)]) -> ModelCase {
     ModelCase { bad: bad.to_vec(), crashes: 1, ..serial(&[ONE, ALL]) }
 }
 
-/// Two workloads at a time.
+/// Returns the case with two workloads at a time.
 fn double(case: ModelCase) -> ModelCase {
     ModelCase { most: 2, pods: 2, grain: ControllerGrain::Coarse, ..case }
 }

@@ -10,7 +10,7 @@ use crate::object::ObjectId;
 const OTHER: &str = "applyset-other-v1";
 const REPOSITORY: &str = "host/shop HEAD";
 
-/// Two sources of one process; the first has the object `a`, and both have read `c1`.
+/// Returns two sources of one process; the first has the object `a`, and both have read `c1`.
 fn two(of: [RepositoryIdentity; 2], adopt: AdoptPolicy) -> (Engine, ObjectId, Instant) {
     let (id, now) = (config("a"), Instant::now());
     let [one, two] = of;
@@ -23,7 +23,7 @@ fn two(of: [RepositoryIdentity; 2], adopt: AdoptPolicy) -> (Engine, ObjectId, In
     (engine, id, now)
 }
 
-/// Returns whether an object is among those that a source requests, as far as anybody can tell.
+/// Returns whether an object is among those that a source requests, as far as can be known.
 fn can_hold(requests: &TakeoverRequests, id: &ObjectId) -> bool {
     match requests {
         TakeoverRequests::These(marks) => marks.contains(&mark(id)),

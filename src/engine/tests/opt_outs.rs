@@ -25,7 +25,7 @@ fn plain(id: &ObjectId, content: u32, reconcile: ReconcilePolicy) -> SharedDesir
     asking(id, content, reconcile, |_| {})
 }
 
-/// Somebody else changes what we own of an object.
+/// Changes what we own of an object, as somebody else.
 fn drift(harness: &mut Harness, id: &ObjectId) {
     let rv = harness.world.tick();
     let thing = harness.world.things.get_mut(id).unwrap();
@@ -33,7 +33,7 @@ fn drift(harness: &mut Harness, id: &ObjectId) {
     harness.world.announce(id);
 }
 
-/// Somebody else puts an annotation on an object.
+/// Puts an annotation on an object, as somebody else.
 fn mark(harness: &mut Harness, id: &ObjectId, asks: ReconcilePolicy) {
     let rv = harness.world.tick();
     let thing = harness.world.things.get_mut(id).unwrap();

@@ -9,7 +9,7 @@ use super::world::{AuditEntry, FIRST, config, desired, reading, workload};
 use crate::engine::*;
 use crate::object::{ObjectId, Revision};
 
-/// `web`, which uses the `ConfigMap` env.
+/// Returns `web`, which uses the `ConfigMap` env.
 fn web(content: u32) -> SharedDesiredObject {
     let mut web = (*desired(&workload("web"), content, "web")).clone();
     web.needs = [config("env")].into();

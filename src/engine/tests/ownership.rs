@@ -30,7 +30,7 @@ fn theirs(harness: &Harness, id: &ObjectId, owner: ObjectOwner) -> LiveObject {
     }
 }
 
-/// As it is read by a lookup: unproven.
+/// Returns the object as a lookup reads it: unproven.
 fn read_as(live: LiveObject, sealed_for: Option<&str>, id: &ObjectId) -> LiveObject {
     let release = live.release.clone().unwrap();
     let seal =
@@ -175,7 +175,7 @@ fn who_takes_our_entry_off_an_object_does_not_keep_it_from_being_repaired() {
     }
 }
 
-/// As [`settled`], with another source that wants nothing yet.
+/// Does the same as [`settled`], with another source that wants nothing yet.
 fn with_other(a: &ObjectId) -> Harness {
     let mut harness = settled(a);
     let radius = BlastRadius { count: 100, percent: 100 };
@@ -246,7 +246,7 @@ fn a_promotion_is_that_of_the_source_that_brings_the_content() {
     assert_eq!(promoted(FIRST), PromotionRequest::Full);
 }
 
-/// Somebody's pause on an object that looks like one of the first source.
+/// Puts a pause on an object that looks like one of the first source, as somebody else.
 fn paused(harness: &mut Harness, id: &ObjectId, number: usize) {
     let token: Arc<str> = format!("{number}-t").into();
     let thing = harness.world.things.values().next().unwrap();

@@ -15,7 +15,8 @@ fn files(content: u32) -> Vec<(&'static str, Option<SharedDesiredObject>)> {
     vec![one("a"), one("b"), one("c"), ("late", Some(Arc::new(late)))]
 }
 
-/// One workload may roll, and a new revision changes four; the last is of a later wave.
+/// Returns a state in which one workload may roll, and a new revision changes four; the last is of
+/// a later wave.
 fn changed() -> Harness {
     let mut harness = Harness::new(1);
     harness.read(reading("r1", &files(1)));

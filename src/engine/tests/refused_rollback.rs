@@ -19,7 +19,7 @@ fn hash(content: u32) -> ContentHash {
     desired(&workload("web"), content, "web").hash
 }
 
-/// All but web's rollback is done, and its write is on its way.
+/// Returns a state in which all but web's rollback is done, and its write is on its way.
 fn going_back() -> (Harness, Action) {
     let web = workload("web");
     let mut harness = Harness::new(1);

@@ -45,15 +45,15 @@ pub(super) fn both(
 pub(super) fn at_rest(most: u32) -> Harness {
     let mut harness = Harness::new(most);
     harness.read(reading("r1", &both(env(1), web(1, &["tls"]))));
-    tell(&mut harness, 1);
+    show_data(&mut harness, 1);
     harness.engine.set_config_key(key(&[1; 16]));
     harness.settle();
     harness.world.log.clear();
     harness
 }
 
-/// The data of `tls` as the cluster shows them.
-pub(super) fn tell(harness: &mut Harness, content: u32) {
+/// Shows the data of `tls` to the engine, as the cluster has them.
+pub(super) fn show_data(harness: &mut Harness, content: u32) {
     let tls = config("tls");
     assert!(harness.engine.data_to_follow().contains(&tls));
     harness.engine.set_config_data(&tls, ReadState::Value(Some(data(&tls, content))));
@@ -72,11 +72,11 @@ fn reason(harness: &mut Harness, name: &ObjectId) -> String {
     harness.decide(name).reason.map(|reason| reason.to_string()).unwrap_or_default()
 }
 
-/// A new process takes over, and has read this revision and the data.
+/// Starts a new process, which has read this revision and the data.
 pub(super) fn begin_anew(harness: &mut Harness, revision: &str, env: SharedDesiredObject, tls: u32) {
     harness.engine = harness.fresh(3);
     harness.read(reading(revision, &both(env, web(1, &["tls"]))));
-    tell(harness, tls);
+    show_data(harness, tls);
     harness.engine.set_config_key(key(&[1; 16]));
 }
 
@@ -84,7 +84,7 @@ pub(super) fn wrote(names: &[ObjectId]) -> Vec<AuditEntry> {
     names.iter().cloned().map(AuditEntry::Changed).collect()
 }
 
-/// The pods of `web` do not come up with these data.
+/// Keeps the pods of `web` from coming up with these data.
 pub(super) fn spoil(harness: &mut Harness, web: &SharedDesiredObject, started: ConfigStamp) {
     harness.world.bad.insert(ContentHash::hash_bytes(format!("{} {}", web.hash, started.data).as_bytes()));
 }
@@ -97,7 +97,7 @@ pub(super) fn foreseen(
 ) -> ConfigStamp {
     let mut other = harness.clone();
     other.read(reading("elsewhere", files));
-    tell(&mut other, tls);
+    show_data(&mut other, tls);
     other.settle();
     started(&other)
 }
@@ -172,7 +172,7 @@ fn data_of_somebody_else_restart_within_the_budget() {
     harness.world.log.clear();
     harness.read(reading("r3", &[other(2)]));
     harness.step(&workload("a"));
-    tell(&mut harness, 2);
+    show_data(&mut harness, 2);
     harness.step(&workload("web"));
     assert_eq!(harness.world.log, wrote(&[workload("a")]));
     assert!(matches!(harness.decide(&workload("web")).reason, Some(Reason::Budget(_))));
@@ -229,7 +229,7 @@ fn bad_data_of_somebody_else_are_reported_and_held_until_they_change() {
     let mut harness = at_rest(3);
     let bad = foreseen(&harness, &[], 2);
     spoil(&mut harness, &web(1, &["tls"]), bad);
-    tell(&mut harness, 2);
+    show_data(&mut harness, 2);
     harness.settle();
     assert_eq!(harness.world.log, wrote(&[workload("web")]));
     let why = reason(&mut harness, &workload("web"));
@@ -243,7 +243,7 @@ fn bad_data_of_somebody_else_are_reported_and_held_until_they_change() {
     harness.settle();
     assert_eq!(harness.world.log.len(), 1, "{:?}", harness.world.log);
     assert_eq!(harness.world.rejections.len(), 1);
-    tell(&mut harness, 3);
+    show_data(&mut harness, 3);
     harness.settle();
     assert_eq!(harness.world.log[1..], wrote(&[workload("web")]));
     assert_eq!(reason(&mut harness, &workload("web")), "");
@@ -253,7 +253,7 @@ fn bad_data_of_somebody_else_are_reported_and_held_until_they_change() {
 #[test]
 fn what_is_not_known_restarts_nothing_and_strips_nothing() {
     let mut harness = at_rest(3);
-    tell(&mut harness, 2);
+    show_data(&mut harness, 2);
     harness.settle();
     let hashed = carried(&harness);
     assert!(hashed.is_some());
@@ -271,7 +271,7 @@ fn what_is_not_known_restarts_nothing_and_strips_nothing() {
                 harness.engine.set_config_data(&config("tls"), ReadState::Unreadable("forbidden".into()));
             }
             _ => {
-                tell(&mut harness, 3);
+                show_data(&mut harness, 3);
                 harness.engine.set_config_key(ReadState::Unreadable("forbidden".into()));
             }
         }
@@ -288,7 +288,7 @@ fn what_is_not_known_restarts_nothing_and_strips_nothing() {
     harness.engine.set_config_key(key(&[1; 16]));
     harness.settle();
     assert_eq!(reason(&mut harness, &config("env")), "reading ConfigMap shop/tls, whose data its pods use");
-    tell(&mut harness, 2);
+    show_data(&mut harness, 2);
     harness.settle();
     assert_eq!(harness.world.log[1..], wrote(&[config("env"), workload("web")]));
 }
@@ -296,7 +296,7 @@ fn what_is_not_known_restarts_nothing_and_strips_nothing() {
 #[test]
 fn another_key_restarts_nothing() {
     let mut harness = at_rest(3);
-    tell(&mut harness, 2);
+    show_data(&mut harness, 2);
     harness.settle();
     let hashed = carried(&harness);
     harness.world.log.clear();
@@ -305,7 +305,7 @@ fn another_key_restarts_nothing() {
     // The annotation on the workload itself is written anew.
     assert_eq!((harness.world.log.len(), carried(&harness)), (1, hashed));
     assert_eq!(harness.world.things[&workload("web")].phase, RolloutPhase::Settled);
-    tell(&mut harness, 3);
+    show_data(&mut harness, 3);
     harness.settle();
     assert_eq!(harness.world.log.len(), 2);
     assert!(carried(&harness).is_some() && carried(&harness) != hashed);
@@ -322,17 +322,17 @@ fn what_may_be_missing_counts_as_missing_and_what_may_not_restarts_nothing_when_
     let mut strict = (*web(1, &["tls"])).clone();
     strict.needs = [config("env"), config("tls")].into();
     harness.read(reading("r1", &both(env(1), Arc::new(strict))));
-    tell(&mut harness, 1);
+    show_data(&mut harness, 1);
     harness.engine.set_config_key(key(&[1; 16]));
     harness.settle();
     harness.world.log.clear();
     harness.engine.set_config_data(&config("tls"), ReadState::Value(None));
     harness.settle();
     assert_eq!(harness.world.log, []);
-    tell(&mut harness, 1);
+    show_data(&mut harness, 1);
     harness.settle();
     assert_eq!(harness.world.log, []);
-    tell(&mut harness, 2);
+    show_data(&mut harness, 2);
     harness.settle();
     assert_eq!(harness.world.log, wrote(&[workload("web")]));
 }
@@ -356,12 +356,12 @@ fn asking_for_restarts_and_no_longer_asking_restart_nothing() {
         Some(Arc::new(asking))
     };
     harness.read(reading("r2", &[("web", asking())]));
-    tell(&mut harness, 1);
+    show_data(&mut harness, 1);
     harness.engine.set_config_key(key(&[1; 16]));
     assert!(harness.engine.needs_key());
     harness.settle();
     assert_eq!((carried(&harness), rolled(&harness)), (None, 0));
-    tell(&mut harness, 2);
+    show_data(&mut harness, 2);
     harness.settle();
     let hashed = carried(&harness);
     assert!(hashed.is_some());
@@ -378,7 +378,7 @@ fn a_pause_and_a_hold_on_the_configuration_keep_pods_as_they_are() {
     harness
         .engine
         .set_inventory(FIRST, Inventory { paused: harness.world.paused.clone(), ..inventory.clone() });
-    tell(&mut harness, 2);
+    show_data(&mut harness, 2);
     harness.settle();
     assert_eq!(harness.world.log, []);
     assert_eq!(reason(&mut harness, &workload("web")), "source test is paused: fair");
@@ -415,10 +415,10 @@ fn steps_hold_a_restart_as_any_rollout() {
     stepped.steps = Steps::of(&manifest).map(Box::new);
     assert!(stepped.steps.is_some());
     harness.read(reading("r1", &both(env(1), Arc::new(stepped))));
-    tell(&mut harness, 1);
+    show_data(&mut harness, 1);
     harness.engine.set_config_key(key(&[1; 16]));
     harness.settle();
-    tell(&mut harness, 2);
+    show_data(&mut harness, 2);
     let Action::Apply(apply) = harness.decide(&workload("web")).action else {
         panic!("it is to be restarted")
     };
@@ -432,7 +432,7 @@ fn steps_hold_a_restart_as_any_rollout() {
     let step_overlay = OverlayState::Under(Overlay::Surge { pods: 1, step: 1 });
     assert_eq!(harness.world.things[&workload("web")].shown, step_overlay);
     // The data are as they were: most pods have them still, and no step is in the way.
-    tell(&mut harness, 1);
+    show_data(&mut harness, 1);
     harness.step(&workload("web"));
     let thing = &harness.world.things[&workload("web")];
     assert_eq!((thing.shown, carried(&harness)), (OverlayState::Plain, None));
@@ -448,7 +448,7 @@ fn a_configuration_of_an_earlier_wave_does_not_wait_for_a_workload_that_waits_fo
     for content in [1, 2] {
         let mut harness = Harness::new(3);
         harness.read(reading("r1", &both(env(1), later(1))));
-        tell(&mut harness, 1);
+        show_data(&mut harness, 1);
         harness.engine.set_config_key(key(&[1; 16]));
         harness.settle();
         harness.world.log.clear();

@@ -4,7 +4,9 @@ use crate::object::annotations::{CONFIG_HASH, RELEASE};
 use std::sync::Arc;
 
 use super::harness::Harness;
-use super::restart::{at_rest, begin_anew, both, carried, data, env, foreseen, key, spoil, tell, web, wrote};
+use super::restart::{
+    at_rest, begin_anew, both, carried, data, env, foreseen, key, show_data, spoil, web, wrote,
+};
 use super::world::{World, config, desired, reading, workload};
 use crate::engine::*;
 
@@ -30,7 +32,7 @@ fn a_bad_configuration_is_gone_back_from_wherever_the_process_ends() {
     }
 }
 
-/// Three workloads that use the same, one after the other.
+/// Returns three workloads that use the same, one after the other.
 fn three(content: u32) -> Vec<(&'static str, Option<SharedDesiredObject>)> {
     let like = |name| {
         let mut like = (*web(1, &["tls"])).clone();
@@ -46,7 +48,7 @@ fn three(content: u32) -> Vec<(&'static str, Option<SharedDesiredObject>)> {
 fn all_that_use_it_restart_one_after_the_other_and_go_back_together() {
     let mut harness = Harness::new(1);
     harness.read(reading("r1", &three(1)));
-    tell(&mut harness, 1);
+    show_data(&mut harness, 1);
     harness.engine.set_config_key(key(&[1; 16]));
     harness.settle();
     harness.world.log.clear();
@@ -81,11 +83,11 @@ fn all_that_use_it_restart_one_after_the_other_and_go_back_together() {
 #[test]
 fn what_changes_in_the_middle_of_a_restart_replaces_it() {
     let mut harness = at_rest(1);
-    tell(&mut harness, 2);
+    show_data(&mut harness, 2);
     harness.step(&workload("web"));
     assert_eq!(harness.world.log, wrote(&[workload("web")]));
     // Other data, and then another template.
-    tell(&mut harness, 3);
+    show_data(&mut harness, 3);
     harness.deliver(usize::MAX);
     harness.step(&workload("web"));
     assert_eq!(harness.world.log, wrote(&[workload("web"), workload("web")]));
@@ -99,7 +101,7 @@ fn what_changes_in_the_middle_of_a_restart_replaces_it() {
 #[test]
 fn what_somebody_takes_off_is_put_back_under_the_budget() {
     let mut harness = at_rest(3);
-    tell(&mut harness, 2);
+    show_data(&mut harness, 2);
     harness.settle();
     let hashed = carried(&harness);
     // The annotation of the workload: what the template carries is not known then, and may change.
@@ -149,7 +151,7 @@ fn what_no_rollback_mends_holds_no_token() {
     harness.settle();
     let a = desired(&workload("a"), 2, "a");
     assert_eq!(harness.world.things[&workload("a")].release.clone().unwrap().hash, a.hash);
-    tell(&mut harness, 3);
+    show_data(&mut harness, 3);
     harness.settle();
     assert_eq!(harness.world.things[&workload("web")].phase, RolloutPhase::Settled);
 }
@@ -183,7 +185,7 @@ fn a_hold_on_the_configuration_does_not_hold_up_its_workload() {
     harness.world.announce(&config("env"));
     harness.settle();
     harness.read(reading("r2", &[("env", Some(env(2)))]));
-    tell(&mut harness, 2);
+    show_data(&mut harness, 2);
     harness.settle();
     assert_eq!(harness.world.log, wrote(&[workload("web")]), "for the Secret alone");
     let rv = harness.world.tick();

@@ -115,7 +115,7 @@ fn what_was_pruned_and_is_there_again_in_an_older_version_is_pruned_again() {
     harness.settle();
     let old = harness.world.things[&a].clone();
     harness.read(reading("r2", &[("a", None)]));
-    // The watch tells of the deletion before its answer does.
+    // The watch reports the deletion before its answer does.
     let action = loop {
         harness.engine.process_changes();
         match harness.decide(&a).action {

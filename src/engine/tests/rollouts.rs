@@ -8,7 +8,7 @@ use super::world::{AuditEntry, config, desired, reading, workload};
 use crate::engine::*;
 use crate::object::{ObjectId, Revision};
 
-/// `web`, which uses the `ConfigMap` env.
+/// Returns `web`, which uses the `ConfigMap` env.
 fn web(content: u32) -> SharedDesiredObject {
     with(desired(&workload("web"), content, "web"), |web| web.needs = [config("env")].into())
 }
@@ -253,7 +253,7 @@ fn a_rollout_and_a_rollback_survive_the_end_of_the_process_at_every_point() {
     }
 }
 
-/// A rollout waits, as another daemon has claimed all that may roll at once.
+/// Returns a rollout that waits, as another daemon has claimed all that may roll at once.
 fn claimed_elsewhere() -> (Harness, ObjectId) {
     let mut harness = at_rest(1);
     let other = super::world::id("apps", "Deployment", "elsewhere", "api");

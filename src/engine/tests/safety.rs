@@ -160,8 +160,7 @@ fn what_holds_others_goes_after_them_confirmed_or_not() {
     }
 }
 
-/// `web` used the old settings and is given new ones in the same commit that takes the old ones
-/// away.
+/// Returns `web`, which used the old settings. The commit that takes these away gives it new ones.
 fn replaced(restarted: bool) -> (Harness, ObjectId) {
     let (old, new, web) = (config("old"), config("new"), workload("web"));
     let needing =

@@ -99,7 +99,7 @@ impl HeldDeployment {
         (self.replicas, self.replicas + self.surge)
     }
 
-    /// One sync of the controller. Tells whether it changed anything.
+    /// Runs one sync of the controller. Returns whether it changed anything.
     fn sync(&mut self) -> bool {
         let (noted, most) = (self.noted(), self.replicas + self.surge);
         let [old, new] = self.sets;
@@ -258,7 +258,7 @@ fn steps(harness: &mut Harness, is_done: impl Fn(&Harness) -> bool) {
     harness.deliver(usize::MAX);
 }
 
-/// The numbers of its status, in a new version.
+/// Shows the numbers of its status, in a new version.
 fn counts(harness: &mut Harness, rolling: RolloutNumbers) {
     let rv = harness.world.tick();
     let thing = harness.world.things.get_mut(&workload("web")).unwrap();
@@ -267,7 +267,7 @@ fn counts(harness: &mut Harness, rolling: RolloutNumbers) {
     harness.deliver(usize::MAX);
 }
 
-/// Tells its pods, all of them Ready, as of the version that is shown.
+/// Reports its pods, all of them Ready, as of the version that is shown.
 fn observe_pods(harness: &mut Harness, old: u32, new: u32) {
     let id: ObjectId = workload("web");
     let numbered = |revision: &str, count| -> Vec<PodFacts> {

@@ -67,8 +67,8 @@ pub(super) fn tally(pods: u32, away: &[(&str, u32)], rest: u32) -> BudgetTally {
     }
 }
 
-/// Another process writes what its source takes.
-pub(super) fn tell(harness: &mut Harness, tally: BudgetTally) {
+/// Publishes what the source of another process takes.
+pub(super) fn publish_tally(harness: &mut Harness, tally: BudgetTally) {
     harness.world.ledger.tallies.retain(|known| known.inventory_id != tally.inventory_id);
     harness.world.ledger.tallies.push(tally);
     harness.engine.set_ledger(harness.world.ledger.clone());
@@ -84,7 +84,7 @@ fn pods_that_are_unavailable_count_whoever_serves_them() {
     // waits.
     let check = |foreign_tally: BudgetTally, most: &str, expected: &str| {
         let mut harness = at_rest(&["web"], &budget(most, 100));
-        tell(&mut harness, foreign_tally);
+        publish_tally(&mut harness, foreign_tally);
         harness.read(reading("r2", &files(&["web"], 2)));
         harness.settle();
         assert_eq!(harness.world.log.is_empty(), !expected.is_empty(), "{expected}");
@@ -92,7 +92,7 @@ fn pods_that_are_unavailable_count_whoever_serves_them() {
             assert_eq!(reason(&mut harness, "web"), expected);
         }
         // The others' tallies change, and with them the workloads that may start.
-        tell(&mut harness, tally(0, &[], 0));
+        publish_tally(&mut harness, tally(0, &[], 0));
         harness.settle();
         assert!(!harness.world.log.is_empty(), "it waits for nobody");
     };
@@ -114,7 +114,7 @@ fn pods_that_are_unavailable_count_whoever_serves_them() {
 fn what_a_claim_stands_for_is_not_counted_twice() {
     let mut harness = at_rest(&["web"], &budget("2", 100));
     harness.world.ledger.claims.insert(elsewhere("api"), theirs(1));
-    tell(&mut harness, tally(3, &[("api", 1)], 0));
+    publish_tally(&mut harness, tally(3, &[("api", 1)], 0));
     assert_eq!(harness.engine.usage().unavailable, (1, 2));
     assert_eq!(harness.world.ledger.total_unavailable_pods(), 1);
     let words = harness.world.ledger.holder_words(&harness.world.ledger.claims[&elsewhere("api")]);
@@ -203,7 +203,7 @@ fn what_was_reported_of_a_source_counts_until_its_workloads_are_seen() {
 #[test]
 fn a_lookup_can_only_lower_what_others_have_published_and_soon_counts_no_more() {
     let mut harness = at_rest(&["web"], &budget("2", 100));
-    tell(&mut harness, tally(3, &[("api", 2)], 0));
+    publish_tally(&mut harness, tally(3, &[("api", 2)], 0));
     assert!(harness.engine.foreign_workloads().is_empty(), "nothing waits for it");
     harness.read(reading("r2", &files(&["web"], 2)));
     harness.settle();
@@ -235,7 +235,7 @@ fn pods_that_nobody_names_count_no_longer_once_all_that_are_named_are_seen_compl
     let mut harness = at_rest(&["web"], &budget("2", 100));
     let names: Vec<String> = (0..20).map(|number| format!("api-{number}")).collect();
     let away: Vec<(&str, u32)> = names.iter().map(|name| (name.as_str(), 1)).collect();
-    tell(&mut harness, tally(100, &away, 30));
+    publish_tally(&mut harness, tally(100, &away, 30));
     harness.read(reading("r2", &files(&["web"], 2)));
     harness.settle();
     let mut seen = std::collections::BTreeSet::new();

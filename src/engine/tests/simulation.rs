@@ -168,7 +168,7 @@ impl Simulation {
         }
     }
 
-    /// One decision, with what must hold of every write.
+    /// Makes one decision, and checks what must hold of every write.
     fn step(&mut self, id: &ObjectId) {
         let existed = self.harness.world.things.contains_key(id);
         let rolling = self.rolling();

@@ -395,7 +395,7 @@ fn all_steps() -> Vec<Steps> {
     all
 }
 
-/// All parts of a step's state, in small numbers.
+/// Returns all parts of a step's state, in small numbers.
 fn all_standings(steps: &Steps) -> Vec<StepProgress> {
     let mut all = Vec::new();
     for replicas in 0..=5 {

@@ -1,4 +1,4 @@
-//! Pods that hold up a StatefulSet for ever.
+//! Pods that block a StatefulSet for ever.
 
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ fn begin(harness: &mut Harness, content: u32) {
     harness.deliver(usize::MAX);
 }
 
-/// The last pod is of this revision, and not Ready; the newest revision is another.
+/// Shows the last pod of this revision, not Ready; the newest revision is another.
 fn observe_revisions(harness: &mut Harness, revision: &str, newest: &str) {
     let pod = |ordinal: u32| PodFacts {
         uid: Uid(format!("{ordinal}").into()),

@@ -9,7 +9,7 @@ use super::world::{AuditEntry, World, WorldObject, config, desired, reading, wor
 use crate::engine::*;
 use crate::object::{ContentHash, ObjectId};
 
-/// `web`, which uses env, and a second workload beside it.
+/// Returns `web`, which uses env, and a second workload beside it.
 fn files(content: u32) -> Vec<(&'static str, Option<SharedDesiredObject>)> {
     let uses = |name: &str| {
         let mut one = (*desired(&workload(name), content, name)).clone();
@@ -28,7 +28,7 @@ fn hash(id: &ObjectId, content: u32) -> ContentHash {
     desired(id, content, "").hash
 }
 
-/// Revision r1 is at rest, and one workload fails with its second content.
+/// Returns revision r1 at rest; one workload fails with its second content.
 fn at_rest(most: u32, bad: &str) -> Harness {
     let mut harness = Harness::new(most);
     harness.read(reading("r1", &files(1)));
@@ -38,7 +38,7 @@ fn at_rest(most: u32, bad: &str) -> Harness {
     harness
 }
 
-/// Somebody changes the fields of an object, while rhumb is away.
+/// Changes the fields of an object as somebody else, while rhumb is away.
 fn meddle(harness: &mut Harness, most: u32, id: &ObjectId, change: impl FnOnce(&mut WorldObject)) {
     let rv = harness.world.tick();
     let thing = harness.world.things.get_mut(id).unwrap();

@@ -124,7 +124,7 @@ fn a_wave_goes_on_when_its_last_open_object_is_taken_out_or_a_newer_revision_lea
     assert!(harness.world.log.contains(&AuditEntry::Created(second)), "{:?}", harness.world.log);
 }
 
-/// The server refuses an object's content.
+/// Refuses an object's content, as the server.
 fn refuse(harness: &mut Harness, id: &ObjectId) {
     let action = loop {
         match harness.decide(id).action {
@@ -145,7 +145,7 @@ fn with_a_change_of(id: &ObjectId) -> Harness {
     harness
 }
 
-/// The server answers a write with a conflict.
+/// Answers a write with a conflict, as the server.
 fn conflict(harness: &mut Harness, id: &ObjectId, action: &Action) {
     let conflict = ActionResult::Failed(WriteFailure::Conflict(Duration::ZERO));
     harness.engine.record_result(id, action, conflict, harness.now);

@@ -88,7 +88,7 @@ fn an_account_that_may_not_list_a_kind_holds_up_only_its_own_sources() {
     let reason = two.decide("b").reason;
     assert_eq!(reason, Some(Reason::Unobservable(maps(), "denied".into(), ErrorClass::Forbidden)));
     assert!(two.engine.is_synced(FIRST, &maps()) && !two.engine.is_synced(SECOND, &maps()));
-    // Nor does it hold up what the others no longer want.
+    // Nor does it delay what the others no longer want.
     two.read(FIRST, "r2", &[("a", Some(1)), ("old", None)]);
     two.engine.record_check(SECOND, two.engine.last_drop_reading());
     assert!(matches!(two.decide("old").action, Action::Delete(..)), "{:?}", two.decide("old"));
@@ -119,7 +119,7 @@ fn what_one_list_does_not_show_another_one_may() {
     assert!(two.engine.informer_object(&a).is_none() && two.engine.informer_object(&b).is_some());
 }
 
-/// Our write changes its label. One watch tells that it is gone, another one that it is there, in
+/// Our write changes its label. One watch reports that it is gone, another one that it is there, in
 /// any order.
 #[test]
 fn an_object_that_moves_to_another_account_is_there_all_the_time() {

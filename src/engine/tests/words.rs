@@ -118,7 +118,7 @@ fn a_word_of_another_tool_is_carried_over_or_holds_its_object_back() {
         "retain",
         &["error: helm.sh/resource-policy is \"retain\", which is not understood"],
     );
-    // Words of others, as far as nobody can tell that they ask for something.
+    // Words of others that ask for nothing, as far as can be known.
     says("link.argocd.argoproj.io/docs", "https://x", &[]);
     says("reconcile.fluxcd.io/requestedAt", "now", &[]);
     check(

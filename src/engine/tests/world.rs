@@ -1,4 +1,4 @@
-//! A cluster of a few objects, as far as the engine can tell it from a real one.
+//! A cluster of a few objects, which looks like a real one to the engine.
 
 use crate::object::annotations::{self, RELEASE};
 use std::collections::{BTreeMap, BTreeSet};
@@ -72,7 +72,7 @@ pub(super) fn desired(id: &ObjectId, content: u32, file: &str) -> SharedDesiredO
     })
 }
 
-/// One reading of the only source: one file an object.
+/// Returns one reading of the only source: one file an object.
 pub(super) fn reading(revision: &str, files: &[(&str, Option<SharedDesiredObject>)]) -> SourceReading {
     let facts =
         |shared: &SharedDesiredObject| FileFacts { objects: vec![shared.clone()], ..FileFacts::default() };
@@ -191,7 +191,7 @@ pub(super) struct World {
     pub(super) paused: Option<PauseIntent>,
     /// Contents whose pods never get ready.
     pub(super) bad: BTreeSet<ContentHash>,
-    /// The server's impact of contents, where it is not the one that the contents tell.
+    /// The server's impact of contents, where it does not follow from the contents.
     pub(super) impacts: BTreeMap<ContentHash, ImpactKind>,
     /// The number of dry runs.
     pub(super) dry_runs: usize,
@@ -347,12 +347,12 @@ impl World {
 }
 
 impl Engine {
-    /// An informer shows an object, where there is only one watcher.
+    /// Shows an object, as the informer does, where there is only one watcher.
     pub(in crate::engine) fn observe_object(&mut self, id: &ObjectId, live: LiveObject) {
         self.observe_object_by(OWN_WATCHER, id, live);
     }
 
-    /// An informer no longer shows an object, where there is only one watcher.
+    /// Shows that an object is gone, as the informer does, where there is only one watcher.
     pub(in crate::engine) fn observe_absence(&mut self, id: &ObjectId) {
         self.observe_absence_by(OWN_WATCHER, id);
     }

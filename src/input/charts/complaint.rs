@@ -64,7 +64,7 @@ pub(super) fn quote(complaint: &str) -> String {
     printable(&blur(line.trim_start_matches("Error:").trim()))
 }
 
-/// The reason for which there is no index is on the line after the words.
+/// Returns the reason for a missing index, which is on the line after the words.
 fn reason_of_index(complaint: &str) -> Option<&str> {
     let mut lines = complaint.lines();
     lines.find(|line| line.contains("Unable to get an update"))?;

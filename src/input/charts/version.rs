@@ -1,6 +1,6 @@
 //! Exact versions of charts: Semantic Versioning 2, with a `v` before it or without.
 //!
-//! Tells them from ranges and from digests.
+//! Distinguishes them from ranges and from digests.
 
 /// The algorithms of digests that registries know.
 const ALGORITHMS: [&str; 3] = ["sha256:", "sha384:", "sha512:"];
@@ -44,7 +44,7 @@ fn split_once_or_none(text: &str, by: char) -> (&str, Option<&str>) {
     text.split_once(by).map_or((text, None), |(before, after)| (before, Some(after)))
 }
 
-/// A number has no zero before it.
+/// Returns whether a text is a number, which has no zero before it.
 fn is_number(text: &str) -> bool {
     let is_digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     is_digits && (text == "0" || !text.starts_with('0'))
@@ -54,7 +54,8 @@ fn is_identifier(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
-/// One that is a number has no zero before it.
+/// Returns whether a text is an identifier that has an order. One that is a number has no zero
+/// before it.
 fn is_identifier_of_order(text: &str) -> bool {
     is_identifier(text) && (is_number(text) || !text.bytes().all(|byte| byte.is_ascii_digit()))
 }

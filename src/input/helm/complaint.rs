@@ -56,7 +56,7 @@ const PLAIN_WORDS: [&str; 33] = [
 
 /// Returns the finding for a run of helm that failed.
 ///
-/// `is_template_text` tells whether a text is literally in a template of the chart.
+/// `is_template_text` returns whether a text is literally in a template of the chart.
 pub(super) fn finding(
     chart: &ChartClosure,
     run: &RunOutput,

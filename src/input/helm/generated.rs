@@ -38,7 +38,7 @@ const CHANGING_FUNCTIONS: [&str; 10] = [
 /// The path of the mark of a render.
 const MARK_PATH: &str = "/metadata/annotations/rhumb.dev~1generated";
 
-/// The random bytes that tell one render from another.
+/// The number of random bytes that keep one render apart from another.
 const RENDER_ID_BYTES: usize = 16;
 
 /// Fields of one object that are named in a finding.

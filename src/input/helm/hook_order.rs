@@ -73,7 +73,7 @@ pub(super) fn order(mut rest: Vec<ChartObject>, mut steps: HookSteps, namespace:
     all
 }
 
-/// Has each step wait for what is awaited so far, and adds it to that.
+/// Makes each step wait for the objects before it.
 fn chain(names: &ReleaseObjectIds<'_>, steps: Vec<HookStep>, awaited: &mut Vec<String>) -> Vec<ChartObject> {
     let mut all = Vec::new();
     for mut step in steps {

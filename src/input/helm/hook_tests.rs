@@ -33,7 +33,7 @@ fn object(kind: &str, name: &str, hook: &str, weight: &str) -> ChartObject {
     ChartObject { body, origin, generated: Vec::new() }
 }
 
-/// Each object by its name, with the names of those that it waits for.
+/// Returns each object by its name, with the names of those that it waits for.
 fn order(objects: Vec<ChartObject>) -> Vec<String> {
     let (objects, _) = translate(objects, "prod");
     let waits = |object: &ChartObject| {
@@ -142,7 +142,7 @@ fn a_job_runs_again_when_its_release_changes() {
     assert_eq!(job["spec"].as_object().unwrap().len(), 1);
     assert_eq!(annotation_text(&job["spec"]["template"], HOOK_RELEASE).len(), 32);
     assert_ne!(job, run("b", "x"));
-    // The hash tells nothing of a Secret, and nothing that is another one each time.
+    // The hash depends on nothing of a Secret, and on nothing that is another one each time.
     assert_eq!(job, run("a", "y"));
 }
 

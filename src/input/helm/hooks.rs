@@ -145,8 +145,7 @@ fn keep_ended(body: &mut Value) {
     }
 }
 
-/// Has a Job run again whenever its release is another one. Its template cannot be changed, so that
-/// it is made anew.
+/// Makes a Job run again for each release. Its template cannot be changed, so the Job is recreated.
 fn run_for_each_release(body: &mut Value, release: ContentHash) {
     annotate(body, RECREATE, "true");
     if let Some(template) = body.get_mut("spec").and_then(|spec| spec.get_mut("template")) {

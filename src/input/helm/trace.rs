@@ -282,7 +282,7 @@ impl<T: FileTree> ChartWalk<'_, T> {
         Ok(())
     }
 
-    /// Names the charts in archives, as far as the names of their files tell.
+    /// Names the charts in archives, as far as the names of their files show.
     fn add_archives(
         &mut self,
         folder: &str,
@@ -401,8 +401,8 @@ struct PresentCharts {
 }
 
 impl PresentCharts {
-    /// Returns whether a dependency may be there. The name of an archive need not tell what is in it,
-    /// so one that is nobody's may be it.
+    /// Returns whether a dependency may be there. The name of an archive need not be that of the
+    /// chart in it, so one that is nobody's may be it.
     fn may_have(&self, wanted: &ChartDependency, all: &[ChartDependency]) -> bool {
         let is_nobodys = |archive: &String| !all.iter().any(|one| is_archive_of(archive, &one.name));
         self.names.contains(&wanted.name)

@@ -96,7 +96,7 @@ pub struct Kustomization {
     pub namespace: String,
     /// The texts that it puts around the names of objects.
     pub affixes: NameAffixes,
-    /// Tells if its own fields say which objects it prints, and under which names.
+    /// Indicates whether its own fields say which objects it prints, and under which names.
     pub has_predictable_names: bool,
     /// The charts that it renders.
     pub charts: ChartFields,
@@ -104,7 +104,7 @@ pub struct Kustomization {
     pub patches: Vec<PatchUse>,
     /// The ConfigMaps and Secrets that it generates: the name of each, and its place.
     pub generated: Vec<(String, TextPlace)>,
-    /// Tells if it has fields that nothing is known of, or is more than one document.
+    /// Indicates whether it has fields that nothing is known of, or is more than one document.
     pub has_unknown_fields: bool,
     /// All that is never rendered, each with its place.
     pub unsupported: Vec<(UnsupportedFeature, TextPlace)>,

@@ -17,7 +17,7 @@ use super::file::{PatchUse, ReferenceRole};
 use super::inflated::InflatedChart;
 use super::patch::NamedObject;
 
-/// The places of one object that are named: more tell nobody more.
+/// The maximum number of places named of one object: more help nobody.
 const MAX_PLACES: usize = 20;
 
 /// Finds where the objects of one root come from. Each file is read once.

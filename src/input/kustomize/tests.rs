@@ -33,7 +33,7 @@ fn check_refusals(tree: &MemoryTree, root: &str, expected: &[&str]) {
     assert!(!closure.is_renderable() && closure.diagnostics.iter().all(|found| found.hint.is_some()));
 }
 
-/// A root that names a file or folder in each field that can.
+/// Returns a root that names a file or folder in each field that can.
 fn every_field() -> MemoryTree {
     MemoryTree::new()
         .file(

@@ -47,7 +47,8 @@ pub fn enter(words: impl IntoIterator<Item = OsString>) -> ExitCode {
     code
 }
 
-/// The process that started it may be gone, and then nobody asks.
+/// Writes a report, and ignores a failure: the process that started this one may be gone, and then
+/// nobody reads it.
 fn tell(said: &StartReport, report: &mut File) {
     let _ = report.write_all(said.text().as_bytes());
 }

@@ -116,7 +116,7 @@ impl Bytes<'_> {
 mod tests {
     use super::*;
 
-    /// A program with these segments, each a kind and the text that it points to.
+    /// Returns a program with these segments, each a kind and the text that it points to.
     fn program(segments: &[(u32, &[u8])]) -> Vec<u8> {
         let mut bytes = vec![0; HEADER];
         bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-/// The part of its time that a process has used at least when the kernel stops it. The kernel
-/// stops it by ticks and tells what was really used, which differ on a busy host.
+/// The part of its time that a process has used at least when the kernel stops it. The kernel stops
+/// it by ticks and reports the time that was really used, which differ on a busy host.
 const USED_PART: f64 = 0.5;
 
 /// A part of the sandbox that stopped a program, or a call of it.

@@ -22,7 +22,7 @@ impl SandboxSupport {
     /// private one.
     ///
     /// # Errors
-    /// Fails where that process cannot be started, which tells nothing of the sandbox.
+    /// Fails where that process cannot be started, which says nothing about the sandbox.
     pub async fn probe(sandbox: &Sandbox, private: &Path) -> Result<Self, SandboxError> {
         let seccomp = rehearse(sandbox, private, SandboxMode::Seccomp).await?.map(drop);
         let landlock = match &seccomp {

@@ -121,7 +121,7 @@ pub enum ProgramError {
         /// Its version.
         found: ProgramVersion,
     },
-    /// It does not tell its version.
+    /// It does not print its version.
     #[error(
         "{program}: {} names no version: {said}; name a release of {program} as `programs.{program}`",
         .path.display()

@@ -32,7 +32,7 @@ pub struct InstalledProgram {
     pub program: RenderProgram,
     /// Its file, without links.
     pub path: PathBuf,
-    /// The version that it tells.
+    /// The version that it prints.
     pub version: ProgramVersion,
     /// The SHA-256 of its file.
     pub digest: [u8; 32],

@@ -147,7 +147,7 @@ const SOCKETS: [c_long; 10] = [
 /// The bits of a socket's type that say its kind; the others are flags.
 const KIND_OF_SOCKET: u64 = 0xf;
 
-/// The calls that do nothing and tell of success: helm gives rights to all on each archive, and
+/// The calls that do nothing and report success: helm gives rights to all on each archive, and
 /// Landlock does not bound whose rights are changed.
 const PRETENDED: [c_long; 2] = [libc::SYS_fchmod, libc::SYS_fchmodat];
 /// Its older form.

@@ -105,7 +105,8 @@ impl OpenedFile<'_> {
         self.key
     }
 
-    /// Returns what was encrypted, each value by itself. A truth is left out: it tells nothing.
+    /// Returns what was encrypted, each value by itself. A boolean is left out: it gives nothing
+    /// away.
     pub(crate) fn values(&self) -> Vec<Zeroizing<Vec<u8>>> {
         match &self.content {
             OpenedContent::Documents(documents) => documents.values().collect(),

@@ -74,7 +74,7 @@ struct ObjectOpener<'k> {
 }
 
 impl ObjectOpener<'_> {
-    /// The reader of manifests bounds the depth of what comes here.
+    /// Opens a value. The reader of manifests has bounded its depth.
     fn value(&mut self, value: &mut Value) -> Result<ListItemAction, SopsError> {
         match value {
             Value::Object(members) => self.members(members)?,

@@ -118,7 +118,7 @@ impl OpenedValue {
         })
     }
 
-    /// Returns the value as it would be in a text; none for a truth, which tells nothing.
+    /// Returns the value as it would be in a text; none for a boolean, which gives nothing away.
     pub(super) fn shown_bytes(&self) -> Option<Zeroizing<Vec<u8>>> {
         match self {
             Self::Bool(_) => None,

@@ -18,7 +18,7 @@ fn snapshot(files: &[(&str, &'static str)]) -> Snapshot {
     Snapshot::of_files(Revision::new("0"), Vec::new(), refused.collect())
 }
 
-/// A renderer where there is no program.
+/// Returns a renderer where there is no program.
 fn renderer(supply: MemorySupply) -> SourceRenderer {
     let host = RenderHost::new(&RendererConfig::default(), "".into(), std::env::temp_dir());
     let decrypter = Arc::new(Decrypter::new(Vec::new(), None));
@@ -37,7 +37,8 @@ fn words(rendered: &RenderedSnapshot) -> Vec<String> {
     outcomes.collect()
 }
 
-/// The outcomes of two charts, of which one has a part from a server, where there is no helm.
+/// Returns the outcomes of two charts, of which one has a part from a server, where there is no
+/// helm.
 fn outcomes(supply: MemorySupply, version: &str) -> Vec<String> {
     let chart = |name: &str, rest: &str| format!("apiVersion: v2\nname: {name}\nversion: 1.0.0\n{rest}");
     let part = format!("dependencies: [{{name: redis, version: {version}, {SERVER}}}]\n");

@@ -89,7 +89,7 @@ impl ShellPattern {
         found
     }
 
-    /// A star matches nothing too.
+    /// Passes stars that match nothing.
     fn pass_stars(&self, reached: &mut [bool]) {
         for (index, part) in self.parts.iter().enumerate() {
             if reached[index] && matches!(part, ShellPatternPart::Any) {

@@ -10,7 +10,7 @@ use super::*;
 use crate::config::{SubstitutionConfig, VariableHolder, VariableHolderKind, VariableHolderNeed};
 use crate::manifest::read_documents;
 
-/// The variables of all cases. `TOKEN` comes from a Secret.
+/// Returns the variables of all cases. `TOKEN` comes from a Secret.
 fn table() -> VariableTable {
     let open = [
         ("NAME", "shop"),

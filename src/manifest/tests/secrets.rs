@@ -5,7 +5,7 @@ use super::{account, read_text, unindented};
 /// The word that stands for what must not be shown.
 const WORD: &str = "hunter2";
 
-/// Something is said of the file, and nothing of it holds the word.
+/// Checks that something is said of the file, and that nothing of it holds the word.
 #[track_caller]
 fn check(text: &str) {
     let reading = read_text(text);

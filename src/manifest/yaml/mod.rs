@@ -50,7 +50,7 @@ const fn has_suspects(chunk: &[u8; CHUNK_BYTES]) -> bool {
     below | delete | two | three != 0
 }
 
-/// Not zero when one of the bytes is.
+/// Returns a number that is not zero when one of the bytes is.
 const fn zero_bytes(all: u128) -> u128 {
     const LOW: u128 = u128::MAX / 0xFF;
     all.wrapping_sub(LOW) & !all & (LOW * 0x80)

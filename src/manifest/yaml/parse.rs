@@ -498,7 +498,7 @@ fn syntax(mark: TextMark, message: &str) -> DocumentFault {
     DocumentFault::new(mark, "yaml-syntax", format!("this is not YAML: {message}"))
 }
 
-/// Reported where it begins: the end of the text may be far away.
+/// Returns the fault of an unclosed collection, at its begin: the end of the text may be far away.
 fn unclosed(begin: TextMark, end: &TokenKind<'_>) -> DocumentFault {
     let (begins, ends) = if *end == TokenKind::FlowSequenceEnd { ("[", "]") } else { ("{", "}") };
     syntax(begin, &format!("`{begins}` is never closed by `{ends}`"))

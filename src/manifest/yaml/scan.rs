@@ -272,7 +272,8 @@ impl<'a> YamlScanner<'a> {
         self.insert(before, what, mark);
     }
 
-    /// A number that is not in the queue any more stands for its end.
+    /// Inserts a token before another one. A number that is not in the queue any more means its
+    /// end.
     fn insert(&mut self, before: Option<usize>, what: TokenKind<'a>, mark: TextMark) {
         let place = before.and_then(|number| number.checked_sub(self.taken)).unwrap_or(self.queue.len());
         self.queue.insert(place.min(self.queue.len()), YamlToken { kind: what, mark });

@@ -101,7 +101,7 @@ async fn a_source_may_have_a_secret_of_its_own() {
     let (dir, router) = served(&[("webhook-secret.shop", SECRET)]);
     let token = [("X-Gitlab-Token", SECRET)];
     assert_eq!(post(&router, "/hook/shop", &token, BODY.into()).await.0, 202);
-    // Nothing tells a source that is not there from a signature that is not right.
+    // A source that is not there gets the same answer as a signature that is not right.
     let other = post(&router, "/hook/other", &token, BODY.into()).await;
     let wrong = post(&router, "/hook/shop", &[("X-Gitlab-Token", "wrong")], BODY.into()).await;
     let no_name = post(&router, "/hook/..%2Fshop", &token, BODY.into()).await;
@@ -131,7 +131,7 @@ async fn a_secret_that_cannot_be_read_is_replaced_by_no_other() {
         let (code, said) = post(&router, &format!("/hook/{source}"), &token, BODY.into()).await;
         assert_eq!(code, expected, "{source}: {said}");
     }
-    // Nor is a common one that cannot be read taken for none: who asks cannot tell.
+    // A common one that cannot be read is not taken for none: the answer is the same.
     fs::remove_file(dir.path().join("webhook-secret")).unwrap();
     fs::create_dir(dir.path().join("webhook-secret")).unwrap();
     assert_eq!(post(&router, "/hook/other", &token, BODY.into()).await.0, 403);

@@ -111,12 +111,12 @@ pub(super) fn paths(snapshot: &Snapshot) -> Vec<&str> {
     snapshot.files.iter().map(|file| &*file.path).collect()
 }
 
-/// `code path`, in the order of paths.
+/// Returns `code path` of each finding, in the order of paths.
 pub(super) fn refused(diagnostics: &[Diagnostic]) -> Vec<String> {
     diagnostics.iter().map(|found| format!("{} {}", found.code, found.origin.file)).collect()
 }
 
-/// `+path`, `-path` or `~path`.
+/// Returns `+path`, `-path` or `~path` of each change.
 pub(super) fn marks(changed: &[ChangedFile]) -> Vec<String> {
     let mark = |changed: &ChangedFile| match (changed.old, changed.new) {
         (None, _) => '+',

@@ -139,7 +139,7 @@ async fn long_names_are_read_and_shown() {
     assert_eq!(paths(&disk.snapshot), [name.as_str(), deep.as_str()]);
 }
 
-/// Everything that is to be known of a folder's entries but when they were read.
+/// Returns everything that is to be known of a folder's entries but when they were read.
 fn print_of(folder: &Path) -> BTreeMap<String, String> {
     let entry = |entry: walkdir::DirEntry| {
         let metadata = entry.metadata().unwrap();

@@ -36,7 +36,7 @@ impl BitPacker {
         }
     }
 
-    /// A Huffman code, which goes in from its highest bit on.
+    /// Writes a Huffman code, from its highest bit on.
     fn code(&mut self, code: u32, count: u32) {
         self.put(code.reverse_bits() >> (32 - count), count);
     }

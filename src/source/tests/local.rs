@@ -326,7 +326,7 @@ async fn unsupported_forms_are_named() {
     assert!(error.to_string().contains("a repository with SHA-256 ids is not supported"), "{error}");
 }
 
-/// Some files, some of them with names that change how others are read.
+/// Generates some files, some of them with names that change how others are read.
 fn some_tree() -> impl Strategy<Value = Vec<(String, String)>> {
     let name = prop::sample::select(vec![
         "a.yaml",

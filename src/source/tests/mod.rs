@@ -39,7 +39,7 @@ use crate::config::CredentialUse;
 use crate::object::Revision;
 
 impl Source {
-    /// As [`Source::open_with`], with the limits of a service.
+    /// Does the same as [`Source::open_with`], with the limits of a service.
     pub(crate) fn open(
         name: &str,
         location: &ResolvedLocation,
@@ -58,7 +58,8 @@ impl Source {
         self.reader().snapshot(revision)
     }
 
-    /// Compares two revisions, by their whole snapshots where that alone tells. Blocks.
+    /// Compares two revisions, by their whole snapshots where nothing else can compare them.
+    /// Blocks.
     pub(super) fn changes(&self, from: &Revision, to: &Revision) -> Result<Vec<ChangedFile>, SourceError> {
         let snapshot_of = |revision: &Revision| self.snapshot(revision);
         Ok(match self.reader().plain_changes(from, to)? {

@@ -122,7 +122,7 @@ async fn no_process_outlives_a_fetch_that_stalls() {
     assert_eq!(source.observe().await.unwrap().revision, second, "recovers by itself");
 }
 
-/// All that a look may not change.
+/// Checks all that an observation may not change.
 fn in_force(source: &Source, revision: &Revision) {
     assert_eq!(source.current_revision(), Some(revision));
     let snapshot = source.snapshot(revision).unwrap();

@@ -71,7 +71,7 @@ impl Neighbours {
         symlink(target, place).unwrap();
     }
 
-    /// Has the branch name what the other repository holds, as an attacker does who has seen its
+    /// Makes the branch name what the other repository holds, as an attacker does who has seen its
     /// name.
     fn name_hidden(&self) {
         fs::write(self.store().join("refs/heads/main"), format!("{}\n", self.hidden)).unwrap();

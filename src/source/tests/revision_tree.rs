@@ -18,7 +18,7 @@ fn tree(repo: &TestRepository, revision: &Revision) -> RevisionTree {
     reader(repo, None, ReadLimits::default()).tree(revision).unwrap()
 }
 
-/// A work tree with a file of each form.
+/// Creates a work tree with a file of each form.
 fn every_form() -> (TestRepository, Revision) {
     let repo = TestRepository::new();
     put(

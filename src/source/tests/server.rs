@@ -197,7 +197,8 @@ fn name_references(stream: &mut TcpStream) {
     }
 }
 
-/// A git daemon for one connection, which may send the bytes of a file in place of its own pack.
+/// Runs a git daemon for one connection, which may send the bytes of a file in place of its own
+/// pack.
 fn speak_git(folder: &Path, stream: &TcpStream, most: usize, pack: Option<&PathBuf>) {
     let mut base = std::ffi::OsString::from("--base-path=");
     base.push(folder);

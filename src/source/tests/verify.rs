@@ -70,7 +70,7 @@ impl VerifyFixture {
         fs::read_to_string(self.keys.path().join(format!("{name}.pub"))).unwrap()
     }
 
-    /// One line in the list: options, and whose key.
+    /// Writes the list of signers: one line with these options and this key.
     fn trust(&self, options: &str, name: &str) {
         fs::write(self.signers(), format!("* {options} {}", self.public(name))).unwrap();
     }

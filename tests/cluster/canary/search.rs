@@ -1,4 +1,4 @@
-//! Secrets that are easily found again: each has its own text, so that one that is found tells how
+//! Secrets that are easily found again: each has its own text, so that one that is found shows how
 //! it came out.
 
 use std::fmt::Write as _;

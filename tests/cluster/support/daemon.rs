@@ -114,7 +114,7 @@ impl Daemon {
         self.dismiss_watchdog();
     }
 
-    /// Tells it to end with SIGTERM, and waits until it did.
+    /// Ends it with SIGTERM, and waits until it did.
     #[track_caller]
     pub(crate) fn stop(&mut self) -> ExitStatus {
         self.signal("TERM");

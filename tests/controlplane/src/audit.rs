@@ -112,7 +112,7 @@ pub struct AuditEvent {
 }
 
 impl AuditEvent {
-    /// Tells whether the request may have changed something: a writing verb and no dry run.
+    /// Returns whether the request may have changed something: a writing verb and no dry run.
     pub fn is_write(&self) -> bool {
         let writing =
             ["create", "update", "patch", "delete", "deletecollection"].contains(&self.verb.as_str());
@@ -275,8 +275,8 @@ impl Reader {
         self.end_torn_line()
     }
 
-    /// A server that is killed while it writes leaves half a line, which the next server would go
-    /// on with.
+    /// Ends the half line that a server leaves when it is killed while it writes. The next server
+    /// would go on with it.
     fn end_torn_line(&mut self) -> Result<(), Error> {
         let length = match fs::metadata(&self.path) {
             Ok(metadata) => metadata.len(),

@@ -266,8 +266,8 @@ impl Cluster {
         &self.kubeconfig
     }
 
-    /// Returns the kubeconfig of a user of any name who may do everything; the audit log tells
-    /// users apart.
+    /// Returns the kubeconfig of a user of any name who may do everything; the audit log names each
+    /// user.
     pub fn kubeconfig_for(&self, user: &str) -> Result<PathBuf, Error> {
         self.user_kubeconfig(user, "masters", &[MASTERS])
     }
@@ -319,7 +319,7 @@ impl Cluster {
         }
     }
 
-    /// Tells whether a part runs; a paused one does.
+    /// Returns whether a part runs; a paused one does.
     pub fn is_running(&self, part: Part) -> bool {
         lock(&self.processes).get(&part).is_some_and(Process::is_alive)
     }
@@ -414,7 +414,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Tells whether a part runs and was not paused.
+    /// Returns whether a part runs and was not paused.
     fn is_up(&self, part: Part) -> bool {
         self.is_running(part) && !lock(&self.paused).contains(&part)
     }

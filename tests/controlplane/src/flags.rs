@@ -244,7 +244,7 @@ fn controller_manager(layout: &Layout, ports: &Ports) -> Vec<String> {
     arguments.extend([
         format!("--service-account-private-key-file={}", layout.file("pki/accounts.key")),
         format!("--root-ca-file={}", layout.file("pki/ca.crt")),
-        // Without it the controllers have almost no rights, and only their log tells.
+        // Without it the controllers have almost no rights, and only their log shows it.
         "--use-service-account-credentials=true".to_owned(),
         "--controllers=*,-bootstrap-signer-controller,-token-cleaner-controller".to_owned(),
     ]);

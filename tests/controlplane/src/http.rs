@@ -67,12 +67,12 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// A client that speaks plain HTTP.
+    /// Returns a client that speaks plain HTTP.
     pub(crate) const fn plain(port: u16) -> Self {
         Self { port, tls: None }
     }
 
-    /// A client that speaks TLS.
+    /// Returns a client that speaks TLS.
     pub(crate) const fn tls(port: u16, config: Arc<ClientConfig>) -> Self {
         Self { port, tls: Some(config) }
     }

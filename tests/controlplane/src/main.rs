@@ -180,7 +180,7 @@ fn say(text: &str) -> Result<(), String> {
 }
 
 fn complain(text: &str) {
-    // With standard error closed there is nobody to tell.
+    // With standard error closed there is nobody to report to.
     let _ = writeln!(io::stderr().lock(), "controlplane: {text}");
 }
 

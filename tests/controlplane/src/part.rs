@@ -33,8 +33,8 @@ impl Part {
         self.program().file_name()
     }
 
-    /// The parts that do nothing sensible without this one, besides the API server, which waits for
-    /// etcd well enough.
+    /// Returns the parts that do nothing sensible without this one. The API server is left out, as
+    /// it waits for etcd well enough.
     pub(crate) const fn clients(self) -> &'static [Self] {
         match self {
             Self::Etcd | Self::Apiserver => &[Self::ControllerManager, Self::Scheduler, Self::Kwok],
@@ -88,7 +88,7 @@ impl Program {
     pub(crate) const ALL: [Self; 6] =
         [Self::Etcd, Self::Kwok, Self::Apiserver, Self::ControllerManager, Self::Scheduler, Self::Kubectl];
 
-    /// The file that the program is kept in.
+    /// Returns the file that the program is kept in.
     pub(crate) const fn file_name(self) -> &'static str {
         match self {
             Self::Etcd => "etcd",
@@ -110,7 +110,7 @@ impl Program {
         }
     }
 
-    /// The folder of this crate whose go.mod pins the program.
+    /// Returns the folder of this crate whose go.mod pins the program.
     pub(crate) const fn module(self) -> &'static str {
         match self {
             Self::Etcd => "etcd",
@@ -126,7 +126,8 @@ impl Program {
         }
     }
 
-    /// The module that has the program, as go.mod requires it; none for one that is all our own.
+    /// Returns the module that has the program, as go.mod requires it; none for one that is all our
+    /// own.
     pub(crate) const fn requirement(self) -> Option<&'static str> {
         Some(match self {
             Self::Etcd => "go.etcd.io/etcd/server/v3",
@@ -143,7 +144,7 @@ impl Program {
         })
     }
 
-    /// The Go package to build.
+    /// Returns the Go package to build.
     pub(crate) const fn package(self) -> &'static str {
         match self {
             Self::Etcd => "go.etcd.io/etcd/server/v3",

@@ -57,7 +57,7 @@ impl Probes {
         }
     }
 
-    /// The API server executes no request of the controllers.
+    /// Checks that the API server executes no request of the controllers.
     pub(crate) fn controllers_are_answered(&self) -> Result<(), String> {
         let answer = self.apiserver.get("/metrics").map_err(|error| error.to_string())?;
         let is_theirs = |line: &&str| line.starts_with(EXECUTING) && line.contains(CONTROLLERS);
@@ -65,7 +65,7 @@ impl Probes {
         executing.map_or(Ok(()), |line| Err(line.to_owned()))
     }
 
-    /// Real nodes register themselves.
+    /// Checks that the real nodes have registered themselves.
     fn real_nodes_are_there(&self) -> Result<(), String> {
         let nodes = self.nodes(NodeKind::Real)?;
         if nodes.len() != self.real_nodes {
@@ -80,7 +80,7 @@ impl Probes {
         Ok(all.into_iter().filter(|node| is_real(node) == (kind == NodeKind::Real)).collect())
     }
 
-    /// Every node has a Lease that somebody renews, is Ready, and takes pods.
+    /// Checks that every node has a Lease that somebody renews, is Ready, and takes pods.
     fn nodes_are_kept(&self, nodes: &[Value]) -> Result<(), String> {
         let leases = self.list("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases")?;
         for node in nodes {

@@ -112,7 +112,7 @@ fn find() -> Result<PathBuf, Error> {
     Ok(programs.path(Program::Registry))
 }
 
-/// JSON is YAML too.
+/// Returns the configuration, as JSON, which is YAML too.
 fn configuration(folder: &Path, port: u16, asks: bool) -> String {
     let mut all = serde_json::json!({
         "version": 0.1,

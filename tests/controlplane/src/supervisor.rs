@@ -92,7 +92,7 @@ impl Supervisor {
         Ok(Process { pid, started })
     }
 
-    /// Has a program run at the end, after all parts and before the directory goes.
+    /// Registers a program that runs at the end, after all parts and before the directory goes.
     pub(crate) fn run_at_end(&self, program: &Path, arguments: &[String]) -> Result<(), Error> {
         let script = self.directory.join("run/end");
         let words = std::iter::once(program.to_string_lossy().into_owned()).chain(arguments.iter().cloned());
@@ -153,7 +153,7 @@ impl Process {
         self.pid
     }
 
-    /// Tells whether the process still runs (or is stopped), and is no corpse that waits to be
+    /// Returns whether the process still runs (or is stopped), and is no zombie that waits to be
     /// reaped.
     pub(crate) fn is_alive(&self) -> bool {
         stat(self.pid).is_some_and(|stat| stat.started == self.started && !matches!(stat.state, 'Z' | 'X'))

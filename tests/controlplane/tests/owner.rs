@@ -54,7 +54,7 @@ impl Owner {
         Path::new(line.trim()).parent().unwrap().to_owned()
     }
 
-    /// The names of the processes that the owner and its children are.
+    /// Returns the names of the processes that the owner and its children are.
     fn processes(&self) -> Vec<String> {
         let mark = self.mark.path().to_string_lossy().into_owned();
         let mut names = Vec::new();
@@ -90,7 +90,7 @@ fn a_killed_owner_leaves_nothing() {
     owner.child.wait().unwrap();
 }
 
-/// The control groups of real nodes, by what their names begin with.
+/// Returns the control groups of real nodes, by what their names begin with.
 fn node_groups() -> Vec<PathBuf> {
     let hierarchies = fs::read_dir("/sys/fs/cgroup").into_iter().flatten().flatten();
     let groups = hierarchies.flat_map(|one| fs::read_dir(one.path()).into_iter().flatten().flatten());

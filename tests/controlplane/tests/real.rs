@@ -16,7 +16,7 @@ fn pod(name: &str, image: &str, arguments: &str) -> String {
     )
 }
 
-/// The reason for which a container waits or has ended.
+/// Returns the reason for which a container waits or has ended.
 fn reason(cluster: &Cluster, name: &str) -> String {
     let state = |state: &str| format!("{{.status.containerStatuses[0].{state}.reason}}");
     field(cluster, &format!("pod/{name}"), &(state("state.waiting") + &state("lastState.terminated")))

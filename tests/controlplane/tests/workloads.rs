@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock, Mutex, Weak};
 use common::{DEFAULT_TIMEOUT, apply, eventually, field};
 use controlplane::Cluster;
 
-/// One cluster for the tests of this file that run at the same time.
+/// Returns one cluster for the tests of this file that run at the same time.
 fn cluster() -> Arc<Cluster> {
     static SHARED: LazyLock<Mutex<Weak<Cluster>>> = LazyLock::new(Mutex::default);
     let mut shared = SHARED.lock().unwrap();

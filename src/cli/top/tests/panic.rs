@@ -9,7 +9,7 @@ use rustix::termios::tcgetattr;
 
 use super::super::screen::Screen;
 
-/// Tells the process that it is the one that panics.
+/// The variable by which the process knows that it is the one that panics.
 const ROLE: &str = "RHUMB_TEST_PANICS";
 
 const NAME: &str = "cli::top::tests::panic::a_panic_leaves_the_screen_before_it_says_anything";
@@ -21,7 +21,7 @@ fn a_panic_leaves_the_screen_before_it_says_anything() {
         screen.draw(|frame| frame.render_widget("picture", frame.area())).unwrap();
         panic!("on purpose");
     }
-    // Nobody tells it a size: it is drawn on all the same.
+    // The terminal has no size: it is drawn on all the same.
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
     grantpt(&master).unwrap();
     unlockpt(&master).unwrap();

@@ -77,7 +77,7 @@ fn refresh(sources: Vec<SourceStatus>, rollout: RolloutStatus, objects: Vec<Obje
     Refresh { view, events: Vec::new(), object: None }
 }
 
-/// All is as it should be.
+/// Returns a cluster in which all is healthy.
 pub(super) fn healthy() -> Refresh {
     let shop = source("shop", "2030-01-02T03:00:00Z", json!({"Settled": 21}));
     let ops = source("ops", "2029-12-30T03:00:00Z", json!({"Settled": 3, "LeftAlone": 1}));
@@ -91,7 +91,7 @@ pub(super) fn healthy() -> Refresh {
     }
 }
 
-/// Two workloads roll, and three wait.
+/// Returns a cluster in which two workloads roll, and three wait.
 pub(super) fn rolling() -> Refresh {
     let shop = source("shop", "2030-01-02T03:03:05Z", json!({"Settled": 16, "RollingOut": 2, "Waiting": 3}));
     let ops = source("ops", "2029-12-30T03:00:00Z", json!({"Settled": 3, "LeftAlone": 1}));
@@ -122,7 +122,8 @@ pub(super) fn rolling() -> Refresh {
     Refresh { events, ..refresh(vec![shop, ops], rollout(2, 3, rolls, queue), objects.to_vec()) }
 }
 
-/// Much is wrong, with long reasons, some of which would like to steer the terminal.
+/// Returns a cluster in which much is wrong. Its reasons are long, and some of them would steer the
+/// terminal.
 pub(super) fn failed() -> Refresh {
     let mut shop = source(
         "shop",

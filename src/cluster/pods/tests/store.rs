@@ -146,7 +146,7 @@ fn a_trouble_has_lasted_since_its_reason_was_seen() {
     assert_eq!(since(troubled("CrashLoopBackOff", "2"), t + SECOND), Some(t + SECOND));
     assert_eq!(since(pod("own", "new"), t + SECOND), None);
     assert_eq!(since(troubled("CrashLoopBackOff", "2"), t + SECOND * 2), Some(t + SECOND * 2));
-    // The kubelet tells by turns that a pull has failed and that it waits for the next.
+    // The kubelet reports by turns that a pull has failed and that it waits for the next.
     let first = Some(t + SECOND * 3);
     assert_eq!(since(troubled("ErrImagePull", "1"), t + SECOND * 3), first);
     assert_eq!(since(troubled("ImagePullBackOff", "2"), t + SECOND * 4), first);

@@ -19,7 +19,7 @@ impl CorrelatorFixture {
         Self { correlator: EventCorrelator::new(NAMESPACE), recorder, now: Instant::now(), made: None }
     }
 
-    /// Something happens to an object; to the source as a whole where none is named.
+    /// Records an occurrence about an object; about the source as a whole where none is named.
     fn happens(&mut self, reason: EventReason, name: Option<&str>, message: &str) {
         let object = name.map(|name| {
             let gvk = Gvk::new("apps", "v1", "Deployment");

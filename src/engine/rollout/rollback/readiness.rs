@@ -68,8 +68,7 @@ impl Engine {
         }
     }
 
-    /// Returns the source whose inventory says that something else stands in for what it wants of an
-    /// object.
+    /// Returns the source whose inventory rejects the content that it wants of an object.
     pub(crate) fn rejecting_source(&self, id: &ObjectId) -> Option<SourceId> {
         self.source_ids().find(|source| self.sources[*source].rejected_objects.contains(id))
     }
@@ -98,11 +97,11 @@ impl Engine {
     }
 
     fn readiness_of(&self, rejection: &Rejection) -> RollbackReadiness {
-        let substitute = |id: &ObjectId| Some(&self.entry(id)?.rejection.as_ref()?.replacement);
+        let replacement_of = |id: &ObjectId| Some(&self.entry(id)?.rejection.as_ref()?.replacement);
         let mut lost = None;
         for (id, member) in &rejection.unit.members {
-            let Some(substitute) = substitute(id) else { continue };
-            match substitute {
+            let Some(replacement) = replacement_of(id) else { continue };
+            match replacement {
                 ReplacementContent::Unresolved(_) => return RollbackReadiness::Waiting,
                 ReplacementContent::Deferred(later) => {
                     if matches!(**later, ReplacementContent::Quarantined | ReplacementContent::Unreadable(_))
@@ -174,14 +173,14 @@ impl Engine {
         }
     }
 
-    /// All of the unit stays as it is once the inventory says so, and keeps nobody else from going on.
+    /// Quarantines a unit in place of its rollback, with the reason: all of it stays as it is.
     fn quarantine_instead(&mut self, source: SourceId, rejection: Rejection, why: &str) {
         let cause = format!("{}; {why}", rejection.cause);
         self.quarantine_failed_unit(source, rejection, cause);
     }
 
-    /// Ends a rollback where it is. All of the unit is held once the inventory says so, and takes
-    /// nothing of the budget.
+    /// Ends a rollback where it is. All of the unit is quarantined once the inventory records it,
+    /// and takes nothing of the budget.
     pub(in crate::engine) fn quarantine_failed_unit(
         &mut self,
         source: SourceId,

@@ -1,4 +1,4 @@
-//! Contents that failed here, and the action instead, until the content changes.
+//! Contents that failed here, and their replacements, until the content changes.
 //!
 //! A rejection names the contents of a whole unit. It is in force only once the source's inventory
 //! records it. It lasts as long as the newest revision asks for exactly these contents: any of them
@@ -211,8 +211,8 @@ impl ObjectRejection {
 }
 
 impl Engine {
-    /// Returns the rejections that a source's inventory should say, where those are not the ones that
-    /// it says.
+    /// Returns the rejections that a source's inventory should record; none where it records
+    /// exactly these.
     pub(crate) fn next_rejections(&self, source: SourceId) -> Option<Vec<Rejection>> {
         let state = &self.sources[source];
         let known = &state.inventory.as_ref()?.rejections;
@@ -265,7 +265,7 @@ impl Engine {
         })
     }
 
-    /// Makes the rejections that are in force count, and no others.
+    /// Applies the rejections that are in force, and no others.
     pub(in crate::engine) fn apply_rejections(&mut self, source: SourceId) {
         let inventory = self.sources[source].inventory.as_ref();
         let known: Vec<Rejection> =
@@ -340,7 +340,7 @@ impl Engine {
         rejection.is_some_and(|rejection| matches!(rejection.replacement, ReplacementContent::Resolved(..)))
     }
 
-    /// Rejects the unit of a failed rollout, which is rolled back or held.
+    /// Rejects the unit of a failed rollout, which is rolled back or quarantined.
     pub(in crate::engine) fn reject(&mut self, id: &ObjectId, why: &Arc<str>) {
         let Some((source, _)) = self.entry(id).and_then(|entry| entry.targets.first()) else { return };
         let source = *source;

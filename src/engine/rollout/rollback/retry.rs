@@ -1,5 +1,5 @@
-//! Judging failed content that is still there again: by a person's order, and when a newer revision
-//! leaves it unchanged.
+//! Judges failed content that is still there once more: by a person's order, and when a newer
+//! revision leaves it unchanged.
 //!
 //! Where the rejected content is still there, its rejection alone knows the last good one. So its
 //! unit is recorded in the rollout ledger first, and only then the inventory forgets the rejection.

@@ -11,7 +11,7 @@ use crate::engine::*;
 use crate::object::ObjectId;
 
 impl ExhaustiveModel<'_> {
-    /// Returns a print that tells one state from another, whatever the versions are.
+    /// Returns a print that differs between states, whatever the versions are.
     pub(super) fn print(&self) -> u64 {
         let mut print = self.print_world();
         let engine = &self.harness.engine;
@@ -65,7 +65,7 @@ impl ExhaustiveModel<'_> {
     }
 }
 
-/// Returns a print that tells one entry from another.
+/// Returns a print that differs between entries.
 fn entry_print(entry: &ObjectEntry, live: Option<&LiveObject>) -> impl std::fmt::Debug {
     (
         entry.accepted.content().map(|accepted| accepted.hash),

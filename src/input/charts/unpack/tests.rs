@@ -56,7 +56,7 @@ fn archive(items: &[Item<'_>]) -> Vec<u8> {
     gzip(&tar.into_inner().unwrap())
 }
 
-/// A chart with more in it.
+/// Returns a chart with more in it.
 fn with(items: &[Item<'_>]) -> Vec<u8> {
     archive(&[&[file("web/Chart.yaml", CHART)], items].concat())
 }

@@ -29,18 +29,18 @@ fn derived(salt: Option<&[u8]>, secret: &[u8], label: &str) -> [u8; 32] {
     key
 }
 
-/// A secret key that is the same byte 32 times.
+/// Returns a secret key that is the same byte 32 times.
 pub(in crate::input) fn secret(byte: u8) -> StaticSecret {
     StaticSecret::from([byte; 32])
 }
 
-/// The line of a file of identities for such a key.
+/// Returns the line of a file of identities for such a key.
 pub(in crate::input) fn identity(byte: u8) -> String {
     let prefix = bech32::Hrp::parse("AGE-SECRET-KEY-").unwrap();
     bech32::encode_upper::<bech32::Bech32>(prefix, &[byte; 32]).unwrap()
 }
 
-/// One recipient of a file, for a key or for a share of nobody.
+/// Returns one recipient of a file, for a key or for a share of nobody.
 pub(in crate::input) fn stanza(recipient: u8) -> String {
     let (ephemeral, public) = (secret(0x55), PublicKey::from(&secret(recipient)));
     let share = PublicKey::from(&ephemeral);
@@ -51,7 +51,7 @@ pub(in crate::input) fn stanza(recipient: u8) -> String {
     format!("-> X25519 {}\n{}\n", STANDARD_NO_PAD.encode(share.as_bytes()), STANDARD_NO_PAD.encode(body))
 }
 
-/// A header with its code.
+/// Returns a header with its code.
 pub(in crate::input) fn header(stanzas: &str) -> String {
     let signed = format!("age-encryption.org/v1\n{stanzas}---");
     let mut code = Hmac::<Sha256>::new_from_slice(&derived(None, &FILE_KEY, "header")).unwrap();
@@ -59,7 +59,7 @@ pub(in crate::input) fn header(stanzas: &str) -> String {
     format!("{signed} {}\n", STANDARD_NO_PAD.encode(code.finalize().into_bytes()))
 }
 
-/// A payload of these chunks, the last one marked.
+/// Returns a payload of these chunks, the last one marked.
 pub(in crate::input) fn payload(chunks: &[&[u8]]) -> Vec<u8> {
     let salt = [3; 16];
     let key = derived(Some(&salt), &FILE_KEY, "payload");
@@ -81,13 +81,13 @@ pub(in crate::input) fn armored(bytes: &[u8]) -> String {
     format!("-----BEGIN AGE ENCRYPTED FILE-----\n{}\n-----END AGE ENCRYPTED FILE-----\n", lines.join("\n"))
 }
 
-/// An armored file for these keys.
+/// Returns an armored file for these keys.
 pub(in crate::input) fn age_file(recipients: &[u8], plain: &[u8]) -> String {
     let stanzas: String = recipients.iter().map(|recipient| stanza(*recipient)).collect();
     armored(&[header(&stanzas).as_bytes(), &payload(&[plain])].concat())
 }
 
-/// A value of a file of SOPS.
+/// Returns a value of a file of SOPS.
 pub(in crate::input) fn seal(path: &str, kind: &str, plain: impl AsRef<[u8]>) -> String {
     let cipher = AesGcm::<Aes256, U32>::new_from_slice(&DATA_KEY).unwrap();
     let iv = [5; 32];
@@ -97,12 +97,13 @@ pub(in crate::input) fn seal(path: &str, kind: &str, plain: impl AsRef<[u8]>) ->
     format!("ENC[AES256_GCM,data:{},iv:{},tag:{},type:{kind}]", text(&data), text(&iv), text(&tag))
 }
 
-/// A file for key 1: its content, and metadata with a code over these values and more lines.
+/// Returns a file for key 1: its content, and metadata with a code over these values and more
+/// lines.
 pub(in crate::input) fn sops_file(content: &str, coded: &[u8], more: &str) -> String {
     sops_file_for(&age_file(&[1], &DATA_KEY), content, coded, more)
 }
 
-/// A file with this data key in armor.
+/// Returns a file with this data key in armor.
 pub(in crate::input) fn sops_file_for(armored: &str, content: &str, coded: &[u8], more: &str) -> String {
     let code = Sha512::digest(coded).iter().fold(String::new(), |code, byte| code + &format!("{byte:02X}"));
     let mac = seal("2026-01-01T00:00:00Z", "str", code);

@@ -140,7 +140,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number from 0 up to but not 1.
+    /// Returns a number from 0 up to but not 1.
     fn fraction(&mut self) -> f64 {
         let bits = u32::try_from(self.next() >> 32).unwrap_or_default();
         f64::from(bits) / (f64::from(u32::MAX) + 1.0)

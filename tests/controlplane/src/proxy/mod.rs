@@ -125,7 +125,7 @@ impl FaultProxy {
         self.ledger.clear();
     }
 
-    /// Tells how often a rule was used.
+    /// Returns how often a rule was used.
     pub fn hits(&self, rule: RuleId) -> RuleUsage {
         self.ledger.hits(rule)
     }

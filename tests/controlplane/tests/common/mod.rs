@@ -25,7 +25,7 @@ pub(crate) fn eventually<T: PartialEq + std::fmt::Debug>(
 
 pub(crate) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A field of an object by a JSON path, empty where there is none.
+/// Returns a field of an object by a JSON path, empty where there is none.
 pub(crate) fn field(cluster: &Cluster, object: &str, path: &str) -> String {
     cluster
         .kubectl(&["get", object, "-o", &format!("jsonpath={path}")])

@@ -45,7 +45,7 @@ fn the_proxy_spoils_what_it_is_asked_to() {
     server_down(&cluster, &proxy);
 }
 
-/// Every fault: what the client sees, and whether the object was made.
+/// Checks every fault: what the client sees, and whether the object was made.
 fn faults_of_writes(cluster: &Cluster, proxy: &FaultProxy) {
     let pause = Duration::from_millis(300);
     let busy = Answer::error(429, "TooManyRequests").header("Retry-After", "7");
@@ -93,7 +93,7 @@ fn faults_of_writes(cluster: &Cluster, proxy: &FaultProxy) {
     }
 }
 
-/// The API server sees the users, whoever they claim to be in other headers.
+/// Checks that the API server sees the users, whoever they claim to be in other headers.
 fn users(cluster: &Cluster, proxy: &FaultProxy) {
     let limited = ProxyUser { user: "nobody".to_owned(), rank: UserRights::Limited };
     assert_eq!(Client::connect(proxy, &limited).ask("GET", MAPS, "").status, 403);
@@ -176,7 +176,7 @@ fn counting(cluster: &Cluster, proxy: &FaultProxy) {
     proxy.clear();
 }
 
-/// A dead server looks dead through the proxy, and the proxy finds it again.
+/// Checks that a dead server looks dead through the proxy, and that the proxy finds it again.
 fn server_down(cluster: &Cluster, proxy: &FaultProxy) {
     let mut client = Client::connect(proxy, &rhumb());
     assert_eq!(client.ask("GET", MAPS, "").status, 200);
