@@ -18,6 +18,13 @@ use super::terminal::Terminal;
 use crate::cluster::NOISY_TARGETS;
 use crate::render::Palette;
 
+/// The log target of a library whose messages say nothing to anybody.
+///
+/// When a watched folder is deleted, the kernel ends its watch. `notify` asks for that end once
+/// more, and logs the refusal. Nothing is watched that should not be. Watches that cannot be had
+/// are errors of the call, and no messages.
+const HARMLESS_TARGET: &str = "notify::inotify";
+
 /// The verbosity of a command without flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verbosity {
@@ -33,9 +40,7 @@ pub(super) enum Verbosity {
 pub(super) fn start(global: &GlobalArgs, talk: Verbosity, terminal: &Terminal) -> Result<(), CommandError> {
     let variable = std::env::var("RUST_LOG").ok().filter(|directives| !directives.is_empty());
     let directives = directives(global, talk, variable);
-    // A later directive for the same target wins: whoever asks for it by name gets it.
-    let silenced = NOISY_TARGETS.map(|target| format!("{target}=off")).join(",");
-    let filter = EnvFilter::try_new(format!("{silenced},{directives}")).map_err(|error| {
+    let filter = EnvFilter::try_new(with_silenced(&directives)).map_err(|error| {
         CommandError::usage_error(format!("wrong log level `{directives}`: {error}"))
             .hint("use error, warn, info, debug or trace, or directives as rhumb=debug,kube=info")
     })?;
@@ -68,6 +73,13 @@ fn is_journal() -> bool {
     let Ok(stream) = std::env::var("JOURNAL_STREAM") else { return false };
     let Ok(stat) = rustix::fs::fstat(io::stderr().as_fd()) else { return false };
     stream == format!("{}:{}", stat.st_dev, stat.st_ino)
+}
+
+/// Returns the directives behind those that silence libraries. A later one for the same target
+/// wins: whoever asks for a target by name gets it.
+fn with_silenced(directives: &str) -> String {
+    let silenced = NOISY_TARGETS.map(|target| format!("{target}=off")).join(",");
+    format!("{silenced},{HARMLESS_TARGET}=off,{directives}")
 }
 
 fn directives(global: &GlobalArgs, talk: Verbosity, variable: Option<String>) -> String {
@@ -104,5 +116,23 @@ mod tests {
         check(None, 2, Some("error"), Verbosity::Quiet, "warn,rhumb=trace");
         check(Some("error"), 2, Some("trace"), Verbosity::Normal, "error");
         check(Some("error"), 2, Some("trace"), Verbosity::Silent, "off");
+    }
+
+    #[test]
+    fn what_says_nothing_is_logged_only_where_it_is_asked_for_by_name() {
+        use tracing::Level;
+        fn check(directives: &str, is_enabled: impl Fn() -> bool, expected: bool) {
+            let filter = EnvFilter::try_new(with_silenced(directives)).unwrap();
+            let logs = Registry::default().with(tracing_subscriber::fmt::layer().with_filter(filter));
+            assert_eq!(tracing::subscriber::with_default(logs, is_enabled), expected, "{directives}");
+        }
+        let removed = || tracing::enabled!(target: "notify::inotify", Level::INFO);
+        let answer = || tracing::enabled!(target: "kube_client::client", Level::ERROR);
+        for level in ["info", "warn,rhumb=debug", "debug"] {
+            check(level, removed, false);
+            check(level, answer, false);
+        }
+        check("info,notify=debug", removed, false);
+        check("info,notify::inotify=info", removed, true);
     }
 }

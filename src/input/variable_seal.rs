@@ -11,9 +11,9 @@ use serde_json::Value;
 use super::decryption::{Decrypter, OpenedInput, lacks_key};
 use super::render_seal::{RootSeal, SealFault, is_secret};
 use super::sops::{SealingSecret, SopsFormat, is_encrypted};
-use super::variables::{OPENED_FROM, is_holder};
+use super::variables::{HolderBody, is_holder};
 use crate::config::{VariableHolder, VariableHolderKind};
-use crate::manifest::{PlacedValue, read_documents};
+use crate::manifest::read_documents;
 use crate::object::{Diagnostic, ManifestOrigin};
 use crate::source::BlobId;
 
@@ -76,7 +76,7 @@ impl SealKeys {
 #[derive(Default)]
 pub(super) struct HolderReading {
     /// The objects, those that hold variables in the open.
-    pub(super) bodies: Vec<Value>,
+    pub(super) bodies: Vec<HolderBody>,
     /// The keys of the files that were opened.
     pub(super) keys: SealKeys,
     /// The reasons for which others cannot be opened.
@@ -94,20 +94,16 @@ impl HolderReading {
         namespace: &str,
         decrypter: &Decrypter,
     ) {
-        let mut bodies = bodies_of(file, bytes);
+        let mut bodies = bodies_of(file, bytes, None);
         let format = SopsFormat::of_name(file);
-        let is_wanted = |body: &Value| {
+        let is_wanted = |body: &HolderBody| {
             let mut secrets = holders.iter().filter(|holder| holder.kind == VariableHolderKind::Secret);
-            secrets.any(|holder| is_holder(holder, body, namespace))
+            secrets.any(|holder| is_holder(holder, &body.object, namespace))
         };
         if is_encrypted(bytes, format) && bodies.iter().any(is_wanted) {
             match decrypter.for_render().open_input(file, bytes, format) {
                 Ok(OpenedInput { plaintext, secret, holders, .. }) => {
-                    bodies = bodies_of(file, &plaintext);
-                    let opened_from = Value::String(BlobId::of(bytes).to_string());
-                    for members in bodies.iter_mut().filter_map(Value::as_object_mut) {
-                        members.insert(OPENED_FROM.to_owned(), opened_from.clone());
-                    }
+                    bodies = bodies_of(file, &plaintext, Some(BlobId::of(bytes)));
                     self.keys.add(secret, holders);
                 }
                 Err(found) => self.faults.push(*found),
@@ -122,11 +118,8 @@ impl HolderReading {
     }
 }
 
-fn bodies_of(file: &Arc<str>, bytes: &[u8]) -> Vec<Value> {
+/// Returns the objects of a file, which may have been opened from an encrypted one.
+fn bodies_of(file: &Arc<str>, bytes: &[u8], opened_from: Option<BlobId>) -> Vec<HolderBody> {
     let documents = read_documents(file, bytes).documents;
-    let mut bodies: Vec<Value> = documents.iter().map(PlacedValue::to_value).collect();
-    for members in bodies.iter_mut().filter_map(Value::as_object_mut) {
-        members.remove(OPENED_FROM);
-    }
-    bodies
+    documents.iter().map(|document| HolderBody { object: document.to_value(), opened_from }).collect()
 }

@@ -39,6 +39,7 @@ mod local;
 mod location;
 mod login;
 mod object_stores;
+mod older_store;
 mod origin;
 mod program;
 mod read_sandbox;

@@ -298,15 +298,31 @@ impl Source {
         let (location, place, store) = (self.location.clone(), self.place.clone(), self.store.clone());
         let found = self.run_blocking(move || OriginParts::of(&location.resolve()?, &place, &store));
         let parts = found.await?;
+        self.set_parts(parts);
+        Ok(())
+    }
+
+    /// Takes over the store of an older version, with the revision that was in force.
+    async fn take_over_older_store(&mut self) -> Result<(), SourceError> {
+        drop(self.prepare_store().await?);
+        let (location, place, store) = (self.location.clone(), self.place.clone(), self.store.clone());
+        let parts = self.run_blocking(move || OriginParts::of(&location, &place, &store)).await?;
+        self.set_parts(parts);
+        Ok(())
+    }
+
+    fn set_parts(&mut self, parts: OriginParts) {
         self.location = parts.location;
         self.origin = parts.origin;
         self.reader = parts.reader;
         self.interval = parts.interval;
         self.current = self.current.take().or(parts.remembered);
-        Ok(())
     }
 
     async fn observe_newest(&mut self) -> Result<Revision, SourceError> {
+        if self.store.has_older() {
+            self.take_over_older_store().await?;
+        }
         if matches!(self.origin, RevisionOrigin::Awaited(_)) {
             self.settle().await?;
         }
@@ -353,6 +369,7 @@ impl Source {
     /// process, and when something could not be read, the whole store is checked.
     pub(super) async fn prepare_store(&self) -> Result<StateLock, SourceError> {
         let lock = self.store.lock().await?;
+        Box::pin(self.store.take_over_older(&lock)).await?;
         let (store, reader, current) = (self.store.clone(), self.reader.clone(), self.current.clone());
         let awaited = matches!(self.origin, RevisionOrigin::Awaited(_));
         let (first, suspicion) = (!self.observed_once && !awaited, reader.take_suspicion());

@@ -26,6 +26,8 @@ use super::rendered_roots::Rendering;
 use super::settings::SourceSettings;
 use super::state_lock::StateLock;
 
+/// No name of an older version: see [`super::older_store`].
+const STORE_NAME: &str = "revisions.git";
 /// Pins: `refs/rhumb/keep/<id>`.
 const PINS_PREFIX: &str = "refs/rhumb/keep/";
 /// Each fetch leaves a pack (fsck on receive keeps even small ones as packs).
@@ -50,8 +52,13 @@ impl RevisionStore {
         // Children run in another folder. Only fails for an empty path, which then fails to be
         // made.
         let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
-        let path = folder.join("store.git");
+        let path = folder.join(STORE_NAME);
         Self { folder, path, settings }
+    }
+
+    /// Returns the one of another name in the same state directory.
+    pub(super) fn sibling(&self, name: &str) -> Self {
+        Self { path: self.folder.join(name), ..self.clone() }
     }
 
     /// Returns the state directory.
@@ -109,7 +116,7 @@ impl RevisionStore {
         super::state_lock::take(&self.folder, self.settings.lock).await
     }
 
-    fn io_error(&self, doing: &'static str) -> impl Fn(io::Error) -> SourceError {
+    pub(super) fn io_error(&self, doing: &'static str) -> impl Fn(io::Error) -> SourceError {
         let path = self.path.clone();
         move |error| match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
@@ -168,7 +175,7 @@ impl RevisionStore {
     }
 
     fn create(&self, _: &StateLock) -> Result<(), SourceError> {
-        let young = self.folder.join("store.git.new");
+        let young = self.folder.join(format!("{STORE_NAME}.new"));
         remove_folder(&young).map_err(self.io_error("cannot replace"))?;
         let mut options = RepositoryInitOptions::new();
         options.bare(true).external_template(false).no_reinit(true);
@@ -179,19 +186,24 @@ impl RevisionStore {
     /// Moves a damaged repository aside, where a person can look at it, and makes a new one. Only
     /// the last damaged one is kept.
     pub(super) fn replace(&self, lock: &StateLock, why: &str) -> Result<(), SourceError> {
-        let aside = self.folder.join("store.git.broken");
         tracing::warn!(store = %self.path.display(), reason = why, "damaged store: moved aside, to be rebuilt");
+        self.set_aside(&self.path)?;
+        self.create(lock)
+    }
+
+    /// Moves a repository of the state directory aside, in place of what was moved before.
+    pub(super) fn set_aside(&self, repository: &Path) -> Result<(), SourceError> {
+        let aside = self.folder.join(format!("{STORE_NAME}.broken"));
         let old = fs::symlink_metadata(&aside).map(|metadata| metadata.is_dir());
         match old {
             Ok(true) => fs::remove_dir_all(&aside).map_err(self.io_error("cannot replace"))?,
             Ok(false) => fs::remove_file(&aside).map_err(self.io_error("cannot replace"))?,
             Err(_) => {}
         }
-        fs::rename(&self.path, &aside).map_err(self.io_error("cannot move aside"))?;
-        self.create(lock)
+        fs::rename(repository, &aside).map_err(self.io_error("cannot move aside"))
     }
 
-    fn sweep(&self) -> Result<(), SourceError> {
+    pub(super) fn sweep(&self) -> Result<(), SourceError> {
         let remove = |path: PathBuf| match fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 Err(self.io_error("cannot clean")(error))

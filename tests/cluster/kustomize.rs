@@ -224,7 +224,7 @@ fn a_store_that_is_lost_is_rendered_anew() {
     site.await_data("one-map", "key", "one");
     site.await_data("two-map", "key", "one");
     let stores = walkdir::WalkDir::new(site.state.path()).into_iter().flatten();
-    let stores: Vec<_> = stores.filter(|entry| entry.file_name() == "store.git").collect();
+    let stores: Vec<_> = stores.filter(|entry| entry.file_name() == "revisions.git").collect();
     assert_eq!(stores.len(), 1, "{stores:?}");
     std::fs::remove_dir_all(stores[0].path()).unwrap();
     repo.change("two/map.yaml", &yaml::config_map("map", "key", "two"));

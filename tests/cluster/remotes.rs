@@ -185,7 +185,7 @@ fn a_branch_that_was_deleted_deletes_nothing() {
 fn what_a_killed_fetch_left_behind_does_not_get_in_the_way() {
     let mut fixture = fixture("git-litter");
     fixture.daemon.kill();
-    let store = walk(fixture.site.state.path(), "store.git");
+    let store = walk(fixture.site.state.path(), "revisions.git");
     std::fs::write(store.join("shallow.lock"), "").unwrap();
     std::fs::create_dir_all(store.join("objects/pack")).unwrap();
     std::fs::write(store.join("objects/pack/tmp_pack_abc123"), "PACK half of it").unwrap();

@@ -52,7 +52,7 @@ impl StateFixture {
     }
 
     fn store(&self) -> PathBuf {
-        below(self.site.state.path(), "store.git")
+        below(self.site.state.path(), "revisions.git")
     }
 
     /// A commit with a change, and without one of the objects.
@@ -91,7 +91,7 @@ impl StateFixture {
 #[track_caller]
 pub(crate) fn await_pin(site: &TestNamespace<'_>) {
     eventually("the revision is kept", DEFAULT_TIMEOUT, || {
-        let pins = below(site.state.path(), "store.git").join("refs/rhumb/keep");
+        let pins = below(site.state.path(), "revisions.git").join("refs/rhumb/keep");
         if fs::read_dir(pins).is_ok_and(|mut pins| pins.next().is_some()) { Ok(()) } else { Err("it is not") }
     });
 }

@@ -251,7 +251,7 @@ async fn older_contents_are_looked_up_while_a_fetch_hangs() {
     let (orders, from_loop) = mpsc::channel(8);
     let running = tokio::spawn(feed.run(from_loop));
     let _asked = tokio::task::spawn_blocking(move || silent.accept().unwrap()).await.unwrap();
-    let store = state.path().join("store.git");
+    let store = state.path().join("revisions.git");
     git(&store, &["fetch", "--quiet", origin.to_str().unwrap(), "+refs/heads/main:refs/rhumb/keep/main"]);
     let head = Command::new("git").current_dir(&origin).args(["rev-parse", "HEAD"]).output().unwrap();
     let revision = Revision::new(String::from_utf8(head.stdout).unwrap().trim());

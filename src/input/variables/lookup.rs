@@ -11,19 +11,24 @@ use zeroize::Zeroizing;
 use crate::config::{VariableHolder, VariableHolderKind};
 use crate::manifest::stays_literal;
 use crate::object::text_at;
+use crate::source::BlobId;
 
 use super::table::HolderAnswer;
 
-/// The member of an opened Secret that names the encrypted file it was in. No source brings it: it
-/// is taken off whatever was read.
-pub(crate) const OPENED_FROM: &str = "rhumb-opened-from";
+/// An object of the source that may hold variables. It has no `Debug`, as it may have been opened.
+pub(crate) struct HolderBody {
+    /// The object, in the open.
+    pub(crate) object: Value,
+    /// The encrypted file that it was opened from. Nothing in the object can say this.
+    pub(crate) opened_from: Option<BlobId>,
+}
 
 /// The variables of one object.
 #[derive(Default)]
 pub(crate) struct HeldVariables {
     values: BTreeMap<String, Zeroizing<Vec<u8>>>,
-    /// The id of the encrypted file that they were opened from.
-    file: Option<String>,
+    /// The encrypted file that they were opened from.
+    opened_from: Option<BlobId>,
 }
 
 impl HeldVariables {
@@ -31,7 +36,7 @@ impl HeldVariables {
     #[cfg(test)]
     pub(crate) fn new(values: impl IntoIterator<Item = (String, Vec<u8>)>) -> Self {
         let values = values.into_iter().map(|(key, value)| (key, Zeroizing::new(value))).collect();
-        Self { values, file: None }
+        Self { values, opened_from: None }
     }
 
     /// Reads a ConfigMap or Secret: from a manifest or from the API server, as both have `data`.
@@ -42,8 +47,7 @@ impl HeldVariables {
         if body.get("sops").is_some() {
             return Err(HolderFault::Encrypted);
         }
-        let file = Some(text_at(body, &[OPENED_FROM]).to_owned()).filter(|file| !file.is_empty());
-        let mut held = Self { file, ..Self::default() };
+        let mut held = Self::default();
         let texts = |field: &str| match body.get(field) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::Object(map)) => Ok(Some(map)),
@@ -81,9 +85,9 @@ impl HeldVariables {
         self.values.into_iter()
     }
 
-    /// Returns the id of the encrypted file that they were opened from.
-    pub(super) fn file(&self) -> Option<&str> {
-        self.file.as_deref()
+    /// Returns the encrypted file that they were opened from.
+    pub(super) const fn opened_from(&self) -> Option<BlobId> {
+        self.opened_from
     }
 
     fn has_expression(&self) -> bool {
@@ -189,17 +193,17 @@ pub(crate) fn is_holder(holder: &VariableHolder, body: &Value, default_namespace
 /// name no namespace are in the given one.
 pub(crate) fn plan_lookups<'o>(
     holders: &[VariableHolder],
-    bodies: impl IntoIterator<Item = &'o Value>,
+    bodies: impl IntoIterator<Item = &'o HolderBody>,
     default_namespace: &str,
 ) -> LookupPlan {
-    let mut found: Vec<Vec<&Value>> = vec![Vec::new(); holders.len()];
+    let mut found: Vec<Vec<&HolderBody>> = vec![Vec::new(); holders.len()];
     for body in bodies {
-        let is_named = |holder: &VariableHolder| is_holder(holder, body, default_namespace);
+        let is_named = |holder: &VariableHolder| is_holder(holder, &body.object, default_namespace);
         for (bodies, _) in found.iter_mut().zip(holders).filter(|(_, holder)| is_named(holder)) {
             bodies.push(body);
         }
     }
-    let lookup = |(bodies, holder): (Vec<&Value>, &VariableHolder)| match bodies.as_slice() {
+    let lookup = |(bodies, holder): (Vec<&HolderBody>, &VariableHolder)| match bodies.as_slice() {
         [] => VariableLookup::Cluster(holder.clone()),
         [body] => VariableLookup::Source(read_own(holder.kind, body)),
         _ => VariableLookup::Source(Err(HolderFault::Ambiguous)),
@@ -207,9 +211,10 @@ pub(crate) fn plan_lookups<'o>(
     LookupPlan { lookups: found.into_iter().zip(holders).map(lookup).collect() }
 }
 
-fn read_own(kind: VariableHolderKind, body: &Value) -> Result<HeldVariables, HolderFault> {
-    let held = HeldVariables::read(kind, body)?;
-    if held.has_expression() && !stays_literal(body) { Err(HolderFault::Variable) } else { Ok(held) }
+fn read_own(kind: VariableHolderKind, body: &HolderBody) -> Result<HeldVariables, HolderFault> {
+    let held = HeldVariables { opened_from: body.opened_from, ..HeldVariables::read(kind, &body.object)? };
+    let is_literal = stays_literal(&body.object);
+    if held.has_expression() && !is_literal { Err(HolderFault::Variable) } else { Ok(held) }
 }
 
 #[cfg(test)]
@@ -226,6 +231,10 @@ mod tests {
             name: name.parse().unwrap(),
             need: VariableHolderNeed::Required,
         }
+    }
+
+    fn plain(objects: impl IntoIterator<Item = Value>) -> Vec<HolderBody> {
+        objects.into_iter().map(|object| HolderBody { object, opened_from: None }).collect()
     }
 
     fn describe(plan: LookupPlan) -> Vec<String> {
@@ -268,7 +277,7 @@ mod tests {
             holder(Secret, "shop", "t"),
             holder(ConfigMap, "shop", "a"),
         ];
-        let plan = plan_lookups(&holders, &bodies, "default");
+        let plan = plan_lookups(&holders, &plain(bodies), "default");
         let asked: Vec<String> = plan.asked().map(ToString::to_string).collect();
         assert_eq!(asked, ["ConfigMap shop/c", "Secret shop/a", "Secret shop/s"]);
         assert_eq!(
@@ -291,7 +300,7 @@ mod tests {
         fn check(kind: VariableHolderKind, fields: Value, expected: &str) {
             let mut body = json!({ "apiVersion": "v1", "kind": kind.as_str(), "metadata": { "name": "a", "namespace": "shop" } });
             body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
-            let plan = plan_lookups(&[holder(kind, "shop", "a")], [&body], "shop");
+            let plan = plan_lookups(&[holder(kind, "shop", "a")], &plain([body.clone()]), "shop");
             assert_eq!(describe(plan), [expected], "{body}");
         }
         let form = "fault: its data is no mapping of texts";
@@ -312,8 +321,31 @@ mod tests {
     fn an_object_that_is_defined_twice_is_not_chosen_from() {
         let body = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a" } });
         let holders = [holder(VariableHolderKind::ConfigMap, "shop", "a")];
-        let plan = plan_lookups(&holders, [&body, &body], "shop");
+        let plan = plan_lookups(&holders, &plain([body.clone(), body]), "shop");
         assert_eq!(describe(plan), ["fault: it is defined more than once in the source"]);
+    }
+
+    #[test]
+    fn no_word_of_an_object_says_that_it_was_opened() {
+        let id = BlobId::of(b"sealed").to_string();
+        let mut object =
+            json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "a" }, "data": {} });
+        for name in ["rhumb-opened-from", "openedFrom", "opened_from"] {
+            object[name] = json!(id);
+        }
+        let holders = [holder(VariableHolderKind::Secret, "shop", "a")];
+        let opened_from = |body: HolderBody| {
+            let plan = plan_lookups(&holders, &[body], "shop");
+            match plan.lookups.into_iter().next() {
+                Some(VariableLookup::Source(Ok(held))) => held.opened_from(),
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(opened_from(HolderBody { object: object.clone(), opened_from: None }), None);
+        let file = Some(BlobId::of(b"another"));
+        assert_eq!(opened_from(HolderBody { object: object.clone(), opened_from: file }), file);
+        let asked = HeldVariables::read(VariableHolderKind::Secret, &object).unwrap();
+        assert_eq!(asked.opened_from(), None, "an object of the cluster neither");
     }
 
     #[test]

@@ -43,7 +43,7 @@ pub(crate) use document::SubstitutedFile;
 pub(crate) use document::{DocumentSoundness, SubstitutedDocument, substitute};
 pub use evaluate::{TemplateFault, expand};
 pub(crate) use finding::{UNKNOWN_VARIABLE, VariableFinding};
-pub(crate) use lookup::{HeldVariables, LookupPlan, OPENED_FROM, is_holder, plan_lookups};
+pub(crate) use lookup::{HeldVariables, HolderBody, LookupPlan, is_holder, plan_lookups};
 pub(crate) use table::HolderAnswer;
 pub use table::VariableTable;
 

@@ -9,6 +9,7 @@ use crate::config::{
     SubstitutionConfig, VariableHolder, VariableHolderKind, VariableHolderNeed, VariableName,
 };
 use crate::object::hex_text;
+use crate::source::BlobId;
 
 use super::finding::shorten;
 use super::lookup::{HeldVariables, HolderFault};
@@ -28,8 +29,8 @@ pub(super) enum VariableSecrecy {
 pub(super) struct VariableValue {
     text: Zeroizing<String>,
     secrecy: VariableSecrecy,
-    /// The id of the encrypted file that it was opened from.
-    file: Option<String>,
+    /// The encrypted file that it was opened from.
+    opened_from: Option<BlobId>,
 }
 
 impl VariableValue {
@@ -183,11 +184,11 @@ impl VariableTable {
             VariableHolderKind::ConfigMap => VariableSecrecy::Open,
             VariableHolderKind::Secret => VariableSecrecy::Secret,
         };
-        let file = held.file().map(str::to_owned);
+        let opened_from = held.opened_from();
         for (key, value) in held.into_values() {
             let (holder, shown) = (|| holder.clone(), shorten(&key));
             let added = match (key.parse(), std::str::from_utf8(&value)) {
-                (Ok(name), Ok(text)) => self.add(name, text, secrecy, file.clone()),
+                (Ok(name), Ok(text)) => self.add(name, text, secrecy, opened_from),
                 (Err(_), _) => Err(VariableTableFault::Name { holder: holder(), key: shown }),
                 (_, Err(_)) => Err(VariableTableFault::NoText { holder: holder(), key: shown }),
             };
@@ -201,7 +202,7 @@ impl VariableTable {
         name: VariableName,
         text: &str,
         secrecy: VariableSecrecy,
-        file: Option<String>,
+        opened_from: Option<BlobId>,
     ) -> Result<(), VariableTableFault> {
         if text.len() > MAX_VALUE {
             return Err(VariableTableFault::TooLarge(name));
@@ -212,7 +213,7 @@ impl VariableTable {
         }
         let mut line = Zeroizing::new(String::with_capacity(text.len()));
         line.extend(text.split('\n'));
-        self.variables.insert(name, VariableValue { text: line, secrecy, file });
+        self.variables.insert(name, VariableValue { text: line, secrecy, opened_from });
         Ok(())
     }
 
@@ -228,7 +229,7 @@ impl VariableTable {
     /// must be one under a key of our own, or the encrypted file that it comes from: nothing of an
     /// encrypted value is on disk. Where some are not known, that is an entry too.
     pub(crate) fn key_values(&self, digest: &dyn Fn(&[u8]) -> [u8; 32]) -> BTreeMap<String, String> {
-        let value = |value: &VariableValue| match (value.secrecy, &value.file) {
+        let value = |value: &VariableValue| match (value.secrecy, value.opened_from) {
             (_, Some(file)) => format!("sealed:{file}"),
             (VariableSecrecy::Open, None) => format!("open:{}", value.expose()),
             (VariableSecrecy::Secret, None) => {

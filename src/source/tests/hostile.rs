@@ -248,7 +248,7 @@ async fn no_hook_and_no_program_that_a_repository_names_is_run() {
         source.observe().await.unwrap();
         source.pin(&BTreeSet::from([first.clone()])).await.unwrap();
         let second = fixture.repo.commit(&[("a.yaml", "2")]);
-        let store = fixture.state.path().join("store.git");
+        let store = fixture.state.path().join("revisions.git");
         arm(if remote { &store } else { fixture.repo.path() }, &program);
         assert_eq!(source.observe().await.unwrap().revision, second);
         assert_eq!(source.pin(&BTreeSet::from([first, second.clone()])).await.unwrap(), []);

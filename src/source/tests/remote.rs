@@ -361,7 +361,7 @@ async fn what_a_killed_fetch_leaves_does_not_block_the_next() {
     let second = fixture.repo.commit(&[("noise.txt", &noise()), ("a.yaml", "2")]);
     // Enough for the references and for half of the pack.
     fixture.server.set(ServerManner::Git { most: 300_000 });
-    let store = fixture.state.path().join("store.git");
+    let store = fixture.state.path().join("revisions.git");
     let incoming = store.join("incoming.git");
     let litter = |folder: &str| -> Vec<String> {
         let names = fs::read_dir(incoming.join(folder)).unwrap().map(|entry| entry.unwrap().file_name());

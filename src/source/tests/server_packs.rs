@@ -15,17 +15,112 @@ use crate::source::SourceError;
 /// Set in the process of a test that measures its process: other tests would count there.
 const OWN_PROCESS: &str = "RHUMB_TEST_OWN_PROCESS";
 
-#[test]
-fn a_bomb_of_a_server_is_followed_in_little_memory() {
+/// Runs work in a process of its own, in which no other test takes memory.
+fn run_alone(name: &str, work: impl Future<Output = ()>) {
     if std::env::var_os(OWN_PROCESS).is_some() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        return runtime.unwrap().block_on(follow_bomb());
+        return runtime.unwrap().block_on(work);
     }
     let mut command = Command::new(std::env::current_exe().unwrap());
-    let name = "source::tests::server_packs::a_bomb_of_a_server_is_followed_in_little_memory";
-    let output = command.args(["--exact", name]).env(OWN_PROCESS, "1").output().unwrap();
+    let name = format!("source::tests::server_packs::{name}");
+    let output = command.args(["--exact", &name]).env(OWN_PROCESS, "1").output().unwrap();
     let report = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && report.contains("1 passed"), "{report}");
+}
+
+#[test]
+fn a_bomb_of_a_server_is_followed_in_little_memory() {
+    run_alone("a_bomb_of_a_server_is_followed_in_little_memory", follow_bomb());
+}
+
+#[test]
+fn a_bomb_in_the_store_of_an_older_version_is_read_in_little_memory() {
+    run_alone("a_bomb_in_the_store_of_an_older_version_is_read_in_little_memory", take_over_bomb());
+}
+
+/// Gives the store the name that it had in an older version.
+fn age(state: &Path) {
+    fs::rename(state.join("revisions.git"), state.join("store.git")).unwrap();
+}
+
+/// Puts the packs of a server in place of their copies, as an older version kept them.
+fn keep_sent_packs(store: &Path) {
+    let sent = store.join("incoming.git/objects/pack");
+    let kept = store.join("objects/pack");
+    fs::remove_dir_all(&kept).unwrap();
+    fs::rename(sent, kept).unwrap();
+    fs::remove_dir_all(store.join("incoming.git")).unwrap();
+}
+
+async fn take_over_bomb() {
+    let (fixture, _) = RemoteFixture::new(&[("a.yaml", "1")]);
+    let bomb = commit_bomb(&fixture.repo, 400 << 20);
+    fixture.open().observe().await.unwrap();
+    keep_sent_packs(&fixture.state.path().join("revisions.git"));
+    age(fixture.state.path());
+    fixture.server.ended();
+    fixture.server.set(ServerManner::Silent);
+    take_peak();
+    // The deltas are in the way of nobody, and what was in force stays so without the remote.
+    let mut source = fixture.open_with(|_, settings| settings.answer = Duration::from_millis(100));
+    assert_eq!(source.current_revision(), None);
+    assert!(source.observe().await.is_err());
+    assert_eq!(source.current_revision(), Some(&bomb));
+    let snapshot = source.snapshot(&bomb).unwrap();
+    let file = snapshot.files.iter().find(|file| &*file.path == "bomb.yaml").unwrap();
+    assert_eq!(source.read(file.blob).unwrap(), SMALL);
+    let peak = take_peak();
+    assert!(peak < 300, "{peak} MiB");
+    assert!(!fixture.state.path().join("store.git").exists());
+}
+
+#[tokio::test]
+async fn the_store_of_an_older_version_is_taken_over_or_made_anew() {
+    let aged = |fixture: &RemoteFixture, damage: &dyn Fn(&Path)| {
+        age(fixture.state.path());
+        damage(&fixture.state.path().join("store.git"));
+    };
+    let check = async |damage: &dyn Fn(&Path), is_kept: bool| {
+        let (fixture, first) = RemoteFixture::new(&[("a.yaml", "1")]);
+        let mut source = fixture.open();
+        source.observe().await.unwrap();
+        source.pin(&[first.clone()].into()).await.unwrap();
+        // The pinned commit cannot be had again.
+        fixture.repo.git(&["commit", "--quiet", "--amend", "--message=another"]);
+        let second = fixture.repo.commit(&[("a.yaml", "2")]);
+        source.observe().await.unwrap();
+        aged(&fixture, damage);
+        let third = fixture.repo.commit(&[("a.yaml", "3")]);
+        let mut source = fixture.open();
+        assert_eq!(source.observe().await.unwrap().revision, third);
+        let lost = source.pin(&[first.clone(), second].into()).await.unwrap();
+        assert_eq!(lost.contains(&first), !is_kept, "{lost:?}");
+        assert_eq!(source.snapshot(&first).is_ok(), is_kept);
+        assert!(!fixture.state.path().join("store.git").exists());
+        assert_eq!(fixture.state.path().join("revisions.git.broken").exists(), !is_kept);
+    };
+    check(&|_| {}, true).await;
+    check(&|store| fs::write(store.join("objects/pack/pack-1.keep"), "").unwrap(), true).await;
+    check(&|store| fs::remove_dir_all(store.join("objects/pack")).unwrap(), false).await;
+    check(&|store| fs::write(store.join("HEAD"), "nonsense").unwrap(), false).await;
+    let replace_by_file = |store: &Path| {
+        fs::remove_dir_all(store).unwrap();
+        fs::write(store, "a file").unwrap();
+    };
+    check(&replace_by_file, false).await;
+}
+
+#[tokio::test]
+async fn what_an_older_version_leaves_beside_a_store_of_this_one_is_removed() {
+    let (fixture, first) = RemoteFixture::new(&[("a.yaml", "1")]);
+    fixture.open().observe().await.unwrap();
+    let older = fixture.state.path().join("store.git");
+    fs::create_dir(&older).unwrap();
+    fs::write(older.join("HEAD"), "ref: refs/heads/main").unwrap();
+    let mut source = fixture.open();
+    assert_eq!(source.current_revision(), Some(&first));
+    source.observe().await.unwrap();
+    assert!(!older.exists());
 }
 
 async fn follow_bomb() {

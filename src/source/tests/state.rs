@@ -80,13 +80,13 @@ fn read_all(source: &Source, revision: &Revision) {
 
 #[tokio::test]
 async fn a_deleted_state_directory_is_made_anew() {
-    heals(|state| fs::remove_dir_all(state.join("store.git")).unwrap()).await;
+    heals(|state| fs::remove_dir_all(state.join("revisions.git")).unwrap()).await;
     heals(|state| fs::remove_dir_all(state).unwrap()).await;
 }
 
 #[tokio::test]
 async fn a_damaged_store_is_fetched_again() {
-    let store = |state: &Path, inside: &str| state.join("store.git").join(inside);
+    let store = |state: &Path, inside: &str| state.join("revisions.git").join(inside);
     heals(|state| spoil(&store(state, "objects"), ".pack")).await;
     heals(|state| spoil(&store(state, "objects"), ".idx")).await;
     heals(|state| spoil(&store(state, ""), "HEAD")).await;
@@ -96,11 +96,11 @@ async fn a_damaged_store_is_fetched_again() {
     heals(|state| fs::remove_dir_all(store(state, "refs")).unwrap()).await;
     heals(|state| {
         fs::remove_dir_all(store(state, "")).unwrap();
-        fs::write(state.join("store.git"), "a file").unwrap();
+        fs::write(state.join("revisions.git"), "a file").unwrap();
     })
     .await;
     heals(|state| {
-        let store = state.join("store.git");
+        let store = state.join("revisions.git");
         // Once an older revision was brought, all of this short history is there.
         if store.join("shallow").exists() {
             scramble(&store, "/shallow");
@@ -120,10 +120,10 @@ async fn a_damaged_store_is_fetched_again() {
 #[tokio::test]
 async fn random_bytes_in_any_file_of_the_store_heal() {
     for ending in [".pack", ".idx", "/HEAD", "/config"] {
-        heals(|state| scramble(&state.join("store.git"), ending)).await;
+        heals(|state| scramble(&state.join("revisions.git"), ending)).await;
     }
     heals(|state| {
-        for entry in walkdir::WalkDir::new(state.join("store.git/refs")).into_iter().flatten() {
+        for entry in walkdir::WalkDir::new(state.join("revisions.git/refs")).into_iter().flatten() {
             if entry.file_type().is_file() {
                 scramble(entry.path(), "");
             }
@@ -131,7 +131,7 @@ async fn random_bytes_in_any_file_of_the_store_heal() {
     })
     .await;
     heals(|state| {
-        let store = state.join("store.git");
+        let store = state.join("revisions.git");
         git(&store, &["pack-refs", "--all", "--prune"]);
         scramble(&store, "/packed-refs");
     })
@@ -143,7 +143,7 @@ async fn random_bytes_in_any_file_of_the_store_heal() {
 async fn a_broken_store_whose_remote_is_gone_is_an_error_and_never_empty() {
     let breaks: [&dyn Fn(&Path); 3] = [
         &|state| fs::remove_dir_all(state).unwrap(),
-        &|state| scramble(&state.join("store.git"), ".pack"),
+        &|state| scramble(&state.join("revisions.git"), ".pack"),
         &|state| scramble(state, ""),
     ];
     for damage in breaks {
@@ -192,7 +192,7 @@ async fn a_store_of_another_user_is_a_clear_error() {
     source.observe().await.unwrap();
     let give = |user: u32| {
         let user = rustix::fs::Uid::from_raw(user);
-        rustix::fs::chown(fixture.state.path().join("store.git"), Some(user), None).unwrap();
+        rustix::fs::chown(fixture.state.path().join("revisions.git"), Some(user), None).unwrap();
     };
     give(12345);
     let error = source.observe().await.unwrap_err();
@@ -235,14 +235,14 @@ async fn a_folders_snapshots_are_made_anew() {
         read_all(&source, &first);
     };
     check(&|state| fs::remove_dir_all(state).unwrap()).await;
-    check(&|state| spoil(&state.join("store.git"), "HEAD")).await;
+    check(&|state| spoil(&state.join("revisions.git"), "HEAD")).await;
     check(&|state| {
-        fs::remove_dir_all(state.join("store.git/objects")).unwrap();
-        fs::create_dir(state.join("store.git/objects")).unwrap();
+        fs::remove_dir_all(state.join("revisions.git/objects")).unwrap();
+        fs::create_dir(state.join("revisions.git/objects")).unwrap();
     })
     .await;
     check(&|state| {
-        for digit in walkdir::WalkDir::new(state.join("store.git/objects")).min_depth(2) {
+        for digit in walkdir::WalkDir::new(state.join("revisions.git/objects")).min_depth(2) {
             let digit = digit.unwrap();
             if digit.file_type().is_file() {
                 fs::remove_file(digit.path()).unwrap();
@@ -262,9 +262,9 @@ async fn a_store_made_anew_in_the_same_folder_is_filled_anew() {
     let mut source = Source::open("test", &location, state.path()).unwrap();
     let first = source.observe().await.unwrap().revision;
     for inside in ["objects", "refs"] {
-        fs::remove_dir_all(state.path().join("store.git").join(inside)).unwrap();
+        fs::remove_dir_all(state.path().join("revisions.git").join(inside)).unwrap();
     }
-    git(state.path(), &["init", "--quiet", "--bare", "--template=", "store.git"]);
+    git(state.path(), &["init", "--quiet", "--bare", "--template=", "revisions.git"]);
     assert_eq!(source.observe().await.unwrap().revision, first);
     read_all(&source, &first);
 }
@@ -329,7 +329,7 @@ async fn a_state_directory_that_cannot_be_written_is_a_clear_error() {
     // made.
     let mut source = fixture.open();
     source.observe().await.unwrap();
-    let heads = fixture.state.path().join("store.git/refs/rhumb");
+    let heads = fixture.state.path().join("revisions.git/refs/rhumb");
     fs::remove_dir_all(&heads).unwrap();
     fs::write(&heads, "").unwrap();
     fixture.repo.commit(&[("a.yaml", "2")]);

@@ -374,7 +374,7 @@ async fn what_a_repository_configures_verifies_nothing_and_runs_nothing() {
     let mut source = fixture.anchored(VerifyExtent::Head, None);
     check(&mut source, Ok(&first)).await;
     fixture.signed("eve", "2");
-    let store = fixture.state.path().join("store.git");
+    let store = fixture.state.path().join("revisions.git");
     for folder in [fixture.repo.path(), &store] {
         for (key, value) in settings {
             git(folder, &["config", key, value.to_str().unwrap()]);

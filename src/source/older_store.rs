@@ -1,0 +1,92 @@
+//! The store that an older version left, in which the packs of a server are as they came.
+//!
+//! **Invariant:** no object of it is read in this process.
+//!
+//! It has another name than the store of this version, so that nothing opens it by mistake. A
+//! bounded child packs it once, each object whole. Then it takes the name of this version. So what
+//! was in force, and what is pinned, stays readable while the remote is away.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+
+use super::child::{self, ChildError, ChildPeer};
+use super::error::SourceError;
+use super::git_messages;
+use super::state_lock::StateLock;
+use super::store::{QuotaRoom, RevisionStore, remove_folder};
+
+/// The name of the store before foreign deltas were kept out of it.
+const OLDER_NAME: &str = "store.git";
+
+/// Packs all that is referenced, and keeps no delta.
+const REPACK: [&str; 6] = ["repack", "-a", "-d", "-f", "-q", "--window=0"];
+
+impl RevisionStore {
+    /// Returns whether an older version left a store here.
+    pub(super) fn has_older(&self) -> bool {
+        fs::symlink_metadata(self.older().path()).is_ok()
+    }
+
+    /// Takes over what an older version left. Where that cannot be packed anew, it is moved aside as
+    /// a damaged store is, and all is fetched again.
+    ///
+    /// # Errors
+    /// Fails where git cannot be started, or where the state directory cannot be written.
+    pub(super) async fn take_over_older(&self, lock: &StateLock) -> Result<(), SourceError> {
+        if !self.has_older() {
+            return Ok(());
+        }
+        let older = self.older();
+        if self.exists() {
+            // A version before this one ran again: what it left is here, or is fetched.
+            return remove(older.path()).map_err(self.io_error("cannot replace"));
+        }
+        match older.pack_whole(lock).await? {
+            Ok(()) => {
+                fs::rename(older.path(), self.path()).map_err(self.io_error("cannot replace"))?;
+                tracing::info!(store = %self.path().display(), "took over the store of an older version");
+                Ok(())
+            }
+            Err(why) => {
+                tracing::warn!(
+                    store = %older.path().display(), reason = why,
+                    "the store of an older version cannot be taken over: moved aside, to be rebuilt"
+                );
+                self.set_aside(older.path())
+            }
+        }
+    }
+
+    fn older(&self) -> Self {
+        self.sibling(OLDER_NAME)
+    }
+
+    /// Packs each object whole. Returns why that failed, where the content or its size is at fault.
+    async fn pack_whole(&self, lock: &StateLock) -> Result<Result<(), String>, SourceError> {
+        // A pack that is marked to be kept would be.
+        self.sweep()?;
+        let mut command = child::git_command(self.path(), ChildPeer::Nobody);
+        command.args(REPACK);
+        let settings = self.settings();
+        let bounds = self.child_limits(settings.fetch, QuotaRoom(settings.quota));
+        match child::run(command, lock, bounds).await {
+            Ok(output) if output.status.success() => Ok(Ok(())),
+            Ok(output) => Ok(Err(git_messages::error_detail(&output.stderr, &[]))),
+            Err(ChildError::Silent) => Ok(Err(format!("not packed within {} s", settings.fetch.as_secs()))),
+            Err(failure) => {
+                let place = self.path().display().to_string();
+                let detail = "git says more of it than there is to say".to_owned();
+                let too_much = |place| SourceError::Damaged { place, detail };
+                Err(failure.into_source_error(&place, settings.fetch, too_much))
+            }
+        }
+    }
+}
+
+/// Removes what is at a path, whatever it is.
+fn remove(path: &std::path::Path) -> io::Result<()> {
+    match remove_folder(path) {
+        Err(error) if error.kind() == ErrorKind::NotADirectory => fs::remove_file(path),
+        removed => removed,
+    }
+}
