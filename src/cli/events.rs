@@ -16,8 +16,7 @@ use crate::report::{DaemonStatus, EventRecord};
 const MAX_EVENT_LINE_BYTES: usize = 1 << 20;
 
 /// The hint for a missing daemon.
-const NO_DAEMON_HINT: &str =
-    "`kubectl get events -A --field-selector reportingComponent=rhumb` shows what it left there";
+const NO_DAEMON_HINT: &str = "`kubectl get events -A --field-selector reportingComponent=rhumb` shows what a daemon left in the cluster";
 
 /// Carries the command out.
 pub(super) fn carry_out(
@@ -40,8 +39,10 @@ pub(super) fn carry_out(
             // A source that is gone may have left events, and one that comes will have some.
             let status = socket.read::<DaemonStatus>("/v1/status").await;
             if status.is_ok_and(|status| status.sources.iter().all(|known| known.name != source.as_str())) {
-                terminal
-                    .report(&format!("the daemon has no source {source} now; `rhumb status` lists them\n"));
+                terminal.report(&format!(
+                    "the daemon has no source {source} now; `rhumb status` lists them. It knows its own events \
+                     alone: {NO_DAEMON_HINT}\n"
+                ));
             }
         }
         let body = socket.open(&page).await.map_err(|why| CommandError::from(why).hint(NO_DAEMON_HINT))?;

@@ -218,7 +218,9 @@ answers.";
 
 pub(super) const EVENTS: &str = "\
 Asks the running daemon over its socket. It keeps the last 512 events: revisions read, objects
-created, changed or deleted, rollouts, repaired drift, pending deletions. Times are UTC.
+created, changed or deleted, rollouts, repaired drift, pending deletions. Times are UTC. It knows
+neither the events of another daemon nor those of an earlier process. The Events of the cluster
+tell of these: `kubectl events -n rhumb-system --for configmap/shop`.
 
 Examples:
   rhumb events shop

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::support::{
-    AuditWindow, DEFAULT_TIMEOUT, Repo, TestNamespace, WritesByHolder, eventually, until, yaml,
+    AuditWindow, DEFAULT_TIMEOUT, Daemon, Repo, TestNamespace, WritesByHolder, eventually, until, yaml,
 };
 
 const BUDGET: &str =
@@ -37,7 +37,7 @@ fn rollouts_and_repairs_are_reported_on_the_object_and_on_the_inventory() {
         ("env.yaml", yaml::config_map("env", "a", "one")),
         ("web.yaml", yaml::deployment("web", 2, "app:1")),
     ]);
-    let _daemon = site.configured(&site.configuration(repo.path(), BUDGET));
+    let daemon = site.configured(&site.configuration(repo.path(), BUDGET));
     site.await_rollout("web");
     let revision = repo.change("web.yaml", &yaml::deployment("web", 2, "app:2"));
     let short = &revision[..12];
@@ -64,9 +64,18 @@ fn rollouts_and_repairs_are_reported_on_the_object_and_on_the_inventory() {
     assert!(shown.contains("RolloutSucceeded") && shown.contains("rhumb"), "{shown}");
     // A rollout that fails goes back.
     let never = yaml::workload("Deployment", "web", 2, "app:3", "{controlplane/never-ready: \"true\"}");
+    let mark = daemon.mark();
     let failed = repo.change("web.yaml", &never);
     await_event(&site, web, &["Warning RolloutFailed 1: revision ", &failed[..12], "no progress for 3s"]);
     await_event(&site, web, &["Warning RolledBack 1: ", "it is back at revision ", short]);
+    daemon.says_since(mark, &["rolled back"]);
+    // Each event has one short line, and the first says what it is.
+    let log = daemon.log();
+    let lines: Vec<&str> = log.lines().filter(|line| line.contains("no progress for 3s")).collect();
+    let words = ["rollout failed: ", "rolled back: "];
+    assert_eq!(lines.len(), words.len(), "{lines:#?}");
+    let is_as_expected = |(line, word): (&&str, &&str)| line.contains(*word) && line.len() < 400;
+    assert!(lines.iter().zip(&words).all(is_as_expected), "{lines:#?}");
     let all = events(&site, &site.name, "web");
     assert!(!all.iter().any(|event| event.contains("Created")), "{all:#?}");
     site.rhumb(&["rollout", "retry", "deploy/web"]).ends(0).says(&["retried"]);
@@ -152,4 +161,34 @@ fn what_waits_to_be_reported_is_not_reported_by_a_replica_that_lost_the_source()
     let counts = WritesByHolder::by(one.cluster, [&one.user, &other.user])
         .judge(|event| ["events", "services"].contains(&&*event.resource).then(|| one.name.clone()));
     assert!(counts["events"] >= 50, "{counts:?}");
+}
+
+#[test]
+fn the_events_of_another_daemon_are_in_the_cluster_alone_and_that_is_reported() {
+    let (one, other) = (TestNamespace::new("events-one"), TestNamespace::new("events-other"));
+    let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "1"))]);
+    let sockets = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    let daemons = [(&one, &sockets[0]), (&other, &sockets[1])].map(|(site, runtime)| {
+        let mut command = site.command_with_config(&["run"], &site.configuration(repo.path(), ""));
+        command.env("RUNTIME_DIRECTORY", runtime.path());
+        Daemon::start(command)
+    });
+    one.await_data("env", "a", "1");
+    other.await_data("env", "a", "1");
+    let events = |socket: &tempfile::TempDir, source: &str| {
+        let socket = socket.path().join("rhumb.sock");
+        one.rhumb(&["events", source, "--socket", socket.to_str().unwrap()]).ends(0)
+    };
+    let read = |socket: &tempfile::TempDir, source: &str| {
+        eventually("what was read is an event", DEFAULT_TIMEOUT, || {
+            let shown = events(socket, source);
+            if shown.stdout.contains("RevisionRead") { Ok(shown) } else { Err(shown.all()) }
+        })
+    };
+    assert_eq!(read(&sockets[0], &one.name).stderr, "");
+    assert_eq!(read(&sockets[1], &other.name).stderr, "");
+    let shown = events(&sockets[0], &other.name);
+    assert_eq!(shown.stdout, "");
+    shown.says(&[&format!("has no source {} now", other.name), "kubectl get events -A"]);
+    drop(daemons);
 }

@@ -64,6 +64,22 @@ fn configuration(api: &Api) -> String {
     settings.replace("leases: auto", "leases: always") + "budget: {soak: 0s}\n"
 }
 
+/// Returns the path of the socket in the pod. It is in a folder that the program may write.
+fn socket_path(api: &Api) -> PathBuf {
+    let pod = api.value(&at("Deployment", SYSTEM, "rhumb"), "/spec/template/spec");
+    let named = |list: &Value, key: &str, value: &Value| {
+        let found = list.as_array().unwrap().iter().find(|entry| entry[key] == *value).cloned();
+        found.unwrap_or_else(|| panic!("no {key} {value} in {list}"))
+    };
+    let container = &pod["containers"][0];
+    let socket = named(&container["env"], "name", &json!("RHUMB_SOCKET"))["value"].clone();
+    let socket = PathBuf::from(socket.as_str().unwrap());
+    let mount = named(&container["volumeMounts"], "mountPath", &json!(socket.parent().unwrap()));
+    assert_ne!(mount["readOnly"], json!(true));
+    assert!(named(&pod["volumes"], "name", &mount["name"])["emptyDir"].is_object(), "{pod}");
+    socket
+}
+
 fn annotated(text: &str, annotation: &str) -> String {
     text.replacen("metadata:\n", &format!("metadata:\n  annotations: {{{annotation}}}\n"), 1)
 }
@@ -154,10 +170,16 @@ fn the_examples_come_up_and_their_rights_are_enough() {
     let file = dir.path().join("rhumb.yaml");
     fs::write(&file, configuration(&api)).unwrap();
     let account = kubeconfig(&cluster, &dir);
-    let command = |name: &str| {
+    let socket = dir.path().join(socket_path(&api).file_name().unwrap());
+    let bare = |name: &str| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_rhumb"));
         command.env("KUBECONFIG", &account).env("STATE_DIRECTORY", dir.path().join("state"));
-        command.env_remove("RUST_LOG").env("NO_COLOR", "1").arg(name).arg("--config").arg(&file);
+        command.env("RHUMB_SOCKET", &socket).env_remove("RUST_LOG").env("NO_COLOR", "1").arg(name);
+        command
+    };
+    let command = |name: &str| {
+        let mut command = bare(name);
+        command.arg("--config").arg(&file);
         command
     };
     let checked = run(command("check")).ends(0);
@@ -172,6 +194,10 @@ fn the_examples_come_up_and_their_rights_are_enough() {
     let source = json!({"apiVersion": "rhumb.dev/v1alpha1", "kind": "Source", "metadata": {"name": "all"}, "spec": spec});
     api.create(&at("Source", SYSTEM, ""), "people", &source);
     await_ready(&api, &repo.head());
+    // As by `kubectl exec` in the pod.
+    let events = run(bare("events")).ends(0);
+    events.says(&["RevisionRead", "is in force"]);
+    events.says(&["Created", "ConfigMap shop/env"]);
     // Sources in the cluster are checked too.
     let wrong = json!({"apiVersion": "rhumb.dev/v1alpha1", "kind": "Source", "metadata": {"name": "wrong"},
         "spec": {"git": {"url": "https://git.example.org/a.git"}, "blastRadius": "lots"}});

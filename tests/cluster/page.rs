@@ -192,6 +192,11 @@ fn what_went_back_is_shown_in_red(browser: &mut Browser) {
     assert_eq!(shown("{Settled: 3, RolledBack: 1}", browser), json!(["1 rolled back", bad]));
     let both = shown("{Refused: 2, RolledBack: 1}", browser);
     assert_eq!(both, json!(["2 need attention, 1 rolled back", bad]));
+    let gauge = |used: u32, browser: &mut Browser| {
+        browser.value(&format!("gauge('pods', {used}, 3).querySelector('dd').textContent"))
+    };
+    assert_eq!(gauge(2, browser), json!("2 of 3"));
+    assert_eq!(gauge(11, browser), json!("11, at most 3"), "no part of what there is");
 }
 
 /// From the top to an object and back, without a pointer.

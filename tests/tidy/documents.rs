@@ -336,6 +336,35 @@ fn alerts_and_dashboards_ask_for_metrics_that_there_are() {
     none("nothing in src/ counts this", unknown);
 }
 
+/// The phases that say of an object that it is on its way, or there.
+const QUIET_PHASES: [&str; 4] = ["Settled", "Progressing", "RollingOut", "Waiting"];
+
+#[test]
+fn alerts_and_panels_name_each_phase_that_somebody_has_to_know() {
+    let declared = read("src/report/phase.rs");
+    let variants = declared.split_once("enum Phase {").unwrap().1.split_once("\n}").unwrap().0;
+    let variants = variants.lines().filter_map(|line| line.trim().strip_suffix(','));
+    let phases: BTreeSet<&str> =
+        variants.filter(|word| !word.starts_with('/') && !QUIET_PHASES.contains(word)).collect();
+    assert!(phases.contains("RolledBack") && phases.len() > 5, "{phases:?}");
+    let named = |file: &str| {
+        let text = read(file).replace("\\\"", "\"");
+        let matchers = text.split("phase=").skip(1).filter_map(|rest| rest.split('"').nth(1));
+        let words = matchers.flat_map(|words| words.split('|')).map(str::to_owned);
+        words.collect::<BTreeSet<String>>()
+    };
+    // A manifest asks for the first, and the second has a metric of its own.
+    let unalerted = ["LeftAlone", "PruneWaiting"];
+    for (file, left_out) in [("examples/alerts.yaml", &unalerted[..]), ("examples/grafana.json", &[])] {
+        let named = named(file);
+        let unknown = named.iter().filter(|word| !declared.contains(&format!("    {word},")));
+        none("no such phase", unknown.map(|word| format!("{file}: {word}")).collect());
+        let wanted = phases.iter().filter(|phase| !left_out.contains(phase));
+        let missing = wanted.filter(|phase| !named.contains(**phase));
+        none("a phase in no query", missing.map(|phase| format!("{file}: {phase}")).collect());
+    }
+}
+
 #[test]
 fn the_page_on_observability_names_each_alert() {
     let (rules, page) = (read("examples/alerts.yaml"), read("docs/observability.md"));

@@ -192,18 +192,15 @@ impl Engine {
             let decision = facts.as_ref().zip(blocker.as_ref());
             let decision = decision.and_then(|(_, blocker)| self.decide_closed_prune(source, &id, blocker));
             let judgement = &mut self.sources[source].prunes;
-            match (decision, facts) {
-                (Some(decision), Some(facts)) => {
-                    let former = judgement.decisions.insert(id.clone(), decision);
-                    judgement.facts.insert(id.clone(), facts);
-                    if former.as_ref() != judgement.decisions.get(&id) {
-                        self.dirty.push(id);
-                    }
+            if let (Some(decision), Some(facts)) = (decision, facts) {
+                let former = judgement.decisions.insert(id.clone(), decision);
+                judgement.facts.insert(id.clone(), facts);
+                if former.as_ref() != judgement.decisions.get(&id) {
+                    self.dirty.push(id);
                 }
-                _ => {
-                    judgement.decisions.remove(&id);
-                    judgement.facts.remove(&id);
-                }
+            } else {
+                judgement.decisions.remove(&id);
+                judgement.facts.remove(&id);
             }
         }
     }
