@@ -34,6 +34,8 @@ enum SourceShape {
     Waves,
     /// All `ConfigMaps` come a wave after all workloads, which are asked later.
     LateWaves,
+    /// As [`SourceShape::Pairs`], and the ConfigMaps are of a wave after the workloads.
+    LateNeeds,
 }
 
 fn files(shape: SourceShape, count: usize) -> Vec<(String, SharedDesiredObject)> {
@@ -50,6 +52,10 @@ fn files(shape: SourceShape, count: usize) -> Vec<(String, SharedDesiredObject)>
             }
             SourceShape::Waves => web.wave = 1,
             SourceShape::LateWaves => data.wave = 1,
+            SourceShape::LateNeeds => {
+                web.needs = [data_id.clone()].into();
+                data.wave = 1;
+            }
         }
         [(data_id, data), (web_id, web)].map(|(id, wanted)| (id.to_string(), Arc::new(wanted)))
     };
@@ -108,7 +114,13 @@ fn first_pass(shape: SourceShape, first: FirstSignal, count: usize) -> usize {
 
 #[test]
 fn twice_the_objects_of_a_first_pass_take_twice_the_lookups() {
-    for shape in [SourceShape::Pairs, SourceShape::Restarting, SourceShape::Waves, SourceShape::LateWaves] {
+    for shape in [
+        SourceShape::Pairs,
+        SourceShape::Restarting,
+        SourceShape::Waves,
+        SourceShape::LateWaves,
+        SourceShape::LateNeeds,
+    ] {
         for first in [FirstSignal::Answer, FirstSignal::Event] {
             let (few, many) = (first_pass(shape, first, 500), first_pass(shape, first, 1000));
             let growth = many as f64 / few as f64;
