@@ -47,3 +47,19 @@ fn each_command_has_a_man_page() {
     }
     assert!(pages.keys().all(|name| !name.contains("generate")), "{:?}", pages.keys());
 }
+
+/// Roots render where the package or the image is, and nothing else has to be found.
+#[test]
+fn the_package_suggests_the_programs_that_render_and_the_image_has_them() {
+    let line = |file: &str, begin: &str| {
+        let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap();
+        let found = text.lines().rfind(|line| line.starts_with(begin)).map(str::to_owned);
+        found.unwrap_or_else(|| panic!("{file} has no line {begin}"))
+    };
+    let package = line("Cargo.toml", "suggests = ");
+    let image = line("examples/in-cluster/Dockerfile", "RUN apk add ");
+    for program in ["kustomize", "helm"] {
+        assert!(package.contains(program), "{package}");
+        assert!(image.split(' ').any(|word| word == program), "{image}");
+    }
+}

@@ -55,8 +55,11 @@ fn an_overlay_is_followed_commit_by_commit() {
     // The patch for an object that is gone keeps the root from being rendered: nothing is deleted.
     daemon.says(&["WARN", "kustomize fails"]);
     let window = site.window();
+    let renders = || daemon.log().matches(" rendered in ").count();
+    let before = renders();
     repo.change("plain/own.yaml", &yaml::config_map("own", "key", "two"));
     site.await_data("own", "key", "two");
+    assert_eq!(renders(), before, "what does not render is rendered again without a change of its files");
     site.api.delete(&site.at("ConfigMap", "prod-settings"));
     site.await_data("prod-settings", "level", "two");
     window.assert_no_deletes();

@@ -11,7 +11,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use crate::serving::ask;
-use crate::support::{Daemon, Repo, TestNamespace, run, until, yaml};
+use crate::support::{Daemon, Repo, TestNamespace, run, source, until, yaml};
 
 /// A text that must be found nowhere but in the cluster's Secrets.
 const CANARY: &str = "canary-7f3a9c";
@@ -152,6 +152,25 @@ fn without_an_identity_nothing_of_a_file_is_applied_and_the_remedy_is_named() {
     site.await_data("other", "key", "one");
     daemon.says(&["no age identity at hand opens the file"]);
     assert!(!site.has("Secret", "locked"));
+}
+
+#[test]
+fn an_identity_of_one_source_opens_nothing_of_another() {
+    let site = TestNamespace::new("sops-own-key");
+    let identity = Identity::new();
+    let own = identity.folder.path().join("sops-age.one");
+    std::fs::rename(identity.file(), own).unwrap();
+    let [one, two] =
+        ["one", "two"].map(|name| Repo::new(&[("secret.yaml", identity.encrypt(&secret(name, CANARY)))]));
+    let sources = [("one", one.path()), ("two", two.path())];
+    let documents = sources.map(|(name, path)| source(name, &site.name, path, ""));
+    let mut command = site.command_with_config(&["run"], &documents.join("---\n"));
+    command.env("CREDENTIALS_DIRECTORY", identity.folder.path());
+    let daemon = Daemon::start(command);
+    let data = json!(STANDARD.encode(CANARY));
+    until("the Secret of its own source is opened", || password(&site, "one") == data);
+    daemon.says(&["WARN", "no age identity is configured"]);
+    assert!(!site.has("Secret", "two"));
 }
 
 #[test]

@@ -24,6 +24,51 @@ fn each_wave_follows_when_the_one_before_is_healthy() {
 }
 
 #[test]
+fn what_an_object_needs_comes_with_its_wave() {
+    let site = TestNamespace::new("waits-needs");
+    let waved = |kind: &str, name: &str, wave: i32, rest: &str| {
+        format!(
+            "apiVersion: {kind}\nmetadata:\n  name: {name}\n  annotations: {{rhumb.dev/wave: \"{wave}\"}}\n{rest}"
+        )
+    };
+    let binding = "  namespace: waits-needs-inner\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: reader}\n\
+                   subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: nobody}]\n";
+    let rbac = |kind: &str| format!("rbac.authorization.k8s.io/v1\nkind: {kind}");
+    let folder = Folder::new(&[
+        ("binding.yaml", waved(&rbac("RoleBinding"), "reads", -1, binding)),
+        ("role.yaml", waved(&rbac("Role"), "reader", 2, "  namespace: waits-needs-inner\nrules: []\n")),
+        ("namespace.yaml", waved("v1\nkind: Namespace", "waits-needs-inner", 1, "")),
+    ]);
+    site.apply(folder.path(), &["--wait=60s"]).ends(0);
+    let role = "/apis/rbac.authorization.k8s.io/v1/namespaces/waits-needs-inner/roles/reader";
+    assert!(site.api.get(role).is_some());
+}
+
+#[test]
+fn a_wave_behind_a_kind_that_is_not_installed_says_so_and_goes_on_without_it() {
+    let site = TestNamespace::new("waits-unserved");
+    let widget = |more: &str| {
+        format!(
+            "apiVersion: nobody.example.org/v1\nkind: Widget\nmetadata:\n  name: early\n  annotations:\n    \
+             rhumb.dev/wave: \"-1\"\n{more}"
+        )
+    };
+    let repo =
+        Repo::new(&[("widget.yaml", widget("")), ("map.yaml", yaml::config_map("late", "key", "one"))]);
+    let _daemon = site.daemon(repo.path());
+    let says = |object: &str, text: &str| {
+        eventually(&format!("{object}: {text}"), DEFAULT_TIMEOUT, || {
+            let answer = site.rhumb(&["why", object]).all();
+            if answer.contains(text) { Ok(()) } else { Err(answer) }
+        });
+    };
+    says("configmap/late", "wave -1 is not finished: Widget early");
+    assert!(!site.has("ConfigMap", "late"));
+    repo.change("widget.yaml", &widget("    rhumb.dev/reconcile: disabled\n"));
+    site.await_data("late", "key", "one");
+}
+
+#[test]
 fn a_pass_without_a_terminal_says_each_ten_seconds_what_it_waits_for() {
     let site = TestNamespace::new("waits-progress");
     let sick = yaml::workload("Deployment", "sick", 1, "app:1", "{controlplane/never-ready: \"true\"}");

@@ -21,7 +21,7 @@ use rhumb::testing::input::{FileTree, strip_origin};
 use rhumb::testing::source::DiskTree;
 
 use build::{build, documents, written};
-use repositories::{Outcome, Repository, own};
+use repositories::{OriginSource, Outcome, Repository, own};
 
 /// Judges every root of a repository, on all cores.
 fn judge(repository: &Repository) -> Vec<(String, Outcome)> {
@@ -50,7 +50,7 @@ fn check(repository: &Repository, equal: usize, refused: usize) {
     let wrong: Vec<_> = outcomes.iter().filter(|(_, outcome)| matches!(outcome, Outcome::Wrong(_))).collect();
     assert!(wrong.is_empty(), "{}: {wrong:#?}", repository.folder.display());
     let counted = (
-        count(&outcomes, |outcome| *outcome == Outcome::Equal),
+        count(&outcomes, |outcome| matches!(outcome, Outcome::Equal(_))),
         count(&outcomes, |outcome| matches!(outcome, Outcome::Refused(_))),
     );
     assert_eq!(counted, (equal, refused), "{outcomes:#?}");
@@ -77,22 +77,30 @@ fn links_are_replaced_by_what_they_lead_to() {
 #[test]
 fn real_repositories_give_their_output_or_are_refused_where_they_do_not_build() {
     let Some(repositories) = repositories::real() else { return };
+    let mut all = [0; 2];
     for repository in repositories {
         let outcomes = judge(&repository);
         let wrong: Vec<_> =
             outcomes.iter().filter(|(_, outcome)| matches!(outcome, Outcome::Wrong(_))).collect();
         assert!(wrong.is_empty(), "{}: {wrong:#?}", repository.folder.display());
-        let equal = count(&outcomes, |outcome| *outcome == Outcome::Equal);
+        let equal = count(&outcomes, |outcome| matches!(outcome, Outcome::Equal(_)));
+        let from_files = count(&outcomes, |outcome| *outcome == Outcome::Equal(OriginSource::Files));
         let refused = count(&outcomes, |outcome| matches!(outcome, Outcome::Refused(_)));
         let unsaid = count(&outcomes, |outcome| *outcome == Outcome::EqualWithoutOrigins);
         let neither = count(&outcomes, |outcome| matches!(outcome, Outcome::FailsAlike(_)));
         assert!(!outcomes.is_empty(), "{} has no root", repository.folder.display());
         eprintln!(
-            "{}: {} roots, {equal} equal, {unsaid} equal without origins, {refused} refused, {neither} fail alike",
+            "{}: {} roots, {equal} equal ({from_files} with origins from their files), {unsaid} equal without \
+             origins, {refused} refused, {neither} fail alike",
             repository.folder.display(),
             outcomes.len()
         );
+        all = [all[0] + from_files, all[1] + equal];
     }
+    let [from_files, equal] = all;
+    // All others take a quarter more processor time.
+    eprintln!("of {equal} roots {from_files} have their origins from their files");
+    assert!(from_files * 4 >= equal * 3, "of {equal} roots only {from_files} have their origins from files");
 }
 
 /// A mistake in a closure is never a stale or partial render: without any one of its files the real

@@ -20,11 +20,20 @@ pub(crate) struct Repository {
     pub(crate) tree: DiskTree,
 }
 
+/// How the origins of a root's objects are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OriginSource {
+    /// From its files, which name each object that it prints.
+    Files,
+    /// From kustomize, which takes longer with them.
+    Program,
+}
+
 /// The outcome of a root.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// Its closure gives the same output, with origins and without.
-    Equal,
+    Equal(OriginSource),
     /// The same, but that nothing says where its objects come from.
     EqualWithoutOrigins,
     /// It was refused, and does not build.
@@ -84,9 +93,9 @@ impl Repository {
                 let said = origins.iter().all(Option::is_some);
                 // The expected origins are those of kustomize, or there are none.
                 let expected = ExpectedObjects::of(&mut OriginFinder::new(&closure, &self.tree)).unwrap();
-                if let Some(expected) = expected.and_then(|expected| expected.origins(&alone))
-                    && planned.origins == OriginTracking::Added
-                {
+                let expected = expected.and_then(|expected| expected.origins(&alone));
+                let source = if expected.is_some() { OriginSource::Files } else { OriginSource::Program };
+                if let Some(expected) = expected.filter(|_| planned.origins == OriginTracking::Added) {
                     for (expected, origin) in expected.iter().zip(origins.iter().flatten()) {
                         let place = (&origin.path, &origin.configured_in);
                         let is_same = (&expected.path, &expected.configured_in) == place
@@ -102,7 +111,7 @@ impl Repository {
                         Outcome::Wrong(format!("origins: {said}, equal alone and with origins: {equal:?}"))
                     }
                     OriginTracking::Absent => Outcome::EqualWithoutOrigins,
-                    OriginTracking::Added | OriginTracking::Requested => Outcome::Equal,
+                    OriginTracking::Added | OriginTracking::Requested => Outcome::Equal(source),
                 }
             }
             (Err(error), Err(_), Err(_)) => Outcome::FailsAlike(error),

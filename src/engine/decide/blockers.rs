@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::engine::decide::action::{Action, Decision};
 use crate::engine::decide::ownership::left_alone_reason;
-use crate::engine::facts::entry::{ObjectEntry, SourceId};
+use crate::engine::facts::entry::{ObjectEntry, SourceId, WaitTopic};
 use crate::engine::facts::sources::{Inventory, SourceWrites};
 use crate::engine::state::{DecisionMode, Engine, KindAvailability, KindState};
 use crate::engine::{
@@ -14,6 +14,15 @@ use crate::engine::{
 };
 use crate::health::{HealthStatus, waits_for_consumer};
 use crate::object::{GroupKind, Gvk, ObjectId};
+
+/// Objects that need each other in a row, of waves in the wrong order.
+const MAX_CHAIN: usize = 8;
+
+/// Returns whether an object cannot be made without another one: it names it, or is in it.
+fn has_need(desired: &DesiredObject, need: &ObjectId) -> bool {
+    let is_namespace = || need.kind() == "Namespace" && need.group().is_empty();
+    desired.needs.contains(need) || (is_namespace() && desired.id.namespace() == Some(need.name()))
+}
 
 impl Engine {
     /// Returns why nothing can be said about an object's presence.
@@ -143,17 +152,8 @@ impl Engine {
         let after = || desired.depends_on.iter().find_map(|before| self.unhealthy_dependency(source, before));
         let crd = || self.definition_blocker(source, desired);
         let wave = || {
-            let earlier = self.sources[source].waves.range(..desired.wave);
-            let unfinished = |(wave, ids): (&i32, &std::collections::BTreeSet<ObjectId>)| {
-                // The last one, as all are made in their order: whoever waits is asked again when
-                // the named one is done.
-                ids.last().map(|id| Reason::Wave(*wave, id.clone()))
-            };
-            let rejected = || {
-                let (wave, id) = self.rejected_before(source, desired.wave)?;
-                Some(Reason::Wave(wave, id))
-            };
-            earlier.filter(|(_, ids)| !ids.is_empty()).find_map(unfinished).or_else(rejected)
+            self.wave_blocker(source, desired.wave)?;
+            self.wave_blocker(source, self.due_wave(source, desired, MAX_CHAIN))
         };
         let switch = || self.switch_blocker(source, desired);
         needs
@@ -162,6 +162,47 @@ impl Engine {
             .or_else(crd)
             .or_else(wave)
             .or_else(switch)
+    }
+
+    /// Returns the earlier wave that an object of this wave waits for.
+    fn wave_blocker(&self, source: SourceId, wave: i32) -> Option<Reason> {
+        let mut earlier = self.sources[source].waves.range(..wave).filter(|(_, ids)| !ids.is_empty());
+        let unfinished = earlier.find_map(|(wave, ids)| {
+            // The last one, as all are made in their order: whoever waits is asked again when the
+            // named one is done.
+            ids.last().map(|id| Reason::Wave(*wave, id.clone()))
+        });
+        unfinished.or_else(|| {
+            let (wave, id) = self.rejected_before(source, wave)?;
+            Some(Reason::Wave(wave, id))
+        })
+    }
+
+    /// Returns the wave in which an object comes: its own, or that of an object which waits for it.
+    /// Of an earlier wave that one and its need would wait for each other for ever.
+    fn due_wave(&self, source: SourceId, desired: &DesiredObject, chain: usize) -> i32 {
+        let waiting = self.waiting.get(&WaitTopic::Object(desired.id.clone())).into_iter().flatten();
+        let waves = waiting.filter_map(|id| {
+            let (of, waiter) = self.entry(id)?.target_content()?;
+            let is_need = of == source && has_need(waiter, &desired.id);
+            is_need.then(|| match chain.checked_sub(1) {
+                Some(chain) => self.due_wave(source, waiter, chain),
+                None => waiter.wave,
+            })
+        });
+        waves.fold(desired.wave, i32::min)
+    }
+
+    /// Returns whether an object waits for an earlier wave, and comes with one that needs it.
+    pub(in crate::engine) fn is_due_with(&self, waiter: &ObjectId, need: &ObjectId) -> bool {
+        let wanted = |id| self.entry(id).and_then(ObjectEntry::target_content);
+        let (Some((source, waiter)), Some((of, needed))) = (wanted(waiter), wanted(need)) else {
+            return false;
+        };
+        source == of
+            && waiter.wave < needed.wave
+            && has_need(waiter, need)
+            && self.waits.get(need) == Some(&WaitTopic::Waves(source))
     }
 
     /// Returns why an object waits for an object that it refers to: only where the desired state

@@ -20,6 +20,11 @@ impl Engine {
                 waiting.remove(id);
             }
             if let Some(topic) = topic {
+                if let WaitTopic::Object(need) = &topic
+                    && self.is_due_with(id, need)
+                {
+                    self.mark(need);
+                }
                 self.waiting.entry(topic.clone()).or_default().insert(id.clone());
                 self.waits.insert(id.clone(), topic);
             }

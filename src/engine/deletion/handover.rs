@@ -18,6 +18,7 @@ use crate::engine::deletion::peer_sources::{
     DeletionConsent, PeerSource, RepositoryIdentity, SourceCompleteness, SourceProgress, SourceService,
     SourceStatement, mark,
 };
+use crate::engine::deletion::unowned_objects::UnownedObjects;
 use crate::engine::facts::entry::SourceId;
 use crate::engine::state::Engine;
 use crate::engine::{ObjectOwner, Reason, SourceLifecycle, SourceState, Uid};
@@ -82,7 +83,7 @@ pub(in crate::engine) struct Handover {
     /// The waits of unwanted objects for the others, by incarnation.
     pub(super) since: HashMap<Uid, TakeoverWait>,
     /// Objects that are wanted, and not in the inventory of whoever wants them.
-    pub(super) unowned: BTreeSet<ObjectId>,
+    pub(super) unowned: UnownedObjects,
     /// Objects that this process has reported to be unwanted, by source.
     pub(super) given_up: BTreeMap<SourceId, BTreeSet<ObjectId>>,
     /// The statement of a source before this process served it, as far as its objects may be wanted
@@ -474,11 +475,8 @@ impl Engine {
             self.handover.since.remove(&live.uid);
         }
         let has = |source: SourceId| set.as_ref() == Some(&self.inventory_ids[source]);
-        if wants.iter().any(|(source, _)| !has(*source)) {
-            self.handover.unowned.insert(id.clone());
-        } else {
-            self.handover.unowned.remove(id);
-        }
+        let without = wants.iter().map(|(source, _)| *source).filter(|source| !has(*source)).collect();
+        self.handover.unowned.record(id, without);
         for (source, _) in wants {
             let released = self.handover.given_up.get_mut(source);
             let released = released.is_some_and(|released| released.remove(id));

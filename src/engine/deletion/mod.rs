@@ -12,5 +12,6 @@ pub(super) mod prune_guard;
 pub(super) mod prune_inputs;
 pub(super) mod prune_judgement;
 pub(super) mod unlisted_kinds;
+pub(super) mod unowned_objects;
 pub(super) mod unrendered_roots;
 pub(super) mod unwatched_objects;

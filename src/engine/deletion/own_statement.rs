@@ -168,7 +168,7 @@ impl Engine {
             let wants = |entry: &ObjectEntry| entry.targets.iter().any(|(one, _)| *one == source);
             self.entry(id).is_some_and(wants)
         };
-        let unowned = self.handover.unowned.iter().filter(|id| !has(id));
+        let unowned = self.handover.unowned.of(source).filter(|id| !has(id));
         let now = self.rollouts.starts.now();
         let counts = |since: Instant| {
             now.is_none_or(|now| now.saturating_duration_since(since) < OLD_STATEMENT_VALIDITY)

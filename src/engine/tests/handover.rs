@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::world::{FIRST, SECOND, SET, World, WorldObject, config, desired, following, reading};
 use crate::engine::deletion::peer_sources::DeletionConsent;
+use crate::engine::facts::lookup_counts::counted;
 use crate::engine::*;
 use crate::object::{ContentHash, ObjectId, Revision};
 
@@ -294,6 +295,30 @@ fn a_source_requests_what_is_not_its_own_and_gives_up_what_it_drops() {
     assert_eq!(released(&engine), these(&[&id]));
     engine.read(FIRST, reading("c3", &[("a", Some(desired(&id, 1, "a")))]));
     assert_eq!(released(&engine), these(&[]), "it is wanted again");
+}
+
+#[test]
+fn what_others_want_costs_the_statement_of_a_source_nothing() {
+    let lookups = |others: usize| {
+        let at = |path: &str| RepositoryIdentity::At(path.into());
+        let of = [("own", SET, at(REPOSITORY)), ("beside", OTHER, at("host/beside HEAD"))];
+        let mut engine = following(&of, AdoptPolicy::IfUnowned);
+        engine.require_peer_consent();
+        engine.set_clock(Instant::now(), jiff::Timestamp::UNIX_EPOCH);
+        let own = config("own");
+        engine.read(FIRST, reading("c1", &[("own", Some(desired(&own, 1, "own")))]));
+        for number in 0..others {
+            let id = config(&format!("other-{number}"));
+            let file = format!("{number}.yaml");
+            engine.read(SECOND, reading("c1", &[(&file, Some(desired(&id, 1, &file)))]));
+        }
+        engine.process_changes();
+        counted();
+        let says = engine.statement(FIRST, None).unwrap();
+        assert_eq!(says.takeover_requests, TakeoverRequests::These(these(&[&own])));
+        counted()
+    };
+    assert_eq!(lookups(5), lookups(50));
 }
 
 /// A process that has just started sees what it has before it has read what it wants.

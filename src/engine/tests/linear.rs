@@ -36,6 +36,8 @@ enum SourceShape {
     Waves,
     /// All `ConfigMaps` come a wave after all workloads, which are asked later.
     LateWaves,
+    /// As [`SourceShape::Pairs`], and the ConfigMaps are of a wave after the workloads.
+    LateNeeds,
 }
 
 /// A file, with the object in it; none where the file is gone.
@@ -55,6 +57,10 @@ fn files(shape: SourceShape, count: usize) -> Vec<SourceFile> {
             }
             SourceShape::Waves => web.wave = 1,
             SourceShape::LateWaves => data.wave = 1,
+            SourceShape::LateNeeds => {
+                web.needs = [data_id.clone()].into();
+                data.wave = 1;
+            }
         }
         [(data_id, data), (web_id, web)].map(|(id, wanted)| (id.to_string(), Some(Arc::new(wanted))))
     };
@@ -152,7 +158,13 @@ fn check_growth(what: &str, few: LookupCounts, many: LookupCounts, most: f64) {
 
 #[test]
 fn twice_the_objects_of_a_first_pass_take_twice_the_lookups() {
-    for shape in [SourceShape::Pairs, SourceShape::Restarting, SourceShape::Waves, SourceShape::LateWaves] {
+    for shape in [
+        SourceShape::Pairs,
+        SourceShape::Restarting,
+        SourceShape::Waves,
+        SourceShape::LateWaves,
+        SourceShape::LateNeeds,
+    ] {
         for first in [FirstSignal::Answer, FirstSignal::Event] {
             let [few, many] = [250, 500].map(|count| count_lookups(shape, first, count));
             check_growth(&format!("{shape:?}, {first:?} first"), few, many, 2.0 * SLACK);
