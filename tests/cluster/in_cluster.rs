@@ -154,6 +154,34 @@ fn grant_and_ask(cluster: &DedicatedCluster) {
     assert!(!may("create configmaps -n kube-system") && !may("get secrets -n kube-system"));
 }
 
+/// Fails where a right was never used, or something was refused.
+fn assert_rights_are_used_and_enough(cluster: &DedicatedCluster) {
+    let events = cluster.audit().unwrap();
+    let own: Vec<_> = events.iter().filter(|event| event.user == ACCOUNT).collect();
+    let did =
+        |resource: &str, verb: &str| own.iter().any(|event| event.resource == resource && event.verb == verb);
+    for (resource, verb) in [
+        ("leases", "patch"),
+        ("sources", "list"),
+        ("sources", "patch"),
+        ("networkpolicies", "delete"),
+        ("pods", "watch"),
+        ("nodes", "watch"),
+        ("secrets", "create"),
+        ("events", "create"),
+    ] {
+        assert!(did(resource, verb), "{verb} {resource} was never tried");
+    }
+    let denied: Vec<String> = own
+        .iter()
+        .filter(|event| event.code == 403)
+        .map(|event| {
+            format!("{} {} {}/{}: {}", event.verb, event.resource, event.namespace, event.name, event.message)
+        })
+        .collect();
+    assert_eq!(denied, [""; 0]);
+}
+
 #[test]
 fn the_examples_come_up_and_their_rights_are_enough() {
     let cluster = DedicatedCluster::complete();
@@ -217,28 +245,5 @@ fn the_examples_come_up_and_their_rights_are_enough() {
     await_ready(&api, &repo.head());
     assert_eq!(daemon.stop().code(), Some(0));
 
-    let events = cluster.audit().unwrap();
-    let own: Vec<_> = events.iter().filter(|event| event.user == ACCOUNT).collect();
-    let did =
-        |resource: &str, verb: &str| own.iter().any(|event| event.resource == resource && event.verb == verb);
-    for (resource, verb) in [
-        ("leases", "patch"),
-        ("sources", "list"),
-        ("sources", "patch"),
-        ("networkpolicies", "delete"),
-        ("pods", "watch"),
-        ("nodes", "watch"),
-        ("secrets", "create"),
-        ("events", "create"),
-    ] {
-        assert!(did(resource, verb), "{verb} {resource} was never tried");
-    }
-    let denied: Vec<String> = own
-        .iter()
-        .filter(|event| event.code == 403)
-        .map(|event| {
-            format!("{} {} {}/{}: {}", event.verb, event.resource, event.namespace, event.name, event.message)
-        })
-        .collect();
-    assert_eq!(denied, [""; 0]);
+    assert_rights_are_used_and_enough(&cluster);
 }
