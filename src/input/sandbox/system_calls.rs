@@ -175,15 +175,19 @@ pub(super) enum SeccompError {
 
 /// Bounds this process, and what it becomes, to these calls for ever.
 pub(super) fn restrict(process: u32, network: &NetworkReach) -> Result<(), SeccompError> {
-    for program in programs(process, network)? {
+    let target = TargetArch::try_from(std::env::consts::ARCH).map_err(|_| SeccompError::Architecture)?;
+    for program in programs(process, network, target)? {
         seccompiler::apply_filter(&program)?;
     }
     Ok(())
 }
 
 /// Returns the filters, of which each only takes away.
-fn programs(process: u32, network: &NetworkReach) -> Result<Vec<BpfProgram>, SeccompError> {
-    let target = TargetArch::try_from(std::env::consts::ARCH).map_err(|_| SeccompError::Architecture)?;
+fn programs(
+    process: u32,
+    network: &NetworkReach,
+    target: TargetArch,
+) -> Result<Vec<BpfProgram>, SeccompError> {
     let build = |rules, otherwise, matched| -> Result<BpfProgram, SeccompError> {
         let filter = SeccompFilter::new(rules, otherwise, matched, target);
         Ok(filter.and_then(BpfProgram::try_from).map_err(seccompiler::Error::from)?)
@@ -317,13 +321,15 @@ mod tests {
         for call in [libc::SYS_listen, libc::SYS_accept, libc::SYS_accept4, libc::SYS_socketpair] {
             assert!(!rules.contains_key(&call), "{call}");
         }
-        assert_eq!(programs(1, &NetworkReach::Ports(vec![443])).unwrap().len(), 3);
     }
 
     #[test]
-    fn the_filters_are_built() {
-        let filters = programs(1, &NetworkReach::None).unwrap();
-        let lengths = filters.iter().map(Vec::len).collect::<Vec<_>>();
-        assert!(lengths.len() == 2 && lengths[0] > 4 && lengths[1] > ANY.len(), "{lengths:?}");
+    fn the_filters_are_built_for_each_architecture() {
+        for target in [TargetArch::x86_64, TargetArch::aarch64] {
+            let filters = programs(1, &NetworkReach::None, target).unwrap();
+            let lengths = filters.iter().map(Vec::len).collect::<Vec<_>>();
+            assert!(lengths.len() == 2 && lengths[0] > 4 && lengths[1] > ANY.len(), "{lengths:?}");
+            assert_eq!(programs(1, &NetworkReach::Ports(vec![443]), target).unwrap().len(), 3);
+        }
     }
 }
