@@ -65,7 +65,9 @@ fn a_source_that_is_not_there_is_reported() {
     let fixture = Fixture::new(&[]);
     answer_on(&fixture.path().join("rhumb.sock"));
     let first_line = "2030-01-02 03:04:00 Refused shop: ConfigMap env\n";
-    let said = "--- standard error\nthe daemon has no source shpo now; `rhumb status` lists them\n";
+    let said = "--- standard error\nthe daemon has no source shpo now; `rhumb status` lists them. It knows its own \
+                events alone: `kubectl get events -A --field-selector reportingComponent=rhumb` shows what a daemon \
+                left in the cluster\n";
     for (source, said) in [("shop", ""), ("shpo", said)] {
         let line = format!("events {source} --socket rhumb.sock");
         assert_eq!(fixture.run(&line), format!("$ rhumb {line}\n{first_line}{said}--- exit code 0"));

@@ -7,35 +7,22 @@ use std::time::Duration;
 
 use git2::Oid;
 
-use super::packs::{SMALL, commit_bomb, delta, stored, take_peak};
+use super::packs::{SMALL, commit_bomb, delta, run_alone, stored, take_peak};
 use super::remote::RemoteFixture;
 use super::server::ServerManner;
 use crate::source::SourceError;
 
-/// Set in the process of a test that measures its process: other tests would count there.
-const OWN_PROCESS: &str = "RHUMB_TEST_OWN_PROCESS";
-
-/// Runs work in a process of its own, in which no other test takes memory.
-fn run_alone(name: &str, work: impl Future<Output = ()>) {
-    if std::env::var_os(OWN_PROCESS).is_some() {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        return runtime.unwrap().block_on(work);
-    }
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    let name = format!("source::tests::server_packs::{name}");
-    let output = command.args(["--exact", &name]).env(OWN_PROCESS, "1").output().unwrap();
-    let report = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && report.contains("1 passed"), "{report}");
-}
-
 #[test]
 fn a_bomb_of_a_server_is_followed_in_little_memory() {
-    run_alone("a_bomb_of_a_server_is_followed_in_little_memory", follow_bomb());
+    run_alone("server_packs::a_bomb_of_a_server_is_followed_in_little_memory", follow_bomb());
 }
 
 #[test]
 fn a_bomb_in_the_store_of_an_older_version_is_read_in_little_memory() {
-    run_alone("a_bomb_in_the_store_of_an_older_version_is_read_in_little_memory", take_over_bomb());
+    run_alone(
+        "server_packs::a_bomb_in_the_store_of_an_older_version_is_read_in_little_memory",
+        take_over_bomb(),
+    );
 }
 
 /// Gives the store the name that it had in an older version.
