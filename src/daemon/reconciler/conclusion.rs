@@ -14,7 +14,8 @@ use crate::report::Outcome;
 /// The reasons of one moment, of which some pass by themselves.
 struct TransientReasons<'a> {
     reconciler: &'a Reconciler,
-    /// Whether any object is being made or is not healthy yet: all are asked, so only once.
+    /// Indicates whether any object is being made or is not healthy yet: all are asked, so only
+    /// once.
     is_anything_working: OnceCell<bool>,
 }
 

@@ -32,7 +32,7 @@ impl Engine {
         if old != new {
             exchange(&mut self.proven, old.as_ref(), new);
         }
-        // What is not proven is not counted, and lives all the same.
+        // An unproven object is not counted, and lives all the same.
         let (owned, owns) =
             (before.and_then(|live| self.source_of(live)), now.and_then(|live| self.source_of(live)));
         if was != is || owned != owns {

@@ -1,8 +1,8 @@
 //! The last judgement of the prune guard for each source, and what makes it out of date.
 //!
 //! Any fact may change what the guard decides, so any makes it judge all candidates again. Two
-//! kinds of facts come once for each candidate, and would cost the square of their number. What
-//! they cannot change is not judged again:
+//! kinds of facts come once for each candidate, and would cost the square of their number. They
+//! have only those judged again that they can change:
 //! - While the guard is closed for the whole source, a new candidate changes nothing for others.
 //! - A candidate that is deleted as decided only lessens what the guard counts. The others are
 //!   judged again when a share of the candidates is gone, or when no decided deletion is left.
