@@ -7,13 +7,12 @@
 //! was in force, and what is pinned, stays readable while the remote is away.
 
 use std::fs;
-use std::io::{self, ErrorKind};
 
 use super::child::{self, ChildError, ChildPeer};
 use super::error::SourceError;
 use super::git_messages;
 use super::state_lock::StateLock;
-use super::store::{QuotaRoom, RevisionStore, remove_folder};
+use super::store::{QuotaRoom, RevisionStore, remove_path};
 
 /// The name of the store before foreign deltas were kept out of it.
 const OLDER_NAME: &str = "store.git";
@@ -39,7 +38,7 @@ impl RevisionStore {
         let older = self.older();
         if self.exists() {
             // A version before this one ran again: what it left is here, or is fetched.
-            return remove(older.path()).map_err(self.io_error("cannot replace"));
+            return remove_path(older.path()).map_err(self.io_error("cannot replace"));
         }
         match older.pack_whole(lock).await? {
             Ok(()) => {
@@ -80,13 +79,5 @@ impl RevisionStore {
                 Err(failure.into_source_error(&place, settings.fetch, too_much))
             }
         }
-    }
-}
-
-/// Removes what is at a path, whatever it is.
-fn remove(path: &std::path::Path) -> io::Result<()> {
-    match remove_folder(path) {
-        Err(error) if error.kind() == ErrorKind::NotADirectory => fs::remove_file(path),
-        removed => removed,
     }
 }

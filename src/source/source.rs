@@ -295,28 +295,28 @@ impl Source {
 
     /// Resolves an awaited location: it may be there now.
     async fn settle(&mut self) -> Result<(), SourceError> {
-        let (location, place, store) = (self.location.clone(), self.place.clone(), self.store.clone());
-        let found = self.run_blocking(move || OriginParts::of(&location.resolve()?, &place, &store));
-        let parts = found.await?;
-        self.set_parts(parts);
-        Ok(())
+        self.find_origin(ResolvedLocation::resolve).await
     }
 
     /// Takes over the store of an older version, with the revision that was in force.
     async fn take_over_older_store(&mut self) -> Result<(), SourceError> {
         drop(self.prepare_store().await?);
-        let (location, place, store) = (self.location.clone(), self.place.clone(), self.store.clone());
-        let parts = self.run_blocking(move || OriginParts::of(&location, &place, &store)).await?;
-        self.set_parts(parts);
-        Ok(())
+        self.find_origin(|location| Ok(location.clone())).await
     }
 
-    fn set_parts(&mut self, parts: OriginParts) {
+    /// Finds where revisions come from, at a location that is derived from the present one.
+    async fn find_origin(
+        &mut self,
+        derive: fn(&ResolvedLocation) -> Result<ResolvedLocation, SourceError>,
+    ) -> Result<(), SourceError> {
+        let (location, place, store) = (self.location.clone(), self.place.clone(), self.store.clone());
+        let parts = self.run_blocking(move || OriginParts::of(&derive(&location)?, &place, &store)).await?;
         self.location = parts.location;
         self.origin = parts.origin;
         self.reader = parts.reader;
         self.interval = parts.interval;
         self.current = self.current.take().or(parts.remembered);
+        Ok(())
     }
 
     async fn observe_newest(&mut self) -> Result<Revision, SourceError> {

@@ -194,12 +194,7 @@ impl RevisionStore {
     /// Moves a repository of the state directory aside, in place of what was moved before.
     pub(super) fn set_aside(&self, repository: &Path) -> Result<(), SourceError> {
         let aside = self.folder.join(format!("{STORE_NAME}.broken"));
-        let old = fs::symlink_metadata(&aside).map(|metadata| metadata.is_dir());
-        match old {
-            Ok(true) => fs::remove_dir_all(&aside).map_err(self.io_error("cannot replace"))?,
-            Ok(false) => fs::remove_file(&aside).map_err(self.io_error("cannot replace"))?,
-            Err(_) => {}
-        }
+        remove_path(&aside).map_err(self.io_error("cannot replace"))?;
         fs::rename(repository, &aside).map_err(self.io_error("cannot move aside"))
     }
 
@@ -482,6 +477,14 @@ fn is_packed_refs(text: &[u8]) -> bool {
         line.starts_with('#') || id.is_some_and(|id| id.len() == 40 && Oid::from_str(id).is_ok())
     };
     (text.is_empty() || text.ends_with('\n')) && text.lines().all(line)
+}
+
+/// Removes a folder or file, whichever is at a path. None is no error.
+pub(super) fn remove_path(path: &Path) -> io::Result<()> {
+    match remove_folder(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => fs::remove_file(path),
+        removed => removed,
+    }
 }
 
 /// Removes a folder with all that is in it. One that is not there is no error.

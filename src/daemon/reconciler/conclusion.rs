@@ -6,14 +6,18 @@ use std::time::Instant;
 
 use super::super::pass_result::{PassEnding, PassResult};
 use super::{Reconciler, StopCondition};
-use crate::engine::{DesiredState, PruneDecision, Reason, ReconcilePolicy, SourceState};
+use crate::engine::{DesiredState, Engine, PruneDecision, Reason, ReconcilePolicy, SourceState};
 use crate::health::HealthStatus;
 use crate::object::{ErrorClass, Gvk, ManifestOrigin, ObjectId};
+use crate::queue::WorkQueue;
 use crate::report::Outcome;
 
 /// The reasons of one moment, of which some pass by themselves.
 struct TransientReasons<'a> {
-    reconciler: &'a Reconciler,
+    engine: &'a Engine,
+    queue: &'a WorkQueue<ObjectId>,
+    reasons: &'a BTreeMap<ObjectId, Reason>,
+    until: StopCondition,
     /// Indicates whether any object is being made or is not healthy yet: all are asked, so only
     /// once.
     is_anything_working: OnceCell<bool>,
@@ -33,26 +37,21 @@ impl TransientReasons<'_> {
             | Reason::Reading(_)
             | Reason::ReadingPeers
             | Reason::Terminating => true,
-            Reason::Retrying(..) => self.reconciler.queue.failures(id) <= MAX_FAILURES_IN_PASS,
+            Reason::Retrying(..) => self.queue.failures(id) <= MAX_FAILURES_IN_PASS,
             Reason::Needs(need, _) | Reason::Wave(_, need) => works(need),
             // A pass that waits for health waits in the queue too.
-            Reason::Budget(short) if matches!(self.reconciler.until, StopCondition::Healthy(_)) => {
-                short.is_temporary()
-            }
+            Reason::Budget(short) if matches!(self.until, StopCondition::Healthy(_)) => short.is_temporary(),
             Reason::Budget(_) => {
-                self.reconciler.engine.is_any_in_progress()
-                    || self.reconciler.engine.next_due(Instant::now()).is_some()
+                self.engine.is_any_in_progress() || self.engine.next_due(Instant::now()).is_some()
             }
-            Reason::Step(_) => self.reconciler.engine.is_stepping(id, Instant::now()),
+            Reason::Step(_) => self.engine.is_stepping(id, Instant::now()),
             Reason::Unit(id) => works(id),
             Reason::Unserved(gvk, others) => {
                 // Discovery lists a new kind some moments after its definition is established.
-                let is_established = |crd| {
-                    self.reconciler.engine.live_object(crd).is_some_and(|live| live.health.is_current())
-                };
-                let arrives =
-                    |crd| works(crd) || (!self.reconciler.reasons.contains_key(crd) && is_established(crd));
-                others.is_empty() && self.reconciler.engine.definitions_of(&gvk.group_kind()).any(arrives)
+                let is_established =
+                    |crd| self.engine.live_object(crd).is_some_and(|live| live.health.is_current());
+                let arrives = |crd| works(crd) || (!self.reasons.contains_key(crd) && is_established(crd));
+                others.is_empty() && self.engine.definitions_of(&gvk.group_kind()).any(arrives)
             }
             Reason::Unobservable(_, _, class) => *class == ErrorClass::Transient,
             Reason::Prune(_) => self.is_prune_progressing(id),
@@ -80,25 +79,21 @@ impl TransientReasons<'_> {
 
     /// Returns whether an object is on its way to what is wanted.
     fn is_progressing(&self, id: &ObjectId, depth: u8) -> bool {
-        if let Some(reason) = self.reconciler.reasons.get(id) {
+        if let Some(reason) = self.reasons.get(id) {
             return depth > 0 && self.is_transient(id, reason, depth - 1);
         }
-        match self.reconciler.engine.live_object(id) {
-            Some(_) if self.reconciler.engine.is_in_progress(id) => true,
+        match self.engine.live_object(id) {
+            Some(_) if self.engine.is_in_progress(id) => true,
             Some(live) => matches!(live.health.status, HealthStatus::InProgress | HealthStatus::Unknown),
-            None => self.reconciler.engine.entry(id).is_some(),
+            None => self.engine.entry(id).is_some(),
         }
     }
 
     fn is_prune_progressing(&self, id: &ObjectId) -> bool {
-        let source = self
-            .reconciler
-            .engine
-            .informer_object(id)
-            .and_then(|live| self.reconciler.engine.source_of(live));
-        let judged = source.and_then(|source| self.reconciler.engine.prune_decision_of(source, id));
+        let source = self.engine.informer_object(id).and_then(|live| self.engine.source_of(live));
+        let judged = source.and_then(|source| self.engine.prune_decision_of(source, id));
         // The order of deletions follows from contents that are read again first.
-        let recalls = || !self.reconciler.engine.unresolved_contents().is_empty();
+        let recalls = || !self.engine.unresolved_contents().is_empty();
         match judged {
             Some(PruneDecision::Delete) => true,
             Some(PruneDecision::Later(_)) => self.is_anything_working() || recalls(),
@@ -107,7 +102,7 @@ impl TransientReasons<'_> {
     }
 
     fn is_anything_working(&self) -> bool {
-        let engine = &self.reconciler.engine;
+        let engine = self.engine;
         let works =
             |id| engine.live_object(id).is_some_and(|live| live.health.status == HealthStatus::InProgress);
         let is_working = || engine.is_any_in_progress() || engine.informer_objects().any(|(id, _)| works(id));
@@ -118,7 +113,13 @@ impl TransientReasons<'_> {
 impl Reconciler {
     /// Returns whether something is left that passes by itself.
     pub(in crate::daemon) fn has_transient_reasons(&self) -> bool {
-        let reasons = TransientReasons { reconciler: self, is_anything_working: OnceCell::new() };
+        let reasons = TransientReasons {
+            engine: &self.engine,
+            queue: &self.queue,
+            reasons: &self.reasons,
+            until: self.until,
+            is_anything_working: OnceCell::new(),
+        };
         self.reasons.iter().any(|(id, reason)| reasons.is_transient(id, reason, 8))
     }
 

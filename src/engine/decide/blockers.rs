@@ -20,8 +20,7 @@ const MAX_CHAIN: usize = 8;
 
 /// Returns whether an object cannot be made without another one: it names it, or is in it.
 fn has_need(desired: &DesiredObject, need: &ObjectId) -> bool {
-    let is_namespace = || need.kind() == "Namespace" && need.group().is_empty();
-    desired.needs.contains(need) || (is_namespace() && desired.id.namespace() == Some(need.name()))
+    desired.needs.contains(need) || (need.is("", "Namespace") && desired.id.namespace() == Some(need.name()))
 }
 
 impl Engine {

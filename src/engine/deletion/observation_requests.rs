@@ -184,11 +184,8 @@ impl Engine {
         let number = self.next_observation_number();
         let over = now + REQUEST_WINDOW;
         let delay = self.sources[source].prune_delay;
-        let of_source =
-            |id: &&ObjectId| self.informer_object(id).and_then(|live| self.source_of(live)) == Some(source);
-        let uids: Vec<_> = self.unwanted.iter().filter(of_source).collect();
-        let uids: Vec<_> =
-            uids.into_iter().filter_map(|id| Some(self.informer_object(id)?.uid.clone())).collect();
+        let uid = |id: &ObjectId| Some(self.informer_object(id)?.uid.clone());
+        let uids: Vec<_> = self.unwanted_of(source).filter_map(uid).collect();
         for uid in uids {
             let wait = self.handover.since.get_mut(&uid);
             if let Some(wait) =
@@ -240,11 +237,11 @@ impl Engine {
     pub(in crate::engine) fn observation_request(&self, source: SourceId) -> Option<ObservationRequest> {
         let number = *self.handover.observations.newest.get(&source)?;
         let waits = |id: &ObjectId| {
-            let live = self.informer_object(id).filter(|live| self.source_of(live) == Some(source));
+            let live = self.informer_object(id);
             live.and_then(|live| self.handover.since.get(&live.uid))
                 .is_some_and(|wait| wait.request.is_some())
         };
-        let is_needed = self.unwanted.iter().any(waits);
+        let is_needed = self.unwanted_of(source).any(waits);
         is_needed.then(|| ObservationRequest::new(&self.rollouts.holder, number))
     }
 

@@ -47,7 +47,7 @@ impl Engine {
     }
 
     /// Returns the objects that one source no longer wants.
-    fn unwanted_of(&self, source: SourceId) -> impl Iterator<Item = &ObjectId> {
+    pub(in crate::engine) fn unwanted_of(&self, source: SourceId) -> impl Iterator<Item = &ObjectId> {
         let of_source = move |live: &LiveObject| self.source_of(live) == Some(source);
         self.unwanted.iter().filter(move |id| self.informer_object(id).is_some_and(of_source))
     }

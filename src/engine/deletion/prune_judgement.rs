@@ -15,7 +15,7 @@ use crate::engine::deletion::prune_guard::{PruneDecision, PruneTiming};
 use crate::engine::facts::entry::{AcceptedContent, SourceId};
 use crate::engine::facts::lookup_counts;
 use crate::engine::state::Engine;
-use crate::engine::{LiveObject, Uid};
+use crate::engine::{LiveObject, SourceLifecycle, Uid};
 use crate::object::{ContentHash, ObjectId};
 
 /// The share of the candidates, one in so many, after whose deletion the others are judged again.
@@ -30,6 +30,8 @@ struct CandidateFacts {
     is_unproven: bool,
     /// The content that was applied last, where it has been read.
     accepted: Option<ContentHash>,
+    /// Indicates whether that content has yet to be read: nothing is pruned before.
+    is_unresolved: bool,
 }
 
 /// The decisions about all candidates of one source, as they were judged last.
@@ -38,7 +40,8 @@ struct CandidateFacts {
 pub(in crate::engine) struct PruneJudgement {
     decisions: BTreeMap<ObjectId, PruneDecision>,
     facts: BTreeMap<ObjectId, CandidateFacts>,
-    /// The decision for the whole source while the guard was closed.
+    /// The decision for each object alike while the guard was closed. None for a source that goes:
+    /// there an object that is kept keeps what it uses.
     blocker: Option<PruneDecision>,
     is_stale: bool,
     /// Objects whose own facts have changed while the guard was closed.
@@ -166,10 +169,11 @@ impl Engine {
         let known = |id: &ObjectId| Some((id.clone(), self.candidate_facts(id)?));
         let facts = decisions.keys().filter_map(known).collect();
         let undone = decisions.values().filter(|decision| **decision == PruneDecision::Delete).count();
+        let is_active = self.sources[source].lifecycle == SourceLifecycle::Active;
         let now = PruneJudgement {
             decisions,
             facts,
-            blocker,
+            blocker: blocker.filter(|_| is_active),
             undone,
             is_stale: false,
             changed: BTreeSet::new(),
@@ -220,12 +224,13 @@ impl Engine {
 
     fn candidate_facts(&self, id: &ObjectId) -> Option<CandidateFacts> {
         let live: &LiveObject = self.live_object(id)?;
-        let accepted = self.entries.get(id).and_then(|entry| entry.accepted.content());
+        let accepted = self.entries.get(id).map(|entry| &entry.accepted);
         Some(CandidateFacts {
             uid: live.uid.clone(),
             prune_timing: live.prune_timing,
             is_unproven: live.is_unproven(),
-            accepted: accepted.map(|accepted| accepted.hash),
+            accepted: accepted.and_then(AcceptedContent::content).map(|content| content.hash),
+            is_unresolved: matches!(accepted, Some(AcceptedContent::Unresolved(_))),
         })
     }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use crate::engine::facts::entry::{ObjectEntry, SourceId};
 use crate::engine::state::Engine;
-use crate::engine::{LiveObject, SourceState, Uid};
+use crate::engine::{SourceState, Uid};
 use crate::object::{ObjectId, count_text};
 
 /// The maximum number of confirmed deletions in an inventory: 150 kB of it.
@@ -23,11 +23,8 @@ impl Engine {
         first: &ObjectId,
         uids: &BTreeSet<Uid>,
     ) -> String {
-        let waits = |id: &&ObjectId| {
-            let live = self.informer_object(id).filter(|live| self.source_of(live) == Some(source));
-            live.is_some_and(|live| uids.contains(&live.uid))
-        };
-        let found: Vec<ObjectId> = self.unwanted.iter().filter(waits).cloned().collect();
+        let is_named = |id: &&ObjectId| self.informer_object(id).is_some_and(|live| uids.contains(&live.uid));
+        let found: Vec<ObjectId> = self.unwanted_of(source).filter(is_named).cloned().collect();
         let name = &self.sources[source].name;
         if found.is_empty() {
             return format!(
@@ -87,8 +84,7 @@ impl Engine {
     pub(crate) fn open_confirmations(&self, source: SourceId) -> BTreeSet<Uid> {
         let mut all = self.recorded_confirmations(source);
         if !all.is_empty() {
-            let of_source = |live: &&LiveObject| self.source_of(live) == Some(source);
-            let unwanted = self.unwanted.iter().filter_map(|id| self.informer_object(id)).filter(of_source);
+            let unwanted = self.unwanted_of(source).filter_map(|id| self.informer_object(id));
             let unwanted: BTreeSet<&Uid> = unwanted.map(|live| &live.uid).collect();
             all.retain(|uid| unwanted.contains(uid));
         }

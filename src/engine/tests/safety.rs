@@ -308,3 +308,29 @@ fn what_a_person_once_brought_back_goes_with_the_source_too() {
         assert_eq!(judged(&mut engine, FIRST, &gone), expected);
     }
 }
+
+#[test]
+fn what_a_kept_object_uses_stays_whatever_changes_while_the_source_that_goes_cannot_be_read() {
+    let (used, user) = (config("used"), id("apps", "Deployment", "shop", "web"));
+    let kept = with(&user, 1, |wanted| {
+        wanted.needs = [used.clone()].into();
+        wanted.traits.prune_timing = PruneTiming::Never;
+    });
+    let mut engine = engine(&[SET], &[used.group_kind(), user.group_kind()]);
+    engine.sources[0].lifecycle = SourceLifecycle::Deleting;
+    engine.read(FIRST, reading("r2", &[]));
+    for (id, wanted) in [(&used, desired(&used, 1, "used")), (&user, kept)] {
+        engine.observe_object(id, World::live(id, &WorldObject::settled(wanted.hash, "r1", 1)));
+        let release = Release { hash: wanted.hash, revision: Revision::new("r1") };
+        engine.record_past_content(id, &release, Some(wanted));
+    }
+    let expected = "Deployment shop/web, which is kept, uses it";
+    assert_eq!(judged(&mut engine, FIRST, &used), expected);
+    engine.set_unreadable(FIRST, "it cannot be read".into());
+    assert!(engine.prune_blocker(FIRST).is_some());
+    assert_eq!(judged(&mut engine, FIRST, &used), expected);
+    let mut live = engine.informer_object(&used).unwrap().clone();
+    (live.rv, live.prune_timing) = (ResourceVersion(live.rv.0 + 1), PruneTiming::BeforeUnit);
+    engine.observe_object(&used, live);
+    assert_eq!(judged(&mut engine, FIRST, &used), expected);
+}
