@@ -224,7 +224,11 @@ impl ReadRevision {
             let mut commits = source_contents::open_newest(&source, kept.path())?;
             match commits.observe().await {
                 Ok(_) => {}
-                Err(error @ (SourceError::NoPath { .. } | SourceError::Empty { .. })) => {
+                Err(
+                    error @ (SourceError::NoPath { .. }
+                    | SourceError::Empty { .. }
+                    | SourceError::NothingRendered { .. }),
+                ) => {
                     return Ok(Self::Nothing(error.into()));
                 }
                 Err(error) => return Err(error.into()),

@@ -13,6 +13,7 @@ mod deleted_sources;
 mod dispatch;
 mod event_handlers;
 mod inventories;
+mod inventory_rotation;
 mod object_events;
 mod opt_out_events;
 mod orders;
@@ -37,6 +38,7 @@ use self::claims::RolloutLedgerStore;
 use self::configs::ConfigFollowers;
 use self::daemon_sets::NodeWatch;
 use self::dispatch::LookupBatch;
+use self::inventory_rotation::InventoryRotation;
 use self::object_events::EventHistory;
 use self::orders_objects::OrderStore;
 use self::pods::PodFollowers;
@@ -115,6 +117,7 @@ pub(crate) struct Reconciler {
     namespace: String,
     locations: Vec<String>,
     inventories: Vec<InventoryStore>,
+    inventory_rotation: InventoryRotation,
     orders: Vec<OrderStore>,
     /// Indicates whether what the other sources say is being read.
     peers: CallState,
@@ -172,7 +175,7 @@ struct LoopTimers {
     confirmation: Option<Instant>,
     /// The time at which a stop ends the loop, whatever is in flight.
     stop: Option<Instant>,
-    /// Indicates whether the last turn ended before all was decided.
+    /// Indicates whether the last turn ended before all was decided and compared.
     at_once: bool,
 }
 
@@ -222,6 +225,7 @@ impl Reconciler {
         Self {
             history: EventHistory::of(locations.len()),
             inventories: locations.iter().map(|_| InventoryStore::default()).collect(),
+            inventory_rotation: InventoryRotation::of(locations.len()),
             orders: locations.iter().map(|_| OrderStore::default()).collect(),
             feeds: locations.iter().map(|_| None).collect(),
             peers: CallState::None,
@@ -314,6 +318,7 @@ impl Reconciler {
             let stopped = stop.is_cancelled();
             let wake = self.timers.stop.unwrap_or_else(|| self.wake());
             heartbeat.record(wake.saturating_duration_since(Instant::now()) + MAX_TURN_DURATION);
+            let (goes_on, mut is_event) = (self.inventory_rotation.is_pending(), true);
             tokio::select! {
                 biased;
                 error = &mut astray => return Err(FatalError::WrongCluster(error)),
@@ -328,19 +333,22 @@ impl Reconciler {
                 Some(event) = self.channels.from_data.recv() => self.handle_data_event(event),
                 Some(question) = self.channels.asked.recv() => self.answer_inquiry(question),
                 () = stop.cancelled(), if !stopped => {}
-                () = tokio::time::sleep_until(wake.into()) => {}
+                () = tokio::time::sleep_until(wake.into()) => is_event = false,
             }
             heartbeat.record(MAX_TURN_DURATION);
-            self.drain_events();
+            if self.drain_events() > 0 || is_event || !goes_on {
+                self.inventory_rotation.note_change();
+            }
             if let Some(fatal) = self.fatal.take() {
                 return Err(fatal);
             }
         }
     }
 
-    /// Takes what else has happened, so that a burst is decided on once.
-    fn drain_events(&mut self) {
-        for _ in 0..CHANNEL_CAPACITY {
+    /// Takes what else has happened, so that a burst is decided on once. Returns the number of
+    /// events.
+    fn drain_events(&mut self) -> usize {
+        for number in 0..CHANNEL_CAPACITY {
             if let Ok(event) = self.channels.from_tasks.try_recv() {
                 self.handle_event(event);
             } else if let Ok(event) = self.channels.from_informers.try_recv() {
@@ -360,9 +368,10 @@ impl Reconciler {
             } else if let Ok(question) = self.channels.asked.try_recv() {
                 self.answer_inquiry(question);
             } else {
-                return;
+                return number;
             }
         }
+        CHANNEL_CAPACITY
     }
 
     fn find_pass_ending(&mut self, stop: &CancellationToken) -> Option<PassEnding> {
@@ -386,6 +395,7 @@ impl Reconciler {
         let quiet = depth.ready == 0
             && depth.processing == 0
             && self.inventories.iter().all(|store| store.call == CallState::None)
+            && !self.inventory_rotation.is_pending()
             && self.orders.iter().all(OrderStore::is_quiet)
             && !self.watched.is_asking()
             && self.ledger_store.is_quiet()
@@ -442,6 +452,7 @@ impl Reconciler {
         self.evict_due(now);
         self.rescale_due(now);
         self.engine.process_changes();
+        self.inventory_rotation.begin_turn();
         // Before the inventories, so that nothing is tidied while there is something to write.
         self.enqueue();
         self.keep_inventories();
@@ -452,7 +463,7 @@ impl Reconciler {
         let mut batch = LookupBatch::default();
         // Failed objects have slots of their own, so that a webhook which never answers delays
         // nobody else.
-        self.timers.at_once = false;
+        self.timers.at_once = self.inventory_rotation.is_pending();
         let mut decided = 0;
         while self.writes - self.retries.len() < self.write_window.min(self.concurrency) {
             if decided == MAX_DECISIONS_PER_TURN {

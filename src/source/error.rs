@@ -64,6 +64,17 @@ pub enum SourceError {
         /// The revision, or the folder.
         within: String,
     },
+    /// Its kustomizations and charts print no object.
+    #[error(
+        "{place}: the kustomizations and charts of {within} print no object; an empty source is never taken as \
+         \"delete everything\": to delete on purpose, leave one object, or delete the objects by hand"
+    )]
+    NothingRendered {
+        /// The source.
+        place: String,
+        /// The revision, or the folder.
+        within: String,
+    },
     /// The configured path is not in the revision.
     #[error("{place}: {what} {path} in revision {revision}; was it moved, or is `path` misspelt?")]
     NoPath {
@@ -457,6 +468,7 @@ impl SourceError {
             | Self::Unreadable { .. }
             | Self::Empty { .. }
             | Self::OnlyParts { .. }
+            | Self::NothingRendered { .. }
             | Self::NoPath { .. }
             | Self::TooMany { .. }
             | Self::Gone { .. }

@@ -161,14 +161,14 @@ impl RevisionReader {
         let mut plain = renderer.plain_part(raw);
         plain.files.retain(|file| roots.binary_search_by(|root| root.path.cmp(&file.path)).is_err());
         let snapshot = RenderedSnapshot::of_known_roots(plain, roots.to_vec()).into_snapshot();
-        match (snapshot.files.is_empty() && snapshot.is_complete(), roots.is_empty()) {
-            (false, _) => Ok(snapshot),
-            (true, false) => Err(self.empty_error(revision)),
-            (true, true) => Err(SourceError::OnlyParts {
-                place: self.shared.place.clone(),
-                within: self.within(revision),
-            }),
+        if !snapshot.files.is_empty() || !snapshot.is_complete() {
+            return Ok(snapshot);
         }
+        let (place, within) = (self.shared.place.clone(), self.within(revision));
+        Err(match &*roots {
+            [] => SourceError::OnlyParts { place, within },
+            _ => SourceError::NothingRendered { place, within },
+        })
     }
 
     /// Lists the files of a revision as they are.

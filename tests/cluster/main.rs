@@ -38,6 +38,7 @@ mod helm;
 mod ignored;
 mod in_cluster;
 mod incomplete;
+mod inputs;
 mod jobs;
 mod journal;
 mod kills;

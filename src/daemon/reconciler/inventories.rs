@@ -211,7 +211,12 @@ impl Reconciler {
     /// Writes the inventories that do not record what they should.
     pub(super) fn keep_inventories(&mut self) {
         self.find_origins();
+        let is_idle = self.is_idle();
         for source in self.engine.source_ids() {
+            let is_compared = self.inventory_rotation.is_due(source);
+            if !is_compared && self.inventories[source].need != InventoryNeed::Growth {
+                continue;
+            }
             let state = self.engine.source(source);
             if self.inventories[source].call == CallState::Busy
                 || self.inventories[source].inventory == InventoryState::Unread
@@ -233,7 +238,7 @@ impl Reconciler {
             let need = store.need;
             let mode = match need {
                 InventoryNeed::Growth => InventoryWriteMode::Grow,
-                InventoryNeed::Cleanup if self.is_idle() && self.is_synced(source) => {
+                InventoryNeed::Cleanup if is_idle && self.is_synced(source) => {
                     InventoryWriteMode::Exact
                 }
                 InventoryNeed::Nothing | InventoryNeed::Cleanup

@@ -10,7 +10,7 @@ use crate::source::{
     SourceSettings,
 };
 
-/// A renderer that makes one object of a text, as a fact of the cluster says.
+/// A renderer that makes one object of a text; none of an empty one.
 #[derive(Debug, Default)]
 struct TextRenderer {
     text: Mutex<String>,
@@ -29,11 +29,12 @@ impl SnapshotRenderer for TextRenderer {
         let text = self.text.lock().unwrap().clone();
         let (blob, size) = (BlobId::of(text.as_bytes()), text.len() as u64);
         let file = SnapshotFile { blob, size, ..SnapshotFile::in_test("app#a") };
+        let files = Some(file).filter(|_| !text.is_empty());
         let mut key = [0; 32];
         key[..20].copy_from_slice(&<[u8; 20]>::from(blob));
         Ok(RenderedSnapshot {
             plain: self.plain_part(request.raw),
-            roots: vec![RenderedRoot::new("app".into(), key, RootOutcome::Rendered([file].into()))],
+            roots: vec![RenderedRoot::new("app".into(), key, RootOutcome::Rendered(files.into_iter().collect()))],
             contents: vec![RenderedContent { blob, bytes: text.into_bytes().into() }],
             is_interrupted: false,
             used: FactUse { versions: false, objects: [vars()].into() },
@@ -74,4 +75,15 @@ async fn the_last_renders_of_a_revision_stay_readable_and_no_more_of_them() {
     let source = open();
     let earlier = source.reader().earlier_objects(&revision).unwrap();
     assert_eq!(texts(&source, &earlier), ["8", "7", "6", "5", "4", "3", "2"]);
+}
+
+#[tokio::test]
+async fn a_revision_whose_roots_print_no_object_is_refused_as_such() {
+    let (repo, revision) = TestRepository::with(&[("a.yaml", "a")]);
+    let renderer: Arc<dyn SnapshotRenderer> = Arc::<TextRenderer>::default();
+    let settings = SourceSettings { renderer: Some(renderer), ..SourceSettings::default() };
+    let mut source = Source::open_with("test", &repo.location(), &state(&repo.dir), settings).unwrap();
+    source.observe().await.unwrap();
+    let refused = source.snapshot(&revision).unwrap_err();
+    assert!(matches!(refused, SourceError::NothingRendered { .. }), "{refused}");
 }

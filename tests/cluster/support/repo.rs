@@ -50,6 +50,25 @@ impl Repo {
         repo
     }
 
+    /// A repository with a copy of a folder in its only commit.
+    #[allow(dead_code, reason = "only the tests of real repositories have some")]
+    pub(crate) fn copy_of(folder: &Path) -> Self {
+        let repo = Self::new::<&str, &str>(&[]);
+        for entry in walkdir::WalkDir::new(folder).min_depth(1) {
+            let entry = entry.unwrap();
+            let target = repo.path().join(entry.path().strip_prefix(folder).unwrap());
+            if entry.file_type().is_dir() {
+                std::fs::create_dir_all(target).unwrap();
+            } else if entry.file_type().is_symlink() {
+                std::os::unix::fs::symlink(std::fs::read_link(entry.path()).unwrap(), target).unwrap();
+            } else {
+                std::fs::copy(entry.path(), target).unwrap();
+            }
+        }
+        repo.commit("Copy");
+        repo
+    }
+
     pub(crate) fn path(&self) -> &Path {
         self.dir.path()
     }
