@@ -219,7 +219,7 @@ mod tests {
         check(&"a".repeat(65), None);
     }
 
-    /// Were each of them waited for, this would take half an hour.
+    // Were each of them waited for, this would take half an hour.
     #[test]
     fn a_journal_that_hangs_is_waited_for_once_and_gets_what_it_missed() {
         let dir = tempfile::tempdir().unwrap();

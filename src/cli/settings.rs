@@ -104,7 +104,7 @@ pub(super) fn systemd_service() -> (SystemdService, Option<Duration>) {
     (SystemdService::new(notifier.unwrap_or_default()), interval)
 }
 
-/// Signs of life are expected of the process that is named, where one is.
+/// Returns how often signs of life are expected, where none but this process is named for them.
 fn watchdog_interval(micros: Option<u64>, named: Option<u64>, own: u32) -> Option<Duration> {
     let meant = named.is_none_or(|named| named == u64::from(own));
     micros.filter(|micros| meant && *micros > 0).map(Duration::from_micros)
@@ -422,7 +422,7 @@ fn report_diagnostics(found: &[Diagnostic], global: &GlobalArgs, terminal: &Term
     }
 }
 
-/// Flags take precedence over the file.
+/// Overrides the file by flags.
 fn override_by(config: &mut Config, global: &GlobalArgs) {
     let take = |flag: &Option<PathBuf>, value: &mut Option<PathBuf>| {
         if flag.is_some() {

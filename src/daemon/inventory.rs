@@ -425,7 +425,7 @@ pub(super) enum InventoryWriteMode {
     Exact,
 }
 
-/// Jobs that have ended with the content that is wanted, so that their going away is not drift.
+/// Returns the Jobs that have ended with the content that is wanted: that they go away is no drift.
 fn ended_jobs(
     engine: &Engine,
     source: SourceId,

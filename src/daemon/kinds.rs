@@ -249,7 +249,7 @@ impl KindWatches {
         }
     }
 
-    /// Manifests of a source ask for these kinds.
+    /// Watches these kinds for a source, as its manifests ask for them.
     pub(super) fn request_kinds(
         &mut self,
         watcher: WatcherId,

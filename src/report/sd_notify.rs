@@ -378,8 +378,8 @@ pub(super) mod tests {
         assert_eq!(begins, ["RELOADING", "RELOADING", "READY"]);
     }
 
-    /// A manager that is busy, or not there for a moment, hears it later; and the service does not
-    /// wait for it.
+    // A manager that is busy, or not there for a moment, hears it later; and the service does not
+    // wait for it.
     #[tokio::test(start_paused = true)]
     async fn what_the_manager_cannot_hear_is_reported_later() {
         let dir = TempDir::new().unwrap();

@@ -439,7 +439,7 @@ fn non_empty(text: &WireText<'_>) -> Option<Arc<str>> {
     (!text.0.is_empty()).then(|| (&*text.0).into())
 }
 
-/// Seconds since 1970; 0 for no time.
+/// Returns the seconds since 1970; 0 for no time.
 pub(super) fn unix_seconds(time: &str) -> i64 {
     time.parse::<jiff::Timestamp>().map_or(0, jiff::Timestamp::as_second)
 }

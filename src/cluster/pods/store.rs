@@ -332,7 +332,8 @@ impl WorkloadStore {
         self.sets.objects.values().filter(|set| set.owner.as_ref() == Some(&self.uid))
     }
 
-    /// Labels may match the pods of others; ownership does not.
+    /// Returns whether a pod is the workload's own: labels may match the pods of others, ownership
+    /// does not.
     fn is_own(&self, pod: &PodRecord) -> bool {
         match self.controller {
             PodController::Deployment => self.set_of(pod).is_some(),

@@ -458,7 +458,7 @@ mod tests {
         assert_eq!(std::iter::from_fn(|| events.try_recv().ok()).count(), 3);
     }
 
-    /// A stop, an answer and a question have their turn in between.
+    /// Gives a stop, an answer and a question their turn in between.
     #[tokio::test]
     async fn so_many_decisions_are_made_in_one_turn_and_the_others_at_once_in_the_next() {
         let dir = tempfile::tempdir().unwrap();

@@ -178,7 +178,8 @@ impl Engine {
         if is_news { self.sources_behind() } else { Vec::new() }
     }
 
-    /// Sources of which another one follows the same repository, and has read another revision.
+    /// Returns the sources of which another one follows the same repository, and has read another
+    /// revision.
     fn sources_behind(&self) -> Vec<SourceId> {
         let differs = |own: &SourceProgress| {
             self.handover.peers.iter().flat_map(BTreeMap::values).any(|peer| match (&peer.says, own) {

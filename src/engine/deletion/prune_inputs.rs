@@ -119,8 +119,8 @@ impl Engine {
         live.prune_timing.strictest(said)
     }
 
-    /// Facts about what is no longer wanted. Where all that must come first is taken for done,
-    /// none of it waits for other changes.
+    /// Returns facts about what is no longer wanted. None of it waits for other changes where all
+    /// that must come first is taken for done.
     pub(in crate::engine) fn prune_candidates(
         &self,
         source: SourceId,
@@ -212,7 +212,7 @@ impl Engine {
         self.sources[source].catalog.unscoped_files().find(|(_, kind)| !absent(kind))
     }
 
-    /// Changes under way, and what belongs together with them or with what is to go.
+    /// Returns changes under way, and what belongs together with them or with what is to go.
     pub(in crate::engine) fn prune_units(
         &self,
         source: SourceId,

@@ -321,7 +321,7 @@ fn what_others_want_costs_the_statement_of_a_source_nothing() {
     assert_eq!(lookups(5), lookups(50));
 }
 
-/// A process that has just started sees what it has before it has read what it wants.
+// A process that has just started sees what it has before it has read what it wants.
 #[test]
 fn nothing_is_given_up_before_it_is_known_what_is_wanted_and_nothing_requested_for_that() {
     let (kept, dropped) = (config("a"), config("b"));

@@ -320,7 +320,7 @@ impl<'a> ExhaustiveModel<'a> {
         }
     }
 
-    /// Decisions of the loop, until one of them writes.
+    /// Carries out decisions of the loop until one of them writes.
     fn turn(&mut self) {
         let mut dirty: BTreeSet<ObjectId> = self.harness.engine.take_dirty().into_iter().collect();
         while let Some(first) = dirty.pop_first() {

@@ -192,7 +192,7 @@ fn a_request_is_taken_back_when_nothing_waits_for_it() {
     assert_eq!(engine.tidy_statement(FIRST, Some(&statement)).unwrap().observation_request, None);
 }
 
-/// One pass after another is a process of its own.
+/// Runs one pass after another, each as a process of its own.
 #[test]
 fn the_time_of_a_release_is_kept_from_one_process_to_the_next() {
     let (engine, _, _) = dropped(&[("other", SECOND_SET, at("host/other HEAD"))]);
@@ -211,7 +211,7 @@ fn the_time_of_a_release_is_kept_from_one_process_to_the_next() {
     assert_eq!(fate(&mut next, &id, &[behind], now), format!("{why}; see `rhumb prune list`"));
 }
 
-/// A clock that is early must not end the time of the others.
+// A clock that is early must not end the time of the others.
 #[test]
 fn no_skew_of_minutes_shortens_the_time_in_which_others_may_request() {
     let check = |clock: i64, expected: &str| {

@@ -137,7 +137,7 @@ fn what_is_written_is_sealed_and_its_own_seal_proves_it() {
     assert_eq!(apply.seal, Some(seal(PruneTiming::Never)));
 }
 
-/// Anybody may take the annotation off the object, and a lost revision reads no manifest again.
+// Anybody may take the annotation off the object, and a lost revision reads no manifest again.
 #[test]
 fn a_word_to_keep_outlives_the_annotation_and_the_manifest_that_had_it() {
     let check = |timing: PruneTiming, expected: &str| {

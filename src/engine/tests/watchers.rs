@@ -119,8 +119,8 @@ fn what_one_list_does_not_show_another_one_may() {
     assert!(two.engine.informer_object(&a).is_none() && two.engine.informer_object(&b).is_some());
 }
 
-/// Our write changes its label. One watch reports that it is gone, another one that it is there, in
-/// any order.
+/// Reports the move as two watches do, one that the object is gone and one that it is there, in any
+/// order.
 #[test]
 fn an_object_that_moves_to_another_account_is_there_all_the_time() {
     let (a, moved) = (config("a"), 2);
@@ -212,7 +212,7 @@ fn looking_into_two() -> (Engine, impl Fn(&str) -> WatchScope) {
     (engine, move |namespace: &str| WatchScope { watcher, kind: maps(), namespace: Some(namespace.into()) })
 }
 
-/// A source that takes it for looked at would begin to report, to claim and to end.
+// A source that takes it for looked at would begin to report, to claim and to end.
 #[test]
 fn a_namespace_that_is_forbidden_does_not_hide_that_another_one_is_still_listed() {
     let (mut engine, of) = looking_into_two();
