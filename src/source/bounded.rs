@@ -95,9 +95,9 @@ mod tests {
     async fn no_work_begins_beside_work_that_was_given_up() {
         let (slot, minute) = (WorkSlot::default(), Duration::from_mins(1));
         let (end, wait) = channel::<()>();
-        let (tell_end, ended) = channel::<()>();
+        let (alive, ended) = channel::<()>();
         let stuck = move || {
-            let _ = (wait.recv(), tell_end);
+            let _ = (wait.recv(), alive);
         };
         let given_up = slot.run_bounded("shop", Duration::ZERO, stuck).await;
         assert!(matches!(given_up, Err(SourceError::Silent { .. })), "{given_up:?}");

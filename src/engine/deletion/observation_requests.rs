@@ -247,8 +247,8 @@ impl Engine {
 
     /// Returns a number that no reading and no request had before.
     pub(in crate::engine) fn next_observation_number(&mut self) -> u64 {
-        self.drop_counter += 1;
-        self.drop_counter
+        self.observation_counter += 1;
+        self.observation_counter
     }
 }
 

@@ -32,7 +32,7 @@ fn dropped(others: &[(&str, &str, RepositoryIdentity)]) -> (Engine, ObjectId, In
         engine.read(SECOND, reading("d1", &[]));
     }
     engine.read(FIRST, reading("c2", &[("a", None)]));
-    let last = engine.last_drop_reading();
+    let last = engine.last_observation_number();
     engine.source_ids().for_each(|source| engine.record_check(source, last));
     (engine, id, now)
 }
@@ -240,7 +240,7 @@ fn a_source_of_the_process_that_cannot_be_looked_at_withholds_deletions_until_a_
     assert_eq!(fate(&mut engine, &id, &[], now + Duration::from_secs(59)), WAITS);
     let why = "source other may want it: it was not looked at since; see `rhumb prune list`";
     assert_eq!(fate(&mut engine, &id, &[], now + Duration::from_mins(1)), why);
-    engine.record_check(SECOND, engine.last_drop_reading());
+    engine.record_check(SECOND, engine.last_observation_number());
     let waits = "pruned when the other sources have had 30 s to take it over";
     assert_eq!(fate(&mut engine, &id, &[], now + Duration::from_mins(1)), waits);
 }

@@ -90,7 +90,7 @@ fn an_account_that_may_not_list_a_kind_holds_up_only_its_own_sources() {
     assert!(two.engine.is_synced(FIRST, &maps()) && !two.engine.is_synced(SECOND, &maps()));
     // Nor does it delay what the others no longer want.
     two.read(FIRST, "r2", &[("a", Some(1)), ("old", None)]);
-    two.engine.record_check(SECOND, two.engine.last_drop_reading());
+    two.engine.record_check(SECOND, two.engine.last_observation_number());
     assert!(matches!(two.decide("old").action, Action::Delete(..)), "{:?}", two.decide("old"));
     assert_eq!(two.engine.unlisted_reason(FIRST), None);
     assert!(two.engine.unlisted_reason(SECOND).unwrap().contains("denied"));

@@ -62,12 +62,12 @@ impl FileIdentity {
 
 /// Finds programs, and remembers what it found.
 #[derive(Debug, Default)]
-pub struct ProgramCatalog {
+pub struct ProgramFinder {
     sandbox: Sandbox,
     known: Mutex<HashMap<RenderProgram, (FileIdentity, InstalledProgram)>>,
 }
 
-impl ProgramCatalog {
+impl ProgramFinder {
     /// Returns one that asks programs for their versions in this sandbox.
     pub fn new(sandbox: Sandbox) -> Self {
         Self { sandbox, known: Mutex::default() }
