@@ -221,7 +221,7 @@ impl PreviewRun {
         }
     }
 
-    /// Takes a reading over, and says whether any of it may be scaled by others.
+    /// Takes a reading over, and returns whether any of it may be scaled by others.
     fn take(&mut self, source: SourceId, reading: SourceReading) -> bool {
         let facts = reading.files.iter().filter_map(|(_, facts)| facts.as_ref());
         let desired: Vec<SharedDesiredObject> = facts.flat_map(|facts| &facts.objects).cloned().collect();

@@ -66,7 +66,7 @@ pub enum ValueSchema {
 }
 
 impl ValueSchema {
-    /// Returns that of a kind.
+    /// Returns the schema of a kind.
     pub fn of(kind: &GroupKind) -> Self {
         match &*kind.group {
             "" if &*kind.kind == "Secret" => Self::Secret,

@@ -26,7 +26,7 @@ pub const STEP_PROMOTE: &str = "rhumb.dev/step-promote";
 pub const STEP_SOAK: &str = "rhumb.dev/step-soak";
 /// The sizes of the steps of a rollout.
 pub const STEPS: &str = "rhumb.dev/steps";
-/// Says if variables are put into an object.
+/// Indicates whether variables are put into an object.
 pub const SUBSTITUTE: &str = "rhumb.dev/substitute";
 /// The wave of an object.
 pub const WAVE: &str = "rhumb.dev/wave";

@@ -48,7 +48,7 @@ struct Watchdog {
     heartbeats: Heartbeats,
     /// The parts that were late at the last check.
     late: BTreeSet<Arc<str>>,
-    /// Indicates whether the manager waits for signs of life.
+    /// Indicates whether the manager waits for heartbeats.
     expected: bool,
 }
 

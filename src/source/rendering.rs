@@ -216,7 +216,7 @@ impl SharedFailures {
 pub(super) struct LastRender {
     /// The revision.
     pub(super) revision: Revision,
-    /// Says if it has roots.
+    /// Indicates whether it has roots.
     pub(super) has_roots: bool,
     /// Says when it is tried again, where some root may do better then.
     pub(super) retry: Option<RenderRetry>,

@@ -211,7 +211,7 @@ fn the_time_of_a_release_is_kept_from_one_process_to_the_next() {
     assert_eq!(fate(&mut next, &id, &[behind], now), format!("{why}; see `rhumb prune list`"));
 }
 
-// A clock that is early must not end the time of the others.
+// A clock that is ahead must not end the time of the others.
 #[test]
 fn no_skew_of_minutes_shortens_the_time_in_which_others_may_request() {
     let check = |clock: i64, expected: &str| {
