@@ -197,7 +197,7 @@ fn no_words_of_others_steer_or_summon() {
     assert!(text.contains("\u{fffd}&lt;!channel&gt;\u{fffd}\u{fffd}no (Ann: "), "{text}");
 }
 
-/// Collects what is logged.
+/// A collector of what is logged.
 #[derive(Clone, Default)]
 struct LogCapture(Arc<Mutex<Vec<u8>>>);
 

@@ -35,7 +35,7 @@ pub(super) struct RevisionObjects {
     pub(super) sealed: BTreeSet<Arc<str>>,
 }
 
-/// Says how much of a revision was read.
+/// The completeness of what was read of a revision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Completeness {
     /// All of it.

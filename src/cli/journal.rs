@@ -34,8 +34,8 @@ const JOURNAL_TIMEOUT: Duration = Duration::from_secs(1);
 /// It is not waited for again before it has taken so many lines at once.
 const LINES_BEFORE_NEXT_WAIT: u32 = 100;
 
-/// Writes to the journal. Where it takes nothing any more, lines are lost and counted: the loop
-/// does not wait for them.
+/// The writer to the journal. Where that takes nothing any more, lines are lost and counted: the
+/// loop does not wait for them.
 #[derive(Debug)]
 pub(super) struct JournalWriter {
     /// Waits for room, as long as nothing is lost. There is one for both: each has room of its own

@@ -77,7 +77,7 @@ mod tests {
     use crate::object::{GroupKind, ObjectId, Revision};
     use crate::report::{self, EventReason, ObjectEvent, Outcome};
 
-    /// Collects what is written.
+    /// A collector of what is written.
     #[derive(Clone, Default)]
     struct LogCapture(Arc<Mutex<Vec<u8>>>);
 

@@ -17,7 +17,7 @@ use crate::config::{ProgramSpec, RendererConfig, SandboxMode};
 pub(super) const NO_MEMORY_HINT: &str =
     "set `RuntimeDirectory=` for the service, or name a folder on tmpfs by XDG_RUNTIME_DIR or TMPDIR";
 
-/// Finds and runs the programs of this host.
+/// The host of renders, which finds and runs its programs.
 #[derive(Debug)]
 pub struct RenderHost {
     programs: ProgramSpec,

@@ -196,8 +196,8 @@ pub(crate) struct EventDraft {
     pub subject: Option<String>,
 }
 
-/// Keeps the last events and hands each to all who listen. Cheap to clone; all clones are the
-/// same.
+/// The record of the last events, which hands each to all who listen. Cheap to clone; all clones
+/// are the same.
 #[derive(Clone, Debug)]
 pub(crate) struct EventRecorder(Arc<RecorderState>);
 

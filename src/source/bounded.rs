@@ -13,7 +13,7 @@ use super::error::SourceError;
 #[derive(Clone, Debug, Default)]
 pub(super) struct WorkSlot(Arc<AtomicBool>);
 
-/// Gives the slot back at the end of the work, be it by a panic.
+/// A slot in use. It is given back at the end of the work, be it by a panic.
 struct HeldSlot(WorkSlot);
 
 impl Drop for HeldSlot {

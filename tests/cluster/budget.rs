@@ -39,7 +39,7 @@ pub(crate) fn most_rolling<T>(site: &TestNamespace<'_>, work: impl FnOnce() -> T
     })
 }
 
-/// Ends the observer, also when the test fails.
+/// The guard that ends the observer, also when the test fails.
 struct ObserverGuard<'a>(&'a AtomicBool);
 
 impl Drop for ObserverGuard<'_> {

@@ -18,7 +18,7 @@ use crate::object::{GroupKind, ObjectId};
 /// Longer messages are cut.
 const MAX_POD_MESSAGE_CHARS: usize = 400;
 
-/// Makes records of one type.
+/// The decoder of records of one type.
 pub(super) struct RecordDecoder<R> {
     kind: GroupKind,
     record: PhantomData<fn() -> R>,

@@ -43,8 +43,8 @@ pub(crate) enum FetchResult {
     NoSource,
 }
 
-/// Asks a running reconciler. Costs nothing while nobody asks; each question has none as its answer
-/// once the loop has ended.
+/// The sender of questions to a running reconciler. Once the loop has ended, each question has none
+/// as its answer.
 #[derive(Clone, Debug)]
 pub(crate) struct Inquiries {
     questions: mpsc::Sender<Inquiry>,

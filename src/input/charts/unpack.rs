@@ -257,7 +257,7 @@ fn content(entry: &mut impl Read, limits: UnpackLimits) -> Result<Vec<u8>, Unpac
     Ok(content)
 }
 
-/// Ends where more comes out of an archive than may.
+/// A reader that fails where more comes out of an archive than may.
 struct BoundedReader<R> {
     inner: R,
     left: u64,

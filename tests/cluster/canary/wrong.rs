@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::search::{Canary, SearchedTexts};
 use crate::support::{Daemon, Remote, Repo, ServerBehavior, TestNamespace, run, yaml};
 
-/// Runs commands that end with a complaint, and gathers those.
+/// The runs of commands that end with a complaint, with those complaints.
 struct CommandFailures {
     site: TestNamespace<'static>,
     dir: tempfile::TempDir,
