@@ -1,4 +1,4 @@
-//! Heartbeats: which part must make progress, and when its next sign of life is due.
+//! Heartbeats: which part must make progress, and when its next heartbeat is due.
 //!
 //! Each part that may hang (the loop, a source reader, each watch) holds a [`Heartbeat`]. Before
 //! each wait it says how long that wait may last. The watchdog, the probes and the metrics read
@@ -38,19 +38,19 @@ pub struct Heartbeat {
     part: Arc<HeartbeatPart>,
 }
 
-/// The last sign of life of one part, and when the next is due.
+/// The last heartbeat of one part, and when the next is due.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeartbeatStatus {
     /// The part: `the loop`, `source shop`, `the watch over Deployment.apps`.
     pub name: Arc<str>,
-    /// The time of its last sign of life.
+    /// The time of its last heartbeat.
     pub last: Instant,
-    /// The latest time of its next sign of life.
+    /// The latest time of its next heartbeat.
     pub due: Instant,
 }
 
 impl HeartbeatStatus {
-    /// Returns whether its next sign of life is overdue.
+    /// Returns whether its next heartbeat is overdue.
     pub fn is_late(&self, now: Instant) -> bool {
         self.due < now
     }
@@ -63,7 +63,7 @@ impl Default for Heartbeats {
 }
 
 impl Heartbeats {
-    /// Expects signs of life of one more part, the first within this time.
+    /// Expects heartbeats of one more part, the first within this time.
     pub fn expect_part(&self, name: &str, within: Duration) -> Heartbeat {
         let part =
             Arc::new(HeartbeatPart { name: name.into(), last: AtomicU64::new(0), due: AtomicU64::new(0) });
@@ -79,26 +79,26 @@ impl Heartbeats {
     pub fn statuses(&self) -> Vec<HeartbeatStatus> {
         let parts = self.inner.parts.lock().unwrap_or_else(PoisonError::into_inner);
         let at = |time: &AtomicU64| self.inner.began + Duration::from_millis(time.load(Ordering::Relaxed));
-        let sign = |part: Arc<HeartbeatPart>| HeartbeatStatus {
+        let status = |part: Arc<HeartbeatPart>| HeartbeatStatus {
             name: part.name.clone(),
             last: at(&part.last),
             due: at(&part.due),
         };
-        let mut signs: Vec<HeartbeatStatus> = parts.iter().filter_map(Weak::upgrade).map(sign).collect();
-        signs.sort_by(|a, b| a.name.cmp(&b.name));
-        signs
+        let mut statuses: Vec<HeartbeatStatus> = parts.iter().filter_map(Weak::upgrade).map(status).collect();
+        statuses.sort_by(|a, b| a.name.cmp(&b.name));
+        statuses
     }
 
-    /// Returns the parts of which a sign of life is overdue.
+    /// Returns the parts whose heartbeat is overdue.
     pub fn overdue_parts(&self, now: Instant) -> Vec<HeartbeatStatus> {
-        let mut signs = self.statuses();
-        signs.retain(|sign| sign.is_late(now));
-        signs
+        let mut late = self.statuses();
+        late.retain(|status| status.is_late(now));
+        late
     }
 }
 
 impl Heartbeat {
-    /// Gives a sign of life; the next follows within this time.
+    /// Records a heartbeat; the next follows within this time.
     pub fn record(&self, within: Duration) {
         let now = self.began.elapsed();
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX / 2);
@@ -121,8 +121,8 @@ const CENTURY_MILLIS: u64 = 100 * 365 * 24 * 3600 * 1000;
 mod tests {
     use super::*;
 
-    fn names(signs: &[HeartbeatStatus]) -> Vec<&str> {
-        signs.iter().map(|sign| &*sign.name).collect()
+    fn names(statuses: &[HeartbeatStatus]) -> Vec<&str> {
+        statuses.iter().map(|status| &*status.name).collect()
     }
 
     #[test]

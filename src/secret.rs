@@ -134,7 +134,7 @@ mod tests {
 
     use super::*;
 
-    /// None of them is waited for.
+    // None of them is waited for.
     #[test]
     fn only_a_regular_file_is_read() {
         let dir = tempfile::tempdir().unwrap();

@@ -538,7 +538,7 @@ spec:
     "#);
 }
 
-/// Each line of the daemon is for programs then, to its last word.
+/// Writes each line of the daemon as JSON then, to its last word.
 #[test]
 fn flags_are_taken_before_and_after_the_command() {
     let fixture = Fixture::new(&[("a.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n")]);

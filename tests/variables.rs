@@ -82,7 +82,7 @@ fn expressions_give_what_flux_makes_of_them() {
     assert!(kinds.iter().all(|count| *count >= 10), "{kinds:?}");
 }
 
-/// Every difference that the module's documentation names, with both readings.
+/// Reads every difference that the module's documentation names, with both readings.
 #[test]
 fn each_difference_from_flux_is_a_known_one() {
     let text = |text: &str| Outcome::Text(text.to_owned());
@@ -107,7 +107,7 @@ fn each_difference_from_flux_is_a_known_one() {
     }
 }
 
-/// Texts from the characters that mean something, in any order.
+/// Reads texts of the characters that mean something, in any order.
 #[test]
 fn any_text_is_read_as_flux_reads_it() {
     const PARTS: [&str; 32] = [

@@ -65,7 +65,7 @@ pub(crate) fn measure(options: &Options, table: &mut Table) -> Outcome<()> {
                 let measured = format!("{measured}, slowest {:.1} ms", ms(slowest));
                 table.judge(&what, measured, AimComparison::of("< 50 ms", slowest < most));
             }
-            None => table.tell(&what, measured),
+            None => table.add(&what, measured),
         }
     }
     Ok(())

@@ -63,7 +63,7 @@ fn growth(cluster: &Cluster, api: &Api, options: &Options, table: &mut Table) ->
         let applied = apply(cluster, api, name, count)?;
         let one = applied.cpu.as_secs_f64() * 1e3 / count as f64;
         let spent = format!("{:.2} s, {one:.2} ms each", applied.cpu.as_secs_f64());
-        table.tell(&format!("S1 own processor time, first apply of {count}"), spent);
+        table.add(&format!("S1 own processor time, first apply of {count}"), spent);
         each.push(one);
     }
     let grows = each[1] / each[0];
@@ -80,10 +80,10 @@ fn report(options: &Options, table: &mut Table, floors: &Times, firsts: Times, c
     let pace =
         |time: Duration| format!("{:.2} s, {:.0}/s", time.as_secs_f64(), count as f64 / time.as_secs_f64());
     let floor = floors.median();
-    table.tell(&format!("floor: {count} prebuilt writes, {CONNECTIONS} connections"), pace(floor));
+    table.add(&format!("floor: {count} prebuilt writes, {CONNECTIONS} connections"), pace(floor));
     if options.wants(Scenario::FirstApply) {
         let first = firsts.median();
-        table.tell(&format!("S1 first apply of {count}, whole process"), pace(first));
+        table.add(&format!("S1 first apply of {count}, whole process"), pace(first));
         let share = 100.0 / ratio(first, floor);
         table.judge(
             "S1 share of the floor",

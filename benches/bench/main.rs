@@ -57,7 +57,7 @@ fn main() -> ExitCode {
             if scenarios.iter().any(|scenario| options.wants(*scenario))
                 && let Err(error) = measure(&options, &mut table)
             {
-                table.tell(name, format!("not measured: {error}"));
+                table.add(name, format!("not measured: {error}"));
             }
         };
     attempt("floor, S1, S6", &[Scenario::Floor, Scenario::FirstApply, Scenario::Diff], applied);

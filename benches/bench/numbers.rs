@@ -31,7 +31,7 @@ impl Times {
     }
 }
 
-/// Milliseconds.
+/// Converts a time to milliseconds.
 pub(crate) fn ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1_000.0
 }

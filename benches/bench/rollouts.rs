@@ -38,22 +38,22 @@ pub(crate) fn measure(options: &Options, table: &mut Table) -> Outcome<()> {
     let mut made = new_calls(&before, &calls(&cluster)?);
     made.retain(|call, _| !call.starts_with("watch "));
     let ideal = ideal(fleet.count, MAX_IN_FLIGHT, alone);
-    table.tell(&format!("{what}: one alone"), seconds(alone));
+    table.add(&format!("{what}: one alone"), seconds(alone));
     judge(table, &what, &rolled, ideal);
     let slots = rolled.lags(SlowStart::Yes);
     let lag = AimComparison::of("p50 ≤ 20 ms", slots.median() <= Duration::from_millis(20));
     table.judge(&format!("{what}: last pod ready → next start"), slots.spread(), lag);
     let each = made.values().sum::<usize>() as f64 / fleet.count as f64;
-    table.tell(&format!("{what}: calls for each, but watches"), format!("{each:.1} {made:?}"));
+    table.add(&format!("{what}: calls for each, but watches"), format!("{each:.1} {made:?}"));
     drop(daemon);
     let loops = rolled_out(&cluster, fleet, "by-hand", |manifests| by_kubectl(&cluster, manifests))?;
     let lag = loops.lags(SlowStart::No);
-    table.tell(
+    table.add(
         &format!("{what}: kubectl apply and rollout status, {MAX_IN_FLIGHT} at a time"),
         format!("{}; {}", seconds(loops.makespan()), lag.spread()),
     );
     let times = ratio(loops.makespan(), rolled.makespan());
-    table.tell(&format!("{what}: that loop beside rhumb"), format!("{times:.2} × as long"));
+    table.add(&format!("{what}: that loop beside rhumb"), format!("{times:.2} × as long"));
     drop(cluster);
     many(options, table)
 }
@@ -69,7 +69,7 @@ fn many(options: &Options, table: &mut Table) -> Outcome<()> {
     let share = ratio(rolled.makespan(), bound);
     let shown =
         format!("{}: {share:.2} × the budget's own bound {}", seconds(rolled.makespan()), seconds(bound));
-    table.tell(&format!("{what}: from the commit to the last"), shown);
+    table.add(&format!("{what}: from the commit to the last"), shown);
     judge_most(table, &what, &rolled);
     Ok(())
 }

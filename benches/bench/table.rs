@@ -24,7 +24,7 @@ impl<'a> AimComparison<'a> {
 
 impl Table {
     /// Adds a number without an aim.
-    pub(crate) fn tell(&mut self, what: &str, measured: impl Into<String>) {
+    pub(crate) fn add(&mut self, what: &str, measured: impl Into<String>) {
         self.rows.push([what.to_owned(), measured.into(), String::new(), String::new()]);
     }
 

@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use crate::stage::{Expected as _, Failure, Outcome};
 
-/// Runs the words after it, and kills them when the pipe on standard input closes, however the demo
-/// ends.
+/// The script that runs the words after it, and kills them when the pipe on standard input closes,
+/// however the demo ends.
 const GUARD: &str =
     "exec 3<&0; { cat <&3; kill -KILL 0; } >/dev/null 2>&1 & exec 3<&- \"$0\" \"$@\" </dev/null";
 

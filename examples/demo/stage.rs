@@ -28,7 +28,7 @@ impl Failure {
     }
 }
 
-/// Names what an error stood in the way of.
+/// The extension of an error by what it stood in the way of.
 pub(crate) trait Expected<T> {
     /// Turns an error into a failure.
     fn expected(self, what: impl Display) -> Outcome<T>;

@@ -44,7 +44,8 @@ impl DeliveryError {
     }
 }
 
-/// Brings notifications. Follows no redirect: whoever is configured is notified, and nobody else.
+/// The client that delivers notifications. It follows no redirect: whoever is configured is
+/// notified, and nobody else.
 #[derive(Debug)]
 pub(super) struct NotificationClient {
     client: Result<Client<HttpsConnector<HttpConnector>, Body>, String>,

@@ -77,7 +77,7 @@ mod tests {
         outbox.notifications().iter().map(|notification| notification.body.as_u64().unwrap()).collect()
     }
 
-    /// The newest commit status is the one that counts.
+    // The newest commit status is the one that counts.
     #[test]
     fn a_full_bag_lets_the_oldest_go() {
         let outbox = Outbox::default();

@@ -183,7 +183,7 @@ fn a_forge_hears_of_commits_alone() {
     assert_eq!(notification.body["description"].as_str().unwrap().chars().count(), 140);
 }
 
-/// Pods and people write what they like.
+// Pods and people write what they like.
 #[test]
 fn no_words_of_others_steer_or_summon() {
     let hostile = event(EventReason::RolledBack, "Deployment shop/web: \0<!channel>\n\u{202e}no");
@@ -197,7 +197,7 @@ fn no_words_of_others_steer_or_summon() {
     assert!(text.contains("\u{fffd}&lt;!channel&gt;\u{fffd}\u{fffd}no (Ann: "), "{text}");
 }
 
-/// Collects what is logged.
+/// A collector of what is logged.
 #[derive(Clone, Default)]
 struct LogCapture(Arc<Mutex<Vec<u8>>>);
 
@@ -212,7 +212,7 @@ impl std::io::Write for LogCapture {
     }
 }
 
-/// As at the end of the process, and where the configuration names others.
+/// Ends the worker as a process that ends does, and as a configuration that names others does.
 #[tokio::test]
 async fn what_is_left_at_the_end_is_said() {
     let page = LogCapture::default();
@@ -262,7 +262,7 @@ async fn what_happens_is_brought_with_its_token() {
     announcing.abort();
 }
 
-/// Thousands of objects are notified of in one turn of the loop.
+/// Notifies of thousands of objects in one turn of the loop.
 #[tokio::test]
 async fn what_is_asked_for_is_not_lost_among_thousands() {
     let server = ScriptedServer::start(&[]).await;
@@ -275,7 +275,7 @@ async fn what_is_asked_for_is_not_lost_among_thousands() {
     announcing.abort();
 }
 
-/// The last status is the one that stays.
+// The last status is the one that stays.
 #[tokio::test]
 async fn the_newest_is_sent_although_too_much_waits() {
     let server = ScriptedServer::start(&[]).await;
@@ -322,7 +322,7 @@ async fn who_stays_keeps_what_waits_for_it() {
     announcing.await.unwrap();
 }
 
-/// Two clusters that follow one repository are distinguished.
+/// Distinguishes two clusters that follow one repository.
 #[test]
 fn a_status_has_the_context_that_is_configured() {
     let mut to = forge(Forge::GitHub, "https://api.github.com", Path::new("/t"));
@@ -336,7 +336,7 @@ fn a_status_has_the_context_that_is_configured() {
     assert!(second.voids(&first));
 }
 
-/// A fault in a recipient's files is reported before anything happens.
+/// Reports a fault in a recipient's files before anything happens.
 #[test]
 fn files_are_looked_at_before_they_are_needed() {
     let dir = TempDir::new().unwrap();
@@ -475,7 +475,7 @@ async fn others_are_notified_after_a_new_configuration() {
     announcing.await.unwrap();
 }
 
-/// One entry is notified of failures, another one of the rest, and both set the same status.
+/// Notifies one entry of failures and another one of the rest, where both set the same status.
 #[tokio::test]
 async fn two_entries_for_one_repository_keep_the_order_of_its_statuses() {
     let (server, dir) = (ScriptedServer::start(&[503]).await, TempDir::new().unwrap());

@@ -244,7 +244,7 @@ proptest! {
     }
 }
 
-/// Nulls in maps mean nothing; in lists they are items.
+/// Removes nulls from maps, where they mean nothing; in lists they are items.
 fn without_nulls(value: &Value) -> Value {
     match value {
         Value::Object(map) => {

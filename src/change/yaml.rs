@@ -153,8 +153,8 @@ impl YamlWriter {
     }
 }
 
-/// Returns whether a character is in one line as it is. Line breaks of Unicode do not, nor byte
-/// order marks, nor what turns the direction of a terminal's text.
+/// Returns whether a character can be written in one line as it is. Line breaks of Unicode cannot,
+/// nor byte order marks, nor what turns the direction of a terminal's text.
 fn is_printable(c: char) -> bool {
     let hidden =
         matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}');

@@ -75,8 +75,8 @@ pub(super) async fn survey(session: &ClusterSession) -> Result<StatusView, Comma
     Ok(StatusView { at: Timestamp::now(), process: None, sources, rollout, objects, notes })
 }
 
-/// Returns of when the record of a source is that is not settled, and of whom: its reasons may hold
-/// no more.
+/// Returns when and by whom the record of a source was written that is not settled: its reasons may
+/// hold no more.
 fn author_note(source: &SourceRecord) -> Option<String> {
     if source.last.is_settled() {
         return None;

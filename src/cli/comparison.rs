@@ -26,7 +26,8 @@ pub(super) struct RevisionObjects {
     pub(super) name: String,
     /// The objects.
     pub(super) objects: BTreeMap<ObjectId, RevisionObject>,
-    /// Says if every file was read and every document understood: only then is absence known.
+    /// Indicates whether every file was read and every document understood: only then is absence
+    /// known.
     pub(super) completeness: Completeness,
     /// The findings.
     pub(super) diagnostics: Vec<Diagnostic>,
@@ -34,7 +35,7 @@ pub(super) struct RevisionObjects {
     pub(super) sealed: BTreeSet<Arc<str>>,
 }
 
-/// Says how much of a revision was read.
+/// The completeness of what was read of a revision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Completeness {
     /// All of it.

@@ -89,7 +89,7 @@ fn past_orders(target: &ManagedObject) -> Vec<String> {
     mine.map(line).collect()
 }
 
-/// Cells under each other; the last ones as long as they are.
+/// Formats rows as columns, all but the last padded to the width of their longest cell.
 fn format_columns(rows: &[[String; 6]]) -> String {
     let width = |column: usize| rows.iter().map(|row| row[column].width()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..5).map(width).collect();

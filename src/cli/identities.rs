@@ -14,12 +14,12 @@ use crate::input::Decrypter;
 /// The credential with age identities; with a dot and the name of a source behind it, of that one.
 const AGE_CREDENTIAL: &str = "sops-age";
 
-/// Returns those of a source.
+/// Returns the identities of a source.
 pub(super) fn of_source(config: &SourceConfig) -> Arc<Decrypter> {
     identities(&config.name, &config.credentials).into()
 }
 
-/// Returns those of a command that reads no source by its name.
+/// Returns the identities of a command that reads no source by its name.
 pub(super) fn of_command() -> Arc<Decrypter> {
     identities("", &CredentialUse::Own).into()
 }

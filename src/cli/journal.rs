@@ -34,8 +34,8 @@ const JOURNAL_TIMEOUT: Duration = Duration::from_secs(1);
 /// It is not waited for again before it has taken so many lines at once.
 const LINES_BEFORE_NEXT_WAIT: u32 = 100;
 
-/// Writes to the journal. Where it takes nothing any more, lines are lost and counted: the loop
-/// does not wait for them.
+/// The writer to the journal. Where that takes nothing any more, lines are lost and counted: the
+/// loop does not wait for them.
 #[derive(Debug)]
 pub(super) struct JournalWriter {
     /// Waits for room, as long as nothing is lost. There is one for both: each has room of its own
@@ -219,7 +219,7 @@ mod tests {
         check(&"a".repeat(65), None);
     }
 
-    /// Were each of them waited for, this would take half an hour.
+    // Were each of them waited for, this would take half an hour.
     #[test]
     fn a_journal_that_hangs_is_waited_for_once_and_gets_what_it_missed() {
         let dir = tempfile::tempdir().unwrap();

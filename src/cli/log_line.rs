@@ -77,7 +77,7 @@ mod tests {
     use crate::object::{GroupKind, ObjectId, Revision};
     use crate::report::{self, EventReason, ObjectEvent, Outcome};
 
-    /// Collects what is written.
+    /// A collector of what is written.
     #[derive(Clone, Default)]
     struct LogCapture(Arc<Mutex<Vec<u8>>>);
 
@@ -103,7 +103,7 @@ mod tests {
         String::from_utf8(written).unwrap()
     }
 
-    /// Names of roles may hold anything, and so may what a webhook answers.
+    // Names of roles may hold anything, and so may what a webhook answers.
     #[test]
     fn nobody_else_begins_a_line() {
         let forged = "x\n2030-01-02T03:04:05Z  INFO all is well\r\u{9b}2J\u{1b}[2J\u{202e}";

@@ -42,7 +42,7 @@ pub(super) struct ManifestSet {
     pub(super) revision: Option<Revision>,
 }
 
-/// Counts what manifests were read from.
+/// The counts of what manifests were read from.
 #[derive(Debug, Default)]
 pub(super) struct ReadPlaces {
     files: usize,

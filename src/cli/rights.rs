@@ -126,7 +126,7 @@ type VerbsByRight = BTreeMap<(RightScope, RightSubject), BTreeMap<String, &'stat
 pub(super) type PluralLookup<'a> = &'a dyn Fn(&GroupKind) -> Option<String>;
 
 impl Rights {
-    /// Returns those of an account as which sources act.
+    /// Returns the rights of an account as which sources act, without any yet.
     pub(super) fn of_account() -> Self {
         Self { own: Some(VerbsByRight::new()), ..Self::default() }
     }

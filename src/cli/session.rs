@@ -35,8 +35,7 @@ pub(super) async fn connect(config: &Config) -> Result<Cluster, CommandError> {
     Ok(Cluster::connect(&cluster_connection(config)).await?)
 }
 
-/// Does the same as [`connect`], for whoever is asked for measures and signs of life before there
-/// is a connection.
+/// Does the same as [`connect`], with metrics and heartbeats that exist before the connection.
 pub(super) async fn connect_watched(
     config: &Config,
     measures: &CallMetrics,

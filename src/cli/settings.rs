@@ -65,7 +65,8 @@ pub(super) enum StatusSource {
     Cluster,
 }
 
-/// Returns whom the flags mean: a daemon knows one cluster, so flags that name a cluster mean that.
+/// Returns the source of a status that the flags name. A daemon knows one cluster, so flags that
+/// name a cluster mean the cluster itself.
 pub(super) fn status_source(
     global: &GlobalArgs,
     socket: Option<&Path>,
@@ -88,7 +89,7 @@ pub(super) fn status_source(
     }
 }
 
-/// Returns the service as its manager knows it, and how often that expects a sign of life. Outside
+/// Returns the service as its manager knows it, and how often that expects a heartbeat. Outside
 /// of a service nobody is notified.
 pub(super) fn systemd_service() -> (SystemdService, Option<Duration>) {
     let address = std::env::var_os("NOTIFY_SOCKET").filter(|address| !address.is_empty());
@@ -104,7 +105,7 @@ pub(super) fn systemd_service() -> (SystemdService, Option<Duration>) {
     (SystemdService::new(notifier.unwrap_or_default()), interval)
 }
 
-/// Signs of life are expected of the process that is named, where one is.
+/// Returns how often the manager expects a heartbeat, where it expects them of this process.
 fn watchdog_interval(micros: Option<u64>, named: Option<u64>, own: u32) -> Option<Duration> {
     let meant = named.is_none_or(|named| named == u64::from(own));
     micros.filter(|micros| meant && *micros > 0).map(Duration::from_micros)
@@ -121,14 +122,14 @@ fn local_environment() -> Result<Environment, CommandError> {
     Ok(process_environment(directory))
 }
 
-/// Returns the settings of a command that knows the cluster and a source's name, but no place.
+/// Returns the settings of a command that knows the cluster and a source's name, but no location.
 pub(super) fn connection_config(global: &GlobalArgs) -> Config {
     let mut config = Config::default();
     override_by(&mut config, global);
     config
 }
 
-/// Returns the name of the source that the flags mean, or that follows from where it is.
+/// Returns the name of the source: that of the flags, else one derived from its location.
 fn source_name(global: &GlobalArgs, spec: &SourceSpec) -> Result<DnsLabel, CommandError> {
     if let Some(name) = &global.name {
         return Ok(name.clone());
@@ -158,8 +159,8 @@ pub(super) fn why_config(global: &GlobalArgs, args: &WhyArgs) -> Result<Option<C
     one_shot_config(global, &source, &args.place, PrunePolicy::On).map(Some)
 }
 
-/// Returns the settings of commands that ask what sources hold: those of a file, or of one place as
-/// it is on disk.
+/// Returns the settings of commands that ask what sources hold: those of a file, or of one location
+/// as it is on disk.
 pub(super) fn source_set(
     global: &GlobalArgs,
     args: &SourceSetArgs,
@@ -232,7 +233,7 @@ impl Invocation<'_> {
         run_config(self.global, self.args, reading, self.terminal)
     }
 
-    /// Returns a fault of what a file configures takes a person, and no new start mends it.
+    /// Gives a fault of a configuration file its own exit code: no restart of the service mends it.
     pub(super) fn classify(&self, error: CommandError) -> CommandError {
         let configured = self.args.config.is_some() && error.class == ErrorClass::Config;
         if configured { error.with_exit(ExitStatus::BadConfiguration) } else { error }
@@ -269,8 +270,8 @@ fn run_config(
     config_with_source(global, spec, &args.location)
 }
 
-/// Returns where nothing is yet, `run` goes on defending what it accepted, and waits. It takes it
-/// for a repository until it sees what it is.
+/// Classifies a location that `run` follows. Where nothing is yet, it counts as a repository until
+/// more is seen: `run` waits for it, and defends what it accepted meanwhile.
 fn awaited_location(text: &str) -> Result<LocationKind, CommandError> {
     match source::classify(text) {
         Err(source::SourceError::Missing { place }) => {
@@ -422,7 +423,7 @@ fn report_diagnostics(found: &[Diagnostic], global: &GlobalArgs, terminal: &Term
     }
 }
 
-/// Flags take precedence over the file.
+/// Overrides the file by flags.
 fn override_by(config: &mut Config, global: &GlobalArgs) {
     let take = |flag: &Option<PathBuf>, value: &mut Option<PathBuf>| {
         if flag.is_some() {

@@ -50,7 +50,7 @@ async fn objects(
     session.cluster.objects(&kind, namespace, selector).await.unwrap_or_default()
 }
 
-/// Budgets that allow no pod of it to be evicted now.
+/// Returns the budgets that allow no pod of it to be evicted now.
 async fn blocking_budgets(session: &ClusterSession, target: &ManagedObject) -> Vec<String> {
     let namespace = target.id.namespace();
     let budgets = objects(session, GroupKind::new("policy", "PodDisruptionBudget"), namespace, "").await;

@@ -55,7 +55,7 @@ impl ClusterSession {
         Ok(Self { kinds, system: config.namespace.clone(), namespace, named: None, cluster })
     }
 
-    /// Returns who may not list the sources names that of an object.
+    /// Names the source of an object, for users who may not list all sources.
     pub(super) fn with_source_hint(self, named: Option<String>) -> Self {
         Self { named, ..self }
     }

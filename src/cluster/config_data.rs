@@ -191,7 +191,7 @@ impl DataFollowTask {
     }
 }
 
-/// Reads the data of some objects as a hash.
+/// A decoder that reads the data of some objects as a hash.
 #[derive(Clone)]
 struct DataDecoder {
     kind: GroupKind,

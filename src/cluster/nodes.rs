@@ -31,7 +31,7 @@ impl Cluster {
     }
 }
 
-/// Decodes nodes. Other fields, such as images, are skipped and never copied.
+/// The decoder of nodes. Other fields, such as images, are skipped and never copied.
 #[derive(Clone)]
 pub(super) struct NodeDecoder;
 

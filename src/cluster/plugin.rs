@@ -54,7 +54,7 @@ enum PluginInteraction {
     Denied,
 }
 
-/// Kills all processes of a plugin that is no longer waited for.
+/// All processes of a plugin, which are killed once it is no longer waited for.
 struct PluginProcessGroup(Option<Pid>);
 
 impl Drop for PluginProcessGroup {

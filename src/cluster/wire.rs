@@ -32,7 +32,7 @@ const STATE_ANNOTATIONS: [&str; 3] = [
     "volume.kubernetes.io/storage-provisioner",
     "volume.kubernetes.io/selected-node",
 ];
-/// Decodes an object for an informer.
+/// A decoder of objects for an informer.
 pub(super) trait WireDecoder: Clone + Send + Sync + 'static {
     /// The record.
     type Record: Send + 'static;
@@ -63,7 +63,7 @@ pub(super) enum WireForm {
     Metadata,
 }
 
-/// Reads objects of one kind into [`LiveObject`] records.
+/// The decoder of objects of one kind into [`LiveObject`] records.
 #[derive(Clone)]
 pub(super) struct LiveDecoder {
     kind: Arc<ServedKind>,
@@ -238,7 +238,7 @@ pub struct Scaler {
     pub target: Option<ScaleTarget>,
 }
 
-/// Reads `HorizontalPodAutoscaler`s.
+/// The decoder of `HorizontalPodAutoscaler`s.
 #[derive(Clone)]
 pub(super) struct ScalerDecoder {
     group_kind: GroupKind,
@@ -252,7 +252,7 @@ impl ScalerDecoder {
     }
 }
 
-/// Reads versions alone.
+/// The decoder of versions alone.
 #[derive(Clone)]
 pub(super) struct VersionDecoder {
     group_kind: GroupKind,

@@ -66,7 +66,7 @@ pub struct CustomSourcePolicy {
 }
 
 impl CustomSourcePolicy {
-    /// Says that the cluster is asked for them.
+    /// Returns whether the cluster is asked for them.
     pub fn is_open(&self) -> bool {
         self.follow != CustomSources::None
     }

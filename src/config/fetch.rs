@@ -26,7 +26,7 @@ pub struct ChartAddress(PrefixAddress);
 pub struct ParseChartAddressError;
 
 impl ChartAddress {
-    /// Says that an address is at this one or below it.
+    /// Returns whether an address is at this one or below it.
     pub fn covers(&self, other: &Self) -> bool {
         self.0.covers(&other.0)
     }
@@ -37,7 +37,7 @@ impl ChartAddress {
         format!("{}/{name}", self.to_string().trim_end_matches('/')).parse().ok()
     }
 
-    /// Indicates an OCI registry; else it is a server with an index.
+    /// Returns whether it is an OCI registry; else it is a server with an index.
     pub fn is_registry(&self) -> bool {
         self.0.scheme == OCI
     }
@@ -211,7 +211,7 @@ impl FetchConfig {
         union
     }
 
-    /// Says that charts at this address may be fetched.
+    /// Returns whether charts at this address may be fetched.
     pub fn allows(&self, chart: &ChartAddress) -> bool {
         self.allow.iter().any(|prefix| prefix.covers(chart))
     }

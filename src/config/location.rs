@@ -31,7 +31,7 @@ pub enum SourceLocation {
 }
 
 impl SourceLocation {
-    /// Returns where nothing is.
+    /// Returns a location where nothing is.
     pub fn nowhere() -> Self {
         Self::Directory("/nonexistent".into())
     }

@@ -254,11 +254,13 @@ pub struct SourceConfig {
     pub prune: PrunePolicy,
     /// Indicates whether objects that exist already are taken over.
     pub adopt: AdoptPolicy,
-    /// Says if what somebody puts on a live object may keep it from being changed and repaired.
+    /// Indicates whether what somebody puts on a live object may keep it from being changed and
+    /// repaired.
     pub opt_out: OptOutPolicy,
     /// The number of objects that may be pruned without a confirmation.
     pub blast_radius: BlastRadius,
-    /// The time for which other sources may request a dropped object before it is deleted.
+    /// The time for which other sources may take over an object that this one no longer names, before
+    /// it is deleted.
     pub prune_delay: DurationOrZero,
     /// Bounds on its rollouts beside those of the whole cluster.
     pub budget: NarrowingSpec,

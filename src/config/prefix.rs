@@ -43,7 +43,7 @@ pub(super) struct PrefixAddress {
 pub struct ParseUrlPrefixError;
 
 impl UrlPrefix {
-    /// Says that a location is at this prefix or below it.
+    /// Returns whether a location is at this prefix or below it.
     pub fn covers(&self, location: &SourceLocation) -> bool {
         match location {
             SourceLocation::Git { url, .. } => self.covers_text(url.expose()),

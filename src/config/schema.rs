@@ -330,7 +330,7 @@ mod tests {
         assert_eq!(std::fs::read_to_string(FILE).unwrap(), expected);
     }
 
-    /// Collects which keys a type knows, and returns them as an error.
+    /// A collector of the keys that a type knows, which it returns as an error.
     struct KeyCollector;
 
     impl<'de> Deserializer<'de> for KeyCollector {

@@ -68,12 +68,13 @@ pub(crate) struct SourceSpec {
     pub prune: bool,
     /// The policy for objects that exist already.
     pub adopt: AdoptPolicy,
-    /// Says if what somebody puts on a live object may keep it from being changed and repaired.
+    /// Indicates whether what somebody puts on a live object may keep it from being changed and
+    /// repaired.
     pub opt_out: OptOutPolicy,
     /// The number of objects that may be pruned without a confirmation.
     pub blast_radius: BlastRadius,
-    /// The time for which other sources of the cluster may request a dropped object before it is
-    /// deleted.
+    /// The time for which other sources of the cluster may take over an object that this one no
+    /// longer names, before it is deleted.
     pub prune_delay: DurationOrZero,
     /// Bounds on its rollouts beside those of the whole cluster.
     #[serde(skip_serializing_if = "is_unset")]
@@ -151,7 +152,7 @@ impl GitSpec {
     }
 }
 
-/// A source that names no place, or two.
+/// The error of a source that names no location, or two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SpecError {
     /// Neither a repository nor a directory.

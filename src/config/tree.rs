@@ -143,8 +143,8 @@ fn mark(number: usize, line: usize, column: usize) -> NodeMark {
     NodeMark { number, line: narrow(line), column: narrow(column).saturating_add(1) }
 }
 
-/// Puts events together; its stack holds the open collections, each with the key that waits for a
-/// value.
+/// A builder of a tree from events. Its stack holds the open collections, each with the key that
+/// waits for a value.
 #[derive(Default)]
 struct TreeBuilder {
     open: Vec<(ConfigNode, Option<(String, NodeMark)>)>,

@@ -54,7 +54,7 @@ pub(super) enum SourceBytes {
 }
 
 impl SourceBytes {
-    /// Returns those of a source's files.
+    /// Returns the bytes of a source's files.
     pub(super) fn of(files: &SourceFiles) -> Self {
         match files {
             SourceFiles::Source(source) => Self::Store(source.reader()),

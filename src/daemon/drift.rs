@@ -117,7 +117,7 @@ impl ComparisonRequest {
 
 /// Answers by the values that the cluster shows now, and by a dry run where they are not spelled as
 /// the content spells them.
-pub(super) async fn inspect(
+pub(super) async fn compare_live(
     cluster: &Cluster,
     contents: &ContentStore,
     kind: &ServedKind,

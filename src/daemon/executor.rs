@@ -215,8 +215,8 @@ impl Executor {
         LoopEvent::LiveObjectsRead(answers.collect())
     }
 
-    /// Compares contents with what our entries cover.
-    pub(super) async fn compare(self, questions: Vec<ComparisonRequest>) -> LoopEvent {
+    /// Compares contents with what the informers showed last.
+    pub(super) async fn compare_cached(self, questions: Vec<ComparisonRequest>) -> LoopEvent {
         let answered = run_blocking(move || {
             questions
                 .into_iter()
@@ -232,9 +232,9 @@ impl Executor {
         LoopEvent::Compared(answered.await)
     }
 
-    /// Compares the values that the cluster shows.
-    pub(super) async fn inspect(self, kind: Arc<ServedKind>, question: ComparisonRequest) -> LoopEvent {
-        let verified = drift::inspect(&self.cluster, &self.contents, &kind, &question).await;
+    /// Compares a content with a live read of its object.
+    pub(super) async fn compare_live(self, kind: Arc<ServedKind>, question: ComparisonRequest) -> LoopEvent {
+        let verified = drift::compare_live(&self.cluster, &self.contents, &kind, &question).await;
         LoopEvent::Compared(vec![(question.id, verified)])
     }
 }

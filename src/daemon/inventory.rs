@@ -323,7 +323,7 @@ pub(super) fn wanted_inventory(
 ) -> Option<InventoryObject> {
     let mut inventory = known.cloned().unwrap_or_default();
     let state = engine.source(source);
-    let (declared, members) = (state.catalog.object_counts(), state.members());
+    let (declared, members) = (state.manifests.object_counts(), state.members());
     let namespaces = declared.namespaces().chain(members.namespaces()).map(str::to_owned);
     let unseen = UnlistedScope::of(engine, source, &inventory);
     let sees_all = unseen.kinds.is_empty() && unseen.namespaces.is_empty();
@@ -425,7 +425,7 @@ pub(super) enum InventoryWriteMode {
     Exact,
 }
 
-/// Jobs that have ended with the content that is wanted, so that their going away is not drift.
+/// Returns the Jobs that have ended with the content that is wanted: that they go away is no drift.
 fn ended_jobs(
     engine: &Engine,
     source: SourceId,
@@ -442,9 +442,9 @@ fn ended_jobs(
             wanted.map_or(may_be, |(_, desired)| desired.is_release(*hash))
         })
         .collect();
-    let catalog = &state.catalog;
-    let has_jobs = catalog.object_counts().kinds().any(|kind| kind.is("batch", "Job"));
-    for id in catalog.ids().filter(|id| has_jobs && id.is("batch", "Job")) {
+    let manifests = &state.manifests;
+    let has_jobs = manifests.object_counts().kinds().any(|kind| kind.is("batch", "Job"));
+    for id in manifests.ids().filter(|id| has_jobs && id.is("batch", "Job")) {
         let Some(entry) = engine.entry(id) else { continue };
         let Some((_, desired)) = entry.target_content() else { continue };
         if desired.traits.lifetime == crate::engine::ObjectLifetime::AfterFinish

@@ -51,7 +51,7 @@ pub(super) struct KindWatches {
     served_scopes: watch::Sender<KindScopes>,
     /// The versions that the server reports, for renders.
     served_versions: watch::Sender<Option<Arc<ServedVersions>>>,
-    /// Says if renders depend on them, so that they are asked for again and again.
+    /// Indicates whether renders depend on them, so that they are asked for again and again.
     version_use: VersionUse,
     retry: Duration,
     next: Option<Instant>,
@@ -249,7 +249,7 @@ impl KindWatches {
         }
     }
 
-    /// Manifests of a source ask for these kinds.
+    /// Watches these kinds for a source, as its manifests ask for them.
     pub(super) fn request_kinds(
         &mut self,
         watcher: WatcherId,
@@ -471,7 +471,7 @@ impl KindWatches {
     }
 }
 
-/// Says if renders depend on the versions that the server reports.
+/// Indicates whether renders depend on the versions that the server reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum VersionUse {
     Unused,

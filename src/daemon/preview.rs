@@ -194,8 +194,8 @@ impl PreviewRun {
     /// Records that all sources were just read, so that none of them may want more than it
     /// publishes.
     fn note_all_read(&mut self) {
-        let dropped = self.engine.last_drop_reading();
-        self.engine.source_ids().for_each(|source| self.engine.record_check(source, dropped));
+        let last = self.engine.last_observation_number();
+        self.engine.source_ids().for_each(|source| self.engine.record_check(source, last));
     }
 
     async fn read(
@@ -221,7 +221,7 @@ impl PreviewRun {
         }
     }
 
-    /// Takes a reading over, and says whether any of it may be scaled by others.
+    /// Takes a reading over, and returns whether any of it may be scaled by others.
     fn take(&mut self, source: SourceId, reading: SourceReading) -> bool {
         let facts = reading.files.iter().filter_map(|(_, facts)| facts.as_ref());
         let desired: Vec<SharedDesiredObject> = facts.flat_map(|facts| &facts.objects).cloned().collect();
@@ -367,13 +367,13 @@ impl PreviewRun {
                         lookups.entry(group).or_default().insert(id.name().to_owned());
                         again.push(id);
                     }
-                    Action::Compare(desired, form) => {
-                        let verified = self.compare(&id, desired, *form).await;
+                    Action::CompareCached(desired, form) => {
+                        let verified = self.compare_cached(&id, desired, *form).await;
                         self.engine.record_coverage(&id, verified);
                         again.push(id);
                     }
-                    Action::Inspect(desired, form) => {
-                        let verified = self.inspect(&id, desired, *form).await;
+                    Action::CompareLive(desired, form) => {
+                        let verified = self.compare_live(&id, desired, *form).await;
                         self.engine.record_coverage(&id, verified);
                         again.push(id);
                     }
@@ -443,7 +443,7 @@ impl PreviewRun {
         run_blocking(move || contents.body_without_live(&desired, &annotation, form)).await.ok()
     }
 
-    async fn compare(
+    async fn compare_cached(
         &self,
         id: &ObjectId,
         desired: &SharedDesiredObject,
@@ -457,7 +457,7 @@ impl PreviewRun {
 
     /// Reads an object whose values have to be compared, and asks a dry run where they are spelled
     /// otherwise. An object that cannot be read counts as changed.
-    async fn inspect(
+    async fn compare_live(
         &self,
         id: &ObjectId,
         desired: &SharedDesiredObject,
@@ -466,7 +466,7 @@ impl PreviewRun {
         let question = self.comparison_request(id, desired, form);
         let verified = match self.served_kind_of_version(&desired.gvk) {
             Some(kind) => {
-                drift::inspect(&self.source_view().acting, &self.contents, &kind, &question).await.ok()
+                drift::compare_live(&self.source_view().acting, &self.contents, &kind, &question).await.ok()
             }
             None => None,
         };

@@ -47,7 +47,7 @@ pub(crate) struct SourceSetup {
     pub namespaces: Option<BTreeSet<Arc<str>>>,
     /// Indicates whether it takes objects over.
     pub adopt: AdoptPolicy,
-    /// Says if it heeds what others put on its live objects.
+    /// Indicates whether it heeds what others put on its live objects.
     pub opt_out: OptOutPolicy,
     /// Indicates whether it deletes.
     pub prune: PrunePolicy,

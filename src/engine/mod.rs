@@ -57,7 +57,6 @@ pub(crate) use deletion::unlisted_kinds::GROUP_DOWN;
 pub(crate) use facts::allow_list::{AllowList, AllowViolation, ClusterScopeRule, KindPattern};
 pub(crate) use facts::annotation_words::{check_annotations, check_variables};
 pub(crate) use facts::authors::Authorship;
-pub(crate) use facts::catalog::{Catalog, DesiredState, FileCompleteness, FileFacts, UnusableObject};
 pub(crate) use facts::desired::{
     BodyLocation, DesiredObject, ObjectLifetime, RecreatePolicy, SharedDesiredObject, has_replica_count,
     is_workload, recreate_policy, wave,
@@ -78,6 +77,9 @@ pub(crate) use facts::ignore_fields::{ReconcilePolicy, VersionBinding, resolve_i
 pub(crate) use facts::label_selector::LabelSelector;
 pub(crate) use facts::live_object::{FieldManager, LiveObject, Release, RolloutNumbers};
 pub use facts::live_object::{ObjectOwner, ResourceVersion, RolloutPhase, Uid};
+pub(crate) use facts::manifest_index::{
+    DesiredState, FileCompleteness, FileFacts, ManifestIndex, UnusableObject,
+};
 pub(crate) use facts::nodes::{NodeChange, NodeFacts};
 pub(crate) use facts::object_counts::ObjectCounts;
 pub(crate) use facts::record_size::MAX_RECORD_BYTES;

@@ -102,7 +102,7 @@ pub(crate) struct Engine {
     /// Objects of which a fact changed, and that are to be decided about again.
     pub(super) dirty: Vec<ObjectId>,
     /// The last number that was given to a reading or an observation: it orders them.
-    pub(super) drop_counter: u64,
+    pub(super) observation_counter: u64,
     /// Indicates whether it decides for writes or for a plan.
     pub(super) mode: DecisionMode,
     /// The data that pods use, as hashes.
@@ -229,13 +229,13 @@ impl Engine {
         let state = &mut self.sources[source];
         let (first, mut touched) = (state.head.is_none(), BTreeSet::new());
         for (file, facts) in reading.files {
-            touched.extend(state.catalog.replace(&file, facts));
+            touched.extend(state.manifests.replace(&file, facts));
         }
         let doubt =
-            state.catalog.first_unreadable_file().map(|file| format!("{file} is not understood").into());
+            state.manifests.first_unreadable_file().map(|file| format!("{file} is not understood").into());
         let before = std::mem::replace(&mut state.incomplete, reading.incomplete.or(doubt));
         (state.refused, state.warnings) = (reading.refused, reading.warnings);
-        let is_by_roots = !state.catalog.has_unreadable_plain_file();
+        let is_by_roots = !state.manifests.has_unreadable_plain_file();
         let unrendered = if is_by_roots { reading.unrendered } else { Arc::default() };
         let is_doubt_new = std::mem::replace(&mut state.unrendered, unrendered) != state.unrendered;
         if is_doubt_new || before.is_some() && state.incomplete.is_none() {
@@ -266,16 +266,17 @@ impl Engine {
         self.find_cycles();
         let unwanted = |id| self.entry(id).is_none_or(|entry: &ObjectEntry| entry.targets.is_empty());
         if first || touched.iter().any(unwanted) {
-            self.sources[source].last_drop = self.next_observation_number();
-            self.sources[source].dropped_at = self.rollouts.starts.now();
+            self.sources[source].last_removal = self.next_observation_number();
+            self.sources[source].removed_at = self.rollouts.starts.now();
         }
         self.sources[source].prunes.mark_stale();
     }
 
-    /// Returns the number of the last reading that left an object unwanted or was a source's first.
+    /// Returns the last number that a reading or an observation got. A reading gets one where it
+    /// removes an object from the desired state of its source, or is the first of its source.
     /// Another source may have the object in a revision that has not been read yet.
-    pub(crate) fn last_drop_reading(&self) -> u64 {
-        self.drop_counter
+    pub(crate) fn last_observation_number(&self) -> u64 {
+        self.observation_counter
     }
 
     /// Records that a source was checked after a reading of this number, and that what was found

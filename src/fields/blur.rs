@@ -24,7 +24,7 @@ pub(crate) fn blur(text: &str) -> String {
     shown
 }
 
-/// Characters of passwords and tokens, encoded or not.
+/// Returns whether a character is one of passwords and tokens, encoded or not.
 fn is_credential_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || "_-+=&%~".contains(c)
 }

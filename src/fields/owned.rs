@@ -17,7 +17,7 @@ pub(super) fn owned_part(text: &str, entry: &ManagedEntry<'_>) -> Option<Value> 
     OwnedPart { node: entry.root(), is_root: true }.deserialize(&mut reader).ok()
 }
 
-/// Reads what lies below one node.
+/// A reader of what lies below one node.
 struct OwnedPart<'e> {
     node: EntryNode<'e>,
     /// An entry that owns nothing at all looks like a leaf, and owns nothing.
@@ -99,7 +99,7 @@ impl<'de> Visitor<'de> for OwnedPart<'_> {
     }
 }
 
-/// Finds a key among the fields of a node, which are in byte order.
+/// A lookup of keys among the fields of a node, which are in byte order.
 struct FieldLookup<'f, 'e>(&'f [(&'e str, EntryNode<'e>)]);
 
 impl<'de, 'e> DeserializeSeed<'de> for FieldLookup<'_, 'e> {

@@ -95,7 +95,7 @@ proptest! {
         }
     }
 
-    /// Looking many paths up at once gives the same as looking each of them up.
+    /// Checks that looking many paths up at once gives the same as looking each of them up.
     #[test]
     fn who_holds_a_path_is_found(content in content(), other in content()) {
         let owned = entry(&other);
@@ -115,7 +115,7 @@ proptest! {
         prop_assert_eq!(found, all);
     }
 
-    /// The server writes none of this; what somebody made it say is read all the same.
+    // The server writes none of this; what somebody made it say is read all the same.
     #[test]
     fn no_ownership_makes_it_fail(content in content(), keys in prop::collection::vec("([fkvi]:)?.{0,12}", 1..6)) {
         let nested = keys.iter().rev().fold(json!({}), |inner, key| json!({ key: inner }));

@@ -66,7 +66,7 @@ pub enum ValueSchema {
 }
 
 impl ValueSchema {
-    /// Returns that of a kind.
+    /// Returns the schema of a kind.
     pub fn of(kind: &GroupKind) -> Self {
         match &*kind.group {
             "" if &*kind.kind == "Secret" => Self::Secret,
@@ -135,7 +135,7 @@ impl<'a> ValuePosition<'a> {
         Self { top, parent: self.field, field: name, depth: self.depth + 1 }
     }
 
-    /// Items of a list have the name of the list.
+    /// Returns the place of an item of a list, which has the name of the list.
     fn item(self) -> Self {
         Self { depth: self.depth + 1, ..self }
     }

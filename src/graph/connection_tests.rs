@@ -301,7 +301,7 @@ proptest! {
     }
 }
 
-/// Looking at every pair would be 400 million looks.
+// Looking at every pair would be 400 million looks.
 #[test]
 fn what_is_selected_again_and_again_is_joined_once() {
     let everything =

@@ -49,7 +49,7 @@ enum KnownLock {
     Read(ChartLock),
 }
 
-/// Finds the charts of servers that one root uses.
+/// The resolver of the charts of servers that one root uses.
 pub(super) struct ChartResolver<'a, T> {
     files: &'a T,
     root: &'a str,

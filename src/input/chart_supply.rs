@@ -9,7 +9,7 @@ use super::charts::{ChartDigest, ChartReference, FetchedChart};
 use crate::manifest::TextPlace;
 use crate::object::DiagnosticCode;
 
-/// Finds charts of servers.
+/// A supply of charts of servers.
 pub(super) trait ChartSupply: fmt::Debug + Send + Sync {
     /// Returns a chart, whose digest must be that of the pin.
     ///

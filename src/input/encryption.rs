@@ -158,7 +158,7 @@ pub(super) struct RootFiles<'c> {
 }
 
 impl<'c> RootFiles<'c> {
-    /// Returns those of a root that gets nothing else.
+    /// Returns the files of a root that gets no values and no other texts.
     pub(super) const fn of(closure: &'c Closure) -> Self {
         Self { closure, values: &[], options: &[] }
     }

@@ -42,7 +42,7 @@ impl<'f> SealedPlaces<'f> {
         Self { file, bytes: Some(bytes), places: OnceCell::new() }
     }
 
-    /// Returns none at all: a rendered object has the places that it was made of.
+    /// Returns places of which none is known: a rendered object names those that it was made of.
     pub(super) const fn unknown(file: &'f Arc<str>) -> Self {
         Self { file, bytes: None, places: OnceCell::new() }
     }

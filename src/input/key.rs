@@ -164,7 +164,8 @@ mod tests {
         ProgramIdentity { name: "kustomize".into(), version: "v5.8.2".into(), digest: [7; 32] }
     }
 
-    /// Each change of the inputs alone, and each way to move a letter over a border, is another key.
+    /// Checks that each change of the inputs alone, and each way to move a letter over a border,
+    /// gives another key.
     #[test]
     fn every_input_is_in_the_key_and_no_two_run_together() {
         let (first, mut second, mut third) = (program(), program(), program());

@@ -8,7 +8,7 @@ use std::thread;
 use super::memory_place::{self, MemoryPlace};
 use super::program_slots::MAX_RENDERS;
 use super::sandbox::{
-    InstalledProgram, NetworkReach, ProgramCatalog, ProgramError, ProgramPlace, RenderProgram, Sandbox,
+    InstalledProgram, NetworkReach, ProgramError, ProgramFinder, ProgramPlace, RenderProgram, Sandbox,
     SandboxLimits, SandboxPolicy,
 };
 use crate::config::{ProgramSpec, RendererConfig, SandboxMode};
@@ -17,7 +17,7 @@ use crate::config::{ProgramSpec, RendererConfig, SandboxMode};
 pub(super) const NO_MEMORY_HINT: &str =
     "set `RuntimeDirectory=` for the service, or name a folder on tmpfs by XDG_RUNTIME_DIR or TMPDIR";
 
-/// Finds and runs the programs of this host.
+/// The host of renders, which finds and runs its programs.
 #[derive(Debug)]
 pub struct RenderHost {
     programs: ProgramSpec,
@@ -25,7 +25,7 @@ pub struct RenderHost {
     search: OsString,
     folder: PathBuf,
     sandbox: Sandbox,
-    catalog: ProgramCatalog,
+    finder: ProgramFinder,
     limits: SandboxLimits,
 }
 
@@ -43,10 +43,10 @@ impl RenderHost {
         folder: PathBuf,
         sandbox: Sandbox,
     ) -> Self {
-        let (catalog, limits) = (ProgramCatalog::new(sandbox.clone()), SandboxLimits::default());
+        let (finder, limits) = (ProgramFinder::new(sandbox.clone()), SandboxLimits::default());
         let mode = settings.sandbox;
         let programs = settings.programs.clone();
-        Self { programs, mode, search, folder, sandbox, catalog, limits }
+        Self { programs, mode, search, folder, sandbox, finder, limits }
     }
 
     /// Finds a program.
@@ -62,7 +62,7 @@ impl RenderHost {
             Some(file) => ProgramPlace::File(file),
             None => ProgramPlace::Search(&self.search),
         };
-        self.catalog.find(program, place, self.mode).await
+        self.finder.find(program, place, self.mode).await
     }
 
     /// Returns the sandbox.

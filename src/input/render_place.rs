@@ -82,7 +82,7 @@ impl PlaceFolder {
         tempfile::Builder::new().prefix("rhumb-render-").tempdir_in(host.folder()).map(Self::Anywhere)
     }
 
-    /// Returns none where no folder is in memory.
+    /// Makes a folder in memory; none where the host has no such place.
     fn in_memory(host: &RenderHost) -> io::Result<Option<Self>> {
         Ok(MemoryPlace::create(&host.memory_folders())?.map(Self::InMemory))
     }

@@ -195,7 +195,8 @@ mod tests {
         assert_eq!(format!("{key:?}"), "RootSeal(..)");
     }
 
-    /// An unchanged value keeps its text, and equal values at two places show nothing.
+    /// Checks that an unchanged value keeps its text, and that equal values at two places show
+    /// nothing.
     #[test]
     fn the_text_follows_from_the_value_its_place_and_the_key() {
         let (key, first) = (seal(&[1, 2]), sealed_secret(&seal(&[1, 2]), "db"));

@@ -25,7 +25,7 @@ pub(crate) struct RootLock {
     pub state: LockState,
 }
 
-/// Says whether a lock is as it should be.
+/// The state of a lock: whether it is as it should be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LockState {
     /// It says what is true.

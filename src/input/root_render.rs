@@ -470,7 +470,7 @@ impl RenderedNames {
 mod tests {
     use super::*;
 
-    /// The attack with more objects than anybody applies: small ones, within the bytes of an output.
+    /// Prints more small objects than anybody applies, within the bytes of an output.
     #[test]
     fn a_program_that_prints_too_many_objects_is_refused() {
         let opened = OpenedInputs::default();

@@ -7,7 +7,7 @@ use super::charts::{ChartDigest, ChartFetcher, ChartReference, FetchError, Fetch
 use super::own_thread;
 use super::render_host::RenderHost;
 
-/// Finds charts by the fetcher of a source.
+/// A supply of charts by the fetcher of a source.
 #[derive(Debug)]
 pub(super) struct ServerCharts {
     fetcher: ChartFetcher,

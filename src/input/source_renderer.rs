@@ -42,7 +42,7 @@ use crate::source::{
 /// The code of a root whose charts depend on a version that the cluster does not report.
 const NO_VERSION: &str = "no-cluster-version";
 
-/// Renders the roots of one source's revisions.
+/// The renderer of the roots of one source's revisions.
 #[derive(Debug)]
 pub(crate) struct SourceRenderer {
     host: Arc<RenderHost>,

@@ -401,7 +401,7 @@ fn duplicate_kind(
     found
 }
 
-/// Kubernetes takes a namespace of no characters for none at all.
+/// Removes a namespace of no characters, which Kubernetes takes for none at all.
 fn drop_empty_namespace(body: &mut Map<String, Value>) {
     let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) else { return };
     if metadata.get("namespace").is_some_and(|value| value.is_null() || value == "") {

@@ -83,7 +83,7 @@ impl FileFindings {
         }
     }
 
-    /// Findings from here on belong to another document.
+    /// Counts findings from here on to another document.
     pub(super) fn begin_document(&mut self) {
         self.document += 1;
     }

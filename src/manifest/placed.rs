@@ -45,7 +45,7 @@ pub(crate) struct PlacedValue {
     pub node: PlacedNode,
 }
 
-/// Says how a value is written.
+/// The way in which a value is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ScalarStyle {
     /// Without quotes, tag or block: its text decides what it is.

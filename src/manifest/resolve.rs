@@ -497,8 +497,8 @@ fn key_text(scalar: Scalar, text: &str) -> Option<String> {
     })
 }
 
-/// Keeps the aliased part of a document in proportion, by the rule of kubectl's YAML library.
-/// Bounds it in bytes, too, where that rule would allow hundreds of megabytes.
+/// The budget that keeps the aliased part of a document in proportion, by the rule of kubectl's
+/// YAML library. It bounds it in bytes, too, where that rule would allow hundreds of megabytes.
 #[derive(Default)]
 struct AliasBudget {
     /// Aliases around the current node.

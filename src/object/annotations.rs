@@ -26,14 +26,14 @@ pub const STEP_PROMOTE: &str = "rhumb.dev/step-promote";
 pub const STEP_SOAK: &str = "rhumb.dev/step-soak";
 /// The sizes of the steps of a rollout.
 pub const STEPS: &str = "rhumb.dev/steps";
-/// Says if variables are put into an object.
+/// Indicates whether variables are put into an object.
 pub const SUBSTITUTE: &str = "rhumb.dev/substitute";
 /// The wave of an object.
 pub const WAVE: &str = "rhumb.dev/wave";
 
-/// Keeps an object as it is until a time.
+/// The annotation that keeps an object as it is until a time.
 pub const HOLD: &str = "rhumb.dev/hold";
-/// Keeps new contents from an object, or from a source.
+/// The annotation that keeps new contents from an object, or from a source.
 pub const PAUSED: &str = "rhumb.dev/paused";
 /// An order as older versions read it; it is reported and not obeyed.
 pub const ORDER: &str = "rhumb.dev/order";
@@ -53,9 +53,9 @@ pub const RELEASE: &str = "rhumb.dev/release";
 /// The revision that an Event is about.
 pub const REVISION: &str = "rhumb.dev/revision";
 
-/// Lets a source that verifies signatures begin anew with one revision.
+/// The annotation that lets a source that verifies signatures begin anew with one revision.
 pub const ACCEPT: &str = "rhumb.dev/accept";
-/// Asks the daemons of other sources to read their repositories again.
+/// The label that asks the daemons of other sources to read their repositories again.
 pub const OBSERVATION_REQUEST: &str = "rhumb.dev/look-request";
 /// The inventory that a `ConfigMap` of orders belongs to.
 pub const ORDERS_OF: &str = "rhumb.dev/orders-of";

@@ -13,7 +13,7 @@ use super::canonical_json;
 pub struct ContentHash(u128);
 
 impl ContentHash {
-    /// Replaces the hash of a content that cannot be read. No content has it.
+    /// The hash in place of that of a content that cannot be read. No content has it.
     pub const UNREADABLE: Self = Self(u128::MAX);
 
     /// Returns its 16 bytes, the most significant first.

@@ -186,7 +186,8 @@ mod tests {
     }
 
     proptest! {
-        /// All that kustomize can make of the words is possible, and stays so when it is read again.
+        /// Checks that all that kustomize can make of the words is possible, and stays so when it
+        /// is read again.
         #[test]
         fn what_is_made_of_the_words_is_possible(
             parts in prop::collection::vec("[a-z0-9]{1,4}", 1..6),

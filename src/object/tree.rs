@@ -39,8 +39,8 @@ fn serialize_with<T: Serialize + ?Sized, F: Formatter>(value: &T, formatter: F) 
     String::from_utf8(out).unwrap_or_default()
 }
 
-/// Writes floats in Go's (and ECMAScript's) form: plain digits for 1e-6 ≤ |x| < 1e21, no trailing
-/// `.0`.
+/// A writer of floats in Go's (and ECMAScript's) form: plain digits for 1e-6 ≤ |x| < 1e21, no
+/// trailing `.0`.
 struct GoNumberWriter<F>(F);
 
 impl<F: Formatter> Formatter for GoNumberWriter<F> {

@@ -51,7 +51,7 @@ struct RenderForm<'a> {
     places: Vec<String>,
 }
 
-/// Objects that are released together and restart pods; places in `objects`.
+/// Objects that are released together and restart pods, as indexes into `objects`.
 #[derive(Serialize)]
 struct UnitForm {
     wave: i32,

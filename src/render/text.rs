@@ -93,8 +93,8 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the names alone, as `kubectl -o name` writes them: a line for each object that is not as
-/// wanted.
+/// Returns the names alone, as `kubectl -o name` writes them: a line for each object of which the
+/// plan says more than that it is unchanged.
 pub(crate) fn names(plan: &Plan) -> String {
     let differing = plan.objects.iter().filter(|planned| planned.verdict != PlannedAction::Unchanged);
     differing.fold(String::new(), |mut out, planned| {

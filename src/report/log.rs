@@ -157,7 +157,7 @@ pub(crate) fn log_event(event: &EventRecord) {
         object = event.object.as_ref().map(display),
         source = %event.source,
         revision = event.revision.as_ref().map(display),
-        action = "tell",
+        action = "report",
         author = event.author,
         subject = event.subject,
         message_id = event.reason.message_id(),

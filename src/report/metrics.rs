@@ -102,8 +102,8 @@ impl RolloutResult {
 /// The state of the process beside its loop.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ProcessFacts<'a> {
-    /// The last signs of life of its parts.
-    pub signs: &'a [HeartbeatStatus],
+    /// The last heartbeats of its parts.
+    pub heartbeats: &'a [HeartbeatStatus],
     /// Now.
     pub now: Instant,
     /// The number of configurations taken over, and refused.
@@ -115,10 +115,10 @@ pub(crate) struct ProcessFacts<'a> {
 /// A gauge of whole numbers.
 type IntegerGauge = Gauge<u64, AtomicU64>;
 
-/// The duration of rollouts, in seconds: from a container that starts at once to one that is given
-/// an hour.
+/// A histogram of durations, in seconds.
 type DurationHistogram = Histogram;
 
+/// The buckets for rollouts: from a container that starts at once to one that is given an hour.
 const ROLLOUT_BUCKETS_SECONDS: [f64; 10] =
     [5.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0, 1800.0, 3600.0];
 
@@ -164,7 +164,7 @@ impl Metrics {
         since.filter(|since| now.duration_since(*since).unsigned_abs() >= SILENCE_THRESHOLD)
     }
 
-    /// Returns the metrics of the workqueues, one after the other.
+    /// Returns the metrics of the workqueue, which those of later loops count on with.
     pub(crate) fn queue_metrics(&self) -> &queue::QueueMetrics {
         &self.queue
     }
@@ -242,7 +242,7 @@ impl Metrics {
         registry.register("rhumb_rollout_seconds", lengths, self.rollout_seconds.clone());
         self.calls.register(&mut registry);
         self.queue.register(workqueue_registry(&mut registry));
-        register_heartbeats(&mut registry, process.signs, process.now);
+        register_heartbeats(&mut registry, process.heartbeats, process.now);
         let reloads = Family::<OutcomeLabels, Counter>::default();
         for (outcome, count) in [("taken", process.reloads.taken), ("refused", process.reloads.refused)] {
             reloads.get_or_create(&OutcomeLabels { outcome }).inc_by(count);
@@ -270,15 +270,15 @@ fn workqueue_registry(registry: &mut Registry) -> &mut Registry {
 }
 
 /// Adds the age of each part's last heartbeat.
-fn register_heartbeats(registry: &mut Registry, signs: &[HeartbeatStatus], now: Instant) {
+fn register_heartbeats(registry: &mut Registry, heartbeats: &[HeartbeatStatus], now: Instant) {
     let parts = Family::<PartLabels, Gauge<f64, AtomicU64>>::default();
     let late = Family::<PartLabels, IntegerGauge>::default();
-    for sign in signs {
-        let part = PartLabels { part: sign.name.to_string() };
-        parts.get_or_create(&part).set(now.saturating_duration_since(sign.last).as_secs_f64());
-        late.get_or_create(&part).set(sign.is_late(now).into());
+    for heartbeat in heartbeats {
+        let part = PartLabels { part: heartbeat.name.to_string() };
+        parts.get_or_create(&part).set(now.saturating_duration_since(heartbeat.last).as_secs_f64());
+        late.get_or_create(&part).set(heartbeat.is_late(now).into());
     }
-    register_watches(registry, signs, now);
+    register_watches(registry, heartbeats, now);
     let since = "Seconds since the last heartbeat of each part";
     registry.register("rhumb_last_progress_seconds", since, parts);
     registry.register("rhumb_progress_late", "1 if the next heartbeat of the part is overdue", late);
@@ -286,12 +286,12 @@ fn register_heartbeats(registry: &mut Registry, signs: &[HeartbeatStatus], now: 
 
 /// Adds the age of each watch's last word from its server; of several over one kind, as of pods,
 /// the oldest.
-fn register_watches(registry: &mut Registry, signs: &[HeartbeatStatus], now: Instant) {
+fn register_watches(registry: &mut Registry, heartbeats: &[HeartbeatStatus], now: Instant) {
     let watches = Family::<KindLabels, Gauge<f64, AtomicU64>>::default();
-    for sign in signs {
-        let Some(kind) = sign.name.strip_prefix(cluster::WATCH_OVER) else { continue };
+    for heartbeat in heartbeats {
+        let Some(kind) = heartbeat.name.strip_prefix(cluster::WATCH_OVER) else { continue };
         let gauge = watches.get_or_create(&KindLabels { kind: kind.to_owned() });
-        gauge.set(gauge.get().max(now.saturating_duration_since(sign.last).as_secs_f64()));
+        gauge.set(gauge.get().max(now.saturating_duration_since(heartbeat.last).as_secs_f64()));
     }
     registry.register(
         "rhumb_watch_age_seconds",
@@ -341,7 +341,7 @@ fn register_gauges(registry: &mut Registry, status: &DaemonStatus) {
     sources(registry, &status.sources);
 }
 
-/// Adds the age of each source's last check, and of the server's last answer.
+/// Adds the age of each source's last successful check.
 fn register_ages(registry: &mut Registry, status: &DaemonStatus) {
     let ages = Family::<SourceLabels, Gauge<f64, AtomicU64>>::default();
     for source in &status.sources {
@@ -397,7 +397,10 @@ mod tests {
 
     fn text(metrics: &Metrics) -> String {
         let (reloads, endpoints) = (ReloadCounts::default(), EndpointMetrics::default());
-        metrics.text(None, &ProcessFacts { signs: &[], now: Instant::now(), reloads, endpoints: &endpoints })
+        metrics.text(
+            None,
+            &ProcessFacts { heartbeats: &[], now: Instant::now(), reloads, endpoints: &endpoints },
+        )
     }
 
     #[test]
@@ -456,7 +459,7 @@ mod tests {
         let (metrics, endpoints) = (Metrics::default(), EndpointMetrics::default());
         let text = |sources: Option<&[&str]>| {
             let process = ProcessFacts {
-                signs: &[],
+                heartbeats: &[],
                 now: Instant::now(),
                 reloads: ReloadCounts::default(),
                 endpoints: &endpoints,
@@ -509,8 +512,12 @@ mod tests {
         let now = Instant::now();
         let name = format!("{}Pod", cluster::WATCH_OVER).into();
         let watch = HeartbeatStatus { name, last: now, due: now };
-        let process =
-            ProcessFacts { signs: &[watch], now, reloads: ReloadCounts::default(), endpoints: &endpoints };
+        let process = ProcessFacts {
+            heartbeats: &[watch],
+            now,
+            reloads: ReloadCounts::default(),
+            endpoints: &endpoints,
+        };
         let mut status = status(&["shop"]);
         status.sources[0].revision = Some("1a2b".to_owned());
         status.sources[0].looked = Some(status.at);

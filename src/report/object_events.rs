@@ -196,8 +196,8 @@ pub(crate) struct EventDraft {
     pub subject: Option<String>,
 }
 
-/// Keeps the last events and hands each to all who listen. Cheap to clone; all clones are the
-/// same.
+/// The record of the last events, which hands each to all who listen. Cheap to clone; all clones
+/// are the same.
 #[derive(Clone, Debug)]
 pub(crate) struct EventRecorder(Arc<RecorderState>);
 
@@ -345,7 +345,7 @@ mod tests {
         assert!(all.coming.try_recv().is_err());
     }
 
-    /// As many objects may be reported in one turn of the loop.
+    /// Reports as many objects as one turn of the loop may have.
     #[test]
     fn who_follows_loses_nothing_among_thousands() {
         let now = Timestamp::UNIX_EPOCH;

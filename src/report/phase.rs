@@ -12,11 +12,11 @@ use crate::object::{ObjectId, count_text, verb_to_be};
 /// The phase of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum Phase {
-    /// As wanted, and healthy.
+    /// Applied, and healthy.
     Settled,
-    /// As wanted, and its controller works on it.
+    /// Applied, and its controller works on it.
     Progressing,
-    /// As wanted, and its controller gave up.
+    /// Applied, and its controller gave up.
     Failed,
     /// Its pods are being replaced.
     RollingOut,

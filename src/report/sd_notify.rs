@@ -69,7 +69,7 @@ impl ServiceNotifier {
         Ok(Self { sockets: Some(NotifySockets { address, patient, hasty }) })
     }
 
-    /// Sends lines as one message, and says whether the manager has got it. The answer makes no
+    /// Sends lines as one message, and returns whether the manager has got it. The answer makes no
     /// difference to the service.
     fn send(&self, message: &str, haste: SendMode) -> bool {
         let Some(NotifySockets { address, patient, hasty }) = &self.sockets else { return true };
@@ -253,7 +253,7 @@ impl SystemdService {
         }
     }
 
-    /// Sends what the manager does not know yet, and says whether it knows it then.
+    /// Sends what the manager does not know yet, and returns whether it knows it then.
     fn send_line(&self, line: &mut StatusLine, haste: SendMode) -> bool {
         let text = line.text();
         let state = if line.ready == ReadyState::Unsent { "READY=1\n" } else { "" };
@@ -378,8 +378,8 @@ pub(super) mod tests {
         assert_eq!(begins, ["RELOADING", "RELOADING", "READY"]);
     }
 
-    /// A manager that is busy, or not there for a moment, hears it later; and the service does not
-    /// wait for it.
+    // A manager that is busy, or not there for a moment, hears it later; and the service does not
+    // wait for it.
     #[tokio::test(start_paused = true)]
     async fn what_the_manager_cannot_hear_is_reported_later() {
         let dir = TempDir::new().unwrap();

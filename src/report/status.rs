@@ -111,7 +111,7 @@ pub(crate) struct SourceStatus {
     pub barred: Option<String>,
     /// Indicates whether it is only observed, and never written.
     pub observed: bool,
-    /// Says if what others put on its live objects has an effect.
+    /// Indicates whether what others put on its live objects has an effect.
     #[serde(skip)]
     pub opt_out: OptOutPolicy,
     /// Indicates whether all of it is applied and healthy.
@@ -330,45 +330,45 @@ pub(crate) struct StatusContext<'a> {
 }
 
 /// Returns the status of the daemon.
-pub(crate) fn status(engine: &Engine, beside: &StatusContext<'_>) -> DaemonStatus {
+pub(crate) fn status(engine: &Engine, context: &StatusContext<'_>) -> DaemonStatus {
     let mut counts: Vec<BTreeMap<Phase, usize>> = vec![BTreeMap::new(); engine.sources().len()];
     for (id, entry) in engine.entries() {
         if let Some(source) = source_of_object(engine, id, entry) {
-            *counts[source].entry(Phase::of(engine, id, entry, beside.open.get(id))).or_default() += 1;
+            *counts[source].entry(Phase::of(engine, id, entry, context.open.get(id))).or_default() += 1;
         }
     }
     let sources = engine.source_ids().zip(counts);
     DaemonStatus {
         api_version: STATUS_VERSION.to_owned(),
         kind: "Status".to_owned(),
-        at: beside.now.1,
+        at: context.now.1,
         process: ProcessStatus {
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            since: beside.since,
-            next_resync: beside.next_resync,
-            queue: beside.queue,
-            unfinished_seconds: beside.unfinished.0.as_secs_f64(),
-            longest_seconds: beside.unfinished.1.as_secs_f64(),
-            server_silent_since: beside.metrics.server_silent_since(beside.now.1),
+            since: context.since,
+            next_resync: context.next_resync,
+            queue: context.queue,
+            unfinished_seconds: context.unfinished.0.as_secs_f64(),
+            longest_seconds: context.unfinished.1.as_secs_f64(),
+            server_silent_since: context.metrics.server_silent_since(context.now.1),
         },
-        sources: sources.map(|(number, counts)| source(engine, beside, number, counts)).collect(),
-        rollout: rollout_status(engine, beside),
-        unreadable: beside.unreadable.to_vec(),
+        sources: sources.map(|(number, counts)| source(engine, context, number, counts)).collect(),
+        rollout: rollout_status(engine, context),
+        unreadable: context.unreadable.to_vec(),
     }
 }
 
 fn source(
     engine: &Engine,
-    beside: &StatusContext<'_>,
+    context: &StatusContext<'_>,
     number: SourceId,
     objects: BTreeMap<Phase, usize>,
 ) -> SourceStatus {
     let source = engine.source(number);
-    let trouble = beside.troubles.get(number.position()).cloned().flatten();
+    let trouble = context.troubles.get(number.position()).cloned().flatten();
     let incomplete = trouble.clone().or_else(|| source.incomplete.as_ref().map(ToString::to_string));
     let waiting =
         engine.prune_decisions(number).filter(|(_, judged)| matches!(judged, PruneDecision::Confirm(_)));
-    let times = beside.times.get(number.position()).copied().unwrap_or_default();
+    let times = context.times.get(number.position()).copied().unwrap_or_default();
     let authored = source.head.as_ref().and_then(|head| engine.author(number, head));
     let paused = source.inventory.as_ref().and_then(|inventory| inventory.paused.as_ref());
     let contested = engine.contested_findings(number);
@@ -377,7 +377,7 @@ fn source(
     findings.extend(contested);
     SourceStatus {
         name: source.name.to_string(),
-        location: beside.locations.get(number.position()).cloned().unwrap_or_default(),
+        location: context.locations.get(number.position()).cloned().unwrap_or_default(),
         revision: source.head.as_ref().map(ToString::to_string),
         author: authored.map(|authored| authored.author.clone()),
         subject: authored.map(|authored| authored.subject.clone()),
@@ -389,7 +389,7 @@ fn source(
             .take(MAX_SHOWN_COMMITS)
             .map(|(revision, authored)| commit_status(&revision, authored))
             .collect(),
-        drift_repaired: beside.metrics.repairs_of(&source.name),
+        drift_repaired: context.metrics.repairs_of(&source.name),
         complete: incomplete.is_none(),
         observed: source.writes == SourceWrites::Observed,
         opt_out: source.opt_out,
@@ -422,9 +422,9 @@ fn commit_status(revision: &Revision, authored: Authorship) -> CommitStatus {
     CommitStatus { revision: revision.to_string(), author: authored.author, subject: authored.subject }
 }
 
-fn rollout_status(engine: &Engine, beside: &StatusContext<'_>) -> RolloutStatus {
+fn rollout_status(engine: &Engine, context: &StatusContext<'_>) -> RolloutStatus {
     let usage = engine.usage();
-    let steps = engine.held_steps(beside.now.0);
+    let steps = engine.held_steps(context.now.0);
     let share = |(used, of)| BoundUsage { used, of };
     let rolling = engine.rolling_workloads().into_iter().map(|load| {
         let numbers = engine.informer_object(&load.id).and_then(|live| live.rolling).unwrap_or_default();
@@ -447,7 +447,7 @@ fn rollout_status(engine: &Engine, beside: &StatusContext<'_>) -> RolloutStatus 
     });
     RolloutStatus {
         known: usage.known,
-        unreadable: beside.budget.map(str::to_owned),
+        unreadable: context.budget.map(str::to_owned),
         workloads: share(usage.workloads),
         unavailable: share(usage.unavailable),
         starts: share(usage.starts),
@@ -484,12 +484,12 @@ impl ObjectFilter {
 /// Returns the objects that a filter lets through, in their order.
 pub(crate) fn objects(
     engine: &Engine,
-    beside: &StatusContext<'_>,
+    context: &StatusContext<'_>,
     filter: &ObjectFilter,
 ) -> Vec<ObjectStatus> {
     let chosen = engine.entries().filter(|(id, _)| filter.is_of_kind(id));
     let queued = queue_reasons(engine);
-    let status = chosen.filter_map(|(id, entry)| Some((id, object(engine, beside, &queued, id, entry)?)));
+    let status = chosen.filter_map(|(id, entry)| Some((id, object(engine, context, &queued, id, entry)?)));
     let of_source =
         |status: &ObjectStatus| filter.source.as_ref().is_none_or(|source| *source == status.source);
     let of_phase = |status: &ObjectStatus| filter.phase.is_none_or(|phase| phase == status.phase);
@@ -502,7 +502,7 @@ pub(crate) fn objects(
 /// Returns the objects of each source in some phases: the first so many, in their order.
 pub(crate) fn first_objects(
     engine: &Engine,
-    beside: &StatusContext<'_>,
+    context: &StatusContext<'_>,
     most: usize,
     is_asked_for: impl Fn(Phase) -> bool,
 ) -> Vec<Vec<ObjectStatus>> {
@@ -510,7 +510,7 @@ pub(crate) fn first_objects(
         engine.sources().iter().map(|_| Vec::new()).collect();
     for (id, entry) in engine.entries() {
         let of = source_of_object(engine, id, entry).and_then(|source| found.get_mut(source.position()));
-        if let Some(of) = of.filter(|_| is_asked_for(Phase::of(engine, id, entry, beside.open.get(id)))) {
+        if let Some(of) = of.filter(|_| is_asked_for(Phase::of(engine, id, entry, context.open.get(id)))) {
             of.push((id, entry));
         }
     }
@@ -519,7 +519,7 @@ pub(crate) fn first_objects(
         of.sort_by_key(|(id, _)| *id);
         of.into_iter()
             .take(most)
-            .filter_map(|(id, entry)| object(engine, beside, &queued, id, entry))
+            .filter_map(|(id, entry)| object(engine, context, &queued, id, entry))
             .collect()
     });
     grouped.collect()
@@ -528,10 +528,10 @@ pub(crate) fn first_objects(
 /// Returns one object; none where no source of this process knows it.
 pub(crate) fn object_status(
     engine: &Engine,
-    beside: &StatusContext<'_>,
+    context: &StatusContext<'_>,
     id: &ObjectId,
 ) -> Option<ObjectStatus> {
-    object(engine, beside, &queue_reasons(engine), id, engine.entry(id)?)
+    object(engine, context, &queue_reasons(engine), id, engine.entry(id)?)
 }
 
 /// Returns the present reason of each object in the rollout queue: it changes without a new
@@ -543,12 +543,12 @@ fn queue_reasons(engine: &Engine) -> BTreeMap<ObjectId, String> {
 
 fn object(
     engine: &Engine,
-    beside: &StatusContext<'_>,
+    context: &StatusContext<'_>,
     queued: &BTreeMap<ObjectId, String>,
     id: &ObjectId,
     entry: &ObjectEntry,
 ) -> Option<ObjectStatus> {
-    let open = beside.open.get(id);
+    let open = context.open.get(id);
     let phase = Phase::of(engine, id, entry, open);
     let unhealthy = || {
         let live = engine.live_object(id).filter(|live| !live.health.is_current())?;

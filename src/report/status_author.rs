@@ -46,7 +46,7 @@ pub(crate) struct StatusAuthor {
     pub host: String,
 }
 
-/// Says if the process that wrote a status still runs.
+/// Indicates whether the process that wrote a status still runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AuthorState {
     /// It has ended.
@@ -81,8 +81,8 @@ impl StatusAuthor {
         data.insert(AUTHOR_KEY.to_owned(), text);
     }
 
-    /// Says if it still runs. Under this mark its number means a process here, and `is_there` looks
-    /// for one of that number.
+    /// Returns whether it still runs. Under this mark its number means a process here, and
+    /// `is_there` looks for one of that number.
     pub(crate) fn state(&self, mark: &str, is_there: impl FnOnce(u32) -> bool) -> AuthorState {
         match self.mark == mark {
             true if is_there(self.process) => AuthorState::Present,

@@ -49,7 +49,7 @@ pub(crate) struct StatusSummary {
     pub left_alone: String,
     /// A line for each of these with the place that it comes from; empty where no source wants any.
     pub origins: String,
-    /// Says if what others put on its objects has an effect; empty where it has.
+    /// Indicates whether what others put on its objects has an effect; empty where it has.
     pub opt_out: String,
     /// The revision that was reported as settled; empty where none was reported, or where that no
     /// longer holds.

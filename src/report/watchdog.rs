@@ -11,7 +11,7 @@ use crate::heartbeat::{HeartbeatStatus, Heartbeats};
 /// The interval of checks: a late part is named at most this much later.
 const MAX_CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Ends the watch when it is dropped.
+/// The handle of the watch, which ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct WatchdogGuard {
     _end: Sender<()>,
@@ -48,7 +48,7 @@ struct Watchdog {
     heartbeats: Heartbeats,
     /// The parts that were late at the last check.
     late: BTreeSet<Arc<str>>,
-    /// Indicates whether the manager waits for signs of life.
+    /// Indicates whether the manager waits for heartbeats.
     expected: bool,
 }
 

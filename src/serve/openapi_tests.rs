@@ -168,7 +168,7 @@ fn process_status(now: Timestamp) -> ProcessStatus {
     }
 }
 
-/// A part of an answer that is never sent would be a promise.
+// A part of an answer that is never sent would be a promise.
 #[test]
 fn the_forms_have_what_is_reported_and_nothing_else() {
     let document = document();

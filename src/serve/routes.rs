@@ -233,14 +233,14 @@ async fn status(State(process): State<ProcessHandle>) -> Result<Json<DaemonStatu
 /// Returns the metrics, also while the loop cannot begin.
 async fn metrics_text(State(process): State<ProcessHandle>) -> Response {
     let running = process.running.borrow().clone();
-    let (signs, now, reloads) =
+    let (heartbeats, now, reloads) =
         (process.heartbeats.statuses(), Instant::now(), process.service.reload_counts());
-    let beside = report::ProcessFacts { signs: &signs, now, reloads, endpoints: &process.endpoints };
+    let facts = report::ProcessFacts { heartbeats: &heartbeats, now, reloads, endpoints: &process.endpoints };
     let status = match running {
         Some(running) => wait_for_loop(running.status()).await.ok(),
         None => None,
     };
-    let text = process.metrics.text(status.as_ref(), &beside);
+    let text = process.metrics.text(status.as_ref(), &facts);
     ([(header::CONTENT_TYPE, MEDIA_TYPE)], text).into_response()
 }
 

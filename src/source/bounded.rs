@@ -13,7 +13,7 @@ use super::error::SourceError;
 #[derive(Clone, Debug, Default)]
 pub(super) struct WorkSlot(Arc<AtomicBool>);
 
-/// Gives the slot back at the end of the work, be it by a panic.
+/// A slot in use. It is given back at the end of the work, be it by a panic.
 struct HeldSlot(WorkSlot);
 
 impl Drop for HeldSlot {
@@ -95,9 +95,9 @@ mod tests {
     async fn no_work_begins_beside_work_that_was_given_up() {
         let (slot, minute) = (WorkSlot::default(), Duration::from_mins(1));
         let (end, wait) = channel::<()>();
-        let (tell_end, ended) = channel::<()>();
+        let (alive, ended) = channel::<()>();
         let stuck = move || {
-            let _ = (wait.recv(), tell_end);
+            let _ = (wait.recv(), alive);
         };
         let given_up = slot.run_bounded("shop", Duration::ZERO, stuck).await;
         assert!(matches!(given_up, Err(SourceError::Silent { .. })), "{given_up:?}");

@@ -24,7 +24,7 @@ const FOLDER_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 /// A reference in a new folder may be written before that folder is watched: look once more.
 const LATE_CHANGE_DELAY: Duration = Duration::from_millis(100);
 
-/// Wakes when something may have changed. Ends its watching when dropped.
+/// The hints that something may have changed. Dropped, they end the watching.
 #[derive(Debug)]
 pub(crate) struct ChangeHints {
     wake: Arc<Notify>,

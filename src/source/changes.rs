@@ -140,7 +140,7 @@ impl TreeDiffWalk<'_> {
     }
 }
 
-/// Trees that git did not make may be in any order.
+/// Returns whether a tree is in order; trees that git did not make may be in any.
 fn is_sorted(tree: &Tree<'_>) -> bool {
     tree.iter().zip(tree.iter().skip(1)).all(|(a, b)| compare_names(&a, &b).is_lt())
 }

@@ -43,11 +43,12 @@ macro_rules! limited_script {
     };
 }
 
-/// Runs one command of git.
+/// The script that runs one command of git.
 const RUN_SCRIPT: &str = limited_script!("exec git \"$@\"");
 
-/// Packs what a list of revisions names, and takes the pack into the store that is named by the
-/// arguments. Both commands hold the store's lock, which is the standard input of the shell.
+/// The script that packs what a list of revisions names, and takes the pack into the store that is
+/// named by the arguments. Both commands hold the store's lock, which is the standard input of the
+/// shell.
 ///
 /// The one that writes sees the store alone. So it computes the id of each object by itself.
 const COPY_SCRIPT: &str = limited_script!(
@@ -235,9 +236,9 @@ fn pass(command: &mut Command, name: &str) {
     }
 }
 
-/// Kills all processes of a child when dropped before the child has been waited for. Killing the
-/// child alone would leave its helpers running; a killed helper's half pack is smaller than a
-/// running one's.
+/// All processes of a child. They are killed when this is dropped before the child has been waited
+/// for. Killing the child alone would leave its helpers running; a killed helper's half pack is
+/// smaller than a running one's.
 struct ChildProcessGroup(Option<Pid>);
 
 impl Drop for ChildProcessGroup {

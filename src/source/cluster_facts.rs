@@ -49,7 +49,7 @@ pub(crate) struct ServedVersions {
 /// The facts that a render uses or wants.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FactUse {
-    /// Says if the versions are among them.
+    /// Indicates whether the versions are among them.
     pub versions: bool,
     /// The objects by name.
     pub objects: BTreeSet<ObjectId>,

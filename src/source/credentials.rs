@@ -1,4 +1,4 @@
-//! The files with what git servers ask for: a folder of them, as systemd shows it to a service.
+//! The credentials for git servers: a folder of files, as systemd shows it to a service.
 //!
 //! **Invariant:** no content of them comes into this process, an argument or an environment. git
 //! and ssh get their paths and read them anew for each observation, so that a newer one counts from
@@ -17,7 +17,7 @@ use crate::secret::{is_there, open_regular};
 /// The file with the keys of hosts.
 const KNOWN_HOSTS_FILE: &str = "known-hosts";
 
-/// A folder of such files, and the owner of those that are shown.
+/// A folder of credentials, and the owner of those that are shown.
 ///
 /// | file | holds |
 /// |---|---|
@@ -52,8 +52,8 @@ impl Default for CredentialOwner {
 }
 
 impl Credentials {
-    /// Returns those of this service that a source may show: in `$CREDENTIALS_DIRECTORY`, as
-    /// systemd sets it.
+    /// Returns the credentials of this service that a source may show: the files in
+    /// `$CREDENTIALS_DIRECTORY`, which systemd sets.
     pub(crate) fn of_service(source: &str, shown: &CredentialUse) -> Self {
         let folder = std::env::var_os("CREDENTIALS_DIRECTORY").filter(|folder| !folder.is_empty());
         let whose = match shown {
@@ -75,8 +75,8 @@ impl Credentials {
         }
     }
 
-    /// Returns the file of this name that is there now, be it of use or not: no other stands in for
-    /// it.
+    /// Returns the first file of this name that is there now. One that cannot be used is not replaced
+    /// by another.
     fn file(&self, name: &str) -> Option<PathBuf> {
         let folder = self.folder.as_ref()?;
         let own = |whose: &str| folder.join(format!("{name}.{whose}"));
@@ -90,8 +90,8 @@ impl Credentials {
         files.into_iter().flatten().find(|file| is_there(file))
     }
 
-    /// Returns why one of those that a URL takes cannot be read. git and ssh would say less, and
-    /// wait for ever for a pipe.
+    /// Fails where a file that a URL needs cannot be read. git and ssh would say less, and would wait
+    /// for ever for a pipe.
     pub(super) fn check(&self, url: &str) -> Result<(), (PathBuf, io::Error)> {
         let names: &[&str] =
             if url.starts_with("http") { &["git-credentials"] } else { &["ssh-key", KNOWN_HOSTS_FILE] };

@@ -63,7 +63,7 @@ const OWN_FILES: [&str; 11] = [
 /// does not know the id of each object on the way.
 const OBJECT_FOLDERS: [&str; 4] = ["objects", "objects/info", "objects/info/commit-graphs", "objects/pack"];
 
-/// Names the object folders of other repositories, one in a line.
+/// The file that names the object folders of other repositories, one in a line.
 const ALTERNATES_FILE: &str = "objects/info/alternates";
 
 /// The reason for which a repository is not opened.

@@ -17,7 +17,7 @@ use super::store::{QuotaRoom, RevisionStore, remove_path};
 /// The name of the store before foreign deltas were kept out of it.
 const OLDER_NAME: &str = "store.git";
 
-/// Packs all that is referenced, and keeps no delta.
+/// The command that packs all that is referenced, and keeps no delta.
 const REPACK: [&str; 6] = ["repack", "-a", "-d", "-f", "-q", "--window=0"];
 
 impl RevisionStore {

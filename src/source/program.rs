@@ -33,7 +33,7 @@ impl GitVersion {
         Some(Self(major, minor, numbers.next().and_then(Result::ok).unwrap_or(0)))
     }
 
-    /// Says that it is used.
+    /// Returns whether it is used.
     pub(crate) fn is_safe(self) -> bool {
         self >= FLOOR
     }

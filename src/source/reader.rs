@@ -56,9 +56,9 @@ pub(super) enum RevisionForm {
     Snapshots,
 }
 
-/// Reads what a source has seen: cheap to clone, to be used from blocking threads. A handle is used
-/// again for a second. A read that fails is tried once more on fresh handles, because packs vanish
-/// under maintenance.
+/// The reader of what a source has seen: cheap to clone, to be used from blocking threads. A handle
+/// is used again for a second. A read that fails is tried once more on fresh handles, because packs
+/// vanish under maintenance.
 #[derive(Clone, Debug)]
 pub(crate) struct RevisionReader {
     shared: Arc<ReaderState>,

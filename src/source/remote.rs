@@ -67,7 +67,7 @@ enum WantedReference {
 }
 
 impl WantedReference {
-    /// Returns the whole names that it may have, the first that is there wins.
+    /// Returns the full names that it may have; the first that is there wins.
     fn names(&self) -> Vec<String> {
         match self {
             Self::Head => vec!["HEAD".to_owned()],

@@ -20,7 +20,7 @@ use super::snapshot::{BlobId, RENDERED_SEPARATOR, Snapshot, SnapshotFile};
 /// The code of the warning about a hook of a chart that is not run.
 pub(crate) const HOOK_NOT_RUN: &str = "hook-not-run";
 
-/// Renders the folders of one source's revisions.
+/// A renderer of the folders of one source's revisions.
 pub(crate) trait SnapshotRenderer: fmt::Debug + Send + Sync {
     /// Returns whether a revision with these files and refusals has something to render.
     fn has_roots(&self, raw: &Snapshot) -> bool;
@@ -216,7 +216,7 @@ impl SharedFailures {
 pub(super) struct LastRender {
     /// The revision.
     pub(super) revision: Revision,
-    /// Says if it has roots.
+    /// Indicates whether it has roots.
     pub(super) has_roots: bool,
     /// Says when it is tried again, where some root may do better then.
     pub(super) retry: Option<RenderRetry>,

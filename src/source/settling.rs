@@ -104,7 +104,8 @@ mod tests {
             .collect()
     }
 
-    /// Steps are `seconds: what is there`; the published list after the last one is compared.
+    /// Merges steps of the form `seconds: what is there`, and compares the published list after the
+    /// last one.
     fn check(steps: &[(u64, &str)], manner: ChangeManner, expected: &str) {
         let start = Instant::now();
         let mut absences = AbsentFiles::default();

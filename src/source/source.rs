@@ -171,8 +171,8 @@ impl Source {
         self.verifier.as_ref().is_none_or(CommitVerifier::is_anchored)
     }
 
-    /// Takes what is recorded of what was accepted, and says whether an observation may find more
-    /// by it.
+    /// Takes what is recorded of what was accepted, and returns whether an observation may find
+    /// more by it.
     pub(crate) fn set_anchor(&mut self, anchor: VerificationAnchor) -> bool {
         self.verifier.as_mut().is_some_and(|verifier| verifier.set_anchor(anchor))
     }

@@ -28,7 +28,7 @@ use super::state_lock::StateLock;
 
 /// No name of an older version: see [`super::older_store`].
 const STORE_NAME: &str = "revisions.git";
-/// Pins: `refs/rhumb/keep/<id>`.
+/// The prefix of pins: `refs/rhumb/keep/<id>`.
 const PINS_PREFIX: &str = "refs/rhumb/keep/";
 /// Each fetch leaves a pack (fsck on receive keeps even small ones as packs).
 const MAX_PACKS: usize = 50;

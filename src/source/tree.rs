@@ -99,7 +99,7 @@ pub(super) enum WalkSink {
     Refused(RefusedFile),
 }
 
-/// Walks a tree in the order of paths.
+/// A walk over a tree in the order of paths.
 pub(super) struct TreeWalk<'a, F> {
     objects: &'a ObjectStores,
     budget: EntryBudget,

@@ -11,7 +11,7 @@ const NOBODY: &str = "rhumb <rhumb@localhost> 0 +0000";
 /// The address of it.
 const NOBODY_EMAIL: &str = "rhumb@localhost";
 
-/// Takes the bytes of an object and gives its id; it may also store them.
+/// A sink for the bytes of objects, which gives the id of each and may also store it.
 pub(super) trait ObjectSink {
     fn put(&mut self, kind: ObjectType, bytes: &[u8]) -> Result<Oid, git2::Error>;
 }

@@ -49,7 +49,7 @@ impl WatchTarget {
     }
 }
 
-/// Takes the events of one subscription, and of others of its instance.
+/// The sink for the events of one subscription, and of others of its instance.
 type EventSink = Box<dyn Fn(&notify::Result<notify::Event>) + Send>;
 
 /// The instances of a process.

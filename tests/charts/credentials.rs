@@ -73,7 +73,7 @@ fn another_host_is_shown_nothing() {
     assert_eq!(shown(&server.seen()), [vec!["127.0.0.1"], vec!["localhost"]]);
 }
 
-/// A registry by hand, whose archive is at another host.
+/// Starts a registry by hand, whose archive is at another host.
 #[test]
 fn another_host_of_a_registry_is_shown_nothing() {
     let (server, fixture, url) = private("oci", "/acme");

@@ -67,7 +67,7 @@ fn a_text_that_could_be_read_in_two_ways_is_never_asked() {
     assert_eq!((fixture.processes(), server.seen()), (String::new(), vec![]));
 }
 
-/// It is that of a manifest, which a tag may leave, and helm takes it for a range.
+// It is that of a manifest, which a tag may leave, and helm takes it for a range.
 #[test]
 fn a_digest_in_the_place_of_a_version_is_never_asked() {
     let Repository { server, fixture, url } = &Repository::start();
@@ -92,7 +92,7 @@ fn a_digest_in_the_place_of_a_version_is_never_asked() {
     assert_eq!((fixture.processes(), server.seen()), (String::new(), vec![]));
 }
 
-/// The same archives are tried one by one, without a server, where they are unpacked.
+/// Tries the same archives without a server too, one by one, where they are unpacked.
 #[test]
 fn an_archive_that_is_not_of_the_chart_is_refused_and_not_kept() {
     let repository = Repository::start();

@@ -110,7 +110,7 @@ fn a_registry_that_asks_is_shown_the_credentials_of_its_host() {
     assert!(error.code() == "fetch-failed" && error.class().label() == "forbidden", "{error:?}");
 }
 
-/// For helm a digest names a chart that is pulled by hand, and no part of another chart.
+// For helm a digest names a chart that is pulled by hand, and no part of another chart.
 #[test]
 fn a_digest_is_refused_where_helm_takes_none() {
     let registry = TestRegistry::start(None, "");

@@ -66,7 +66,7 @@ fn check_names_each_credential_for_charts_that_cannot_be_read() {
     );
 }
 
-/// Only the service has the folder.
+// Only the service has the folder.
 #[test]
 fn check_says_that_it_sees_no_credentials_for_charts() {
     let lines = shown(&fixture(), None);

@@ -48,7 +48,7 @@ fn each_command_has_a_man_page() {
     assert!(pages.keys().all(|name| !name.contains("generate")), "{:?}", pages.keys());
 }
 
-/// Roots render where the package or the image is, and nothing else has to be found.
+// Roots render where the package or the image is, and nothing else has to be found.
 #[test]
 fn the_package_suggests_the_programs_that_render_and_the_image_has_them() {
     let line = |file: &str, begin: &str| {

@@ -10,7 +10,7 @@ use crate::support::{
     AuditWindow, DEFAULT_TIMEOUT, ProgramOutput, Repo, TestNamespace, run, source, until, yaml,
 };
 
-/// A command with a configuration.
+/// Runs a command with a configuration.
 fn rhumb(site: &TestNamespace<'_>, arguments: &[&str], file: &PathBuf) -> ProgramOutput {
     let mut command = site.bare_command();
     command.args(arguments).arg("--config").arg(file);
@@ -23,8 +23,8 @@ fn about(calls: &[AuditEvent], namespace: &str) -> Vec<AuditEvent> {
     calls.iter().filter(here).cloned().collect()
 }
 
-/// Each object was read and written as the account of its source, and what is rhumb's own was not:
-/// the audit log has it.
+/// Asserts by the audit log that each object was read and written as the account of its source, and
+/// what is rhumb's own was not.
 #[track_caller]
 fn assert_each_acted_as_itself(
     site: &TestNamespace<'_>,

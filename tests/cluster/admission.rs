@@ -40,7 +40,7 @@ fn put_in_force(cluster: &DedicatedCluster, policy: &str) {
     cluster.kubectl_in(&["apply", "--server-side", "--validate=strict", "-f", "-"], policy).unwrap();
 }
 
-/// A cluster with the policy in force, in which everybody of this test may edit everything.
+/// Starts a cluster with the policy in force, in which everybody of this test may edit everything.
 fn guarded() -> DedicatedCluster {
     let cluster = DedicatedCluster::complete();
     put_in_force(&cluster, &policy());
@@ -114,7 +114,7 @@ fn the_words_are_for_rhumb_and_the_named_groups_and_all_else_goes_on() {
     allows(&cluster, &EVE, &["delete", "deployment/web"], "");
 }
 
-/// The objects of such a source are written by its account, which is not rhumb's own.
+/// Writes the objects of such a source by its account, which is not rhumb's own.
 #[test]
 fn the_account_of_a_source_writes_the_words_once_the_policy_names_it() {
     let cluster = guarded();

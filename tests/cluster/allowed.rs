@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::support::{ProgramOutput, Repo, TestNamespace, at, run, source, until, yaml};
 
-/// A command with a configuration.
+/// Returns a command with a configuration.
 fn configured(site: &TestNamespace<'_>, text: &str, arguments: &[&str]) -> ProgramOutput {
     let file = site.state.path().join("rhumb.yaml");
     std::fs::write(&file, text).unwrap();

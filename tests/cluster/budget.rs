@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Api, DEFAULT_TIMEOUT, Repo, TestNamespace, eventually, until, yaml};
 
-/// The most Deployments that were seen rolling at the same time while something happens.
+/// Returns the most Deployments that were seen rolling at the same time while something happens.
 pub(crate) fn most_rolling<T>(site: &TestNamespace<'_>, work: impl FnOnce() -> T) -> (usize, T) {
     let (over, path) = (AtomicBool::new(false), site.at("Deployment", ""));
     let api: Api = site.api.clone();
@@ -39,7 +39,7 @@ pub(crate) fn most_rolling<T>(site: &TestNamespace<'_>, work: impl FnOnce() -> T
     })
 }
 
-/// Ends the observer, also when the test fails.
+/// The guard that ends the observer, also when the test fails.
 struct ObserverGuard<'a>(&'a AtomicBool);
 
 impl Drop for ObserverGuard<'_> {
@@ -57,7 +57,8 @@ fn is_rolling(deployment: &Value) -> bool {
         || number("/status/replicas") != wanted
 }
 
-/// Eight Deployments, the last four in a later wave, whose new pods are ready after a moment.
+/// Returns eight Deployments, the last four in a later wave, whose new pods are ready after a
+/// moment.
 fn eight(image: &str, annotations: &str) -> Vec<(String, String)> {
     let one = |n: u32| {
         let name = format!("d{n}");
@@ -324,7 +325,7 @@ spec:
     )
 }
 
-/// As the autoscaler's controller does it.
+/// Scales as the autoscaler's controller does it.
 fn scale(site: &TestNamespace<'_>, name: &str, replicas: u32) {
     let path = format!("{}/scale", site.at("Deployment", name));
     site.api.merge(&path, "kube-controller-manager", &json!({"spec": {"replicas": replicas}}));

@@ -137,7 +137,7 @@ fn no_output_of_a_service_has_a_secret() {
     places.show_none_of(&[Canary::that_is("the token of the kubeconfig", &estate.token)]);
 }
 
-/// Everything good, then everything bad.
+/// Brings everything good, then everything bad.
 fn grow(estate: &CanaryFixture<'_>, daemon: &Daemon) {
     let site = &estate.site;
     site.await_data("env", "a", "one");
@@ -196,7 +196,7 @@ fn publish(estate: &CanaryFixture<'_>, message: &str) {
     estate.repo.git(&["push", "--quiet", "origin", "HEAD:main"]);
 }
 
-/// All answers over HTTP.
+/// Adds all answers over HTTP.
 fn ask(estate: &CanaryFixture<'_>, daemon: &Daemon, places: &mut SearchedTexts) {
     let name = &estate.site.name;
     let mut paths: Vec<String> = [
@@ -257,7 +257,7 @@ fn ask(estate: &CanaryFixture<'_>, daemon: &Daemon, places: &mut SearchedTexts) 
     assert!(places.text("a wrong webhook").starts_with("HTTP/1.1 403"));
 }
 
-/// All that the commands print.
+/// Adds all that the commands print.
 fn run_commands(estate: &CanaryFixture<'_>, places: &mut SearchedTexts) {
     let folder = estate.repo.path().to_str().unwrap().to_owned();
     let place = folder.as_str();
@@ -314,8 +314,8 @@ fn run_commands(estate: &CanaryFixture<'_>, places: &mut SearchedTexts) {
     assert!(places.text(&diff).contains("its words are not shown"), "{}", places.text(&diff));
 }
 
-/// A git server that says all that it knows and then nothing, watches that break, a configuration
-/// with secrets in it.
+/// Adds errors that repeat secrets: of a git server that then falls silent, of watches that break,
+/// of a bad configuration.
 fn annoy(estate: &CanaryFixture<'_>, daemon: &Daemon, places: &mut SearchedTexts) {
     let rule = plants::spoil_watches(&estate.proxy);
     estate.proxy.end_open(&controlplane::Requests::any().watches(), controlplane::ResponseCut::Close);
@@ -346,7 +346,7 @@ fn annoy(estate: &CanaryFixture<'_>, daemon: &Daemon, places: &mut SearchedTexts
     std::fs::write(&file, good).unwrap();
 }
 
-/// The state directory: what rhumb makes in it is for its owner alone.
+/// Adds the state directory, and checks that what rhumb makes in it is for its owner alone.
 fn keep(estate: &CanaryFixture<'_>, places: &mut SearchedTexts) {
     let root = estate.site.state.path();
     let files = state(root);

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::orders::{grant, orders_of};
 use crate::support::{DEFAULT_TIMEOUT, Folder, Repo, TestNamespace, at, eventually, until, yaml};
 
-/// A ConfigMap whose deletion waits for a confirmation.
+/// Returns a ConfigMap whose deletion waits for a confirmation.
 fn asking(name: &str) -> String {
     format!(
         "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n  annotations: \
@@ -13,7 +13,8 @@ fn asking(name: &str) -> String {
     )
 }
 
-/// The file of another ConfigMap, of which there are enough for some to go unasked.
+/// Returns the file of another ConfigMap, of which there are enough for some to go without a
+/// confirmation.
 fn plain(number: u32) -> (String, String) {
     (format!("c{number:03}.yaml"), yaml::config_map(&format!("c{number:03}"), "key", "one"))
 }
@@ -37,7 +38,8 @@ fn is_empty(data: &Value) -> bool {
     data.as_object().is_none_or(serde_json::Map::is_empty)
 }
 
-/// The right to the orders object of one source suffices for its deletions, and for no others.
+/// Checks that the right to the orders object of one source suffices for its deletions, and for no
+/// others.
 #[test]
 fn who_may_order_confirms_the_deletions_of_that_source_and_is_named() {
     let mut site = TestNamespace::new("confirm-team");
@@ -166,7 +168,8 @@ fn a_single_pass_takes_note_of_what_was_confirmed_and_of_what_came_back() {
     assert!(!site.has("ConfigMap", "asking"));
 }
 
-/// An orders object is bounded, and a text that is no confirmation confirms nothing.
+/// Checks that an orders object is bounded, and that a text that is no confirmation confirms
+/// nothing.
 #[test]
 fn a_confirmation_that_is_none_is_taken_out_and_deletes_nothing() {
     let site = TestNamespace::new("confirm-garbage");

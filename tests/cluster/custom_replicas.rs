@@ -137,14 +137,14 @@ impl<'a> ReplicaPair<'a> {
         assert!(made.is_empty() && !self.site.has("ConfigMap", &env(0)), "{made:#?}");
     }
 
-    /// A loop serves that began after the Lease was taken.
+    /// Waits until a loop serves that began after the Lease was taken.
     fn await_change(&self, content: &str) {
         self.repos[1].change("a.yaml", &yaml::config_map(&env(1), "key", content));
         self.site.await_data_within(SHARED, &env(1), "key", content);
     }
 }
 
-/// Two replicas, each of which the server knows by a name of its own.
+/// Returns two replicas, each of which the server knows by a name of its own.
 fn known(cluster: &DedicatedCluster) -> (TestNamespace<'_>, TestNamespace<'_>) {
     let mut one = own(cluster);
     let mut other = one.with_empty_state();

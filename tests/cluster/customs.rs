@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::{DEFAULT_TIMEOUT, DedicatedCluster, Repo, TestNamespace, at, eventually, source, yaml};
 
-/// An own control plane, as the definition is the whole cluster's.
+/// Starts an own control plane, as the definition is the whole cluster's.
 pub(crate) fn own(cluster: &controlplane::Cluster) -> TestNamespace<'_> {
     let definition =
         fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/in-cluster/crd.yaml"));
@@ -87,7 +87,7 @@ fn sources_come_change_and_go_in_the_cluster() {
     assert_eq!(daemon.stop().code(), Some(0));
 }
 
-/// As the example's own configuration is one.
+/// Leaves a ConfigMap alone that is like the example's own configuration.
 #[test]
 fn a_source_called_like_a_config_map_of_somebody_else_leaves_that_alone() {
     let cluster = DedicatedCluster::bare();

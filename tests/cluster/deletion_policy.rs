@@ -51,7 +51,8 @@ fn daemon(site: &TestNamespace<'_>) -> Daemon {
     site.configured(HEAD)
 }
 
-/// More than a commit could take away unasked; one of them uses another, and one is to be kept.
+/// Returns more than a commit could take away without a confirmation; one uses another, and one is
+/// to be kept.
 fn shop() -> Vec<(String, String)> {
     let mut files: Vec<(String, String)> = (0..14)
         .map(|number| (format!("{number}.yaml"), yaml::config_map(&format!("c{number}"), "a", "1")))
@@ -201,8 +202,6 @@ fn a_name_that_the_file_has_takes_nothing_of_the_files_along() {
     window.assert_no_deletes();
 }
 
-/// All that rhumb needs here, but not the right to write Sources, and none for the rest of the
-/// kinds.
 /// Confirms the deletion of so many objects of a source.
 fn confirm(site: &TestNamespace<'_>, name: &str, count: usize) {
     let mut command = site.bare_command();
@@ -210,7 +209,7 @@ fn confirm(site: &TestNamespace<'_>, name: &str, count: usize) {
     run(command).ends(0);
 }
 
-/// A new `Source` takes over an inventory that has its name already.
+/// Takes over an inventory by a new `Source` of the name that it has already.
 #[test]
 fn what_another_place_brought_under_the_same_name_is_deleted_only_when_a_person_confirms_it() {
     let cluster = DedicatedCluster::bare();

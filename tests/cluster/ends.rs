@@ -31,7 +31,7 @@ fn repo() -> Repo {
     Repo::new(&[("env.yaml", yaml::config_map("env", "a", "1"))])
 }
 
-/// A kubeconfig whose user is what this script says.
+/// Writes a kubeconfig whose user is what this script says.
 fn with_plugin(site: &TestNamespace<'_>, script: &str) -> PathBuf {
     let file = site.state.path().join("plugin.kubeconfig");
     let mut kubeconfig: Value =
@@ -81,7 +81,8 @@ fn while_a_fetch_hangs() {
     until("git has ended", || remote.open() == 0);
 }
 
-/// Its last credentials have expired, and it gives no others: the Leases run out too.
+/// Lets the last credentials expire, after which the plugin gives no others: the Leases run out
+/// too.
 #[test]
 fn while_a_credential_plugin_hangs_later() {
     let mut site = TestNamespace::new("end-later");
@@ -105,7 +106,7 @@ fn while_a_credential_plugin_hangs_later() {
     ends(&mut daemon);
 }
 
-/// Writes that nobody answers, and Leases that nobody takes back.
+/// Leaves writes without an answer, and Leases that nobody takes back.
 #[test]
 fn while_neither_writes_nor_leases_are_answered() {
     let mut site = TestNamespace::new("end-all");

@@ -60,7 +60,7 @@ fn a_stateful_set_that_is_stuck_on_its_bad_pod_is_freed() {
     site.await_free_budget();
 }
 
-/// A Service before pods of this colour, and the Deployments of these colours.
+/// Returns a Service before pods of this colour, and the Deployments of these colours.
 fn colours(before: &str, all: &[(&str, &str)]) -> Vec<(String, String)> {
     let service =
         yaml::service("web", "web").replace("{app: web}", &format!("{{app: web, colour: {before}}}"));

@@ -27,7 +27,7 @@ fn beat(until: &AtomicBool, mut deed: impl FnMut(usize)) {
     }
 }
 
-/// Ends the fights, also when the test fails.
+/// The guard that ends the fights, also when the test fails.
 struct FightGuard<'a>(&'a AtomicBool);
 
 impl Drop for FightGuard<'_> {

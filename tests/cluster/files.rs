@@ -18,7 +18,7 @@ fn begin(site: &TestNamespace<'_>) -> Repo {
     repo
 }
 
-/// A commit that changes nine files, breaks one, and removes one more.
+/// Commits a change of nine files, of which it breaks one, and removes one more.
 fn spoil(repo: &Repo) {
     for (name, text) in ten("two") {
         repo.write(&name, &text);

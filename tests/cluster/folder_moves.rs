@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::support::{ProgramOutput, Repo, TestNamespace, run, yaml};
 
-/// A repository with two folders; the first one has the workload and its Service.
+/// Returns a repository with two folders, of which the first one has the workload and its Service.
 fn two_folders() -> Repo {
     let file =
         |name: &str| (format!("{name}/own.yaml"), yaml::config_map(&format!("own-{name}"), "key", "one"));

@@ -11,7 +11,7 @@ const CHART: &str = "apiVersion: v2\nname: web\nversion: 1.2.3\n";
 const TEMPLATE: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}-settings\n\
                         data:\n  level: {{ .Values.level | quote }}\n";
 
-/// A configuration with the program, and these lines in the source's spec.
+/// Returns a configuration with the program, and these lines in the source's spec.
 fn configuration(site: &TestNamespace<'_>, repo: &Repo, spec: &str) -> String {
     let programs = format!("programs: {{helm: {}}}", Renderers::find().unwrap().helm.display());
     format!("{}\n{spec}\n", site.configuration(repo.path(), &programs).trim_end())
@@ -156,7 +156,7 @@ fn a_chart_of_a_kustomization_is_followed_commit_by_commit() {
     drop(daemon);
 }
 
-/// A definition of a kind that charts look for.
+/// Returns a definition of a kind that charts look for.
 fn definition(group: &str) -> serde_json::Value {
     let schema = json!({"openAPIV3Schema": {"type": "object"}});
     let version = json!({"name": "v1", "served": true, "storage": true, "schema": schema});

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::support::{DEFAULT_TIMEOUT, Repo, TestNamespace, eventually, until, yaml};
 
-/// A ConfigMap with annotations in flow style, and two keys.
+/// Returns a ConfigMap with annotations in flow style, and two keys.
 fn marked(name: &str, annotations: &str, a: &str, b: &str) -> String {
     format!(
         "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n  annotations: {{{annotations}}}\ndata:\n  \
@@ -14,7 +14,7 @@ fn marked(name: &str, annotations: &str, a: &str, b: &str) -> String {
 
 const IGNORE_A: &str = "rhumb.dev/ignore-fields: .data.a";
 
-/// Somebody else writes into a ConfigMap.
+/// Writes into a ConfigMap as somebody else.
 fn theirs(site: &TestNamespace<'_>, name: &str, data: &Value) {
     site.api.merge(&site.at("ConfigMap", name), "somebody", &json!({ "data": data }));
 }
@@ -188,7 +188,7 @@ fn what_is_disabled_is_left_alone_until_it_is_enabled_again() {
     site.await_data("never", "a", "1");
 }
 
-/// The reasons of the Events on a ConfigMap, each with its message.
+/// Returns the reasons of the Events on a ConfigMap, each with its message.
 pub(crate) fn events(site: &TestNamespace<'_>, name: &str) -> Vec<String> {
     let all = site.api.list(&format!("/api/v1/namespaces/{}/events", site.name));
     let of = all.iter().filter(|event| event["involvedObject"]["name"] == json!(name));

@@ -17,7 +17,7 @@ fn example(name: &str) -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/in-cluster").join(name)).unwrap()
 }
 
-/// As the README says: the namespace first, then all.
+/// Applies the namespace first, then all, as the page on installation says.
 fn apply_examples(cluster: &DedicatedCluster) {
     for name in ["namespace.yaml", "crd.yaml", "deployment.yaml", "network.yaml", "rbac.yaml"] {
         let arguments = ["apply", "--server-side", "--validate=strict", "-f", "-"];
@@ -39,7 +39,7 @@ fn grant_the_rest(cluster: &DedicatedCluster, namespace: &str) {
     cluster.kubectl(&[&["--namespace", namespace], &bind[..], &whom[..]].concat()).unwrap();
 }
 
-/// A kubeconfig with the account's token.
+/// Writes a kubeconfig with the account's token.
 fn kubeconfig(cluster: &DedicatedCluster, dir: &TempDir) -> PathBuf {
     let token = cluster.kubectl(&["-n", SYSTEM, "create", "token", "rhumb"]).unwrap();
     let text = fs::read_to_string(cluster.kubeconfig()).unwrap();
@@ -52,7 +52,7 @@ fn kubeconfig(cluster: &DedicatedCluster, dir: &TempDir) -> PathBuf {
     file
 }
 
-/// The configuration of the example, as far as it can be used outside of a pod.
+/// Returns the configuration of the example, as far as it can be used outside of a pod.
 fn configuration(api: &Api) -> String {
     let text = api.value(&at("ConfigMap", SYSTEM, "rhumb-config"), "/data/rhumb.yaml");
     let text = text.as_str().unwrap();
@@ -84,7 +84,7 @@ fn annotated(text: &str, annotation: &str) -> String {
     text.replacen("metadata:\n", &format!("metadata:\n  annotations: {{{annotation}}}\n"), 1)
 }
 
-/// An object of each kind that the rights name.
+/// Returns an object of each kind that the rights name.
 fn files(image: &str, content: &str) -> Vec<(String, String)> {
     let object = |api: &str, kind: &str, rest: &str| {
         format!("apiVersion: {api}\nkind: {kind}\nmetadata:\n  name: all\n{rest}\n")

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::support::{Folder, Repo, TestNamespace, until, yaml};
 
-/// A Job that ends at once, with an annotation on it and lines in its spec.
+/// Returns a Job that ends at once, with an annotation on it and lines in its spec.
 fn job(name: &str, image: &str, annotations: &str, spec: &str) -> String {
     format!(
         "apiVersion: batch/v1

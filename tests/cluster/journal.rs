@@ -24,7 +24,7 @@ struct Journal {
 }
 
 impl Journal {
-    /// None where this user may have no mounts of their own.
+    /// Binds the socket of a journal; none where this user may have no mounts of their own.
     fn new() -> Option<Self> {
         let dir = TempDir::new().unwrap();
         let socket = UnixDatagram::bind(dir.path().join("socket")).unwrap();
@@ -40,7 +40,7 @@ impl Journal {
         may.then_some(journal)
     }
 
-    /// The same command, for which this is the journal.
+    /// Returns the same command, for which this is the journal.
     fn seen_by(&self, command: &Command) -> Command {
         let mut seen = Command::new("unshare");
         seen.args(["--map-root-user", "--mount", "sh", "-c", SEE]).arg(self.dir.path());
@@ -54,7 +54,7 @@ impl Journal {
         seen
     }
 
-    /// The next entry with these fields.
+    /// Waits for the next entry with these fields.
     #[track_caller]
     fn has(&self, fields: &[(&str, &str)]) -> JournalEntry {
         let deadline = Instant::now() + DEFAULT_TIMEOUT;
@@ -71,8 +71,8 @@ impl Journal {
     }
 }
 
-/// An entry (<https://systemd.io/JOURNAL_NATIVE_PROTOCOL/>): `NAME=value`, or a name, a length and
-/// a value.
+/// Parses an entry (<https://systemd.io/JOURNAL_NATIVE_PROTOCOL/>): `NAME=value`, or a name, a
+/// length and a value.
 fn entry(mut bytes: &[u8]) -> JournalEntry {
     let mut entry = JournalEntry::new();
     while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {

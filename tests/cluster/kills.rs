@@ -28,7 +28,7 @@ enum KillPoint {
 
 const MOMENTS: [KillPoint; 2] = [KillPoint::BeforeAnswer, KillPoint::AfterAnswer];
 
-/// Twenty objects of five kinds.
+/// Returns twenty objects of five kinds.
 fn objects() -> Vec<(String, String)> {
     let named = |number: usize| {
         let name = format!("o{number:02}");
@@ -247,7 +247,7 @@ fn after_a_deletion_of_the_daemon() {
     }
 }
 
-/// A daemon that is killed after some writes, and the one that comes after it.
+/// Kills a daemon after some writes, and returns the one that comes after it.
 fn daemon_after(
     site: &mut TestNamespace<'static>,
     repo: &Repo,
@@ -285,7 +285,7 @@ fn after_some_writes_of_the_daemon() {
     }
 }
 
-/// A workload with its configuration, and a ConfigMap that stays.
+/// Returns a workload with its configuration, and a ConfigMap that stays.
 fn revision(number: u32) -> [(&'static str, String); 3] {
     let web = yaml::deployment("web", 1, &format!("app:{number}"));
     [
@@ -306,7 +306,7 @@ fn await_revision(site: &TestNamespace<'_>, number: u32) {
     site.await_free_budget();
 }
 
-/// The next daemon goes on with the rollback and stays there, wherever the first one died.
+/// Lets the next daemon go on with the rollback and stay there, wherever the first one died.
 #[test]
 fn after_each_write_of_an_undo() {
     each_case(7, |count, moment| {

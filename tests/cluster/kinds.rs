@@ -9,7 +9,7 @@ use crate::support::{
     DEFAULT_TIMEOUT, Daemon, Folder, Repo, TestNamespace, at, eventually, source, until, yaml,
 };
 
-/// A definition of a namespaced kind `<Word>` in the group `<site>.example.org`.
+/// Returns a definition of a namespaced kind `<Word>` in the group `<site>.example.org`.
 fn definition(site: &TestNamespace<'_>, word: &str, short: &str) -> String {
     let (group, plural, kind) = (group(site), format!("{word}s"), kind(word));
     format!(
@@ -223,7 +223,7 @@ fn what_depends_on_a_workload_waits_until_it_is_healthy() {
     assert!(after.as_str() >= ready["lastTransitionTime"].as_str().unwrap(), "{after} {ready}");
 }
 
-/// An autoscaler of a workload that is not there.
+/// Returns an autoscaler of a workload that is not there.
 fn scaler(name: &str, version: &str, target: &str) -> String {
     format!(
         "apiVersion: autoscaling/{version}\nkind: HorizontalPodAutoscaler\nmetadata: {{name: {name}}}\nspec:\n  \
@@ -382,7 +382,7 @@ fn a_kind_that_never_was_there_does_not_keep_a_pass_from_pruning() {
     assert_eq!(named(), Some(json!("ConfigMap")));
 }
 
-/// The command is typed as it is shown.
+/// Runs the command as it is shown.
 #[test]
 fn a_kind_that_a_person_knows_to_be_gone_is_let_go_of_by_the_command_that_is_shown() {
     let mut site = TestNamespace::new("kinds-let-go");

@@ -8,14 +8,14 @@ use serde_json::json;
 use crate::serving::ask;
 use crate::support::{Daemon, Folder, Repo, TestNamespace, run, until, yaml};
 
-/// The `Configuration`'s line that names the program.
+/// Returns the `Configuration`'s line that names the program.
 fn programs() -> String {
     static RENDERERS: OnceLock<Renderers> = OnceLock::new();
     let renderers = RENDERERS.get_or_init(|| Renderers::find().unwrap());
     format!("programs: {{kustomize: {}}}", renderers.kustomize.display())
 }
 
-/// A base with one ConfigMap, an overlay that patches it, and a plain file beside them.
+/// Returns a base with one ConfigMap, an overlay that patches it, and a plain file beside them.
 fn shop() -> Vec<(&'static str, String)> {
     vec![
         ("base/kustomization.yaml", "resources: [settings.yaml]\n".to_owned()),

@@ -30,7 +30,7 @@ impl ServingDaemon {
         Self { site, daemon, _repo: repo }
     }
 
-    /// The port behind these words of its log.
+    /// Returns the port behind these words of its log.
     fn port(&self, words: &str) -> u16 {
         let line = self.daemon.says(&[words]);
         line.trim_end().rsplit(':').next().unwrap().parse().unwrap()
@@ -48,7 +48,7 @@ fn exchange(mut stream: impl Read + Write, request: &str) -> io::Result<String> 
     }
 }
 
-/// The answer to a request with these further lines in its head.
+/// Returns the answer to a request with these further lines in its head.
 fn ask(port: u16, line: &str, head: &str) -> String {
     let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     exchange(stream, &format!("{line} HTTP/1.1\r\nConnection: close\r\n{head}\r\n")).unwrap()
@@ -173,7 +173,7 @@ fn elsewhere_it_takes_encryption_and_the_token() {
     assert!(!arguments.contains(TOKEN));
 }
 
-/// The answer over TLS, where the server shows this very certificate.
+/// Returns the answer over TLS, where the server shows this very certificate.
 fn secretly(port: u16, certificate: &str, path: &str, head: &str) -> io::Result<String> {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap()).unwrap();
@@ -282,7 +282,7 @@ fn a_webhook_has_its_source_looked_at() {
     assert!(!log.contains(SECRET) && !log.contains(newer), "{log}");
 }
 
-/// The token of the service is there and cannot be read: that is no leave to ask without one.
+// The token of the service is there and cannot be read: that is no leave to ask without one.
 #[test]
 fn a_token_of_the_service_that_cannot_be_read_lets_nobody_in() {
     let site = TestNamespace::new("doors-credentials");
@@ -310,7 +310,7 @@ fn a_token_of_the_service_that_cannot_be_read_lets_nobody_in() {
     assert_eq!(code(&ask(port, "GET /livez", "Host: localhost\r\n")), 401);
 }
 
-/// No probe ends a pod because what a credential plugin asks is away.
+// No probe ends a pod because what a credential plugin asks is away.
 #[test]
 fn it_answers_while_a_credential_plugin_is_waited_for() {
     let site = TestNamespace::new("doors-plugin");

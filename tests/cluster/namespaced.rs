@@ -11,7 +11,7 @@ use crate::support::{Daemon, Repo, TestNamespace, at, run, source, until, yaml};
 const ROLE: &str = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: parted}\n\
                     rules: [{apiGroups: [''], resources: [pods], verbs: [get]}]\n";
 
-/// A configuration with one source that may have objects in these namespaces.
+/// Returns a configuration with one source that may have objects in these namespaces.
 fn configuration(site: &TestNamespace<'_>, repo: &Repo, namespaces: &[&str], settings: &str) -> String {
     let spec = format!(
         "  blastRadius: {{count: 10, percent: 100}}\n  allow: {{namespaces: [{}]{settings}}}",
@@ -35,7 +35,7 @@ fn in_namespace(namespace: &str, text: &str) -> String {
     text.replacen("metadata:\n", &format!("metadata:\n  namespace: {namespace}\n"), 1)
 }
 
-/// The values of an annotation of the source's inventory.
+/// Returns the values of an annotation of the source's inventory.
 fn named(site: &TestNamespace<'_>, annotation: &str) -> BTreeSet<String> {
     let inventory = site.inventory().unwrap();
     let key = format!("applyset.kubernetes.io/{annotation}");
@@ -168,7 +168,7 @@ fn a_namespace_that_is_not_there_yet_keeps_all_from_being_pruned_and_nothing_fro
     until("the rest is applied", || site.api.get(&later).is_some());
 }
 
-/// All rights in some namespaces for a user, and the one to know the cluster.
+/// Grants a user all rights in some namespaces, and the one to know the cluster.
 fn all_rights_in(namespaces: &[&str], user: &str) -> String {
     let grant = |place: &str, kind: &str, rules: &str| {
         let (head, name) = ("apiVersion: rbac.authorization.k8s.io/v1", "in-namespaces-alone");

@@ -34,7 +34,7 @@ struct NetworkFixture {
     sent: AuditWindow<'static>,
 }
 
-/// A daemon behind a proxy, at rest.
+/// Starts a daemon behind a proxy, and waits until it is at rest.
 fn fixture(name: &str) -> NetworkFixture {
     let mut site = TestNamespace::new(name);
     let proxy = site.cluster.fault_proxy(7).unwrap();
@@ -54,7 +54,7 @@ fn fixture(name: &str) -> NetworkFixture {
 }
 
 impl NetworkFixture {
-    /// A commit and a foreign write.
+    /// Makes a commit and a foreign write.
     fn disturb(&self) {
         self.repo.change("follows.yaml", &yaml::config_map("follows", "a", "2"));
         self.site.api.merge(
@@ -64,7 +64,7 @@ impl NetworkFixture {
         );
     }
 
-    /// All that a daemon at rest must bring about after it was disturbed.
+    /// Asserts all that a daemon at rest must bring about after it was disturbed.
     #[track_caller]
     fn converges(&mut self, since: Instant) {
         let left = || RETURN.saturating_sub(since.elapsed());

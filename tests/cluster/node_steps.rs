@@ -8,7 +8,7 @@ use crate::support::{DEFAULT_TIMEOUT, Daemon, Nodes, Repo, TestNamespace, at, ev
 
 const BUDGET: &str = "budget: {soak: 0s, maxUnavailable: 1}";
 
-/// A DaemonSet on the nodes of this test, with annotations of its own.
+/// Returns a DaemonSet on the nodes of this test, with annotations of its own.
 fn agent(site: &TestNamespace<'_>, image: &str, words: &str) -> String {
     Nodes::daemon_set(site, "agent", image, words, "{}")
 }
@@ -17,7 +17,7 @@ fn overlay(site: &TestNamespace<'_>) -> Value {
     site.value("DaemonSet", "agent", "/metadata/annotations/rhumb.dev~1overlay")
 }
 
-/// The image of each node's pod.
+/// Returns the image of each node's pod.
 fn images(site: &TestNamespace<'_>) -> BTreeMap<String, String> {
     let pods = site.api.list(&site.at("Pod", ""));
     let alive = pods.iter().filter(|pod| pod.pointer("/metadata/deletionTimestamp").is_none());
@@ -25,7 +25,7 @@ fn images(site: &TestNamespace<'_>) -> BTreeMap<String, String> {
     alive.map(|pod| (text(&pod["spec"]["nodeName"]), text(&pod["spec"]["containers"][0]["image"]))).collect()
 }
 
-/// The nodes, by their numbers, whose pods have an image.
+/// Returns the nodes, by their numbers, whose pods have an image.
 fn with(site: &TestNamespace<'_>, image: &str) -> BTreeSet<usize> {
     // A pod that no node has yet has no number.
     let found = images(site).into_iter().filter(|(node, found)| found == image && !node.is_empty());
@@ -193,7 +193,7 @@ fn a_restart_by_hand_in_a_step_replaces_what_the_step_had_replaced() {
     site.await_free_budget();
 }
 
-/// The rights that the README names, and no others; of these one comes late.
+/// Grants the rights that the documentation names, and no others; one of these comes late.
 fn comes_late(name: &str, late: &str, expected: &[&str]) {
     let mut site = TestNamespace::new(name);
     let nodes = Nodes::new(&site, 2);

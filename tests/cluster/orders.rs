@@ -5,18 +5,18 @@ use serde_json::{Value, json};
 
 use crate::support::{DEFAULT_TIMEOUT, Daemon, Repo, TestNamespace, at, eventually, until, yaml};
 
-/// A Deployment that uses the `ConfigMap` env.
+/// Returns a Deployment that uses the `ConfigMap` env.
 fn web(image: &str, annotations: &str) -> String {
     let text = yaml::workload("Deployment", "web", 2, image, annotations);
     format!("{text}        envFrom: [{{configMapRef: {{name: env}}}}]\n")
 }
 
-/// A repository whose first commit has both.
+/// Returns a repository whose first commit has both.
 fn first() -> Repo {
     Repo::new(&[("web.yaml", web("nginx:1", "{}")), ("env.yaml", yaml::config_map("env", "a", "one"))])
 }
 
-/// Its second commit changes both.
+/// Commits a change of both.
 fn second(repo: &Repo) -> String {
     repo.write("env.yaml", &yaml::config_map("env", "a", "two"));
     repo.change("web.yaml", &web("nginx:2", "{}"))
@@ -294,12 +294,12 @@ fn whoever_may_not_order_is_informed() {
     site.rhumb(&["why", "deploy/web"]).ends(0).says(&["phase", "Settled"]);
 }
 
-/// The orders object of a source.
+/// Returns the orders object of a source.
 pub(crate) fn orders_of(site: &TestNamespace<'_>, source: &str) -> String {
     at("ConfigMap", &site.system(), &format!("orders.{source}.rhumb.dev"))
 }
 
-/// Rights over every ConfigMap of an application's namespace give no order.
+// Rights over every ConfigMap of an application's namespace give no order.
 #[test]
 fn an_order_on_an_object_does_nothing_and_is_reported() {
     let site = TestNamespace::new("orders-misplaced");
@@ -325,8 +325,8 @@ fn an_order_on_an_object_does_nothing_and_is_reported() {
     assert_eq!(site.inventory().unwrap().pointer("/data/rejected"), None);
 }
 
-/// A team with the right to the orders object of one source, by its name, and no other one in that
-/// namespace.
+/// Grants a team the right to the orders object of one source by its name, and to no other one in
+/// that namespace.
 #[test]
 fn who_may_order_what_becomes_of_one_source_may_not_of_another() {
     let mut site = TestNamespace::new("orders-team");
@@ -387,7 +387,7 @@ fn who_may_order_what_becomes_of_one_source_may_not_of_another() {
     assert_eq!(site.data("theirs", "a"), "two");
 }
 
-/// A push to a branch must not decide which revision runs, whoever gives the order.
+// A push to a branch must not decide which revision runs, whoever gives the order.
 #[test]
 fn an_undo_leads_to_nothing_that_was_never_followed() {
     let site = TestNamespace::new("orders-unmerged");
@@ -418,7 +418,7 @@ fn an_undo_leads_to_nothing_that_was_never_followed() {
     at_rest(&site, "nginx:1");
 }
 
-/// A full orders object holds up nothing, and what is in it of orders is carried out all the same.
+/// Fills the orders object: that holds up nothing, and its orders are carried out all the same.
 #[test]
 fn a_flood_of_tokens_stops_nothing() {
     let site = TestNamespace::new("orders-flood");

@@ -4,7 +4,7 @@ use controlplane::{Answer, Fault, Requests, Rule};
 
 use crate::support::{DEFAULT_TIMEOUT, Folder, Repo, TestNamespace, eventually, yaml};
 
-/// Another process serves a source that waits for an object of this one.
+/// Serves by another process a source that waits for an object of this one.
 #[test]
 fn a_diff_deletes_nothing_that_another_source_waits_for_and_says_who_may_come_to_want_it() {
     let mut site = TestNamespace::new("others-diff");

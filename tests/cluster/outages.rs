@@ -37,7 +37,7 @@ fn await_secret(site: &TestNamespace<'_>, left: Duration) {
     eventually("the Secret is there", left, || site.get("Secret", "key").ok_or("it is not"));
 }
 
-/// Seconds of processor time that a process has used.
+/// Returns the seconds of processor time that a process has used.
 fn processor_time(pid: u32) -> f64 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();

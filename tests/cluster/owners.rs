@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use crate::support::{DEFAULT_TIMEOUT, Folder, Repo, TestNamespace, eventually, yaml};
 
-/// Marks of other owners, by the name of an object that carries them, and how the owner is named.
+/// Returns the marks of other owners, by the name of an object that carries them, and how each
+/// owner is named.
 fn marks() -> Vec<(&'static str, Value, &'static str)> {
     vec![
         (

@@ -90,12 +90,13 @@ fn where_opting_out_is_allowed_the_mark_of_another_owner_is_reported_and_counted
     }
 }
 
-/// The label of the source's objects.
+/// Returns the label of the source's objects.
 fn label_of(site: &TestNamespace<'_>) -> Value {
     site.inventory().unwrap().pointer("/metadata/labels/applyset.kubernetes.io~1id").unwrap().clone()
 }
 
-/// Somebody applies the object in our name, with the label of an inventory that nobody knows.
+/// Applies the object in our name, as somebody does, with the label of an inventory that nobody
+/// knows.
 fn relabel(site: &TestNamespace<'_>, release: &Value) {
     let annotations = json!({"rhumb.dev/release": release});
     let body = json!({

@@ -14,7 +14,8 @@ const MARKUP: &str = "<img src=x onerror=document.title='hit'> & more";
 const LARGE: (u32, u32) = (1280, 900);
 const SMALL: (u32, u32) = (360, 740);
 
-/// A daemon in the middle of a rollout, with something of everything to show.
+/// Starts a daemon and brings it into the middle of a rollout, with something of everything to
+/// show.
 fn shop(site: &TestNamespace<'_>, repo: &Repo) -> (Daemon, String) {
     let settings = format!("{BUDGET}\nserve: {{listen: '127.0.0.1:0'}}");
     let daemon = site.configured(&site.configuration(repo.path(), &settings));
@@ -85,7 +86,7 @@ fn the_page_shows_what_runs_and_what_does_not() {
     the_end_is_shown(&mut browser, daemon);
 }
 
-/// Nothing sticks out, in the dark and on a telephone.
+/// Checks that nothing sticks out, in the dark and on a telephone.
 #[track_caller]
 fn fits(browser: &mut Browser, address: &str, pictures: &Path) {
     for (size, scheme, name) in [(LARGE, "dark", "page-dark.png"), (SMALL, "light", "page-small.png")] {
@@ -140,7 +141,7 @@ fn an_object_is_shown(browser: &mut Browser, address: &str, site: &TestNamespace
     browser.shows(&["Needs attention"]);
 }
 
-/// Names and texts are what they look like, also where they are typed into a terminal.
+/// Checks that names and texts are what they look like, also where they are typed into a terminal.
 #[track_caller]
 fn nothing_misleads(browser: &mut Browser) {
     let typed = r#"typedName({group: 'g', kind: 'Role', namespace: 'a', name: "it's;$(b) \n!x:y"})"#;
@@ -153,7 +154,8 @@ fn nothing_misleads(browser: &mut Browser) {
     );
 }
 
-/// Nothing is held and nothing fails any more, and yet the newest content does not run.
+/// Shows a status in which nothing is held, nothing fails any more, and yet the newest content does
+/// not run.
 #[track_caller]
 fn what_went_back_is_shown_in_red(browser: &mut Browser) {
     let shown = |objects: &str, browser: &mut Browser| {
@@ -199,7 +201,7 @@ fn what_went_back_is_shown_in_red(browser: &mut Browser) {
     assert_eq!(gauge(11, browser), json!("11, at most 3"), "no part of what there is");
 }
 
-/// From the top to an object and back, without a pointer.
+/// Goes from the top to an object and back, without a pointer.
 #[track_caller]
 fn keys_are_enough(browser: &mut Browser, address: &str) {
     browser.open("about:blank", LARGE, "light");
@@ -241,7 +243,7 @@ fn the_end_is_shown(browser: &mut Browser, mut daemon: Daemon) {
 
 const TOKEN: &str = "canary-token-0123456789abcdef";
 
-/// Without a socket, as in a pod, the page is reached over TLS.
+/// Reaches the page over TLS, where there is no socket, as in a pod.
 #[test]
 fn a_browser_signs_in_with_the_token() {
     let Some(mut browser) = Browser::start() else { return };

@@ -38,7 +38,7 @@ impl<'a> PhaseFixture<'a> {
         self.runtime.path().join("rhumb.sock")
     }
 
-    /// The phase of each of these objects, as `rhumb status` gives it.
+    /// Returns the phase of each of these objects, as `rhumb status` gives it.
     fn phases(&self, socket: Option<PathBuf>, expected: &[Expected]) -> Phases {
         let phase = |object: &str| {
             let mut command = self.site.bare_command();
@@ -52,7 +52,7 @@ impl<'a> PhaseFixture<'a> {
         expected.iter().map(|(object, _)| ((*object).to_owned(), phase(object))).collect()
     }
 
-    /// The phase of each of these objects, as `rhumb why` gives it.
+    /// Returns the phase of each of these objects, as `rhumb why` gives it.
     fn whys(&self, expected: &[Expected]) -> Phases {
         let phase = |object: &str| {
             let explained = self.site.rhumb(&["why", &format!("{}/{object}", self.site.name)]);

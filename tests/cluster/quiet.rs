@@ -7,7 +7,7 @@ use crate::support::{
     AuditWindow, DEFAULT_TIMEOUT, DedicatedCluster, Folder, Repo, TestNamespace, in_time, yaml,
 };
 
-/// Objects of many kinds, some with forms that the server stores otherwise.
+/// Returns objects of many kinds, some with forms that the server stores otherwise.
 fn shop() -> Vec<(String, String)> {
     let claim = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\nspec:\n  \
                  accessModes: [ReadWriteOnce]\n  resources: {requests: {storage: 1024Mi}}\n";

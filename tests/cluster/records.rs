@@ -46,7 +46,7 @@ fn a_rollout_ledger_that_cannot_be_read_is_reported_everywhere_with_the_command_
     });
 }
 
-/// A daemon with a socket.
+/// Starts a daemon with a socket.
 fn listening(site: &TestNamespace<'_>, repo: &Repo, runtime: &tempfile::TempDir) -> Daemon {
     let mut command = site.command(&["run", repo.path().to_str().unwrap()]);
     command.env("RUNTIME_DIRECTORY", runtime.path());

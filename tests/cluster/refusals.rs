@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::support::{DEFAULT_TIMEOUT, Folder, Repo, TestNamespace, at, eventually, in_time, until, yaml};
 
-/// A Deployment whose pods take their environment from a ConfigMap or Secret.
+/// Returns a Deployment whose pods take their environment from a ConfigMap or Secret.
 fn user_of(name: &str, kind: &str, needs: &str) -> String {
     let reference = format!("        envFrom: [{{{kind}Ref: {{name: {needs}}}}}]\n");
     yaml::deployment(name, 1, "nginx:1") + &reference

@@ -77,7 +77,7 @@ fn a_source_that_goes_in_the_middle_of_its_rollout_leaves_nothing_taken_and_goes
     assert_eq!(daemon.stop().code(), Some(0));
 }
 
-/// The file's sources count, whatever is in the cluster.
+// The file's sources count, whatever is in the cluster.
 #[test]
 fn a_name_that_the_file_takes_and_gives_back_loses_and_doubles_nothing() {
     let cluster = DedicatedCluster::bare();
@@ -154,7 +154,7 @@ fn the_manager_hears_once_for_each_configuration_that_it_is_up() {
     assert_eq!((count("READY=1"), count("RELOADING=1")), (6, 5), "{heard:#?}");
 }
 
-/// Each line is for programs, those about a new configuration too.
+/// Writes each line as JSON, those about a new configuration too.
 #[test]
 fn what_is_wrong_with_a_new_configuration_is_said_in_json_where_the_log_is() {
     let site = TestNamespace::new("reload-json");
@@ -185,8 +185,8 @@ fn claims_of(ledger: &str, name: &str) -> usize {
     objects.filter(|object| object.ends_with(&format!("/{name}"))).count()
 }
 
-/// The steps of both are where they were: nothing is written anew, nothing is evicted, and neither
-/// has two claims.
+/// Checks that the steps of both are where they were. Nothing is written anew, nothing is evicted,
+/// and neither has two claims.
 #[test]
 fn a_new_configuration_in_the_middle_of_steps_keeps_them() {
     let site = TestNamespace::new("reload-steps");

@@ -29,7 +29,7 @@ fn daemon(site: &TestNamespace<'_>, remote: &Remote) -> Daemon {
     Daemon::start(command)
 }
 
-/// A daemon that follows a remote, at rest.
+/// Starts a daemon that follows a remote, and waits until it is at rest.
 fn fixture(name: &str) -> RemoteFixture {
     let site = TestNamespace::new(name);
     let files: Vec<_> =
@@ -75,8 +75,8 @@ impl RemoteFixture {
         assert!(self.daemon.is_running());
     }
 
-    /// The remote fails so, which is reported with the age of what is in force; it is left so for
-    /// some looks.
+    /// Makes the remote fail so, which is reported with the age of what is in force, and leaves it
+    /// so for some looks.
     #[track_caller]
     fn fails(&self, manners: ServerBehavior, words: &str) {
         let (mark, connections) = (self.daemon.mark(), self.remote.connections());
@@ -114,7 +114,7 @@ fn a_remote_that_answers_with_nothing() {
     survives("git-empty", ServerBehavior::Empty, "git-empty");
 }
 
-/// Processes of git that talk to this server.
+/// Returns the number of processes of git that talk to this server.
 fn talking(remote: &Remote) -> usize {
     let listed = Command::new("pgrep").args(["-f", "-c", &remote.url()]).output().unwrap();
     String::from_utf8_lossy(&listed.stdout).trim().parse().unwrap()
@@ -196,7 +196,7 @@ fn what_a_killed_fetch_left_behind_does_not_get_in_the_way() {
     fixture.recovers(&wanted);
 }
 
-/// The first folder of this name below another.
+/// Returns the first folder of this name below another.
 fn walk(folder: &std::path::Path, name: &str) -> std::path::PathBuf {
     let mut left = vec![folder.to_owned()];
     while let Some(next) = left.pop() {

@@ -27,7 +27,8 @@ fn write(repo: &Repo, files: &[(String, String)]) {
 
 const ONE_AT_A_TIME: &str = "budget: {maxWorkloads: 1, soak: 0s, maxUnavailable: 100%}";
 
-/// Three workloads of which one may roll at a time; the first one never ends.
+/// Starts a rollout of three workloads of which one may roll at a time, and the first one never
+/// ends.
 fn two_that_wait(site: &TestNamespace<'_>) -> (Repo, Daemon) {
     let repo = Repo::new(&three(["nginx:1"; 3]));
     let daemon = site.configured(&site.configuration(repo.path(), ONE_AT_A_TIME));
@@ -39,7 +40,7 @@ fn two_that_wait(site: &TestNamespace<'_>) -> (Repo, Daemon) {
     (repo, daemon)
 }
 
-/// Its claim stays, as the rollout goes on and the next daemon goes on with it.
+// Its claim stays, as the rollout goes on and the next daemon goes on with it.
 #[test]
 fn nothing_waits_for_a_daemon_that_was_stopped() {
     let site = TestNamespace::new("told-stop");
@@ -310,7 +311,7 @@ fn what_one_process_has_reported_the_next_one_does_not_and_what_it_left_it_does(
     assert_eq!(lines(&fourth, "prune waiting: "), 1, "{}", fourth.full_log());
 }
 
-/// A source's status is written at most every 5 s; a settled revision is written at once.
+// A source's status is written at most every 5 s; a settled revision is written at once.
 #[test]
 fn what_was_reported_right_before_the_end_is_not_reported_again() {
     let site = TestNamespace::new("told-end");
@@ -348,7 +349,7 @@ fn what_was_reported_right_before_the_end_is_not_reported_again() {
     last.kill();
 }
 
-/// Without a daemon: one command looks at all objects, the other one at one of them.
+/// Compares the commands without a daemon: one looks at all objects, the other one at one of them.
 #[test]
 fn why_says_the_phase_that_status_says() {
     let site = TestNamespace::new("told-phases");

@@ -17,7 +17,7 @@ const WORD: &str = "rhumb.dev/restart-on-change: \"true\"";
 const CANARY: &str = "kanarienvogel-1357";
 const ENCODED: &str = "a2FuYXJpZW52b2dlbC0xMzU3";
 
-/// A Deployment that uses the `ConfigMap` env and the Secret tls, which may be missing.
+/// Returns a Deployment that uses the `ConfigMap` env and the Secret tls, which may be missing.
 fn web(name: &str, image: &str, words: &str, pods: &str) -> String {
     let text = yaml::workload("Deployment", name, 2, image, pods);
     let text = text.replace(
@@ -37,7 +37,7 @@ fn repo(image: &str, words: &str) -> Repo {
     Repo::new(&[("web.yaml", web("web", image, words, "{}")), ("env.yaml", env("one"))])
 }
 
-/// A daemon at rest.
+/// Starts a daemon, and waits until it is at rest.
 fn daemon(site: &TestNamespace<'_>, repo: &Repo) -> Daemon {
     let daemon = site.configured(&site.configuration(repo.path(), SETTINGS));
     at_rest(site);
@@ -86,13 +86,13 @@ fn secret(site: &TestNamespace<'_>, value: &str) {
     }
 }
 
-/// Our writes, in order.
+/// Returns our writes, in order.
 fn written(window: &AuditWindow<'_>) -> Vec<String> {
     let named = window.writes().into_iter().filter(|event| event.code < 300).map(|event| event.name);
     named.filter(|name| name == "env" || name == "web").collect()
 }
 
-/// No pod can be added any more.
+/// Lets no pod be added any more, by a quota.
 fn forbid_pods(site: &TestNamespace<'_>) {
     let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "full"}, "spec": {"hard": {"pods": "2"}}});
     site.api.create(&site.at("ResourceQuota", ""), "setup", &quota);

@@ -10,7 +10,7 @@ use crate::support::{
 
 const GROUP: &str = "/apis/rbac.authorization.k8s.io/v1";
 
-/// Something of each sort that takes rights of its own.
+/// Returns something of each sort that takes rights of its own.
 fn files(image: &str) -> Vec<(&'static str, String)> {
     let annotated = |text: String, annotation: &str| {
         text.replacen("metadata:\n", &format!("metadata:\n  annotations: {{{annotation}}}\n"), 1)

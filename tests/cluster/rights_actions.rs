@@ -12,7 +12,7 @@ use crate::support::{
     until, yaml,
 };
 
-/// A command with a configuration.
+/// Returns a command with a configuration.
 fn with_config(site: &TestNamespace<'_>, arguments: &[&str]) -> Command {
     let mut command = site.bare_command();
     command.args(arguments).arg("--config").arg(site.state.path().join("rhumb.yaml"));

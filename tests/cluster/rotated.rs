@@ -18,7 +18,7 @@ fn replace(file: &Path, text: impl AsRef<[u8]>) {
     fs::rename(newer, file).unwrap();
 }
 
-/// A kubeconfig as JSON.
+/// Reads a kubeconfig as JSON.
 fn read(file: &Path) -> Value {
     serde_yaml::from_str(&fs::read_to_string(file).unwrap()).unwrap()
 }
@@ -35,7 +35,7 @@ fn start(site: &TestNamespace<'_>, kubeconfig: &Path, text: &str) -> Daemon {
     Daemon::start(command)
 }
 
-/// Certificate and key of another user come into the files that the kubeconfig names, one after the
+/// Puts certificate and key of another user into the files that the kubeconfig names, one after the
 /// other.
 #[test]
 fn a_client_certificate_is_followed_in_its_files() {
@@ -83,8 +83,9 @@ impl Account<'_> {
     }
 }
 
-/// The account of the token is deleted and made anew. The server really refuses the old one, in the
-/// middle of renewals of the Lease. The newer token is there when the daemon reads the files again.
+/// Deletes the account of the token and makes it anew. The server really refuses the old token, in
+/// the middle of renewals of the Lease. The newer token is there when the daemon reads the files
+/// again.
 #[test]
 fn a_token_that_is_refused_before_a_newer_one_is_there_lets_nobody_write_beside_a_lease() {
     let cluster = DedicatedCluster::bare();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::support::{AuditWindow, DEFAULT_TIMEOUT, Repo, TestNamespace, in_time, shared};
 
-/// The folder, or a line that says how to name it.
+/// Returns the folder, or none and prints a line that says how to name it.
 fn manifests() -> Option<PathBuf> {
     let named = std::env::var_os("RHUMB_MANIFESTS").map(PathBuf::from);
     if named.is_none() {
@@ -16,7 +16,8 @@ fn manifests() -> Option<PathBuf> {
     named
 }
 
-/// Files of one project as a repository, with the namespace that its objects are in by default.
+/// Returns files of one project as a repository, with the namespace that its objects are in by
+/// default.
 fn project(files: &[&str], namespace: &str) -> Option<Repo> {
     let root = manifests()?;
     let mut texts = vec![(
@@ -41,7 +42,7 @@ fn project(files: &[&str], namespace: &str) -> Option<Repo> {
     Some(Repo::new(&texts))
 }
 
-/// The objects that were sent and refused, and fails if anything was sent and taken.
+/// Returns the objects that were sent and refused, and fails if anything was sent and taken.
 fn refused(window: &AuditWindow<'_>) -> BTreeSet<String> {
     let writes = window.writes();
     let taken: Vec<_> = writes.iter().filter(|event| event.code < 400).collect();

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Folder, TestNamespace, at, yaml};
 
-/// A ConfigMap as somebody applies it in rhumb's name, with the marks of another one.
+/// Returns a ConfigMap as somebody applies it in rhumb's name, with the marks of another one.
 fn in_our_name(name: &str, namespace: &str, like: &Value, annotations: &Value) -> Value {
     json!({
         "apiVersion": "v1",
@@ -75,7 +75,7 @@ fn where_the_key_is_lost_nothing_is_written_anew_and_nothing_is_pruned() {
     site.await_absence("ConfigMap", "a");
 }
 
-/// A pass over a directory has no history in which it could read the last manifest.
+// A pass over a directory has no history in which it could read the last manifest.
 #[test]
 fn whoever_takes_the_word_to_keep_off_an_object_does_not_get_it_deleted() {
     let site = TestNamespace::new("seals-keep");

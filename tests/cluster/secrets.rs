@@ -13,7 +13,7 @@ fn is_clean(what: &str, text: &str) {
     }
 }
 
-/// Secrets in every form in which somebody may get one wrong. All but the first are broken.
+/// Returns Secrets in every form in which somebody may get one wrong. All but the first are broken.
 fn secrets() -> Vec<(&'static str, String)> {
     let head = "apiVersion: v1\nkind: Secret\nmetadata: {name: NAME}\n";
     let forms = [
@@ -50,7 +50,7 @@ fn file(name: &str) -> String {
     format!("{name}.{}", if name == "json" { "json" } else { "yaml" })
 }
 
-/// The program without a cluster.
+/// Runs the program without a cluster.
 fn offline(site: &TestNamespace<'_>, arguments: &[&str], path: &std::path::Path) -> ProgramOutput {
     let mut command = site.bare_command();
     command.args(arguments).arg(path);

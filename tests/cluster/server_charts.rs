@@ -66,7 +66,7 @@ impl Follower {
         Self { site, authority }
     }
 
-    /// A configuration that allows this place.
+    /// Returns a configuration that allows this place.
     fn configuration(&self, repo: &Repo, place: &str) -> String {
         let Renderers { kustomize, helm } = Renderers::find().unwrap();
         let programs = format!("programs: {{kustomize: {}, helm: {}}}", kustomize.display(), helm.display());
@@ -86,7 +86,7 @@ impl Follower {
         run(command)
     }
 
-    /// The archives that the source keeps.
+    /// Returns the archives that the source keeps.
     fn archives(&self) -> Vec<PathBuf> {
         let folder = self.site.state.path().join("charts/sources").join(&self.site.name).join("sha256");
         fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
@@ -109,7 +109,7 @@ fn own(text: &str) -> String {
     yaml::config_map("own", "key", text)
 }
 
-/// A kustomization with the chart, and with this label on all that it gives.
+/// Returns a kustomization with the chart, and with this label on all that it gives.
 fn kustomization(version: &str, url: &str, label: &str) -> String {
     format!(
         "labels: [{{pairs: {{level: {label}}}}}]\n\

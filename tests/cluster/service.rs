@@ -45,13 +45,13 @@ impl Manager {
         Daemon::start(command)
     }
 
-    /// The next message that has all these texts.
+    /// Waits for the next message that has all these texts.
     #[track_caller]
     pub(crate) fn hears(&self, texts: &[&str]) -> String {
         self.hears_all(texts).pop().unwrap()
     }
 
-    /// All messages up to the next one that has all these texts.
+    /// Waits for the next message that has all these texts, and returns all up to it.
     #[track_caller]
     pub(crate) fn hears_all(&self, texts: &[&str]) -> Vec<String> {
         let deadline = Instant::now() + DEFAULT_TIMEOUT;
@@ -72,7 +72,7 @@ pub(crate) fn write(site: &TestNamespace<'_>, text: &str) {
     std::fs::write(site.state.path().join("rhumb.yaml"), text).unwrap();
 }
 
-/// A configuration with these sources in the site's namespace.
+/// Returns a configuration with these sources in the site's namespace.
 pub(crate) fn configuration(site: &TestNamespace<'_>, settings: &str, sources: &[(&str, &Repo)]) -> String {
     let mut text = format!("apiVersion: rhumb.dev/v1alpha1\nkind: Configuration\n{settings}\n");
     for (name, repo) in sources {
@@ -130,7 +130,7 @@ fn the_service_is_up_although_the_api_server_is_not() {
     assert_eq!(daemon.stop().code(), Some(0));
 }
 
-/// Nothing is lost by asking then, and nobody waits for the answer as long as for the API server.
+// Nothing is lost by asking then, and nobody waits for the answer as long as for the API server.
 #[test]
 fn a_new_configuration_is_taken_while_the_api_server_is_away() {
     let mut site = TestNamespace::new("reload-down");
@@ -155,7 +155,7 @@ fn a_new_configuration_is_taken_while_the_api_server_is_away() {
     assert_eq!(daemon.stop().code(), Some(0));
 }
 
-/// Facts from before stay, and are not taken for the present.
+// Facts from before stay, and are not taken for the present.
 #[test]
 fn an_api_server_that_goes_away_is_reported_until_it_is_back() {
     let mut site = TestNamespace::new("service-away");
@@ -184,7 +184,7 @@ fn an_api_server_that_goes_away_is_reported_until_it_is_back() {
     assert_eq!(daemon.stop().code(), Some(0));
 }
 
-/// The service behind a plugin may be away, as the API server may.
+// The service behind a plugin may be away, as the API server may.
 #[test]
 fn a_credential_plugin_that_gives_nothing_yet_is_waited_for() {
     let site = TestNamespace::new("plugin");
@@ -216,7 +216,7 @@ fn a_credential_plugin_that_gives_nothing_yet_is_waited_for() {
     assert_eq!(daemon.stop().code(), Some(0));
 }
 
-/// A source that is only observed has no Lease, and one that is written has.
+/// Turns a source that is only observed, and has no Lease, into one that is written, and has one.
 #[test]
 fn a_shared_source_is_written_under_its_lease_from_its_first_write_on() {
     let site = TestNamespace::new("reload-lease");
@@ -416,7 +416,7 @@ fn reloads_in_the_middle_of_rollouts_begin_none_anew_and_leave_no_claim() {
     assert_eq!(daemon.stop().code(), Some(0));
 }
 
-/// Nobody rolls them out any more, and no command says that they wait.
+// Nobody rolls them out any more, and no command says that they wait.
 #[test]
 fn what_a_source_that_went_wanted_waits_in_no_queue() {
     let site = TestNamespace::new("reload-queue");

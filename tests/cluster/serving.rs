@@ -144,7 +144,7 @@ fn what_went_back_is_shown_beside_what_git_asks_for() {
     assert!(has('-', "app:1") && has('+', "app:2"), "{shown}");
 }
 
-/// Each answer has the form that the document says.
+/// Checks that each answer has the form that the document says.
 #[track_caller]
 fn tell_as_described(served: &ServingFixture, name: &str) {
     let schema = Schema::of(served.get("/openapi.json").1);

@@ -37,22 +37,22 @@ impl Identity {
         Self { folder, recipient }
     }
 
-    /// The file of the identity.
+    /// Returns the file of the identity.
     pub(crate) fn file(&self) -> std::path::PathBuf {
         self.folder.path().join("sops-age")
     }
 
-    /// The manifest of a Secret, its values encrypted by the real program.
+    /// Returns the manifest of a Secret, its values encrypted by the real program.
     pub(crate) fn encrypt(&self, manifest: &str) -> String {
         self.encrypt_fields(manifest, "^(data|stringData)$")
     }
 
-    /// As [`Identity::encrypt`], where fields are encrypted whose names match.
+    /// Does as [`Identity::encrypt`], where fields are encrypted whose names match.
     fn encrypt_fields(&self, manifest: &str, names: &str) -> String {
         self.encrypt_file("secret.yaml", manifest, &["--encrypted-regex", names])
     }
 
-    /// A file of any format, encrypted by the real program.
+    /// Returns a file of any format, encrypted by the real program.
     fn encrypt_file(&self, name: &str, text: &str, options: &[&str]) -> String {
         let dir = TempDir::new().unwrap();
         let file = dir.path().join(name);
@@ -209,7 +209,8 @@ fn a_field_that_would_be_shown_is_not_opened_to_be_applied() {
     assert_absent(site.state.path(), CANARY);
 }
 
-/// A Secret that a generator makes of an encrypted file, and one that an encrypted patch changes.
+/// Applies a Secret that a generator makes of an encrypted file, and one that an encrypted patch
+/// changes.
 #[test]
 fn what_is_made_of_opened_files_is_applied_and_is_nowhere_else() {
     let site = TestNamespace::new("sops-opened");
@@ -293,7 +294,7 @@ fn assert_shows_no_canary(site: &TestNamespace<'_>, socket: &Path) {
     }
 }
 
-/// The folders with files in the open, and whether a file in one has the canary.
+/// Returns the folders with files in the open, each with whether a file in it has the canary.
 fn open_folders(runtime: &Path) -> Vec<(PathBuf, bool)> {
     let entries = std::fs::read_dir(runtime).unwrap().map(|entry| entry.unwrap().path());
     let named = entries.filter(|path| path.file_name().unwrap().to_string_lossy().starts_with("rhumb-open-"));

@@ -55,7 +55,7 @@ impl StateFixture {
         below(self.site.state.path(), "revisions.git")
     }
 
-    /// A commit with a change, and without one of the objects.
+    /// Commits a change, and removes one of the objects.
     fn push(&self, wanted: &str) {
         self.repo.write("m0.yaml", &yaml::config_map("m0", "a", wanted));
         self.repo.git(&["rm", "--quiet", "--ignore-unmatch", "m3.yaml"]);
@@ -67,7 +67,7 @@ impl StateFixture {
         self.site.api.merge(&self.site.at("ConfigMap", "m1"), "them", &json!({"data": {"a": "theirs"}}));
     }
 
-    /// The next start, and what a commit asks for after it.
+    /// Starts the daemon again, and checks that it does what a commit asks for after that.
     #[track_caller]
     fn starts_again(&self, words: &[&str]) {
         self.drift();
@@ -96,7 +96,7 @@ pub(crate) fn await_pin(site: &TestNamespace<'_>) {
     });
 }
 
-/// The first folder of this name below another.
+/// Returns the first folder of this name below another.
 fn below(folder: &Path, name: &str) -> PathBuf {
     let mut left = vec![folder.to_owned()];
     while let Some(next) = left.pop() {
@@ -186,8 +186,8 @@ fn neither_git_nor_state_is_no_reason_to_delete() {
     fixture.site.await_absence("ConfigMap", "m3");
 }
 
-/// A command whose files cannot grow, as on a full disk: the signal for it is ignored, so that the
-/// system call fails. Pipes are no files.
+/// Returns a command whose files cannot grow, as on a full disk. The signal for it is ignored, so
+/// that the system call fails. Pipes are no files.
 fn on_a_full_disk(command: &Command) -> Command {
     let mut full = Command::new("/bin/sh");
     full.args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$0\" \"$@\""]).arg(command.get_program());

@@ -56,7 +56,7 @@ impl<'a> StatusFixture<'a> {
         run(self.command(arguments))
     }
 
-    /// The objects of the source by phase, as both say.
+    /// Returns the objects of the source by phase, as the daemon and the cluster give them.
     fn phases(&self) -> [Value; 2] {
         let phases = |status: ProgramOutput| {
             if status.code == 0 { status.json()["sources"][0]["objects"].clone() } else { Value::Null }
@@ -154,7 +154,7 @@ fn one_source_or_object(fixture: &StatusFixture<'_>) {
     assert_eq!((&json["process"], &json["sources"][0]["complete"]), (&Value::Null, &json!(false)));
 }
 
-/// The ConfigMap of the source names the first of them alone.
+// The ConfigMap of the source names the first of them alone.
 #[test]
 fn of_many_that_are_refused_none_counts_as_healthy() {
     let site = TestNamespace::new("many-refused");
@@ -182,7 +182,7 @@ fn of_many_that_are_refused_none_counts_as_healthy() {
     unnamed.says(&["reason   it may be one of 5 that are not settled"]);
 }
 
-/// No list by label shows it, so only its seal shows whose it is.
+// No list by label shows it, so only its seal shows whose it is.
 #[test]
 fn an_object_whose_label_is_gone_is_found_without_a_daemon() {
     let site = TestNamespace::new("unlabelled");
@@ -227,7 +227,7 @@ fn without_a_daemon_it_says_so_and_reads_the_cluster() {
     run(bare(&[])).ends(0).says(&["connection refused; read from the cluster"]);
 }
 
-/// Nobody else says later what a single pass was refused.
+// Nobody else says later what a single pass was refused.
 #[test]
 fn a_single_pass_leaves_the_status_of_each_object() {
     let site = TestNamespace::new("pass-status");
@@ -266,7 +266,7 @@ fn a_single_pass_leaves_the_status_of_each_object() {
     window.assert_silent();
 }
 
-/// The daemon, which goes on, has the last word.
+/// Gives the last word to the daemon, which goes on.
 #[test]
 fn what_a_single_pass_leaves_gives_way_to_what_a_daemon_says() {
     let site = TestNamespace::new("pass-beside");
@@ -291,7 +291,7 @@ fn what_a_single_pass_leaves_gives_way_to_what_a_daemon_says() {
     await_record();
 }
 
-/// A command that prints into a file.
+/// Returns a command that prints into a file.
 fn into(file: &Path, command: &Command) -> Command {
     let mut shell = Command::new("/bin/sh");
     shell.args(["-c", "exec \"$@\" >\"$0\""]).arg(file).arg(command.get_program()).args(command.get_args());

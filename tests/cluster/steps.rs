@@ -9,7 +9,7 @@ use crate::support::{DEFAULT_TIMEOUT, Repo, TestNamespace, eventually, until, ya
 
 const BUDGET: &str = "budget: {soak: 0s, maxUnavailable: 100%}";
 
-/// A workload of so many replicas, with annotations of its own.
+/// Returns a workload of so many replicas, with annotations of its own.
 fn stepped(kind: &str, image: &str, words: &str) -> String {
     yaml::workload(kind, "web", 6, image, "{}")
         .replace("  name: web\nspec", &format!("  name: web\n  annotations: {{{words}}}\nspec"))
@@ -19,7 +19,7 @@ fn overlay(site: &TestNamespace<'_>, kind: &str) -> Value {
     site.value(kind, "web", "/metadata/annotations/rhumb.dev~1overlay")
 }
 
-/// Images of the pods, and how many have each.
+/// Returns the images of the pods, and how many have each.
 fn pods(site: &TestNamespace<'_>) -> Vec<(String, usize)> {
     let pods = site.api.list(&site.at("Pod", ""));
     let alive = pods.iter().filter(|pod| pod.pointer("/metadata/deletionTimestamp").is_none());
@@ -94,8 +94,8 @@ fn a_step_that_waits_for_a_person_survives_the_end_of_rhumb_and_repairs_keep_it(
     assert_eq!(overlay(&site, "Deployment"), Value::Null);
 }
 
-/// A newer commit in the middle of a step begins with the first step anew, and the old content ends
-/// it.
+/// Replaces the content in the middle of a step by a newer commit, which begins with the first step
+/// anew. The old content, put back, ends it.
 #[track_caller]
 fn is_replaced_in_the_middle(name: &str, kind: &str, overlays: [&str; 2], at: [&[(&str, usize)]; 2]) {
     let site = TestNamespace::new(name);
@@ -168,7 +168,7 @@ fn a_stateful_set_is_rolled_out_by_its_partition() {
     site.await_free_budget();
 }
 
-/// Six pods of a strategy that takes all of them down at once.
+/// Returns six pods of a strategy that takes all of them down at once.
 fn wide(image: &str, words: &str) -> String {
     let strategy = "  strategy: {rollingUpdate: {maxUnavailable: 100%, maxSurge: 0}}\n  selector:";
     yaml::workload("Deployment", "web", 6, image, "{controlplane/ready-delay: 500ms}")

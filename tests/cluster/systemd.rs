@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::support::{Host, Repo, TestNamespace, until, yaml};
 
-/// The packaged unit, with the folders of the package below `/run/host`.
+/// Installs the packaged unit, with the folders of the package below `/run/host`.
 fn install(to: &Path, site: &TestNamespace<'_>, repo: &Repo) {
     let unit = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/systemd/rhumb.service")).unwrap();
     let unit = unit.replace("/usr/bin/", "/run/host/bin/").replace("/etc/rhumb/", "/run/host/etc/");

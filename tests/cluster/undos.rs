@@ -100,7 +100,7 @@ fn commits(store: &Path) -> Vec<String> {
     listed.lines().filter_map(|line| line.strip_prefix("commit ")).map(str::to_owned).collect()
 }
 
-/// It is a commit in the store of the source, and nobody ever wrote it into the history.
+// It is a commit in the store of the source, and nobody ever wrote it into the history.
 #[test]
 fn the_commit_of_what_was_rendered_is_no_revision_to_go_back_to() {
     let site = TestNamespace::new("undo-rendered");

@@ -94,7 +94,7 @@ fn without_a_word_about_objects_all_of_them_stay() {
     uninstall(&site, &[]).ends(0);
 }
 
-/// No daemon runs, and the next one would begin the source again.
+// No daemon runs, and the next one would begin the source again.
 #[test]
 fn what_an_object_of_kind_source_declares_is_not_ended_while_that_exists() {
     let cluster = DedicatedCluster::bare();

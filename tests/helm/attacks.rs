@@ -30,7 +30,7 @@ fn end(template: &str) -> String {
     }
 }
 
-/// Attack 13. helm follows the link.
+/// Reads a file of a chart through a link that leads out of the repository, which helm follows.
 #[test]
 fn a_link_out_of_the_repository_is_refused_before_helm_starts() {
     let outside = tempfile::tempdir().unwrap();
@@ -47,7 +47,7 @@ fn a_link_out_of_the_repository_is_refused_before_helm_starts() {
     }
 }
 
-/// Attacks 14 to 16.
+/// Asks for names, times and files of the host by functions of templates.
 #[test]
 fn functions_that_look_outside_find_nothing() {
     assert_eq!(value("{{ .Files.Get \"../secret.txt\" | quote }}"), "");
@@ -56,7 +56,7 @@ fn functions_that_look_outside_find_nothing() {
     assert_eq!(value("{{ lookup \"v1\" \"Secret\" \"\" \"\" | toJson | quote }}"), "{}");
 }
 
-/// Attacks 17 to 19.
+/// Renders templates that never end, or make too much.
 #[test]
 fn a_template_without_an_end_is_ended_and_the_next_one_renders() {
     let memory = "asked for more memory than it may have";
@@ -71,7 +71,7 @@ fn a_template_without_an_end_is_ended_and_the_next_one_renders() {
     assert_eq!(value("{{ .Release.Name }}"), "web");
 }
 
-/// Attack 22.
+/// Names values, schemas and charts that helm would fetch, or would read outside of the repository.
 #[test]
 fn what_would_be_fetched_is_refused_before_helm_starts() {
     let check = |files: &[(&str, &str)], values: Vec<ValuesSource>, code: &str| {
@@ -90,7 +90,7 @@ fn what_would_be_fetched_is_refused_before_helm_starts() {
     check(&[("web/Chart.yaml", chart)], vec![], "missing-dependency web/Chart.yaml:4: ");
 }
 
-/// Attack 23.
+/// Links the lock of a chart to a file outside of the repository.
 #[test]
 fn a_lock_that_is_a_link_is_neither_read_nor_written() {
     let chart = Chart::of(&[], &[("web/Chart.lock", "/etc/passwd")]);

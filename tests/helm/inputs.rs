@@ -62,7 +62,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// The chart makes up a password, and finds it again with `lookup`, which nobody answers here.
+// The chart makes up a password, and finds it again with `lookup`, which nobody answers here.
 #[test]
 fn a_real_chart_that_makes_up_a_password_is_refused_or_made_once() {
     let Some(inputs) = inputs() else { return };
@@ -111,8 +111,8 @@ fn real_charts_give_what_helm_prints_or_are_refused_where_it_fails() {
     }
 }
 
-/// The roots of real repositories that render charts of servers: each is refused by name, with what
-/// would allow it, and nothing is fetched.
+/// Renders the roots of real repositories that use charts of servers. Each is refused by name, with
+/// what would allow it, and nothing is fetched.
 #[test]
 fn charts_of_servers_in_real_repositories_are_refused_by_name() {
     let Some(inputs) = inputs() else { return };

@@ -35,7 +35,7 @@ fn numbered(head: &str, parts: usize, part: impl Fn(&mut String, usize)) -> Vec<
     file.into_bytes()
 }
 
-/// Anchors of which each names the one before nine times.
+/// Returns anchors of which each names the one before nine times.
 fn nested_aliases(levels: usize, part: &str) -> Vec<u8> {
     let mut file = format!("{HEAD}a0: &a0 [x, x, x, x, x, x, x, x, x]\n");
     for level in 1..levels {

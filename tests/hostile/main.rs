@@ -95,7 +95,7 @@ fn cost(case: &Case, parts: usize) -> Cost {
     }
 }
 
-/// The entry point of the other tests' processes; it does nothing by itself.
+/// Runs nothing by itself: it is the entry point of the other tests' processes.
 #[test]
 fn one_case_is_measured() {
     let (Ok(name), Ok(parts)) = (std::env::var(CASE), std::env::var(PARTS)) else { return };

@@ -103,8 +103,8 @@ fn real_repositories_give_their_output_or_are_refused_where_they_do_not_build() 
     assert!(from_files * 4 >= equal * 3, "of {equal} roots only {from_files} have their origins from files");
 }
 
-/// A mistake in a closure is never a stale or partial render: without any one of its files the real
-/// program fails.
+/// Checks that the real program fails without any one file of a closure, so that no render is stale
+/// or partial.
 #[test]
 fn a_closure_has_no_file_too_many() {
     let repository = Repository::at(&own("shop"));

@@ -106,7 +106,7 @@ async fn a_narrowed_deployment_takes_no_more_pods_away() {
     assert_eq!(web.uids(), before);
 }
 
-/// Scales as an autoscaler does: by the subresource.
+/// Scales by the subresource, as an autoscaler does.
 fn scale(name: &str, replicas: u32) {
     let count = format!("--replicas={replicas}");
     plane().kubectl(&["scale", "deployment", name, &count]).unwrap();
@@ -137,7 +137,7 @@ async fn other_replicas_during_a_hold_keep_it_held() {
     web.until("all pods are new", |web| web.is_all(NEW_IMAGE)).await;
 }
 
-/// Nothing but the cluster is asked for the status of the rollout, as after a crash at each point.
+/// Asks nothing but the cluster for the status of the rollout, as after a crash at each point.
 #[tokio::test]
 async fn a_rollout_goes_through_its_steps() {
     let mut web = Harness::new("Deployment", "steps", json!({ "replicas": 4 })).await;

@@ -275,7 +275,7 @@ impl Harness {
     }
 }
 
-/// Versions of one kind are numbers in order.
+/// Returns a version, which is a number in the order of one kind.
 fn version(object: &Value) -> u64 {
     text_at(object, &["metadata", "resourceVersion"]).parse().unwrap_or(0)
 }

@@ -131,15 +131,15 @@ fn a_crash_before_the_pods_have_been_ready_for_long_enough() {
     goes_back("min-ready", bad);
 }
 
-/// Each time a pod gets Ready its controller takes that for progress; the deadline of the budget
-/// does not.
+// Each time a pod gets Ready its controller takes that for progress; the deadline of the budget
+// does not.
 #[test]
 fn pods_that_are_ready_and_unready_in_turns() {
     let bad = Web::new("web", "app:2").fault("flap: 300ms").spec("minReadySeconds: 2");
     goes_back_within("flapping", HASTY, bad);
 }
 
-/// A step that never has its pods ready for long enough is not gone on from, and fails.
+/// Checks that no rollout goes on from a step whose pods are never ready for long enough: it fails.
 #[test]
 fn pods_of_a_step_that_are_ready_and_unready_in_turns() {
     let site = TestNamespace::new("flapping-step");
@@ -156,8 +156,8 @@ fn pods_of_a_step_that_are_ready_and_unready_in_turns() {
     assert_eq!(observer.judge(BOUNDS).pods, 0, "the step comes beside the old pods");
 }
 
-/// The rollout that is gone back from has its old pods and its new ones in equal numbers. So the
-/// controller says for a moment that the rollback has made no progress either.
+// The rollout that is gone back from has its old pods and its new ones in equal numbers. So the
+// controller says for a moment that the rollback has made no progress either.
 #[test]
 fn the_failure_of_the_rollout_is_not_taken_for_one_of_the_rollback() {
     let site = TestNamespace::new("stale-failure");
@@ -193,7 +193,7 @@ fn pods_that_take_their_time_are_waited_for() {
     assert_eq!(observer.judge(BOUNDS), PeakCounts { workloads: 2, pods: 2 });
 }
 
-/// Objects that the bad commit added go, those that it would have removed stay.
+/// Checks that objects that the bad commit added go, and those that it would have removed stay.
 #[test]
 fn what_a_bad_commit_added_goes_and_what_it_removed_stays() {
     let site = TestNamespace::new("added-removed");
@@ -255,7 +255,7 @@ fn by_policy_a_failed_workload_stays_until_its_content_changes() {
     observer.judge(BOUNDS);
 }
 
-/// The content that was good is no longer: it neither loops nor takes anything from others.
+/// Rolls back to a content that is good no more: it neither loops nor takes anything from others.
 #[test]
 fn a_rollback_that_fails_too_is_held_and_never_loops() {
     let site = TestNamespace::new("no-way-back");
@@ -280,7 +280,7 @@ fn a_rollback_that_fails_too_is_held_and_never_loops() {
     observer.judge(BOUNDS);
 }
 
-/// While a failed workload waits to go back, no other one takes its place.
+/// Lets no other workload take the place of a failed one that waits to go back.
 #[test]
 fn what_failed_counts_until_it_is_back() {
     let site = TestNamespace::new("one-by-one");
@@ -304,8 +304,8 @@ fn what_failed_counts_until_it_is_back() {
     assert_eq!(observer.judge(ONE), PeakCounts { workloads: 1, pods: 1 });
 }
 
-/// A held unit that is retried is held again when it fails again, and its last good content is
-/// still known.
+/// Retries a held unit: it is held again when it fails again, and its last good content is still
+/// known.
 #[test]
 fn what_is_held_and_tried_again_still_knows_what_was_good() {
     let site = TestNamespace::new("held-retry");

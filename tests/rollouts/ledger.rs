@@ -104,7 +104,7 @@ fn a_claim_that_cannot_be_read_counts_and_is_reported_with_the_command_that_mend
 
 const STEPS: &str = "rhumb.dev/steps: \"1\", rhumb.dev/step-promote: manual";
 
-/// The step is held with a content that a newer commit has only scaled.
+/// Holds the step with a content that a newer commit has only scaled.
 #[test]
 fn an_abort_after_a_commit_that_scales_a_held_step_goes_back() {
     let site = TestNamespace::new("ledger-abort");

@@ -78,7 +78,7 @@ fn loose(repo: &Path, id: &str) -> PathBuf {
     repo.join(".git/objects").join(&id[..2]).join(&id[2..])
 }
 
-/// The others could go back, and do not without it.
+// The others could go back, and do not without it.
 #[test]
 fn one_content_of_a_unit_that_is_lost() {
     let (site, repo, observer) = left("lost-one");
@@ -90,7 +90,7 @@ fn one_content_of_a_unit_that_is_lost() {
     stays(&site, &repo, &daemon, &observer, &expected);
 }
 
-/// Not to be able to read it now is not to have lost it.
+// Not to be able to read it now is not to have lost it.
 #[test]
 fn a_repository_that_is_away_in_the_middle_of_a_rollback() {
     let mut site = TestNamespace::new("lost-for-now");

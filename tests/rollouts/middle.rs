@@ -58,7 +58,7 @@ fn disturbed(name: &str, bounds: Bounds, disturb: impl FnOnce(&TestNamespace<'_>
     site
 }
 
-/// The annotation that asks for it is not in the manifest, and stays.
+// The annotation that asks for it is not in the manifest, and stays.
 #[test]
 fn a_restart_by_hand_is_carried_out_beside_the_rollout() {
     let restart = |site: &TestNamespace<'_>| drop(site.kubectl(&["rollout", "restart", "deployment/web"]));
@@ -92,7 +92,8 @@ fn a_workload_that_is_deleted_in_the_middle_is_made_again_with_the_new_content()
     disturbed("by-hand-delete", ONE, delete);
 }
 
-/// Somebody has a copy of the old manifest and has never heard of rhumb.
+/// Makes the workload again from a copy of the old manifest, as somebody does who never heard of
+/// rhumb.
 #[test]
 fn a_workload_that_is_made_again_by_hand_in_the_middle_gets_the_new_content() {
     let again = |site: &TestNamespace<'_>| {
@@ -126,7 +127,7 @@ fn a_set_that_is_deleted_or_scaled_in_the_middle_is_settled_in_the_end() {
     }
 }
 
-/// An autoscaler's count goes through the scale subresource, before and in the middle of a rollout.
+/// Sets an autoscaler's count by the scale subresource, before and in the middle of a rollout.
 #[test]
 fn an_autoscaler_keeps_its_count_while_its_target_rolls() {
     let site = TestNamespace::new("autoscaled");

@@ -184,7 +184,7 @@ fn two_sources_of_a_daemon_that_swap_all_they_have_keep_it() {
     swap_and_judge(&site, &repo);
 }
 
-/// Deleting the namespace would delete everything in it.
+// Deleting the namespace would delete everything in it.
 #[test]
 fn a_namespace_that_moves_keeps_what_is_in_it() {
     let repo = two_folders();

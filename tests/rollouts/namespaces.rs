@@ -80,7 +80,7 @@ fn a_namespace_that_the_source_brings_is_made_again_with_all_in_it() {
     deleted("zone-wanted", &[("namespace.yaml".to_owned(), text)], |_, _| {});
 }
 
-/// Only whoever made it makes it again; nobody else is held up meanwhile.
+// Only whoever made it makes it again; nobody else is held up meanwhile.
 #[test]
 fn a_namespace_of_somebody_else_is_waited_for() {
     deleted("zone-foreign", &[], |site, other| {

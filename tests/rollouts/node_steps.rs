@@ -8,8 +8,8 @@ use crate::observer::Observer;
 use crate::replay::Bounds;
 use crate::support::{Nodes, Repo, TestNamespace, until};
 
-/// Killed after each node, and beside rollouts of others, it takes down no more than the budget
-/// allows, and no node twice.
+/// Kills the daemon after each node, beside rollouts of others. It takes down no more than the
+/// budget allows, and no node twice.
 #[test]
 fn the_budget_holds_over_evictions_and_whatever_dies_between_them() {
     let site = TestNamespace::new("rollouts-nodes");
@@ -49,7 +49,8 @@ fn the_budget_holds_over_evictions_and_whatever_dies_between_them() {
     assert_eq!(evicted.count(), nodes.names.len());
 }
 
-/// The same daemon twice, as by mistake or while one replaces the other: both step one DaemonSet.
+/// Runs the same daemon twice, as by mistake or while one replaces the other: both step one
+/// DaemonSet.
 #[test]
 fn two_daemons_step_one_daemon_set_within_the_budgets() {
     let site = TestNamespace::new("rollouts-nodes-two");

@@ -65,7 +65,8 @@ fn are_back(site: &TestNamespace<'_>) {
     }
 }
 
-/// Its controller takes no other node's pod down meanwhile, and it is no failure of the new pods.
+/// Checks that the controller takes no other node's pod down meanwhile, and that it is no failure
+/// of the new pods.
 #[test]
 fn a_node_that_is_away_is_waited_for() {
     let site = TestNamespace::new("node-away");

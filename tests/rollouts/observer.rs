@@ -61,7 +61,7 @@ fn locked(history: &SharedHistory) -> MutexGuard<'_, ObservedHistory> {
     history.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Watches a namespace until it is asked for its judgement.
+/// The observer of a namespace, until it is asked for its judgement.
 pub(crate) struct Observer {
     api: Api,
     namespace: String,

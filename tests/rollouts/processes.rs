@@ -70,7 +70,7 @@ fn killed_after_any_write_the_budget_holds_and_the_next_process_goes_on() {
     });
 }
 
-/// Two daemons with one system namespace.
+/// Runs two daemons with one system namespace.
 #[test]
 fn two_daemons_with_different_sources_keep_one_budget() {
     let site = TestNamespace::new("two-different");
@@ -103,7 +103,7 @@ fn two_daemons_with_different_sources_keep_one_budget() {
     assert_eq!((most.workloads, most.pods), (1, 1));
 }
 
-/// The same daemon twice, as by mistake or while one replaces the other.
+/// Runs the same daemon twice, as by mistake or while one replaces the other.
 #[test]
 fn two_daemons_with_the_same_source_keep_one_budget() {
     let site = TestNamespace::new("two-same");

@@ -55,7 +55,7 @@ fn pods_that_admission_refuses() {
     goes_back(&site, &bad, &["violates PodSecurity"]);
 }
 
-/// A policy that came after the good content: the rollback ends where it is, and its token goes to
+/// Adds a policy after the good content: the rollback ends where it is, and its token goes to
 /// others.
 #[test]
 fn a_rollback_that_admission_refuses() {

@@ -168,8 +168,8 @@ impl State {
             .sum()
     }
 
-    /// Workloads that have pods of two templates, or whose controller has not seen their template
-    /// yet. One that never had a Ready pod is only being made.
+    /// Returns the workloads that have pods of two templates, or whose controller has not seen
+    /// their template yet. One that never had a Ready pod is only being made.
     fn replacing(&self) -> BTreeSet<&str> {
         let is = |workload: &Workload| {
             let pods = pods_of(&self.pods, &self.sets, &workload.uid);

@@ -185,8 +185,8 @@ fn a_set_that_a_commit_scales_makes_its_new_pods_of_the_old_template() {
 
 const UNSCALED: [&str; 4] = ["a", "b", "c", "d"];
 
-/// Somebody may scale two workloads of a namespace, and nothing else. A quota lets no pod come.
-/// So others may lose as many pods as before, also by a new process.
+// Somebody may scale two workloads of a namespace, and nothing else. A quota lets no pod come.
+// So others may lose as many pods as before, also by a new process.
 #[test]
 fn a_scale_under_a_quota_neither_widens_the_budget_of_others_nor_uses_it() {
     let site = TestNamespace::new("scales-claims");

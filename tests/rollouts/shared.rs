@@ -77,7 +77,7 @@ fn pods_that_crash_under_another_daemon_hold_a_rollout_up() {
     assert_eq!(observer.judge(BOUNDS).pods, 2);
 }
 
-/// Three reloads, a kill and a second daemon, all within a minute.
+/// Reloads three times, kills once and adds a second daemon, all within a minute.
 #[test]
 fn starts_of_a_minute_are_counted_over_reloads_kills_and_daemons() {
     let site = TestNamespace::new("shared-starts");

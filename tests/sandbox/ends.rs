@@ -12,7 +12,7 @@ use crate::fixture::{Fixture, sandbox, text, wait_for};
 use crate::probe::{Link, probe};
 use crate::wait::{DEFAULT_TIMEOUT, until};
 
-/// Makes this program the one that starts a sandboxed one and then is killed.
+/// The variable that makes this program start a sandboxed one, and then be killed.
 const OWNER: &str = "RHUMB_TEST_SANDBOX_OWNER";
 
 /// Returns the processes whose command line has a word.

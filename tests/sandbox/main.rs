@@ -13,7 +13,6 @@
 )]
 
 mod calls;
-mod catalog;
 mod ends;
 mod files;
 mod fixture;
@@ -25,6 +24,7 @@ mod kustomize;
 mod limits;
 mod network;
 mod probe;
+mod programs;
 mod unit;
 #[path = "../cluster/support/wait.rs"]
 #[expect(dead_code, reason = "the tests of the cluster wait for more")]

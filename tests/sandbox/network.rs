@@ -71,7 +71,7 @@ fn sockets_of_other_kinds_cannot_be_made() {
     }
 }
 
-/// Landlock does not bound whose rights are changed.
+// Landlock does not bound whose rights are changed.
 #[test]
 fn rights_of_files_stay_as_they_are() {
     let fixture = with_ports(&[443]);

@@ -303,7 +303,7 @@ fn any_values_open_as_sops_opens_them() {
     }
 }
 
-/// Comments stay in their places, where `sops` moves some: the values are what counts.
+/// Checks values alone: comments stay in their places, where `sops` moves some.
 #[test]
 fn comments_move_no_value() {
     let workshop = Workshop::new();
@@ -435,7 +435,7 @@ fn what_sops_encrypted_beside_the_data_of_a_secret_is_named_and_not_shown() {
     }
 }
 
-/// kustomize takes a list apart, and the metadata that opens its values goes away with it.
+// kustomize takes a list apart, and the metadata that opens its values goes away with it.
 #[test]
 fn what_kustomize_makes_of_encrypted_files_is_judged_as_they_are() {
     let workshop = Workshop::new();

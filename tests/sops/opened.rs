@@ -209,7 +209,8 @@ impl Workshop {
     }
 }
 
-/// Neither the same text in the clear elsewhere nor a variable's form changes what is encrypted.
+/// Checks that neither the same text in the clear elsewhere nor a variable's form changes what is
+/// encrypted.
 #[test]
 fn what_is_in_the_clear_is_shown_and_variables_leave_values_alone() {
     let workshop = Workshop::new();

@@ -1,11 +1,66 @@
 //! The form of comments: short sentences that open with what they are about.
 
-use crate::none;
 use crate::prose::{MOST_WORDS_OF_A_SENTENCE, Sentence, sentences, words};
 use crate::tree::{FOLDERS, sources};
+use crate::{none, rust};
 
 /// Openings that keep the reader waiting for the subject, or leave it to be guessed.
 const RELATIVE_OPENINGS: [&str; 6] = ["So many ", "Those ", "What ", "Whatever ", "Whether ", "Whoever "];
+
+/// First words that end as a verb in the third person does, and are none.
+const NO_VERBS: [&str; 48] = [
+    "Always",
+    "Anchors",
+    "As",
+    "Attacks",
+    "Budgets",
+    "Bytes",
+    "Cells",
+    "Characters",
+    "Comments",
+    "Contents",
+    "Decisions",
+    "Deletions",
+    "Events",
+    "Facts",
+    "Faults",
+    "Files",
+    "Findings",
+    "Flags",
+    "Images",
+    "Is",
+    "Items",
+    "Its",
+    "Jobs",
+    "Kubernetes",
+    "Labels",
+    "Letters",
+    "Levels",
+    "Lines",
+    "Manifests",
+    "Milliseconds",
+    "Nodes",
+    "Nulls",
+    "Objects",
+    "Pods",
+    "Positions",
+    "Rights",
+    "Roots",
+    "Rules",
+    "Seconds",
+    "Secrets",
+    "Sources",
+    "Texts",
+    "This",
+    "Thousands",
+    "Trees",
+    "Values",
+    "Versions",
+    "Workloads",
+];
+
+/// Verbs that a noun follows by `of`. Any other word before it is taken for a noun.
+const VERBS_BEFORE_OF: [&str; 4] = ["Asks", "Notifies", "Says", "Warns"];
 
 /// Returns the text of a comment's line; none where the line is no comment.
 fn comment(line: &str) -> Option<&str> {
@@ -43,6 +98,60 @@ fn no_sentence_of_a_comment_opens_with_a_relative_clause() {
         broken.extend(found.map(|one| format!("{}:{}: {}", file.path, one.line, one.text)));
     }
     none("a sentence names its subject first", broken);
+}
+
+/// Returns the first lines of the docs of functions, each with its number.
+fn function_summaries(text: &str) -> Vec<(usize, &str)> {
+    let (mut found, mut summary, mut is_attribute) = (Vec::new(), None, false);
+    for (number, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if let Some(doc) = line.strip_prefix("///") {
+            summary = summary.or(Some((number + 1, doc.trim())));
+        } else if is_attribute || line.starts_with("#[") {
+            is_attribute = !line.ends_with(']');
+        } else if !line.starts_with("//") {
+            found.extend(summary.take().filter(|_| rust::is_function(line)));
+        }
+    }
+    found
+}
+
+/// Returns whether a summary opens with a verb in the third person, as its form shows.
+fn opens_with_a_verb(summary: &str) -> bool {
+    let mut words = summary.split(' ');
+    let first = words.next().unwrap_or_default().trim_end_matches(['.', ',', ':', ';']);
+    let is_noun = words.next() == Some("of") && !VERBS_BEFORE_OF.contains(&first);
+    let is_capital = first.starts_with(|c: char| c.is_ascii_uppercase());
+    is_capital && first.ends_with('s') && !first.ends_with("ss") && !is_noun && !NO_VERBS.contains(&first)
+}
+
+#[test]
+fn docs_of_functions_open_with_a_verb() {
+    let mut broken = Vec::new();
+    for file in sources(&FOLDERS) {
+        let summaries = function_summaries(&file.text).into_iter();
+        let nouns = summaries.filter(|(_, summary)| !opens_with_a_verb(summary));
+        broken.extend(nouns.map(|(line, summary)| format!("{}:{line}: {summary}", file.path)));
+    }
+    none("a function's docs say first what it does: \"Returns the pods\"", broken);
+}
+
+#[test]
+fn verbs_are_distinguished_from_nouns() {
+    fn check(text: &str, expected: &[(usize, &str)]) {
+        let mut found = function_summaries(text);
+        found.retain(|(_, summary)| !opens_with_a_verb(summary));
+        assert_eq!(found, expected, "{text}");
+    }
+    check("/// Returns the pods.\n/// The others stay.\nfn pods() {}\n", &[]);
+    check("/// Reads, and waits.\n///\n/// # Errors\n    pub(in crate::a) const fn read() {}\n", &[]);
+    check("/// Warns of a pod.\nasync fn warn() {}\n", &[]);
+    check("/// The pods.\npub(crate) async fn pods() {}\n", &[(1, "The pods.")]);
+    check("/// Names of pods.\n#[test]\n// All.\nfn names() {}\n", &[(1, "Names of pods.")]);
+    check("/// Pods, by name.\n#[allow(\n    a\n)]\npub fn pods() {}\n", &[(1, "Pods, by name.")]);
+    check("/// Addresses a pod.\nfn a() {}\n/// Process of a pod.\nfn b() {}\n", &[(3, "Process of a pod.")]);
+    check("/// A pod.\nstruct Pod;\n/// The name.\nname: fn(),\n/// One.\nconst ONE: u8 = 1;\n", &[]);
+    check("fn a() {\n    // A comment.\n}\n", &[]);
 }
 
 #[test]

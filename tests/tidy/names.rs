@@ -5,7 +5,7 @@ use crate::tree::{FOLDERS, Source, sources};
 use crate::{none, rust};
 
 /// Types that once spoke a language of their own.
-const TYPES: [&str; 67] = [
+const TYPES: [&str; 68] = [
     "Asked",
     "Bag",
     "Bed",
@@ -14,6 +14,7 @@ const TYPES: [&str; 67] = [
     "BudgetObject",
     "BudgetOverride",
     "Carrier",
+    "Catalog",
     "Census",
     "Chronicle",
     "Course",
@@ -76,7 +77,7 @@ const TYPES: [&str; 67] = [
 ];
 
 /// Functions that are no verb, no noun and no predicate.
-const FUNCTIONS: [&str; 102] = [
+const FUNCTIONS: [&str; 103] = [
     "absorb",
     "add_failure_events",
     "ask_for_impact",
@@ -169,6 +170,7 @@ const FUNCTIONS: [&str; 102] = [
     "take_due_looks",
     "take_note",
     "takeback_decided",
+    "tell",
     "tell_failures",
     "tighter",
     "told",
@@ -194,13 +196,15 @@ const VARIABLES: [&str; 9] =
     ["foretold", "glimpse", "look", "looks", "stand", "stands", "teller", "told", "whole"];
 
 /// Fields that do not say what they hold.
-const FIELDS: [&str; 28] = [
+const FIELDS: [&str; 31] = [
     "anew",
     "astray",
     "blamed",
     "brings",
+    "catalog",
     "ceded",
     "doubt",
+    "dropped_at",
     "due_looks",
     "entitled",
     "foreseen",
@@ -209,6 +213,7 @@ const FIELDS: [&str; 28] = [
     "glimpses",
     "goes_back",
     "instead",
+    "last_drop",
     "look_request",
     "look_requests",
     "looks_taken",

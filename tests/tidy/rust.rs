@@ -218,6 +218,15 @@ pub(crate) fn inline_depths(code: &str) -> Vec<usize> {
         .collect()
 }
 
+/// Returns whether a line begins the declaration of a function.
+pub(crate) fn is_function(line: &str) -> bool {
+    let visible = ["pub ", "pub(crate) ", "pub(super) ", "pub(in "];
+    let rest = visible.iter().find_map(|word| line.strip_prefix(word)).unwrap_or(line);
+    let rest =
+        if line.starts_with("pub(in ") { rest.split_once(") ").map_or("", |(_, rest)| rest) } else { rest };
+    rest.trim_start_matches("const ").trim_start_matches("async ").starts_with("fn ")
+}
+
 /// Returns the signatures of functions that other modules may use: name and parameters.
 pub(crate) fn public_functions(code: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();

@@ -75,7 +75,7 @@ async fn a_rest_is_read_from_an_answer() {
     assert_eq!(why, "it answers 403 Forbidden: too much was asked of it");
 }
 
-/// Nobody but who is configured hears anything, and the token goes nowhere else.
+/// Lets nobody hear anything but who is configured, and sends the token nowhere else.
 #[tokio::test]
 async fn a_redirect_is_said_and_not_followed() {
     let other = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -90,7 +90,7 @@ async fn a_redirect_is_said_and_not_followed() {
     assert_eq!(listened.accept().unwrap_err().kind(), io::ErrorKind::WouldBlock);
 }
 
-/// It takes the connection, and that is all.
+/// Connects to a server that takes the connection and does nothing more.
 #[tokio::test(start_paused = true)]
 async fn a_server_that_never_answers_is_given_up() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -99,7 +99,7 @@ async fn a_server_that_never_answers_is_given_up() {
     assert_eq!(failed, DeliveryError::for_now("no answer within 10 s"));
 }
 
-/// An address and a name that nobody has, by their definitions (RFC 5737, RFC 6761).
+/// Connects to an address and a name that nobody has by their definitions (RFC 5737, RFC 6761).
 #[tokio::test]
 async fn a_host_that_is_not_there_is_given_up() {
     for url in ["https://192.0.2.1/x", "https://nobody.invalid/x"] {

@@ -19,7 +19,7 @@ pub(super) struct LastStatus {
     incomplete: Option<String>,
     objects: BTreeMap<ObjectId, RecordedObject>,
     unnamed: BTreeMap<Phase, usize>,
-    /// Says if what others put on its objects has an effect.
+    /// Indicates whether what others put on its objects has an effect.
     pub(super) heeds_opt_outs: bool,
 }
 

@@ -244,7 +244,7 @@ fn escape(value: &str) -> String {
     if value.is_empty() { String::new() } else { format!(": {value}") }
 }
 
-/// Comments as running text.
+/// Joins the lines of a comment to running text.
 fn join_lines<'a>(lines: impl Iterator<Item = &'a str>) -> String {
     lines.map(|line| line.trim_start_matches('#').trim()).collect::<Vec<_>>().join(" ").trim().to_owned()
 }

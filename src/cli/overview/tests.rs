@@ -159,7 +159,7 @@ fn changes_are_reported_row_by_row() {
     assert!(news.contains(&"shop  incomplete: env.yaml is not understood".to_owned()), "{news:?}");
 }
 
-/// The words come from where it is judged, and after a daemon with the time since when.
+/// Reads the words from where it is judged, after a daemon with the time since when.
 #[test]
 fn that_nothing_is_pruned_is_said_once() {
     let why = "nothing is pruned while Widget.example.com cannot be listed: the server has no such kind";

@@ -102,14 +102,14 @@ fn warn_of(
     verbs: &BTreeMap<String, &'static str>,
     found: &mut BTreeSet<String>,
 ) {
-    let mut tell = |text: &str| {
+    let mut warn = |text: &str| {
         found.insert(format!("{text} ({})", scope_text(place)));
     };
     let may = |wanted: &[&str]| verbs.keys().any(|verb| verb == "*" || wanted.contains(&verb.as_str()));
     let (group, resource, names) = match subject {
         RightSubject::Path(path) => {
             if path.contains('*') {
-                tell("`*` in a path of the server");
+                warn("`*` in a path of the server");
             }
             return;
         }
@@ -118,32 +118,32 @@ fn warn_of(
         }
     };
     if [group, resource].iter().any(|text| text.contains('*')) || verbs.contains_key("*") {
-        tell("`*`: whatever it stands for now and in future");
+        warn("`*`: whatever it stands for now and in future");
     }
     if may(&["impersonate"]) {
-        tell("`impersonate`: to be somebody else");
+        warn("`impersonate`: to be somebody else");
     }
     let is = |one: &str, resources: &[&str]| {
         (group == one || group == "*") && (resources.contains(&resource) || resource == "*")
     };
     let is_root = |names: &BTreeSet<String>| names.contains("cluster-admin");
     if is(RBAC_GROUP, &["roles", "clusterroles"]) && may(&["bind"]) && names.is_none_or(is_root) {
-        tell("`bind` of any role, or of cluster-admin: any right there is");
+        warn("`bind` of any role, or of cluster-admin: any right there is");
     }
     let central = matches!(place, RightScope::Namespace(name) if name == "kube-system");
     let everywhere = *place == RightScope::Cluster;
     if is(CORE_GROUP, &["secrets"]) && may(READ_VERBS) && names.is_none() && (everywhere || central) {
-        tell("to read Secrets: every password and token that is in them");
+        warn("to read Secrets: every password and token that is in them");
     }
     let makes_pods = POD_CREATORS.iter().any(|(group, resources)| is(group, resources));
     if makes_pods && may(&["create", "update", "patch"]) && (everywhere || central) {
-        tell(
+        warn(
             "to write pods or workloads: they may run as any service account there, and as the node where admission lets them",
         );
     }
     for (group, resources, wanted, text) in BROAD_RIGHTS {
         if is(group, resources) && may(wanted) {
-            tell(text);
+            warn(text);
         }
     }
 }

@@ -29,7 +29,7 @@ pub(super) struct Refresh {
     pub(super) object: Option<(ObjectRef, Option<ObjectStatus>)>,
 }
 
-/// Asks.
+/// The questions to a daemon, for the screen.
 pub(super) struct StatusFeed {
     reader: StatusReader,
     /// The number of the last event.

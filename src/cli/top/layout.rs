@@ -42,7 +42,7 @@ pub(super) fn wanted_lines(pane: Pane, items: &[PaneItem]) -> u16 {
 }
 
 impl ScreenLayout {
-    /// Shares them out: each pane gets a few lines, then the one that the keys move in, then all
+    /// Shares the lines out: each pane gets a few, then the one that the keys move in, then all
     /// others in turn.
     pub(super) fn of(rows: u16, wants: [u16; ALL_PANES.len()], focus: Pane) -> Self {
         let (first, rows) = body(rows);

@@ -18,7 +18,7 @@ use crate::object::{GroupKind, ObjectId};
 /// Longer messages are cut.
 const MAX_POD_MESSAGE_CHARS: usize = 400;
 
-/// Makes records of one type.
+/// The decoder of records of one type.
 pub(super) struct RecordDecoder<R> {
     kind: GroupKind,
     record: PhantomData<fn() -> R>,
@@ -439,7 +439,7 @@ fn non_empty(text: &WireText<'_>) -> Option<Arc<str>> {
     (!text.0.is_empty()).then(|| (&*text.0).into())
 }
 
-/// Seconds since 1970; 0 for no time.
+/// Returns the seconds since 1970; 0 for no time.
 pub(super) fn unix_seconds(time: &str) -> i64 {
     time.parse::<jiff::Timestamp>().map_or(0, jiff::Timestamp::as_second)
 }

@@ -20,7 +20,7 @@ use super::{CONTROLLER_REVISIONS, EVENT_KIND, POD_KIND, PodsChange, PodsEvent, R
 use crate::engine::{Uid, WorkloadPods};
 use crate::object::ObjectId;
 
-/// Changes that come so close together are reported at once.
+/// The time within which changes are reported together.
 const COALESCE_WINDOW: Duration = Duration::from_millis(20);
 /// Pods that are missing for so long are worth asking for the controller's words.
 const MISSING_PODS_DELAY: Duration = Duration::from_millis(250);

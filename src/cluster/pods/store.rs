@@ -41,9 +41,9 @@ impl<R> Default for InformerCache<R> {
 }
 
 impl<R> InformerCache<R> {
-    /// Takes one piece of news over. Returns what it ended.
-    fn take(&mut self, news: InformerChange<R>) -> Vec<(Arc<str>, R)> {
-        match news {
+    /// Takes over one change. Returns the records that it removed or replaced.
+    fn take(&mut self, change: InformerChange<R>) -> Vec<(Arc<str>, R)> {
+        match change {
             InformerChange::Init => self.unseen = Some(self.objects.keys().cloned().collect()),
             InformerChange::Apply(id, record) => {
                 if let Some(unseen) = &mut self.unseen {
@@ -70,11 +70,15 @@ impl<R> InformerCache<R> {
 /// The history of a pod, which only watching shows.
 #[derive(Clone, Debug)]
 struct PodHistory {
+    /// The time at which it was first seen.
     first: Instant,
     /// Restarts from before it was watched.
     old_restarts: u32,
+    /// The time since which it is Ready, without a break or a restart.
     steady: Option<Instant>,
+    /// The time since which a container has the trouble that it has now.
     trouble: Option<Instant>,
+    /// The time since which no node takes it.
     unschedulable: Option<Instant>,
     /// The time at which it ended in failure; none where that was before it was watched.
     failed: Option<Instant>,
@@ -205,28 +209,28 @@ impl WorkloadStore {
         }
     }
 
-    pub(super) fn apply_workload(&mut self, news: InformerChange<WorkloadRecord>) {
-        self.workload.take(news);
+    pub(super) fn apply_workload(&mut self, change: InformerChange<WorkloadRecord>) {
+        self.workload.take(change);
     }
 
-    pub(super) fn apply_replica_set(&mut self, news: InformerChange<RevisionRecord>) {
-        self.sets.take(news);
+    pub(super) fn apply_replica_set(&mut self, change: InformerChange<RevisionRecord>) {
+        self.sets.take(change);
     }
 
-    pub(super) fn apply_warning(&mut self, news: InformerChange<WarningEvent>, now: Instant) {
-        self.warnings.take(map_change(news, |_, warning| (warning, now)));
+    pub(super) fn apply_warning(&mut self, change: InformerChange<WarningEvent>, now: Instant) {
+        self.warnings.take(map_change(change, |_, warning| (warning, now)));
     }
 
-    pub(super) fn apply_pod(&mut self, news: InformerChange<PodRecord>, now: Instant) {
+    pub(super) fn apply_pod(&mut self, change: InformerChange<PodRecord>, now: Instant) {
         let coming = if self.pods.synced { Arrival::Later } else { Arrival::WithFirstList };
         let known = &self.pods.objects;
-        let news = map_change(news, |name, record| match known.get(name) {
+        let change = map_change(change, |name, record| match known.get(name) {
             Some(seen) if seen.record.uid == record.uid => seen.clone().update(record, now),
             _ => ObservedPod::new(record, coming, now),
         });
         let there =
-            if let InformerChange::Apply(_, seen) = &news { Some(seen.record.uid.clone()) } else { None };
-        for (name, seen) in self.pods.take(news) {
+            if let InformerChange::Apply(_, seen) = &change { Some(seen.record.uid.clone()) } else { None };
+        for (name, seen) in self.pods.take(change) {
             let is_gone = there.as_ref() != Some(&seen.record.uid);
             let revision = self.revision(&seen.record);
             if is_gone && seen.history.failed.is_some() && revision.is_some() {
@@ -332,7 +336,8 @@ impl WorkloadStore {
         self.sets.objects.values().filter(|set| set.owner.as_ref() == Some(&self.uid))
     }
 
-    /// Labels may match the pods of others; ownership does not.
+    /// Returns whether a pod is the workload's own: labels may match the pods of others, ownership
+    /// does not.
     fn is_own(&self, pod: &PodRecord) -> bool {
         match self.controller {
             PodController::Deployment => self.set_of(pod).is_some(),
@@ -406,9 +411,9 @@ impl WorkloadStore {
     }
 }
 
-/// Returns the same news with another record.
-fn map_change<A, B>(news: InformerChange<A>, make: impl FnOnce(&str, A) -> B) -> InformerChange<B> {
-    match news {
+/// Returns the same change with another record.
+fn map_change<A, B>(change: InformerChange<A>, make: impl FnOnce(&str, A) -> B) -> InformerChange<B> {
+    match change {
         InformerChange::Apply(id, record) => {
             let record = make(id.name(), record);
             InformerChange::Apply(id, record)

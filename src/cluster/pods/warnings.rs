@@ -115,7 +115,7 @@ struct EventSeries<'a> {
     last_observed_time: WireText<'a>,
 }
 
-/// Reads events.
+/// The decoder of Events.
 #[derive(Clone)]
 pub(super) struct WarningDecoder;
 

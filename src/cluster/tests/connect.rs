@@ -117,8 +117,8 @@ fn with_plugin(dir: &tempfile::TempDir, script: &str, rest: &str) -> Connection 
 
 const TOKEN: &str = r#"echo '{"kind":"ExecCredential","status":{"token":"hunter2"}}'"#;
 
-/// As kubectl does it: only what it answers is waited for, and only so much of that as an answer
-/// can have.
+// As kubectl does it: only what it answers is waited for, and only so much of that as an answer
+// can have.
 #[tokio::test]
 async fn a_credential_plugin_that_says_much_or_leaves_somebody_behind_is_not_waited_for() {
     let dir = tempfile::tempdir().unwrap();
@@ -147,7 +147,7 @@ async fn a_credential_plugin_that_says_much_or_leaves_somebody_behind_is_not_wai
     );
 }
 
-/// The next time it may give one.
+// The next time it may give one.
 #[tokio::test]
 async fn a_credential_plugin_that_gives_no_usable_token_is_asked_again() {
     let dir = tempfile::tempdir().unwrap();

@@ -195,7 +195,7 @@ fn a_failure_from_before_our_last_write_is_no_news() {
     check("Deployment", exceeded, early, "", false);
 }
 
-/// The controller cannot have waited for as long as its deadline since the write.
+// The controller cannot have waited for as long as its deadline since the write.
 #[test]
 fn a_failure_sooner_than_the_deadline_is_of_an_earlier_rollout() {
     let check = |deadline: u64, updated: &str, expected: bool| {

@@ -37,7 +37,7 @@ fn replace(fake: &FakeApiServer, token: &str) {
     std::fs::rename(newer, fake.kubeconfig()).unwrap();
 }
 
-/// As kubelet does it: the file is a link through another link, which is replaced.
+/// Replaces a link through which the token file is reached, as kubelet does.
 #[tokio::test]
 async fn a_newer_token_file_is_used_before_the_old_one_is_refused() {
     let fake = fake().await;
@@ -76,7 +76,7 @@ async fn a_newer_token_file_is_used_before_the_old_one_is_refused() {
     following.abort();
 }
 
-/// A plugin's credentials are renewed before they expire, and no caller waits for that.
+// A plugin's credentials are renewed before they expire, and no caller waits for that.
 #[tokio::test]
 async fn what_a_plugin_gives_is_renewed_before_it_runs_out() {
     let fake = fake().await;
@@ -100,7 +100,7 @@ async fn what_a_plugin_gives_is_renewed_before_it_runs_out() {
     following.abort();
 }
 
-/// A plugin may hang for a minute. The renewal of a Lease does not wait for it.
+// A plugin may hang for a minute. The renewal of a Lease does not wait for it.
 #[tokio::test]
 async fn what_goes_ahead_does_not_wait_for_a_plugin_that_hangs() {
     let fake = fake().await;
@@ -118,7 +118,7 @@ async fn what_goes_ahead_does_not_wait_for_a_plugin_that_hangs() {
     assert_eq!(error.reason(), "the credential plugin gives no answer");
 }
 
-/// The control plane moves: the kubeconfig is there before the server is.
+/// Moves the control plane: the kubeconfig is there before the server is.
 #[tokio::test]
 async fn a_newer_kubeconfig_is_tried_until_its_server_answers() {
     let fake = fake().await;
@@ -168,7 +168,7 @@ async fn a_newer_kubeconfig_is_used_before_the_old_one_is_refused() {
     following.abort();
 }
 
-/// The plugin takes longer than credentials that were refused are left alone.
+// The plugin takes longer than credentials that were refused are left alone.
 #[tokio::test]
 async fn many_who_are_refused_at_once_have_the_credentials_renewed_once() {
     let fake = FakeApiServer::start(|_, asked| {

@@ -264,7 +264,7 @@ async fn a_relist_is_done_on_demand() {
     drop(informer);
 }
 
-/// Reads nothing.
+/// A decoder that reads nothing.
 #[derive(Clone)]
 struct BrokenDecoder;
 

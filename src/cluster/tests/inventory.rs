@@ -76,7 +76,7 @@ async fn an_inventory_is_read_and_only_its_difference_written() {
     assert_eq!(sent, expected);
 }
 
-/// The daemons of other sources watch this label.
+// The daemons of other sources watch this label.
 #[tokio::test]
 async fn the_label_of_a_observation_request_comes_with_the_request_and_goes_with_it() {
     let annotations: Value = serde_json::from_str(ANNOTATIONS).unwrap();

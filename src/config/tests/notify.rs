@@ -42,7 +42,7 @@ fn a_forge_gets_a_context_of_its_own_and_may_be_named_by_number() {
     assert_eq!((&**repository, &**context), ("42", "eu/{source}"));
 }
 
-/// It has no commit that could have a status.
+// It has no commit that could have a status.
 #[test]
 fn a_directory_that_a_forge_would_be_notified_of_is_known() {
     let source = |name: &str, place: &str| {

@@ -102,7 +102,7 @@ fn status(code: u16, message: &str, causes: Value) -> (u16, Value) {
     (code, status)
 }
 
-/// As long as a token is replaced.
+/// Refuses the credentials once, as happens while a token is replaced.
 #[tokio::test]
 async fn credentials_that_are_not_accepted_are_tried_again() {
     let mut fixture = WriterFixture::new(&[status(401, "Unauthorized", json!([]))]).await;
@@ -115,7 +115,7 @@ async fn credentials_that_are_not_accepted_are_tried_again() {
     );
 }
 
-/// Another one may have its name at once.
+// Another one may have its name at once.
 #[tokio::test]
 async fn a_namespace_that_goes_silences_no_other_of_its_name() {
     let causes = json!([{"reason": "NamespaceTerminating", "message": "namespace shop is being terminated"}]);

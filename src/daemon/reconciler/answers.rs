@@ -43,8 +43,8 @@ pub(crate) enum FetchResult {
     NoSource,
 }
 
-/// Asks a running reconciler. Costs nothing while nobody asks; each question has none as its answer
-/// once the loop has ended.
+/// The sender of questions to a running reconciler. Once the loop has ended, each question has none
+/// as its answer.
 #[derive(Clone, Debug)]
 pub(crate) struct Inquiries {
     questions: mpsc::Sender<Inquiry>,
@@ -77,7 +77,7 @@ impl Inquiries {
     ) -> Option<Option<(ObjectStatus, ObjectComparison)>> {
         let found = self.inquire(|answer| Inquiry::ObjectWithComparison(id, answer)).await?;
         Some(match found {
-            Some((status, glance)) => Some((status, self.compare(glance).await)),
+            Some((status, input)) => Some((status, self.compare(input).await)),
             None => None,
         })
     }
@@ -91,16 +91,16 @@ impl Inquiries {
         let mut found = self.inquire(|answer| Inquiry::Differing(source, answer)).await?;
         let more = found.len().saturating_sub(MAX_COMPARED);
         found.truncate(MAX_COMPARED);
-        let compared = stream::iter(found).map(async |(object, glance)| {
-            let ObjectComparison { difference, note, .. } = self.compare(glance).await;
+        let compared = stream::iter(found).map(async |(object, input)| {
+            let ObjectComparison { difference, note, .. } = self.compare(input).await;
             DifferingObject { object, difference, note }
         });
         Some((compared.buffered(CONCURRENT_COMPARISONS).collect().await, more))
     }
 
-    async fn compare(&self, glance: ComparisonInput) -> ObjectComparison {
+    async fn compare(&self, input: ComparisonInput) -> ObjectComparison {
         let _permit = self.comparing.acquire().await;
-        glance.compare().await
+        input.compare().await
     }
 
     /// Hints that a source has something new. It is checked as in each interval, and nothing else
@@ -148,9 +148,9 @@ impl Reconciler {
             Inquiry::Differing(source, answer) => {
                 let all = self.objects(now, &ObjectFilter { source, ..ObjectFilter::default() });
                 let differ = all.into_iter().filter(|object| self.may_differ(object));
-                let glances =
+                let inputs =
                     differ.map(|object| (object.clone(), self.comparison_input(&object.object.id())));
-                drop(answer.send(glances.collect()));
+                drop(answer.send(inputs.collect()));
             }
             Inquiry::Fetch(name, answer) => drop(answer.send(self.hint(&name))),
             Inquiry::RemainingObjects(answer) => drop(answer.send(self.remaining_by_source())),
@@ -161,11 +161,11 @@ impl Reconciler {
     }
 
     fn objects(&self, now: Instant, filter: &ObjectFilter) -> Vec<ObjectStatus> {
-        self.with_context(now, |engine, beside| report::objects(engine, beside, filter))
+        self.with_context(now, |engine, context| report::objects(engine, context, filter))
     }
 
     fn object(&self, now: Instant, id: &ObjectId) -> Option<ObjectStatus> {
-        self.with_context(now, |engine, beside| report::object_status(engine, beside, id))
+        self.with_context(now, |engine, context| report::object_status(engine, context, id))
     }
 
     /// Returns an answer from the engine's facts and from what the loop knows beside them.
@@ -179,7 +179,7 @@ impl Reconciler {
         let troubles: Vec<_> = self.engine.source_ids().map(|source| self.blocking_reason(source)).collect();
         let own = self.inventories.iter().flat_map(|store| &store.unreadable);
         let unreadable: Vec<String> = own.chain(&self.unreadable_peers).cloned().collect();
-        let beside = StatusContext {
+        let context = StatusContext {
             open: &self.reasons,
             locations: &self.locations,
             troubles: &troubles,
@@ -193,7 +193,7 @@ impl Reconciler {
             unfinished: self.queue.processing_times(now),
             now: (now, at),
         };
-        answer(&self.engine, &beside)
+        answer(&self.engine, &context)
     }
 
     /// Hints a feed. One that has not begun begins with a check, and one with a full queue checks

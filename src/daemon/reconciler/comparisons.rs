@@ -44,7 +44,7 @@ impl Reconciler {
         // revision's.
         let newest = match targets {
             [(source, _)] => {
-                self.engine.source(*source).catalog.desired_state(id).map(|state| (*source, state))
+                self.engine.source(*source).manifests.desired_state(id).map(|state| (*source, state))
             }
             _ => None,
         };

@@ -61,7 +61,7 @@ type LookupGroup = (GroupKind, Option<String>, Option<ServiceAccount>);
 #[derive(Default)]
 pub(super) struct LookupBatch {
     lookups: Vec<ObjectId>,
-    compares: Vec<ComparisonRequest>,
+    comparisons: Vec<ComparisonRequest>,
 }
 
 impl Reconciler {
@@ -145,14 +145,14 @@ impl Reconciler {
                 self.queue.finish(&id);
             }
             (Action::Lookup, _) => batch.lookups.push(id),
-            (Action::Compare(desired, form), _) => {
+            (Action::CompareCached(desired, form), _) => {
                 let shown = self.engine.live_object(&id);
-                batch.compares.push(ComparisonRequest::new(id.clone(), desired, form, shown));
+                batch.comparisons.push(ComparisonRequest::new(id.clone(), desired, form, shown));
             }
-            (Action::Inspect(desired, form), Some(kind)) => {
+            (Action::CompareLive(desired, form), Some(kind)) => {
                 let question =
                     ComparisonRequest::new(id.clone(), desired, form, self.engine.live_object(&id));
-                self.spawn(self.executor_for(&id).inspect(kind, question));
+                self.spawn(self.executor_for(&id).compare_live(kind, question));
             }
             (Action::DryRun(apply), Some(kind)) => {
                 let kind = self.watched.served_kind_of_version(&apply.desired.gvk).unwrap_or(kind);
@@ -229,8 +229,8 @@ impl Reconciler {
     }
 
     pub(super) fn send_batch(&mut self, batch: LookupBatch) {
-        if !batch.compares.is_empty() {
-            self.spawn(self.executor.clone().compare(batch.compares));
+        if !batch.comparisons.is_empty() {
+            self.spawn(self.executor.clone().compare_cached(batch.comparisons));
         }
         let mut groups: HashMap<LookupGroup, Vec<ObjectId>> = HashMap::new();
         for id in batch.lookups {
@@ -458,7 +458,7 @@ mod tests {
         assert_eq!(std::iter::from_fn(|| events.try_recv().ok()).count(), 3);
     }
 
-    /// A stop, an answer and a question have their turn in between.
+    /// Gives a stop, an answer and a question their turn in between.
     #[tokio::test]
     async fn so_many_decisions_are_made_in_one_turn_and_the_others_at_once_in_the_next() {
         let dir = tempfile::tempdir().unwrap();

@@ -78,7 +78,7 @@ impl Reconciler {
                 // It may have been deleted or edited, or a write may have failed that named a new
                 // kind.
                 let store = &mut self.inventories[source];
-                let declared = self.engine.source(source).catalog.object_counts();
+                let declared = self.engine.source(source).manifests.object_counts();
                 if recorded.lacks_location || declared.kinds().any(|kind| !recorded.kinds.contains(kind)) {
                     store.need = InventoryNeed::Growth;
                 }
@@ -202,7 +202,7 @@ impl Reconciler {
     /// Returns the inventory as shown: of an observed source, as if it had been written.
     fn visible_inventory(&self, source: SourceId, mut inventory: Inventory) -> Inventory {
         if self.engine.source(source).writes == SourceWrites::Observed {
-            inventory.kinds.extend(self.engine.source(source).catalog.object_counts().kinds().cloned());
+            inventory.kinds.extend(self.engine.source(source).manifests.object_counts().kinds().cloned());
             inventory.lacks_location = false;
         }
         inventory
@@ -391,14 +391,14 @@ impl Reconciler {
     pub(super) fn is_seen(&self, source: SourceId) -> bool {
         let state = self.engine.source(source);
         let mut kinds =
-            state.catalog.object_counts().kinds().chain(self.engine.listed_kinds(source)).peekable();
+            state.manifests.object_counts().kinds().chain(self.engine.listed_kinds(source)).peekable();
         let waits = |kind: &GroupKind| self.engine.is_syncing(source, kind) && !self.engine.is_unserved(kind);
         state.incomplete.is_none() && kinds.peek().is_some() && !kinds.any(waits)
     }
 
     pub(super) fn is_synced(&self, source: SourceId) -> bool {
         let state = self.engine.source(source);
-        let mut kinds = self.engine.listed_kinds(source).chain(state.catalog.object_counts().kinds());
+        let mut kinds = self.engine.listed_kinds(source).chain(state.manifests.object_counts().kinds());
         state.is_complete() && kinds.all(|kind| self.engine.is_synced(source, kind))
     }
 }

@@ -45,18 +45,18 @@ impl Reconciler {
         for diagnostic in errors.filter(|_| self.until == StopCondition::Shutdown) {
             tracing::warn!(code = diagnostic.code, "{}: {}", diagnostic.origin, diagnostic.message);
         }
-        let before = self.engine.last_drop_reading();
+        let before = self.engine.last_observation_number();
         let known = self.engine.source(source).head.clone();
         let waits = self.engine.prune_decisions(source).next().is_some();
         self.engine.read(source, reading);
         self.record_read_event(source, known.as_ref());
         self.tried.insert(source);
-        let dropped = self.engine.last_drop_reading();
-        if dropped > before || (waits && known != self.engine.source(source).head) {
+        let last = self.engine.last_observation_number();
+        if last > before || (waits && known != self.engine.source(source).head) {
             // An object that it no longer wants may have moved to another source. That one is asked
             // before anything is pruned, and must have read as far.
             let others = self.engine.source_ids().filter(|other| *other != source);
-            self.due_observations.extend(others.map(|other| (other, dropped)));
+            self.due_observations.extend(others.map(|other| (other, last)));
         }
         let store = &mut self.inventories[source];
         let lacks_location =

@@ -111,8 +111,8 @@ impl Reconciler {
             if !status.sources.iter().any(|status| status.objects.keys().any(|phase| is_asked_for(*phase))) {
                 return Vec::new();
             }
-            self.with_context(now, |engine, beside| {
-                report::first_objects(engine, beside, MAX_NAMED_OBJECTS, is_asked_for)
+            self.with_context(now, |engine, context| {
+                report::first_objects(engine, context, MAX_NAMED_OBJECTS, is_asked_for)
             })
         };
         let unwell = first(|phase| !phase.is_well());

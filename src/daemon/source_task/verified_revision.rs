@@ -16,7 +16,7 @@ pub(super) enum ConcurrentLookups {
 }
 
 impl TaskQueue {
-    /// Says whether the read of an undo target has to wait for its turn.
+    /// Returns whether the read of an undo target has to wait for its turn.
     pub(super) fn is_waiting_for_signatures(&self) -> bool {
         self.beside == ConcurrentLookups::Accepted
     }

@@ -76,11 +76,12 @@ pub(crate) enum Action {
     Forget,
     /// Ask the API server whether it exists.
     Lookup,
-    /// Compare the content with what our entry covers.
-    Compare(SharedDesiredObject, ApplyVariant),
-    /// Compare the values that the cluster shows: of lists that are empty in the content, or of
-    /// all.
-    Inspect(SharedDesiredObject, ApplyVariant),
+    /// Compare the content with what the informer showed last, without a call: our entry in
+    /// `managedFields`, and the digest of the values behind it.
+    CompareCached(SharedDesiredObject, ApplyVariant),
+    /// Compare the content with a live read of the object. A dry run helps where the server may
+    /// only spell a value otherwise.
+    CompareLive(SharedDesiredObject, ApplyVariant),
     /// Read what was accepted before from its revision.
     AwaitContent,
     /// Ask the API server what a write would do to pods.

@@ -35,7 +35,7 @@ impl Engine {
         Some(PriorSource { why: why.into(), is_wanted })
     }
 
-    /// Puts the source first that has an object, of those that want it, and says whether that is
+    /// Puts the source first that has an object, of those that want it, and returns whether that is
     /// another one now.
     ///
     /// The label of the live object decides; until a write of ours is seen, the accepted content
@@ -53,7 +53,8 @@ impl Engine {
         shown.filter(wants).or_else(|| entry.accepted_source().filter(wants))
     }
 
-    /// Puts a source first of those that want an object, and says whether another one was before.
+    /// Puts a source first of those that want an object, and returns whether another one was
+    /// before.
     pub(super) fn prefer_source(&mut self, id: &ObjectId, owner: Option<SourceId>) -> bool {
         let Some(entry) = self.entries.get_mut(id) else { return false };
         entry.targets.sort_by_key(|(source, _)| (Some(*source) != owner, *source));

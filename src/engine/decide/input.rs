@@ -31,7 +31,7 @@ pub(crate) enum ReplicaOwner {
     Autoscaler,
 }
 
-/// Says if the sources that want one object act as one account.
+/// Indicates whether the sources that want one object act as one account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CompetingAccounts {
     /// They do, or there is only one.
@@ -57,7 +57,7 @@ pub(crate) struct DecisionInput<'a> {
     pub rejection_reason: Option<Reason>,
     /// Indicates whether the wanting source may take objects over.
     pub adopt: AdoptPolicy,
-    /// Says if the wanting source heeds what others put on its live objects.
+    /// Indicates whether the wanting source heeds what others put on its live objects.
     pub opt_out: OptOutPolicy,
     /// The holder of an object in an inventory that this process does not keep.
     pub holder: InventoryHolder,
@@ -80,6 +80,6 @@ pub(crate) struct DecisionInput<'a> {
     pub finished: Option<ContentHash>,
     /// Objects that are there, of the release whose made-up values it has, each with its render.
     pub generated_beside: Vec<(&'a ObjectId, Option<&'a GeneratedMark>)>,
-    /// Says if all sources that want it act as one account.
+    /// Indicates whether all sources that want it act as one account.
     pub accounts: CompetingAccounts,
 }

@@ -30,7 +30,7 @@ impl Engine {
         wanting.map(|(source, _)| *source).or_else(|| self.inventory_source(self.informer_object(id)?))
     }
 
-    /// Says if what others put on an object has an effect.
+    /// Returns whether what others put on an object has an effect.
     pub(in crate::engine) fn opt_out_of(&self, id: &ObjectId) -> OptOutPolicy {
         self.source_for(id).map_or(OptOutPolicy::default(), |source| self.sources[source].opt_out)
     }

@@ -55,7 +55,7 @@ pub(super) fn verify(
     let content = variant.hash(desired);
     let verified = input.entry.verified.as_ref().filter(|v| v.is_about(content, variant, live));
     match verified.map(|verified| verified.cover) {
-        None => Decision::act(Action::Compare(desired.clone(), variant)),
+        None => Decision::act(Action::CompareCached(desired.clone(), variant)),
         // Sent again and again, the annotation would be taken away again and again.
         Some(FieldCoverage::Complete) => match live.shown_release() {
             None => Decision::wait(Reason::Refused(STRIPPED_ANNOTATION_REASON.into(), None)),
@@ -69,7 +69,7 @@ pub(super) fn verify(
             Some(_) => Decision::act(Action::Nothing),
         },
         Some(FieldCoverage::OnlyEmptyMissing | FieldCoverage::Unequal) => {
-            Decision::act(Action::Inspect(desired.clone(), variant))
+            Decision::act(Action::CompareLive(desired.clone(), variant))
         }
         Some(FieldCoverage::Lost(lost)) => repair(lost),
     }

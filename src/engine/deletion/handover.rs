@@ -178,7 +178,8 @@ impl Engine {
         if is_news { self.sources_behind() } else { Vec::new() }
     }
 
-    /// Sources of which another one follows the same repository, and has read another revision.
+    /// Returns the sources of which another one follows the same repository, and has read another
+    /// revision.
     fn sources_behind(&self) -> Vec<SourceId> {
         let differs = |own: &SourceProgress| {
             self.handover.peers.iter().flat_map(BTreeMap::values).any(|peer| match (&peer.says, own) {
@@ -284,7 +285,7 @@ impl Engine {
         }
         if let Some(name) = self.unchecked_source(source) {
             let why = format!("source {name} may want it: it was not looked at since").into();
-            return Some(WithheldDeletion { why, is_long: self.has_dropped_long_ago(source) });
+            return Some(WithheldDeletion { why, is_long: self.has_removed_long_ago(source) });
         }
         // Until then the deletion is on its way, and waits for the answer.
         let (name, _) = self.unanswered_observation(source, id).filter(|(_, since)| is_long(*since))?;
@@ -292,18 +293,18 @@ impl Engine {
         Some(WithheldDeletion { why: why.into(), is_long: true })
     }
 
-    /// Returns another source of this process that was not observed since one has dropped
-    /// something.
+    /// Returns another source of this process that was not observed since one has removed an object
+    /// from its desired state.
     pub(in crate::engine) fn unchecked_source(&self, source: SourceId) -> Option<&Arc<str>> {
-        let dropped = self.sources[source].last_drop;
+        let removal = self.sources[source].last_removal;
         let mut others = self.source_ids().filter(|other| *other != source);
-        let found = others.find(|other| self.sources[*other].checked_after < dropped)?;
+        let found = others.find(|other| self.sources[*other].checked_after < removal)?;
         Some(&self.sources[found].name)
     }
 
-    /// Returns whether a source has dropped something last so long ago that a person may decide.
-    pub(in crate::engine) fn has_dropped_long_ago(&self, source: SourceId) -> bool {
-        let waited = self.sources[source].dropped_at.zip(self.handover.read);
+    /// Returns whether a source has removed an object last so long ago that a person may decide.
+    pub(in crate::engine) fn has_removed_long_ago(&self, source: SourceId) -> bool {
+        let waited = self.sources[source].removed_at.zip(self.handover.read);
         waited.is_some_and(|(since, read)| read.saturating_duration_since(since) >= PEER_CONFIRMATION_DELAY)
     }
 

@@ -18,7 +18,8 @@ use crate::engine::rollout::start_rate::MAX_CLOCK_SKEW;
 use crate::engine::state::{DecisionMode, Engine};
 use crate::object::{ContentHash, ObjectId};
 
-/// Requests for objects whose time to be requested ends within this are made together.
+/// The time within which requests are made together: those for objects whose time to be requested
+/// ends within it.
 const REQUEST_WINDOW: Duration = Duration::from_secs(1);
 
 /// A request to the other sources to read their repositories again.
@@ -247,8 +248,8 @@ impl Engine {
 
     /// Returns a number that no reading and no request had before.
     pub(in crate::engine) fn next_observation_number(&mut self) -> u64 {
-        self.drop_counter += 1;
-        self.drop_counter
+        self.observation_counter += 1;
+        self.observation_counter
     }
 }
 

@@ -216,7 +216,7 @@ impl Engine {
     /// kind that it has.
     pub(crate) fn can_state(&self, source: SourceId) -> bool {
         let state = &self.sources[source];
-        let mut kinds = state.catalog.object_counts().kinds().chain(self.listed_kinds(source));
+        let mut kinds = state.manifests.object_counts().kinds().chain(self.listed_kinds(source));
         let waits = |kind| self.is_syncing(source, kind) && !self.is_unserved(kind);
         self.handover.consults_peers && self.mode == DecisionMode::Live && !kinds.any(waits)
     }

@@ -66,7 +66,7 @@ impl Engine {
         let state = &self.sources[source];
         let shown = state.head.as_ref().is_some_and(|head| self.brought.contains_key(head));
         let ids: Vec<ObjectId> = if shown {
-            state.catalog.ids().cloned().collect()
+            state.manifests.ids().cloned().collect()
         } else {
             state.unfinished.iter().cloned().collect()
         };
@@ -94,12 +94,12 @@ impl Engine {
             wanted.for_each(|(id, _)| kinds.add(id));
             assert_eq!(kinds, source.kinds);
             let mut object_counts = crate::engine::ObjectCounts::default();
-            for id in source.catalog.ids() {
+            for id in source.manifests.ids() {
                 object_counts.add(id);
             }
-            assert!(object_counts.kinds().eq(source.catalog.object_counts().kinds()));
-            assert!(object_counts.namespaces().eq(source.catalog.object_counts().namespaces()));
-            for id in source.catalog.ids().filter(|id| self.unfinished_change(number, id).is_some()) {
+            assert!(object_counts.kinds().eq(source.manifests.object_counts().kinds()));
+            assert!(object_counts.namespaces().eq(source.manifests.object_counts().namespaces()));
+            for id in source.manifests.ids().filter(|id| self.unfinished_change(number, id).is_some()) {
                 assert!(source.unfinished.contains(id), "{id} is moving");
             }
             let may_differ = self.differing_candidates(number);

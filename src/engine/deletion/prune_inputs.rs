@@ -119,8 +119,8 @@ impl Engine {
         live.prune_timing.strictest(said)
     }
 
-    /// Facts about what is no longer wanted. Where all that must come first is taken for done,
-    /// none of it waits for other changes.
+    /// Returns facts about what is no longer wanted. None of it waits for other changes where all
+    /// that must come first is taken for done.
     pub(in crate::engine) fn prune_candidates(
         &self,
         source: SourceId,
@@ -182,7 +182,7 @@ impl Engine {
             }
         }
         // For long, each object is withheld by itself, so that a person may confirm it.
-        if let Some(name) = self.unchecked_source(source).filter(|_| !self.has_dropped_long_ago(source)) {
+        if let Some(name) = self.unchecked_source(source).filter(|_| !self.has_removed_long_ago(source)) {
             let why = format!("pruned when source {name}, which may want it, was looked at again");
             return Some(PruneDecision::Later(why.into()));
         }
@@ -209,10 +209,10 @@ impl Engine {
     pub(in crate::engine) fn unscoped_file(&self, source: SourceId) -> Option<(&Arc<str>, &GroupKind)> {
         // Wherever its objects would live, none of them is there.
         let absent = |kind: &GroupKind| self.kind_state(source, kind) == Some(&KindState::Absent);
-        self.sources[source].catalog.unscoped_files().find(|(_, kind)| !absent(kind))
+        self.sources[source].manifests.unscoped_files().find(|(_, kind)| !absent(kind))
     }
 
-    /// Changes under way, and what belongs together with them or with what is to go.
+    /// Returns changes under way, and what belongs together with them or with what is to go.
     pub(in crate::engine) fn prune_units(
         &self,
         source: SourceId,

@@ -72,7 +72,7 @@ impl PruneJudgement {
         &self.decisions
     }
 
-    /// Has all candidates judged again.
+    /// Marks all candidates for another judgement.
     pub(in crate::engine) fn mark_stale(&mut self) {
         self.is_stale = true;
     }
@@ -97,7 +97,7 @@ impl PruneJudgement {
 }
 
 impl Engine {
-    /// Has the prune guard judge again: any change may change its decisions.
+    /// Marks the judgement of the prune guard as stale: any change may change its decisions.
     pub(in crate::engine) fn mark_prunes_stale(&mut self) {
         for source in &mut self.sources {
             source.prunes.mark_stale();

@@ -150,7 +150,7 @@ pub(in crate::engine) fn note(
 mod tests {
     use super::*;
 
-    /// People may write the rollout ledger.
+    // People may write the rollout ledger.
     #[test]
     fn what_is_read_is_no_longer_than_what_is_written() {
         let text = serde_json::json!({

@@ -249,5 +249,5 @@ fn object_lifetime(id: &ObjectId, content: &Value) -> ObjectLifetime {
     if id.is("batch", "Job") && by_itself { ObjectLifetime::AfterFinish } else { ObjectLifetime::Never }
 }
 
-/// A desired object, shared between the catalog of its source and its entry.
+/// A desired object, shared between the manifest index of its source and its entry.
 pub(crate) type SharedDesiredObject = Arc<DesiredObject>;

@@ -103,7 +103,8 @@ fn validate_value(text: &str) -> Option<String> {
     (text.is_empty() || is_name(text)).then(|| text.to_owned())
 }
 
-/// Letters, digits, dots, dashes and underscores between two letters or digits.
+/// Returns whether a text has letters, digits, dots, dashes and underscores between two letters or
+/// digits.
 fn is_name(text: &str) -> bool {
     let is_edge = |letter: Option<char>| letter.is_some_and(|letter| letter.is_ascii_alphanumeric());
     let is_inner = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);

@@ -30,7 +30,7 @@ const RELEASE_SEAL_BYTES: usize = 16;
 /// The longest revision that an annotation may name, in bytes: SHA-256 in hex.
 const MAX_REVISION_BYTES: usize = 64;
 
-/// Sets seals of releases apart from all else that is signed with the same key.
+/// The text that sets seals of releases apart from all else that is signed with the same key.
 const RELEASE_SEAL_DOMAIN: &str = "rhumb.dev/release v1";
 
 /// The proof in a release annotation. Of no use for another object, source, content or revision.

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use crate::engine::deletion::prune_judgement::PruneJudgement;
 use crate::engine::facts::watchers::{OWN_WATCHER, WatcherId};
 use crate::engine::{
-    Acknowledgement, AdoptPolicy, AllowList, Authorship, BlastRadius, BudgetNarrowing, Catalog, FileFacts,
-    ObjectCounts, OptOutPolicy, PRUNE_DELAY, PauseIntent, PrunePolicy, Rejection, RepositoryIdentity,
-    SourceLifecycle, Uid,
+    Acknowledgement, AdoptPolicy, AllowList, Authorship, BlastRadius, BudgetNarrowing, FileFacts,
+    ManifestIndex, ObjectCounts, OptOutPolicy, PRUNE_DELAY, PauseIntent, PrunePolicy, Rejection,
+    RepositoryIdentity, SourceLifecycle, Uid,
 };
 use crate::object::{ContentHash, Diagnostic, GroupKind, ObjectId, Revision, UnrenderedRoot};
 
@@ -69,12 +69,12 @@ pub(crate) struct SourceState {
     pub account: Option<Arc<str>>,
     /// The allow-list.
     pub allow: Arc<AllowList>,
-    /// Says if it heeds what others put on its live objects.
+    /// Indicates whether it heeds the opt-outs that others put on its live objects.
     pub opt_out: OptOutPolicy,
-    /// The number of objects that it deletes unasked.
+    /// The number of objects that it deletes without a confirmation.
     pub radius: BlastRadius,
     /// Its desired state, by file.
-    pub catalog: Catalog,
+    pub manifests: ManifestIndex,
     /// The revision in force; none before the first read.
     pub head: Option<Revision>,
     /// The authors of revisions that the ledger does not have yet.
@@ -127,10 +127,11 @@ pub(crate) struct SourceState {
     pub(in crate::engine) wave_blockers: BTreeSet<ObjectId>,
     /// The last judgement of the prune guard.
     pub(in crate::engine) prunes: PruneJudgement,
-    /// The reading that last left an object unwanted.
-    pub(in crate::engine) last_drop: u64,
+    /// The number of the last reading that removed an object from its desired state, or was its
+    /// first.
+    pub(in crate::engine) last_removal: u64,
     /// The time of that reading.
-    pub(in crate::engine) dropped_at: Option<Instant>,
+    pub(in crate::engine) removed_at: Option<Instant>,
     /// The number of the reading, of any source, after which it was checked last.
     pub(in crate::engine) checked_after: u64,
 }
@@ -153,7 +154,7 @@ impl SourceState {
             allow: Arc::default(),
             opt_out: OptOutPolicy::default(),
             radius,
-            catalog: Catalog::default(),
+            manifests: ManifestIndex::default(),
             head: None,
             authors: Vec::new(),
             incomplete: Some(UNREAD_REASON.into()),
@@ -179,8 +180,8 @@ impl SourceState {
             waves: BTreeMap::new(),
             wave_blockers: BTreeSet::new(),
             prunes: PruneJudgement::default(),
-            last_drop: 0,
-            dropped_at: None,
+            last_removal: 0,
+            removed_at: None,
             checked_after: 0,
         }
     }
@@ -189,7 +190,7 @@ impl SourceState {
 impl SourceState {
     /// Returns the diagnostics of reading, in the files and beside them.
     pub(crate) fn diagnostics(&self) -> Vec<Diagnostic> {
-        let mut found = self.catalog.diagnostics();
+        let mut found = self.manifests.diagnostics();
         found.extend(self.refused.iter().chain(&self.warnings).cloned());
         found.sort();
         found

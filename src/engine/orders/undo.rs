@@ -149,7 +149,7 @@ impl Engine {
     }
 
     pub(in crate::engine) fn desired_hash(&self, source: SourceId, id: &ObjectId) -> Option<ContentHash> {
-        match self.sources[source].catalog.desired_state(id) {
+        match self.sources[source].manifests.desired_state(id) {
             Some(DesiredState::Object(desired)) => Some(desired.hash),
             _ => None,
         }

@@ -126,7 +126,7 @@ impl Engine {
         // Rejected content is tried again when they change.
         for source in &self.sources {
             for id in &source.rejected_objects {
-                if let Some(DesiredState::Object(newest)) = source.catalog.desired_state(id) {
+                if let Some(DesiredState::Object(newest)) = source.manifests.desired_state(id) {
                     used.extend(newest.restart_references().unwrap_or_default().iter().cloned());
                 }
             }
@@ -147,7 +147,7 @@ impl Engine {
         let users = self.configs.users.get(used).into_iter().flatten();
         let mut sources: BTreeSet<SourceId> = users.filter_map(|user| self.acting_source(user)).collect();
         for (number, source) in self.source_ids().zip(&self.sources) {
-            let asks = |id: &ObjectId| match source.catalog.desired_state(id) {
+            let asks = |id: &ObjectId| match source.manifests.desired_state(id) {
                 Some(DesiredState::Object(newest)) => {
                     newest.restart_references().unwrap_or_default().contains(used)
                 }
@@ -417,7 +417,7 @@ impl Engine {
     /// Returns the hash over those data of a workload's pods that no source brings, whatever is in
     /// force now.
     pub(in crate::engine) fn foreign_config(&self, desired: &DesiredObject) -> Option<ContentHash> {
-        let brought = |source: &SourceState, id: &ObjectId| match source.catalog.desired_state(id) {
+        let brought = |source: &SourceState, id: &ObjectId| match source.manifests.desired_state(id) {
             Some(DesiredState::Object(desired)) => desired.set_config_data().is_some(),
             Some(DesiredState::Unusable(_)) => true,
             None => false,

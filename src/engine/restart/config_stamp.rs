@@ -44,7 +44,7 @@ impl ConfigStamp {
         }
     }
 
-    /// Positions of the objects that changed, from 0, in the order of the objects' ids.
+    /// Returns the positions of the objects that changed, from 0, in the order of the objects' ids.
     pub fn positions(self) -> impl Iterator<Item = usize> {
         (0..MAX_RECORDED_CHANGES).filter(move |bit| self.changed >> bit & 1 == 1).map(|bit| bit as usize)
     }

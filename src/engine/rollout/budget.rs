@@ -303,7 +303,7 @@ impl BudgetShortage {
         iter::once(mem::discriminant(self)).chain(inner).collect()
     }
 
-    /// Says if it passes by itself, be it because others end what they have begun.
+    /// Returns whether it passes by itself, be it because others end what they have begun.
     pub(crate) fn is_temporary(&self) -> bool {
         match self {
             Self::TooMany(..) => false,

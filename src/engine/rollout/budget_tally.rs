@@ -125,7 +125,7 @@ impl BudgetTallyText {
 }
 
 impl BudgetTally {
-    /// Says if any pod of it is unavailable.
+    /// Returns whether any pod of it is unavailable.
     pub(in crate::engine) fn has_unavailable_pods(&self) -> bool {
         !self.unavailable.is_empty() || self.rest > 0
     }
@@ -154,7 +154,7 @@ impl BudgetTally {
     }
 }
 
-/// Says if the first tallies are worth a write where the others were published.
+/// Returns whether the first tallies are worth a write where the others were published.
 pub(in crate::engine) fn is_worth_writing(now: &[BudgetTally], published: &[BudgetTally]) -> bool {
     now.len() != published.len()
         || now.iter().zip(published).any(|(now, published)| now.is_news_after(published))
@@ -244,8 +244,8 @@ impl Engine {
         }
     }
 
-    /// Says if the informers show all workloads of a source, and it is known which of them are its
-    /// own.
+    /// Returns whether the informers show all workloads of a source, and it is known which of them
+    /// are its own.
     fn can_see_workloads_of(&self, source: SourceId) -> bool {
         let Some(inventory) = &self.sources[source].inventory else { return false };
         if self.sources[source].head.is_none() || self.is_reading_release_key() {
@@ -273,7 +273,7 @@ impl Engine {
         age.is_some_and(|age| age >= TALLY_EXPIRY)
     }
 
-    /// Says if what this process has published is to be published again.
+    /// Returns whether what this process has published is to be published again.
     pub(in crate::engine) fn is_to_renew(&self) -> bool {
         let Some((ledger, now)) = self.rollouts.ledger.as_ref().zip(self.now_in_seconds()) else {
             return false;
@@ -391,14 +391,14 @@ impl Engine {
         workloads.into_iter().take(MAX_FOREIGN_LOOKUPS)
     }
 
-    /// Says if the rollout ledger is to be read again soon, as others may change what a write waits
-    /// for.
+    /// Returns whether the rollout ledger is to be read again soon, as others may change what a
+    /// write waits for.
     pub(crate) fn waits_for_others(&self) -> bool {
         let others = || self.foreign_tallies().next().is_some() || self.foreign_claims().next().is_some();
         !self.rollouts.requests.is_empty() && others()
     }
 
-    /// Says if other processes keep anything in the rollout ledger.
+    /// Returns whether other processes keep anything in the rollout ledger.
     pub(crate) fn has_shared_budget(&self) -> bool {
         self.foreign_tallies().any(|(source, _)| source.is_none()) || self.foreign_claims().next().is_some()
     }

@@ -152,7 +152,7 @@ mod tests {
     }
 
     proptest! {
-        /// Only pods count that served before, or that a manifest gives, at any count of the spec.
+        /// Counts only pods that served before, or that a manifest gives, at any count of the spec.
         #[test]
         fn no_count_makes_pods_that_never_served_count(
             steps in prop::collection::vec((0..5000_u32, 0..20_u32), 1..20),

@@ -44,7 +44,7 @@ pub(in crate::engine) struct LedgerRecovery {
 }
 
 impl LedgerRecovery {
-    /// Says if what was claimed before is in the object, as far as that is known here.
+    /// Returns whether what was claimed before is in the object, as far as that is known here.
     pub(in crate::engine) fn is_complete(&self) -> bool {
         !self.lacks
     }
@@ -62,7 +62,7 @@ impl LedgerRecovery {
 }
 
 impl RolloutLedger {
-    /// Says if it is that of an object that is not there, or that was emptied.
+    /// Returns whether it is that of an object that is not there, or that was emptied.
     fn is_blank(&self) -> bool {
         *self == Self::default()
     }
@@ -152,7 +152,7 @@ impl Rollouts {
         self.recovery.remaining_time(now).filter(|rest| !rest.is_zero()).map(|rest| now + rest)
     }
 
-    /// Lets time pass, and says if something may be claimed from now on.
+    /// Lets time pass, and returns whether something may be claimed from now on.
     pub(in crate::engine) fn advance_recovery(&mut self, now: Instant) -> bool {
         self.recovery.due.take_if(|due| *due <= now).is_some()
     }
@@ -181,7 +181,7 @@ impl Engine {
         (is_needed && is_absent && first.begun.is_some()).then_some(first)
     }
 
-    /// Says if anything would be lost with the rollout ledger: it is read again and again
+    /// Returns whether anything would be lost with the rollout ledger: it is read again and again
     /// meanwhile.
     pub(crate) fn relies_on_ledger(&self) -> bool {
         let holds = |ledger: &RolloutLedger| {

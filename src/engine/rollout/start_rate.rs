@@ -24,11 +24,11 @@ pub(in crate::engine) const MAX_CLOCK_SKEW: Duration = Duration::from_mins(5);
 /// The time for which a start counts.
 const START_WINDOW: Duration = Duration::from_mins(1);
 
-/// Starts are kept for so long in the rollout ledger: another host's clock may be late by the rest
-/// of it.
+/// The time for which starts are kept in the rollout ledger: another host's clock may be behind by
+/// the rest of it.
 const START_RETENTION: Duration = Duration::from_mins(2);
 
-/// At most so many starts are kept: some 100 KB of the 1 MiB that the object holds.
+/// The most starts that are kept: some 100 KB of the 1 MiB that the object holds.
 const MAX_RECORDED_STARTS: usize = 600;
 
 /// The beginning of one rollout.
@@ -108,7 +108,7 @@ impl StartHistory {
         self.clock
     }
 
-    /// Lets time pass, and says if any start has become older than a minute by it.
+    /// Lets time pass, and returns whether any start has become older than a minute by it.
     pub(in crate::engine) fn advance(&mut self, now: Instant) -> bool {
         if let Some((before, wall)) = &mut self.clock {
             *wall += now.saturating_duration_since(*before);
@@ -119,12 +119,12 @@ impl StartHistory {
         self.counted.len() < known
     }
 
-    /// Returns when the oldest one stops to count.
+    /// Returns when the oldest one stops counting.
     pub(in crate::engine) fn due(&self) -> Option<Instant> {
         self.counted.first().map(|(since, _)| *since + START_WINDOW)
     }
 
-    /// Returns how many of the last minute a predicate holds for.
+    /// Returns the number of starts of the last minute for which a predicate holds.
     pub(in crate::engine) fn count(&self, counts: impl Fn(&RolloutStart) -> bool) -> u32 {
         let counted = self.counted.iter().filter(|(_, start)| counts(start)).count();
         u32::try_from(counted).unwrap_or(u32::MAX)
@@ -144,7 +144,7 @@ impl StartHistory {
                 self.counted.push((since, start.clone()));
             }
         }
-        // A process with an early clock takes it out of the ledger before its minute is over.
+        // A process whose clock is ahead takes it out of the ledger before its minute is over.
         let is_out = |start: &RolloutStart| !ledger.starts.contains(start);
         self.counted.extend(known.into_iter().filter(|(_, start)| is_out(start)));
         self.counted.sort_by_key(|(since, _)| *since);
@@ -160,7 +160,8 @@ impl StartHistory {
         self.read = Some(now);
     }
 
-    /// Takes the newest start of a workload that was not taken before, and says if there was one.
+    /// Takes the newest start of a workload that was not taken before, and returns whether there
+    /// was one.
     pub(in crate::engine) fn take_newest(&mut self, ledger: &RolloutLedger, id: &ObjectId) -> bool {
         let newest = ledger.starts.iter().filter(|start| start.id == *id).max_by_key(|start| start.at);
         newest.is_some_and(|start| self.take(start))
@@ -185,7 +186,7 @@ impl StartHistory {
             let at = Timestamp::from_millisecond(at.as_millisecond()).unwrap_or(at);
             ledger.starts.push(RolloutStart { id, inventory_id, at, clock: self.mark.clone() });
         }
-        // A start from a late clock looks old. It stays as long as it counts here.
+        // A start from a clock that is behind looks old. It stays as long as it counts here.
         let counts = |start: &RolloutStart| self.counted.iter().any(|(_, counted)| counted == start);
         let is_kept = |start: &RolloutStart| {
             let age = start.at.duration_until(wall);

@@ -202,8 +202,8 @@ fn by_id<T>(all: Vec<T>, id: impl Fn(&T) -> ObjectId) -> Vec<T> {
 }
 
 proptest! {
-    /// Starts stay within every bound, for any requests beside any in flight. The first in the
-    /// queue starts where there is room for it.
+    /// Checks that starts stay within every bound, for any requests beside any in flight. The first
+    /// in the queue starts where there is room for it.
     #[test]
     fn the_budget_is_never_exceeded_and_never_left_unused(
         asks in prop::collection::vec(some_ask(), 0..6),

@@ -57,7 +57,7 @@ fn sealed(harness: &Harness, id: &ObjectId, phase: RolloutPhase, available: u32)
     }
 }
 
-/// Workloads in flight, pods that are unavailable, and how many may be.
+/// Returns the workloads in flight, the pods that are unavailable, and how many may be.
 fn taken(harness: &Harness) -> (u32, u32, u32) {
     let usage = harness.engine.usage();
     (usage.workloads.0, usage.unavailable.0, usage.unavailable.1)
@@ -127,7 +127,7 @@ fn what_becomes_wanted_counts_from_then_on_and_no_longer_than_that_without_a_pro
     }
 }
 
-/// The desired state is not known before the source is read, and proofs not before there is a key.
+// The desired state is not known before the source is read, and proofs not before there is a key.
 #[test]
 fn what_was_reported_of_a_source_counts_until_it_is_known_what_is_of_it() {
     let mut harness = harness();
@@ -225,7 +225,7 @@ fn check_scale(count: Option<u32>, numbers: (u32, u32, u32), expected: (u32, u32
     assert_eq!(harness.engine.usage().unavailable, expected, "{count:?} {numbers:?} after a restart");
 }
 
-/// A scale of one workload moves no number of others.
+/// Checks that a scale of one workload moves no number of others.
 #[test]
 fn a_scale_by_somebody_else_neither_widens_the_budget_nor_uses_it() {
     // A quota lets no pod come.
@@ -314,7 +314,8 @@ fn pods_of_a_first_start_count_once_they_serve() {
     assert_eq!(harness.engine.usage().unavailable, (1, 2));
 }
 
-/// A rollout takes down no pod that is not there, whatever its strategy makes of the count.
+/// Checks that a rollout takes down no pod that is not there, whatever its strategy makes of the
+/// count.
 #[test]
 fn a_rollout_of_a_scaled_workload_reserves_what_it_has() {
     for count in [None, Some(3)] {

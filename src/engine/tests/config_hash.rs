@@ -17,7 +17,7 @@ fn secret(object: Value) -> ConfigData {
     ConfigData::of(&id("Secret", "tls"), &object)
 }
 
-/// The first 128 bits of SHA-256 over the HMAC.
+/// Compares a hash with the first 128 bits of SHA-256 over the HMAC.
 #[test]
 fn the_hash_is_the_hmac_of_the_standard() {
     let used = BTreeMap::from([(id("Secret", "tls"), None)]);

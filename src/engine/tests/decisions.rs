@@ -92,7 +92,7 @@ fn other_values_behind_the_same_entry_are_looked_at_and_put_back() {
         &a,
         LiveObject { rv: ResourceVersion(known.rv.0 + 1), value_digest: theirs, ..known.clone() },
     );
-    let Action::Compare(desired, form) = harness.engine.decide(&a, harness.now).action else {
+    let Action::CompareCached(desired, form) = harness.engine.decide(&a, harness.now).action else {
         panic!("not compared")
     };
     let verdict = |value_digest, cover| {
@@ -108,9 +108,9 @@ fn other_values_behind_the_same_entry_are_looked_at_and_put_back() {
     };
     // A verdict on other values says nothing about these.
     harness.engine.record_coverage(&a, verdict(None, FieldCoverage::Complete));
-    assert_eq!(harness.engine.decide(&a, harness.now).action, Action::Compare(desired.clone(), form));
+    assert_eq!(harness.engine.decide(&a, harness.now).action, Action::CompareCached(desired.clone(), form));
     harness.engine.record_coverage(&a, verdict(theirs, FieldCoverage::Unequal));
-    assert_eq!(harness.engine.decide(&a, harness.now).action, Action::Inspect(desired.clone(), form));
+    assert_eq!(harness.engine.decide(&a, harness.now).action, Action::CompareLive(desired.clone(), form));
     // The server spells them so.
     harness.engine.record_coverage(&a, verdict(theirs, FieldCoverage::Complete));
     assert_eq!(harness.engine.decide(&a, harness.now).action, Action::Nothing);

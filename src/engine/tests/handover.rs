@@ -182,7 +182,7 @@ fn a_deletion_waits_for_who_is_behind_and_a_person_can_confirm_it_in_the_end() {
     let behind = || vec![peer(Ok(says(follows(REPOSITORY, Some("c1")), &[], &[])))];
     assert_eq!(engine.set_peers(behind(), now), [FIRST], "this source may be the one that is behind");
     let decision = engine.decide(&id, now);
-    assert!(matches!(decision.action, Action::Compare(..)), "what stays is defended");
+    assert!(matches!(decision.action, Action::CompareCached(..)), "what stays is defended");
     assert!(matches!(&decision.reason, Some(Reason::Prune(why)) if why.contains("it has read revision c1")));
     assert_eq!(decision.requeue_after, Some(Duration::from_secs(1)));
     let later = now + Duration::from_mins(2);
@@ -321,7 +321,7 @@ fn what_others_want_costs_the_statement_of_a_source_nothing() {
     assert_eq!(lookups(5), lookups(50));
 }
 
-/// A process that has just started sees what it has before it has read what it wants.
+// A process that has just started sees what it has before it has read what it wants.
 #[test]
 fn nothing_is_given_up_before_it_is_known_what_is_wanted_and_nothing_requested_for_that() {
     let (kept, dropped) = (config("a"), config("b"));
@@ -395,7 +395,7 @@ fn the_source_that_has_an_object_goes_on_when_another_one_comes_to_want_it() {
 fn whoever_waits_for_an_object_of_another_source_is_informed_of_both() {
     let (mut engine, id) = rivals(true);
     let decision = engine.decide(&id, Instant::now());
-    let Action::Compare(desired, form) = decision.action else { panic!("{decision:?}") };
+    let Action::CompareCached(desired, form) = decision.action else { panic!("{decision:?}") };
     let managed_fields = engine.informer_object(&id).and_then(|live| live.our_fields.clone());
     let verified = VerifiedCoverage {
         content: form.hash(&desired),

@@ -277,7 +277,7 @@ impl Harness {
                 self.engine.record_lookup(id, view);
                 None
             }
-            Action::Compare(desired, form) | Action::Inspect(desired, form) => {
+            Action::CompareCached(desired, form) | Action::CompareLive(desired, form) => {
                 self.compare(id, &desired, form);
                 None
             }

@@ -114,7 +114,7 @@ fn what_succeeds_after_it_is_good() {
     assert_shows(&harness, 5, 5);
 }
 
-/// A newer revision comes as the configuration is back, and the workload is not.
+/// Reads a newer revision as the configuration is back, and the workload is not.
 #[test]
 fn a_rollback_that_is_replaced_in_the_middle_does_not_make_the_rest_of_it_good() {
     let mut harness = at_rest(OnFailure::Rollback);
@@ -177,8 +177,7 @@ fn what_is_tried_again_and_fails_again_goes_back() {
     assert!(harness.world.is_free());
 }
 
-/// The process before left the record of the unit in the rollout ledger, and this one is just about
-/// to take it away.
+/// Replaces a process that left the record of the unit, and is just about to take it away.
 #[test]
 fn a_record_that_is_being_taken_away_is_made_again() {
     let mut harness = held();
@@ -206,8 +205,8 @@ fn a_record_that_is_being_taken_away_is_made_again() {
     assert_fails_again_and_goes_back(&mut harness);
 }
 
-/// All pods have the template, and none is available: nothing but the retry says that it is under
-/// way.
+/// Gives all pods the template and makes none available: nothing but the retry says that it is
+/// under way.
 #[test]
 fn what_is_everywhere_and_is_tried_again_goes_back() {
     let mut harness = held();
@@ -281,7 +280,7 @@ fn whenever_a_newer_revision_comes_what_was_good_before_a_retry_stays_known() {
     }
 }
 
-/// The newer revision changes only the configuration, so that the workload itself is not written
+/// Changes only the configuration in the newer revision, so that the workload itself is not written
 /// again.
 #[test]
 fn what_failed_is_judged_as_a_part_of_the_newer_revision() {
@@ -315,7 +314,7 @@ fn what_failed_is_judged_as_a_part_of_the_newer_revision() {
     }
 }
 
-/// The workload is not written again, and nothing is recorded anew.
+// The workload is not written again, and nothing is recorded anew.
 #[test]
 fn a_newer_configuration_does_not_keep_a_rollout_from_going_back() {
     let mut harness = at_rest(OnFailure::Rollback);

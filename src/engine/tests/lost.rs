@@ -82,7 +82,7 @@ fn reason(harness: &mut Harness, id: &ObjectId) -> String {
     harness.decide(id).reason.map(|reason| reason.to_string()).unwrap_or_default()
 }
 
-/// Whichever of them it is, the others do not go back without it.
+/// Loses the content of each of a unit in turn: the others do not go back without it.
 #[test]
 fn where_one_of_a_unit_cannot_be_read_any_more_all_of_it_stays() {
     for lost in ids() {
@@ -95,7 +95,7 @@ fn where_one_of_a_unit_cannot_be_read_any_more_all_of_it_stays() {
     }
 }
 
-/// Whenever the process dies, nothing is torn by the one that comes after it.
+/// Ends the process at each point, after which the next one leaves no unit half back.
 #[test]
 fn at_no_point_a_unit_goes_back_in_part() {
     for lost in ids() {
@@ -121,7 +121,7 @@ fn at_no_point_a_unit_goes_back_in_part() {
     }
 }
 
-/// The history is rewritten in the middle of a rollback: what is back already need not be read.
+/// Rewrites the history in the middle of a rollback: what is back already need not be read.
 #[test]
 fn what_is_back_already_does_not_keep_the_rest_of_its_unit() {
     let mut harness = at_rest();
@@ -147,7 +147,7 @@ fn what_is_back_already_does_not_keep_the_rest_of_its_unit() {
     assert_eq!(harness.world.rejections[0].action, RejectionAction::RollBack);
 }
 
-/// Contents come from several revisions, and are read one by one.
+/// Reads the contents from several revisions, one by one.
 #[test]
 fn nothing_goes_back_before_all_of_it_has_been_read() {
     let mut harness = at_rest();
@@ -172,8 +172,8 @@ fn nothing_goes_back_before_all_of_it_has_been_read() {
     assert_all_show(&harness, &ids(), 1);
 }
 
-/// A process that has just started does not know yet which objects exist, and must not take one for
-/// added by the newest revision: a rollback would delete it.
+// A process that has just started does not know yet which objects exist, and must not take one for
+// added by the newest revision: a rollback would delete it.
 #[test]
 fn where_a_unit_goes_back_to_is_written_down_when_all_of_it_is_listed() {
     let maps = config("env").group_kind();

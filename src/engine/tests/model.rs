@@ -320,7 +320,7 @@ impl<'a> ExhaustiveModel<'a> {
         }
     }
 
-    /// Decisions of the loop, until one of them writes.
+    /// Carries out decisions of the loop until one of them writes.
     fn turn(&mut self) {
         let mut dirty: BTreeSet<ObjectId> = self.harness.engine.take_dirty().into_iter().collect();
         while let Some(first) = dirty.pop_first() {
@@ -486,7 +486,7 @@ fn serial(commits: &[[u32; 4]]) -> ModelCase {
     }
 }
 
-/// Returns all three workloads change, and the process may end once, at any point.
+/// Returns a case in which all three workloads change, and the process may end once, at any point.
 fn unit_case(bad: &[(&'static str, u32)]) -> ModelCase {
     ModelCase { bad: bad.to_vec(), crashes: 1, ..serial(&[ONE, ALL]) }
 }

@@ -37,8 +37,8 @@ fn at(repository: &str) -> RepositoryIdentity {
 
 /// Says what becomes of the object, where all else that a process asks for has been answered.
 fn fate(engine: &mut Engine, id: &ObjectId, now: Instant) -> String {
-    engine.record_check(FIRST, engine.last_drop_reading());
-    engine.record_check(SECOND, engine.last_drop_reading());
+    engine.record_check(FIRST, engine.last_observation_number());
+    engine.record_check(SECOND, engine.last_observation_number());
     engine.set_peers(Vec::new(), now);
     let decision = engine.decide(id, now);
     match (decision.action, decision.reason) {
@@ -174,7 +174,7 @@ fn what_is_kept_is_given_up_also_where_nobody_is_there_yet_who_could_want_it() {
         let (mut engine, id, _) = two([at(REPOSITORY), at(REPOSITORY)], AdoptPolicy::IfUnowned);
         engine.sources[0].prune = prune;
         engine.read(FIRST, reading("c2", &[("a", None)]));
-        engine.record_check(SECOND, engine.last_drop_reading());
+        engine.record_check(SECOND, engine.last_observation_number());
         engine.process_changes();
         let says = engine.statement(FIRST, None).unwrap();
         assert_eq!(says.released.contains(&mark(&id)), expected, "{prune:?}");
@@ -202,7 +202,7 @@ fn what_is_wanted_again_is_looked_for_at_once_though_its_deletion_was_seen_befor
     let (mut engine, id, now) = two([at(REPOSITORY), at(REPOSITORY)], AdoptPolicy::IfUnowned);
     for source in [FIRST, SECOND] {
         engine.read(source, reading("c2", &[("a", None)]));
-        engine.record_check(source, engine.last_drop_reading());
+        engine.record_check(source, engine.last_observation_number());
     }
     engine.set_peers(Vec::new(), now);
     let action = engine.decide(&id, now).action;

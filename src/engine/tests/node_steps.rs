@@ -107,7 +107,7 @@ fn a_step_is_judged_by_the_nodes_that_count() {
     check("", 0, (0, 0));
 }
 
-/// Every way in which pods of small sets can be, within each bound.
+/// Tries every way in which pods of small sets can be, within each bound.
 #[test]
 fn never_more_nodes_are_away_than_allowed() {
     let words = ["or", "ou", "ob", "ot", "nr", "nu", "nt"];
@@ -153,7 +153,8 @@ fn never_more_nodes_are_away_than_allowed() {
     assert!(chosen_at_all > 1000, "{chosen_at_all}");
 }
 
-/// All sound nodes get the newest template, and the others none, whichever pods are lost.
+/// Checks that all sound nodes get the newest template and the others none, whichever pods are
+/// lost.
 #[test]
 fn the_evictions_end_when_all_sound_nodes_are_done() {
     for away in 1..=3 {

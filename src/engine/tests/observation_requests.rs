@@ -32,7 +32,7 @@ fn dropped(others: &[(&str, &str, RepositoryIdentity)]) -> (Engine, ObjectId, In
         engine.read(SECOND, reading("d1", &[]));
     }
     engine.read(FIRST, reading("c2", &[("a", None)]));
-    let last = engine.last_drop_reading();
+    let last = engine.last_observation_number();
     engine.source_ids().for_each(|source| engine.record_check(source, last));
     (engine, id, now)
 }
@@ -192,7 +192,7 @@ fn a_request_is_taken_back_when_nothing_waits_for_it() {
     assert_eq!(engine.tidy_statement(FIRST, Some(&statement)).unwrap().observation_request, None);
 }
 
-/// One pass after another is a process of its own.
+/// Runs one pass after another, each as a process of its own.
 #[test]
 fn the_time_of_a_release_is_kept_from_one_process_to_the_next() {
     let (engine, _, _) = dropped(&[("other", SECOND_SET, at("host/other HEAD"))]);
@@ -211,7 +211,7 @@ fn the_time_of_a_release_is_kept_from_one_process_to_the_next() {
     assert_eq!(fate(&mut next, &id, &[behind], now), format!("{why}; see `rhumb prune list`"));
 }
 
-/// A clock that is early must not end the time of the others.
+// A clock that is ahead must not end the time of the others.
 #[test]
 fn no_skew_of_minutes_shortens_the_time_in_which_others_may_request() {
     let check = |clock: i64, expected: &str| {
@@ -240,7 +240,7 @@ fn a_source_of_the_process_that_cannot_be_looked_at_withholds_deletions_until_a_
     assert_eq!(fate(&mut engine, &id, &[], now + Duration::from_secs(59)), WAITS);
     let why = "source other may want it: it was not looked at since; see `rhumb prune list`";
     assert_eq!(fate(&mut engine, &id, &[], now + Duration::from_mins(1)), why);
-    engine.record_check(SECOND, engine.last_drop_reading());
+    engine.record_check(SECOND, engine.last_observation_number());
     let waits = "pruned when the other sources have had 30 s to take it over";
     assert_eq!(fate(&mut engine, &id, &[], now + Duration::from_mins(1)), waits);
 }

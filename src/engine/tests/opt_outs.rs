@@ -260,7 +260,7 @@ fn a_word_to_keep_that_only_a_newer_view_than_the_informers_shows_counts() {
     assert!(matches!(decision.reason, Some(Reason::Kept(_))), "{decision:?}");
 }
 
-/// A word that is taken off while nobody looks gets nothing deleted either.
+/// Takes the opt-out off while no process runs.
 #[test]
 fn after_a_restart_nothing_is_deleted_before_its_last_manifest_was_read_again() {
     let (a, b) = (config("a"), desired(&config("b"), 1, "b"));

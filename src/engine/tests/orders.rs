@@ -426,7 +426,7 @@ fn a_hold_whose_end_cannot_be_read_is_none() {
     shows(&harness, 3, "r3");
 }
 
-/// A process that dies after anything that an order leads to, and what comes after it.
+/// Ends the process after anything that an order leads to, and checks what comes after it.
 #[test]
 fn an_order_is_carried_out_once_wherever_the_process_ends() {
     for point in 0..30 {
@@ -515,7 +515,7 @@ fn an_order_on_an_object_of_another_source_is_refused() {
     assert_eq!(last_outcome(&harness), "nothing was done: Deployment shop/web is no object of source test");
 }
 
-/// Anybody who may annotate an object may write any token there.
+// Anybody who may annotate an object may write any token there.
 #[test]
 fn a_pause_with_the_token_of_an_order_keeps_it_from_nothing() {
     for first in ["the pause", "the order"] {

@@ -160,9 +160,9 @@ fn what_another_source_wants_waits_and_takes_a_confirmation_that_knows_of_it() {
     check(&[PruneCandidate { withheld: withheld(true), ..a() }], &sure, "delete");
 }
 
-/// Every number of pending objects against every size of the inventory up to 130, with every number
-/// of confirmations that matters. Unasked deletions never exceed the radius, and nobody is
-/// half-asked.
+/// Tries every number of pending objects against every size of the inventory up to 130. Each is
+/// tried with every number of confirmations that matters. Deletions without a confirmation never
+/// exceed the blast radius, and nobody is asked for a part.
 #[test]
 fn the_whole_pending_set_is_inside_the_radius_or_none_of_it_goes() {
     let radius = BlastRadius::default();

@@ -54,7 +54,7 @@ fn each_that_waits_has_its_place_and_its_reason() {
     assert!(harness.engine.rollout_queue().is_empty(), "{:?}", harness.engine.rollout_queue());
 }
 
-/// Nobody rolls it out.
+// Nobody rolls it out.
 #[test]
 fn what_a_source_wanted_that_is_gone_does_not_wait() {
     let mut harness = changed();

@@ -137,7 +137,7 @@ fn what_is_written_is_sealed_and_its_own_seal_proves_it() {
     assert_eq!(apply.seal, Some(seal(PruneTiming::Never)));
 }
 
-/// Anybody may take the annotation off the object, and a lost revision reads no manifest again.
+// Anybody may take the annotation off the object, and a lost revision reads no manifest again.
 #[test]
 fn a_word_to_keep_outlives_the_annotation_and_the_manifest_that_had_it() {
     let check = |timing: PruneTiming, expected: &str| {
@@ -270,7 +270,7 @@ fn a_forged_release_is_neither_fetched_nor_kept_nor_gone_back_to() {
     let known = harness.engine.entry(&web).unwrap().accepted.content().map(|known| known.hash);
     assert_eq!(known, Some(desired(&web, 1, "web").hash));
     let mut decision = harness.decide(&web);
-    if let Action::Compare(desired, form) = &decision.action {
+    if let Action::CompareCached(desired, form) = &decision.action {
         let managed_fields = harness.engine.live_object(&web).and_then(|live| live.our_fields.clone());
         let content = form.hash(desired);
         let verified = VerifiedCoverage {

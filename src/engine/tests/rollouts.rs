@@ -214,7 +214,7 @@ fn later_waves_do_not_begin_after_a_failure() {
     assert_eq!(shown(&harness, &workload("rest")), release(&rest(2), "r3"));
 }
 
-/// A process that dies after any write of a rollout, or of a rollback, and what comes after it.
+/// Ends the process after any write of a rollout or of a rollback, and checks what comes after it.
 #[test]
 fn a_rollout_and_a_rollback_survive_the_end_of_the_process_at_every_point() {
     for bad in [false, true] {
@@ -292,8 +292,8 @@ fn claims_of_another_daemon_count_until_their_workload_has_rested() {
     assert!(harness.world.ledger.claims.contains_key(&other), "it is not ours to take back");
 }
 
-/// The claiming process is gone, and its new pods never become ready: nobody brings the workload
-/// back.
+/// Leaves the workload to nobody: the claiming process is gone, and its new pods never become
+/// ready.
 #[test]
 fn claims_of_another_daemon_count_while_their_workload_gets_farther_and_for_the_deadline_after_that() {
     let (mut harness, other) = claimed_elsewhere();
@@ -354,7 +354,7 @@ fn in_a_rollback_too_the_configuration_goes_first() {
     assert_eq!(harness.world.log[2..], [changed(config("env")), changed(workload("web"))]);
 }
 
-/// A process that has just started does not know yet which workloads there are.
+// A process that has just started does not know yet which workloads there are.
 #[test]
 fn a_configuration_waits_until_the_workloads_are_listed() {
     let mut harness = at_rest(1);
@@ -370,7 +370,7 @@ fn a_configuration_waits_until_the_workloads_are_listed() {
     assert_eq!(harness.world.log, [changed(config("env")), changed(workload("web"))]);
 }
 
-/// The template is the same, but what held most of the old pods is gone.
+/// Keeps the template, but loses what held most of the old pods.
 #[test]
 fn what_takes_the_steps_away_in_the_middle_asks_for_the_rest() {
     let stepped = |content| {
@@ -394,7 +394,7 @@ fn what_takes_the_steps_away_in_the_middle_asks_for_the_rest() {
     assert!(harness.world.ledger.claims.contains_key(&workload("web")), "{:?}", harness.world.ledger);
 }
 
-/// A process that served the source looks after its claim, also where nothing waits for the budget.
+// A process that served the source looks after its claim, also where nothing waits for the budget.
 #[test]
 fn claims_of_a_source_that_is_gone_are_taken_back_when_their_workload_has_rested() {
     let mut harness = at_rest(1);
@@ -426,7 +426,7 @@ fn claims_of_a_source_that_is_gone_are_taken_back_when_their_workload_has_rested
     assert_eq!(harness.world.ledger.claims.keys().collect::<Vec<_>>(), [&workload("other")]);
 }
 
-/// Two processes that serve the same source share one budget as any two do.
+// Two processes that serve the same source share one budget as any two do.
 #[test]
 fn a_claim_of_a_twin_counts_and_is_not_taken_back_for_it() {
     let mut harness = Harness::new(1);

@@ -73,7 +73,7 @@ fn an_object_that_moves_to_another_source_in_one_commit_is_not_pruned_before_tha
     let mut engine = engine(&[SET, OTHER], &[a.group_kind()]);
     engine.read(FIRST, reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
     engine.read(SECOND, reading("r1", &[("b", Some(desired(&config("b"), 1, "b")))]));
-    engine.record_check(SECOND, engine.last_drop_reading());
+    engine.record_check(SECOND, engine.last_observation_number());
     engine.observe_object(&a, World::live(&a, &WorldObject::settled(desired(&a, 1, "a").hash, "r1", 1)));
     assert_eq!(judged(&mut engine, FIRST, &a), "wanted");
     engine.read(FIRST, reading("r2", &[("a", None)]));
@@ -82,7 +82,7 @@ fn an_object_that_moves_to_another_source_in_one_commit_is_not_pruned_before_tha
     // The other one has a lookup that began before: it says nothing.
     engine.read(SECOND, reading("r1b", &[]));
     assert_eq!(judged(&mut engine, FIRST, &a), why);
-    let dropped = engine.last_drop_reading();
+    let last = engine.last_observation_number();
     let mut takes_over =
         reading("r2", &[("moved", Some(with(&a, 1, |wanted| wanted.hash = ContentHash::hash_bytes(b"o"))))]);
     for (_, facts) in &mut takes_over.files {
@@ -92,7 +92,7 @@ fn an_object_that_moves_to_another_source_in_one_commit_is_not_pruned_before_tha
         facts.objects = vec![wanted.into()];
     }
     engine.read(SECOND, takes_over);
-    engine.record_check(SECOND, dropped);
+    engine.record_check(SECOND, last);
     assert_eq!(judged(&mut engine, FIRST, &a), "wanted");
     let action = engine.decide(&a, Instant::now()).action;
     assert!(
@@ -109,7 +109,7 @@ fn an_object_that_no_source_takes_goes_once_all_were_looked_at() {
     engine.observe_object(&a, World::live(&a, &WorldObject::settled(desired(&a, 1, "a").hash, "r1", 1)));
     lose_history(&mut engine);
     assert!(judged(&mut engine, FIRST, &a).contains("looked at again"), "the other one was never read");
-    engine.record_check(SECOND, engine.last_drop_reading());
+    engine.record_check(SECOND, engine.last_observation_number());
     assert_eq!(judged(&mut engine, FIRST, &a), "delete");
 }
 

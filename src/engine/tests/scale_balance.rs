@@ -192,7 +192,7 @@ impl HeldDeployment {
     }
 }
 
-/// Over the controller's own arithmetic: a scale of a held Deployment ends with the pods of the
+/// Checks over the controller's own arithmetic that a scaled Deployment ends with the pods of its
 /// step, whoever is faster.
 #[test]
 fn a_held_step_comes_to_rest_at_its_count_whatever_it_is_scaled_to() {

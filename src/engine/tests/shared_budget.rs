@@ -28,7 +28,8 @@ pub(super) fn budget(unavailable: &str, starts_per_minute: u32) -> Budget {
     Budget { max_unavailable: unavailable.parse().unwrap(), starts_per_minute, ..super::world::budget(9) }
 }
 
-/// Workloads of three pods each at rest in revision r1, by a process that has just started.
+/// Returns a process that has just started, with workloads of three pods each at rest in revision
+/// r1.
 pub(super) fn at_rest(names: &[&str], budget: &Budget) -> Harness {
     let mut harness = Harness::new(9);
     harness.read(reading("r1", &files(names, 1)));
@@ -199,7 +200,7 @@ fn what_was_reported_of_a_source_counts_until_its_workloads_are_seen() {
     assert_eq!(harness.engine.usage().unavailable, (0, 2), "they are seen now, and this one is gone");
 }
 
-/// The publisher may have ended, and its pods be healthy by now.
+// The publisher may have ended, and its pods be healthy by now.
 #[test]
 fn a_lookup_can_only_lower_what_others_have_published_and_soon_counts_no_more() {
     let mut harness = at_rest(&["web"], &budget("2", 100));
@@ -253,7 +254,7 @@ fn pods_that_nobody_names_count_no_longer_once_all_that_are_named_are_seen_compl
     assert!(!harness.world.log.is_empty(), "{}", reason(&mut harness, "web"));
 }
 
-/// Of others' workloads nothing but their status is known.
+// Of others' workloads nothing but their status is known.
 #[test]
 fn a_scale_of_what_nobody_serves_counts_no_pod_that_does_not_exist() {
     // Pods that it is to have, that there are and that serve, and those that count as unavailable:
@@ -378,8 +379,8 @@ fn what_a_process_has_left_counts_for_the_soak_and_no_longer() {
     }
 }
 
-/// Its process is gone, and the claim counts no more: what it has left broken is unavailable all
-/// the same.
+// Its process is gone, and the claim counts no more: what it has left broken is unavailable all
+// the same.
 #[test]
 fn pods_of_a_rollout_that_nobody_ends_count_after_its_claim() {
     let mut harness = at_rest(&["web"], &budget("2", 100));

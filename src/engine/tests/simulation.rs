@@ -198,7 +198,8 @@ impl Simulation {
         self.harness.world.things.values().filter(|thing| thing.phase == replacing).count()
     }
 
-    /// Faults end; a fresh list and the fights' minute later everything is as the source asks.
+    /// Ends the faults, and checks after a fresh list and the minute of a fight that all is as the
+    /// source asks.
     fn comes_to_rest(&mut self) {
         self.complete = true;
         self.read_all();
@@ -242,8 +243,8 @@ proptest! {
     }
 }
 
-/// An incomplete reading does not prove that an object is no longer wanted: the accepted content is
-/// created again.
+// An incomplete reading does not prove that an object is no longer wanted: the accepted content is
+// created again.
 #[test]
 fn what_was_wanted_since_the_last_complete_reading_is_made_again_on_doubt() {
     use SimulationEvent::{Commit, Delete, Deliver, Incomplete, Step};

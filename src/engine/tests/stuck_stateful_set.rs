@@ -108,7 +108,7 @@ fn a_pod_of_a_rollout_that_goes_on_may_just_be_slow() {
     assert!(freed(&mut harness).is_empty());
 }
 
-/// A step holds a partition, and a pod below it is in trouble.
+/// Holds a partition, below which a pod is in trouble.
 #[test]
 fn below_a_partition_only_what_was_replaced_is_not_waited_for() {
     let check = |revision: &str, current: Option<&str>, partition: u32, expected: &[&str]| {

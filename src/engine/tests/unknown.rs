@@ -101,7 +101,7 @@ fn whenever_the_process_dies_nothing_of_it_goes_back_alone() {
     }
 }
 
-/// An object that waits for its turn as the unit fails has nothing to go back from.
+// An object that waits for its turn as the unit fails has nothing to go back from.
 #[test]
 fn what_was_never_written_keeps_nothing_from_going_back() {
     let mut harness = at_rest(1, "web");
@@ -117,7 +117,7 @@ fn what_was_never_written_keeps_nothing_from_going_back() {
     assert!(harness.world.is_free());
 }
 
-/// A write that is on its way may yet be carried out.
+// A write that is on its way may yet be carried out.
 #[test]
 fn what_is_being_written_is_waited_for() {
     let zone = workload("zone");
@@ -156,8 +156,8 @@ fn what_is_being_written_is_waited_for() {
     assert_eq!(harness.world.rejections[0].action, RejectionAction::Quarantine);
 }
 
-/// An object that the informers do not show, as it lacks the label, is not taken for absent before
-/// anybody has looked: a rollback would delete it.
+// An object that the informers do not show, as it lacks the label, is not taken for absent before
+// anybody has looked: a rollback would delete it.
 #[test]
 fn what_is_adopted_is_never_taken_for_added() {
     let env = config("env");

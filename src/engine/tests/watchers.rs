@@ -90,7 +90,7 @@ fn an_account_that_may_not_list_a_kind_holds_up_only_its_own_sources() {
     assert!(two.engine.is_synced(FIRST, &maps()) && !two.engine.is_synced(SECOND, &maps()));
     // Nor does it delay what the others no longer want.
     two.read(FIRST, "r2", &[("a", Some(1)), ("old", None)]);
-    two.engine.record_check(SECOND, two.engine.last_drop_reading());
+    two.engine.record_check(SECOND, two.engine.last_observation_number());
     assert!(matches!(two.decide("old").action, Action::Delete(..)), "{:?}", two.decide("old"));
     assert_eq!(two.engine.unlisted_reason(FIRST), None);
     assert!(two.engine.unlisted_reason(SECOND).unwrap().contains("denied"));
@@ -119,8 +119,8 @@ fn what_one_list_does_not_show_another_one_may() {
     assert!(two.engine.informer_object(&a).is_none() && two.engine.informer_object(&b).is_some());
 }
 
-/// Our write changes its label. One watch reports that it is gone, another one that it is there, in
-/// any order.
+/// Reports the move as two watches do, one that the object is gone and one that it is there, in any
+/// order.
 #[test]
 fn an_object_that_moves_to_another_account_is_there_all_the_time() {
     let (a, moved) = (config("a"), 2);
@@ -212,7 +212,7 @@ fn looking_into_two() -> (Engine, impl Fn(&str) -> WatchScope) {
     (engine, move |namespace: &str| WatchScope { watcher, kind: maps(), namespace: Some(namespace.into()) })
 }
 
-/// A source that takes it for looked at would begin to report, to claim and to end.
+// A source that takes it for looked at would begin to report, to claim and to end.
 #[test]
 fn a_namespace_that_is_forbidden_does_not_hide_that_another_one_is_still_listed() {
     let (mut engine, of) = looking_into_two();

@@ -42,7 +42,7 @@ impl fmt::Debug for FetchSurroundings {
     }
 }
 
-/// Finds charts of servers: in the store, else by helm.
+/// The fetcher of charts of servers: from the store, else by helm.
 #[derive(Debug)]
 pub struct ChartFetcher {
     config: FetchConfig,

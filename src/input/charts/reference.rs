@@ -21,7 +21,7 @@ pub struct ChartReference {
 pub struct ChartDigest([u8; 32]);
 
 impl ChartDigest {
-    /// Returns that of these bytes.
+    /// Returns the digest of an archive.
     pub fn of(archive: &[u8]) -> Self {
         use sha2::Digest as _;
         Self(sha2::Sha256::digest(archive).into())

@@ -191,7 +191,7 @@ impl ChartRecord {
     }
 }
 
-/// Says what becomes of a file that is there already.
+/// The rule for a file that is there already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Replacement {
     /// The new one takes its place.

@@ -16,10 +16,10 @@ use crate::manifest::{PlacedValue, read_first_document};
 
 /// The file that makes a folder a chart.
 const CHART_FILE: &str = "Chart.yaml";
-/// The longest path below the top folder, and the longest name in it.
+/// The most bytes of a path, the top folder included, and of a name in it.
 const LONGEST_PATH: usize = 1024;
 const LONGEST_NAME: usize = 255;
-/// Folders in folders.
+/// The most names in a path.
 const MOST_LEVELS: usize = 32;
 
 /// The largest archive, in bytes.
@@ -247,8 +247,8 @@ fn parts(raw: &[u8], is_folder: bool) -> Result<Vec<&str>, &'static str> {
 
 fn content(entry: &mut impl Read, limits: UnpackLimits) -> Result<Vec<u8>, UnpackError> {
     let mut content = Vec::new();
-    // One more than may be, to see that there is more. No room is made by
-    // the size in the header.
+    // One byte more than is allowed shows that there is more. The size in the header is not
+    // trusted: it reserves no memory.
     let read = entry.take(limits.file + 1).read_to_end(&mut content);
     read.map_err(|error| fault(&error, limits))?;
     if content.len() as u64 > limits.file {
@@ -257,7 +257,7 @@ fn content(entry: &mut impl Read, limits: UnpackLimits) -> Result<Vec<u8>, Unpac
     Ok(content)
 }
 
-/// Ends where more comes out of an archive than may.
+/// A reader that fails where more comes out of an archive than may.
 struct BoundedReader<R> {
     inner: R,
     left: u64,

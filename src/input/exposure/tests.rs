@@ -175,7 +175,7 @@ fn a_list_that_is_encrypted_as_a_whole_gives_no_object() {
     }
 }
 
-/// No reader takes a text with several `/` for the version of an object.
+// No reader takes a text with several `/` for the version of an object.
 #[test]
 fn an_object_that_is_none_before_it_is_opened_is_dropped() {
     let version = |length| format!("{}/v1", "a".repeat(length));

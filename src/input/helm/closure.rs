@@ -37,7 +37,7 @@ pub enum ChartValues {
     Inline(Arc<str>),
 }
 
-/// Says which chart of a closure asks for another one.
+/// The chart of a closure that asks for another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ChartUser {
     /// The chart that is rendered: helm fails without the other one.

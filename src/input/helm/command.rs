@@ -114,7 +114,7 @@ mod tests {
         assert!(command.environment.contains(&("HELM_NO_PLUGINS".into(), "1".into())));
     }
 
-    /// Each option alone is another key.
+    /// Checks that each option alone gives another key.
     #[test]
     fn every_option_is_in_the_key() {
         let base = HelmOptions { release: "web".into(), namespace: "prod".into(), ..HelmOptions::default() };

@@ -13,7 +13,7 @@ use super::chart::CHART_FILE;
 use super::closure::ChartClosure;
 use super::refusal::{WHOLE_FILE, origin_at};
 
-/// Begins each document that helm prints: what follows is the path of its template.
+/// The beginning of each document that helm prints. The path of its template follows.
 const SOURCE: &str = "---\n# Source: ";
 /// Objects that one chart may have: as many as one file may hold.
 const MAX_OBJECTS: usize = 20_000;

@@ -20,7 +20,7 @@ use super::patch::NamedObject;
 /// The maximum number of places named of one object: more help nobody.
 const MAX_PLACES: usize = 20;
 
-/// Finds where the objects of one root come from. Each file is read once.
+/// The finder of where the objects of one root come from. Each file is read once.
 pub struct OriginFinder<'a, T> {
     files: &'a T,
     closure: &'a Closure,

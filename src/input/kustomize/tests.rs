@@ -294,7 +294,7 @@ fn circles_are_refused() {
     check_refusals(&tree, "a", &["c/kustomization.yaml:1 kustomize-cycle"]);
 }
 
-/// Levels of folders that include the next one twice: 2^20 builds, of 21 folders.
+/// Builds levels of folders that include the next one twice: 2^20 builds, of 21 folders.
 #[test]
 fn diamonds_are_walked_once_and_refused() {
     let level = |tree: MemoryTree, number: u32| {
@@ -330,7 +330,7 @@ fn a_root_that_reads_too_much_is_refused() {
     check(ClosureLimits { references: 10, ..limits }, "10 references");
 }
 
-/// A chain of bases is no recursion, however long.
+// A chain of bases is no recursion, however long.
 #[test]
 fn a_long_chain_costs_no_stack() {
     let link = |tree: MemoryTree, number: u32| {

@@ -39,18 +39,18 @@ pub fn enter(words: impl IntoIterator<Item = OsString>) -> ExitCode {
     let Ok(report) = rustix::stdio::stdin().try_clone_to_owned() else { return NO_PROGRAM.into() };
     let Some(start) = SandboxedStart::read(words) else { return NO_PROGRAM.into() };
     let mut report = File::from(report);
-    let (said, code) = match become_program(&start, &mut report) {
+    let (sent, code) = match become_program(&start, &mut report) {
         Ok(landlock) => (StartReport::Works { landlock }, ExitCode::SUCCESS),
         Err(error) => (error.report(), NO_PROGRAM.into()),
     };
-    tell(&said, &mut report);
+    send(&sent, &mut report);
     code
 }
 
 /// Writes a report, and ignores a failure: the process that started this one may be gone, and then
 /// nobody reads it.
-fn tell(said: &StartReport, report: &mut File) {
-    let _ = report.write_all(said.text().as_bytes());
+fn send(sent: &StartReport, report: &mut File) {
+    let _ = report.write_all(sent.text().as_bytes());
 }
 
 /// The reason for which the program did not begin.
@@ -111,7 +111,7 @@ fn become_program(start: &SandboxedStart, report: &mut File) -> Result<u32, Entr
     system_calls::restrict(std::process::id(), &start.network)?;
     match command {
         Some((program, arguments)) => {
-            tell(&StartReport::Started, report);
+            send(&StartReport::Started, report);
             exec(program, arguments).map(|never| match never {})
         }
         None => Ok(landlock),

@@ -3,7 +3,7 @@
 //!
 //! Owns the sandbox ([`SandboxPolicy`]), and the process that sets it up around itself and then
 //! becomes the program ([`enter`]). Also owns the run of that process ([`Sandbox::run`]), and the
-//! search for the programs ([`ProgramCatalog`]). The part that ended a program is named
+//! search for the programs ([`ProgramFinder`]). The part that ended a program is named
 //! ([`SandboxPart`]).
 //!
 //! The sandbox needs no privilege and no namespace. Landlock bounds files, seccomp bounds system
@@ -24,7 +24,7 @@ mod policy;
 mod probe;
 mod process;
 mod program;
-mod program_catalog;
+mod program_finder;
 mod run;
 mod system_calls;
 mod words;
@@ -35,5 +35,5 @@ pub use outcome::{RunOutput, SandboxPart};
 pub use policy::{NetworkReach, ProgramCommand, SandboxLimits, SandboxPolicy};
 pub use probe::SandboxSupport;
 pub use program::{ProgramError, ProgramVersion, RenderProgram};
-pub use program_catalog::{InstalledProgram, ProgramCatalog, ProgramPlace};
+pub use program_finder::{InstalledProgram, ProgramFinder, ProgramPlace};
 pub use run::Sandbox;

@@ -120,7 +120,7 @@ fn number(word: &OsStr) -> Option<u64> {
     word.to_str()?.parse().ok()
 }
 
-/// Comes before anything that goes wrong when the sandbox works already.
+/// The word before anything that goes wrong when the sandbox works already.
 const BEGINS: &str = "begins\n";
 
 /// The reports of the process while it still is this program.

@@ -156,7 +156,7 @@ impl ContentDigest {
     }
 }
 
-/// Opens the values of one document.
+/// The opener of the values of one document.
 pub(super) struct DocumentOpener<'w, 'f> {
     file: NamedFile<'f>,
     tree: &'w DocumentTree<'f>,

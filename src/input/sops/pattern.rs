@@ -123,7 +123,7 @@ fn escape<'p>(rest: &'p str, place: PatternPlace, out: &mut String) -> Option<&'
 mod tests {
     use super::*;
 
-    /// Go's answers, by `regexp.MatchString` of Go 1.26.
+    /// Compares patterns with the answers of Go 1.26, by `regexp.MatchString`.
     #[test]
     fn patterns_mean_what_go_means() {
         for (pattern, text, expected) in [

@@ -2,7 +2,7 @@
 
 use crate::manifest::TextMark;
 
-/// Turns marks into offsets. They have to come in the order of the text.
+/// A cursor that turns marks into offsets. Marks have to come in the order of the text.
 pub(super) struct MarkCursor<'t> {
     text: &'t str,
     /// The next place.

@@ -15,7 +15,7 @@ use super::finding::shorten;
 use super::lookup::{HeldVariables, HolderFault};
 use super::{MAX_VALUE, MAX_VALUES};
 
-/// Says who may see the value of a variable.
+/// The secrecy of a variable: who may see its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum VariableSecrecy {
     /// Everybody who sees the configuration.

@@ -127,7 +127,7 @@ fn a_value_stays_one_scalar_whatever_is_in_it() {
     }
 }
 
-/// Kubernetes takes nothing but text there.
+// Kubernetes takes nothing but text there.
 #[test]
 fn labels_annotations_and_data_stay_text() {
     check(
@@ -257,7 +257,7 @@ fn a_secret_value_ends_only_in_the_data_of_a_secret() {
     assert!(!shown.contains("canary"), "{shown}");
 }
 
-/// kustomize prints quotes only where its own reader needs them.
+// kustomize prints quotes only where its own reader needs them.
 #[test]
 fn the_output_of_a_renderer_is_read_as_a_file_is() {
     let output = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  labels:\n    app: ${NAME}\n  name: ${NAME}-web\n\

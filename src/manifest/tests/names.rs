@@ -25,7 +25,7 @@ fn check_name(kinds: &[&str], fit: &[&str], unfit: &[&str]) {
     }
 }
 
-/// Labels of a domain of so many characters in all.
+/// Returns a domain of so many characters in all, in labels of allowed lengths.
 fn domain(length: usize) -> String {
     let name = ["a".repeat(50), "b".repeat(50), "c".repeat(50), "d".repeat(50)].join(".");
     format!("{name}.{}", "e".repeat(length - name.len() - 1))

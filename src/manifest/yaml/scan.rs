@@ -10,7 +10,7 @@ use super::cursor::{TabHandling, YamlCursor};
 use super::token::{TokenKind, YamlToken};
 use crate::manifest::tree::{DocumentFault, TextMark};
 
-/// Characters that a key without `?` may be long.
+/// The most characters of a key without `?`.
 const KEY_LENGTH: usize = 1024;
 
 /// A place where a key may have begun.

@@ -118,7 +118,7 @@ async fn a_source_may_have_a_secret_of_its_own() {
     assert_eq!(post(&router, "/hook/shop", &token, BODY.into()).await.0, 202);
 }
 
-/// One of its own that is there and cannot be read is no leave to take the common one.
+// One of its own that is there and cannot be read is no leave to take the common one.
 #[tokio::test]
 async fn a_secret_that_cannot_be_read_is_replaced_by_no_other() {
     let token = [("X-Gitlab-Token", SECRET)];

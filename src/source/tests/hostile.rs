@@ -18,7 +18,7 @@ const MESSAGE: &str = "\u{1b}[31mred\u{202e}";
 /// A GiB of zeros, as git names it.
 const GIB: &str = "4fce05a4e4ed8cefef2d99f32c519b2fd7841b74";
 
-/// Packs bits as DEFLATE does (RFC 1951, section 3.1.1).
+/// A packer of bits as DEFLATE does (RFC 1951, section 3.1.1).
 struct BitPacker {
     bytes: Vec<u8>,
     word: u64,

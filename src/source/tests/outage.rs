@@ -36,7 +36,7 @@ fn processes(marks: &[String]) -> Vec<String> {
     found
 }
 
-/// Records the processes that name one of these texts until it is dropped.
+/// A record of the processes that name one of these texts, until it is dropped.
 pub(super) struct ProcessWitness {
     marks: Vec<String>,
     stop: Arc<AtomicBool>,

@@ -253,7 +253,7 @@ async fn a_folders_snapshots_are_made_anew() {
     .await;
 }
 
-/// File systems use a folder's number again, so a store made anew may look like the old one.
+// File systems use a folder's number again, so a store made anew may look like the old one.
 #[tokio::test]
 async fn a_store_made_anew_in_the_same_folder_is_filled_anew() {
     let dir = folder(&[("a.yaml", "1"), ("b.yaml", "2")]);

@@ -157,7 +157,8 @@ impl<'a> CanaryFixture<'a> {
         });
     }
 
-    /// A source by whose URL a password goes along, and one for which git looks it up.
+    /// Returns a configuration of two sources. The URL of one has its password; for the other one
+    /// git looks it up.
     pub(super) fn configuration(&self) -> String {
         let (url, name) = (self.remote.url(), &self.site.name);
         let password = Canary::of("the password in a URL").text();
@@ -204,7 +205,7 @@ impl<'a> CanaryFixture<'a> {
         Daemon::start(command)
     }
 
-    /// A command of the program, to its end.
+    /// Runs a command of the program to its end.
     pub(super) fn rhumb(&self, arguments: &[&str]) -> ProgramOutput {
         let mut command = self.prepared(self.site.command(arguments));
         command.env_remove("NOTIFY_SOCKET");
@@ -227,7 +228,7 @@ impl<'a> CanaryFixture<'a> {
         String::from_utf8_lossy(&said).into_owned()
     }
 
-    /// A whole answer on the socket.
+    /// Returns a whole answer on the socket.
     pub(super) fn ask(&self, line: &str, head: &str) -> String {
         exchange(UnixStream::connect(self.path("rhumb.sock")).unwrap(), line, head)
     }
@@ -264,7 +265,7 @@ impl<'a> CanaryFixture<'a> {
     }
 }
 
-/// A request and its whole answer.
+/// Sends a request and returns its whole answer.
 pub(super) fn exchange(mut stream: impl io::Read + io::Write, line: &str, head: &str) -> String {
     let request =
         format!("{line} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 0\r\n{head}\r\n");
@@ -274,12 +275,12 @@ pub(super) fn exchange(mut stream: impl io::Read + io::Write, line: &str, head: 
     String::from_utf8_lossy(&answer).into_owned()
 }
 
-/// The same over TCP.
+/// Does as [`exchange`] over TCP.
 pub(super) fn exchange_over_tcp(port: u16, line: &str, head: &str) -> String {
     exchange(TcpStream::connect(("127.0.0.1", port)).unwrap(), line, head)
 }
 
-/// The command lines of a process and of all below it.
+/// Returns the command lines of a process and of all below it.
 pub(super) fn command_lines(pid: u32) -> String {
     let mut lines = String::new();
     let mut open = vec![pid];
@@ -295,9 +296,9 @@ pub(super) fn command_lines(pid: u32) -> String {
     lines
 }
 
-/// The files of the state directory with their contents and modes. Objects of git are what is
-/// cached: whoever may read the folder may read all manifests. Somebody works there: what goes
-/// between two looks is passed over.
+/// Returns the files of the state directory with their contents and modes. It caches objects of
+/// git: whoever may read the folder may read all manifests. A process works there, so a file that
+/// goes between two looks is passed over.
 pub(super) fn state(root: &Path) -> Vec<(String, u32, String)> {
     let (mut found, mut open) = (Vec::new(), vec![root.to_owned()]);
     while let Some(folder) = open.pop() {

@@ -46,7 +46,7 @@ impl NotificationReceiver {
         format!("http://{}", self.address)
     }
 
-    /// All that it received.
+    /// Returns all that it received.
     pub(super) fn heard(&self) -> Vec<ReceivedNotification> {
         self.state.heard.lock().unwrap().clone()
     }

@@ -9,12 +9,12 @@ use serde_json::json;
 use super::search::Canary;
 use crate::support::yaml;
 
-/// A Secret with these further lines.
+/// Returns a Secret with these further lines.
 pub(super) fn secret(name: &str, lines: &str) -> String {
     format!("apiVersion: v1\nkind: Secret\nmetadata: {{name: {name}}}\n{lines}\n")
 }
 
-/// The files of the first commit: all of them are good.
+/// Returns the files of the first commit: all of them are good.
 pub(super) fn first() -> Vec<(String, String)> {
     let text = |name| Canary::of(name).text();
     let binary = [&[0xff, 0, 0xfe], text("bytes in data").as_bytes(), &[0x80]].concat();
@@ -59,7 +59,7 @@ pub(super) fn first() -> Vec<(String, String)> {
     files
 }
 
-/// The files that follow: some are good.
+/// Returns the files that follow: some are good.
 pub(super) fn second() -> Vec<(&'static str, String)> {
     let text = |name| Canary::of(name).text();
     let good = |name: &str, file: &'static str| {
@@ -126,7 +126,7 @@ pub(super) fn second() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// The files of the second commit whose canaries are in other objects than their own.
+/// Returns the files of the second commit whose canaries are in other objects than their own.
 pub(super) fn within() -> Vec<(&'static str, String)> {
     let text = |name| Canary::of(name).text();
     vec![
@@ -219,7 +219,7 @@ fn secret_json(name: &str) -> String {
         .to_string()
 }
 
-/// The first watch of Secrets after this ends in an error that repeats one.
+/// Ends the first watch of Secrets after this in an error that repeats one.
 pub(super) fn spoil_watches(proxy: &FaultProxy) -> controlplane::RuleId {
     let reason = Canary::of("the error of a watch").text();
     let watches = Requests::any().watches().path_suffix("/secrets");

@@ -17,25 +17,25 @@ pub(crate) struct Canary {
 }
 
 impl Canary {
-    /// The one that is put there.
+    /// Makes the canary of a place.
     pub(crate) fn of(name: &'static str) -> Self {
         let digest = Sha256::digest(format!("canary of {name}"));
         Self { name, core: hex(&digest)[..20].to_owned() }
     }
 
-    /// One that others have made.
+    /// Takes a secret that others have made for a canary.
     pub(crate) fn that_is(name: &'static str, text: &str) -> Self {
         assert!(text.len() >= 16, "{text} is no secret that could be distinguished from other texts");
         Self { name, core: text.to_owned() }
     }
 
-    /// The secret: a single word, of which percent signs, JSON as Go writes it and HTML all make
-    /// something else.
+    /// Returns the secret: a single word, of which percent signs, JSON as Go writes it and HTML all
+    /// make something else.
     pub(crate) fn text(&self) -> String {
         format!("canary+{}&{}", self.slug(), self.core)
     }
 
-    /// As [`Self::text`], for where only letters and digits may be.
+    /// Does as [`Self::text`], for where only letters and digits may be.
     pub(crate) fn plain(&self) -> String {
         format!("canary-{}-{}", self.slug(), self.core)
     }
@@ -48,12 +48,12 @@ impl Canary {
             .to_ascii_lowercase()
     }
 
-    /// In `data` of a Secret.
+    /// Returns the secret as it is in `data` of a Secret.
     pub(crate) fn base64(&self) -> String {
         STANDARD.encode(self.text())
     }
 
-    /// All that a text must not have in it, by how it came to be.
+    /// Returns all that a text must not have in it, by how it came to be.
     fn forms(&self) -> Vec<(&'static str, String)> {
         // The core is in each text in which the secret is as it is, JSON-escaped, in HTML or
         // url-encoded.
@@ -84,7 +84,7 @@ impl Canary {
         forms
     }
 
-    /// The first form in which it is in a text.
+    /// Returns the first form in which it is in a text.
     fn shown_in(&self, text: &str) -> Option<&'static str> {
         let lower = text.to_ascii_lowercase();
         let is_in_text = |form: &str| text.contains(form) || lower.contains(form);
@@ -118,8 +118,8 @@ impl SearchedTexts {
         self.0.push((place.into(), text.into()));
     }
 
-    /// All texts of a place: several may have one name, as notifications do, which come in any
-    /// order.
+    /// Returns all texts of a place. Several may have one name, as notifications do, which come in
+    /// any order.
     #[track_caller]
     pub(crate) fn text(&self, place: &str) -> String {
         let found = self.0.iter().filter(|(name, _)| name == place).map(|(_, text)| text.as_str());
@@ -150,7 +150,7 @@ impl SearchedTexts {
     }
 }
 
-/// Without this the search could be blind, and everything would look clean.
+// Without this the search could be blind, and everything would look clean.
 #[test]
 fn the_search_finds_each_form() {
     let canary = Canary::of("itself");
@@ -189,7 +189,7 @@ fn the_search_finds_each_form() {
     assert_eq!(clean.leaks(&[canary]), [""; 0]);
 }
 
-/// Texts in any order are searched as a whole.
+/// Searches texts in any order as a whole.
 #[test]
 fn a_place_is_all_texts_of_its_name() {
     let mut places = SearchedTexts::default();

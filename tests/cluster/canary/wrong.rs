@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::search::{Canary, SearchedTexts};
 use crate::support::{Daemon, Remote, Repo, ServerBehavior, TestNamespace, run, yaml};
 
-/// Runs commands that end with a complaint, and gathers those.
+/// The runs of commands that end with a complaint, with those complaints.
 struct CommandFailures {
     site: TestNamespace<'static>,
     dir: tempfile::TempDir,
@@ -51,7 +51,7 @@ impl CommandFailures {
         self.places.add(name, ran.all());
     }
 
-    /// A command that needs the cluster, with this kubeconfig.
+    /// Runs a command that needs the cluster, with this kubeconfig.
     #[track_caller]
     fn with_kubeconfig(&mut self, name: &'static str, text: &str) {
         let file = self.write("kubeconfig", text);
@@ -60,7 +60,7 @@ impl CommandFailures {
         self.complains(name, command);
     }
 
-    /// The daemon with this configuration.
+    /// Runs the daemon with this configuration.
     #[track_caller]
     fn with_configuration(&mut self, name: &'static str, text: &str) {
         let file = self.write("rhumb.yaml", text);
@@ -115,7 +115,7 @@ fn a_wrong_configuration_is_not_repeated() {
     wrong.places.show_none_of(&wrong.canaries);
 }
 
-/// A kubeconfig with a secret in one place.
+/// Writes a kubeconfig with a secret in one place.
 fn kubeconfig(site: &TestNamespace<'_>, pointer: &str, value: Value) -> String {
     let text = fs::read_to_string(site.kubeconfig()).unwrap();
     let mut kubeconfig: Value = serde_json::from_str(&text).unwrap();

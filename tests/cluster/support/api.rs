@@ -33,7 +33,7 @@ impl std::fmt::Display for Refusal {
 }
 
 impl Api {
-    /// The user of a kubeconfig.
+    /// Reads the user of a kubeconfig.
     pub(crate) fn new(kubeconfig: &Path) -> Self {
         let client = runtime().block_on(async {
             let kubeconfig = Kubeconfig::read_from(kubeconfig).unwrap();
@@ -55,7 +55,7 @@ impl Api {
         runtime().spawn(work(self.client.clone()))
     }
 
-    /// One request.
+    /// Sends one request.
     pub(crate) fn call(
         &self,
         method: &str,
@@ -136,8 +136,8 @@ impl Api {
     }
 }
 
-/// The path of an object; without a name, of the collection. The namespace is empty for what has
-/// none.
+/// Returns the path of an object; without a name, of the collection. The namespace is empty for
+/// what has none.
 pub(crate) fn at(kind: &str, namespace: &str, name: &str) -> String {
     let (root, plural) = match kind {
         "Namespace" => ("/api/v1", "namespaces"),

@@ -17,7 +17,7 @@ impl<'a> AuditWindow<'a> {
         Self { cluster, user: user.to_owned(), from: cluster.audit().unwrap().len() }
     }
 
-    /// Every call.
+    /// Returns every call.
     pub(crate) fn calls(&self) -> Vec<AuditEvent> {
         let events = self.cluster.audit().unwrap().into_iter().skip(self.from);
         events.filter(|event| event.user == self.user).collect()
@@ -34,17 +34,18 @@ impl<'a> AuditWindow<'a> {
         self.all_writes().into_iter().filter(|event| !inventory(event)).collect()
     }
 
-    /// As [`AuditWindow::writes`], the inventory's too: nothing at all was sent if there are none.
+    /// Does as [`AuditWindow::writes`], with the inventory's too: nothing at all was sent if there
+    /// are none.
     pub(crate) fn all_writes(&self) -> Vec<AuditEvent> {
         self.calls().into_iter().filter(is_counted).collect()
     }
 
-    /// Writes to one object.
+    /// Returns the writes to one object.
     pub(crate) fn to(&self, resource: &str, name: &str) -> Vec<AuditEvent> {
         self.writes().into_iter().filter(|event| event.resource == resource && event.name == name).collect()
     }
 
-    /// Deletions of anything.
+    /// Returns the deletions of anything.
     pub(crate) fn deletes(&self) -> Vec<AuditEvent> {
         self.all_writes().into_iter().filter(|event| event.verb.starts_with("delete")).collect()
     }
@@ -137,7 +138,7 @@ fn is_counted(event: &AuditEvent) -> bool {
     event.is_write() && !free
 }
 
-/// Events as short lines, for people.
+/// Returns events as short lines, for people.
 pub(crate) fn lines(events: &[AuditEvent]) -> Vec<String> {
     let line = |event: &AuditEvent| {
         format!(

@@ -52,17 +52,17 @@ impl Daemon {
         Self { child, said, watchdog, lifeline }
     }
 
-    /// The number of its process.
+    /// Returns the id of its process.
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// All that it logged.
+    /// Returns all that it logged.
     pub(crate) fn log(&self) -> String {
         self.said.lines.lock().unwrap().join("\n")
     }
 
-    /// All that it logged to its last word, once it has ended: what it wrote may be read later than
+    /// Returns all that it logged to its last word, once it has ended. Lines may be read later than
     /// its end is seen.
     #[allow(dead_code, reason = "only the search for secrets reads all of it")]
     #[track_caller]
@@ -137,7 +137,7 @@ impl Daemon {
         assert!(sent.success(), "kill -{name}");
     }
 
-    /// The watchdog must not outlive the daemon's number.
+    /// Ends the watchdog, which must not outlive the daemon's process id.
     fn dismiss_watchdog(&mut self) {
         let _ = self.watchdog.kill();
         let _ = self.watchdog.wait();

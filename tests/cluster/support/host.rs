@@ -49,7 +49,7 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// None where systemd is not there, or may not run.
+    /// Boots systemd; none where it is not there, or may not run.
     pub(crate) fn boot(prepare: impl FnOnce(&Path)) -> Option<Self> {
         let dir = TempDir::new().unwrap();
         let units = dir.path().join("units");
@@ -80,13 +80,13 @@ impl Host {
         host.filter(|_| is_up)
     }
 
-    /// The first process, as this host numbers it.
+    /// Returns the id of the first process on this host.
     fn number(&self) -> Option<u32> {
         let path = format!("/proc/{0}/task/{0}/children", self.first.id());
         fs::read_to_string(path).ok()?.split_whitespace().next()?.parse().ok()
     }
 
-    /// Its files, as this host sees them.
+    /// Returns its root folder, as this host sees it.
     pub(crate) fn root(&self) -> PathBuf {
         let number = self.number().unwrap();
         [Path::new("/proc"), Path::new(&number.to_string()), Path::new("root")].iter().collect()
@@ -107,7 +107,7 @@ impl Host {
         self.output(&["systemctl", "show", "rhumb", "--value", "--property", property])
     }
 
-    /// The entries of the service in the journal.
+    /// Returns the entries of the service in the journal.
     pub(crate) fn journal(&self) -> Vec<Value> {
         let text = self.output(&["journalctl", "--unit", "rhumb", "--output", "json", "--all"]);
         text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()

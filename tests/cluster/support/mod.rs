@@ -34,7 +34,7 @@ pub(crate) use shares::{MOVED, SHARED, await_shares, shared_name};
 pub(crate) use site::{ProgramOutput, TestNamespace, run, source};
 pub(crate) use wait::{DEFAULT_TIMEOUT, eventually, in_time, receive, until};
 
-/// The control plane that all tests share that stop none of its parts.
+/// Returns the control plane that all tests share that stop none of its parts.
 pub(crate) fn shared() -> &'static Cluster {
     static SHARED: OnceLock<Cluster> = OnceLock::new();
     SHARED.get_or_init(|| Cluster::builder().audit().start().unwrap_or_else(|error| panic!("{error}")))

@@ -41,7 +41,7 @@ impl Nodes {
         self.api.merge(&self.at(number), "setup", &json!({"metadata": {"labels": {key: value}}}));
     }
 
-    /// Its kubelet is gone.
+    /// Takes the kubelet of a node away.
     pub(crate) fn fail(&self, number: usize) {
         let down = json!({"metadata": {"annotations": {"controlplane/down": ""}}});
         self.api.merge(&self.at(number), "setup", &down);
@@ -54,13 +54,13 @@ impl Nodes {
         );
     }
 
-    /// Its kubelet is back.
+    /// Brings the kubelet of a node back.
     pub(crate) fn heal(&self, number: usize) {
         let up = json!({"metadata": {"annotations": {"controlplane/down": null}}});
         self.api.merge(&self.at(number), "setup", &up);
     }
 
-    /// A DaemonSet on these nodes alone, with annotations of its own and of its pods.
+    /// Returns a DaemonSet on these nodes alone, with annotations of its own and of its pods.
     pub(crate) fn daemon_set(
         site: &TestNamespace<'_>,
         name: &str,

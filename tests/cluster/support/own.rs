@@ -22,12 +22,12 @@ pub(crate) struct DedicatedCluster {
 struct ClusterSlot;
 
 impl DedicatedCluster {
-    /// Only etcd and the API server, with an audit log: no controllers, no nodes.
+    /// Starts only etcd and the API server, with an audit log: no controllers, no nodes.
     pub(crate) fn bare() -> Self {
         Self::of(Cluster::builder().bare())
     }
 
-    /// With controllers and nodes.
+    /// Starts all, with controllers and nodes.
     #[allow(dead_code, reason = "only the tests of rollouts need pods on it")]
     pub(crate) fn complete() -> Self {
         Self::of(Cluster::builder())

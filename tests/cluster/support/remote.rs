@@ -100,12 +100,12 @@ impl Remote {
         Self { port, state, dir }
     }
 
-    /// The address of the repository.
+    /// Returns the address of the repository.
     pub(crate) fn url(&self) -> String {
         format!("https://127.0.0.1:{}/repo.git", self.port)
     }
 
-    /// The bare repository that is served.
+    /// Returns the bare repository that is served.
     pub(crate) fn path(&self) -> PathBuf {
         self.dir.path().join("repo.git")
     }
@@ -213,7 +213,7 @@ impl Request {
         self.headers.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value)
     }
 
-    /// The credentials that came along, as they are and encoded.
+    /// Returns the credentials that came along, as they are and encoded.
     fn repeated(&self) -> Vec<u8> {
         let encoded = self.header("authorization").trim_start_matches("Basic ");
         let decoded = base64::engine::general_purpose::STANDARD.decode(encoded).unwrap_or_default();

@@ -11,7 +11,7 @@ pub(crate) struct Folder {
 }
 
 impl Folder {
-    /// A folder with these files.
+    /// Makes a folder with these files.
     pub(crate) fn new<N: AsRef<str>, T: AsRef<str>>(files: &[(N, T)]) -> Self {
         let folder = Self { dir: TempDir::new().unwrap() };
         for (name, text) in files {
@@ -39,7 +39,7 @@ pub(crate) struct Repo {
 }
 
 impl Repo {
-    /// A repository with these files in its only commit.
+    /// Makes a repository with these files in its only commit.
     pub(crate) fn new<N: AsRef<str>, T: AsRef<str>>(files: &[(N, T)]) -> Self {
         let repo = Self { dir: TempDir::new().unwrap() };
         repo.git(&["init", "--quiet", "--initial-branch=main"]);
@@ -94,7 +94,7 @@ impl Repo {
         self.commit(&format!("Change {name}"))
     }
 
-    /// The id of the newest commit.
+    /// Returns the id of the newest commit.
     pub(crate) fn head(&self) -> String {
         self.git(&["rev-parse", "HEAD"])
     }
@@ -105,7 +105,7 @@ impl Repo {
         git(self.path(), arguments)
     }
 
-    /// A bare copy that this repository pushes to as `origin`.
+    /// Makes a bare copy that this repository pushes to as `origin`.
     pub(crate) fn bare(&self) -> (TempDir, PathBuf) {
         let dir = TempDir::new().unwrap();
         let path = dir.path().join("repo.git");

@@ -89,7 +89,7 @@ impl Schema {
     }
 }
 
-/// `2030-01-02T03:04:05.6Z`.
+/// Returns whether a text is a time such as `2030-01-02T03:04:05.6Z`.
 fn is_time(text: &str) -> bool {
     text.parse::<jiff::Timestamp>().is_ok()
 }

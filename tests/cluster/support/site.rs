@@ -32,13 +32,13 @@ pub(crate) struct ProgramOutput {
 }
 
 impl ProgramOutput {
-    /// The output as JSON.
+    /// Returns the output as JSON.
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("no JSON: {error}: {self:#?}"))
     }
 
-    /// Both outputs.
+    /// Returns both outputs.
     pub(crate) fn all(&self) -> String {
         format!("{}\n{}", self.stdout, self.stderr)
     }
@@ -60,14 +60,14 @@ impl ProgramOutput {
 }
 
 impl TestNamespace<'static> {
-    /// A place on the shared cluster, with its namespace.
+    /// Makes a place on the shared cluster, with its namespace.
     pub(crate) fn new(name: &str) -> Self {
         TestNamespace::on(shared(), name)
     }
 }
 
 impl<'a> TestNamespace<'a> {
-    /// A place on a cluster, with its namespace.
+    /// Makes a place on a cluster, with its namespace.
     pub(crate) fn on(cluster: &'a Cluster, name: &str) -> Self {
         let site = Self::without_namespace(cluster, name);
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
@@ -75,7 +75,7 @@ impl<'a> TestNamespace<'a> {
         site
     }
 
-    /// A place whose namespace nobody has made yet.
+    /// Makes a place whose namespace nobody has made yet.
     pub(crate) fn without_namespace(cluster: &'a Cluster, name: &str) -> Self {
         let user = format!("rhumb-{name}");
         let kubeconfig = cluster.kubeconfig_for(&user).unwrap();
@@ -83,7 +83,7 @@ impl<'a> TestNamespace<'a> {
         Self { cluster, name: name.to_owned(), api, state: TempDir::new().unwrap(), user, kubeconfig }
     }
 
-    /// The same place and source with a state directory that has nothing in it.
+    /// Returns the same place and source with a state directory that has nothing in it.
     pub(crate) fn with_empty_state(&self) -> Self {
         let state = TempDir::new().unwrap();
         let (name, user) = (self.name.clone(), self.user.clone());
@@ -118,12 +118,12 @@ impl<'a> TestNamespace<'a> {
         self.kubeconfig = self.cluster.kubeconfig_for(&self.user).unwrap();
     }
 
-    /// The kubeconfig that runs use.
+    /// Returns the kubeconfig that runs use.
     pub(crate) fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
     }
 
-    /// A command of the program for this source.
+    /// Returns a command of the program for this source.
     pub(crate) fn command<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Command {
         let mut command = self.bare_command();
         command.args(arguments).args(["-n", &self.name]);
@@ -133,7 +133,7 @@ impl<'a> TestNamespace<'a> {
         command
     }
 
-    /// A command of the program without arguments.
+    /// Returns a command of the program without arguments.
     pub(crate) fn bare_command(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_rhumb"));
         command.args(["--system-namespace", &self.system()]);
@@ -152,12 +152,12 @@ impl<'a> TestNamespace<'a> {
         run(self.command(arguments))
     }
 
-    /// `rhumb apply`.
+    /// Runs `rhumb apply`.
     pub(crate) fn apply(&self, source: &Path, flags: &[&str]) -> ProgramOutput {
         self.rhumb(&[&["apply", source.to_str().unwrap()], flags].concat())
     }
 
-    /// `rhumb diff`.
+    /// Runs `rhumb diff`.
     pub(crate) fn diff(&self, source: &Path, flags: &[&str]) -> ProgramOutput {
         self.rhumb(&[&["diff", source.to_str().unwrap()], flags].concat())
     }
@@ -183,7 +183,7 @@ impl<'a> TestNamespace<'a> {
         run(self.command_with_config(arguments, text))
     }
 
-    /// A command of the program with this configuration.
+    /// Returns a command of the program with this configuration.
     pub(crate) fn command_with_config(&self, arguments: &[&str], text: &str) -> Command {
         let file = self.state.path().join("rhumb.yaml");
         std::fs::write(&file, text).unwrap();
@@ -192,7 +192,7 @@ impl<'a> TestNamespace<'a> {
         command
     }
 
-    /// A configuration with one source in this repository, and these further lines in its
+    /// Returns a configuration with one source in this repository, and these further lines in its
     /// `Configuration`.
     pub(crate) fn configuration(&self, repository: &Path, settings: &str) -> String {
         format!(
@@ -206,18 +206,18 @@ impl<'a> TestNamespace<'a> {
         AuditWindow::new(self.cluster, &self.user)
     }
 
-    /// The namespace of the inventories: each test has its own, and with it a rollout budget of its
-    /// own.
+    /// Returns the namespace of the inventories. Each test has its own, and with it a rollout
+    /// budget of its own.
     pub(crate) fn system(&self) -> String {
         format!("{}-rhumb", self.name)
     }
 
-    /// The path of an object in the namespace.
+    /// Returns the path of an object in the namespace.
     pub(crate) fn at(&self, kind: &str, name: &str) -> String {
         at(kind, &self.name, name)
     }
 
-    /// An object in the namespace, if it is there.
+    /// Returns an object in the namespace, if it is there.
     #[track_caller]
     pub(crate) fn get(&self, kind: &str, name: &str) -> Option<Value> {
         self.api.get(&self.at(kind, name))
@@ -229,13 +229,13 @@ impl<'a> TestNamespace<'a> {
         self.get(kind, name).is_some()
     }
 
-    /// A value of an object in the namespace by a JSON pointer, null where it is not there.
+    /// Returns a value of an object in the namespace by a JSON pointer, null where it is not there.
     #[track_caller]
     pub(crate) fn value(&self, kind: &str, name: &str, pointer: &str) -> Value {
         self.api.value(&self.at(kind, name), pointer)
     }
 
-    /// A text in a ConfigMap's data, empty where it is not there.
+    /// Returns a text in a ConfigMap's data, empty where it is not there.
     #[track_caller]
     pub(crate) fn data(&self, name: &str, key: &str) -> String {
         self.value("ConfigMap", name, &format!("/data/{key}")).as_str().unwrap_or_default().to_owned()
@@ -309,7 +309,7 @@ impl<'a> TestNamespace<'a> {
         });
     }
 
-    /// kubectl in the namespace, as `admin`.
+    /// Runs kubectl in the namespace, as `admin`.
     #[track_caller]
     pub(crate) fn kubectl(&self, arguments: &[&str]) -> String {
         let arguments = [&["-n", &self.name], arguments].concat();
@@ -328,18 +328,18 @@ impl<'a> TestNamespace<'a> {
         inventory.to_string()
     }
 
-    /// The source's inventory.
+    /// Returns the source's inventory.
     pub(crate) fn inventory(&self) -> Option<Value> {
         self.inventory_of(&self.name)
     }
 
-    /// The inventory of a source.
+    /// Returns the inventory of a source.
     pub(crate) fn inventory_of(&self, source: &str) -> Option<Value> {
         self.api.get(&at("ConfigMap", &self.system(), source))
     }
 }
 
-/// A `Source` document over a local repository.
+/// Returns a `Source` document over a local repository.
 pub(crate) fn source(name: &str, namespace: &str, repository: &Path, spec: &str) -> String {
     format!(
         "apiVersion: rhumb.dev/v1alpha1\nkind: Source\nmetadata: {{name: {name}}}\nspec:\n  namespace: {namespace}\n  \

@@ -13,7 +13,7 @@ pub(crate) const DEFAULT_TIMEOUT: Duration = Duration::from_mins(3);
 /// Time between two looks.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// As [`eventually`], for looks that cost much, as those into the audit log.
+/// Does as [`eventually`], for looks that cost much, as those into the audit log.
 #[track_caller]
 pub(crate) fn in_time<T, E: Display>(
     what: &str,
@@ -46,8 +46,8 @@ pub(crate) fn until(what: &str, mut probe: impl FnMut() -> bool) {
     eventually(what, DEFAULT_TIMEOUT, || if probe() { Ok(()) } else { Err("it is not so") });
 }
 
-/// The next message on a socket; none where it came to the end of its patience. A signal is no end:
-/// a read with a time limit is not begun anew by itself after one (`signal(7)`).
+/// Waits for the next message on a socket; none at the end of its time limit. A signal is no end: a
+/// read with a time limit is not begun anew by itself after one (`signal(7)`).
 pub(crate) fn receive(socket: &UnixDatagram) -> Option<Vec<u8>> {
     let mut buffer = vec![0; 1 << 16];
     loop {

@@ -1,16 +1,16 @@
 //! Manifests.
 
-/// A ConfigMap with one key.
+/// Returns a ConfigMap with one key.
 pub(crate) fn config_map(name: &str, key: &str, value: &str) -> String {
     format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\ndata:\n  {key}: \"{value}\"\n")
 }
 
-/// A Deployment whose pods are ready at once.
+/// Returns a Deployment whose pods are ready at once.
 pub(crate) fn deployment(name: &str, replicas: u32, image: &str) -> String {
     workload("Deployment", name, replicas, image, "{}")
 }
 
-/// A workload with annotations on its pods, in flow style.
+/// Returns a workload with annotations on its pods, in flow style.
 pub(crate) fn workload(kind: &str, name: &str, replicas: u32, image: &str, annotations: &str) -> String {
     let kind_lines = match kind {
         "Deployment" => format!("  replicas: {replicas}\n"),
@@ -38,7 +38,7 @@ spec:
     )
 }
 
-/// A Service before the pods of a workload.
+/// Returns a Service before the pods of a workload.
 pub(crate) fn service(name: &str, app: &str) -> String {
     format!(
         "apiVersion: v1\nkind: Service\nmetadata:\n  name: {name}\nspec:\n  selector: {{app: {app}}}\n  ports:\n  \
@@ -46,12 +46,12 @@ pub(crate) fn service(name: &str, app: &str) -> String {
     )
 }
 
-/// A Secret with one key.
+/// Returns a Secret with one key.
 pub(crate) fn secret(name: &str, key: &str, value: &str) -> String {
     format!("apiVersion: v1\nkind: Secret\nmetadata:\n  name: {name}\nstringData:\n  {key}: \"{value}\"\n")
 }
 
-/// Several documents in one file.
+/// Joins several documents to one file.
 pub(crate) fn documents<T: AsRef<str>>(all: &[T]) -> String {
     all.iter().map(AsRef::as_ref).collect::<Vec<_>>().join("---\n")
 }

@@ -205,7 +205,7 @@ enum OpenRequest {
     Streaming,
 }
 
-/// Follows the log of one cluster.
+/// The follower of the log of one cluster.
 #[derive(Debug)]
 pub(crate) struct Reader {
     path: PathBuf,

@@ -21,7 +21,7 @@ use crate::programs::Programs;
 use crate::ready::{self, Probes};
 use crate::supervisor::{DirectoryFate, Process, Supervisor};
 
-/// Keeps the cluster's directory (logs, certificates, data) after its end.
+/// The variable that keeps the cluster's directory (logs, certificates, data) after its end.
 const KEEP: &str = "RHUMB_CONTROLPLANE_KEEP";
 
 /// The number of starts when somebody else took one of the ports.

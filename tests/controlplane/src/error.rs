@@ -147,7 +147,7 @@ pub enum Error {
     },
 }
 
-/// Adds what was being done to an I/O error.
+/// The extension of an I/O error by what was being done.
 pub(crate) trait Context<T> {
     /// Names the action that failed: "write /path".
     fn context(self, action: impl FnOnce() -> String) -> Result<T, Error>;

@@ -136,7 +136,7 @@ fn pods_fail_as_they_are_asked_to() {
     });
 }
 
-/// KWOK's nodes act by name, on views that are seconds old on a busy machine.
+// KWOK's nodes act by name, on views that are seconds old on a busy machine.
 #[test]
 fn nodes_do_nothing_to_a_pod_that_was_made_since() {
     let cluster = cluster();

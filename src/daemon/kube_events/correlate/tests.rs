@@ -166,7 +166,7 @@ fn events_are_about_the_object_and_about_the_source() {
     assert_eq!(fixture.written(), [""; 0], "what is merely made is reported nowhere");
 }
 
-/// An object may have the name of its source, and be in the namespace of the inventories.
+// An object may have the name of its source, and be in the namespace of the inventories.
 #[test]
 fn two_kubernetes_events_of_one_event_have_two_names() {
     let mut fixture = CorrelatorFixture::new();
@@ -229,8 +229,8 @@ fn what_could_not_be_written_is_tried_again_and_counted_once() {
     );
 }
 
-/// Some of a thousand similar events are written for their object, and the count on their source
-/// covers all.
+/// Checks that the count on a source covers all similar events, though some alone are written for
+/// an object.
 #[test]
 fn no_count_is_lost() {
     let mut fixture = CorrelatorFixture::new();
@@ -264,8 +264,8 @@ fn a_name_is_one_that_the_server_takes() {
     check(&"a".repeat(253), &format!("{}.1f", "a".repeat(MAX_EVENT_NAME_BYTES)));
 }
 
-/// A thousand objects may be refused within ten minutes, and looking through all of them for each
-/// would hold up all else.
+// A thousand objects may be refused within ten minutes, and looking through all of them for each
+// would hold up all else.
 #[test]
 fn of_so_many_objects_is_remembered_what_was_said() {
     let mut fixture = CorrelatorFixture::new();
@@ -291,7 +291,7 @@ fn of_so_many_objects_is_remembered_what_was_said() {
     assert!(keys.len() <= MAX_SIMILAR + 1, "{}", keys.len());
 }
 
-/// The rollout ledger has it, which people may write.
+// The rollout ledger has it, which people may write.
 #[test]
 fn whoever_made_the_commit_a_message_is_one_that_the_server_takes() {
     let mut fixture = CorrelatorFixture::new();

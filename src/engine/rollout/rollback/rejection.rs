@@ -241,7 +241,7 @@ impl Engine {
         }
         let foreign = |(id, member): (&ObjectId, &UnitMember)| {
             let (Some(DesiredState::Object(newest)), Some(restarted)) =
-                (state.catalog.desired_state(id), member.restarted)
+                (state.manifests.desired_state(id), member.restarted)
             else {
                 return false;
             };
@@ -252,7 +252,7 @@ impl Engine {
             return true;
         }
         rejection.unit.members.iter().any(|(id, member)| {
-            match (state.catalog.desired_state(id), member.content) {
+            match (state.manifests.desired_state(id), member.content) {
                 // Where nobody can read what was rejected, it is taken to be what is asked for:
                 // nothing is tried again.
                 (Some(DesiredState::Object(desired)), Some(content)) => {
@@ -323,7 +323,7 @@ impl Engine {
         if self.allow_violation(source, id).is_some() {
             return None;
         }
-        let state = self.sources[source].catalog.desired_state(id);
+        let state = self.sources[source].manifests.desired_state(id);
         if !self.sources[source].rejected_objects.contains(id) {
             return state;
         }
@@ -424,7 +424,7 @@ impl Engine {
     /// Returns the first object of an earlier wave whose content was rejected, with its wave.
     pub(in crate::engine) fn rejected_before(&self, source: SourceId, wave: i32) -> Option<(i32, ObjectId)> {
         let state = &self.sources[source];
-        let waves = state.rejected_objects.iter().filter_map(|id| match state.catalog.desired_state(id) {
+        let waves = state.rejected_objects.iter().filter_map(|id| match state.manifests.desired_state(id) {
             Some(DesiredState::Object(desired)) if desired.wave < wave => Some((desired.wave, id.clone())),
             _ => None,
         });

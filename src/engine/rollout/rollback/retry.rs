@@ -50,7 +50,7 @@ impl Engine {
         };
         rejection.unit.members.iter().any(|(id, member)| {
             let wanted =
-                matches!(self.sources[source].catalog.desired_state(id), Some(DesiredState::Object(_)));
+                matches!(self.sources[source].manifests.desired_state(id), Some(DesiredState::Object(_)));
             wanted && self.live_object(id).is_some_and(|live| !was_good(id, &member.good, live))
         })
     }

@@ -122,7 +122,7 @@ fn names_that_lead_elsewhere_are_refused() {
     assert!(trailing.contains("an empty part"), "{trailing}");
 }
 
-/// The pax form may carry any bytes.
+// The pax form may carry any bytes.
 #[test]
 fn a_name_with_a_zero_byte_is_refused() {
     let mut tar = Builder::new(Vec::new());
@@ -218,7 +218,7 @@ fn what_is_too_large_ends_by_count() {
     check(&with(&[long_name, file("web/a", "")]), "it has more than 100000 bytes when unpacked");
 }
 
-/// Many zeros in a small archive.
+/// Unpacks many zeros from a small archive.
 #[test]
 fn a_bomb_takes_no_memory() {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());

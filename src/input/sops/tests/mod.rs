@@ -87,7 +87,7 @@ fn what_sops_wrote_is_opened_to_the_byte() {
     }
 }
 
-/// The values of both layouts are the same: the module itself holds each against what it opened.
+/// Reads the same values in both layouts: the module itself holds each against what it opened.
 #[test]
 fn every_value_keeps_its_line_where_lines_matter() {
     for fixture in FIXTURES
@@ -119,7 +119,8 @@ fn a_file_that_git_gave_other_line_ends_is_opened() {
     }
 }
 
-/// As other tools write what SOPS wrote: quoted, in blocks, in brackets, indented otherwise.
+/// Reads values as other tools write what SOPS wrote: quoted, in blocks, in brackets, indented
+/// otherwise.
 #[test]
 fn encrypted_values_are_found_in_every_style() {
     let value = sealing::seal("a:b:", "str", "one\ntwo");
@@ -152,7 +153,7 @@ fn comments_of_lists_are_items_no_more() {
     }
 }
 
-/// A comment is text that anybody with the recipients can write.
+// A comment is text that anybody with the recipients can write.
 #[test]
 fn no_comment_becomes_a_value() {
     let comment = sealing::seal("a:", "comment", " x\nkey: value");

@@ -63,7 +63,7 @@ fn values_that_do_not_fit_are_named_and_not_shown() {
     assert_eq!(nobody, Err(edited.to_owned()));
 }
 
-/// Each value costs its key path once for every key.
+// Each value costs its key path once for every key.
 #[test]
 fn work_for_one_object_is_bounded() {
     let key = "k".repeat(1 << 20);

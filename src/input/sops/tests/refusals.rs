@@ -71,7 +71,7 @@ fn every_edit_of_what_sops_wrote_is_found() {
     assert!(opened("f.yaml", renamed.as_bytes(), PlaintextLayout::Sops).unwrap().contains("name: other"));
 }
 
-/// Each encrypted value of each fixture, with one character changed, and swapped with the next.
+/// Changes one character of each encrypted value of each fixture, and swaps each with the next one.
 #[test]
 fn no_value_can_be_changed_or_swapped() {
     let mut tried = 0;
@@ -241,8 +241,8 @@ fn a_data_key_that_was_bent_is_named() {
     );
 }
 
-/// The path of a value costs its length for each value: deep documents of many values would cost
-/// their square.
+// The path of a value costs its length for each value: deep documents of many values would cost
+// their square.
 #[test]
 fn work_and_size_are_bounded() {
     let deep = "k".repeat(900);

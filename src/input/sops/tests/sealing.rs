@@ -73,7 +73,7 @@ pub(in crate::input) fn payload(chunks: &[&[u8]]) -> Vec<u8> {
     out
 }
 
-/// Bytes in armor.
+/// Returns the bytes in armor.
 pub(in crate::input) fn armored(bytes: &[u8]) -> String {
     let text = STANDARD.encode(bytes);
     let lines: Vec<&str> =

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use super::rule::{Fault, RequestShape, Requests, ResponseCut, Rule};
 
-/// Names a rule of one proxy.
+/// The id of a rule of one proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RuleId(u64);
 

@@ -115,7 +115,7 @@ fn users(cluster: &Cluster, proxy: &FaultProxy) {
     assert_eq!(doubled.map(|event| event.code).collect::<Vec<_>>(), [201, 409]);
 }
 
-/// Watches stream, and can be ended while they run.
+/// Checks that watches stream, and can be ended while they run.
 fn watches(cluster: &Cluster, proxy: &FaultProxy) {
     let all = Requests::any().watches();
     for (ending, expected) in [
@@ -161,7 +161,7 @@ fn watches(cluster: &Cluster, proxy: &FaultProxy) {
     proxy.clear();
 }
 
-/// Rules skip, count and end; other requests are left alone.
+/// Checks that rules skip, count and end, and leave other requests alone.
 fn counting(cluster: &Cluster, proxy: &FaultProxy) {
     let writes = Requests::any().method("POST").path_suffix("/configmaps").user("rhumb");
     let rule = proxy

@@ -60,14 +60,14 @@ impl FileIdentity {
     }
 }
 
-/// Finds programs, and remembers what it found.
+/// A finder of programs, which remembers what it found.
 #[derive(Debug, Default)]
-pub struct ProgramCatalog {
+pub struct ProgramFinder {
     sandbox: Sandbox,
     known: Mutex<HashMap<RenderProgram, (FileIdentity, InstalledProgram)>>,
 }
 
-impl ProgramCatalog {
+impl ProgramFinder {
     /// Returns one that asks programs for their versions in this sandbox.
     pub fn new(sandbox: Sandbox) -> Self {
         Self { sandbox, known: Mutex::default() }
@@ -176,7 +176,7 @@ fn digest(path: &Path) -> io::Result<[u8; 32]> {
     Ok(hash.finalize().into())
 }
 
-/// Writes into a hash.
+/// A writer into a hash.
 struct HashWriter<'a>(&'a mut Sha256);
 
 impl io::Write for HashWriter<'_> {

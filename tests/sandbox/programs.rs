@@ -7,7 +7,7 @@ use std::path::Path;
 
 use rhumb::testing::config::SandboxMode;
 use rhumb::testing::input::sandbox::{
-    ProgramCatalog, ProgramError, ProgramPlace, ProgramVersion, RenderProgram,
+    ProgramError, ProgramFinder, ProgramPlace, ProgramVersion, RenderProgram,
 };
 use rhumb::testing::object::ErrorClass;
 use tempfile::TempDir;
@@ -26,23 +26,23 @@ fn printing(dir: &Path, name: &str, version: &str) {
 }
 
 fn find(
-    catalog: &ProgramCatalog,
+    finder: &ProgramFinder,
     program: RenderProgram,
     place: ProgramPlace<'_>,
 ) -> Result<rhumb::testing::input::sandbox::InstalledProgram, ProgramError> {
-    wait_for(catalog.find(program, place, SandboxMode::Full))
+    wait_for(finder.find(program, place, SandboxMode::Full))
 }
 
 #[test]
 fn the_real_programs_tell_their_versions_in_the_sandbox() {
-    let catalog = ProgramCatalog::new(sandbox());
+    let finder = ProgramFinder::new(sandbox());
     let path = std::env::join_paths([kustomize(), helm()].map(|path| path.parent().unwrap())).unwrap();
     for (program, file) in [(RenderProgram::Kustomize, kustomize()), (RenderProgram::Helm, helm())] {
-        let named = find(&catalog, program, ProgramPlace::File(file)).unwrap();
+        let named = find(&finder, program, ProgramPlace::File(file)).unwrap();
         assert_eq!(named.path, file.canonicalize().unwrap());
         assert!(named.version > program.floor(), "{named:?}");
         assert_ne!(named.digest, [0; 32]);
-        let searched = find(&catalog, program, ProgramPlace::Search(&path)).unwrap();
+        let searched = find(&finder, program, ProgramPlace::Search(&path)).unwrap();
         assert_eq!(searched.program, program);
     }
 }
@@ -50,9 +50,9 @@ fn the_real_programs_tell_their_versions_in_the_sandbox() {
 #[test]
 fn a_file_is_asked_again_when_it_is_another_one() {
     let dir = TempDir::new().unwrap();
-    let catalog = ProgramCatalog::new(sandbox());
+    let finder = ProgramFinder::new(sandbox());
     let place = ProgramPlace::Search(dir.path().as_os_str());
-    let found = || find(&catalog, RenderProgram::Kustomize, place).unwrap();
+    let found = || find(&finder, RenderProgram::Kustomize, place).unwrap();
     printing(dir.path(), "kustomize", "v5.0.1");
     let first = found();
     assert_eq!(first.version, ProgramVersion(5, 0, 1));
@@ -66,10 +66,10 @@ fn a_file_is_asked_again_when_it_is_another_one() {
 #[test]
 fn what_cannot_be_used_says_why_and_what_to_do() {
     let dir = TempDir::new().unwrap();
-    let catalog = ProgramCatalog::new(sandbox());
+    let finder = ProgramFinder::new(sandbox());
     let check = |program, expected: &[&str]| {
         let place = ProgramPlace::Search(dir.path().as_os_str());
-        let error = find(&catalog, program, place).unwrap_err();
+        let error = find(&finder, program, place).unwrap_err();
         assert_eq!(error.class(), ErrorClass::Config, "{error}");
         let text = error.to_string();
         for words in expected {
@@ -86,6 +86,6 @@ fn what_cannot_be_used_says_why_and_what_to_do() {
     fs::write(dir.path().join("helm"), "#!/bin/sh\nexec helm.real \"$@\"\n").unwrap();
     fs::set_permissions(dir.path().join("helm"), fs::Permissions::from_mode(0o755)).unwrap();
     check(RenderProgram::Helm, &["is a script", "name the program that it starts"]);
-    let nowhere = find(&catalog, RenderProgram::Helm, ProgramPlace::Search(OsStr::new(""))).unwrap_err();
+    let nowhere = find(&finder, RenderProgram::Helm, ProgramPlace::Search(OsStr::new(""))).unwrap_err();
     assert!(matches!(nowhere, ProgramError::Missing { .. }), "{nowhere}");
 }

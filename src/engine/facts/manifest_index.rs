@@ -1,5 +1,5 @@
-//! The desired state of one source, file by file: an index of its files, as an informer's store is
-//! of a kind.
+//! The index of the manifests of one source: the desired state of each object, by the file that has
+//! it. It is to manifests as the store of an informer is to live objects.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -79,10 +79,10 @@ impl DesiredState {
     }
 }
 
-/// The desired state of one source.
+/// The desired states of one source, by file and by object.
 #[derive(Debug, Default)]
 #[cfg_attr(test, derive(Clone))]
-pub(crate) struct Catalog {
+pub(crate) struct ManifestIndex {
     files: BTreeMap<Arc<str>, FileFacts>,
     states: HashMap<ObjectId, Vec<DesiredState>>,
     /// The counts of the keys of `states` and of `lost_names`.
@@ -93,7 +93,7 @@ pub(crate) struct Catalog {
     lost_names: HashMap<ObjectId, Arc<UnusableObject>>,
 }
 
-impl Catalog {
+impl ManifestIndex {
     /// Replaces what one file holds (nothing, when it is gone) and returns the objects affected.
     pub(crate) fn replace(&mut self, file: &Arc<str>, facts: Option<FileFacts>) -> Vec<ObjectId> {
         let mut touched = Vec::new();
@@ -266,22 +266,22 @@ mod tests {
     fn of_many_copies_of_an_object_each_names_a_few_others() {
         let id = ObjectId::new(&GroupKind::new("", "ConfigMap"), Some("shop"), "a");
         let gvk = Gvk::new("", "v1", "ConfigMap");
-        let mut catalog = Catalog::default();
+        let mut index = ManifestIndex::default();
         for line in 1..=40 {
             let file: Arc<str> = format!("{line:02}.yaml").into();
             let origin = ManifestOrigin::new(file.clone(), line, 1);
             let unusable = UnusableObject { id: id.clone(), gvk: gvk.clone(), origin, reason: "".into() };
-            catalog.replace(
+            index.replace(
                 &file,
                 Some(FileFacts { unusable: vec![Arc::new(unusable)], ..FileFacts::default() }),
             );
         }
-        let Some(DesiredState::Unusable(unusable)) = catalog.desired_state(&id) else {
+        let Some(DesiredState::Unusable(unusable)) = index.desired_state(&id) else {
             panic!("it is not held")
         };
         let expected = "it is defined 40 times: 01.yaml:1 and 02.yaml:2 and 03.yaml:3 and 37 more";
         assert_eq!(&*unusable.reason, expected);
-        let found = catalog.diagnostics();
+        let found = index.diagnostics();
         assert_eq!(found.len(), 40);
         for one in found {
             // Were all named, the words of all together would grow with the square of their number.
