@@ -63,6 +63,8 @@ pub(crate) enum Reason {
     Retrying(Arc<str>, Duration),
     /// Another writer keeps changing the same fields.
     Fight(Arc<str>, Duration),
+    /// Somebody deletes it each time it is made.
+    Recreation(Duration),
     /// Its content is in a revision that is being read.
     Resolving(Arc<str>),
     /// The hash of a Secret has to be sealed in a record, or opened, and the key for that cannot be
@@ -154,6 +156,13 @@ impl fmt::Display for Reason {
                 write!(
                     f,
                     "{who} keeps changing the same fields: stop it, or leave these fields to it; next repair in {}",
+                    seconds(*after)
+                )
+            }
+            Self::Recreation(after) => {
+                write!(
+                    f,
+                    "somebody deletes it each time it is made: stop that, or take it out of the source; next repair in {}",
                     seconds(*after)
                 )
             }

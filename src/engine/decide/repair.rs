@@ -154,7 +154,11 @@ pub(super) fn repair_pause(input: &DecisionInput<'_>, lost: RepairImpact, now: I
         }
         _ => calm,
     };
-    (!left.is_zero()).then(|| Reason::Fight(other_writers(input), left))
+    let fight = || match input.observation {
+        Observation::Absent => Reason::Recreation(left),
+        _ => Reason::Fight(other_writers(input), left),
+    };
+    (!left.is_zero()).then(fight)
 }
 
 pub(super) fn other_writers(input: &DecisionInput<'_>) -> Arc<str> {

@@ -120,6 +120,22 @@ fn other_values_behind_the_same_entry_are_looked_at_and_put_back() {
 }
 
 #[test]
+fn an_object_that_is_deleted_each_time_it_is_made_waits_with_that_reason() {
+    let a = config("a");
+    let mut harness = settled(&a);
+    for _ in 0..50 {
+        if harness.world.things.remove(&a).is_some() {
+            harness.world.announce(&a);
+        }
+        harness.settle();
+        harness.pass_time(Duration::from_millis(100));
+    }
+    assert_eq!(harness.world.log.len(), REPAIRS_PER_FIGHT);
+    let decision = harness.engine.decide(&a, harness.now);
+    assert!(matches!(decision.reason, Some(Reason::Recreation(_))), "{decision:?}");
+}
+
+#[test]
 fn a_fight_begins_with_five_repairs_and_is_answered_every_ten_seconds() {
     let a = config("a");
     let mut harness = settled(&a);
