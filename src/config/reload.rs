@@ -58,6 +58,8 @@ impl fmt::Display for ConfigChange {
 /// Returns all differences: the keys in the order of the file, then the sources in the order of the
 /// newer file, then removed sources.
 pub(crate) fn differences(old: &Config, new: &Config) -> Vec<ConfigChange> {
+    // A policy that follows no source has no effect, whatever else is in it.
+    let followed = |config: &Config| Some(&config.custom_sources).filter(|policy| policy.is_open()).cloned();
     let keys = [
         (old.connection.kubeconfig == new.connection.kubeconfig, ConfigChange::Restart("kubeconfig")),
         (old.connection.context == new.connection.context, ConfigChange::Restart("context")),
@@ -68,7 +70,7 @@ pub(crate) fn differences(old: &Config, new: &Config) -> Vec<ConfigChange> {
         (old.budget == new.budget, ConfigChange::Budget),
         (old.notify == new.notify, ConfigChange::Notify),
         (old.leases == new.leases, ConfigChange::Restart("leases")),
-        (old.custom_sources == new.custom_sources, ConfigChange::Restart("customSources")),
+        (followed(old) == followed(new), ConfigChange::Restart("customSources")),
         (old.serve == new.serve, ConfigChange::Restart("serve")),
     ];
     let keys = keys.into_iter().filter(|(same, _)| !same).map(|(_, change)| change);

@@ -455,6 +455,23 @@ fn a_reload_tells_what_it_takes() {
 }
 
 #[test]
+fn only_a_policy_that_follows_sources_takes_a_new_process() {
+    let policy = |follow, sandbox| {
+        let mut config = read("rhumb.yaml", EXAMPLE, &environment()).unwrap();
+        config.custom_sources.follow = follow;
+        config.custom_sources.renderers.sandbox = sandbox;
+        config
+    };
+    let (none, remote) = (custom::CustomSources::None, custom::CustomSources::Remote);
+    let [closed, other] = [SandboxMode::Full, SandboxMode::Seccomp].map(|mode| policy(none, mode));
+    assert_eq!(differences(&closed, &other), []);
+    let [open, changed] = [SandboxMode::Full, SandboxMode::Seccomp].map(|mode| policy(remote, mode));
+    for (old, new) in [(&closed, &open), (&open, &closed), (&open, &changed)] {
+        assert_eq!(differences(old, new), [ConfigChange::Restart("customSources")]);
+    }
+}
+
+#[test]
 fn what_others_can_reach_takes_encryption_and_a_token() {
     let hint = |port: &str| {
         format!(
