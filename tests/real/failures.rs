@@ -1,24 +1,27 @@
 //! Pods that fail as only real ones do: the commit is judged as failed, and goes back by itself.
 
-use crate::site::RealSite;
+use crate::site::{BUDGET, RealSite, uids};
 use crate::workload::Workload;
 
-/// Checks that a change that fails for this reason goes back.
+/// Checks that a change that fails for a reason goes back. One of these texts names the reason.
 fn goes_back(name: &str, bad: Workload, reasons: &[&str]) {
+    goes_back_within(name, BUDGET, bad, reasons);
+}
+
+fn goes_back_within(name: &str, budget: &str, bad: Workload, reasons: &[&str]) {
     let good = Workload::new("web", "app:1");
-    let Some(place) = RealSite::new(name, &[good.file()]) else { return };
-    place.await_image(&good, good.image());
+    let Some(place) = RealSite::with_budget(name, budget, &[good.file()]) else { return };
+    place.await_rollout(&good);
     place.site.await_free_budget();
     let before = place.pods("web");
     place.push(&[bad.file()], "Change it");
     let records = place.await_rejection(&["rejected", "web"]);
     assert!(reasons.iter().any(|reason| records.contains(reason)), "{reasons:?}: {records}");
-    place.await_image(&good, good.image());
+    // The new pods are those of another template, and have another name than all that were there.
+    assert!(records.contains("pod web-"), "no pod is named: {records}");
+    place.await_rollout(&good);
     place.site.await_free_budget();
     // No pod that served was touched: the update may not take one down before its successor is ready.
-    let uids = |pods: &[serde_json::Value]| {
-        pods.iter().map(|pod| pod["metadata"]["uid"].to_string()).collect::<std::collections::BTreeSet<_>>()
-    };
     assert_eq!(uids(&place.pods("web")), uids(&before));
 }
 
@@ -44,7 +47,21 @@ fn an_init_container_that_fails_goes_back() {
 }
 
 #[test]
+fn a_container_that_takes_too_much_memory_goes_back() {
+    goes_back("back-memory", Workload::new("web", "app:2").hogs_memory(), &["OOMKilled"]);
+}
+
+/// The probe is what the Events say; the container itself ends well each time.
+#[test]
+fn a_container_that_its_liveness_probe_restarts_goes_back() {
+    let bad = Workload::new("web", "app:2").is_probed_for_life();
+    let bad = bad.variable("READY_AFTER", "never").variable("SICK_AFTER", "1s");
+    goes_back("back-sick", bad, &["Liveness probe failed"]);
+}
+
+#[test]
 fn a_pod_that_never_gets_ready_goes_back() {
     let bad = Workload::new("web", "app:2").variable("READY_AFTER", "never");
-    goes_back("back-never", bad, &["no progress for 1m30s"]);
+    let reasons = ["container main is running but not ready; Pod web-"];
+    goes_back_within("back-never", &BUDGET.replace("deadline: 90s", "deadline: 30s"), bad, &reasons);
 }
