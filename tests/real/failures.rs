@@ -1,9 +1,11 @@
 //! Pods that fail as only real ones do: the commit is judged as failed, and goes back by itself.
 
-use crate::site::{BUDGET, RealSite, uids};
+use crate::site::{BUDGET, RealSite, SLOW_TIMEOUT, uids};
+use crate::support::eventually;
 use crate::workload::Workload;
 
-/// Checks that a change that fails for a reason goes back. One of these texts names the reason.
+/// Checks that a change that fails goes back, and that its reason is told: the pod, and one of these
+/// texts.
 fn goes_back(name: &str, bad: Workload, reasons: &[&str]) {
     goes_back_within(name, BUDGET, bad, reasons);
 }
@@ -16,9 +18,13 @@ fn goes_back_within(name: &str, budget: &str, bad: Workload, reasons: &[&str]) {
     let before = place.pods("web");
     place.push(&[bad.file()], "Change it");
     let records = place.await_rejection(&["rejected", "web"]);
-    assert!(reasons.iter().any(|reason| records.contains(reason)), "{reasons:?}: {records}");
-    // The new pods are those of another template, and have another name than all that were there.
-    assert!(records.contains("pod web-"), "no pod is named: {records}");
+    let says_why =
+        |text: &str| text.contains("pod web-") && reasons.iter().any(|reason| text.contains(reason));
+    assert!(says_why(&records), "{reasons:?}: {records}");
+    eventually("people are told the pod and its reason", SLOW_TIMEOUT, || {
+        let all = place.site.rhumb(&["why", "deploy/web"]).all();
+        if says_why(&all) { Ok(()) } else { Err(all) }
+    });
     place.await_rollout(&good);
     place.site.await_free_budget();
     // No pod that served was touched: the update may not take one down before its successor is ready.

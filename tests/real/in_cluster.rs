@@ -53,7 +53,7 @@ fn await_replicas(api: &Api) -> Vec<String> {
 #[track_caller]
 fn await_holder(api: &Api, pods: &[String]) -> String {
     eventually(&format!("one of {pods:?} serves the source"), SLOW_TIMEOUT, || {
-        let holder = api.value(&at("Lease", SYSTEM, "rhumb-source-shop"), "/spec/holderIdentity");
+        let holder = api.value(&at("Lease", SYSTEM, "rhumb-shop"), "/spec/holderIdentity");
         let holder = holder.as_str().unwrap_or_default().to_owned();
         pods.iter().find(|pod| holder.contains(pod.as_str())).cloned().ok_or(holder)
     })
@@ -81,10 +81,9 @@ fn a_replica_takes_over_from_one_that_is_deleted() {
     let wait = ["wait", "--for=condition=Ready", "source/shop", "--timeout=120s"];
     cluster.kubectl(&[&["-n", SYSTEM], &wait[..]].concat()).unwrap();
     await_value(&api, "one");
-    let status = cluster.kubectl(&["-n", SYSTEM, "exec", "deploy/rhumb", "--", "rhumb", "status"]).unwrap();
-    assert!(status.contains("shop"), "{status}");
-
     let first = await_holder(&api, &replicas);
+    let status = cluster.kubectl(&["-n", SYSTEM, "exec", &first, "--", "rhumb", "status"]).unwrap();
+    assert!(status.contains("shop"), "{status}");
     cluster.kubectl(&["-n", SYSTEM, "delete", "pod", &first, "--wait=false"]).unwrap();
     let others: Vec<String> = replicas.iter().filter(|name| **name != first).cloned().collect();
     await_holder(&api, &others);
@@ -92,4 +91,9 @@ fn a_replica_takes_over_from_one_that_is_deleted() {
     repo.git(&["push", "--quiet", "origin", "main"]);
     await_value(&api, "two");
     await_replicas(&api);
+    let events = cluster.audit().unwrap();
+    let own = || events.iter().filter(|event| event.user == "system:serviceaccount:rhumb-system:rhumb");
+    let denied: Vec<_> = own().filter(|event| event.code == 403).collect();
+    assert!(own().any(|event| event.resource == "configmaps" && event.is_write()), "its account is used");
+    assert!(denied.is_empty(), "{denied:#?}");
 }
