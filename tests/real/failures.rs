@@ -4,8 +4,7 @@ use crate::site::{BUDGET, RealSite, SLOW_TIMEOUT, uids};
 use crate::support::eventually;
 use crate::workload::Workload;
 
-/// Checks that a change that fails goes back, and that its reason is told: the pod, and one of these
-/// texts.
+/// Checks that a change that fails goes back. Its reason names the pod, and has one of these texts.
 fn goes_back(name: &str, bad: Workload, reasons: &[&str]) {
     goes_back_within(name, BUDGET, bad, reasons);
 }

@@ -34,7 +34,7 @@ pub(crate) fn add(cluster: &controlplane::Cluster, trusted: &str) {
 
 struct Layer {
     archive: tar::Builder<File>,
-    /// What it has already.
+    /// The paths that it has already.
     paths: Vec<String>,
 }
 

@@ -1,8 +1,9 @@
 //! Rollouts of real pods: a kubelet, containers, probes, hooks, a registry and a network.
 //!
 //! All tests share one cluster with two nodes, of which one is there to be stopped. Only root can
-//! run it; without it every test says SKIPPED and why. A HorizontalPodAutoscaler that scales by a real
-//! metric is not among them, as nothing here measures pods.
+//! run it; without it every test says SKIPPED and why.
+//!
+//! No HorizontalPodAutoscaler scales by a real metric, as nothing here measures pods.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, also in its own functions")]
 #![allow(clippy::print_stderr, reason = "what a failing test shows")]
