@@ -59,7 +59,7 @@ fn a_container_that_takes_too_much_memory_goes_back() {
 /// The probe is what the Events say; the container itself ends well each time.
 #[test]
 fn a_container_that_its_liveness_probe_restarts_goes_back() {
-    let bad = Workload::new("web", "app:2").is_probed_for_life();
+    let bad = Workload::new("web", "app:2").probed_for_life();
     let bad = bad.variable("READY_AFTER", "never").variable("SICK_AFTER", "1s");
     goes_back("back-sick", bad, &["Liveness probe failed"]);
 }

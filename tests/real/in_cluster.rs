@@ -1,6 +1,6 @@
 //! `examples/in-cluster/` as it stands: two replicas as pods, which read from a git server.
 //!
-//! The network of the nodes enforces no NetworkPolicy. The git server is the test itself, at an
+//! The network of the nodes enforces no `NetworkPolicy`. The git server is the test itself, at an
 //! address that pods reach.
 
 use std::path::Path;

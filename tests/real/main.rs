@@ -3,7 +3,7 @@
 //! All tests share one cluster with two nodes, of which one is there to be stopped. Only root can
 //! run it; without it every test says SKIPPED and why.
 //!
-//! No HorizontalPodAutoscaler scales by a real metric, as nothing here measures pods.
+//! No `HorizontalPodAutoscaler` scales by a real metric, as nothing here measures pods.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, also in its own functions")]
 #![allow(clippy::print_stderr, reason = "what a failing test shows")]

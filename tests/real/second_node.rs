@@ -2,6 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use controlplane::Cluster;
 use serde_json::{Value, json};
 
 use crate::site::cluster;
@@ -17,6 +18,7 @@ pub(crate) fn reserve(api: &Api) {
 
 /// The node, which one test has at a time.
 pub(crate) struct SecondNode {
+    cluster: &'static Cluster,
     api: Api,
     _only: MutexGuard<'static, ()>,
 }
@@ -25,13 +27,14 @@ impl SecondNode {
     /// Waits until no other test has it. None where no real node can be.
     pub(crate) fn take() -> Option<Self> {
         static ONLY: Mutex<()> = Mutex::new(());
-        let api = Api::new(cluster()?.kubeconfig());
-        Some(Self { api, _only: ONLY.lock().unwrap_or_else(PoisonError::into_inner) })
+        let cluster = cluster()?;
+        let api = Api::new(cluster.kubeconfig());
+        Some(Self { cluster, api, _only: ONLY.lock().unwrap_or_else(PoisonError::into_inner) })
     }
 
     /// Sends its kubelet a signal. One that is killed is started again.
     pub(crate) fn signal(&self, signal: &str) {
-        cluster().unwrap().signal_inside("kubelet-1", signal).unwrap();
+        self.cluster.signal_inside("kubelet-1", signal).unwrap();
     }
 
     /// Returns whether the cluster counts it as Ready.

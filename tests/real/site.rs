@@ -22,13 +22,13 @@ const IMAGE: &str = "/spec/template/spec/containers/0/image";
 /// Returns the cluster that the tests share; none where it cannot be, which it says.
 pub(crate) fn cluster() -> Option<&'static Cluster> {
     static CLUSTER: OnceLock<Result<Cluster, String>> = OnceLock::new();
-    let found = CLUSTER.get_or_init(|| match find_real_node_obstacle() {
-        Some(reason) => Err(reason),
-        None => {
-            let cluster = Cluster::builder().nodes(0).real_nodes(2).audit().start().unwrap();
-            second_node::reserve(&Api::new(cluster.kubeconfig()));
-            Ok(cluster)
+    let found = CLUSTER.get_or_init(|| {
+        if let Some(reason) = find_real_node_obstacle() {
+            return Err(reason);
         }
+        let cluster = Cluster::builder().nodes(0).real_nodes(2).audit().start().unwrap();
+        second_node::reserve(&Api::new(cluster.kubeconfig()));
+        Ok(cluster)
     });
     // Past the harness, which would keep it to itself.
     found.as_ref().map_err(|why| writeln!(std::io::stderr(), "SKIPPED: no real node: {why}")).ok()

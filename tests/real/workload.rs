@@ -82,7 +82,7 @@ impl Workload {
     /// Adds an init container that ends with a code.
     pub(crate) fn init_exits(mut self, code: u8) -> Self {
         let init = format!("{{name: first, image: {}, args: [exit, \"{code}\"]}}", self.image);
-        self.pod.push_str(&format!("      initContainers: [{init}]\n"));
+        self.pod = format!("{}      initContainers: [{init}]\n", self.pod);
         self
     }
 
@@ -94,18 +94,18 @@ impl Workload {
     }
 
     /// Has the kubelet restart a container that says that it is sick.
-    pub(crate) fn is_probed_for_life(mut self) -> Self {
+    pub(crate) fn probed_for_life(mut self) -> Self {
         let probe = "httpGet: {path: /live, port: 8080}, periodSeconds: 1, failureThreshold: 1";
-        self.container.push_str(&format!("        livenessProbe: {{{probe}}}\n"));
+        self.container = format!("{}        livenessProbe: {{{probe}}}\n", self.container);
         self
     }
 
     /// Runs its pods where their kubelet may be stopped.
     pub(crate) fn on_second_node(mut self) -> Self {
-        self.pod.push_str(&format!(
-            "      nodeSelector: {{kubernetes.io/hostname: {}}}\n      tolerations: [{{key: reserved, operator: Exists}}]\n",
-            second_node::NAME
-        ));
+        let name = second_node::NAME;
+        let place = format!("      nodeSelector: {{kubernetes.io/hostname: {name}}}\n");
+        self.pod += &place;
+        self.pod += "      tolerations: [{key: reserved, operator: Exists}]\n";
         self
     }
 
