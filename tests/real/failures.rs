@@ -41,6 +41,11 @@ fn an_image_that_is_denied_goes_back() {
 }
 
 #[test]
+fn an_image_whose_registry_fails_goes_back() {
+    goes_back("back-failing", Workload::new("web", "failing:1"), &["ErrImagePull", "ImagePullBackOff"]);
+}
+
+#[test]
 fn a_crash_loop_goes_back() {
     let bad = Workload::new("web", "app:2").variable("READY_AFTER", "never").variable("CRASH_AFTER", "200ms");
     goes_back("back-crash", bad, &["CrashLoopBackOff", "restart"]);
