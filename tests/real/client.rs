@@ -16,7 +16,17 @@ use crate::support::eventually;
 pub(crate) struct Count {
     /// Answers by version.
     pub(crate) answers: BTreeMap<String, usize>,
-    pub(crate) failures: Vec<String>,
+    /// Failures by reason.
+    pub(crate) failures: BTreeMap<String, usize>,
+}
+
+impl Count {
+    /// Fails where a request failed, and unless these versions answered and no other.
+    #[track_caller]
+    pub(crate) fn is_served_by(&self, versions: &[&str]) {
+        assert!(self.failures.is_empty(), "{self:#?}");
+        assert_eq!(self.answers.keys().collect::<Vec<_>>(), versions, "{self:#?}");
+    }
 }
 
 /// A client that sends one request after another, each by a connection of its own.
@@ -70,7 +80,7 @@ impl Client {
                         let version = body.split_whitespace().next().unwrap_or_default().to_owned();
                         *count.answers.entry(version).or_default() += 1;
                     }
-                    Err(why) => count.failures.push(why),
+                    Err(why) => *count.failures.entry(why).or_default() += 1,
                 }
             }
             count

@@ -13,7 +13,7 @@ fn new_pods_serve_the_new_value() {
     let config = |value: &str| ("env.yaml".to_owned(), yaml::config_map("env", "greeting", value));
     let service = ("service.yaml".to_owned(), yaml::service("web", "web"));
     let Some(place) = RealSite::new("restarts", &[web.file(), config("one"), service]) else { return };
-    place.await_image(&web, web.image());
+    place.await_rollout(&web);
     let address = address_of(&place, "web");
     assert!(ask(&place, &address).unwrap().contains("config=one"));
     // Its data have to be known before they change.

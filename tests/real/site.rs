@@ -1,4 +1,4 @@
-//! One cluster with a real node, and a namespace on it for each test.
+//! One cluster with real nodes, and a namespace on it for each test.
 
 use std::io::Write as _;
 use std::sync::OnceLock;
@@ -7,7 +7,8 @@ use std::time::Duration;
 use controlplane::{Cluster, find_real_node_obstacle};
 use serde_json::{Value, json};
 
-use crate::support::{Daemon, Repo, TestNamespace, eventually};
+use crate::second_node;
+use crate::support::{Api, Daemon, Repo, TestNamespace, eventually};
 use crate::workload::Workload;
 
 /// Real pods start and end in seconds, on a busy machine in many.
@@ -19,11 +20,15 @@ pub(crate) const BUDGET: &str =
 const IMAGE: &str = "/spec/template/spec/containers/0/image";
 
 /// Returns the cluster that the tests share; none where it cannot be, which it says.
-fn cluster() -> Option<&'static Cluster> {
+pub(crate) fn cluster() -> Option<&'static Cluster> {
     static CLUSTER: OnceLock<Result<Cluster, String>> = OnceLock::new();
-    let found = CLUSTER.get_or_init(|| match find_real_node_obstacle() {
-        Some(reason) => Err(reason),
-        None => Ok(Cluster::builder().nodes(0).real_nodes(1).audit().start().unwrap()),
+    let found = CLUSTER.get_or_init(|| {
+        if let Some(reason) = find_real_node_obstacle() {
+            return Err(reason);
+        }
+        let cluster = Cluster::builder().nodes(0).real_nodes(2).audit().start().unwrap();
+        second_node::reserve(&Api::new(cluster.kubeconfig()));
+        Ok(cluster)
     });
     // Past the harness, which would keep it to itself.
     found.as_ref().map_err(|why| writeln!(std::io::stderr(), "SKIPPED: no real node: {why}")).ok()
@@ -33,39 +38,79 @@ fn cluster() -> Option<&'static Cluster> {
 pub(crate) struct RealSite {
     pub(crate) site: TestNamespace<'static>,
     pub(crate) repo: Repo,
-    _daemon: Daemon,
+    /// None where `kubectl` applies it.
+    daemon: Option<Daemon>,
 }
 
 impl RealSite {
     /// Makes a site whose repository has these files. None where no real node can be.
     pub(crate) fn new(name: &str, files: &[(String, String)]) -> Option<Self> {
-        let site = TestNamespace::on(cluster()?, name);
-        let repo = Repo::new(files);
-        let daemon = site.configured(&site.configuration(repo.path(), BUDGET));
-        Some(Self { site, repo, _daemon: daemon })
+        Self::with_budget(name, BUDGET, files)
     }
 
-    /// Commits these files together.
+    pub(crate) fn with_budget(name: &str, budget: &str, files: &[(String, String)]) -> Option<Self> {
+        let site = TestNamespace::on(cluster()?, name);
+        let repo = Repo::new(files);
+        let daemon = site.configured(&site.configuration(repo.path(), budget));
+        Some(Self { site, repo, daemon: Some(daemon) })
+    }
+
+    /// Makes a site that only `kubectl apply` changes.
+    pub(crate) fn without_rhumb(name: &str, files: &[(String, String)]) -> Option<Self> {
+        let place = Self { site: TestNamespace::on(cluster()?, name), repo: Repo::new(files), daemon: None };
+        place.kubectl_apply();
+        Some(place)
+    }
+
+    fn kubectl_apply(&self) {
+        self.site.kubectl(&["apply", "-f", self.repo.path().to_str().unwrap()]);
+    }
+
+    /// Returns whether rhumb follows its repository.
+    pub(crate) fn is_followed(&self) -> bool {
+        self.daemon.is_some()
+    }
+
+    pub(crate) fn daemon(&self) -> &Daemon {
+        self.daemon.as_ref().unwrap()
+    }
+
+    /// Commits these files together; without rhumb it applies them.
     pub(crate) fn push(&self, files: &[(String, String)], subject: &str) {
         for (name, text) in files {
             self.repo.write(name, text);
         }
         self.repo.commit(subject);
+        if !self.is_followed() {
+            self.kubectl_apply();
+        }
     }
 
-    /// Waits until a workload has an image and all its pods run it and are Ready. No other pod of it
-    /// may be left, not even one that ends.
+    /// Waits until a workload has its image and all its pods run it and are Ready. No other pod of
+    /// it may be left, not even one that ends.
     #[track_caller]
-    pub(crate) fn await_image(&self, workload: &Workload, image: &str) {
-        let name = workload.name();
+    pub(crate) fn await_rollout(&self, workload: &Workload) {
+        let (name, image) = (workload.name(), workload.image());
         eventually(&format!("{name} runs {image}"), SLOW_TIMEOUT, || {
             let wanted = self.site.value(workload.kind(), name, IMAGE);
             let pods = self.pods(name);
             let is_done = wanted == json!(image)
                 && pods.len() == workload.pods()
-                && pods.iter().all(|pod| is_ready(pod) && pod["spec"]["containers"][0]["image"] == wanted);
+                && pods.iter().all(|pod| is_ready(pod) && image_of(pod) == image);
             if is_done { Ok(()) } else { Err(format!("it wants {wanted}: {}", summary(&pods))) }
         });
+    }
+
+    /// Waits until so many pods of a workload are Ready with its image, and returns these.
+    #[track_caller]
+    pub(crate) fn await_ready(&self, workload: &Workload, count: usize) -> Vec<Value> {
+        let (name, image) = (workload.name(), workload.image());
+        eventually(&format!("{count} pods of {name} run {image}"), SLOW_TIMEOUT, || {
+            let pods = self.pods(name);
+            let is_new = |pod: &Value| is_ready(pod) && image_of(pod) == image;
+            let new: Vec<Value> = pods.iter().filter(|pod| is_new(pod)).cloned().collect();
+            if new.len() == count { Ok(new) } else { Err(summary(&pods)) }
+        })
     }
 
     pub(crate) fn pods(&self, name: &str) -> Vec<Value> {
@@ -81,13 +126,37 @@ impl RealSite {
             if texts.iter().all(|text| records.contains(text)) { Ok(records) } else { Err(records) }
         })
     }
+
+    /// Waits until nothing rolls, and fails where something was rejected.
+    #[track_caller]
+    pub(crate) fn await_success(&self) {
+        self.site.await_free_budget();
+        assert!(!self.site.records().contains("\"rejected\""), "{}", self.site.records());
+    }
+
+    /// Waits until a command of rhumb prints a text.
+    #[track_caller]
+    pub(crate) fn await_words(&self, arguments: &[&str], text: &str) {
+        eventually(&format!("{arguments:?} prints {text:?}"), SLOW_TIMEOUT, || {
+            let all = self.site.rhumb(arguments).all();
+            if all.contains(text) { Ok(()) } else { Err(all) }
+        });
+    }
 }
 
-fn is_ready(pod: &Value) -> bool {
+pub(crate) fn is_ready(pod: &Value) -> bool {
     let conditions = pod["status"]["conditions"].as_array();
     pod["metadata"]["deletionTimestamp"].is_null()
         && conditions
             .is_some_and(|all| all.iter().any(|one| one["type"] == "Ready" && one["status"] == "True"))
+}
+
+pub(crate) fn image_of(pod: &Value) -> &str {
+    pod["spec"]["containers"][0]["image"].as_str().unwrap_or_default()
+}
+
+pub(crate) fn uids(pods: &[Value]) -> std::collections::BTreeSet<String> {
+    pods.iter().map(|pod| pod["metadata"]["uid"].to_string()).collect()
 }
 
 fn summary(pods: &[Value]) -> String {

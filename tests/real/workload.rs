@@ -1,5 +1,10 @@
 //! Workloads of the test image, well made unless a test says otherwise.
 
+use crate::second_node;
+
+/// The annotation of a workload whose first step is one pod and waits for a person.
+pub(crate) const CANARY: &str = "rhumb.dev/steps: \"1\", rhumb.dev/step-promote: manual";
+
 /// A workload whose pods are probed, and which ends after its callers know of it.
 #[derive(Clone, Debug)]
 pub(crate) struct Workload {
@@ -10,10 +15,14 @@ pub(crate) struct Workload {
     annotations: String,
     /// The environment of its container, in flow style.
     environment: Vec<String>,
+    /// Further lines of its container.
+    container: String,
     /// Further lines of its pods' `spec`.
     pod: String,
     /// Seconds between the news that a pod ends and SIGTERM.
     farewell: u32,
+    /// Seconds between that news and SIGKILL.
+    grace: u32,
 }
 
 impl Workload {
@@ -29,8 +38,10 @@ impl Workload {
             image: format!("test.local/{image}"),
             annotations: String::new(),
             environment: Vec::new(),
+            container: String::new(),
             pod: String::new(),
             farewell: 1,
+            grace: 20,
         }
     }
 
@@ -46,7 +57,7 @@ impl Workload {
         &self.image
     }
 
-    /// Returns the number of its pods, on a cluster with one node.
+    /// Returns the number of its pods, on the one node that is for all.
     pub(crate) fn pods(&self) -> usize {
         if self.kind == "DaemonSet" { 1 } else { 3 }
     }
@@ -69,16 +80,41 @@ impl Workload {
     }
 
     /// Adds an init container that ends with a code.
-    pub(crate) fn init_exits(self, code: u8) -> Self {
-        let pod = format!(
-            "      initContainers:\n      - {{name: first, image: {}, args: [exit, \"{code}\"]}}\n",
-            self.image
-        );
-        Self { pod, ..self }
+    pub(crate) fn init_exits(mut self, code: u8) -> Self {
+        let init = format!("{{name: first, image: {}, args: [exit, \"{code}\"]}}", self.image);
+        self.pod = format!("{}      initContainers: [{init}]\n", self.pod);
+        self
+    }
+
+    /// Takes more memory than it may have, and serves nothing.
+    pub(crate) fn hogs_memory(mut self) -> Self {
+        self.container
+            .push_str("        args: [fill, \"200\"]\n        resources: {limits: {memory: 32Mi}}\n");
+        self
+    }
+
+    /// Has the kubelet restart a container that says that it is sick.
+    pub(crate) fn probed_for_life(mut self) -> Self {
+        let probe = "httpGet: {path: /live, port: 8080}, periodSeconds: 1, failureThreshold: 1";
+        self.container = format!("{}        livenessProbe: {{{probe}}}\n", self.container);
+        self
+    }
+
+    /// Runs its pods where their kubelet may be stopped.
+    pub(crate) fn on_second_node(mut self) -> Self {
+        let name = second_node::NAME;
+        let place = format!("      nodeSelector: {{kubernetes.io/hostname: {name}}}\n");
+        self.pod += &place;
+        self.pod += "      tolerations: [{key: reserved, operator: Exists}]\n";
+        self
     }
 
     pub(crate) fn farewell(self, seconds: u32) -> Self {
         Self { farewell: seconds, ..self }
+    }
+
+    pub(crate) fn grace(self, seconds: u32) -> Self {
+        Self { grace: seconds, ..self }
     }
 
     pub(crate) fn file(&self) -> (String, String) {
@@ -93,7 +129,7 @@ impl Workload {
             "StatefulSet" => format!("  replicas: 3\n  serviceName: {}\n", self.name),
             _ => String::new(),
         };
-        let Self { kind, name, image, annotations, environment, pod, farewell, .. } = self;
+        let Self { kind, name, image, annotations, environment, container, pod, farewell, grace } = self;
         format!(
             "apiVersion: apps/v1
 kind: {kind}
@@ -103,7 +139,7 @@ spec:
   template:
     metadata: {{labels: {{app: {name}}}}}
     spec:
-      terminationGracePeriodSeconds: 20
+      terminationGracePeriodSeconds: {grace}
 {pod}      containers:
       - name: main
         image: {image}
@@ -111,7 +147,7 @@ spec:
         ports: [{{containerPort: 8080}}]
         readinessProbe: {{httpGet: {{path: /ready, port: 8080}}, periodSeconds: 1, timeoutSeconds: 5}}
         lifecycle: {{preStop: {{exec: {{command: [/app, sleep, {farewell}s]}}}}}}
-",
+{container}",
             environment.join(", ")
         )
     }

@@ -177,6 +177,8 @@ pub(super) struct PodRecord {
     pub(super) terminating: bool,
     /// The scheduler's message.
     pub(super) unschedulable: Option<Arc<str>>,
+    /// The reason for which it is not Ready, in words.
+    pub(super) unready: Option<Arc<str>>,
 }
 
 #[derive(Deserialize, Default)]
@@ -208,6 +210,8 @@ struct PodStatus<'a> {
 struct ContainerText<'a> {
     #[serde(borrow, deserialize_with = "lenient")]
     name: WireText<'a>,
+    #[serde(deserialize_with = "lenient")]
+    ready: bool,
     #[serde(deserialize_with = "lenient")]
     restart_count: u32,
     #[serde(borrow, deserialize_with = "lenient")]
@@ -250,6 +254,22 @@ impl ContainerStateTerminated<'_> {
     }
 }
 
+impl ContainerText<'_> {
+    /// Returns what it does instead of being ready.
+    fn unready_text(&self) -> String {
+        let waiting = &self.state.waiting;
+        let now = match &self.state.terminated {
+            Some(end) => end.message(),
+            None if waiting.reason.0.is_empty() => "is running but not ready".to_owned(),
+            None if waiting.message.0.is_empty() => format!("is in {}", waiting.reason.0),
+            None => format!("is in {}: {}", waiting.reason.0, waiting.message.0),
+        };
+        let before = self.last_state.terminated.as_ref();
+        let before = before.map(|end| format!("; before that it {}", end.message())).unwrap_or_default();
+        format!("container {} {now}{before}", self.name.0)
+    }
+}
+
 impl PodStatus<'_> {
     fn containers(&self) -> impl Iterator<Item = &ContainerText<'_>> {
         self.init_container_statuses.iter().chain(&self.container_statuses)
@@ -267,6 +287,21 @@ impl PodStatus<'_> {
         let said = (!waiting.message.0.is_empty()).then(|| waiting.message.0.to_string());
         let message: Vec<String> = said.into_iter().chain(last).collect();
         Some([&*container.name.0, &*waiting.reason.0, &*message.join("; ")].map(bounded_text))
+    }
+
+    /// Returns why the pod is not Ready.
+    fn unready_text(&self) -> Arc<str> {
+        let condition = |what| find_condition(&self.conditions, what, "False").map(|one| &*one.message.0);
+        let waits = |message: &str| if message.is_empty() { String::new() } else { format!(": {message}") };
+        let unready = self.containers().find(|container| !container.ready);
+        let text = match (condition("PodScheduled"), unready, condition("Ready")) {
+            (Some(message), ..) => format!("it is not scheduled{}", waits(message)),
+            (None, Some(container), _) => container.unready_text(),
+            // Its readiness gates are others' to open.
+            (None, None, Some(message)) => format!("it is not ready{}", waits(message)),
+            (None, None, None) => "it has not started yet".to_owned(),
+        };
+        bounded_text(&text)
     }
 
     fn failure(&self) -> Option<[Arc<str>; 2]> {
@@ -317,6 +352,7 @@ impl PodsRecord for PodRecord {
             unschedulable: unschedulable
                 .filter(|condition| condition.reason.0 == "Unschedulable")
                 .map(|condition| bounded_text(&condition.message.0)),
+            unready: ready.is_none().then(|| status.unready_text()),
         }
     }
 }

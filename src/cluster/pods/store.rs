@@ -168,6 +168,7 @@ impl ObservedPod {
             has_ended: pod.has_ended,
             terminating: pod.terminating,
             unschedulable: unschedulable.map(|(message, since)| UnschedulablePod { message, since }),
+            unready: pod.unready.clone(),
         }
     }
 }

@@ -111,6 +111,8 @@ pub struct PodFacts {
     pub terminating: bool,
     /// Indicates whether no node takes it.
     pub unschedulable: Option<UnschedulablePod>,
+    /// The reason for which it is not Ready, in words; none while it is.
+    pub unready: Option<Arc<str>>,
 }
 
 impl PodFacts {
@@ -191,6 +193,11 @@ impl WorkloadPods {
                 && (pod.trouble.is_some() || pod.unschedulable.is_some())
         };
         self.newest_pods().filter(is_troubled).count() as u32
+    }
+
+    /// Returns the oldest pod of the newest revision that is not Ready, though its controller has it.
+    pub fn oldest_unready_newest(&self) -> Option<&PodFacts> {
+        self.newest_pods().find(|pod| pod.is_active() && pod.ready == Readiness::NotReady)
     }
 
     /// Returns the time since which all Ready pods of the newest revision have been Ready without a

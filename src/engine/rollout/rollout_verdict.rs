@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::engine::decide::blockers::health_words;
 use crate::engine::rollout::budget::TokenState;
-use crate::engine::rollout::pods::{WorkloadPods, find_failure, next_failure_check};
+use crate::engine::rollout::pods::{PodFacts, WorkloadPods, find_failure, next_failure_check};
 use crate::engine::rollout::rollouts::{Rollout, ServiceSwitch};
 use crate::engine::rollout::step_overlay::StepState;
 use crate::engine::state::Engine;
@@ -177,8 +177,11 @@ impl Engine {
         }
         let length = duration_text(patience);
         let health = self.daemon_set_words(id).unwrap_or_else(|| health_words(live));
-        let why = format!("no progress for {length}: {health}").into();
-        memory.judged(RolloutVerdict::Failed(why, vec![live.uid.clone()]))
+        let unready = own_pods(rollout).and_then(WorkloadPods::oldest_unready_newest);
+        let why =
+            format!("no progress for {length}: {health}{}", unready.map(unready_text).unwrap_or_default());
+        let event_subjects = unready.map(|pod| pod.uid.clone()).into_iter().chain([live.uid.clone()]);
+        memory.judged(RolloutVerdict::Failed(why.into(), event_subjects.collect()))
     }
 
     fn rollout_condition(
@@ -246,6 +249,10 @@ impl Engine {
         let all = self.budget_overrides(id).filter_map(|budget_override| budget_override.deadline);
         all.fold(self.rollouts.budget.deadline, Duration::min)
     }
+}
+
+fn unready_text(pod: &PodFacts) -> String {
+    format!("; pod {}: {}", pod.name, pod.unready.as_deref().unwrap_or("it is not ready"))
 }
 
 /// Returns the pods of a rollout, unless they were reported before its write.

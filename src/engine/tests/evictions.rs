@@ -193,7 +193,12 @@ fn a_new_pod_that_never_gets_ready_fails_by_the_deadline() {
     assert!(fleet.harness.world.rejections.is_empty());
     fleet.pass(Duration::from_mins(2));
     assert_eq!(fleet.done(&spread(1, &words, &two)).len(), 4);
-    assert!(fleet.reason().contains("no progress for 10m: step 1 of 1: 0 of 4 new pods are ready"));
+    for text in [
+        "no progress for 10m: step 1 of 1: 0 of 4 new pods are ready",
+        "; pod agent-node-1-1: it is not ready",
+    ] {
+        assert!(fleet.reason().contains(text), "{}", fleet.reason());
+    }
 }
 
 #[test]

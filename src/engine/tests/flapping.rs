@@ -51,12 +51,16 @@ fn in_a_step(annotations: &serde_json::Value) -> Harness {
 
 fn observe_ready(harness: &mut Harness, id: &ObjectId, ready: Option<Instant>) {
     let pod = ready.map_or_else(|| pod("web-1", "new"), |since| pods::ready("web-1", "new", since));
+    observe(harness, id, &[pod]);
+}
+
+fn observe(harness: &mut Harness, id: &ObjectId, pods: &[PodFacts]) {
     let rv = harness.engine.informer_object(id).unwrap().rv;
     let pods = WorkloadPods {
         rv,
         newest: Some("new".into()),
         current: None,
-        pods: [pod].into(),
+        pods: pods.into(),
         sets: Box::default(),
         last_failed: None,
         creation_failure: None,
@@ -92,6 +96,32 @@ fn a_step_has_the_time_of_its_soak_beside_the_deadline() {
     // Pods that are Ready in time are waited for, however long they are to be so.
     assert_eq!(fails_after(&mut in_a_step(&soak("20s")), 9), None);
     assert_eq!(fails_after(&mut in_a_step(&soak("50s")), 40), None);
+}
+
+#[test]
+fn a_rollout_without_progress_names_its_oldest_pod_that_is_not_ready() {
+    let id = workload("web");
+    let mut harness = in_a_step(&json!({"rhumb.dev/steps": "1"}));
+    let unready =
+        |name: &str, revision: &str, why: &str| PodFacts { unready: Some(why.into()), ..pod(name, revision) };
+    let pods = [
+        unready("web-0", "old", "it has not started yet"),
+        PodFacts { terminating: true, ..unready("web-1", "new", "it has not started yet") },
+        unready("web-2", "new", "container c is running but not ready"),
+        unready("web-3", "new", "it has not started yet"),
+    ];
+    observe(&mut harness, &id, &pods);
+    harness.pass_time(10 * SECOND);
+    harness.engine.advance(harness.now);
+    let failed = harness.engine.take_failed();
+    // The Events of the pod say more, as those of the workload do.
+    let workload = harness.engine.informer_object(&id).unwrap().uid.clone();
+    assert_eq!(failed[&id], [Uid("web-2".into()), workload]);
+    harness.engine.reject_failed_rollout(&id, &[]);
+    harness.keep_inventories();
+    let cause = &harness.world.rejections[0].cause;
+    assert!(cause.contains("no progress for 10s: "), "{cause}");
+    assert!(cause.ends_with("; pod web-2: container c is running but not ready"), "{cause}");
 }
 
 #[test]

@@ -28,6 +28,7 @@ pub(super) fn pod(name: &str, revision: &str) -> PodFacts {
         has_ended: false,
         terminating: false,
         unschedulable: None,
+        unready: None,
     }
 }
 

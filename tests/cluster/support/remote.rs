@@ -62,7 +62,8 @@ impl Remote {
     /// Serves a bare copy of a repository, and makes it that one's `origin`.
     pub(crate) fn of(repo: &Repo) -> Self {
         let (dir, _) = repo.bare();
-        let names = vec!["127.0.0.1".to_owned(), "localhost".to_owned()];
+        // The last is what pods of real nodes call it.
+        let names = ["127.0.0.1", "localhost", "10.245.0.1"].map(str::to_owned).to_vec();
         let own = rcgen::generate_simple_self_signed(names).unwrap();
         std::fs::write(dir.path().join("ca.pem"), own.cert.pem()).unwrap();
         let key = PrivateKeyDer::try_from(own.signing_key.serialize_der()).unwrap();
@@ -103,6 +104,18 @@ impl Remote {
     /// Returns the address of the repository.
     pub(crate) fn url(&self) -> String {
         format!("https://127.0.0.1:{}/repo.git", self.port)
+    }
+
+    /// Returns its port on loopback.
+    #[allow(dead_code, reason = "only pods of real nodes reach it by another address")]
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Returns the certificate by which it is trusted, PEM.
+    #[allow(dead_code, reason = "only the image of real nodes has it inside")]
+    pub(crate) fn authority(&self) -> String {
+        std::fs::read_to_string(self.dir.path().join("ca.pem")).unwrap()
     }
 
     /// Returns the bare repository that is served.

@@ -7,10 +7,10 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::Ipv4Addr;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
 use crate::error::{Context as _, Error};
@@ -174,6 +174,26 @@ impl Cluster {
             return Ok(());
         }
         Err(Error::Api { request: format!("POST {path}"), answer: answer.trim().to_owned() })
+    }
+
+    /// Lets pods reach a server on this machine's loopback, and returns the address by which they do.
+    /// There is one such server at a time.
+    pub fn expose_to_pods(&self, port: u16) -> Result<String, Error> {
+        self.layout.write("run/exposed.port", &port.to_string())?;
+        Ok(format!("{FIRST_ADDRESS}:443"))
+    }
+
+    /// Gives the registry of the nodes an image of this name, under every tag. It is one layer, an
+    /// archive of `tar`, and has these settings: the `config` of an image of OCI.
+    pub fn add_image(&self, name: &str, layer: &Path, settings: &Value) -> Result<(), Error> {
+        let copy = self.layout.root().join("images").join(name).join("layer.tar");
+        let write = || -> std::io::Result<()> {
+            fs::create_dir_all(copy.parent().unwrap_or(&copy))?;
+            fs::copy(layer, &copy).map(drop)
+        };
+        write().context(|| format!("copy {} to {}", layer.display(), copy.display()))?;
+        // The registry takes an image for whole once these are there.
+        self.layout.write(&format!("images/{name}/settings.json"), &settings.to_string()).map(drop)
     }
 
     fn send_inside(&self, request: &str) -> Result<UnixStream, Error> {

@@ -76,6 +76,55 @@ fn what_containers_wait_for_is_read() {
 }
 
 #[test]
+fn why_a_pod_is_not_ready_is_read() {
+    let check = |status: Value, expected: Option<&str>| {
+        assert_eq!(read(&pod(status)).unready.as_deref(), expected);
+    };
+    let is = |what: &str, status: &str, message: &str| json!([{ "type": what, "status": status, "message": message }]);
+    let container =
+        |name: &str, ready: bool, state: Value| json!({ "name": name, "ready": ready, "state": state });
+    let running = json!({ "running": {} });
+    check(json!({}), Some("it has not started yet"));
+    check(json!({ "conditions": is("Ready", "True", "") }), None);
+    let scheduled = is("PodScheduled", "False", "0/2 nodes are available");
+    check(json!({ "conditions": scheduled }), Some("it is not scheduled: 0/2 nodes are available"));
+    let one = container("a", false, running.clone());
+    let (well, waits) =
+        (container("w", true, running.clone()), json!({ "waiting": { "reason": "PodInitializing" } }));
+    check(
+        json!({ "containerStatuses": [well, one], "conditions": is("Ready", "False", "unready status: [a]") }),
+        Some("container a is running but not ready"),
+    );
+    // An init container comes before those that wait for it.
+    let init = container("first", false, json!({ "terminated": { "exitCode": 3, "reason": "Error" } }));
+    check(
+        json!({ "initContainerStatuses": [init], "containerStatuses": [container("a", false, waits.clone())] }),
+        Some("container first exited with code 3 (Error)"),
+    );
+    check(
+        json!({ "containerStatuses": [container("a", false, waits)] }),
+        Some("container a is in PodInitializing"),
+    );
+    let slow = json!({ "waiting": { "reason": "ErrImagePull", "message": "says\nwhy" } });
+    check(
+        json!({ "containerStatuses": [container("a", false, slow)] }),
+        Some("container a is in ErrImagePull: says why"),
+    );
+    let mut killed = container("a", false, running.clone());
+    killed["lastState"] =
+        json!({ "terminated": { "exitCode": 137, "reason": "OOMKilled", "message": "password" } });
+    check(
+        json!({ "containerStatuses": [killed] }),
+        Some("container a is running but not ready; before that it exited with code 137 (OOMKilled)"),
+    );
+    let gate = is("Ready", "False", "the readiness gate \"x\" is not there");
+    check(
+        json!({ "containerStatuses": [container("a", true, running)], "conditions": gate }),
+        Some("it is not ready: the readiness gate \"x\" is not there"),
+    );
+}
+
+#[test]
 fn how_a_pod_ended_is_read() {
     let check = |status: Value, expected: Option<[&str; 2]>| {
         assert_eq!(read(&pod(status)).failed, expected.map(|words| words.map(Arc::from)));

@@ -35,6 +35,7 @@ fn pod(owner: &str, revision: &str) -> PodRecord {
         has_ended: false,
         terminating: false,
         unschedulable: None,
+        unready: None,
     }
 }
 

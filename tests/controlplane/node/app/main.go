@@ -20,6 +20,7 @@ The server's environment:
   VERSION        shown by every answer; an image sets it to its tag
   CONFIG         shown by every answer
   READY_AFTER    a duration until /ready answers 200, or "never"
+  UNREADY_AFTER  a duration until /ready answers 503 again
   SICK_AFTER     a duration until /live answers 500
   CRASH_AFTER    a duration until the process ends with code 1
   IGNORE_TERM    "1" ignores SIGTERM

@@ -50,6 +50,7 @@ func serve() {
 // begin starts what changes by itself: readiness, sickness and the crash.
 func begin(ready, sick *atomic.Bool) {
 	after("READY_AFTER", "0s", func() { ready.Store(true) })
+	after("UNREADY_AFTER", "never", func() { ready.Store(false) })
 	after("SICK_AFTER", "never", func() { sick.Store(true) })
 	after("CRASH_AFTER", "never", func() {
 		fmt.Println("crash")

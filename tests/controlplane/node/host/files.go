@@ -10,6 +10,9 @@ import (
 
 const registryAddress = "127.0.0.1:5000"
 
+// exposedPort is where pods reach a server of the test, at the first node's address.
+const exposedPort = "443"
+
 func nodeName(node int) string { return "real-" + strconv.Itoa(node+1) }
 
 // nodeAddress is that of a node. The first is the bridge's, and only it is in the pods' range.

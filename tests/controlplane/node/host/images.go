@@ -6,10 +6,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 )
@@ -21,9 +23,10 @@ const (
 )
 
 // images is a registry that has an image under every name and tag: one program, which knows its
-// tag. Some names are refused.
+// tag. Some names are refused, and some are those of images with folders of their own.
 type images struct {
 	layer string
+	own   string
 	lock  sync.Mutex
 	blobs map[string][]byte
 }
@@ -35,7 +38,7 @@ var refusals = map[string]int{
 	"failing": http.StatusInternalServerError,
 }
 
-func newImages(program string) (*images, error) {
+func newImages(program, own string) (*images, error) {
 	content, err := os.ReadFile(program)
 	if err != nil {
 		return nil, err
@@ -52,7 +55,7 @@ func newImages(program string) (*images, error) {
 	if err := archive.Close(); err != nil {
 		return nil, err
 	}
-	made := &images{blobs: map[string][]byte{}}
+	made := &images{own: own, blobs: map[string][]byte{}}
 	made.layer = made.keep(layer.Bytes())
 	return made, nil
 }
@@ -67,19 +70,35 @@ func (i *images) keep(content []byte) string {
 	return digest
 }
 
-// manifest makes the image of a name and a tag.
-func (i *images) manifest(name, tag string) (string, error) {
+// find returns the layer and the settings of an image: those of its folder, if it has one.
+func (i *images) find(name, tag string) (layer string, settings any, err error) {
+	text, err := os.ReadFile(filepath.Join(i.own, name, "settings.json"))
+	if err == nil {
+		layer, err := os.ReadFile(filepath.Join(i.own, name, "layer.tar"))
+		return i.keep(layer), json.RawMessage(text), err
+	}
+	if !errors.Is(err, os.ErrNotExist) {
+		return "", nil, err
+	}
 	command := "serve"
 	if name == "pause" {
 		command = "pause"
 	}
+	return i.layer, object{
+		"User": "65532:65532", "Env": []string{"VERSION=" + tag}, "WorkingDir": "/",
+		"Entrypoint": []string{"/app"}, "Cmd": []string{command},
+	}, nil
+}
+
+// manifest makes the image of a name and a tag.
+func (i *images) manifest(name, tag string) (string, error) {
+	layer, settings, err := i.find(name, tag)
+	if err != nil {
+		return "", err
+	}
 	config, err := json.Marshal(object{
-		"architecture": "amd64", "os": "linux",
-		"config": object{
-			"User": "65532:65532", "Env": []string{"VERSION=" + tag}, "WorkingDir": "/",
-			"Entrypoint": []string{"/app"}, "Cmd": []string{command},
-		},
-		"rootfs": object{"type": "layers", "diff_ids": []string{i.layer}},
+		"architecture": "amd64", "os": "linux", "config": settings,
+		"rootfs": object{"type": "layers", "diff_ids": []string{layer}},
 	})
 	if err != nil {
 		return "", err
@@ -90,7 +109,7 @@ func (i *images) manifest(name, tag string) (string, error) {
 	manifest, err := json.Marshal(object{
 		"schemaVersion": 2, "mediaType": manifestType,
 		"config": describe(configType, i.keep(config)),
-		"layers": []object{describe(layerType, i.layer)},
+		"layers": []object{describe(layerType, layer)},
 	})
 	if err != nil {
 		return "", err

@@ -23,7 +23,7 @@ func inside(s settings) error {
 	if err := makeNetwork(s); err != nil {
 		return fmt.Errorf("make the network: %w", err)
 	}
-	images, err := newImages(filepath.Join(s.Programs, "app"))
+	images, err := newImages(filepath.Join(s.Programs, "app"), s.ownImages())
 	if err != nil {
 		return err
 	}
@@ -136,6 +136,11 @@ func listen(s settings, images *images, processes *processes) error {
 		}
 		go accept(apiserver, func(conn net.Conn) { forward(conn, "unix", s.outward()) })
 	}
+	exposed, err := net.Listen("tcp", nodeAddress(0)+":"+exposedPort)
+	if err != nil {
+		return err
+	}
+	go accept(exposed, func(conn net.Conn) { forward(conn, "unix", s.exposedSocket()) })
 	inward, err := net.Listen("unix", s.inward())
 	if err != nil {
 		return err

@@ -71,8 +71,17 @@ func (s settings) file(name string) string { return filepath.Join(s.Directory, n
 // outward is the socket outside, which leads to the API server.
 func (s settings) outward() string { return s.file("run/outward.sock") }
 
+// exposedSocket is the socket outside, which leads to that server.
+func (s settings) exposedSocket() string { return s.file("run/exposed.sock") }
+
 // inward is the socket inside, which leads to nodes, pods and services.
 func (s settings) inward() string { return s.file("run/inward.sock") }
+
+// exposed has the port, on the machine's own loopback, of the server that pods reach by exposedPort.
+func (s settings) exposed() string { return s.file("run/exposed.port") }
+
+// ownImages has a folder for each image that is not the test image.
+func (s settings) ownImages() string { return s.file("images") }
 
 // first has the number that the machine gives the first process of the namespaces.
 func first(directory string) string { return filepath.Join(directory, "run/real-node.first") }

@@ -34,6 +34,19 @@ func run(s settings) error {
 		return err
 	}
 	go accept(outward, func(conn net.Conn) { forward(conn, "tcp", apiserver) })
+	exposed, err := net.Listen("unix", s.exposedSocket())
+	if err != nil {
+		return err
+	}
+	go accept(exposed, func(conn net.Conn) {
+		// Nobody is there before a test says so.
+		port, err := os.ReadFile(s.exposed())
+		if err != nil {
+			conn.Close()
+			return
+		}
+		forward(conn, "tcp", "127.0.0.1:"+string(port))
+	})
 
 	path := s.file("run/real-node.inside.json")
 	text, err := json.Marshal(s)
