@@ -8,7 +8,7 @@ use crate::engine::rollout::pod_eviction::{OrdinalPod, PodAvailability, Stateful
 use crate::engine::rollout::pods::{MAX_CONTAINER_RESTARTS, PodFacts, Readiness, grace_period};
 use crate::engine::rollout::rollouts::RolloutPredecessor;
 use crate::engine::state::Engine;
-use crate::engine::{ResourceVersion, Uid};
+use crate::engine::{ResourceVersion, SourceWrites, Uid};
 use crate::object::ObjectId;
 
 /// A pod that is to be deleted, in the incarnation and version that was judged.
@@ -41,6 +41,9 @@ impl Engine {
 
     fn stuck_pod(&self, id: &ObjectId, now: Instant) -> Option<StuckPod> {
         let rollout = self.rollouts.in_flight.get(id).filter(|_| id.is("apps", "StatefulSet"))?;
+        if !self.may_delete_pods(id, now) {
+            return None;
+        }
         let written = rollout.last_write?;
         let pods = rollout.pods.as_ref().filter(|pods| pods.rv >= written)?;
         let rolling = self.live_object(id)?.rolling?;
@@ -62,6 +65,15 @@ impl Engine {
             uid: pod.uid.clone(),
             rv: pod.rv,
         })
+    }
+
+    /// Returns whether a source wants a workload and writes, and nobody keeps rhumb away from it. A
+    /// claim of an earlier process outlives that.
+    fn may_delete_pods(&self, id: &ObjectId, now: Instant) -> bool {
+        let writes = self.wanting_source(id).map(|source| self.sources[source].writes);
+        writes == Some(SourceWrites::Allowed)
+            && !self.is_left_alone(id)
+            && self.active_hold(id, now).is_none()
     }
 }
 

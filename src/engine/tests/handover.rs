@@ -263,6 +263,12 @@ fn an_object_of_another_source_is_taken_over_once_that_one_gives_it_up() {
         panic!("{taken:?}")
     };
     assert_eq!(precondition, Precondition::Exact(Uid("1".into()), ResourceVersion(1)));
+    // That was long ago: its owner may want it again.
+    let later = now + Duration::from_secs(30);
+    assert_eq!(engine.decide(&id, later).reason, Some(Reason::ReadingPeers));
+    assert!(engine.needs_peers());
+    engine.set_peers(vec![peer(Ok(says(progress(), &[], &[&id])))], later);
+    assert!(matches!(engine.decide(&id, later).action, Action::Apply(_)));
 }
 
 #[test]

@@ -384,6 +384,13 @@ fn whoever_has_paused_it_or_only_looks_takes_nothing_back() {
         LiveObject { intents, ..super::world::World::live(&workload("web"), &paused) },
     );
     assert_eq!(due(&mut harness), [""; 0]);
+    let mut observed = held("1");
+    counts(&mut observed, HUNDRED);
+    observe_pods(&mut observed, 92, 9);
+    let mut allowed = observed.clone();
+    assert_ne!(due(&mut allowed), [""; 0]);
+    observed.engine.sources[super::world::FIRST].writes = SourceWrites::Observed;
+    assert_eq!(due(&mut observed), [""; 0]);
 }
 
 #[test]

@@ -148,3 +148,36 @@ fn below_a_partition_only_what_was_replaced_is_not_waited_for() {
     check("r2", None, 0, &["db-1"]);
     check("r3", Some("r1"), 1, &[]);
 }
+
+/// Returns a set whose controller waits for a pod of a content that failed.
+fn stuck() -> Harness {
+    let mut harness = at_rest();
+    begin(&mut harness, 2);
+    observe_revisions(&mut harness, "r2", "r2");
+    harness.pass_time(Duration::from_secs(11));
+    harness.engine.advance(harness.now);
+    harness.keep_ledger();
+    begin(&mut harness, 3);
+    observe_revisions(&mut harness, "r2", "r3");
+    harness
+}
+
+/// The claim of the rollout may be from before.
+#[test]
+fn no_pod_is_deleted_for_what_is_only_observed_held_or_left_alone() {
+    let marked = |change: &dyn Fn(&mut LiveObject)| {
+        let mut harness = stuck();
+        let mut live = harness.engine.informer_object(&db()).unwrap().clone();
+        change(&mut live);
+        harness.engine.observe_object(&db(), live);
+        observe_revisions(&mut harness, "r2", "r3");
+        freed(&mut harness)
+    };
+    assert_eq!(marked(&|_| {}), ["db-2"]);
+    let hold = Some("1-a until=1970-01-02T00:00:00Z heap dump");
+    assert_eq!(marked(&|live| live.intents = ObjectIntents::parse(None, None, hold)), [""; 0]);
+    assert_eq!(marked(&|live| live.opt_out = Some("rhumb.dev/reconcile")), [""; 0]);
+    let mut observed = stuck();
+    observed.engine.sources[FIRST].writes = SourceWrites::Observed;
+    assert_eq!(freed(&mut observed), [""; 0]);
+}

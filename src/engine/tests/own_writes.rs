@@ -1,0 +1,204 @@
+//! Our own writes and the views around them: an older view decides nothing, and the same write is
+//! not sent twice without news.
+
+use std::time::Duration;
+
+use super::harness::Harness;
+use super::world::{AuditEntry, World, WorldObject, config, desired, reading, workload};
+use crate::engine::*;
+use crate::object::ObjectId;
+
+/// Returns a cluster in which the object has content 1, and content 2 was written and answered. The
+/// watch has not shown that yet.
+fn written(id: &ObjectId) -> Harness {
+    let mut harness = Harness::new(3);
+    harness.read(reading("r1", &[("a", Some(desired(id, 1, "a")))]));
+    harness.settle();
+    harness.world.log.clear();
+    harness.read(reading("r2", &[("a", Some(desired(id, 2, "a")))]));
+    let written = harness.step(id);
+    assert!(matches!(written, Some(Action::Apply(_))), "{written:?}");
+    harness
+}
+
+/// Returns the view of an object from before our last write, in a newer version than was shown.
+fn older_view(harness: &Harness, id: &ObjectId) -> LiveObject {
+    let shown = harness.engine.informer_object(id).unwrap();
+    let thing = WorldObject { uid: harness.world.things[id].uid, ..older_thing(id, shown.rv.0) };
+    World::live(id, &thing)
+}
+
+fn older_thing(id: &ObjectId, rv: u64) -> WorldObject {
+    WorldObject::settled(desired(id, 1, "a").hash, "r1", rv)
+}
+
+fn accepted(harness: &Harness, id: &ObjectId) -> Option<crate::object::ContentHash> {
+    harness.engine.entry(id).and_then(|entry| entry.accepted.content()).map(|accepted| accepted.hash)
+}
+
+#[test]
+fn a_view_from_before_our_own_write_neither_ends_the_wait_for_it_nor_takes_it_back() {
+    let a = config("a");
+    let mut harness = written(&a);
+    let pending = harness.engine.entry(&a).unwrap().last_write.unwrap();
+    let view = older_view(&harness, &a);
+    assert!(view.rv < pending.0);
+    harness.engine.observe_object(&a, view);
+    assert_eq!(harness.engine.entry(&a).unwrap().last_write, Some(pending));
+    assert_eq!(accepted(&harness, &a), Some(desired(&a, 2, "a").hash));
+    // What the write has answered is newer, and decides.
+    assert_eq!(harness.decide(&a), Decision::act(Action::Nothing));
+    harness.settle();
+    assert_eq!(harness.world.log, [AuditEntry::Changed(a)]);
+}
+
+#[test]
+fn a_view_from_before_our_own_write_decides_nothing_where_the_answer_is_not_known() {
+    let a = config("a");
+    let mut harness = written(&a);
+    harness.engine.entries.get_mut(&a).unwrap().direct_view = None;
+    harness.engine.observe_object(&a, older_view(&harness, &a));
+    assert_eq!(harness.decide(&a).reason, Some(Reason::OwnWrite));
+    harness.settle();
+    assert_eq!(harness.world.log, [AuditEntry::Changed(a)], "its event comes");
+}
+
+#[test]
+fn after_a_conflict_nothing_is_decided_before_a_newer_view() {
+    let a = config("a");
+    let mut harness = written(&a);
+    harness.read(reading("r3", &[("a", Some(desired(&a, 3, "a")))]));
+    // Somebody else has written since, and the watch lags behind.
+    let action = harness.decide(&a).action;
+    assert!(matches!(action, Action::Apply(_)), "{action:?}");
+    let conflict = ActionResult::Failed(WriteFailure::Conflict(Duration::ZERO));
+    harness.engine.record_result(&a, &action, conflict, harness.now);
+    assert_eq!(harness.decide(&a).reason, Some(Reason::OwnWrite), "the same would be sent again");
+}
+
+#[test]
+fn that_an_object_is_absent_by_a_lookup_that_lags_behind_the_watch_means_nothing() {
+    let a = config("a");
+    let mut harness = Harness::new(3);
+    harness.read(reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
+    harness.settle();
+    harness.engine.record_lookup(&a, DirectView::Absent);
+    assert!(harness.engine.informer_object(&a).is_some());
+    assert_eq!(harness.decide(&a), Decision::act(Action::Nothing));
+    // It is unwanted, and there: the same answer does not make it forgotten.
+    harness.read(reading("r2", &[("a", None)]));
+    harness.engine.record_lookup(&a, DirectView::Absent);
+    assert!(matches!(harness.decide(&a).action, Action::Delete(..)));
+}
+
+#[test]
+fn what_was_created_and_is_not_in_a_complete_list_is_looked_up() {
+    let a = config("a");
+    let mut harness = Harness::new(3);
+    harness.read(reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
+    while !matches!(harness.step(&a), Some(Action::Apply(_))) {}
+    assert_eq!(harness.world.log, [AuditEntry::Created(a.clone())]);
+    // Somebody has deleted it, and no event ever reports that.
+    harness.world.things.clear();
+    harness.world.events.clear();
+    assert_eq!(harness.decide(&a), Decision::act(Action::Nothing), "its own answer shows it");
+    harness.engine.list_started(&a.group_kind());
+    assert_eq!(harness.decide(&a), Decision::act(Action::Nothing), "the list goes on");
+    harness.engine.list_complete(&a.group_kind());
+    assert_eq!(harness.decide(&a).action, Action::Lookup);
+    harness.settle();
+    assert_eq!(harness.world.log.len(), 2, "it is made again: {:?}", harness.world.log);
+}
+
+#[test]
+fn a_create_whose_answer_was_lost_is_not_sent_again_before_a_lookup() {
+    let a = config("a");
+    let mut harness = Harness::new(3);
+    harness.read(reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
+    let action = loop {
+        match harness.decide(&a).action {
+            action @ Action::Apply(_) => break action,
+            _ => drop(harness.step(&a)),
+        }
+    };
+    harness.engine.note_dispatch(&a, &action);
+    harness.world.perform(&a, &action);
+    harness.world.events.clear();
+    let lost = WriteFailure::Unknown("no answer".into(), Duration::ZERO);
+    harness.engine.record_result(&a, &action, ActionResult::Failed(lost), harness.now);
+    assert_eq!(harness.decide(&a).action, Action::Lookup);
+    harness.settle();
+    assert_eq!(harness.world.log, [AuditEntry::Created(a)]);
+}
+
+/// The claim is not taken out of the ledger either.
+#[test]
+fn a_rollout_whose_answer_was_lost_keeps_its_place_in_the_budget_and_in_the_ledger() {
+    let [a, b] = ["a", "b"].map(workload);
+    let mut harness = Harness::new(1);
+    let files = |content| [&a, &b].map(|id| (id.name(), Some(desired(id, content, id.name()))));
+    harness.read(reading("r1", &files(1)));
+    harness.settle();
+    harness.world.log.clear();
+    harness.read(reading("r2", &files(2)));
+    let action = harness.decide(&a).action;
+    harness.engine.note_dispatch(&a, &action);
+    harness.world.perform(&a, &action);
+    let lost = WriteFailure::Unknown("no answer".into(), Duration::from_secs(1));
+    harness.engine.record_result(&a, &action, ActionResult::Failed(lost), harness.now);
+    let events = std::mem::take(&mut harness.world.events);
+    for _ in 0..3 {
+        harness.keep_ledger();
+        for id in [&a, &b] {
+            harness.step(id);
+        }
+    }
+    assert!(harness.world.ledger.claims.contains_key(&a));
+    assert_eq!(harness.world.log, [AuditEntry::Changed(a.clone())], "b must wait: a may be rolling");
+    harness.world.events = events;
+    harness.settle();
+    assert_eq!(harness.world.log, [AuditEntry::Changed(a), AuditEntry::Changed(b)]);
+}
+
+#[test]
+fn a_deletion_that_failed_is_tried_again_after_its_rest_and_one_under_way_is_not_repeated() {
+    let a = config("a");
+    let mut harness = Harness::new(3);
+    let files = ["a", "b"].map(|name| (name, Some(desired(&config(name), 1, name))));
+    harness.read(reading("r1", &files));
+    harness.settle();
+    harness.read(reading("r2", &[("a", None)]));
+    let action = harness.decide(&a).action;
+    assert!(matches!(action, Action::Delete(..)), "{action:?}");
+    let lost = WriteFailure::Unknown("no answer".into(), Duration::from_secs(5));
+    harness.engine.record_result(&a, &action, ActionResult::Failed(lost), harness.now);
+    assert!(matches!(harness.decide(&a).reason, Some(Reason::Retrying(..))));
+    harness.pass_time(Duration::from_secs(5));
+    assert!(matches!(harness.decide(&a).action, Action::Delete(..)));
+    // Its finalizers keep it.
+    let mut live = harness.engine.informer_object(&a).unwrap().clone();
+    (live.deleting, live.rv) = (true, ResourceVersion(live.rv.0 + 1));
+    harness.engine.observe_object(&a, live);
+    assert_eq!(harness.decide(&a), Decision::wait(Reason::Terminating));
+}
+
+/// A doubt about a source has it defend what it brought, and not what it has let go.
+#[test]
+fn what_was_deleted_is_not_made_again_where_its_source_becomes_incomplete() {
+    let a = config("a");
+    let mut harness = Harness::new(3);
+    let files = ["a", "b"].map(|name| (name, Some(desired(&config(name), 1, name))));
+    harness.read(reading("r1", &files));
+    harness.settle();
+    harness.world.log.clear();
+    harness.read(reading("r2", &[("a", None)]));
+    assert!(matches!(harness.step(&a), Some(Action::Delete(..))));
+    harness.read(SourceReading { incomplete: Some("x".into()), ..reading("r3", &[]) });
+    // The watch never reports it.
+    harness.world.events.clear();
+    harness.pass_time(WRITE_ECHO_TIMEOUT);
+    harness.engine.mark(&a);
+    harness.settle();
+    assert!(matches!(&harness.world.log[..], [AuditEntry::Deleted(..)]), "{:?}", harness.world.log);
+    assert!(!harness.world.things.contains_key(&a));
+}

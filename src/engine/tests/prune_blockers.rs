@@ -1,0 +1,189 @@
+//! The facts about a whole source that keep all that it no longer wants, each of them alone.
+
+use super::safety::{engine, judged};
+use super::world::{FIRST, SET, World, WorldObject, config, desired, id, reading};
+use crate::engine::*;
+use crate::object::{GroupKind, ObjectId};
+
+fn maps() -> GroupKind {
+    GroupKind::new("", "ConfigMap")
+}
+
+/// Shows an object of the source, at the content of r1.
+fn show(engine: &mut Engine, id: &ObjectId, uid: u64) {
+    let thing = WorldObject::settled(desired(id, 1, id.name()).hash, "r1", uid);
+    engine.observe_object(id, World::live(id, &thing));
+}
+
+/// Returns an engine whose source had a and b, and wants b alone.
+fn dropped() -> (Engine, ObjectId) {
+    let (a, b) = (config("a"), config("b"));
+    let mut engine = engine(&[SET], &[maps()]);
+    engine.read(FIRST, reading("r1", &[("a", Some(desired(&a, 1, "a"))), ("b", Some(desired(&b, 1, "b")))]));
+    show(&mut engine, &a, 1);
+    show(&mut engine, &b, 2);
+    engine.read(FIRST, reading("r2", &[("a", None)]));
+    assert_eq!(judged(&mut engine, FIRST, &a), "delete");
+    (engine, a)
+}
+
+fn inventory(engine: &Engine) -> Inventory {
+    engine.source(FIRST).inventory.clone().unwrap()
+}
+
+#[test]
+fn while_a_kind_cannot_be_listed_nothing_goes() {
+    let (mut engine, a) = dropped();
+    let secrets = GroupKind::new("", "Secret");
+    // The inventory names it: an object of it may use what is to go.
+    let kinds = [maps(), secrets.clone()].into();
+    engine.set_inventory(FIRST, Inventory { kinds, ..inventory(&engine) });
+    let why = "nothing is pruned while Secret cannot be listed";
+    assert_eq!(judged(&mut engine, FIRST, &a), why);
+    engine.list_started(&secrets);
+    assert_eq!(judged(&mut engine, FIRST, &a), why);
+    engine.list_complete(&secrets);
+    assert_eq!(judged(&mut engine, FIRST, &a), "delete");
+    // A kind that could be listed before.
+    let forbidden = KindState::Unobservable("forbidden".into(), crate::object::ErrorClass::Forbidden);
+    engine.set_informer_state(&secrets, forbidden);
+    assert_eq!(judged(&mut engine, FIRST, &a), why);
+}
+
+#[test]
+fn what_came_from_another_location_goes_only_when_it_is_confirmed() {
+    let (mut engine, a) = dropped();
+    let other_location = Some("/srv/old".into());
+    engine.set_inventory(FIRST, Inventory { other_location, ..inventory(&engine) });
+    let why = "this inventory was made from /srv/old; nothing of it is pruned until it is confirmed";
+    assert_eq!(judged(&mut engine, FIRST, &a), why);
+    let confirmed = [Uid("1".into())].into();
+    engine.set_inventory(FIRST, Inventory { confirmed, ..inventory(&engine) });
+    assert_eq!(judged(&mut engine, FIRST, &a), "delete");
+}
+
+#[test]
+fn what_another_folder_of_the_repository_has_come_to_name_stays() {
+    let (mut engine, a) = dropped();
+    engine.sources[FIRST].moved.insert(a.clone(), "other/a.yaml".into());
+    engine.mark_prunes_stale();
+    let why = "other/a.yaml of the same repository has it now: apply that first, and it moves";
+    assert_eq!(judged(&mut engine, FIRST, &a), why);
+}
+
+#[test]
+fn while_a_source_cannot_be_read_nothing_goes() {
+    let (mut engine, a) = dropped();
+    engine.set_unreadable(FIRST, "it is away".into());
+    let why = "nothing is pruned, as the source was not read completely: it is away";
+    assert_eq!(judged(&mut engine, FIRST, &a), why);
+    engine.read(FIRST, reading("r2", &[]));
+    assert_eq!(judged(&mut engine, FIRST, &a), "delete");
+}
+
+/// Beside a root that does not render some may go; beside a source that cannot be read nothing may.
+#[test]
+fn what_a_broken_root_rules_out_stays_once_the_whole_source_cannot_be_read() {
+    let (mut engine, a) = dropped();
+    let words = crate::object::NameWords::default().with_text(b"web").unwrap();
+    let names = crate::object::PossibleNames::Of(words.into());
+    let root = crate::object::UnrenderedRoot { path: "root/kustomization.yaml".into(), names };
+    let incomplete = Some("root/kustomization.yaml: it does not render".into());
+    let broken = SourceReading { incomplete, unrendered: [root].into(), ..reading("r3", &[]) };
+    engine.read(FIRST, broken);
+    assert_eq!(judged(&mut engine, FIRST, &a), "delete");
+    engine.set_unreadable(FIRST, "it is away".into());
+    let why = "nothing is pruned, as the source was not read completely: it is away";
+    assert_eq!(judged(&mut engine, FIRST, &a), why);
+}
+
+#[test]
+fn before_the_inventory_was_read_nothing_goes() {
+    let a = config("a");
+    let mut engine = engine(&[SET], &[maps()]);
+    engine.sources[FIRST].inventory = None;
+    engine.read(FIRST, reading("r1", &[("b", Some(desired(&config("b"), 1, "b")))]));
+    show(&mut engine, &a, 1);
+    let why = "nothing is pruned until the inventory is read";
+    assert_eq!(judged(&mut engine, FIRST, &a), why);
+}
+
+/// The name of a definition need not follow from its kind.
+#[test]
+fn a_definition_goes_after_the_objects_of_the_kind_that_its_manifest_defines() {
+    let crd = id("apiextensions.k8s.io", "CustomResourceDefinition", "", "mice.example.com");
+    let mouse = id("example.com", "Mouse", "shop", "jerry");
+    let mut defining = (*desired(&crd, 1, "crd")).clone();
+    defining.defines = Some(Box::new(mouse.group_kind()));
+    let mut engine = engine(&[SET], &[crd.group_kind(), mouse.group_kind()]);
+    let files = [("crd", Some(defining.into())), ("m", Some(desired(&mouse, 1, "m")))];
+    engine.read(FIRST, reading("r1", &files));
+    show(&mut engine, &mouse, 2);
+    let thing = WorldObject::settled(desired(&crd, 1, "crd").hash, "r1", 1);
+    engine.observe_object(&crd, World::live(&crd, &thing));
+    engine.read(FIRST, reading("r2", &[("crd", None)]));
+    let confirmed = [Uid("1".into())].into();
+    engine.set_inventory(FIRST, Inventory { confirmed, ..inventory(&engine) });
+    assert_eq!(judged(&mut engine, FIRST, &crd), "pruned after Mouse shop/jerry, which uses it");
+    engine.observe_absence(&mouse);
+    assert_eq!(judged(&mut engine, FIRST, &crd), "delete");
+}
+
+/// Its former references are nowhere to be had, so it may use whatever is beside it.
+#[test]
+fn what_is_beside_a_change_under_way_whose_former_content_is_lost_waits_for_it() {
+    let [old, elsewhere, user, new] =
+        [config("old"), id("", "ConfigMap", "other", "old"), id("", "Secret", "shop", "user"), config("new")];
+    let kinds = [maps(), user.group_kind()];
+    let mut engine = engine(&[SET], &kinds);
+    let mut needing = (*desired(&user, 2, "user")).clone();
+    needing.needs = [new.clone()].into();
+    let files = [("user", Some(needing.into())), ("new", Some(desired(&new, 1, "new")))];
+    engine.read(FIRST, reading("r2", &files));
+    for (uid, one) in [(1, &old), (2, &elsewhere), (3, &user), (4, &new)] {
+        show(&mut engine, one, uid);
+    }
+    for (revision, wanted) in engine.unresolved_contents() {
+        for (id, hash) in wanted {
+            engine.record_past_content(&id, &Release { hash, revision: revision.clone() }, None);
+        }
+    }
+    let waits = judged(&mut engine, FIRST, &old);
+    assert!(waits.starts_with("pruned when Secret shop/user"), "{waits}");
+    assert_eq!(judged(&mut engine, FIRST, &elsewhere), "delete", "it cannot be used from there");
+    let thing = WorldObject::settled(desired(&user, 2, "user").hash, "r2", 3);
+    engine.observe_object(&user, LiveObject { rv: ResourceVersion(9), ..World::live(&user, &thing) });
+    assert_eq!(judged(&mut engine, FIRST, &old), "delete");
+}
+
+/// Nothing of it takes a token, so no record says that they belong together.
+#[test]
+fn what_the_content_before_used_waits_until_the_new_one_is_healthy() {
+    let [old, user] = [config("old"), id("", "Secret", "shop", "user")];
+    let mut engine = engine(&[SET], &[maps(), user.group_kind()]);
+    let mut needing = (*desired(&user, 1, "user")).clone();
+    needing.needs = [old.clone()].into();
+    let b = config("b");
+    let files = [
+        ("user", Some(needing.into())),
+        ("old", Some(desired(&old, 1, "old"))),
+        ("b", Some(desired(&b, 1, "b"))),
+    ];
+    engine.read(FIRST, reading("r1", &files));
+    for (uid, one) in [(1, &old), (2, &user), (3, &b)] {
+        show(&mut engine, one, uid);
+    }
+    engine.read(FIRST, reading("r2", &[("user", Some(desired(&user, 2, "user"))), ("old", None)]));
+    let now = std::time::Instant::now();
+    let action = engine.decide(&user, now).action;
+    assert!(matches!(action, Action::Apply(_)), "{action:?}");
+    let thing = WorldObject { uid: 2, ..WorldObject::settled(desired(&user, 2, "user").hash, "r2", 9) };
+    let health = crate::health::Health::new(crate::health::HealthStatus::InProgress, "on its way");
+    let live = LiveObject { health, ..World::live(&user, &thing) };
+    engine.record_result(&user, &action, ActionResult::Applied(WriteResult { live: live.clone() }), now);
+    engine.observe_object(&user, live);
+    let waits = judged(&mut engine, FIRST, &old);
+    assert!(waits.starts_with("pruned when Secret shop/user"), "{waits}");
+    engine.observe_object(&user, LiveObject { rv: ResourceVersion(10), ..World::live(&user, &thing) });
+    assert_eq!(judged(&mut engine, FIRST, &old), "delete");
+}

@@ -1,0 +1,165 @@
+//! What keeps a single object from being written: its inventory, its namespace, and whose it is.
+
+use std::time::Instant;
+
+use super::harness::Harness;
+use super::safety::engine;
+use super::world::{AuditEntry, FIRST, SET, World, WorldObject, config, desired, id, reading, workload};
+use crate::engine::*;
+use crate::object::ObjectId;
+
+/// Nobody would ever look for an object of a kind that no inventory names.
+#[test]
+fn nothing_is_written_before_the_inventory_names_its_kind_and_its_location() {
+    let a = config("a");
+    let check = |change: &dyn Fn(&mut Inventory)| {
+        let mut harness = Harness::new(3);
+        let known = harness.engine.source(FIRST).inventory.clone().unwrap();
+        let mut lacking = known.clone();
+        change(&mut lacking);
+        harness.engine.set_inventory(FIRST, lacking);
+        harness.read(reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
+        harness.settle();
+        assert_eq!(harness.world.log, []);
+        assert_eq!(harness.decide(&a).reason, Some(Reason::Inventory("test".into())));
+        harness.engine.set_inventory(FIRST, known);
+        harness.settle();
+        assert_eq!(harness.world.log, [AuditEntry::Created(a.clone())]);
+    };
+    check(&|inventory| inventory.kinds.clear());
+    check(&|inventory| inventory.lacks_location = true);
+}
+
+#[test]
+fn nothing_is_written_into_a_namespace_that_is_being_deleted() {
+    let (namespace, a) = (id("", "Namespace", "", "shop"), config("a"));
+    let mut engine = engine(&[SET], &[namespace.group_kind(), a.group_kind()]);
+    let files = [("ns", Some(desired(&namespace, 1, "ns"))), ("a", Some(desired(&a, 1, "a")))];
+    engine.read(FIRST, reading("r1", &files));
+    let thing = WorldObject::settled(desired(&namespace, 1, "ns").hash, "r1", 1);
+    let live = World::live(&namespace, &thing);
+    engine.observe_object(&namespace, LiveObject { deleting: true, ..live.clone() });
+    engine.record_lookup(&a, DirectView::Absent);
+    let expected = Reason::Needs(namespace.clone(), "is being deleted".into());
+    assert_eq!(engine.decide(&a, Instant::now()).reason, Some(expected));
+    engine.observe_object(&namespace, LiveObject { rv: ResourceVersion(2), ..live });
+    let action = engine.decide(&a, Instant::now()).action;
+    assert!(matches!(action, Action::Apply(_)), "{action:?}");
+}
+
+fn web(content: u32) -> SharedDesiredObject {
+    let mut web = (*desired(&workload("web"), content, "web")).clone();
+    web.traits.recreate = RecreatePolicy::Allowed;
+    web.into()
+}
+
+/// Refuses the decided content as one that changes a field which never changes.
+fn refuse(harness: &mut Harness, id: &ObjectId) {
+    let action = harness.decide(id).action;
+    assert!(matches!(action, Action::Apply(_)), "{action:?}");
+    let why = WriteFailure::Refused("the field is immutable".into(), RefusalRule::Immutable, None);
+    harness.engine.record_result(id, &action, ActionResult::Failed(why), harness.now);
+}
+
+#[test]
+fn only_what_is_provably_ours_is_deleted_to_be_created_again() {
+    let id = workload("web");
+    let mut harness = Harness::new(3);
+    harness.read(reading("r1", &[("web", Some(web(1)))]));
+    harness.settle();
+    harness.read(reading("r2", &[("web", Some(web(2)))]));
+    refuse(&mut harness, &id);
+    let proven = harness.clone().decide(&id).action;
+    assert!(matches!(proven, Action::Delete(_, _, DeletionReason::Recreate)), "{proven:?}");
+    let mut live = World::live(&id, &harness.world.things[&id]);
+    let release = live.release.take().unwrap();
+    live.unproven_release = Some(Box::new(ReleaseAnnotation { release, seal: None }));
+    live.rv = ResourceVersion(live.rv.0 + 1);
+    harness.engine.observe_object(&id, live);
+    assert!(harness.engine.live_object(&id).unwrap().is_unproven());
+    let decision = harness.decide(&id);
+    assert!(!matches!(decision.action, Action::Delete(..)), "{decision:?}");
+    let why = decision.reason.map(|reason| reason.to_string()).unwrap_or_default();
+    assert!(why.contains("has no valid seal"), "{why}");
+}
+
+#[test]
+fn what_is_to_be_adopted_is_not_deleted_to_be_created_again() {
+    let id = workload("web");
+    let mut harness = Harness::new(3);
+    let by_hand = WorldObject { labelled: false, release: None, ..WorldObject::settled(web(9).hash, "", 1) };
+    harness.world.things.insert(id.clone(), by_hand);
+    harness.read(reading("r1", &[("web", Some(web(1)))]));
+    harness.step(&id);
+    refuse(&mut harness, &id);
+    let decision = harness.decide(&id);
+    assert_eq!(decision.action, Action::Nothing);
+    assert!(matches!(decision.reason, Some(Reason::Refused(..))), "{:?}", decision.reason);
+}
+
+/// What was seen may have been changed, or replaced, by its owner since.
+#[test]
+fn what_is_adopted_is_written_in_the_version_that_was_judged_and_under_the_budget() {
+    let adopted = |id: &ObjectId, is_rolling: bool| {
+        let mut harness = Harness::new(1);
+        let other = workload("other");
+        harness.read(reading("r1", &[("other", Some(desired(&other, 1, "other")))]));
+        harness.settle();
+        let by_hand = WorldObject {
+            labelled: false,
+            release: None,
+            ..WorldObject::settled(desired(id, 9, "a").hash, "", 50)
+        };
+        harness.world.clock = 50;
+        harness.world.things.insert(id.clone(), by_hand);
+        if is_rolling {
+            harness.read(reading("r2", &[("other", Some(desired(&other, 2, "other")))]));
+            while !matches!(harness.step(&other), Some(Action::Apply(_))) {}
+            harness.deliver(usize::MAX);
+        }
+        harness.read(reading("r3", &[("a", Some(desired(id, 1, "a")))]));
+        harness.step(id);
+        harness.decide(id)
+    };
+    let expected = Precondition::Exact(Uid("50".into()), ResourceVersion(50));
+    for id in [config("a"), workload("a")] {
+        let Action::Apply(apply) = adopted(&id, false).action else { panic!("{id} is not adopted") };
+        assert_eq!((apply.purpose, apply.precondition), (ApplyPurpose::Adopt, expected.clone()), "{id}");
+    }
+    // Its pods are replaced as those of any rollout.
+    let waits = adopted(&workload("a"), true);
+    assert!(matches!(waits.reason, Some(Reason::Budget(_))), "{waits:?}");
+    let Action::Apply(_) = adopted(&config("a"), true).action else { panic!("a map restarts nothing") };
+}
+
+/// Returns the outcome for an object that is there and was never ours, in a few words.
+fn outcome(owner: ObjectOwner, adopt: AdoptPolicy) -> &'static str {
+    let a = config("a");
+    let mut engine = engine(&[SET], &[a.group_kind()]);
+    engine.set_adopt(FIRST, adopt);
+    engine.read(FIRST, reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
+    let live = World::live(&a, &WorldObject::settled(desired(&a, 9, "a").hash, "r1", 1));
+    let live = LiveObject { owner, release: None, our_fields: None, ..live };
+    engine.record_lookup(&a, DirectView::Found(Box::new(live)));
+    let decision = engine.decide(&a, Instant::now());
+    match (&decision.action, &decision.reason) {
+        (Action::Apply(apply), None) if apply.purpose == ApplyPurpose::Adopt => "adopted",
+        (Action::Nothing, Some(Reason::Owned(_))) => "owned",
+        (Action::Nothing, Some(Reason::NotAdopted)) => "not adopted",
+        _ => panic!("{decision:?}"),
+    }
+}
+
+#[test]
+fn an_object_of_somebody_else_is_taken_over_only_as_the_policy_says_and_one_of_a_controller_never() {
+    let check = |owner: ObjectOwner, expected: [&str; 3]| {
+        let outcomes = AdoptPolicy::ALL.map(|adopt| outcome(owner.clone(), adopt));
+        assert_eq!(outcomes, expected, "{owner:?}");
+    };
+    check(ObjectOwner::Nobody, ["not adopted", "adopted", "adopted"]);
+    check(ObjectOwner::Foreign("Argo CD Application shop".into()), ["owned", "owned", "adopted"]);
+    check(ObjectOwner::Labelled("applyset-x-v1".into()), ["owned", "owned", "adopted"]);
+    check(ObjectOwner::Ours("applyset-x-v1".into()), ["owned", "owned", "adopted"]);
+    // Its controller would write it anew, again and again.
+    check(ObjectOwner::Controlled("ReplicaSet shop/web".into()), ["owned"; 3]);
+}
