@@ -79,11 +79,6 @@ impl Desired {
         self.kept.insert(name.to_owned());
     }
 
-    /// Judges an object by git again.
-    pub(crate) fn give_back(&mut self, name: &str) {
-        self.kept.remove(name);
-    }
-
     /// Returns the text of a file.
     pub(crate) fn text(&self, file: &str) -> String {
         self.files.get(file).cloned().unwrap_or_default()

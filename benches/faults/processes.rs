@@ -108,12 +108,12 @@ fn asleep(stage: &mut Stage, number: usize, work: impl FnOnce(&mut Stage)) {
 }
 
 /// Returns the daemon that holds the Lease of the first source.
-fn holder(stage: &Stage) -> Result<usize, Obstacle> {
+pub(crate) fn holder(stage: &Stage) -> Result<usize, Obstacle> {
     let lease = stage.record("Lease", &format!("rhumb-{}", stage.source_name(letter(0))));
     let held = stage.site.api.value(&lease, "/spec/holderIdentity");
     let held = held.as_str().unwrap_or_default();
-    let users = stage.replicas.iter().map(|replica| replica.pid().to_string());
-    let found = users.enumerate().find(|(_, pid)| held.contains(pid.as_str()));
+    let marks = stage.replicas.iter().map(|replica| format!("{}-", replica.pid()));
+    let found = marks.enumerate().find(|(_, mark)| held.starts_with(mark));
     found.map(|(number, _)| number).ok_or_else(|| Obstacle::Unmet(format!("no daemon holds it: {held}")))
 }
 

@@ -96,11 +96,6 @@ impl Replica {
         self.variables.push((name.to_owned(), value.to_owned()));
     }
 
-    /// Removes the environment variables that were set.
-    pub(crate) fn unset(&mut self) {
-        self.variables.clear();
-    }
-
     /// Starts the daemon.
     pub(crate) fn start(&mut self) {
         self.keep_log();

@@ -21,6 +21,8 @@ use crate::support::{Remote, Repo, TestNamespace, at};
 const PREPARATION_LIMIT: Duration = Duration::from_mins(3);
 /// The longest time for what a fault itself waits for.
 const STEP_LIMIT: Duration = Duration::from_secs(45);
+/// The time in which a daemon at rest has seen what a person wrote.
+const NEWS: Duration = Duration::from_secs(1);
 /// The time that the status may lag behind.
 const STATUS_LAG: Duration = Duration::from_secs(5);
 /// Time between two looks at what the watches have shown.
@@ -31,6 +33,9 @@ const FURTHER_KINDS: [&str; 3] = ["ConfigMap", "Service", "Secret"];
 /// The budget of each run, and a short timeout, so that what is lost is soon known.
 pub(crate) const SETTINGS: &str = "budget: {maxWorkloads: 1, maxUnavailable: 1, startsPerMinute: 1000, soak: 0s, \
                                    deadline: 60s}\napi: {timeout: 2s}";
+
+/// The blast radius of sources that exchange objects.
+const WIDE: &str = "  blastRadius: {count: 10, percent: 100}";
 
 /// The daemons and sources of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,7 +169,8 @@ impl Stage {
 
     fn begin(&mut self) {
         for number in 0..self.replicas.len() {
-            let text = self.configuration(number, SETTINGS, "");
+            let spec = if let Shape::Folders(_) = self.shape { WIDE } else { "" };
+            let text = self.configuration(number, SETTINGS, spec);
             self.replicas[number].configure(&text);
             if let Some(remote) = &self.remote {
                 let authority = remote.path().with_file_name("ca.pem");
@@ -184,6 +190,8 @@ impl Stage {
         let rest = json!({"metadata": {"annotations": {"rhumb.dev/reconcile": "disabled"}}});
         self.site.api.merge(&self.site.at("ConfigMap", RESTING), people, &rest);
         self.desired.keep(RESTING);
+        // What a person has just written may not have been seen yet, and nobody can ask for that.
+        thread::sleep(NEWS);
         self.rested = Timestamp::now();
     }
 
