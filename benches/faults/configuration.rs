@@ -15,7 +15,8 @@ fn storm(name: &'static str, texts: &'static [(&'static str, &'static str)]) -> 
         stage.change();
         for round in 0..5 {
             for (settings, spec) in texts {
-                let settings = if settings.is_empty() { SETTINGS.to_owned() } else { format!("{settings}\n") };
+                let settings =
+                    if settings.is_empty() { SETTINGS.to_owned() } else { format!("{settings}\n") };
                 reload(stage, &settings, spec);
                 stage.pass(20, 800);
             }
@@ -30,19 +31,34 @@ fn storm(name: &'static str, texts: &'static [(&'static str, &'static str)]) -> 
 
 /// Returns all rows.
 pub(crate) fn faults() -> Vec<Fault> {
-    const NARROW: &str = "budget: {maxWorkloads: 1, maxUnavailable: 1, startsPerMinute: 1000, soak: 1s}\napi: {timeout: 1s}";
+    const NARROW: &str =
+        "budget: {maxWorkloads: 1, maxUnavailable: 1, startsPerMinute: 1000, soak: 1s}\napi: {timeout: 1s}";
     vec![
         storm("reloads of the same configuration", &[("", ""), ("", "")]),
         storm("reloads of two configurations in turns", &[(NARROW, ""), ("", "")]),
-        storm("reloads of broken configurations", &[("budget: [", ""), ("", ""), ("nonsense: 1", ""), ("", "  nonsense: 1")]),
+        storm(
+            "reloads of broken configurations",
+            &[("budget: [", ""), ("", ""), ("nonsense: 1", ""), ("", "  nonsense: 1")],
+        ),
         storm("reloads that forbid pruning and allow it", &[("", "  prune: false"), ("", "")]),
         storm("reloads that observe and do not", &[("", "  observe: true"), ("", "")]),
-        storm("reloads with another poll and resync", &[("resync: 1s\nbudget: {maxWorkloads: 1, maxUnavailable: 1, startsPerMinute: 1000, soak: 0s}", ""), ("", "")]),
+        storm(
+            "reloads with another poll and resync",
+            &[
+                (
+                    "resync: 1s\nbudget: {maxWorkloads: 1, maxUnavailable: 1, startsPerMinute: 1000, soak: 0s}",
+                    "",
+                ),
+                ("", ""),
+            ],
+        ),
         Fault::new("a source that goes and comes again", "the configuration", |stage| {
             stage.change();
             stage.pass(0, 1500);
-            let without = "apiVersion: rhumb.dev/v1alpha1\nkind: Configuration\n".to_owned() + SETTINGS + "\n";
             let with = stage.daemon().configuration().to_owned();
+            // Another source, whose folder is nowhere, takes its place.
+            let without = with.replace(&stage.source_name("a"), &stage.source_name("z"));
+            let without = without.replace("path: a", "path: z");
             stage.while_unknown(|stage| {
                 stage.daemon().reload(&without);
                 stage.pass(1000, 3000);

@@ -2,7 +2,7 @@
 
 use crate::fault::{Fault, Obstacle};
 use crate::processes::holder;
-use crate::stage::{Shape, Stage, letter};
+use crate::stage::{Effect, Shape, Stage, letter};
 
 /// The file that moves.
 const WEB: &str = "web.yaml";
@@ -126,7 +126,7 @@ fn leases() -> Vec<Fault> {
             }
         }),
         of_holder("somebody deletes the Leases", 2, |stage, _| {
-            stage.allowance.deletes_records = true;
+            stage.allow(Effect::DeletesRecords);
             for folder in ["a", "b"] {
                 let lease = stage.record("Lease", &format!("rhumb-{}", stage.source_name(folder)));
                 stage.site.api.delete(&lease);

@@ -103,8 +103,10 @@ impl Desired {
 
     /// Returns the first difference between the cluster and git, by the watches of the observer.
     pub(crate) fn difference(&self, observer: &Observer) -> Option<String> {
-        let there =
-            self.removed.iter().find(|(kind, name)| observer.live(kind, name).is_some() && !self.kept.contains(name));
+        let there = self
+            .removed
+            .iter()
+            .find(|(kind, name)| observer.live(kind, name).is_some() && !self.kept.contains(name));
         if let Some((kind, name)) = there {
             return Some(format!("{kind} {name} is still there"));
         }
@@ -113,7 +115,9 @@ impl Desired {
             if self.kept.contains(&name) {
                 return None;
             }
-            let Some(live) = observer.live(&kind, &name) else { return Some(format!("{kind} {name} is missing")) };
+            let Some(live) = observer.live(&kind, &name) else {
+                return Some(format!("{kind} {name} is missing"));
+            };
             first_difference(&comparable(desired), &live, "")
                 .map(|path| format!("{kind} {name} differs at {path}"))
                 .or_else(|| (kind == "Deployment").then(|| unfinished(&live)).flatten())
@@ -123,7 +127,8 @@ impl Desired {
 
 /// Returns a manifest in the form in which the server stores it.
 fn comparable(mut desired: Value) -> Value {
-    if let Some(Value::Object(texts)) = desired.as_object_mut().and_then(|object| object.remove("stringData")) {
+    if let Some(Value::Object(texts)) = desired.as_object_mut().and_then(|object| object.remove("stringData"))
+    {
         let encode = |text: &Value| {
             let text = text.as_str().unwrap_or_default();
             Value::String(base64::engine::general_purpose::STANDARD.encode(text))
@@ -143,7 +148,9 @@ fn first_difference(desired: &Value, live: &Value, path: &str) -> Option<String>
             .find_map(|(key, value)| first_difference(value, &live[key.as_str()], &format!("{path}/{key}"))),
         (Value::Array(values), Value::Array(others)) if values.len() == others.len() => {
             let mut pairs = values.iter().zip(others).enumerate();
-            pairs.find_map(|(index, (value, other))| first_difference(value, other, &format!("{path}/{index}")))
+            pairs.find_map(|(index, (value, other))| {
+                first_difference(value, other, &format!("{path}/{index}"))
+            })
         }
         _ if desired == live => None,
         _ => Some(format!("{path}: {live}")),
@@ -158,5 +165,6 @@ fn unfinished(live: &Value) -> Option<String> {
         && ["updatedReplicas", "availableReplicas", "replicas"]
             .iter()
             .all(|count| number(&format!("/status/{count}")) == wanted);
-    (!is_done).then(|| format!("Deployment {} is not rolled out: {}", live["metadata"]["name"], live["status"]))
+    (!is_done)
+        .then(|| format!("Deployment {} is not rolled out: {}", live["metadata"]["name"], live["status"]))
 }

@@ -8,7 +8,7 @@ use walkdir::WalkDir;
 
 use crate::fault::{Fault, Obstacle};
 use crate::processes::empty;
-use crate::stage::Stage;
+use crate::stage::{Effect, Stage};
 
 fn state(stage: &Stage) -> PathBuf {
     stage.replicas[0].site.state.path().to_owned()
@@ -91,7 +91,8 @@ fn mounted(stage: &mut Stage, size: &str) -> Result<PathBuf, Obstacle> {
     stage.daemon().wrap(&["unshare", "--mount", "sh", "-c", &script]);
     stage.daemon().start();
     let mounts = |stage: &Stage| {
-        let mounts = fs::read_to_string(format!("/proc/{}/mounts", stage.replicas[0].pid())).unwrap_or_default();
+        let mounts =
+            fs::read_to_string(format!("/proc/{}/mounts", stage.replicas[0].pid())).unwrap_or_default();
         mounts.contains(&*folder.to_string_lossy())
     };
     stage.await_live("the file system is mounted", mounts)?;
@@ -105,7 +106,7 @@ fn small(
     heal: impl Fn(&mut Stage, &str) -> Result<(), Obstacle> + Send + Sync + 'static,
 ) -> Fault {
     Fault::new(name, "the file system of the state directory", move |stage| {
-        stage.allowance.ends_processes = true;
+        stage.allow(Effect::EndsProcesses);
         let folder = mounted(stage, "8m,nr_inodes=4k")?;
         let folder = folder.to_string_lossy();
         stage.pass(1000, 2000);
@@ -139,7 +140,7 @@ pub(crate) fn faults() -> Vec<Fault> {
         spoiled("the state is cut in half", cut),
         spoiled("the state is blank", blank),
         Fault::new("a file in the place of the state directory", "the state directory", |stage| {
-            stage.allowance.ends_processes = true;
+            stage.allow(Effect::EndsProcesses);
             let folder = state(stage);
             replace(&folder);
             stage.change();
@@ -153,7 +154,7 @@ pub(crate) fn faults() -> Vec<Fault> {
         small("no inodes left", exhaust, release),
         small("a read-only disk", freeze, thaw),
         Fault::new("a full disk at a start", "the file system of the state directory", |stage| {
-            stage.allowance.ends_processes = true;
+            stage.allow(Effect::EndsProcesses);
             let folder = mounted(stage, "64k,nr_inodes=4k")?;
             stage.change();
             stage.pass(2000, 4000);

@@ -1,5 +1,6 @@
 //! One row: a fault, its place, and its injection.
 
+use crate::invariant::Invariant;
 use crate::stage::{Shape, Stage};
 
 /// The reason for which a run says nothing.
@@ -29,6 +30,8 @@ pub(crate) struct Fault {
     pub(crate) place: &'static str,
     pub(crate) shape: Shape,
     pub(crate) sharing: Sharing,
+    /// The invariant that the bench breaks itself.
+    pub(crate) must_break: Option<Invariant>,
     inject: Injection,
 }
 
@@ -40,7 +43,7 @@ impl Fault {
         inject: impl Fn(&mut Stage) -> Result<(), Obstacle> + Send + Sync + 'static,
     ) -> Self {
         let (shape, sharing) = (Shape::Local, Sharing::Shared);
-        Self { name, place, shape, sharing, inject: Box::new(inject) }
+        Self { name, place, shape, sharing, must_break: None, inject: Box::new(inject) }
     }
 
     /// Sets the daemons and sources.
@@ -51,6 +54,11 @@ impl Fault {
     /// Lets no other run share the cluster.
     pub(crate) fn alone(self) -> Self {
         Self { sharing: Sharing::Alone, ..self }
+    }
+
+    /// Lets the run count as good only where an invariant is seen to be broken.
+    pub(crate) fn must_break(self, invariant: Invariant) -> Self {
+        Self { must_break: Some(invariant), ..self }
     }
 
     /// Injects the fault and heals it.

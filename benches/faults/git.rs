@@ -8,12 +8,12 @@ use walkdir::WalkDir;
 
 use crate::desired::FIRST;
 use crate::fault::{Fault, Obstacle};
-use crate::stage::{Shape, Stage};
+use crate::stage::{Effect, Shape, Stage};
 use crate::support::ServerBehavior;
 
 /// Returns all rows.
 pub(crate) fn faults() -> Vec<Fault> {
-    [histories(), stores(), contents(), servers()].into_iter().flatten().collect()
+    [histories(), stores(), places(), contents(), servers()].into_iter().flatten().collect()
 }
 
 fn histories() -> Vec<Fault> {
@@ -27,7 +27,7 @@ fn histories() -> Vec<Fault> {
             Ok(())
         }),
         Fault::new("a force-push to an older commit, and back", "the branch", |stage| {
-            stage.allowance.goes_to_older_commits = true;
+            stage.allow(Effect::GoesToOlderCommits);
             stage.change();
             stage.pass(500, 4000);
             stage.while_unknown(|stage| {
@@ -38,6 +38,7 @@ fn histories() -> Vec<Fault> {
                 stage.repo.git(&["reset", "--quiet", "--hard", "kept"]);
             });
             stage.allowance.recreations.insert("fresh".to_owned(), 1);
+            stage.allowance.deletions.insert("fresh".to_owned());
             stage.allowance.edits += 2;
             // The controller of a Deployment that is taken up again may take one pod more.
             stage.allowance.pods = 1;
@@ -151,7 +152,7 @@ fn spoiled_objects(name: &'static str, spoil: fn(&Path, &[u8])) -> Fault {
         stage.change();
         let new: Vec<PathBuf> =
             object_files(stage.repo.path()).into_iter().filter(|file| !known.contains(file)).collect();
-        let done = with_spoiled_files(stage, &new, |file, bytes| spoil(file, bytes));
+        let done = with_spoiled_files(stage, &new, spoil);
         stage.daemon().signal("CONT");
         done
     })
@@ -183,6 +184,11 @@ fn stores() -> Vec<Fault> {
             stage.daemon().signal("CONT");
             done
         }),
+    ]
+}
+
+fn places() -> Vec<Fault> {
+    vec![
         Fault::new("a repository that is away for a while", "the repository", |stage| {
             stage.change();
             stage.pass(0, 1000);
@@ -230,6 +236,7 @@ fn stores() -> Vec<Fault> {
             stage.desired.write("a/own.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: own-a}\n");
             stage.desired.remove("a/own.yaml");
             stage.desired.keep("own-a");
+            stage.allowance.deletions.insert("own-a".to_owned());
             Ok(())
         }),
     ]
@@ -262,24 +269,49 @@ fn contents() -> Vec<Fault> {
     let folder = |stage: &Stage| stage.repo.path().join(FIRST);
     vec![
         unusable("a file that does not parse", move |stage| file(stage, "a: [b\n"), gone),
-        unusable("a file that ends in the middle", move |stage| file(stage, "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: \"z"), gone),
-        unusable("bytes that are no text", move |stage| fs::write(folder(stage).join("zz.yaml"), [0xff, 0xfe, 0x00, 0x61]).unwrap(), gone),
-        unusable("conflict markers of a merge", move |stage| file(stage, "<<<<<<< HEAD\na: 1\n=======\na: 2\n>>>>>>> other\n"), gone),
-        unusable("a symbolic link out of the repository", move |stage| std::os::unix::fs::symlink("/etc/passwd", folder(stage).join("zz.yaml")).unwrap(), gone),
-        unusable("the folder of the source is gone", |stage| {
-            stage.repo.git(&["mv", FIRST, "moved"]);
-        }, |stage| {
-            stage.repo.git(&["mv", "moved", FIRST]);
-        }),
-        unusable("an empty tree", |stage| {
-            stage.repo.git(&["rm", "--quiet", "-r", "--cached", "."]);
-            for entry in fs::read_dir(folder_of(stage)).unwrap().filter_map(Result::ok) {
-                fs::remove_file(entry.path()).unwrap();
-            }
-        }, |stage| {
-            stage.repo.git(&["checkout", "--quiet", "HEAD~1", "--", "."]);
-            let _ = fs::remove_file(folder_of(stage).join("old.yaml"));
-        }),
+        unusable(
+            "a file that ends in the middle",
+            move |stage| file(stage, "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: \"z"),
+            gone,
+        ),
+        unusable(
+            "bytes that are no text",
+            move |stage| fs::write(folder(stage).join("zz.yaml"), [0xff, 0xfe, 0x00, 0x61]).unwrap(),
+            gone,
+        ),
+        unusable(
+            "conflict markers of a merge",
+            move |stage| file(stage, "<<<<<<< HEAD\na: 1\n=======\na: 2\n>>>>>>> other\n"),
+            gone,
+        ),
+        unusable(
+            "a symbolic link out of the repository",
+            move |stage| std::os::unix::fs::symlink("/etc/passwd", folder(stage).join("zz.yaml")).unwrap(),
+            gone,
+        ),
+        unusable(
+            "the folder of the source is gone",
+            |stage| {
+                stage.repo.git(&["add", "--all"]);
+                stage.repo.git(&["mv", FIRST, "moved"]);
+            },
+            |stage| {
+                stage.repo.git(&["mv", "moved", FIRST]);
+            },
+        ),
+        unusable(
+            "an empty tree",
+            |stage| {
+                stage.repo.git(&["rm", "--quiet", "-r", "--cached", "."]);
+                for entry in fs::read_dir(folder_of(stage)).unwrap().filter_map(Result::ok) {
+                    fs::remove_file(entry.path()).unwrap();
+                }
+            },
+            |stage| {
+                stage.repo.git(&["checkout", "--quiet", "HEAD~1", "--", "."]);
+                let _ = fs::remove_file(folder_of(stage).join("old.yaml"));
+            },
+        ),
     ]
 }
 
@@ -290,7 +322,9 @@ fn folder_of(stage: &Stage) -> PathBuf {
 /// Lets the git server behave so around both commits.
 fn served(name: &'static str, behavior: ServerBehavior) -> Fault {
     Fault::new(name, "the git server", move |stage| {
-        let Some(remote) = &stage.remote else { return Err(Obstacle::Unmet("there is no server".to_owned())) };
+        let Some(remote) = &stage.remote else {
+            return Err(Obstacle::Unmet("there is no server".to_owned()));
+        };
         remote.set(behavior);
         let before = remote.connections();
         stage.change();

@@ -12,7 +12,7 @@ use crate::desired::RESTING;
 use crate::invariant::{Invariant, Violation};
 use crate::replay::Bounds;
 use crate::resources;
-use crate::stage::{Shape, Stage};
+use crate::stage::{Effect, Shape, Stage};
 
 /// The longest time from the end of the fault until the cluster shows what git says.
 const CONVERGENCE_LIMIT: Duration = Duration::from_secs(90);
@@ -45,7 +45,11 @@ pub(crate) fn judge(stage: &mut Stage) -> Option<Duration> {
         stage.write_next();
         stage.commit("Change everything once more");
         if let Err(difference) = stage.await_convergence(NEXT_COMMIT_LIMIT) {
-            note(stage, Invariant::I14, format!("the next commit, after {NEXT_COMMIT_LIMIT:?}: {difference}"));
+            note(
+                stage,
+                Invariant::I14,
+                format!("the next commit, after {NEXT_COMMIT_LIMIT:?}: {difference}"),
+            );
         }
     }
     thread::sleep(SETTLING);
@@ -119,6 +123,7 @@ fn silence(stage: &mut Stage, events: &[AuditEvent]) {
 /// I2 and I3: only what git has removed is deleted, and not before.
 fn deletions(stage: &mut Stage, events: &[AuditEvent]) {
     let (removed, names) = (stage.desired.removed(), stage.desired.names());
+    let excused = stage.allowance.deletions.clone();
     let mut found = Vec::new();
     for event in events.iter().filter(|event| event.verb.starts_with("delete") && is_done(event)) {
         if event.namespace != stage.site.name {
@@ -130,6 +135,9 @@ fn deletions(stage: &mut Stage, events: &[AuditEvent]) {
         let is_early = stage.removed_at.is_none_or(|removed| event.timestamp < removed);
         let is_unknown =
             stage.allowance.unknown.iter().any(|(begin, end)| (*begin..*end).contains(&event.timestamp));
+        if excused.contains(&event.name) {
+            continue;
+        }
         if !names.contains(&event.name) {
             found.push((Invariant::I2, format!("deleted and never owned: {}", line(event))));
         } else if !removed.contains(&event.name) || is_early {
@@ -173,7 +181,8 @@ fn storms(stage: &mut Stage, events: &[AuditEvent]) {
     for ((namespace, resource, name), times) in times {
         let asked = COMMITS + stage.allowance.edits;
         let limit = if namespace == system { RECORD_WRITES_IN_A_MINUTE } else { WRITES_IN_A_MINUTE };
-        let in_a_minute = |begin: &i64| times.iter().filter(|time| (0..60).contains(&(*time - begin))).count();
+        let in_a_minute =
+            |begin: &i64| times.iter().filter(|time| (0..60).contains(&(*time - begin))).count();
         let most = times.iter().map(in_a_minute).max().unwrap_or(0);
         if most > limit + asked {
             found.push(format!("{most} writes of {resource} {name} in a minute"));
@@ -204,7 +213,8 @@ fn births(stage: &mut Stage, events: &[AuditEvent]) {
     }
     let system = stage.site.system();
     let is_twice = |((_, namespace, _, name), count): &(&(&str, &str, &str, &str), &usize)| {
-        let is_excused = stage.allowance.deletes_records && *namespace == system;
+        let is_record = *namespace == system || *name == system;
+        let is_excused = stage.allows(Effect::DeletesRecords) && is_record;
         **count > 1 + stage.allowance.recreations.get(*name).copied().unwrap_or(0) && !is_excused
     };
     let twice: Vec<String> = counts
@@ -266,12 +276,12 @@ fn histories(stage: &mut Stage) {
             }
             "counter" if !event.gone => {
                 let version = text(&event.object, "/data/key").parse::<u32>().unwrap_or(0);
-                if version < counter && !stage.allowance.goes_to_older_commits {
+                if version < counter && !stage.allows(Effect::GoesToOlderCommits) {
                     found.push((Invariant::I8, format!("version {version} after {counter}")));
                 }
                 counter = version;
             }
-            "shared" | "front" if !stage.allowance.removes_foreign_fields => {
+            "shared" | "front" if !stage.allows(Effect::RemovesForeignFields) => {
                 let theirs = ["/data/theirs", "/metadata/annotations/example.org~1theirs"];
                 let has = theirs.iter().any(|pointer| !text(&event.object, pointer).is_empty());
                 if has {

@@ -29,6 +29,7 @@ mod network;
 mod observer;
 mod options;
 mod people;
+mod planted;
 mod processes;
 mod random;
 #[path = "../../tests/rollouts/replay.rs"]
@@ -36,6 +37,7 @@ mod random;
 mod replay;
 mod replica;
 mod resources;
+mod rollbacks;
 mod runs;
 mod servers;
 mod stage;
@@ -63,9 +65,11 @@ fn faults() -> Vec<Fault> {
         processes::faults(),
         disk::faults(),
         git::faults(),
+        rollbacks::faults(),
         people::faults(),
         configuration::faults(),
         daemons::faults(),
+        planted::faults(),
     ];
     families.into_iter().flatten().collect()
 }

@@ -82,14 +82,20 @@ fn lists() -> Requests {
 
 fn answers() -> Vec<Fault> {
     let any = Requests::any;
-    let busy = |wait: &str| {
-        ApiFault::Replace(Answer::error(429, "TooManyRequests").header("Retry-After", wait))
-    };
-    let page = Answer::new(200, "<html><body>Please log in</body></html>").header("Content-Type", "text/html");
+    let busy =
+        |wait: &str| ApiFault::Replace(Answer::error(429, "TooManyRequests").header("Retry-After", wait));
+    let page =
+        Answer::new(200, "<html><body>Please log in</body></html>").header("Content-Type", "text/html");
     vec![
         spoiled("401", "every call", 1.0, any(), error(401, "Unauthorized")),
         spoiled("403", "every call", 1.0, any(), error(403, "Forbidden")),
-        spoiled("404", "reads of single objects", 1.0, any().method("GET").no_watches(), error(404, "NotFound")),
+        spoiled(
+            "404",
+            "reads of single objects",
+            1.0,
+            any().method("GET").no_watches(),
+            error(404, "NotFound"),
+        ),
         spoiled("409", "every write", 1.0, writes(), error(409, "Conflict")),
         spoiled("409 now and then", "half of the writes", 0.5, writes(), error(409, "Conflict")),
         spoiled("429 with Retry-After", "every write", 1.0, writes(), busy("2")),
@@ -107,10 +113,22 @@ fn after_the_effect() -> Vec<Fault> {
     let lost = ApiFault::DropAnswer;
     let deletes = || Requests::any().method("DELETE");
     vec![
-        spoiled("500 after the write took effect", "every write", 1.0, writes(), failed(500, "InternalError")),
+        spoiled(
+            "500 after the write took effect",
+            "every write",
+            1.0,
+            writes(),
+            failed(500, "InternalError"),
+        ),
         spoiled("409 after the write took effect", "every write", 1.0, writes(), failed(409, "Conflict")),
         spoiled("answers lost after the write", "every write", 1.0, writes(), lost(ResponseCut::Silence)),
-        spoiled("answers reset after the write", "half of the writes", 0.5, writes(), lost(ResponseCut::Reset)),
+        spoiled(
+            "answers reset after the write",
+            "half of the writes",
+            0.5,
+            writes(),
+            lost(ResponseCut::Reset),
+        ),
         spoiled("writes delivered twice", "every write", 1.0, writes(), ApiFault::Duplicate),
         spoiled_at_first("a deletion's answer lost", "the deletion", 1, deletes(), lost(ResponseCut::Reset)),
         spoiled_at_first("a deletion delivered twice", "the deletion", 1, deletes(), ApiFault::Duplicate),
@@ -151,7 +169,8 @@ fn views() -> Vec<Fault> {
 
 /// Notes how long an object of another kind takes while one kind fails.
 fn bystander(stage: &mut Stage) {
-    let version = stage.desired.objects()[&("ConfigMap".to_owned(), "counter".to_owned())]["data"]["key"].clone();
+    let version =
+        stage.desired.objects()[&("ConfigMap".to_owned(), "counter".to_owned())]["data"]["key"].clone();
     let moved = stage.await_live("a bystander is applied", |stage| {
         stage.value("ConfigMap", "counter", "/data/key") == version
     });
@@ -179,7 +198,12 @@ fn parts() -> Vec<Fault> {
     vec![
         one_kind("one kind forbidden", "Deployments", of("/deployments"), forbidden()),
         one_kind("one kind fails", "Services", of("/services"), error(500, "InternalError")),
-        one_kind("one object refused", "writes of a Deployment", of("/deployments/api").method("PATCH"), error(422, "Invalid")),
+        one_kind(
+            "one object refused",
+            "writes of a Deployment",
+            of("/deployments/api").method("PATCH"),
+            error(422, "Invalid"),
+        ),
         Fault::new("discovery fails at a start", "discovery", |stage| {
             stage.daemon().kill();
             let rules = ["/api/v1", "/apis", "/apis/apps/v1"].map(|path| {
@@ -193,7 +217,19 @@ fn parts() -> Vec<Fault> {
             let fired: u64 = rules.map(|rule| stage.proxy.remove(rule).fired).into_iter().sum();
             if fired == 0 { Err(Obstacle::Unmet("nothing was discovered".to_owned())) } else { Ok(()) }
         }),
-        spoiled("the records fail", "rhumb's own ConfigMaps", 1.0, of("-rhumb/configmaps").method("PATCH").method("POST").method("PUT"), error(500, "InternalError")),
-        spoiled("the ledger conflicts", "the rollout ledger", 0.7, of("rollout-budget").method("PATCH").method("PUT").method("POST"), error(409, "Conflict")),
+        spoiled(
+            "the records fail",
+            "rhumb's own ConfigMaps",
+            1.0,
+            of("-rhumb/configmaps").method("PATCH").method("POST").method("PUT"),
+            error(500, "InternalError"),
+        ),
+        spoiled(
+            "the ledger conflicts",
+            "the rollout ledger",
+            0.7,
+            of("rollout-budget").method("PATCH").method("PUT").method("POST"),
+            error(409, "Conflict"),
+        ),
     ]
 }

@@ -26,7 +26,7 @@ pub(crate) struct Options {
 impl Options {
     /// Reads the command line.
     pub(crate) fn parse(mut words: impl Iterator<Item = String>) -> Result<Self, String> {
-        let limit = Duration::from_mins(600);
+        let limit = Duration::from_hours(10);
         let mut options = Self { only: Vec::new(), runs: 10, seed: 1, jobs: 3, limit, is_list: false };
         let (mut runs, mut seed) = (None, None);
         while let Some(word) = words.next() {

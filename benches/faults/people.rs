@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::fault::{Fault, Obstacle};
-use crate::stage::Stage;
+use crate::stage::{Effect, Stage};
 use crate::support::at;
 
 /// Returns all rows.
@@ -67,12 +67,20 @@ fn edits() -> Vec<Fault> {
     ]
 }
 
+/// Returns a ConfigMap that belongs to a release of Helm.
+fn of_helm(name: &str) -> serde_json::Value {
+    let labels = json!({"app.kubernetes.io/managed-by": "Helm"});
+    let release = json!({"meta.helm.sh/release-name": "theirs", "meta.helm.sh/release-namespace": "x"});
+    let metadata = json!({"name": name, "labels": labels, "annotations": release});
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"key": "theirs"}})
+}
+
 fn deletions() -> Vec<Fault> {
     vec![
         edit("a person deletes a ConfigMap", |stage| stage.delete("ConfigMap", "env")),
         edit("a person deletes the Secret", |stage| stage.delete("Secret", "key")),
         edit("a person deletes the Service", |stage| {
-            stage.allowance.removes_foreign_fields = true;
+            stage.allow(Effect::RemovesForeignFields);
             stage.delete("Service", "front");
         }),
         edit("a person deletes a Deployment", |stage| {
@@ -94,9 +102,8 @@ fn deletions() -> Vec<Fault> {
             stage.remove_old();
             stage.pass(0, 1000);
             stage.delete("ConfigMap", "old");
-            let theirs = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "old"}});
-            stage.site.api.create(&stage.site.at("ConfigMap", ""), "people", &theirs);
-            // It is theirs now, and stays.
+            stage.site.api.create(&stage.site.at("ConfigMap", ""), "people", &of_helm("old"));
+            // It belongs to somebody now, and stays.
             stage.desired.keep("old");
             stage.daemon().signal("CONT");
             let uid = stage.site.value("ConfigMap", "old", "/metadata/uid");
@@ -119,7 +126,7 @@ fn deletions() -> Vec<Fault> {
 }
 
 fn delete_record(stage: &mut Stage, kind: &str, name: &str) {
-    stage.allowance.deletes_records = true;
+    stage.allow(Effect::DeletesRecords);
     stage.site.api.delete(&stage.record(kind, name));
 }
 
@@ -130,12 +137,21 @@ fn records() -> Vec<Fault> {
             let name = inventory(stage);
             delete_record(stage, "ConfigMap", &name);
         }),
-        edit("a person spoils the inventory", move |stage| {
+        Fault::new("a person spoils the inventory, and mends it as told", "the cluster", move |stage| {
+            stage.change();
+            stage.pass(0, 2000);
             let path = stage.record("ConfigMap", &inventory(stage));
-            let text = json!({"data": {"status": "x", "rejected": "x", "kinds": "x"}});
-            let change = json!({"metadata": {"annotations": {"applyset.kubernetes.io/contains-group-kinds": "x"}}});
+            let kinds = "applyset.kubernetes.io/contains-group-kinds";
+            let text = json!({"data": {"status": "x", "rejected": "x"}});
             stage.site.api.merge(&path, "people", &text);
-            stage.site.api.merge(&path, "people", &change);
+            stage.site.api.merge(&path, "people", &json!({"metadata": {"annotations": {kinds: "x"}}}));
+            stage.while_unknown(|stage| {
+                stage.remove_old();
+                stage.pass(2000, 4000);
+            });
+            stage.site.api.merge(&path, "people", &json!({"data": {"rejected": null}}));
+            stage.site.api.merge(&path, "people", &json!({"metadata": {"annotations": {kinds: ""}}}));
+            Ok(())
         }),
         edit("a person deletes the rollout ledger", |stage| {
             // Nobody knows of the claims any more: what rolls is counted by the cluster alone.
@@ -143,17 +159,23 @@ fn records() -> Vec<Fault> {
             stage.allowance.pods = 1;
             delete_record(stage, "ConfigMap", "rollout-budget.rhumb.dev");
         }),
-        edit("a person spoils the rollout ledger", |stage| {
-            let path = stage.record("ConfigMap", "rollout-budget.rhumb.dev");
-            if stage.site.api.get(&path).is_some() {
-                stage.site.api.merge(&path, "people", &json!({"data": {"claims": "spoiled"}}));
-            }
+        Fault::new("a person spoils the rollout ledger, and deletes it as told", "the cluster", |stage| {
+            stage.change();
+            stage.await_live("a rollout begins", |stage| stage.image("web") != stage.image("api"))?;
+            let ledger = "rollout-budget.rhumb.dev";
+            let path = stage.record("ConfigMap", ledger);
+            stage.site.api.merge(&path, "people", &json!({"data": {"claims": "spoiled"}}));
+            stage.pass(2000, 4000);
+            stage.allowance.workloads = 1;
+            stage.allowance.pods = 1;
+            delete_record(stage, "ConfigMap", ledger);
+            Ok(())
         }),
         edit("a person deletes the key of the seals", |stage| {
             delete_record(stage, "Secret", "config-key.rhumb.dev");
         }),
         Fault::new("a person deletes rhumb's namespace", "the cluster", |stage| {
-            stage.allowance.deletes_records = true;
+            stage.allow(Effect::DeletesRecords);
             stage.change();
             stage.pass(0, 1000);
             let namespace = at("Namespace", "", &stage.site.system());
@@ -221,24 +243,21 @@ fn tools() -> Vec<Fault> {
             Ok(())
         }),
         Fault::new("a foreign object has the name of a new one", "the cluster", |stage| {
-            let theirs = json!({
-                "apiVersion": "v1",
-                "kind": "ConfigMap",
-                "metadata": {"name": "fresh", "labels": {"app.kubernetes.io/managed-by": "Helm"},
-                    "annotations": {"meta.helm.sh/release-name": "theirs", "meta.helm.sh/release-namespace": "x"}},
-                "data": {"key": "theirs"},
-            });
-            stage.site.api.create(&stage.site.at("ConfigMap", ""), "people", &theirs);
+            stage.site.api.create(&stage.site.at("ConfigMap", ""), "people", &of_helm("fresh"));
             stage.pass(1000, 1500);
             let before = stage.site.value("ConfigMap", "fresh", "/metadata/resourceVersion");
             stage.change();
             stage.remove_old();
-            stage.desired.keep("fresh");
             stage.pass(3000, 5000);
             if stage.site.value("ConfigMap", "fresh", "/metadata/resourceVersion") != before {
-                crate::judge::note(stage, crate::invariant::Invariant::I2, "the object of another owner was written");
+                crate::judge::note(
+                    stage,
+                    crate::invariant::Invariant::I2,
+                    "the object of another owner was written",
+                );
             }
-            // What waits for a person holds up nothing else.
+            // Deletions wait for it. A person decides.
+            stage.site.api.delete(&stage.site.at("ConfigMap", "fresh"));
             Ok(())
         }),
     ]

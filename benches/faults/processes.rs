@@ -4,11 +4,11 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use controlplane::{Fault as ApiFault, Requests, ResponseCut, Rule};
+use controlplane::{AuditEvent, Fault as ApiFault, Requests, ResponseCut, Rule};
 use serde_json::json;
 
 use crate::fault::{Fault, Obstacle};
-use crate::stage::{Shape, Stage, letter, writes};
+use crate::stage::{Effect, Shape, Stage, letter, writes};
 
 /// Returns all rows.
 pub(crate) fn faults() -> Vec<Fault> {
@@ -22,7 +22,8 @@ fn patches(path: &str) -> Requests {
 /// Kills the daemon at one of the first requests of a kind; lots decide whether it has the answer.
 fn kill_at(stage: &mut Stage, requests: &Requests, among: u64) -> Result<(), Obstacle> {
     let skipped = stage.random.below(among);
-    let fault = if stage.random.below(2) == 0 { ApiFault::DropAnswer(ResponseCut::Silence) } else { ApiFault::Pass };
+    let fault =
+        if stage.random.below(2) == 0 { ApiFault::DropAnswer(ResponseCut::Silence) } else { ApiFault::Pass };
     let rule = stage.proxy.add(Rule::new(requests.clone(), fault).skip(skipped).times(1));
     stage.change();
     stage.remove_old();
@@ -41,9 +42,19 @@ fn kills() -> Vec<Fault> {
     vec![
         killed("kill -9 at any write", "one of the first ten writes", 10, writes()),
         killed("kill -9 at a write of the inventory", "the inventory", 2, patches("-rhumb/configmaps/f")),
-        killed("kill -9 at a write of the ledger", "the rollout ledger", 4, patches("rollout-budget.rhumb.dev")),
+        killed(
+            "kill -9 at a write of the ledger",
+            "the rollout ledger",
+            4,
+            patches("rollout-budget.rhumb.dev"),
+        ),
         killed("kill -9 at a creation", "a new ConfigMap", 1, patches("/configmaps/fresh")),
-        killed("kill -9 at a changed ConfigMap", "ConfigMaps", 3, writes().path_contains("/configmaps/").path_lacks("-rhumb/")),
+        killed(
+            "kill -9 at a changed ConfigMap",
+            "ConfigMaps",
+            3,
+            writes().path_contains("/configmaps/").path_lacks("-rhumb/"),
+        ),
         killed("kill -9 at a rollout", "Deployments", 2, patches("/deployments/")),
         killed("kill -9 at a deletion", "the deletion", 1, Requests::any().method("DELETE")),
         killed("kill -9 at a dry run", "dry runs", 2, Requests::any().query_contains("dryRun=All")),
@@ -73,7 +84,9 @@ fn kills() -> Vec<Fault> {
         }),
         Fault::new("SIGTERM in the middle of a rollout", "the process", |stage| {
             stage.change();
-            stage.await_live("a rollout begins", |stage| stage.image("web") == "app:2" || stage.image("api") == "app:2")?;
+            stage.await_live("a rollout begins", |stage| {
+                stage.image("web") == "app:2" || stage.image("api") == "app:2"
+            })?;
             stage.daemon().stop();
             stage.remove_old();
             stage.daemon().start();
@@ -107,14 +120,14 @@ fn asleep(stage: &mut Stage, number: usize, work: impl FnOnce(&mut Stage)) {
     stage.replicas[number].signal("CONT");
 }
 
-/// Returns the daemon that holds the Lease of the first source.
+/// Returns the daemon that has written the Lease of the first source last.
 pub(crate) fn holder(stage: &Stage) -> Result<usize, Obstacle> {
-    let lease = stage.record("Lease", &format!("rhumb-{}", stage.source_name(letter(0))));
-    let held = stage.site.api.value(&lease, "/spec/holderIdentity");
-    let held = held.as_str().unwrap_or_default();
-    let marks = stage.replicas.iter().map(|replica| format!("{}-", replica.pid()));
-    let found = marks.enumerate().find(|(_, mark)| held.starts_with(mark));
-    found.map(|(number, _)| number).ok_or_else(|| Obstacle::Unmet(format!("no daemon holds it: {held}")))
+    let lease = format!("rhumb-{}", stage.source_name(letter(0)));
+    let events = stage.site.cluster.audit().map_err(|error| Obstacle::Unmet(error.to_string()))?;
+    let is_of_it = |event: &&AuditEvent| event.name == lease && event.is_write() && event.code < 300;
+    let user = events.iter().rev().find(is_of_it).map(|event| event.user.clone());
+    let found = stage.replicas.iter().position(|replica| Some(&replica.site.user) == user.as_ref());
+    found.ok_or_else(|| Obstacle::Unmet(format!("no daemon holds it: {user:?}")))
 }
 
 fn sleeps() -> Vec<Fault> {
@@ -130,7 +143,9 @@ fn sleeps() -> Vec<Fault> {
         }),
         Fault::new("SIGSTOP in the middle of a rollout", "the process", |stage| {
             stage.change();
-            stage.await_live("a rollout begins", |stage| stage.image("web") == "app:2" || stage.image("api") == "app:2")?;
+            stage.await_live("a rollout begins", |stage| {
+                stage.image("web") == "app:2" || stage.image("api") == "app:2"
+            })?;
             asleep(stage, 0, |stage| stage.pass(2000, 6000));
             Ok(())
         }),
@@ -175,33 +190,33 @@ fn limit(stage: &mut Stage, number: usize, limit: &str) -> Result<(), Obstacle> 
 fn limits() -> Vec<Fault> {
     vec![
         Fault::new("no more files", "RLIMIT_NOFILE of 8", |stage| {
-            limit(stage, 0, "--nofile=8:1048576")?;
+            limit(stage, 0, "--nofile=8:")?;
             stage.change();
             stage.remove_old();
             stage.spoil(Rule::new(Requests::any(), ApiFault::Pass));
             stage.while_unknown(|stage| stage.pass(3000, 6000));
-            limit(stage, 0, "--nofile=1024:1048576")
+            limit(stage, 0, "--nofile=1024:")
         }),
         Fault::new("no more memory", "RLIMIT_AS as large as the process is", |stage| {
-            stage.allowance.ends_processes = true;
-            stage.allowance.takes_resources = true;
+            stage.allow(Effect::EndsProcesses);
+            stage.allow(Effect::TakesResources);
             let statm = std::fs::read_to_string(format!("/proc/{}/statm", stage.daemon().pid())).unwrap();
             let pages: u64 = statm.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(0);
-            limit(stage, 0, &format!("--as={}:unlimited", pages * 4096 + 200_000))?;
+            limit(stage, 0, &format!("--as={}:", pages * 4096 + 200_000))?;
             stage.change();
             stage.remove_old();
             stage.pass(2000, 5000);
             stage.daemon().revive();
-            limit(stage, 0, "--as=unlimited:unlimited")
+            limit(stage, 0, "--as=unlimited:")
         }),
         Fault::new("files cannot grow", "RLIMIT_FSIZE of 0", |stage| {
-            stage.allowance.ends_processes = true;
-            limit(stage, 0, "--fsize=0:unlimited")?;
+            stage.allow(Effect::EndsProcesses);
+            limit(stage, 0, "--fsize=0:")?;
             stage.change();
             stage.remove_old();
             stage.pass(2000, 5000);
             stage.daemon().revive();
-            limit(stage, 0, "--fsize=unlimited:unlimited")
+            limit(stage, 0, "--fsize=unlimited:")
         }),
         Fault::new("a processor's hundredth", "SIGSTOP for 99 of 100 ms", |stage| {
             stage.change();
@@ -222,7 +237,9 @@ const CLOCK: &str = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1";
 fn clock(name: &'static str, first: &'static str, then: &'static str) -> Fault {
     Fault::new(name, "the wall clock of the process", move |stage| {
         if !Path::new(CLOCK).exists() {
-            return Err(Obstacle::Unsupported("there is no libfaketime: apt-get install libfaketime".to_owned()));
+            return Err(Obstacle::Unsupported(
+                "there is no libfaketime: apt-get install libfaketime".to_owned(),
+            ));
         }
         let daemon = stage.daemon();
         let file = daemon.folder().join("time");

@@ -21,7 +21,7 @@ pub(crate) struct Replica {
     daemon: Option<Daemon>,
     /// The log of the processes that are over.
     log: String,
-    /// The number of starts.
+    /// The number of starts, and of configurations that were read again.
     pub(crate) starts: u64,
     /// The number of times that the process ended by itself.
     pub(crate) ends: u64,
@@ -82,6 +82,7 @@ impl Replica {
     pub(crate) fn reload(&mut self, text: &str) {
         self.configure(text);
         if self.is_running() {
+            self.starts += 1;
             self.signal("HUP");
         }
     }

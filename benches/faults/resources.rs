@@ -8,7 +8,7 @@ use walkdir::WalkDir;
 use crate::desired::CANARY;
 use crate::invariant::Invariant;
 use crate::judge::note;
-use crate::stage::Stage;
+use crate::stage::{Effect, Stage};
 use crate::support::at;
 
 /// Resident memory of a process with few objects at its peak, in KiB: 64 MiB, and a third more
@@ -24,7 +24,7 @@ pub(crate) fn judge(stage: &mut Stage) {
     secrets(stage);
     resources(stage);
     let ends: u64 = stage.replicas.iter().map(|replica| replica.ends).sum();
-    if ends > 0 && !stage.allowance.ends_processes {
+    if ends > 0 && !stage.allows(Effect::EndsProcesses) {
         note(stage, Invariant::I14, format!("a process ended by itself, {ends} times"));
     }
 }
@@ -63,7 +63,7 @@ fn bytes_below(folder: &Path) -> u64 {
 
 /// I13: memory, open files and the state directory are bounded.
 fn resources(stage: &mut Stage) {
-    if stage.allowance.takes_resources {
+    if stage.allows(Effect::TakesResources) {
         return;
     }
     let most_bytes = STATE_BYTES + 2 * bytes_below(stage.repo.path());

@@ -59,6 +59,13 @@ impl Run {
                 };
             }
         };
+        if let Some(planted) = fault.must_break {
+            let is_seen = stage.violations.iter().any(|violation| violation.invariant == planted);
+            stage.violations.clear();
+            if !is_seen {
+                stage.violations.push(Violation::new(planted, "it was broken on purpose, and nobody saw it"));
+            }
+        }
         if !stage.violations.is_empty() {
             keep_log(&stage);
         }

@@ -75,29 +75,37 @@ impl Shape {
     }
 }
 
-/// The effects of the fault itself, which the invariants do not count.
+/// An effect of the fault itself, which the invariants do not count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Effect {
+    /// It ends processes.
+    EndsProcesses,
+    /// The branch goes back to an older commit.
+    GoesToOlderCommits,
+    /// People remove their own fields.
+    RemovesForeignFields,
+    /// People delete records of rhumb.
+    DeletesRecords,
+    /// It takes memory and files itself.
+    TakesResources,
+}
+
+/// All that the invariants do not count.
 #[derive(Debug, Default)]
 pub(crate) struct Allowance {
+    pub(crate) effects: BTreeSet<Effect>,
     /// Objects that people deleted, and how often: they are created again.
     pub(crate) recreations: BTreeMap<String, usize>,
+    /// Objects that git did not have for a while.
+    pub(crate) deletions: BTreeSet<String>,
     /// Changes by people, each of which asks for a write.
     pub(crate) edits: usize,
     /// Pods that are away beside those of the budget.
     pub(crate) pods: u64,
     /// Workloads that roll beside those of the budget.
     pub(crate) workloads: usize,
-    /// The fault ends processes.
-    pub(crate) ends_processes: bool,
-    /// The branch goes back to an older commit.
-    pub(crate) goes_to_older_commits: bool,
-    /// Fields of people that people removed themselves.
-    pub(crate) removes_foreign_fields: bool,
-    /// Records of rhumb that people deleted.
-    pub(crate) deletes_records: bool,
     /// The time in which deletions are forbidden, as what is wanted is not known.
     pub(crate) unknown: Vec<(Timestamp, Timestamp)>,
-    /// Memory and files are no measure, as the fault itself takes them.
-    pub(crate) takes_resources: bool,
 }
 
 /// One run.
@@ -144,8 +152,9 @@ impl Stage {
         }
         let repo = Repo::new(&files);
         let remote = (shape == Shape::Remote).then(|| Remote::of(&repo));
-        let replica =
-            |number: usize| Replica::new(site.with_empty_state(), &format!("daemon-{}", letter(number)), &proxy);
+        let replica = |number: usize| {
+            Replica::new(site.with_empty_state(), &format!("daemon-{}", letter(number)), &proxy)
+        };
         let replicas = (0..shape.daemons()).map(replica).collect();
         let mut stage = Self {
             site,
@@ -204,7 +213,8 @@ impl Stage {
     pub(crate) fn configuration(&self, number: usize, settings: &str, spec: &str) -> String {
         let leases = if let Shape::Leases(_) = self.shape { "leases: always\n" } else { "" };
         let head = format!("apiVersion: rhumb.dev/v1alpha1\nkind: Configuration\n{leases}{settings}\n");
-        let sources = self.shape.folders_of(number).into_iter().map(|folder| self.source(letter(folder), spec));
+        let sources =
+            self.shape.folders_of(number).into_iter().map(|folder| self.source(letter(folder), spec));
         head + &sources.collect::<String>()
     }
 
@@ -312,6 +322,16 @@ impl Stage {
         if !self.desired.removed().contains("old") {
             self.remove_old();
         }
+    }
+
+    /// Lets the invariants not count an effect of the fault.
+    pub(crate) fn allow(&mut self, effect: Effect) {
+        self.allowance.effects.insert(effect);
+    }
+
+    /// Returns whether the invariants do not count an effect.
+    pub(crate) fn allows(&self, effect: Effect) -> bool {
+        self.allowance.effects.contains(&effect)
     }
 
     /// Lets a random time pass, in milliseconds.

@@ -63,7 +63,8 @@ impl Table {
     /// Prints all rows as a Markdown table.
     pub(crate) fn print(&self, options: &Options, spent: Duration) {
         let runs: u64 = self.rows.values().map(|row| row.runs).sum();
-        let broken: u64 = self.rows.values().flat_map(|row| row.violations.values()).map(|(count, _)| count).sum();
+        let broken: u64 =
+            self.rows.values().flat_map(|row| row.violations.values()).map(|(count, _)| count).sum();
         let tested = self.rows.values().filter(|row| row.runs > 0).count();
         let mut text = format!(
             "\nrhumb {}, {} faults, {runs} runs with seeds from {}, {} at a time, in {} min: {broken} violations\n\n| fault \
@@ -90,8 +91,9 @@ impl Row {
             None => runs.to_string(),
         };
         let broken = self.violations.iter();
-        let broken: Vec<String> =
-            broken.map(|(invariant, (count, seed))| format!("{count} × {invariant:?} (seed {seed})")).collect();
+        let broken: Vec<String> = broken
+            .map(|(invariant, (count, seed))| format!("{count} × {invariant:?} (seed {seed})"))
+            .collect();
         let violations = if broken.is_empty() { "0".to_owned() } else { broken.join(", ") };
         format!("| {name} | {place} | {runs} | {violations} | {:.1} s |\n", self.slowest.as_secs_f64())
     }
@@ -99,8 +101,9 @@ impl Row {
 
 /// Prints the names of rows.
 pub(crate) fn list(faults: &[(usize, &Fault)]) {
-    let lines: String = faults.iter().map(|(_, fault)| format!("{}: {}\n", fault.name, fault.place)).collect();
-    let _ = write!(std::io::stdout(), "{lines}");
+    let lines: Vec<String> =
+        faults.iter().map(|(_, fault)| format!("{}: {}", fault.name, fault.place)).collect();
+    let _ = writeln!(std::io::stdout(), "{}", lines.join("\n"));
 }
 
 /// Prints a line of progress on standard error.

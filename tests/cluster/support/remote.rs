@@ -191,7 +191,8 @@ fn send_endlessly(stream: &mut impl Write) {
     let mut is_read = stream.write_all((head + &first).as_bytes()).is_ok();
     let mut number = 0_u64;
     while is_read {
-        let lines = (0..100).map(|more| line(&format!("{:040x} refs/heads/b{:x}\n", number + 1, number + more)));
+        let lines =
+            (0..100).map(|more| line(&format!("{:040x} refs/heads/b{:x}\n", number + 1, number + more)));
         is_read = stream.write_all(lines.collect::<String>().as_bytes()).is_ok();
         number += 100;
         thread::sleep(Duration::from_millis(2));
