@@ -237,6 +237,8 @@ fn places() -> Vec<Fault> {
             stage.desired.remove("a/own.yaml");
             stage.desired.keep("own-a");
             stage.allowance.deletions.insert("own-a".to_owned());
+            // Two at once would be beyond the blast radius.
+            stage.await_live("it is pruned", |stage| stage.observer.live("ConfigMap", "own-a").is_none())?;
             Ok(())
         }),
     ]

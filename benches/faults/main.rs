@@ -102,6 +102,9 @@ fn main() -> ExitCode {
     // All rows once, then all rows again: an early end leaves no row without a run.
     let next = AtomicUsize::new(0);
     let count = |rows: &[(usize, &Fault)]| rows.len() * usize::try_from(options.runs).unwrap();
+    for index in 0..count(&alone) {
+        attempt(alone[index % alone.len()], options.seed + (index / alone.len()) as u64);
+    }
     thread::scope(|scope| {
         for _ in 0..options.jobs {
             scope.spawn(|| {
@@ -115,9 +118,6 @@ fn main() -> ExitCode {
             });
         }
     });
-    for index in 0..count(&alone) {
-        attempt(alone[index % alone.len()], options.seed + (index / alone.len()) as u64);
-    }
     let table = table.into_inner().unwrap();
     table.print(&options, begun.elapsed());
     if table.is_good() { ExitCode::SUCCESS } else { ExitCode::FAILURE }

@@ -72,12 +72,28 @@ fn whole_connections() -> Vec<Fault> {
         spoiled("watches cut", "watches", 1.0, watches(), cut(100)),
         spoiled("watches reset at random", "half of the watches", 0.5, watches(), cut(2000)),
         spoiled("watches end at once", "watches", 1.0, watches(), ApiFault::Truncate(0)),
-        spoiled("short lists that look complete", "lists", 1.0, lists(), ApiFault::Truncate(200)),
+        spoiled("short answers that look complete", "reads", 1.0, reads(), ApiFault::Truncate(200)),
+        first_lists("streamed lists end early", ApiFault::Truncate(3000)),
+        first_lists("streamed lists are cut", ApiFault::Cut(3000, ResponseCut::Reset)),
     ]
 }
 
-fn lists() -> Requests {
-    Requests::any().method("GET").no_watches().query_contains("limit=")
+fn reads() -> Requests {
+    Requests::any().method("GET").no_watches()
+}
+
+/// Spoils the lists of a start, most of them; nothing may count as gone by them.
+fn first_lists(name: &'static str, fault: ApiFault) -> Fault {
+    Fault::new(name, "the first lists of a start", move |stage| {
+        stage.daemon().kill();
+        let streamed = Requests::any().watches().query_contains("sendInitialEvents");
+        let rule = stage.spoil(Rule::new(streamed, fault.clone()).chance(0.7));
+        stage.remove_old();
+        stage.change();
+        stage.daemon().start();
+        stage.pass(2000, 5000);
+        stage.end(rule).map(drop)
+    })
 }
 
 fn answers() -> Vec<Fault> {

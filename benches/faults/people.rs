@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::fault::{Fault, Obstacle};
-use crate::stage::{Effect, Stage};
+use crate::stage::{Effect, SETTINGS, Stage};
 use crate::support::at;
 
 /// Returns all rows.
@@ -243,6 +243,9 @@ fn tools() -> Vec<Fault> {
             Ok(())
         }),
         Fault::new("a foreign object has the name of a new one", "the cluster", |stage| {
+            // An object that is somebody else's is looked up again by the resync alone.
+            let text = stage.configuration(0, &format!("{SETTINGS}\nresync: 10s"), "");
+            stage.daemon().reload(&text);
             stage.site.api.create(&stage.site.at("ConfigMap", ""), "people", &of_helm("fresh"));
             stage.pass(1000, 1500);
             let before = stage.site.value("ConfigMap", "fresh", "/metadata/resourceVersion");
