@@ -18,7 +18,11 @@ demo *flags:
 
 # The measurements in the README
 bench *flags:
-    cargo bench {{ flags }}
+    cargo bench --bench bench {{ flags }}
+
+# Faults with counts; `just faults --list` names them
+faults *flags:
+    cargo bench --bench faults -- {{ flags }}
 
 # What would change in the current cluster
 diff source *flags:

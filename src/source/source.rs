@@ -184,8 +184,11 @@ impl Source {
             return Err(SourceError::Worker { place: self.place.clone(), detail });
         }
         let mut seen = self.observe_newest().await;
-        // Damage of a repository on this host is copied by nobody.
-        let own_store = !matches!(self.origin, RevisionOrigin::Local(_)) || self.reader.is_suspect();
+        // Damage of a repository on this host is copied by nobody. That of our own store names it.
+        let is_of_store =
+            matches!(&seen, Err(SourceError::Damaged { place, .. }) if *place == self.store.place());
+        let own_store =
+            !matches!(self.origin, RevisionOrigin::Local(_)) || self.reader.is_suspect() || is_of_store;
         if own_store && matches!(seen, Err(SourceError::Damaged { .. } | SourceError::Git { .. })) {
             // An error in no table may be our own store's fault too. It is checked, and made anew
             // if it is.

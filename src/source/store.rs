@@ -138,7 +138,12 @@ impl RevisionStore {
             let error = io::Error::other(text.to_owned());
             return SourceError::State { path: self.path.clone(), doing: "cannot use", error };
         }
-        SourceError::Damaged { place: self.path.display().to_string(), detail: text.to_owned() }
+        SourceError::Damaged { place: self.place(), detail: text.to_owned() }
+    }
+
+    /// Returns the store's name in errors.
+    pub(super) fn place(&self) -> String {
+        self.path.display().to_string()
     }
 
     /// Makes the repository where it is missing, and replaces it where it is no repository. Removes

@@ -132,6 +132,15 @@ impl Observer {
 
     /// Begins to watch another namespace.
     pub(crate) fn of(site: &TestNamespace<'_>, namespace: &str) -> Self {
+        Self::following(site, namespace, &[])
+    }
+
+    /// Begins to watch a namespace, and further kinds in it that no budget is about.
+    pub(crate) fn following(
+        site: &TestNamespace<'_>,
+        namespace: &str,
+        further_kinds: &[&'static str],
+    ) -> Self {
         let (api, history) = (site.api.clone(), SharedHistory::default());
         let watch = |kind: &'static str| {
             let path = at(kind, namespace, "");
@@ -142,7 +151,7 @@ impl Observer {
             let from = version(&list);
             api.spawn(|client| follow(client, path, kind, from, Arc::clone(&history)))
         };
-        let watches = KINDS.into_iter().map(watch).collect();
+        let watches = KINDS.iter().chain(further_kinds).copied().map(watch).collect();
         Self { api, namespace: namespace.to_owned(), history, watches }
     }
 
@@ -163,9 +172,31 @@ impl Observer {
     /// Holds every state since the beginning against a budget; returns the most that there was.
     #[track_caller]
     pub(crate) fn judge(&self, bounds: Bounds) -> PeakCounts {
+        self.compare(bounds).unwrap_or_else(|timeline| panic!("{timeline}"))
+    }
+
+    /// Does the same as [`Observer::judge`], and returns the states up to the first one beyond the
+    /// budget.
+    pub(crate) fn compare(&self, bounds: Bounds) -> Result<PeakCounts, String> {
         until("the observer has seen all", || self.is_abreast());
-        let history = locked(&self.history).clone();
-        replay(history.events, &history.gaps, bounds).unwrap_or_else(|timeline| panic!("{timeline}"))
+        let mut history = locked(&self.history).clone();
+        history.events.retain(|event| KINDS.contains(&event.kind));
+        replay(history.events, &history.gaps, bounds)
+    }
+
+    /// Returns all events of a kind, in the order in which they came.
+    #[allow(dead_code, reason = "only the bench of faults looks at other kinds")]
+    pub(crate) fn events(&self, kind: &str) -> Vec<ObjectEvent> {
+        locked(&self.history).events.iter().filter(|event| event.kind == kind).cloned().collect()
+    }
+
+    /// Returns the live object of a kind and name, as the watches have shown it last.
+    #[allow(dead_code, reason = "only the bench of faults asks for single objects")]
+    pub(crate) fn live(&self, kind: &str, name: &str) -> Option<Value> {
+        let history = locked(&self.history);
+        let mut newest = history.events.iter().rev();
+        let newest = newest.find(|event| event.kind == kind && event.object["metadata"]["name"] == name);
+        newest.filter(|event| !event.gone).map(|event| event.object.clone())
     }
 }
 

@@ -294,6 +294,25 @@ async fn copies_of_a_local_repository_outlast_it_and_are_mended() {
     assert_eq!(source.snapshot(&second).unwrap().files.len(), 2);
 }
 
+/// The repository is sound, and only what is ours of it is not.
+#[tokio::test]
+async fn damaged_references_of_the_store_of_a_local_repository_heal() {
+    let damages: [&dyn Fn(&Path); 3] =
+        [&|references| spoil(references, ""), &|references| scramble(references, ""), &|references| {
+            fs::remove_dir_all(references).unwrap()
+        }];
+    for damage in damages {
+        let (repo, _) = TestRepository::with(&[("a.yaml", "1"), ("b.yaml", "2")]);
+        let state = tempfile::tempdir().unwrap();
+        let mut source = Source::open("test", &repo.location(), state.path()).unwrap();
+        source.observe().await.unwrap();
+        damage(&state.path().join("revisions.git/refs/rhumb"));
+        let second = repo.commit(&[("a.yaml", "11")]);
+        assert_eq!(source.observe().await.unwrap().revision, second);
+        read_all(&source, &second);
+    }
+}
+
 #[tokio::test]
 async fn paths_of_every_kind_are_copied_from() {
     let dir = tempfile::tempdir().unwrap();

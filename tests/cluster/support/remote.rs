@@ -34,6 +34,9 @@ pub(crate) enum ServerBehavior {
     Empty,
     /// It sends a byte a second.
     Slow,
+    /// It begins an answer, and never ends it.
+    #[allow(dead_code, reason = "only the bench of faults has a server without an end")]
+    Endless,
     /// It refuses in git's own words, and repeats all that it knows of who asks.
     Repeating,
     /// It sends whoever asks to an address with these credentials, where nobody is.
@@ -168,6 +171,7 @@ impl State {
             ServerBehavior::SilentAfterHandshake => return drop(stream.read_to_end(&mut Vec::new())),
             ServerBehavior::Page => page("<html><body>Please log in</body></html>"),
             ServerBehavior::Empty => page(""),
+            ServerBehavior::Endless => return send_endlessly(&mut stream),
             ServerBehavior::Repeating => request.repeated(),
             ServerBehavior::Elsewhere(user) => {
                 let to = format!("https://{user}@127.0.0.1:1{}", request.target);
@@ -188,6 +192,23 @@ impl State {
         stream.conn.send_close_notify();
         let _ = stream.flush();
         let _ = stream.sock.shutdown(Shutdown::Write);
+    }
+}
+
+/// Sends references until nobody reads any more.
+fn send_endlessly(stream: &mut impl Write) {
+    let kind = "application/x-git-upload-pack-advertisement";
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nConnection: close\r\n\r\n");
+    let line = |text: &str| format!("{:04x}{text}", text.len() + 4);
+    let first = line("# service=git-upload-pack\n") + "0000";
+    let mut is_read = stream.write_all((head + &first).as_bytes()).is_ok();
+    let mut number = 0_u64;
+    while is_read {
+        let lines =
+            (0..100).map(|more| line(&format!("{:040x} refs/heads/b{:x}\n", number + 1, number + more)));
+        is_read = stream.write_all(lines.collect::<String>().as_bytes()).is_ok();
+        number += 100;
+        thread::sleep(Duration::from_millis(2));
     }
 }
 
