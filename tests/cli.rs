@@ -434,6 +434,22 @@ fn commands_of_other_tools_are_translated() {
     }
 }
 
+/// Without a `=` it is taken for a source.
+#[test]
+fn a_timeout_apart_from_its_flag_is_explained() {
+    let fixture = Fixture::new(SHOP);
+    for line in [
+        "apply --wait 5m",
+        "apply shop --wait 5m",
+        "apply --wait 5m shop",
+        "apply -f shop/web.json --wait 5m",
+    ] {
+        let printed = fixture.run(line);
+        assert!(printed.contains("write the timeout behind `=`: --wait=5m"), "{printed}");
+        assert!(printed.ends_with("--- exit code 2"), "{printed}");
+    }
+}
+
 #[test]
 fn wrong_values_are_explained() {
     let fixture = Fixture::new(SHOP);

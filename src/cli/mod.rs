@@ -29,7 +29,6 @@ mod lock;
 mod log;
 mod log_line;
 mod manifest_set;
-mod moved_objects;
 mod object_argument;
 mod one_shot_input;
 mod orders;

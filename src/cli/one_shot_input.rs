@@ -9,10 +9,10 @@ use super::configured::SelectedSources;
 use super::derived_name::{self, NameOrigin};
 use super::exit::os_message;
 use super::rendering::UnrenderedFiles;
-use super::{CommandError, Terminal, moved_objects, session, settings};
+use super::{CommandError, Terminal, session, settings};
 use crate::cluster::Cluster;
 use crate::config::{Config, PositiveDuration, SourceConfig, SourceLocation, SourceMode};
-use crate::daemon::{SourceFiles, SourceSetup};
+use crate::daemon::{MovedObjectSearch, SourceFiles, SourceSetup};
 use crate::engine::PrunePolicy;
 use crate::manifest;
 use crate::object::ErrorClass;
@@ -145,8 +145,7 @@ impl OneShotSource {
         if let (PrunePolicy::On, SourceLocation::Directory(folder), SourceFiles::Snapshot(disk)) =
             (source.prune, &source.location, &setup.files)
         {
-            let system = &self.config.namespace;
-            setup.moved = moved_objects::find(cluster, system, &source, folder, disk).await?;
+            setup.folder_search = MovedObjectSearch::around(folder, disk.clone())?;
         }
         Ok(setup)
     }

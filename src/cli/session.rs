@@ -1,6 +1,6 @@
 //! The parts that commands with a cluster share: a runtime, the connection, the sources.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -232,7 +232,7 @@ fn setup(config: &SourceConfig, location: String, files: SourceFiles) -> SourceS
         },
         life: config.life,
         confirmed: BTreeSet::new(),
-        moved: BTreeMap::new(),
+        folder_search: None,
         budget: (&config.budget).into(),
         files,
     }

@@ -96,3 +96,29 @@ impl Environment {
 fn first_of_list(paths: &Path) -> Option<PathBuf> {
     std::env::split_paths(paths).next().filter(|path| !path.as_os_str().is_empty())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The daemon and the commands that ask it look for it by the same rule.
+    #[test]
+    fn the_socket_has_one_place_in_each_environment() {
+        let check = |socket: &str, service: &str, person: &str, expected: Option<&str>| {
+            let path = |text: &str| (!text.is_empty()).then(|| PathBuf::from(text));
+            let environment = Environment {
+                socket: path(socket),
+                runtime_directory: path(service),
+                xdg_runtime_directory: path(person),
+                ..Environment::default()
+            };
+            assert_eq!(environment.socket_path(), expected.map(PathBuf::from), "{environment:?}");
+        };
+        check("/my/socket", "/run/rhumb", "/run/user/7", Some("/my/socket"));
+        check("", "/run/rhumb", "/run/user/7", Some("/run/rhumb/rhumb.sock"));
+        check("", "/run/first:/run/second", "", Some("/run/first/rhumb.sock"));
+        check("", "", "/run/user/7", Some("/run/user/7/rhumb/rhumb.sock"));
+        check("", "", "user/7", None);
+        check("", "", "", None);
+    }
+}

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use crate::cluster::{ConfigKey, InventoryObject, KindTable, LedgerObject, OrdersObject};
 use crate::engine::{
-    Action, ActionResult, DirectView, EvictionOutcome, LiveObject, PastRevision, PeerSource, PodToEvict,
-    Release, RepositoryIdentity, ScaleRequest, ScaleResult, SharedDesiredObject, SourceId, SourceReading,
-    VerifiedCoverage,
+    Action, ActionResult, DirectView, EvictionOutcome, LiveObject, MovedObjects, PastRevision, PeerSource,
+    PodToEvict, Release, RepositoryIdentity, ScaleRequest, ScaleResult, SharedDesiredObject, SourceId,
+    SourceReading, VerifiedCoverage,
 };
 use crate::object::{GroupKind, ObjectId, Revision};
 use crate::report::Outcome;
@@ -35,6 +35,8 @@ pub(super) enum LoopEvent {
     Resolved(Vec<(ObjectId, Release, Option<SharedDesiredObject>)>),
     /// The older revision of an undo was looked up.
     UndoTargetRead(Arc<str>, Result<PastRevision, String>),
+    /// Other folders were searched for what a source has dropped.
+    FoldersSearched(SourceId, MovedObjects),
     /// Discovery answered.
     Kinds(Result<KindTable, crate::cluster::ClusterError>),
     /// The kinds that the server certainly does not have.

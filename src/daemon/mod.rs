@@ -16,6 +16,7 @@
 //! | `kinds` | discovery, informers, autoscalers |
 //! | `missing_kinds` | kinds that discovery does not list, and the question whether they are gone |
 //! | `watchers` | the accounts and namespaces of the informers |
+//! | `moved_objects` | objects that went to another folder of a repository |
 //! | `source_objects` | sources in the cluster |
 //! | `leases` | the sources that this replica holds |
 //! | `inventory` | the inventory ConfigMap of each source |
@@ -40,6 +41,7 @@ mod leases;
 mod loop_event;
 mod manifest_facts;
 mod missing_kinds;
+mod moved_objects;
 mod pass_result;
 mod pins;
 mod plan_lookups;
@@ -61,6 +63,7 @@ pub(crate) use inventory::{
 };
 pub(crate) use kube_events::write_events;
 pub(crate) use leases::{Leases, SourceNames};
+pub(crate) use moved_objects::MovedObjectSearch;
 pub(crate) use pass_result::{PassEnding, PassResult};
 pub(crate) use preview::{PreviewError, preview, preview_all, preview_of};
 pub(crate) use reconciler::{FetchResult, Inquiries, Reconciler, StopCondition};

@@ -17,6 +17,7 @@ use super::drift::{self, ComparisonRequest};
 use super::executor::run_blocking;
 use super::handover::read_peers;
 use super::kinds::kind_scopes;
+use super::moved_objects::MovedObjectSearch;
 use super::plan_lookups::decide_foreign_objects;
 use super::setup::{SourceFiles, SourceSetup};
 use super::source_task::{FactReader, OlderContents, read_disk, repository_of};
@@ -146,6 +147,8 @@ struct SourceView {
     scalable: bool,
     /// None for files on disk.
     older_contents: Option<OlderContents>,
+    /// The search for objects that went to another folder, for one folder of a repository.
+    folder_search: Option<MovedObjectSearch>,
 }
 
 impl PreviewRun {
@@ -162,7 +165,7 @@ impl PreviewRun {
 
     /// Reads a source, and adds it when that could be done: of one that could not nothing is known.
     async fn add(&mut self, setup: SourceSetup) -> Result<SourceId, PreviewError> {
-        let setup = acceptance::with_anchor(&self.cluster, &self.namespace, setup).await?;
+        let mut setup = acceptance::with_anchor(&self.cluster, &self.namespace, setup).await?;
         let inventory_id: Arc<str> = inventory_id_of(&self.namespace, &setup.name).into();
         let mut source = SourceState::new(&setup.name, &inventory_id, setup.adopt, setup.prune, setup.radius);
         source.opt_out = setup.opt_out;
@@ -171,7 +174,8 @@ impl PreviewRun {
         source.repository = repository_of(&setup.files);
         // A plan says who may come to want what it deletes, and waits for nobody.
         source.prune_delay = Duration::ZERO;
-        source.moved.clone_from(&setup.moved);
+        source.moved = setup.moved_objects();
+        let folder_search = setup.folder_search.take();
         let bytes = match &setup.files {
             SourceFiles::Source(source) => SourceBytes::Store(source.reader()),
             SourceFiles::Snapshot(disk) => SourceBytes::Disk(disk.clone()),
@@ -187,7 +191,8 @@ impl PreviewRun {
         let number = self.engine.add_source(source);
         self.contents.add(ContentOrigin { inventory_id, bytes, decrypter });
         let scalable = self.take(number, reading);
-        self.source_views.push(SourceView { acting, namespaces, location, scalable, older_contents });
+        let view = SourceView { acting, namespaces, location, scalable, older_contents, folder_search };
+        self.source_views.push(view);
         Ok(number)
     }
 
@@ -247,6 +252,7 @@ impl PreviewRun {
         self.read_scalers().await;
         self.read_configs().await?;
         self.recall_contents().await;
+        self.search_folders().await;
         let mut decisions = self.decide().await?;
         if self.engine.needs_peers() {
             self.ask_others().await?;
@@ -276,6 +282,14 @@ impl PreviewRun {
             }
         }
         self.source_views[self.source].older_contents = Some(older);
+    }
+
+    /// Searches other folders for what would be deleted otherwise.
+    async fn search_folders(&mut self) {
+        let Some(dropped) = self.engine.objects_to_search(self.source) else { return };
+        let Some(search) = self.source_views[self.source].folder_search.take() else { return };
+        let moved = search.find(dropped).await;
+        self.engine.set_moved_objects(self.source, moved);
     }
 
     /// Reads what the other sources of the cluster want. Where that cannot be done the plan is made

@@ -12,6 +12,7 @@ mod daemon_sets;
 mod deleted_sources;
 mod dispatch;
 mod event_handlers;
+mod folder_searches;
 mod inventories;
 mod inventory_rotation;
 mod object_events;
@@ -38,6 +39,7 @@ use self::claims::RolloutLedgerStore;
 use self::configs::ConfigFollowers;
 use self::daemon_sets::NodeWatch;
 use self::dispatch::LookupBatch;
+use self::folder_searches::FolderSearches;
 use self::inventory_rotation::InventoryRotation;
 use self::object_events::EventHistory;
 use self::orders_objects::OrderStore;
@@ -125,6 +127,7 @@ pub(crate) struct Reconciler {
     unreadable_peers: Vec<String>,
     /// Sources that this process has served, and that nobody is to serve any more.
     retired_sources: BTreeSet<Arc<str>>,
+    folder_searches: FolderSearches,
     /// The sources that are to be observed, each after a number.
     due_observations: BTreeMap<SourceId, u64>,
     ledger_store: RolloutLedgerStore,
@@ -205,11 +208,15 @@ impl Reconciler {
         let mut content_origins = Vec::new();
         let mut locations = Vec::new();
         let mut watchers = AccountWatchers::new(&setup.cluster);
-        for source in setup.sources {
+        let mut folder_searches = FolderSearches::default();
+        for mut source in setup.sources {
             let inventory_id: Arc<str> = inventory_id_of(&setup.namespace, &source.name).into();
             let mut facts = source.initial_state(&inventory_id);
             facts.watcher = watchers.watch_for(&source, &setup.namespace, &inventory_id, &mut engine);
             let number = engine.add_source(facts);
+            if let Some(search) = source.folder_search.take() {
+                folder_searches.add(number, search);
+            }
             content_origins.push(ContentOrigin {
                 inventory_id: inventory_id.clone(),
                 bytes: SourceBytes::of(&source.files),
@@ -231,6 +238,7 @@ impl Reconciler {
             peers: CallState::None,
             unreadable_peers: Vec::new(),
             retired_sources: BTreeSet::new(),
+            folder_searches,
             due_observations: BTreeMap::new(),
             ledger_store: RolloutLedgerStore::default(),
             followers: PodFollowers::new(sinks.pods),
@@ -400,6 +408,7 @@ impl Reconciler {
             && !self.watched.is_asking()
             && self.ledger_store.is_quiet()
             && self.configs.is_quiet()
+            && self.folder_searches.is_quiet()
             && !self.engine.is_reading_data();
         let healthy = !matches!(self.until, StopCondition::Healthy(_))
             || (self.report_unhealthy() && !self.engine.is_anything_claimed());
@@ -460,6 +469,7 @@ impl Reconciler {
             self.log_unlisted();
         }
         self.resolve();
+        self.search_folders();
         let mut batch = LookupBatch::default();
         // Failed objects have slots of their own, so that a webhook which never answers delays
         // nobody else.

@@ -1,17 +1,17 @@
 //! The parts of a reconciler.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::manifest_facts::{ReadSettings, TextInterner};
+use super::moved_objects::MovedObjectSearch;
 use crate::cluster::{Cluster, ServiceAccount};
 use crate::engine::{
-    self, AdoptPolicy, AllowList, BlastRadius, Budget, BudgetNarrowing, OptOutPolicy, PrunePolicy,
-    RepositoryIdentity, SourceLifecycle, SourceWrites, Uid,
+    self, AdoptPolicy, AllowList, BlastRadius, Budget, BudgetNarrowing, MovedObjects, OptOutPolicy,
+    PrunePolicy, RepositoryIdentity, SourceLifecycle, SourceWrites, Uid,
 };
 use crate::input::{Decrypter, VariableUse};
-use crate::object::ObjectId;
 use crate::source::{DiskSnapshot, Source};
 
 /// The place that a source's files are read from.
@@ -62,9 +62,9 @@ pub(crate) struct SourceSetup {
     pub life: SourceLifecycle,
     /// Incarnations whose deletion whoever runs this has confirmed for this run.
     pub confirmed: BTreeSet<Uid>,
-    /// Objects that another folder of its repository has come to name, each with the file that
-    /// does.
-    pub moved: BTreeMap<ObjectId, Arc<str>>,
+    /// The search for what another folder of its repository has come to name, for a pass over one
+    /// folder.
+    pub folder_search: Option<MovedObjectSearch>,
     /// Bounds on its rollouts beside those of the whole cluster.
     pub budget: BudgetNarrowing,
     /// Its files.
@@ -96,6 +96,11 @@ impl SourceSetup {
         }
     }
 
+    /// Returns what is known of objects that went to another folder before anything is read.
+    pub(super) fn moved_objects(&self) -> MovedObjects {
+        self.folder_search.as_ref().map_or_else(MovedObjects::default, |_| MovedObjects::Unsearched)
+    }
+
     /// Returns the facts that the engine has of it before anything of it is read.
     pub(super) fn initial_state(&self, inventory_id: &str) -> engine::SourceState {
         let mut source =
@@ -107,7 +112,7 @@ impl SourceSetup {
         source.budget = self.budget.clone();
         source.lifecycle = self.life;
         source.prune_delay = self.prune_delay;
-        source.moved.clone_from(&self.moved);
+        source.moved = self.moved_objects();
         source.confirmed.clone_from(&self.confirmed);
         if let SourceFiles::Snapshot(_) = self.files {
             source.repository = RepositoryIdentity::Nowhere;

@@ -13,6 +13,7 @@ use crate::engine::facts::watchers::WatcherSet;
 use crate::engine::facts::{authors, lookup_counts};
 use crate::engine::orders::pauses::OrderState;
 use crate::engine::restart::config_restart::ConfigDataState;
+use crate::engine::rollout::kept_answers::KeptAnswers;
 use crate::engine::rollout::rollouts::Rollouts;
 use crate::engine::{Budget, DesiredState, LiveObject};
 use crate::manifest::KindScopes;
@@ -75,6 +76,8 @@ pub(crate) struct Engine {
     pub(super) unit_openers: BTreeMap<SourceId, BTreeMap<ObjectId, ObjectId>>,
     /// The record sizes of those units, by source.
     pub(super) records: BTreeMap<SourceId, RecordSizes>,
+    /// Answers about workloads that are asked for once for each object of a unit.
+    pub(super) answers: KeptAnswers,
     /// Objects that go back to a content that has not been read.
     pub(super) rollbacks_unresolved: BTreeSet<ObjectId>,
     /// Objects that go back once all that goes back together with them has been read.
@@ -198,6 +201,10 @@ impl Engine {
 
     /// Takes the keys of all objects about which something changed.
     pub(crate) fn take_dirty(&mut self) -> Vec<ObjectId> {
+        self.ask_users_again();
+        if !self.dirty.is_empty() {
+            self.forget_answers();
+        }
         std::mem::take(&mut self.dirty)
     }
 
@@ -361,7 +368,15 @@ impl Engine {
     /// Processes what a batch of facts changed: begins rollbacks, divides the budget, and judges
     /// prunes again. Marks the objects whose prune decision changed. To be called after each batch.
     pub(crate) fn process_changes(&mut self) {
+        self.forget_answers();
+        self.complete_changes();
+    }
+
+    /// Does what the last change has left to do.
+    pub(super) fn complete_changes(&mut self) {
+        self.ask_users_again();
         self.begin_rollbacks();
+        self.ask_users_again();
         self.divide_budget();
         self.judge_prunes();
     }
@@ -410,6 +425,7 @@ impl Engine {
                 self.unit_openers.remove(&source);
             }
             self.sources[source].inventory = Some(inventory);
+            self.forget_answers();
             self.drop_recorded_confirmations(source);
             self.note_inventory_change(source);
             self.apply_rejections(source);
@@ -443,6 +459,7 @@ impl Engine {
     /// Forgets an object of which nothing is known any more.
     pub(crate) fn forget(&mut self, id: &ObjectId) {
         if self.entries.get(id).is_some_and(|entry| entry.targets.is_empty()) {
+            self.forget_answers();
             self.entries.remove(id);
             self.forget_blocker(id);
             if !self.informer_objects.contains_key(id) {

@@ -106,6 +106,54 @@ fn while_a_credential_plugin_hangs_later() {
     ends(&mut daemon);
 }
 
+/// The ConfigMaps of one unit: a walk over all of them for each of them would take longer than an
+/// end may.
+const CONFIGS: usize = 1_500;
+
+fn config_name(number: usize) -> String {
+    format!("env-{number:04}")
+}
+
+/// Returns a workload with this content, and the ConfigMaps that it needs and restarts on.
+fn large_unit(content: &str) -> [(&'static str, String); 2] {
+    let configs: Vec<String> =
+        (0..CONFIGS).map(|number| yaml::config_map(&config_name(number), "key", content)).collect();
+    let uses = (0..CONFIGS).map(|number| format!("{{configMapRef: {{name: {}}}}}", config_name(number)));
+    let uses: Vec<String> = uses.collect();
+    let word = "  name: web\n  annotations: {rhumb.dev/restart-on-change: \"true\"}\nspec:\n";
+    let web = yaml::deployment("web", 1, &format!("app:{content}"));
+    let web = web.replacen("  name: web\nspec:\n", word, 1);
+    let web = format!("{web}        envFrom: [{}]\n", uses.join(", "));
+    [("env.yaml", yaml::documents(&configs)), ("web.yaml", web)]
+}
+
+/// It is decided on, and later written.
+#[test]
+fn in_the_middle_of_a_unit_of_1500_objects() {
+    let site = TestNamespace::new("end-unit");
+    let shop = Repo::new(&large_unit("1"));
+    let configuration = site.configuration(shop.path(), "");
+    let mut daemon = site.configured(&configuration);
+    site.await_rollout("web");
+    site.await_free_budget();
+    let mark = daemon.mark();
+    for (file, text) in large_unit("2") {
+        shop.write(file, &text);
+    }
+    let revision = shop.commit("Change all");
+    daemon.says_since(mark, &["read", &revision]);
+    ends(&mut daemon);
+    let changed = || {
+        let all = site.api.list(&site.at("ConfigMap", ""));
+        all.iter().filter(|config| config["data"]["key"] == "2").count()
+    };
+    let mut daemon = site.configured(&configuration);
+    until("it is being written", || changed() > 0);
+    ends(&mut daemon);
+    let changed = changed();
+    assert!(changed < CONFIGS, "all {changed} were written before");
+}
+
 /// Leaves writes without an answer, and Leases that nobody takes back.
 #[test]
 fn while_neither_writes_nor_leases_are_answered() {

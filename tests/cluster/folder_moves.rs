@@ -1,5 +1,6 @@
 //! Manifests that move between two folders of a repository that are only applied by hand.
 
+use controlplane::AuditEvent;
 use serde_json::Value;
 
 use crate::support::{ProgramOutput, Repo, TestNamespace, run, yaml};
@@ -91,4 +92,30 @@ fn what_another_folder_always_named_too_is_that_of_another_cluster() {
     repo.commit("Drop it here");
     apply().ends(0).says(&["configmap/env", "pruned"]);
     assert!(!site.has("ConfigMap", "env"));
+}
+
+/// Beside another folder of its repository too: that is searched for what the pass has listed.
+#[test]
+fn a_pass_that_prunes_discovers_and_lists_once() {
+    let (site, repo) = (TestNamespace::new("moved-once"), two_folders());
+    let apply = || on_folder(&site, &repo, &["apply", "--prune", "--yes"], "a");
+    apply().ends(0);
+    repo.git(&["rm", "--quiet", "a/own.yaml"]);
+    repo.commit("Drop it");
+    // One that deletes, and one that has nothing to delete.
+    for says in ["pruned", "2 unchanged"] {
+        let window = site.window();
+        apply().ends(0).says(&[says]);
+        let calls = window.calls();
+        let count = |is_it: &dyn Fn(&AuditEvent) -> bool| calls.iter().filter(|call| is_it(call)).count();
+        let path = |call: &AuditEvent| call.uri.split('?').next().unwrap_or_default().to_owned();
+        assert_eq!(count(&|call| path(call) == "/apis"), 1, "{says}: {calls:#?}");
+        for resource in ["deployments", "services"] {
+            // A watch lists them, too, where the server can.
+            let lists = |call: &AuditEvent| {
+                ["list", "watch"].contains(&call.verb.as_str()) && call.resource == resource
+            };
+            assert_eq!(count(&lists), 1, "{says}: {resource}: {calls:#?}");
+        }
+    }
 }

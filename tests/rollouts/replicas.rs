@@ -1,5 +1,6 @@
 //! Several replicas share the sources by Leases: one dies, sleeps or ends, and the others go on.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use controlplane::{AuditEvent, Fault, Requests, ResponseCut, Rule};
@@ -9,10 +10,14 @@ use crate::manifests::Web;
 use crate::observer::Observer;
 use crate::support::shares::holders;
 use crate::support::{
-    Daemon, MOVED, Repo, SHARED, TestNamespace, WritesByHolder, await_shares, eventually, shared_name, source,
+    AuditWindow, DEFAULT_TIMEOUT, Daemon, MOVED, Repo, SHARED, TestNamespace, WritesByHolder, await_shares,
+    eventually, in_time, shared_name, source,
 };
 
 const SOURCES: usize = 10;
+
+/// The time for which a start counts.
+const START_WINDOW: Duration = Duration::from_mins(1);
 
 /// A source each of which has one workload and one ConfigMap.
 struct ReplicaFixture {
@@ -68,11 +73,22 @@ fn two<'a>(name: &str) -> (TestNamespace<'a>, TestNamespace<'a>, ReplicaFixture,
 where
     'static: 'a,
 {
+    two_within(name, BUDGET)
+}
+
+/// Does the same as [`two`], with a budget of its own.
+fn two_within<'a>(
+    name: &str,
+    budget: &str,
+) -> (TestNamespace<'a>, TestNamespace<'a>, ReplicaFixture, Daemon, Daemon)
+where
+    'static: 'a,
+{
     let mut one = TestNamespace::new(name);
     let mut other = one.with_empty_state();
     one.known_as("one");
     other.known_as("other");
-    let fixture = ReplicaFixture::new(&one, BUDGET);
+    let fixture = ReplicaFixture::new(&one, budget);
     let (first, second) = (one.configured(&fixture.text), other.configured(&fixture.text));
     await_shares(&one, SHARED, &[5, 5]);
     for number in 0..SOURCES {
@@ -122,6 +138,44 @@ fn the_sources_of_a_killed_replica_move_on_and_the_budget_is_kept() {
     let most = observer.judge(BOUNDS);
     assert!(most.workloads > 0, "{most:?} was seen");
     silent.assert_silent();
+    assert_only_holders_wrote(&one, &other);
+}
+
+/// Returns the first write to each Deployment in these windows, the oldest first.
+fn first_writes(windows: &[AuditWindow<'_>]) -> Vec<AuditEvent> {
+    let mut all: Vec<AuditEvent> = windows.iter().flat_map(AuditWindow::writes).collect();
+    all.retain(|event| event.resource == "deployments" && event.code < 300);
+    all.sort_by_key(|event| event.timestamp);
+    let mut seen = BTreeSet::new();
+    all.retain(|event| seen.insert(event.name.clone()));
+    all
+}
+
+/// A start counts from its claim, which is written so much earlier than the workload, at most.
+const CLAIM_AHEAD: Duration = Duration::from_secs(10);
+
+#[test]
+fn no_minute_has_more_starts_than_allowed_although_leases_move_in_it() {
+    let budget = "budget: {maxWorkloads: 9, maxUnavailable: 100%, startsPerMinute: 2, soak: 0s}";
+    let (one, other, fixture, mut first, mut second) = two_within("replica-starts", budget);
+    let windows = [one.window(), other.window()];
+    let starts = |count: usize| {
+        in_time("so many rollouts begin", DEFAULT_TIMEOUT, || {
+            let starts = first_writes(&windows);
+            if starts.len() >= count { Ok(starts) } else { Err(format!("{} have begun", starts.len())) }
+        })
+    };
+    fixture.push("app:2", "one");
+    // The one that began first is killed, and its sources go to the other.
+    let killed = if starts(1)[0].user == one.user { &mut first } else { &mut second };
+    killed.kill();
+    await_shares(&one, MOVED, &[10]);
+    let starts = starts(4);
+    for three in starts.windows(3) {
+        let between = three[2].timestamp.duration_since(three[0].timestamp);
+        let least = START_WINDOW.saturating_sub(CLAIM_AHEAD);
+        assert!(between.unsigned_abs() >= least, "three in {between:#}: {three:#?}");
+    }
     assert_only_holders_wrote(&one, &other);
 }
 

@@ -89,6 +89,22 @@ fn scale(site: &TestNamespace<'_>, count: u32) {
     site.kubectl(&["scale", "deployment/web", &format!("--replicas={count}")]);
 }
 
+/// The field manager under which autoscalers set counts.
+const AUTOSCALER: &str = "kube-controller-manager";
+
+/// Sets the count as an autoscaler does, by a PUT of the scale that it has read.
+#[track_caller]
+fn autoscale(site: &TestNamespace<'_>, count: u32) {
+    let path = format!("{}/scale", site.at("Deployment", "web"));
+    let mut scale = site.api.get(&path).unwrap();
+    scale["spec"]["replicas"] = json!(count);
+    // The controllers write the status meanwhile.
+    scale["metadata"].as_object_mut().unwrap().remove("resourceVersion");
+    let path = format!("{path}?fieldManager={AUTOSCALER}");
+    let answer = site.api.call("PUT", &path, "application/json", &scale).unwrap();
+    assert_eq!(answer["spec"]["replicas"], json!(count));
+}
+
 /// Returns a Deployment whose manifest sets no count, scaled by a person to so many pods, and held
 /// with a new image.
 fn held_by_nobody<'a>(name: &str, words: &str, count: u32) -> (TestNamespace<'a>, Repo, Daemon, Observer)
@@ -141,6 +157,24 @@ fn whoever_scales_leaves_a_held_step_at_its_part_of_all_pods() {
     observer.judge(WHOLE);
     site.rhumb(&["rollout", "abort", "deploy/web"]).ends(0);
     await_pods(&site, &[("app:1", 15)]);
+    site.await_free_budget();
+    observer.judge(WHOLE);
+}
+
+#[test]
+fn an_autoscaler_leaves_a_held_step_at_its_count() {
+    let (site, repo, daemon, observer) = held_by_nobody("scales-autoscaler", STEP, 10);
+    await_pods(&site, &[("app:1", 10), ("app:2", 1)]);
+    autoscale(&site, 100);
+    stays(&site, &repo, &[("app:1", 100), ("app:2", 1)]);
+    daemon.says(&["took back", "new pods: the step is 1"]);
+    autoscale(&site, 10);
+    stays(&site, &repo, &[("app:1", 10), ("app:2", 1)]);
+    observer.judge(WHOLE);
+    // The count stays the autoscaler's.
+    site.rhumb(&["rollout", "promote", "deploy/web"]).ends(0).says(&["promoted"]);
+    await_image(&site, "web", "app:2");
+    await_pods(&site, &[("app:2", 10)]);
     site.await_free_budget();
     observer.judge(WHOLE);
 }

@@ -229,3 +229,20 @@ shop/deployment.apps/web
 ";
     assert_eq!(text, expected);
 }
+
+#[test]
+fn findings_are_shown_or_said_to_be_more() {
+    let check = |findings: usize, shown: &[&str], expected: &[&str]| {
+        let first_findings = shown.iter().map(|finding| (*finding).to_owned()).collect();
+        let source = SourceStatus { findings, first_findings, ..source("shop", &[(Phase::Settled, 1)]) };
+        let notes: Vec<String> = source_notes(&source).into_iter().map(|(_, text)| text).collect();
+        assert_eq!(notes, expected);
+    };
+    let (one, other) = ("env.yaml:3:1: error: unknown key", "web.yaml:7:2: warning: it is odd");
+    check(0, &[], &[]);
+    check(1, &[one], &["1 finding in its files:", &format!("  {one}")]);
+    check(2, &[one, other], &["2 findings in its files:", &format!("  {one}"), &format!("  {other}")]);
+    check(3, &[one], &["3 findings in its files, the first of them:", &format!("  {one}")]);
+    // An earlier release tells the number alone.
+    check(3, &[], &["3 findings in its files: `rhumb validate` shows them"]);
+}

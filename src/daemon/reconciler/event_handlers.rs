@@ -44,6 +44,7 @@ impl Reconciler {
                 }
             }
             LoopEvent::UndoTargetRead(token, past) => self.undo_target_read(&token, past),
+            LoopEvent::FoldersSearched(source, moved) => self.record_search(source, moved),
             LoopEvent::Kinds(Ok(kinds)) => self.handle_discovery(kinds),
             LoopEvent::Kinds(Err(error)) => {
                 tracing::warn!("discovery failed: {error}");

@@ -18,9 +18,11 @@ use crate::object::{GroupKind, Gvk, ObjectId};
 /// Objects that need each other in a row, of waves in the wrong order.
 const MAX_CHAIN: usize = 8;
 
-/// Returns whether an object cannot be made without another one: it names it, or is in it.
-fn has_need(desired: &DesiredObject, need: &ObjectId) -> bool {
-    desired.needs.contains(need) || (need.is("", "Namespace") && desired.id.namespace() == Some(need.name()))
+impl DesiredObject {
+    /// Returns whether it cannot be made without another object: it names it, or is in it.
+    pub(in crate::engine) fn has_need(&self, need: &ObjectId) -> bool {
+        self.needs.contains(need) || (need.is("", "Namespace") && self.id.namespace() == Some(need.name()))
+    }
 }
 
 impl Engine {
@@ -142,12 +144,15 @@ impl Engine {
                 .find(unnamed)
                 .and_then(|before| self.unhealthy_dependency(source, before));
         }
-        let together = |need: &&ObjectId| !self.is_released_with(source, desired, need);
+        let is_released_with = self.released_with(source, desired);
         // Content in force has its references. Data that only restart it are checked by
         // `config_blocker`.
         let is_there = self.entry(&desired.id).is_some_and(|entry| entry.unreleased_content().is_none());
         let needs = if is_there { &[][..] } else { &*desired.needs };
-        let needs = needs.iter().filter(together).find_map(|need| self.missing_reference(source, need));
+        // The last one, as most are made in their order: whoever waits is asked again when the named
+        // one is done.
+        let mut needs = needs.iter().rev().filter(|need| !is_released_with(need));
+        let needs = needs.find_map(|need| self.missing_reference(source, need));
         let after = || desired.depends_on.iter().find_map(|before| self.unhealthy_dependency(source, before));
         let crd = || self.definition_blocker(source, desired);
         let wave = || {
@@ -183,7 +188,7 @@ impl Engine {
         let waiting = self.waiting.get(&WaitTopic::Object(desired.id.clone())).into_iter().flatten();
         let waves = waiting.filter_map(|id| {
             let (of, waiter) = self.entry(id)?.target_content()?;
-            let is_need = of == source && has_need(waiter, &desired.id);
+            let is_need = of == source && waiter.has_need(&desired.id);
             is_need.then(|| match chain.checked_sub(1) {
                 Some(chain) => self.due_wave(source, waiter, chain),
                 None => waiter.wave,
@@ -200,7 +205,7 @@ impl Engine {
         };
         source == of
             && waiter.wave < needed.wave
-            && has_need(waiter, need)
+            && waiter.has_need(need)
             && self.waits.get(need) == Some(&WaitTopic::Waves(source))
     }
 

@@ -35,7 +35,7 @@ pub(crate) const WRITE_ECHO_TIMEOUT: Duration = Duration::from_secs(10);
 impl Engine {
     /// Decides about one object, asks the budget, and remembers what it waits for.
     pub(crate) fn decide(&mut self, id: &ObjectId, now: Instant) -> Decision {
-        self.process_changes();
+        self.complete_changes();
         self.choose_competitor(id, now);
         self.note_config(id);
         let release_blocker = self.release_blocker(id, now);

@@ -14,12 +14,14 @@ impl Engine {
     pub(in crate::engine) fn remember(&mut self, id: &ObjectId, decision: &Decision) {
         let topic = decision.reason.as_ref().and_then(|reason| self.wait_topic(id, reason));
         if self.waits.get(id) != topic.as_ref() {
-            if let Some(old) = self.waits.remove(id)
-                && let Some(waiting) = self.waiting.get_mut(&old)
-            {
-                waiting.remove(id);
+            if let Some(old) = self.waits.remove(id) {
+                self.note_waiter_change(id, &old);
+                if let Some(waiting) = self.waiting.get_mut(&old) {
+                    waiting.remove(id);
+                }
             }
             if let Some(topic) = topic {
+                self.note_waiter_change(id, &topic);
                 if let WaitTopic::Object(need) = &topic
                     && self.is_due_with(id, need)
                 {
@@ -62,6 +64,9 @@ impl Engine {
         let waves = &mut self.sources[source].waves;
         let ids = waves.entry(wave).or_default();
         let changed = if unfinished { ids.insert(id.clone()) } else { ids.remove(id) };
+        if changed {
+            self.forget_answers();
+        }
         if changed && !unfinished && self.sources[source].wave_blockers.contains(id) {
             self.wake_waves(source);
         }

@@ -279,8 +279,7 @@ impl Engine {
             let wait = self.informer_object(id).and_then(|live| self.handover.since.get(&live.uid));
             return Some(WithheldDeletion { why, is_long: wait.is_some_and(|wait| is_long(wait.since)) });
         }
-        if let Some(file) = self.sources[source].moved.get(id) {
-            let why = format!("{file} of the same repository has it now: apply that first, and it moves");
+        if let Some(why) = self.sources[source].moved.doubt_about(id) {
             return Some(WithheldDeletion { why: why.into(), is_long: true });
         }
         if let Some(name) = self.unchecked_source(source) {

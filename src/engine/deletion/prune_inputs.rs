@@ -160,6 +160,11 @@ impl Engine {
 
     /// Returns why a source prunes nothing at all now.
     pub(in crate::engine) fn prune_blocker(&self, source: SourceId) -> Option<PruneDecision> {
+        self.unready_blocker(source).or_else(|| self.search_blocker(source))
+    }
+
+    /// Does the same as [`Engine::prune_blocker`], but for what other folders may name.
+    pub(in crate::engine) fn unready_blocker(&self, source: SourceId) -> Option<PruneDecision> {
         let state = &self.sources[source];
         match state.prune {
             PrunePolicy::On => {}

@@ -8,7 +8,7 @@ use crate::engine::deletion::prune_judgement::PruneJudgement;
 use crate::engine::facts::watchers::{OWN_WATCHER, WatcherId};
 use crate::engine::{
     Acknowledgement, AdoptPolicy, AllowList, Authorship, BlastRadius, BudgetNarrowing, FileFacts,
-    ManifestIndex, ObjectCounts, OptOutPolicy, PRUNE_DELAY, PauseIntent, PrunePolicy, Rejection,
+    ManifestIndex, MovedObjects, ObjectCounts, OptOutPolicy, PRUNE_DELAY, PauseIntent, PrunePolicy, Rejection,
     RepositoryIdentity, SourceLifecycle, Uid,
 };
 use crate::object::{ContentHash, Diagnostic, GroupKind, ObjectId, Revision, UnrenderedRoot};
@@ -98,9 +98,8 @@ pub(crate) struct SourceState {
     pub repository: RepositoryIdentity,
     /// The time for which other sources may request a dropped object before it is deleted.
     pub prune_delay: Duration,
-    /// Objects that another folder of its repository has come to name, each with the file that
-    /// does.
-    pub moved: BTreeMap<ObjectId, Arc<str>>,
+    /// Objects that another folder of its repository has come to name.
+    pub moved: MovedObjects,
     /// Bounds on its rollouts beside those of the whole cluster.
     pub budget: BudgetNarrowing,
     /// The watcher whose informers show its objects.
@@ -166,7 +165,7 @@ impl SourceState {
             lifecycle: SourceLifecycle::Active,
             repository: RepositoryIdentity::Unknown,
             prune_delay: PRUNE_DELAY,
-            moved: BTreeMap::new(),
+            moved: MovedObjects::default(),
             budget: BudgetNarrowing::default(),
             watcher: OWN_WATCHER,
             confirmed: BTreeSet::new(),

@@ -59,6 +59,7 @@ pub(in crate::engine) struct OrderState {
 impl Engine {
     /// Sets the time of day, for holds that end by themselves.
     pub(crate) fn set_clock(&mut self, now: Instant, wall: Timestamp) {
+        self.forget_answers();
         self.orders.clock = Some((now, wall));
         self.rollouts.starts.set_clock(now, wall);
     }
@@ -86,6 +87,7 @@ impl Engine {
     pub(in crate::engine) fn release_pause(&self, id: &ObjectId) -> Option<Reason> {
         let own = self.own_pause(id);
         match self.recorded_unit(id) {
+            Some(unit) if !self.may_be_paused(unit) => own,
             // An object that shows its content already is kept from going on with it, step by step.
             Some(unit) if self.is_partly_written(unit) => own.filter(|_| {
                 let desired = self.entry(id).and_then(|entry| entry.target_content());

@@ -15,6 +15,7 @@ use crate::engine::facts::hash_seal::SealState;
 use crate::engine::facts::sources::SourceState;
 use crate::engine::restart::config_hash::{ConfigData, HashKey, config_hash};
 use crate::engine::restart::config_stamp::{ConfigStamp, PinnedConfig, differing_positions};
+use crate::engine::restart::data_users::DataViews;
 use crate::engine::rollout::ledger::{ConfigRestart, LastGood, Unit, UnitMember};
 use crate::engine::state::Engine;
 use crate::engine::{AcceptedContent, DesiredObject, DesiredState, DirectView, LiveObject, Reason};
@@ -45,26 +46,34 @@ pub(in crate::engine) struct ConfigDataState {
     /// Data of objects that are not from git.
     followed: HashMap<ObjectId, ReadState<Option<ConfigData>>>,
     /// The workloads that restart when an object changes, by that object.
-    users: HashMap<ObjectId, BTreeSet<ObjectId>>,
+    pub(super) users: HashMap<ObjectId, BTreeSet<ObjectId>>,
+    /// The data of each of these objects as its users saw them when they were asked last.
+    pub(super) views: HashMap<ObjectId, DataViews>,
+    /// The workloads that are to be asked again.
+    pub(in crate::engine) woken: BTreeSet<ObjectId>,
     /// Used objects that are not from git.
-    foreign: BTreeSet<ObjectId>,
+    pub(super) foreign: BTreeSet<ObjectId>,
     /// Indicates whether other objects are to be followed than before.
-    refollow: bool,
+    pub(super) refollow: bool,
     /// The data that the pods of each workload were started with, where this process has seen it.
-    seen: HashMap<ObjectId, Vec<Option<ConfigData>>>,
+    pub(super) seen: HashMap<ObjectId, Vec<Option<ConfigData>>>,
 }
 
 /// The contents that are taken to be in force.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum ConfigBasis {
+pub(super) enum ConfigBasis {
     /// Contents that are in force.
     Now,
     /// Contents that the newest revision of this source releases together with a workload.
     Released(SourceId),
 }
 
+/// The data of an object, none where it is not there, or why they are not known.
+pub(super) type DataView = Result<Option<ConfigData>, MissingConfig>;
+
 /// The reason against computing a hash.
-enum MissingConfig {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum MissingConfig {
     /// This is being read.
     Reading(ObjectId),
     /// It cannot be had now.
@@ -112,10 +121,7 @@ impl Engine {
         self.configs.key = key;
         self.note_seal();
         if !same {
-            let used: Vec<ObjectId> = self.configs.users.keys().cloned().collect();
-            for used in &used {
-                self.wake_users(used);
-            }
+            self.wake_all_users();
             self.wake_topic(&WaitTopic::Object(key_id()));
         }
     }
@@ -165,14 +171,6 @@ impl Engine {
         self.configs.refollow = true;
     }
 
-    /// Keeps which of the objects that pods use are not from git.
-    fn track_used(&mut self, id: &ObjectId) {
-        let foreign = self.configs.users.contains_key(id) && !self.is_from_git(id);
-        let changed =
-            if foreign { self.configs.foreign.insert(id.clone()) } else { self.configs.foreign.remove(id) };
-        self.configs.refollow |= changed;
-    }
-
     /// Takes over the data of an object that is not from git; none where there is no such object.
     /// Data that cannot be read any more are taken to be as they were.
     pub(crate) fn set_config_data(&mut self, id: &ObjectId, data: ReadState<Option<ConfigData>>) {
@@ -204,55 +202,13 @@ impl Engine {
                 && (matches!(self.configs.key, ReadState::Reading)
                     || self.data_to_follow().iter().any(reading))
     }
-
-    /// Updates the users of data after a change of the desired content.
-    pub(in crate::engine) fn track_uses(&mut self, id: &ObjectId, before: Option<&DesiredObject>) {
-        let now = self.entry(id).and_then(|entry| entry.target_content()).map(|(_, desired)| desired.clone());
-        let used = |desired: Option<&DesiredObject>| -> BTreeSet<ObjectId> {
-            desired.and_then(DesiredObject::restart_references).unwrap_or_default().iter().cloned().collect()
-        };
-        let (was, is) = (used(before), used(now.as_deref()));
-        for gone in was.difference(&is) {
-            if let Some(users) = self.configs.users.get_mut(gone) {
-                users.remove(id);
-                if users.is_empty() {
-                    self.configs.users.remove(gone);
-                }
-            }
-        }
-        for new in &is {
-            self.configs.users.entry(new.clone()).or_default().insert(id.clone());
-        }
-        if was != is {
-            self.configs.seen.remove(id);
-        }
-        was.symmetric_difference(&is).for_each(|used| self.track_used(used));
-        // Another source may use what is followed already, with rights of its own.
-        self.configs.refollow |= was != is && self.has_several_watchers();
-        self.wake_users(id);
-    }
-
-    /// Wakes the workloads whose pods use a changed object, as they may have to restart.
-    pub(in crate::engine) fn wake_users(&mut self, used: &ObjectId) {
-        let Some(users) = self.configs.users.get(used).cloned() else { return };
-        self.track_used(used);
-        // A missing workload is not restarted.
-        if users.iter().any(|user| self.live_object(user).is_some()) {
-            self.unit_openers.clear();
-        }
-        for user in users {
-            self.track_move(&user);
-            self.wake_topic(&WaitTopic::Object(user.clone()));
-            self.dirty.push(user);
-        }
-    }
 }
 
 /// The consequences.
 impl Engine {
     /// Returns whether the data of an object are those of git: its manifest has all of them, and
     /// the object has been taken over.
-    fn is_from_git(&self, id: &ObjectId) -> bool {
+    pub(super) fn is_from_git(&self, id: &ObjectId) -> bool {
         let Some(entry) = self.entry(id) else { return false };
         let has_config_data =
             entry.target_content().is_some_and(|(_, desired)| desired.set_config_data().is_some());
@@ -272,7 +228,7 @@ impl Engine {
         (!refused && !stays && !self.is_suspended(id)).then_some(&**candidate)
     }
 
-    fn data_of(&self, id: &ObjectId, when: ConfigBasis) -> Result<Option<ConfigData>, MissingConfig> {
+    pub(super) fn data_of(&self, id: &ObjectId, when: ConfigBasis) -> DataView {
         if !self.is_from_git(id) {
             return match self.configs.followed.get(id) {
                 Some(ReadState::Value(data)) => Ok(*data),
@@ -396,22 +352,20 @@ impl Engine {
         if let Err(MissingConfig::Reading(what)) = self.config_of(desired, ConfigBasis::Released(source)) {
             return Some(Reason::Reading(what));
         }
-        let mut first = used.iter().filter(|used| self.content_released_with(source, used).is_some());
-        let first = first.find(|used| !self.is_released_with(source, desired, used))?;
-        Some(Reason::Needs(first.clone(), "is not changed yet".into()))
+        let is_released_with = self.released_with(source, desired);
+        let mut changing =
+            used.iter().rev().filter(|used| self.content_released_with(source, used).is_some());
+        let last = changing.find(|used| !is_released_with(used))?;
+        Some(Reason::Needs(last.clone(), "is not changed yet".into()))
     }
 
-    /// Returns the reason for which it is not known yet which workloads restart for a new content.
-    pub(in crate::engine) fn users_blocker(&self, source: SourceId, id: &ObjectId) -> Option<Reason> {
-        let users = self.configs.users.get(id).into_iter().flatten();
-        let mut ours =
-            users.filter_map(|user| self.entry(user)?.target_content().filter(|(by, _)| *by == source));
-        ours.find_map(|(_, desired)| match self.config_of(desired, ConfigBasis::Released(source)) {
-            Err(MissingConfig::Reading(what)) if self.live_object(&desired.id).is_some() => {
-                Some(Reason::Reading(what))
-            }
+    /// Returns what is being read of the data that the pods of a workload of a source use.
+    pub(in crate::engine) fn unread_data_of(&self, source: SourceId, user: &ObjectId) -> Option<ObjectId> {
+        let (_, desired) = self.entry(user)?.target_content().filter(|(by, _)| *by == source)?;
+        match self.config_of(desired, ConfigBasis::Released(source)) {
+            Err(MissingConfig::Reading(what)) => self.live_object(user).map(|_| what),
             _ => None,
-        })
+        }
     }
 
     /// Returns the hash over those data of a workload's pods that no source brings, whatever is in

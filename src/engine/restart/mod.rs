@@ -3,3 +3,4 @@
 pub(super) mod config_hash;
 pub(super) mod config_restart;
 pub(super) mod config_stamp;
+pub(super) mod data_users;

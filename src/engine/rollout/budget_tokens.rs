@@ -240,6 +240,7 @@ impl Engine {
 
     /// Records that a write is on its way: it holds its token from now on.
     pub(crate) fn note_dispatch(&mut self, id: &ObjectId, action: &Action) {
+        self.forget_answers();
         self.rollouts.writing.insert(id.clone());
         if is_workload(id) && matches!(action, Action::Apply(_)) {
             self.rollouts.recovery.remember_workload();
@@ -279,6 +280,7 @@ impl Engine {
 
     /// Takes over what the rollout ledger says; `RolloutLedger::default()` where there is none.
     pub(crate) fn set_ledger(&mut self, ledger: RolloutLedger) {
+        self.forget_answers();
         let ledger = self.rollouts.restore_lost(ledger);
         let ours = |inventory_id: &Arc<str>| self.inventory_ids.contains(inventory_id);
         self.rollouts.ended_claims.retain(|id| ledger.claims.contains_key(id));

@@ -9,6 +9,7 @@ pub(super) mod counted_pods;
 pub(super) mod daemon_set_steps;
 pub(super) mod dry_run_impact;
 pub(super) mod foreign_claims;
+pub(super) mod kept_answers;
 pub(super) mod ledger;
 pub(super) mod ledger_recovery;
 pub(super) mod overlay;

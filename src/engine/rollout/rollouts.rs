@@ -361,7 +361,9 @@ impl Engine {
 
     /// Lets time pass: rollouts succeed and fail by it. To be called at the beginning of each turn.
     pub(crate) fn advance(&mut self, now: Instant) {
+        self.forget_answers();
         self.end_holds(now);
+        self.ask_users_again();
         let ids: Vec<ObjectId> = self.rollouts.in_flight.keys().cloned().collect();
         let (mut done, mut failed) = (Vec::new(), Vec::new());
         for id in ids {

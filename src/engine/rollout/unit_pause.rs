@@ -4,9 +4,9 @@
 //! between. A configuration without its workload would wait for the next pod that restarts for
 //! another reason.
 
-use crate::engine::Reason;
 use crate::engine::rollout::ledger::{LastGood, Unit};
 use crate::engine::state::Engine;
+use crate::engine::{Reason, SourceState};
 use crate::object::ObjectId;
 
 impl Engine {
@@ -30,6 +30,15 @@ impl Engine {
             let written = self.is_showing(id, content) || self.rollouts.writing.contains(id);
             wanted && !stays && written
         })
+    }
+
+    /// Returns whether a person may have paused anything of a unit. Each object of the unit asks, and
+    /// a walk over all of them for each would cost the square of their number.
+    pub(in crate::engine) fn may_be_paused(&self, unit: &Unit) -> bool {
+        let is_paused = |source: &SourceState| {
+            source.inventory.as_ref().is_some_and(|inventory| inventory.paused.is_some())
+        };
+        self.sources.iter().any(is_paused) || self.orders.asked.iter().any(|id| unit.members.contains_key(id))
     }
 
     /// Returns the pause of one of a unit, which keeps all of it.

@@ -1,6 +1,7 @@
 //! The objects that one revision changes together: found before any of them is released, and
 //! recorded with the first claim, or without one where nothing of it takes a token.
 
+use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::engine::facts::entry::{ObjectEntry, SourceId};
@@ -131,11 +132,14 @@ impl Engine {
         if self.is_rejected(unit) {
             return true;
         }
-        unit.members.iter().filter(|(id, _)| !self.is_left_alone(id)).all(|(id, member)| {
+        // The last ones are the workloads, which come to rest last.
+        unit.members.iter().rev().filter(|(id, _)| !self.is_left_alone(id)).all(|(id, member)| {
             let flying =
                 self.rollouts.in_flight.contains_key(id) || self.rollouts.requests_by_id.contains_key(id);
-            let unreleased = self.entry(id).is_some_and(|entry| entry.unreleased_content().is_some())
-                || self.restart_stamp(id).is_some();
+            let is_unreleased = || {
+                self.entry(id).is_some_and(|entry| entry.unreleased_content().is_some())
+                    || self.restart_stamp(id).is_some()
+            };
             let released = match (member.content, self.live_object(id)) {
                 (None, _) => true,
                 (Some(_), Some(live)) => crate::engine::decide::blockers::is_healthy(live),
@@ -143,7 +147,7 @@ impl Engine {
             };
             // An object that the newest revision no longer wants is no part of it any more.
             let dropped = self.entry(id).is_none_or(|entry| entry.targets.is_empty());
-            !flying && !unreleased && (released || dropped) && self.is_observable(id)
+            !flying && !is_unreleased() && (released || dropped) && self.is_observable(id)
         })
     }
 
@@ -183,7 +187,7 @@ impl Engine {
         if let Some(reason) = self.room_shortage(source, &first) {
             return Some(reason);
         }
-        if !self.can_restart_pods(&first) || self.is_waiting_for(source, &first, desired) {
+        if !self.is_opener_restarting(source, &first) || self.is_waiting_for(source, &first, desired) {
             if let Some(why) = &self.rollouts.unreadable {
                 return Some(Reason::Unrecorded(why.clone()));
             }
@@ -197,15 +201,18 @@ impl Engine {
 
     /// Returns whether a workload cannot begin to roll before something that is released together
     /// with it: then that does not wait for the workload.
-    fn is_waiting_for(&self, source: SourceId, workload: &ObjectId, desired: &DesiredObject) -> bool {
+    fn is_waiting_for(&mut self, source: SourceId, workload: &ObjectId, desired: &DesiredObject) -> bool {
+        if desired.id == *workload || self.is_suspended(&desired.id) {
+            return false;
+        }
+        let blocker = self.opener_blocker(source, workload);
         let Some((_, first)) = self.entry(workload).and_then(ObjectEntry::target_content) else {
             return false;
         };
         let together = |id: &ObjectId| {
             self.unit_openers.get(&source).and_then(|units| units.get(id)).is_some_and(|one| one == workload)
         };
-        match self.dependency_blocker(source, first) {
-            _ if desired.id == *workload || self.is_suspended(&desired.id) => false,
+        match blocker {
             Some(Reason::Wave(..)) => desired.wave < first.wave,
             Some(Reason::Needs(need, _)) => {
                 need != desired.id && together(&need) && !self.is_suspended(&need)
@@ -232,26 +239,31 @@ impl Engine {
         }
     }
 
-    /// Returns whether what an object needs is released together with it, and only waits for that:
-    /// it comes first, once the object has its claim.
-    pub(in crate::engine) fn is_released_with(
-        &self,
+    /// Returns a test for what an object needs: it is released together with the object, and only
+    /// waits for that. It comes first, once the object has its claim.
+    pub(in crate::engine) fn released_with<'a>(
+        &'a self,
         source: SourceId,
-        desired: &DesiredObject,
-        need: &ObjectId,
-    ) -> bool {
-        let first = |id: &ObjectId| self.unit_openers.get(&source)?.get(id);
-        let together = first(&desired.id).is_some() && first(&desired.id) == first(need);
-        let refused = self.is_suspended(need)
-            || self
-                .entry(need)
-                .is_none_or(|entry| entry.refused.is_some() || entry.target_content().is_none());
-        if self.has_rollback_target(&desired.id) {
-            // In the rollback too the configuration goes first, but nothing that is refused keeps a
-            // workload from it.
-            return self.entry(need).is_some_and(|entry| entry.refused.is_some());
+        desired: &'a DesiredObject,
+    ) -> impl Fn(&ObjectId) -> bool + 'a {
+        let opener = move |id: &ObjectId| self.unit_openers.get(&source)?.get(id);
+        let own_opener = opener(&desired.id);
+        let goes_back = self.has_rollback_target(&desired.id);
+        // It costs a walk over all that it uses.
+        let opens =
+            LazyCell::new(move || self.can_restart_pods(&desired.id) && !self.is_recorded(source, desired));
+        move |need| {
+            let entry = self.entry(need);
+            if goes_back {
+                // In the rollback too the configuration goes first, but nothing that is refused keeps
+                // a workload from it.
+                return entry.is_some_and(|entry| entry.refused.is_some());
+            }
+            let is_refused =
+                || entry.is_none_or(|entry| entry.refused.is_some() || entry.target_content().is_none());
+            let together = own_opener.is_some() && own_opener == opener(need);
+            together && !self.is_suspended(need) && !is_refused() && *opens
         }
-        together && !refused && self.can_restart_pods(&desired.id) && !self.is_recorded(source, desired)
     }
 
     fn is_recorded(&self, source: SourceId, desired: &DesiredObject) -> bool {
@@ -305,7 +317,7 @@ impl Engine {
 
     /// Returns whether the desired content of a workload restarts pods, as far as the contents
     /// show.
-    fn can_restart_pods(&self, id: &ObjectId) -> bool {
+    pub(in crate::engine) fn can_restart_pods(&self, id: &ObjectId) -> bool {
         let Some(entry) = self.entry(id).filter(|_| is_workload(id) && !self.is_left_alone(id)) else {
             return false;
         };

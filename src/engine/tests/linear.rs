@@ -1,12 +1,12 @@
 //! The cost of a first pass grows with the number of objects, and not faster: where all is made,
-//! and where all is there. So does the cost of many deletions.
+//! and where all is there. So do the costs of many deletions, and of a large unit.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use super::harness::Harness;
 use super::restart;
-use super::world::{FIRST, config, desired, reading, workload};
+use super::world::{AuditEntry, FIRST, config, desired, reading, workload};
 use crate::engine::facts::lookup_counts::counted;
 use crate::engine::*;
 use crate::object::ObjectId;
@@ -43,6 +43,16 @@ enum SourceShape {
 /// A file, with the object in it; none where the file is gone.
 type SourceFile = (String, Option<SharedDesiredObject>);
 
+/// The change of a unit: one workload that needs many `ConfigMaps`, and is restarted when they
+/// change.
+#[derive(Clone, Copy, Debug)]
+enum UnitChange {
+    /// The workload changes too.
+    All,
+    /// The workload is restarted as it is.
+    DataOnly,
+}
+
 fn files(shape: SourceShape, count: usize) -> Vec<SourceFile> {
     let pair = |number: usize| {
         let (data_id, web_id) = (config(&format!("app-{number:05}")), workload(&format!("app-{number:05}")));
@@ -65,6 +75,21 @@ fn files(shape: SourceShape, count: usize) -> Vec<SourceFile> {
         [(data_id, data), (web_id, web)].map(|(id, wanted)| (id.to_string(), Some(Arc::new(wanted))))
     };
     (0..count / 2).flat_map(pair).collect()
+}
+
+/// Returns a workload with these contents, and so many `ConfigMaps` that it needs and restarts on.
+fn unit_files(configs: usize, data: u32, content: u32) -> Vec<SourceFile> {
+    let ids: Vec<ObjectId> = (0..configs).map(|number| config(&format!("app-{number:05}"))).collect();
+    let web_id = workload("web");
+    let mut web = (*desired(&web_id, content, &web_id.to_string())).clone();
+    web.needs = ids.clone().into();
+    web.config = Some(Box::new(ConfigRole::Uses(ids.clone().into())));
+    let configs = ids.into_iter().map(|id| {
+        let mut wanted = (*desired(&id, data, &id.to_string())).clone();
+        wanted.config = Some(Box::new(ConfigRole::Data(restart::data(&id, data))));
+        (id.to_string(), Some(Arc::new(wanted)))
+    });
+    configs.chain([(web_id.to_string(), Some(Arc::new(web)))]).collect()
 }
 
 /// The lookups of two processes.
@@ -101,6 +126,22 @@ fn delete_nearly_all(shape: SourceShape, first: FirstSignal, count: usize) -> us
     let dropped: Vec<_> = files[2..].iter().map(|(file, _)| (file.clone(), None)).collect();
     let lookups = run_pass(&mut harness, "r2", &dropped, first);
     assert_eq!(harness.world.things.len(), 2, "{shape:?} {first:?}");
+    lookups
+}
+
+/// Changes all of a unit as the loop does, and returns how many lookups that took.
+fn change_unit(change: UnitChange, first: FirstSignal, configs: usize) -> usize {
+    let mut harness = Harness::new(3);
+    harness.engine.set_config_key(restart::key(&[1; 16]));
+    run_pass(&mut harness, "r1", &unit_files(configs, 1, 1), first);
+    harness.world.log.clear();
+    let content = match change {
+        UnitChange::All => 2,
+        UnitChange::DataOnly => 1,
+    };
+    let lookups = run_pass(&mut harness, "r2", &unit_files(configs, 2, content), first);
+    assert_eq!(harness.world.log.len(), configs + 1, "{change:?} {first:?}");
+    assert_eq!(harness.world.log.last(), Some(&AuditEntry::Changed(workload("web"))), "it comes last");
     lookups
 }
 
@@ -143,7 +184,12 @@ fn run_pass(harness: &mut Harness, revision: &str, files: &[SourceFile], first: 
             wake(harness, &mut queue, &mut queued);
         }
         if written.is_empty() && queue.is_empty() && harness.world.events.is_empty() {
-            return counted();
+            // A claim that was asked for last.
+            let before = harness.world.ledger.clone();
+            harness.keep_ledger();
+            if harness.world.ledger == before {
+                return counted();
+            }
         }
     }
 }
@@ -192,6 +238,16 @@ fn twice_the_deletions_take_twice_the_lookups() {
     ] {
         let [few, many] = [120, 240].map(|count| delete_nearly_all(shape, first, count));
         check_growth(&format!("{shape:?}, {first:?} first"), few, many, 2.0 * SLACK);
+    }
+}
+
+#[test]
+fn a_unit_of_twice_the_objects_takes_twice_the_lookups() {
+    for change in [UnitChange::All, UnitChange::DataOnly] {
+        for first in [FirstSignal::Answer, FirstSignal::Event] {
+            let [few, many] = [120, 240].map(|configs| change_unit(change, first, configs));
+            check_growth(&format!("{change:?} of a unit, {first:?} first"), few, many, 2.0 * SLACK);
+        }
     }
 }
 

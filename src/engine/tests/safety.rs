@@ -334,3 +334,30 @@ fn what_a_kept_object_uses_stays_whatever_changes_while_the_source_that_goes_can
     engine.observe_object(&used, live);
     assert_eq!(judged(&mut engine, FIRST, &used), expected);
 }
+
+/// Another folder of the repository, whose source nobody serves, may name it.
+#[test]
+fn nothing_goes_before_the_other_folders_of_its_repository_were_searched() {
+    let names = ["a", "b", "c"];
+    let file = |name: &'static str| (name, Some(desired(&config(name), 1, name)));
+    let left = |moved: MovedObjects| {
+        let mut harness = Harness::new(3);
+        harness.engine.sources[0].moved = MovedObjects::Unsearched;
+        harness.read(reading("r1", &names.map(file)));
+        harness.settle();
+        assert_eq!(harness.engine.objects_to_search(FIRST), None, "it has dropped nothing");
+        harness.read(reading("r2", &[("a", None), ("b", None)]));
+        harness.settle();
+        assert_eq!(harness.world.things.len(), 3);
+        let dropped = |name| DroppedObject { id: config(name), released: Some(Revision::new("r1")) };
+        assert_eq!(harness.engine.objects_to_search(FIRST), Some(vec![dropped("a"), dropped("b")]));
+        harness.engine.set_moved_objects(FIRST, moved);
+        harness.settle();
+        assert_eq!(harness.engine.objects_to_search(FIRST), None, "it was searched for");
+        harness.world.things.keys().cloned().collect::<Vec<_>>()
+    };
+    let known = MovedObjects::Known([(config("a"), "folder/a.yaml".into())].into());
+    assert_eq!(left(known), [config("a"), config("c")]);
+    assert_eq!(left(MovedObjects::default()), [config("c")]);
+    assert_eq!(left(MovedObjects::Unreadable("a broken pack".into())), names.map(config));
+}

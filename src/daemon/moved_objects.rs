@@ -5,17 +5,15 @@
 //! what it wants. Its files can be read where both are in one work tree.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::session::{acting_cluster, retry_when_throttled};
-use super::{CommandError, source_objects};
-use crate::cluster::{Cluster, InventoryObject, KindLookup, inventory_id_of};
-use crate::config::SourceConfig;
-use crate::engine::{LiveObject, Release};
+use super::executor::run_blocking;
+use crate::engine::{DroppedObject, MovedObjects};
 use crate::manifest;
 use crate::object::{GroupKind, ObjectId, Revision};
-use crate::source::{BlobId, DiskSnapshot, FilesBeside};
+use crate::source::{BlobId, DiskSnapshot, FilesBeside, SourceError};
 
 /// The name of an object as a file writes it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -51,66 +49,51 @@ impl WrittenNames {
     }
 }
 
-/// An object that a folder has dropped, with the revision that its content was released from.
-#[derive(Clone, Debug)]
-struct DroppedObject {
-    id: ObjectId,
-    released: Option<Revision>,
+/// A search for what the folder of a source has dropped, in the other folders of its repository.
+pub(crate) struct MovedObjectSearch {
+    beside: FilesBeside,
+    disk: Arc<DiskSnapshot>,
 }
 
-/// Returns the objects that the folder of a source has dropped, and that another folder has come to
-/// name. Each comes with the file that names it.
-///
-/// A file that named the object already when its content was released here is a twin, as that of
-/// another cluster. Where nobody knows that, the object counts as moved.
-///
-/// # Errors
-/// Fails where the objects of the source cannot be listed, or where the repository cannot be read.
-pub(super) async fn find(
-    cluster: &Cluster,
-    system: &str,
-    source: &SourceConfig,
-    folder: &Path,
-    disk: &DiskSnapshot,
-) -> Result<BTreeMap<ObjectId, Arc<str>>, CommandError> {
-    let Some(beside) = FilesBeside::around(folder)? else { return Ok(BTreeMap::new()) };
-    let inventory = retry_when_throttled(|| cluster.read_inventory(system, &source.name)).await?;
-    let Some(inventory) = inventory else { return Ok(BTreeMap::new()) };
-    let mut own = WrittenNames::default();
-    for file in &disk.snapshot.files {
-        own.add(&file.path, disk.read(file.blob).unwrap_or_default());
+impl fmt::Debug for MovedObjectSearch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MovedObjectSearch").finish_non_exhaustive()
     }
-    let acting = acting_cluster(cluster, system, source);
-    let members = list_members(&acting, system, &source.name, &inventory).await?;
-    let dropped = members.into_iter().filter(|(id, _)| own.file_of(id).is_none());
-    let dropped: Vec<DroppedObject> = dropped
-        .map(|(id, live)| {
-            let released = live.shown_release().map(|Release { revision, .. }| revision.clone());
-            DroppedObject { id, released }
-        })
-        .collect();
-    if dropped.is_empty() {
-        return Ok(BTreeMap::new());
-    }
-    Ok(RepositorySearch::new(&beside)?.find_moved(dropped)?)
 }
 
-/// Lists the objects of a source. A kind that cannot be listed is left out: nothing at all is
-/// pruned then.
-async fn list_members(
-    cluster: &Cluster,
-    system: &str,
-    source: &str,
-    inventory: &InventoryObject,
-) -> Result<Vec<(ObjectId, LiveObject)>, CommandError> {
-    let set: Arc<str> = inventory_id_of(system, source).into();
-    let kinds = cluster.discover().await?;
-    let mut members = Vec::new();
-    for kind in &inventory.kinds {
-        let KindLookup::Served(served) = kinds.preferred_kind(kind) else { continue };
-        members.extend(source_objects::list_members(cluster, &served, &set, inventory).await?.objects);
+impl MovedObjectSearch {
+    /// Prepares a search around a folder that was read like this. None where the folder is in no
+    /// work tree, or is all of one.
+    ///
+    /// # Errors
+    /// Fails where the folder is not there, or where its `.git` leads elsewhere.
+    pub(crate) fn around(folder: &Path, disk: Arc<DiskSnapshot>) -> Result<Option<Self>, SourceError> {
+        Ok(FilesBeside::around(folder)?.map(|beside| Self { beside, disk }))
     }
-    Ok(members)
+
+    /// Returns those of the dropped objects that another folder has come to name. Each comes with
+    /// the file that names it.
+    ///
+    /// A file that named the object already when its content was released here is a twin, as that of
+    /// another cluster. Where nobody knows that, the object counts as moved.
+    pub(super) async fn find(self, dropped: Vec<DroppedObject>) -> MovedObjects {
+        match run_blocking(move || self.search(dropped)).await {
+            Ok(moved) => MovedObjects::Known(moved),
+            Err(error) => MovedObjects::Unreadable(error.to_string().into()),
+        }
+    }
+
+    fn search(&self, mut dropped: Vec<DroppedObject>) -> Result<BTreeMap<ObjectId, Arc<str>>, SourceError> {
+        let mut own = WrittenNames::default();
+        for file in &self.disk.snapshot.files {
+            own.add(&file.path, self.disk.read(file.blob).unwrap_or_default());
+        }
+        dropped.retain(|object| own.file_of(&object.id).is_none());
+        if dropped.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        RepositorySearch::new(&self.beside)?.find_moved(dropped)
+    }
 }
 
 /// A search in the files of a repository. Each content is read once.
@@ -123,7 +106,7 @@ struct RepositorySearch<'a> {
 }
 
 impl<'a> RepositorySearch<'a> {
-    fn new(beside: &'a FilesBeside) -> Result<Self, crate::source::SourceError> {
+    fn new(beside: &'a FilesBeside) -> Result<Self, SourceError> {
         let (mut now, mut contents) = (WrittenNames::default(), HashMap::new());
         beside.visit(|file| {
             let mut names = WrittenNames::default();
@@ -137,7 +120,7 @@ impl<'a> RepositorySearch<'a> {
     fn find_moved(
         &mut self,
         dropped: Vec<DroppedObject>,
-    ) -> Result<BTreeMap<ObjectId, Arc<str>>, crate::source::SourceError> {
+    ) -> Result<BTreeMap<ObjectId, Arc<str>>, SourceError> {
         let revisions = dropped.iter().filter(|object| self.now.file_of(&object.id).is_some());
         let revisions: BTreeSet<Revision> = revisions.filter_map(|object| object.released.clone()).collect();
         for revision in revisions {
@@ -147,10 +130,7 @@ impl<'a> RepositorySearch<'a> {
         Ok(moved_objects(dropped, &self.now, &self.before))
     }
 
-    fn read_names_at(
-        &mut self,
-        revision: &Revision,
-    ) -> Result<Option<WrittenNames>, crate::source::SourceError> {
+    fn read_names_at(&mut self, revision: &Revision) -> Result<Option<WrittenNames>, SourceError> {
         let Some(files) = self.beside.list_at(revision)? else { return Ok(None) };
         let mut all = WrittenNames::default();
         for (path, blob) in files {

@@ -1,0 +1,87 @@
+//! Objects that another folder of a source's repository has come to name.
+//!
+//! Nobody serves the source of a folder that is only applied by hand, so that it cannot say what it
+//! wants. A pass over another folder reads its files instead: once, and only where the pass would
+//! delete something.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::engine::deletion::prune_guard::PruneDecision;
+use crate::engine::facts::entry::SourceId;
+use crate::engine::state::Engine;
+use crate::object::{ObjectId, Revision};
+
+/// The objects that went from the folder of a source to another one, as far as they are known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum MovedObjects {
+    /// They are searched for once the source has dropped something.
+    Unsearched,
+    /// These, each with the file that names it now.
+    Known(BTreeMap<ObjectId, Arc<str>>),
+    /// They cannot be known, and why.
+    Unreadable(Arc<str>),
+}
+
+impl Default for MovedObjects {
+    fn default() -> Self {
+        Self::Known(BTreeMap::new())
+    }
+}
+
+impl MovedObjects {
+    /// Returns why a person has to say that an object is to be deleted.
+    pub(in crate::engine) fn doubt_about(&self, id: &ObjectId) -> Option<String> {
+        match self {
+            Self::Unsearched => None,
+            Self::Known(files) => files.get(id).map(|file| {
+                format!("{file} of the same repository has it now: apply that first, and it moves")
+            }),
+            Self::Unreadable(why) => {
+                Some(format!("another folder of the same repository may have it: it cannot be read: {why}"))
+            }
+        }
+    }
+}
+
+/// An object that a source has dropped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct DroppedObject {
+    /// Its identity.
+    pub id: ObjectId,
+    /// The revision that its content was released from, where it says so.
+    pub released: Option<Revision>,
+}
+
+impl Engine {
+    /// Returns the objects that are to be searched for in other folders before a source deletes them.
+    /// None where nothing is to be searched for, or not all is known yet.
+    pub(crate) fn objects_to_search(&self, source: SourceId) -> Option<Vec<DroppedObject>> {
+        let is_due = self.sources[source].moved == MovedObjects::Unsearched;
+        if !is_due || self.unready_blocker(source).is_some() {
+            return None;
+        }
+        let dropped = self.unwanted_of(source).filter_map(|id| {
+            let release = self.informer_object(id)?.shown_release();
+            Some(DroppedObject { id: id.clone(), released: release.map(|release| release.revision.clone()) })
+        });
+        let dropped: Vec<DroppedObject> = dropped.collect();
+        (!dropped.is_empty()).then_some(dropped)
+    }
+
+    /// Takes over what a search has found.
+    pub(crate) fn set_moved_objects(&mut self, source: SourceId, moved: MovedObjects) {
+        self.sources[source].moved = moved;
+        self.sources[source].prunes.mark_stale();
+    }
+
+    /// Returns why a source deletes nothing before other folders were searched.
+    pub(in crate::engine) fn search_blocker(&self, source: SourceId) -> Option<PruneDecision> {
+        let is_due = self.sources[source].moved == MovedObjects::Unsearched;
+        is_due.then(|| {
+            PruneDecision::Later(
+                "nothing is pruned until the other folders of the repository are read".into(),
+            )
+        })
+    }
+}

@@ -1,0 +1,112 @@
+//! Answers about a workload that cost a walk over all that it needs and uses.
+//!
+//! Each object that is released together with the workload asks the same. So an answer is kept,
+//! and a unit of many objects costs one walk and not one for each of them.
+//!
+//! **Invariant:** an answer is never kept beyond a fact that may change it. All are forgotten when
+//! an object is marked, with each batch of facts, and by the steps of a decision that mark nothing.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+
+use crate::engine::Reason;
+use crate::engine::facts::entry::{ObjectEntry, SourceId, WaitTopic};
+#[cfg(test)]
+use crate::engine::facts::lookup_counts;
+use crate::engine::state::Engine;
+use crate::object::ObjectId;
+
+/// The kept answers to one question, by source and workload.
+type Answers<T> = BTreeMap<(SourceId, ObjectId), T>;
+
+/// The answers that were given since a fact changed.
+#[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
+pub(in crate::engine) struct KeptAnswers {
+    /// The blocker of the content that a source wants.
+    blockers: Answers<Option<Reason>>,
+    /// Indicates whether that content restarts pods.
+    restarts: Answers<bool>,
+    /// The first of the data that its pods use that is still being read.
+    unread_data: Answers<Option<ObjectId>>,
+}
+
+impl Engine {
+    /// Forgets all kept answers, as a fact may have changed.
+    pub(in crate::engine) fn forget_answers(&mut self) {
+        self.answers = KeptAnswers::default();
+    }
+
+    /// Forgets all kept answers where an object comes to wait for one that it needs, or no longer
+    /// waits: that one comes in its wave.
+    pub(in crate::engine) fn note_waiter_change(&mut self, id: &ObjectId, topic: &WaitTopic) {
+        let WaitTopic::Object(need) = topic else { return };
+        let waiter = self.entries.get(id).and_then(|entry| entry.target_content());
+        if waiter.is_some_and(|(_, waiter)| waiter.has_need(need)) {
+            self.forget_answers();
+        }
+    }
+
+    /// Returns the blocker of the content that a source wants a workload to have.
+    pub(in crate::engine) fn opener_blocker(
+        &mut self,
+        source: SourceId,
+        workload: &ObjectId,
+    ) -> Option<Reason> {
+        self.answer(
+            source,
+            workload,
+            |answers| &mut answers.blockers,
+            |engine| {
+                let (_, desired) = engine.entry(workload).and_then(ObjectEntry::target_content)?;
+                engine.dependency_blocker(source, desired)
+            },
+        )
+    }
+
+    /// Returns whether the content that a source wants a workload to have restarts pods.
+    pub(in crate::engine) fn is_opener_restarting(&mut self, source: SourceId, workload: &ObjectId) -> bool {
+        self.answer(
+            source,
+            workload,
+            |answers| &mut answers.restarts,
+            |engine| engine.can_restart_pods(workload),
+        )
+    }
+
+    /// Returns the reason for which it is not known yet which workloads restart for a new content.
+    pub(in crate::engine) fn users_blocker(&mut self, source: SourceId, id: &ObjectId) -> Option<Reason> {
+        let users = self.users_of(id);
+        let unread = users.iter().find_map(|user| {
+            self.answer(
+                source,
+                user,
+                |answers| &mut answers.unread_data,
+                |engine| engine.unread_data_of(source, user),
+            )
+        });
+        unread.map(Reason::Reading)
+    }
+
+    /// Returns a kept answer, or asks and keeps it.
+    fn answer<T: Clone + PartialEq + Debug>(
+        &mut self,
+        source: SourceId,
+        workload: &ObjectId,
+        question: impl Fn(&mut KeptAnswers) -> &mut Answers<T>,
+        ask: impl Fn(&Self) -> T,
+    ) -> T {
+        if !self.dirty.is_empty() || !self.configs.woken.is_empty() {
+            self.forget_answers();
+        }
+        let key = (source, workload.clone());
+        if let Some(kept) = question(&mut self.answers).get(&key).cloned() {
+            #[cfg(test)]
+            lookup_counts::uncounted(|| assert_eq!(kept, ask(self), "{workload}"));
+            return kept;
+        }
+        let answer = ask(self);
+        question(&mut self.answers).insert(key, answer.clone());
+        answer
+    }
+}
