@@ -18,7 +18,7 @@ demo *flags:
 
 # The measurements in the README
 bench *flags:
-    cargo bench --bench bench {{ flags }}
+    cargo bench {{ flags }}
 
 # Faults with counts; `just faults --list` names them
 faults *flags:

@@ -65,7 +65,7 @@ pub(crate) struct Options {
 }
 
 /// The words of the command line.
-pub(crate) const USAGE: &str = "usage: cargo bench --bench bench -- [floor] [s1] … [s9] [--few 1000] [--many 10000] \
+pub(crate) const USAGE: &str = "usage: cargo bench -- [floor] [s1] … [s9] [--few 1000] [--many 10000] \
                                 [--samples 100] [--rounds 3] [--rollouts 100] [--idle 60]";
 
 impl Options {

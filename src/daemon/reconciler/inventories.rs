@@ -238,9 +238,7 @@ impl Reconciler {
             let need = store.need;
             let mode = match need {
                 InventoryNeed::Growth => InventoryWriteMode::Grow,
-                InventoryNeed::Cleanup if is_idle && self.is_synced(source) => {
-                    InventoryWriteMode::Exact
-                }
+                InventoryNeed::Cleanup if is_idle && self.is_synced(source) => InventoryWriteMode::Exact,
                 InventoryNeed::Nothing | InventoryNeed::Cleanup
                     if self.tried.contains(&source) && !self.says_all(source) =>
                 {

@@ -79,9 +79,8 @@ mod tests {
     #[test]
     fn each_of_many_is_compared_once_after_the_last_change() {
         let mut rotation = InventoryRotation::of(40);
-        let turns: Vec<_> = std::iter::from_fn(|| rotation.is_pending().then(|| next_turn(&mut rotation)))
-            .take(10)
-            .collect();
+        let turns: Vec<_> =
+            std::iter::from_fn(|| rotation.is_pending().then(|| next_turn(&mut rotation))).take(10).collect();
         assert_eq!(turns.iter().map(BTreeSet::len).collect::<Vec<_>>(), [16, 16, 8]);
         assert_eq!(turns.into_iter().flatten().collect::<BTreeSet<_>>().len(), 40);
         assert_eq!(next_turn(&mut rotation).len(), 0, "nothing has changed since");

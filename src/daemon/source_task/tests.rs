@@ -165,7 +165,10 @@ async fn a_file_that_becomes_a_pointer_to_its_content_makes_the_source_incomplet
     let hash = "0".repeat(64);
     let pointer = format!("version https://git-lfs.github.com/spec/v1\noid sha256:{hash}\nsize 12345\n");
     for (text, expected) in [
-        (pointer.as_str(), "read 1 files without a.yaml: this is a Git LFS pointer, not the content it stands for"),
+        (
+            pointer.as_str(),
+            "read 1 files without a.yaml: this is a Git LFS pointer, not the content it stands for",
+        ),
         (MANIFEST, "read 1 files whole"),
     ] {
         fs::write(fixture.path().join("a.yaml"), text).unwrap();

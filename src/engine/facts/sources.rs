@@ -8,8 +8,8 @@ use crate::engine::deletion::prune_judgement::PruneJudgement;
 use crate::engine::facts::watchers::{OWN_WATCHER, WatcherId};
 use crate::engine::{
     Acknowledgement, AdoptPolicy, AllowList, Authorship, BlastRadius, BudgetNarrowing, FileFacts,
-    ManifestIndex, MovedObjects, ObjectCounts, OptOutPolicy, PRUNE_DELAY, PauseIntent, PrunePolicy, Rejection,
-    RepositoryIdentity, SourceLifecycle, Uid,
+    ManifestIndex, MovedObjects, ObjectCounts, OptOutPolicy, PRUNE_DELAY, PauseIntent, PrunePolicy,
+    Rejection, RepositoryIdentity, SourceLifecycle, Uid,
 };
 use crate::object::{ContentHash, Diagnostic, GroupKind, ObjectId, Revision, UnrenderedRoot};
 

@@ -65,7 +65,7 @@ fn what_came_from_another_location_goes_only_when_it_is_confirmed() {
 #[test]
 fn what_another_folder_of_the_repository_has_come_to_name_stays() {
     let (mut engine, a) = dropped();
-    engine.sources[FIRST].moved.insert(a.clone(), "other/a.yaml".into());
+    engine.sources[FIRST].moved = MovedObjects::Known([(a.clone(), "other/a.yaml".into())].into());
     engine.mark_prunes_stale();
     let why = "other/a.yaml of the same repository has it now: apply that first, and it moves";
     assert_eq!(judged(&mut engine, FIRST, &a), why);

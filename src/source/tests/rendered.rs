@@ -34,7 +34,11 @@ impl SnapshotRenderer for TextRenderer {
         key[..20].copy_from_slice(&<[u8; 20]>::from(blob));
         Ok(RenderedSnapshot {
             plain: self.plain_part(request.raw),
-            roots: vec![RenderedRoot::new("app".into(), key, RootOutcome::Rendered(files.into_iter().collect()))],
+            roots: vec![RenderedRoot::new(
+                "app".into(),
+                key,
+                RootOutcome::Rendered(files.into_iter().collect()),
+            )],
             contents: vec![RenderedContent { blob, bytes: text.into_bytes().into() }],
             is_interrupted: false,
             used: FactUse { versions: false, objects: [vars()].into() },
