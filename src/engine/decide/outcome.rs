@@ -142,8 +142,11 @@ impl Engine {
             entry.repairs.retain(|at| now.duration_since(*at) < FIGHT_WINDOW);
             entry.repairs.push(now);
         }
-        entry.last_write = Some((answer.rv, now));
-        entry.direct_view = Some(DirectView::Found(Box::new(proven)));
+        // Where the watch was faster than the answer, no event has to be waited for: none may come.
+        if self.informer_objects.get(id).is_none_or(|live| live.rv < answer.rv) {
+            entry.last_write = Some((answer.rv, now));
+            entry.direct_view = Some(DirectView::Found(Box::new(proven)));
+        }
     }
 
     /// Forgets that an account may not write, as it has written one object. Refused objects of the

@@ -493,3 +493,25 @@ fn what_a_workload_waits_for_does_not_wait_for_the_workload() {
         assert_eq!(shown(&harness, &config("env")).hash, env(2, 0).hash, "case {case}");
     }
 }
+
+/// Nothing happens to the object after that, so no later event would tell.
+#[test]
+fn a_claim_ends_where_the_watch_shows_the_end_of_a_rollout_before_the_answer_to_its_write() {
+    let mut harness = Harness::new(1);
+    let id = workload("web");
+    let files = |content: u32| [("web", Some(desired(&id, content, "web")))];
+    harness.read(reading("r1", &files(1)));
+    harness.settle();
+    harness.read(reading("r2", &files(2)));
+    harness.engine.process_changes();
+    let action = harness.decide(&id).action;
+    assert!(matches!(action, Action::Apply(_)), "{action:?}");
+    harness.engine.note_dispatch(&id, &action);
+    let answer = harness.world.perform(&id, &action);
+    harness.finish_rollouts();
+    harness.deliver(usize::MAX);
+    harness.engine.record_result(&id, &action, answer, harness.now);
+    harness.engine.advance(harness.now);
+    harness.keep_ledger();
+    assert!(harness.world.is_free(), "{:?}", harness.world.ledger);
+}
