@@ -204,19 +204,15 @@ impl Reconciler {
         let (sinks, channels) = LoopChannels::open();
         let mut engine = claims::engine(setup.budget);
         set_peer_rules(&mut engine, &setup.namespace, until);
-        let mut pending_feeds = Vec::new();
-        let mut content_origins = Vec::new();
-        let mut locations = Vec::new();
-        let mut watchers = AccountWatchers::new(&setup.cluster);
-        let mut folder_searches = FolderSearches::default();
+        let (mut pending_feeds, mut content_origins, mut locations) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut watchers, mut folder_searches) =
+            (AccountWatchers::new(&setup.cluster), FolderSearches::default());
         for mut source in setup.sources {
             let inventory_id: Arc<str> = inventory_id_of(&setup.namespace, &source.name).into();
             let mut facts = source.initial_state(&inventory_id);
             facts.watcher = watchers.watch_for(&source, &setup.namespace, &inventory_id, &mut engine);
             let number = engine.add_source(facts);
-            if let Some(search) = source.folder_search.take() {
-                folder_searches.add(number, search);
-            }
+            folder_searches.add(number, source.folder_search.take());
             content_origins.push(ContentOrigin {
                 inventory_id: inventory_id.clone(),
                 bytes: SourceBytes::of(&source.files),

@@ -17,9 +17,9 @@ pub(super) struct FolderSearches {
 }
 
 impl FolderSearches {
-    /// Adds the search of a source.
-    pub(super) fn add(&mut self, source: SourceId, search: MovedObjectSearch) {
-        self.pending.insert(source, search);
+    /// Adds the search of a source, where it has one.
+    pub(super) fn add(&mut self, source: SourceId, search: Option<MovedObjectSearch>) {
+        self.pending.extend(search.map(|search| (source, search)));
     }
 
     /// Returns whether no search runs.
