@@ -1,8 +1,9 @@
 //! Benchmarks: the program against a real API server, as whole processes, in one run.
 //!
 //! `cargo bench` measures all; words behind `--` choose, for example `s1 s5`. Each
-//! scenario has its own cluster, so that none slows another down; all but s7 have a bare one, etcd and the API server. Ratios carry
-//! over from one machine to another. Nothing fails here: the aim is beside the result.
+//! scenario has its own cluster, so that none slows another down; all but s7 have a bare one, etcd
+//! and the API server. Ratios carry over from one machine to another. Nothing fails here: the aim
+//! is beside the result.
 //!
 //! | scenario | measures |
 //! |---|---|

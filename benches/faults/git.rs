@@ -244,7 +244,8 @@ fn places() -> Vec<Fault> {
     ]
 }
 
-/// Commits something that cannot be used, and takes it back. What is removed beside it stays.
+/// Commits something that cannot be used, and takes it back. An object that is removed beside it is
+/// pruned later.
 fn unusable(name: &'static str, spoil: impl Fn(&Stage) + Send + Sync + 'static, mend: fn(&Stage)) -> Fault {
     Fault::new(name, "the files of a commit", move |stage| {
         stage.while_unknown(|stage| {

@@ -167,7 +167,7 @@ fn views() -> Vec<Fault> {
             stage.change();
             stage.pass(1000, 3000);
             stage.proxy.end_open(&Requests::any().watches(), ResponseCut::Reset);
-            // What was held back stays held back: a new connection shows the rest.
+            // Nothing that was held back comes later: a new connection shows the rest.
             stage.daemon().restart();
             Ok(())
         }),

@@ -11,7 +11,7 @@ use crate::judge::judge;
 use crate::stage::Stage;
 use crate::table::progress;
 
-/// What became of a run.
+/// The outcome of a run.
 #[derive(Clone, Debug)]
 pub(crate) enum Run {
     /// It was made and judged.

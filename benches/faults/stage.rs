@@ -199,7 +199,7 @@ impl Stage {
         let rest = json!({"metadata": {"annotations": {"rhumb.dev/reconcile": "disabled"}}});
         self.site.api.merge(&self.site.at("ConfigMap", RESTING), people, &rest);
         self.desired.keep(RESTING);
-        // What a person has just written may not have been seen yet, and nobody can ask for that.
+        // Nobody can ask that a change of a moment ago was seen.
         thread::sleep(NEWS);
         self.rested = Timestamp::now();
     }

@@ -53,7 +53,7 @@ use super::kinds::KindWatches;
 use super::loop_event::LoopEvent;
 use super::manifest_facts::ReadSettings;
 use super::pass_result::{PassEnding, PassResult};
-use super::setup::{Setup, SourceFiles};
+use super::setup::{Setup, SourceFiles, SourceSetup};
 use super::source_task::FeedRequest;
 use super::tasks::{FatalError, TaskSet};
 use super::watchers::AccountWatchers;
@@ -172,6 +172,43 @@ pub(crate) struct Reconciler {
     fatal: Option<FatalError>,
 }
 
+/// The parts that the loop has of each source.
+#[derive(Default)]
+struct SourceParts {
+    pending_feeds: Vec<(SourceId, SourceFiles, ReadSettings)>,
+    content_origins: Vec<ContentOrigin>,
+    locations: Vec<String>,
+    folder_searches: FolderSearches,
+}
+
+impl SourceParts {
+    /// Adds all sources to the engine, and takes them apart.
+    fn add_all(
+        sources: Vec<SourceSetup>,
+        namespace: &str,
+        engine: &mut Engine,
+        watchers: &mut AccountWatchers,
+    ) -> Self {
+        let mut parts = Self::default();
+        for mut source in sources {
+            let inventory_id: Arc<str> = inventory_id_of(namespace, &source.name).into();
+            let mut facts = source.initial_state(&inventory_id);
+            facts.watcher = watchers.watch_for(&source, namespace, &inventory_id, engine);
+            let number = engine.add_source(facts);
+            parts.folder_searches.add(number, source.folder_search.take());
+            parts.content_origins.push(ContentOrigin {
+                inventory_id: inventory_id.clone(),
+                bytes: SourceBytes::of(&source.files),
+                decrypter: source.decrypter.clone(),
+            });
+            let read_settings = source.read_settings(number, &inventory_id);
+            parts.locations.push(source.location);
+            parts.pending_feeds.push((number, source.files, read_settings));
+        }
+        parts
+    }
+}
+
 struct LoopTimers {
     resync: Instant,
     audit: Instant,
@@ -204,24 +241,9 @@ impl Reconciler {
         let (sinks, channels) = LoopChannels::open();
         let mut engine = claims::engine(setup.budget);
         set_peer_rules(&mut engine, &setup.namespace, until);
-        let (mut pending_feeds, mut content_origins, mut locations) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut watchers, mut folder_searches) =
-            (AccountWatchers::new(&setup.cluster), FolderSearches::default());
-        for mut source in setup.sources {
-            let inventory_id: Arc<str> = inventory_id_of(&setup.namespace, &source.name).into();
-            let mut facts = source.initial_state(&inventory_id);
-            facts.watcher = watchers.watch_for(&source, &setup.namespace, &inventory_id, &mut engine);
-            let number = engine.add_source(facts);
-            folder_searches.add(number, source.folder_search.take());
-            content_origins.push(ContentOrigin {
-                inventory_id: inventory_id.clone(),
-                bytes: SourceBytes::of(&source.files),
-                decrypter: source.decrypter.clone(),
-            });
-            let read_settings = source.read_settings(number, &inventory_id);
-            locations.push(source.location);
-            pending_feeds.push((number, source.files, read_settings));
-        }
+        let mut watchers = AccountWatchers::new(&setup.cluster);
+        let SourceParts { pending_feeds, content_origins, locations, folder_searches } =
+            SourceParts::add_all(setup.sources, &setup.namespace, &mut engine, &mut watchers);
         let watched = KindWatches::new(watchers, sinks.informers, sinks.scalers, sinks.inventories);
         let queue = WorkQueue::default();
         let metrics = Metrics::new(setup.cluster.call_metrics().clone(), queue.metrics().clone());

@@ -150,16 +150,12 @@ impl LeaseFixture {
         let fenced = self.fake.cluster.with_fence(self.keeper.terms.new_fence(names(&["a"])));
         let record = self.keeper.records.get("rhumb-probe");
         let renewal = LeaseWrite::Renew("probe", LEASE_DURATION);
-        match fenced.save_lease(NAMESPACE, "rhumb-probe", record, renewal).await {
-            Err(error) => {
-                assert_eq!(*error.fault(), ClusterFault::NotHeld);
-                false
-            }
-            Ok(_) => {
-                self.server.lock().unwrap().leases.remove("rhumb-probe");
-                true
-            }
+        if let Err(error) = fenced.save_lease(NAMESPACE, "rhumb-probe", record, renewal).await {
+            assert_eq!(*error.fault(), ClusterFault::NotHeld);
+            return false;
         }
+        self.server.lock().unwrap().leases.remove("rhumb-probe");
+        true
     }
 }
 

@@ -228,24 +228,7 @@ impl Reconciler {
             {
                 continue;
             }
-            let store = &mut self.inventories[source];
-            if store.need == InventoryNeed::Nothing
-                && self.tried.contains(&source)
-                && handover::needs_tidying(&self.engine, source, store.inventory.inventory())
-            {
-                store.need = InventoryNeed::Cleanup;
-            }
-            let need = store.need;
-            let mode = match need {
-                InventoryNeed::Growth => InventoryWriteMode::Grow,
-                InventoryNeed::Cleanup if is_idle && self.is_synced(source) => InventoryWriteMode::Exact,
-                InventoryNeed::Nothing | InventoryNeed::Cleanup
-                    if self.tried.contains(&source) && !self.says_all(source) =>
-                {
-                    InventoryWriteMode::Grow
-                }
-                InventoryNeed::Nothing | InventoryNeed::Cleanup => continue,
-            };
+            let Some(mode) = self.due_write(source, is_idle) else { continue };
             self.inventories[source].need = if mode == InventoryWriteMode::Grow {
                 InventoryNeed::Cleanup
             } else {
@@ -284,6 +267,25 @@ impl Reconciler {
                 let saved = cluster.save_inventory(&namespace, &name, known.as_ref(), &wanted).await;
                 LoopEvent::Inventory(source, saved.map(Some))
             });
+        }
+    }
+
+    /// Returns how an inventory is to be written now; none where it need not be.
+    fn due_write(&mut self, source: SourceId, is_idle: bool) -> Option<InventoryWriteMode> {
+        let store = &mut self.inventories[source];
+        if store.need == InventoryNeed::Nothing
+            && self.tried.contains(&source)
+            && handover::needs_tidying(&self.engine, source, store.inventory.inventory())
+        {
+            store.need = InventoryNeed::Cleanup;
+        }
+        match self.inventories[source].need {
+            InventoryNeed::Growth => Some(InventoryWriteMode::Grow),
+            InventoryNeed::Cleanup if is_idle && self.is_synced(source) => Some(InventoryWriteMode::Exact),
+            InventoryNeed::Nothing | InventoryNeed::Cleanup => {
+                let lacks_something = self.tried.contains(&source) && !self.says_all(source);
+                lacks_something.then_some(InventoryWriteMode::Grow)
+            }
         }
     }
 

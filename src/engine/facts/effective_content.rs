@@ -54,14 +54,30 @@ impl ApplyVariant {
 /// Returns the content that an object has in the cluster when it is applied, without the release
 /// annotation. It has our inventory label, and no nulls: the API server tracks them and then loses
 /// them. A Secret's `stringData` becomes `data`. If it were sent as it is, nobody would own `data`,
-/// and its drift would not be seen.
+/// and its drift would not be seen. The rules of an aggregated ClusterRole are its controller's.
 pub(crate) fn effective_content(object: &Object, inventory_id: &str) -> Value {
     let mut body = remove_nulls(&object.body);
     if object.id.is("", "Secret") {
         merge_string_data(&mut body);
     }
+    if object.id.is("rbac.authorization.k8s.io", "ClusterRole") && is_aggregated(&body) {
+        remove_key(&mut body, "rules");
+    }
     set_metadata(&mut body, "labels", PART_OF, inventory_id);
     body
+}
+
+/// Returns whether a controller fills in the rules of a ClusterRole from other ClusterRoles. It
+/// writes over whatever is sent, so that a repair would not end (`AggregationRule` of the API).
+fn is_aggregated(body: &Value) -> bool {
+    let selectors = body.get("aggregationRule").and_then(|rule| rule.get("clusterRoleSelectors")?.as_array());
+    selectors.is_some_and(|selectors| !selectors.is_empty())
+}
+
+fn remove_key(body: &mut Value, key: &str) {
+    if let Some(fields) = body.as_object_mut() {
+        fields.remove(key);
+    }
 }
 
 /// Adds the release annotation to an effective content, settles `spec.replicas` and lays the

@@ -255,6 +255,26 @@ fn a_field_of_string_data_is_ignored_where_it_goes_in_the_cluster() {
     assert_eq!((&left["stringData"], &left["data"]), (&json!({"b": "2"}), &json!({"a": "3"})));
 }
 
+#[test]
+fn the_rules_of_an_aggregated_cluster_role_are_left_to_its_controller() {
+    let check = |kind: (&str, &str), aggregation: Value, expected: Value| {
+        let (group, name) = kind;
+        let id = ObjectId::new(&GroupKind::new(group, name), None, "all");
+        let body = json!({"metadata": {"name": "all"}, "aggregationRule": aggregation, "rules": [{"verbs": ["get"]}]});
+        let role = Object { id, gvk: Gvk::new(group, "v1", name), ..object(body) };
+        assert_eq!(effective_content(&role, "set")["rules"], expected, "{group}/{name}");
+    };
+    let (cluster_role, other) =
+        (("rbac.authorization.k8s.io", "ClusterRole"), ("example.org", "ClusterRole"));
+    let (rules, none) = (json!([{"verbs": ["get"]}]), Value::Null);
+    let selectors = json!({"clusterRoleSelectors": [{"matchLabels": {"part": "all"}}]});
+    check(cluster_role, selectors.clone(), none);
+    check(cluster_role, json!({"clusterRoleSelectors": []}), rules.clone());
+    check(cluster_role, json!({}), rules.clone());
+    check(cluster_role, Value::Null, rules.clone());
+    check(other, selectors, rules);
+}
+
 fn secret_id(name: &str) -> ObjectId {
     ObjectId::new(&GroupKind::new("", "Secret"), Some("shop"), name)
 }

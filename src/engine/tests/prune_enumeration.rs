@@ -25,6 +25,7 @@ enum Company {
 }
 
 /// The facts about one object, beside those about its source.
+#[allow(clippy::struct_excessive_bools, reason = "each fact holds or does not, whatever the others do")]
 #[derive(Clone, Copy, Debug)]
 struct ObjectFacts {
     timing: PruneTiming,

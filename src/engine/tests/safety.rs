@@ -311,15 +311,15 @@ fn what_a_person_once_brought_back_goes_with_the_source_too() {
 
 #[test]
 fn what_a_kept_object_uses_stays_whatever_changes_while_the_source_that_goes_cannot_be_read() {
-    let (used, user) = (config("used"), id("apps", "Deployment", "shop", "web"));
-    let kept = with(&user, 1, |wanted| {
+    let (used, keeper) = (config("used"), id("apps", "Deployment", "shop", "web"));
+    let kept = with(&keeper, 1, |wanted| {
         wanted.needs = [used.clone()].into();
         wanted.traits.prune_timing = PruneTiming::Never;
     });
-    let mut engine = engine(&[SET], &[used.group_kind(), user.group_kind()]);
+    let mut engine = engine(&[SET], &[used.group_kind(), keeper.group_kind()]);
     engine.sources[0].lifecycle = SourceLifecycle::Deleting;
     engine.read(FIRST, reading("r2", &[]));
-    for (id, wanted) in [(&used, desired(&used, 1, "used")), (&user, kept)] {
+    for (id, wanted) in [(&used, desired(&used, 1, "used")), (&keeper, kept)] {
         engine.observe_object(id, World::live(id, &WorldObject::settled(wanted.hash, "r1", 1)));
         let release = Release { hash: wanted.hash, revision: Revision::new("r1") };
         engine.record_past_content(id, &release, Some(wanted));

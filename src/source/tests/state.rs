@@ -299,7 +299,7 @@ async fn copies_of_a_local_repository_outlast_it_and_are_mended() {
 async fn damaged_references_of_the_store_of_a_local_repository_heal() {
     let damages: [&dyn Fn(&Path); 3] =
         [&|references| spoil(references, ""), &|references| scramble(references, ""), &|references| {
-            fs::remove_dir_all(references).unwrap()
+            fs::remove_dir_all(references).unwrap();
         }];
     for damage in damages {
         let (repo, _) = TestRepository::with(&[("a.yaml", "1"), ("b.yaml", "2")]);
