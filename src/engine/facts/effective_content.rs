@@ -54,7 +54,7 @@ impl ApplyVariant {
 /// Returns the content that an object has in the cluster when it is applied, without the release
 /// annotation. It has our inventory label, and no nulls: the API server tracks them and then loses
 /// them. A Secret's `stringData` becomes `data`. If it were sent as it is, nobody would own `data`,
-/// and its drift would not be seen. The rules of an aggregated ClusterRole are its controller's.
+/// and its drift would not be seen. The rules of an aggregated `ClusterRole` are its controller's.
 pub(crate) fn effective_content(object: &Object, inventory_id: &str) -> Value {
     let mut body = remove_nulls(&object.body);
     if object.id.is("", "Secret") {
@@ -67,7 +67,7 @@ pub(crate) fn effective_content(object: &Object, inventory_id: &str) -> Value {
     body
 }
 
-/// Returns whether a controller fills in the rules of a ClusterRole from other ClusterRoles. It
+/// Returns whether a controller fills in the rules of a `ClusterRole` from those of others. It
 /// writes over whatever is sent, so that a repair would not end (`AggregationRule` of the API).
 fn is_aggregated(body: &Value) -> bool {
     let selectors = body.get("aggregationRule").and_then(|rule| rule.get("clusterRoleSelectors")?.as_array());
