@@ -4,6 +4,7 @@
 mod allowed;
 mod authors;
 mod budget;
+mod budget_enumeration;
 mod budget_loads;
 mod competing_accounts;
 mod config_hash;
@@ -35,6 +36,7 @@ mod ownership;
 mod pods;
 mod prune;
 mod prune_blockers;
+mod prune_enumeration;
 mod queue;
 mod refused_rollback;
 mod release_seal;

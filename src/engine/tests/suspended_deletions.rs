@@ -47,8 +47,8 @@ fn release(harness: &mut Harness, id: &ObjectId, (_, hold): (Option<&str>, Optio
 }
 
 fn deleted(harness: &Harness) -> Vec<&ObjectId> {
-    let deleted = |entry| if let &AuditEntry::Deleted(ref id, _) = entry { Some(id) } else { None };
-    harness.world.log.iter().filter_map(deleted).collect()
+    let log = harness.world.log.iter();
+    log.filter_map(|entry| if let AuditEntry::Deleted(id, _) = entry { Some(id) } else { None }).collect()
 }
 
 fn reason(harness: &mut Harness, id: &ObjectId) -> String {

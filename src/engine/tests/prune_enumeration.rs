@@ -1,0 +1,231 @@
+//! Each combination of the facts of the prune guard: nothing goes without each single one of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::world::{config, id};
+use crate::engine::{
+    BlastRadius, PruneCandidate, PruneDecision, PruneGuard, PruneTiming, SourceLifecycle, Uid,
+    WithheldDeletion, decide_prunes,
+};
+use crate::object::{GroupKind, ObjectId};
+
+const BOTH: [bool; 2] = [false, true];
+const TIMINGS: [PruneTiming; 4] =
+    [PruneTiming::AfterUnit, PruneTiming::BeforeUnit, PruneTiming::OnConfirmation, PruneTiming::Never];
+
+/// The objects that go together with the object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Company {
+    /// Few go.
+    Few,
+    /// More go than the blast radius allows.
+    BeyondRadius,
+    /// All objects of its kind go.
+    AllOfKind,
+}
+
+/// The facts about one object, beside those about its source.
+#[expect(clippy::struct_excessive_bools, reason = "each fact is one of its own")]
+#[derive(Clone, Copy, Debug)]
+struct ObjectFacts {
+    timing: PruneTiming,
+    is_not_allowed: bool,
+    is_unproven: bool,
+    is_unrendered: bool,
+    is_unfinished: bool,
+    is_needed: bool,
+    /// Indicates whether another source wants it, and whether it does for long.
+    withheld: Option<bool>,
+    is_confirmed: bool,
+}
+
+/// The facts about its source.
+#[derive(Clone, Copy, Debug)]
+struct SourceFacts {
+    is_closed: bool,
+    is_from_elsewhere: bool,
+    lifecycle: SourceLifecycle,
+    company: Company,
+}
+
+fn object_facts() -> impl Iterator<Item = ObjectFacts> {
+    TIMINGS.into_iter().flat_map(|timing| {
+        [None, Some(false), Some(true)].into_iter().flat_map(move |withheld| {
+            (0..64_u8).map(move |bits| {
+                let flags = std::array::from_fn::<bool, 6, _>(|bit| bits & (1 << bit) != 0);
+                let [is_not_allowed, is_unproven, is_unrendered, is_unfinished, is_needed, is_confirmed] =
+                    flags;
+                ObjectFacts {
+                    timing,
+                    is_not_allowed,
+                    is_unproven,
+                    is_unrendered,
+                    is_unfinished,
+                    is_needed,
+                    withheld,
+                    is_confirmed,
+                }
+            })
+        })
+    })
+}
+
+fn source_facts() -> Vec<SourceFacts> {
+    let mut all = Vec::new();
+    for (is_closed, is_from_elsewhere) in BOTH.into_iter().flat_map(|one| BOTH.map(|other| (one, other))) {
+        for lifecycle in [SourceLifecycle::Active, SourceLifecycle::Deleting] {
+            for company in [Company::Few, Company::BeyondRadius, Company::AllOfKind] {
+                all.push(SourceFacts { is_closed, is_from_elsewhere, lifecycle, company });
+            }
+        }
+    }
+    all
+}
+
+fn candidate(id: &ObjectId, facts: ObjectFacts) -> PruneCandidate {
+    let why = |is_so: bool| is_so.then(|| "because".into());
+    PruneCandidate {
+        id: id.clone(),
+        uid: Uid("of-it".into()),
+        prune_timing: facts.timing,
+        not_allowed: why(facts.is_not_allowed),
+        unrendered: why(facts.is_unrendered),
+        unproven: why(facts.is_unproven),
+        unfinished: why(facts.is_unfinished),
+        needed_by: facts.is_needed.then(|| config("user")),
+        withheld: facts.withheld.map(|is_long| WithheldDeletion { why: "because".into(), is_long }),
+    }
+}
+
+/// Returns whether it goes, guard by guard.
+fn goes(is_precious: bool, object: ObjectFacts, source: SourceFacts) -> bool {
+    let is_much = source.lifecycle == SourceLifecycle::Active && source.company != Company::Few;
+    let needs_person = is_precious
+        || source.is_from_elsewhere
+        || is_much
+        || object.timing == PruneTiming::OnConfirmation
+        || object.withheld == Some(true);
+    let guards = [
+        !object.is_not_allowed,
+        object.timing != PruneTiming::Never,
+        !source.is_closed,
+        !object.is_unproven,
+        !object.is_unrendered,
+        object.withheld != Some(false),
+        !object.is_unfinished || object.timing == PruneTiming::BeforeUnit,
+        !object.is_needed,
+        object.is_confirmed || !needs_person,
+    ];
+    guards.into_iter().all(|guard| guard)
+}
+
+fn decide(id: &ObjectId, object: ObjectFacts, source: SourceFacts) -> PruneDecision {
+    let mut pending = vec![candidate(id, object)];
+    let plain = ObjectFacts {
+        timing: PruneTiming::AfterUnit,
+        is_not_allowed: false,
+        is_unproven: false,
+        is_unrendered: false,
+        is_unfinished: false,
+        is_needed: false,
+        withheld: None,
+        is_confirmed: false,
+    };
+    let count = match source.company {
+        Company::Few | Company::BeyondRadius => 1,
+        Company::AllOfKind => 3,
+    };
+    for number in 1..count {
+        let other = ObjectId::new(&id.group_kind(), id.namespace(), &format!("other{number}"));
+        let uid = Uid(format!("other{number}").into());
+        pending.push(PruneCandidate { uid, ..candidate(&other, plain) });
+    }
+    let all = if source.company == Company::AllOfKind { count } else { 100 };
+    let inventory: BTreeMap<GroupKind, u32> = [(id.group_kind(), all)].into();
+    let most = if source.company == Company::BeyondRadius { 0 } else { 100 };
+    let confirmed: BTreeSet<Uid> =
+        if object.is_confirmed { [Uid("of-it".into())].into() } else { BTreeSet::new() };
+    let guard = PruneGuard {
+        closed: source.is_closed.then(|| PruneDecision::Later("because".into())),
+        other_location: source.is_from_elsewhere.then(|| "elsewhere".into()),
+        radius: BlastRadius { count: most, percent: 100 },
+        lifecycle: source.lifecycle,
+        confirmed: &confirmed,
+        inventory: &inventory,
+    };
+    decide_prunes(&pending, &guard).remove(id).unwrap()
+}
+
+/// Checks all combinations for an object.
+fn check(id: &ObjectId, is_precious: bool) {
+    let sources = source_facts();
+    for object in object_facts() {
+        for source in &sources {
+            let decided = decide(id, object, *source);
+            let expected = goes(is_precious, object, *source);
+            assert_eq!(
+                decided == PruneDecision::Delete,
+                expected,
+                "{id}: {object:?} {source:?}: {decided:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn nothing_goes_without_each_of_the_guards_and_all_that_passes_them_goes() {
+    check(&config("a"), false);
+}
+
+#[test]
+fn what_loses_data_goes_only_when_it_is_confirmed_whatever_else_holds() {
+    for precious in [
+        id("", "Namespace", "", "shop"),
+        id("apiextensions.k8s.io", "CustomResourceDefinition", "", "widgets.example.com"),
+        id("", "PersistentVolume", "", "disk"),
+        id("", "PersistentVolumeClaim", "shop", "disk"),
+        id("apps", "StatefulSet", "shop", "db"),
+        id("", "ConfigMap", "kube-system", "dns"),
+    ] {
+        check(&precious, true);
+    }
+}
+
+/// Objects that go first, and those that are confirmed with others, count as all do.
+#[test]
+fn the_blast_radius_counts_each_object_that_would_go_unasked_whenever_it_goes() {
+    let radius = BlastRadius { count: 2, percent: 100 };
+    let inventory: BTreeMap<GroupKind, u32> = [(GroupKind::new("", "ConfigMap"), 100)].into();
+    let nobody = BTreeSet::new();
+    for timing in TIMINGS {
+        let pending: Vec<PruneCandidate> = (0..3)
+            .map(|number| {
+                let is_last = number == 2;
+                let facts = ObjectFacts {
+                    timing: if is_last { timing } else { PruneTiming::AfterUnit },
+                    is_not_allowed: false,
+                    is_unproven: false,
+                    is_unrendered: false,
+                    is_unfinished: false,
+                    is_needed: false,
+                    withheld: None,
+                    is_confirmed: false,
+                };
+                let uid = Uid(number.to_string().into());
+                PruneCandidate { uid, ..candidate(&config(&number.to_string()), facts) }
+            })
+            .collect();
+        let guard = PruneGuard {
+            closed: None,
+            other_location: None,
+            radius,
+            lifecycle: SourceLifecycle::Active,
+            confirmed: &nobody,
+            inventory: &inventory,
+        };
+        let judged = decide_prunes(&pending, &guard);
+        let gone = judged.values().filter(|decision| **decision == PruneDecision::Delete).count();
+        // One that is kept is not among those that go.
+        assert_eq!(gone, if timing == PruneTiming::Never { 2 } else { 0 }, "{timing:?}: {judged:?}");
+    }
+}
