@@ -148,6 +148,7 @@ fn what_a_disruption_budget_forbids_waits_gives_its_token_back_and_goes_on() {
     }
     assert_eq!(fleet.reason(), expected);
     assert!(fleet.harness.engine.workloads_in_flight().is_empty(), "others may roll meanwhile");
+    assert_eq!(fleet.harness.engine.usage().window, 1, "that is no success");
     // Nobody calls that a failure, however long it lasts.
     fleet.pass(Duration::from_hours(1));
     assert!(fleet.harness.world.rejections.is_empty());

@@ -410,3 +410,16 @@ proptest! {
         prop_assert!(shares.iter().all(|share| *share <= cap), "{:?} of {}", shares, count);
     }
 }
+
+/// Its answer came later than that of a newer one.
+#[test]
+fn an_older_renewal_shortens_no_term() {
+    let start = Instant::now();
+    let mut shares = LeaseShares::new("me");
+    let newer = start + LEASE_LIST_INTERVAL * 3;
+    shares.note_renewal(&"a".into(), newer);
+    shares.note_renewal(&"a".into(), start);
+    assert_eq!(shares.due_renewals(newer), [""; 0].map(Into::into));
+    let moves = shares.next_moves(&names("a"), start + WRITE_TERM);
+    assert_eq!((moves.lapsed, shares.has_lease("a")), (vec![], true));
+}

@@ -227,3 +227,25 @@ fn pods_of_a_source_that_nobody_serves_any_more_are_no_part_of_all() {
     let own = renewed.tallies.iter().find(|tally| &*tally.inventory_id == super::world::SET);
     assert_eq!(own.and_then(|tally| tally.at), Some(wall(&harness)));
 }
+
+#[test]
+fn units_and_starts_of_a_lost_ledger_are_written_again_too() {
+    let mut harness = at_rest(&["web", "api"], &budget("100%", 1));
+    harness.read(reading("r2", &files(&["web", "api"], 2)));
+    for _ in 0..4 {
+        harness.deliver(usize::MAX);
+        harness.step(&workload("web"));
+    }
+    harness.keep_ledger();
+    let before = harness.world.ledger.clone();
+    assert!(!before.units.is_empty() && before.starts.len() == 1, "{before:?}");
+    is_now(&mut harness, RolloutLedger::default());
+    let next = harness.engine.next_ledger().unwrap();
+    assert_eq!((&next.units, &next.starts), (&before.units, &before.starts));
+    // No unit is written twice.
+    let begun = Some(Timestamp::UNIX_EPOCH);
+    let (units, starts) = (before.units.clone(), before.starts.clone());
+    is_now(&mut harness, RolloutLedger { units, starts, begun, ..RolloutLedger::default() });
+    let next = harness.engine.next_ledger().unwrap();
+    assert_eq!((&next.units, &next.starts), (&before.units, &before.starts));
+}

@@ -415,3 +415,44 @@ fn pods_of_a_rollout_that_nobody_ends_count_after_its_claim() {
     harness.settle();
     assert_ne!(harness.world.log, []);
 }
+
+#[test]
+fn of_many_unavailable_workloads_those_are_counted_that_are_not_named() {
+    let names: Vec<String> = (0..23).map(|number| format!("w{number:02}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut harness = at_rest(&names, &budget("100%", 100));
+    for (number, name) in names.iter().enumerate() {
+        let rv = harness.world.tick();
+        let thing = harness.world.things.get_mut(&workload(name)).unwrap();
+        // The first ones have lost the most.
+        let available = if number < 20 { 0 } else { 2 };
+        let all = RolloutNumbers { replicas: 3, pods: 3, updated: 3, ready: 3, ..RolloutNumbers::default() };
+        thing.numbers = Some(RolloutNumbers { available, ..all });
+        (thing.phase, thing.rv) = (RolloutPhase::Recovering, rv);
+        harness.world.announce(&workload(name));
+    }
+    harness.deliver(usize::MAX);
+    let tallies = harness.engine.tallies(&harness.world.ledger);
+    let [own] = &tallies[..] else { panic!("{tallies:?}") };
+    assert_eq!((own.unavailable.len(), own.rest, own.pods), (20, 3, 69));
+    assert!(own.unavailable.values().all(|pods| *pods == 3));
+    let ledger = RolloutLedger { tallies, ..RolloutLedger::default() };
+    assert_eq!(ledger.total_unavailable_pods(), 63);
+}
+
+/// Their pods leave the total, and are unavailable until a lookup shows otherwise.
+#[test]
+fn what_is_unavailable_of_a_source_that_nobody_serves_any_more_stays_counted() {
+    let mut harness = at_rest(&["web"], &budget("100%", 100));
+    let old =
+        |away: &[(&str, u32)]| BudgetTally { at: Some(jiff::Timestamp::UNIX_EPOCH), ..tally(3, away, 0) };
+    harness.pass_time(Duration::from_hours(48));
+    harness.engine.set_clock(harness.now, jiff::Timestamp::UNIX_EPOCH + Duration::from_hours(49));
+    for (away, kept) in [(&[("api", 2)][..], true), (&[], false)] {
+        publish_tally(&mut harness, old(away));
+        let own = harness.engine.tallies(&harness.world.ledger);
+        let next = harness.engine.with_tallies(harness.world.ledger.clone(), own);
+        let theirs = next.tallies.iter().any(|tally| &*tally.inventory_id == THEIRS);
+        assert_eq!(theirs, kept, "{away:?}");
+    }
+}

@@ -1,0 +1,454 @@
+//! The engine feeds the rollout budget until it says no: with claims, reservations, narrower
+//! bounds, starts, the slow start and the soak.
+
+use std::time::Duration;
+
+use super::harness::Harness;
+use super::shared_budget::{at_rest, budget, files, one};
+use super::world::{FIRST, SECOND, SET, World, WorldObject, reading, workload};
+use crate::engine::rollout::ledger::UnreadableClaim;
+use crate::engine::*;
+use crate::health::{Health, HealthStatus};
+use crate::object::ObjectId;
+
+const ONE_SECOND: Duration = Duration::from_secs(1);
+
+/// Sets the window of the slow start.
+fn open_window(harness: &mut Harness) {
+    harness.engine.rollouts.slow_start_limit = 9;
+    harness.engine.rollouts.budget_stale = true;
+}
+
+/// Begins all that may begin, and ends nothing; returns the workloads that were written.
+fn begin(harness: &mut Harness, names: &[&str]) -> Vec<String> {
+    for _ in 0..4 {
+        for name in names {
+            harness.deliver(usize::MAX);
+            harness.step(&workload(name));
+        }
+    }
+    begun(harness)
+}
+
+fn begun(harness: &Harness) -> Vec<String> {
+    let name = |entry: &super::world::AuditEntry| match entry {
+        super::world::AuditEntry::Changed(id) => id.name().to_owned(),
+        other => panic!("{other:?}"),
+    };
+    harness.world.log.iter().map(name).collect()
+}
+
+/// Three workloads of three pods each, whose newer content may not all begin at once.
+const NAMES: [&str; 3] = ["a", "b", "c"];
+
+fn waiting(of_all: Budget, of_source: BudgetNarrowing) -> Harness {
+    let mut harness = at_rest(&NAMES, &of_all);
+    harness.engine.sources[FIRST].budget = of_source;
+    harness.read(reading("r2", &files(&NAMES, 2)));
+    open_window(&mut harness);
+    harness
+}
+
+#[test]
+fn the_bounds_of_a_source_and_of_a_namespace_hold_beside_those_of_the_cluster() {
+    let wide = || budget("100%", 100);
+    let check = |narrow: BudgetNarrowing, expected: usize| {
+        let mut of_source = waiting(wide(), narrow.clone());
+        assert_eq!(begin(&mut of_source, &NAMES).len(), expected, "of a source: {narrow:?}");
+        let namespaces = [("shop".into(), narrow.clone()), ("other".into(), none_at_all())].into();
+        let mut of_namespace = waiting(Budget { namespaces, ..wide() }, BudgetNarrowing::default());
+        assert_eq!(begin(&mut of_namespace, &NAMES).len(), expected, "of a namespace: {narrow:?}");
+    };
+    let narrow = BudgetNarrowing::default;
+    check(narrow(), 3);
+    check(BudgetNarrowing { max_workloads: Some(1), ..narrow() }, 1);
+    check(BudgetNarrowing { max_workloads: Some(2), ..narrow() }, 2);
+    check(BudgetNarrowing { max_unavailable: Some(PodAmount::Pods(1)), ..narrow() }, 1);
+    // A share of its nine pods.
+    check(BudgetNarrowing { max_unavailable: Some(PodAmount::Percent(23)), ..narrow() }, 2);
+    check(BudgetNarrowing { starts_per_minute: Some(1), ..narrow() }, 1);
+    check(BudgetNarrowing { starts_per_minute: Some(2), ..narrow() }, 2);
+}
+
+fn none_at_all() -> BudgetNarrowing {
+    BudgetNarrowing { max_workloads: Some(0), ..BudgetNarrowing::default() }
+}
+
+#[test]
+fn the_bounds_of_the_cluster_hold() {
+    let check = |of_all: Budget, expected: usize| {
+        let mut harness = waiting(of_all.clone(), BudgetNarrowing::default());
+        assert_eq!(begin(&mut harness, &NAMES).len(), expected, "{of_all:?}");
+    };
+    check(budget("100%", 100), 3);
+    check(Budget { max_workloads: 2, ..budget("100%", 100) }, 2);
+    // A write counts before anything of it is shown.
+    check(budget("1", 100), 1);
+    check(budget("2", 100), 2);
+    check(budget("23%", 100), 2);
+    check(budget("100%", 1), 1);
+}
+
+#[test]
+fn starts_count_for_a_minute_and_no_longer() {
+    let mut harness = waiting(budget("100%", 1), BudgetNarrowing::default());
+    assert_eq!(begin(&mut harness, &NAMES), ["a"]);
+    harness.settle();
+    assert_eq!(begun(&harness), ["a"], "it has ended, and its start counts");
+    harness.pass_time(Duration::from_secs(59));
+    harness.settle();
+    assert_eq!(begun(&harness), ["a"]);
+    harness.pass_time(ONE_SECOND);
+    harness.settle();
+    assert_eq!(begun(&harness), ["a", "b"]);
+}
+
+#[test]
+fn a_claim_that_cannot_be_read_takes_a_place() {
+    let mut harness = waiting(Budget { max_workloads: 1, ..budget("100%", 100) }, BudgetNarrowing::default());
+    harness.world.ledger.unreadable_claims =
+        vec![UnreadableClaim { raw: serde_json::json!({"a": "later version"}), pods: 1 }];
+    harness.engine.set_ledger(harness.world.ledger.clone());
+    assert_eq!(begin(&mut harness, &NAMES), [""; 0]);
+    harness.world.ledger.unreadable_claims.clear();
+    harness.engine.set_ledger(harness.world.ledger.clone());
+    assert_eq!(begin(&mut harness, &NAMES), ["a"]);
+}
+
+#[test]
+fn while_the_ledger_cannot_be_read_nothing_begins() {
+    let mut harness = waiting(budget("100%", 100), BudgetNarrowing::default());
+    harness.engine.set_ledger_unreadable("it is garbled");
+    assert_eq!(begin(&mut harness, &NAMES), [""; 0]);
+    let expected = Some(Reason::Unrecorded("it is garbled".into()));
+    assert_eq!(harness.decide(&workload("a")).reason, expected);
+}
+
+/// Of two that ask at the same time the ledger gets the claim of the one that may start.
+#[test]
+fn no_claim_is_written_that_the_budget_denies_by_then() {
+    let mut harness = waiting(Budget { max_workloads: 1, ..budget("100%", 100) }, BudgetNarrowing::default());
+    let claims = |harness: &mut Harness, name: &str| {
+        for _ in 0..3 {
+            let decision = harness.engine.decide(&workload(name), harness.now);
+            if decision.reason == Some(Reason::Claiming) {
+                return;
+            }
+            harness.act(&workload(name), decision);
+        }
+        panic!("{name} asks for no claim");
+    };
+    claims(&mut harness, "b");
+    claims(&mut harness, "a");
+    let next = harness.engine.next_ledger().unwrap();
+    assert_eq!(next.claims.into_keys().collect::<Vec<_>>(), [workload("a")]);
+}
+
+#[test]
+fn each_success_lets_one_more_begin_so_that_each_round_doubles_them() {
+    let names = ["a", "b", "c", "d", "e", "f", "g", "h"];
+    let mut harness = at_rest(&names, &budget("100%", 100));
+    harness.read(reading("r2", &files(&names, 2)));
+    assert_eq!(harness.engine.usage().window, 1);
+    let mut rounds = Vec::new();
+    for _ in 0..4 {
+        let before = begun(&harness).len();
+        rounds.push(begin(&mut harness, &names).len() - before);
+        harness.finish_rollouts();
+        harness.deliver(usize::MAX);
+        harness.engine.advance(harness.now);
+        harness.keep_ledger();
+    }
+    assert_eq!(rounds, [1, 2, 4, 1]);
+    assert_eq!(harness.engine.usage().window, 9);
+    // Another revision begins anew, where nothing rolls out any more.
+    harness.read(reading("r3", &files(&names, 3)));
+    assert_eq!(harness.engine.usage().window, 1);
+}
+
+#[test]
+fn after_a_failure_one_begins_at_a_time_again() {
+    let of_all = Budget { on_failure: OnFailure::Quarantine, ..budget("100%", 100) };
+    let mut harness = waiting(of_all, BudgetNarrowing::default());
+    harness.world.bad.insert(one("a", 2).hash);
+    assert_eq!(begin(&mut harness, &["a"]), ["a"]);
+    harness.finish_rollouts();
+    harness.deliver(usize::MAX);
+    harness.engine.advance(harness.now);
+    assert_eq!(harness.engine.usage().window, 1);
+}
+
+#[test]
+fn a_failed_rollout_keeps_its_place_until_it_is_gone_back_and_in_quarantine_gives_it_up() {
+    for (on_failure, keeps) in [(OnFailure::Rollback, true), (OnFailure::Quarantine, false)] {
+        let of_all = Budget { max_workloads: 1, on_failure, ..budget("100%", 100) };
+        let mut harness = waiting(of_all, BudgetNarrowing::default());
+        harness.world.bad.insert(one("a", 2).hash);
+        assert_eq!(begin(&mut harness, &["a"]), ["a"]);
+        harness.finish_rollouts();
+        harness.deliver(usize::MAX);
+        harness.engine.advance(harness.now);
+        let held = harness.engine.workloads_in_flight();
+        assert_eq!(held, if keeps { [workload("a")].into() } else { [].into() }, "{on_failure:?}");
+    }
+}
+
+/// Shows a workload with this many of its three pods available.
+fn show(harness: &mut Harness, name: &str, available: u32) {
+    let rv = harness.world.tick();
+    let thing = harness.world.things.get_mut(&workload(name)).unwrap();
+    let numbers = RolloutNumbers {
+        replicas: 3,
+        pods: 3,
+        updated: 3,
+        ready: 3,
+        available: 3,
+        ..RolloutNumbers::default()
+    };
+    thing.numbers = Some(RolloutNumbers { ready: available, available, ..numbers });
+    thing.phase = if available == 3 { RolloutPhase::Settled } else { RolloutPhase::Recovering };
+    thing.rv = rv;
+    harness.world.announce(&workload(name));
+    harness.deliver(usize::MAX);
+    harness.engine.advance(harness.now);
+}
+
+/// Returns after how many seconds another one begins, where a pod is away in the 9th.
+fn begins_after(of_all: Budget, of_source: BudgetNarrowing) -> u64 {
+    let mut harness = waiting(of_all, of_source);
+    assert_eq!(begin(&mut harness, &["a"]), ["a"]);
+    assert_eq!(harness.engine.usage().unavailable.0, 1, "reserved from the write on");
+    show(&mut harness, "a", 3);
+    assert_eq!(harness.engine.usage().unavailable.0, 0, "all are there, and it soaks");
+    for second in 0..100 {
+        if second == 9 {
+            show(&mut harness, "a", 2);
+            show(&mut harness, "a", 3);
+        }
+        harness.engine.advance(harness.now);
+        if begin(&mut harness, &["a", "b"]).len() > 1 {
+            return second;
+        }
+        harness.pass_time(ONE_SECOND);
+    }
+    panic!("it never begins");
+}
+
+#[test]
+fn a_rollout_is_done_once_it_has_been_healthy_for_the_soak_without_a_break() {
+    let soaking =
+        |soak: u64| Budget { max_workloads: 1, soak: Duration::from_secs(soak), ..budget("100%", 100) };
+    let narrow = |soak: Option<u64>| BudgetNarrowing {
+        soak: soak.map(Duration::from_secs),
+        ..BudgetNarrowing::default()
+    };
+    assert_eq!(begins_after(soaking(0), narrow(None)), 0);
+    assert_eq!(begins_after(soaking(5), narrow(None)), 5);
+    assert_eq!(begins_after(soaking(10), narrow(None)), 19);
+    // A narrower bound is a longer one.
+    assert_eq!(begins_after(soaking(5), narrow(Some(20))), 29);
+    assert_eq!(begins_after(soaking(10), narrow(Some(5))), 19);
+    let namespaces = [("shop".into(), narrow(Some(20)))].into();
+    assert_eq!(begins_after(Budget { namespaces, ..soaking(5) }, narrow(None)), 29);
+}
+
+#[test]
+fn the_shortest_deadline_of_its_scopes_ends_a_rollout_that_makes_no_progress() {
+    let fails_after = |of_all: u64, of_source: Option<u64>, of_namespace: Option<u64>| {
+        let narrow = |seconds: Option<u64>| BudgetNarrowing {
+            deadline: seconds.map(Duration::from_secs),
+            ..BudgetNarrowing::default()
+        };
+        let namespaces = [("shop".into(), narrow(of_namespace))].into();
+        let deadline = Duration::from_secs(of_all);
+        let mut harness = waiting(Budget { deadline, namespaces, ..budget("100%", 100) }, narrow(of_source));
+        begin(&mut harness, &["a"]);
+        show(&mut harness, "a", 2);
+        (0..200_u64).find(|_| {
+            harness.pass_time(ONE_SECOND);
+            harness.engine.advance(harness.now);
+            !harness.engine.take_failed().is_empty()
+        })
+    };
+    assert_eq!(fails_after(60, None, None), Some(59));
+    assert_eq!(fails_after(60, Some(20), None), Some(19));
+    assert_eq!(fails_after(60, Some(20), Some(10)), Some(9));
+    assert_eq!(fails_after(60, Some(100), Some(100)), Some(59));
+}
+
+/// Decides again and again until a claim is wanted; returns the pods that it is for. None where it
+/// is written without.
+fn claimed(harness: &mut Harness, id: &ObjectId) -> Option<u32> {
+    for _ in 0..10 {
+        let decision = harness.engine.decide(id, harness.now);
+        if decision.reason == Some(Reason::Claiming) {
+            let next = harness.engine.next_ledger().unwrap();
+            return Some(next.claims[id].pods);
+        }
+        if matches!(decision.action, Action::Apply(_) | Action::Delete(..)) {
+            return None;
+        }
+        harness.act(id, decision);
+    }
+    panic!("nothing is to be done about {id}");
+}
+
+#[test]
+fn each_write_that_restarts_pods_is_claimed_for_the_pods_that_it_takes_down() {
+    let id = workload("a");
+    let mut changed = waiting(budget("100%", 100), BudgetNarrowing::default());
+    assert_eq!(claimed(&mut changed, &id), Some(1), "a new content");
+    let mut drifted = at_rest(&NAMES, &budget("100%", 100));
+    let rv = drifted.world.tick();
+    let thing = drifted.world.things.get_mut(&id).unwrap();
+    (thing.drifted, thing.rv, thing.shape) = (true, rv, rv);
+    drifted.world.announce(&id);
+    drifted.deliver(usize::MAX);
+    assert_eq!(claimed(&mut drifted, &id), Some(1), "a repair of its template");
+    let mut adopted = at_rest(&NAMES, &budget("100%", 100));
+    let made = workload("made");
+    let by_hand =
+        WorldObject { labelled: false, release: None, ..WorldObject::settled(one("made", 9).hash, "", 9) };
+    adopted.world.things.insert(made.clone(), by_hand);
+    adopted.read(reading("r2", &files(&["made"], 1)));
+    assert_eq!(claimed(&mut adopted, &made), Some(1), "an adoption");
+}
+
+#[test]
+fn what_is_deleted_to_be_created_again_is_claimed_for_all_of_its_pods() {
+    let id = workload("a");
+    let mut harness = at_rest(&["a"], &budget("100%", 100));
+    let mut wanted = (*one("a", 2)).clone();
+    wanted.traits.recreate = RecreatePolicy::Allowed;
+    harness.read(reading("r2", &[("a", Some(wanted.into()))]));
+    let action = loop {
+        let decision = harness.decide(&id);
+        if let Action::Apply(_) = decision.action {
+            break decision.action;
+        }
+        harness.act(&id, decision);
+    };
+    let why = WriteFailure::Refused("the field is immutable".into(), RefusalRule::Immutable, None);
+    harness.engine.record_result(&id, &action, ActionResult::Failed(why), harness.now);
+    harness.engine.withdraw(&id);
+    harness.keep_ledger();
+    assert!(harness.world.ledger.claims.is_empty(), "{:?}", harness.world.ledger.claims);
+    assert_eq!(claimed(&mut harness, &id), Some(3));
+}
+
+#[test]
+fn what_is_taken_over_from_another_source_of_the_process_is_claimed() {
+    let claimed_pods = |is_read: bool| {
+        let web = workload("web");
+        let mut engine = super::safety::engine(&[SET, "applyset-other-v1"], &[web.group_kind()]);
+        let harness = Harness::new(3);
+        engine.set_clock(harness.now, jiff::Timestamp::UNIX_EPOCH + Duration::from_hours(1));
+        engine.set_ledger(harness.world.ledger.clone());
+        engine.read(FIRST, reading("r1", &[("web", Some(one("web", 2)))]));
+        engine.read(SECOND, reading("r1", &[]));
+        let thing = WorldObject::settled(one("web", 1).hash, "r1", 7);
+        let owner = ObjectOwner::Ours("applyset-other-v1".into());
+        let live = LiveObject { owner, ..World::live(&web, &thing) };
+        // Of what is not ours yet only the metadata may have been read.
+        let rolling = live.rolling.filter(|_| is_read);
+        engine.observe_object(&web, LiveObject { rolling, ..live });
+        for (revision, wanted) in engine.unresolved_contents() {
+            for (id, hash) in wanted {
+                engine.record_past_content(&id, &Release { hash, revision: revision.clone() }, None);
+            }
+        }
+        let decision = engine.decide(&web, harness.now);
+        let Action::DryRun(apply) = &decision.action else { panic!("{decision:?}") };
+        assert_eq!(apply.purpose, ApplyPurpose::Transfer);
+        let impact = crate::change::Impact { kind: crate::change::ImpactKind::Restart, pods: 3 };
+        let uid = Uid("7".into());
+        let answer = DryRunImpact { content: apply.desired.hash, uid, generation: 7, impact };
+        engine.record_result(&web, &decision.action, ActionResult::DryRun(answer), harness.now);
+        assert_eq!(engine.decide(&web, harness.now).reason, Some(Reason::Claiming));
+        engine.next_ledger().unwrap().claims[&web].pods
+    };
+    assert_eq!((claimed_pods(true), claimed_pods(false)), (1, 1));
+}
+
+/// Another process cannot know whether anything came of it.
+#[test]
+fn a_process_that_ends_leaves_the_claim_of_a_write_that_was_not_shown() {
+    let mut harness = waiting(budget("100%", 100), BudgetNarrowing::default());
+    let id = workload("a");
+    while !matches!(harness.step(&id), Some(Action::Apply(_))) {}
+    // The last view is that of the content before, at rest.
+    let last = harness.engine.last_ledger().unwrap();
+    assert!(last.claims[&id].holder_exited);
+    harness.deliver(usize::MAX);
+    assert!(harness.engine.last_ledger().unwrap().claims.contains_key(&id), "it rolls out");
+    harness.finish_rollouts();
+    harness.deliver(usize::MAX);
+    assert!(harness.engine.last_ledger().unwrap().claims.is_empty());
+}
+
+/// A claim is for more pods than the strategy of what is shown.
+#[test]
+fn a_new_process_reserves_what_was_claimed_before_it() {
+    let mut harness = waiting(budget("100%", 100), BudgetNarrowing::default());
+    let id = workload("a");
+    while !matches!(harness.step(&id), Some(Action::Apply(_))) {}
+    harness.keep_ledger();
+    harness.world.ledger.claims.get_mut(&id).unwrap().pods = 3;
+    harness.engine = harness.fresh_with(budget("100%", 100));
+    harness.read(reading("r2", &files(&NAMES, 2)));
+    harness.deliver(usize::MAX);
+    assert_eq!(harness.engine.usage().unavailable.0, 3);
+}
+
+/// Nobody knows whether it still rolls out.
+#[test]
+fn a_claim_of_what_cannot_be_seen_is_not_taken_back() {
+    let mut harness = waiting(budget("100%", 100), BudgetNarrowing::default());
+    let id = workload("a");
+    while !matches!(harness.step(&id), Some(Action::Apply(_))) {}
+    harness.keep_ledger();
+    let blind = Harness { world: World { things: [].into(), ..harness.world.clone() }, ..harness.clone() };
+    harness.engine = blind.fresh_with(budget("100%", 100));
+    let away = KindState::Unobservable("it does not answer".into(), crate::object::ErrorClass::Transient);
+    harness.engine.set_informer_state(&id.group_kind(), away);
+    harness.read(reading("r2", &[]));
+    harness.keep_ledger();
+    assert!(harness.world.ledger.claims.contains_key(&id));
+    assert!(harness.engine.workloads_in_flight().contains(&id));
+}
+
+/// Health that somebody reports does not end what goes on.
+#[test]
+fn a_view_from_before_the_write_of_a_rollout_judges_nothing() {
+    let mut harness = waiting(Budget { max_workloads: 1, ..budget("100%", 100) }, BudgetNarrowing::default());
+    let id = workload("a");
+    while !matches!(harness.step(&id), Some(Action::Apply(_))) {}
+    let mut old = harness.engine.informer_object(&id).unwrap().clone();
+    old.health = Health::new(HealthStatus::Failed, "an older failure");
+    harness.engine.entries.get_mut(&id).unwrap().direct_view = None;
+    harness.engine.observe_object(&id, old);
+    harness.engine.advance(harness.now);
+    assert!(harness.engine.take_failed().is_empty());
+    assert_eq!(harness.engine.workloads_in_flight(), [id].into(), "nor is it done");
+}
+
+#[test]
+fn a_source_or_a_namespace_may_ask_for_quarantine_in_place_of_a_rollback() {
+    let narrow = |on_failure: Option<OnFailure>| BudgetNarrowing { on_failure, ..BudgetNarrowing::default() };
+    let after_failure = |of_source: Option<OnFailure>, of_namespace: Option<OnFailure>| {
+        let namespaces = [("shop".into(), narrow(of_namespace))].into();
+        let mut harness = waiting(Budget { namespaces, ..budget("100%", 100) }, narrow(of_source));
+        harness.world.bad.insert(one("a", 2).hash);
+        begin(&mut harness, &["a"]);
+        harness.finish_rollouts();
+        harness.deliver(usize::MAX);
+        harness.engine.advance(harness.now);
+        harness.keep_ledger();
+        harness.world.rejections[0].action
+    };
+    let (back, stays) = (RejectionAction::RollBack, RejectionAction::Quarantine);
+    assert_eq!(after_failure(None, None), back);
+    assert_eq!(after_failure(Some(OnFailure::Quarantine), None), stays);
+    assert_eq!(after_failure(None, Some(OnFailure::Quarantine)), stays);
+    assert_eq!(after_failure(Some(OnFailure::Rollback), None), back);
+}

@@ -1,0 +1,72 @@
+//! How long a rejection lasts, and which failure makes one.
+
+use super::harness::Harness;
+use super::world::{FIRST, SET, World, WorldObject, config, desired, reading, workload};
+use crate::engine::*;
+use crate::object::{ContentHash, Revision};
+
+fn web(content: u32) -> SharedDesiredObject {
+    desired(&workload("web"), content, "web")
+}
+
+/// Returns the rejection of a revision that asked for this content of the workload.
+fn rejected(content: Option<ContentHash>) -> Rejection {
+    let good = LastGood::Release(Release { hash: web(1).hash, revision: Revision::new("r1") });
+    let member = UnitMember { content, good, restarted: None };
+    let unit = Unit {
+        inventory_id: SET.into(),
+        revision: Revision::new("r2"),
+        members: [(workload("web"), member)].into(),
+    };
+    Rejection { unit, action: RejectionAction::RollBack, cause: "it failed".into() }
+}
+
+#[test]
+fn a_rejection_lasts_as_long_as_the_newest_revision_asks_for_what_was_rejected() {
+    let is_over = |rejected: &Rejection, newest: Option<SourceReading>, lifecycle| {
+        let mut harness = Harness::new(3);
+        harness.engine.sources[FIRST].lifecycle = lifecycle;
+        if let Some(newest) = newest {
+            harness.engine.read(FIRST, newest);
+        }
+        harness.engine.is_superseded(FIRST, rejected)
+    };
+    let newest = |content: u32| Some(reading("r3", &[("web", Some(web(content)))]));
+    let without = || reading("r3", &[("other", Some(desired(&config("other"), 1, "other")))]);
+    let active = SourceLifecycle::Active;
+    let changed = rejected(Some(web(2).hash));
+    assert!(!is_over(&changed, None, active), "nothing was read yet");
+    assert!(!is_over(&changed, newest(2), active));
+    assert!(is_over(&changed, newest(3), active));
+    assert!(is_over(&changed, Some(without()), active), "it is not asked for any more");
+    let unread = SourceReading { incomplete: Some("web cannot be read".into()), ..without() };
+    assert!(!is_over(&changed, Some(unread), active), "it may be asked for still");
+    // A rejected removal.
+    let removed = rejected(None);
+    assert!(!is_over(&removed, Some(without()), active));
+    assert!(is_over(&removed, newest(1), active));
+    // With its source all goes.
+    assert!(is_over(&removed, Some(without()), SourceLifecycle::Deleting));
+    // A content that nobody can read is taken for the one that is asked for.
+    let unreadable = rejected(Some(ContentHash::UNREADABLE));
+    assert!(!is_over(&unreadable, newest(3), active));
+}
+
+/// Something newer replaced the failed content meanwhile, and has a claim of its own.
+#[test]
+fn the_failure_of_a_content_that_is_no_longer_shown_rejects_nothing() {
+    for (shown, expected) in [(2, 1), (3, 0)] {
+        let mut harness = Harness::new(3);
+        harness.read(reading("r1", &[("web", Some(web(1)))]));
+        harness.settle();
+        harness.read(reading("r2", &[("web", Some(web(2)))]));
+        while !matches!(harness.step(&workload("web")), Some(Action::Apply(_))) {}
+        harness.deliver(usize::MAX);
+        let mut thing = harness.world.things[&workload("web")].clone();
+        thing = WorldObject { rv: thing.rv + 1, ..thing };
+        thing.release = Some(Release { hash: web(shown).hash, revision: Revision::new("r9") });
+        harness.engine.observe_object(&workload("web"), World::live(&workload("web"), &thing));
+        harness.engine.reject(&workload("web"), &"it crashes".into());
+        assert_eq!(harness.engine.sources[FIRST].pending_rejections.len(), expected, "{shown}");
+    }
+}
