@@ -92,4 +92,4 @@ pub(crate) const FIELD_MANAGER: &str = "rhumb";
 pub(crate) const NOISY_TARGETS: [&str; 3] = ["kube_client::client", "hyper_util", "tower::buffer"];
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -451,15 +451,4 @@ fn process_identity() -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_process_has_a_name_of_its_own_that_can_be_a_leases() {
-        let (one, other) = (process_identity(), process_identity());
-        assert_ne!(one, other);
-        let parts: Vec<&str> = one.split('.').collect();
-        assert_eq!(parts.len(), 2, "{one}");
-        assert!(parts.iter().all(|part| part.parse::<crate::config::DnsLabel>().is_ok()), "{one}");
-    }
-}
+mod tests;

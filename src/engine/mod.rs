@@ -157,4 +157,4 @@ pub(crate) use rollout::steps::{PromotionMode, StepRequirement, StepSize};
 pub(crate) use state::{Engine, KindAvailability, KindState};
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

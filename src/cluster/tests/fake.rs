@@ -27,47 +27,49 @@ const AUTHORITY: &str = concat!(
 
 /// One request as it came.
 #[derive(Clone, Debug)]
-pub(super) struct ReceivedCall {
-    pub(super) method: String,
-    pub(super) path: String,
-    pub(super) head: String,
-    pub(super) body: String,
+pub(crate) struct ReceivedCall {
+    pub(crate) method: String,
+    pub(crate) path: String,
+    pub(crate) head: String,
+    pub(crate) body: String,
 }
 
 /// The answer to a call.
 #[derive(Clone)]
-pub(super) enum ScriptedReply {
+pub(crate) enum ScriptedReply {
     /// A status, more header lines, and a body.
     Complete(u16, &'static str, String),
     /// These lines, then the end of the stream.
     Lines(String),
     /// These lines, and then silence.
     Stream(String),
+    /// This text, and then the end of the connection, in the middle of the answer.
+    Cut(String),
     /// The same as `Whole` with status 200, after a while.
     Late(Duration, String),
     /// Nothing at all.
     Silence,
 }
 
-pub(super) type ReplyScript = dyn Fn(usize, &ReceivedCall) -> ScriptedReply + Send + Sync;
+pub(crate) type ReplyScript = dyn Fn(usize, &ReceivedCall) -> ScriptedReply + Send + Sync;
 
 /// A running double.
-pub(super) struct FakeApiServer {
-    pub(super) cluster: Cluster,
+pub(crate) struct FakeApiServer {
+    pub(crate) cluster: Cluster,
     asked: Arc<Mutex<Vec<ReceivedCall>>>,
     dir: tempfile::TempDir,
     address: SocketAddr,
 }
 
 impl FakeApiServer {
-    pub(super) async fn start(
+    pub(crate) async fn start(
         script: impl Fn(usize, &ReceivedCall) -> ScriptedReply + Send + Sync + 'static,
     ) -> Self {
         let short = Connection { timeout: Duration::from_millis(500), ..Connection::default() };
         Self::start_with(short, WatchTimeouts::default(), script).await
     }
 
-    pub(super) async fn start_with(
+    pub(in crate::cluster) async fn start_with(
         connection: Connection,
         patience: WatchTimeouts,
         script: impl Fn(usize, &ReceivedCall) -> ScriptedReply + Send + Sync + 'static,
@@ -91,15 +93,15 @@ impl FakeApiServer {
         Self { cluster, asked, dir, address }
     }
 
-    pub(super) fn asked(&self) -> Vec<ReceivedCall> {
+    pub(crate) fn asked(&self) -> Vec<ReceivedCall> {
         self.asked.lock().unwrap().clone()
     }
 
-    pub(super) fn address(&self) -> SocketAddr {
+    pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 
-    pub(super) fn kubeconfig(&self) -> PathBuf {
+    pub(crate) fn kubeconfig(&self) -> PathBuf {
         self.dir.path().join("config")
     }
 }
@@ -137,6 +139,10 @@ async fn serve(mut socket: TcpStream, log: Arc<Mutex<Vec<ReceivedCall>>>, script
                 let _ = socket.read_u8().await;
                 return;
             }
+            ScriptedReply::Cut(text) => {
+                socket.write_all(format!("{chunked}{}", chunk(&text)).as_bytes()).await.unwrap();
+                return;
+            }
             ScriptedReply::Silence => {
                 let _ = socket.read_u8().await;
                 return;
@@ -167,7 +173,7 @@ async fn read(socket: &mut TcpStream) -> Option<ReceivedCall> {
     Some(ReceivedCall { method, path, head, body: String::from_utf8(body).unwrap() })
 }
 
-pub(super) fn kubeconfig_text(name: &str, server: &str, user: &str) -> String {
+pub(crate) fn kubeconfig_text(name: &str, server: &str, user: &str) -> String {
     format!(
         "apiVersion: v1\nkind: Config\ncurrent-context: {name}\n\
          clusters: [{{name: {name}, cluster: {{server: \"{server}\", certificate-authority-data: {AUTHORITY}}}}}]\n\
@@ -177,7 +183,7 @@ pub(super) fn kubeconfig_text(name: &str, server: &str, user: &str) -> String {
 }
 
 /// Returns a kind as discovery would give it.
-pub(super) fn kind(api_version: &str, kind: &str, plural: &str) -> Arc<ServedKind> {
+pub(crate) fn kind(api_version: &str, kind: &str, plural: &str) -> Arc<ServedKind> {
     let verbs = ["get", "list", "watch", "patch", "delete"].into_iter().map(Arc::from).collect();
     let scope = if kind == "Namespace" { ServedScope::Cluster } else { ServedScope::Namespaced };
     Arc::new(ServedKind {
@@ -188,6 +194,6 @@ pub(super) fn kind(api_version: &str, kind: &str, plural: &str) -> Arc<ServedKin
     })
 }
 
-pub(super) fn config_maps() -> Arc<ServedKind> {
+pub(crate) fn config_maps() -> Arc<ServedKind> {
     kind("v1", "ConfigMap", "configmaps")
 }

@@ -133,6 +133,57 @@ async fn a_server_that_never_ends_its_list_is_read_in_pages() {
     assert_eq!(next_events(&mut events, 7).await, expected);
 }
 
+/// Objects that a list did not show would be taken for gone.
+#[tokio::test]
+async fn a_streaming_list_that_is_cut_is_not_complete() {
+    let begun = || [seen("a", 3), "{\"type\":\"ADDED\",\"obj".to_owned()].concat();
+    for cut in [
+        ScriptedReply::Lines(seen("a", 3)),
+        ScriptedReply::Lines(begun()),
+        ScriptedReply::Cut(seen("a", 3)),
+        ScriptedReply::Cut(begun()),
+        // A bookmark in the middle does not end it.
+        ScriptedReply::Lines([seen("a", 3), bookmark(9, &json!({}))].concat()),
+    ] {
+        let fake = FakeApiServer::start(move |number, _| match number {
+            0 => cut.clone(),
+            _ => ScriptedReply::Stream([seen("a", 3), seen("b", 5), end_of_list(10)].concat()),
+        })
+        .await;
+        let (_informer, mut events) = inform(&fake);
+        let expected =
+            ["started", "seen a@3", "failed transient", "started", "seen a@3", "seen b@5", "synced"];
+        assert_eq!(next_events(&mut events, 7).await, expected);
+        assert!(fake.asked().iter().all(is_streaming), "it is listed anew, as a whole");
+    }
+}
+
+#[tokio::test]
+async fn a_list_of_which_a_page_is_missing_is_not_complete() {
+    let page = |next: &str, name: &str| json!({ "metadata": { "resourceVersion": "9", "continue": next }, "items": [object(name, 2)] });
+    for (code, reason) in [(500, "InternalError"), (410, "Expired")] {
+        let fake = FakeApiServer::start(move |number, asked| {
+            if is_streaming(asked) {
+                let refusal = json!({ "code": 422, "message": "sendInitialEvents is forbidden" });
+                ScriptedReply::Complete(422, "", refusal.to_string())
+            } else if asked.path.contains("watch=true") {
+                ScriptedReply::Stream(seen("c", 12))
+            } else if asked.path.contains("continue=") && number < 3 {
+                ScriptedReply::Complete(code, "", json!({ "code": code, "reason": reason }).to_string())
+            } else if asked.path.contains("continue=") {
+                ScriptedReply::Complete(200, "", page("", "b").to_string())
+            } else {
+                ScriptedReply::Complete(200, "", page("more", "a").to_string())
+            }
+        })
+        .await;
+        let (_informer, mut events) = inform(&fake);
+        let expected =
+            ["started", "seen a@2", "failed transient", "started", "seen a@2", "seen b@2", "synced"];
+        assert_eq!(next_events(&mut events, 7).await, expected, "{code}");
+    }
+}
+
 #[tokio::test]
 async fn a_watch_goes_on_after_its_end_and_lists_again_after_410() {
     let fake = FakeApiServer::start(|number, asked| match number {

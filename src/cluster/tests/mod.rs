@@ -4,7 +4,7 @@ mod classify;
 mod connect;
 mod controller_progress;
 mod credentials;
-mod fake;
+pub(crate) mod fake;
 mod filled_strategy;
 mod informer;
 mod inventory;

@@ -143,3 +143,140 @@ fn a_job_that_has_ended_does_not_run_again_as_its_namespace_was_left_out_for_a_w
     let kept: Vec<ObjectId> = ended_jobs(&engine, SourceId::new(0), text).into_keys().collect();
     assert_eq!(kept, [ObjectId::new(&GroupKind::new("batch", "Job"), Some("two"), "migrate")]);
 }
+
+/// A location that nobody knows may have been another repository's, whose objects are not ours to
+/// delete.
+#[test]
+fn an_inventory_that_is_lost_or_names_no_location_is_not_taken_for_one_of_here() {
+    let named = |location: &str| InventoryObject {
+        annotations: [(annotations::SOURCE.to_owned(), location.to_owned())].into(),
+        ..InventoryObject::default()
+    };
+    let check = |inventory: Option<&InventoryObject>, other: Option<&str>, lacks: bool| {
+        let read = read(inventory, "/srv/a", &HashSeals::default());
+        assert_eq!((read.other_location.as_deref(), read.lacks_location), (other, lacks), "{inventory:?}");
+    };
+    check(None, Some(UNKNOWN_LOCATION), false);
+    check(Some(&InventoryObject::default()), Some(UNKNOWN_LOCATION), false);
+    check(Some(&named("/srv/a")), None, false);
+    check(Some(&named("/srv/b")), Some("/srv/b"), true);
+    check(Some(&named("/srv/b and /srv/a")), Some("/srv/b and /srv/a"), false);
+}
+
+/// Returns a source that wants `ConfigMap shop/a`, and has `ConfigMap depot/b` still.
+fn having_one_too_many() -> (Engine, ObjectId) {
+    use crate::engine::tests::world::{
+        FIRST, SET, World, WorldObject, config, desired, following, id, reading,
+    };
+    use crate::engine::{AdoptPolicy, OWN_WATCHER, RepositoryIdentity};
+    let mut engine = following(&[("shop", SET, RepositoryIdentity::Nowhere)], AdoptPolicy::IfUnowned);
+    engine.set_scopes(crate::manifest::KindScopes::builtin());
+    let (wanted, other) = (config("a"), id("", "ConfigMap", "depot", "b"));
+    engine.read(FIRST, reading("r1", &[("a", Some(desired(&wanted, 1, "a")))]));
+    for (uid, one) in [(1, &wanted), (2, &other)] {
+        let thing = WorldObject::settled(desired(one, 1, "a").hash, "r1", uid);
+        engine.observe_object_by(OWN_WATCHER, one, World::live(one, &thing));
+    }
+    (engine, other)
+}
+
+#[test]
+fn an_inventory_names_each_kind_and_namespace_that_is_wanted_or_there() {
+    let (engine, _) = having_one_too_many();
+    let known = InventoryObject {
+        kinds: [GroupKind::parse("Job.batch")].into(),
+        namespaces: ["old".to_owned()].into(),
+        ..InventoryObject::default()
+    };
+    let check = |known: Option<&InventoryObject>, mode, kinds: &str, namespaces: &str| {
+        let wanted = wanted_inventory(&engine, SourceId::new(0), "/srv/a", known, mode).unwrap();
+        let mut named: Vec<String> = wanted.kinds.iter().map(ToString::to_string).collect();
+        named.sort();
+        let spaces: Vec<String> = wanted.namespaces.into_iter().collect();
+        assert_eq!((named.join(" ").as_str(), spaces.join(" ").as_str()), (kinds, namespaces), "{mode:?}");
+    };
+    check(None, InventoryWriteMode::Grow, "ConfigMap", "depot shop");
+    check(Some(&known), InventoryWriteMode::Grow, "ConfigMap Job.batch", "depot old shop");
+    check(Some(&known), InventoryWriteMode::Exact, "ConfigMap", "depot shop");
+    // An unwanted object that is there is named, or nobody would ever look for it.
+    let nothing = || crate::engine::tests::world::reading("r2", &[("a", None)]);
+    let (mut engine, _) = having_one_too_many();
+    engine.read(SourceId::new(0), nothing());
+    let wanted =
+        wanted_inventory(&engine, SourceId::new(0), "/srv/a", Some(&known), InventoryWriteMode::Exact);
+    assert_eq!(wanted.unwrap().kinds, [GroupKind::parse("ConfigMap")].into());
+}
+
+#[test]
+fn nothing_is_written_before_the_inventory_names_its_kind_and_its_namespace() {
+    let inventory = InventoryObject {
+        kinds: [GroupKind::parse("ConfigMap")].into(),
+        namespaces: ["shop".to_owned()].into(),
+        ..InventoryObject::default()
+    };
+    let check = |kind: &str, namespace: Option<&str>, expected: bool| {
+        let inventory = InventoryState::Present(inventory.clone());
+        let store = InventoryStore { inventory, ..InventoryStore::default() };
+        let touched = [(GroupKind::parse(kind), namespace.map(str::to_owned))].into();
+        assert_eq!(store.names_all(&touched), expected, "{kind} {namespace:?}");
+    };
+    check("ConfigMap", Some("shop"), true);
+    check("ConfigMap", None, true);
+    check("ConfigMap", Some("depot"), false);
+    check("Secret", Some("shop"), false);
+    assert!(!InventoryStore::default().names_all(&[(GroupKind::parse("ConfigMap"), None)].into()));
+}
+
+#[test]
+fn the_present_location_is_written_down_once_nothing_of_the_other_one_is_left() {
+    let known = InventoryObject {
+        annotations: [(annotations::SOURCE.to_owned(), "/srv/old".to_owned())].into(),
+        ..InventoryObject::default()
+    };
+    let (mut engine, other) = having_one_too_many();
+    engine.set_inventory(SourceId::new(0), read(Some(&known), "/srv/new", &HashSeals::default()));
+    let location = |engine: &Engine, mode| {
+        let wanted = wanted_inventory(engine, SourceId::new(0), "/srv/new", Some(&known), mode).unwrap();
+        wanted.annotations[annotations::SOURCE].clone()
+    };
+    let both = "/srv/old and /srv/new";
+    assert_eq!(location(&engine, InventoryWriteMode::Grow), both);
+    assert_eq!(location(&engine, InventoryWriteMode::Exact), both, "one is left");
+    engine.observe_absence_by(crate::engine::OWN_WATCHER, &other);
+    assert_eq!(location(&engine, InventoryWriteMode::Grow), both, "it may not be all that is there");
+    assert_eq!(location(&engine, InventoryWriteMode::Exact), "/srv/new");
+}
+
+#[test]
+fn a_confirmed_deletion_is_recorded_as_long_as_it_is_to_come() {
+    let (mut engine, other) = having_one_too_many();
+    let confirmed = ["2", "gone"].map(|uid| Uid(uid.into())).into();
+    let inventory = engine.source(SourceId::new(0)).inventory.clone().unwrap();
+    engine.set_inventory(SourceId::new(0), Inventory { confirmed, ..inventory });
+    let recorded = |engine: &Engine| {
+        let known = InventoryObject {
+            data: [(CONFIRMED_PRUNES_KEY.to_owned(), "2\ngone".to_owned())].into(),
+            ..InventoryObject::default()
+        };
+        let wanted =
+            wanted_inventory(engine, SourceId::new(0), "/srv/a", Some(&known), InventoryWriteMode::Exact);
+        wanted.unwrap().data.get(CONFIRMED_PRUNES_KEY).cloned()
+    };
+    assert_eq!(recorded(&engine).as_deref(), Some("2"));
+    engine.observe_absence_by(crate::engine::OWN_WATCHER, &other);
+    assert_eq!(recorded(&engine), None);
+}
+
+/// A file that was not read may want it still, and then it would run again.
+#[test]
+fn a_job_that_has_ended_does_not_run_again_as_its_manifest_was_not_read_for_a_while() {
+    let text = parse_finished(&format!("Job.batch shop/migrate {}\n", "0".repeat(32)));
+    let kept = |incomplete: Option<&str>| {
+        let mut engine = watching(None, None);
+        let (revision, incomplete) = (Some(Revision::new("r1")), incomplete.map(Into::into));
+        let reading = crate::engine::SourceReading { revision, incomplete, ..Default::default() };
+        engine.read(SourceId::new(0), reading);
+        ended_jobs(&engine, SourceId::new(0), text.clone()).len()
+    };
+    assert_eq!((kept(None), kept(Some("a.yaml cannot be read"))), (0, 1));
+}

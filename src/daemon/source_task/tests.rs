@@ -11,9 +11,11 @@ use super::*;
 use crate::engine::SourceId;
 use crate::heartbeat::Heartbeats;
 use crate::input::VariableUse;
+use crate::object::Diagnostic;
 use crate::source::{
-    GitLocation, RenderRequest, RenderedSnapshot, ResolvedLocation, SignatureVerification, Snapshot,
-    SnapshotFile, SnapshotRenderer, SourceSettings, VerifyExtent,
+    BlobId, FactUse, GitLocation, RenderRequest, RenderedContent, RenderedRoot, RenderedSnapshot,
+    ResolvedLocation, RootOutcome, SignatureVerification, Snapshot, SnapshotFile, SnapshotRenderer,
+    SourceSettings, VerifyExtent,
 };
 
 /// A repository with one manifest, and a feed that has reported nothing yet.
@@ -134,6 +136,47 @@ async fn trouble_is_reported_once_and_so_is_its_end() {
     assert_eq!(fixture.check().await, "");
 }
 
+/// Without this, what the unread file wants would be deleted after any short outage.
+#[tokio::test]
+async fn a_source_that_was_not_read_completely_is_incomplete_after_an_outage_too() {
+    let mut fixture = FeedFixture::new();
+    make(&fixture.path());
+    std::os::unix::fs::symlink("a.yaml", fixture.path().join("link.yaml")).unwrap();
+    git(&fixture.path(), &["add", "."]);
+    git(&fixture.path(), &["commit", "--quiet", "--message=y"]);
+    let why = "without link.yaml: symbolic links are not followed";
+    assert_eq!(fixture.check().await, format!("read 1 files {why}"));
+    let aside = fixture.dir.path().join("aside");
+    fs::rename(fixture.path(), &aside).unwrap();
+    assert!(fixture.check().await.starts_with("unreadable: "));
+    fs::rename(&aside, fixture.path()).unwrap();
+    assert_eq!(fixture.check().await, format!("read 0 files {why}"));
+    git(&fixture.path(), &["rm", "--quiet", "link.yaml"]);
+    git(&fixture.path(), &["commit", "--quiet", "--message=z"]);
+    assert_eq!(fixture.check().await, "read 0 files whole");
+}
+
+/// Only contents differ, and still the lists of files are not the same.
+#[tokio::test]
+async fn a_file_that_becomes_a_pointer_to_its_content_makes_the_source_incomplete() {
+    let mut fixture = FeedFixture::new();
+    make(&fixture.path());
+    assert_eq!(fixture.check().await, "read 1 files whole");
+    let hash = "0".repeat(64);
+    let pointer = format!("version https://git-lfs.github.com/spec/v1\noid sha256:{hash}\nsize 12345\n");
+    for (text, expected) in [
+        (
+            pointer.as_str(),
+            "read 1 files without a.yaml: this is a Git LFS pointer, not the content it stands for",
+        ),
+        (MANIFEST, "read 1 files whole"),
+    ] {
+        fs::write(fixture.path().join("a.yaml"), text).unwrap();
+        git(&fixture.path(), &["commit", "--quiet", "--all", "--message=y"]);
+        assert_eq!(fixture.check().await, expected);
+    }
+}
+
 #[tokio::test]
 async fn a_place_is_reported_before_what_was_read_there() {
     let mut fixture = FeedFixture::new();
@@ -194,6 +237,90 @@ async fn that_all_is_a_part_for_others_is_reported_once() {
     while begin.elapsed() < Duration::from_millis(1100) {
         assert_eq!(fixture.check().await, "");
     }
+}
+
+/// A renderer of one root, which gives one object or fails.
+#[derive(Debug)]
+struct RootRenderer {
+    /// The name of what it gives, or the reason for which it fails.
+    gives: std::sync::Mutex<Result<&'static str, &'static str>>,
+}
+
+impl SnapshotRenderer for RootRenderer {
+    fn has_roots(&self, _: &Snapshot) -> bool {
+        true
+    }
+
+    fn plain_part(&self, raw: Snapshot) -> Snapshot {
+        Snapshot { files: Vec::new(), ..raw }
+    }
+
+    fn render(&self, request: RenderRequest<'_>) -> Result<RenderedSnapshot, SourceError> {
+        let gives = *self.gives.lock().unwrap();
+        let text = MANIFEST.replace("name: a", &format!("name: {}", gives.unwrap_or_else(|why| why)));
+        let (blob, size) = (BlobId::of(text.as_bytes()), text.len() as u64);
+        let mut key = [0; 32];
+        key[..20].copy_from_slice(&<[u8; 20]>::from(blob));
+        let outcome = match gives {
+            Ok(name) => {
+                let file = SnapshotFile { blob, size, ..SnapshotFile::in_test(&format!("app#{name}")) };
+                RootOutcome::Rendered([file].into())
+            }
+            Err(why) => RootOutcome::Refused(vec![Diagnostic::file_error("app", "x", why)]),
+        };
+        Ok(RenderedSnapshot {
+            plain: self.plain_part(request.raw),
+            roots: vec![RenderedRoot::new("app".into(), key, outcome)],
+            contents: vec![RenderedContent { blob, bytes: text.into_bytes().into() }],
+            is_interrupted: false,
+            used: FactUse::default(),
+        })
+    }
+}
+
+/// Its former objects may be wanted still, whatever is committed meanwhile and whatever fails.
+#[tokio::test]
+async fn what_a_root_gave_is_not_gone_while_it_does_not_render_and_is_known_until_it_does() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("repo");
+    make(&path);
+    let renderer = Arc::new(RootRenderer { gives: std::sync::Mutex::new(Ok("a")) });
+    let settings = SourceSettings { renderer: Some(renderer.clone()), ..SourceSettings::default() };
+    let location = ResolvedLocation::Git(GitLocation::new(path.to_str().unwrap()));
+    let mut fixture = FeedFixture::with_settings(dir, &location, settings);
+    // The files that are reported, and the number of roots that do not render.
+    let reads = async |fixture: &mut FeedFixture| {
+        let events = fixture.feed.check_source().await;
+        let reading = events.into_iter().find_map(|event| match event {
+            LoopEvent::SourceRead(_, reading, _) => Some(reading),
+            _ => None,
+        });
+        let reading = reading.unwrap();
+        let files = reading.files.iter().map(|(file, facts)| {
+            let words = facts.as_ref().map_or("gone".to_owned(), |facts| format!("{:?}", facts.understood));
+            format!("{file} {words}")
+        });
+        (files.collect::<Vec<_>>(), reading.unrendered.len())
+    };
+    let commit = |message: &str| {
+        fs::write(path.join("other.txt"), message).unwrap();
+        git(&path, &["add", "."]);
+        git(&path, &["commit", "--quiet", "--message=x"]);
+    };
+    assert_eq!(reads(&mut fixture).await, (vec!["app#a Complete".to_owned()], 0));
+    for message in ["one", "two"] {
+        *renderer.gives.lock().unwrap() = Err(message);
+        commit(message);
+        assert_eq!(reads(&mut fixture).await, (vec!["app#a Unrendered".to_owned()], 1), "{message}");
+    }
+    let aside = path.with_file_name("aside");
+    fs::rename(&path, &aside).unwrap();
+    assert!(fixture.check().await.starts_with("unreadable: "));
+    fs::rename(&aside, &path).unwrap();
+    assert_eq!(reads(&mut fixture).await, (vec![], 1), "nothing is new, and it still does not render");
+    *renderer.gives.lock().unwrap() = Ok("b");
+    commit("three");
+    assert_eq!(reads(&mut fixture).await, (vec!["app#a gone".to_owned(), "app#b Complete".to_owned()], 0));
 }
 
 #[tokio::test]

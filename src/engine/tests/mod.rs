@@ -64,5 +64,5 @@ mod unreadable_records;
 mod wakes;
 mod watchers;
 mod words;
-mod world;
+pub(crate) mod world;
 mod write_guards;

@@ -10,16 +10,16 @@ use crate::engine::*;
 use crate::health::{Health, HealthStatus};
 use crate::object::{ContentHash, GroupKind, Gvk, ManifestOrigin, ObjectId, Revision};
 
-pub(super) const SET: &str = "applyset-ours-v1";
+pub(crate) const SET: &str = "applyset-ours-v1";
 
 /// The source that was added first.
-pub(super) const FIRST: SourceId = SourceId::new(0);
+pub(crate) const FIRST: SourceId = SourceId::new(0);
 /// The source that was added second.
-pub(super) const SECOND: SourceId = SourceId::new(1);
+pub(crate) const SECOND: SourceId = SourceId::new(1);
 
 /// Returns a budget of this many workloads at once from the beginning, whatever their pods, and no
 /// time to soak.
-pub(super) fn budget(most: u32) -> Budget {
+pub(crate) fn budget(most: u32) -> Budget {
     Budget {
         max_workloads: most,
         max_unavailable: PodAmount::Percent(100),
@@ -29,24 +29,24 @@ pub(super) fn budget(most: u32) -> Budget {
     }
 }
 
-pub(super) fn id(group: &str, kind: &str, namespace: &str, name: &str) -> ObjectId {
+pub(crate) fn id(group: &str, kind: &str, namespace: &str, name: &str) -> ObjectId {
     ObjectId::new(&GroupKind::new(group, kind), (!namespace.is_empty()).then_some(namespace), name)
 }
 
-pub(super) fn config(name: &str) -> ObjectId {
+pub(crate) fn config(name: &str) -> ObjectId {
     id("", "ConfigMap", "shop", name)
 }
 
-pub(super) fn workload(name: &str) -> ObjectId {
+pub(crate) fn workload(name: &str) -> ObjectId {
     id("apps", "Deployment", "shop", name)
 }
 
-pub(super) fn gvk(id: &ObjectId) -> Gvk {
+pub(crate) fn gvk(id: &ObjectId) -> Gvk {
     Gvk::new(id.group(), "v1", id.kind())
 }
 
 /// Returns a desired object whose content is this number.
-pub(super) fn desired(id: &ObjectId, content: u32, file: &str) -> SharedDesiredObject {
+pub(crate) fn desired(id: &ObjectId, content: u32, file: &str) -> SharedDesiredObject {
     let hash = ContentHash::hash_bytes(format!("{id} {content}").as_bytes());
     Arc::new(DesiredObject {
         id: id.clone(),
@@ -73,7 +73,7 @@ pub(super) fn desired(id: &ObjectId, content: u32, file: &str) -> SharedDesiredO
 }
 
 /// Returns one reading of the only source: one file an object.
-pub(super) fn reading(revision: &str, files: &[(&str, Option<SharedDesiredObject>)]) -> SourceReading {
+pub(crate) fn reading(revision: &str, files: &[(&str, Option<SharedDesiredObject>)]) -> SourceReading {
     let facts =
         |shared: &SharedDesiredObject| FileFacts { objects: vec![shared.clone()], ..FileFacts::default() };
     SourceReading {
@@ -84,7 +84,7 @@ pub(super) fn reading(revision: &str, files: &[(&str, Option<SharedDesiredObject
 }
 
 /// Returns an engine that watches ConfigMaps, whose sources follow these repositories.
-pub(super) fn following(of: &[(&str, &str, RepositoryIdentity)], adopt: AdoptPolicy) -> Engine {
+pub(crate) fn following(of: &[(&str, &str, RepositoryIdentity)], adopt: AdoptPolicy) -> Engine {
     let maps = GroupKind::new("", "ConfigMap");
     let mut engine = Engine::new(budget(3));
     engine.set_release_key(ReadState::Value(super::harness::release_key()));
@@ -101,36 +101,36 @@ pub(super) fn following(of: &[(&str, &str, RepositoryIdentity)], adopt: AdoptPol
 
 /// One object of the world.
 #[derive(Clone, Debug)]
-pub(super) struct WorldObject {
-    pub(super) uid: u64,
-    pub(super) rv: u64,
-    pub(super) release: Option<Release>,
-    pub(super) labelled: bool,
-    pub(super) drifted: bool,
+pub(crate) struct WorldObject {
+    pub(crate) uid: u64,
+    pub(crate) rv: u64,
+    pub(crate) release: Option<Release>,
+    pub(crate) labelled: bool,
+    pub(crate) drifted: bool,
     /// Grows with each change of what we own of it.
-    pub(super) shape: u64,
-    pub(super) foreign: bool,
-    pub(super) phase: RolloutPhase,
+    pub(crate) shape: u64,
+    pub(crate) foreign: bool,
+    pub(crate) phase: RolloutPhase,
     /// The overlay on it.
-    pub(super) shown: OverlayState,
+    pub(crate) shown: OverlayState,
     /// The data that its pods were started with.
-    pub(super) config_stamp: Option<ConfigStamp>,
+    pub(crate) config_stamp: Option<ConfigStamp>,
     /// The intents of people for it.
-    pub(super) asked: Option<Box<ObjectIntents>>,
+    pub(crate) asked: Option<Box<ObjectIntents>>,
     /// The wish of somebody else's annotation on it.
-    pub(super) asks: ReconcilePolicy,
+    pub(crate) asks: ReconcilePolicy,
     /// The content whose rollout its controller says has failed: it goes on saying so until another
     /// got somewhere.
-    pub(super) failed: Option<ContentHash>,
+    pub(crate) failed: Option<ContentHash>,
     /// The render that made up values of it.
-    pub(super) generated: Option<Box<GeneratedMark>>,
+    pub(crate) generated: Option<Box<GeneratedMark>>,
     /// Its pods, where they are not all there.
-    pub(super) numbers: Option<RolloutNumbers>,
+    pub(crate) numbers: Option<RolloutNumbers>,
 }
 
 impl WorldObject {
     /// Returns one in its first version, that came to rest with this content of a revision.
-    pub(super) fn settled(hash: ContentHash, revision: &str, rv: u64) -> Self {
+    pub(crate) fn settled(hash: ContentHash, revision: &str, rv: u64) -> Self {
         Self {
             uid: rv,
             rv,
@@ -157,7 +157,7 @@ impl WorldObject {
     }
 
     /// Returns the content that decides whether its pods come up.
-    pub(super) fn runs(&self) -> Option<ContentHash> {
+    pub(crate) fn runs(&self) -> Option<ContentHash> {
         let data = self.config_stamp.map(|started| started.data);
         let content = self.release.as_ref().map(|release| release.hash)?;
         Some(data.map_or(content, |data| ContentHash::hash_bytes(format!("{content} {data}").as_bytes())))
@@ -166,7 +166,7 @@ impl WorldObject {
 
 /// One entry of the world's audit log about us.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum AuditEntry {
+pub(crate) enum AuditEntry {
     Created(ObjectId),
     Changed(ObjectId),
     Deleted(ObjectId, u64),
@@ -175,35 +175,35 @@ pub(super) enum AuditEntry {
 
 /// The cluster, and the watch events that have not been delivered yet.
 #[derive(Clone, Debug, Default)]
-pub(super) struct World {
-    pub(super) things: BTreeMap<ObjectId, WorldObject>,
-    pub(super) events: Vec<(ObjectId, Option<WorldObject>)>,
-    pub(super) log: Vec<AuditEntry>,
-    pub(super) clock: u64,
+pub(crate) struct World {
+    pub(crate) things: BTreeMap<ObjectId, WorldObject>,
+    pub(crate) events: Vec<(ObjectId, Option<WorldObject>)>,
+    pub(crate) log: Vec<AuditEntry>,
+    pub(crate) clock: u64,
     /// The rollout ledger.
-    pub(super) ledger: RolloutLedger,
+    pub(crate) ledger: RolloutLedger,
     /// The rejections in the inventory.
-    pub(super) rejections: Vec<Rejection>,
+    pub(crate) rejections: Vec<Rejection>,
     /// The acknowledgements in the inventory.
-    pub(super) acknowledged: Vec<Acknowledgement>,
+    pub(crate) acknowledged: Vec<Acknowledgement>,
     /// The orders object.
-    pub(super) orders: Vec<Order>,
-    pub(super) paused: Option<PauseIntent>,
+    pub(crate) orders: Vec<Order>,
+    pub(crate) paused: Option<PauseIntent>,
     /// Contents whose pods never get ready.
-    pub(super) bad: BTreeSet<ContentHash>,
+    pub(crate) bad: BTreeSet<ContentHash>,
     /// The server's impact of contents, where it does not follow from the contents.
-    pub(super) impacts: BTreeMap<ContentHash, ImpactKind>,
+    pub(crate) impacts: BTreeMap<ContentHash, ImpactKind>,
     /// The number of dry runs.
-    pub(super) dry_runs: usize,
+    pub(crate) dry_runs: usize,
 }
 
 impl World {
-    pub(super) fn tick(&mut self) -> u64 {
+    pub(crate) fn tick(&mut self) -> u64 {
         self.clock += 1;
         self.clock
     }
 
-    pub(super) fn live(id: &ObjectId, thing: &WorldObject) -> LiveObject {
+    pub(crate) fn live(id: &ObjectId, thing: &WorldObject) -> LiveObject {
         let owner = match (thing.foreign, thing.labelled) {
             (true, _) => ObjectOwner::Foreign("Flux Kustomization a/b".into()),
             (false, true) => ObjectOwner::Ours(SET.into()),
@@ -254,18 +254,18 @@ impl World {
     }
 
     /// Announces the object as it is now; a watch by label does not show what lacks the label.
-    pub(super) fn announce(&mut self, id: &ObjectId) {
+    pub(crate) fn announce(&mut self, id: &ObjectId) {
         let shown = self.things.get(id).filter(|thing| thing.labelled && !thing.foreign).cloned();
         self.events.push((id.clone(), shown));
     }
 
     /// Returns whether nothing is claimed, and no unit is being released.
-    pub(super) fn is_free(&self) -> bool {
+    pub(crate) fn is_free(&self) -> bool {
         self.ledger.claims.is_empty() && self.ledger.units.is_empty()
     }
 
     /// Carries an action out as the API server would.
-    pub(super) fn perform(&mut self, id: &ObjectId, action: &Action) -> ActionResult {
+    pub(crate) fn perform(&mut self, id: &ObjectId, action: &Action) -> ActionResult {
         match action {
             Action::Apply(apply) => self.apply(id, apply),
             Action::Delete(uid, rv, _) => self.delete(id, uid, *rv),

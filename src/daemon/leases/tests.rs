@@ -1,0 +1,263 @@
+//! A keeper of Leases beside a server that keeps them as the API server does.
+
+use std::sync::Mutex;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::cluster::tests::fake::{FakeApiServer, ReceivedCall, ScriptedReply};
+
+const NAMESPACE: &str = "rhumb-system";
+const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/rhumb-system/leases";
+/// The name of an object whose write is never answered.
+const UNANSWERED: &str = "unanswered";
+
+#[test]
+fn each_process_has_a_name_of_its_own_that_can_be_a_leases() {
+    let (one, other) = (process_identity(), process_identity());
+    assert_ne!(one, other);
+    let parts: Vec<&str> = one.split('.').collect();
+    assert_eq!(parts.len(), 2, "{one}");
+    assert!(parts.iter().all(|part| part.parse::<crate::config::DnsLabel>().is_ok()), "{one}");
+}
+
+/// The Leases that the server has, by name.
+#[derive(Default)]
+struct ServerState {
+    leases: BTreeMap<String, Value>,
+    version: u64,
+    refuses_writes: bool,
+}
+
+impl ServerState {
+    /// Writes the spec of a Lease, as anybody may.
+    fn put(&mut self, name: &str, spec: &Value) -> Value {
+        self.version += 1;
+        let lease = self.leases.entry(name.to_owned()).or_insert_with(|| json!({ "spec": {} }));
+        for (key, value) in spec.as_object().unwrap() {
+            lease["spec"][key] = value.clone();
+        }
+        lease["metadata"] = json!({ "name": name, "uid": format!("uid-{name}"), "resourceVersion": self.version.to_string() });
+        lease.clone()
+    }
+
+    fn answer(&mut self, asked: &ReceivedCall) -> ScriptedReply {
+        let reply = |code: u16, body: &Value| ScriptedReply::Complete(code, "", body.to_string());
+        let conflict = || reply(409, &json!({ "code": 409, "reason": "Conflict" }));
+        let body: Value = serde_json::from_str(&asked.body).unwrap_or_default();
+        let path = asked.path.split('?').next().unwrap_or_default();
+        let name = path.strip_prefix(LEASES).unwrap().trim_start_matches('/').to_owned();
+        if name == UNANSWERED {
+            return ScriptedReply::Silence;
+        }
+        let has = |version: &Value| {
+            let known = self.leases.get(&name).map(|lease| &lease["metadata"]["resourceVersion"]);
+            known == Some(version)
+        };
+        match asked.method.as_str() {
+            "GET" => reply(200, &json!({ "items": self.leases.values().collect::<Vec<_>>() })),
+            _ if self.refuses_writes => reply(503, &json!({ "code": 503 })),
+            "POST" => {
+                let name = body["metadata"]["name"].as_str().unwrap().to_owned();
+                if self.leases.contains_key(&name) {
+                    return conflict();
+                }
+                reply(201, &self.put(&name, &body["spec"]))
+            }
+            "PATCH" if has(&body["metadata"]["resourceVersion"]) => {
+                reply(200, &self.put(&name, &body["spec"]))
+            }
+            "DELETE" if has(&body["preconditions"]["resourceVersion"]) => {
+                self.leases.remove(&name);
+                reply(200, &json!({ "kind": "Status" }))
+            }
+            _ => conflict(),
+        }
+    }
+}
+
+/// A keeper without its loop, and what it sees.
+struct LeaseFixture {
+    server: Arc<Mutex<ServerState>>,
+    fake: FakeApiServer,
+    keeper: LeaseKeeper,
+    wish: watch::Sender<SourceNames>,
+    run: watch::Sender<SourceNames>,
+    share: watch::Receiver<SourceNames>,
+}
+
+fn names(names: &[&str]) -> SourceNames {
+    names.iter().map(|name| (*name).into()).collect()
+}
+
+impl LeaseFixture {
+    /// Returns a replica alone that wants source a, and serves nothing yet.
+    async fn new() -> Self {
+        let server: Arc<Mutex<ServerState>> = Arc::default();
+        let state = server.clone();
+        let fake = FakeApiServer::start(move |_, asked| state.lock().unwrap().answer(asked)).await;
+        let (wish, wished) = watch::channel(names(&["a"]));
+        let (run, runs) = watch::channel(SourceNames::new());
+        let (published, share) = watch::channel(SourceNames::new());
+        let own: Arc<str> = "own.1".into();
+        let keeper = LeaseKeeper {
+            cluster: fake.cluster.clone(),
+            namespace: NAMESPACE.to_owned(),
+            shares: LeaseShares::new(&own),
+            own,
+            terms: LeaseTerms::default(),
+            wished,
+            run: runs,
+            published,
+            running: watch::channel(None).1,
+            records: BTreeMap::new(),
+            leaving: SourceNames::new(),
+            lapsed: SourceNames::new(),
+            own_renewed: None,
+            troubled: false,
+            heartbeat: fake.cluster.heartbeats().expect_part("the Leases", MAX_BEAT_DURATION),
+        };
+        Self { server, fake, keeper, wish, run, share }
+    }
+
+    /// Returns one that has taken the Lease of a, and whose loop serves it.
+    async fn serving() -> Self {
+        let mut fixture = Self::new().await;
+        fixture.keeper.renew_and_list().await;
+        assert_eq!((fixture.holder(), fixture.published()), ("own.1".to_owned(), names(&["a"])));
+        fixture.run.send_replace(names(&["a"]));
+        fixture
+    }
+
+    /// Returns the holder of the Lease of a on the server; empty where it was released.
+    fn holder(&self) -> String {
+        let server = self.server.lock().unwrap();
+        server.leases["rhumb-a"]["spec"]["holderIdentity"].as_str().unwrap().to_owned()
+    }
+
+    /// Writes another holder into the Lease of a.
+    fn hand_over(&self, holder: &str) {
+        let spec = json!({ "holderIdentity": holder, "leaseDurationSeconds": 10, "renewTime": holder });
+        self.server.lock().unwrap().put("rhumb-a", &spec);
+    }
+
+    fn published(&self) -> SourceNames {
+        self.share.borrow().clone()
+    }
+
+    /// Returns whether a write for a passes the fence.
+    async fn may_write(&self) -> bool {
+        let fenced = self.fake.cluster.with_fence(self.keeper.terms.new_fence(names(&["a"])));
+        let record = self.keeper.records.get("rhumb-probe");
+        let renewal = LeaseWrite::Renew("probe", LEASE_DURATION);
+        let Err(error) = fenced.save_lease(NAMESPACE, "rhumb-probe", record, renewal).await else {
+            self.server.lock().unwrap().leases.remove("rhumb-probe");
+            return true;
+        };
+        assert_eq!(*error.fault(), ClusterFault::NotHeld);
+        false
+    }
+}
+
+#[tokio::test]
+async fn a_lost_lease_is_taken_again_only_when_the_loop_has_ended_that_served_it() {
+    let mut fixture = LeaseFixture::serving().await;
+    assert!(fixture.may_write().await);
+    fixture.hand_over("other.2");
+    fixture.keeper.renew_and_list().await;
+    assert_eq!(fixture.published(), names(&[]));
+    assert!(!fixture.may_write().await, "its term ends with it");
+    // The loop still runs when the other one is done, and its facts are from before.
+    fixture.hand_over("");
+    fixture.keeper.renew_and_list().await;
+    assert_eq!((fixture.holder(), fixture.published()), (String::new(), names(&[])));
+    fixture.run.send_replace(names(&[]));
+    fixture.keeper.renew_and_list().await;
+    assert_eq!((fixture.holder(), fixture.published()), ("own.1".to_owned(), names(&["a"])));
+}
+
+#[tokio::test]
+async fn a_renewal_that_is_answered_late_gives_nothing() {
+    let mut fixture = LeaseFixture::new().await;
+    let source: Arc<str> = "a".into();
+    let (cluster, own) = (fixture.fake.cluster.clone(), fixture.keeper.own.clone());
+    let renewal = LeaseWrite::Renew(&own, LEASE_DURATION);
+    let record = cluster.save_lease(NAMESPACE, "rhumb-a", None, renewal).await.unwrap();
+    let tick = LeaseTerms::tick();
+    let late = Instant::now().checked_sub(WRITE_TERM).unwrap();
+    fixture.keeper.record_renewal(&source, late, tick, Ok(record.clone()));
+    assert!(!fixture.keeper.shares.has_lease("a"));
+    assert!(!fixture.may_write().await);
+    fixture.keeper.record_renewal(&source, Instant::now(), tick, Ok(record));
+    assert!(fixture.keeper.shares.has_lease("a"));
+    assert!(fixture.may_write().await);
+}
+
+#[tokio::test]
+async fn a_lease_is_released_only_when_no_loop_serves_its_source_any_more() {
+    // By whoever takes it over, and by nobody, as no configuration wants it.
+    for wanted in [names(&["a"]), names(&[])] {
+        let mut fixture = LeaseFixture::serving().await;
+        fixture.wish.send_replace(wanted.clone());
+        fixture.keeper.leaving.insert("a".into());
+        fixture.keeper.renew_and_list().await;
+        assert_eq!(fixture.holder(), "own.1", "{wanted:?}");
+        assert_eq!(fixture.published(), names(&[]), "the loop is to end: {wanted:?}");
+        assert!(fixture.may_write().await, "until then it writes: {wanted:?}");
+        fixture.run.send_replace(names(&[]));
+        fixture.keeper.release().await;
+        assert!(!fixture.may_write().await, "{wanted:?}");
+        let there = fixture.server.lock().unwrap().leases.contains_key("rhumb-a");
+        assert_eq!(there, wanted.contains("a"));
+        assert!(!there || fixture.holder().is_empty(), "{wanted:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_lease_under_which_a_write_went_unanswered_is_not_released_and_runs_out() {
+    let mut fixture = LeaseFixture::serving().await;
+    let fenced = fixture.fake.cluster.with_fence(fixture.keeper.terms.new_fence(names(&["a"])));
+    let renewal = LeaseWrite::Renew("probe", LEASE_DURATION);
+    let before = fixture.keeper.records["rhumb-a"].clone();
+    fenced.save_lease(NAMESPACE, UNANSWERED, Some(&before), renewal).await.unwrap_err();
+    fixture.run.send_replace(names(&[]));
+    fixture.keeper.leaving.insert("a".into());
+    fixture.keeper.release().await;
+    assert_eq!(fixture.holder(), "own.1", "the server may still carry it out");
+    assert!(!fixture.keeper.shares.has_lease("a"));
+}
+
+/// Returns a fixture whose Lease of a was not renewed in time, as the server refused that.
+async fn lapsed() -> LeaseFixture {
+    let mut fixture = LeaseFixture::serving().await;
+    fixture.server.lock().unwrap().refuses_writes = true;
+    fixture.keeper.shares.note_loss("a");
+    let source: Arc<str> = "a".into();
+    fixture.keeper.shares.note_renewal(&source, Instant::now().checked_sub(WRITE_TERM).unwrap());
+    fixture.keeper.renew_and_list().await;
+    assert!(!fixture.may_write().await);
+    assert_eq!(fixture.published(), names(&["a"]), "its loop goes on, and writes nothing");
+    fixture
+}
+
+#[tokio::test]
+async fn a_lapsed_lease_that_nobody_else_had_is_taken_again_under_its_loop() {
+    let mut fixture = lapsed().await;
+    fixture.server.lock().unwrap().refuses_writes = false;
+    fixture.keeper.renew_and_list().await;
+    assert!(fixture.may_write().await);
+    assert_eq!((fixture.holder(), fixture.published()), ("own.1".to_owned(), names(&["a"])));
+}
+
+#[tokio::test]
+async fn a_lapsed_lease_that_somebody_else_had_ends_its_loop() {
+    let mut fixture = lapsed().await;
+    fixture.hand_over("other.2");
+    fixture.keeper.renew_and_list().await;
+    assert_eq!(fixture.published(), names(&[]));
+    fixture.server.lock().unwrap().refuses_writes = false;
+    fixture.hand_over("");
+    fixture.keeper.renew_and_list().await;
+    assert!(!fixture.may_write().await);
+    assert_eq!((fixture.holder(), fixture.published()), (String::new(), names(&[])), "its loop runs");
+}
