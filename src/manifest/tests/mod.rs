@@ -1,6 +1,7 @@
 //! The meaning of manifests, as a specification: each test gives files, their diagnostics and their
 //! objects.
 
+mod blocks;
 mod documents;
 mod lists;
 mod metadata;

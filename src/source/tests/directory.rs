@@ -225,6 +225,40 @@ async fn what_is_refused_makes_the_revision_incomplete() {
 }
 
 #[tokio::test]
+async fn a_folder_whose_ignore_file_says_nothing_clear_is_not_read_and_makes_it_incomplete() {
+    let check = async |make: &dyn Fn(&Path)| {
+        let fixture = DirectoryFixture::new(&[("a.yaml", "1"), ("b/c.yaml", "2")]);
+        make(&fixture.root().join("b/.rhumbignore"));
+        let mut source = fixture.open();
+        let revision = seen(&mut source).await;
+        let snapshot = source.snapshot(&revision).unwrap();
+        assert_eq!(paths(&snapshot), ["a.yaml"]);
+        assert_eq!(refused(&snapshot.refused), ["ignore-file b/.rhumbignore"]);
+        assert_eq!(read_disk(&fixture.root()).unwrap().snapshot, snapshot);
+    };
+    check(&|path| fs::write(path, b"a\xff\n").unwrap()).await;
+    check(&|path| fs::write(path, "{a\n").unwrap()).await;
+    check(&|path| fs::create_dir(path).unwrap()).await;
+    check(&|path| symlink("../a.yaml", path).unwrap()).await;
+    check(&|path| fs::File::create(path).unwrap().set_len(2 << 20).unwrap()).await;
+}
+
+#[tokio::test]
+async fn a_file_that_only_points_to_its_content_makes_a_folder_incomplete() {
+    let pointer =
+        format!("version https://git-lfs.github.com/spec/v1\noid sha256:{}\nsize 12345\n", "0".repeat(64));
+    let fixture = DirectoryFixture::new(&[("a.yaml", "1"), ("big.yaml", &pointer), ("big.txt", &pointer)]);
+    let mut source = fixture.open();
+    let revision = seen(&mut source).await;
+    let snapshot = source.snapshot(&revision).unwrap();
+    assert_eq!(
+        (paths(&snapshot), refused(&snapshot.refused)),
+        (vec!["a.yaml"], vec!["lfs-pointer big.yaml".into()])
+    );
+    assert_eq!(read_disk(&fixture.root()).unwrap().snapshot, snapshot);
+}
+
+#[tokio::test]
 async fn a_folder_that_never_rests_is_not_taken() {
     let fixture = DirectoryFixture::new(&[("a.yaml", "1")]);
     let (root, busy) = (fixture.root(), Arc::new(std::sync::atomic::AtomicUsize::new(0)));

@@ -25,6 +25,7 @@ mod server_limits;
 mod server_packs;
 mod state;
 mod stuck;
+mod unreadable;
 mod verify;
 
 use std::path::Path;
