@@ -91,7 +91,7 @@ impl<'a> Followed<'a> {
             let mut spec =
                 format!("  helm: {{generated: once, kubeVersion: {KUBE_VERSION}, apiVersions: [apps/v1]}}\n");
             if !root.variables.is_empty() {
-                spec += &format!("  substitute: {}\n", json!(root.variables));
+                spec.extend(["  substitute: ", &json!(root.variables).to_string(), "\n"]);
             }
             let document = source(&root.name, &root.name, &root.repository, &spec);
             let url = format!("url: {}", root.repository.display());
@@ -135,8 +135,8 @@ impl<'a> Followed<'a> {
     /// Returns the state of each object of each source; what is not listed, where there is any.
     fn states(&self) -> Result<States, String> {
         let (mut states, mut unlisted) = (States::new(), Vec::new());
-        let status = self.answer("/v1/status")?;
-        for (root, state) in self.sources(&status)? {
+        let answer = self.answer("/v1/status")?;
+        for (root, state) in self.sources(&answer)? {
             let findings = state["firstFindings"].to_string() + &state["incomplete"].to_string();
             let listed = |all: &[(&'static str, &str)]| {
                 all.iter().find(|(text, _)| findings.contains(text)).map(|(text, _)| *text)
@@ -233,7 +233,9 @@ fn follow(number: usize) {
     assert!(writes.is_empty(), "the second pass writes: {writes:#?}");
     assert_eq!(daemon.stop().code(), Some(0));
     let mut counts = BTreeMap::new();
-    first.values().for_each(|state| *counts.entry(*state).or_insert(0) += 1);
+    for state in first.values() {
+        *counts.entry(*state).or_insert(0) += 1;
+    }
     eprintln!("group {number}: {} roots: {counts:?}", roots.len());
 }
 

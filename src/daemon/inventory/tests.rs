@@ -198,7 +198,7 @@ fn an_inventory_names_each_kind_and_namespace_that_is_wanted_or_there() {
     check(None, InventoryWriteMode::Grow, "ConfigMap", "depot shop");
     check(Some(&known), InventoryWriteMode::Grow, "ConfigMap Job.batch", "depot old shop");
     check(Some(&known), InventoryWriteMode::Exact, "ConfigMap", "depot shop");
-    // What is there and no longer wanted is named, or nobody would ever look for it.
+    // An unwanted object that is there is named, or nobody would ever look for it.
     let nothing = || crate::engine::tests::world::reading("r2", &[("a", None)]);
     let (mut engine, _) = having_one_too_many();
     engine.read(SourceId::new(0), nothing());

@@ -150,12 +150,12 @@ impl LeaseFixture {
         let fenced = self.fake.cluster.with_fence(self.keeper.terms.new_fence(names(&["a"])));
         let record = self.keeper.records.get("rhumb-probe");
         let renewal = LeaseWrite::Renew("probe", LEASE_DURATION);
-        if let Err(error) = fenced.save_lease(NAMESPACE, "rhumb-probe", record, renewal).await {
-            assert_eq!(*error.fault(), ClusterFault::NotHeld);
-            return false;
-        }
-        self.server.lock().unwrap().leases.remove("rhumb-probe");
-        true
+        let Err(error) = fenced.save_lease(NAMESPACE, "rhumb-probe", record, renewal).await else {
+            self.server.lock().unwrap().leases.remove("rhumb-probe");
+            return true;
+        };
+        assert_eq!(*error.fault(), ClusterFault::NotHeld);
+        false
     }
 }
 

@@ -278,7 +278,7 @@ impl SnapshotRenderer for RootRenderer {
     }
 }
 
-/// What it gave before may be wanted still, whatever is committed meanwhile and whatever fails.
+/// Its former objects may be wanted still, whatever is committed meanwhile and whatever fails.
 #[tokio::test]
 async fn what_a_root_gave_is_not_gone_while_it_does_not_render_and_is_known_until_it_does() {
     let dir = TempDir::new().unwrap();
@@ -467,7 +467,7 @@ fn aside(repo: &Path) -> std::path::PathBuf {
     repo.with_file_name("aside")
 }
 
-// A new state directory holds nothing but the newest revision.
+/// A new state directory holds nothing but the newest revision.
 #[tokio::test]
 async fn an_older_revision_is_fetched_when_it_is_not_here() {
     let url = |path: &Path| format!("file://{}", path.display());
@@ -483,7 +483,7 @@ async fn an_older_revision_is_fetched_when_it_is_not_here() {
     assert!(!first_of_two(url, rewrite, |_| {}).await, "it is gone");
 }
 
-// A revision that cannot be read now is not lost.
+/// A revision that cannot be read now is not lost.
 #[tokio::test]
 async fn an_older_revision_is_awaited_while_the_repository_is_away() {
     let away = |repo: &Path| fs::rename(repo, aside(repo)).unwrap();

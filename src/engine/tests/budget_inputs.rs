@@ -1,11 +1,11 @@
-//! What the engine feeds to the rollout budget, until the budget says no: claims, reservations,
-//! narrower bounds, starts, the slow start and the soak.
+//! The engine feeds the rollout budget until it says no: with claims, reservations, narrower
+//! bounds, starts, the slow start and the soak.
 
 use std::time::Duration;
 
 use super::harness::Harness;
 use super::shared_budget::{at_rest, budget, files, one};
-use super::world::{FIRST, SECOND, SET, World, WorldObject, desired, reading, workload};
+use super::world::{FIRST, SECOND, SET, World, WorldObject, reading, workload};
 use crate::engine::rollout::ledger::UnreadableClaim;
 use crate::engine::*;
 use crate::health::{Health, HealthStatus};
@@ -82,7 +82,7 @@ fn the_bounds_of_the_cluster_hold() {
     };
     check(budget("100%", 100), 3);
     check(Budget { max_workloads: 2, ..budget("100%", 100) }, 2);
-    // What was written counts before anything of it is shown.
+    // A write counts before anything of it is shown.
     check(budget("1", 100), 1);
     check(budget("2", 100), 2);
     check(budget("23%", 100), 2);
@@ -197,7 +197,7 @@ fn a_failed_rollout_keeps_its_place_until_it_is_gone_back_and_in_quarantine_give
 fn show(harness: &mut Harness, name: &str, available: u32) {
     let rv = harness.world.tick();
     let thing = harness.world.things.get_mut(&workload(name)).unwrap();
-    let whole = RolloutNumbers {
+    let numbers = RolloutNumbers {
         replicas: 3,
         pods: 3,
         updated: 3,
@@ -205,7 +205,7 @@ fn show(harness: &mut Harness, name: &str, available: u32) {
         available: 3,
         ..RolloutNumbers::default()
     };
-    thing.numbers = Some(RolloutNumbers { ready: available, available, ..whole });
+    thing.numbers = Some(RolloutNumbers { ready: available, available, ..numbers });
     thing.phase = if available == 3 { RolloutPhase::Settled } else { RolloutPhase::Recovering };
     thing.rv = rv;
     harness.world.announce(&workload(name));
@@ -338,29 +338,36 @@ fn what_is_deleted_to_be_created_again_is_claimed_for_all_of_its_pods() {
 
 #[test]
 fn what_is_taken_over_from_another_source_of_the_process_is_claimed() {
-    let web = workload("web");
-    let mut engine = super::safety::engine(&[SET, "applyset-other-v1"], &[web.group_kind()]);
-    let harness = Harness::new(3);
-    engine.set_clock(harness.now, jiff::Timestamp::UNIX_EPOCH + Duration::from_hours(1));
-    engine.set_ledger(harness.world.ledger.clone());
-    engine.read(FIRST, reading("r1", &[("web", Some(desired(&web, 2, "web")))]));
-    engine.read(SECOND, reading("r1", &[]));
-    let thing = WorldObject::settled(desired(&web, 1, "web").hash, "r1", 7);
-    let owner = ObjectOwner::Ours("applyset-other-v1".into());
-    engine.observe_object(&web, LiveObject { owner, ..World::live(&web, &thing) });
-    for (revision, wanted) in engine.unresolved_contents() {
-        for (id, hash) in wanted {
-            engine.record_past_content(&id, &Release { hash, revision: revision.clone() }, None);
+    let claimed_pods = |is_read: bool| {
+        let web = workload("web");
+        let mut engine = super::safety::engine(&[SET, "applyset-other-v1"], &[web.group_kind()]);
+        let harness = Harness::new(3);
+        engine.set_clock(harness.now, jiff::Timestamp::UNIX_EPOCH + Duration::from_hours(1));
+        engine.set_ledger(harness.world.ledger.clone());
+        engine.read(FIRST, reading("r1", &[("web", Some(one("web", 2)))]));
+        engine.read(SECOND, reading("r1", &[]));
+        let thing = WorldObject::settled(one("web", 1).hash, "r1", 7);
+        let owner = ObjectOwner::Ours("applyset-other-v1".into());
+        let live = LiveObject { owner, ..World::live(&web, &thing) };
+        // Of what is not ours yet only the metadata may have been read.
+        let rolling = live.rolling.filter(|_| is_read);
+        engine.observe_object(&web, LiveObject { rolling, ..live });
+        for (revision, wanted) in engine.unresolved_contents() {
+            for (id, hash) in wanted {
+                engine.record_past_content(&id, &Release { hash, revision: revision.clone() }, None);
+            }
         }
-    }
-    let decision = engine.decide(&web, harness.now);
-    let Action::DryRun(apply) = &decision.action else { panic!("{decision:?}") };
-    assert_eq!(apply.purpose, ApplyPurpose::Transfer);
-    let impact = crate::change::Impact { kind: crate::change::ImpactKind::Restart, pods: 3 };
-    let uid = Uid("7".into());
-    let answer = DryRunImpact { content: apply.desired.hash, uid, generation: 7, impact };
-    engine.record_result(&web, &decision.action, ActionResult::DryRun(answer), harness.now);
-    assert_eq!(engine.decide(&web, harness.now).reason, Some(Reason::Claiming));
+        let decision = engine.decide(&web, harness.now);
+        let Action::DryRun(apply) = &decision.action else { panic!("{decision:?}") };
+        assert_eq!(apply.purpose, ApplyPurpose::Transfer);
+        let impact = crate::change::Impact { kind: crate::change::ImpactKind::Restart, pods: 3 };
+        let uid = Uid("7".into());
+        let answer = DryRunImpact { content: apply.desired.hash, uid, generation: 7, impact };
+        engine.record_result(&web, &decision.action, ActionResult::DryRun(answer), harness.now);
+        assert_eq!(engine.decide(&web, harness.now).reason, Some(Reason::Claiming));
+        engine.next_ledger().unwrap().claims[&web].pods
+    };
+    assert_eq!((claimed_pods(true), claimed_pods(false)), (1, 1));
 }
 
 /// Another process cannot know whether anything came of it.

@@ -1,5 +1,5 @@
-//! A source with `observe: true` writes nothing, whatever is decided about its objects. Nor is a pod
-//! evicted for an object that is left alone.
+//! A source with `observe: true` writes nothing, whatever is decided about its objects. Nor is a
+//! pod evicted for an object that is left alone.
 
 use std::time::Duration;
 

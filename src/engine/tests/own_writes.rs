@@ -46,7 +46,7 @@ fn a_view_from_before_our_own_write_neither_ends_the_wait_for_it_nor_takes_it_ba
     harness.engine.observe_object(&a, view);
     assert_eq!(harness.engine.entry(&a).unwrap().last_write, Some(pending));
     assert_eq!(accepted(&harness, &a), Some(desired(&a, 2, "a").hash));
-    // What the write has answered is newer, and decides.
+    // The answer to the write is newer, and decides.
     assert_eq!(harness.decide(&a), Decision::act(Action::Nothing));
     harness.settle();
     assert_eq!(harness.world.log, [AuditEntry::Changed(a)]);

@@ -13,7 +13,7 @@ const BOTH: [bool; 2] = [false, true];
 const TIMINGS: [PruneTiming; 4] =
     [PruneTiming::AfterUnit, PruneTiming::BeforeUnit, PruneTiming::OnConfirmation, PruneTiming::Never];
 
-/// What becomes of others together with the object.
+/// The objects that go together with the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Company {
     /// Few go.
@@ -25,7 +25,7 @@ enum Company {
 }
 
 /// The facts about one object, beside those about its source.
-#[allow(clippy::struct_excessive_bools, reason = "each fact holds or does not, whatever the others do")]
+#[expect(clippy::struct_excessive_bools, reason = "each fact is one of its own")]
 #[derive(Clone, Copy, Debug)]
 struct ObjectFacts {
     timing: PruneTiming,

@@ -47,12 +47,12 @@ fn a_rejection_lasts_as_long_as_the_newest_revision_asks_for_what_was_rejected()
     assert!(is_over(&removed, newest(1), active));
     // With its source all goes.
     assert!(is_over(&removed, Some(without()), SourceLifecycle::Deleting));
-    // What nobody can read is taken for what is asked for.
+    // A content that nobody can read is taken for the one that is asked for.
     let unreadable = rejected(Some(ContentHash::UNREADABLE));
     assert!(!is_over(&unreadable, newest(3), active));
 }
 
-/// What failed was replaced by something newer meanwhile, which has a claim of its own.
+/// Something newer replaced the failed content meanwhile, and has a claim of its own.
 #[test]
 fn the_failure_of_a_content_that_is_no_longer_shown_rejects_nothing() {
     for (shown, expected) in [(2, 1), (3, 0)] {

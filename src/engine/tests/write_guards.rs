@@ -1,4 +1,4 @@
-//! What keeps a single object from being written: its inventory, its namespace, and whose it is.
+//! A single object is not written because of its inventory, its namespace, or its owner.
 
 use std::time::Instant;
 
@@ -97,7 +97,7 @@ fn what_is_to_be_adopted_is_not_deleted_to_be_created_again() {
     assert!(matches!(decision.reason, Some(Reason::Refused(..))), "{:?}", decision.reason);
 }
 
-/// What was seen may have been changed, or replaced, by its owner since.
+/// Its owner may have changed or replaced it since it was seen.
 #[test]
 fn what_is_adopted_is_written_in_the_version_that_was_judged_and_under_the_budget() {
     let adopted = |id: &ObjectId, is_rolling: bool| {

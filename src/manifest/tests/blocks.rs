@@ -115,7 +115,7 @@ fn a_key_that_is_given_twice_is_an_error_on_either_side_of_a_merge() {
         held: ConfigMap default/a, its manifest has an error
         "#,
     );
-    // What a merge brings may be replaced.
+    // A key that a merge brings may be replaced.
     check(
         "
         apiVersion: v1

@@ -1,4 +1,4 @@
-//! What cannot be read makes its source incomplete: what is not seen may be wanted.
+//! A file that cannot be read makes its source incomplete: it may hold what is wanted.
 //!
 //! Tests may run as the superuser, who may read everything. Here that right is dropped.
 
@@ -81,7 +81,7 @@ async fn an_ignore_file_of_a_commit_that_is_no_text_makes_the_revision_incomplet
     check(&|path| fs::write(path, "a\n".repeat(1 << 20)).unwrap()).await;
 }
 
-/// Whoever may read all meets the end of what a path may be long.
+/// The superuser may read all, but no path that is too long.
 #[test]
 fn what_no_path_leads_to_makes_a_folder_incomplete() {
     let check = |levels: usize, file: &str, code: &str| {
