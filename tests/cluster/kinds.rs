@@ -103,7 +103,7 @@ fn the_objects_of_a_definition_that_is_never_established_wait_with_the_reason() 
         ("env.yaml", yaml::config_map("env", "a", "b")),
     ]);
     let apply = site.apply(folder.path(), &[]).ends(1);
-    apply.says(&["one", "waiting"]);
+    apply.says(&["one", "waiting", "the server has no kind"]);
     assert_eq!(site.data("env", "a"), "b");
     site.apply(folder.path(), &["--wait=5s"]).ends(1);
 }

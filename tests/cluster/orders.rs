@@ -172,6 +172,8 @@ fn what_is_paused_is_repaired_and_gets_nothing_new() {
         let is_paused = why.contains("phase    Paused") && why.contains("source orders-pause is paused");
         if is_paused { Ok(()) } else { Err(why) }
     });
+    assert_eq!(site.data("other", "a"), "b", "it is not released meanwhile");
+    at_rest(&site, "nginx:2");
     let named = format!("source/{source}");
     site.rhumb(&["rollout", "resume", &named]).ends(0).says(&["resumed: source orders-pause"]);
     at_rest(&site, "nginx:3");

@@ -1,24 +1,14 @@
-//! Manifests of real projects, from the folder that `RHUMB_MANIFESTS` names.
+//! Manifests as projects write them: our own in `samples/`, and those of real projects in the
+//! folder that `RHUMB_MANIFESTS` names.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::support::{AuditWindow, DEFAULT_TIMEOUT, Repo, TestNamespace, in_time, shared};
 
-/// The folder, or a line that says how to name it.
-fn manifests() -> Option<PathBuf> {
-    let named = std::env::var_os("RHUMB_MANIFESTS").map(PathBuf::from);
-    if named.is_none() {
-        eprintln!(
-            "not tried: RHUMB_MANIFESTS names no folder with boutique, metallb, rook and sock-shop in it"
-        );
-    }
-    named
-}
-
-/// Files of one project as a repository, with the namespace that its objects are in by default.
-fn project(files: &[&str], namespace: &str) -> Option<Repo> {
-    let root = manifests()?;
+/// Returns files of one project as a repository, with the namespace that its objects are in by
+/// default.
+fn project(root: &Path, files: &[&str], namespace: &str) -> Repo {
     let mut texts = vec![(
         "namespace.yaml".to_owned(),
         format!("apiVersion: v1\nkind: Namespace\nmetadata: {{name: {namespace}}}\n"),
@@ -38,7 +28,22 @@ fn project(files: &[&str], namespace: &str) -> Option<Repo> {
             ));
         }
     }
-    Some(Repo::new(&texts))
+    Repo::new(&texts)
+}
+
+/// The objects of a project that the server does not take: how their names begin, and how many they
+/// are.
+type OpenObjects<'a> = (&'a [&'a str], usize);
+
+/// Checks manifests of our own, and the files of a real project where their folder is named.
+fn check_both(own: &str, own_open: OpenObjects<'_>, name: &str, files: &[&str], open: OpenObjects<'_>) {
+    let namespace = format!("sample-{own}");
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cluster/samples");
+    let site = TestNamespace::without_namespace(shared(), &namespace);
+    check(&site, &project(&samples, &[own], &namespace), own_open.0, own_open.1);
+    let Some(root) = std::env::var_os("RHUMB_MANIFESTS").map(PathBuf::from) else { return };
+    let site = TestNamespace::without_namespace(shared(), name);
+    check(&site, &project(&root, files, name), open.0, open.1);
 }
 
 /// The objects that were sent and refused, and fails if anything was sent and taken.
@@ -76,31 +81,26 @@ fn check(site: &TestNamespace<'_>, repo: &Repo, open: &[&str], count: usize) {
     assert!(refused(&window).len() <= count);
 }
 
+const NONE: OpenObjects<'_> = (&[], 0);
+
 #[test]
-fn boutique_is_applied_once() {
-    let site = TestNamespace::without_namespace(shared(), "boutique");
-    let Some(repo) = project(&["boutique/kubernetes-manifests.yaml"], "boutique") else { return };
-    check(&site, &repo, &[], 0);
+fn a_shop_is_applied_once() {
+    check_both("shop", NONE, "boutique", &["boutique/kubernetes-manifests.yaml"], NONE);
 }
 
 #[test]
-fn sock_shop_is_applied_once() {
-    let site = TestNamespace::without_namespace(shared(), "sock-shop");
-    let Some(repo) = project(&["sock-shop"], "sock-shop") else { return };
-    check(&site, &repo, &[], 0);
+fn lists_policies_and_jobs_are_applied_once() {
+    check_both("queue", NONE, "sock-shop", &["sock-shop"], NONE);
 }
 
 #[test]
-fn metallb_is_applied_once() {
-    let site = TestNamespace::without_namespace(shared(), "metallb");
-    let Some(repo) = project(&["metallb/metallb-native.yaml"], "metallb") else { return };
-    check(&site, &repo, &[], 0);
+fn an_operator_is_applied_once() {
+    check_both("operator", NONE, "metallb", &["metallb/metallb-native.yaml"], NONE);
 }
 
 #[test]
-fn rook_is_applied_once_as_far_as_the_server_takes_it() {
-    let site = TestNamespace::without_namespace(shared(), "rook");
-    let Some(repo) = project(&["rook"], "rook") else { return };
-    // Three objects are of kinds that the set does not define.
-    check(&site, &repo, &["driver.csi.ceph.io/", "operatorconfig.csi.ceph.io/"], 3);
+fn a_set_with_objects_of_kinds_that_it_does_not_define_is_applied_once_as_far_as_the_server_takes_it() {
+    let own = ["engine.undefined.samples.example.org/", "gearbox.undefined.samples.example.org/"];
+    let rook = ["driver.csi.ceph.io/", "operatorconfig.csi.ceph.io/"];
+    check_both("undefined", (&own, 3), "rook", &["rook"], (&rook, 3));
 }

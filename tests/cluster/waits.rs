@@ -1,6 +1,8 @@
 //! Waits end by themselves, and objects that change hands or have an autoscaler are left as they
 //! are.
 
+use std::time::{Duration, Instant};
+
 use serde_json::json;
 
 use crate::support::{DEFAULT_TIMEOUT, Folder, Repo, TestNamespace, at, eventually, yaml};
@@ -8,19 +10,37 @@ use crate::support::{DEFAULT_TIMEOUT, Folder, Repo, TestNamespace, at, eventuall
 #[test]
 fn each_wave_follows_when_the_one_before_is_healthy() {
     let site = TestNamespace::new("waits-waves");
-    let wave = |n: u32, image: &str| {
-        let name = format!("  name: w{n}\n");
-        let waved = format!("{name}  annotations: {{rhumb.dev/wave: \"{n}\"}}\n");
-        yaml::deployment(&format!("w{n}"), 1, image).replacen(&name, &waved, 1)
+    // Not in the order of their names.
+    let names = ["c", "b", "a"];
+    let wave = |name: &str, n: usize, image: &str| {
+        let line = format!("  name: {name}\n");
+        let waved = format!("{line}  annotations: {{rhumb.dev/wave: \"{n}\"}}\n");
+        yaml::workload("Deployment", name, 1, image, "{controlplane/ready-delay: 500ms}")
+            .replacen(&line, &waved, 1)
     };
-    let folder = Folder::new(&[0, 1, 2].map(|n| (format!("w{n}.yaml"), wave(n, "app:1"))));
+    let files = |image: &str| {
+        names
+            .iter()
+            .enumerate()
+            .map(|(n, name)| (format!("{name}.yaml"), wave(name, n, image)))
+            .collect::<Vec<_>>()
+    };
+    let folder = Folder::new(&files("app:1"));
     site.apply(folder.path(), &["--wait=60s"]).ends(0);
-    for n in [0, 1, 2] {
-        folder.write(&format!("w{n}.yaml"), &wave(n, "app:2"));
+    let window = site.window();
+    for (file, text) in files("app:2") {
+        folder.write(&file, &text);
     }
+    let begun = Instant::now();
     site.apply(folder.path(), &["--wait=60s"]).ends(0);
     let image = |name| site.value("Deployment", name, "/spec/template/spec/containers/0/image");
-    assert_eq!(["w0", "w1", "w2"].map(image), ["app:2"; 3]);
+    assert_eq!(names.map(image), ["app:2"; 3]);
+    let written =
+        window.writes().into_iter().filter(|event| event.resource == "deployments" && event.code < 300);
+    let mut written: Vec<String> = written.map(|event| event.name).collect();
+    written.dedup();
+    assert_eq!(written, names);
+    assert!(begun.elapsed() >= Duration::from_millis(1500), "each waits for the pods of the one before");
 }
 
 #[test]

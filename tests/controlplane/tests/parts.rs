@@ -43,9 +43,11 @@ fn parts_come_back() {
     // Nothing answers while it is paused, and the same request goes through after it.
     cluster.pause(Part::Apiserver).unwrap();
     let mut waiting = cluster.kubectl_command();
-    let waiting =
+    let mut waiting =
         waiting.args(["get", "configmap", "kept", "-o", "name"]).stdout(Stdio::piped()).spawn().unwrap();
+    // The outage lasts for so long.
     thread::sleep(Duration::from_millis(300));
+    assert!(waiting.try_wait().unwrap().is_none(), "it was answered");
     cluster.resume(Part::Apiserver).unwrap();
     let output = waiting.wait_with_output().unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stdout), "configmap/kept\n");
