@@ -434,7 +434,7 @@ fn commands_of_other_tools_are_translated() {
     }
 }
 
-/// Without a `=` it is taken for a source.
+// Without a `=` it is taken for a source.
 #[test]
 fn a_timeout_apart_from_its_flag_is_explained() {
     let fixture = Fixture::new(SHOP);

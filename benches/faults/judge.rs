@@ -58,18 +58,18 @@ pub(crate) fn judge(stage: &mut Stage) -> Option<Duration> {
     let events = own_events(stage);
     // A source that did not converge tries on.
     if convergence.is_some() {
-        silence(stage, &events[before..]);
+        judge_rest(stage, &events[before..]);
     }
-    deletions(stage, &events);
-    strangers(stage, &events);
-    storms(stage, &events);
-    births(stage, &events);
-    holders(stage);
+    judge_deletions(stage, &events);
+    judge_foreign_writes(stage, &events);
+    judge_write_rates(stage, &events);
+    judge_repetitions(stage, &events);
+    judge_lease_holders(stage);
     if let Err(timeline) = stage.observer.compare(bounds(stage)) {
         let last: Vec<&str> = timeline.lines().rev().take(12).collect();
         note(stage, Invariant::I4, last.into_iter().rev().collect::<Vec<_>>().join("\n    "));
     }
-    histories(stage);
+    judge_histories(stage);
     resources::judge(stage);
     convergence
 }
@@ -106,8 +106,8 @@ fn line(event: &AuditEvent) -> String {
     format!("{timestamp} {verb} {resource} {namespace}/{name} {code}")
 }
 
-/// I5: at rest nothing is written, but for one record of the last change.
-fn silence(stage: &mut Stage, events: &[AuditEvent]) {
+/// Judges I5: at rest nothing is written, but for one record of the last change.
+fn judge_rest(stage: &mut Stage, events: &[AuditEvent]) {
     let mut records = BTreeSet::new();
     let system = stage.site.system();
     let is_news = |event: &&AuditEvent| {
@@ -120,8 +120,8 @@ fn silence(stage: &mut Stage, events: &[AuditEvent]) {
     }
 }
 
-/// I2 and I3: only what git has removed is deleted, and not before.
-fn deletions(stage: &mut Stage, events: &[AuditEvent]) {
+/// Judges I2 and I3: only what git has removed is deleted, and not before.
+fn judge_deletions(stage: &mut Stage, events: &[AuditEvent]) {
     let (removed, names) = (stage.desired.removed(), stage.desired.names());
     let excused = stage.allowance.deletions.clone();
     let mut found = Vec::new();
@@ -151,8 +151,8 @@ fn deletions(stage: &mut Stage, events: &[AuditEvent]) {
     }
 }
 
-/// I2: nothing else is written, and nothing that a person told it to leave alone.
-fn strangers(stage: &mut Stage, events: &[AuditEvent]) {
+/// Judges I2: nothing else is written, and nothing that a person told it to leave alone.
+fn judge_foreign_writes(stage: &mut Stage, events: &[AuditEvent]) {
     let (names, system) = (stage.desired.names(), stage.site.system());
     let is_strange = |event: &&AuditEvent| {
         let is_own = event.namespace == system
@@ -167,8 +167,8 @@ fn strangers(stage: &mut Stage, events: &[AuditEvent]) {
     }
 }
 
-/// I5: no object is written again and again, and no call is made again and again.
-fn storms(stage: &mut Stage, events: &[AuditEvent]) {
+/// Judges I5: no object is written again and again, and no call is made again and again.
+fn judge_write_rates(stage: &mut Stage, events: &[AuditEvent]) {
     let since = stage.rested;
     let mut times: BTreeMap<(String, String, String), Vec<i64>> = BTreeMap::new();
     let recent: Vec<&AuditEvent> = events.iter().filter(|event| event.timestamp >= since).collect();
@@ -200,8 +200,8 @@ fn storms(stage: &mut Stage, events: &[AuditEvent]) {
     }
 }
 
-/// I7: each object is created once, and deleted once.
-fn births(stage: &mut Stage, events: &[AuditEvent]) {
+/// Judges I7: each object is created once, and deleted once.
+fn judge_repetitions(stage: &mut Stage, events: &[AuditEvent]) {
     let mut counts: BTreeMap<(&str, &str, &str, &str), usize> = BTreeMap::new();
     for event in events.iter().filter(|event| is_counted(event)) {
         let what = match event.code {
@@ -227,8 +227,8 @@ fn births(stage: &mut Stage, events: &[AuditEvent]) {
     }
 }
 
-/// I2: only the holder of its Lease writes for a source.
-fn holders(stage: &mut Stage) {
+/// Judges I2: only the holder of its Lease writes for a source.
+fn judge_lease_holders(stage: &mut Stage) {
     if !matches!(stage.shape(), Shape::Leases(_)) {
         return;
     }
@@ -261,8 +261,8 @@ fn text(object: &Value, pointer: &str) -> String {
     object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-/// I2, I6, I8 and I9, by every state that the watches have shown.
-fn histories(stage: &mut Stage) {
+/// Judges I2, I6, I8 and I9, by every state that the watches have shown.
+fn judge_histories(stage: &mut Stage) {
     let mut found = Vec::new();
     let mut counter = 0;
     let mut had = BTreeSet::new();

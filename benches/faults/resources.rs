@@ -21,16 +21,16 @@ const STATE_BYTES: u64 = 64 << 20;
 
 /// Notes all violations of I12, I13 and I14.
 pub(crate) fn judge(stage: &mut Stage) {
-    secrets(stage);
-    resources(stage);
+    judge_secrets(stage);
+    judge_resources(stage);
     let ends: u64 = stage.replicas.iter().map(|replica| replica.ends).sum();
     if ends > 0 && !stage.allows(Effect::EndsProcesses) {
         note(stage, Invariant::I14, format!("a process ended by itself, {ends} times"));
     }
 }
 
-/// I12: the value of the Secret is in no log, Event, record and answer.
-fn secrets(stage: &mut Stage) {
+/// Judges I12: the value of the Secret is in no log, Event, record and answer.
+fn judge_secrets(stage: &mut Stage) {
     let standard = base64::engine::general_purpose::STANDARD.encode(CANARY);
     let quoted: String = CANARY
         .chars()
@@ -61,8 +61,8 @@ fn bytes_below(folder: &Path) -> u64 {
     files.map(|metadata| metadata.len()).sum()
 }
 
-/// I13: memory, open files and the state directory are bounded.
-fn resources(stage: &mut Stage) {
+/// Judges I13: memory, open files and the state directory are bounded.
+fn judge_resources(stage: &mut Stage) {
     if stage.allows(Effect::TakesResources) {
         return;
     }

@@ -101,7 +101,7 @@ fn first_of_list(paths: &Path) -> Option<PathBuf> {
 mod tests {
     use super::*;
 
-    /// The daemon and the commands that ask it look for it by the same rule.
+    // The daemon and the commands that ask it look for it by the same rule.
     #[test]
     fn the_socket_has_one_place_in_each_environment() {
         let check = |socket: &str, service: &str, person: &str, expected: Option<&str>| {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Folder, Repo, TestNamespace, run, until, yaml};
 
-/// An object that somebody made by hand, with a key that the manifest does not have.
+/// Makes an object as somebody does by hand, with a key that the manifest does not have.
 fn by_hand(site: &TestNamespace<'_>, name: &str, metadata: &Value) {
     let mut object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata,
         "data": {"key": "theirs", "extra": "theirs"}});

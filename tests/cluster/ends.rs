@@ -127,7 +127,7 @@ fn large_unit(content: &str) -> [(&'static str, String); 2] {
     [("env.yaml", yaml::documents(&configs)), ("web.yaml", web)]
 }
 
-/// It is decided on, and later written.
+// It is decided on, and later written.
 #[test]
 fn in_the_middle_of_a_unit_of_1500_objects() {
     let site = TestNamespace::new("end-unit");

@@ -94,7 +94,7 @@ fn what_another_folder_always_named_too_is_that_of_another_cluster() {
     assert!(!site.has("ConfigMap", "env"));
 }
 
-/// Beside another folder of its repository too: that is searched for what the pass has listed.
+// Beside another folder of its repository too: that is searched for what the pass has listed.
 #[test]
 fn a_pass_that_prunes_discovers_and_lists_once() {
     let (site, repo) = (TestNamespace::new("moved-once"), two_folders());

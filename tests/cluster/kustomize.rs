@@ -5,8 +5,7 @@ use std::sync::OnceLock;
 use controlplane::Renderers;
 use serde_json::json;
 
-use crate::serving::ask;
-use crate::support::{Daemon, Folder, Repo, TestNamespace, run, until, yaml};
+use crate::support::{Daemon, Folder, Repo, TestNamespace, ask, run, until, yaml};
 
 /// Returns the `Configuration`'s line that names the program.
 fn programs() -> String {

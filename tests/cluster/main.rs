@@ -38,7 +38,6 @@ mod helm;
 mod ignored;
 mod in_cluster;
 mod incomplete;
-mod inputs;
 mod jobs;
 mod journal;
 mod kills;

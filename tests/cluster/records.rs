@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::serving::ask;
-use crate::support::{DEFAULT_TIMEOUT, Daemon, Folder, Repo, TestNamespace, at, eventually, run, yaml};
+use crate::support::{DEFAULT_TIMEOUT, Daemon, Folder, Repo, TestNamespace, ask, at, eventually, run, yaml};
 
 #[test]
 fn a_rollout_ledger_that_cannot_be_read_is_reported_everywhere_with_the_command_that_mends_it() {

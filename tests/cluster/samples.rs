@@ -46,7 +46,7 @@ fn check_both(own: &str, own_open: OpenObjects<'_>, name: &str, files: &[&str], 
     check(&site, &project(&root, files, name), open.0, open.1);
 }
 
-/// The objects that were sent and refused, and fails if anything was sent and taken.
+/// Returns the objects that were sent and refused, and fails if anything was sent and taken.
 fn refused(window: &AuditWindow<'_>) -> BTreeSet<String> {
     let writes = window.writes();
     let taken: Vec<_> = writes.iter().filter(|event| event.code < 400).collect();

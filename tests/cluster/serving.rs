@@ -1,14 +1,13 @@
 //! The responses of a running daemon on its socket.
 
-use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::{Daemon, Repo, Schema, TestNamespace, until, yaml};
+use crate::support::{Daemon, Repo, Schema, TestNamespace, ask, try_to_ask, until, yaml};
 
 const BUDGET: &str =
     "budget: {maxWorkloads: 1, maxUnavailable: 9, startsPerMinute: 1000, soak: 0s, deadline: 60s}";
@@ -38,27 +37,6 @@ impl ServingFixture {
     fn await_ready(&self) {
         until("it is ready", || self.socket().exists() && self.get("/readyz").0 == 200);
     }
-}
-
-pub(crate) struct Answer {
-    pub(crate) code: u16,
-    head: String,
-    pub(crate) body: String,
-}
-
-pub(crate) fn ask(socket: &Path, method: &str, path: &str) -> Answer {
-    try_to_ask(socket, method, path).unwrap()
-}
-
-pub(crate) fn try_to_ask(socket: &Path, method: &str, path: &str) -> io::Result<Answer> {
-    let mut stream = UnixStream::connect(socket)?;
-    let request = format!("{method} {path} HTTP/1.1\r\nHost: rhumb\r\nConnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes())?;
-    let mut text = String::new();
-    stream.read_to_string(&mut text)?;
-    let (head, body) = text.split_once("\r\n\r\n").unwrap();
-    let code = head.split(' ').nth(1).unwrap().parse().unwrap();
-    Ok(Answer { code, head: head.to_ascii_lowercase(), body: body.to_owned() })
 }
 
 fn configured(site: &TestNamespace<'_>, repo: &Repo) -> ServingFixture {

@@ -10,8 +10,7 @@ use controlplane::{Encrypters, Renderers};
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::serving::ask;
-use crate::support::{Daemon, Repo, TestNamespace, run, source, until, yaml};
+use crate::support::{Daemon, Repo, TestNamespace, ask, run, source, until, yaml};
 
 /// A text that must be found nowhere but in the cluster's Secrets.
 const CANARY: &str = "canary-7f3a9c";

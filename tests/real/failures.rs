@@ -61,7 +61,7 @@ fn a_container_that_takes_too_much_memory_goes_back() {
     goes_back("back-memory", Workload::new("web", "app:2").hogs_memory(), &["OOMKilled"]);
 }
 
-/// The probe is what the Events say; the container itself ends well each time.
+// The probe is what the Events say; the container itself ends well each time.
 #[test]
 fn a_container_that_its_liveness_probe_restarts_goes_back() {
     let bad = Workload::new("web", "app:2").probed_for_life();

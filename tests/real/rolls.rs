@@ -35,8 +35,8 @@ fn a_daemon_set_rolls() {
     rolls("DaemonSet", "rolls-nodes");
 }
 
-/// Each pod is waited for until it is killed. All together take longer than the deadline, and no
-/// single one does.
+// Each pod is waited for until it is killed. All together take longer than the deadline, and no
+// single one does.
 #[test]
 fn pods_that_ignore_sigterm_are_waited_for() {
     const GRACE: u32 = 12;

@@ -24,7 +24,7 @@ fn serve(place: &RealSite, workload: &Workload) -> Client {
     Client::start(place, &address)
 }
 
-/// Beside it `kubectl apply` makes the same change alone, and its count is printed.
+// Beside it `kubectl apply` makes the same change alone, and its count is printed.
 #[test]
 fn no_request_fails_over_a_rolling_update() {
     let files = |image: &str| [web(image).file(), service("web")];
@@ -60,7 +60,7 @@ fn no_request_fails_over_a_canary_that_is_promoted() {
     count.is_served_by(&["version=1", "version=2"]);
 }
 
-/// The new pod serves, and is no longer Ready before its step has soaked.
+// The new pod serves, and is no longer Ready before its step has soaked.
 #[test]
 fn no_request_fails_over_a_rollback() {
     let steps = "rhumb.dev/steps: \"1\", rhumb.dev/step-soak: 8s";
@@ -79,8 +79,8 @@ fn no_request_fails_over_a_rollback() {
     count.is_served_by(&["version=1", "version=2"]);
 }
 
-/// One commit adds the new workload and switches the Service to it. Where `kubectl apply` does both
-/// at once, requests fail, so that the client can notice it.
+// One commit adds the new workload and switches the Service to it. Where `kubectl apply` does both
+// at once, requests fail, so that the client can notice it.
 #[test]
 fn no_request_fails_over_a_switch_from_blue_to_green() {
     let color =

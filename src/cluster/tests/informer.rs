@@ -133,7 +133,7 @@ async fn a_server_that_never_ends_its_list_is_read_in_pages() {
     assert_eq!(next_events(&mut events, 7).await, expected);
 }
 
-/// Objects that a list did not show would be taken for gone.
+// Objects that a list did not show would be taken for gone.
 #[tokio::test]
 async fn a_streaming_list_that_is_cut_is_not_complete() {
     let begun = || [seen("a", 3), "{\"type\":\"ADDED\",\"obj".to_owned()].concat();

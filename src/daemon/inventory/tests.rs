@@ -144,8 +144,8 @@ fn a_job_that_has_ended_does_not_run_again_as_its_namespace_was_left_out_for_a_w
     assert_eq!(kept, [ObjectId::new(&GroupKind::new("batch", "Job"), Some("two"), "migrate")]);
 }
 
-/// A location that nobody knows may have been another repository's, whose objects are not ours to
-/// delete.
+// A location that nobody knows may have been another repository's, whose objects are not ours to
+// delete.
 #[test]
 fn an_inventory_that_is_lost_or_names_no_location_is_not_taken_for_one_of_here() {
     let named = |location: &str| InventoryObject {
@@ -267,7 +267,7 @@ fn a_confirmed_deletion_is_recorded_as_long_as_it_is_to_come() {
     assert_eq!(recorded(&engine), None);
 }
 
-/// A file that was not read may want it still, and then it would run again.
+// A file that was not read may want it still, and then it would run again.
 #[test]
 fn a_job_that_has_ended_does_not_run_again_as_its_manifest_was_not_read_for_a_while() {
     let text = parse_finished(&format!("Job.batch shop/migrate {}\n", "0".repeat(32)));

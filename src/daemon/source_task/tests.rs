@@ -136,7 +136,7 @@ async fn trouble_is_reported_once_and_so_is_its_end() {
     assert_eq!(fixture.check().await, "");
 }
 
-/// Without this, what the unread file wants would be deleted after any short outage.
+// Without this, what the unread file wants would be deleted after any short outage.
 #[tokio::test]
 async fn a_source_that_was_not_read_completely_is_incomplete_after_an_outage_too() {
     let mut fixture = FeedFixture::new();
@@ -156,7 +156,7 @@ async fn a_source_that_was_not_read_completely_is_incomplete_after_an_outage_too
     assert_eq!(fixture.check().await, "read 0 files whole");
 }
 
-/// Only contents differ, and still the lists of files are not the same.
+// Only contents differ, and still the lists of files are not the same.
 #[tokio::test]
 async fn a_file_that_becomes_a_pointer_to_its_content_makes_the_source_incomplete() {
     let mut fixture = FeedFixture::new();
@@ -278,7 +278,7 @@ impl SnapshotRenderer for RootRenderer {
     }
 }
 
-/// Its former objects may be wanted still, whatever is committed meanwhile and whatever fails.
+// Its former objects may be wanted still, whatever is committed meanwhile and whatever fails.
 #[tokio::test]
 async fn what_a_root_gave_is_not_gone_while_it_does_not_render_and_is_known_until_it_does() {
     let dir = TempDir::new().unwrap();
@@ -467,7 +467,7 @@ fn aside(repo: &Path) -> std::path::PathBuf {
     repo.with_file_name("aside")
 }
 
-/// A new state directory holds nothing but the newest revision.
+// A new state directory holds nothing but the newest revision.
 #[tokio::test]
 async fn an_older_revision_is_fetched_when_it_is_not_here() {
     let url = |path: &Path| format!("file://{}", path.display());
@@ -483,7 +483,7 @@ async fn an_older_revision_is_fetched_when_it_is_not_here() {
     assert!(!first_of_two(url, rewrite, |_| {}).await, "it is gone");
 }
 
-/// A revision that cannot be read now is not lost.
+// A revision that cannot be read now is not lost.
 #[tokio::test]
 async fn an_older_revision_is_awaited_while_the_repository_is_away() {
     let away = |repo: &Path| fs::rename(repo, aside(repo)).unwrap();

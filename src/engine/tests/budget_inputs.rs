@@ -124,7 +124,7 @@ fn while_the_ledger_cannot_be_read_nothing_begins() {
     assert_eq!(harness.decide(&workload("a")).reason, expected);
 }
 
-/// Of two that ask at the same time the ledger gets the claim of the one that may start.
+// Of two that ask at the same time the ledger gets the claim of the one that may start.
 #[test]
 fn no_claim_is_written_that_the_budget_denies_by_then() {
     let mut harness = waiting(Budget { max_workloads: 1, ..budget("100%", 100) }, BudgetNarrowing::default());
@@ -370,7 +370,7 @@ fn what_is_taken_over_from_another_source_of_the_process_is_claimed() {
     assert_eq!((claimed_pods(true), claimed_pods(false)), (1, 1));
 }
 
-/// Another process cannot know whether anything came of it.
+// Another process cannot know whether anything came of it.
 #[test]
 fn a_process_that_ends_leaves_the_claim_of_a_write_that_was_not_shown() {
     let mut harness = waiting(budget("100%", 100), BudgetNarrowing::default());
@@ -386,7 +386,7 @@ fn a_process_that_ends_leaves_the_claim_of_a_write_that_was_not_shown() {
     assert!(harness.engine.last_ledger().unwrap().claims.is_empty());
 }
 
-/// A claim is for more pods than the strategy of what is shown.
+// A claim is for more pods than the strategy of what is shown.
 #[test]
 fn a_new_process_reserves_what_was_claimed_before_it() {
     let mut harness = waiting(budget("100%", 100), BudgetNarrowing::default());
@@ -400,7 +400,7 @@ fn a_new_process_reserves_what_was_claimed_before_it() {
     assert_eq!(harness.engine.usage().unavailable.0, 3);
 }
 
-/// Nobody knows whether it still rolls out.
+// Nobody knows whether it still rolls out.
 #[test]
 fn a_claim_of_what_cannot_be_seen_is_not_taken_back() {
     let mut harness = waiting(budget("100%", 100), BudgetNarrowing::default());
@@ -417,7 +417,7 @@ fn a_claim_of_what_cannot_be_seen_is_not_taken_back() {
     assert!(harness.engine.workloads_in_flight().contains(&id));
 }
 
-/// Health that somebody reports does not end what goes on.
+// Health that somebody reports does not end what goes on.
 #[test]
 fn a_view_from_before_the_write_of_a_rollout_judges_nothing() {
     let mut harness = waiting(Budget { max_workloads: 1, ..budget("100%", 100) }, BudgetNarrowing::default());

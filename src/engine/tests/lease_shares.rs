@@ -411,7 +411,7 @@ proptest! {
     }
 }
 
-/// Its answer came later than that of a newer one.
+// Its answer came later than that of a newer one.
 #[test]
 fn an_older_renewal_shortens_no_term() {
     let start = Instant::now();

@@ -131,7 +131,7 @@ fn a_create_whose_answer_was_lost_is_not_sent_again_before_a_lookup() {
     assert_eq!(harness.world.log, [AuditEntry::Created(a)]);
 }
 
-/// The claim is not taken out of the ledger either.
+// The claim is not taken out of the ledger either.
 #[test]
 fn a_rollout_whose_answer_was_lost_keeps_its_place_in_the_budget_and_in_the_ledger() {
     let [a, b] = ["a", "b"].map(workload);
@@ -182,7 +182,7 @@ fn a_deletion_that_failed_is_tried_again_after_its_rest_and_one_under_way_is_not
     assert_eq!(harness.decide(&a), Decision::wait(Reason::Terminating));
 }
 
-/// A doubt about a source has it defend what it brought, and not what it has let go.
+// A doubt about a source has it defend what it brought, and not what it has let go.
 #[test]
 fn what_was_deleted_is_not_made_again_where_its_source_becomes_incomplete() {
     let a = config("a");

@@ -81,7 +81,7 @@ fn while_a_source_cannot_be_read_nothing_goes() {
     assert_eq!(judged(&mut engine, FIRST, &a), "delete");
 }
 
-/// Beside a root that does not render some may go; beside a source that cannot be read nothing may.
+// Beside a root that does not render some may go; beside a source that cannot be read nothing may.
 #[test]
 fn what_a_broken_root_rules_out_stays_once_the_whole_source_cannot_be_read() {
     let (mut engine, a) = dropped();
@@ -108,7 +108,7 @@ fn before_the_inventory_was_read_nothing_goes() {
     assert_eq!(judged(&mut engine, FIRST, &a), why);
 }
 
-/// The name of a definition need not follow from its kind.
+// The name of a definition need not follow from its kind.
 #[test]
 fn a_definition_goes_after_the_objects_of_the_kind_that_its_manifest_defines() {
     let crd = id("apiextensions.k8s.io", "CustomResourceDefinition", "", "mice.example.com");
@@ -129,7 +129,7 @@ fn a_definition_goes_after_the_objects_of_the_kind_that_its_manifest_defines() {
     assert_eq!(judged(&mut engine, FIRST, &crd), "delete");
 }
 
-/// Its former references are nowhere to be had, so it may use whatever is beside it.
+// Its former references are nowhere to be had, so it may use whatever is beside it.
 #[test]
 fn what_is_beside_a_change_under_way_whose_former_content_is_lost_waits_for_it() {
     let [old, elsewhere, user, new] =
@@ -156,7 +156,7 @@ fn what_is_beside_a_change_under_way_whose_former_content_is_lost_waits_for_it()
     assert_eq!(judged(&mut engine, FIRST, &old), "delete");
 }
 
-/// Nothing of it takes a token, so no record says that they belong together.
+// Nothing of it takes a token, so no record says that they belong together.
 #[test]
 fn what_the_content_before_used_waits_until_the_new_one_is_healthy() {
     let [old, user] = [config("old"), id("", "Secret", "shop", "user")];

@@ -191,7 +191,7 @@ fn what_loses_data_goes_only_when_it_is_confirmed_whatever_else_holds() {
     }
 }
 
-/// Objects that go first, and those that are confirmed with others, count as all do.
+// Objects that go first, and those that are confirmed with others, count as all do.
 #[test]
 fn the_blast_radius_counts_each_object_that_would_go_unasked_whenever_it_goes() {
     let radius = BlastRadius { count: 2, percent: 100 };

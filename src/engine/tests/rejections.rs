@@ -52,7 +52,7 @@ fn a_rejection_lasts_as_long_as_the_newest_revision_asks_for_what_was_rejected()
     assert!(!is_over(&unreadable, newest(3), active));
 }
 
-/// Something newer replaced the failed content meanwhile, and has a claim of its own.
+// Something newer replaced the failed content meanwhile, and has a claim of its own.
 #[test]
 fn the_failure_of_a_content_that_is_no_longer_shown_rejects_nothing() {
     for (shown, expected) in [(2, 1), (3, 0)] {

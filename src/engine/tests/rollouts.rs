@@ -494,7 +494,7 @@ fn what_a_workload_waits_for_does_not_wait_for_the_workload() {
     }
 }
 
-/// Nothing happens to the object after that, so no later event would tell.
+// Nothing happens to the object after that, so no later event would tell.
 #[test]
 fn a_claim_ends_where_the_watch_shows_the_end_of_a_rollout_before_the_answer_to_its_write() {
     let mut harness = Harness::new(1);

@@ -335,7 +335,7 @@ fn what_a_kept_object_uses_stays_whatever_changes_while_the_source_that_goes_can
     assert_eq!(judged(&mut engine, FIRST, &used), expected);
 }
 
-/// Another folder of the repository, whose source nobody serves, may name it.
+// Another folder of the repository, whose source nobody serves, may name it.
 #[test]
 fn nothing_goes_before_the_other_folders_of_its_repository_were_searched() {
     let names = ["a", "b", "c"];

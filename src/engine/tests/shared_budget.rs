@@ -441,7 +441,7 @@ fn of_many_unavailable_workloads_those_are_counted_that_are_not_named() {
     assert_eq!(ledger.total_unavailable_pods(), 63);
 }
 
-/// Their pods leave the total, and are unavailable until a lookup shows otherwise.
+// Their pods leave the total, and are unavailable until a lookup shows otherwise.
 #[test]
 fn what_is_unavailable_of_a_source_that_nobody_serves_any_more_stays_counted() {
     let mut harness = at_rest(&["web"], &budget("100%", 100));

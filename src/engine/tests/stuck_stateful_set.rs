@@ -162,7 +162,7 @@ fn stuck() -> Harness {
     harness
 }
 
-/// The claim of the rollout may be from before.
+// The claim of the rollout may be from before.
 #[test]
 fn no_pod_is_deleted_for_what_is_only_observed_held_or_left_alone() {
     let marked = |change: &dyn Fn(&mut LiveObject)| {

@@ -8,7 +8,7 @@ use super::world::{AuditEntry, FIRST, SET, World, WorldObject, config, desired, 
 use crate::engine::*;
 use crate::object::ObjectId;
 
-/// Nobody would ever look for an object of a kind that no inventory names.
+// Nobody would ever look for an object of a kind that no inventory names.
 #[test]
 fn nothing_is_written_before_the_inventory_names_its_kind_and_its_location() {
     let a = config("a");
@@ -97,7 +97,7 @@ fn what_is_to_be_adopted_is_not_deleted_to_be_created_again() {
     assert!(matches!(decision.reason, Some(Reason::Refused(..))), "{:?}", decision.reason);
 }
 
-/// Its owner may have changed or replaced it since it was seen.
+// Its owner may have changed or replaced it since it was seen.
 #[test]
 fn what_is_adopted_is_written_in_the_version_that_was_judged_and_under_the_budget() {
     let adopted = |id: &ObjectId, is_rolling: bool| {

@@ -294,7 +294,7 @@ async fn copies_of_a_local_repository_outlast_it_and_are_mended() {
     assert_eq!(source.snapshot(&second).unwrap().files.len(), 2);
 }
 
-/// The repository is sound, and only what is ours of it is not.
+// The repository is sound, and only what is ours of it is not.
 #[tokio::test]
 async fn damaged_references_of_the_store_of_a_local_repository_heal() {
     let damages: [&dyn Fn(&Path); 3] =

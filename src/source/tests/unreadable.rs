@@ -81,7 +81,7 @@ async fn an_ignore_file_of_a_commit_that_is_no_text_makes_the_revision_incomplet
     check(&|path| fs::write(path, "a\n".repeat(1 << 20)).unwrap()).await;
 }
 
-/// The superuser may read all, but no path that is too long.
+// The superuser may read all, but no path that is too long.
 #[test]
 fn what_no_path_leads_to_makes_a_folder_incomplete() {
     let check = |levels: usize, file: &str, code: &str| {

@@ -2,6 +2,7 @@
 //! look at their results.
 
 mod api;
+mod ask;
 mod audit;
 mod browser;
 mod daemon;
@@ -21,6 +22,7 @@ use std::sync::OnceLock;
 use controlplane::Cluster;
 
 pub(crate) use api::{Api, at};
+pub(crate) use ask::{ask, try_to_ask};
 pub(crate) use audit::{AuditWindow, WritesByHolder};
 pub(crate) use browser::Browser;
 pub(crate) use daemon::Daemon;

@@ -50,7 +50,7 @@ impl Repo {
         repo
     }
 
-    /// A repository with a copy of a folder in its only commit.
+    /// Returns a repository with a copy of a folder in its only commit.
     #[allow(dead_code, reason = "only the tests of real repositories have some")]
     pub(crate) fn copy_of(folder: &Path) -> Self {
         let repo = Self::new::<&str, &str>(&[]);

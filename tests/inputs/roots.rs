@@ -37,7 +37,7 @@ pub(crate) struct Root {
     pub(crate) variables: BTreeMap<String, String>,
 }
 
-/// What identifies an object in its cluster.
+/// The identity of an object in its cluster.
 type Identity = (String, String, String, String);
 
 impl Root {

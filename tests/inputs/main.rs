@@ -2,9 +2,16 @@
 //! network is applied, or an object of it waits with a reason that is listed here. A new process
 //! then writes nothing.
 //!
-//! `RHUMB_INPUTS` names the folder with `repositories/` and `charts/`.
+//! `RHUMB_INPUTS` names the folder with `repositories/` and `charts/`. It takes long, and a plain
+//! `cargo test` does not run it: `cargo test --test inputs`.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, also in its own functions")]
+#![allow(clippy::print_stderr, reason = "what a failing test shows")]
 
 mod roots;
+#[path = "../cluster/support/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "the other tests of the program use the rest")]
+mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -13,8 +20,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::serving::try_to_ask;
-use crate::support::{Daemon, DedicatedCluster, Repo, TestNamespace, in_time, source, yaml};
+use crate::support::{Daemon, DedicatedCluster, Repo, TestNamespace, in_time, source, try_to_ask, yaml};
 use controlplane::Renderers;
 use roots::{Inputs, KUBE_VERSION, Root};
 
@@ -55,13 +61,13 @@ const LOCKED: [(&str, &str); 2] = [
     ("no age identity is configured", "give the service an identity"),
 ];
 
-/// The inputs, copied once for all tests.
+/// Returns the inputs, copied once for all tests.
 fn inputs() -> Option<&'static Inputs> {
     static INPUTS: OnceLock<Option<Inputs>> = OnceLock::new();
     let find = || Some(Inputs::of(Path::new(&std::env::var_os("RHUMB_INPUTS")?)));
     let inputs = INPUTS.get_or_init(find).as_ref();
     if inputs.is_none() {
-        eprintln!("not tried: RHUMB_INPUTS names no folder with repositories");
+        eprintln!("SKIPPED: RHUMB_INPUTS names no folder with repositories");
     }
     inputs
 }
@@ -222,7 +228,7 @@ fn follow(number: usize) {
         )),
     };
     in_time("a new process sees all as it was", PASS, as_before);
-    // What would have been written by now was written before this.
+    // Whatever a second pass writes is written before this.
     marker.change("marker.yaml", &yaml::config_map("marker", "pass", "second"));
     followed.site.await_data_within(PASS, "marker", "pass", "second");
     as_before().unwrap();
@@ -249,7 +255,7 @@ fn the_next_group_is_followed_and_a_second_pass_writes_nothing() {
     follow(1);
 }
 
-/// Their objects are those of the groups before: overlays of one base, for other clusters.
+// Their objects are those of the groups before: overlays of one base, for other clusters.
 #[test]
 fn roots_with_the_same_objects_are_followed_on_other_clusters() {
     let groups = inputs().map_or(0, |inputs| inputs.groups().len());
