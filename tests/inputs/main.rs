@@ -228,7 +228,7 @@ fn follow(number: usize) {
         )),
     };
     in_time("a new process sees all as it was", PASS, as_before);
-    // Whatever a second pass writes is written before this.
+    // A second pass writes this last.
     marker.change("marker.yaml", &yaml::config_map("marker", "pass", "second"));
     followed.site.await_data_within(PASS, "marker", "pass", "second");
     as_before().unwrap();
