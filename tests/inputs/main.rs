@@ -28,7 +28,7 @@ use roots::{Inputs, KUBE_VERSION, Root};
 const PASS: Duration = Duration::from_mins(5);
 
 /// Each reason for which an object of a public repository is not at rest, and what its user does.
-const REASONS: [(&str, &str); 8] = [
+const REASONS: [(&str, &str); 9] = [
     ("the server has no kind", "install the definition"),
     ("cannot be watched: the server does not list this kind", "install the definition"),
     ("is not finished: ", "install the definition of the named object, or have that left alone"),
@@ -36,6 +36,7 @@ const REASONS: [(&str, &str); 8] = [
     ("which asks to run it as a hook", "take the hook out, or the annotation off"),
     ("waits for the first pod that uses it, or for a volume that fits", "have a volume"),
     ("only its metadata was read", "nothing: it is a namespace of Kubernetes"),
+    ("which nobody has filled in", "give the variable a value"),
     ("failing or missing response from", "nothing here: pods that are played serve nothing"),
 ];
 
@@ -127,6 +128,34 @@ impl<'a> Followed<'a> {
         }
     }
 
+    /// Makes the ServiceAccounts that Secrets with tokens name, as the operators of these do. Without
+    /// it the token controller deletes such a Secret each time it is made.
+    fn make_accounts(&self) {
+        let mut accounts = BTreeSet::new();
+        for root in self.roots {
+            for object in root.objects().iter().filter(|object| object["kind"] == "Secret") {
+                let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
+                if let Some(name) = text("/metadata/annotations/kubernetes.io~1service-account.name") {
+                    let namespace = text("/metadata/namespace").unwrap_or(&root.name);
+                    accounts.insert((root.substituted(namespace), root.substituted(name)));
+                }
+            }
+        }
+        for (namespace, name) in accounts {
+            let is_there = || {
+                let found = self.site.api.get(&format!("/api/v1/namespaces/{namespace}"));
+                found.ok_or(format!("there is no namespace {namespace}"))
+            };
+            in_time("the namespace of an account is made", PASS, is_there);
+            let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}});
+            self.site.api.create(
+                &format!("/api/v1/namespaces/{namespace}/serviceaccounts"),
+                "setup",
+                &account,
+            );
+        }
+    }
+
     fn start(&self) -> Daemon {
         let mut command = self.site.command_with_config(&["run"], &self.text);
         command.env("RUNTIME_DIRECTORY", self.runtime.path());
@@ -213,6 +242,7 @@ fn follow(number: usize) {
     let followed = Followed::new(TestNamespace::on(&cluster, "inputs"), roots, &marker);
     followed.make_namespaces();
     let mut daemon = followed.start();
+    followed.make_accounts();
     followed.site.await_data_within(PASS, "marker", "pass", "first");
     let first = in_time("every object rests or waits with its reason", PASS, || followed.states());
     followed.assert_complete(&first);
