@@ -24,6 +24,10 @@ bench *flags:
 faults *flags:
     cargo bench --bench faults -- {{ flags }}
 
+# Small bugs planted one at a time, as .cargo/mutants.toml says; `just mutants --list` names them
+mutants *flags:
+    cargo mutants --no-shuffle {{ flags }}
+
 # What would change in the current cluster
 diff source *flags:
     cargo run --quiet -- diff {{ source }} {{ flags }}
