@@ -1,6 +1,7 @@
 //! One object that is defined twice: neither candidate is applied, and what was accepted stays
 //! defended.
 
+use controlplane::{Answer, Fault, Requests, Rule};
 use serde_json::json;
 
 use crate::support::{Folder, Repo, TestNamespace, run, source, yaml};
@@ -72,16 +73,23 @@ fn an_object_of_two_sources_stays_with_the_one_that_has_it_and_both_are_named() 
 
 #[test]
 fn an_object_of_two_sources_that_is_nobodys_yet_is_not_made() {
-    let site = TestNamespace::new("two-sources-new");
+    let mut site = TestNamespace::new("two-sources-new");
+    let proxy = site.cluster.fault_proxy(0).unwrap();
+    site.through(&proxy);
     let one = Repo::new(&[("one.yaml", yaml::config_map("env", "key", "one"))]);
     let other = Repo::new(&[
         ("env.yaml", yaml::config_map("env", "key", "other")),
         ("own.yaml", yaml::config_map("own", "key", "other")),
     ]);
+    // The one that is read first may make it, until the other is read.
+    let creations = Requests::any().method("PATCH").path_contains("configmaps/env");
+    let denied = proxy.add(Rule::new(creations, Fault::Replace(Answer::error(503, "ServiceUnavailable"))));
     let mut daemon = site.configured(&two(&site, &one, &other));
     daemon.says(&["refused", "one.yaml:1", "env.yaml:1"]);
+    proxy.remove(denied);
     site.await_data("own", "key", "other");
     daemon.stop();
+    assert!(!site.has("ConfigMap", "env"));
     let window = site.window();
     let mut command = site.bare_command();
     command.args(["diff", "--source", "two-sources-new-one", "-n", &site.name]).arg(one.path());
