@@ -1,6 +1,6 @@
 //! Carries an action out and returns its result. Decides nothing about objects. It adapts the
-//! precondition of a write: to the version that it read, and to the uid alone after a write of its
-//! own.
+//! precondition of a write to the version that it read. After it reclaimed fields of kubectl that
+//! is the uid alone; after it filled a strategy in, the version of that write.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ impl Executor {
                 return LoopEvent::ActionDone(id, Action::Apply(apply), ActionResult::Failed(failure), None);
             }
         };
-        // Before the write, which takes over the managedFields entries that name the writer.
+        // Before the apply, which takes over the managedFields entries that name the writer.
         let drift = drift::describe_repair(&self.cluster, &self.contents, &kind, &id, &apply).await;
         let answer = self.cluster.apply(&kind, &id, &body, &precondition, force).await;
         let (result, outcome) = match answer {

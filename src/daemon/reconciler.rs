@@ -1,6 +1,7 @@
 //! The event loop: receives events, has the engine decide, and carries its decisions out.
 //!
 //! One key of the queue is reconciled by `process_key`, as by `Reconcile` in controller-runtime.
+//! Its write runs in a task, and `record_result` finishes the key.
 
 mod answers;
 mod channels;
@@ -138,7 +139,7 @@ pub(crate) struct Reconciler {
     feeds: Vec<Option<mpsc::Sender<FeedRequest>>>,
     /// Sources whose task begins once discovery has answered.
     pending_feeds: Vec<(SourceId, SourceFiles, ReadSettings)>,
-    /// Kinds of which sources have objects that were left out, as their scope was not known.
+    /// Kinds of which sources have objects that were read without a known scope.
     unscoped: BTreeSet<(SourceId, GroupKind)>,
     /// Sources that were read, or could not be, at least once.
     tried: BTreeSet<SourceId>,
@@ -466,7 +467,8 @@ impl Reconciler {
         others.into_iter().flatten().fold(wake, Instant::min)
     }
 
-    /// Runs one turn of the loop: timers, inventories, and as many keys as may be written at once.
+    /// Runs one turn of the loop: timers, inventories, and keys until the window of writes and dry
+    /// runs is full.
     fn turn(&mut self) {
         let now = Instant::now();
         let resynced = self.run_due_work(now);

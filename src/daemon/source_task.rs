@@ -50,7 +50,7 @@ const MAX_TASK_DURATION: Duration = Duration::from_mins(25);
 /// A request of the loop to a feed.
 #[derive(Debug)]
 pub(super) enum FeedRequest {
-    /// Read all again, as kinds are known now whose objects were left out.
+    /// Read all again, as the scope of kinds is known now that was not.
     ReadAgain,
     /// Check whether there is anything new, after the reading of this number.
     CheckAfter(u64),
@@ -60,7 +60,7 @@ pub(super) enum FeedRequest {
     Hint,
     /// Keep these revisions readable.
     Pin(BTreeSet<Revision>),
-    /// Look up where the rollback of an order leads to.
+    /// Look up where an undo leads to.
     ReadUndoTarget(UndoRequest),
     /// Look up contents of an older revision.
     Resolve(Revision, Vec<(ObjectId, ContentHash)>),
@@ -482,13 +482,13 @@ impl TaskQueue {
 
 /// A task of a feed.
 enum FeedTask {
-    /// A hint says that there may be something new.
+    /// There may be something new: a hint came, or other versions are served.
     Check,
     /// It is time to check.
     Poll,
     /// The record of the accepted revision has arrived.
     Anchor(VerificationAnchor),
-    /// The rollback of an order is looked up, and its signature verified.
+    /// An undo is looked up, and its signature verified.
     ReadUndoTarget(UndoRequest),
     /// The wanted revisions are pinned.
     SavePins,
@@ -521,7 +521,7 @@ impl ContentReader {
         }
     }
 
-    /// Returns where a rollback leads to, as far as that is here.
+    /// Returns where an undo leads to, as far as that is here.
     async fn past_revision(self, undo: UndoRequest, head: Option<Revision>) -> Result<PastRevision, String> {
         let Self { reader, settings, scopes, .. } = self;
         let read = move |reader: &RevisionReader| {

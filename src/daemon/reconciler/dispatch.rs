@@ -122,6 +122,7 @@ impl Reconciler {
         }
     }
 
+    /// Has the engine decide about an object, and begins what it decided.
     pub(super) fn process_key(&mut self, id: ObjectId, now: Instant, batch: &mut LookupBatch) {
         let decision = self.engine.decide(&id, now);
         if let Some(again) = decision.requeue_after {
@@ -217,7 +218,8 @@ impl Reconciler {
         });
     }
 
-    /// Does the same as [`Self::spawn`], for what may be written: a stop waits for its answer.
+    /// Does the same as [`Self::spawn`], for writes that `self.writes` does not count: a stop waits
+    /// for their answers.
     pub(super) fn spawn_write(&mut self, task: impl Future<Output = LoopEvent> + Send + 'static) {
         let underway = self.in_flight.clone();
         self.spawn(async move {

@@ -1,6 +1,7 @@
 //! The handling of each event of the loop: what it changes in the engine and in the queue.
 //!
-//! Decides nothing: the turn that follows does.
+//! Writes nothing: the turn that follows does. A failed rollout is rejected here, once the Events
+//! that say why are read.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

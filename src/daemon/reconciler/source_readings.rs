@@ -136,7 +136,7 @@ impl Reconciler {
         self.read_unscoped_again();
     }
 
-    /// Requests another reading of sources that left out objects of a kind that is known by now. It
+    /// Requests another reading of sources with objects of a kind whose scope is known by now. It
     /// may be known already when their reading arrives: another source brought it, or discovery was
     /// faster.
     fn read_unscoped_again(&mut self) {

@@ -18,7 +18,7 @@ pub(super) struct WantedContents {
     pub(super) contents: Vec<(ObjectId, ContentHash)>,
 }
 
-/// The desired contents of revisions that are not here.
+/// The past contents of revisions that are not here.
 pub(super) type MissingContents = Vec<WantedContents>;
 
 /// The result of a lookup.
@@ -27,7 +27,7 @@ pub(super) enum ContentLookup {
     Done(Box<LoopEvent>),
     /// The revision cannot be read here and now.
     Missing(WantedContents),
-    /// The revision of a rollback is not here yet.
+    /// The revision of an undo is not here yet.
     Unfound(Box<UndoRequest>),
 }
 

@@ -94,7 +94,7 @@ pub(super) fn resolve(
     Ok(wanted.iter().map(lookup).collect())
 }
 
-/// Looks up where a rollback leads to, or says why it leads nowhere.
+/// Looks up where an undo leads to, or says why it leads nowhere.
 pub(super) fn read_undo_target(
     reader: &RevisionReader,
     settings: &ReadSettings,

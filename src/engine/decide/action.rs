@@ -8,7 +8,8 @@ use crate::object::Revision;
 /// The precondition of a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Precondition {
-    /// No such object. Sent unforced, so that a field of somebody else's object is a conflict.
+    /// No such object. The server does not enforce it: the write is unforced, and a field that
+    /// somebody else has with another value is a conflict.
     Absent,
     /// This incarnation; without it the API server would create a new one.
     Uid(Uid),

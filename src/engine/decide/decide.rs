@@ -1,5 +1,8 @@
 //! The decision about one object: a pure function of the facts.
 //!
+//! `Engine::decide` gathers the facts, calls the pure `decide`, and filters its decision by what
+//! the budget, holds and other sources allow.
+//!
 //! The order of the questions is the order of this file. Can it be seen, whose is it, is it what
 //! the newest revision asks for, may that be released? And, where it may not, is the accepted
 //! content still there?
@@ -188,8 +191,7 @@ fn decide_contested(
     defend(input, Reason::Unusable(why.into()), now)
 }
 
-/// Adds the reason of an object that was rolled back: it shows its accepted content, and not that
-/// of the newest revision.
+/// Adds the reason of an object whose content was rejected: it was rolled back, or is quarantined.
 pub(super) fn with_rollback_reason(input: &DecisionInput<'_>, decision: Decision) -> Decision {
     match (&input.rejection_reason, &decision) {
         (Some(reason), Decision { action: Action::Nothing, reason: None, .. }) => {

@@ -25,8 +25,8 @@ pub(crate) struct WriteResult {
 /// The reason for a write that was not carried out.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum WriteFailure {
-    /// Somebody wrote first, or the object to change is missing, or the one to create exists. It is
-    /// decided again on a newer view, after this time.
+    /// Somebody wrote first, or the object to change is missing, or the one to create exists with
+    /// other values. It is decided again on a newer view, after this time.
     Conflict(Duration),
     /// The server refuses the content; the time after which it may accept it, none if never.
     Refused(Arc<str>, RefusalRule, Option<Duration>),

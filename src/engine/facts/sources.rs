@@ -75,7 +75,7 @@ pub(crate) struct SourceState {
     pub radius: BlastRadius,
     /// Its desired state, by file.
     pub manifests: ManifestIndex,
-    /// The revision in force; none before the first read.
+    /// The revision that was read last; none before the first read.
     pub head: Option<Revision>,
     /// The authors of revisions that the ledger does not have yet.
     pub(in crate::engine) authors: Vec<(Revision, Authorship)>,

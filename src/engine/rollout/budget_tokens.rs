@@ -23,7 +23,8 @@ use crate::health::HealthStatus;
 use crate::object::{ContentHash, ObjectId};
 
 impl Engine {
-    /// Gives a write that may restart pods a claim, or makes it wait for one.
+    /// Requests a claim for a write that may restart pods, and lets it pass only once that is
+    /// recorded.
     pub(in crate::engine) fn claim_budget(&mut self, id: &ObjectId, decision: Decision) -> Decision {
         if self.mode == DecisionMode::Plan {
             return decision;
@@ -42,17 +43,17 @@ impl Engine {
             }
             return decision;
         };
-        let granted = self.own_claim(id).is_some_and(|granted| granted.content == claim.content);
+        let is_recorded = self.own_claim(id).is_some_and(|recorded| recorded.content == claim.content);
         // A step that is held has given its token back, and asks for the next one anew.
         let gave_back =
             self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.token == TokenState::None);
         self.request_token(ask, claim);
         // One that a rollout has left behind counts as taken back: it is claimed, and begun, anew.
-        let claim_recorded = self.rollouts.granted.contains(id);
-        if granted && claim_recorded {
+        let has_start = self.rollouts.granted.contains(id);
+        if is_recorded && has_start {
             self.rollouts.ended_claims.remove(id);
         }
-        let holds = granted && (claim_recorded || (!gave_back && !self.rollouts.ended_claims.contains(id)));
+        let holds = is_recorded && (has_start || (!gave_back && !self.rollouts.ended_claims.contains(id)));
         if holds && !self.rollouts.claiming.contains(id) && self.rollouts.recovery.is_complete() {
             return decision;
         }
@@ -85,8 +86,8 @@ impl Engine {
             Some(Self::restart_key(desired.hash, self.restart_stamp(id)?.data))
         };
         let asked = candidate.or_else(restarted);
-        let granted = self.own_claim(id).map(|claim| claim.content);
-        !refused && self.is_in_unit(need) && asked.is_some() && asked == granted
+        let recorded = self.own_claim(id).map(|claim| claim.content);
+        !refused && self.is_in_unit(need) && asked.is_some() && asked == recorded
     }
 
     fn token_request(&self, id: &ObjectId, action: &Action) -> Option<(ReleaseRequest, RolloutClaim)> {
@@ -151,9 +152,9 @@ impl Engine {
     /// Returns whether a workload that asks has its claim, and has not been written yet.
     pub(in crate::engine) fn is_claimed(&self, id: &ObjectId) -> bool {
         let asked = self.rollouts.requests_by_id.get(id).map(|(_, asked)| asked.content);
-        let granted = self.own_claim(id).map(|claim| claim.content);
+        let recorded = self.own_claim(id).map(|claim| claim.content);
         let counts = !self.rollouts.ended_claims.contains(id) || self.rollouts.granted.contains(id);
-        asked.is_some() && asked == granted && counts
+        asked.is_some() && asked == recorded && counts
     }
 
     /// Returns the shortage of the budget for a request.

@@ -98,7 +98,7 @@ pub(crate) struct UnitMember {
     /// The content that the revision asks for; none where it removes the object.
     /// [`ContentHash::UNREADABLE`] where nobody here can read which.
     pub content: Option<ContentHash>,
-    /// The last good content.
+    /// The content that was live when the unit was recorded. Nobody judged its health.
     pub good: LastGood,
     /// The data that its pods are started with, where a change of them restarts it.
     pub restarted: Option<ConfigRestart>,

@@ -210,9 +210,9 @@ impl WorkloadPods {
 /// Returns how long a container may wait for this reason before its pod counts as failing. None for
 /// a reason that is no failure, for example `ContainerCreating`.
 ///
-/// Zero means that it counts at once: no further try helps before somebody changes something. The
-/// others also come from a busy runtime or a registry that is away, and pass. The kubelet's message
-/// distinguishes an image that is missing from a registry that is away.
+/// Zero means that it counts at once: a further try seldom helps before somebody changes something.
+/// The others also come from a busy runtime or a registry that is away, and pass. The kubelet's
+/// message distinguishes an image that is missing from a registry that is away.
 pub(crate) fn grace_period(reason: &str, message: &str) -> Option<Duration> {
     match reason {
         _ if is_pull_failure(reason) => {

@@ -21,7 +21,7 @@ use crate::object::{ObjectId, duration_text};
 /// The verdict about a rollout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::engine) enum RolloutVerdict {
-    /// It goes on; the time changes the answer then.
+    /// There is no new verdict, also of one that has failed; the time changes the answer then.
     Going(Option<Instant>),
     /// It has been complete for the soak, or nothing has to be watched.
     Done,
@@ -95,7 +95,7 @@ impl Engine {
         now: Instant,
     ) -> RolloutJudgement {
         let memory = rollout.memory();
-        // Without it the watch owes us an event, or the workload is being made again.
+        // Our write is not visible yet, or the workload is being made again.
         let live =
             self.live_object(id).filter(|live| rollout.last_write.is_some_and(|written| live.rv >= written));
         let Some(live) = live else { return memory.judged(RolloutVerdict::Going(None)) };
@@ -225,7 +225,7 @@ impl Engine {
     }
 
     /// Returns whether a failure was reported before the write of this rollout. The controller of a
-    /// Deployment leaves the condition as it is until the rollback has made progress.
+    /// Deployment leaves the condition as it is until the next rollout has made progress.
     fn was_reported_before(&self, id: &ObjectId, rollout: &Rollout, live: &LiveObject) -> bool {
         let words = &*live.health.message;
         let rejected = self.entry(id).and_then(|entry| entry.rejection.as_ref());

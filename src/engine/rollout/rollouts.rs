@@ -3,7 +3,8 @@
 //! A rollout is this process' memory of one workload while its pods are being replaced. It begins
 //! when the write goes out, or when the cluster or the rollout ledger shows it. It ends when the
 //! workload has been healthy for the soak time, or when nothing is left to watch. A failed one
-//! stays. Nothing of it has to survive: a new process makes it again from what the cluster shows.
+//! stays until the next write replaces it, or until it is healthy. Nothing of it has to survive: a
+//! new process makes it again from what the cluster shows.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -79,7 +80,7 @@ pub(in crate::engine) struct Rollouts {
     pub(in crate::engine) others: BTreeMap<ObjectId, ForeignWorkload>,
     /// Pods that were unavailable when a workload of others was last looked up, and when that was.
     pub(in crate::engine) foreign_unavailable: BTreeMap<ObjectId, (Instant, u32)>,
-    /// Workloads whose rollout has failed, and whose failure has not been reported.
+    /// Workloads whose rollout has failed, and whose Events have not been asked for.
     pub(in crate::engine) newly_failed: BTreeMap<ObjectId, Vec<Uid>>,
     /// Objects whose unit is to be recorded, though nothing of it takes a token.
     pub(in crate::engine) recording: BTreeSet<(SourceId, ObjectId)>,
@@ -120,6 +121,8 @@ pub(in crate::engine) struct Rollout {
     pub(in crate::engine) earlier_failure: Option<Arc<str>>,
     /// The farthest that it has come: updated pods, and available ones beside so many.
     pub(in crate::engine) furthest: Option<(u32, u32)>,
+    /// The most new pods that it has had at once, as its pods were last reported.
+    pub(in crate::engine) most_new_pods: u32,
     /// The time of its last progress.
     pub(in crate::engine) last_progress: Option<Instant>,
     /// The time since which it is healthy.
@@ -135,7 +138,8 @@ pub(in crate::engine) struct Rollout {
     pub(in crate::engine) last_deleted_pod: Option<(Uid, ResourceVersion)>,
     /// The reason for its failure.
     pub(in crate::engine) failed: Option<Arc<str>>,
-    /// Its predecessor: pods that are not Ready are waited for no longer where that had failed.
+    /// The rollout that it replaced: where that had failed, its pods that are not Ready are not
+    /// waited for.
     pub(in crate::engine) predecessor: RolloutPredecessor,
     /// The rollout under way when the write went out: it goes on where the write changes nothing.
     pub(in crate::engine) replaced: Option<Box<Rollout>>,
@@ -155,6 +159,7 @@ impl Rollout {
             claim,
             earlier_failure: None,
             furthest: None,
+            most_new_pods: 0,
             last_progress: None,
             healthy_since: None,
             switch: ServiceSwitch::NotWaiting,
@@ -493,11 +498,13 @@ impl Engine {
     /// Records the pods of a workload, as they are now.
     pub(crate) fn record_pods(&mut self, id: &ObjectId, pods: WorkloadPods) {
         if let Some(rollout) = self.rollouts.in_flight.get_mut(id) {
-            if rollout.pods.as_deref().is_none_or(|known| known.count_updated() != pods.count_updated()) {
+            let count = pods.count_updated();
+            if rollout.pods.is_none() || count > rollout.most_new_pods {
                 // One more new pod is progress, also where the workload's own status shows it
-                // later.
+                // later. Pods that come and go are none.
                 rollout.last_progress = None;
             }
+            rollout.most_new_pods = rollout.most_new_pods.max(count);
             rollout.pods = Some(Arc::new(pods));
         }
     }
@@ -538,8 +545,7 @@ impl Engine {
         });
         let (asked, over) = (rollouts.requests_by_id.get(id), rollouts.ended_claims.contains(id));
         let (claiming, window) = (rollouts.claiming.contains(id), rollouts.slow_start_limit.min(4));
-        let (claim_recorded, failed_now) =
-            (rollouts.granted.contains(id), rollouts.newly_failed.contains_key(id));
-        format!("{rollout:?} {asked:?} {over} {claiming} {claim_recorded} {window} {failed_now}")
+        let (has_start, failed_now) = (rollouts.granted.contains(id), rollouts.newly_failed.contains_key(id));
+        format!("{rollout:?} {asked:?} {over} {claiming} {has_start} {window} {failed_now}")
     }
 }

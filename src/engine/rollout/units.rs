@@ -119,8 +119,8 @@ impl Engine {
         })
     }
 
-    /// Returns whether all of a unit has been released and rolled out, or its contents were
-    /// rejected.
+    /// Returns whether the ledger may forget a unit: all of it is healthy, or any member was
+    /// rejected. During a retry it may not.
     pub(in crate::engine) fn is_concluded(&self, unit: &Unit) -> bool {
         let Some(source) = self.source_of_inventory_id(&unit.inventory_id) else { return false };
         if self.sources[source].inventory.is_none() || self.sources[source].head.is_none() {

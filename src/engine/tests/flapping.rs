@@ -125,6 +125,20 @@ fn a_rollout_without_progress_names_its_oldest_pod_that_is_not_ready() {
 }
 
 #[test]
+fn pods_that_come_and_go_are_no_progress() {
+    let id = workload("web");
+    let mut harness = in_a_step(&json!({"rhumb.dev/steps": "1"}));
+    let fails = (0..60).find(|second| {
+        let pods = [pod("web-1", "new")];
+        observe(&mut harness, &id, &pods[..1 - second % 2]);
+        let failed = !harness.engine.take_failed().is_empty();
+        harness.pass_time(SECOND);
+        failed
+    });
+    assert_eq!(fails, Some(10));
+}
+
+#[test]
 fn a_person_may_take_his_time() {
     let manual = json!({"rhumb.dev/steps": "1", "rhumb.dev/step-promote": "manual"});
     assert_eq!(fails_after(&mut in_a_step(&manual), 1), None);

@@ -2,7 +2,7 @@
 //!
 //! Any of a unit's contents may be at fault, and the last good ones were good together. Where one
 //! of them cannot be had any more, or was never known, the others do not go back without it. All
-//! stay as they are, until a person decides.
+//! stay as they are, until git changes the content or a person retries.
 
 use crate::engine::facts::entry::SourceId;
 use crate::engine::rollout::budget::TokenState;
@@ -46,8 +46,8 @@ impl Engine {
         };
         let read = match content.filter(|desired| desired.is_release(release.hash)) {
             Some(desired) => ReplacementContent::Resolved(desired.clone(), release.clone()),
-            // A dry run reads the newest revision alone, and that the other one is lost nobody has
-            // said.
+            // A dry run reads the newest revision alone: that it lacks a content does not mean that
+            // the content is lost.
             None if self.mode == DecisionMode::Plan => {
                 let goes = if is_back { "it is back at" } else { "it goes back to" };
                 let revision = release.revision.short_name();
@@ -179,8 +179,8 @@ impl Engine {
         self.quarantine_failed_unit(source, rejection, cause);
     }
 
-    /// Ends a rollback where it is. All of the unit is quarantined once the inventory records it,
-    /// and takes nothing of the budget.
+    /// Ends a rollback where it is. Its tokens are free at once, and all of the unit is quarantined
+    /// once the inventory records it.
     pub(in crate::engine) fn quarantine_failed_unit(
         &mut self,
         source: SourceId,

@@ -1,8 +1,8 @@
 //! Contents that failed here, and their replacements, until the content changes.
 //!
 //! A rejection names the contents of a whole unit. It is in force only once the source's inventory
-//! records it. It lasts as long as the newest revision asks for exactly these contents: any of them
-//! may be at fault.
+//! records it. It lasts as long as the newest revision asks for exactly these contents, or until a
+//! retry: any of them may be at fault.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -121,7 +121,8 @@ pub(crate) enum ReplacementContent {
     Unresolved(Release),
     /// This one, of this release.
     Resolved(SharedDesiredObject, Release),
-    /// The content of this release, which is live and cannot be read any more: it stays.
+    /// The content of this release, which cannot be read any more. It is kept where it is live; else
+    /// the unit is quarantined.
     Unreadable(Release),
     /// This one, once all that goes back together with it has been read. Until then whatever is
     /// there stays.
@@ -229,13 +230,14 @@ impl Engine {
         (next != *known).then_some(next)
     }
 
-    /// Returns whether the newest revision no longer asks for exactly what was rejected.
+    /// Returns whether the newest revision no longer asks for exactly what was rejected, or whether
+    /// the rejection no longer applies: its source goes, or data that are not from git changed.
     pub(in crate::engine) fn is_superseded(&self, source: SourceId, rejection: &Rejection) -> bool {
         let state = &self.sources[source];
         if state.head.is_none() {
             return false;
         }
-        // A removal that a person took back is a removal, too, and now all goes.
+        // The source is being deleted, and all of it goes.
         if state.lifecycle == SourceLifecycle::Deleting {
             return true;
         }
@@ -247,7 +249,7 @@ impl Engine {
             };
             self.foreign_config(&newest).is_some_and(|known| known != restarted.foreign)
         };
-        // A rollback is for good: its contents are in git.
+        // Changed outside data end a quarantine, and never a rollback: its contents are in git.
         if rejection.action == RejectionAction::Quarantine && rejection.unit.members.iter().any(foreign) {
             return true;
         }
@@ -340,7 +342,8 @@ impl Engine {
         rejection.is_some_and(|rejection| matches!(rejection.replacement, ReplacementContent::Resolved(..)))
     }
 
-    /// Rejects the unit of a failed rollout, which is rolled back or quarantined.
+    /// Proposes the rejection of the unit of a failed rollout, which is rolled back or quarantined.
+    /// It is in force once the inventory records it. Does nothing where the ledger has no such unit.
     pub(in crate::engine) fn reject(&mut self, id: &ObjectId, why: &Arc<str>) {
         let Some((source, _)) = self.entry(id).and_then(|entry| entry.targets.first()) else { return };
         let source = *source;
@@ -380,8 +383,8 @@ impl Engine {
         rejecting.push(rejection);
     }
 
-    /// Returns whether a workload whose rollout failed is rolled back, or gets something newer.
-    /// Until then it keeps its token, as its pods are of two templates.
+    /// Returns whether the pods of a failed rollout will still be replaced, by a rollback or by
+    /// something newer. Such a workload keeps its token, as its pods are of two templates.
     pub(in crate::engine) fn is_rollback_due(&self, id: &ObjectId) -> bool {
         let Some((source, _)) = self.entry(id).and_then(|entry| entry.targets.first()) else { return false };
         let inventory = self.sources[*source].inventory.as_ref();
