@@ -31,7 +31,6 @@ mod options;
 mod people;
 mod planted;
 mod processes;
-mod random;
 #[path = "../../tests/rollouts/replay.rs"]
 #[allow(dead_code, unused_imports, reason = "its tests run with those of rollouts")]
 mod replay;

@@ -113,8 +113,8 @@ pub(crate) fn empty(folder: &Path) {
     }
 }
 
-/// Lets daemons sleep while something happens.
-fn asleep(stage: &mut Stage, number: usize, work: impl FnOnce(&mut Stage)) {
+/// Stops a daemon while something happens.
+fn stop_during(stage: &mut Stage, number: usize, work: impl FnOnce(&mut Stage)) {
     stage.replicas[number].signal("STOP");
     work(stage);
     stage.replicas[number].signal("CONT");
@@ -133,7 +133,7 @@ pub(crate) fn holder(stage: &Stage) -> Result<usize, Obstacle> {
 fn sleeps() -> Vec<Fault> {
     vec![
         Fault::new("SIGSTOP while a person edits", "the process", |stage| {
-            asleep(stage, 0, |stage| {
+            stop_during(stage, 0, |stage| {
                 stage.edit("ConfigMap", "env", &json!({"data": {"key": "theirs"}}));
                 stage.change();
                 stage.remove_old();
@@ -146,20 +146,20 @@ fn sleeps() -> Vec<Fault> {
             stage.await_live("a rollout begins", |stage| {
                 stage.image("web") == "app:2" || stage.image("api") == "app:2"
             })?;
-            asleep(stage, 0, |stage| stage.pass(2000, 6000));
+            stop_during(stage, 0, |stage| stage.pass(2000, 6000));
             Ok(())
         }),
         Fault::new("SIGSTOP beyond its timeouts", "the process", |stage| {
             stage.change();
             stage.pass(0, 500);
-            asleep(stage, 0, |stage| stage.pass(9000, 12_000));
+            stop_during(stage, 0, |stage| stage.pass(9000, 12_000));
             Ok(())
         }),
         Fault::new("SIGSTOP beyond a Lease", "the holder of a Lease", |stage| {
             let number = holder(stage)?;
             stage.change();
             stage.pass(0, 300);
-            asleep(stage, number, |stage| {
+            stop_during(stage, number, |stage| {
                 stage.pass(17_000, 20_000);
                 stage.remove_old();
             });
@@ -169,7 +169,7 @@ fn sleeps() -> Vec<Fault> {
         Fault::new("SIGSTOP and SIGCONT ten times", "the process", |stage| {
             stage.change();
             for _ in 0..10 {
-                asleep(stage, 0, |stage| stage.pass(20, 400));
+                stop_during(stage, 0, |stage| stage.pass(20, 400));
                 stage.pass(20, 400);
             }
             Ok(())
@@ -222,7 +222,7 @@ fn limits() -> Vec<Fault> {
             stage.change();
             stage.remove_old();
             for _ in 0..60 {
-                asleep(stage, 0, |_| std::thread::sleep(Duration::from_millis(99)));
+                stop_during(stage, 0, |_| std::thread::sleep(Duration::from_millis(99)));
                 std::thread::sleep(Duration::from_millis(1));
             }
             Ok(())

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use controlplane::{FaultProxy, Requests, ResponseCut, Rule, RuleId, RuleUsage};
+use controlplane::{FaultProxy, Random, Requests, ResponseCut, Rule, RuleId, RuleUsage};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -13,7 +13,6 @@ use crate::fault::Obstacle;
 use crate::invariant::{Invariant, Violation};
 use crate::manifests::config;
 use crate::observer::Observer;
-use crate::random::Random;
 use crate::replica::Replica;
 use crate::support::{Remote, Repo, TestNamespace, at};
 

@@ -35,7 +35,7 @@ pub(crate) use decide::cycles::find_self_waits;
 pub(crate) use decide::decide::WRITE_ECHO_TIMEOUT;
 pub(crate) use decide::input::ReplicaOwner;
 pub(crate) use decide::outcome::{ActionResult, WriteFailure, WriteResult, with_replace_hint};
-pub(crate) use decide::reason::Reason;
+pub(crate) use decide::reason::{FightCause, Reason};
 #[cfg(test)]
 pub(crate) use decide::repair::{FIGHT_PAUSE, REPAIRS_PER_FIGHT};
 pub(crate) use deletion::handover::{InventoryHolder, WithheldDeletion};

@@ -77,7 +77,7 @@ macro_rules! line {
 pub(crate) fn log(event: &ObjectEvent) {
     let ObjectEvent { id, outcome, reason, source, revision, known } = event;
     let level = match outcome {
-        Outcome::Waiting(Reason::Fight(..) | Reason::Recreation(_)) | Outcome::Refused(_) => Level::WARN,
+        Outcome::Waiting(Reason::Fight(..)) | Outcome::Refused(_) => Level::WARN,
         // rhumb itself acts on the pods.
         Outcome::Waiting(Reason::Step(_)) => Level::INFO,
         Outcome::Unchanged | Outcome::Unhealthy(_) | Outcome::Waiting(_) => Level::DEBUG,

@@ -122,6 +122,14 @@ where
     (site, repo, daemon, observer)
 }
 
+/// Promotes the held step of ten pods, and waits for the end of the rollout.
+fn promote(site: &TestNamespace<'_>) {
+    site.rhumb(&["rollout", "promote", "deploy/web"]).ends(0).says(&["promoted"]);
+    await_image(site, "web", "app:2");
+    await_pods(site, &[("app:2", 10)]);
+    site.await_free_budget();
+}
+
 #[test]
 fn a_commit_that_scales_leaves_a_held_step_at_its_count() {
     let site = TestNamespace::new("scales-commit");
@@ -137,10 +145,7 @@ fn a_commit_that_scales_leaves_a_held_step_at_its_count() {
     push(&repo, &web("app:2", STEP).replicas(10));
     stays(&site, &repo, &[("app:1", 10), ("app:2", 1)]);
     observer.judge(WHOLE);
-    site.rhumb(&["rollout", "promote", "deploy/web"]).ends(0).says(&["promoted"]);
-    await_image(&site, "web", "app:2");
-    await_pods(&site, &[("app:2", 10)]);
-    site.await_free_budget();
+    promote(&site);
     observer.judge(Bounds { workloads: 1, pods: 1 });
 }
 
@@ -172,10 +177,7 @@ fn an_autoscaler_leaves_a_held_step_at_its_count() {
     stays(&site, &repo, &[("app:1", 10), ("app:2", 1)]);
     observer.judge(WHOLE);
     // The count stays the autoscaler's.
-    site.rhumb(&["rollout", "promote", "deploy/web"]).ends(0).says(&["promoted"]);
-    await_image(&site, "web", "app:2");
-    await_pods(&site, &[("app:2", 10)]);
-    site.await_free_budget();
+    promote(&site);
     observer.judge(WHOLE);
 }
 

@@ -66,7 +66,6 @@ impl TransientReasons<'_> {
             | Reason::Paused(_)
             | Reason::OnHold(_)
             | Reason::Fight(..)
-            | Reason::Recreation(_)
             | Reason::Sealed(_)
             | Reason::Unrecorded(_)
             | Reason::Incomplete(_)

@@ -265,9 +265,7 @@ impl Reconciler {
                         | Reason::Inventory(_)
                         | Reason::ReadingPeers
                 );
-                let fight = |reason: Option<&Reason>| {
-                    matches!(reason, Some(Reason::Fight(..) | Reason::Recreation(_)))
-                };
+                let fight = |reason: Option<&Reason>| matches!(reason, Some(Reason::Fight(..)));
                 let known_fight = fight(Some(&reason)) && fight(self.reasons.get(id));
                 if reason.is_refusal() {
                     let content = self

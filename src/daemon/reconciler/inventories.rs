@@ -1,5 +1,6 @@
 //! Reads and writes the inventories.
 
+use std::cell::OnceCell;
 use std::time::Duration;
 
 use super::super::acceptance;
@@ -211,7 +212,7 @@ impl Reconciler {
     /// Writes the inventories that do not record what they should.
     pub(super) fn keep_inventories(&mut self) {
         self.find_origins();
-        let is_idle = self.is_idle();
+        let is_idle = OnceCell::new();
         for source in self.engine.source_ids() {
             let is_compared = self.inventory_rotation.is_due(source);
             if !is_compared && self.inventories[source].need != InventoryNeed::Growth {
@@ -228,7 +229,7 @@ impl Reconciler {
             {
                 continue;
             }
-            let Some(mode) = self.due_write(source, is_idle) else { continue };
+            let Some(mode) = self.due_write(source, &is_idle) else { continue };
             self.inventories[source].need = if mode == InventoryWriteMode::Grow {
                 InventoryNeed::Cleanup
             } else {
@@ -270,8 +271,9 @@ impl Reconciler {
         }
     }
 
-    /// Returns how an inventory is to be written now; none where it need not be.
-    fn due_write(&mut self, source: SourceId, is_idle: bool) -> Option<InventoryWriteMode> {
+    /// Returns how an inventory is to be written now; none where it need not be. All sources share
+    /// the answer whether the loop is idle, which is asked for once, and only where it counts.
+    fn due_write(&mut self, source: SourceId, is_idle: &OnceCell<bool>) -> Option<InventoryWriteMode> {
         let store = &mut self.inventories[source];
         if store.need == InventoryNeed::Nothing
             && self.tried.contains(&source)
@@ -281,7 +283,9 @@ impl Reconciler {
         }
         match self.inventories[source].need {
             InventoryNeed::Growth => Some(InventoryWriteMode::Grow),
-            InventoryNeed::Cleanup if is_idle && self.is_synced(source) => Some(InventoryWriteMode::Exact),
+            InventoryNeed::Cleanup if *is_idle.get_or_init(|| self.is_idle()) && self.is_synced(source) => {
+                Some(InventoryWriteMode::Exact)
+            }
             InventoryNeed::Nothing | InventoryNeed::Cleanup => {
                 let lacks_something = self.tried.contains(&source) && !self.says_all(source);
                 lacks_something.then_some(InventoryWriteMode::Grow)

@@ -9,7 +9,7 @@ use crate::engine::SourceId;
 pub(super) const MAX_COMPARISONS_PER_TURN: usize = 16;
 
 /// The inventories that are to be compared: those of this turn, and how many are left.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct InventoryRotation {
     count: usize,
     /// The position of the first one of this turn, and the number of those of this turn.
@@ -89,11 +89,11 @@ mod tests {
     #[test]
     fn a_change_in_each_turn_delays_none_for_longer_than_a_round() {
         let mut rotation = InventoryRotation::of(40);
-        let mut turns = (0..9).map(|_| {
+        let turns = (0..9).map(|_| {
             rotation.note_change();
             next_turn(&mut rotation)
         });
-        let turns: Vec<_> = turns.by_ref().collect();
+        let turns: Vec<_> = turns.collect();
         for round in turns.windows(3) {
             assert_eq!(round.iter().flatten().collect::<BTreeSet<_>>().len(), 40);
         }

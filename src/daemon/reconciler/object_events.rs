@@ -467,8 +467,9 @@ fn event_reason(outcome: &Outcome) -> Option<EventReason> {
         Outcome::Adopted(_) => EventReason::Adopted,
         Outcome::Pruned => EventReason::Pruned,
         Outcome::Recreating => EventReason::Recreated,
-        Outcome::Waiting(Reason::Fight(..) | Reason::Recreation(_))
-        | Outcome::Refused(Reason::Owned(_) | Reason::NotAdopted) => EventReason::Conflict,
+        Outcome::Waiting(Reason::Fight(..)) | Outcome::Refused(Reason::Owned(_) | Reason::NotAdopted) => {
+            EventReason::Conflict
+        }
         // Its rollout has reported it.
         Outcome::Refused(Reason::Rejected(_)) => return None,
         Outcome::Refused(_) => EventReason::Refused,

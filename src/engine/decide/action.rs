@@ -121,7 +121,7 @@ impl Decision {
     pub(in crate::engine) fn wait(reason: Reason) -> Self {
         let requeue_after = match &reason {
             Reason::Refused(_, after) => *after,
-            Reason::Retrying(_, after) | Reason::Fight(_, after) | Reason::Recreation(after) => Some(*after),
+            Reason::Retrying(_, after) | Reason::Fight(_, after) => Some(*after),
             Reason::OwnWrite => Some(crate::engine::WRITE_ECHO_TIMEOUT),
             _ => None,
         };

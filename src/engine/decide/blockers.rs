@@ -272,6 +272,12 @@ impl Engine {
         })
     }
 
+    /// Returns whether a source wants an object and writes, and the object is not left alone.
+    pub(in crate::engine) fn can_write(&self, id: &ObjectId) -> bool {
+        let writes = self.wanting_source(id).map(|source| self.sources[source].writes);
+        writes == Some(SourceWrites::Allowed) && !self.is_left_alone(id)
+    }
+
     pub(in crate::engine) fn is_wanted(&self, id: &ObjectId) -> bool {
         self.entries.get(id).is_some_and(|entry| !entry.targets.is_empty())
     }

@@ -61,10 +61,8 @@ pub(crate) enum Reason {
     OwnWrite,
     /// Its last try or lookup failed, or its record has no room yet.
     Retrying(Arc<str>, Duration),
-    /// Another writer keeps changing the same fields.
-    Fight(Arc<str>, Duration),
-    /// Somebody deletes it each time it is made.
-    Recreation(Duration),
+    /// Somebody undoes each repair, as this says.
+    Fight(FightCause, Duration),
     /// Its content is in a revision that is being read.
     Resolving(Arc<str>),
     /// The hash of a Secret has to be sealed in a record, or opened, and the key for that cannot be
@@ -126,6 +124,28 @@ impl Reason {
     }
 }
 
+/// The way in which somebody undoes each repair.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum FightCause {
+    /// These writers change the same fields.
+    Changes(Arc<str>),
+    /// Somebody deletes the object each time it is made.
+    Deletions,
+}
+
+impl fmt::Display for FightCause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Changes(who) => {
+                write!(f, "{who} keeps changing the same fields: stop it, or leave these fields to it")
+            }
+            Self::Deletions => f.write_str(
+                "somebody deletes it each time it is made: stop that, or take it out of the source",
+            ),
+        }
+    }
+}
+
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -152,20 +172,7 @@ impl fmt::Display for Reason {
             Self::Terminating => f.write_str("it is being deleted"),
             Self::OwnWrite => f.write_str("waiting for the watch to show rhumb's last write"),
             Self::Retrying(why, after) => write!(f, "{why}; retry in {}", seconds(*after)),
-            Self::Fight(who, after) => {
-                write!(
-                    f,
-                    "{who} keeps changing the same fields: stop it, or leave these fields to it; next repair in {}",
-                    seconds(*after)
-                )
-            }
-            Self::Recreation(after) => {
-                write!(
-                    f,
-                    "somebody deletes it each time it is made: stop that, or take it out of the source; next repair in {}",
-                    seconds(*after)
-                )
-            }
+            Self::Fight(cause, after) => write!(f, "{cause}; next repair in {}", seconds(*after)),
             Self::Resolving(revision) => write!(f, "reading its content from revision {revision}"),
             Self::Sealed(why) => {
                 write!(f, "the recorded hashes of Secrets are sealed, and the key is not available: {why}")

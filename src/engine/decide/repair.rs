@@ -11,7 +11,7 @@ use crate::engine::decide::input::{DecisionInput, Observation};
 use crate::engine::decide::ownership::{left_alone_reason, owner};
 use crate::engine::facts::entry::{AcceptedContent, FieldCoverage, RepairImpact, SourceId};
 use crate::engine::{
-    ApplyVariant, LiveObject, ObjectOwner, OverlayState, Reason, ReplicaMode, SharedDesiredObject,
+    ApplyVariant, FightCause, LiveObject, ObjectOwner, OverlayState, Reason, ReplicaMode, SharedDesiredObject,
 };
 
 /// The number of repairs of one object within a minute that make a fight (Config Sync's alarm rate,
@@ -154,11 +154,11 @@ pub(super) fn repair_pause(input: &DecisionInput<'_>, lost: RepairImpact, now: I
         }
         _ => calm,
     };
-    let fight = || match input.observation {
-        Observation::Absent => Reason::Recreation(left),
-        _ => Reason::Fight(other_writers(input), left),
+    let cause = || match input.observation {
+        Observation::Absent => FightCause::Deletions,
+        _ => FightCause::Changes(other_writers(input)),
     };
-    (!left.is_zero()).then(fight)
+    (!left.is_zero()).then(|| Reason::Fight(cause(), left))
 }
 
 pub(super) fn other_writers(input: &DecisionInput<'_>) -> Arc<str> {

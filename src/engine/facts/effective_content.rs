@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::engine::{
     ConfigStamp, DesiredObject, Overlay, ReleaseAnnotation, apply_overlay, with_config_hash,
 };
-use crate::object::{ContentHash, Object, PART_OF};
+use crate::object::{ContentHash, Object, PART_OF, value_at};
 
 /// The treatment of `spec.replicas`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,8 +60,11 @@ pub(crate) fn effective_content(object: &Object, inventory_id: &str) -> Value {
     if object.id.is("", "Secret") {
         merge_string_data(&mut body);
     }
-    if object.id.is("rbac.authorization.k8s.io", "ClusterRole") && is_aggregated(&body) {
-        remove_key(&mut body, "rules");
+    if object.id.is("rbac.authorization.k8s.io", "ClusterRole")
+        && is_aggregated(&body)
+        && let Some(fields) = body.as_object_mut()
+    {
+        fields.remove("rules");
     }
     set_metadata(&mut body, "labels", PART_OF, inventory_id);
     body
@@ -70,14 +73,8 @@ pub(crate) fn effective_content(object: &Object, inventory_id: &str) -> Value {
 /// Returns whether a controller fills in the rules of a `ClusterRole` from those of others. It
 /// writes over whatever is sent, so that a repair would not end (`AggregationRule` of the API).
 fn is_aggregated(body: &Value) -> bool {
-    let selectors = body.get("aggregationRule").and_then(|rule| rule.get("clusterRoleSelectors")?.as_array());
+    let selectors = value_at(body, &["aggregationRule", "clusterRoleSelectors"]).and_then(Value::as_array);
     selectors.is_some_and(|selectors| !selectors.is_empty())
-}
-
-fn remove_key(body: &mut Value, key: &str) {
-    if let Some(fields) = body.as_object_mut() {
-        fields.remove(key);
-    }
 }
 
 /// Adds the release annotation to an effective content, settles `spec.replicas` and lays the

@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 
 use crate::engine::decide::action::{Action, ApplyRequest, Decision};
 use crate::engine::facts::nodes::NodeChange;
-use crate::engine::facts::sources::SourceWrites;
 use crate::engine::rollout::budget::{BudgetShortage, ReleasePriority, ReleaseRequest, TokenState};
 use crate::engine::rollout::ledger::RolloutClaim;
 use crate::engine::rollout::pod_eviction::{
@@ -362,15 +361,14 @@ impl Engine {
 
     fn eviction_plan(&self, id: &ObjectId, now: Instant) -> EvictionPlan {
         let nothing = EvictionPlan::Nothing(None);
-        let (Some(live), Some((source, desired))) =
+        let (Some(live), Some((_, desired))) =
             (self.live_object(id), self.entry(id).and_then(|e| e.target_content()))
         else {
             return nothing;
         };
         let (Some(steps), Some(step)) = (self.steps_of(id, desired), held_step(live)) else { return nothing };
-        let observed = self.sources[source].writes == SourceWrites::Observed;
         let standing = self.step_progress(id, desired, live, now);
-        if standing.shown == OverlayState::Other || observed || self.is_left_alone(id) {
+        if standing.shown == OverlayState::Other || !self.can_write(id) {
             return nothing;
         }
         if self.is_suspended(id) {

@@ -16,7 +16,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::engine::decide::action::{Action, Decision};
-use crate::engine::facts::sources::SourceWrites;
 use crate::engine::rollout::pods::{ReplicaSetFacts, WorkloadPods};
 use crate::engine::rollout::step_overlay::live_overlay;
 use crate::engine::rollout::steps::OverlayState;
@@ -210,10 +209,7 @@ impl Engine {
     }
 
     fn can_take_back(&self, id: &ObjectId) -> bool {
-        let writes = self.wanting_source(id).map(|source| self.sources[source].writes);
-        writes.is_some_and(|writes| writes != SourceWrites::Observed)
-            && !self.is_left_alone(id)
-            && !self.is_suspended(id)
+        self.can_write(id) && !self.is_suspended(id)
     }
 
     /// Returns the `ReplicaSets` to scale now, one of a Deployment at a time. The result is

@@ -8,7 +8,7 @@ use crate::engine::rollout::pod_eviction::{OrdinalPod, PodAvailability, Stateful
 use crate::engine::rollout::pods::{MAX_CONTAINER_RESTARTS, PodFacts, Readiness, grace_period};
 use crate::engine::rollout::rollouts::RolloutPredecessor;
 use crate::engine::state::Engine;
-use crate::engine::{ResourceVersion, SourceWrites, Uid};
+use crate::engine::{ResourceVersion, Uid};
 use crate::object::ObjectId;
 
 /// A pod that is to be deleted, in the incarnation and version that was judged.
@@ -70,10 +70,7 @@ impl Engine {
     /// Returns whether a source wants a workload and writes, and nobody keeps rhumb away from it. A
     /// claim of an earlier process outlives that.
     fn may_delete_pods(&self, id: &ObjectId, now: Instant) -> bool {
-        let writes = self.wanting_source(id).map(|source| self.sources[source].writes);
-        writes == Some(SourceWrites::Allowed)
-            && !self.is_left_alone(id)
-            && self.active_hold(id, now).is_none()
+        self.can_write(id) && self.active_hold(id, now).is_none()
     }
 }
 

@@ -28,13 +28,6 @@ fn narrowed() -> (Harness, ObjectId, ObjectId) {
     (harness, a, web)
 }
 
-fn drift(harness: &mut Harness, id: &ObjectId) {
-    let rv = harness.world.tick();
-    let thing = harness.world.things.get_mut(id).unwrap();
-    (thing.drifted, thing.rv, thing.shape) = (true, rv, rv);
-    harness.world.announce(id);
-}
-
 #[test]
 fn what_is_no_longer_allowed_is_neither_repaired_nor_deleted_and_reported() {
     let (mut harness, a, web) = narrowed();
@@ -42,7 +35,7 @@ fn what_is_no_longer_allowed_is_neither_repaired_nor_deleted_and_reported() {
     // allowed.
     harness.read(reading("r2", &[("web", Some(desired(&web, 2, "web")))]));
     harness.settle();
-    drift(&mut harness, &a);
+    harness.world.drift(&a);
     harness.settle();
     let reason = harness.decide(&a).reason.map(|reason| reason.to_string());
     let words = reason.unwrap_or_default();

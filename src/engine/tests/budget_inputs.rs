@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::harness::Harness;
 use super::shared_budget::{at_rest, budget, files, one};
-use super::world::{FIRST, SECOND, SET, World, WorldObject, reading, workload};
+use super::world::{FIRST, SECOND, SET, World, WorldObject, all_ready, reading, workload};
 use crate::engine::rollout::ledger::UnreadableClaim;
 use crate::engine::*;
 use crate::health::{Health, HealthStatus};
@@ -166,28 +166,27 @@ fn each_success_lets_one_more_begin_so_that_each_round_doubles_them() {
     assert_eq!(harness.engine.usage().window, 1);
 }
 
-#[test]
-fn after_a_failure_one_begins_at_a_time_again() {
-    let of_all = Budget { on_failure: OnFailure::Quarantine, ..budget("100%", 100) };
+/// Returns workloads with a newer content, of which the first one has begun and failed.
+fn after_a_failure(of_all: Budget) -> Harness {
     let mut harness = waiting(of_all, BudgetNarrowing::default());
     harness.world.bad.insert(one("a", 2).hash);
     assert_eq!(begin(&mut harness, &["a"]), ["a"]);
     harness.finish_rollouts();
     harness.deliver(usize::MAX);
     harness.engine.advance(harness.now);
+    harness
+}
+
+#[test]
+fn after_a_failure_one_begins_at_a_time_again() {
+    let harness = after_a_failure(Budget { on_failure: OnFailure::Quarantine, ..budget("100%", 100) });
     assert_eq!(harness.engine.usage().window, 1);
 }
 
 #[test]
 fn a_failed_rollout_keeps_its_place_until_it_is_gone_back_and_in_quarantine_gives_it_up() {
     for (on_failure, keeps) in [(OnFailure::Rollback, true), (OnFailure::Quarantine, false)] {
-        let of_all = Budget { max_workloads: 1, on_failure, ..budget("100%", 100) };
-        let mut harness = waiting(of_all, BudgetNarrowing::default());
-        harness.world.bad.insert(one("a", 2).hash);
-        assert_eq!(begin(&mut harness, &["a"]), ["a"]);
-        harness.finish_rollouts();
-        harness.deliver(usize::MAX);
-        harness.engine.advance(harness.now);
+        let harness = after_a_failure(Budget { max_workloads: 1, on_failure, ..budget("100%", 100) });
         let held = harness.engine.workloads_in_flight();
         assert_eq!(held, if keeps { [workload("a")].into() } else { [].into() }, "{on_failure:?}");
     }
@@ -197,15 +196,7 @@ fn a_failed_rollout_keeps_its_place_until_it_is_gone_back_and_in_quarantine_give
 fn show(harness: &mut Harness, name: &str, available: u32) {
     let rv = harness.world.tick();
     let thing = harness.world.things.get_mut(&workload(name)).unwrap();
-    let numbers = RolloutNumbers {
-        replicas: 3,
-        pods: 3,
-        updated: 3,
-        ready: 3,
-        available: 3,
-        ..RolloutNumbers::default()
-    };
-    thing.numbers = Some(RolloutNumbers { ready: available, available, ..numbers });
+    thing.numbers = Some(RolloutNumbers { ready: available, available, ..all_ready() });
     thing.phase = if available == 3 { RolloutPhase::Settled } else { RolloutPhase::Recovering };
     thing.rv = rv;
     harness.world.announce(&workload(name));
@@ -299,10 +290,7 @@ fn each_write_that_restarts_pods_is_claimed_for_the_pods_that_it_takes_down() {
     let mut changed = waiting(budget("100%", 100), BudgetNarrowing::default());
     assert_eq!(claimed(&mut changed, &id), Some(1), "a new content");
     let mut drifted = at_rest(&NAMES, &budget("100%", 100));
-    let rv = drifted.world.tick();
-    let thing = drifted.world.things.get_mut(&id).unwrap();
-    (thing.drifted, thing.rv, thing.shape) = (true, rv, rv);
-    drifted.world.announce(&id);
+    drifted.world.drift(&id);
     drifted.deliver(usize::MAX);
     assert_eq!(claimed(&mut drifted, &id), Some(1), "a repair of its template");
     let mut adopted = at_rest(&NAMES, &budget("100%", 100));

@@ -20,13 +20,6 @@ fn settled(id: &crate::object::ObjectId) -> Harness {
     harness
 }
 
-fn foreign_write(harness: &mut Harness, id: &crate::object::ObjectId) {
-    let rv = harness.world.tick();
-    let thing = harness.world.things.get_mut(id).unwrap();
-    (thing.drifted, thing.rv, thing.shape) = (true, rv, rv);
-    harness.world.announce(id);
-}
-
 #[test]
 fn a_second_observation_sends_nothing() {
     let mut harness = settled(&config("a"));
@@ -59,7 +52,7 @@ fn drift_is_repaired_once_and_the_annotation_goes_on_naming_its_revision() {
     harness.read(reading("r2", &[("other", Some(desired(&config("b"), 1, "other")))]));
     harness.settle();
     harness.world.log.clear();
-    foreign_write(&mut harness, &a);
+    harness.world.drift(&a);
     harness.settle();
     assert_eq!(harness.world.log, [AuditEntry::Changed(a.clone())]);
     assert_eq!(harness.world.things[&a].release.as_ref().unwrap().revision.as_str(), "r1");
@@ -132,7 +125,7 @@ fn an_object_that_is_deleted_each_time_it_is_made_waits_with_that_reason() {
     }
     assert_eq!(harness.world.log.len(), REPAIRS_PER_FIGHT);
     let decision = harness.engine.decide(&a, harness.now);
-    assert!(matches!(decision.reason, Some(Reason::Recreation(_))), "{decision:?}");
+    assert!(matches!(decision.reason, Some(Reason::Fight(FightCause::Deletions, _))), "{decision:?}");
 }
 
 #[test]
@@ -140,7 +133,7 @@ fn a_fight_begins_with_five_repairs_and_is_answered_every_ten_seconds() {
     let a = config("a");
     let mut harness = settled(&a);
     for _ in 0..50 {
-        foreign_write(&mut harness, &a);
+        harness.world.drift(&a);
         harness.settle();
         harness.pass_time(Duration::from_millis(100));
     }
@@ -149,7 +142,7 @@ fn a_fight_begins_with_five_repairs_and_is_answered_every_ten_seconds() {
     assert!(matches!(decision.reason, Some(Reason::Fight(..))), "{decision:?}");
     for answers in 1..=3 {
         harness.pass_time(FIGHT_PAUSE);
-        foreign_write(&mut harness, &a);
+        harness.world.drift(&a);
         harness.settle();
         assert_eq!(
             harness.world.log.len(),
@@ -158,7 +151,7 @@ fn a_fight_begins_with_five_repairs_and_is_answered_every_ten_seconds() {
         );
     }
     harness.pass_time(MINUTE);
-    foreign_write(&mut harness, &a);
+    harness.world.drift(&a);
     harness.settle();
     assert_eq!(harness.world.log.len(), REPAIRS_PER_FIGHT + 4, "and goes on when it has calmed down");
 }
@@ -174,7 +167,7 @@ fn what_is_not_wanted_any_more_goes_only_after_a_complete_reading() {
     harness.settle();
     assert_eq!(harness.world.log, []);
     // An object in doubt is still defended.
-    foreign_write(&mut harness, &config("a"));
+    harness.world.drift(&config("a"));
     harness.settle();
     assert_eq!(harness.world.log, [AuditEntry::Changed(config("a"))]);
     harness.world.log.clear();

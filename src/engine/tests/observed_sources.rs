@@ -56,13 +56,6 @@ fn check(happens: impl Fn(&mut Harness), id: &ObjectId, expected: &[&str]) {
     }
 }
 
-fn drift(harness: &mut Harness, id: &ObjectId) {
-    let rv = harness.world.tick();
-    let thing = harness.world.things.get_mut(id).unwrap();
-    (thing.drifted, thing.rv, thing.shape) = (true, rv, rv);
-    harness.world.announce(id);
-}
-
 #[test]
 fn what_is_only_observed_is_neither_made_nor_changed_nor_repaired_nor_deleted() {
     let (a, c) = (config("a"), config("c"));
@@ -81,7 +74,7 @@ fn what_is_only_observed_is_neither_made_nor_changed_nor_repaired_nor_deleted() 
         &workload("web"),
         &["changed Deployment shop/web"],
     );
-    check(|harness| drift(harness, &config("a")), &a, &["changed ConfigMap shop/a"]);
+    check(|harness| harness.world.drift(&config("a")), &a, &["changed ConfigMap shop/a"]);
     check(|harness| harness.read(reading("r2", &[("a", None)])), &a, &["deleted ConfigMap shop/a"]);
 }
 

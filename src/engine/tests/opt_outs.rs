@@ -25,14 +25,6 @@ fn plain(id: &ObjectId, content: u32, reconcile: ReconcilePolicy) -> SharedDesir
     asking(id, content, reconcile, |_| {})
 }
 
-/// Changes what we own of an object, as somebody else.
-fn drift(harness: &mut Harness, id: &ObjectId) {
-    let rv = harness.world.tick();
-    let thing = harness.world.things.get_mut(id).unwrap();
-    (thing.drifted, thing.rv, thing.shape) = (true, rv, rv);
-    harness.world.announce(id);
-}
-
 /// Puts an annotation on an object, as somebody else.
 fn mark(harness: &mut Harness, id: &ObjectId, asks: ReconcilePolicy) {
     let rv = harness.world.tick();
@@ -59,7 +51,7 @@ fn what_is_disabled_is_neither_made_nor_changed_nor_repaired() {
     harness.world.log.clear();
     harness.read(reading("r3", &[("a", Some(plain(&a, 3, ReconcilePolicy::Disabled)))]));
     harness.settle();
-    drift(&mut harness, &a);
+    harness.world.drift(&a);
     harness.settle();
     assert_eq!(harness.world.log, [], "it is neither changed nor repaired");
     harness.read(reading("r4", &[("a", Some(plain(&a, 2, ReconcilePolicy::Enabled)))]));
@@ -75,7 +67,7 @@ fn a_mark_on_the_object_counts_as_long_as_it_is_there() {
     harness.settle();
     harness.world.log.clear();
     mark(&mut harness, &a, ReconcilePolicy::Disabled);
-    drift(&mut harness, &a);
+    harness.world.drift(&a);
     harness.settle();
     harness.read(reading("r2", &[("a", Some(desired(&a, 2, "a")))]));
     harness.settle();
@@ -105,7 +97,7 @@ fn what_cannot_be_used_any_more_is_not_defended_either() {
         harness.world.log.clear();
         harness.engine.read(FIRST, unusable(&a));
         mark(&mut harness, &a, on_it);
-        drift(&mut harness, &a);
+        harness.world.drift(&a);
         harness.settle();
         assert_eq!(harness.world.log, expected, "{asks:?} {on_it:?}");
     };
@@ -130,7 +122,7 @@ fn what_is_only_created_is_made_again_and_never_changed() {
     harness.settle();
     assert_eq!(harness.world.log, [AuditEntry::Created(a.clone())]);
     harness.world.log.clear();
-    drift(&mut harness, &a);
+    harness.world.drift(&a);
     harness.settle();
     harness.read(reading("r2", &[("a", Some(plain(&a, 2, ReconcilePolicy::OnlyCreate)))]));
     harness.settle();
@@ -214,7 +206,7 @@ fn what_others_put_on_an_object_is_reported_and_has_no_effect_where_that_is_deni
         harness.world.log.clear();
         assert!(harness.engine.opt_outs(FIRST, harness.now).is_empty());
         mark(&mut harness, &a, ReconcilePolicy::Disabled);
-        drift(&mut harness, &a);
+        harness.world.drift(&a);
         harness.settle();
         let opt_outs: Vec<_> = harness.engine.opt_outs(FIRST, harness.now).into_iter().collect();
         assert_eq!(opt_outs, [(a.clone(), annotations::RECONCILE)], "{opt_out:?}");

@@ -316,10 +316,7 @@ fn what_is_paused_is_repaired_and_not_changed() {
     harness.settle();
     shows(&harness, 2, "r2");
     assert_eq!(reason(&mut harness, &workload("web")), "it is paused: looking at it");
-    let rv = harness.world.tick();
-    let thing = harness.world.things.get_mut(&workload("web")).unwrap();
-    (thing.drifted, thing.rv, thing.shape) = (true, rv, rv);
-    harness.world.announce(&workload("web"));
+    harness.world.drift(&workload("web"));
     harness.settle();
     assert_eq!(harness.world.log, [AuditEntry::Changed(workload("web"))]);
     asks(&mut harness, &workload("web"), None, None);
@@ -397,10 +394,7 @@ fn a_hold_keeps_everything_as_it_is_until_its_end() {
     asks(&mut harness, &workload("web"), None, Some("1-a until=1970-01-01T00:01:00Z heap dump"));
     harness.settle();
     assert_eq!(last_outcome(&harness), "held: Deployment shop/web until 1970-01-01T00:01:00Z");
-    let rv = harness.world.tick();
-    let thing = harness.world.things.get_mut(&workload("web")).unwrap();
-    (thing.drifted, thing.rv, thing.shape) = (true, rv, rv);
-    harness.world.announce(&workload("web"));
+    harness.world.drift(&workload("web"));
     harness.settle();
     assert_eq!(harness.world.log, []);
     let decision = harness.decide(&workload("web"));

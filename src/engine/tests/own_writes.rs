@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use super::harness::Harness;
-use super::world::{AuditEntry, World, WorldObject, config, desired, reading, workload};
+use super::wakes::{lose_answer, restarting};
+use super::world::{AuditEntry, World, WorldObject, config, desired, reading};
 use crate::engine::*;
 use crate::object::ObjectId;
 
@@ -134,18 +135,9 @@ fn a_create_whose_answer_was_lost_is_not_sent_again_before_a_lookup() {
 // The claim is not taken out of the ledger either.
 #[test]
 fn a_rollout_whose_answer_was_lost_keeps_its_place_in_the_budget_and_in_the_ledger() {
-    let [a, b] = ["a", "b"].map(workload);
-    let mut harness = Harness::new(1);
-    let files = |content| [&a, &b].map(|id| (id.name(), Some(desired(id, content, id.name()))));
-    harness.read(reading("r1", &files(1)));
-    harness.settle();
-    harness.world.log.clear();
-    harness.read(reading("r2", &files(2)));
-    let action = harness.decide(&a).action;
-    harness.engine.note_dispatch(&a, &action);
+    let (mut harness, [a, b], action) = restarting();
     harness.world.perform(&a, &action);
-    let lost = WriteFailure::Unknown("no answer".into(), Duration::from_secs(1));
-    harness.engine.record_result(&a, &action, ActionResult::Failed(lost), harness.now);
+    lose_answer(&mut harness, &a, &action);
     let events = std::mem::take(&mut harness.world.events);
     for _ in 0..3 {
         harness.keep_ledger();

@@ -39,6 +39,18 @@ struct ObjectFacts {
     is_confirmed: bool,
 }
 
+/// An object that nothing keeps.
+const PLAIN: ObjectFacts = ObjectFacts {
+    timing: PruneTiming::AfterUnit,
+    is_not_allowed: false,
+    is_unproven: false,
+    is_unrendered: false,
+    is_unfinished: false,
+    is_needed: false,
+    withheld: None,
+    is_confirmed: false,
+};
+
 /// The facts about its source.
 #[derive(Clone, Copy, Debug)]
 struct SourceFacts {
@@ -121,16 +133,6 @@ fn goes(is_precious: bool, object: ObjectFacts, source: SourceFacts) -> bool {
 
 fn decide(id: &ObjectId, object: ObjectFacts, source: SourceFacts) -> PruneDecision {
     let mut pending = vec![candidate(id, object)];
-    let plain = ObjectFacts {
-        timing: PruneTiming::AfterUnit,
-        is_not_allowed: false,
-        is_unproven: false,
-        is_unrendered: false,
-        is_unfinished: false,
-        is_needed: false,
-        withheld: None,
-        is_confirmed: false,
-    };
     let count = match source.company {
         Company::Few | Company::BeyondRadius => 1,
         Company::AllOfKind => 3,
@@ -138,7 +140,7 @@ fn decide(id: &ObjectId, object: ObjectFacts, source: SourceFacts) -> PruneDecis
     for number in 1..count {
         let other = ObjectId::new(&id.group_kind(), id.namespace(), &format!("other{number}"));
         let uid = Uid(format!("other{number}").into());
-        pending.push(PruneCandidate { uid, ..candidate(&other, plain) });
+        pending.push(PruneCandidate { uid, ..candidate(&other, PLAIN) });
     }
     let all = if source.company == Company::AllOfKind { count } else { 100 };
     let inventory: BTreeMap<GroupKind, u32> = [(id.group_kind(), all)].into();
@@ -201,16 +203,7 @@ fn the_blast_radius_counts_each_object_that_would_go_unasked_whenever_it_goes() 
         let pending: Vec<PruneCandidate> = (0..3)
             .map(|number| {
                 let is_last = number == 2;
-                let facts = ObjectFacts {
-                    timing: if is_last { timing } else { PruneTiming::AfterUnit },
-                    is_not_allowed: false,
-                    is_unproven: false,
-                    is_unrendered: false,
-                    is_unfinished: false,
-                    is_needed: false,
-                    withheld: None,
-                    is_confirmed: false,
-                };
+                let facts = if is_last { ObjectFacts { timing, ..PLAIN } } else { PLAIN };
                 let uid = Uid(number.to_string().into());
                 PruneCandidate { uid, ..candidate(&config(&number.to_string()), facts) }
             })

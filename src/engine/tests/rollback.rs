@@ -56,10 +56,7 @@ fn a_repair_of_a_pod_template_is_not_bound_to_a_version_that_others_overtake() {
     let mut harness = Harness::new(3);
     harness.read(reading("r1", &[("web", Some(desired(&web, 1, "web")))]));
     harness.settle();
-    let rv = harness.world.tick();
-    let thing = harness.world.things.get_mut(&web).unwrap();
-    (thing.drifted, thing.rv, thing.shape) = (true, rv, rv);
-    harness.world.announce(&web);
+    harness.world.drift(&web);
     harness.deliver(usize::MAX);
     let (_, repair) = apply(&mut harness, &web);
     assert_eq!((repair.purpose, repair.restarts), (ApplyPurpose::Repair, RestartRisk::Maybe));

@@ -79,14 +79,20 @@ fn freed(harness: &mut Harness) -> Vec<String> {
     harness.engine.stuck_pods(harness.now).iter().map(|pod| pod.name.to_string()).collect()
 }
 
-#[test]
-fn a_pod_of_a_rollout_that_failed_is_not_waited_for_by_the_next_content() {
+/// Returns a set whose second content has failed.
+fn failed() -> Harness {
     let mut harness = at_rest();
     begin(&mut harness, 2);
     observe_revisions(&mut harness, "r2", "r2");
     harness.pass_time(Duration::from_secs(11));
     harness.engine.advance(harness.now);
     harness.keep_ledger();
+    harness
+}
+
+#[test]
+fn a_pod_of_a_rollout_that_failed_is_not_waited_for_by_the_next_content() {
+    let mut harness = failed();
     assert_eq!(harness.world.rejections[0].action, RejectionAction::Quarantine);
     assert!(freed(&mut harness).is_empty(), "nobody has decided yet");
     begin(&mut harness, 3);
@@ -151,12 +157,7 @@ fn below_a_partition_only_what_was_replaced_is_not_waited_for() {
 
 /// Returns a set whose controller waits for a pod of a content that failed.
 fn stuck() -> Harness {
-    let mut harness = at_rest();
-    begin(&mut harness, 2);
-    observe_revisions(&mut harness, "r2", "r2");
-    harness.pass_time(Duration::from_secs(11));
-    harness.engine.advance(harness.now);
-    harness.keep_ledger();
+    let mut harness = failed();
     begin(&mut harness, 3);
     observe_revisions(&mut harness, "r2", "r3");
     harness

@@ -204,8 +204,9 @@ fn a_recreated_workload_gives_its_token_back_though_nobody_reported_that_it_was_
     assert_eq!(harness.engine.workloads_in_flight(), [].into());
 }
 
-#[test]
-fn a_restart_whose_answer_was_lost_keeps_its_token_until_the_cluster_tells() {
+/// Returns two workloads with a newer content where one may restart, with the write of the first
+/// one, which is sent.
+pub(super) fn restarting() -> (Harness, [ObjectId; 2], Action) {
     let [a, b] = ["a", "b"].map(workload);
     let mut harness = Harness::new(1);
     let files = |content| [&a, &b].map(|id| (id.name(), Some(desired(id, content, id.name()))));
@@ -215,9 +216,20 @@ fn a_restart_whose_answer_was_lost_keeps_its_token_until_the_cluster_tells() {
     harness.read(reading("r2", &files(2)));
     let action = harness.decide(&a).action;
     harness.engine.note_dispatch(&a, &action);
-    harness.world.perform(&a, &action);
+    (harness, [a, b], action)
+}
+
+/// Records that a write got no answer.
+pub(super) fn lose_answer(harness: &mut Harness, id: &ObjectId, action: &Action) {
     let lost = WriteFailure::Unknown("no answer".into(), Duration::from_secs(1));
-    harness.engine.record_result(&a, &action, ActionResult::Failed(lost), harness.now);
+    harness.engine.record_result(id, action, ActionResult::Failed(lost), harness.now);
+}
+
+#[test]
+fn a_restart_whose_answer_was_lost_keeps_its_token_until_the_cluster_tells() {
+    let (mut harness, [a, b], action) = restarting();
+    harness.world.perform(&a, &action);
+    lose_answer(&mut harness, &a, &action);
     let events = std::mem::take(&mut harness.world.events);
     drain(&mut harness);
     assert_eq!(harness.world.log, [AuditEntry::Changed(a.clone())], "b must wait: a may be rolling");
@@ -228,17 +240,8 @@ fn a_restart_whose_answer_was_lost_keeps_its_token_until_the_cluster_tells() {
 
 #[test]
 fn a_restart_that_was_never_carried_out_holds_no_token_for_ever() {
-    let [a, b] = ["a", "b"].map(workload);
-    let mut harness = Harness::new(1);
-    let files = |content| [&a, &b].map(|id| (id.name(), Some(desired(id, content, id.name()))));
-    harness.read(reading("r1", &files(1)));
-    harness.settle();
-    harness.world.log.clear();
-    harness.read(reading("r2", &files(2)));
-    let action = harness.decide(&a).action;
-    harness.engine.note_dispatch(&a, &action);
-    let lost = WriteFailure::Unknown("no answer".into(), Duration::from_secs(1));
-    harness.engine.record_result(&a, &action, ActionResult::Failed(lost), harness.now);
+    let (mut harness, [a, b], action) = restarting();
+    lose_answer(&mut harness, &a, &action);
     harness.pass_time(Duration::from_secs(1));
     harness.engine.mark(&a);
     harness.settle();

@@ -45,6 +45,11 @@ pub(crate) fn gvk(id: &ObjectId) -> Gvk {
     Gvk::new(id.group(), "v1", id.kind())
 }
 
+/// Returns the numbers of a workload whose three pods are ready.
+pub(super) fn all_ready() -> RolloutNumbers {
+    RolloutNumbers { replicas: 3, pods: 3, updated: 3, ready: 3, available: 3, ..RolloutNumbers::default() }
+}
+
 /// Returns a desired object whose content is this number.
 pub(crate) fn desired(id: &ObjectId, content: u32, file: &str) -> SharedDesiredObject {
     let hash = ContentHash::hash_bytes(format!("{id} {content}").as_bytes());
@@ -231,16 +236,12 @@ impl World {
                 Health::new(HealthStatus::Failed, &format!("content {content} made no progress"))
             }),
             rolling: is_workload(id).then(|| {
-                let all = RolloutNumbers {
-                    replicas: 3,
-                    pods: 3,
-                    updated: 3,
-                    ready: 3,
-                    available: 3,
-                    ..RolloutNumbers::default()
-                };
                 let failed_before = thing.failed.is_some() && thing.failed != thing.runs();
-                RolloutNumbers { phase: thing.phase, failed_before, ..thing.numbers.unwrap_or(all) }
+                RolloutNumbers {
+                    phase: thing.phase,
+                    failed_before,
+                    ..thing.numbers.unwrap_or_else(all_ready)
+                }
             }),
             overlay: thing.shown,
             config_stamp: thing.config_stamp,
@@ -251,6 +252,14 @@ impl World {
             generated: thing.generated.clone(),
             opt_out: (thing.asks == ReconcilePolicy::Disabled).then_some(annotations::RECONCILE),
         }
+    }
+
+    /// Changes what we own of an object, as somebody else.
+    pub(super) fn drift(&mut self, id: &ObjectId) {
+        let rv = self.tick();
+        let thing = self.things.get_mut(id).unwrap();
+        (thing.drifted, thing.rv, thing.shape) = (true, rv, rv);
+        self.announce(id);
     }
 
     /// Announces the object as it is now; a watch by label does not show what lacks the label.

@@ -27,6 +27,7 @@ mod pki;
 mod ports;
 mod programs;
 mod proxy;
+mod random;
 mod ready;
 mod registry;
 mod renderers;
@@ -41,6 +42,7 @@ pub use crate::expanders::Expanders;
 pub use crate::nodes::find_obstacle as find_real_node_obstacle;
 pub use crate::part::Part;
 pub use crate::proxy::{Answer, Fault, FaultProxy, Requests, ResponseCut, Rule, RuleId, RuleUsage};
+pub use crate::random::Random;
 pub use crate::registry::{Registry, RegistryOptions};
 pub use crate::renderers::Renderers;
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use super::rule::{Fault, RequestShape, Requests, ResponseCut, Rule};
+use crate::random::Random;
 
 /// The id of a rule of one proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -47,7 +48,7 @@ pub(super) struct AnswerGuard {
 impl ProxyState {
     pub(super) fn new(seed: u64) -> Self {
         let (rules, open) = (BTreeMap::new(), BTreeMap::new());
-        Self { inner: Mutex::new(Inner { rules, open, next: 0, random: Random(seed) }) }
+        Self { inner: Mutex::new(Inner { rules, open, next: 0, random: Random::new(seed) }) }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -124,26 +125,6 @@ impl ProxyState {
 impl Drop for AnswerGuard {
     fn drop(&mut self) {
         self.ledger.lock().open.remove(&self.number);
-    }
-}
-
-/// `SplitMix64` (Steele, Lea, Flood 2014): small, and good enough to draw lots.
-#[derive(Debug)]
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// Returns a number from 0 up to but not 1.
-    fn fraction(&mut self) -> f64 {
-        let bits = u32::try_from(self.next() >> 32).unwrap_or_default();
-        f64::from(bits) / (f64::from(u32::MAX) + 1.0)
     }
 }
 

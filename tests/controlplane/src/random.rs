@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-/// `SplitMix64` (Steele, Lea, Flood 2014).
+/// `SplitMix64` (Steele, Lea, Flood 2014): small, and good enough to draw lots.
 #[derive(Debug)]
-pub(crate) struct Random(u64);
+pub struct Random(u64);
 
 impl Random {
     /// Returns the sequence of a seed.
-    pub(crate) const fn new(seed: u64) -> Self {
+    #[must_use]
+    pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
@@ -20,13 +21,19 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
+    /// Returns a number from 0 up to but not 1.
+    pub(crate) fn fraction(&mut self) -> f64 {
+        let bits = u32::try_from(self.next() >> 32).unwrap_or_default();
+        f64::from(bits) / (f64::from(u32::MAX) + 1.0)
+    }
+
     /// Returns a number below a bound.
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+    pub fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound.max(1)
     }
 
     /// Returns a time between two, in milliseconds.
-    pub(crate) fn between(&mut self, least: u64, most: u64) -> Duration {
+    pub fn between(&mut self, least: u64, most: u64) -> Duration {
         Duration::from_millis(least + self.below(most.saturating_sub(least) + 1))
     }
 }
