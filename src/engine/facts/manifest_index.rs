@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
+use crate::engine::facts::lookup_counts;
 use crate::engine::{ObjectCounts, SharedDesiredObject};
 use crate::object::{Diagnostic, GroupKind, Gvk, ManifestOrigin, ObjectId};
 
@@ -88,6 +89,9 @@ pub(crate) struct ManifestIndex {
     /// The counts of the keys of `states` and of `lost_names`.
     object_counts: ObjectCounts,
     partly_understood: BTreeSet<Arc<str>>,
+    /// The files with a kind of unknown scope. Each turn of the loop asks for the first, so a walk
+    /// over all files would cost the square of their number in a first pass.
+    unscoped: BTreeSet<Arc<str>>,
     /// The objects of a file when it was last understood, which it does not name now that it is
     /// not: they count as wanted still.
     lost_names: HashMap<ObjectId, Arc<UnusableObject>>,
@@ -98,6 +102,7 @@ impl ManifestIndex {
     pub(crate) fn replace(&mut self, file: &Arc<str>, facts: Option<FileFacts>) -> Vec<ObjectId> {
         let mut touched = Vec::new();
         self.partly_understood.remove(file);
+        self.unscoped.remove(file);
         let before = self.files.remove(file);
         self.remember_lost_names(file, before.as_ref(), facts.as_ref(), &mut touched);
         if let Some(old) = before {
@@ -126,6 +131,9 @@ impl ManifestIndex {
             }
             if facts.understood != FileCompleteness::Complete {
                 self.partly_understood.insert(file.clone());
+            }
+            if !facts.unscoped.is_empty() {
+                self.unscoped.insert(file.clone());
             }
             self.files.insert(file.clone(), facts);
         }
@@ -224,7 +232,13 @@ impl ManifestIndex {
 
     /// Returns the files with objects of a kind of unknown scope, and that kind.
     pub(crate) fn unscoped_files(&self) -> impl Iterator<Item = (&Arc<str>, &GroupKind)> {
-        self.files.iter().flat_map(|(file, facts)| facts.unscoped.iter().map(move |kind| (file, kind)))
+        let files = self.unscoped.iter().inspect(|_| lookup_counts::count(1));
+        files.flat_map(|file| {
+            self.files
+                .get(file)
+                .into_iter()
+                .flat_map(move |facts| facts.unscoped.iter().map(move |kind| (file, kind)))
+        })
     }
 
     /// Returns all findings, file by file, those about objects that are defined twice included.

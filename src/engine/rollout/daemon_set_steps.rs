@@ -222,6 +222,10 @@ impl Engine {
         if !is_daemon_set(id) {
             return None;
         }
+        // Nobody evicts its pods, so that they stay is no failure.
+        if self.is_not_allowed(id) || !self.can_write(id) {
+            return (!self.is_busy(id, now)).then_some(StepState::Held(None));
+        }
         let rollout = self.rollouts.daemon_sets.get(id).filter(|rollout| rollout.asked.is_empty())?;
         let refused = rollout.refused.as_ref().filter(|refused| now >= refused.since + TOKEN_RETURN_DELAY);
         let until = if self.is_suspended(id) || rollout.lacks != MissingBudget::Nothing {

@@ -106,11 +106,49 @@ fn no_pod_is_evicted_for_what_is_only_observed() {
     assert_eq!(fleet.shown(), "on-delete step=1");
     fleet.harness.engine.sources[FIRST].writes = SourceWrites::Observed;
     fleet.disruption = DisruptionBudgets::Allowed;
-    fleet.pass(Duration::from_mins(5));
+    fleet.pass(Duration::from_hours(1));
     assert!(fleet.log.is_empty(), "{:?}", fleet.log);
+    assert!(fleet.harness.world.rejections.is_empty(), "nobody tried");
     fleet.harness.engine.sources[FIRST].writes = SourceWrites::Allowed;
     fleet.settle();
     assert_eq!(fleet.log, ["node-1".into(), "node-2".into()]);
+}
+
+/// Has an annotation leave the DaemonSet alone.
+fn leave_alone(fleet: &mut DaemonSetWorld) {
+    let rv = fleet.harness.world.tick();
+    let thing = fleet.harness.world.things.get_mut(&agent()).unwrap();
+    (thing.asks, thing.rv) = (ReconcilePolicy::Disabled, rv);
+    fleet.harness.world.announce(&agent());
+}
+
+/// Takes the DaemonSet's kind out of what its source is allowed to write.
+fn allow_other_kinds(fleet: &mut DaemonSetWorld) {
+    let kinds = Some(["ConfigMap".parse().unwrap()].into());
+    fleet.harness.engine.sources[FIRST].allow = AllowList { kinds, ..AllowList::default() }.into();
+}
+
+#[test]
+fn a_step_that_nobody_may_go_on_with_does_not_fail() {
+    let words = json!({"steps": "2", "step-promote": "manual"});
+    let tight = Budget { max_unavailable: PodAmount::Pods(1), ..budget(3) };
+    let check = |happens: &dyn Fn(&mut DaemonSetWorld)| {
+        let mut fleet = DaemonSetWorld::new(4, tight.clone(), &content(1, &words));
+        fleet.disruption = DisruptionBudgets::Once;
+        fleet.commit("r2", &content(2, &words));
+        fleet.settle();
+        assert_eq!(fleet.done(&content(2, &words)), ["node-1"]);
+        happens(&mut fleet);
+        fleet.disruption = DisruptionBudgets::Allowed;
+        for _ in 0..60 {
+            fleet.pass(Duration::from_mins(1));
+        }
+        assert_eq!(fleet.log, ["node-1".into()]);
+        assert!(fleet.harness.world.rejections.is_empty(), "nobody tried");
+    };
+    check(&|fleet| fleet.harness.engine.sources[FIRST].writes = SourceWrites::Observed);
+    check(&leave_alone);
+    check(&allow_other_kinds);
 }
 
 #[test]
@@ -124,21 +162,12 @@ fn no_pod_is_evicted_for_what_is_left_alone_or_no_longer_allowed() {
         fleet.settle();
         happens(&mut fleet);
         fleet.disruption = DisruptionBudgets::Allowed;
-        fleet.pass(Duration::from_mins(5));
+        fleet.pass(Duration::from_hours(1));
+        assert!(fleet.harness.world.rejections.is_empty(), "nobody tried");
         fleet.log
     };
     assert_eq!(check(&|_| {}), ["node-1".into(), "node-2".into()]);
     let none: [std::sync::Arc<str>; 0] = [];
-    let left_alone = check(&|fleet| {
-        let rv = fleet.harness.world.tick();
-        let thing = fleet.harness.world.things.get_mut(&agent()).unwrap();
-        (thing.asks, thing.rv) = (ReconcilePolicy::Disabled, rv);
-        fleet.harness.world.announce(&agent());
-    });
-    assert_eq!(left_alone, none);
-    let not_allowed = check(&|fleet| {
-        let kinds = Some(["ConfigMap".parse().unwrap()].into());
-        fleet.harness.engine.sources[FIRST].allow = AllowList { kinds, ..AllowList::default() }.into();
-    });
-    assert_eq!(not_allowed, none);
+    assert_eq!(check(&leave_alone), none);
+    assert_eq!(check(&allow_other_kinds), none);
 }
