@@ -91,7 +91,7 @@ impl ObjectFacts {
             .find(|queued| queued.id == self.id && *queued.inventory_id == *self.inventory_id)
     }
 
-    fn unit_record(&self) -> Option<&crate::engine::Unit> {
+    fn unit_record(&self) -> Option<&crate::engine::ReleaseUnit> {
         let ours = self.ledger.units.iter().filter(|unit| *unit.inventory_id == *self.inventory_id);
         ours.into_iter().find(|unit| unit.members.contains_key(&self.id))
     }

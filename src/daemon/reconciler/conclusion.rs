@@ -45,7 +45,7 @@ impl TransientReasons<'_> {
                 self.engine.is_any_in_progress() || self.engine.next_due(Instant::now()).is_some()
             }
             Reason::Step(_) => self.engine.is_stepping(id, Instant::now()),
-            Reason::Unit(id) => works(id),
+            Reason::UnitWorkload(id) => works(id),
             Reason::Unserved(gvk, others) => {
                 // Discovery lists a new kind some moments after its definition is established.
                 let is_established =

@@ -31,7 +31,7 @@ pub(crate) enum Reason {
     /// Its claim cannot be written before a person mends the rollout ledger.
     Unrecorded(Arc<str>),
     /// It is released together with a workload that has not begun to roll.
-    Unit(ObjectId),
+    UnitWorkload(ObjectId),
     /// Its rollout goes in steps; this is their state.
     Step(Arc<str>),
     /// The content failed here, or a person undid or aborted it. It is not tried again before it
@@ -161,7 +161,7 @@ impl fmt::Display for Reason {
             Self::Wave(wave, id) => write!(f, "wave {wave} is not finished: {id}"),
             Self::Budget(shortage) => shortage.fmt(f),
             Self::Claiming => f.write_str("its claim on the rollout budget is being written"),
-            Self::Unit(id) => write!(f, "it is released together with {id}, which has not started to roll out"),
+            Self::UnitWorkload(id) => write!(f, "it is released together with {id}, which has not started to roll out"),
             Self::Owned(owner) => write!(f, "it belongs to {owner}"),
             Self::NotAdopted => f.write_str("it exists already, this source did not create it, and adopt is `never`; `adopt: if-unowned` takes it over"),
             Self::Generated(other) => write!(

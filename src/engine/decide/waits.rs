@@ -49,9 +49,10 @@ impl Engine {
                 Some(WaitTopic::Kinds)
             }
             Reason::Inventory(_) | Reason::Unrecorded(_) => source().map(WaitTopic::Inventory),
-            Reason::Needs(need, _) | Reason::Unit(need) | Reason::Reading(need) | Reason::Generated(need) => {
-                Some(WaitTopic::Object(need.clone()))
-            }
+            Reason::Needs(need, _)
+            | Reason::UnitWorkload(need)
+            | Reason::Reading(need)
+            | Reason::Generated(need) => Some(WaitTopic::Object(need.clone())),
             Reason::Sealed(_) => Some(WaitTopic::Object(crate::engine::restart::config_restart::key_id())),
             Reason::Wave(..) => source().map(WaitTopic::Waves),
             _ => None,

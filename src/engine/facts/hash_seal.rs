@@ -233,7 +233,7 @@ impl Engine {
     }
 
     /// Returns whether the record of a unit can be written.
-    pub(in crate::engine) fn can_be_recorded(&self, unit: &crate::engine::Unit) -> bool {
+    pub(in crate::engine) fn can_be_recorded(&self, unit: &crate::engine::ReleaseUnit) -> bool {
         self.seals().number().is_some() || !unit.members.keys().any(is_secret)
     }
 

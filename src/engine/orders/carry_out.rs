@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::engine::facts::entry::{ObjectEntry, SourceId};
 use crate::engine::orders::intents::Acknowledgement;
 use crate::engine::orders::order::{Order, OrderVerb};
-use crate::engine::rollout::ledger::Unit;
+use crate::engine::rollout::ledger::ReleaseUnit;
 use crate::engine::rollout::rollback::rejection::{Rejection, RejectionAction};
 use crate::engine::rollout::step_overlay::live_overlay;
 use crate::engine::rollout::steps::PromotionRequest;
@@ -244,7 +244,7 @@ impl Engine {
 
     /// Returns a unit with what the newest revision asks for, which may have changed since it was
     /// recorded by what needs no rollout. Only that can be rejected.
-    fn with_desired_contents(&self, source: SourceId, mut unit: Unit) -> Unit {
+    fn with_desired_contents(&self, source: SourceId, mut unit: ReleaseUnit) -> ReleaseUnit {
         let before = unit.clone();
         for (id, member) in unit.members.iter_mut().filter(|(_, member)| !member.is_unreadable()) {
             member.content = self.desired_hash(source, id);
@@ -275,7 +275,7 @@ impl Engine {
     }
 }
 
-pub(in crate::engine) fn objects(unit: &Unit) -> String {
+pub(in crate::engine) fn objects(unit: &ReleaseUnit) -> String {
     count_text(unit.members.len(), "object")
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::engine::facts::entry::{ObjectEntry, SourceId};
 use crate::engine::orders::carry_out::{OrderAnswer, actor_words, objects};
 use crate::engine::orders::order::Order;
-use crate::engine::rollout::ledger::{LastGood, Unit, UnitMember};
+use crate::engine::rollout::ledger::{LastGood, ReleaseUnit, UnitMember};
 use crate::engine::rollout::rollback::rejection::{Rejection, RejectionAction};
 use crate::engine::state::Engine;
 use crate::engine::{DesiredState, Release, SharedDesiredObject};
@@ -83,7 +83,7 @@ impl Engine {
     /// A revision that was only read, or that failed, is none: its commit may have been taken back.
     pub(in crate::engine) fn revisions_in_force(&self, source: SourceId) -> BTreeSet<Revision> {
         let inventory_id = &self.inventory_ids[source];
-        let of_source = |unit: &&Unit| unit.inventory_id == *inventory_id;
+        let of_source = |unit: &&ReleaseUnit| unit.inventory_id == *inventory_id;
         let history = self.rollouts.ledger.iter().flat_map(|ledger| &ledger.history).filter(of_source);
         let releasing = self.rollouts.ledger.iter().flat_map(|ledger| &ledger.units);
         let rejected = self.sources[source].inventory.iter().flat_map(|inventory| &inventory.rejections);
@@ -102,12 +102,12 @@ impl Engine {
     ///
     /// A unit enters the history with the next write of the ledger. Until then its record is among
     /// the units that are being released. Of a past unit, members with newer contents are left out.
-    fn replaced_unit(&self, source: SourceId, id: &ObjectId) -> Option<Unit> {
+    fn replaced_unit(&self, source: SourceId, id: &ObjectId) -> Option<ReleaseUnit> {
         let shows = |id: &ObjectId, member: &UnitMember| match member.content {
             Some(content) => self.is_showing(id, content),
             None => self.live_object(id).is_none(),
         };
-        let brought = |unit: &&Unit| {
+        let brought = |unit: &&ReleaseUnit| {
             let member = unit.members.get(id).filter(|member| member.content.is_some());
             let readable = !unit.members.values().any(UnitMember::is_unreadable);
             unit.inventory_id == self.inventory_ids[source]
@@ -124,7 +124,7 @@ impl Engine {
     }
 
     /// Goes back to what was in force before a unit.
-    fn take_back(&mut self, source: SourceId, order: &Order, mut unit: Unit) -> String {
+    fn take_back(&mut self, source: SourceId, order: &Order, mut unit: ReleaseUnit) -> String {
         let id = &order.object;
         let unknown = |(id, member): &(&ObjectId, &UnitMember)| {
             member.good == LastGood::Unknown && self.may_show_unit_content(id, member)
@@ -155,7 +155,14 @@ impl Engine {
         }
     }
 
-    fn reject_for_undo(&mut self, source: SourceId, id: &ObjectId, by: &str, unit: Unit, to: &str) -> String {
+    fn reject_for_undo(
+        &mut self,
+        source: SourceId,
+        id: &ObjectId,
+        by: &str,
+        unit: ReleaseUnit,
+        to: &str,
+    ) -> String {
         let from = unit.revision.short_name().to_owned();
         let words = format!("undone: revision {from} of {id} ({}) goes back to {to}", objects(&unit));
         let cause = format!("revision {from} undone by {}", actor_words(by)).into();
@@ -237,7 +244,7 @@ impl Engine {
             });
             (id.clone(), UnitMember { content: wanted(id), good, restarted: None })
         };
-        let unit = Unit {
+        let unit = ReleaseUnit {
             inventory_id: self.inventory_ids[undo.source].clone(),
             revision: undo.from.clone(),
             members: undo.objects.iter().map(member).collect(),

@@ -16,7 +16,7 @@ use crate::engine::facts::sources::SourceState;
 use crate::engine::restart::config_hash::{ConfigData, HashKey, config_hash};
 use crate::engine::restart::config_stamp::{ConfigStamp, PinnedConfig, differing_positions};
 use crate::engine::restart::data_users::DataViews;
-use crate::engine::rollout::ledger::{ConfigRestart, LastGood, Unit, UnitMember};
+use crate::engine::rollout::ledger::{ConfigRestart, LastGood, ReleaseUnit, UnitMember};
 use crate::engine::state::Engine;
 use crate::engine::{AcceptedContent, DesiredObject, DesiredState, DirectView, LiveObject, Reason};
 use crate::object::{ContentHash, GroupKind, ObjectId};
@@ -407,7 +407,7 @@ impl Engine {
 
     /// Returns whether a unit brings nothing from git to the pods of a workload: it is restarted
     /// for data of somebody else.
-    pub(in crate::engine) fn is_only_restarted(&self, unit: &Unit, id: &ObjectId) -> bool {
+    pub(in crate::engine) fn is_only_restarted(&self, unit: &ReleaseUnit, id: &ObjectId) -> bool {
         let used = self
             .entry(id)
             .and_then(|entry| entry.target_content())
@@ -445,7 +445,7 @@ impl Engine {
     }
 
     /// Returns why a unit failed, in words.
-    pub(in crate::engine) fn failure_cause(&self, id: &ObjectId, unit: &Unit, why: &str) -> String {
+    pub(in crate::engine) fn failure_cause(&self, id: &ObjectId, unit: &ReleaseUnit, why: &str) -> String {
         let restarted = unit.members.get(id).is_some_and(|member| {
             self.is_unchanged_member(id, member)
                 || (member.restarted.is_some() && self.has_template_of_before(id))

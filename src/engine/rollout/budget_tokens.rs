@@ -14,7 +14,7 @@ use crate::engine::decide::action::{
 use crate::engine::rollout::budget::{
     BudgetBound, BudgetScope, BudgetShortage, ReleasePriority, ReleaseRequest, TokenState, grant_tokens,
 };
-use crate::engine::rollout::ledger::{RolloutClaim, RolloutLedger, Unit};
+use crate::engine::rollout::ledger::{ReleaseUnit, RolloutClaim, RolloutLedger};
 use crate::engine::rollout::rollouts::{Rollout, RolloutPredecessor};
 use crate::engine::rollout::start_rate::RolloutStart;
 use crate::engine::state::{DecisionMode, Engine};
@@ -390,8 +390,8 @@ impl Engine {
                 || self.entry(id).is_some_and(|entry| entry.last_write.is_some())
                 || (!self.is_observable(id) && self.is_counted(id, claim))
         });
-        let is_over = |unit: &mut Unit| ours(&unit.inventory_id) && self.is_concluded(unit);
-        let over: Vec<Unit> = next.units.extract_if(.., is_over).collect();
+        let is_over = |unit: &mut ReleaseUnit| ours(&unit.inventory_id) && self.is_concluded(unit);
+        let over: Vec<ReleaseUnit> = next.units.extract_if(.., is_over).collect();
         over.into_iter().filter(|unit| self.can_be_undone(unit)).for_each(|unit| next.remember(unit));
         self.record_retried_units(&mut next);
         self.record_adopted_failures(&mut next);
@@ -473,7 +473,7 @@ impl Engine {
 }
 
 /// Returns whether a record says of all members of a unit what they ask for.
-fn has_contents_of(known: &Unit, unit: &Unit) -> bool {
+fn has_contents_of(known: &ReleaseUnit, unit: &ReleaseUnit) -> bool {
     let is_described = |(id, member): (&ObjectId, &crate::engine::UnitMember)| {
         known.members.get(id).is_some_and(|known| known.content == member.content)
     };
@@ -481,12 +481,13 @@ fn has_contents_of(known: &Unit, unit: &Unit) -> bool {
 }
 
 /// Records a unit; those that share an object with it are one with it.
-fn record(units: &mut Vec<Unit>, mut unit: Unit) {
-    let shares = |other: &Unit| {
+fn record(units: &mut Vec<ReleaseUnit>, mut unit: ReleaseUnit) {
+    let shares = |other: &ReleaseUnit| {
         other.inventory_id == unit.inventory_id
             && other.members.keys().any(|id| unit.members.contains_key(id))
     };
-    let (same, others): (Vec<Unit>, Vec<Unit>) = std::mem::take(units).into_iter().partition(shares);
+    let (same, others): (Vec<ReleaseUnit>, Vec<ReleaseUnit>) =
+        std::mem::take(units).into_iter().partition(shares);
     for older in &same {
         unit.merge_older(older);
     }

@@ -26,9 +26,9 @@ pub(crate) struct RolloutLedger {
     /// The claims, by workload.
     pub claims: BTreeMap<ObjectId, RolloutClaim>,
     /// Units that are being released.
-    pub units: Vec<Unit>,
+    pub units: Vec<ReleaseUnit>,
     /// Units that were released, the newest last: what an undo goes back to.
-    pub history: Vec<Unit>,
+    pub history: Vec<ReleaseUnit>,
     /// The authors of the newest revisions.
     pub commits: Vec<AuthoredRevision>,
     /// The rollout queue, for people: nothing is decided by it.
@@ -83,7 +83,7 @@ pub(crate) struct RolloutClaim {
 
 /// Objects that one revision changes together, and where each goes back to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Unit {
+pub(crate) struct ReleaseUnit {
     /// The inventory that they are in.
     pub inventory_id: Arc<str>,
     /// The revision that changes them.
@@ -136,7 +136,7 @@ impl UnitMember {
     }
 }
 
-impl Unit {
+impl ReleaseUnit {
     /// Adds the members of an older unit of the same inventory. The last good content is the older
     /// unit's, the desired content the newer one's.
     pub(in crate::engine) fn merge_older(&mut self, older: &Self) {
@@ -193,7 +193,7 @@ struct RolloutClaimText {
     left: bool,
 }
 
-/// The form of a [`Unit`] in JSON.
+/// The form of a [`ReleaseUnit`] in JSON.
 #[derive(Serialize, Deserialize)]
 pub(in crate::engine) struct UnitText {
     source: String,
@@ -278,8 +278,9 @@ impl RolloutLedger {
     /// Returns one line of JSON; none where the hash of a Secret is to be sealed, and no key is
     /// known.
     pub(crate) fn text(&self, seals: &HashSeals) -> Option<String> {
-        let units =
-            |units: &[Unit]| units.iter().map(|unit| UnitText::of(unit, seals)).collect::<Option<Vec<_>>>();
+        let units = |units: &[ReleaseUnit]| {
+            units.iter().map(|unit| UnitText::of(unit, seals)).collect::<Option<Vec<_>>>()
+        };
         let claim = |(id, claim): (&ObjectId, &RolloutClaim)| RolloutClaimText {
             object: object_word(id),
             source: claim.inventory_id.to_string(),
@@ -303,16 +304,16 @@ impl RolloutLedger {
     }
 
     /// Remembers a unit that was released. Of what would be too much the oldest is forgotten.
-    pub(in crate::engine) fn remember(&mut self, unit: Unit) {
+    pub(in crate::engine) fn remember(&mut self, unit: ReleaseUnit) {
         self.history.push(unit);
-        let count = |past: &[Unit]| past.iter().map(|unit| unit.members.len()).sum::<usize>();
+        let count = |past: &[ReleaseUnit]| past.iter().map(|unit| unit.members.len()).sum::<usize>();
         while count(&self.history) > MAX_PAST_OBJECTS {
             self.history.remove(0);
         }
     }
 
     /// Returns the record of the unit that an object of an inventory is in.
-    pub(in crate::engine) fn unit_of(&self, inventory_id: &str, id: &ObjectId) -> Option<&Unit> {
+    pub(in crate::engine) fn unit_of(&self, inventory_id: &str, id: &ObjectId) -> Option<&ReleaseUnit> {
         self.units.iter().find(|unit| &*unit.inventory_id == inventory_id && unit.members.contains_key(id))
     }
 }
@@ -338,7 +339,7 @@ impl AnyClaimText {
 
 impl UnitText {
     /// Returns a unit's text; none where a hash is to be sealed, and no key is known.
-    pub(in crate::engine) fn of(unit: &Unit, seals: &HashSeals) -> Option<Self> {
+    pub(in crate::engine) fn of(unit: &ReleaseUnit, seals: &HashSeals) -> Option<Self> {
         let content = |id: &ObjectId, hash: Option<ContentHash>| match hash {
             Some(hash) => seals.hash_word(id, hash).map(Some),
             None => Some(None),
@@ -376,7 +377,7 @@ impl UnitText {
     }
 
     /// Returns the unit.
-    pub(in crate::engine) fn read(self, seals: &HashSeals) -> Unit {
+    pub(in crate::engine) fn read(self, seals: &HashSeals) -> ReleaseUnit {
         let member = |member: UnitMemberText| {
             let good = match member.good.as_deref() {
                 Some("absent") => LastGood::Absent,
@@ -391,7 +392,7 @@ impl UnitText {
             });
             Some((parse_object_word(&member.object)?, UnitMember { content, good, restarted }))
         };
-        Unit {
+        ReleaseUnit {
             inventory_id: read_name(&self.source),
             revision: Revision::new(&self.revision),
             members: self.members.into_iter().filter_map(member).collect(),
@@ -433,7 +434,7 @@ mod tests {
                 },
             )]
             .into(),
-            units: vec![Unit {
+            units: vec![ReleaseUnit {
                 inventory_id: "a-v1".into(),
                 revision: Revision::new("new"),
                 members: [
@@ -444,7 +445,7 @@ mod tests {
                 ]
                 .into(),
             }],
-            history: vec![Unit {
+            history: vec![ReleaseUnit {
                 inventory_id: "b-v1".into(),
                 revision: Revision::new("old"),
                 members: [(config("env"), member(Some("old"), LastGood::Absent))].into(),
@@ -532,7 +533,7 @@ mod tests {
     #[test]
     fn of_released_units_the_newest_are_remembered() {
         let member = || UnitMember { content: None, good: LastGood::Unknown, restarted: None };
-        let unit = |revision: usize, objects: usize| Unit {
+        let unit = |revision: usize, objects: usize| ReleaseUnit {
             inventory_id: "a-v1".into(),
             revision: Revision::new(&revision.to_string()),
             members: (0..objects).map(|n| (config(&n.to_string()), member())).collect(),
@@ -561,7 +562,7 @@ mod tests {
             }),
             restarted: None,
         };
-        let unit = |members: &[(&str, UnitMember)]| Unit {
+        let unit = |members: &[(&str, UnitMember)]| ReleaseUnit {
             inventory_id: "a-v1".into(),
             revision: Revision::new("r"),
             members: members.iter().map(|(name, member)| (config(name), member.clone())).collect(),

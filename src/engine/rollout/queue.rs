@@ -251,7 +251,7 @@ impl Engine {
             Reason::Step(_) => true,
             Reason::Needs(..)
             | Reason::Wave(..)
-            | Reason::Unit(_)
+            | Reason::UnitWorkload(_)
             | Reason::Sealed(_)
             | Reason::Unrecorded(_) => self.live_object(id).is_some() && changes(),
             _ => false,

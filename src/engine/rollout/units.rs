@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::engine::facts::entry::{ObjectEntry, SourceId};
 use crate::engine::facts::lookup_counts;
-use crate::engine::rollout::ledger::{LastGood, Unit, UnitMember};
+use crate::engine::rollout::ledger::{LastGood, ReleaseUnit, UnitMember};
 use crate::engine::state::{Engine, KindState};
 use crate::engine::{DesiredObject, LiveObject, Reason, ReplacementContent, SourceState, is_workload};
 use crate::graph::{ConnectedUnits, GraphNode, connect_objects};
@@ -73,11 +73,11 @@ impl Engine {
     }
 
     /// Returns the unit of an object that is about to be released.
-    pub(in crate::engine) fn build_unit(&self, source: SourceId, id: &ObjectId) -> Unit {
+    pub(in crate::engine) fn build_unit(&self, source: SourceId, id: &ObjectId) -> ReleaseUnit {
         let (units, nodes) = self.connected_units(source);
         let members = nodes.iter().filter(|node| units.is_same_unit(node, id));
         let members = members.map(|node| (node.clone(), self.member(source, node)));
-        let mut unit = Unit {
+        let mut unit = ReleaseUnit {
             inventory_id: self.inventory_ids[source].clone(),
             revision: self.sources[source].head.clone().unwrap_or_else(|| Revision::new("")),
             members: members.collect(),
@@ -101,7 +101,7 @@ impl Engine {
     /// Returns whether it is known of each object of a unit what is there. Informers do not show
     /// what lacks our label, and what is adopted must not be taken for added: going back would
     /// delete it.
-    pub(in crate::engine) fn are_members_known(&self, unit: &Unit) -> bool {
+    pub(in crate::engine) fn are_members_known(&self, unit: &ReleaseUnit) -> bool {
         self.can_be_recorded(unit)
             && unit.members.keys().all(|id| {
                 let Some(entry) = self.entry(id) else { return true };
@@ -121,7 +121,7 @@ impl Engine {
 
     /// Returns whether the ledger may forget a unit: all of it is healthy, or any member was
     /// rejected. During a retry it may not.
-    pub(in crate::engine) fn is_concluded(&self, unit: &Unit) -> bool {
+    pub(in crate::engine) fn is_concluded(&self, unit: &ReleaseUnit) -> bool {
         let Some(source) = self.source_of_inventory_id(&unit.inventory_id) else { return false };
         if self.sources[source].inventory.is_none() || self.sources[source].head.is_none() {
             return false;
@@ -151,12 +151,12 @@ impl Engine {
         })
     }
 
-    fn is_rejected(&self, unit: &Unit) -> bool {
+    fn is_rejected(&self, unit: &ReleaseUnit) -> bool {
         unit.members.keys().any(|id| self.entry(id).is_some_and(|entry| entry.rejection.is_some()))
     }
 
     /// Returns whether a unit that is over has replaced something.
-    pub(in crate::engine) fn can_be_undone(&self, unit: &Unit) -> bool {
+    pub(in crate::engine) fn can_be_undone(&self, unit: &ReleaseUnit) -> bool {
         let replaced = |member: &UnitMember| matches!(&member.good, LastGood::Release(good) if Some(good.hash) != member.content);
         !self.is_rejected(unit) && unit.members.values().any(replaced)
     }
@@ -196,7 +196,7 @@ impl Engine {
             return Some(Reason::Claiming);
         }
         // It asks for itself.
-        (first != desired.id && !self.can_restart_pods(&desired.id)).then_some(Reason::Unit(first))
+        (first != desired.id && !self.can_restart_pods(&desired.id)).then_some(Reason::UnitWorkload(first))
     }
 
     /// Returns whether a workload cannot begin to roll before something that is released together
@@ -276,7 +276,7 @@ impl Engine {
             .ledger
             .as_ref()
             .and_then(|ledger| ledger.unit_of(&self.inventory_ids[source], &desired.id));
-        let is_it = |unit: &Unit, member: &UnitMember| {
+        let is_it = |unit: &ReleaseUnit, member: &UnitMember| {
             // Where nobody can read the content, the revision shows that it is this one.
             let same = || self.sources[source].head.as_ref() == Some(&unit.revision);
             member.content == Some(desired.hash) || (member.is_unreadable() && same())

@@ -13,7 +13,7 @@ fn web(content: u32) -> SharedDesiredObject {
 fn rejected(content: Option<ContentHash>) -> Rejection {
     let good = LastGood::Release(Release { hash: web(1).hash, revision: Revision::new("r1") });
     let member = UnitMember { content, good, restarted: None };
-    let unit = Unit {
+    let unit = ReleaseUnit {
         inventory_id: SET.into(),
         revision: Revision::new("r2"),
         members: [(workload("web"), member)].into(),

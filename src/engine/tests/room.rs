@@ -71,7 +71,7 @@ fn id(name: &str) -> ObjectId {
     ObjectId::new(&GroupKind::new("rbac.authorization.k8s.io", "ClusterRole"), None, name)
 }
 
-fn unit(name: &str, count: usize) -> Unit {
+fn unit(name: &str, count: usize) -> ReleaseUnit {
     let release = Release { hash: ContentHash::hash_bytes(b"old"), revision: Revision::new(&"a".repeat(40)) };
     let hash = ContentHash::hash_bytes(b"data");
     let restarted = Some(ConfigRestart { data: hash, foreign: hash, before: Some(hash) });
@@ -80,7 +80,7 @@ fn unit(name: &str, count: usize) -> Unit {
         good: if number.is_multiple_of(2) { LastGood::Release(release.clone()) } else { LastGood::Absent },
         restarted: restarted.filter(|_| number.is_multiple_of(3)),
     };
-    Unit {
+    ReleaseUnit {
         inventory_id: SET.into(),
         revision: Revision::new(&"b".repeat(40)),
         members: (0..count).map(|number| (id(&format!("{name}{number}")), member(number))).collect(),

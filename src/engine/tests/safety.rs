@@ -290,7 +290,7 @@ fn what_a_person_once_brought_back_goes_with_the_source_too() {
     let release = Release { hash: good.hash, revision: Revision::new("r1") };
     // The newest revision had removed it, and that was undone.
     let member = UnitMember { content: None, good: LastGood::Release(release.clone()), restarted: None };
-    let unit = Unit {
+    let unit = ReleaseUnit {
         inventory_id: SET.into(),
         revision: Revision::new("r2"),
         members: [(gone.clone(), member)].into(),

@@ -29,12 +29,12 @@ fn release(id: &ObjectId, content: u32) -> Release {
 }
 
 /// Returns a unit of a Secret and a workload: from the first content to the second.
-fn unit() -> Unit {
+fn unit() -> ReleaseUnit {
     let member = |id: ObjectId| {
         let (old, new) = (release(&id, 1), release(&id, 2).hash);
         (id, UnitMember { content: Some(new), good: LastGood::Release(old), restarted: None })
     };
-    Unit {
+    ReleaseUnit {
         inventory_id: "a-v1".into(),
         revision: Revision::new("r2"),
         members: [member(secret()), member(workload("web")), member(config("env"))].into(),

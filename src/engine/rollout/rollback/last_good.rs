@@ -4,7 +4,7 @@
 //! back, or not all of it. The newer revision's rollback leads to the content before them.
 
 use crate::engine::facts::entry::SourceId;
-use crate::engine::rollout::ledger::Unit;
+use crate::engine::rollout::ledger::ReleaseUnit;
 use crate::engine::rollout::rollback::rejection::Rejection;
 use crate::engine::state::Engine;
 
@@ -19,7 +19,7 @@ impl Engine {
 
     /// Lets a unit go back to the content before failed contents that are still there. Objects that
     /// failed together with them belong to the unit: they were good together.
-    pub(in crate::engine) fn inherit_last_good(&self, source: SourceId, unit: &mut Unit) {
+    pub(in crate::engine) fn inherit_last_good(&self, source: SourceId, unit: &mut ReleaseUnit) {
         let inventory = self.sources[source].inventory.iter();
         for rejection in inventory.flat_map(|inventory| &inventory.rejections) {
             let shares = rejection.unit.members.keys().any(|id| unit.members.contains_key(id));

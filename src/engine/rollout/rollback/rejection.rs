@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::engine::facts::entry::SourceId;
 use crate::engine::facts::hash_seal::{HashSeals, SealStatus};
 use crate::engine::rollout::budget::OnFailure;
-use crate::engine::rollout::ledger::{LastGood, Unit, UnitMember, UnitText};
+use crate::engine::rollout::ledger::{LastGood, ReleaseUnit, UnitMember, UnitText};
 use crate::engine::state::Engine;
 use crate::engine::{DesiredState, Reason, Release, SharedDesiredObject, SourceLifecycle};
 use crate::object::ObjectId;
@@ -21,7 +21,7 @@ use crate::object::ObjectId;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Rejection {
     /// The contents, each with its last good one.
-    pub unit: Unit,
+    pub unit: ReleaseUnit,
     /// The action.
     pub action: RejectionAction,
     /// The reason, in words.
@@ -409,7 +409,7 @@ impl Engine {
             || (action == RejectionAction::RollBack && bad && matches!(member.good, LastGood::Release(_)))
     }
 
-    fn action_for_unit(&self, unit: &Unit, id: &ObjectId) -> RejectionAction {
+    fn action_for_unit(&self, unit: &ReleaseUnit, id: &ObjectId) -> RejectionAction {
         if self.is_only_restarted(unit, id) {
             RejectionAction::Quarantine
         } else {

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 use crate::engine::facts::entry::SourceId;
 use crate::engine::orders::carry_out::{OrderAnswer, objects};
-use crate::engine::rollout::ledger::{LastGood, RolloutLedger, Unit};
+use crate::engine::rollout::ledger::{LastGood, ReleaseUnit, RolloutLedger};
 use crate::engine::rollout::rollback::rejection::Rejection;
 use crate::engine::rollout::rollouts::{Rollout, RolloutPredecessor};
 use crate::engine::state::Engine;
@@ -61,7 +61,7 @@ impl Engine {
     }
 
     /// Returns whether a unit is kept until the inventory has forgotten its rejection.
-    pub(in crate::engine) fn is_kept_for_retry(&self, unit: &Unit) -> bool {
+    pub(in crate::engine) fn is_kept_for_retry(&self, unit: &ReleaseUnit) -> bool {
         let retried = self.orders.retries_to_record.iter().chain(&self.orders.retries_to_drop);
         retried.into_iter().any(|(_, rejection)| is_overlapping(unit, &rejection.unit))
     }
@@ -107,7 +107,7 @@ impl Engine {
     }
 
     /// Returns whether a workload of a unit has failed with its content.
-    fn has_failed(&self, unit: &Unit) -> bool {
+    fn has_failed(&self, unit: &ReleaseUnit) -> bool {
         unit.members.iter().any(|(id, member)| {
             let failed = self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.failed.is_some());
             failed && self.is_member_shown(id, member)
@@ -116,7 +116,11 @@ impl Engine {
 
     /// Returns a unit with the contents that the newest revision asks for, where all of them are
     /// there: unchanged content is a part of it, too. None where something is still to come.
-    pub(in crate::engine) fn unit_at_head(&self, source: SourceId, unit: &Unit) -> Option<Unit> {
+    pub(in crate::engine) fn unit_at_head(
+        &self,
+        source: SourceId,
+        unit: &ReleaseUnit,
+    ) -> Option<ReleaseUnit> {
         let comes = |id: &ObjectId| {
             self.entry(id)
                 .is_some_and(|entry| entry.unreleased_content().is_some() || entry.rejection.is_some())
@@ -195,10 +199,10 @@ impl Engine {
 
 /// Returns whether the rollout ledger has the record of a unit, or of a newer one that has taken
 /// over from it.
-fn has_record(ledger: &RolloutLedger, unit: &Unit) -> bool {
+fn has_record(ledger: &RolloutLedger, unit: &ReleaseUnit) -> bool {
     ledger.units.iter().any(|known| is_overlapping(known, unit))
 }
 
-fn is_overlapping(one: &Unit, other: &Unit) -> bool {
+fn is_overlapping(one: &ReleaseUnit, other: &ReleaseUnit) -> bool {
     one.inventory_id == other.inventory_id && one.members.keys().any(|id| other.members.contains_key(id))
 }
