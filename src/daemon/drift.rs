@@ -13,8 +13,9 @@ use crate::cluster::{
     Cluster, ClusterError, ClusterFault, Denial, FIELD_MANAGER, FieldOwners, RetryAdvice, ServedKind,
 };
 use crate::engine::{
-    ApplyPurpose, ApplyRequest, ApplyVariant, DesiredObject, FieldCoverage, LiveObject, Precondition,
-    Release, ReleaseAnnotation, RepairImpact, ResourceVersion, SharedDesiredObject, Uid, VerifiedCoverage,
+    ApplyPurpose, ApplyRequest, ApplyVariant, ContentRef, DesiredObject, FieldCoverage, LiveObject,
+    Precondition, ReleaseAnnotation, RepairImpact, ResourceVersion, SharedDesiredObject, Uid,
+    VerifiedCoverage,
 };
 use crate::fields::{self, Coverage, FieldPath, ValueDigest, ValueSchema};
 use crate::object::{ObjectId, Revision, text_at};
@@ -58,7 +59,7 @@ impl ComparisonRequest {
     /// Returns the content in the form in which it was sent. Of the release annotation only the
     /// path matters.
     fn with_stamp(&self, content: Value) -> Value {
-        let release = Release { hash: self.desired.hash, revision: Revision::new("") };
+        let release = ContentRef { hash: self.desired.hash, revision: Revision::new("") };
         crate::engine::stamp_release(content, &ReleaseAnnotation { release, seal: None }, self.form)
     }
 
@@ -189,7 +190,7 @@ async fn differing_values_of(
     }
     let (contents, desired, form, live) =
         (contents.clone(), question.desired.clone(), question.form, shown.clone());
-    let release = Release { hash: desired.hash, revision: Revision::new("") };
+    let release = ContentRef { hash: desired.hash, revision: Revision::new("") };
     let release = ReleaseAnnotation { release, seal: None };
     let body = run_blocking(move || contents.body_for_live(&desired, &release, form, &live)).await;
     let (body, _) = body.map_err(|error| LookupFailure(error.to_string().into()))?;

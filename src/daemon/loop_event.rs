@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::cluster::{ConfigKey, InventoryObject, KindTable, LedgerObject, OrdersObject};
 use crate::engine::{
-    Action, ActionResult, DirectView, EvictionOutcome, LiveObject, MovedObjects, PastRevision, PeerSource,
-    PodToEvict, Release, RepositoryIdentity, ScaleRequest, ScaleResult, SharedDesiredObject, SourceId,
+    Action, ActionResult, ContentRef, DirectView, EvictionOutcome, LiveObject, MovedObjects, PastRevision,
+    PeerSource, PodToEvict, RepositoryIdentity, ScaleRequest, ScaleResult, SharedDesiredObject, SourceId,
     SourceReading, VerifiedCoverage,
 };
 use crate::object::{GroupKind, ObjectId, Revision};
@@ -32,7 +32,7 @@ pub(super) enum LoopEvent {
     /// A source was checked after the reading of this number, and all that is new was reported.
     SourceChecked(SourceId, u64),
     /// Older contents were looked up.
-    Resolved(Vec<(ObjectId, Release, Option<SharedDesiredObject>)>),
+    Resolved(Vec<(ObjectId, ContentRef, Option<SharedDesiredObject>)>),
     /// The older revision of an undo was looked up.
     UndoTargetRead(Arc<str>, Result<PastRevision, String>),
     /// Other folders were searched for what a source has dropped.

@@ -23,10 +23,9 @@ use super::setup::{SourceFiles, SourceSetup};
 use super::source_task::{FactReader, OlderContents, read_disk, repository_of};
 use crate::cluster::{Cluster, ClusterError, KindLookup, KindTable, LiveLookup, ServedKind, inventory_id_of};
 use crate::engine::{
-    Action, ApplyVariant, Budget, Decision, DesiredState, DirectView, Engine, FieldCoverage,
-    KindAvailability, KindState, ObjectEntry, ObjectOwner, Plan, PrunePolicy, ReadState, Release,
-    ReleaseAnnotation, RepairImpact, SharedDesiredObject, SourceId, SourceReading, SourceState,
-    VerifiedCoverage, WatchScope,
+    Action, ApplyVariant, Budget, ContentRef, Decision, DesiredState, DirectView, Engine, FieldCoverage,
+    KindAvailability, KindState, ObjectEntry, ObjectOwner, Plan, PrunePolicy, ReadState, ReleaseAnnotation,
+    RepairImpact, SharedDesiredObject, SourceId, SourceReading, SourceState, VerifiedCoverage, WatchScope,
 };
 use crate::object::{GroupKind, Gvk, ObjectId, Revision};
 use crate::source;
@@ -452,7 +451,7 @@ impl PreviewRun {
 
     async fn content(&self, desired: &SharedDesiredObject, form: ApplyVariant) -> Option<Value> {
         let (contents, desired) = (self.contents.clone(), desired.clone());
-        let release = Release { hash: form.hash(&desired), revision: Revision::new("") };
+        let release = ContentRef { hash: form.hash(&desired), revision: Revision::new("") };
         let annotation = ReleaseAnnotation { release, seal: None };
         run_blocking(move || contents.body_without_live(&desired, &annotation, form)).await.ok()
     }
@@ -500,7 +499,11 @@ impl PreviewRun {
         let named = self.engine.unresolved_contents();
         for (revision, wanted) in named {
             for (other, hash) in wanted.into_iter().filter(|(other, _)| other == id) {
-                self.engine.record_past_content(&other, &Release { hash, revision: revision.clone() }, None);
+                self.engine.record_past_content(
+                    &other,
+                    &ContentRef { hash, revision: revision.clone() },
+                    None,
+                );
             }
         }
     }

@@ -76,7 +76,7 @@ pub(crate) use facts::ignore_fields::tool_requests;
 pub use facts::ignore_fields::{IgnoredFields, remove_ignored};
 pub(crate) use facts::ignore_fields::{ReconcilePolicy, VersionBinding, resolve_ignores};
 pub(crate) use facts::label_selector::LabelSelector;
-pub(crate) use facts::live_object::{FieldManager, LiveObject, Release, RolloutNumbers};
+pub(crate) use facts::live_object::{ContentRef, FieldManager, LiveObject, RolloutNumbers};
 pub use facts::live_object::{ObjectOwner, ResourceVersion, RolloutPhase, Uid};
 pub(crate) use facts::manifest_index::{
     DesiredState, FileCompleteness, FileFacts, ManifestIndex, UnusableObject,

@@ -12,8 +12,8 @@ use super::Reconciler;
 use crate::change;
 use crate::cluster::ServedKind;
 use crate::engine::{
-    ApplyVariant, DesiredState, Precondition, Release, ReleaseAnnotation, ReplicaMode, SharedDesiredObject,
-    Uid,
+    ApplyVariant, ContentRef, DesiredState, Precondition, ReleaseAnnotation, ReplicaMode,
+    SharedDesiredObject, Uid,
 };
 use crate::object::{ObjectId, Revision, text_at};
 use crate::report::{ObjectComparison, ObjectStatus, Phase};
@@ -131,7 +131,7 @@ impl ComparisonInput {
         desired: &SharedDesiredObject,
         live: Option<&Value>,
     ) -> (Option<Value>, Option<String>) {
-        let release = Release { hash: self.form.hash(desired), revision: Revision::new("") };
+        let release = ContentRef { hash: self.form.hash(desired), revision: Revision::new("") };
         let annotation = ReleaseAnnotation { release, seal: None };
         let (contents, content, form, shown) =
             (self.executor.contents.clone(), desired.clone(), self.form, live.cloned());

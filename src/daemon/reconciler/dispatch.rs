@@ -11,8 +11,8 @@ use super::super::source_task::FeedRequest;
 use super::{Reconciler, StopCondition};
 use crate::cluster::{Cluster, ServiceAccount};
 use crate::engine::{
-    Action, ActionResult, ApplyPurpose, ApplyRequest, DeletionReason, OWN_WATCHER, ObjectOwner, PrunePolicy,
-    Reason, RefusalRule, Release, SourceId, WriteFailure,
+    Action, ActionResult, ApplyPurpose, ApplyRequest, ContentRef, DeletionReason, OWN_WATCHER, ObjectOwner,
+    PrunePolicy, Reason, RefusalRule, SourceId, WriteFailure,
 };
 use crate::object::{ContentHash, GroupKind, ObjectId};
 use crate::queue::WorkQueue;
@@ -97,7 +97,7 @@ impl Reconciler {
                         for (id, hash) in wanted {
                             self.engine.record_past_content(
                                 &id,
-                                &Release { hash, revision: revision.clone() },
+                                &ContentRef { hash, revision: revision.clone() },
                                 None,
                             );
                         }

@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use super::super::loop_event::LoopEvent;
 use super::missing_revisions::WantedContents;
 use super::{FeedRequest, HEARTBEAT_SLACK, SourceFeed};
-use crate::engine::{Release, SourceReading};
+use crate::engine::{ContentRef, SourceReading};
 use crate::object::Revision;
 
 /// The text in place of the revision of a source that wants nothing any more.
@@ -51,7 +51,7 @@ impl SourceFeed {
                     let wanted = WantedContents { revision, contents };
                     let (WantedContents { revision, contents }, found) =
                         self.content_reader().look_up(wanted).await;
-                    let none = |(id, hash)| (id, Release { hash, revision: revision.clone() }, None);
+                    let none = |(id, hash)| (id, ContentRef { hash, revision: revision.clone() }, None);
                     Some(LoopEvent::Resolved(
                         found.unwrap_or_else(|_| contents.into_iter().map(none).collect()),
                     ))

@@ -7,7 +7,7 @@
 use super::super::loop_event::LoopEvent;
 use super::fact_reader::RevisionAccess;
 use super::{ContentReader, SourceFeed, past_contents};
-use crate::engine::{Release, UndoRequest};
+use crate::engine::{ContentRef, UndoRequest};
 use crate::object::{ContentHash, ErrorClass, ObjectId, Revision};
 use crate::source::{RevisionReader, SourceError};
 
@@ -86,7 +86,7 @@ impl SourceFeed {
             let revision = wanted.revision;
             events.push(LoopEvent::Resolved(found.unwrap_or_else(|error| {
                 tracing::warn!(%revision, "an older revision cannot be read: {error}");
-                let none = |(id, hash)| (id, Release { hash, revision: revision.clone() }, None);
+                let none = |(id, hash)| (id, ContentRef { hash, revision: revision.clone() }, None);
                 wanted.contents.into_iter().map(none).collect()
             })));
         }

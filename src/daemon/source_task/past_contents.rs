@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::manifest_facts::{FileReading, ReadSettings};
-use crate::engine::{FileCompleteness, PastRevision, Release, SharedDesiredObject, UndoRequest};
+use crate::engine::{ContentRef, FileCompleteness, PastRevision, SharedDesiredObject, UndoRequest};
 use crate::manifest::KindScopes;
 use crate::object::{ContentHash, ObjectId, Revision};
 use crate::source::{Ancestry, MAX_FILE, RevisionReader, SnapshotFile, SourceError};
@@ -62,12 +62,12 @@ impl RevisionContents {
     }
 
     fn content(&self, id: &ObjectId, hash: ContentHash) -> Option<&SharedDesiredObject> {
-        self.found.get(id)?.iter().find(|desired| desired.is_release(hash))
+        self.found.get(id)?.iter().find(|desired| desired.has_hash(hash))
     }
 }
 
 /// Contents of a revision, each with what it is there, or nothing where it cannot be had.
-pub(in crate::daemon) type ResolvedContents = Vec<(ObjectId, Release, Option<SharedDesiredObject>)>;
+pub(in crate::daemon) type ResolvedContents = Vec<(ObjectId, ContentRef, Option<SharedDesiredObject>)>;
 
 /// Looks up contents in an older revision.
 pub(super) fn resolve(
@@ -88,7 +88,7 @@ pub(super) fn resolve(
         contents.add(reader, settings, &mut scopes, &files, &missing);
     }
     let lookup = |(id, hash): &(ObjectId, ContentHash)| {
-        let release = Release { hash: *hash, revision: revision.clone() };
+        let release = ContentRef { hash: *hash, revision: revision.clone() };
         (id.clone(), release, contents.content(id, *hash).cloned())
     };
     Ok(wanted.iter().map(lookup).collect())

@@ -242,7 +242,7 @@ pub(super) fn decide_absent(
     desired: &SharedDesiredObject,
     now: Instant,
 ) -> Decision {
-    if input.finished.is_some_and(|hash| desired.is_release(hash)) {
+    if input.finished.is_some_and(|hash| desired.has_hash(hash)) {
         return Decision::act(Action::Nothing);
     }
     let lost = input.entry.accepted.content();
@@ -306,7 +306,7 @@ pub(super) fn decide_present(
     let replicas = replicas(input, desired, live);
     let there = live.shown_release().is_some_and(|release| match input.scaling {
         ReplicaOwner::Manifest => release.hash == desired.hash,
-        ReplicaOwner::Autoscaler => desired.is_release(release.hash),
+        ReplicaOwner::Autoscaler => desired.has_hash(release.hash),
     });
     // An annotation that is gone or altered is drift like any other, where the content is known to
     // be there.

@@ -63,7 +63,7 @@ pub(super) fn verify(
                 Decision::wait(Reason::Refused(STRIPPED_LABEL_REASON.into(), None))
             }
             // Somebody wrote another annotation in our name, and nothing proves it.
-            Some(shown) if live.is_unproven() && !desired.is_release(shown.hash) => {
+            Some(shown) if live.is_unproven() && !desired.has_hash(shown.hash) => {
                 repair(RepairImpact::InPlace)
             }
             Some(_) => Decision::act(Action::Nothing),

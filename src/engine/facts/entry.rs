@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::engine::{
-    ApplyVariant, ConfigStamp, DesiredObject, DesiredState, DryRunImpact, LiveObject, ObjectRejection,
-    Overlay, Release, ResourceVersion, SharedDesiredObject, Uid,
+    ApplyVariant, ConfigStamp, ContentRef, DesiredObject, DesiredState, DryRunImpact, LiveObject,
+    ObjectRejection, Overlay, ResourceVersion, SharedDesiredObject, Uid,
 };
 use crate::fields::ValueDigest;
 use crate::object::{ContentHash, ObjectId, Revision};
@@ -21,9 +21,9 @@ pub(crate) enum AcceptedContent {
     /// This content.
     Known(SharedDesiredObject),
     /// The content of this release, which has not been read yet.
-    Unresolved(Release),
+    Unresolved(ContentRef),
     /// The content of this release, which cannot be read any more.
-    Unreadable(Release),
+    Unreadable(ContentRef),
 }
 
 impl AcceptedContent {

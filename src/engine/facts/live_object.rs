@@ -58,21 +58,21 @@ impl fmt::Display for ResourceVersion {
 /// The annotation `rhumb.dev/release`: which content we put there, and the revision that brought
 /// it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Release {
+pub struct ContentRef {
     /// Hash of the effective content.
     pub hash: ContentHash,
     /// The revision that brought this content first.
     pub revision: Revision,
 }
 
-impl Release {
+impl ContentRef {
     /// Reads what an annotation says, whether it is proven or not: good for being shown.
     pub fn parse(text: &str) -> Option<Self> {
         ReleaseAnnotation::parse(text).map(|annotation| annotation.release)
     }
 }
 
-impl fmt::Display for Release {
+impl fmt::Display for ContentRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}@{}", self.hash, self.revision)
     }
@@ -162,7 +162,7 @@ pub struct LiveObject {
     /// The owner, derived from labels and annotations.
     pub owner: ObjectOwner,
     /// The release, where the seal of its annotation proves it.
-    pub release: Option<Release>,
+    pub release: Option<ContentRef>,
     /// The release in its annotation that nothing proves yet.
     pub unproven_release: Option<Box<ReleaseAnnotation>>,
     /// FieldsV1 of our `Apply` entry, as sent by the server; interned. None: we own nothing.

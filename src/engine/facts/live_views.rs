@@ -40,7 +40,7 @@ impl Engine {
     pub(crate) fn has_ended(&self, id: &ObjectId, entry: &ObjectEntry) -> bool {
         let wanted = entry.target_content().map(|(_, desired)| desired);
         wanted.is_some_and(|desired| {
-            self.finished_job_content(id, entry).is_some_and(|hash| desired.is_release(hash))
+            self.finished_job_content(id, entry).is_some_and(|hash| desired.has_hash(hash))
         })
     }
 
@@ -55,7 +55,7 @@ impl Engine {
         let recorded =
             self.sources[source].inventory.as_ref().and_then(|recorded| recorded.finished.get(id).copied());
         let seen = entry.ended.as_deref().filter(|_| desired.traits.lifetime == ObjectLifetime::AfterFinish);
-        seen.filter(|hash| desired.is_release(**hash)).copied().or(recorded)
+        seen.filter(|hash| desired.has_hash(**hash)).copied().or(recorded)
     }
 
     /// Records the end of a Job that deletes itself: that it is gone afterwards is not drift.
@@ -77,7 +77,7 @@ impl Engine {
     pub(crate) fn is_target_hash(&self, id: &ObjectId, hash: ContentHash) -> bool {
         self.entry(id)
             .and_then(ObjectEntry::target_content)
-            .is_some_and(|(_, desired)| desired.is_release(hash))
+            .is_some_and(|(_, desired)| desired.has_hash(hash))
     }
 
     /// Returns the source in whose inventory an object is.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::engine::state::{DecisionMode, Engine};
 use crate::engine::{
-    AcceptedContent, LastGood, PruneDecision, Release, ReplacementContent, SharedDesiredObject, SourceId,
+    AcceptedContent, ContentRef, LastGood, PruneDecision, ReplacementContent, SharedDesiredObject, SourceId,
 };
 use crate::object::{ContentHash, ObjectId, Revision};
 
@@ -15,13 +15,13 @@ impl Engine {
         for id in &self.rollbacks_unresolved {
             let replacement =
                 self.entries.get(id).and_then(|entry| Some(&entry.rejection.as_ref()?.replacement));
-            if let Some(ReplacementContent::Unresolved(Release { hash, revision })) = replacement {
+            if let Some(ReplacementContent::Unresolved(ContentRef { hash, revision })) = replacement {
                 found.entry(revision.clone()).or_default().push((id.clone(), *hash));
             }
         }
         for id in &self.unresolved_accepted {
             let accepted = self.entries.get(id).map(|entry| &entry.accepted);
-            if let Some(AcceptedContent::Unresolved(Release { hash, revision })) = accepted {
+            if let Some(AcceptedContent::Unresolved(ContentRef { hash, revision })) = accepted {
                 found.entry(revision.clone()).or_default().push((id.clone(), *hash));
             }
         }
@@ -32,14 +32,14 @@ impl Engine {
     pub(crate) fn record_past_content(
         &mut self,
         id: &ObjectId,
-        release: &Release,
+        release: &ContentRef,
         content: Option<SharedDesiredObject>,
     ) {
         self.record_rollback_content(id, release, content.as_ref());
         if let Some(entry) = self.entries.get_mut(id)
             && entry.accepted == AcceptedContent::Unresolved(release.clone())
         {
-            entry.accepted = match content.filter(|desired| desired.is_release(release.hash)) {
+            entry.accepted = match content.filter(|desired| desired.has_hash(release.hash)) {
                 Some(desired) => AcceptedContent::Known(desired),
                 None => AcceptedContent::Unreadable(release.clone()),
             };
@@ -73,7 +73,7 @@ impl Engine {
         let released = self.rollouts.ledger.iter().flat_map(|ledger| &ledger.units);
         let members = rejected.chain(released).flat_map(|unit| unit.members.values());
         let good = members.filter_map(|member| match &member.good {
-            LastGood::Release(release) => Some(release.revision.clone()),
+            LastGood::Content(release) => Some(release.revision.clone()),
             LastGood::Absent | LastGood::Unknown => None,
         });
         let proven = self.proven.keys().cloned().chain(self.unproven_revisions());

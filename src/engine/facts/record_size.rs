@@ -61,7 +61,7 @@ impl UnitMember {
         let hash = if id.is("", "Secret") { HASH_BYTES + SEAL_BYTES } else { HASH_BYTES };
         let content = self.content.map_or(0, |_| hash);
         let good = match &self.good {
-            LastGood::Release(release) => hash + text_bytes(release.revision.as_str()),
+            LastGood::Content(release) => hash + text_bytes(release.revision.as_str()),
             LastGood::Absent | LastGood::Unknown => HASH_BYTES,
         };
         let restarted = self.restarted.map_or(0, |_| 3 * HASH_BYTES);

@@ -96,11 +96,11 @@ impl Engine {
         let mut found = PromotionRequest::None;
         for order in orders.filter(|order| order.object == *id) {
             match order.verb {
-                OrderVerb::PromoteFull(content) if desired.is_release(content) => {
+                OrderVerb::PromoteFull(content) if desired.has_hash(content) => {
                     return PromotionRequest::Full;
                 }
                 OrderVerb::Promote(content, from)
-                    if desired.is_release(content)
+                    if desired.has_hash(content)
                         && (found == PromotionRequest::None || Some(from) == step) =>
                 {
                     found = PromotionRequest::OneStep { from };
@@ -121,7 +121,7 @@ impl Engine {
         };
         let id = &order.object;
         let wanted = self.entry(id).and_then(ObjectEntry::target_content);
-        wanted.is_some_and(|(of, desired)| of == source && desired.is_release(content))
+        wanted.is_some_and(|(of, desired)| of == source && desired.has_hash(content))
             && self.is_showing(id, content)
             && self
                 .live_object(id)

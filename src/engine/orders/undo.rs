@@ -12,7 +12,7 @@ use crate::engine::orders::order::Order;
 use crate::engine::rollout::ledger::{LastGood, ReleaseUnit, UnitMember};
 use crate::engine::rollout::rollback::rejection::{Rejection, RejectionAction};
 use crate::engine::state::Engine;
-use crate::engine::{DesiredState, Release, SharedDesiredObject};
+use crate::engine::{ContentRef, DesiredState, SharedDesiredObject};
 use crate::graph::ConnectedUnits;
 use crate::object::{ContentHash, ObjectId, Revision};
 
@@ -90,7 +90,7 @@ impl Engine {
         let units = releasing.chain(rejected.map(|rejection| &rejection.unit)).filter(of_source);
         let members = units.chain(history.clone()).flat_map(|unit| unit.members.values());
         let good = members.filter_map(|member| match &member.good {
-            LastGood::Release(release) => Some(release.revision.clone()),
+            LastGood::Content(release) => Some(release.revision.clone()),
             LastGood::Absent | LastGood::Unknown => None,
         });
         let succeeded = history.map(|unit| unit.revision.clone());
@@ -135,13 +135,13 @@ impl Engine {
             );
         }
         let to = match unit.members.get(id).map(|member| &member.good) {
-            Some(LastGood::Release(good)) => good.revision.short_name().to_owned(),
+            Some(LastGood::Content(good)) => good.revision.short_name().to_owned(),
             _ => format!("what was before {}", unit.revision.short_name()),
         };
         for (id, member) in &mut unit.members {
             member.content = self.desired_hash(source, id);
         }
-        let is_asked_for = |member: &UnitMember| matches!(&member.good, LastGood::Release(good) if Some(good.hash) == member.content);
+        let is_asked_for = |member: &UnitMember| matches!(&member.good, LastGood::Content(good) if Some(good.hash) == member.content);
         if unit.members.get(id).is_some_and(is_asked_for) {
             return format!("nothing to undo: the newest revision asks for {id} as it was in {to}");
         }
@@ -228,11 +228,11 @@ impl Engine {
         self.record_order_outcome(undo.source, &undo.token, &undo.id, &undo.by, words);
     }
 
-    fn go_back(&mut self, undo: &UndoRequest, shown: &Release, past: &PastRevision) -> String {
+    fn go_back(&mut self, undo: &UndoRequest, shown: &ContentRef, past: &PastRevision) -> String {
         let (id, to) = (&undo.id, past.revision.short_name());
         let wanted = |id: &ObjectId| self.desired_hash(undo.source, id);
         let target = past.contents.get(id);
-        if target.is_some_and(|target| target.is_release(shown.hash)) {
+        if target.is_some_and(|target| target.has_hash(shown.hash)) {
             return format!("nothing to undo: {id} is in revision {to} as it is now");
         }
         if target.is_some_and(|target| wanted(id) == Some(target.hash)) {
@@ -240,7 +240,7 @@ impl Engine {
         }
         let member = |id: &ObjectId| {
             let good = past.contents.get(id).map_or(LastGood::Absent, |desired| {
-                LastGood::Release(Release { hash: desired.hash, revision: past.revision.clone() })
+                LastGood::Content(ContentRef { hash: desired.hash, revision: past.revision.clone() })
             });
             (id.clone(), UnitMember { content: wanted(id), good, restarted: None })
         };

@@ -437,11 +437,11 @@ impl Engine {
 
     /// Returns whether the content of a member is what it was before.
     fn is_unchanged_member(&self, id: &ObjectId, member: &UnitMember) -> bool {
-        let LastGood::Release(good) = &member.good else { return false };
+        let LastGood::Content(good) = &member.good else { return false };
         let desired = self.entry(id).and_then(|entry| entry.target_content()).map(|(_, desired)| desired);
         Some(good.hash) == member.content
             || desired
-                .is_some_and(|desired| desired.is_release(good.hash) && Some(desired.hash) == member.content)
+                .is_some_and(|desired| desired.has_hash(good.hash) && Some(desired.hash) == member.content)
     }
 
     /// Returns why a unit failed, in words.

@@ -365,7 +365,7 @@ impl Engine {
         let data = self.live_object(id).and_then(|live| live.config_stamp).map(|started| started.data);
         let same = |desired: &crate::engine::SharedDesiredObject| {
             let restarted = data.map(|data| Self::restart_key(desired.hash, data));
-            (desired.hash == content || restarted == Some(content)) && desired.is_release(release.hash)
+            (desired.hash == content || restarted == Some(content)) && desired.has_hash(release.hash)
         };
         release.hash == content
             || entry.is_some_and(|entry| {

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::engine::Release;
+use crate::engine::ContentRef;
 use crate::engine::facts::authors::{AuthoredRevision, AuthoredRevisionText};
 use crate::engine::facts::hash_seal::{HashSeals, SealStatus};
 use crate::engine::rollout::budget_tally::{BudgetTally, BudgetTallyText};
@@ -123,7 +123,7 @@ pub(crate) enum LastGood {
     /// Nobody knows: it stays as it is.
     Unknown,
     /// This one.
-    Release(Release),
+    Content(ContentRef),
 }
 
 impl UnitMember {
@@ -351,7 +351,7 @@ impl UnitText {
                 good: match &member.good {
                     LastGood::Absent => Some("absent".to_owned()),
                     LastGood::Unknown => None,
-                    LastGood::Release(release) => Some(seals.release_word(id, release)?),
+                    LastGood::Content(release) => Some(seals.content_ref_word(id, release)?),
                 },
                 restarted: member.restarted.map(|ConfigRestart { data, foreign, before }| {
                     let before = before.map(|before| format!("@{before}")).unwrap_or_default();
@@ -381,7 +381,7 @@ impl UnitText {
         let member = |member: UnitMemberText| {
             let good = match member.good.as_deref() {
                 Some("absent") => LastGood::Absent,
-                Some(text) => seals.read_release(text).map_or(LastGood::Unknown, LastGood::Release),
+                Some(text) => seals.read_content_ref(text).map_or(LastGood::Unknown, LastGood::Content),
                 None => LastGood::Unknown,
             };
             let content = member.content.as_deref().map(|word| seals.read(word));
@@ -409,7 +409,7 @@ mod tests {
     fn a_ledger_is_read_as_it_is_written() {
         let web = ObjectId::new(&GroupKind::new("apps", "Deployment"), Some("shop"), "web");
         let role = ObjectId::new(&GroupKind::new("rbac.authorization.k8s.io", "ClusterRole"), None, "a:b");
-        let release = |text: &str| Release {
+        let release = |text: &str| ContentRef {
             hash: ContentHash::hash_bytes(text.as_bytes()),
             revision: Revision::new(text),
         };
@@ -438,7 +438,7 @@ mod tests {
                 inventory_id: "a-v1".into(),
                 revision: Revision::new("new"),
                 members: [
-                    (web, member(Some("new"), LastGood::Release(release("old")))),
+                    (web, member(Some("new"), LastGood::Content(release("old")))),
                     (role.clone(), member(None, LastGood::Unknown)),
                     (config("used"), restarted),
                     (config("env"), member(Some("new"), LastGood::Absent)),
@@ -556,7 +556,7 @@ mod tests {
     fn a_newer_unit_keeps_what_was_good_before_the_older_one() {
         let member = |content: &str, good: &str| UnitMember {
             content: Some(ContentHash::hash_bytes(content.as_bytes())),
-            good: LastGood::Release(Release {
+            good: LastGood::Content(ContentRef {
                 hash: ContentHash::hash_bytes(good.as_bytes()),
                 revision: Revision::new(good),
             }),

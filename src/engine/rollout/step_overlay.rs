@@ -71,7 +71,7 @@ impl Engine {
         let entry = self.entry(id).filter(|_| standing.promotion != PromotionRequest::Full)?;
         let count = desired.replicas.filter(|_| self.replica_owner(id, entry) == ReplicaOwner::Manifest)?;
         let release = self.live_object(id)?.shown_release();
-        if count == standing.replicas || release.is_some_and(|release| desired.is_release(release.hash)) {
+        if count == standing.replicas || release.is_some_and(|release| desired.has_hash(release.hash)) {
             return None;
         }
         shown.tightest(steps.overlay_of(steps.step_of(shown), count)?)
@@ -95,7 +95,7 @@ impl Engine {
             ledger.unit_of(&self.inventory_ids[source], id)?.members.get(id)
         });
         unit.is_some_and(|member| {
-            matches!(&member.good, LastGood::Release(good) if desired.is_release(good.hash))
+            matches!(&member.good, LastGood::Content(good) if desired.has_hash(good.hash))
                 && member.restarted.is_none_or(|restarted| restarted.before == Some(restarted.data))
         })
     }
@@ -109,7 +109,7 @@ impl Engine {
         live: &LiveObject,
     ) -> Option<Overlay> {
         let rolling = live.rolling?;
-        let there = live.shown_release().is_some_and(|release| desired.is_release(release.hash));
+        let there = live.shown_release().is_some_and(|release| desired.has_hash(release.hash));
         let stepped = live_overlay(live).is_some_and(|overlay| overlay.step().is_some());
         let restarts = self.restart_stamp(id).is_some();
         if there && !stepped && !restarts {
@@ -133,7 +133,7 @@ impl Engine {
         now: Instant,
     ) -> StepProgress {
         let release = live.shown_release();
-        let there = release.is_some_and(|release| desired.is_release(release.hash));
+        let there = release.is_some_and(|release| desired.has_hash(release.hash));
         let same = || self.entry(id).is_some_and(|entry| entry.accepted.has_template_of(desired));
         let rollout = self.rollouts.in_flight.get(id);
         let pods = rollout.and_then(|rollout| {

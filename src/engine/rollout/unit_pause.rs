@@ -21,7 +21,7 @@ impl Engine {
     pub(in crate::engine) fn is_partly_written(&self, unit: &ReleaseUnit) -> bool {
         unit.members.iter().any(|(id, member)| {
             let Some(content) = member.content else { return false };
-            let stays = matches!(&member.good, LastGood::Release(good) if good.hash == content);
+            let stays = matches!(&member.good, LastGood::Content(good) if good.hash == content);
             // A newer revision's content is not released by the older one's write.
             let wanted = self
                 .entry(id)

@@ -93,7 +93,7 @@ impl Engine {
             None => LastGood::Unknown,
             // Content of somebody else, or of unknown origin, cannot be put back.
             Some(live) if self.source_of(live) != Some(source) => LastGood::Unknown,
-            Some(live) => self.known_release(id, live).map_or(LastGood::Unknown, LastGood::Release),
+            Some(live) => self.known_content_ref(id, live).map_or(LastGood::Unknown, LastGood::Content),
         };
         UnitMember { content, good, restarted: self.config_restart_of(source, id) }
     }
@@ -157,7 +157,7 @@ impl Engine {
 
     /// Returns whether a unit that is over has replaced something.
     pub(in crate::engine) fn can_be_undone(&self, unit: &ReleaseUnit) -> bool {
-        let replaced = |member: &UnitMember| matches!(&member.good, LastGood::Release(good) if Some(good.hash) != member.content);
+        let replaced = |member: &UnitMember| matches!(&member.good, LastGood::Content(good) if Some(good.hash) != member.content);
         !self.is_rejected(unit) && unit.members.values().any(replaced)
     }
 

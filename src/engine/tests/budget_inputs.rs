@@ -342,7 +342,7 @@ fn what_is_taken_over_from_another_source_of_the_process_is_claimed() {
         engine.observe_object(&web, LiveObject { rolling, ..live });
         for (revision, wanted) in engine.unresolved_contents() {
             for (id, hash) in wanted {
-                engine.record_past_content(&id, &Release { hash, revision: revision.clone() }, None);
+                engine.record_past_content(&id, &ContentRef { hash, revision: revision.clone() }, None);
             }
         }
         let decision = engine.decide(&web, harness.now);

@@ -48,7 +48,7 @@ fn copied(harness: &Harness, phase: RolloutPhase, available: u32) -> LiveObject 
 /// Returns a workload that the key of the tests proves, and that nothing has proven yet.
 fn sealed(harness: &Harness, id: &ObjectId, phase: RolloutPhase, available: u32) -> LiveObject {
     let live = labelled(harness, phase, available);
-    let release = Release { hash: one(id.name(), 1).hash, revision: Revision::new("r1") };
+    let release = ContentRef { hash: one(id.name(), 1).hash, revision: Revision::new("r1") };
     let seal = Some(ReleaseKey::of(&release_key()).seal(SET, id, &release, PruneTiming::AfterUnit));
     LiveObject {
         release: None,

@@ -327,7 +327,7 @@ impl Harness {
     pub(super) fn resolve(&mut self) {
         for (revision, wanted) in self.engine.unresolved_contents() {
             for (id, hash) in wanted {
-                let release = Release { hash, revision: revision.clone() };
+                let release = ContentRef { hash, revision: revision.clone() };
                 self.engine.record_past_content(&id, &release, self.history.get(&hash).cloned());
             }
         }

@@ -233,7 +233,7 @@ fn what_is_tried_again_and_succeeds_can_be_undone() {
     assert!(harness.world.is_free(), "{:#?}", harness.world.ledger);
     let past = harness.world.ledger.history.last().unwrap();
     let good = |id: &ObjectId| match &past.members[id].good {
-        LastGood::Release(release) => Some(release.hash),
+        LastGood::Content(release) => Some(release.hash),
         _ => None,
     };
     for id in [workload("web"), config("env")] {

@@ -159,7 +159,7 @@ fn nothing_goes_back_before_all_of_it_has_been_read() {
     }
     assert_eq!(harness.world.rejections.len(), 1, "{:#?}", harness.world.log);
     harness.world.log.clear();
-    let release = |id: &ObjectId| Release { hash: hash(id, 1), revision: Revision::new("r1") };
+    let release = |id: &ObjectId| ContentRef { hash: hash(id, 1), revision: Revision::new("r1") };
     for id in &ids()[..3] {
         harness.engine.record_past_content(id, &release(id), harness.history.get(&hash(id, 1)).cloned());
         harness.engine.process_changes();

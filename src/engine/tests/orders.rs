@@ -60,7 +60,7 @@ fn order(harness: &mut Harness, id: &ObjectId, order: &str) {
 #[track_caller]
 fn shows(harness: &Harness, content: u32, revision: &str) {
     for (id, hash) in [(workload("web"), web(content).hash), (config("env"), env(content).hash)] {
-        let expected = Release { hash, revision: Revision::new(revision) };
+        let expected = ContentRef { hash, revision: Revision::new(revision) };
         assert_eq!(
             harness.world.things[&id].release.as_ref(),
             Some(&expected),

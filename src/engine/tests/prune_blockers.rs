@@ -145,7 +145,7 @@ fn what_is_beside_a_change_under_way_whose_former_content_is_lost_waits_for_it()
     }
     for (revision, wanted) in engine.unresolved_contents() {
         for (id, hash) in wanted {
-            engine.record_past_content(&id, &Release { hash, revision: revision.clone() }, None);
+            engine.record_past_content(&id, &ContentRef { hash, revision: revision.clone() }, None);
         }
     }
     let waits = judged(&mut engine, FIRST, &old);

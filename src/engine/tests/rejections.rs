@@ -11,7 +11,7 @@ fn web(content: u32) -> SharedDesiredObject {
 
 /// Returns the rejection of a revision that asked for this content of the workload.
 fn rejected(content: Option<ContentHash>) -> Rejection {
-    let good = LastGood::Release(Release { hash: web(1).hash, revision: Revision::new("r1") });
+    let good = LastGood::Content(ContentRef { hash: web(1).hash, revision: Revision::new("r1") });
     let member = UnitMember { content, good, restarted: None };
     let unit = ReleaseUnit {
         inventory_id: SET.into(),
@@ -64,7 +64,7 @@ fn the_failure_of_a_content_that_is_no_longer_shown_rejects_nothing() {
         harness.deliver(usize::MAX);
         let mut thing = harness.world.things[&workload("web")].clone();
         thing = WorldObject { rv: thing.rv + 1, ..thing };
-        thing.release = Some(Release { hash: web(shown).hash, revision: Revision::new("r9") });
+        thing.release = Some(ContentRef { hash: web(shown).hash, revision: Revision::new("r9") });
         harness.engine.observe_object(&workload("web"), World::live(&workload("web"), &thing));
         harness.engine.reject(&workload("web"), &"it crashes".into());
         assert_eq!(harness.engine.sources[FIRST].pending_rejections.len(), expected, "{shown}");

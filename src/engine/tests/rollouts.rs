@@ -36,12 +36,12 @@ fn at_rest(most: u32) -> Harness {
     harness
 }
 
-fn shown(harness: &Harness, id: &ObjectId) -> Release {
+fn shown(harness: &Harness, id: &ObjectId) -> ContentRef {
     harness.world.things[id].release.clone().unwrap()
 }
 
-fn release(of: &SharedDesiredObject, revision: &str) -> Release {
-    Release { hash: of.hash, revision: Revision::new(revision) }
+fn release(of: &SharedDesiredObject, revision: &str) -> ContentRef {
+    ContentRef { hash: of.hash, revision: Revision::new(revision) }
 }
 
 fn reason(harness: &mut Harness, id: &ObjectId) -> String {

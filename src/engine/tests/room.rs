@@ -72,12 +72,13 @@ fn id(name: &str) -> ObjectId {
 }
 
 fn unit(name: &str, count: usize) -> ReleaseUnit {
-    let release = Release { hash: ContentHash::hash_bytes(b"old"), revision: Revision::new(&"a".repeat(40)) };
+    let release =
+        ContentRef { hash: ContentHash::hash_bytes(b"old"), revision: Revision::new(&"a".repeat(40)) };
     let hash = ContentHash::hash_bytes(b"data");
     let restarted = Some(ConfigRestart { data: hash, foreign: hash, before: Some(hash) });
     let member = |number: usize| UnitMember {
         content: Some(ContentHash::hash_bytes(b"new")),
-        good: if number.is_multiple_of(2) { LastGood::Release(release.clone()) } else { LastGood::Absent },
+        good: if number.is_multiple_of(2) { LastGood::Content(release.clone()) } else { LastGood::Absent },
         restarted: restarted.filter(|_| number.is_multiple_of(3)),
     };
     ReleaseUnit {

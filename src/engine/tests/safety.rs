@@ -46,7 +46,7 @@ pub(super) fn engine(sets: &[&str], kinds: &[GroupKind]) -> Engine {
 fn lose_history(engine: &mut Engine) {
     for (revision, wanted) in engine.unresolved_contents() {
         for (id, hash) in wanted {
-            engine.record_past_content(&id, &Release { hash, revision: revision.clone() }, None);
+            engine.record_past_content(&id, &ContentRef { hash, revision: revision.clone() }, None);
         }
     }
 }
@@ -274,7 +274,8 @@ fn what_a_source_that_ends_has_goes_in_the_order_of_its_contents_whether_it_is_k
     // A new process has only the marks on the objects.
     let unread = "pruned when the content of";
     assert!(judged(&mut engine, FIRST, &user).starts_with(unread), "{}", judged(&mut engine, FIRST, &user));
-    let named = |wanted: &SharedDesiredObject| Release { hash: wanted.hash, revision: Revision::new("r1") };
+    let named =
+        |wanted: &SharedDesiredObject| ContentRef { hash: wanted.hash, revision: Revision::new("r1") };
     engine.record_past_content(&user, &named(&with_need), Some(with_need.clone()));
     assert!(judged(&mut engine, FIRST, &user).starts_with(unread));
     // Where its content is nowhere to be had, nothing waits for it.
@@ -287,9 +288,9 @@ fn what_a_source_that_ends_has_goes_in_the_order_of_its_contents_whether_it_is_k
 fn what_a_person_once_brought_back_goes_with_the_source_too() {
     let gone = config("brought-back");
     let good = desired(&gone, 1, "brought-back");
-    let release = Release { hash: good.hash, revision: Revision::new("r1") };
+    let release = ContentRef { hash: good.hash, revision: Revision::new("r1") };
     // The newest revision had removed it, and that was undone.
-    let member = UnitMember { content: None, good: LastGood::Release(release.clone()), restarted: None };
+    let member = UnitMember { content: None, good: LastGood::Content(release.clone()), restarted: None };
     let unit = ReleaseUnit {
         inventory_id: SET.into(),
         revision: Revision::new("r2"),
@@ -321,7 +322,7 @@ fn what_a_kept_object_uses_stays_whatever_changes_while_the_source_that_goes_can
     engine.read(FIRST, reading("r2", &[]));
     for (id, wanted) in [(&used, desired(&used, 1, "used")), (&keeper, kept)] {
         engine.observe_object(id, World::live(id, &WorldObject::settled(wanted.hash, "r1", 1)));
-        let release = Release { hash: wanted.hash, revision: Revision::new("r1") };
+        let release = ContentRef { hash: wanted.hash, revision: Revision::new("r1") };
         engine.record_past_content(id, &release, Some(wanted));
     }
     let expected = "Deployment shop/web, which is kept, uses it";

@@ -24,15 +24,15 @@ fn seals(keys: &[u8]) -> HashSeals {
     seals
 }
 
-fn release(id: &ObjectId, content: u32) -> Release {
-    Release { hash: desired(id, content, "").hash, revision: Revision::new(&format!("r{content}")) }
+fn release(id: &ObjectId, content: u32) -> ContentRef {
+    ContentRef { hash: desired(id, content, "").hash, revision: Revision::new(&format!("r{content}")) }
 }
 
 /// Returns a unit of a Secret and a workload: from the first content to the second.
 fn unit() -> ReleaseUnit {
     let member = |id: ObjectId| {
         let (old, new) = (release(&id, 1), release(&id, 2).hash);
-        (id, UnitMember { content: Some(new), good: LastGood::Release(old), restarted: None })
+        (id, UnitMember { content: Some(new), good: LastGood::Content(old), restarted: None })
     };
     ReleaseUnit {
         inventory_id: "a-v1".into(),

@@ -109,7 +109,7 @@ pub(crate) fn following(of: &[(&str, &str, RepositoryIdentity)], adopt: AdoptPol
 pub(crate) struct WorldObject {
     pub(crate) uid: u64,
     pub(crate) rv: u64,
-    pub(crate) release: Option<Release>,
+    pub(crate) release: Option<ContentRef>,
     pub(crate) labelled: bool,
     pub(crate) drifted: bool,
     /// Grows with each change of what we own of it.
@@ -139,7 +139,7 @@ impl WorldObject {
         Self {
             uid: rv,
             rv,
-            release: Some(Release { hash, revision: Revision::new(revision) }),
+            release: Some(ContentRef { hash, revision: Revision::new(revision) }),
             labelled: true,
             drifted: false,
             shape: rv,
@@ -297,7 +297,7 @@ impl World {
             (Precondition::Exact(_, rv), Some(thing)) if rv.0 != thing.rv => return conflict,
             _ => {}
         }
-        let release = Release { hash: apply.desired.hash, revision: apply.revision.clone() };
+        let release = ContentRef { hash: apply.desired.hash, revision: apply.revision.clone() };
         let same = |thing: &&WorldObject| {
             thing.release.as_ref() == Some(&release)
                 && thing.shown == OverlayState::from(apply.variant.overlay)

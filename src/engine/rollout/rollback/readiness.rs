@@ -11,7 +11,7 @@ use crate::engine::rollout::rollback::rejection::{
     Rejection, RejectionAction, ReplacementContent, bound_cause,
 };
 use crate::engine::state::{DecisionMode, Engine};
-use crate::engine::{LiveObject, Release, SharedDesiredObject};
+use crate::engine::{ContentRef, LiveObject, SharedDesiredObject};
 use crate::object::ObjectId;
 
 /// The readiness of one rollback.
@@ -29,7 +29,7 @@ impl Engine {
     pub(in crate::engine) fn record_rollback_content(
         &mut self,
         id: &ObjectId,
-        release: &Release,
+        release: &ContentRef,
         content: Option<&SharedDesiredObject>,
     ) {
         let is_back = self
@@ -44,7 +44,7 @@ impl Engine {
         else {
             return;
         };
-        let read = match content.filter(|desired| desired.is_release(release.hash)) {
+        let read = match content.filter(|desired| desired.has_hash(release.hash)) {
             Some(desired) => ReplacementContent::Resolved(desired.clone(), release.clone()),
             // A dry run reads the newest revision alone: that it lacks a content does not mean that
             // the content is lost.

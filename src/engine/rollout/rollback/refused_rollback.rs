@@ -29,7 +29,7 @@ impl Engine {
             let member = rejection.unit.members.get(id);
             let back =
                 rejection.action == RejectionAction::RollBack && !self.is_superseded(source, rejection);
-            back && member.is_some_and(|member| matches!(member.good, LastGood::Release(_)))
+            back && member.is_some_and(|member| matches!(member.good, LastGood::Content(_)))
         });
         let Some(rejection) = named.cloned() else { return };
         let cause = format!("{}; going back failed too: {id}: refused: {why}", rejection.cause);

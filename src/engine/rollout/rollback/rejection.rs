@@ -14,7 +14,7 @@ use crate::engine::facts::hash_seal::{HashSeals, SealStatus};
 use crate::engine::rollout::budget::OnFailure;
 use crate::engine::rollout::ledger::{LastGood, ReleaseUnit, UnitMember, UnitText};
 use crate::engine::state::Engine;
-use crate::engine::{DesiredState, Reason, Release, SharedDesiredObject, SourceLifecycle};
+use crate::engine::{ContentRef, DesiredState, Reason, SharedDesiredObject, SourceLifecycle};
 use crate::object::ObjectId;
 
 /// A rejection: contents that are not wanted here though the newest revision asks for them.
@@ -118,12 +118,12 @@ pub(crate) enum ReplacementContent {
     /// None: the object is deleted.
     Delete,
     /// The content of this release, which is being read.
-    Unresolved(Release),
+    Unresolved(ContentRef),
     /// This one, of this release.
-    Resolved(SharedDesiredObject, Release),
+    Resolved(SharedDesiredObject, ContentRef),
     /// The content of this release, which cannot be read any more. It is kept where it is live; else
     /// the unit is quarantined.
-    Unreadable(Release),
+    Unreadable(ContentRef),
     /// This one, once all that goes back together with it has been read. Until then whatever is
     /// there stays.
     Deferred(Box<ReplacementContent>),
@@ -138,7 +138,7 @@ impl ReplacementContent {
         }
     }
 
-    fn release(&self) -> Option<&Release> {
+    fn release(&self) -> Option<&ContentRef> {
         match self.undeferred() {
             Self::Unresolved(release) | Self::Resolved(_, release) | Self::Unreadable(release) => {
                 Some(release)
@@ -163,12 +163,12 @@ impl ObjectRejection {
             (LastGood::Absent, RejectionAction::RollBack) => {
                 ReplacementContent::Deferred(Box::new(ReplacementContent::Delete))
             }
-            (LastGood::Release(release), RejectionAction::RollBack) => {
+            (LastGood::Content(release), RejectionAction::RollBack) => {
                 ReplacementContent::Unresolved(release.clone())
             }
         };
         let is_newest_content =
-            matches!(&member.good, LastGood::Release(good) if Some(good.hash) == member.content);
+            matches!(&member.good, LastGood::Content(good) if Some(good.hash) == member.content);
         Self { replacement, cause: rejection.cause.clone(), is_newest_content }
     }
 
@@ -258,7 +258,7 @@ impl Engine {
                 // Where nobody can read what was rejected, it is taken to be what is asked for:
                 // nothing is tried again.
                 (Some(DesiredState::Object(desired)), Some(content)) => {
-                    !member.is_unreadable() && !desired.is_release(content)
+                    !member.is_unreadable() && !desired.has_hash(content)
                 }
                 (Some(DesiredState::Object(_)), None) => true,
                 (Some(DesiredState::Unusable(_)), _) | (None, None) => false,
@@ -406,7 +406,7 @@ impl Engine {
         let bad = self.is_member_shown(id, member);
         let replaced = !bad && rejected.is_none();
         replaced
-            || (action == RejectionAction::RollBack && bad && matches!(member.good, LastGood::Release(_)))
+            || (action == RejectionAction::RollBack && bad && matches!(member.good, LastGood::Content(_)))
     }
 
     fn action_for_unit(&self, unit: &ReleaseUnit, id: &ObjectId) -> RejectionAction {

@@ -45,7 +45,7 @@ impl Engine {
     /// Returns whether any member does not show its last good content.
     pub(in crate::engine) fn shows_failed_content(&self, source: SourceId, rejection: &Rejection) -> bool {
         let was_good = |id: &ObjectId, good: &LastGood, live: &LiveObject| match good {
-            LastGood::Release(release) => live.deleting || self.is_showing(id, release.hash),
+            LastGood::Content(release) => live.deleting || self.is_showing(id, release.hash),
             LastGood::Absent | LastGood::Unknown => false,
         };
         rejection.unit.members.iter().any(|(id, member)| {
