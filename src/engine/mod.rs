@@ -121,7 +121,7 @@ pub(crate) use rollout::foreign_claims::ABANDONED_CLAIM_AGE;
 pub(crate) use rollout::ledger::ConfigRestart;
 pub(crate) use rollout::ledger::RolloutClaim;
 pub(crate) use rollout::ledger::{
-    LastGood, ParseLedgerError, ReleaseUnit, RolloutLedger, UnitMember, object_word, parse_object_word,
+    ParseLedgerError, ReleaseUnit, RollbackTarget, RolloutLedger, UnitMember, object_word, parse_object_word,
 };
 pub(crate) use rollout::ledger_recovery::NEW_LEDGER_DELAY;
 pub(crate) use rollout::overlay::HELD_MIN_READY_SECONDS;

@@ -9,7 +9,7 @@ use crate::engine::Reason;
 use crate::engine::facts::entry::SourceId;
 use crate::engine::facts::hash_seal::HashSeals;
 use crate::engine::facts::lookup_counts;
-use crate::engine::rollout::ledger::{LastGood, ReleaseUnit, RolloutClaim, RolloutLedger, UnitMember};
+use crate::engine::rollout::ledger::{ReleaseUnit, RollbackTarget, RolloutClaim, RolloutLedger, UnitMember};
 use crate::engine::state::Engine;
 use crate::object::{ObjectId, count_text, verb_to_be};
 
@@ -60,9 +60,9 @@ impl UnitMember {
     fn bytes(&self, id: &ObjectId) -> usize {
         let hash = if id.is("", "Secret") { HASH_BYTES + SEAL_BYTES } else { HASH_BYTES };
         let content = self.content.map_or(0, |_| hash);
-        let good = match &self.good {
-            LastGood::Content(release) => hash + text_bytes(release.revision.as_str()),
-            LastGood::Absent | LastGood::Unknown => HASH_BYTES,
+        let good = match &self.rollback_target {
+            RollbackTarget::Content(release) => hash + text_bytes(release.revision.as_str()),
+            RollbackTarget::Absent | RollbackTarget::Unknown => HASH_BYTES,
         };
         let restarted = self.restarted.map_or(0, |_| 3 * HASH_BYTES);
         MEMBER_OVERHEAD_BYTES + id_bytes(id) + content + good + restarted

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::engine::facts::entry::{ObjectEntry, SourceId};
 use crate::engine::orders::carry_out::{OrderAnswer, actor_words, objects};
 use crate::engine::orders::order::Order;
-use crate::engine::rollout::ledger::{LastGood, ReleaseUnit, UnitMember};
+use crate::engine::rollout::ledger::{ReleaseUnit, RollbackTarget, UnitMember};
 use crate::engine::rollout::rollback::rejection::{Rejection, RejectionAction};
 use crate::engine::state::Engine;
 use crate::engine::{ContentRef, DesiredState, SharedDesiredObject};
@@ -89,9 +89,9 @@ impl Engine {
         let rejected = self.sources[source].inventory.iter().flat_map(|inventory| &inventory.rejections);
         let units = releasing.chain(rejected.map(|rejection| &rejection.unit)).filter(of_source);
         let members = units.chain(history.clone()).flat_map(|unit| unit.members.values());
-        let good = members.filter_map(|member| match &member.good {
-            LastGood::Content(release) => Some(release.revision.clone()),
-            LastGood::Absent | LastGood::Unknown => None,
+        let good = members.filter_map(|member| match &member.rollback_target {
+            RollbackTarget::Content(release) => Some(release.revision.clone()),
+            RollbackTarget::Absent | RollbackTarget::Unknown => None,
         });
         let succeeded = history.map(|unit| unit.revision.clone());
         succeeded.chain(good).chain(self.sources[source].head.clone()).collect()
@@ -127,21 +127,21 @@ impl Engine {
     fn take_back(&mut self, source: SourceId, order: &Order, mut unit: ReleaseUnit) -> String {
         let id = &order.object;
         let unknown = |(id, member): &(&ObjectId, &UnitMember)| {
-            member.good == LastGood::Unknown && self.may_show_unit_content(id, member)
+            member.rollback_target == RollbackTarget::Unknown && self.may_show_unit_content(id, member)
         };
         if let Some((lost, _)) = unit.members.iter().find(unknown) {
             return format!(
                 "nothing to undo: the earlier content of {lost} is not known; name a revision with `--to-revision`"
             );
         }
-        let to = match unit.members.get(id).map(|member| &member.good) {
-            Some(LastGood::Content(good)) => good.revision.short_name().to_owned(),
+        let to = match unit.members.get(id).map(|member| &member.rollback_target) {
+            Some(RollbackTarget::Content(good)) => good.revision.short_name().to_owned(),
             _ => format!("what was before {}", unit.revision.short_name()),
         };
         for (id, member) in &mut unit.members {
             member.content = self.desired_hash(source, id);
         }
-        let is_asked_for = |member: &UnitMember| matches!(&member.good, LastGood::Content(good) if Some(good.hash) == member.content);
+        let is_asked_for = |member: &UnitMember| matches!(&member.rollback_target, RollbackTarget::Content(good) if Some(good.hash) == member.content);
         if unit.members.get(id).is_some_and(is_asked_for) {
             return format!("nothing to undo: the newest revision asks for {id} as it was in {to}");
         }
@@ -239,10 +239,10 @@ impl Engine {
             return format!("nothing to undo: the newest revision asks for {id} as it is in revision {to}");
         }
         let member = |id: &ObjectId| {
-            let good = past.contents.get(id).map_or(LastGood::Absent, |desired| {
-                LastGood::Content(ContentRef { hash: desired.hash, revision: past.revision.clone() })
+            let good = past.contents.get(id).map_or(RollbackTarget::Absent, |desired| {
+                RollbackTarget::Content(ContentRef { hash: desired.hash, revision: past.revision.clone() })
             });
-            (id.clone(), UnitMember { content: wanted(id), good, restarted: None })
+            (id.clone(), UnitMember { content: wanted(id), rollback_target: good, restarted: None })
         };
         let unit = ReleaseUnit {
             inventory_id: self.inventory_ids[undo.source].clone(),

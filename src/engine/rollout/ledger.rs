@@ -99,7 +99,7 @@ pub(crate) struct UnitMember {
     /// [`ContentHash::UNREADABLE`] where nobody here can read which.
     pub content: Option<ContentHash>,
     /// The content that was live when the unit was recorded. Nobody judged its health.
-    pub good: LastGood,
+    pub rollback_target: RollbackTarget,
     /// The data that its pods are started with, where a change of them restarts it.
     pub restarted: Option<ConfigRestart>,
 }
@@ -117,7 +117,7 @@ pub(crate) struct ConfigRestart {
 
 /// The last good content of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum LastGood {
+pub(crate) enum RollbackTarget {
     /// There was no such object.
     Absent,
     /// Nobody knows: it stays as it is.
@@ -129,7 +129,7 @@ pub(crate) enum LastGood {
 impl UnitMember {
     /// Takes over what was good before an older release that this one comes after.
     fn inherit_from(&mut self, older: &Self) {
-        self.good = older.good.clone();
+        self.rollback_target = older.rollback_target.clone();
         if let (Some(newer), Some(older)) = (&mut self.restarted, older.restarted) {
             newer.before = older.before;
         }
@@ -348,10 +348,10 @@ impl UnitText {
             Some(UnitMemberText {
                 object: object_word(id),
                 content: content(id, member.content)?,
-                good: match &member.good {
-                    LastGood::Absent => Some("absent".to_owned()),
-                    LastGood::Unknown => None,
-                    LastGood::Content(release) => Some(seals.content_ref_word(id, release)?),
+                good: match &member.rollback_target {
+                    RollbackTarget::Absent => Some("absent".to_owned()),
+                    RollbackTarget::Unknown => None,
+                    RollbackTarget::Content(release) => Some(seals.content_ref_word(id, release)?),
                 },
                 restarted: member.restarted.map(|ConfigRestart { data, foreign, before }| {
                     let before = before.map(|before| format!("@{before}")).unwrap_or_default();
@@ -380,9 +380,11 @@ impl UnitText {
     pub(in crate::engine) fn read(self, seals: &HashSeals) -> ReleaseUnit {
         let member = |member: UnitMemberText| {
             let good = match member.good.as_deref() {
-                Some("absent") => LastGood::Absent,
-                Some(text) => seals.read_content_ref(text).map_or(LastGood::Unknown, LastGood::Content),
-                None => LastGood::Unknown,
+                Some("absent") => RollbackTarget::Absent,
+                Some(text) => {
+                    seals.read_content_ref(text).map_or(RollbackTarget::Unknown, RollbackTarget::Content)
+                }
+                None => RollbackTarget::Unknown,
             };
             let content = member.content.as_deref().map(|word| seals.read(word));
             let restarted = member.restarted.as_deref().and_then(|text| {
@@ -390,7 +392,10 @@ impl UnitText {
                 let (data, foreign) = (hashes.next()??, hashes.next()??);
                 Some(ConfigRestart { data, foreign, before: hashes.next().flatten() })
             });
-            Some((parse_object_word(&member.object)?, UnitMember { content, good, restarted }))
+            Some((
+                parse_object_word(&member.object)?,
+                UnitMember { content, rollback_target: good, restarted },
+            ))
         };
         ReleaseUnit {
             inventory_id: read_name(&self.source),
@@ -415,13 +420,14 @@ mod tests {
         };
         let member = |content: Option<&str>, good| UnitMember {
             content: content.map(|text| release(text).hash),
-            good,
+            rollback_target: good,
             restarted: None,
         };
         let moment = Timestamp::from_millisecond(1_700_000_000_123).unwrap();
         let (data, foreign) = (release("data").hash, release("foreign").hash);
         let restarted = ConfigRestart { data, foreign, before: Some(release("before").hash) };
-        let restarted = UnitMember { restarted: Some(restarted), ..member(Some("new"), LastGood::Absent) };
+        let restarted =
+            UnitMember { restarted: Some(restarted), ..member(Some("new"), RollbackTarget::Absent) };
         let ledger = RolloutLedger {
             claims: [(
                 web.clone(),
@@ -438,17 +444,17 @@ mod tests {
                 inventory_id: "a-v1".into(),
                 revision: Revision::new("new"),
                 members: [
-                    (web, member(Some("new"), LastGood::Content(release("old")))),
-                    (role.clone(), member(None, LastGood::Unknown)),
+                    (web, member(Some("new"), RollbackTarget::Content(release("old")))),
+                    (role.clone(), member(None, RollbackTarget::Unknown)),
                     (config("used"), restarted),
-                    (config("env"), member(Some("new"), LastGood::Absent)),
+                    (config("env"), member(Some("new"), RollbackTarget::Absent)),
                 ]
                 .into(),
             }],
             history: vec![ReleaseUnit {
                 inventory_id: "b-v1".into(),
                 revision: Revision::new("old"),
-                members: [(config("env"), member(Some("old"), LastGood::Absent))].into(),
+                members: [(config("env"), member(Some("old"), RollbackTarget::Absent))].into(),
             }],
             commits: vec![AuthoredRevision {
                 inventory_id: "a-v1".into(),
@@ -532,7 +538,8 @@ mod tests {
 
     #[test]
     fn of_released_units_the_newest_are_remembered() {
-        let member = || UnitMember { content: None, good: LastGood::Unknown, restarted: None };
+        let member =
+            || UnitMember { content: None, rollback_target: RollbackTarget::Unknown, restarted: None };
         let unit = |revision: usize, objects: usize| ReleaseUnit {
             inventory_id: "a-v1".into(),
             revision: Revision::new(&revision.to_string()),
@@ -556,7 +563,7 @@ mod tests {
     fn a_newer_unit_keeps_what_was_good_before_the_older_one() {
         let member = |content: &str, good: &str| UnitMember {
             content: Some(ContentHash::hash_bytes(content.as_bytes())),
-            good: LastGood::Content(ContentRef {
+            rollback_target: RollbackTarget::Content(ContentRef {
                 hash: ContentHash::hash_bytes(good.as_bytes()),
                 revision: Revision::new(good),
             }),

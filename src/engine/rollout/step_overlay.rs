@@ -9,7 +9,8 @@ use crate::engine::rollout::steps::{
 };
 use crate::engine::state::Engine;
 use crate::engine::{
-    DesiredObject, LastGood, LiveObject, Overlay, ReplicaOwner, RolloutPhase, UpdateStrategy, is_workload,
+    DesiredObject, LiveObject, Overlay, ReplicaOwner, RollbackTarget, RolloutPhase, UpdateStrategy,
+    is_workload,
 };
 use crate::object::ObjectId;
 
@@ -95,7 +96,7 @@ impl Engine {
             ledger.unit_of(&self.inventory_ids[source], id)?.members.get(id)
         });
         unit.is_some_and(|member| {
-            matches!(&member.good, LastGood::Content(good) if desired.has_hash(good.hash))
+            matches!(&member.rollback_target, RollbackTarget::Content(good) if desired.has_hash(good.hash))
                 && member.restarted.is_none_or(|restarted| restarted.before == Some(restarted.data))
         })
     }

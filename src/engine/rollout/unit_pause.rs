@@ -4,7 +4,7 @@
 //! between. A configuration without its workload would wait for the next pod that restarts for
 //! another reason.
 
-use crate::engine::rollout::ledger::{LastGood, ReleaseUnit};
+use crate::engine::rollout::ledger::{ReleaseUnit, RollbackTarget};
 use crate::engine::state::Engine;
 use crate::engine::{Reason, SourceState};
 use crate::object::ObjectId;
@@ -21,7 +21,8 @@ impl Engine {
     pub(in crate::engine) fn is_partly_written(&self, unit: &ReleaseUnit) -> bool {
         unit.members.iter().any(|(id, member)| {
             let Some(content) = member.content else { return false };
-            let stays = matches!(&member.good, LastGood::Content(good) if good.hash == content);
+            let stays =
+                matches!(&member.rollback_target, RollbackTarget::Content(good) if good.hash == content);
             // A newer revision's content is not released by the older one's write.
             let wanted = self
                 .entry(id)

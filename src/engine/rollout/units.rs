@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::engine::facts::entry::{ObjectEntry, SourceId};
 use crate::engine::facts::lookup_counts;
-use crate::engine::rollout::ledger::{LastGood, ReleaseUnit, UnitMember};
+use crate::engine::rollout::ledger::{ReleaseUnit, RollbackTarget, UnitMember};
 use crate::engine::state::{Engine, KindState};
 use crate::engine::{DesiredObject, LiveObject, Reason, ReplacementContent, SourceState, is_workload};
 use crate::graph::{ConnectedUnits, GraphNode, connect_objects};
@@ -82,20 +82,22 @@ impl Engine {
             revision: self.sources[source].head.clone().unwrap_or_else(|| Revision::new("")),
             members: members.collect(),
         };
-        self.inherit_last_good(source, &mut unit);
+        self.inherit_rollback_targets(source, &mut unit);
         unit
     }
 
     pub(in crate::engine) fn member(&self, source: SourceId, id: &ObjectId) -> UnitMember {
         let content = self.entry(id).and_then(ObjectEntry::target_content).map(|(_, desired)| desired.hash);
         let good = match self.live_object(id) {
-            None if self.is_observable(id) => LastGood::Absent,
-            None => LastGood::Unknown,
+            None if self.is_observable(id) => RollbackTarget::Absent,
+            None => RollbackTarget::Unknown,
             // Content of somebody else, or of unknown origin, cannot be put back.
-            Some(live) if self.source_of(live) != Some(source) => LastGood::Unknown,
-            Some(live) => self.known_content_ref(id, live).map_or(LastGood::Unknown, LastGood::Content),
+            Some(live) if self.source_of(live) != Some(source) => RollbackTarget::Unknown,
+            Some(live) => {
+                self.known_content_ref(id, live).map_or(RollbackTarget::Unknown, RollbackTarget::Content)
+            }
         };
-        UnitMember { content, good, restarted: self.config_restart_of(source, id) }
+        UnitMember { content, rollback_target: good, restarted: self.config_restart_of(source, id) }
     }
 
     /// Returns whether it is known of each object of a unit what is there. Informers do not show
@@ -157,7 +159,7 @@ impl Engine {
 
     /// Returns whether a unit that is over has replaced something.
     pub(in crate::engine) fn can_be_undone(&self, unit: &ReleaseUnit) -> bool {
-        let replaced = |member: &UnitMember| matches!(&member.good, LastGood::Content(good) if Some(good.hash) != member.content);
+        let replaced = |member: &UnitMember| matches!(&member.rollback_target, RollbackTarget::Content(good) if Some(good.hash) != member.content);
         !self.is_rejected(unit) && unit.members.values().any(replaced)
     }
 

@@ -195,7 +195,7 @@ fn where_a_unit_goes_back_to_is_written_down_when_all_of_it_is_listed() {
         let units = harness.world.ledger.units.iter();
         let absent: Vec<&UnitMember> = units
             .flat_map(|unit| unit.members.values())
-            .filter(|member| member.good == LastGood::Absent)
+            .filter(|member| member.rollback_target == RollbackTarget::Absent)
             .collect();
         assert!(absent.is_empty(), "{absent:?}");
         if state != KindState::Syncing {

@@ -11,8 +11,8 @@ fn web(content: u32) -> SharedDesiredObject {
 
 /// Returns the rejection of a revision that asked for this content of the workload.
 fn rejected(content: Option<ContentHash>) -> Rejection {
-    let good = LastGood::Content(ContentRef { hash: web(1).hash, revision: Revision::new("r1") });
-    let member = UnitMember { content, good, restarted: None };
+    let good = RollbackTarget::Content(ContentRef { hash: web(1).hash, revision: Revision::new("r1") });
+    let member = UnitMember { content, rollback_target: good, restarted: None };
     let unit = ReleaseUnit {
         inventory_id: SET.into(),
         revision: Revision::new("r2"),

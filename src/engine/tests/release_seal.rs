@@ -260,7 +260,9 @@ fn a_forged_release_is_neither_fetched_nor_kept_nor_gone_back_to() {
         let decision = engine.decide(&web, harness.now);
         assert!(engine.unresolved_contents().is_empty(), "{decision:?}");
         assert!(!engine.revisions().contains(&forged.revision));
-        assert!(!matches!(engine.member(FIRST, &web).good, LastGood::Content(good) if good == forged));
+        assert!(
+            !matches!(engine.member(FIRST, &web).rollback_target, RollbackTarget::Content(good) if good == forged)
+        );
     }
     // In a process that knows what it has put there, it is drift.
     let mut live = unproven_view(&harness, &web, None);
@@ -321,5 +323,5 @@ fn what_was_found_as_asked_for_can_be_gone_back_to_without_a_seal() {
     assert!(harness.engine.revisions().contains(&Revision::new("r1")));
     harness.read(reading("r2", &[("web", Some(desired(&web, 2, "web")))]));
     let good = ContentRef { hash: commit["web"].hash, revision: Revision::new("r1") };
-    assert_eq!(harness.engine.member(FIRST, &web).good, LastGood::Content(good));
+    assert_eq!(harness.engine.member(FIRST, &web).rollback_target, RollbackTarget::Content(good));
 }

@@ -78,7 +78,11 @@ fn unit(name: &str, count: usize) -> ReleaseUnit {
     let restarted = Some(ConfigRestart { data: hash, foreign: hash, before: Some(hash) });
     let member = |number: usize| UnitMember {
         content: Some(ContentHash::hash_bytes(b"new")),
-        good: if number.is_multiple_of(2) { LastGood::Content(release.clone()) } else { LastGood::Absent },
+        rollback_target: if number.is_multiple_of(2) {
+            RollbackTarget::Content(release.clone())
+        } else {
+            RollbackTarget::Absent
+        },
         restarted: restarted.filter(|_| number.is_multiple_of(3)),
     };
     ReleaseUnit {

@@ -290,7 +290,11 @@ fn what_a_person_once_brought_back_goes_with_the_source_too() {
     let good = desired(&gone, 1, "brought-back");
     let release = ContentRef { hash: good.hash, revision: Revision::new("r1") };
     // The newest revision had removed it, and that was undone.
-    let member = UnitMember { content: None, good: LastGood::Content(release.clone()), restarted: None };
+    let member = UnitMember {
+        content: None,
+        rollback_target: RollbackTarget::Content(release.clone()),
+        restarted: None,
+    };
     let unit = ReleaseUnit {
         inventory_id: SET.into(),
         revision: Revision::new("r2"),

@@ -32,7 +32,10 @@ fn release(id: &ObjectId, content: u32) -> ContentRef {
 fn unit() -> ReleaseUnit {
     let member = |id: ObjectId| {
         let (old, new) = (release(&id, 1), release(&id, 2).hash);
-        (id, UnitMember { content: Some(new), good: LastGood::Content(old), restarted: None })
+        (
+            id,
+            UnitMember { content: Some(new), rollback_target: RollbackTarget::Content(old), restarted: None },
+        )
     };
     ReleaseUnit {
         inventory_id: "a-v1".into(),
@@ -136,7 +139,7 @@ fn what_cannot_be_read_is_no_content_and_no_removal() {
         let read = parse_rejections(&text, &other).remove(0);
         let member = &read.unit.members[&secret()];
         assert!(member.is_unreadable());
-        assert_eq!(member.good, LastGood::Unknown);
+        assert_eq!(member.rollback_target, RollbackTarget::Unknown);
         assert_eq!(read.unit.members[&workload("web")], unit().members[&workload("web")]);
         let quarantined = read.quarantine_if_unreadable();
         let cause =

@@ -10,7 +10,11 @@ use crate::engine::state::Engine;
 
 impl Engine {
     /// Returns whether only this rejection still records the last good content.
-    pub(in crate::engine) fn is_only_record(&self, source: SourceId, rejection: &Rejection) -> bool {
+    pub(in crate::engine) fn is_only_record_of_targets(
+        &self,
+        source: SourceId,
+        rejection: &Rejection,
+    ) -> bool {
         let Some(ledger) = &self.rollouts.ledger else { return true };
         let members = &rejection.unit.members;
         let is_recorded = members.keys().any(|id| ledger.unit_of(&self.inventory_ids[source], id).is_some());
@@ -19,11 +23,14 @@ impl Engine {
 
     /// Lets a unit go back to the content before failed contents that are still there. Objects that
     /// failed together with them belong to the unit: they were good together.
-    pub(in crate::engine) fn inherit_last_good(&self, source: SourceId, unit: &mut ReleaseUnit) {
+    pub(in crate::engine) fn inherit_rollback_targets(&self, source: SourceId, unit: &mut ReleaseUnit) {
         let inventory = self.sources[source].inventory.iter();
         for rejection in inventory.flat_map(|inventory| &inventory.rejections) {
             let shares = rejection.unit.members.keys().any(|id| unit.members.contains_key(id));
-            if !shares || !self.is_superseded(source, rejection) || !self.is_only_record(source, rejection) {
+            if !shares
+                || !self.is_superseded(source, rejection)
+                || !self.is_only_record_of_targets(source, rejection)
+            {
                 continue;
             }
             for id in rejection.unit.members.keys() {

@@ -5,7 +5,7 @@
 //! all others.
 
 use crate::engine::facts::entry::RefusalRule;
-use crate::engine::rollout::ledger::LastGood;
+use crate::engine::rollout::ledger::RollbackTarget;
 use crate::engine::rollout::rollback::rejection::{RejectionAction, ReplacementContent};
 use crate::engine::state::Engine;
 use crate::engine::{RecreatePolicy, is_workload};
@@ -29,7 +29,7 @@ impl Engine {
             let member = rejection.unit.members.get(id);
             let back =
                 rejection.action == RejectionAction::RollBack && !self.is_superseded(source, rejection);
-            back && member.is_some_and(|member| matches!(member.good, LastGood::Content(_)))
+            back && member.is_some_and(|member| matches!(member.rollback_target, RollbackTarget::Content(_)))
         });
         let Some(rejection) = named.cloned() else { return };
         let cause = format!("{}; going back failed too: {id}: refused: {why}", rejection.cause);

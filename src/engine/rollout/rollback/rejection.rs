@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::engine::facts::entry::SourceId;
 use crate::engine::facts::hash_seal::{HashSeals, SealStatus};
 use crate::engine::rollout::budget::OnFailure;
-use crate::engine::rollout::ledger::{LastGood, ReleaseUnit, UnitMember, UnitText};
+use crate::engine::rollout::ledger::{ReleaseUnit, RollbackTarget, UnitMember, UnitText};
 use crate::engine::state::Engine;
 use crate::engine::{ContentRef, DesiredState, Reason, SharedDesiredObject, SourceLifecycle};
 use crate::object::ObjectId;
@@ -155,20 +155,19 @@ impl ReplacementContent {
 
 impl ObjectRejection {
     fn of(rejection: &Rejection, member: &UnitMember) -> Self {
-        let replacement = match (&member.good, rejection.action) {
+        let replacement = match (&member.rollback_target, rejection.action) {
             (_, RejectionAction::Quarantine) => ReplacementContent::Quarantined,
-            (LastGood::Unknown, RejectionAction::RollBack) => {
+            (RollbackTarget::Unknown, RejectionAction::RollBack) => {
                 ReplacementContent::Deferred(Box::new(ReplacementContent::Quarantined))
             }
-            (LastGood::Absent, RejectionAction::RollBack) => {
+            (RollbackTarget::Absent, RejectionAction::RollBack) => {
                 ReplacementContent::Deferred(Box::new(ReplacementContent::Delete))
             }
-            (LastGood::Content(release), RejectionAction::RollBack) => {
+            (RollbackTarget::Content(release), RejectionAction::RollBack) => {
                 ReplacementContent::Unresolved(release.clone())
             }
         };
-        let is_newest_content =
-            matches!(&member.good, LastGood::Content(good) if Some(good.hash) == member.content);
+        let is_newest_content = matches!(&member.rollback_target, RollbackTarget::Content(good) if Some(good.hash) == member.content);
         Self { replacement, cause: rejection.cause.clone(), is_newest_content }
     }
 
@@ -219,7 +218,9 @@ impl Engine {
         let known = &state.inventory.as_ref()?.rejections;
         let mut next: Vec<Rejection> = known
             .iter()
-            .filter(|known| !self.is_superseded(source, known) || self.is_only_record(source, known))
+            .filter(|known| {
+                !self.is_superseded(source, known) || self.is_only_record_of_targets(source, known)
+            })
             .filter(|known| !self.is_retried(source, known))
             .cloned()
             .collect();
@@ -406,7 +407,9 @@ impl Engine {
         let bad = self.is_member_shown(id, member);
         let replaced = !bad && rejected.is_none();
         replaced
-            || (action == RejectionAction::RollBack && bad && matches!(member.good, LastGood::Content(_)))
+            || (action == RejectionAction::RollBack
+                && bad
+                && matches!(member.rollback_target, RollbackTarget::Content(_)))
     }
 
     fn action_for_unit(&self, unit: &ReleaseUnit, id: &ObjectId) -> RejectionAction {

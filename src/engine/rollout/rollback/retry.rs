@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 use crate::engine::facts::entry::SourceId;
 use crate::engine::orders::carry_out::{OrderAnswer, objects};
-use crate::engine::rollout::ledger::{LastGood, ReleaseUnit, RolloutLedger};
+use crate::engine::rollout::ledger::{ReleaseUnit, RollbackTarget, RolloutLedger};
 use crate::engine::rollout::rollback::rejection::Rejection;
 use crate::engine::rollout::rollouts::{Rollout, RolloutPredecessor};
 use crate::engine::state::Engine;
@@ -44,14 +44,14 @@ impl Engine {
 
     /// Returns whether any member does not show its last good content.
     pub(in crate::engine) fn shows_failed_content(&self, source: SourceId, rejection: &Rejection) -> bool {
-        let was_good = |id: &ObjectId, good: &LastGood, live: &LiveObject| match good {
-            LastGood::Content(release) => live.deleting || self.is_showing(id, release.hash),
-            LastGood::Absent | LastGood::Unknown => false,
+        let was_good = |id: &ObjectId, good: &RollbackTarget, live: &LiveObject| match good {
+            RollbackTarget::Content(release) => live.deleting || self.is_showing(id, release.hash),
+            RollbackTarget::Absent | RollbackTarget::Unknown => false,
         };
         rejection.unit.members.iter().any(|(id, member)| {
             let wanted =
                 matches!(self.sources[source].manifests.desired_state(id), Some(DesiredState::Object(_)));
-            wanted && self.live_object(id).is_some_and(|live| !was_good(id, &member.good, live))
+            wanted && self.live_object(id).is_some_and(|live| !was_good(id, &member.rollback_target, live))
         })
     }
 
@@ -95,7 +95,9 @@ impl Engine {
         for source in sources {
             let inventory = self.sources[source].inventory.iter();
             for rejection in inventory.flat_map(|inventory| &inventory.rejections) {
-                if !self.is_superseded(source, rejection) || !self.is_only_record(source, rejection) {
+                if !self.is_superseded(source, rejection)
+                    || !self.is_only_record_of_targets(source, rejection)
+                {
                     continue;
                 }
                 let Some(unit) = self.unit_at_head(source, &rejection.unit) else { continue };
