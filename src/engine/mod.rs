@@ -8,7 +8,7 @@
 //!
 //! Owns all transitions ([`Engine`]), the decision about one object
 //! ([`decide`](decide::decide::decide)), the rollout budget
-//! ([`grant_tokens`](rollout::budget::grant_tokens)), the prune guard
+//! ([`grant_slots`](rollout::budget::grant_slots)), the prune guard
 //! ([`decide_prunes`](deletion::prune_guard::decide_prunes)) and the effective content
 //! ([`effective_content()`]).
 //!
@@ -107,10 +107,10 @@ pub(crate) use restart::config_hash::{HashKey, has_restart_on_change, with_confi
 pub(crate) use restart::config_restart::{KEY_SECRET, ReadState, changed_words};
 pub(crate) use restart::config_stamp::ConfigStamp;
 pub(crate) use rollout::budget::{
-    Budget, BudgetNarrowing, BudgetShortage, OnFailure, PodAmount, TokenState, WorkloadLoad,
+    Budget, BudgetNarrowing, BudgetShortage, BudgetSlot, OnFailure, PodAmount, WorkloadLoad,
 };
 #[cfg(test)]
-pub(crate) use rollout::budget::{BudgetBound, BudgetScope, ReleasePriority, ReleaseRequest, grant_tokens};
+pub(crate) use rollout::budget::{BudgetBound, BudgetScope, SlotPriority, SlotRequest, grant_slots};
 #[cfg(test)]
 pub(crate) use rollout::budget_tally::BudgetTally;
 pub(crate) use rollout::daemon_set_steps::{EvictionOutcome, PodToEvict};

@@ -186,7 +186,7 @@ impl Engine {
         entry.accepted = AcceptedContent::Nothing;
         if removal == DeletionReason::Recreate {
             entry.refused = None;
-            // The next event gives the token back, also where no event reports that the object is
+            // The next event gives the slot back, also where no event reports that the object is
             // gone.
             self.record_rollout_write(id, Some(rv.next()));
         }

@@ -5,17 +5,17 @@ use std::collections::BTreeSet;
 
 use crate::engine::decide::input::ReplicaOwner;
 use crate::engine::facts::entry::SourceId;
-use crate::engine::rollout::budget::{BudgetShortage, TokenState, WorkloadLoad};
+use crate::engine::rollout::budget::{BudgetShortage, BudgetSlot, WorkloadLoad};
 use crate::engine::rollout::counted_pods::{CountOrigin, CountedLoad};
 use crate::engine::state::Engine;
 use crate::engine::{BudgetNarrowing, LiveObject, RolloutNumbers, is_workload};
 use crate::object::ObjectId;
 
 impl Engine {
-    /// Returns the workloads that hold a token: those that roll or were released to, and those that
+    /// Returns the workloads that hold a slot: those that roll or were released to, and those that
     /// another daemon has claimed.
     pub(crate) fn workloads_in_flight(&self) -> BTreeSet<ObjectId> {
-        self.loads().into_iter().filter(|load| load.token == TokenState::Held).map(|load| load.id).collect()
+        self.loads().into_iter().filter(|load| load.slot == BudgetSlot::Held).map(|load| load.id).collect()
     }
 
     /// Returns the load on the budget now, whoever serves it.
@@ -37,7 +37,7 @@ impl Engine {
                 .informer_object(id)
                 .and_then(|live| self.source_of(live))
                 .or_else(|| self.wanting_source(id)),
-            token: if rollouts.granted.contains(id) { TokenState::Held } else { rollout.token },
+            slot: if rollouts.granted.contains(id) { BudgetSlot::Held } else { rollout.slot },
             unavailable: away(id).max(rollout.reserved).max(claimed(id).unwrap_or(0)),
         });
         // A claim counts from the moment that it is written until it is taken back: only another
@@ -50,10 +50,10 @@ impl Engine {
             .filter(|(id, _)| !rollouts.ended_claims.contains(*id) || rollouts.granted.contains(*id))
             .filter_map(|(id, claim)| {
                 let counts = self.is_counted(id, claim);
-                let token = if counts { TokenState::Held } else { TokenState::None };
+                let slot = if counts { BudgetSlot::Held } else { BudgetSlot::None };
                 let pods = if counts { claim.pods } else { self.abandoned_unavailable(id, claim) };
                 let source = self.source_of_inventory_id(&claim.inventory_id);
-                let load = WorkloadLoad { id: id.clone(), source, token, unavailable: away(id).max(pods) };
+                let load = WorkloadLoad { id: id.clone(), source, slot, unavailable: away(id).max(pods) };
                 (counts || pods > 0).then_some(load)
             })
             .collect();
@@ -62,7 +62,7 @@ impl Engine {
         let others = others.map(|(id, (source, away))| WorkloadLoad {
             id: id.clone(),
             source: Some(*source),
-            token: TokenState::None,
+            slot: BudgetSlot::None,
             unavailable: *away,
         });
         rolls.chain(others).chain(claims.iter().cloned()).collect()
@@ -175,8 +175,8 @@ impl Engine {
             return;
         }
         self.rollouts.queue_dirty = true;
-        let permits = self.token_answers();
-        let before = std::mem::replace(&mut self.rollouts.answers, permits);
+        let answers = self.slot_answers();
+        let before = std::mem::replace(&mut self.rollouts.answers, answers);
         let kind = |shortage: &Option<BudgetShortage>| shortage.as_ref().map(BudgetShortage::kinds);
         let changed =
             |(id, now): &(&ObjectId, &Option<BudgetShortage>)| before.get(*id).map(kind) != Some(kind(now));

@@ -1,6 +1,6 @@
 //! The use of the rollout budget now, in numbers for people. Nothing is decided by them.
 
-use crate::engine::rollout::budget::{BudgetScope, TokenState};
+use crate::engine::rollout::budget::{BudgetScope, BudgetSlot};
 use crate::engine::state::Engine;
 use crate::engine::{OnFailure, WorkloadLoad};
 
@@ -25,7 +25,7 @@ impl Engine {
     /// Returns the use of the whole cluster's rollout budget.
     pub(crate) fn usage(&self) -> BudgetUsage {
         let (loads, rollouts) = (self.loads(), &self.rollouts);
-        let in_flight = loads.iter().filter(|load| load.token == TokenState::Held).count();
+        let in_flight = loads.iter().filter(|load| load.slot == BudgetSlot::Held).count();
         let cluster_bound =
             self.budget_bounds().into_iter().find(|bound| bound.scope == BudgetScope::Cluster);
         let (workloads, away, starts) =
@@ -53,7 +53,7 @@ impl Engine {
     /// takes of the budget.
     pub(crate) fn rolling_workloads(&self) -> Vec<WorkloadLoad> {
         let taking = |load: &WorkloadLoad| {
-            load.token == TokenState::Held || self.rollouts.in_flight.contains_key(&load.id)
+            load.slot == BudgetSlot::Held || self.rollouts.in_flight.contains_key(&load.id)
         };
         let mut loads: Vec<WorkloadLoad> = self.loads().into_iter().filter(taking).collect();
         loads.sort_by(|one, other| one.id.cmp(&other.id));

@@ -3,7 +3,7 @@
 //! A claim is written, by compare-and-swap, before the write that it is for, and is taken back when
 //! the rollout has ended. So whatever dies when, the next process knows what may be under way; and
 //! several daemons that share a cluster keep one budget. The record of a unit is written with its
-//! first claim, or without one where nothing of it takes a token.
+//! first claim, or without one where nothing of it takes a slot.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

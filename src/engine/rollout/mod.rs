@@ -1,9 +1,9 @@
 //! Rollouts: the budget, the rollout ledger, units, pods, steps and the rollback.
 
 pub(super) mod budget;
+pub(super) mod budget_claims;
 pub(super) mod budget_loads;
 pub(super) mod budget_tally;
-pub(super) mod budget_tokens;
 pub(super) mod budget_usage;
 pub(super) mod counted_pods;
 pub(super) mod daemon_set_steps;

@@ -81,7 +81,7 @@ pub(in crate::engine) struct StartHistory {
     counted: Vec<(Instant, RolloutStart)>,
     /// All that the rollout ledger said when it was last read, those that no longer count too.
     recorded: Vec<RolloutStart>,
-    /// The newest start of each workload that was taken for a token.
+    /// The newest start of each workload that was taken for a slot.
     taken: BTreeMap<ObjectId, Timestamp>,
     /// The time at which the ledger was last read.
     read: Option<Instant>,

@@ -1,5 +1,5 @@
 //! The objects that one revision changes together: found before any of them is released, and
-//! recorded with the first claim, or without one where nothing of it takes a token.
+//! recorded with the first claim, or without one where nothing of it takes a slot.
 
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};

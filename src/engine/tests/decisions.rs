@@ -283,7 +283,7 @@ fn no_more_workloads_roll_than_the_budget_allows() {
     let files = |content| names.map(|name| (name, Some(desired(&workload(name), content, name))));
     harness.read(reading("r1", &files(1)));
     harness.settle();
-    assert_eq!(harness.world.log.len(), 5, "creation takes no token");
+    assert_eq!(harness.world.log.len(), 5, "creation takes no slot");
     harness.read(reading("r2", &files(2)));
     for id in names.map(workload) {
         harness.step(&id);

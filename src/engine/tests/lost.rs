@@ -58,7 +58,7 @@ pub(super) fn assert_all_show(harness: &Harness, ids: &[ObjectId], content: u32)
 pub(super) fn assert_held(harness: &mut Harness, ids: &[ObjectId], files: FileSet, ends: [&str; 2]) {
     assert_all_show(harness, ids, 2);
     assert_eq!(harness.world.rejections[0].action, RejectionAction::Quarantine);
-    assert!(harness.engine.workloads_in_flight().is_empty(), "it holds a token for ever");
+    assert!(harness.engine.workloads_in_flight().is_empty(), "it holds a slot for ever");
     assert!(harness.world.is_free());
     for id in ids {
         let reason = reason(harness, id);

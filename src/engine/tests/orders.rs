@@ -326,7 +326,7 @@ fn what_is_paused_is_repaired_and_not_changed() {
 }
 
 #[test]
-fn a_paused_part_of_a_unit_keeps_no_token() {
+fn a_paused_part_of_a_unit_keeps_no_slot() {
     let mut harness = second();
     asks(&mut harness, &config("env"), Some("1-a"), None);
     harness.settle();

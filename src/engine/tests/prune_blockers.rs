@@ -156,7 +156,7 @@ fn what_is_beside_a_change_under_way_whose_former_content_is_lost_waits_for_it()
     assert_eq!(judged(&mut engine, FIRST, &old), "delete");
 }
 
-// Nothing of it takes a token, so no record says that they belong together.
+// Nothing of it takes a slot, so no record says that they belong together.
 #[test]
 fn what_the_content_before_used_waits_until_the_new_one_is_healthy() {
     let [old, user] = [config("old"), id("", "Secret", "shop", "user")];

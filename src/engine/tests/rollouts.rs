@@ -61,7 +61,7 @@ fn a_configuration_never_lands_before_its_workload_may_roll() {
     harness.settle();
     harness.world.log.clear();
     harness.read(reading("r2", &files(2)));
-    // `a` takes the only token; nothing of the other unit is touched meanwhile.
+    // `a` takes the only slot; nothing of the other unit is touched meanwhile.
     for id in [workload("a"), config("env"), workload("web"), config("env")] {
         harness.step(&id);
     }
@@ -145,7 +145,7 @@ fn a_rollback_that_fails_too_ends_in_a_hold() {
     let why = reason(&mut harness, &workload("web"));
     assert!(why.contains("going back failed too"), "{why}");
     assert_eq!(harness.world.rejections[0].action, RejectionAction::Quarantine);
-    assert!(harness.engine.workloads_in_flight().is_empty(), "it holds no token for ever");
+    assert!(harness.engine.workloads_in_flight().is_empty(), "it holds no slot for ever");
 }
 
 #[test]

@@ -5,7 +5,7 @@
 //! stay as they are, until git changes the content or a person retries.
 
 use crate::engine::facts::entry::SourceId;
-use crate::engine::rollout::budget::TokenState;
+use crate::engine::rollout::budget::BudgetSlot;
 use crate::engine::rollout::ledger::UnitMember;
 use crate::engine::rollout::rollback::rejection::{
     Rejection, RejectionAction, ReplacementContent, bound_cause,
@@ -179,7 +179,7 @@ impl Engine {
         self.quarantine_failed_unit(source, rejection, cause);
     }
 
-    /// Ends a rollback where it is. Its tokens are free at once, and all of the unit is quarantined
+    /// Ends a rollback where it is. Its slots are free at once, and all of the unit is quarantined
     /// once the inventory records it.
     pub(in crate::engine) fn quarantine_failed_unit(
         &mut self,
@@ -192,9 +192,9 @@ impl Engine {
         for id in quarantined.unit.members.keys() {
             if let Some(rollout) =
                 self.rollouts.in_flight.get_mut(id).filter(|rollout| rollout.failed.is_some())
-                && rollout.token == TokenState::Held
+                && rollout.slot == BudgetSlot::Held
             {
-                (rollout.token, rollout.reserved) = (TokenState::None, 0);
+                (rollout.slot, rollout.reserved) = (BudgetSlot::None, 0);
                 self.rollouts.budget_stale = true;
             }
         }

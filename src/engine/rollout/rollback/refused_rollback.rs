@@ -1,7 +1,7 @@
 //! Rollbacks that the API server refuses end in quarantine.
 //!
 //! Content that was good before may be refused by now: by a quota, by a policy that came later, for
-//! a field that never changes. A workload that waited for that to heal would keep its token from
+//! a field that never changes. A workload that waited for that to heal would keep its slot from
 //! all others.
 
 use crate::engine::facts::entry::RefusalRule;

@@ -385,7 +385,7 @@ impl Engine {
     }
 
     /// Returns whether the pods of a failed rollout will still be replaced, by a rollback or by
-    /// something newer. Such a workload keeps its token, as its pods are of two templates.
+    /// something newer. Such a workload keeps its slot, as its pods are of two templates.
     pub(in crate::engine) fn is_rollback_due(&self, id: &ObjectId) -> bool {
         let Some((source, _)) = self.entry(id).and_then(|entry| entry.targets.first()) else { return false };
         let inventory = self.sources[*source].inventory.as_ref();

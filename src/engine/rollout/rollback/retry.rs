@@ -15,7 +15,7 @@ use crate::engine::rollout::ledger::{ReleaseUnit, RollbackTarget, RolloutLedger}
 use crate::engine::rollout::rollback::rejection::Rejection;
 use crate::engine::rollout::rollouts::{Rollout, RolloutPredecessor};
 use crate::engine::state::Engine;
-use crate::engine::{DesiredState, LiveObject, RolloutPhase, TokenState};
+use crate::engine::{BudgetSlot, DesiredState, LiveObject, RolloutPhase};
 use crate::health::HealthStatus;
 use crate::object::ObjectId;
 
@@ -190,7 +190,7 @@ impl Engine {
         let pods = self.rollouts.in_flight.get(id).map_or(loss, |rollout| rollout.reserved);
         // A newer content asks for a claim of its own.
         let claim = self.make_claim(source, shown, pods);
-        let begun = || Rollout::new(TokenState::Held, pods, Some(claim.clone()), written);
+        let begun = || Rollout::new(BudgetSlot::Held, pods, Some(claim.clone()), written);
         let rollout = self.rollouts.in_flight.entry(id.clone()).or_insert_with(begun);
         rollout.claim.get_or_insert(claim.clone());
         (rollout.earlier_failure, rollout.predecessor) = (earlier, RolloutPredecessor::Failure);

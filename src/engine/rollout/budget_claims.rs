@@ -1,7 +1,7 @@
 //! Requests to the budget: from a write that would restart pods to the claim under which they are
 //! restarted.
 //!
-//! A workload that is to restart pods first asks. Once [`grant_tokens`] lets it start, its claim is
+//! A workload that is to restart pods first asks. Once [`grant_slots`] lets it start, its claim is
 //! written into the rollout ledger by compare-and-swap; only when that has come back the write goes
 //! out.
 
@@ -12,7 +12,7 @@ use crate::engine::decide::action::{
     Action, ApplyPurpose, ApplyRequest, Decision, DeletionReason, RestartRisk,
 };
 use crate::engine::rollout::budget::{
-    BudgetBound, BudgetScope, BudgetShortage, ReleasePriority, ReleaseRequest, TokenState, grant_tokens,
+    BudgetBound, BudgetScope, BudgetShortage, BudgetSlot, SlotPriority, SlotRequest, grant_slots,
 };
 use crate::engine::rollout::ledger::{ReleaseUnit, RolloutClaim, RolloutLedger};
 use crate::engine::rollout::rollouts::{Rollout, RolloutPredecessor};
@@ -32,22 +32,22 @@ impl Engine {
         if let Action::DryRun(apply) = &decision.action {
             // Until the answer is here it keeps its place in the queue.
             let apply = ApplyRequest { restarts: RestartRisk::Maybe, ..apply.clone() };
-            if let Some((ask, claim)) = self.token_request(id, &Action::Apply(apply)) {
-                self.request_token(ask, claim);
+            if let Some((ask, claim)) = self.slot_request(id, &Action::Apply(apply)) {
+                self.request_slot(ask, claim);
             }
             return decision;
         }
-        let Some((ask, claim)) = self.token_request(id, &decision.action) else {
+        let Some((ask, claim)) = self.slot_request(id, &decision.action) else {
             if !self.waits_for_its_unit(id, &decision) {
                 self.withdraw(id);
             }
             return decision;
         };
         let is_recorded = self.own_claim(id).is_some_and(|recorded| recorded.content == claim.content);
-        // A step that is held has given its token back, and asks for the next one anew.
+        // A step that is held has given its slot back, and asks for the next one anew.
         let gave_back =
-            self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.token == TokenState::None);
-        self.request_token(ask, claim);
+            self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.slot == BudgetSlot::None);
+        self.request_slot(ask, claim);
         // One that a rollout has left behind counts as taken back: it is claimed, and begun, anew.
         let has_start = self.rollouts.granted.contains(id);
         if is_recorded && has_start {
@@ -61,7 +61,7 @@ impl Engine {
             self.rollouts.claiming.remove(id);
             return Decision::wait(Reason::Unrecorded(why));
         }
-        if let Some(shortage) = self.token_shortage(id) {
+        if let Some(shortage) = self.slot_shortage(id) {
             self.rollouts.claiming.remove(id);
             return Decision::wait(Reason::Budget(shortage));
         }
@@ -90,13 +90,13 @@ impl Engine {
         !refused && self.is_in_unit(need) && asked.is_some() && asked == recorded
     }
 
-    fn token_request(&self, id: &ObjectId, action: &Action) -> Option<(ReleaseRequest, RolloutClaim)> {
+    fn slot_request(&self, id: &ObjectId, action: &Action) -> Option<(SlotRequest, RolloutClaim)> {
         let (source, priority, wave, content, lost) = match action {
             Action::Apply(apply) if apply.restarts == RestartRisk::Maybe => {
                 let priority = match apply.purpose {
-                    ApplyPurpose::Repair => ReleasePriority::Repair,
-                    _ if self.has_rollback_target(id) => ReleasePriority::Rollback,
-                    _ => ReleasePriority::Candidate,
+                    ApplyPurpose::Repair => SlotPriority::Repair,
+                    _ if self.has_rollback_target(id) => SlotPriority::Rollback,
+                    _ => SlotPriority::Candidate,
                 };
                 let lost = |replicas| self.loss_of_write(id, apply, replicas);
                 let content = match (apply.purpose, apply.variant.config_stamp) {
@@ -109,16 +109,16 @@ impl Engine {
                 let (source, desired) = self.entry(id)?.target_content()?;
                 (
                     source,
-                    ReleasePriority::Candidate,
+                    SlotPriority::Candidate,
                     desired.wave,
                     desired.hash,
                     self.additional_loss(id, |replicas| replicas),
                 )
             }
-            Action::Nothing => return self.node_token_request(id),
+            Action::Nothing => return self.node_slot_request(id),
             _ => return None,
         };
-        let ask = ReleaseRequest { priority, wave, id: id.clone(), source, cost: lost };
+        let ask = SlotRequest { priority, wave, id: id.clone(), source, cost: lost };
         Some((ask, self.make_claim(source, content, lost)))
     }
 
@@ -134,7 +134,7 @@ impl Engine {
         lost.saturating_sub(away)
     }
 
-    fn request_token(&mut self, ask: ReleaseRequest, claim: RolloutClaim) {
+    fn request_slot(&mut self, ask: SlotRequest, claim: RolloutClaim) {
         let id = ask.id.clone();
         let new = self.rollouts.requests_by_id.insert(id.clone(), (ask.clone(), claim.clone()));
         if let Some((old, _)) = &new
@@ -158,7 +158,7 @@ impl Engine {
     }
 
     /// Returns the shortage of the budget for a request.
-    fn token_shortage(&mut self, id: &ObjectId) -> Option<BudgetShortage> {
+    fn slot_shortage(&mut self, id: &ObjectId) -> Option<BudgetShortage> {
         if self.rollouts.budget_stale {
             self.divide_budget();
         }
@@ -176,7 +176,7 @@ impl Engine {
     }
 
     /// Returns the budget's answer to each request.
-    pub(in crate::engine) fn token_answers(&self) -> BTreeMap<ObjectId, Option<BudgetShortage>> {
+    pub(in crate::engine) fn slot_answers(&self) -> BTreeMap<ObjectId, Option<BudgetShortage>> {
         if self.rollouts.requests.is_empty() {
             return BTreeMap::new();
         }
@@ -184,15 +184,15 @@ impl Engine {
             let asks = self.rollouts.requests.iter();
             return asks.map(|ask| (ask.id.clone(), Some(short.clone()))).collect();
         }
-        let mut permits = grant_tokens(
+        let mut answers = grant_slots(
             &self.rollouts.requests,
             &self.loads(),
             &self.budget_bounds(),
             self.rollouts.slow_start_limit,
         );
-        self.add_hidden_reasons(&mut permits);
-        self.add_holders(&mut permits);
-        permits
+        self.add_hidden_reasons(&mut answers);
+        self.add_holders(&mut answers);
+        answers
     }
 
     /// Returns the bounds in numbers of now.
@@ -239,7 +239,7 @@ impl Engine {
         bounds
     }
 
-    /// Records that a write is on its way: it holds its token from now on.
+    /// Records that a write is on its way: it holds its slot from now on.
     pub(crate) fn note_dispatch(&mut self, id: &ObjectId, action: &Action) {
         self.forget_answers();
         self.rollouts.writing.insert(id.clone());
@@ -265,7 +265,7 @@ impl Engine {
         let blamed = health
             .filter(|health| health.status == HealthStatus::Failed)
             .map(|health| health.message.clone());
-        let mut rollout = Rollout::new(TokenState::Held, cost, claim, None);
+        let mut rollout = Rollout::new(BudgetSlot::Held, cost, claim, None);
         rollout.earlier_failure = blamed;
         let before = self.rollouts.in_flight.remove(id);
         rollout.pods = before.as_ref().and_then(|before| before.pods.clone());
@@ -340,7 +340,7 @@ impl Engine {
         }
     }
 
-    /// Gives a workload its token, where its claim was written together with a start. That may be
+    /// Gives a workload its slot, where its claim was written together with a start. That may be
     /// the second start of one rollout.
     fn take_start(&mut self, id: &ObjectId) {
         let Some(ledger) = &self.rollouts.ledger else { return };
@@ -384,7 +384,7 @@ impl Engine {
                 return self.is_counted(id, claim);
             }
             !ours(&claim.inventory_id)
-                || self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.token == TokenState::Held)
+                || self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.slot == BudgetSlot::Held)
                 || self.is_claimed(id)
                 || self.is_of_another(id, claim)
                 || self.entry(id).is_some_and(|entry| entry.last_write.is_some())
@@ -398,8 +398,7 @@ impl Engine {
         for (id, rollout) in &self.rollouts.in_flight {
             let asked = self.rollouts.requests_by_id.get(id).map(|(_, asked)| asked.content);
             let newer = asked.is_some() && ledger.claims.get(id).map(|claim| claim.content) == asked;
-            if let Some(claim) =
-                rollout.claim.as_ref().filter(|_| rollout.token == TokenState::Held && !newer)
+            if let Some(claim) = rollout.claim.as_ref().filter(|_| rollout.slot == BudgetSlot::Held && !newer)
             {
                 next.claims.insert(id.clone(), claim.clone());
             }
@@ -414,14 +413,14 @@ impl Engine {
                 record(&mut next.units, unit);
             }
         }
-        let permits = if self.rollouts.claiming.is_empty() { BTreeMap::new() } else { self.token_answers() };
-        let allowed = |id: &&ObjectId| matches!(permits.get(*id), Some(None));
+        let answers = if self.rollouts.claiming.is_empty() { BTreeMap::new() } else { self.slot_answers() };
+        let allowed = |id: &&ObjectId| matches!(answers.get(*id), Some(None));
         let held =
             if self.rollouts.claiming.is_empty() { BTreeSet::new() } else { self.workloads_in_flight() };
         let mut begun = Vec::new();
         for id in self.rollouts.claiming.iter().filter(allowed) {
             let Some((ask, claim)) = self.rollouts.requests_by_id.get(id) else { continue };
-            if ask.priority == ReleasePriority::Candidate {
+            if ask.priority == SlotPriority::Candidate {
                 let unit = self.build_unit(ask.source, id);
                 if !self.are_members_known(&unit) || !next.has_room_for(&unit) {
                     continue;
