@@ -49,11 +49,12 @@ impl Engine {
             self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.slot == BudgetSlot::None);
         self.request_slot(ask, claim);
         // One that a rollout has left behind counts as taken back: it is claimed, and begun, anew.
-        let has_start = self.rollouts.granted.contains(id);
-        if is_recorded && has_start {
+        let has_unused_claim = self.rollouts.unused_claims.contains(id);
+        if is_recorded && has_unused_claim {
             self.rollouts.ended_claims.remove(id);
         }
-        let holds = is_recorded && (has_start || (!gave_back && !self.rollouts.ended_claims.contains(id)));
+        let holds =
+            is_recorded && (has_unused_claim || (!gave_back && !self.rollouts.ended_claims.contains(id)));
         if holds && !self.rollouts.claiming.contains(id) && self.rollouts.recovery.is_complete() {
             return decision;
         }
@@ -153,7 +154,7 @@ impl Engine {
     pub(in crate::engine) fn is_claimed(&self, id: &ObjectId) -> bool {
         let asked = self.rollouts.requests_by_id.get(id).map(|(_, asked)| asked.content);
         let recorded = self.own_claim(id).map(|claim| claim.content);
-        let counts = !self.rollouts.ended_claims.contains(id) || self.rollouts.granted.contains(id);
+        let counts = !self.rollouts.ended_claims.contains(id) || self.rollouts.unused_claims.contains(id);
         asked.is_some() && asked == recorded && counts
     }
 
@@ -169,7 +170,7 @@ impl Engine {
         if let Some((ask, _)) = self.rollouts.requests_by_id.remove(id) {
             self.rollouts.requests.remove(&ask);
             self.rollouts.claiming.remove(id);
-            self.rollouts.granted.remove(id);
+            self.rollouts.unused_claims.remove(id);
             self.rollouts.answers.remove(id);
             self.rollouts.budget_stale = true;
         }
@@ -285,7 +286,7 @@ impl Engine {
         let ledger = self.rollouts.restore_lost(ledger);
         let ours = |inventory_id: &Arc<str>| self.inventory_ids.contains(inventory_id);
         self.rollouts.ended_claims.retain(|id| ledger.claims.contains_key(id));
-        self.rollouts.granted.retain(|id| ledger.claims.contains_key(id));
+        self.rollouts.unused_claims.retain(|id| ledger.claims.contains_key(id));
         let known = self.rollouts.ledger.as_ref().map(|known| &known.units[..]).unwrap_or_default();
         let opened = ledger.units.iter().filter(|unit| ours(&unit.inventory_id) && !known.contains(unit));
         let opened: Vec<ObjectId> = opened.flat_map(|unit| unit.members.keys().cloned()).collect();
@@ -315,7 +316,7 @@ impl Engine {
                 self.rollouts.requests_by_id.get(id).is_some_and(|(_, asked)| asked.content == claim.content);
             if asked {
                 self.rollouts.claiming.remove(id);
-                self.take_start(id);
+                self.note_unused_claim(id);
                 self.mark(id);
             }
         }
@@ -342,10 +343,10 @@ impl Engine {
 
     /// Gives a workload its slot, where its claim was written together with a start. That may be
     /// the second start of one rollout.
-    fn take_start(&mut self, id: &ObjectId) {
+    fn note_unused_claim(&mut self, id: &ObjectId) {
         let Some(ledger) = &self.rollouts.ledger else { return };
         if self.rollouts.starts.take_newest(ledger, id) {
-            self.rollouts.granted.insert(id.clone());
+            self.rollouts.unused_claims.insert(id.clone());
             self.rollouts.budget_stale = true;
         }
     }

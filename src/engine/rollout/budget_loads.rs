@@ -28,7 +28,7 @@ impl Engine {
         let rollouts = &self.rollouts;
         let away = |id: &ObjectId| rollouts.unavailable.get(id).map_or(0, |(_, away)| *away);
         let claimed = |id: &ObjectId| {
-            let claims = rollouts.ledger.as_ref().filter(|_| rollouts.granted.contains(id))?;
+            let claims = rollouts.ledger.as_ref().filter(|_| rollouts.unused_claims.contains(id))?;
             claims.claims.get(id).map(|claim| claim.pods)
         };
         let rolls = rollouts.in_flight.iter().map(|(id, rollout)| WorkloadLoad {
@@ -37,7 +37,7 @@ impl Engine {
                 .informer_object(id)
                 .and_then(|live| self.source_of(live))
                 .or_else(|| self.wanting_source(id)),
-            slot: if rollouts.granted.contains(id) { BudgetSlot::Held } else { rollout.slot },
+            slot: if rollouts.unused_claims.contains(id) { BudgetSlot::Held } else { rollout.slot },
             unavailable: away(id).max(rollout.reserved).max(claimed(id).unwrap_or(0)),
         });
         // A claim counts from the moment that it is written until it is taken back: only another
@@ -47,7 +47,7 @@ impl Engine {
             .iter()
             .flat_map(|ledger| &ledger.claims)
             .filter(|(id, _)| !rollouts.in_flight.contains_key(*id))
-            .filter(|(id, _)| !rollouts.ended_claims.contains(*id) || rollouts.granted.contains(*id))
+            .filter(|(id, _)| !rollouts.ended_claims.contains(*id) || rollouts.unused_claims.contains(*id))
             .filter_map(|(id, claim)| {
                 let counts = self.is_counted(id, claim);
                 let slot = if counts { BudgetSlot::Held } else { BudgetSlot::None };

@@ -75,7 +75,7 @@ pub(in crate::engine) struct Rollouts {
     pub(in crate::engine) ended_claims: BTreeSet<ObjectId>,
     /// Workloads whose claim was written together with a start, and that have not been written
     /// since. They hold a slot, whatever became of their former rollout.
-    pub(in crate::engine) granted: BTreeSet<ObjectId>,
+    pub(in crate::engine) unused_claims: BTreeSet<ObjectId>,
     /// Workloads of other daemons' claims.
     pub(in crate::engine) others: BTreeMap<ObjectId, ForeignWorkload>,
     /// Pods that were unavailable when a workload of others was last looked up, and when that was.
@@ -538,7 +538,8 @@ impl Engine {
         });
         let (asked, over) = (rollouts.requests_by_id.get(id), rollouts.ended_claims.contains(id));
         let (claiming, window) = (rollouts.claiming.contains(id), rollouts.slow_start_limit.min(4));
-        let (has_start, failed_now) = (rollouts.granted.contains(id), rollouts.newly_failed.contains_key(id));
-        format!("{rollout:?} {asked:?} {over} {claiming} {has_start} {window} {failed_now}")
+        let (has_unused_claim, failed_now) =
+            (rollouts.unused_claims.contains(id), rollouts.newly_failed.contains_key(id));
+        format!("{rollout:?} {asked:?} {over} {claiming} {has_unused_claim} {window} {failed_now}")
     }
 }
