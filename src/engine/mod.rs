@@ -125,7 +125,7 @@ pub(crate) use rollout::ledger::{
 };
 pub(crate) use rollout::ledger_recovery::NEW_LEDGER_DELAY;
 pub(crate) use rollout::overlay::HELD_MIN_READY_SECONDS;
-pub use rollout::overlay::{Overlay, apply_overlay};
+pub use rollout::overlay::{RolloutOverlay, apply_overlay};
 pub use rollout::pod_eviction::{
     NodePod, NodeState, NodeStep, OrdinalPod, PodAvailability, StatefulSetState, TemplateVersion,
     count_nodes, find_stuck_pod, select_evictions,
@@ -155,8 +155,8 @@ pub(crate) use rollout::scale_balance::{ScalePurpose, ScaleRequest, ScaleResult}
 pub(crate) use rollout::start_rate::RolloutStart;
 #[cfg(test)]
 pub(crate) use rollout::steps::check_steps;
-pub use rollout::steps::{OverlayState, PromotionRequest, StepDecision, StepProgress, Steps, next};
 pub(crate) use rollout::steps::{PromotionMode, StepRequirement, StepSize};
+pub use rollout::steps::{PromotionRequest, RolloutOverlayState, StepDecision, StepProgress, Steps, next};
 pub(crate) use state::{Engine, KindAvailability, KindState};
 
 #[cfg(test)]

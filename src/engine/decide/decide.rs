@@ -27,8 +27,9 @@ use crate::engine::facts::release_seal::UNPROVEN_REASON;
 use crate::engine::rollout::step_overlay::is_tightening;
 use crate::engine::state::{DecisionMode, Engine};
 use crate::engine::{
-    AdoptPolicy, ApplyVariant, DesiredState, InventoryHolder, LiveObject, ObjectOwner, OverlayState, Reason,
-    RecreatePolicy, ReplacementContent, ReplicaMode, RolloutPhase, SharedDesiredObject, is_workload,
+    AdoptPolicy, ApplyVariant, DesiredState, InventoryHolder, LiveObject, ObjectOwner, Reason,
+    RecreatePolicy, ReplacementContent, ReplicaMode, RolloutOverlayState, RolloutPhase, SharedDesiredObject,
+    is_workload,
 };
 use crate::object::{ObjectId, Revision};
 
@@ -317,7 +318,8 @@ pub(super) fn decide_present(
             return Decision::wait(Reason::Reading(input.id.clone()));
         }
         if there
-            && (live.overlay != OverlayState::from(input.overlay) || live.config_stamp != input.config_stamp)
+            && (live.overlay != RolloutOverlayState::from(input.overlay)
+                || live.config_stamp != input.config_stamp)
         {
             return decide_step(input, source, desired, live, now);
         }
@@ -368,7 +370,7 @@ pub(super) fn decide_step(
     now: Instant,
 ) -> Decision {
     let restarted = live.config_stamp.is_some() && live.is_restarted_by(input.config_stamp);
-    let purpose = match live.overlay == OverlayState::from(input.overlay) {
+    let purpose = match live.overlay == RolloutOverlayState::from(input.overlay) {
         _ if restarted => ApplyPurpose::Restart,
         true => ApplyPurpose::Repair,
         false => ApplyPurpose::Step,
@@ -381,7 +383,7 @@ pub(super) fn decide_step(
     if let Some(reason) = input.release_blocker.clone().filter(|_| restarted) {
         return verify(input, source, desired, live, now).with_reason(reason);
     }
-    let moves = matches!(live.overlay, OverlayState::Under(overlay) if overlay.step().is_some())
+    let moves = matches!(live.overlay, RolloutOverlayState::Under(overlay) if overlay.step().is_some())
         || input.overlay.is_some();
     let moves =
         (moves && !is_tightening(live.overlay, input.overlay)) || live.is_restarted_by(input.config_stamp);
@@ -436,10 +438,10 @@ pub(super) fn restart_risk(
     desired: &SharedDesiredObject,
     live: &LiveObject,
 ) -> RestartRisk {
-    let steps = matches!(live.overlay, OverlayState::Under(overlay) if overlay.step().is_some());
+    let steps = matches!(live.overlay, RolloutOverlayState::Under(overlay) if overlay.step().is_some());
     // Leaving a step restarts the pods that it held back, whatever the template.
     let lets_go = steps
-        && live.overlay != OverlayState::from(input.overlay)
+        && live.overlay != RolloutOverlayState::from(input.overlay)
         && !is_tightening(live.overlay, input.overlay);
     let same = input.entry.accepted.has_template_of(desired)
         && !lets_go

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use crate::engine::deletion::prune_guard::PruneDecision;
 use crate::engine::facts::entry::ObjectEntry;
 use crate::engine::{
-    AdoptPolicy, ConfigStamp, GeneratedMark, InventoryHolder, LiveObject, OptOutPolicy, Overlay, Reason,
+    AdoptPolicy, ConfigStamp, GeneratedMark, InventoryHolder, LiveObject, OptOutPolicy, Reason,
+    RolloutOverlay,
 };
 use crate::object::{ContentHash, ObjectId, Revision};
 
@@ -73,7 +74,7 @@ pub(crate) struct DecisionInput<'a> {
     /// it.
     pub incompleteness: Option<Arc<str>>,
     /// The overlay for the desired content now.
-    pub overlay: Option<Overlay>,
+    pub overlay: Option<RolloutOverlay>,
     /// The data that the pods of the desired content are to be started with.
     pub config_stamp: Option<ConfigStamp>,
     /// The content with which it ended, for a Job that is gone by itself.

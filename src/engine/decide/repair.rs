@@ -11,7 +11,8 @@ use crate::engine::decide::input::{DecisionInput, Observation};
 use crate::engine::decide::ownership::{left_alone_reason, owner};
 use crate::engine::facts::entry::{AcceptedContent, FieldCoverage, RepairImpact, SourceId};
 use crate::engine::{
-    ApplyVariant, FightCause, LiveObject, ObjectOwner, OverlayState, Reason, ReplicaMode, SharedDesiredObject,
+    ApplyVariant, FightCause, LiveObject, ObjectOwner, Reason, ReplicaMode, RolloutOverlayState,
+    SharedDesiredObject,
 };
 
 /// The number of repairs of one object within a minute that make a fight (Config Sync's alarm rate,
@@ -47,7 +48,7 @@ pub(super) fn verify(
         other => other,
     };
     let overlay = match live.overlay {
-        OverlayState::Under(overlay) => Some(overlay),
+        RolloutOverlayState::Under(overlay) => Some(overlay),
         _ => None,
     };
     let variant = ApplyVariant { replicas, overlay, config_stamp: live.config_stamp };

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
 use crate::engine::{
-    ConfigStamp, DesiredObject, Overlay, ReleaseAnnotation, apply_overlay, with_config_hash,
+    ConfigStamp, DesiredObject, ReleaseAnnotation, RolloutOverlay, apply_overlay, with_config_hash,
 };
 use crate::object::{ContentHash, Object, PART_OF, value_at};
 
@@ -29,7 +29,7 @@ pub(crate) struct ApplyVariant {
     /// The treatment of `spec.replicas`.
     pub replicas: ReplicaMode,
     /// The overlay that holds or narrows its rollout.
-    pub overlay: Option<Overlay>,
+    pub overlay: Option<RolloutOverlay>,
     /// The data that its pods are started with.
     pub config_stamp: Option<ConfigStamp>,
 }

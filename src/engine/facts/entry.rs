@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use crate::engine::{
     ApplyVariant, ConfigStamp, ContentRef, DesiredObject, DesiredState, DryRunImpact, LiveObject,
-    ObjectRejection, Overlay, ResourceVersion, SharedDesiredObject, Uid,
+    ObjectRejection, ResourceVersion, RolloutOverlay, SharedDesiredObject, Uid,
 };
 use crate::fields::ValueDigest;
 use crate::object::{ContentHash, ObjectId, Revision};
@@ -86,7 +86,7 @@ pub(crate) struct VerifiedCoverage {
     /// Hash of the content.
     pub content: ContentHash,
     /// The overlay on it.
-    pub overlay: Option<Overlay>,
+    pub overlay: Option<RolloutOverlay>,
     /// The data that its pods were started with.
     pub config_stamp: Option<ConfigStamp>,
     /// Our entry's text at that time.

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::engine::{
-    ConfigStamp, GeneratedMark, ObjectIntents, OverlayState, PruneTiming, ReleaseAnnotation,
+    ConfigStamp, GeneratedMark, ObjectIntents, PruneTiming, ReleaseAnnotation, RolloutOverlayState,
 };
 use crate::fields::ValueDigest;
 use crate::health::Health;
@@ -178,7 +178,7 @@ pub struct LiveObject {
     /// Workloads only.
     pub rolling: Option<RolloutNumbers>,
     /// The overlay on a workload's content, by our annotation.
-    pub overlay: OverlayState,
+    pub overlay: RolloutOverlayState,
     /// The data that a workload's pods were started with, by our annotation.
     pub config_stamp: Option<ConfigStamp>,
     /// Indicates whether a Job or Pod has ended.

@@ -15,7 +15,7 @@ use crate::engine::rollout::rollback::rejection::{Rejection, RejectionAction};
 use crate::engine::rollout::step_overlay::live_overlay;
 use crate::engine::rollout::steps::PromotionRequest;
 use crate::engine::state::Engine;
-use crate::engine::{DesiredObject, LiveObject, Overlay};
+use crate::engine::{DesiredObject, LiveObject, RolloutOverlay};
 use crate::object::{ContentHash, ObjectId, count_text};
 
 /// The number of acknowledgements kept, besides those of orders and intents that are still there.
@@ -92,7 +92,7 @@ impl Engine {
             return PromotionRequest::None;
         };
         let orders = self.orders.given.get(&source).into_iter().flatten();
-        let step = live_overlay(live).and_then(Overlay::step);
+        let step = live_overlay(live).and_then(RolloutOverlay::step);
         let mut found = PromotionRequest::None;
         for order in orders.filter(|order| order.object == *id) {
             match order.verb {
@@ -126,7 +126,7 @@ impl Engine {
             && self
                 .live_object(id)
                 .and_then(live_overlay)
-                .and_then(Overlay::step)
+                .and_then(RolloutOverlay::step)
                 .is_some_and(|step| step <= last)
     }
 }
@@ -210,7 +210,7 @@ impl Engine {
     /// Returns the outcome of a promotion. The order itself lets the steps go on, and remains until
     /// they have.
     fn promote(&self, id: &ObjectId, content: ContentHash) -> String {
-        let step = self.live_object(id).and_then(live_overlay).and_then(Overlay::step);
+        let step = self.live_object(id).and_then(live_overlay).and_then(RolloutOverlay::step);
         match step.filter(|_| self.is_showing(id, content)) {
             Some(step) => format!("promoted: {id} goes on from step {step}"),
             None => format!("nothing to promote: {id} is not stepping"),

@@ -19,10 +19,12 @@ use crate::engine::rollout::pod_eviction::{
 use crate::engine::rollout::pods::WorkloadPods;
 use crate::engine::rollout::rollouts::Rollout;
 use crate::engine::rollout::step_overlay::{StepState, live_overlay, max_loss_under};
-use crate::engine::rollout::steps::{OverlayState, PromotionRequest, StepDecision, StepProgress, Steps};
+use crate::engine::rollout::steps::{
+    PromotionRequest, RolloutOverlayState, StepDecision, StepProgress, Steps,
+};
 use crate::engine::rollout::stuck_stateful_set::state;
 use crate::engine::state::Engine;
-use crate::engine::{DesiredObject, LiveObject, Overlay, Reason, Uid, UpdateStrategy};
+use crate::engine::{DesiredObject, LiveObject, Reason, RolloutOverlay, Uid, UpdateStrategy};
 use crate::object::ObjectId;
 
 /// The first pause after a refused eviction; each further one is longer.
@@ -178,7 +180,9 @@ impl Engine {
         standing: StepProgress,
         now: Instant,
     ) -> StepProgress {
-        if !is_daemon_set(id) || !matches!(standing.shown, OverlayState::Under(Overlay::OnDelete { .. })) {
+        if !is_daemon_set(id)
+            || !matches!(standing.shown, RolloutOverlayState::Under(RolloutOverlay::OnDelete { .. }))
+        {
             return standing;
         }
         let pods = desired.steps.as_deref().and_then(|steps| self.daemon_set_pods(id, steps, now));
@@ -198,7 +202,9 @@ impl Engine {
         standing: &StepProgress,
         now: Instant,
     ) -> bool {
-        let OverlayState::Under(overlay @ Overlay::OnDelete { .. }) = standing.shown else { return false };
+        let RolloutOverlayState::Under(overlay @ RolloutOverlay::OnDelete { .. }) = standing.shown else {
+            return false;
+        };
         let asked = match standing.promotion {
             PromotionRequest::None => false,
             PromotionRequest::OneStep { from } => from == steps.step_of(overlay),
@@ -272,7 +278,7 @@ impl Engine {
     /// Returns the most pods that a write takes down at a time.
     pub(in crate::engine) fn loss_of_write(&self, id: &ObjectId, apply: &ApplyRequest, replicas: u32) -> u32 {
         match apply.variant.overlay {
-            Some(Overlay::OnDelete { .. }) => {
+            Some(RolloutOverlay::OnDelete { .. }) => {
                 self.max_concurrent_evictions(id, apply.desired.strategy, replicas)
             }
             overlay => max_loss_under(apply.desired.strategy, overlay, replicas),
@@ -368,7 +374,7 @@ impl Engine {
         };
         let (Some(steps), Some(step)) = (self.steps_of(id, desired), held_step(live)) else { return nothing };
         let standing = self.step_progress(id, desired, live, now);
-        if standing.shown == OverlayState::Other || !self.can_write(id) {
+        if standing.shown == RolloutOverlayState::Other || !self.can_write(id) {
             return nothing;
         }
         if self.is_suspended(id) {
@@ -536,7 +542,7 @@ fn count_too_young(live: &LiveObject, pods: &[NodePod]) -> u32 {
 /// Returns the step at which a DaemonSet is held.
 fn held_step(live: &LiveObject) -> Option<u32> {
     match live_overlay(live) {
-        Some(Overlay::OnDelete { step }) => Some(step),
+        Some(RolloutOverlay::OnDelete { step }) => Some(step),
         _ => None,
     }
 }

@@ -71,7 +71,10 @@ fn a_copy_of_a_workload_takes_nothing_and_adds_nothing() {
     let phases =
         [RolloutPhase::Settled, RolloutPhase::FirstStart, RolloutPhase::Replacing, RolloutPhase::Recovering];
     for phase in phases {
-        for overlay in [OverlayState::Plain, OverlayState::from(Some(Overlay::Surge { step: 1, pods: 1 }))] {
+        for overlay in [
+            RolloutOverlayState::Plain,
+            RolloutOverlayState::from(Some(RolloutOverlay::Surge { step: 1, pods: 1 })),
+        ] {
             let mut harness = harness();
             let live = LiveObject { overlay, ..copied(&harness, phase, 4) };
             harness.engine.observe_object(&copy, live);

@@ -383,7 +383,7 @@ fn what_takes_the_steps_away_in_the_middle_asks_for_the_rest() {
     harness.settle();
     assert_eq!(
         harness.world.things[&workload("web")].shown,
-        OverlayState::Under(Overlay::Surge { pods: 1, step: 1 })
+        RolloutOverlayState::Under(RolloutOverlay::Surge { pods: 1, step: 1 })
     );
     let plain = with(web(3), |web| web.template = stepped(2).template);
     harness.read(reading("r3", &[("web", Some(plain))]));
