@@ -55,7 +55,7 @@ use super::loop_event::LoopEvent;
 use super::manifest_facts::ReadSettings;
 use super::pass_result::{PassEnding, PassResult};
 use super::setup::{Setup, SourceFiles, SourceSetup};
-use super::source_task::FeedRequest;
+use super::source_task::SourceTaskRequest;
 use super::tasks::{FatalError, TaskSet};
 use super::watchers::AccountWatchers;
 use crate::cluster::inventory_id_of;
@@ -136,9 +136,9 @@ pub(crate) struct Reconciler {
     nodes: NodeWatch,
     configs: ConfigFollowers,
     /// The requests to the task of each source; none where it has not begun, or reads only once.
-    feeds: Vec<Option<mpsc::Sender<FeedRequest>>>,
+    source_tasks: Vec<Option<mpsc::Sender<SourceTaskRequest>>>,
     /// Sources whose task begins once discovery has answered.
-    pending_feeds: Vec<(SourceId, SourceFiles, ReadSettings)>,
+    pending_source_tasks: Vec<(SourceId, SourceFiles, ReadSettings)>,
     /// Kinds of which sources have objects that were read without a known scope.
     unscoped: BTreeSet<(SourceId, GroupKind)>,
     /// Sources that were read, or could not be, at least once.
@@ -176,7 +176,7 @@ pub(crate) struct Reconciler {
 /// The parts that the loop has of each source.
 #[derive(Default)]
 struct SourceParts {
-    pending_feeds: Vec<(SourceId, SourceFiles, ReadSettings)>,
+    pending_source_tasks: Vec<(SourceId, SourceFiles, ReadSettings)>,
     content_origins: Vec<ContentOrigin>,
     locations: Vec<String>,
     folder_searches: FolderSearches,
@@ -204,7 +204,7 @@ impl SourceParts {
             });
             let read_settings = source.read_settings(number, &inventory_id);
             parts.locations.push(source.location);
-            parts.pending_feeds.push((number, source.files, read_settings));
+            parts.pending_source_tasks.push((number, source.files, read_settings));
         }
         parts
     }
@@ -243,7 +243,7 @@ impl Reconciler {
         let mut engine = claims::engine(setup.budget);
         set_peer_rules(&mut engine, &setup.namespace, until);
         let mut watchers = AccountWatchers::new(&setup.cluster);
-        let SourceParts { pending_feeds, content_origins, locations, folder_searches } =
+        let SourceParts { pending_source_tasks, content_origins, locations, folder_searches } =
             SourceParts::add_all(setup.sources, &setup.namespace, &mut engine, &mut watchers);
         let watched = KindWatches::new(watchers, sinks.informers, sinks.scalers, sinks.inventories);
         let queue = WorkQueue::default();
@@ -253,7 +253,7 @@ impl Reconciler {
             inventories: locations.iter().map(|_| InventoryStore::default()).collect(),
             inventory_rotation: InventoryRotation::of(locations.len()),
             orders: locations.iter().map(|_| OrderStore::default()).collect(),
-            feeds: locations.iter().map(|_| None).collect(),
+            source_tasks: locations.iter().map(|_| None).collect(),
             peers: CallState::None,
             unreadable_peers: Vec::new(),
             retired_sources: BTreeSet::new(),
@@ -273,7 +273,7 @@ impl Reconciler {
             watched,
             namespace: setup.namespace,
             locations,
-            pending_feeds,
+            pending_source_tasks,
             unscoped: BTreeSet::new(),
             tried: BTreeSet::new(),
             resolving: BTreeSet::new(),

@@ -1,4 +1,4 @@
-//! One task per source, its *feed*: observes it, reads what changed, looks up older contents, and
+//! One task per source: observes it, reads what changed, looks up older contents, and
 //! sends the results to the loop.
 
 mod deleted_source;
@@ -39,7 +39,7 @@ use crate::source::{
     VerificationAnchor,
 };
 
-/// The slack after which a feed that sends no heartbeat counts as dead: its events wait until the
+/// The slack after which a source task that sends no heartbeat counts as dead: its events wait until the
 /// loop takes them.
 const HEARTBEAT_SLACK: Duration = Duration::from_mins(1);
 
@@ -47,9 +47,9 @@ const HEARTBEAT_SLACK: Duration = Duration::from_mins(1);
 /// most beside its waits.
 const MAX_TASK_DURATION: Duration = Duration::from_mins(25);
 
-/// A request of the loop to a feed.
+/// A request of the loop to a source task.
 #[derive(Debug)]
-pub(super) enum FeedRequest {
+pub(super) enum SourceTaskRequest {
     /// Read all again, as the scope of kinds is known now that was not.
     ReadAgain,
     /// Check whether there is anything new, after the reading of this number.
@@ -83,7 +83,7 @@ fn followed_by(source: &Source) -> RepositoryIdentity {
 }
 
 /// A source, and what was last reported of it.
-pub(super) struct SourceFeed {
+pub(super) struct SourceTask {
     pub(super) source: Source,
     pub(super) settings: ReadSettings,
     /// The scopes of kinds that the server reports.
@@ -123,8 +123,8 @@ enum ReadExtent {
     Everything,
 }
 
-impl SourceFeed {
-    /// Returns a feed that has reported nothing yet.
+impl SourceTask {
+    /// Returns a source task that has reported nothing yet.
     pub(super) fn new(
         source: Source,
         settings: ReadSettings,
@@ -173,7 +173,7 @@ impl SourceFeed {
     }
 
     /// Runs until nobody listens any more.
-    pub(super) async fn run(mut self, requests: mpsc::Receiver<FeedRequest>) {
+    pub(super) async fn run(mut self, requests: mpsc::Receiver<SourceTaskRequest>) {
         let hints = self.source.change_hints();
         let mut next = Instant::now();
         let beside = if self.source.is_verified() || self.source.may_render() {
@@ -203,13 +203,13 @@ impl SourceFeed {
                         }
                         continue;
                     },
-                    () = hints.next_hint() => FeedTask::Check,
-                    Ok(()) = self.versions.changed(), if self.uses_versions => FeedTask::Check,
-                    () = sleep_until(next) => FeedTask::Poll,
-                    () = sleep_until(pins_due.unwrap_or(next)), if pins_due.is_some() => FeedTask::SavePins,
+                    () = hints.next_hint() => SourceOperation::Check,
+                    Ok(()) = self.versions.changed(), if self.uses_versions => SourceOperation::Check,
+                    () = sleep_until(next) => SourceOperation::Poll,
+                    () = sleep_until(pins_due.unwrap_or(next)), if pins_due.is_some() => SourceOperation::SavePins,
                 }
             };
-            let polled = matches!(task, FeedTask::Poll);
+            let polled = matches!(task, SourceOperation::Poll);
             let Some(events) = self.run_task(task, &mut queue).await else { return };
             if polled {
                 next = Instant::now() + self.source.next_poll(super::random_fraction());
@@ -225,7 +225,7 @@ impl SourceFeed {
 
     /// Does one thing. A fetch may hang for a minute: meanwhile older contents are looked up beside
     /// it, as what is in force must be defended. Returns none when nobody listens any more.
-    async fn run_task(&mut self, task: FeedTask, queue: &mut TaskQueue) -> Option<Vec<LoopEvent>> {
+    async fn run_task(&mut self, task: SourceOperation, queue: &mut TaskQueue) -> Option<Vec<LoopEvent>> {
         let (beside, head) = (self.content_reader(), self.head_revision());
         let events = self.events.clone();
         let mut work = std::pin::pin!(self.carry_out(task));
@@ -243,38 +243,38 @@ impl SourceFeed {
         }
     }
 
-    async fn carry_out(&mut self, task: FeedTask) -> Vec<LoopEvent> {
+    async fn carry_out(&mut self, task: SourceOperation) -> Vec<LoopEvent> {
         self.heartbeat.record(MAX_TASK_DURATION);
         match task {
-            FeedTask::Check | FeedTask::Poll => {
+            SourceOperation::Check | SourceOperation::Poll => {
                 let mut events = self.check_source().await;
                 events.extend(self.fetch_missing().await);
                 events
             }
-            FeedTask::Fetch(wanted) => {
+            SourceOperation::Fetch(wanted) => {
                 self.missing.push(wanted);
-                // The feed may not have noticed yet that the source cannot be read.
+                // The source task may not have noticed yet that the source cannot be read.
                 let mut events = self.check_source().await;
                 events.extend(self.fetch_missing().await);
                 events
             }
-            FeedTask::Anchor(anchor) => self.set_anchor(anchor).await,
-            FeedTask::ReadUndoTarget(undo) => vec![self.read_undo_target(undo).await],
-            FeedTask::SavePins => {
+            SourceOperation::Anchor(anchor) => self.set_anchor(anchor).await,
+            SourceOperation::ReadUndoTarget(undo) => vec![self.read_undo_target(undo).await],
+            SourceOperation::SavePins => {
                 self.pin().await;
                 Vec::new()
             }
-            FeedTask::ReadAgain => {
+            SourceOperation::ReadAgain => {
                 self.extent = ReadExtent::Everything;
                 self.check_source().await
             }
-            FeedTask::CheckAfter(reading) => {
+            SourceOperation::CheckAfter(reading) => {
                 self.check_requested = self.check_requested.max(reading);
                 let mut events = self.check_source().await;
                 events.extend(self.fetch_missing().await);
                 events
             }
-            FeedTask::Pin(revisions) => {
+            SourceOperation::Pin(revisions) => {
                 self.pins.set_wanted(revisions);
                 Vec::new()
             }
@@ -430,11 +430,11 @@ impl SourceFeed {
     }
 }
 
-/// The tasks that wait for a feed.
+/// The operations that wait for a source task.
 struct TaskQueue {
-    requests: mpsc::Receiver<FeedRequest>,
+    requests: mpsc::Receiver<SourceTaskRequest>,
     /// The tasks not yet begun.
-    later: VecDeque<FeedTask>,
+    later: VecDeque<SourceOperation>,
     lookups: FuturesUnordered<BoxFuture<'static, ContentLookup>>,
     beside: ConcurrentLookups,
 }
@@ -442,24 +442,28 @@ struct TaskQueue {
 impl TaskQueue {
     /// Accepts a request. A lookup begins at once, beside the current task; all others wait for
     /// their turn.
-    fn take(&mut self, request: FeedRequest, beside: ContentReader, head: Option<Revision>) {
+    fn take(&mut self, request: SourceTaskRequest, beside: ContentReader, head: Option<Revision>) {
         let task = match request {
-            FeedRequest::Resolve(revision, wanted) => {
+            SourceTaskRequest::Resolve(revision, wanted) => {
                 return self.lookups.push(beside.resolve(revision, wanted).boxed());
             }
-            FeedRequest::Anchor(anchor) => FeedTask::Anchor(anchor),
-            FeedRequest::ReadUndoTarget(undo) if self.is_waiting_for_signatures() => {
-                FeedTask::ReadUndoTarget(undo)
+            SourceTaskRequest::Anchor(anchor) => SourceOperation::Anchor(anchor),
+            SourceTaskRequest::ReadUndoTarget(undo) if self.is_waiting_for_signatures() => {
+                SourceOperation::ReadUndoTarget(undo)
             }
-            FeedRequest::ReadUndoTarget(undo) => {
+            SourceTaskRequest::ReadUndoTarget(undo) => {
                 return self.lookups.push(beside.read_undo_target(undo, head).boxed());
             }
-            FeedRequest::ReadAgain => FeedTask::ReadAgain,
-            FeedRequest::CheckAfter(reading) => FeedTask::CheckAfter(reading),
+            SourceTaskRequest::ReadAgain => SourceOperation::ReadAgain,
+            SourceTaskRequest::CheckAfter(reading) => SourceOperation::CheckAfter(reading),
             // A check that has not begun sees all that this one would.
-            FeedRequest::Hint if self.later.iter().any(|task| matches!(task, FeedTask::Check)) => return,
-            FeedRequest::Hint => FeedTask::Check,
-            FeedRequest::Pin(revisions) => FeedTask::Pin(revisions),
+            SourceTaskRequest::Hint
+                if self.later.iter().any(|task| matches!(task, SourceOperation::Check)) =>
+            {
+                return;
+            }
+            SourceTaskRequest::Hint => SourceOperation::Check,
+            SourceTaskRequest::Pin(revisions) => SourceOperation::Pin(revisions),
         };
         self.later.push_back(task);
     }
@@ -469,19 +473,19 @@ impl TaskQueue {
         match found {
             ContentLookup::Done(event) => Some(*event),
             ContentLookup::Missing(wanted) => {
-                self.later.push_back(FeedTask::Fetch(wanted));
+                self.later.push_back(SourceOperation::Fetch(wanted));
                 None
             }
             ContentLookup::Unfound(undo) => {
-                self.later.push_back(FeedTask::ReadUndoTarget(*undo));
+                self.later.push_back(SourceOperation::ReadUndoTarget(*undo));
                 None
             }
         }
     }
 }
 
-/// A task of a feed.
-enum FeedTask {
+/// An operation of a source task.
+enum SourceOperation {
     /// There may be something new: a hint came, or other versions are served.
     Check,
     /// It is time to check.
@@ -502,7 +506,7 @@ enum FeedTask {
     Fetch(missing_revisions::WantedContents),
 }
 
-/// The reader of older contents, independent of the feed's other tasks.
+/// The reader of older contents, independent of the source task's other tasks.
 #[derive(Clone)]
 pub(super) struct ContentReader {
     reader: RevisionReader,

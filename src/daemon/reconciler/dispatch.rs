@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::super::drift::ComparisonRequest;
 use super::super::executor::Executor;
 use super::super::loop_event::LoopEvent;
-use super::super::source_task::FeedRequest;
+use super::super::source_task::SourceTaskRequest;
 use super::{Reconciler, StopCondition};
 use crate::cluster::{Cluster, ServiceAccount};
 use crate::engine::{
@@ -65,7 +65,7 @@ pub(super) struct LookupBatch {
 }
 
 impl Reconciler {
-    /// Asks the feeds for older contents that decisions need.
+    /// Asks the tasks of sources for older contents that decisions need.
     pub(super) fn resolve(&mut self) {
         if self.tried.is_empty() {
             return;
@@ -86,9 +86,12 @@ impl Reconciler {
                 |source: &Option<SourceId>| source.is_none_or(|source| self.tried.contains(&source));
             by_source.retain(|source, _| is_read(source));
             for (source, wanted) in by_source {
-                match source.and_then(|source| self.feeds[source].as_ref()) {
-                    Some(feed) => {
-                        if feed.try_send(FeedRequest::Resolve(revision.clone(), wanted.clone())).is_ok() {
+                match source.and_then(|source| self.source_tasks[source].as_ref()) {
+                    Some(source_task) => {
+                        if source_task
+                            .try_send(SourceTaskRequest::Resolve(revision.clone(), wanted.clone()))
+                            .is_ok()
+                        {
                             self.resolving.extend(wanted.into_iter().map(|(id, _)| id));
                         }
                     }

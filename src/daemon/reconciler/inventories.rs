@@ -10,7 +10,7 @@ use super::super::inventory::{
     self, CallState, InventoryNeed, InventoryOrigin, InventoryState, InventoryWriteMode,
 };
 use super::super::loop_event::LoopEvent;
-use super::super::source_task::FeedRequest;
+use super::super::source_task::SourceTaskRequest;
 use super::super::unreadable_records::UnreadableRecords;
 use super::{Reconciler, StopCondition};
 use crate::cluster::{self, InventoryObject};
@@ -330,12 +330,13 @@ impl Reconciler {
     fn send_anchor(&mut self, source: SourceId) {
         let store = &mut self.inventories[source];
         let anchor = acceptance::verification_anchor(&self.namespace, store.inventory.inventory());
-        let Some(feed) = self.feeds[source].as_ref().filter(|_| store.anchor.as_ref() != Some(&anchor))
+        let Some(source_task) =
+            self.source_tasks[source].as_ref().filter(|_| store.anchor.as_ref() != Some(&anchor))
         else {
             return;
         };
         // Where there is no room, the next answer sends it.
-        if feed.try_send(FeedRequest::Anchor(anchor.clone())).is_ok() {
+        if source_task.try_send(SourceTaskRequest::Anchor(anchor.clone())).is_ok() {
             store.anchor = Some(anchor);
         }
     }

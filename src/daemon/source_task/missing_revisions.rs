@@ -6,7 +6,7 @@
 
 use super::super::loop_event::LoopEvent;
 use super::fact_reader::RevisionAccess;
-use super::{ContentReader, SourceFeed, past_contents};
+use super::{ContentReader, SourceTask, past_contents};
 use crate::engine::{ContentRef, UndoRequest};
 use crate::object::{ContentHash, ErrorClass, ObjectId, Revision};
 use crate::source::{RevisionReader, SourceError};
@@ -58,7 +58,7 @@ impl ContentReader {
     }
 }
 
-impl SourceFeed {
+impl SourceTask {
     /// Looks up again what was missing, with whatever has to be fetched for that. Nothing is fetched
     /// while a remote cannot be read. A repository on this host may hold what is in force beside a
     /// newest commit that cannot be read.

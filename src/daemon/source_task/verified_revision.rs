@@ -2,11 +2,11 @@
 
 use super::super::loop_event::LoopEvent;
 use super::fact_reader::RevisionAccess;
-use super::{SourceFeed, TaskQueue, past_contents};
+use super::{SourceTask, TaskQueue, past_contents};
 use crate::engine::{PastRevision, UndoRequest};
 use crate::source::{RevisionReader, VerificationAnchor};
 
-/// The lookups that run beside the feed's other tasks.
+/// The lookups that run beside the task's other tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ConcurrentLookups {
     /// All of them.
@@ -22,7 +22,7 @@ impl TaskQueue {
     }
 }
 
-impl SourceFeed {
+impl SourceTask {
     /// Takes what is recorded of what was accepted. The first observation waits for that, and
     /// another one follows when a person has confirmed something.
     pub(super) async fn set_anchor(&mut self, anchor: VerificationAnchor) -> Vec<LoopEvent> {
