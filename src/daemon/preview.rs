@@ -380,13 +380,13 @@ impl PreviewRun {
                         lookups.entry(group).or_default().insert(id.name().to_owned());
                         again.push(id);
                     }
-                    Action::CompareCached(desired, form) => {
-                        let verified = self.compare_cached(&id, desired, *form).await;
+                    Action::CompareCached(desired, variant) => {
+                        let verified = self.compare_cached(&id, desired, *variant).await;
                         self.engine.record_coverage(&id, verified);
                         again.push(id);
                     }
-                    Action::CompareLive(desired, form) => {
-                        let verified = self.compare_live(&id, desired, *form).await;
+                    Action::CompareLive(desired, variant) => {
+                        let verified = self.compare_live(&id, desired, *variant).await;
                         self.engine.record_coverage(&id, verified);
                         again.push(id);
                     }
@@ -449,20 +449,20 @@ impl PreviewRun {
         }
     }
 
-    async fn content(&self, desired: &SharedDesiredObject, form: ApplyVariant) -> Option<Value> {
+    async fn content(&self, desired: &SharedDesiredObject, variant: ApplyVariant) -> Option<Value> {
         let (contents, desired) = (self.contents.clone(), desired.clone());
-        let release = ContentRef { hash: form.hash(&desired), revision: Revision::new("") };
+        let release = ContentRef { hash: variant.hash(&desired), revision: Revision::new("") };
         let annotation = ReleaseAnnotation { release, seal: None };
-        run_blocking(move || contents.body_without_live(&desired, &annotation, form)).await.ok()
+        run_blocking(move || contents.body_without_live(&desired, &annotation, variant)).await.ok()
     }
 
     async fn compare_cached(
         &self,
         id: &ObjectId,
         desired: &SharedDesiredObject,
-        form: ApplyVariant,
+        variant: ApplyVariant,
     ) -> VerifiedCoverage {
-        let question = self.comparison_request(id, desired, form);
+        let question = self.comparison_request(id, desired, variant);
         let (contents, desired) = (self.contents.clone(), desired.clone());
         let content = run_blocking(move || contents.defended_content(&desired)).await.unwrap_or_default();
         question.answer_from_view(content)
@@ -474,9 +474,9 @@ impl PreviewRun {
         &self,
         id: &ObjectId,
         desired: &SharedDesiredObject,
-        form: ApplyVariant,
+        variant: ApplyVariant,
     ) -> VerifiedCoverage {
-        let question = self.comparison_request(id, desired, form);
+        let question = self.comparison_request(id, desired, variant);
         let verified = match self.served_kind_of_version(&desired.gvk) {
             Some(kind) => {
                 drift::compare_live(&self.source_view().acting, &self.contents, &kind, &question).await.ok()
@@ -490,9 +490,9 @@ impl PreviewRun {
         &self,
         id: &ObjectId,
         desired: &SharedDesiredObject,
-        form: ApplyVariant,
+        variant: ApplyVariant,
     ) -> ComparisonRequest {
-        ComparisonRequest::new(id.clone(), desired.clone(), form, self.engine.live_object(id))
+        ComparisonRequest::new(id.clone(), desired.clone(), variant, self.engine.live_object(id))
     }
 
     fn give_up_resolving(&mut self, id: &ObjectId) {

@@ -149,13 +149,13 @@ impl Reconciler {
                 self.queue.finish(&id);
             }
             (Action::Lookup, _) => batch.lookups.push(id),
-            (Action::CompareCached(desired, form), _) => {
+            (Action::CompareCached(desired, variant), _) => {
                 let shown = self.engine.live_object(&id);
-                batch.comparisons.push(ComparisonRequest::new(id.clone(), desired, form, shown));
+                batch.comparisons.push(ComparisonRequest::new(id.clone(), desired, variant, shown));
             }
-            (Action::CompareLive(desired, form), Some(kind)) => {
+            (Action::CompareLive(desired, variant), Some(kind)) => {
                 let question =
-                    ComparisonRequest::new(id.clone(), desired, form, self.engine.live_object(&id));
+                    ComparisonRequest::new(id.clone(), desired, variant, self.engine.live_object(&id));
                 self.spawn(self.executor_for(&id).compare_live(kind, question));
             }
             (Action::DryRun(apply), Some(kind)) => {

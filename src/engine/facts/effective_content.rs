@@ -79,10 +79,10 @@ fn is_aggregated(body: &Value) -> bool {
 
 /// Adds the release annotation to an effective content, settles `spec.replicas` and lays the
 /// overlay over it.
-pub(crate) fn stamp_release(mut body: Value, annotation: &ReleaseAnnotation, form: ApplyVariant) -> Value {
+pub(crate) fn stamp_release(mut body: Value, annotation: &ReleaseAnnotation, variant: ApplyVariant) -> Value {
     set_metadata(&mut body, "annotations", annotations::RELEASE, &annotation.to_string());
     let spec = body.get_mut("spec").and_then(Value::as_object_mut);
-    match (form.replicas, spec) {
+    match (variant.replicas, spec) {
         (ReplicaMode::Omitted, Some(spec)) => {
             spec.remove("replicas");
         }
@@ -91,7 +91,7 @@ pub(crate) fn stamp_release(mut body: Value, annotation: &ReleaseAnnotation, for
         }
         _ => {}
     }
-    stamp_config(apply_overlay(body, form.overlay), form.config_stamp)
+    stamp_config(apply_overlay(body, variant.overlay), variant.config_stamp)
 }
 
 /// Writes into a content which data its pods are started with. The template gets their hash where

@@ -100,15 +100,15 @@ pub(crate) struct VerifiedCoverage {
 impl VerifiedCoverage {
     /// Returns whether the verdict speaks of this content and of what the object shows: our entry,
     /// and the values behind it.
-    pub(crate) fn is_about(&self, content: ContentHash, form: ApplyVariant, live: &LiveObject) -> bool {
+    pub(crate) fn is_about(&self, content: ContentHash, variant: ApplyVariant, live: &LiveObject) -> bool {
         let same = match (&self.managed_fields, &live.our_fields) {
             (Some(old), Some(new)) => Arc::ptr_eq(old, new) || old == new,
             (old, new) => old.is_none() && new.is_none(),
         };
         let same = same && self.value_digest == live.value_digest;
         same && self.content == content
-            && self.overlay == form.overlay
-            && self.config_stamp == form.config_stamp
+            && self.overlay == variant.overlay
+            && self.config_stamp == variant.config_stamp
     }
 }
 

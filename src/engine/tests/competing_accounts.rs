@@ -254,10 +254,10 @@ fn the_wish_of_another_account_is_among_its_own_findings_alone() {
     show(&mut engine, &desired, OTHER);
     let now = Instant::now();
     let decision = engine.decide(&id, now);
-    let Action::CompareCached(content, form) = decision.action else { panic!("{decision:?}") };
+    let Action::CompareCached(content, variant) = decision.action else { panic!("{decision:?}") };
     assert_eq!(content.body.source, SECOND);
     let managed_fields = engine.informer_object(&id).and_then(|live| live.our_fields.clone());
-    let content = form.hash(&content);
+    let content = variant.hash(&content);
     let (overlay, config_stamp, value_digest, cover) = (None, None, None, FieldCoverage::Complete);
     let verified = VerifiedCoverage { content, overlay, config_stamp, managed_fields, value_digest, cover };
     engine.record_coverage(&id, verified);

@@ -401,10 +401,10 @@ fn the_source_that_has_an_object_goes_on_when_another_one_comes_to_want_it() {
 fn whoever_waits_for_an_object_of_another_source_is_informed_of_both() {
     let (mut engine, id) = rivals(true);
     let decision = engine.decide(&id, Instant::now());
-    let Action::CompareCached(desired, form) = decision.action else { panic!("{decision:?}") };
+    let Action::CompareCached(desired, variant) = decision.action else { panic!("{decision:?}") };
     let managed_fields = engine.informer_object(&id).and_then(|live| live.our_fields.clone());
     let verified = VerifiedCoverage {
-        content: form.hash(&desired),
+        content: variant.hash(&desired),
         overlay: None,
         config_stamp: None,
         managed_fields,

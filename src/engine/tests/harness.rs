@@ -277,8 +277,8 @@ impl Harness {
                 self.engine.record_lookup(id, view);
                 None
             }
-            Action::CompareCached(desired, form) | Action::CompareLive(desired, form) => {
-                self.compare(id, &desired, form);
+            Action::CompareCached(desired, variant) | Action::CompareLive(desired, variant) => {
+                self.compare(id, &desired, variant);
                 None
             }
             Action::AwaitContent => {
@@ -298,7 +298,7 @@ impl Harness {
         }
     }
 
-    fn compare(&mut self, id: &ObjectId, desired: &SharedDesiredObject, form: ApplyVariant) {
+    fn compare(&mut self, id: &ObjectId, desired: &SharedDesiredObject, variant: ApplyVariant) {
         let shown = self.engine.live_object(id);
         let (managed_fields, value_digest) =
             (shown.and_then(|live| live.our_fields.clone()), shown.and_then(|live| live.value_digest));
@@ -310,13 +310,13 @@ impl Harness {
         });
         let lost = if is_workload(id) { RepairImpact::Template } else { RepairImpact::InPlace };
         let cover = if same { FieldCoverage::Complete } else { FieldCoverage::Lost(lost) };
-        let (content, overlay) = (form.hash(desired), form.overlay);
+        let (content, overlay) = (variant.hash(desired), variant.overlay);
         self.engine.record_coverage(
             id,
             VerifiedCoverage {
                 content,
                 overlay,
-                config_stamp: form.config_stamp,
+                config_stamp: variant.config_stamp,
                 managed_fields,
                 value_digest,
                 cover,

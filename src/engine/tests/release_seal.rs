@@ -272,9 +272,9 @@ fn a_forged_release_is_neither_fetched_nor_kept_nor_gone_back_to() {
     let known = harness.engine.entry(&web).unwrap().accepted.content().map(|known| known.hash);
     assert_eq!(known, Some(desired(&web, 1, "web").hash));
     let mut decision = harness.decide(&web);
-    if let Action::CompareCached(desired, form) = &decision.action {
+    if let Action::CompareCached(desired, variant) = &decision.action {
         let managed_fields = harness.engine.live_object(&web).and_then(|live| live.our_fields.clone());
-        let content = form.hash(desired);
+        let content = variant.hash(desired);
         let verified = VerifiedCoverage {
             content,
             overlay: None,
