@@ -229,7 +229,7 @@ impl PreviewRun {
     fn take(&mut self, source: SourceId, reading: SourceReading) -> bool {
         let facts = reading.files.iter().filter_map(|(_, facts)| facts.as_ref());
         let desired: Vec<SharedDesiredObject> = facts.flat_map(|facts| &facts.objects).cloned().collect();
-        self.engine.read(source, reading);
+        self.engine.set_reading(source, reading);
         for gvk in desired.iter().map(|desired| desired.gvk.clone()).collect::<BTreeSet<Gvk>>() {
             let served = match self.kinds.get(&gvk) {
                 KindLookup::Served(_) => KindAvailability::Yes,
@@ -252,10 +252,10 @@ impl PreviewRun {
         self.read_configs().await?;
         self.recall_contents().await;
         self.search_folders().await;
-        let mut decisions = self.decide().await?;
+        let mut decisions = self.decide_objects().await?;
         if self.engine.needs_peers() {
             self.ask_others().await?;
-            decisions = self.decide().await?;
+            decisions = self.decide_objects().await?;
         }
         decide_foreign_objects(&self.cluster, &self.namespace, &mut self.engine, &mut decisions).await;
         if self.engine.source(source).prune == PrunePolicy::Partial {
@@ -365,7 +365,7 @@ impl PreviewRun {
     }
 
     /// Decides about all; questions that a decision asks are answered until none is left.
-    async fn decide(&mut self) -> Result<BTreeMap<ObjectId, Decision>, ClusterError> {
+    async fn decide_objects(&mut self) -> Result<BTreeMap<ObjectId, Decision>, ClusterError> {
         let now = Instant::now();
         let mut decisions = BTreeMap::new();
         let mut open: Vec<ObjectId> = self.concerned_objects().cloned().collect();

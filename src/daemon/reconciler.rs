@@ -142,7 +142,7 @@ pub(crate) struct Reconciler {
     /// Kinds of which sources have objects that were read without a known scope.
     unscoped: BTreeSet<(SourceId, GroupKind)>,
     /// Sources that were read, or could not be, at least once.
-    tried: BTreeSet<SourceId>,
+    attempted_sources: BTreeSet<SourceId>,
     /// Objects whose older content is being read.
     resolving: BTreeSet<ObjectId>,
     /// Orders whose rollback is being looked up.
@@ -275,7 +275,7 @@ impl Reconciler {
             locations,
             pending_source_tasks,
             unscoped: BTreeSet::new(),
-            tried: BTreeSet::new(),
+            attempted_sources: BTreeSet::new(),
             resolving: BTreeSet::new(),
             undoing: BTreeSet::new(),
             writes: 0,
@@ -418,7 +418,7 @@ impl Reconciler {
             return Some(PassEnding::Undiscovered);
         }
         let depth = self.queue.depth();
-        let started = self.tried.len() == self.locations.len() && self.watched.is_known();
+        let started = self.attempted_sources.len() == self.locations.len() && self.watched.is_known();
         let quiet = depth.ready == 0
             && depth.processing == 0
             && self.inventories.iter().all(|store| store.call == CallState::None)

@@ -232,7 +232,7 @@ impl Engine {
     }
 
     /// Takes over a reading of a source.
-    pub(crate) fn read(&mut self, source: SourceId, reading: SourceReading) {
+    pub(crate) fn set_reading(&mut self, source: SourceId, reading: SourceReading) {
         let state = &mut self.sources[source];
         let (first, mut touched) = (state.head.is_none(), BTreeSet::new());
         for (file, facts) in reading.files {

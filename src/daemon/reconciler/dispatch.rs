@@ -67,7 +67,7 @@ pub(super) struct LookupBatch {
 impl Reconciler {
     /// Asks the tasks of sources for older contents that decisions need.
     pub(super) fn resolve(&mut self) {
-        if self.tried.is_empty() {
+        if self.attempted_sources.is_empty() {
             return;
         }
         for (revision, wanted) in self.engine.unresolved_contents() {
@@ -82,8 +82,9 @@ impl Reconciler {
                 by_source.entry(self.accepted_from(&id)).or_default().push((id, hash));
             }
             // Most contents turn out to be those that the newest revision wants, once that is read.
-            let is_read =
-                |source: &Option<SourceId>| source.is_none_or(|source| self.tried.contains(&source));
+            let is_read = |source: &Option<SourceId>| {
+                source.is_none_or(|source| self.attempted_sources.contains(&source))
+            };
             by_source.retain(|source, _| is_read(source));
             for (source, wanted) in by_source {
                 match source.and_then(|source| self.source_tasks[source].as_ref()) {
@@ -307,7 +308,7 @@ impl Reconciler {
         self.engine.sources().iter().any(|source| source.prune == PrunePolicy::Partial)
     }
 
-    pub(super) fn record_result(
+    pub(super) fn finish_action(
         &mut self,
         id: &ObjectId,
         action: &Action,

@@ -30,7 +30,7 @@ impl Reconciler {
                 let head = self.engine.source(source).head.clone();
                 self.engine.set_unreadable(source, why);
                 self.record_read_event(source, head.as_ref());
-                self.tried.insert(source);
+                self.attempted_sources.insert(source);
             }
             LoopEvent::Accepted(source, revision) => self.inventories[source].accepted = Some(revision),
             LoopEvent::Location(source, location) => self.set_location(source, location),
@@ -88,7 +88,7 @@ impl Reconciler {
                 }
             }
             LoopEvent::ActionDone(id, action, result, outcome) => {
-                self.record_result(&id, &action, result, outcome);
+                self.finish_action(&id, &action, result, outcome);
             }
         }
     }

@@ -90,7 +90,7 @@ impl Reconciler {
                 if self.until != StopCondition::Shutdown {
                     self.ask_for_absences();
                 }
-                self.show_inventory(source);
+                self.update_engine_inventory(source);
                 self.log_unreadable_records(source);
                 self.send_anchor(source);
                 if self.inventories[source].inventory != InventoryState::Absent {
@@ -138,7 +138,7 @@ impl Reconciler {
     pub(super) fn set_location(&mut self, source: SourceId, location: String) {
         self.locations[source] = location;
         self.inventories[source].origin = InventoryOrigin::Unknown;
-        self.show_inventory(source);
+        self.update_engine_inventory(source);
     }
 
     /// Decides that an inventory without a location was made here, where every visible object of it
@@ -157,13 +157,13 @@ impl Reconciler {
                 // nothing in doubt.
                 self.inventories[source].need = InventoryNeed::Growth;
                 self.inventories[source].origin = InventoryOrigin::Here;
-                self.show_inventory(source);
+                self.update_engine_inventory(source);
             }
         }
     }
 
     /// Hands the inventory to the engine, as it was last read.
-    pub(super) fn show_inventory(&mut self, source: SourceId) {
+    pub(super) fn update_engine_inventory(&mut self, source: SourceId) {
         let store = &mut self.inventories[source];
         if store.inventory != InventoryState::Unread {
             let seals = self.engine.seals();
@@ -276,7 +276,7 @@ impl Reconciler {
     fn due_write(&mut self, source: SourceId, is_idle: &OnceCell<bool>) -> Option<InventoryWriteMode> {
         let store = &mut self.inventories[source];
         if store.need == InventoryNeed::Nothing
-            && self.tried.contains(&source)
+            && self.attempted_sources.contains(&source)
             && handover::needs_tidying(&self.engine, source, store.inventory.inventory())
         {
             store.need = InventoryNeed::Cleanup;
@@ -287,7 +287,8 @@ impl Reconciler {
                 Some(InventoryWriteMode::Exact)
             }
             InventoryNeed::Nothing | InventoryNeed::Cleanup => {
-                let lacks_something = self.tried.contains(&source) && !self.says_all(source);
+                let lacks_something =
+                    self.attempted_sources.contains(&source) && !self.is_inventory_current(source);
                 lacks_something.then_some(InventoryWriteMode::Grow)
             }
         }
@@ -309,7 +310,7 @@ impl Reconciler {
     }
 
     /// Returns whether an inventory records all that it should.
-    fn says_all(&mut self, source: SourceId) -> bool {
+    fn is_inventory_current(&mut self, source: SourceId) -> bool {
         inventory::is_current(&self.engine, source, self.inventories[source].inventory.inventory())
             && self.has_status_record(source)
             && self.has_opt_out_record(source)
@@ -320,7 +321,7 @@ impl Reconciler {
     /// may want what they drop.
     fn is_to_be_registered(&self, source: SourceId) -> bool {
         self.until == StopCondition::Shutdown
-            && self.tried.contains(&source)
+            && self.attempted_sources.contains(&source)
             && self.inventories[source].inventory == InventoryState::Absent
             && self.engine.can_state(source)
     }

@@ -48,9 +48,9 @@ impl Reconciler {
         let before = self.engine.last_observation_number();
         let known = self.engine.source(source).head.clone();
         let waits = self.engine.prune_decisions(source).next().is_some();
-        self.engine.read(source, reading);
+        self.engine.set_reading(source, reading);
         self.record_read_event(source, known.as_ref());
-        self.tried.insert(source);
+        self.attempted_sources.insert(source);
         let last = self.engine.last_observation_number();
         if last > before || (waits && known != self.engine.source(source).head) {
             // An object that it no longer wants may have moved to another source. That one is asked
@@ -72,7 +72,7 @@ impl Reconciler {
             self.watched.watch_scalers(&mut self.engine);
         }
         if self.engine.source(source).writes == SourceWrites::Observed {
-            self.show_inventory(source);
+            self.update_engine_inventory(source);
         }
         self.executor.contents.clear();
         self.pins = PinState::Stale;

@@ -51,7 +51,7 @@ impl Engine {
         let input = DecisionInput {
             id,
             entry,
-            observation: self.observe(id, entry, now),
+            observation: self.current_observation(id, entry, now),
             inventories: &self.inventory_ids,
             target_revision: self.annotation_revision(entry),
             rejection_reason: entry.rejection.as_ref().and_then(|rejection| rejection.reason()),
@@ -101,8 +101,10 @@ impl Engine {
     pub(in crate::engine) fn release_blocker(&mut self, id: &ObjectId, now: Instant) -> Option<Reason> {
         let entry = self.entries.get(id)?;
         let (source, desired) = entry.target_content().map(|(source, desired)| (source, desired.clone()))?;
-        let blind =
-            matches!(self.observe(id, entry, now), Observation::Unobservable(_) | Observation::NotSeen);
+        let blind = matches!(
+            self.current_observation(id, entry, now),
+            Observation::Unobservable(_) | Observation::NotSeen
+        );
         if blind || (entry.unreleased_content().is_none() && self.restart_stamp(id).is_none()) {
             return None;
         }
@@ -124,11 +126,11 @@ impl Engine {
         let Some(entry) = self.entries.get(id).filter(|entry| entry.target_content().is_some()) else {
             return InventoryHolder::Nobody;
         };
-        let set = handover::set_of(&self.observe(id, entry, now));
+        let set = handover::set_of(&self.current_observation(id, entry, now));
         set.map_or(InventoryHolder::Nobody, |set| self.inventory_holder(id, &set, now))
     }
 
-    pub(in crate::engine) fn observe<'a>(
+    pub(in crate::engine) fn current_observation<'a>(
         &'a self,
         id: &ObjectId,
         entry: &'a ObjectEntry,

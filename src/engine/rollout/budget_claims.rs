@@ -295,7 +295,7 @@ impl Engine {
             claims.map(|(id, claim)| (id.clone(), claim.clone())).collect();
         self.rollouts.recording.clear();
         self.rollouts.saving = false;
-        self.rollouts.starts.read(&ledger);
+        self.rollouts.starts.record_ledger(&ledger);
         self.rollouts
             .foreign_unavailable
             .retain(|id, _| ledger.tallies.iter().any(|tally| tally.unavailable.contains_key(id)));
@@ -321,7 +321,7 @@ impl Engine {
             }
         }
         for id in claims.iter().map(|(id, _)| id).chain(&opened) {
-            self.show_rollout(id);
+            self.register_live_rollout(id);
         }
         self.judge_recorded(&opened);
         self.dirty.extend(opened);

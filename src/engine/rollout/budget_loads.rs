@@ -77,7 +77,7 @@ impl Engine {
         let (was, is) = (self.rollouts.counted.get(id).copied(), self.current_count(id));
         if was == is && was.is_some() {
             // Its load is the same; its progress may not be.
-            self.show_rollout(id);
+            self.register_live_rollout(id);
             return;
         }
         match is {
@@ -99,7 +99,7 @@ impl Engine {
             }
         }
         self.rollouts.budget_stale = true;
-        self.show_rollout(id);
+        self.register_live_rollout(id);
     }
 
     fn current_count(&self, id: &ObjectId) -> Option<CountedLoad> {

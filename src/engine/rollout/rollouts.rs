@@ -293,7 +293,7 @@ impl Engine {
 
     /// Makes a rollout of what the cluster shows to be one, and of what was claimed before this
     /// process began.
-    pub(in crate::engine) fn show_rollout(&mut self, id: &ObjectId) {
+    pub(in crate::engine) fn register_live_rollout(&mut self, id: &ObjectId) {
         let Some(live) = self.informer_object(id) else {
             // A deleted workload has no pods to replace. One that we have deleted to make it again
             // comes back.

@@ -131,7 +131,7 @@ impl StartHistory {
     }
 
     /// Takes over what the rollout ledger says.
-    pub(in crate::engine) fn read(&mut self, ledger: &RolloutLedger) {
+    pub(in crate::engine) fn record_ledger(&mut self, ledger: &RolloutLedger) {
         let Some((now, wall)) = self.clock else { return };
         let known = std::mem::take(&mut self.counted);
         let since_read = self.read.map(|read| now.saturating_duration_since(read));

@@ -332,8 +332,8 @@ fn what_is_taken_over_from_another_source_of_the_process_is_claimed() {
         let harness = Harness::new(3);
         engine.set_clock(harness.now, jiff::Timestamp::UNIX_EPOCH + Duration::from_hours(1));
         engine.set_ledger(harness.world.ledger.clone());
-        engine.read(FIRST, reading("r1", &[("web", Some(one("web", 2)))]));
-        engine.read(SECOND, reading("r1", &[]));
+        engine.set_reading(FIRST, reading("r1", &[("web", Some(one("web", 2)))]));
+        engine.set_reading(SECOND, reading("r1", &[]));
         let thing = WorldObject::settled(one("web", 1).hash, "r1", 7);
         let owner = ObjectOwner::Ours("applyset-other-v1".into());
         let live = LiveObject { owner, ..World::live(&web, &thing) };

@@ -32,7 +32,7 @@ fn wanted(source: SourceId, id: &ObjectId, change: impl FnOnce(&mut DesiredObjec
 fn read(engine: &mut Engine, source: SourceId, contents: &[SharedDesiredObject]) {
     let files: Vec<_> =
         contents.iter().map(|desired| (&*desired.origin.file, Some(desired.clone()))).collect();
-    engine.read(source, reading("c1", &files));
+    engine.set_reading(source, reading("c1", &files));
 }
 
 /// Shows an object as a source, by its inventory, has put it there.
@@ -340,6 +340,6 @@ fn a_definition_of_another_account_does_not_replace_an_own_one() {
     let other = define(FIRST, "other.example.org");
     read(&mut engine, FIRST, std::slice::from_ref(&other));
     assert_eq!(engine.definition_blocker(SECOND, &widget), own, "beside the other");
-    engine.read(FIRST, reading("c2", &[(&*other.origin.file, None)]));
+    engine.set_reading(FIRST, reading("c2", &[(&*other.origin.file, None)]));
     assert_eq!(engine.definition_blocker(SECOND, &widget), own, "without the other");
 }

@@ -117,7 +117,7 @@ impl Harness {
         if self.commits.last().is_none_or(|(last, _)| *last != revision) {
             self.commits.push((revision, files));
         }
-        self.engine.read(FIRST, reading);
+        self.engine.set_reading(FIRST, reading);
     }
 
     /// Returns the target of a rollback, as git has it.

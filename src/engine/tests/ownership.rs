@@ -188,7 +188,7 @@ fn with_other(a: &ObjectId) -> Harness {
     ));
     let kinds = ["ConfigMap", "DaemonSet.apps", "Deployment.apps", "Secret"].map(GroupKind::parse).into();
     harness.engine.set_inventory(SECOND, Inventory { kinds, ..Inventory::default() });
-    harness.engine.read(SECOND, reading("o1", &[]));
+    harness.engine.set_reading(SECOND, reading("o1", &[]));
     harness
 }
 

@@ -27,7 +27,7 @@ fn a_rejection_lasts_as_long_as_the_newest_revision_asks_for_what_was_rejected()
         let mut harness = Harness::new(3);
         harness.engine.sources[FIRST].lifecycle = lifecycle;
         if let Some(newest) = newest {
-            harness.engine.read(FIRST, newest);
+            harness.engine.set_reading(FIRST, newest);
         }
         harness.engine.is_superseded(FIRST, rejected)
     };

@@ -255,7 +255,7 @@ fn a_forged_release_is_neither_fetched_nor_kept_nor_gone_back_to() {
         live.unproven_release = Some(Box::new(ReleaseAnnotation { release: forged.clone(), seal }));
         let mut engine = restarted(&Harness { world: World::default(), ..harness.clone() }, None, right());
         engine.observe_object(&web, live);
-        engine.read(FIRST, reading("r2", &[("web", Some(desired(&web, 2, "web")))]));
+        engine.set_reading(FIRST, reading("r2", &[("web", Some(desired(&web, 2, "web")))]));
         engine.process_changes();
         let decision = engine.decide(&web, harness.now);
         assert!(engine.unresolved_contents().is_empty(), "{decision:?}");

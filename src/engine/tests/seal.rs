@@ -238,7 +238,7 @@ fn an_inventory_that_is_locked_is_not_read() {
     let desired = desired(&secret(), 1, "secret");
     engine.set_kind_availability(desired.gvk.clone(), KindAvailability::Yes);
     engine.list_complete(&secret().group_kind());
-    engine.read(FIRST, reading("r1", &[("secret", Some(desired))]));
+    engine.set_reading(FIRST, reading("r1", &[("secret", Some(desired))]));
     engine.record_lookup(&secret(), DirectView::Absent);
     assert_eq!(engine.decide(&secret(), harness.now).reason, Some(Reason::Sealed("forbidden".into())));
     engine.set_inventory(FIRST, inventory);

@@ -185,7 +185,7 @@ impl Engine {
         let says = (live.health.status == HealthStatus::Failed).then(|| live.health.message.clone());
         let (earlier, written) = (says.or(failed), Some(live.rv));
         self.rollouts.in_flight.remove(id);
-        self.show_rollout(id);
+        self.register_live_rollout(id);
         let loss = self.credible_loss(id, rolling, rolling.max_unavailable);
         let pods = self.rollouts.in_flight.get(id).map_or(loss, |rollout| rollout.reserved);
         // A newer content asks for a claim of its own.
