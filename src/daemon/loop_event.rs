@@ -32,7 +32,7 @@ pub(super) enum LoopEvent {
     /// A source was checked after the reading of this number, and all that is new was reported.
     SourceChecked(SourceId, u64),
     /// Older contents were looked up.
-    Resolved(Vec<(ObjectId, ContentRef, Option<SharedDesiredObject>)>),
+    ContentsRead(Vec<(ObjectId, ContentRef, Option<SharedDesiredObject>)>),
     /// The older revision of an undo was looked up.
     UndoTargetRead(Arc<str>, Result<PastRevision, String>),
     /// Other folders were searched for what a source has dropped.

@@ -269,12 +269,12 @@ impl PreviewRun {
     async fn recall_contents(&mut self) {
         let Some(mut older) = self.source_views[self.source].older_contents.take() else { return };
         let is_unwanted = |id: &ObjectId| self.engine.entry(id).is_some_and(|entry| entry.targets.is_empty());
-        let mut unresolved = self.engine.unresolved_contents();
-        for contents in unresolved.values_mut() {
+        let mut unread = self.engine.unread_contents();
+        for contents in unread.values_mut() {
             contents.retain(|(id, _)| is_unwanted(id));
         }
-        unresolved.retain(|_, contents| !contents.is_empty());
-        for (revision, contents) in unresolved {
+        unread.retain(|_, contents| !contents.is_empty());
+        for (revision, contents) in unread {
             let read = older.read(revision, contents).await;
             for (id, release, content) in read.unwrap_or_default() {
                 self.engine.record_past_content(&id, &release, content);
@@ -391,7 +391,7 @@ impl PreviewRun {
                         again.push(id);
                     }
                     Action::AwaitContent => {
-                        self.give_up_resolving(&id);
+                        self.give_up_reading(&id);
                         again.push(id);
                     }
                     _ => drop(decisions.insert(id, decision)),
@@ -495,8 +495,8 @@ impl PreviewRun {
         ComparisonRequest::new(id.clone(), desired.clone(), variant, self.engine.live_object(id))
     }
 
-    fn give_up_resolving(&mut self, id: &ObjectId) {
-        let named = self.engine.unresolved_contents();
+    fn give_up_reading(&mut self, id: &ObjectId) {
+        let named = self.engine.unread_contents();
         for (revision, wanted) in named {
             for (other, hash) in wanted.into_iter().filter(|(other, _)| other == id) {
                 self.engine.record_past_content(

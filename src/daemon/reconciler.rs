@@ -144,7 +144,7 @@ pub(crate) struct Reconciler {
     /// Sources that were read, or could not be, at least once.
     attempted_sources: BTreeSet<SourceId>,
     /// Objects whose older content is being read.
-    resolving: BTreeSet<ObjectId>,
+    reading_contents: BTreeSet<ObjectId>,
     /// Orders whose rollback is being looked up.
     undoing: BTreeSet<Arc<str>>,
     /// The number of writes and dry runs in flight.
@@ -276,7 +276,7 @@ impl Reconciler {
             pending_source_tasks,
             unscoped: BTreeSet::new(),
             attempted_sources: BTreeSet::new(),
-            resolving: BTreeSet::new(),
+            reading_contents: BTreeSet::new(),
             undoing: BTreeSet::new(),
             writes: 0,
             in_flight: Arc::default(),
@@ -488,7 +488,7 @@ impl Reconciler {
         if self.until == StopCondition::Shutdown {
             self.log_unlisted();
         }
-        self.resolve();
+        self.request_contents();
         self.search_folders();
         let mut batch = LookupBatch::default();
         // Failed objects have slots of their own, so that a webhook which never answers delays

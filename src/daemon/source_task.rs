@@ -5,8 +5,8 @@ mod deleted_source;
 mod fact_reader;
 mod last_check;
 mod missing_revisions;
+mod older_revision;
 mod once;
-mod past_contents;
 mod revision_step;
 mod verified_revision;
 
@@ -63,7 +63,7 @@ pub(super) enum SourceTaskRequest {
     /// Look up where an undo leads to.
     ReadUndoTarget(UndoRequest),
     /// Look up contents of an older revision.
-    Resolve(Revision, Vec<(ObjectId, ContentHash)>),
+    ReadContents(Revision, Vec<(ObjectId, ContentHash)>),
 }
 
 /// Returns the repository that these files come from.
@@ -444,8 +444,8 @@ impl TaskQueue {
     /// their turn.
     fn take(&mut self, request: SourceTaskRequest, beside: ContentReader, head: Option<Revision>) {
         let task = match request {
-            SourceTaskRequest::Resolve(revision, wanted) => {
-                return self.lookups.push(beside.resolve(revision, wanted).boxed());
+            SourceTaskRequest::ReadContents(revision, wanted) => {
+                return self.lookups.push(beside.read_contents(revision, wanted).boxed());
             }
             SourceTaskRequest::Anchor(anchor) => SourceOperation::Anchor(anchor),
             SourceTaskRequest::ReadUndoTarget(undo) if self.is_waiting_for_signatures() => {
@@ -529,7 +529,7 @@ impl ContentReader {
     async fn past_revision(self, undo: UndoRequest, head: Option<Revision>) -> Result<PastRevision, String> {
         let Self { reader, settings, scopes, .. } = self;
         let read = move |reader: &RevisionReader| {
-            Ok(past_contents::read_undo_target(reader, &settings, scopes, &undo, head.as_ref()))
+            Ok(older_revision::read_undo_target(reader, &settings, scopes, &undo, head.as_ref()))
         };
         reader.read_bounded(read).await.map_err(|error| error.to_string())?
     }

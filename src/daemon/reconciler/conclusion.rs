@@ -33,7 +33,7 @@ impl TransientReasons<'_> {
             | Reason::Inventory(_)
             | Reason::OwnWrite
             | Reason::Claiming
-            | Reason::Resolving(_)
+            | Reason::ReadingRevision(_)
             | Reason::Reading(_)
             | Reason::ReadingPeers
             | Reason::Terminating => true,
@@ -93,7 +93,7 @@ impl TransientReasons<'_> {
         let source = self.engine.informer_object(id).and_then(|live| self.engine.source_of(live));
         let judged = source.and_then(|source| self.engine.prune_decision_of(source, id));
         // The order of deletions follows from contents that are read again first.
-        let recalls = || !self.engine.unresolved_contents().is_empty();
+        let recalls = || !self.engine.unread_contents().is_empty();
         match judged {
             Some(PruneDecision::Delete) => true,
             Some(PruneDecision::Later(_)) => self.is_anything_working() || recalls(),

@@ -66,14 +66,14 @@ pub(super) struct LookupBatch {
 
 impl Reconciler {
     /// Asks the tasks of sources for older contents that decisions need.
-    pub(super) fn resolve(&mut self) {
+    pub(super) fn request_contents(&mut self) {
         if self.attempted_sources.is_empty() {
             return;
         }
-        for (revision, wanted) in self.engine.unresolved_contents() {
+        for (revision, wanted) in self.engine.unread_contents() {
             // Each answer takes a reading of the whole revision: what comes up meanwhile is asked
             // together.
-            if wanted.iter().any(|(id, _)| self.resolving.contains(id)) {
+            if wanted.iter().any(|(id, _)| self.reading_contents.contains(id)) {
                 continue;
             }
             // Several sources may follow the same repository.
@@ -90,10 +90,10 @@ impl Reconciler {
                 match source.and_then(|source| self.source_tasks[source].as_ref()) {
                     Some(source_task) => {
                         if source_task
-                            .try_send(SourceTaskRequest::Resolve(revision.clone(), wanted.clone()))
+                            .try_send(SourceTaskRequest::ReadContents(revision.clone(), wanted.clone()))
                             .is_ok()
                         {
-                            self.resolving.extend(wanted.into_iter().map(|(id, _)| id));
+                            self.reading_contents.extend(wanted.into_iter().map(|(id, _)| id));
                         }
                     }
                     // A single reading has no history: what was accepted before is not known.

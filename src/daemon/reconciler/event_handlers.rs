@@ -38,9 +38,9 @@ impl Reconciler {
             LoopEvent::VersionsUsed => self.watched.follow_versions(),
             LoopEvent::Peers(answer) => self.record_peers(answer),
             LoopEvent::SourceChecked(source, reading) => self.engine.record_check(source, reading),
-            LoopEvent::Resolved(all) => {
+            LoopEvent::ContentsRead(all) => {
                 for (id, release, content) in all {
-                    self.resolving.remove(&id);
+                    self.reading_contents.remove(&id);
                     self.engine.record_past_content(&id, &release, content);
                 }
             }

@@ -47,12 +47,12 @@ impl SourceTask {
                     let past = self.content_reader().past_revision(undo, self.head_revision()).await;
                     Some(LoopEvent::UndoTargetRead(token, past))
                 }
-                SourceTaskRequest::Resolve(revision, contents) => {
+                SourceTaskRequest::ReadContents(revision, contents) => {
                     let wanted = WantedContents { revision, contents };
                     let (WantedContents { revision, contents }, found) =
                         self.content_reader().look_up(wanted).await;
                     let none = |(id, hash)| (id, ContentRef { hash, revision: revision.clone() }, None);
-                    Some(LoopEvent::Resolved(
+                    Some(LoopEvent::ContentsRead(
                         found.unwrap_or_else(|_| contents.into_iter().map(none).collect()),
                     ))
                 }

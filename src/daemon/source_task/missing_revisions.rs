@@ -6,7 +6,7 @@
 
 use super::super::loop_event::LoopEvent;
 use super::fact_reader::RevisionAccess;
-use super::{ContentReader, SourceTask, past_contents};
+use super::{ContentReader, SourceTask, older_revision};
 use crate::engine::{ContentRef, UndoRequest};
 use crate::object::{ContentHash, ErrorClass, ObjectId, Revision};
 use crate::source::{RevisionReader, SourceError};
@@ -32,7 +32,7 @@ pub(super) enum ContentLookup {
 }
 
 impl ContentReader {
-    pub(super) async fn resolve(
+    pub(super) async fn read_contents(
         self,
         revision: Revision,
         contents: Vec<(ObjectId, ContentHash)>,
@@ -40,18 +40,18 @@ impl ContentReader {
         let wanted = WantedContents { revision, contents };
         let (wanted, found) = self.look_up(wanted).await;
         found.map_or(ContentLookup::Missing(wanted), |found| {
-            ContentLookup::Done(Box::new(LoopEvent::Resolved(found)))
+            ContentLookup::Done(Box::new(LoopEvent::ContentsRead(found)))
         })
     }
 
     pub(super) async fn look_up(
         self,
         wanted: WantedContents,
-    ) -> (WantedContents, Result<past_contents::ResolvedContents, SourceError>) {
+    ) -> (WantedContents, Result<older_revision::FoundContents, SourceError>) {
         let Self { reader, settings, scopes, .. } = self;
         let (revision, contents) = (wanted.revision.clone(), wanted.contents.clone());
         let read = move |reader: &RevisionReader| {
-            past_contents::resolve(reader, &settings, scopes, &revision, &contents)
+            older_revision::read_contents(reader, &settings, scopes, &revision, &contents)
         };
         let found = reader.read_bounded(read).await;
         (wanted, found)
@@ -84,7 +84,7 @@ impl SourceTask {
                 continue;
             }
             let revision = wanted.revision;
-            events.push(LoopEvent::Resolved(found.unwrap_or_else(|error| {
+            events.push(LoopEvent::ContentsRead(found.unwrap_or_else(|error| {
                 tracing::warn!(%revision, "an older revision cannot be read: {error}");
                 let none = |(id, hash)| (id, ContentRef { hash, revision: revision.clone() }, None);
                 wanted.contents.into_iter().map(none).collect()

@@ -386,9 +386,9 @@ async fn older_contents_are_looked_up_while_a_fetch_hangs() {
     git(&store, &["fetch", "--quiet", origin.to_str().unwrap(), "+refs/heads/main:refs/rhumb/keep/main"]);
     let head = Command::new("git").current_dir(&origin).args(["rev-parse", "HEAD"]).output().unwrap();
     let revision = Revision::new(String::from_utf8(head.stdout).unwrap().trim());
-    orders.send(SourceTaskRequest::Resolve(revision, vec![wanted])).await.unwrap();
+    orders.send(SourceTaskRequest::ReadContents(revision, vec![wanted])).await.unwrap();
     let answer = tokio::time::timeout(std::time::Duration::from_secs(10), events.recv()).await;
-    let Ok(Some(LoopEvent::Resolved(found))) = answer else { panic!("{answer:?}") };
+    let Ok(Some(LoopEvent::ContentsRead(found))) = answer else { panic!("{answer:?}") };
     assert!(found[0].2.is_some());
     drop(orders);
     running.await.unwrap();
@@ -455,10 +455,10 @@ async fn first_of_two(
         LoopEvent::SourceRead(..)
     ) {}
     disturb(&origin);
-    orders.send(SourceTaskRequest::Resolve(first, vec![wanted])).await.unwrap();
+    orders.send(SourceTaskRequest::ReadContents(first, vec![wanted])).await.unwrap();
     let found = loop {
         match tokio::time::timeout(limit, events.recv()).await.unwrap().unwrap() {
-            LoopEvent::Resolved(found) => break found,
+            LoopEvent::ContentsRead(found) => break found,
             LoopEvent::Unreadable(..) => {
                 mend(&origin);
                 orders.send(SourceTaskRequest::CheckAfter(1)).await.unwrap();

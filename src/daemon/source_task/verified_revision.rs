@@ -2,7 +2,7 @@
 
 use super::super::loop_event::LoopEvent;
 use super::fact_reader::RevisionAccess;
-use super::{SourceTask, TaskQueue, past_contents};
+use super::{SourceTask, TaskQueue, older_revision};
 use crate::engine::{PastRevision, UndoRequest};
 use crate::source::{RevisionReader, VerificationAnchor};
 
@@ -54,7 +54,7 @@ impl SourceTask {
 
     async fn past_revision(&mut self, undo: UndoRequest) -> Result<PastRevision, String> {
         let (in_force, wanted) = (undo.in_force.clone(), undo.clone());
-        let find = move |reader: &RevisionReader| Ok(past_contents::undo_target_revision(reader, &wanted));
+        let find = move |reader: &RevisionReader| Ok(older_revision::undo_target_revision(reader, &wanted));
         if let Ok(Ok(target)) = self.source.read_bounded(find).await {
             let access =
                 if self.source.is_on_host() { RevisionAccess::Fetched } else { RevisionAccess::Stored };

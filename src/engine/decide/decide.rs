@@ -89,7 +89,7 @@ impl Engine {
     /// Returns the revision that the annotation of the desired content is to name.
     pub(in crate::engine) fn annotation_revision(&self, entry: &ObjectEntry) -> Revision {
         let back = entry.rejection.as_ref().and_then(|rejection| match &rejection.replacement {
-            ReplacementContent::Resolved(_, release) => Some(release.revision.clone()),
+            ReplacementContent::Read(_, release) => Some(release.revision.clone()),
             _ => None,
         });
         let newest = || entry.targets.first().map(|(source, _)| self.heads[*source].clone());
@@ -328,9 +328,9 @@ pub(super) fn decide_present(
         return verify(input, source, desired, live, now);
     }
     let restarts = restart_risk(input, desired, live);
-    if let (RestartRisk::Maybe, AcceptedContent::Unresolved(release)) = (restarts, &input.entry.accepted) {
+    if let (RestartRisk::Maybe, AcceptedContent::Unread(release)) = (restarts, &input.entry.accepted) {
         return Decision::act(Action::AwaitContent)
-            .with_reason(Reason::Resolving(release.revision.short_name().into()));
+            .with_reason(Reason::ReadingRevision(release.revision.short_name().into()));
     }
     if let Some(refusal) = immutability_refusal(input, desired) {
         return match desired.traits.recreate {

@@ -64,7 +64,7 @@ pub(crate) enum Reason {
     /// Somebody undoes each repair, as this says.
     Fight(FightCause, Duration),
     /// Its content is in a revision that is being read.
-    Resolving(Arc<str>),
+    ReadingRevision(Arc<str>),
     /// The hash of a Secret has to be sealed in a record, or opened, and the key for that cannot be
     /// had.
     Sealed(Arc<str>),
@@ -173,7 +173,7 @@ impl fmt::Display for Reason {
             Self::OwnWrite => f.write_str("waiting for the watch to show rhumb's last write"),
             Self::Retrying(why, after) => write!(f, "{why}; retry in {}", seconds(*after)),
             Self::Fight(cause, after) => write!(f, "{cause}; next repair in {}", seconds(*after)),
-            Self::Resolving(revision) => write!(f, "reading its content from revision {revision}"),
+            Self::ReadingRevision(revision) => write!(f, "reading its content from revision {revision}"),
             Self::Sealed(why) => {
                 write!(f, "the recorded hashes of Secrets are sealed, and the key is not available: {why}")
             }

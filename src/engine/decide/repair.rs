@@ -115,7 +115,7 @@ pub(super) fn defend(input: &DecisionInput<'_>, reason: Reason, now: Instant) ->
     let accepted = match &input.entry.accepted {
         AcceptedContent::Known(accepted) => accepted,
         AcceptedContent::Nothing | AcceptedContent::Unreadable(_) => return Decision::wait(reason),
-        AcceptedContent::Unresolved(_) => return Decision::act(Action::AwaitContent).with_reason(reason),
+        AcceptedContent::Unread(_) => return Decision::act(Action::AwaitContent).with_reason(reason),
     };
     match input.observation {
         Observation::NotSeen | Observation::Unobservable(_) => {

@@ -21,7 +21,7 @@ pub(crate) enum AcceptedContent {
     /// This content.
     Known(SharedDesiredObject),
     /// The content of this release, which has not been read yet.
-    Unresolved(ContentRef),
+    Unread(ContentRef),
     /// The content of this release, which cannot be read any more.
     Unreadable(ContentRef),
 }

@@ -405,7 +405,7 @@ impl ObjectEntry {
             (AcceptedContent::Known(accepted), _) if accepted.has_hash(release.hash) => {}
             (_, Some(desired)) => self.accepted = AcceptedContent::Known(desired),
             (AcceptedContent::Unreadable(lost), _) if lost == release => {}
-            _ => self.accepted = AcceptedContent::Unresolved(release.clone()),
+            _ => self.accepted = AcceptedContent::Unread(release.clone()),
         }
     }
 }

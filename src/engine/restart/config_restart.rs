@@ -246,7 +246,7 @@ impl Engine {
             (AcceptedContent::Known(content), _) => {
                 content.set_config_data().map(Some).ok_or(MissingConfig::Unknown)
             }
-            (AcceptedContent::Unresolved(_), _) => Err(MissingConfig::Reading(id.clone())),
+            (AcceptedContent::Unread(_), _) => Err(MissingConfig::Reading(id.clone())),
             (AcceptedContent::Nothing, Some(DirectView::Absent)) => Ok(None),
             (AcceptedContent::Unreadable(_) | AcceptedContent::Nothing, _) => Err(MissingConfig::Unknown),
         }
@@ -425,7 +425,7 @@ impl Engine {
         };
         let comes = |id: &ObjectId| {
             self.entry(id).is_some_and(|entry| entry.unreleased_content().is_some())
-                || self.rollbacks_unresolved.contains(id)
+                || self.unread_rollbacks.contains(id)
         };
         let uses = desired.restart_references().unwrap_or_default();
         let at_rest = !comes(id) && !uses.iter().any(comes) && self.restart_stamp(id).is_none();

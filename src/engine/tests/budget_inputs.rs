@@ -340,7 +340,7 @@ fn what_is_taken_over_from_another_source_of_the_process_is_claimed() {
         // Of what is not ours yet only the metadata may have been read.
         let rolling = live.rolling.filter(|_| is_read);
         engine.observe_object(&web, LiveObject { rolling, ..live });
-        for (revision, wanted) in engine.unresolved_contents() {
+        for (revision, wanted) in engine.unread_contents() {
             for (id, hash) in wanted {
                 engine.record_past_content(&id, &ContentRef { hash, revision: revision.clone() }, None);
             }

@@ -215,7 +215,7 @@ impl Harness {
     /// Writes the rollout ledger and the inventory, as the loop does at the end of each turn.
     pub(super) fn keep_ledger(&mut self) {
         self.deliver_failures();
-        self.resolve();
+        self.read_contents();
         self.keep_claims();
         self.keep_inventories();
     }
@@ -282,7 +282,7 @@ impl Harness {
                 None
             }
             Action::AwaitContent => {
-                self.resolve();
+                self.read_contents();
                 None
             }
             Action::DryRun(apply) => {
@@ -324,8 +324,8 @@ impl Harness {
         );
     }
 
-    pub(super) fn resolve(&mut self) {
-        for (revision, wanted) in self.engine.unresolved_contents() {
+    pub(super) fn read_contents(&mut self) {
+        for (revision, wanted) in self.engine.unread_contents() {
             for (id, hash) in wanted {
                 let release = ContentRef { hash, revision: revision.clone() };
                 self.engine.record_past_content(&id, &release, self.history.get(&hash).cloned());

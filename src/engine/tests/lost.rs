@@ -228,14 +228,14 @@ fn what_a_failed_revision_added_is_judged_as_soon_as_its_rollback_begins() {
     for _ in 0..100 {
         harness.turn();
         // Nothing else happens any more from here on.
-        if !harness.world.rejections.is_empty() && !harness.engine.unresolved_contents().is_empty() {
+        if !harness.world.rejections.is_empty() && !harness.engine.unread_contents().is_empty() {
             break;
         }
     }
-    assert!(!harness.engine.unresolved_contents().is_empty());
+    assert!(!harness.engine.unread_contents().is_empty());
     harness.deliver(usize::MAX);
     harness.engine.process_changes();
-    harness.resolve();
+    harness.read_contents();
     let decision = harness.decide(&config("new"));
     let why = decision.reason.map(|reason| reason.to_string()).unwrap_or_default();
     assert!(!why.contains("is not decided yet"), "{why}");

@@ -146,7 +146,7 @@ fn what_is_beside_a_change_under_way_whose_former_content_is_lost_waits_for_it()
     for (uid, one) in [(1, &old), (2, &elsewhere), (3, &user), (4, &new)] {
         show(&mut engine, one, uid);
     }
-    for (revision, wanted) in engine.unresolved_contents() {
+    for (revision, wanted) in engine.unread_contents() {
         for (id, hash) in wanted {
             engine.record_past_content(&id, &ContentRef { hash, revision: revision.clone() }, None);
         }

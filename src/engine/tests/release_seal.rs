@@ -51,7 +51,7 @@ fn at_rest() -> Harness {
 }
 
 fn judgement(harness: &mut Harness, id: &ObjectId) -> String {
-    harness.resolve();
+    harness.read_contents();
     harness.engine.process_changes();
     let found =
         harness.engine.prune_decisions(FIRST).find(|(other, _)| *other == id).map(|(_, found)| found.clone());
@@ -258,7 +258,7 @@ fn a_forged_release_is_neither_fetched_nor_kept_nor_gone_back_to() {
         engine.set_reading(FIRST, reading("r2", &[("web", Some(desired(&web, 2, "web")))]));
         engine.process_changes();
         let decision = engine.decide(&web, harness.now);
-        assert!(engine.unresolved_contents().is_empty(), "{decision:?}");
+        assert!(engine.unread_contents().is_empty(), "{decision:?}");
         assert!(!engine.revisions().contains(&forged.revision));
         assert!(
             !matches!(engine.member(FIRST, &web).rollback_target, RollbackTarget::Content(good) if good == forged)
@@ -293,7 +293,7 @@ fn a_forged_release_is_neither_fetched_nor_kept_nor_gone_back_to() {
         ),
         "{decision:?}"
     );
-    assert!(!harness.engine.unresolved_contents().contains_key(&forged.revision));
+    assert!(!harness.engine.unread_contents().contains_key(&forged.revision));
 }
 
 #[test]

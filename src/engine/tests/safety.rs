@@ -44,7 +44,7 @@ pub(super) fn engine(sets: &[&str], kinds: &[GroupKind]) -> Engine {
 
 /// Answers that no older revision has any content to give.
 fn lose_history(engine: &mut Engine) {
-    for (revision, wanted) in engine.unresolved_contents() {
+    for (revision, wanted) in engine.unread_contents() {
         for (id, hash) in wanted {
             engine.record_past_content(&id, &ContentRef { hash, revision: revision.clone() }, None);
         }

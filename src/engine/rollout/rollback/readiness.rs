@@ -37,15 +37,13 @@ impl Engine {
             .and_then(LiveObject::shown_release)
             .is_some_and(|shown| shown.hash == release.hash);
         let Some(entry) = self.entries.get_mut(id) else { return };
-        let Some(rejected) = entry
-            .rejection
-            .as_mut()
-            .filter(|i| i.replacement == ReplacementContent::Unresolved(release.clone()))
+        let Some(rejected) =
+            entry.rejection.as_mut().filter(|i| i.replacement == ReplacementContent::Unread(release.clone()))
         else {
             return;
         };
         let read = match content.filter(|desired| desired.has_hash(release.hash)) {
-            Some(desired) => ReplacementContent::Resolved(desired.clone(), release.clone()),
+            Some(desired) => ReplacementContent::Read(desired.clone(), release.clone()),
             // A dry run reads the newest revision alone: that it lacks a content does not mean that
             // the content is lost.
             None if self.mode == DecisionMode::Plan => {
@@ -61,7 +59,7 @@ impl Engine {
         rejected.replacement = if read == ReplacementContent::Quarantined {
             read
         } else {
-            ReplacementContent::Deferred(Box::new(read))
+            ReplacementContent::AwaitingUnit(Box::new(read))
         };
         if let Some(source) = self.rejecting_source(id) {
             self.note_rejection(source, id);
@@ -75,14 +73,14 @@ impl Engine {
 
     /// Begins the rollbacks of which all is known, and gives up those that lack something.
     pub(in crate::engine) fn begin_rollbacks(&mut self) {
-        if self.rollbacks_deferred.is_empty() {
+        if self.rollbacks_awaiting_unit.is_empty() {
             return;
         }
         for source in self.source_ids() {
             let inventory = self.sources[source].inventory.iter();
             let returning = |one: &&Rejection| {
                 one.action == RejectionAction::RollBack
-                    && one.unit.members.keys().any(|id| self.rollbacks_deferred.contains(id))
+                    && one.unit.members.keys().any(|id| self.rollbacks_awaiting_unit.contains(id))
             };
             let found: Vec<Rejection> =
                 inventory.flat_map(|inventory| &inventory.rejections).filter(returning).cloned().collect();
@@ -102,8 +100,8 @@ impl Engine {
         for (id, member) in &rejection.unit.members {
             let Some(replacement) = replacement_of(id) else { continue };
             match replacement {
-                ReplacementContent::Unresolved(_) => return RollbackReadiness::Waiting,
-                ReplacementContent::Deferred(later) => {
+                ReplacementContent::Unread(_) => return RollbackReadiness::Waiting,
+                ReplacementContent::AwaitingUnit(later) => {
                     if matches!(**later, ReplacementContent::Quarantined | ReplacementContent::Unreadable(_))
                         && (!self.is_observable(id) || self.is_being_written(id))
                     {
@@ -166,7 +164,7 @@ impl Engine {
             let Some(rejected) = self.entries.get_mut(id).and_then(|entry| entry.rejection.as_mut()) else {
                 continue;
             };
-            if let ReplacementContent::Deferred(later) = &rejected.replacement {
+            if let ReplacementContent::AwaitingUnit(later) = &rejected.replacement {
                 rejected.replacement = (**later).clone();
                 self.note_rejection(source, id);
             }

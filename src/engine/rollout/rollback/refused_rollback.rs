@@ -38,7 +38,7 @@ impl Engine {
 
     fn rollback_refusal(&self, id: &ObjectId) -> Option<String> {
         let entry = self.entry(id)?;
-        let ReplacementContent::Resolved(good, _) = &entry.rejection.as_ref()?.replacement else {
+        let ReplacementContent::Read(good, _) = &entry.rejection.as_ref()?.replacement else {
             return None;
         };
         let refusal = entry.refused.as_ref().filter(|refusal| refusal.is_of(good))?;

@@ -118,38 +118,36 @@ pub(crate) enum ReplacementContent {
     /// None: the object is deleted.
     Delete,
     /// The content of this release, which is being read.
-    Unresolved(ContentRef),
+    Unread(ContentRef),
     /// This one, of this release.
-    Resolved(SharedDesiredObject, ContentRef),
+    Read(SharedDesiredObject, ContentRef),
     /// The content of this release, which cannot be read any more. It is kept where it is live; else
     /// the unit is quarantined.
     Unreadable(ContentRef),
     /// This one, once all that goes back together with it has been read. Until then whatever is
     /// there stays.
-    Deferred(Box<ReplacementContent>),
+    AwaitingUnit(Box<ReplacementContent>),
 }
 
 impl ReplacementContent {
-    /// Returns the target behind a deferred one.
-    fn undeferred(&self) -> &Self {
+    /// Returns the target that a rollback awaits its unit for.
+    fn awaited_content(&self) -> &Self {
         match self {
-            Self::Deferred(later) => later,
+            Self::AwaitingUnit(later) => later,
             _ => self,
         }
     }
 
     fn release(&self) -> Option<&ContentRef> {
-        match self.undeferred() {
-            Self::Unresolved(release) | Self::Resolved(_, release) | Self::Unreadable(release) => {
-                Some(release)
-            }
-            Self::Quarantined | Self::Delete | Self::Deferred(_) => None,
+        match self.awaited_content() {
+            Self::Unread(release) | Self::Read(_, release) | Self::Unreadable(release) => Some(release),
+            Self::Quarantined | Self::Delete | Self::AwaitingUnit(_) => None,
         }
     }
 
     /// Returns whether something else is to be read first.
     pub(in crate::engine) fn is_awaited(&self) -> bool {
-        matches!(self, Self::Unresolved(_) | Self::Deferred(_))
+        matches!(self, Self::Unread(_) | Self::AwaitingUnit(_))
     }
 }
 
@@ -158,13 +156,13 @@ impl ObjectRejection {
         let replacement = match (&member.rollback_target, rejection.action) {
             (_, RejectionAction::Quarantine) => ReplacementContent::Quarantined,
             (RollbackTarget::Unknown, RejectionAction::RollBack) => {
-                ReplacementContent::Deferred(Box::new(ReplacementContent::Quarantined))
+                ReplacementContent::AwaitingUnit(Box::new(ReplacementContent::Quarantined))
             }
             (RollbackTarget::Absent, RejectionAction::RollBack) => {
-                ReplacementContent::Deferred(Box::new(ReplacementContent::Delete))
+                ReplacementContent::AwaitingUnit(Box::new(ReplacementContent::Delete))
             }
             (RollbackTarget::Content(release), RejectionAction::RollBack) => {
-                ReplacementContent::Unresolved(release.clone())
+                ReplacementContent::Unread(release.clone())
             }
         };
         let is_newest_content = matches!(&member.rollback_target, RollbackTarget::Content(good) if Some(good.hash) == member.content);
@@ -173,7 +171,7 @@ impl ObjectRejection {
 
     /// Returns whether it means the same as another one, as far as that has been read.
     fn is_equivalent(&self, other: &Self) -> bool {
-        let (one, two) = (self.replacement.undeferred(), other.replacement.undeferred());
+        let (one, two) = (self.replacement.awaited_content(), other.replacement.awaited_content());
         let same = one.release() == two.release() && (one.release().is_some() || one == two);
         self.cause == other.cause && same
     }
@@ -182,9 +180,9 @@ impl ObjectRejection {
     pub(in crate::engine) fn release_blocker(&self) -> Option<Reason> {
         match &self.replacement {
             ReplacementContent::Quarantined => Some(Reason::Rejected(self.cause.clone())),
-            ReplacementContent::Unresolved(_) | ReplacementContent::Deferred(_) => {
+            ReplacementContent::Unread(_) | ReplacementContent::AwaitingUnit(_) => {
                 let revision = self.replacement.release().map(|release| release.revision.short_name());
-                Some(Reason::Resolving(revision.unwrap_or_default().into()))
+                Some(Reason::ReadingRevision(revision.unwrap_or_default().into()))
             }
             ReplacementContent::Unreadable(release) => {
                 let (cause, revision) = (&self.cause, release.revision.short_name());
@@ -192,14 +190,14 @@ impl ObjectRejection {
                     format!("{cause}; it is back at revision {revision}, which cannot be read any more");
                 Some(Reason::Rejected(why.into()))
             }
-            ReplacementContent::Delete | ReplacementContent::Resolved(..) => None,
+            ReplacementContent::Delete | ReplacementContent::Read(..) => None,
         }
     }
 
     /// Returns the reason to show for an object with which nothing else is to be done.
     pub(in crate::engine) fn reason(&self) -> Option<Reason> {
         match &self.replacement {
-            ReplacementContent::Resolved(_, release) => {
+            ReplacementContent::Read(_, release) => {
                 let stays =
                     if self.is_newest_content { "its content stays that of" } else { "it is back at" };
                 let why = format!("{}; {stays} revision {}", self.cause, release.revision.short_name());
@@ -303,10 +301,11 @@ impl Engine {
         let named = self.entry(id).and_then(|entry| entry.rejection.as_ref());
         let content = named.map(|rejection| &rejection.replacement);
         let (named, later) = (
-            matches!(content, Some(ReplacementContent::Unresolved(_))),
-            matches!(content, Some(ReplacementContent::Deferred(_))),
+            matches!(content, Some(ReplacementContent::Unread(_))),
+            matches!(content, Some(ReplacementContent::AwaitingUnit(_))),
         );
-        for (set, is_in) in [(&mut self.rollbacks_unresolved, named), (&mut self.rollbacks_deferred, later)] {
+        for (set, is_in) in [(&mut self.unread_rollbacks, named), (&mut self.rollbacks_awaiting_unit, later)]
+        {
             if is_in {
                 set.insert(id.clone());
             } else {
@@ -331,7 +330,7 @@ impl Engine {
             return state;
         }
         match self.entry(id).and_then(|entry| Some(&entry.rejection.as_ref()?.replacement)) {
-            Some(ReplacementContent::Resolved(content, _)) => Some(DesiredState::Object(content.clone())),
+            Some(ReplacementContent::Read(content, _)) => Some(DesiredState::Object(content.clone())),
             Some(ReplacementContent::Delete) => None,
             _ => state,
         }
@@ -340,7 +339,7 @@ impl Engine {
     /// Returns whether the target of an object is a rollback's content, written or not.
     pub(in crate::engine) fn has_rollback_target(&self, id: &ObjectId) -> bool {
         let rejection = self.entry(id).and_then(|entry| entry.rejection.as_ref());
-        rejection.is_some_and(|rejection| matches!(rejection.replacement, ReplacementContent::Resolved(..)))
+        rejection.is_some_and(|rejection| matches!(rejection.replacement, ReplacementContent::Read(..)))
     }
 
     /// Proposes the rejection of the unit of a failed rollout, which is rolled back or quarantined.

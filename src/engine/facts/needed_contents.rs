@@ -11,18 +11,18 @@ use crate::object::{ContentHash, ObjectId, Revision};
 
 impl Engine {
     /// Returns the contents of older revisions that decisions need, by revision.
-    pub(crate) fn unresolved_contents(&self) -> BTreeMap<Revision, Vec<(ObjectId, ContentHash)>> {
+    pub(crate) fn unread_contents(&self) -> BTreeMap<Revision, Vec<(ObjectId, ContentHash)>> {
         let mut found: BTreeMap<Revision, Vec<(ObjectId, ContentHash)>> = BTreeMap::new();
-        for id in &self.rollbacks_unresolved {
+        for id in &self.unread_rollbacks {
             let replacement =
                 self.entries.get(id).and_then(|entry| Some(&entry.rejection.as_ref()?.replacement));
-            if let Some(ReplacementContent::Unresolved(ContentRef { hash, revision })) = replacement {
+            if let Some(ReplacementContent::Unread(ContentRef { hash, revision })) = replacement {
                 found.entry(revision.clone()).or_default().push((id.clone(), *hash));
             }
         }
-        for id in &self.unresolved_accepted {
+        for id in &self.unread_accepted {
             let accepted = self.entries.get(id).map(|entry| &entry.accepted);
-            if let Some(AcceptedContent::Unresolved(ContentRef { hash, revision })) = accepted {
+            if let Some(AcceptedContent::Unread(ContentRef { hash, revision })) = accepted {
                 found.entry(revision.clone()).or_default().push((id.clone(), *hash));
             }
         }
@@ -38,13 +38,13 @@ impl Engine {
     ) {
         self.record_rollback_content(id, release, content.as_ref());
         if let Some(entry) = self.entries.get_mut(id)
-            && entry.accepted == AcceptedContent::Unresolved(release.clone())
+            && entry.accepted == AcceptedContent::Unread(release.clone())
         {
             entry.accepted = match content.filter(|desired| desired.has_hash(release.hash)) {
                 Some(desired) => AcceptedContent::Known(desired),
                 None => AcceptedContent::Unreadable(release.clone()),
             };
-            self.unresolved_accepted.remove(id);
+            self.unread_accepted.remove(id);
             self.track_rollout(id);
             self.dirty.push(id.clone());
             self.wake_users(id);
@@ -61,7 +61,7 @@ impl Engine {
         };
         // A plan takes what comes first for done.
         let waits = self.mode == DecisionMode::Live;
-        let named = self.unresolved_accepted.iter().filter(|_| waits).find(of_source)?;
+        let named = self.unread_accepted.iter().filter(|_| waits).find(of_source)?;
         Some(PruneDecision::Later(format!("pruned when the content of {named} was read again").into()))
     }
 

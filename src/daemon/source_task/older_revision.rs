@@ -67,16 +67,16 @@ impl RevisionContents {
 }
 
 /// Contents of a revision, each with what it is there, or nothing where it cannot be had.
-pub(in crate::daemon) type ResolvedContents = Vec<(ObjectId, ContentRef, Option<SharedDesiredObject>)>;
+pub(in crate::daemon) type FoundContents = Vec<(ObjectId, ContentRef, Option<SharedDesiredObject>)>;
 
 /// Looks up contents in an older revision.
-pub(super) fn resolve(
+pub(super) fn read_contents(
     reader: &RevisionReader,
     settings: &ReadSettings,
     mut scopes: KindScopes,
     revision: &Revision,
     wanted: &[(ObjectId, ContentHash)],
-) -> Result<ResolvedContents, SourceError> {
+) -> Result<FoundContents, SourceError> {
     let ids = wanted.iter().map(|(id, _)| id).collect();
     // A content is found by its hash, so a place that cannot be read only means that it is not had.
     let mut contents = contents(reader, settings, &mut scopes, revision, &ids)?;
