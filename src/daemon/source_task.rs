@@ -104,7 +104,7 @@ pub(super) struct SourceTask {
     repository: RepositoryIdentity,
     /// The reason for the last failure; none after a success.
     last_error: Option<Arc<str>>,
-    extent: ReadExtent,
+    read_mode: ReadMode,
     pins: RevisionPins,
     /// The accepted revision, as last reported.
     accepted: Option<Revision>,
@@ -114,9 +114,9 @@ pub(super) struct SourceTask {
     check_done: u64,
 }
 
-/// The extent of a read.
+/// The read_mode of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ReadExtent {
+enum ReadMode {
     /// The files that changed.
     Changes,
     /// Every file, as other scopes make other objects of it.
@@ -148,7 +148,7 @@ impl SourceTask {
             identity,
             repository: RepositoryIdentity::Unknown,
             last_error: None,
-            extent: ReadExtent::Changes,
+            read_mode: ReadMode::Changes,
             pins: RevisionPins::default(),
             accepted: None,
             missing: MissingContents::default(),
@@ -265,7 +265,7 @@ impl SourceTask {
                 Vec::new()
             }
             SourceOperation::ReadAgain => {
-                self.extent = ReadExtent::Everything;
+                self.read_mode = ReadMode::Everything;
                 self.check_source().await
             }
             SourceOperation::CheckAfter(reading) => {
@@ -377,7 +377,7 @@ impl SourceTask {
         let SourceObservation { revision, rendered, .. } = self.facts.observe(&mut self.source).await?;
         let reported = self.reported.as_ref().map(|reported| &reported.snapshot);
         let same = reported.filter(|reported| reported.revision == revision && rendered == RenderStep::Kept);
-        if let (Some(reported), ReadExtent::Changes) = (same, self.extent) {
+        if let (Some(reported), ReadMode::Changes) = (same, self.read_mode) {
             // Nothing is new, unless that it can be read again.
             let reading = SourceReading {
                 revision: Some(revision),
@@ -403,13 +403,13 @@ impl SourceTask {
         revision: Revision,
     ) -> Result<(SourceReading, BTreeSet<GroupKind>), SourceError> {
         let (settings, scopes) = (self.settings.clone(), self.known_scopes());
-        let (from, extent) = (self.reported.clone(), self.extent);
+        let (from, read_mode) = (self.reported.clone(), self.read_mode);
         let read =
-            move |reader: &RevisionReader| read_newest(reader, &settings, scopes, from, extent, &revision);
+            move |reader: &RevisionReader| read_newest(reader, &settings, scopes, from, read_mode, &revision);
         let step = self.source.read_bounded(read).await?;
         self.reported = Some(step.reported);
         self.scopes = step.scopes;
-        self.extent = ReadExtent::Changes;
+        self.read_mode = ReadMode::Changes;
         Ok((step.reading, step.unknown))
     }
 

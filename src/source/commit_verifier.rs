@@ -34,12 +34,12 @@ pub(crate) struct SignatureVerification {
     /// armor.
     pub keys: PathBuf,
     /// The commits that must be signed.
-    pub extent: VerifyExtent,
+    pub commits: VerifiedCommits,
 }
 
 /// The commits that must be signed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum VerifyExtent {
+pub(crate) enum VerifiedCommits {
     /// The newest.
     Head,
     /// Each that the newest brings beside the history of the one that was accepted last.
@@ -118,9 +118,9 @@ impl CommitVerifier {
 
     pub(super) fn verification_range(&self, revision: &Revision) -> VerificationRange {
         let confirmed = self.anchor.as_ref().and_then(|anchor| anchor.confirmed.as_ref());
-        match (self.verification.extent, self.accepted_revision()) {
+        match (self.verification.commits, self.accepted_revision()) {
             (_, Some(accepted)) if accepted == revision => VerificationRange::Nothing,
-            (VerifyExtent::Range, Some(accepted)) if confirmed != Some(revision) => {
+            (VerifiedCommits::Range, Some(accepted)) if confirmed != Some(revision) => {
                 VerificationRange::Since(accepted.clone())
             }
             _ => VerificationRange::Itself,
@@ -331,8 +331,8 @@ pub(crate) fn unusable_keys(file: &Path) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn guard(extent: VerifyExtent, anchor: Option<(&str, &str)>) -> CommitVerifier {
-        let verification = SignatureVerification { keys: "keys".into(), extent };
+    fn guard(commits: VerifiedCommits, anchor: Option<(&str, &str)>) -> CommitVerifier {
+        let verification = SignatureVerification { keys: "keys".into(), commits };
         let mut guard = CommitVerifier::new(&verification, "shop", "place");
         let revision = |text: &str| (!text.is_empty()).then(|| Revision::new(text));
         guard.anchor = anchor.map(|(accepted, confirmed)| VerificationAnchor {
@@ -346,25 +346,30 @@ mod tests {
     #[test]
     fn what_is_verified_follows_from_what_was_accepted() {
         #[track_caller]
-        fn check(extent: VerifyExtent, anchor: (&str, &str), revision: &str, expected: VerificationRange) {
-            let found = guard(extent, Some(anchor)).verification_range(&Revision::new(revision));
-            assert_eq!(found, expected, "{extent:?} {anchor:?} {revision}");
+        fn check(
+            commits: VerifiedCommits,
+            anchor: (&str, &str),
+            revision: &str,
+            expected: VerificationRange,
+        ) {
+            let found = guard(commits, Some(anchor)).verification_range(&Revision::new(revision));
+            assert_eq!(found, expected, "{commits:?} {anchor:?} {revision}");
         }
         let since = |revision| VerificationRange::Since(Revision::new(revision));
-        check(VerifyExtent::Head, ("", ""), "b", VerificationRange::Itself);
-        check(VerifyExtent::Head, ("a", ""), "b", VerificationRange::Itself);
-        check(VerifyExtent::Head, ("b", ""), "b", VerificationRange::Nothing);
-        check(VerifyExtent::Range, ("", ""), "b", VerificationRange::Itself);
-        check(VerifyExtent::Range, ("a", ""), "b", since("a"));
-        check(VerifyExtent::Range, ("b", ""), "b", VerificationRange::Nothing);
+        check(VerifiedCommits::Head, ("", ""), "b", VerificationRange::Itself);
+        check(VerifiedCommits::Head, ("a", ""), "b", VerificationRange::Itself);
+        check(VerifiedCommits::Head, ("b", ""), "b", VerificationRange::Nothing);
+        check(VerifiedCommits::Range, ("", ""), "b", VerificationRange::Itself);
+        check(VerifiedCommits::Range, ("a", ""), "b", since("a"));
+        check(VerifiedCommits::Range, ("b", ""), "b", VerificationRange::Nothing);
         // A confirmation names one revision, and spares it nothing but where it comes from.
-        check(VerifyExtent::Range, ("a", "b"), "b", VerificationRange::Itself);
-        check(VerifyExtent::Range, ("a", "c"), "b", since("a"));
+        check(VerifiedCommits::Range, ("a", "b"), "b", VerificationRange::Itself);
+        check(VerifiedCommits::Range, ("a", "c"), "b", since("a"));
     }
 
     #[test]
     fn a_record_is_never_newer_than_what_this_process_accepted() {
-        let mut guard = guard(VerifyExtent::Range, None);
+        let mut guard = guard(VerifiedCommits::Range, None);
         let anchor = |accepted: &str, confirmed: Option<&str>| VerificationAnchor {
             accepted: Some(Revision::new(accepted)),
             confirmed: confirmed.map(Revision::new),

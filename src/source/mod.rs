@@ -68,7 +68,7 @@ mod watch_pool;
 pub(crate) use change_hints::ChangeHints;
 pub(crate) use cluster_facts::{ClusterFacts, FactUse, KnownFacts, ObjectFact, ServedVersions};
 #[cfg(test)]
-pub(crate) use commit_verifier::{SignatureVerification, VerifyExtent};
+pub(crate) use commit_verifier::{SignatureVerification, VerifiedCommits};
 pub(crate) use commit_verifier::{VerificationAnchor, unusable_keys};
 #[cfg(test)]
 pub(crate) use credentials::Credentials;

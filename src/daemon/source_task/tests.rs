@@ -15,7 +15,7 @@ use crate::object::Diagnostic;
 use crate::source::{
     BlobId, FactUse, GitLocation, RenderRequest, RenderedContent, RenderedRoot, RenderedSnapshot,
     ResolvedLocation, RootOutcome, SignatureVerification, Snapshot, SnapshotFile, SnapshotRenderer,
-    SourceSettings, VerifyExtent,
+    SourceSettings, VerifiedCommits,
 };
 
 /// A repository with one manifest, and a source task that has reported nothing yet.
@@ -102,9 +102,9 @@ impl SourceTaskFixture {
 fn said(event: LoopEvent) -> Option<String> {
     Some(match event {
         LoopEvent::SourceRead(_, reading, _) => {
-            let extent =
+            let read_mode =
                 reading.incomplete.map_or_else(|| "whole".to_owned(), |why| format!("without {why}"));
-            format!("read {} files {extent}", reading.files.len())
+            format!("read {} files {read_mode}", reading.files.len())
         }
         LoopEvent::Unreadable(_, why) => format!("unreadable: {why}"),
         LoopEvent::Location(_, location) => format!("at {location}"),
@@ -401,7 +401,8 @@ async fn what_must_be_signed_is_looked_at_once_it_is_known_what_was_accepted() {
     make(&path);
     let head = Command::new("git").current_dir(&path).args(["rev-parse", "HEAD"]).output().unwrap();
     let head = Revision::new(String::from_utf8(head.stdout).unwrap().trim());
-    let verify = Some(SignatureVerification { keys: dir.path().join("none"), extent: VerifyExtent::Range });
+    let verify =
+        Some(SignatureVerification { keys: dir.path().join("none"), commits: VerifiedCommits::Range });
     let location = ResolvedLocation::Git(GitLocation { verify, ..GitLocation::new(path.to_str().unwrap()) });
     let anchor = |accepted: Option<&Revision>| VerificationAnchor {
         accepted: accepted.cloned(),
