@@ -114,7 +114,7 @@ pub(super) struct SourceTask {
     check_done: u64,
 }
 
-/// The read_mode of a read.
+/// The files that a read covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ReadMode {
     /// The files that changed.
