@@ -497,7 +497,7 @@ pub(super) struct InventoryStore {
     /// Indicates whether this process knows that all of it was made from the source's location.
     pub(super) origin: InventoryOrigin,
     /// The last revision that this process has accepted of a source whose commits must be signed.
-    pub(super) accepted: Option<Revision>,
+    pub(super) accepted_revision: Option<Revision>,
     /// The record that the source was given.
     pub(super) anchor: Option<VerificationAnchor>,
 }
@@ -569,7 +569,7 @@ impl Default for InventoryStore {
             last_error: None,
             failures: 0,
             origin: InventoryOrigin::Unknown,
-            accepted: None,
+            accepted_revision: None,
             anchor: None,
         }
     }

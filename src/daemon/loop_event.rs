@@ -22,7 +22,7 @@ pub(super) enum LoopEvent {
     /// A source could not be read.
     Unreadable(SourceId, Arc<str>),
     /// A revision of a source whose commits must be signed was accepted.
-    Accepted(SourceId, Revision),
+    RevisionAccepted(SourceId, Revision),
     /// A source turned out to be at another location than was known.
     Location(SourceId, String),
     /// The repository that a source follows.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::acceptance;
+use super::accepted_revision;
 use super::cluster_facts::versions_of;
 use super::contents::{ContentOrigin, ContentStore, SourceBytes};
 use super::drift::{self, ComparisonRequest};
@@ -164,7 +164,7 @@ impl PreviewRun {
 
     /// Reads a source, and adds it when that could be done: of one that could not nothing is known.
     async fn add(&mut self, setup: SourceSetup) -> Result<SourceId, PreviewError> {
-        let mut setup = acceptance::with_anchor(&self.cluster, &self.namespace, setup).await?;
+        let mut setup = accepted_revision::with_anchor(&self.cluster, &self.namespace, setup).await?;
         let inventory_id: Arc<str> = inventory_id_of(&self.namespace, &setup.name).into();
         let mut source = SourceState::new(&setup.name, &inventory_id, setup.adopt, setup.prune, setup.radius);
         source.opt_out = setup.opt_out;

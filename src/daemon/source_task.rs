@@ -107,7 +107,7 @@ pub(super) struct SourceTask {
     read_mode: ReadMode,
     pins: RevisionPins,
     /// The accepted revision, as last reported.
-    accepted: Option<Revision>,
+    accepted_revision: Option<Revision>,
     missing: MissingContents,
     /// The reading after which a check was asked for last, and the one that was answered.
     check_requested: u64,
@@ -150,7 +150,7 @@ impl SourceTask {
             last_error: None,
             read_mode: ReadMode::Changes,
             pins: RevisionPins::default(),
-            accepted: None,
+            accepted_revision: None,
             missing: MissingContents::default(),
             check_requested: 0,
             check_done: 0,
@@ -176,13 +176,13 @@ impl SourceTask {
     pub(super) async fn run(mut self, requests: mpsc::Receiver<SourceTaskRequest>) {
         let hints = self.source.change_hints();
         let mut next = Instant::now();
-        let beside = if self.source.is_verified() || self.source.may_render() {
-            ConcurrentLookups::Accepted
+        let concurrent = if self.source.is_verified() || self.source.may_render() {
+            ConcurrentLookups::Unverified
         } else {
             ConcurrentLookups::All
         };
         let mut queue =
-            TaskQueue { requests, later: VecDeque::new(), lookups: FuturesUnordered::new(), beside };
+            TaskQueue { requests, later: VecDeque::new(), lookups: FuturesUnordered::new(), concurrent };
         loop {
             let pins_due = self.pins.next_due();
             let task = if let Some(task) = queue.later.pop_front() {
@@ -226,7 +226,7 @@ impl SourceTask {
     /// Does one thing. A fetch may hang for a minute: meanwhile older contents are looked up beside
     /// it, as what is in force must be defended. Returns none when nobody listens any more.
     async fn run_task(&mut self, task: SourceOperation, queue: &mut TaskQueue) -> Option<Vec<LoopEvent>> {
-        let (beside, head) = (self.content_reader(), self.head_revision());
+        let (lookups, head) = (self.content_reader(), self.head_revision());
         let events = self.events.clone();
         let mut work = std::pin::pin!(self.carry_out(task));
         loop {
@@ -238,7 +238,7 @@ impl SourceTask {
                         events.send(event).await.ok()?;
                     }
                 }
-                request = queue.requests.recv() => queue.take(request?, beside.clone(), head.clone()),
+                request = queue.requests.recv() => queue.take(request?, lookups.clone(), head.clone()),
             }
         }
     }
@@ -436,23 +436,23 @@ struct TaskQueue {
     /// The tasks not yet begun.
     later: VecDeque<SourceOperation>,
     lookups: FuturesUnordered<BoxFuture<'static, ContentLookup>>,
-    beside: ConcurrentLookups,
+    concurrent: ConcurrentLookups,
 }
 
 impl TaskQueue {
     /// Accepts a request. A lookup begins at once, beside the current task; all others wait for
     /// their turn.
-    fn take(&mut self, request: SourceTaskRequest, beside: ContentReader, head: Option<Revision>) {
+    fn take(&mut self, request: SourceTaskRequest, lookups: ContentReader, head: Option<Revision>) {
         let task = match request {
             SourceTaskRequest::ReadContents(revision, wanted) => {
-                return self.lookups.push(beside.read_contents(revision, wanted).boxed());
+                return self.lookups.push(lookups.read_contents(revision, wanted).boxed());
             }
             SourceTaskRequest::Anchor(anchor) => SourceOperation::Anchor(anchor),
             SourceTaskRequest::ReadUndoTarget(undo) if self.is_waiting_for_signatures() => {
                 SourceOperation::ReadUndoTarget(undo)
             }
             SourceTaskRequest::ReadUndoTarget(undo) => {
-                return self.lookups.push(beside.read_undo_target(undo, head).boxed());
+                return self.lookups.push(lookups.read_undo_target(undo, head).boxed());
             }
             SourceTaskRequest::ReadAgain => SourceOperation::ReadAgain,
             SourceTaskRequest::CheckAfter(reading) => SourceOperation::CheckAfter(reading),

@@ -50,7 +50,7 @@ pub(crate) enum VerifiedCommits {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct VerificationAnchor {
     /// The revision that was accepted last; none where none ever was.
-    pub accepted: Option<Revision>,
+    pub accepted_revision: Option<Revision>,
     /// A revision that a person wants to begin with anew, whatever was accepted before.
     pub confirmed: Option<Revision>,
     /// The namespace of the inventory that says so; empty where there is none.
@@ -85,7 +85,7 @@ impl CommitVerifier {
 
     /// Returns the last accepted revision; none before that is known.
     pub(super) fn accepted_revision(&self) -> Option<&Revision> {
-        self.anchor.as_ref().and_then(|anchor| anchor.accepted.as_ref())
+        self.anchor.as_ref().and_then(|anchor| anchor.accepted_revision.as_ref())
     }
 
     /// Returns whether it is known what was accepted.
@@ -112,7 +112,7 @@ impl CommitVerifier {
     /// Keeps in mind that a revision was accepted. A confirmation is for one time.
     pub(super) fn accept(&mut self, revision: &Revision) {
         let anchor = self.anchor.get_or_insert_default();
-        anchor.accepted = Some(revision.clone());
+        anchor.accepted_revision = Some(revision.clone());
         anchor.confirmed.take_if(|confirmed| confirmed == revision);
     }
 
@@ -336,7 +336,7 @@ mod tests {
         let mut guard = CommitVerifier::new(&verification, "shop", "place");
         let revision = |text: &str| (!text.is_empty()).then(|| Revision::new(text));
         guard.anchor = anchor.map(|(accepted, confirmed)| VerificationAnchor {
-            accepted: revision(accepted),
+            accepted_revision: revision(accepted),
             confirmed: revision(confirmed),
             ..VerificationAnchor::default()
         });
@@ -371,7 +371,7 @@ mod tests {
     fn a_record_is_never_newer_than_what_this_process_accepted() {
         let mut guard = guard(VerifiedCommits::Range, None);
         let anchor = |accepted: &str, confirmed: Option<&str>| VerificationAnchor {
-            accepted: Some(Revision::new(accepted)),
+            accepted_revision: Some(Revision::new(accepted)),
             confirmed: confirmed.map(Revision::new),
             ..VerificationAnchor::default()
         };

@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 use std::time::Duration;
 
-use super::super::acceptance;
+use super::super::accepted_revision;
 use super::super::handover;
 use super::super::host_marks::{host_name, process_mark};
 use super::super::inventory::{
@@ -250,7 +250,7 @@ impl Reconciler {
                 summary.write_to(&mut wanted.data);
             }
             self.record_opt_outs(source, &mut wanted.data);
-            acceptance::record(&mut wanted, self.inventories[source].accepted.as_ref());
+            accepted_revision::record(&mut wanted, self.inventories[source].accepted_revision.as_ref());
             // A source makes its repository known to the others before it wants anything of theirs.
             let says_nothing = wanted.data.is_empty() || self.until != StopCondition::Shutdown;
             let nothing_to_say = known.is_none() && wanted.kinds.is_empty() && says_nothing;
@@ -314,7 +314,7 @@ impl Reconciler {
         inventory::is_current(&self.engine, source, self.inventories[source].inventory.inventory())
             && self.has_status_record(source)
             && self.has_opt_out_record(source)
-            && self.has_accepted_to_record(source)
+            && self.has_accepted_revision_to_record(source)
     }
 
     /// Returns whether a source that could not be read yet is to be made known to the others: it
@@ -330,7 +330,7 @@ impl Reconciler {
     /// has that.
     fn send_anchor(&mut self, source: SourceId) {
         let store = &mut self.inventories[source];
-        let anchor = acceptance::verification_anchor(&self.namespace, store.inventory.inventory());
+        let anchor = accepted_revision::verification_anchor(&self.namespace, store.inventory.inventory());
         let Some(source_task) =
             self.source_tasks[source].as_ref().filter(|_| store.anchor.as_ref() != Some(&anchor))
         else {
@@ -342,9 +342,9 @@ impl Reconciler {
         }
     }
 
-    fn has_accepted_to_record(&self, source: SourceId) -> bool {
+    fn has_accepted_revision_to_record(&self, source: SourceId) -> bool {
         let store = &self.inventories[source];
-        acceptance::is_recorded(store.inventory.inventory(), store.accepted.as_ref())
+        accepted_revision::is_recorded(store.inventory.inventory(), store.accepted_revision.as_ref())
     }
 
     /// Returns whether an inventory that is there has the status of its source.

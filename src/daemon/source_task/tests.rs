@@ -405,7 +405,7 @@ async fn what_must_be_signed_is_looked_at_once_it_is_known_what_was_accepted() {
         Some(SignatureVerification { keys: dir.path().join("none"), commits: VerifiedCommits::Range });
     let location = ResolvedLocation::Git(GitLocation { verify, ..GitLocation::new(path.to_str().unwrap()) });
     let anchor = |accepted: Option<&Revision>| VerificationAnchor {
-        accepted: accepted.cloned(),
+        accepted_revision: accepted.cloned(),
         ..VerificationAnchor::default()
     };
     let SourceTaskFixture { mut source_task, dir, _state, .. } = SourceTaskFixture::of(dir, &location);
@@ -416,8 +416,7 @@ async fn what_must_be_signed_is_looked_at_once_it_is_known_what_was_accepted() {
     );
     let SourceTaskFixture { mut source_task, dir: _dir, _state, .. } = SourceTaskFixture::of(dir, &location);
     let events = source_task.set_anchor(anchor(Some(&head))).await;
-    let accepted =
-        |event: &LoopEvent| matches!(event, LoopEvent::Accepted(FIRST, revision) if *revision == head);
+    let accepted = |event: &LoopEvent| matches!(event, LoopEvent::RevisionAccepted(FIRST, revision) if *revision == head);
     assert!(
         events.iter().any(accepted) && events.iter().any(|event| matches!(event, LoopEvent::SourceRead(..))),
         "{events:?}"

@@ -12,13 +12,13 @@ pub(super) enum ConcurrentLookups {
     /// All of them.
     All,
     /// Lookups that need no signature to be verified.
-    Accepted,
+    Unverified,
 }
 
 impl TaskQueue {
     /// Returns whether the read of an undo target has to wait for its turn.
     pub(super) fn is_waiting_for_signatures(&self) -> bool {
-        self.beside == ConcurrentLookups::Accepted
+        self.concurrent == ConcurrentLookups::Unverified
     }
 }
 
@@ -34,10 +34,10 @@ impl SourceTask {
         let accepted = self
             .source
             .accepted_revision()
-            .filter(|accepted| self.accepted.as_ref() != Some(accepted))?
+            .filter(|accepted| self.accepted_revision.as_ref() != Some(accepted))?
             .clone();
-        self.accepted = Some(accepted.clone());
-        Some(LoopEvent::Accepted(self.settings.source, accepted))
+        self.accepted_revision = Some(accepted.clone());
+        Some(LoopEvent::RevisionAccepted(self.settings.source, accepted))
     }
 
     /// Looks up the target of a rollback, with whatever has to be copied or rendered for that. A

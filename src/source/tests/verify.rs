@@ -125,7 +125,7 @@ impl VerifyFixture {
     /// Returns a source that knows what was accepted.
     fn anchored(&self, commits: VerifiedCommits, accepted: Option<&Revision>) -> Source {
         let mut source = self.open(commits);
-        source.set_anchor(VerificationAnchor { accepted: accepted.cloned(), ..recorded() });
+        source.set_anchor(VerificationAnchor { accepted_revision: accepted.cloned(), ..recorded() });
         source
     }
 }
@@ -261,7 +261,7 @@ async fn a_range_never_goes_back_or_sideways_unless_a_person_confirms_it() {
         );
         check(&mut source, Err(&words)).await;
         let anchor = |confirmed: &Revision| VerificationAnchor {
-            accepted: Some(second.clone()),
+            accepted_revision: Some(second.clone()),
             confirmed: Some(confirmed.clone()),
             ..recorded()
         };
@@ -293,7 +293,7 @@ async fn a_new_host_goes_on_from_what_is_recorded() {
         let mut source = fixture.open(VerifiedCommits::Range);
         assert!(!source.is_anchored());
         assert_eq!(source.observe().await.unwrap_err().class(), ErrorClass::Internal);
-        source.set_anchor(VerificationAnchor { accepted: Some(first.clone()), ..recorded() });
+        source.set_anchor(VerificationAnchor { accepted_revision: Some(first.clone()), ..recorded() });
         check(&mut source, Err("in it: it has no SSH signature")).await;
         // The last accepted revision is in force, so that it is defended.
         assert_eq!(source.current_revision(), Some(&first));
@@ -327,7 +327,7 @@ async fn where_a_history_is_cut_is_not_where_it_began() {
         let location = ResolvedLocation::Git(GitLocation { verify, ..GitLocation::new(url) });
         let state = tempfile::tempdir().unwrap();
         let mut source = Source::open("test", &location, state.path()).unwrap();
-        source.set_anchor(VerificationAnchor { accepted: Some(first.clone()), ..recorded() });
+        source.set_anchor(VerificationAnchor { accepted_revision: Some(first.clone()), ..recorded() });
         check(&mut source, Err("not all of the history back to")).await;
     }
 }
