@@ -32,9 +32,7 @@ impl Reconciler {
                 self.record_read_event(source, head.as_ref());
                 self.attempted_sources.insert(source);
             }
-            LoopEvent::RevisionAccepted(source, revision) => {
-                self.inventories[source].accepted_revision = Some(revision)
-            }
+            LoopEvent::RevisionAccepted(source, revision) => self.note_accepted_revision(source, revision),
             LoopEvent::Location(source, location) => self.set_location(source, location),
             LoopEvent::Repository(source, repository) => self.engine.set_repository(source, repository),
             LoopEvent::VersionsUsed => self.watched.follow_versions(),

@@ -15,7 +15,7 @@ use super::super::unreadable_records::UnreadableRecords;
 use super::{Reconciler, StopCondition};
 use crate::cluster::{self, InventoryObject};
 use crate::engine::{Inventory, SealStatus, SourceId, SourceLifecycle, SourceWrites};
-use crate::object::{ErrorClass, GroupKind};
+use crate::object::{ErrorClass, GroupKind, Revision};
 use crate::report::{AuthorCommand, EventReason, StatusAuthor, StatusSummary};
 
 /// The shortest wait before an inventory is asked for again.
@@ -340,6 +340,11 @@ impl Reconciler {
         if source_task.try_send(SourceTaskRequest::Anchor(anchor.clone())).is_ok() {
             store.anchor = Some(anchor);
         }
+    }
+
+    /// Notes a revision that the inventory is to record as accepted.
+    pub(super) fn note_accepted_revision(&mut self, source: SourceId, revision: Revision) {
+        self.inventories[source].accepted_revision = Some(revision);
     }
 
     fn has_accepted_revision_to_record(&self, source: SourceId) -> bool {

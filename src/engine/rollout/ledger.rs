@@ -425,9 +425,8 @@ mod tests {
         };
         let moment = Timestamp::from_millisecond(1_700_000_000_123).unwrap();
         let (data, foreign) = (release("data").hash, release("foreign").hash);
-        let restarted = ConfigRestart { data, foreign, before: Some(release("before").hash) };
-        let restarted =
-            UnitMember { restarted: Some(restarted), ..member(Some("new"), RollbackTarget::Absent) };
+        let stamp = ConfigRestart { data, foreign, before: Some(release("before").hash) };
+        let restarted = UnitMember { restarted: Some(stamp), ..member(Some("new"), RollbackTarget::Absent) };
         let ledger = RolloutLedger {
             claims: [(
                 web.clone(),

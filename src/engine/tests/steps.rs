@@ -250,6 +250,8 @@ fn step_text(step: StepDecision) -> String {
 
 #[test]
 fn each_standing_has_its_move() {
+    use RolloutOverlayState::{Other, Plain, Unreadable};
+
     #[track_caller]
     fn check(words: &[(&str, &str)], standing: StepProgress, expected: &str) {
         let mut annotations = json!({"rhumb.dev/steps": "1, 25%, 50%"});
@@ -266,16 +268,16 @@ fn each_standing_has_its_move() {
     let soak = &[("soak", "45s")];
     let manual = &[("promote", "manual")];
     let both = &[("soak", "45s"), ("promote", "manual")];
-    check(auto, standing(8, RolloutOverlayState::Other, 0), "enter surge=1 step=1");
-    check(auto, standing(8, RolloutOverlayState::Unreadable, 8), "enter surge=1 step=1");
+    check(auto, standing(8, Other, 0), "enter surge=1 step=1");
+    check(auto, standing(8, Unreadable, 8), "enter surge=1 step=1");
     check(auto, standing(8, surge(1, 1), 0), "step 1 of 3: 0 of 1 new pods are ready");
     check(auto, standing(8, surge(1, 1), 1), "enter surge=2 step=2");
     check(auto, standing(8, surge(2, 2), 1), "step 2 of 3: 1 of 2 new pods are ready");
     check(auto, standing(8, surge(2, 2), 5), "enter surge=4 step=3");
     check(auto, standing(8, surge(4, 3), 4), "finish");
-    check(auto, standing(8, RolloutOverlayState::Plain, 0), "finish");
+    check(auto, standing(8, Plain, 0), "finish");
     check(auto, standing(8, RolloutOverlayState::Under(RolloutOverlay::Narrow(1)), 3), "finish");
-    check(auto, standing(0, RolloutOverlayState::Other, 0), "finish");
+    check(auto, standing(0, Other, 0), "finish");
     check(auto, standing(0, surge(1, 1), 0), "finish");
 
     check(soak, standing(8, surge(1, 1), 1), "step 1 of 3: soaks 15s more");
@@ -299,15 +301,9 @@ fn each_standing_has_its_move() {
     check(manual, asked(1, standing(8, surge(2, 2), 2)), "step 2 of 3: waits for `rhumb rollout promote`");
     check(manual, asked(2, standing(8, surge(1, 1), 1)), "step 1 of 3: waits for `rhumb rollout promote`");
     check(manual, asked(3, standing(8, surge(4, 3), 4)), "finish");
-    check(manual, asked(1, standing(8, RolloutOverlayState::Other, 0)), "enter surge=1 step=1");
+    check(manual, asked(1, standing(8, Other, 0)), "enter surge=1 step=1");
     let full = |standing| StepProgress { promotion: PromotionRequest::Full, ..standing };
-    for shown in [
-        RolloutOverlayState::Other,
-        surge(1, 1),
-        surge(4, 3),
-        RolloutOverlayState::Plain,
-        RolloutOverlayState::Unreadable,
-    ] {
+    for shown in [Other, surge(1, 1), surge(4, 3), Plain, Unreadable] {
         check(both, full(standing(8, shown, 0)), "finish");
     }
 
