@@ -39,11 +39,11 @@ use crate::source::{
     VerificationAnchor,
 };
 
-/// The slack after which a source task that sends no heartbeat counts as dead: its events wait until the
-/// loop takes them.
+/// The slack after which a source task that sends no heartbeat counts as dead: its events wait
+/// until the loop takes them.
 const HEARTBEAT_SLACK: Duration = Duration::from_mins(1);
 
-/// The longest time of one task. A fetch ends by its own deadline, and a task takes two of them at
+/// The longest time of one operation. A fetch ends by its own deadline, and one takes two of them at
 /// most beside its waits.
 const MAX_TASK_DURATION: Duration = Duration::from_mins(25);
 
@@ -253,7 +253,7 @@ impl SourceTask {
             }
             SourceOperation::Fetch(wanted) => {
                 self.missing.push(wanted);
-                // The source task may not have noticed yet that the source cannot be read.
+                // The task may not have noticed yet that the source cannot be read.
                 let mut events = self.check_source().await;
                 events.extend(self.fetch_missing().await);
                 events
@@ -506,7 +506,7 @@ enum SourceOperation {
     Fetch(missing_revisions::WantedContents),
 }
 
-/// The reader of older contents, independent of the source task's other tasks.
+/// The reader of older contents, independent of its other operations.
 #[derive(Clone)]
 pub(super) struct ContentReader {
     reader: RevisionReader,

@@ -196,8 +196,8 @@ impl Reconciler {
         answer(&self.engine, &context)
     }
 
-    /// Hints a source task. One that has not begun begins with a check, and one with a full queue checks
-    /// anyway.
+    /// Hints a source task. One that has not begun begins with a check, and one with a full queue
+    /// checks anyway.
     fn hint(&self, name: &str) -> FetchResult {
         let Some(source) = self.engine.sources().iter().position(|source| *source.name == *name) else {
             return FetchResult::NoSource;

@@ -425,7 +425,7 @@ async fn what_must_be_signed_is_looked_at_once_it_is_known_what_was_accepted() {
     assert!(!source_task.check_source().await.iter().any(accepted));
 }
 
-/// Returns the source task's answer for the first revision, of which only a second one is in the store.
+/// Returns the task's answer for the first revision, of which only a second one is in the store.
 async fn first_of_two(
     place: impl Fn(&Path) -> String,
     disturb: impl Fn(&Path),

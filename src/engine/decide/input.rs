@@ -79,7 +79,7 @@ pub(crate) struct DecisionInput<'a> {
     pub config_stamp: Option<ConfigStamp>,
     /// The content with which it ended, for a Job that is gone by itself.
     pub finished: Option<ContentHash>,
-    /// Objects that are there, of the release whose made-up values it has, each with its render.
+    /// Objects that are there, of the Helm release whose made-up values it has, each with its render.
     pub generated_beside: Vec<(&'a ObjectId, Option<&'a GeneratedMark>)>,
     /// Indicates whether all sources that want it act as one account.
     pub accounts: CompetingAccounts,

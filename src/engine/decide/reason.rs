@@ -53,7 +53,7 @@ pub(crate) enum Reason {
     /// The record of what is released together with this workload is larger than one may be. All
     /// that are released with it are refused for the same reason.
     Oversized(ObjectId, Arc<str>),
-    /// A chart made up its values, and this object of the release has those of another render.
+    /// A chart made up its values, and this object of the Helm release has those of another render.
     Generated(ObjectId),
     /// It is being deleted.
     Terminating,

@@ -23,7 +23,7 @@ pub(crate) enum ReplicaMode {
     AsLive(u32),
 }
 
-/// In which form a content is sent: with what becomes of its count, and what is laid over it.
+/// The variant of a content that is sent: its count of replicas, and what is laid over it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ApplyVariant {
     /// The treatment of `spec.replicas`.

@@ -20,9 +20,9 @@ pub(crate) enum AcceptedContent {
     Nothing,
     /// This content.
     Known(SharedDesiredObject),
-    /// The content of this release, which has not been read yet.
+    /// The content of this reference, which has not been read yet.
     Unread(ContentRef),
-    /// The content of this release, which cannot be read any more.
+    /// The content of this reference, which cannot be read any more.
     Unreadable(ContentRef),
 }
 

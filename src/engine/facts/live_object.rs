@@ -55,8 +55,9 @@ impl fmt::Display for ResourceVersion {
     }
 }
 
-/// The annotation `rhumb.dev/release`: which content we put there, and the revision that brought
-/// it.
+/// A reference to a content: its hash, and the revision that brought it.
+///
+/// The annotation `rhumb.dev/release` has the one of the content that we put there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContentRef {
     /// Hash of the effective content.

@@ -161,7 +161,7 @@ pub(crate) struct BudgetNarrowing {
     pub on_failure: Option<OnFailure>,
 }
 
-/// The priority of a release.
+/// The priority of a request for a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum SlotPriority {
     /// Going back to what was good.
@@ -172,8 +172,8 @@ pub(crate) enum SlotPriority {
     Candidate,
 }
 
-/// One write that would restart the pods of a workload. The order of requests is the order of
-/// release.
+/// One write that would restart the pods of a workload. The order of requests is the order in
+/// which they get their slots.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SlotRequest {
     /// The priority.

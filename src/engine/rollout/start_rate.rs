@@ -40,7 +40,7 @@ pub(crate) struct RolloutStart {
     pub inventory_id: Arc<str>,
     /// The time, by the clock of its process.
     pub at: Timestamp,
-    /// The mark of that clock; empty where an earlier release wrote it.
+    /// The mark of that clock; empty where an earlier version of rhumb wrote it.
     pub clock: Arc<str>,
 }
 

@@ -117,11 +117,11 @@ pub(crate) enum ReplacementContent {
     Quarantined,
     /// None: the object is deleted.
     Delete,
-    /// The content of this release, which is being read.
+    /// The content of this reference, which is being read.
     Unread(ContentRef),
-    /// This one, of this release.
+    /// This one, of this reference.
     Read(SharedDesiredObject, ContentRef),
-    /// The content of this release, which cannot be read any more. It is kept where it is live; else
+    /// The content of this reference, which cannot be read any more. It is kept where it is live; else
     /// the unit is quarantined.
     Unreadable(ContentRef),
     /// This one, once all that goes back together with it has been read. Until then whatever is
