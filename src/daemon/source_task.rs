@@ -45,7 +45,7 @@ const HEARTBEAT_SLACK: Duration = Duration::from_mins(1);
 
 /// The longest time of one operation. A fetch ends by its own deadline, and one takes two of them at
 /// most beside its waits.
-const MAX_TASK_DURATION: Duration = Duration::from_mins(25);
+const MAX_OPERATION_DURATION: Duration = Duration::from_mins(25);
 
 /// A request of the loop to a source task.
 #[derive(Debug)]
@@ -182,11 +182,11 @@ impl SourceTask {
             ConcurrentLookups::All
         };
         let mut queue =
-            TaskQueue { requests, later: VecDeque::new(), lookups: FuturesUnordered::new(), concurrent };
+            OperationQueue { requests, later: VecDeque::new(), lookups: FuturesUnordered::new(), concurrent };
         loop {
             let pins_due = self.pins.next_due();
-            let task = if let Some(task) = queue.later.pop_front() {
-                task
+            let operation = if let Some(operation) = queue.later.pop_front() {
+                operation
             } else {
                 self.heartbeat.record(next.saturating_duration_since(Instant::now()) + HEARTBEAT_SLACK);
                 tokio::select! {
@@ -209,8 +209,8 @@ impl SourceTask {
                     () = sleep_until(pins_due.unwrap_or(next)), if pins_due.is_some() => SourceOperation::SavePins,
                 }
             };
-            let polled = matches!(task, SourceOperation::Poll);
-            let Some(events) = self.run_task(task, &mut queue).await else { return };
+            let polled = matches!(operation, SourceOperation::Poll);
+            let Some(events) = self.run_operation(operation, &mut queue).await else { return };
             if polled {
                 next = Instant::now() + self.source.next_poll(super::random_fraction());
             }
@@ -225,10 +225,14 @@ impl SourceTask {
 
     /// Does one thing. A fetch may hang for a minute: meanwhile older contents are looked up beside
     /// it, as what is in force must be defended. Returns none when nobody listens any more.
-    async fn run_task(&mut self, task: SourceOperation, queue: &mut TaskQueue) -> Option<Vec<LoopEvent>> {
+    async fn run_operation(
+        &mut self,
+        operation: SourceOperation,
+        queue: &mut OperationQueue,
+    ) -> Option<Vec<LoopEvent>> {
         let (lookups, head) = (self.content_reader(), self.head_revision());
         let events = self.events.clone();
-        let mut work = std::pin::pin!(self.carry_out(task));
+        let mut work = std::pin::pin!(self.carry_out(operation));
         loop {
             tokio::select! {
                 biased;
@@ -243,9 +247,9 @@ impl SourceTask {
         }
     }
 
-    async fn carry_out(&mut self, task: SourceOperation) -> Vec<LoopEvent> {
-        self.heartbeat.record(MAX_TASK_DURATION);
-        match task {
+    async fn carry_out(&mut self, operation: SourceOperation) -> Vec<LoopEvent> {
+        self.heartbeat.record(MAX_OPERATION_DURATION);
+        match operation {
             SourceOperation::Check | SourceOperation::Poll => {
                 let mut events = self.check_source().await;
                 events.extend(self.fetch_missing().await);
@@ -431,7 +435,7 @@ impl SourceTask {
 }
 
 /// The operations that wait for a source task.
-struct TaskQueue {
+struct OperationQueue {
     requests: mpsc::Receiver<SourceTaskRequest>,
     /// The tasks not yet begun.
     later: VecDeque<SourceOperation>,
@@ -439,11 +443,11 @@ struct TaskQueue {
     concurrent: ConcurrentLookups,
 }
 
-impl TaskQueue {
-    /// Accepts a request. A lookup begins at once, beside the current task; all others wait for
+impl OperationQueue {
+    /// Accepts a request. A lookup begins at once, beside the current operation; all others wait for
     /// their turn.
     fn take(&mut self, request: SourceTaskRequest, lookups: ContentReader, head: Option<Revision>) {
-        let task = match request {
+        let operation = match request {
             SourceTaskRequest::ReadContents(revision, wanted) => {
                 return self.lookups.push(lookups.read_contents(revision, wanted).boxed());
             }
@@ -458,14 +462,14 @@ impl TaskQueue {
             SourceTaskRequest::CheckAfter(reading) => SourceOperation::CheckAfter(reading),
             // A check that has not begun sees all that this one would.
             SourceTaskRequest::Hint
-                if self.later.iter().any(|task| matches!(task, SourceOperation::Check)) =>
+                if self.later.iter().any(|operation| matches!(operation, SourceOperation::Check)) =>
             {
                 return;
             }
             SourceTaskRequest::Hint => SourceOperation::Check,
             SourceTaskRequest::Pin(revisions) => SourceOperation::Pin(revisions),
         };
-        self.later.push_back(task);
+        self.later.push_back(operation);
     }
 
     /// Returns the event of a finished lookup, unless something has to be fetched for it.

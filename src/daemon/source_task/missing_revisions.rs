@@ -69,7 +69,7 @@ impl SourceTask {
         }
         let mut events = Vec::new();
         for wanted in std::mem::take(&mut self.missing) {
-            self.heartbeat.record(super::MAX_TASK_DURATION);
+            self.heartbeat.record(super::MAX_OPERATION_DURATION);
             if let Err(error) =
                 self.facts.prepare_revision(&mut self.source, &wanted.revision, RevisionAccess::Fetched).await
                 && (!is_read || error.class() == ErrorClass::Transient)

@@ -520,7 +520,7 @@ async fn a_source_task_says_until_when_its_next_sign_of_life_is_due() {
     // At rest it waits for its next look, which on this host is soon, and not for a deed.
     loop {
         let sign = heartbeats.statuses().remove(0);
-        if sign.due - sign.last < MAX_TASK_DURATION {
+        if sign.due - sign.last < MAX_OPERATION_DURATION {
             break;
         }
         assert!(begun.elapsed() < Duration::from_secs(20), "{sign:?}");

@@ -2,11 +2,11 @@
 
 use super::super::loop_event::LoopEvent;
 use super::fact_reader::RevisionAccess;
-use super::{SourceTask, TaskQueue, older_revision};
+use super::{OperationQueue, SourceTask, older_revision};
 use crate::engine::{PastRevision, UndoRequest};
 use crate::source::{RevisionReader, VerificationAnchor};
 
-/// The lookups that run beside the task's other tasks.
+/// The lookups that run beside the other operations of the task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ConcurrentLookups {
     /// All of them.
@@ -15,7 +15,7 @@ pub(super) enum ConcurrentLookups {
     Unverified,
 }
 
-impl TaskQueue {
+impl OperationQueue {
     /// Returns whether the read of an undo target has to wait for its turn.
     pub(super) fn is_waiting_for_signatures(&self) -> bool {
         self.concurrent == ConcurrentLookups::Unverified
