@@ -26,15 +26,15 @@ mod rollout;
 mod state;
 
 pub use crate::object::PART_OF;
-pub use decide::action::Precondition;
-#[cfg(test)]
-pub(crate) use decide::action::RestartRisk;
-pub(crate) use decide::action::{Action, ApplyPurpose, ApplyRequest, Decision, DeletionReason};
-pub(crate) use decide::competing_sources::PriorSource;
 pub(crate) use decide::cycles::find_self_waits;
 pub(crate) use decide::decide::WRITE_ECHO_TIMEOUT;
-pub(crate) use decide::input::ReplicaOwner;
+pub use decide::decision::Precondition;
+pub(crate) use decide::decision::ReplicaOwner;
+#[cfg(test)]
+pub(crate) use decide::decision::RestartRisk;
+pub(crate) use decide::decision::{Action, ApplyPurpose, ApplyRequest, Decision, DeletionReason};
 pub(crate) use decide::outcome::{ActionResult, WriteFailure, WriteResult, with_replace_hint};
+pub(crate) use decide::ownership::PriorSource;
 pub(crate) use decide::reason::{FightCause, Reason};
 #[cfg(test)]
 pub(crate) use decide::repair::{FIGHT_PAUSE, REPAIRS_PER_FIGHT};

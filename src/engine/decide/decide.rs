@@ -10,10 +10,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::engine::decide::action::{
+use crate::engine::decide::decision::{
     Action, ApplyPurpose, ApplyRequest, Decision, DeletionReason, Precondition, RestartRisk,
 };
-use crate::engine::decide::input::{CompetingAccounts, DecisionInput, Observation, ReplicaOwner};
+use crate::engine::decide::decision::{CompetingAccounts, DecisionInput, Observation, ReplicaOwner};
 use crate::engine::decide::ownership::{
     decide_ownership, first_source_reason, left_alone_reason, owner, two_sources_reason,
 };

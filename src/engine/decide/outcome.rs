@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::engine::decide::action::{Action, ApplyPurpose, ApplyRequest, DeletionReason, RestartRisk};
 use crate::engine::decide::competing_accounts::{COMPETITOR_RETRY_DELAY, RoleScope};
+use crate::engine::decide::decision::{Action, ApplyPurpose, ApplyRequest, DeletionReason, RestartRisk};
 use crate::engine::decide::repair::FIGHT_WINDOW;
 use crate::engine::facts::entry::{
     AcceptedContent, ApiRefusal, DirectView, RefusalRule, TemporaryFailure, VerifiedCoverage,

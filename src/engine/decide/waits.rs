@@ -1,8 +1,8 @@
 //! The waits of objects: whom a change of a fact wakes, and which waves are not done.
 
 use crate::engine::Reason;
-use crate::engine::decide::action::Decision;
 use crate::engine::decide::blockers::{health_words, is_back_at_unreadable_content, is_healthy};
+use crate::engine::decide::decision::Decision;
 use crate::engine::facts::entry::{ObjectEntry, SourceId, WaitTopic};
 use crate::engine::facts::lookup_counts;
 use crate::engine::state::Engine;

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::engine::decide::action::{Action, Decision};
+use crate::engine::decide::decision::{Action, Decision};
 use crate::engine::facts::entry::SourceId;
 use crate::engine::rollout::step_overlay::live_overlay;
 use crate::engine::state::Engine;

@@ -14,7 +14,6 @@ pub(super) mod hash_seal;
 pub(super) mod ignore_fields;
 pub(super) mod label_selector;
 pub(super) mod live_object;
-pub(super) mod live_views;
 pub(super) mod lookup_counts;
 pub(super) mod manifest_index;
 pub(super) mod needed_contents;

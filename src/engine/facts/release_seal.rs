@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::engine::decide::action::{Action, ApplyRequest, Decision};
+use crate::engine::decide::decision::{Action, ApplyRequest, Decision};
 use crate::engine::facts::entry::{AcceptedContent, DirectView, ObjectEntry, WaitTopic};
 use crate::engine::restart::config_hash::HashKey;
 use crate::engine::restart::config_restart::{ReadState, key_id};

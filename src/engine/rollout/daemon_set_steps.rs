@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::engine::decide::action::{Action, ApplyRequest, Decision};
+use crate::engine::decide::decision::{Action, ApplyRequest, Decision};
 use crate::engine::facts::nodes::NodeChange;
 use crate::engine::rollout::budget::{BudgetShortage, BudgetSlot, SlotPriority, SlotRequest};
 use crate::engine::rollout::ledger::RolloutClaim;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::decide::action::Decision;
+use crate::engine::decide::decision::Decision;
 use crate::engine::rollout::budget::BudgetSlot;
 use crate::engine::rollout::budget_tally::{BudgetTally, is_worth_writing};
 use crate::engine::rollout::ledger::read_name;

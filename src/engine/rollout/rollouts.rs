@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::engine::decide::action::{ApplyPurpose, ApplyRequest};
+use crate::engine::decide::decision::{ApplyPurpose, ApplyRequest};
 use crate::engine::facts::entry::SourceId;
 use crate::engine::facts::nodes::NodeStore;
 use crate::engine::rollout::budget::{Budget, BudgetShortage, BudgetSlot, SlotRequest};

@@ -15,7 +15,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::engine::decide::action::{Action, Decision};
+use crate::engine::decide::decision::{Action, Decision};
 use crate::engine::rollout::pods::{ReplicaSetFacts, WorkloadPods};
 use crate::engine::rollout::step_overlay::live_overlay;
 use crate::engine::rollout::steps::RolloutOverlayState;

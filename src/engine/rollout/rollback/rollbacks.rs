@@ -1,17 +1,25 @@
-//! A rollback begins only when all contents that go back together have been read.
+//! The beginning and the end of each rollback.
+//!
+//! A rollback begins only when all contents that go back together have been read:
+//! `src/daemon/source_task/older_revision.rs` reads them. Then the rollback target is the target of
+//! its entry, and is decided about, claimed and written as any content.
 //!
 //! Any of a unit's contents may be at fault, and the last good ones were good together. Where one
 //! of them cannot be had any more, or was never known, the others do not go back without it. All
 //! stay as they are, until git changes the content or a person retries.
+//!
+//! A rollback that the API server refuses ends in quarantine. Content that was good before may be
+//! refused by now: by a quota, by a policy that came later, for a field that never changes. A
+//! workload that waited for that to heal would keep its slot from all others.
 
-use crate::engine::facts::entry::SourceId;
+use crate::engine::facts::entry::{RefusalRule, SourceId};
 use crate::engine::rollout::budget::BudgetSlot;
-use crate::engine::rollout::ledger::UnitMember;
+use crate::engine::rollout::ledger::{RollbackTarget, UnitMember};
 use crate::engine::rollout::rollback::rejection::{
     Rejection, RejectionAction, ReplacementContent, bound_cause,
 };
 use crate::engine::state::{DecisionMode, Engine};
-use crate::engine::{ContentRef, LiveObject, SharedDesiredObject};
+use crate::engine::{ContentRef, LiveObject, RecreatePolicy, SharedDesiredObject, is_workload};
 use crate::object::ObjectId;
 
 /// The readiness of one rollback.
@@ -203,5 +211,45 @@ impl Engine {
         rejecting
             .retain(|other| other.unit.members.keys().all(|id| !quarantined.unit.members.contains_key(id)));
         rejecting.push(quarantined);
+    }
+}
+
+/// The number of refusals in a row that end a rollback: the API server's parts learn of rights and
+/// quotas one after another.
+const MAX_ROLLBACK_REFUSALS: u32 = 5;
+
+impl Engine {
+    /// Ends the rollback of a workload that is there and whose good content is refused for good.
+    pub(in crate::engine) fn quarantine_refused_rollback(&mut self, id: &ObjectId) {
+        let Some(source) =
+            self.rejecting_source(id).filter(|_| is_workload(id) && self.live_object(id).is_some())
+        else {
+            return;
+        };
+        let Some(why) = self.rollback_refusal(id) else { return };
+        let inventory = self.sources[source].inventory.iter();
+        let named = inventory.flat_map(|inventory| &inventory.rejections).find(|rejection| {
+            let member = rejection.unit.members.get(id);
+            let back =
+                rejection.action == RejectionAction::RollBack && !self.is_superseded(source, rejection);
+            back && member.is_some_and(|member| matches!(member.rollback_target, RollbackTarget::Content(_)))
+        });
+        let Some(rejection) = named.cloned() else { return };
+        let cause = format!("{}; going back failed too: {id}: refused: {why}", rejection.cause);
+        self.quarantine_failed_unit(source, rejection, cause);
+    }
+
+    fn rollback_refusal(&self, id: &ObjectId) -> Option<String> {
+        let entry = self.entry(id)?;
+        let ReplacementContent::Read(good, _) = &entry.rejection.as_ref()?.replacement else {
+            return None;
+        };
+        let refusal = entry.refused.as_ref().filter(|refusal| refusal.is_of(good))?;
+        let final_now = match refusal.rule {
+            RefusalRule::Webhook => false,
+            RefusalRule::Immutable if good.traits.recreate == RecreatePolicy::Allowed => false,
+            _ => refusal.retry.is_none() || refusal.times >= MAX_ROLLBACK_REFUSALS,
+        };
+        final_now.then(|| refusal.text.to_string())
     }
 }
