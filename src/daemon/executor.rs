@@ -1,6 +1,9 @@
-//! Carries an action out and returns its result. Decides nothing about objects. It adapts the
-//! precondition of a write to the version that it read. After it reclaimed fields of kubectl that
-//! is the uid alone; after it filled a strategy in, the version of that write.
+//! Carries an action out and returns its result. `src/daemon/contents.rs` makes the body, and
+//! `src/cluster/write.rs` sends it.
+//!
+//! Decides nothing about objects. It adapts the precondition of a write to the version that it
+//! read. After it reclaimed fields of kubectl that is the uid alone; after it filled a strategy in,
+//! the version of that write.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,7 +1,8 @@
 //! The event loop: receives events, has the engine decide, and carries its decisions out.
 //!
 //! One key of the queue is reconciled by `process_key`, as by `Reconcile` in controller-runtime.
-//! Its write runs in a task, and `record_result` finishes the key.
+//! Its write runs in a task, and `finish_action` finishes the key. Both are in
+//! `reconciler/dispatch.rs`.
 
 mod answers;
 mod channels;

@@ -1,5 +1,8 @@
-//! One task per source: observes it, reads what changed, looks up older contents, and
-//! sends the results to the loop.
+//! One task per source: observes it, reads what changed, looks up older contents, and sends the
+//! results to the loop.
+//!
+//! `source_task/revision_step.rs` reads what changed. Each result is a [`LoopEvent`], which
+//! `reconciler/event_handlers.rs` hands to the engine.
 
 mod deleted_source;
 mod fact_reader;
@@ -43,8 +46,8 @@ use crate::source::{
 /// until the loop takes them.
 const HEARTBEAT_SLACK: Duration = Duration::from_mins(1);
 
-/// The longest time of one operation. A fetch ends by its own deadline, and one takes two of them at
-/// most beside its waits.
+/// The longest time of one operation. A fetch ends by its own deadline, and one takes two of them
+/// at most beside its waits.
 const MAX_OPERATION_DURATION: Duration = Duration::from_mins(25);
 
 /// A request of the loop to a source task.
@@ -444,8 +447,8 @@ struct OperationQueue {
 }
 
 impl OperationQueue {
-    /// Accepts a request. A lookup begins at once, beside the current operation; all others wait for
-    /// their turn.
+    /// Accepts a request. A lookup begins at once, beside the current operation; all others wait
+    /// for their turn.
     fn take(&mut self, request: SourceTaskRequest, lookups: ContentReader, head: Option<Revision>) {
         let operation = match request {
             SourceTaskRequest::ReadContents(revision, wanted) => {

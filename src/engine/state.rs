@@ -1,4 +1,7 @@
 //! The engine: all entries, and the transitions that new facts cause.
+//!
+//! The loop hands facts over (`set_reading`, `set_inventory`, `observe_object_by`). Each marks the
+//! keys of the objects that it is about, and `take_dirty` gives these to the queue of the loop.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;

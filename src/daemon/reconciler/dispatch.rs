@@ -1,4 +1,8 @@
 //! Hands decisions to the tasks that carry them out, and takes their outcomes back.
+//!
+//! `process_key` asks `Engine::decide`, and spawns what `src/daemon/executor.rs` does. The answer
+//! comes back as `LoopEvent::ActionDone`. `finish_action` hands it to `Engine::record_result`,
+//! which changes the entry.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

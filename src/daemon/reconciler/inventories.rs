@@ -1,4 +1,7 @@
 //! Reads and writes the inventories.
+//!
+//! `keep_inventories` writes what an inventory lacks, rejections included. The answer goes through
+//! `Engine::set_inventory`, which puts the rejections in force.
 
 use std::cell::OnceCell;
 use std::time::Duration;

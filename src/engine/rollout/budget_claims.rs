@@ -1,9 +1,12 @@
-//! Requests to the budget: from a write that would restart pods to the claim under which they are
-//! restarted.
+//! From a write that would restart pods to the claim under which they are restarted.
 //!
-//! A workload that is to restart pods first asks. Once [`grant_slots`] lets it start, its claim is
-//! written into the rollout ledger by compare-and-swap; only when that has come back the write goes
-//! out.
+//! The workload *requests* a slot. The budget *grants* it ([`grant_slots`]). A *claim* is written
+//! into the rollout ledger by compare-and-swap, with a *start* where the workload held no slot.
+//! Only when that has come back the write goes out, and the rollout begins. Its end takes the claim
+//! back.
+//!
+//! `Engine::decide` calls `claim_budget`. `src/daemon/reconciler/claims.rs` writes what
+//! `next_ledger` returns, and hands the answer to `set_ledger`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

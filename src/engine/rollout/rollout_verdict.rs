@@ -3,6 +3,9 @@
 //! Owns the judgement of one rollout by what the cluster shows of its workload, and the times for
 //! which it waits. Knows nothing of what follows from a verdict.
 //!
+//! `Engine::advance` in `rollouts.rs` judges each rollout in each turn of the loop. A failure goes
+//! on there: the Events about it are read, and `Engine::reject` rejects its unit.
+//!
 //! **Invariant:** a judgement changes nothing. It carries the facts that the rollout is to keep.
 
 use std::sync::Arc;
