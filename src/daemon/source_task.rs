@@ -47,7 +47,7 @@ use crate::source::{
 const HEARTBEAT_SLACK: Duration = Duration::from_mins(1);
 
 /// The longest time of one operation. A fetch ends by its own deadline, and one takes two of them
-/// at most beside its waits.
+/// at most besides its waits.
 const MAX_OPERATION_DURATION: Duration = Duration::from_mins(25);
 
 /// A request of the loop to a source task.

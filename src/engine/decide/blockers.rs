@@ -93,7 +93,7 @@ impl Engine {
 
     /// Returns the objects of a release that are there, beside a missing one whose values its chart
     /// made up. Each comes with the render that made its own values.
-    pub(in crate::engine) fn generated_beside(
+    pub(in crate::engine) fn generated_siblings(
         &self,
         id: &ObjectId,
         entry: &ObjectEntry,

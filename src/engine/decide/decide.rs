@@ -67,7 +67,7 @@ impl Engine {
             prune_decision: None,
             incompleteness: self.absence_doubt(id, entry),
             finished: self.finished_job_content(id, entry),
-            generated_beside: self.generated_beside(id, entry),
+            generated_siblings: self.generated_siblings(id, entry),
             accounts: self.competing_accounts(entry),
         };
         let input = DecisionInput { prune_decision: self.prune_decision(id, &input), ..input };
@@ -510,7 +510,7 @@ pub(super) fn content_blocker(
 /// of another render.
 fn generated_mismatch(input: &DecisionInput<'_>, desired: &SharedDesiredObject) -> Option<Reason> {
     let mark = desired.generated.as_deref().filter(|_| matches!(input.observation, Observation::Absent))?;
-    let other = input.generated_beside.iter().find(|(_, render)| *render != Some(mark));
+    let other = input.generated_siblings.iter().find(|(_, render)| *render != Some(mark));
     other.map(|(other, _)| Reason::Generated((*other).clone()))
 }
 

@@ -215,7 +215,7 @@ pub(crate) struct DecisionInput<'a> {
     /// The content with which it ended, for a Job that is gone by itself.
     pub finished: Option<ContentHash>,
     /// Objects that are there, of the Helm release whose made-up values it has, each with its render.
-    pub generated_beside: Vec<(&'a ObjectId, Option<&'a GeneratedMark>)>,
+    pub generated_siblings: Vec<(&'a ObjectId, Option<&'a GeneratedMark>)>,
     /// Indicates whether all sources that want it act as one account.
     pub accounts: CompetingAccounts,
 }
