@@ -82,7 +82,7 @@ impl RefusalReason {
         match self {
             Self::Kustomization => {
                 "leave `render: none` out to have it rendered, or list the folder in .rhumbignore; list only this file \
-                 there to have the files besides it read as they are"
+                 there to have the files beside it read as they are"
             }
             Self::Chart => "leave `render: none` out to have it rendered, or list the folder in .rhumbignore",
             Self::Symlink => "replace the link with the file, or list it in .rhumbignore",
