@@ -62,7 +62,8 @@ pub(in crate::engine) fn bound_cause(mut cause: String) -> Arc<str> {
 
 #[derive(Serialize, Deserialize)]
 struct RejectionText {
-    way: RejectionAction,
+    #[serde(rename = "way")]
+    action: RejectionAction,
     cause: String,
     unit: UnitText,
 }
@@ -72,7 +73,7 @@ struct RejectionText {
 pub(crate) fn rejections_text(rejections: &[Rejection], seals: &HashSeals) -> Option<String> {
     let line = |rejection: &Rejection| {
         let text = RejectionText {
-            way: rejection.action,
+            action: rejection.action,
             cause: rejection.cause.to_string(),
             unit: UnitText::of(&rejection.unit, seals)?,
         };
@@ -90,7 +91,7 @@ pub(crate) fn is_readable_rejection(line: &str) -> bool {
 pub(crate) fn parse_rejections(text: &str, seals: &HashSeals) -> Vec<Rejection> {
     let read = |line: &str| {
         let read: RejectionText = serde_json::from_str(line).ok()?;
-        Some(Rejection { unit: read.unit.read(seals), action: read.way, cause: bound_cause(read.cause) })
+        Some(Rejection { unit: read.unit.read(seals), action: read.action, cause: bound_cause(read.cause) })
     };
     text.lines().filter_map(read).collect()
 }
