@@ -36,7 +36,7 @@ pub(crate) struct Rejection {
     pub cause: Arc<str>,
 }
 
-/// The action in place of a rejected content.
+/// The action in place of a rejected content. In an inventory it is called `way`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum RejectionAction {
     /// The last good content is put back.
