@@ -1,19 +1,33 @@
 //! The decision about one object: a pure function of the facts.
 //!
-//! `Engine::decide` gathers the facts, calls the pure `decide`, and filters its decision by what
-//! the budget, holds and other sources allow.
+//! `Engine::decide` gathers the facts, calls the pure `decide`, and passes its decision through
+//! filters. Each filter may turn a write into a wait, and none makes a write:
+//!
+//! | filter | file | turns into a wait, or adds |
+//! |---|---|---|
+//! | `wait_for_holder` | `deletion/handover.rs` | when to ask again whose an object is |
+//! | `enforce_allow_list` | `facts/allow_enforcement.rs` | writes that its source is not allowed |
+//! | `check_peer_consent` | `deletion/handover.rs` | deletions that other sources may object to |
+//! | `apply_pauses` | `orders/pauses.rs` | writes that a person has paused or put on hold |
+//! | `suppress_observed_writes` | `blockers.rs` | writes of a source with `observe: true` |
+//! | `require_dry_run` | `rollout/dry_run_impact.rs` | writes of unknown impact on pods |
+//! | `claim_budget` | `rollout/budget_claims.rs` | writes that restart pods, until their claim is there |
+//! | `advance_daemon_set` | `rollout/daemon_set_steps.rs` | the state of the step of a DaemonSet |
+//! | `explain_takeback` | `rollout/scale_balance.rs` | that a scale gave a step too many pods |
+//! | `seal_decision` | `facts/release_seal.rs` | the seal of the release annotation |
+//! | `revisit_competitors` | `competing_accounts.rs` | when to ask again which source goes on |
 //!
 //! The order of the questions is the order of this file. Can it be seen, whose is it, is it what
 //! the newest revision asks for, may that be released? And, where it may not, is the accepted
-//! content still there?
+//! content still there (`repair.rs`)?
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::engine::decide::decision::{
-    Action, ApplyPurpose, ApplyRequest, Decision, DeletionReason, Precondition, RestartRisk,
+    Action, ApplyPurpose, ApplyRequest, CompetingAccounts, Decision, DecisionInput, DeletionReason,
+    Observation, Precondition, ReplicaOwner, RestartRisk,
 };
-use crate::engine::decide::decision::{CompetingAccounts, DecisionInput, Observation, ReplicaOwner};
 use crate::engine::decide::ownership::{
     decide_ownership, first_source_reason, left_alone_reason, owner, two_sources_reason,
 };
@@ -98,6 +112,9 @@ impl Engine {
 
     /// Returns the blocker of a new content. None where no new content waits, or the object
     /// cannot be seen.
+    ///
+    /// First of all its rejection blocks it. Then come a pause, what it needs and its wave
+    /// (`blockers.rs`), and the workload of its unit (`rollout/units.rs`).
     pub(in crate::engine) fn release_blocker(&mut self, id: &ObjectId, now: Instant) -> Option<Reason> {
         let entry = self.entries.get(id)?;
         let (source, desired) = entry.target_content().map(|(source, desired)| (source, desired.clone()))?;
@@ -130,6 +147,7 @@ impl Engine {
         set.map_or(InventoryHolder::Nobody, |set| self.inventory_holder(id, &set, now))
     }
 
+    /// Returns the observation of an object: by its informer, by our own write or by a lookup.
     pub(in crate::engine) fn current_observation<'a>(
         &'a self,
         id: &ObjectId,

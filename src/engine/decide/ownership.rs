@@ -11,8 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::engine::decide::decision::ApplyPurpose;
-use crate::engine::decide::decision::DecisionInput;
+use crate::engine::decide::decision::{ApplyPurpose, DecisionInput};
 use crate::engine::facts::entry::SourceId;
 use crate::engine::state::Engine;
 use crate::engine::{

@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 use crate::engine::decide::decide::{
     content_blocker, create, is_serving, replicas, revision, write_precondition,
 };
-use crate::engine::decide::decision::{Action, ApplyPurpose, ApplyRequest, Decision, RestartRisk};
-use crate::engine::decide::decision::{DecisionInput, Observation};
+use crate::engine::decide::decision::{
+    Action, ApplyPurpose, ApplyRequest, Decision, DecisionInput, Observation, RestartRisk,
+};
 use crate::engine::decide::ownership::{left_alone_reason, owner};
 use crate::engine::facts::entry::{AcceptedContent, FieldCoverage, RepairImpact, SourceId};
 use crate::engine::{
