@@ -1,4 +1,6 @@
 //! Results of spawned tasks, as the loop receives them.
+//!
+//! `reconciler/event_handlers.rs` handles each.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

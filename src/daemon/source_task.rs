@@ -7,7 +7,6 @@
 mod deleted_source;
 mod fact_reader;
 mod last_check;
-mod missing_revisions;
 mod older_revision;
 mod once;
 mod revision_step;
@@ -25,7 +24,7 @@ use tokio::time::{Instant, sleep_until};
 
 pub(super) use self::fact_reader::FactReader;
 pub(super) use self::last_check::LastCheck;
-use self::missing_revisions::{ContentLookup, MissingContents};
+use self::older_revision::{ContentLookup, MissingContents};
 pub(super) use self::once::{OlderContents, read_disk, read_newest_once, read_once};
 use self::revision_step::{ReportedSnapshot, read_newest};
 use self::verified_revision::ConcurrentLookups;
@@ -510,7 +509,7 @@ enum SourceOperation {
     /// These revisions are to be kept readable.
     Pin(BTreeSet<Revision>),
     /// A revision of which contents are wanted is not here.
-    Fetch(missing_revisions::WantedContents),
+    Fetch(older_revision::WantedContents),
 }
 
 /// The reader of older contents, independent of its other operations.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 use super::super::loop_event::LoopEvent;
-use super::missing_revisions::WantedContents;
+use super::older_revision::WantedContents;
 use super::{HEARTBEAT_SLACK, SourceTask, SourceTaskRequest};
 use crate::engine::{ContentRef, SourceReading};
 use crate::object::Revision;

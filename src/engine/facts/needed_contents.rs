@@ -1,4 +1,6 @@
 //! Contents of older revisions: which are needed, and what came of reading them.
+//!
+//! `src/daemon/source_task/older_revision.rs` reads them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
