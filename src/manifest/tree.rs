@@ -68,9 +68,9 @@ pub(crate) enum NodeKind {
     Alias,
 }
 
-/// One node. `first` and `length` are the first child (collections), the target (aliases) or the
-/// place of the text (scalars). A scalar's text is in the source, or in the owned texts when
-/// `length` is [`NO_NODE`].
+/// One node. `first` is the first child of a collection, the target of an alias, or the place of a
+/// scalar's text, and `length` is the length of that text in the source. Where it is [`NO_NODE`],
+/// the text is one of the owned texts, or there is none.
 #[derive(Clone, Copy, Debug)]
 struct TreeNode {
     mark: TextMark,
