@@ -69,8 +69,8 @@ pub(crate) enum NodeKind {
 }
 
 /// One node. `first` is the first child of a collection, the target of an alias, or the place of a
-/// scalar's text, and `length` is the length of that text in the source. Where it is [`NO_NODE`],
-/// the text is one of the owned texts, or there is none.
+/// scalar's text. `length` is the length of that text in the source. Where it is [`NO_NODE`], the
+/// text is one of the owned texts, or there is none.
 #[derive(Clone, Copy, Debug)]
 struct TreeNode {
     mark: TextMark,

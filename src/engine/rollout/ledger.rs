@@ -81,7 +81,7 @@ pub(crate) struct RolloutClaim {
     pub holder_exited: bool,
 }
 
-/// Objects that one revision changes together, and where each goes back to.
+/// A unit: objects that one revision changes together, and where each goes back to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ReleaseUnit {
     /// The inventory that they are in.
@@ -98,7 +98,8 @@ pub(crate) struct UnitMember {
     /// The content that the revision asks for; none where it removes the object.
     /// [`ContentHash::UNREADABLE`] where nobody here can read which.
     pub content: Option<ContentHash>,
-    /// The content that was live when the unit was recorded. Nobody judged its health.
+    /// The content that was live when the unit was recorded. Its rollback puts that back, though
+    /// nobody judged its health.
     pub rollback_target: RollbackTarget,
     /// The data that its pods are started with, where a change of them restarts it.
     pub restarted: Option<ConfigRestart>,
@@ -115,7 +116,7 @@ pub(crate) struct ConfigRestart {
     pub before: Option<ContentHash>,
 }
 
-/// The last good content of an object.
+/// The target of a rollback of one object: its last good content, or its absence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RollbackTarget {
     /// There was no such object.
@@ -127,7 +128,7 @@ pub(crate) enum RollbackTarget {
 }
 
 impl UnitMember {
-    /// Takes over what was good before an older release that this one comes after.
+    /// Takes over the rollback target of an older unit that this one comes after.
     fn inherit_from(&mut self, older: &Self) {
         self.rollback_target = older.rollback_target.clone();
         if let (Some(newer), Some(older)) = (&mut self.restarted, older.restarted) {
