@@ -133,6 +133,21 @@ fn lines_that_are_no_rejections_are_left_out_and_distinguished() {
 }
 
 #[test]
+fn a_rejection_is_written_in_the_words_of_older_versions() {
+    let check = |action: RejectionAction, expected: &str| {
+        let rejection = Rejection { action, ..rejections().remove(0) };
+        let text = rejections_text(&[rejection], &seals(&[1])).unwrap();
+        assert!(
+            text.starts_with(&format!(r#"{{"way":"{expected}","cause":"it failed","unit":{{"#)),
+            "{text}"
+        );
+        assert!(text.contains(r#","good":""#), "{text}");
+    };
+    check(RejectionAction::RollBack, "back");
+    check(RejectionAction::Quarantine, "held");
+}
+
+#[test]
 fn what_cannot_be_read_is_no_content_and_no_removal() {
     let text = rejections_text(&rejections(), &seals(&[1])).unwrap();
     for other in [seals(&[2]), HashSeals::default()] {
