@@ -76,11 +76,11 @@ pub mod testing {
     pub mod engine {
         pub use crate::engine::{
             ConfigData, IMAGE_PULL_GRACE, IgnoredFields, NodePod, NodeState, NodeStep, ObjectOwner,
-            OrdinalPod, Overlay, OverlayState, PART_OF, PodAvailability, PodFacts, Precondition,
-            PromotionRequest, ResourceVersion, RolloutFailure, RolloutPhase, StatefulSetState, StepDecision,
-            StepProgress, Steps, TemplateVersion, UNSCHEDULABLE_GRACE, Uid, WorkloadPods, apply_overlay,
-            count_nodes, find_failure, find_stuck_pod, next, next_failure_check, remove_ignored,
-            select_evictions,
+            OrdinalPod, PART_OF, PodAvailability, PodFacts, Precondition, PromotionRequest, ResourceVersion,
+            RolloutFailure, RolloutOverlay, RolloutOverlayState, RolloutPhase, StatefulSetState,
+            StepDecision, StepProgress, Steps, TemplateVersion, UNSCHEDULABLE_GRACE, Uid, WorkloadPods,
+            apply_overlay, count_nodes, find_failure, find_stuck_pod, next, next_failure_check,
+            remove_ignored, select_evictions,
         };
     }
     /// Field paths and ownership.

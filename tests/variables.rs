@@ -1,4 +1,4 @@
-//! Expressions with variables, beside the library of Flux that puts them in.
+//! Expressions with variables, compared with the library of Flux that puts them in.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, also in its own functions")]
 

@@ -59,8 +59,12 @@ pub(crate) fn measure(cluster: &Cluster, place: &AppliedDirectory, table: &mut T
     table.add(&format!("S6 diff of {count}, {} changed, whole process", changed.len()), measured);
     let times = ratio(other[0], ours);
     let measured = format!("{times:.1} × faster ({:.2} s)", other[0].as_secs_f64());
-    table.judge("S6 beside kubectl diff --server-side", measured, AimComparison::of("≥ 10 ×", times >= 10.0));
+    table.judge(
+        "S6 compared with kubectl diff --server-side",
+        measured,
+        AimComparison::of("≥ 10 ×", times >= 10.0),
+    );
     let measured = format!("{:.1} × faster ({:.2} s)", ratio(other[1], ours), other[1].as_secs_f64());
-    table.add("S6 beside the same with --concurrency=16", measured);
+    table.add("S6 compared with the same with --concurrency=16", measured);
     Ok(())
 }

@@ -68,7 +68,7 @@ fn growth(cluster: &Cluster, api: &Api, options: &Options, table: &mut Table) ->
     }
     let grows = each[1] / each[0];
     table.judge(
-        "S1 time for each object, many beside few",
+        "S1 time for each object, many compared with few",
         format!("{grows:.2}"),
         AimComparison::of("≤ 1.3", grows <= 1.3),
     );

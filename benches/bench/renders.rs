@@ -1,4 +1,4 @@
-//! Renders: the way of a commit through kustomize and helm, beside the same programs alone.
+//! Renders: the way of a commit through kustomize and helm, compared with the same programs alone.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -254,8 +254,8 @@ fn changes(programs: &Renderers, options: &Options, table: &mut Table) -> Outcom
         AimComparison::of("0 renders", renders == 0),
     );
     for (what, times, alone) in [
-        ("S9 one overlay of 40 objects changed, beside kustomize alone, p50", root, kustomize),
-        ("S9 one chart of 40 objects changed, beside helm alone, p50", chart, helm),
+        ("S9 one overlay of 40 objects changed, compared with kustomize alone, p50", root, kustomize),
+        ("S9 one chart of 40 objects changed, compared with helm alone, p50", chart, helm),
     ] {
         let own = times.median().saturating_sub(plain.median());
         let measured =
@@ -304,7 +304,7 @@ fn cold(programs: &Renderers, overlays: &Overlays, tree: &Path, table: &mut Tabl
     ));
     let times = ratio(ours.cpu, theirs);
     let measured = format!("{times:.2} × {:.1} s", theirs.as_secs_f64());
-    let what = format!("S9 {} overlays cold, processor time beside kustomize alone", overlays.count);
+    let what = format!("S9 {} overlays cold, processor time compared with kustomize alone", overlays.count);
     table.judge(&what, measured, AimComparison::of("≤ 1.1 ×", times <= 1.1));
     Ok(())
 }

@@ -79,7 +79,7 @@ impl SelectedSources {
             }
         };
         if configured.source_override.is_some() {
-            configured.single_source("files given beside --config are read as one source")?;
+            configured.single_source("files given besides --config are read as one source")?;
         }
         Ok(configured)
     }

@@ -15,8 +15,8 @@ use super::{CommandError, cluster_status, steps};
 use crate::cluster::{explain_unread_claims, explain_unreadable_ledger, inventory_id_of};
 use crate::daemon::{self, UnreadableRecords};
 use crate::engine::{
-    HashSeals, HoldIntent, MAX_PUBLISHED_OBJECTS, PauseIntent, QueuedObject, Rejection, RejectionAction,
-    Release, RolloutClaim, RolloutLedger, UnitMember, is_workload,
+    ContentRef, HashSeals, HoldIntent, MAX_PUBLISHED_OBJECTS, PauseIntent, QueuedObject, Rejection,
+    RejectionAction, RolloutClaim, RolloutLedger, UnitMember, is_workload,
 };
 use crate::object::ObjectId;
 
@@ -91,7 +91,7 @@ impl ObjectFacts {
             .find(|queued| queued.id == self.id && *queued.inventory_id == *self.inventory_id)
     }
 
-    fn unit_record(&self) -> Option<&crate::engine::Unit> {
+    fn unit_record(&self) -> Option<&crate::engine::ReleaseUnit> {
         let ours = self.ledger.units.iter().filter(|unit| *unit.inventory_id == *self.inventory_id);
         ours.into_iter().find(|unit| unit.members.contains_key(&self.id))
     }
@@ -152,8 +152,8 @@ impl ObjectFacts {
 
 /// Returns whether an object shows what was rejected. Where the hash of a Secret cannot be read,
 /// the revision decides.
-pub(super) fn is_showing(shown: Option<&Release>, rejection: &Rejection, member: &UnitMember) -> bool {
-    let same = |shown: &Release| match member.content {
+pub(super) fn is_showing(shown: Option<&ContentRef>, rejection: &Rejection, member: &UnitMember) -> bool {
+    let same = |shown: &ContentRef| match member.content {
         Some(_) if member.is_unreadable() => shown.revision == rejection.unit.revision,
         content => content == Some(shown.hash),
     };

@@ -49,7 +49,7 @@ revision. The API server decides: whatever seems to differ goes through its dry 
 Secrets are masked. With -f, or a file as SOURCE, only those files are compared.
 
 With --config it shows what `rhumb run` with that file would do: for all its sources, or for the
-one that --source names, with all their settings. A directory, or files, given beside it are
+one that --source names, with all their settings. A directory, or files, given besides it are
 compared as if that source contained them.
 
 With --from two revisions of the repository around SOURCE (by default this directory) are compared,
@@ -129,7 +129,7 @@ items; numbers and booleans are what the API server would get.
 
 With --config it prints what that source would apply: with its variables, the values of its charts,
 its namespace and its age identities, and without objects that it may not have. Of a repository that
-is the newest commit. A PATH beside it is read as if the source contained it.
+is the newest commit. A PATH besides it is read as if the source contained it.
 
 Examples:
   rhumb render deploy/
@@ -298,7 +298,7 @@ pub(super) const WHY: &str = "\
 Reads the cluster: the object, its source's ConfigMap and the rollout ledger. It names who has
 written to the object since rhumb did. The file and line of the manifest come from the daemon on
 this host, else from the ConfigMap, which names them of objects that are not settled. With a SOURCE
-they come from there, beside whether the manifest differs from the live object.
+they come from there, besides whether the manifest differs from the live object.
 
 Examples:
   rhumb why deploy/web

@@ -11,7 +11,7 @@ use super::target::{ClusterSession, ManagedObject};
 use super::{CommandError, ExitStatus, Terminal, facts};
 use crate::cluster::{FieldOwners, KindLookup, inventory_id_of};
 use crate::daemon;
-use crate::engine::{Acknowledgement, Authorship, Release, is_workload};
+use crate::engine::{Acknowledgement, Authorship, ContentRef, is_workload};
 use crate::fields;
 use crate::object::{GroupKind, Revision, annotation_text, text_at, value_at};
 
@@ -162,7 +162,7 @@ impl TemplateOwner {
 fn line(object: &Value) -> HistoryLine {
     let counted = annotation_text(object, "deployment.kubernetes.io/revision").parse().ok();
     let number = counted.or_else(|| value_at(object, &["revision"]).and_then(Value::as_i64)).unwrap_or(0);
-    let release = Release::parse(annotation_text(object, annotations::RELEASE));
+    let release = ContentRef::parse(annotation_text(object, annotations::RELEASE));
     let template =
         value_at(object, &["spec", "template"]).or_else(|| value_at(object, &["data", "spec", "template"]));
     HistoryLine {

@@ -124,13 +124,13 @@ impl ManifestSet {
     /// here.
     pub(super) fn read(
         path: &Path,
-        extent: ReadScope,
+        scope: ReadScope,
         rendering: &SourceRendering,
     ) -> Result<Self, CommandError> {
         let mut manifests = Self { variables: rendering.variable_use(), ..Self::default() };
         if path == Path::new(STANDARD_INPUT) {
             let bytes = read_standard_input()?;
-            manifests.take(manifest::read(&Arc::from(STDIN_FILE_NAME), &bytes), None, extent);
+            manifests.take(manifest::read(&Arc::from(STDIN_FILE_NAME), &bytes), None, scope);
             return Ok(manifests);
         }
         let files = UnrenderedFiles::read(here_if_empty(path)).map_err(without_cluster_advice)?;
@@ -148,7 +148,7 @@ impl ManifestSet {
         for file in &disk.snapshot.files {
             if let Some(bytes) = disk.read(file.blob) {
                 let reading = read_manifest(&shown_file(file, shown), bytes, &decrypter);
-                manifests.take(reading, file.origin.as_deref(), extent);
+                manifests.take(reading, file.origin.as_deref(), scope);
             }
         }
         manifests.add_refused(&disk.snapshot, shown);
@@ -230,10 +230,10 @@ impl ManifestSet {
         }));
     }
 
-    fn take(&mut self, reading: ManifestFile, origin: Option<&RenderOrigin>, extent: ReadScope) {
+    fn take(&mut self, reading: ManifestFile, origin: Option<&RenderOrigin>, scope: ReadScope) {
         self.places.count(origin);
         self.understood &= reading.understood;
-        match extent {
+        match scope {
             ReadScope::All => self.items.extend(reading.items),
             ReadScope::Shown => self.items.extend(reading.readable_items().cloned()),
         }

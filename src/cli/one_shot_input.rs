@@ -85,7 +85,7 @@ impl OneShotSource {
             return Err(CommandError::usage_error(
                 "with --config a source is applied from its own location only",
             )
-            .hint("`rhumb diff` takes files beside --config, and shows what they would change"));
+            .hint("`rhumb diff` takes files besides --config, and shows what they would change"));
         }
         let config = SelectedSources::read(global, file, terminal)?.into_single()?;
         let observed = config.sources.iter().find(|source| source.mode == SourceMode::Observe);

@@ -43,7 +43,7 @@ pub(super) fn carry_out(
     let configured = SelectedSources::read(global, file, terminal)?;
     let named = match &args.source.source {
         Some(text) => {
-            configured.single_source("files given beside --config are read as one source")?;
+            configured.single_source("files given besides --config are read as one source")?;
             Some(RevisionFolder::find(text, None)?)
         }
         None => None,

@@ -16,7 +16,7 @@ use super::target::ClusterSession;
 use super::{CommandError, ExitStatus, Terminal, facts, history, session, settings};
 use crate::cluster::{KindLookup, inventory_id_of};
 use crate::config::DnsLabel;
-use crate::engine::{Overlay, Release, is_workload};
+use crate::engine::{ContentRef, RolloutOverlay, is_workload};
 use crate::object::{GroupKind, ObjectId, PART_OF, text_at};
 
 /// The polling interval of watched objects.
@@ -99,9 +99,9 @@ async fn promote(
     terminal: &Terminal,
 ) -> Result<ExitStatus, CommandError> {
     let target = session.find_object(&args.object).await?;
-    let overlay = target.annotation_value(annotations::OVERLAY).parse::<Overlay>().ok();
-    let release = Release::parse(target.annotation_value(annotations::RELEASE));
-    let (Some(step), Some(release)) = (overlay.and_then(Overlay::step), release) else {
+    let overlay = target.annotation_value(annotations::OVERLAY).parse::<RolloutOverlay>().ok();
+    let release = ContentRef::parse(target.annotation_value(annotations::RELEASE));
+    let (Some(step), Some(release)) = (overlay.and_then(RolloutOverlay::step), release) else {
         terminal.print(&format!("nothing to promote: {} is not stepping\n", target.id))?;
         return Ok(ExitStatus::Differs);
     };

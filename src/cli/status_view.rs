@@ -93,7 +93,7 @@ pub(super) fn id(named: &ObjectRef) -> ObjectId {
 }
 
 /// Returns those that a name means: without a namespace all of that kind and name, unless one is
-/// given beside it.
+/// given besides it.
 pub(super) fn matching_objects<'a>(
     objects: &'a [ObjectStatus],
     name: &ObjectArgument,

@@ -7,13 +7,13 @@ use serde_json::{Map, Value};
 
 use super::target::{ClusterSession, ManagedObject};
 use crate::cluster::{KindLookup, pod_selector};
-use crate::engine::{LabelSelector, Overlay};
+use crate::engine::{LabelSelector, RolloutOverlay};
 use crate::object::{GroupKind, text_at, value_at};
 
 /// Returns the step that is shown, and the reason that keeps the pods of a DaemonSet. Facts that
 /// the user may not read are left out.
 pub(super) async fn lines(session: &ClusterSession, target: &ManagedObject) -> Vec<String> {
-    let Some(overlay) = target.annotation_value(annotations::OVERLAY).parse::<Overlay>().ok() else {
+    let Some(overlay) = target.annotation_value(annotations::OVERLAY).parse::<RolloutOverlay>().ok() else {
         return Vec::new();
     };
     let Some(step) = overlay.step() else { return Vec::new() };
@@ -22,7 +22,7 @@ pub(super) async fn lines(session: &ClusterSession, target: &ManagedObject) -> V
         target.annotation_value(annotations::STEPS),
         target.annotation_value(annotations::STEP_PROMOTE),
     )];
-    if matches!(overlay, Overlay::OnDelete { .. }) {
+    if matches!(overlay, RolloutOverlay::OnDelete { .. }) {
         lines.extend(blocking_budgets(session, target).await);
         lines.extend(nodes_not_ready(session, target).await);
     }

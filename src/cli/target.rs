@@ -9,7 +9,7 @@ use super::object_argument::ObjectArgument;
 use super::{CommandError, cluster_status, session};
 use crate::cluster::{Cluster, InventoryObject, KindLookup, KindTable, ServedKind, inventory_id_of};
 use crate::config::Config;
-use crate::engine::Release;
+use crate::engine::ContentRef;
 use crate::object::{ErrorClass, ObjectId, PART_OF, annotation_text, text_at};
 
 /// A cluster, and the names that a command looks up there.
@@ -40,8 +40,8 @@ impl ManagedObject {
     }
 
     /// Returns the release in force.
-    pub(super) fn release(&self) -> Option<Release> {
-        Release::parse(self.annotation_value(annotations::RELEASE))
+    pub(super) fn release(&self) -> Option<ContentRef> {
+        ContentRef::parse(self.annotation_value(annotations::RELEASE))
     }
 }
 

@@ -3,12 +3,12 @@
 mod bars;
 mod details;
 mod draw;
-mod feed;
 mod keys;
 mod layout;
 mod model;
 mod panes;
 mod screen;
+mod status_poller;
 mod styled_text;
 mod table;
 #[cfg(test)]
@@ -26,10 +26,10 @@ use super::status::StatusReader;
 use super::{CommandError, ExitStatus, Terminal, session};
 use crate::config::DnsLabel;
 use crate::object::ErrorClass;
-use feed::StatusFeed;
 use keys::ScreenAction;
 use model::TopModel;
 use screen::{Screen, TerminalInput};
+use status_poller::StatusPoller;
 
 /// Carries the command out.
 pub(super) fn carry_out(
@@ -45,16 +45,16 @@ pub(super) fn carry_out(
     }
     session::start_runtime()?.block_on(async {
         let reader = StatusReader::find(global, args.socket.socket.as_deref(), terminal).await?;
-        let mut feed = StatusFeed::of(reader);
-        let refresh = feed.poll(None).await?;
+        let mut poller = StatusPoller::of(reader);
+        let refresh = poller.poll(None).await?;
         let only = args.source.as_ref().map(DnsLabel::as_str);
         if let Some(name) = only.filter(|name| refresh.view.sources.iter().all(|source| source.name != *name))
         {
             return Err(CommandError::usage_error(format!("there is no source {name}"))
                 .hint("`rhumb status` lists them"));
         }
-        let mut model = TopModel::new(feed.place(), terminal.palette(), only.map(str::to_owned), refresh);
-        show(&mut model, feed).await?;
+        let mut model = TopModel::new(poller.place(), terminal.palette(), only.map(str::to_owned), refresh);
+        show(&mut model, poller).await?;
         Ok(ExitStatus::Done)
     })
 }
@@ -92,11 +92,11 @@ enum TerminalSignal {
 }
 
 /// Shows it until somebody ends it.
-async fn show(model: &mut TopModel, feed: StatusFeed) -> Result<(), CommandError> {
+async fn show(model: &mut TopModel, poller: StatusPoller) -> Result<(), CommandError> {
     let mut signals = TerminalSignals::listen()?;
     let (wanted, asked) = watch::channel(None);
     let (sink, mut refreshes) = mpsc::channel(1);
-    let mut asking = pin!(feed.run_loop(asked, sink));
+    let mut asking = pin!(poller.run_loop(asked, sink));
     let mut screen = Screen::enter()?;
     let mut typed = screen::read_input();
     loop {

@@ -43,7 +43,7 @@ fn sources(
     terminal: &Terminal,
 ) -> Result<ExitStatus, CommandError> {
     if let Some(path) = &args.path {
-        let source = configured.single_source("files given beside --config are read as one source")?;
+        let source = configured.single_source("files given besides --config are read as one source")?;
         let manifests = ManifestSet::read(path, ReadScope::All, &SourceRendering::of(source))?;
         return check(manifests, &source.namespace, &source.allow, terminal);
     }

@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 
-use crate::engine::{HELD_MIN_READY_SECONDS, OverlayState, RolloutNumbers, RolloutPhase, UpdateStrategy};
+use crate::engine::{
+    HELD_MIN_READY_SECONDS, RolloutNumbers, RolloutOverlayState, RolloutPhase, UpdateStrategy,
+};
 use crate::object::{GroupKind, text_at};
 
 /// The annotation in which the Deployment controller counts its templates.
@@ -64,11 +66,15 @@ pub(super) fn is_failed_before(kind: &GroupKind, object: &Value, time: &str) -> 
 
 /// Returns the overlay on a workload's content. A held rollout without an annotation was held by
 /// us, and somebody took our annotation away: it must not pass for one that is let go.
-pub(super) fn overlay_state(kind: &GroupKind, object: &Value, annotation: Option<&str>) -> OverlayState {
+pub(super) fn overlay_state(
+    kind: &GroupKind,
+    object: &Value,
+    annotation: Option<&str>,
+) -> RolloutOverlayState {
     let is_at_step = kind.is("apps", "Deployment")
         && count(object, &["spec", "minReadySeconds"]) == Some(HELD_MIN_READY_SECONDS);
-    match OverlayState::read(annotation) {
-        OverlayState::Plain if is_at_step => OverlayState::Unreadable,
+    match RolloutOverlayState::read(annotation) {
+        RolloutOverlayState::Plain if is_at_step => RolloutOverlayState::Unreadable,
         shown => shown,
     }
 }

@@ -19,8 +19,8 @@ use super::interner::Interner;
 use super::kinds::ServedKind;
 use super::{FIELD_MANAGER, controller_progress, owner};
 use crate::engine::{
-    FieldManager, GeneratedMark, LiveObject, MetadataMap, ObjectIntents, OverlayState, ReleaseAnnotation,
-    ResourceVersion, RolloutNumbers, TOOL_WORDS, Uid,
+    FieldManager, GeneratedMark, LiveObject, MetadataMap, ObjectIntents, ReleaseAnnotation, ResourceVersion,
+    RolloutNumbers, RolloutOverlayState, TOOL_WORDS, Uid,
 };
 use crate::fields::{self, ValueDigest, ValueSchema};
 use crate::health::{self, Health, HealthStatus};
@@ -153,7 +153,7 @@ impl LiveDecoder {
                 });
                 Some(RolloutNumbers { failed_before, ..rolling })
             }),
-            overlay: tree.as_ref().map_or(OverlayState::Plain, |tree| {
+            overlay: tree.as_ref().map_or(RolloutOverlayState::Plain, |tree| {
                 controller_progress::overlay_state(
                     &self.group_kind,
                     tree,

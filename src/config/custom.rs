@@ -56,7 +56,7 @@ pub struct CustomSourcePolicy {
     pub verify: Option<VerifySpec>,
     /// As which service account one acts that names none; none for rhumb's own.
     pub default_service_account: Option<ServiceAccountName>,
-    /// The service accounts that they may name, beside that one; none for all as which rhumb may
+    /// The service accounts that they may name, besides that one; none for all as which rhumb may
     /// act.
     pub service_accounts: Option<BTreeSet<ServiceAccountName>>,
     /// The programs that render each, and their sandbox.

@@ -157,7 +157,7 @@ pub struct HelmSpec {
     /// The version of Kubernetes that charts are given; none for that of the cluster.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kube_version: Option<String>,
-    /// The versions and kinds that charts are given beside those that helm knows; empty for those
+    /// The versions and kinds that charts are given besides those that helm knows; empty for those
     /// of the cluster.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub api_versions: Vec<String>,

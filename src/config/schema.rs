@@ -153,7 +153,7 @@ fn helm() -> Value {
                 "description": "Values that win over those of all files; up to 256 KiB. They are no place for secrets: many may read them.",
             },
             "kubeVersion": text("The version of Kubernetes that charts are given. Left out: that of the cluster."),
-            "apiVersions": list("The versions and kinds that charts are given beside those that helm knows. Left out: those of the cluster."),
+            "apiVersions": list("The versions and kinds that charts are given besides those that helm knows. Left out: those of the cluster."),
             "generated": one_of(
                 &["refuse", "once"],
                 "What becomes of values that a chart makes up anew at each render. Left out: refuse.",

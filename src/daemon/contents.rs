@@ -1,4 +1,6 @@
-//! Bodies of objects, read again when they are needed.
+//! Bodies of objects, read again when they are needed: entries keep hashes and no bodies.
+//!
+//! `src/daemon/executor.rs` asks for them before each write.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -129,9 +131,9 @@ impl ContentStore {
         &self,
         desired: &DesiredObject,
         annotation: &ReleaseAnnotation,
-        form: ApplyVariant,
+        variant: ApplyVariant,
     ) -> Result<Value, ContentError> {
-        Ok(stamp_release(self.effective_content(desired)?, annotation, form))
+        Ok(stamp_release(self.effective_content(desired)?, annotation, variant))
     }
 
     /// Returns the content to send to a live object, and whether it is good for this version of it
@@ -140,14 +142,14 @@ impl ContentStore {
         &self,
         desired: &DesiredObject,
         annotation: &ReleaseAnnotation,
-        form: ApplyVariant,
+        variant: ApplyVariant,
         live: &Value,
     ) -> Result<(Value, VersionBinding), ContentError> {
         let owners = FieldOwners::of(live);
         let others: Vec<&str> = owners.others.iter().map(String::as_str).collect();
         let settled =
             resolve_ignores(self.effective_content(desired)?, live, owners.ours.as_deref(), &others);
-        Ok((stamp_release(settled.content, annotation, form), settled.binds))
+        Ok((stamp_release(settled.content, annotation, variant), settled.binds))
     }
 
     fn manifest_items(

@@ -13,8 +13,9 @@ use crate::cluster::{
     Cluster, ClusterError, ClusterFault, Denial, FIELD_MANAGER, FieldOwners, RetryAdvice, ServedKind,
 };
 use crate::engine::{
-    ApplyPurpose, ApplyRequest, ApplyVariant, DesiredObject, FieldCoverage, LiveObject, Precondition,
-    Release, ReleaseAnnotation, RepairImpact, ResourceVersion, SharedDesiredObject, Uid, VerifiedCoverage,
+    ApplyPurpose, ApplyRequest, ApplyVariant, ContentRef, DesiredObject, FieldCoverage, LiveObject,
+    Precondition, ReleaseAnnotation, RepairImpact, ResourceVersion, SharedDesiredObject, Uid,
+    VerifiedCoverage,
 };
 use crate::fields::{self, Coverage, FieldPath, ValueDigest, ValueSchema};
 use crate::object::{ObjectId, Revision, text_at};
@@ -24,7 +25,7 @@ use crate::object::{ObjectId, Revision, text_at};
 pub(super) struct ComparisonRequest {
     pub(super) id: ObjectId,
     pub(super) desired: SharedDesiredObject,
-    pub(super) form: ApplyVariant,
+    pub(super) variant: ApplyVariant,
     /// Our entry.
     shape: Option<Arc<str>>,
     /// The values behind it.
@@ -38,13 +39,13 @@ impl ComparisonRequest {
     pub(super) fn new(
         id: ObjectId,
         desired: SharedDesiredObject,
-        form: ApplyVariant,
+        variant: ApplyVariant,
         shown: Option<&LiveObject>,
     ) -> Self {
         Self {
             id,
             desired,
-            form,
+            variant,
             shape: shown.and_then(|live| live.our_fields.clone()),
             values: shown.and_then(|live| live.value_digest),
             rv: shown.map(|live| live.rv),
@@ -58,8 +59,8 @@ impl ComparisonRequest {
     /// Returns the content in the form in which it was sent. Of the release annotation only the
     /// path matters.
     fn with_stamp(&self, content: Value) -> Value {
-        let release = Release { hash: self.desired.hash, revision: Revision::new("") };
-        crate::engine::stamp_release(content, &ReleaseAnnotation { release, seal: None }, self.form)
+        let release = ContentRef { hash: self.desired.hash, revision: Revision::new("") };
+        crate::engine::stamp_release(content, &ReleaseAnnotation { release, seal: None }, self.variant)
     }
 
     /// Answers by what the cluster was last seen to show, without a call.
@@ -82,15 +83,15 @@ impl ComparisonRequest {
     fn lost_coverage(&self, paths: &[FieldPath]) -> FieldCoverage {
         let kind = self.id.group_kind();
         // An overlay holds pods, and must be restored at once.
-        let lets_go = self.form.overlay.is_none() && change::can_release_pods(&kind, paths);
+        let lets_go = self.variant.overlay.is_none() && change::can_release_pods(&kind, paths);
         let template = lets_go || change::can_touch_template(&kind, paths);
         FieldCoverage::Lost(if template { RepairImpact::Template } else { RepairImpact::InPlace })
     }
 
     /// Returns the verdict, bound to what the question is about.
     pub(super) fn verdict(&self, cover: FieldCoverage) -> VerifiedCoverage {
-        let (content, overlay) = (self.form.hash(&self.desired), self.form.overlay);
-        let (config_stamp, value_digest) = (self.form.config_stamp, self.values);
+        let (content, overlay) = (self.variant.hash(&self.desired), self.variant.overlay);
+        let (config_stamp, value_digest) = (self.variant.config_stamp, self.values);
         VerifiedCoverage {
             content,
             overlay,
@@ -187,11 +188,11 @@ async fn differing_values_of(
     if differing.is_empty() {
         return Ok(differing);
     }
-    let (contents, desired, form, live) =
-        (contents.clone(), question.desired.clone(), question.form, shown.clone());
-    let release = Release { hash: desired.hash, revision: Revision::new("") };
+    let (contents, desired, variant, live) =
+        (contents.clone(), question.desired.clone(), question.variant, shown.clone());
+    let release = ContentRef { hash: desired.hash, revision: Revision::new("") };
     let release = ReleaseAnnotation { release, seal: None };
-    let body = run_blocking(move || contents.body_for_live(&desired, &release, form, &live)).await;
+    let body = run_blocking(move || contents.body_for_live(&desired, &release, variant, &live)).await;
     let (body, _) = body.map_err(|error| LookupFailure(error.to_string().into()))?;
     let precondition = Precondition::Uid(Uid(text_at(shown, &["metadata", "uid"]).into()));
     match cluster.dry_run(kind, &question.id, &body, Some(shown), &precondition).await {

@@ -1,6 +1,9 @@
-//! Carries an action out and returns its result. Decides nothing about objects. It adapts the
-//! precondition of a write to the version that it read. After it reclaimed fields of kubectl that
-//! is the uid alone; after it filled a strategy in, the version of that write.
+//! Carries an action out and returns its result. `src/daemon/contents.rs` makes the body, and
+//! `src/cluster/write.rs` sends it.
+//!
+//! Decides nothing about objects. It adapts the precondition of a write to the version that it
+//! read. After it reclaimed fields of kubectl that is the uid alone; after it filled a strategy in,
+//! the version of that write.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -89,8 +92,8 @@ impl Executor {
         let before = before.ok_or(WriteFailure::Conflict(Duration::ZERO))?;
         let annotation = apply.release_annotation();
         let (contents, desired) = (self.contents.clone(), apply.desired.clone());
-        let (form, live) = (ApplyVariant { overlay: None, ..apply.variant }, before.clone());
-        let body = run_blocking(move || contents.body_for_live(&desired, &annotation, form, &live)).await;
+        let (variant, live) = (ApplyVariant { overlay: None, ..apply.variant }, before.clone());
+        let body = run_blocking(move || contents.body_for_live(&desired, &annotation, variant, &live)).await;
         let (body, _) =
             body.map_err(|error| WriteFailure::Unknown(error.to_string().into(), Duration::ZERO))?;
         let uid = Uid(text_at(&before, &["metadata", "uid"]).into());
@@ -124,8 +127,9 @@ impl Executor {
         let Some(live) = live else { return Err(WriteFailure::Conflict(Duration::ZERO)) };
         let version = ResourceVersion::read(text_at(&live, &["metadata", "resourceVersion"]));
         let annotation = apply.release_annotation();
-        let (contents, desired, form) = (self.contents.clone(), apply.desired.clone(), apply.variant);
-        let prepared = run_blocking(move || contents.body_for_live(&desired, &annotation, form, &live)).await;
+        let (contents, desired, variant) = (self.contents.clone(), apply.desired.clone(), apply.variant);
+        let prepared =
+            run_blocking(move || contents.body_for_live(&desired, &annotation, variant, &live)).await;
         let (body, binds) = prepared.map_err(unreadable)?;
         // A body repeated from one version would undo somebody's later change.
         let precondition = match (precondition, binds) {
@@ -166,8 +170,8 @@ impl Executor {
         if self.contents.is_in_memory(&apply.desired) {
             return self.contents.body_without_live(&apply.desired, &annotation, apply.variant);
         }
-        let (contents, desired, form) = (self.contents.clone(), apply.desired.clone(), apply.variant);
-        run_blocking(move || contents.body_without_live(&desired, &annotation, form)).await
+        let (contents, desired, variant) = (self.contents.clone(), apply.desired.clone(), apply.variant);
+        run_blocking(move || contents.body_without_live(&desired, &annotation, variant)).await
     }
 
     /// Deletes one incarnation in one version.

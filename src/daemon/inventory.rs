@@ -439,7 +439,7 @@ fn ended_jobs(
             // A manifest that was not read, or is disallowed for now, may be wanted still, and
             // would run again.
             let may_be = !state.is_complete() || !engine.is_allowed(source, id);
-            wanted.map_or(may_be, |(_, desired)| desired.is_release(*hash))
+            wanted.map_or(may_be, |(_, desired)| desired.has_hash(*hash))
         })
         .collect();
     let manifests = &state.manifests;
@@ -448,7 +448,7 @@ fn ended_jobs(
         let Some(entry) = engine.entry(id) else { continue };
         let Some((_, desired)) = entry.target_content() else { continue };
         if desired.traits.lifetime == crate::engine::ObjectLifetime::AfterFinish
-            && let Some(hash) = entry.ended.as_deref().filter(|hash| desired.is_release(**hash))
+            && let Some(hash) = entry.ended.as_deref().filter(|hash| desired.has_hash(**hash))
         {
             ended.insert(id.clone(), *hash);
         }
@@ -497,7 +497,7 @@ pub(super) struct InventoryStore {
     /// Indicates whether this process knows that all of it was made from the source's location.
     pub(super) origin: InventoryOrigin,
     /// The last revision that this process has accepted of a source whose commits must be signed.
-    pub(super) accepted: Option<Revision>,
+    pub(super) accepted_revision: Option<Revision>,
     /// The record that the source was given.
     pub(super) anchor: Option<VerificationAnchor>,
 }
@@ -569,7 +569,7 @@ impl Default for InventoryStore {
             last_error: None,
             failures: 0,
             origin: InventoryOrigin::Unknown,
-            accepted: None,
+            accepted_revision: None,
             anchor: None,
         }
     }

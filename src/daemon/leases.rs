@@ -277,14 +277,14 @@ impl LeaseKeeper {
     /// Lists all Leases.
     async fn list(&mut self) {
         match self.cluster.list_leases(&self.namespace).await {
-            Ok(found) => self.read(found),
+            Ok(found) => self.record_leases(found),
             Err(error) if *error.fault() == ClusterFault::NoObject => {}
             Err(error) => return self.complain(&error),
         }
         self.troubled = false;
     }
 
-    fn read(&mut self, found: Vec<LeaseRecord>) {
+    fn record_leases(&mut self, found: Vec<LeaseRecord>) {
         let (mut sources, mut replicas) = (BTreeMap::new(), BTreeMap::new());
         for record in &found {
             let (holder, renewed) = (record.holder.clone(), record.renewed.clone());

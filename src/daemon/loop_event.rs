@@ -1,12 +1,14 @@
 //! Results of spawned tasks, as the loop receives them.
+//!
+//! `reconciler/event_handlers.rs` handles each.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::cluster::{ConfigKey, InventoryObject, KindTable, LedgerObject, OrdersObject};
 use crate::engine::{
-    Action, ActionResult, DirectView, EvictionOutcome, LiveObject, MovedObjects, PastRevision, PeerSource,
-    PodToEvict, Release, RepositoryIdentity, ScaleRequest, ScaleResult, SharedDesiredObject, SourceId,
+    Action, ActionResult, ContentRef, DirectView, EvictionOutcome, LiveObject, MovedObjects, PastRevision,
+    PeerSource, PodToEvict, RepositoryIdentity, ScaleRequest, ScaleResult, SharedDesiredObject, SourceId,
     SourceReading, VerifiedCoverage,
 };
 use crate::object::{GroupKind, ObjectId, Revision};
@@ -22,7 +24,7 @@ pub(super) enum LoopEvent {
     /// A source could not be read.
     Unreadable(SourceId, Arc<str>),
     /// A revision of a source whose commits must be signed was accepted.
-    Accepted(SourceId, Revision),
+    RevisionAccepted(SourceId, Revision),
     /// A source turned out to be at another location than was known.
     Location(SourceId, String),
     /// The repository that a source follows.
@@ -32,7 +34,7 @@ pub(super) enum LoopEvent {
     /// A source was checked after the reading of this number, and all that is new was reported.
     SourceChecked(SourceId, u64),
     /// Older contents were looked up.
-    Resolved(Vec<(ObjectId, Release, Option<SharedDesiredObject>)>),
+    ContentsRead(Vec<(ObjectId, ContentRef, Option<SharedDesiredObject>)>),
     /// The older revision of an undo was looked up.
     UndoTargetRead(Arc<str>, Result<PastRevision, String>),
     /// Other folders were searched for what a source has dropped.

@@ -26,7 +26,7 @@
 //!
 //! **Invariant:** decides nothing about objects, and knows no HTTP and no terminal.
 
-mod acceptance;
+mod accepted_revision;
 mod cluster_facts;
 mod contents;
 mod drift;

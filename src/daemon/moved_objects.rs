@@ -13,7 +13,7 @@ use super::executor::run_blocking;
 use crate::engine::{DroppedObject, MovedObjects};
 use crate::manifest;
 use crate::object::{GroupKind, ObjectId, Revision};
-use crate::source::{BlobId, DiskSnapshot, FilesBeside, SourceError};
+use crate::source::{BlobId, DiskSnapshot, OutsideFiles, SourceError};
 
 /// The name of an object as a file writes it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -51,7 +51,7 @@ impl WrittenNames {
 
 /// A search for what the folder of a source has dropped, in the other folders of its repository.
 pub(crate) struct MovedObjectSearch {
-    beside: FilesBeside,
+    outside: OutsideFiles,
     disk: Arc<DiskSnapshot>,
 }
 
@@ -68,7 +68,7 @@ impl MovedObjectSearch {
     /// # Errors
     /// Fails where the folder is not there, or where its `.git` leads elsewhere.
     pub(crate) fn around(folder: &Path, disk: Arc<DiskSnapshot>) -> Result<Option<Self>, SourceError> {
-        Ok(FilesBeside::around(folder)?.map(|beside| Self { beside, disk }))
+        Ok(OutsideFiles::around(folder)?.map(|outside| Self { outside, disk }))
     }
 
     /// Returns those of the dropped objects that another folder has come to name. Each comes with
@@ -92,13 +92,13 @@ impl MovedObjectSearch {
         if dropped.is_empty() {
             return Ok(BTreeMap::new());
         }
-        RepositorySearch::new(&self.beside)?.find_moved(dropped)
+        RepositorySearch::new(&self.outside)?.find_moved(dropped)
     }
 }
 
 /// A search in the files of a repository. Each content is read once.
 struct RepositorySearch<'a> {
-    beside: &'a FilesBeside,
+    outside: &'a OutsideFiles,
     now: WrittenNames,
     contents: HashMap<BlobId, Arc<WrittenNames>>,
     /// The names at earlier revisions; none for a revision that the repository does not have.
@@ -106,15 +106,15 @@ struct RepositorySearch<'a> {
 }
 
 impl<'a> RepositorySearch<'a> {
-    fn new(beside: &'a FilesBeside) -> Result<Self, SourceError> {
+    fn new(outside: &'a OutsideFiles) -> Result<Self, SourceError> {
         let (mut now, mut contents) = (WrittenNames::default(), HashMap::new());
-        beside.visit(|file| {
+        outside.visit(|file| {
             let mut names = WrittenNames::default();
             names.add(&file.path, &file.bytes);
             now.0.extend(names.0.clone());
             contents.insert(file.blob, Arc::new(names));
         })?;
-        Ok(Self { beside, now, contents, before: BTreeMap::new() })
+        Ok(Self { outside, now, contents, before: BTreeMap::new() })
     }
 
     fn find_moved(
@@ -131,12 +131,12 @@ impl<'a> RepositorySearch<'a> {
     }
 
     fn read_names_at(&mut self, revision: &Revision) -> Result<Option<WrittenNames>, SourceError> {
-        let Some(files) = self.beside.list_at(revision)? else { return Ok(None) };
+        let Some(files) = self.outside.list_at(revision)? else { return Ok(None) };
         let mut all = WrittenNames::default();
         for (path, blob) in files {
             if !self.contents.contains_key(&blob) {
                 let mut names = WrittenNames::default();
-                names.add(&path, &self.beside.read(blob)?);
+                names.add(&path, &self.outside.read(blob)?);
                 self.contents.insert(blob, Arc::new(names));
             }
             all.0.extend(self.contents.get(&blob).into_iter().flat_map(|names| names.0.clone()));

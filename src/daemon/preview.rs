@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::acceptance;
+use super::accepted_revision;
 use super::cluster_facts::versions_of;
 use super::contents::{ContentOrigin, ContentStore, SourceBytes};
 use super::drift::{self, ComparisonRequest};
@@ -23,10 +23,9 @@ use super::setup::{SourceFiles, SourceSetup};
 use super::source_task::{FactReader, OlderContents, read_disk, repository_of};
 use crate::cluster::{Cluster, ClusterError, KindLookup, KindTable, LiveLookup, ServedKind, inventory_id_of};
 use crate::engine::{
-    Action, ApplyVariant, Budget, Decision, DesiredState, DirectView, Engine, FieldCoverage,
-    KindAvailability, KindState, ObjectEntry, ObjectOwner, Plan, PrunePolicy, ReadState, Release,
-    ReleaseAnnotation, RepairImpact, SharedDesiredObject, SourceId, SourceReading, SourceState,
-    VerifiedCoverage, WatchScope,
+    Action, ApplyVariant, Budget, ContentRef, Decision, DesiredState, DirectView, Engine, FieldCoverage,
+    KindAvailability, KindState, ObjectEntry, ObjectOwner, Plan, PrunePolicy, ReadState, ReleaseAnnotation,
+    RepairImpact, SharedDesiredObject, SourceId, SourceReading, SourceState, VerifiedCoverage, WatchScope,
 };
 use crate::object::{GroupKind, Gvk, ObjectId, Revision};
 use crate::source;
@@ -165,7 +164,7 @@ impl PreviewRun {
 
     /// Reads a source, and adds it when that could be done: of one that could not nothing is known.
     async fn add(&mut self, setup: SourceSetup) -> Result<SourceId, PreviewError> {
-        let mut setup = acceptance::with_anchor(&self.cluster, &self.namespace, setup).await?;
+        let mut setup = accepted_revision::with_anchor(&self.cluster, &self.namespace, setup).await?;
         let inventory_id: Arc<str> = inventory_id_of(&self.namespace, &setup.name).into();
         let mut source = SourceState::new(&setup.name, &inventory_id, setup.adopt, setup.prune, setup.radius);
         source.opt_out = setup.opt_out;
@@ -230,7 +229,7 @@ impl PreviewRun {
     fn take(&mut self, source: SourceId, reading: SourceReading) -> bool {
         let facts = reading.files.iter().filter_map(|(_, facts)| facts.as_ref());
         let desired: Vec<SharedDesiredObject> = facts.flat_map(|facts| &facts.objects).cloned().collect();
-        self.engine.read(source, reading);
+        self.engine.set_reading(source, reading);
         for gvk in desired.iter().map(|desired| desired.gvk.clone()).collect::<BTreeSet<Gvk>>() {
             let served = match self.kinds.get(&gvk) {
                 KindLookup::Served(_) => KindAvailability::Yes,
@@ -253,10 +252,10 @@ impl PreviewRun {
         self.read_configs().await?;
         self.recall_contents().await;
         self.search_folders().await;
-        let mut decisions = self.decide().await?;
+        let mut decisions = self.decide_objects().await?;
         if self.engine.needs_peers() {
             self.ask_others().await?;
-            decisions = self.decide().await?;
+            decisions = self.decide_objects().await?;
         }
         decide_foreign_objects(&self.cluster, &self.namespace, &mut self.engine, &mut decisions).await;
         if self.engine.source(source).prune == PrunePolicy::Partial {
@@ -270,12 +269,12 @@ impl PreviewRun {
     async fn recall_contents(&mut self) {
         let Some(mut older) = self.source_views[self.source].older_contents.take() else { return };
         let is_unwanted = |id: &ObjectId| self.engine.entry(id).is_some_and(|entry| entry.targets.is_empty());
-        let mut unresolved = self.engine.unresolved_contents();
-        for contents in unresolved.values_mut() {
+        let mut unread = self.engine.unread_contents();
+        for contents in unread.values_mut() {
             contents.retain(|(id, _)| is_unwanted(id));
         }
-        unresolved.retain(|_, contents| !contents.is_empty());
-        for (revision, contents) in unresolved {
+        unread.retain(|_, contents| !contents.is_empty());
+        for (revision, contents) in unread {
             let read = older.read(revision, contents).await;
             for (id, release, content) in read.unwrap_or_default() {
                 self.engine.record_past_content(&id, &release, content);
@@ -366,7 +365,7 @@ impl PreviewRun {
     }
 
     /// Decides about all; questions that a decision asks are answered until none is left.
-    async fn decide(&mut self) -> Result<BTreeMap<ObjectId, Decision>, ClusterError> {
+    async fn decide_objects(&mut self) -> Result<BTreeMap<ObjectId, Decision>, ClusterError> {
         let now = Instant::now();
         let mut decisions = BTreeMap::new();
         let mut open: Vec<ObjectId> = self.concerned_objects().cloned().collect();
@@ -381,18 +380,18 @@ impl PreviewRun {
                         lookups.entry(group).or_default().insert(id.name().to_owned());
                         again.push(id);
                     }
-                    Action::CompareCached(desired, form) => {
-                        let verified = self.compare_cached(&id, desired, *form).await;
+                    Action::CompareCached(desired, variant) => {
+                        let verified = self.compare_cached(&id, desired, *variant).await;
                         self.engine.record_coverage(&id, verified);
                         again.push(id);
                     }
-                    Action::CompareLive(desired, form) => {
-                        let verified = self.compare_live(&id, desired, *form).await;
+                    Action::CompareLive(desired, variant) => {
+                        let verified = self.compare_live(&id, desired, *variant).await;
                         self.engine.record_coverage(&id, verified);
                         again.push(id);
                     }
                     Action::AwaitContent => {
-                        self.give_up_resolving(&id);
+                        self.give_up_reading(&id);
                         again.push(id);
                     }
                     _ => drop(decisions.insert(id, decision)),
@@ -450,20 +449,20 @@ impl PreviewRun {
         }
     }
 
-    async fn content(&self, desired: &SharedDesiredObject, form: ApplyVariant) -> Option<Value> {
+    async fn content(&self, desired: &SharedDesiredObject, variant: ApplyVariant) -> Option<Value> {
         let (contents, desired) = (self.contents.clone(), desired.clone());
-        let release = Release { hash: form.hash(&desired), revision: Revision::new("") };
+        let release = ContentRef { hash: variant.hash(&desired), revision: Revision::new("") };
         let annotation = ReleaseAnnotation { release, seal: None };
-        run_blocking(move || contents.body_without_live(&desired, &annotation, form)).await.ok()
+        run_blocking(move || contents.body_without_live(&desired, &annotation, variant)).await.ok()
     }
 
     async fn compare_cached(
         &self,
         id: &ObjectId,
         desired: &SharedDesiredObject,
-        form: ApplyVariant,
+        variant: ApplyVariant,
     ) -> VerifiedCoverage {
-        let question = self.comparison_request(id, desired, form);
+        let question = self.comparison_request(id, desired, variant);
         let (contents, desired) = (self.contents.clone(), desired.clone());
         let content = run_blocking(move || contents.defended_content(&desired)).await.unwrap_or_default();
         question.answer_from_view(content)
@@ -475,9 +474,9 @@ impl PreviewRun {
         &self,
         id: &ObjectId,
         desired: &SharedDesiredObject,
-        form: ApplyVariant,
+        variant: ApplyVariant,
     ) -> VerifiedCoverage {
-        let question = self.comparison_request(id, desired, form);
+        let question = self.comparison_request(id, desired, variant);
         let verified = match self.served_kind_of_version(&desired.gvk) {
             Some(kind) => {
                 drift::compare_live(&self.source_view().acting, &self.contents, &kind, &question).await.ok()
@@ -491,16 +490,20 @@ impl PreviewRun {
         &self,
         id: &ObjectId,
         desired: &SharedDesiredObject,
-        form: ApplyVariant,
+        variant: ApplyVariant,
     ) -> ComparisonRequest {
-        ComparisonRequest::new(id.clone(), desired.clone(), form, self.engine.live_object(id))
+        ComparisonRequest::new(id.clone(), desired.clone(), variant, self.engine.live_object(id))
     }
 
-    fn give_up_resolving(&mut self, id: &ObjectId) {
-        let named = self.engine.unresolved_contents();
+    fn give_up_reading(&mut self, id: &ObjectId) {
+        let named = self.engine.unread_contents();
         for (revision, wanted) in named {
             for (other, hash) in wanted.into_iter().filter(|(other, _)| other == id) {
-                self.engine.record_past_content(&other, &Release { hash, revision: revision.clone() }, None);
+                self.engine.record_past_content(
+                    &other,
+                    &ContentRef { hash, revision: revision.clone() },
+                    None,
+                );
             }
         }
     }

@@ -1,7 +1,8 @@
 //! The event loop: receives events, has the engine decide, and carries its decisions out.
 //!
 //! One key of the queue is reconciled by `process_key`, as by `Reconcile` in controller-runtime.
-//! Its write runs in a task, and `record_result` finishes the key.
+//! Its write runs in a task, and `finish_action` finishes the key. Both are in
+//! `reconciler/dispatch.rs`.
 
 mod answers;
 mod channels;
@@ -55,7 +56,7 @@ use super::loop_event::LoopEvent;
 use super::manifest_facts::ReadSettings;
 use super::pass_result::{PassEnding, PassResult};
 use super::setup::{Setup, SourceFiles, SourceSetup};
-use super::source_task::FeedRequest;
+use super::source_task::SourceTaskRequest;
 use super::tasks::{FatalError, TaskSet};
 use super::watchers::AccountWatchers;
 use crate::cluster::inventory_id_of;
@@ -136,15 +137,15 @@ pub(crate) struct Reconciler {
     nodes: NodeWatch,
     configs: ConfigFollowers,
     /// The requests to the task of each source; none where it has not begun, or reads only once.
-    feeds: Vec<Option<mpsc::Sender<FeedRequest>>>,
+    source_tasks: Vec<Option<mpsc::Sender<SourceTaskRequest>>>,
     /// Sources whose task begins once discovery has answered.
-    pending_feeds: Vec<(SourceId, SourceFiles, ReadSettings)>,
+    pending_source_tasks: Vec<(SourceId, SourceFiles, ReadSettings)>,
     /// Kinds of which sources have objects that were read without a known scope.
     unscoped: BTreeSet<(SourceId, GroupKind)>,
     /// Sources that were read, or could not be, at least once.
-    tried: BTreeSet<SourceId>,
+    attempted_sources: BTreeSet<SourceId>,
     /// Objects whose older content is being read.
-    resolving: BTreeSet<ObjectId>,
+    reading_contents: BTreeSet<ObjectId>,
     /// Orders whose rollback is being looked up.
     undoing: BTreeSet<Arc<str>>,
     /// The number of writes and dry runs in flight.
@@ -176,7 +177,7 @@ pub(crate) struct Reconciler {
 /// The parts that the loop has of each source.
 #[derive(Default)]
 struct SourceParts {
-    pending_feeds: Vec<(SourceId, SourceFiles, ReadSettings)>,
+    pending_source_tasks: Vec<(SourceId, SourceFiles, ReadSettings)>,
     content_origins: Vec<ContentOrigin>,
     locations: Vec<String>,
     folder_searches: FolderSearches,
@@ -204,7 +205,7 @@ impl SourceParts {
             });
             let read_settings = source.read_settings(number, &inventory_id);
             parts.locations.push(source.location);
-            parts.pending_feeds.push((number, source.files, read_settings));
+            parts.pending_source_tasks.push((number, source.files, read_settings));
         }
         parts
     }
@@ -243,7 +244,7 @@ impl Reconciler {
         let mut engine = claims::engine(setup.budget);
         set_peer_rules(&mut engine, &setup.namespace, until);
         let mut watchers = AccountWatchers::new(&setup.cluster);
-        let SourceParts { pending_feeds, content_origins, locations, folder_searches } =
+        let SourceParts { pending_source_tasks, content_origins, locations, folder_searches } =
             SourceParts::add_all(setup.sources, &setup.namespace, &mut engine, &mut watchers);
         let watched = KindWatches::new(watchers, sinks.informers, sinks.scalers, sinks.inventories);
         let queue = WorkQueue::default();
@@ -253,7 +254,7 @@ impl Reconciler {
             inventories: locations.iter().map(|_| InventoryStore::default()).collect(),
             inventory_rotation: InventoryRotation::of(locations.len()),
             orders: locations.iter().map(|_| OrderStore::default()).collect(),
-            feeds: locations.iter().map(|_| None).collect(),
+            source_tasks: locations.iter().map(|_| None).collect(),
             peers: CallState::None,
             unreadable_peers: Vec::new(),
             retired_sources: BTreeSet::new(),
@@ -273,10 +274,10 @@ impl Reconciler {
             watched,
             namespace: setup.namespace,
             locations,
-            pending_feeds,
+            pending_source_tasks,
             unscoped: BTreeSet::new(),
-            tried: BTreeSet::new(),
-            resolving: BTreeSet::new(),
+            attempted_sources: BTreeSet::new(),
+            reading_contents: BTreeSet::new(),
             undoing: BTreeSet::new(),
             writes: 0,
             in_flight: Arc::default(),
@@ -418,7 +419,7 @@ impl Reconciler {
             return Some(PassEnding::Undiscovered);
         }
         let depth = self.queue.depth();
-        let started = self.tried.len() == self.locations.len() && self.watched.is_known();
+        let started = self.attempted_sources.len() == self.locations.len() && self.watched.is_known();
         let quiet = depth.ready == 0
             && depth.processing == 0
             && self.inventories.iter().all(|store| store.call == CallState::None)
@@ -488,7 +489,7 @@ impl Reconciler {
         if self.until == StopCondition::Shutdown {
             self.log_unlisted();
         }
-        self.resolve();
+        self.request_contents();
         self.search_folders();
         let mut batch = LookupBatch::default();
         // Failed objects have slots of their own, so that a webhook which never answers delays

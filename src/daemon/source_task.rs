@@ -1,12 +1,14 @@
-//! One task per source, its *feed*: observes it, reads what changed, looks up older contents, and
-//! sends the results to the loop.
+//! One task per source: observes it, reads what changed, looks up older contents, and sends the
+//! results to the loop.
+//!
+//! `source_task/revision_step.rs` reads what changed. Each result is a [`LoopEvent`], which
+//! `reconciler/event_handlers.rs` hands to the engine.
 
 mod deleted_source;
 mod fact_reader;
 mod last_check;
-mod missing_revisions;
+mod older_revision;
 mod once;
-mod past_contents;
 mod revision_step;
 mod verified_revision;
 
@@ -22,7 +24,7 @@ use tokio::time::{Instant, sleep_until};
 
 pub(super) use self::fact_reader::FactReader;
 pub(super) use self::last_check::LastCheck;
-use self::missing_revisions::{ContentLookup, MissingContents};
+use self::older_revision::{ContentLookup, MissingContents};
 pub(super) use self::once::{OlderContents, read_disk, read_newest_once, read_once};
 use self::revision_step::{ReportedSnapshot, read_newest};
 use self::verified_revision::ConcurrentLookups;
@@ -39,17 +41,17 @@ use crate::source::{
     VerificationAnchor,
 };
 
-/// The slack after which a feed that sends no heartbeat counts as dead: its events wait until the
-/// loop takes them.
+/// The slack after which a source task that sends no heartbeat counts as dead: its events wait
+/// until the loop takes them.
 const HEARTBEAT_SLACK: Duration = Duration::from_mins(1);
 
-/// The longest time of one task. A fetch ends by its own deadline, and a task takes two of them at
-/// most beside its waits.
-const MAX_TASK_DURATION: Duration = Duration::from_mins(25);
+/// The longest time of one operation. A fetch ends by its own deadline, and one takes two of them
+/// at most besides its waits.
+const MAX_OPERATION_DURATION: Duration = Duration::from_mins(25);
 
-/// A request of the loop to a feed.
+/// A request of the loop to a source task.
 #[derive(Debug)]
-pub(super) enum FeedRequest {
+pub(super) enum SourceTaskRequest {
     /// Read all again, as the scope of kinds is known now that was not.
     ReadAgain,
     /// Check whether there is anything new, after the reading of this number.
@@ -63,7 +65,7 @@ pub(super) enum FeedRequest {
     /// Look up where an undo leads to.
     ReadUndoTarget(UndoRequest),
     /// Look up contents of an older revision.
-    Resolve(Revision, Vec<(ObjectId, ContentHash)>),
+    ReadContents(Revision, Vec<(ObjectId, ContentHash)>),
 }
 
 /// Returns the repository that these files come from.
@@ -83,7 +85,7 @@ fn followed_by(source: &Source) -> RepositoryIdentity {
 }
 
 /// A source, and what was last reported of it.
-pub(super) struct SourceFeed {
+pub(super) struct SourceTask {
     pub(super) source: Source,
     pub(super) settings: ReadSettings,
     /// The scopes of kinds that the server reports.
@@ -104,27 +106,27 @@ pub(super) struct SourceFeed {
     repository: RepositoryIdentity,
     /// The reason for the last failure; none after a success.
     last_error: Option<Arc<str>>,
-    extent: ReadExtent,
+    read_mode: ReadMode,
     pins: RevisionPins,
     /// The accepted revision, as last reported.
-    accepted: Option<Revision>,
+    accepted_revision: Option<Revision>,
     missing: MissingContents,
     /// The reading after which a check was asked for last, and the one that was answered.
     check_requested: u64,
     check_done: u64,
 }
 
-/// The extent of a read.
+/// The files that a read covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ReadExtent {
+enum ReadMode {
     /// The files that changed.
     Changes,
     /// Every file, as other scopes make other objects of it.
     Everything,
 }
 
-impl SourceFeed {
-    /// Returns a feed that has reported nothing yet.
+impl SourceTask {
+    /// Returns a source task that has reported nothing yet.
     pub(super) fn new(
         source: Source,
         settings: ReadSettings,
@@ -148,9 +150,9 @@ impl SourceFeed {
             identity,
             repository: RepositoryIdentity::Unknown,
             last_error: None,
-            extent: ReadExtent::Changes,
+            read_mode: ReadMode::Changes,
             pins: RevisionPins::default(),
-            accepted: None,
+            accepted_revision: None,
             missing: MissingContents::default(),
             check_requested: 0,
             check_done: 0,
@@ -173,20 +175,20 @@ impl SourceFeed {
     }
 
     /// Runs until nobody listens any more.
-    pub(super) async fn run(mut self, requests: mpsc::Receiver<FeedRequest>) {
+    pub(super) async fn run(mut self, requests: mpsc::Receiver<SourceTaskRequest>) {
         let hints = self.source.change_hints();
         let mut next = Instant::now();
-        let beside = if self.source.is_verified() || self.source.may_render() {
-            ConcurrentLookups::Accepted
+        let concurrent = if self.source.is_verified() || self.source.may_render() {
+            ConcurrentLookups::Unverified
         } else {
             ConcurrentLookups::All
         };
         let mut queue =
-            TaskQueue { requests, later: VecDeque::new(), lookups: FuturesUnordered::new(), beside };
+            OperationQueue { requests, later: VecDeque::new(), lookups: FuturesUnordered::new(), concurrent };
         loop {
             let pins_due = self.pins.next_due();
-            let task = if let Some(task) = queue.later.pop_front() {
-                task
+            let operation = if let Some(operation) = queue.later.pop_front() {
+                operation
             } else {
                 self.heartbeat.record(next.saturating_duration_since(Instant::now()) + HEARTBEAT_SLACK);
                 tokio::select! {
@@ -203,14 +205,14 @@ impl SourceFeed {
                         }
                         continue;
                     },
-                    () = hints.next_hint() => FeedTask::Check,
-                    Ok(()) = self.versions.changed(), if self.uses_versions => FeedTask::Check,
-                    () = sleep_until(next) => FeedTask::Poll,
-                    () = sleep_until(pins_due.unwrap_or(next)), if pins_due.is_some() => FeedTask::SavePins,
+                    () = hints.next_hint() => SourceOperation::Check,
+                    Ok(()) = self.versions.changed(), if self.uses_versions => SourceOperation::Check,
+                    () = sleep_until(next) => SourceOperation::Poll,
+                    () = sleep_until(pins_due.unwrap_or(next)), if pins_due.is_some() => SourceOperation::SavePins,
                 }
             };
-            let polled = matches!(task, FeedTask::Poll);
-            let Some(events) = self.run_task(task, &mut queue).await else { return };
+            let polled = matches!(operation, SourceOperation::Poll);
+            let Some(events) = self.run_operation(operation, &mut queue).await else { return };
             if polled {
                 next = Instant::now() + self.source.next_poll(super::random_fraction());
             }
@@ -225,10 +227,14 @@ impl SourceFeed {
 
     /// Does one thing. A fetch may hang for a minute: meanwhile older contents are looked up beside
     /// it, as what is in force must be defended. Returns none when nobody listens any more.
-    async fn run_task(&mut self, task: FeedTask, queue: &mut TaskQueue) -> Option<Vec<LoopEvent>> {
-        let (beside, head) = (self.content_reader(), self.head_revision());
+    async fn run_operation(
+        &mut self,
+        operation: SourceOperation,
+        queue: &mut OperationQueue,
+    ) -> Option<Vec<LoopEvent>> {
+        let (lookups, head) = (self.content_reader(), self.head_revision());
         let events = self.events.clone();
-        let mut work = std::pin::pin!(self.carry_out(task));
+        let mut work = std::pin::pin!(self.carry_out(operation));
         loop {
             tokio::select! {
                 biased;
@@ -238,43 +244,43 @@ impl SourceFeed {
                         events.send(event).await.ok()?;
                     }
                 }
-                request = queue.requests.recv() => queue.take(request?, beside.clone(), head.clone()),
+                request = queue.requests.recv() => queue.take(request?, lookups.clone(), head.clone()),
             }
         }
     }
 
-    async fn carry_out(&mut self, task: FeedTask) -> Vec<LoopEvent> {
-        self.heartbeat.record(MAX_TASK_DURATION);
-        match task {
-            FeedTask::Check | FeedTask::Poll => {
+    async fn carry_out(&mut self, operation: SourceOperation) -> Vec<LoopEvent> {
+        self.heartbeat.record(MAX_OPERATION_DURATION);
+        match operation {
+            SourceOperation::Check | SourceOperation::Poll => {
                 let mut events = self.check_source().await;
                 events.extend(self.fetch_missing().await);
                 events
             }
-            FeedTask::Fetch(wanted) => {
+            SourceOperation::Fetch(wanted) => {
                 self.missing.push(wanted);
-                // The feed may not have noticed yet that the source cannot be read.
+                // The task may not have noticed yet that the source cannot be read.
                 let mut events = self.check_source().await;
                 events.extend(self.fetch_missing().await);
                 events
             }
-            FeedTask::Anchor(anchor) => self.set_anchor(anchor).await,
-            FeedTask::ReadUndoTarget(undo) => vec![self.read_undo_target(undo).await],
-            FeedTask::SavePins => {
+            SourceOperation::Anchor(anchor) => self.set_anchor(anchor).await,
+            SourceOperation::ReadUndoTarget(undo) => vec![self.read_undo_target(undo).await],
+            SourceOperation::SavePins => {
                 self.pin().await;
                 Vec::new()
             }
-            FeedTask::ReadAgain => {
-                self.extent = ReadExtent::Everything;
+            SourceOperation::ReadAgain => {
+                self.read_mode = ReadMode::Everything;
                 self.check_source().await
             }
-            FeedTask::CheckAfter(reading) => {
+            SourceOperation::CheckAfter(reading) => {
                 self.check_requested = self.check_requested.max(reading);
                 let mut events = self.check_source().await;
                 events.extend(self.fetch_missing().await);
                 events
             }
-            FeedTask::Pin(revisions) => {
+            SourceOperation::Pin(revisions) => {
                 self.pins.set_wanted(revisions);
                 Vec::new()
             }
@@ -377,7 +383,7 @@ impl SourceFeed {
         let SourceObservation { revision, rendered, .. } = self.facts.observe(&mut self.source).await?;
         let reported = self.reported.as_ref().map(|reported| &reported.snapshot);
         let same = reported.filter(|reported| reported.revision == revision && rendered == RenderStep::Kept);
-        if let (Some(reported), ReadExtent::Changes) = (same, self.extent) {
+        if let (Some(reported), ReadMode::Changes) = (same, self.read_mode) {
             // Nothing is new, unless that it can be read again.
             let reading = SourceReading {
                 revision: Some(revision),
@@ -403,13 +409,13 @@ impl SourceFeed {
         revision: Revision,
     ) -> Result<(SourceReading, BTreeSet<GroupKind>), SourceError> {
         let (settings, scopes) = (self.settings.clone(), self.known_scopes());
-        let (from, extent) = (self.reported.clone(), self.extent);
+        let (from, read_mode) = (self.reported.clone(), self.read_mode);
         let read =
-            move |reader: &RevisionReader| read_newest(reader, &settings, scopes, from, extent, &revision);
+            move |reader: &RevisionReader| read_newest(reader, &settings, scopes, from, read_mode, &revision);
         let step = self.source.read_bounded(read).await?;
         self.reported = Some(step.reported);
         self.scopes = step.scopes;
-        self.extent = ReadExtent::Changes;
+        self.read_mode = ReadMode::Changes;
         Ok((step.reading, step.unknown))
     }
 
@@ -430,38 +436,42 @@ impl SourceFeed {
     }
 }
 
-/// The tasks that wait for a feed.
-struct TaskQueue {
-    requests: mpsc::Receiver<FeedRequest>,
+/// The operations that wait for a source task.
+struct OperationQueue {
+    requests: mpsc::Receiver<SourceTaskRequest>,
     /// The tasks not yet begun.
-    later: VecDeque<FeedTask>,
+    later: VecDeque<SourceOperation>,
     lookups: FuturesUnordered<BoxFuture<'static, ContentLookup>>,
-    beside: ConcurrentLookups,
+    concurrent: ConcurrentLookups,
 }
 
-impl TaskQueue {
-    /// Accepts a request. A lookup begins at once, beside the current task; all others wait for
-    /// their turn.
-    fn take(&mut self, request: FeedRequest, beside: ContentReader, head: Option<Revision>) {
-        let task = match request {
-            FeedRequest::Resolve(revision, wanted) => {
-                return self.lookups.push(beside.resolve(revision, wanted).boxed());
+impl OperationQueue {
+    /// Accepts a request. A lookup begins at once, beside the current operation; all others wait
+    /// for their turn.
+    fn take(&mut self, request: SourceTaskRequest, lookups: ContentReader, head: Option<Revision>) {
+        let operation = match request {
+            SourceTaskRequest::ReadContents(revision, wanted) => {
+                return self.lookups.push(lookups.read_contents(revision, wanted).boxed());
             }
-            FeedRequest::Anchor(anchor) => FeedTask::Anchor(anchor),
-            FeedRequest::ReadUndoTarget(undo) if self.is_waiting_for_signatures() => {
-                FeedTask::ReadUndoTarget(undo)
+            SourceTaskRequest::Anchor(anchor) => SourceOperation::Anchor(anchor),
+            SourceTaskRequest::ReadUndoTarget(undo) if self.is_waiting_for_signatures() => {
+                SourceOperation::ReadUndoTarget(undo)
             }
-            FeedRequest::ReadUndoTarget(undo) => {
-                return self.lookups.push(beside.read_undo_target(undo, head).boxed());
+            SourceTaskRequest::ReadUndoTarget(undo) => {
+                return self.lookups.push(lookups.read_undo_target(undo, head).boxed());
             }
-            FeedRequest::ReadAgain => FeedTask::ReadAgain,
-            FeedRequest::CheckAfter(reading) => FeedTask::CheckAfter(reading),
+            SourceTaskRequest::ReadAgain => SourceOperation::ReadAgain,
+            SourceTaskRequest::CheckAfter(reading) => SourceOperation::CheckAfter(reading),
             // A check that has not begun sees all that this one would.
-            FeedRequest::Hint if self.later.iter().any(|task| matches!(task, FeedTask::Check)) => return,
-            FeedRequest::Hint => FeedTask::Check,
-            FeedRequest::Pin(revisions) => FeedTask::Pin(revisions),
+            SourceTaskRequest::Hint
+                if self.later.iter().any(|operation| matches!(operation, SourceOperation::Check)) =>
+            {
+                return;
+            }
+            SourceTaskRequest::Hint => SourceOperation::Check,
+            SourceTaskRequest::Pin(revisions) => SourceOperation::Pin(revisions),
         };
-        self.later.push_back(task);
+        self.later.push_back(operation);
     }
 
     /// Returns the event of a finished lookup, unless something has to be fetched for it.
@@ -469,19 +479,19 @@ impl TaskQueue {
         match found {
             ContentLookup::Done(event) => Some(*event),
             ContentLookup::Missing(wanted) => {
-                self.later.push_back(FeedTask::Fetch(wanted));
+                self.later.push_back(SourceOperation::Fetch(wanted));
                 None
             }
             ContentLookup::Unfound(undo) => {
-                self.later.push_back(FeedTask::ReadUndoTarget(*undo));
+                self.later.push_back(SourceOperation::ReadUndoTarget(*undo));
                 None
             }
         }
     }
 }
 
-/// A task of a feed.
-enum FeedTask {
+/// An operation of a source task.
+enum SourceOperation {
     /// There may be something new: a hint came, or other versions are served.
     Check,
     /// It is time to check.
@@ -499,10 +509,10 @@ enum FeedTask {
     /// These revisions are to be kept readable.
     Pin(BTreeSet<Revision>),
     /// A revision of which contents are wanted is not here.
-    Fetch(missing_revisions::WantedContents),
+    Fetch(older_revision::WantedContents),
 }
 
-/// The reader of older contents, independent of the feed's other tasks.
+/// The reader of older contents, independent of its other operations.
 #[derive(Clone)]
 pub(super) struct ContentReader {
     reader: RevisionReader,
@@ -525,7 +535,7 @@ impl ContentReader {
     async fn past_revision(self, undo: UndoRequest, head: Option<Revision>) -> Result<PastRevision, String> {
         let Self { reader, settings, scopes, .. } = self;
         let read = move |reader: &RevisionReader| {
-            Ok(past_contents::read_undo_target(reader, &settings, scopes, &undo, head.as_ref()))
+            Ok(older_revision::read_undo_target(reader, &settings, scopes, &undo, head.as_ref()))
         };
         reader.read_bounded(read).await.map_err(|error| error.to_string())?
     }

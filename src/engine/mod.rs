@@ -8,7 +8,7 @@
 //!
 //! Owns all transitions ([`Engine`]), the decision about one object
 //! ([`decide`](decide::decide::decide)), the rollout budget
-//! ([`grant_tokens`](rollout::budget::grant_tokens)), the prune guard
+//! ([`grant_slots`](rollout::budget::grant_slots)), the prune guard
 //! ([`decide_prunes`](deletion::prune_guard::decide_prunes)) and the effective content
 //! ([`effective_content()`]).
 //!
@@ -26,15 +26,15 @@ mod rollout;
 mod state;
 
 pub use crate::object::PART_OF;
-pub use decide::action::Precondition;
-#[cfg(test)]
-pub(crate) use decide::action::RestartRisk;
-pub(crate) use decide::action::{Action, ApplyPurpose, ApplyRequest, Decision, DeletionReason};
-pub(crate) use decide::competing_sources::PriorSource;
 pub(crate) use decide::cycles::find_self_waits;
 pub(crate) use decide::decide::WRITE_ECHO_TIMEOUT;
-pub(crate) use decide::input::ReplicaOwner;
+pub use decide::decision::Precondition;
+pub(crate) use decide::decision::ReplicaOwner;
+#[cfg(test)]
+pub(crate) use decide::decision::RestartRisk;
+pub(crate) use decide::decision::{Action, ApplyPurpose, ApplyRequest, Decision, DeletionReason};
 pub(crate) use decide::outcome::{ActionResult, WriteFailure, WriteResult, with_replace_hint};
+pub(crate) use decide::ownership::PriorSource;
 pub(crate) use decide::reason::{FightCause, Reason};
 #[cfg(test)]
 pub(crate) use decide::repair::{FIGHT_PAUSE, REPAIRS_PER_FIGHT};
@@ -76,7 +76,7 @@ pub(crate) use facts::ignore_fields::tool_requests;
 pub use facts::ignore_fields::{IgnoredFields, remove_ignored};
 pub(crate) use facts::ignore_fields::{ReconcilePolicy, VersionBinding, resolve_ignores};
 pub(crate) use facts::label_selector::LabelSelector;
-pub(crate) use facts::live_object::{FieldManager, LiveObject, Release, RolloutNumbers};
+pub(crate) use facts::live_object::{ContentRef, FieldManager, LiveObject, RolloutNumbers};
 pub use facts::live_object::{ObjectOwner, ResourceVersion, RolloutPhase, Uid};
 pub(crate) use facts::manifest_index::{
     DesiredState, FileCompleteness, FileFacts, ManifestIndex, UnusableObject,
@@ -107,10 +107,10 @@ pub(crate) use restart::config_hash::{HashKey, has_restart_on_change, with_confi
 pub(crate) use restart::config_restart::{KEY_SECRET, ReadState, changed_words};
 pub(crate) use restart::config_stamp::ConfigStamp;
 pub(crate) use rollout::budget::{
-    Budget, BudgetNarrowing, BudgetShortage, OnFailure, PodAmount, TokenState, WorkloadLoad,
+    Budget, BudgetNarrowing, BudgetShortage, BudgetSlot, OnFailure, PodAmount, WorkloadLoad,
 };
 #[cfg(test)]
-pub(crate) use rollout::budget::{BudgetBound, BudgetScope, ReleasePriority, ReleaseRequest, grant_tokens};
+pub(crate) use rollout::budget::{BudgetBound, BudgetScope, SlotPriority, SlotRequest, grant_slots};
 #[cfg(test)]
 pub(crate) use rollout::budget_tally::BudgetTally;
 pub(crate) use rollout::daemon_set_steps::{EvictionOutcome, PodToEvict};
@@ -121,11 +121,11 @@ pub(crate) use rollout::foreign_claims::ABANDONED_CLAIM_AGE;
 pub(crate) use rollout::ledger::ConfigRestart;
 pub(crate) use rollout::ledger::RolloutClaim;
 pub(crate) use rollout::ledger::{
-    LastGood, ParseLedgerError, RolloutLedger, Unit, UnitMember, object_word, parse_object_word,
+    ParseLedgerError, ReleaseUnit, RollbackTarget, RolloutLedger, UnitMember, object_word, parse_object_word,
 };
 pub(crate) use rollout::ledger_recovery::NEW_LEDGER_DELAY;
 pub(crate) use rollout::overlay::HELD_MIN_READY_SECONDS;
-pub use rollout::overlay::{Overlay, apply_overlay};
+pub use rollout::overlay::{RolloutOverlay, apply_overlay};
 pub use rollout::pod_eviction::{
     NodePod, NodeState, NodeStep, OrdinalPod, PodAvailability, StatefulSetState, TemplateVersion,
     count_nodes, find_stuck_pod, select_evictions,
@@ -155,8 +155,8 @@ pub(crate) use rollout::scale_balance::{ScalePurpose, ScaleRequest, ScaleResult}
 pub(crate) use rollout::start_rate::RolloutStart;
 #[cfg(test)]
 pub(crate) use rollout::steps::check_steps;
-pub use rollout::steps::{OverlayState, PromotionRequest, StepDecision, StepProgress, Steps, next};
 pub(crate) use rollout::steps::{PromotionMode, StepRequirement, StepSize};
+pub use rollout::steps::{PromotionRequest, RolloutOverlayState, StepDecision, StepProgress, Steps, next};
 pub(crate) use state::{Engine, KindAvailability, KindState};
 
 #[cfg(test)]

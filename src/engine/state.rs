@@ -1,4 +1,7 @@
 //! The engine: all entries, and the transitions that new facts cause.
+//!
+//! The loop hands facts over (`set_reading`, `set_inventory`, `observe_object_by`). Each marks the
+//! keys of the objects that it is about, and `take_dirty` gives these to the queue of the loop.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -79,13 +82,13 @@ pub(crate) struct Engine {
     /// Answers about workloads that are asked for once for each object of a unit.
     pub(super) answers: KeptAnswers,
     /// Objects that go back to a content that has not been read.
-    pub(super) rollbacks_unresolved: BTreeSet<ObjectId>,
+    pub(super) unread_rollbacks: BTreeSet<ObjectId>,
     /// Objects that go back once all that goes back together with them has been read.
-    pub(super) rollbacks_deferred: BTreeSet<ObjectId>,
+    pub(super) rollbacks_awaiting_unit: BTreeSet<ObjectId>,
     /// Objects of ours that no source wants.
     pub(super) unwanted: BTreeSet<ObjectId>,
     /// Objects whose accepted content has not been read yet.
-    pub(super) unresolved_accepted: BTreeSet<ObjectId>,
+    pub(super) unread_accepted: BTreeSet<ObjectId>,
     /// Objects whose desired content depends on others by annotation.
     pub(super) dependents: BTreeSet<ObjectId>,
     /// Objects that wait for themselves, each with the reason in words.
@@ -232,7 +235,7 @@ impl Engine {
     }
 
     /// Takes over a reading of a source.
-    pub(crate) fn read(&mut self, source: SourceId, reading: SourceReading) {
+    pub(crate) fn set_reading(&mut self, source: SourceId, reading: SourceReading) {
         let state = &mut self.sources[source];
         let (first, mut touched) = (state.head.is_none(), BTreeSet::new());
         for (file, facts) in reading.files {
@@ -387,14 +390,12 @@ impl Engine {
         if self.order_wants(id) {
             self.change_owner(id);
         }
-        let named = self
-            .entries
-            .get(id)
-            .is_some_and(|entry| matches!(entry.accepted, AcceptedContent::Unresolved(_)));
+        let named =
+            self.entries.get(id).is_some_and(|entry| matches!(entry.accepted, AcceptedContent::Unread(_)));
         if named {
-            self.unresolved_accepted.insert(id.clone());
+            self.unread_accepted.insert(id.clone());
         } else {
-            self.unresolved_accepted.remove(id);
+            self.unread_accepted.remove(id);
         }
         let ours = self.informer_objects.get(id).is_some_and(
             |live| matches!(&live.owner, crate::engine::ObjectOwner::Ours(set) if self.inventory_ids.contains(set)),

@@ -45,7 +45,7 @@ pub(super) struct PlaintextIndex {
 struct ValueForm {
     value: usize,
     bytes: Zeroizing<Vec<u8>>,
-    extent: FormExtent,
+    boundary: MatchBoundary,
 }
 
 impl ValueForm {
@@ -56,7 +56,7 @@ impl ValueForm {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum FormExtent {
+enum MatchBoundary {
     /// Between other signs than letters and digits.
     Word,
     Anywhere,
@@ -107,14 +107,14 @@ impl PlaintextIndex {
         }
         self.files.push(file.clone());
         self.known.push(false);
-        let extent = if value.len() < MIN_PART { FormExtent::Word } else { FormExtent::Anywhere };
-        let mut form = |bytes: Vec<u8>, extent| {
-            self.forms.push(ValueForm { value: number, bytes: Zeroizing::new(bytes), extent });
+        let boundary = if value.len() < MIN_PART { MatchBoundary::Word } else { MatchBoundary::Anywhere };
+        let mut form = |bytes: Vec<u8>, boundary| {
+            self.forms.push(ValueForm { value: number, bytes: Zeroizing::new(bytes), boundary });
         };
-        form(value.to_vec(), extent);
+        form(value.to_vec(), boundary);
         if value.len() <= ENCODED {
             let encoded = STANDARD.encode(value);
-            form(encoded.trim_end_matches('=').as_bytes().to_vec(), FormExtent::Word);
+            form(encoded.trim_end_matches('=').as_bytes().to_vec(), MatchBoundary::Word);
         }
         // Three bytes give four signs, so within a longer text the value begins at one of three
         // places of such a group.
@@ -122,7 +122,7 @@ impl PlaintextIndex {
             let rest = value.get(skipped..value.len().min(ENCODED)).unwrap_or_default();
             let groups = rest.get(..rest.len() / 3 * 3).unwrap_or_default();
             if groups.len() >= MIN_BASE64_PART {
-                form(STANDARD.encode(groups).into_bytes(), FormExtent::Anywhere);
+                form(STANDARD.encode(groups).into_bytes(), MatchBoundary::Anywhere);
             }
         }
         Ok(())
@@ -153,7 +153,7 @@ impl PlaintextIndex {
             let before = text.get(..found.start())?;
             let is_inside = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
             let is_word = !is_inside(before.last()) && !is_inside(after.first());
-            (form.extent == FormExtent::Anywhere || is_word).then_some(form)
+            (form.boundary == MatchBoundary::Anywhere || is_word).then_some(form)
         })
     }
 }

@@ -68,14 +68,14 @@ pub(crate) enum NodeKind {
     Alias,
 }
 
-/// One node. `first` and `extent` are the first child (collections), the target (aliases) or the
-/// place of the text (scalars). A scalar's text is in the source, or in the owned texts when
-/// `extent` is [`NO_NODE`].
+/// One node. `first` is the first child of a collection, the target of an alias, or the place of a
+/// scalar's text. `length` is the length of that text in the source. Where it is [`NO_NODE`], the
+/// text is one of the owned texts, or there is none.
 #[derive(Clone, Copy, Debug)]
 struct TreeNode {
     mark: TextMark,
     first: u32,
-    extent: u32,
+    length: u32,
     next: NodeId,
     kind: NodeKind,
     tag: ScalarTag,
@@ -130,7 +130,7 @@ impl<'a> DocumentTree<'a> {
     /// Adds a collection.
     pub(super) fn push_collection(&mut self, kind: NodeKind, tag: ScalarTag, mark: TextMark) -> NodeId {
         self.mappings += usize::from(kind == NodeKind::Mapping);
-        self.push(TreeNode { mark, first: NO_NODE, extent: NO_NODE, next: NO_NODE, kind, tag, shared: false })
+        self.push(TreeNode { mark, first: NO_NODE, length: NO_NODE, next: NO_NODE, kind, tag, shared: false })
     }
 
     /// Adds an alias of a node.
@@ -138,7 +138,7 @@ impl<'a> DocumentTree<'a> {
         self.push(TreeNode {
             mark,
             first: target,
-            extent: 0,
+            length: 0,
             next: NO_NODE,
             kind: NodeKind::Alias,
             tag: ScalarTag::None,
@@ -158,7 +158,7 @@ impl<'a> DocumentTree<'a> {
         self.push(TreeNode {
             mark,
             first: start as u32,
-            extent: len as u32,
+            length: len as u32,
             next: NO_NODE,
             kind,
             tag,
@@ -176,7 +176,7 @@ impl<'a> DocumentTree<'a> {
     ) -> NodeId {
         let first = self.owned.len() as u32;
         self.owned.push(text);
-        self.push(TreeNode { mark, first, extent: NO_NODE, next: NO_NODE, kind, tag, shared: false })
+        self.push(TreeNode { mark, first, length: NO_NODE, next: NO_NODE, kind, tag, shared: false })
     }
 
     /// Returns where a text is in the source, if it is a part of it.
@@ -238,12 +238,12 @@ impl<'a> DocumentTree<'a> {
     pub(crate) fn text(&self, id: NodeId) -> &str {
         let Some(node) = self.node(id) else { return "" };
         match node.kind {
-            NodeKind::Plain | NodeKind::Quoted | NodeKind::Literal if node.extent == NO_NODE => {
+            NodeKind::Plain | NodeKind::Quoted | NodeKind::Literal if node.length == NO_NODE => {
                 self.owned.get(node.first as usize).map_or("", AsRef::as_ref)
             }
             NodeKind::Plain | NodeKind::Quoted | NodeKind::Literal => {
                 let start = node.first as usize;
-                self.source.get(start..start + node.extent as usize).unwrap_or_default()
+                self.source.get(start..start + node.length as usize).unwrap_or_default()
             }
             NodeKind::Sequence | NodeKind::Mapping | NodeKind::Alias => "",
         }
@@ -252,7 +252,7 @@ impl<'a> DocumentTree<'a> {
     /// Moves the text of a scalar out; only for a node that is read once.
     pub(super) fn take_text(&mut self, id: NodeId) -> String {
         let owned = match self.node(id) {
-            Some(node) if node.extent == NO_NODE => Some(node.first as usize),
+            Some(node) if node.length == NO_NODE => Some(node.first as usize),
             _ => None,
         };
         match owned.and_then(|index| self.owned.get_mut(index)) {

@@ -138,7 +138,7 @@ impl Blocker {
             Reason::OptedOut(_) => Self::OptOut,
             Reason::Step(_) => Self::Step,
             Reason::Rejected(_) => match entry.rejection.as_deref().map(|rejection| &rejection.replacement) {
-                Some(ReplacementContent::Resolved(..) | ReplacementContent::Delete) => Self::Rollback,
+                Some(ReplacementContent::Read(..) | ReplacementContent::Delete) => Self::Rollback,
                 _ => Self::Quarantine,
             },
             reason if reason.is_refusal() => Self::Refusal,

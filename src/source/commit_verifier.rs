@@ -34,12 +34,12 @@ pub(crate) struct SignatureVerification {
     /// armor.
     pub keys: PathBuf,
     /// The commits that must be signed.
-    pub extent: VerifyExtent,
+    pub commits: VerifiedCommits,
 }
 
 /// The commits that must be signed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum VerifyExtent {
+pub(crate) enum VerifiedCommits {
     /// The newest.
     Head,
     /// Each that the newest brings beside the history of the one that was accepted last.
@@ -50,7 +50,7 @@ pub(crate) enum VerifyExtent {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct VerificationAnchor {
     /// The revision that was accepted last; none where none ever was.
-    pub accepted: Option<Revision>,
+    pub accepted_revision: Option<Revision>,
     /// A revision that a person wants to begin with anew, whatever was accepted before.
     pub confirmed: Option<Revision>,
     /// The namespace of the inventory that says so; empty where there is none.
@@ -85,7 +85,7 @@ impl CommitVerifier {
 
     /// Returns the last accepted revision; none before that is known.
     pub(super) fn accepted_revision(&self) -> Option<&Revision> {
-        self.anchor.as_ref().and_then(|anchor| anchor.accepted.as_ref())
+        self.anchor.as_ref().and_then(|anchor| anchor.accepted_revision.as_ref())
     }
 
     /// Returns whether it is known what was accepted.
@@ -112,15 +112,15 @@ impl CommitVerifier {
     /// Keeps in mind that a revision was accepted. A confirmation is for one time.
     pub(super) fn accept(&mut self, revision: &Revision) {
         let anchor = self.anchor.get_or_insert_default();
-        anchor.accepted = Some(revision.clone());
+        anchor.accepted_revision = Some(revision.clone());
         anchor.confirmed.take_if(|confirmed| confirmed == revision);
     }
 
     pub(super) fn verification_range(&self, revision: &Revision) -> VerificationRange {
         let confirmed = self.anchor.as_ref().and_then(|anchor| anchor.confirmed.as_ref());
-        match (self.verification.extent, self.accepted_revision()) {
+        match (self.verification.commits, self.accepted_revision()) {
             (_, Some(accepted)) if accepted == revision => VerificationRange::Nothing,
-            (VerifyExtent::Range, Some(accepted)) if confirmed != Some(revision) => {
+            (VerifiedCommits::Range, Some(accepted)) if confirmed != Some(revision) => {
                 VerificationRange::Since(accepted.clone())
             }
             _ => VerificationRange::Itself,
@@ -331,12 +331,12 @@ pub(crate) fn unusable_keys(file: &Path) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn guard(extent: VerifyExtent, anchor: Option<(&str, &str)>) -> CommitVerifier {
-        let verification = SignatureVerification { keys: "keys".into(), extent };
+    fn guard(commits: VerifiedCommits, anchor: Option<(&str, &str)>) -> CommitVerifier {
+        let verification = SignatureVerification { keys: "keys".into(), commits };
         let mut guard = CommitVerifier::new(&verification, "shop", "place");
         let revision = |text: &str| (!text.is_empty()).then(|| Revision::new(text));
         guard.anchor = anchor.map(|(accepted, confirmed)| VerificationAnchor {
-            accepted: revision(accepted),
+            accepted_revision: revision(accepted),
             confirmed: revision(confirmed),
             ..VerificationAnchor::default()
         });
@@ -346,27 +346,32 @@ mod tests {
     #[test]
     fn what_is_verified_follows_from_what_was_accepted() {
         #[track_caller]
-        fn check(extent: VerifyExtent, anchor: (&str, &str), revision: &str, expected: VerificationRange) {
-            let found = guard(extent, Some(anchor)).verification_range(&Revision::new(revision));
-            assert_eq!(found, expected, "{extent:?} {anchor:?} {revision}");
+        fn check(
+            commits: VerifiedCommits,
+            anchor: (&str, &str),
+            revision: &str,
+            expected: VerificationRange,
+        ) {
+            let found = guard(commits, Some(anchor)).verification_range(&Revision::new(revision));
+            assert_eq!(found, expected, "{commits:?} {anchor:?} {revision}");
         }
         let since = |revision| VerificationRange::Since(Revision::new(revision));
-        check(VerifyExtent::Head, ("", ""), "b", VerificationRange::Itself);
-        check(VerifyExtent::Head, ("a", ""), "b", VerificationRange::Itself);
-        check(VerifyExtent::Head, ("b", ""), "b", VerificationRange::Nothing);
-        check(VerifyExtent::Range, ("", ""), "b", VerificationRange::Itself);
-        check(VerifyExtent::Range, ("a", ""), "b", since("a"));
-        check(VerifyExtent::Range, ("b", ""), "b", VerificationRange::Nothing);
+        check(VerifiedCommits::Head, ("", ""), "b", VerificationRange::Itself);
+        check(VerifiedCommits::Head, ("a", ""), "b", VerificationRange::Itself);
+        check(VerifiedCommits::Head, ("b", ""), "b", VerificationRange::Nothing);
+        check(VerifiedCommits::Range, ("", ""), "b", VerificationRange::Itself);
+        check(VerifiedCommits::Range, ("a", ""), "b", since("a"));
+        check(VerifiedCommits::Range, ("b", ""), "b", VerificationRange::Nothing);
         // A confirmation names one revision, and spares it nothing but where it comes from.
-        check(VerifyExtent::Range, ("a", "b"), "b", VerificationRange::Itself);
-        check(VerifyExtent::Range, ("a", "c"), "b", since("a"));
+        check(VerifiedCommits::Range, ("a", "b"), "b", VerificationRange::Itself);
+        check(VerifiedCommits::Range, ("a", "c"), "b", since("a"));
     }
 
     #[test]
     fn a_record_is_never_newer_than_what_this_process_accepted() {
-        let mut guard = guard(VerifyExtent::Range, None);
+        let mut guard = guard(VerifiedCommits::Range, None);
         let anchor = |accepted: &str, confirmed: Option<&str>| VerificationAnchor {
-            accepted: Some(Revision::new(accepted)),
+            accepted_revision: Some(Revision::new(accepted)),
             confirmed: confirmed.map(Revision::new),
             ..VerificationAnchor::default()
         };

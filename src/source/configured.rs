@@ -1,16 +1,16 @@
 //! From a configured location to one that is read.
 
-use super::commit_verifier::{SignatureVerification, VerifyExtent};
+use super::commit_verifier::{SignatureVerification, VerifiedCommits};
 use super::location::{GitLocation, ResolvedLocation};
 use crate::config::{self, VerifyMode, VerifySpec};
 
 impl From<&VerifySpec> for SignatureVerification {
     fn from(configured: &VerifySpec) -> Self {
-        let extent = match configured.mode {
-            VerifyMode::Head => VerifyExtent::Head,
-            VerifyMode::Range => VerifyExtent::Range,
+        let commits = match configured.mode {
+            VerifyMode::Head => VerifiedCommits::Head,
+            VerifyMode::Range => VerifiedCommits::Range,
         };
-        Self { keys: configured.keys.clone(), extent }
+        Self { keys: configured.keys.clone(), commits }
     }
 }
 
@@ -47,7 +47,7 @@ mod tests {
         let expected = GitLocation {
             reference: Some("main".to_owned()),
             interval: std::time::Duration::from_secs(9),
-            verify: Some(SignatureVerification { keys: "keys".into(), extent: VerifyExtent::Range }),
+            verify: Some(SignatureVerification { keys: "keys".into(), commits: VerifiedCommits::Range }),
             ..GitLocation::new("https://host/a")
         };
         assert_eq!(ResolvedLocation::from(&location(".")), ResolvedLocation::Git(expected.clone()));

@@ -25,7 +25,6 @@ mod disk_tree;
 mod error;
 mod file_contents;
 mod file_names;
-mod files_beside;
 mod folder;
 mod followed_repository;
 mod git_messages;
@@ -41,6 +40,7 @@ mod login;
 mod object_stores;
 mod older_store;
 mod origin;
+mod outside_files;
 mod program;
 mod read_sandbox;
 mod reader;
@@ -68,7 +68,7 @@ mod watch_pool;
 pub(crate) use change_hints::ChangeHints;
 pub(crate) use cluster_facts::{ClusterFacts, FactUse, KnownFacts, ObjectFact, ServedVersions};
 #[cfg(test)]
-pub(crate) use commit_verifier::{SignatureVerification, VerifyExtent};
+pub(crate) use commit_verifier::{SignatureVerification, VerifiedCommits};
 pub(crate) use commit_verifier::{VerificationAnchor, unusable_keys};
 #[cfg(test)]
 pub(crate) use credentials::Credentials;
@@ -77,12 +77,12 @@ pub(crate) use disk_snapshot::{
 };
 pub use disk_tree::DiskTree;
 pub use error::SourceError;
-pub(crate) use files_beside::FilesBeside;
 pub(crate) use lineage::Ancestry;
 pub(crate) use local::find_revision;
 #[cfg(test)]
 pub(crate) use location::GitLocation;
 pub(crate) use location::{LocationKind, ResolvedLocation, classify, is_url, is_vacant};
+pub(crate) use outside_files::OutsideFiles;
 pub(crate) use program::GitVersion;
 pub(crate) use reader::{MAX_FILE, RevisionReader};
 pub(crate) use rendered_revision::RenderStep;

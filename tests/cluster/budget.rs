@@ -181,7 +181,7 @@ fn apply_keeps_the_budget_as_well_and_waits_for_its_end() {
 }
 
 #[test]
-fn workloads_that_were_never_available_take_no_token() {
+fn workloads_that_were_never_available_take_no_slot() {
     let site = TestNamespace::new("budget-sick");
     let sick = "{controlplane/never-ready: \"true\"}";
     let few = |image: &str, annotations: &str| -> Vec<(String, String)> {
@@ -214,7 +214,7 @@ fn never_ready(image: &str) -> &'static str {
 }
 
 #[test]
-fn a_change_that_restarts_nothing_needs_no_token() {
+fn a_change_that_restarts_nothing_needs_no_slot() {
     let site = TestNamespace::new("budget-free");
     let stuck = |image: &str| yaml::workload("Deployment", "stuck", 1, image, never_ready(image));
     let repo = Repo::new(&[
@@ -225,7 +225,7 @@ fn a_change_that_restarts_nothing_needs_no_token() {
     let _daemon = site.configured(&site.configuration(repo.path(), "budget: {maxWorkloads: 1}"));
     site.await_rollout("stuck");
     site.await_rollout("plain");
-    // The only token is taken by a rollout that never ends.
+    // The only slot is taken by a rollout that never ends.
     repo.change("stuck.yaml", &stuck("nginx:never"));
     until("it rolls", || {
         site.value("Deployment", "stuck", "/spec/template/spec/containers/0/image") == json!("nginx:never")
@@ -256,7 +256,7 @@ fn a_change_that_restarts_nothing_needs_no_token() {
 }
 
 #[test]
-fn a_change_beside_a_template_that_somebody_changed_waits_for_a_token() {
+fn a_change_beside_a_template_that_somebody_changed_waits_for_a_slot() {
     let site = TestNamespace::new("budget-beside");
     let stuck = |image: &str| yaml::workload("Deployment", "stuck", 1, image, never_ready(image));
     let repo = Repo::new(&[

@@ -184,7 +184,7 @@ fn restart(site: &TestNamespace<'_>, name: &str) {
 
 #[test]
 fn a_repair_that_restarts_pods_waits_for_a_token_when_none_is_free() {
-    let site = TestNamespace::new("foreign-token");
+    let site = TestNamespace::new("foreign-slot");
     let slow = yaml::workload("Deployment", "slow", 1, "app:1", "{controlplane/ready-delay: 4s}");
     let repo = Repo::new(&[("slow.yaml", slow), ("web.yaml", yaml::deployment("web", 2, "app:1"))]);
     let settings = "budget: {maxWorkloads: 1}";
@@ -208,11 +208,11 @@ fn a_repair_that_restarts_pods_waits_for_a_token_when_none_is_free() {
     let done = conditions.iter().find(|condition| condition["type"] == "Progressing").unwrap();
     assert_eq!(done["reason"], "NewReplicaSetAvailable");
     let done: Timestamp = done["lastUpdateTime"].as_str().unwrap().parse().unwrap();
-    assert!(repair[0].timestamp >= done, "repaired at {}, the token was free at {done}", repair[0].timestamp);
+    assert!(repair[0].timestamp >= done, "repaired at {}, the slot was free at {done}", repair[0].timestamp);
 }
 
 #[test]
-fn a_workload_that_rolls_already_is_repaired_without_a_second_token() {
+fn a_workload_that_rolls_already_is_repaired_without_a_second_slot() {
     let site = TestNamespace::new("foreign-rolling");
     let stuck = |image, annotations| yaml::workload("Deployment", "stuck", 1, image, annotations);
     let web = yaml::workload("Deployment", "web", 2, "app:1", "{controlplane/ready-delay: 3s}");
@@ -221,7 +221,7 @@ fn a_workload_that_rolls_already_is_repaired_without_a_second_token() {
     site.await_rollout("stuck");
     site.await_rollout("web");
     repo.change("stuck.yaml", &stuck("app:2", "{controlplane/never-ready: \"true\"}"));
-    until("the only token is taken", || image(&site, "stuck") == "app:2");
+    until("the only slot is taken", || image(&site, "stuck") == "app:2");
     let took = repaired_after(&site, "deployments", "web", || set_image(&site, "web", "theirs:1"));
     assert!(took <= limit(), "repaired after {took:?}");
     assert_eq!(image(&site, "web"), "app:1");

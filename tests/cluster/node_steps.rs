@@ -67,7 +67,7 @@ fn a_daemon_set_goes_from_one_node_to_half_of_them_to_all() {
     await_nodes(&site, "agent:2", &[1]);
     await_nodes(&site, "agent:1", &[2, 3, 4]);
     assert_eq!(overlay(&site), json!("on-delete step=1"));
-    until("its token is given back", || {
+    until("its slot is given back", || {
         let all = site.rhumb(&["rollout", "status", "ds/agent"]).all();
         all.contains("0 workloads") && all.contains("1 out of 4 new pods have been updated")
     });
@@ -169,7 +169,7 @@ fn a_restart_by_hand_in_a_step_replaces_what_the_step_had_replaced() {
     repo.change("agent.yaml", &agent(&site, "agent:2", words));
     await_nodes(&site, "agent:2", &[1]);
     await_ready(&site, 3);
-    until("its token is given back", || {
+    until("its slot is given back", || {
         site.rhumb(&["rollout", "status", "ds/agent"]).all().contains("0 workloads")
     });
     let restarted = || {
@@ -182,7 +182,7 @@ fn a_restart_by_hand_in_a_step_replaces_what_the_step_had_replaced() {
     site.kubectl(&["rollout", "restart", "ds/agent"]);
     until("one node has it", || restarted() == [nodes.names[0].clone()]);
     await_ready(&site, 3);
-    until("its token is given back again", || {
+    until("its slot is given back again", || {
         site.rhumb(&["rollout", "status", "ds/agent"]).all().contains("0 workloads")
     });
     assert_eq!(restarted(), [nodes.names[0].clone()]);

@@ -132,7 +132,7 @@ fn a_change_of_a_config_map_from_git_restarts_once_and_in_order() {
     at_rest(&site);
     assert_eq!(written(&window), ["env", "web"]);
     let sets = site.api.list(&site.at("ReplicaSet", ""));
-    assert_eq!(sets.len(), 3, "the first one is taken again, beside one of somebody else");
+    assert_eq!(sets.len(), 3, "the first one is taken again, besides one of somebody else");
 }
 
 #[test]

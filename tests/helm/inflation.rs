@@ -1,4 +1,4 @@
-//! Charts that a kustomization renders, beside the real kustomize that has helm render them.
+//! Charts that a kustomization renders, compared with the real kustomize that has helm render them.
 
 use std::fs;
 use std::path::Path;

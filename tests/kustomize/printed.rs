@@ -1,4 +1,4 @@
-//! `rhumb render` beside the real kustomize: the same objects.
+//! `rhumb render` compared with the real kustomize: the same objects.
 
 use std::path::Path;
 use std::process::Command;

@@ -3,18 +3,18 @@
 use std::time::Duration;
 
 use rhumb::testing::engine::{
-    Overlay, OverlayState, PromotionRequest, StepDecision, StepProgress, Steps, next,
+    PromotionRequest, RolloutOverlay, RolloutOverlayState, StepDecision, StepProgress, Steps, next,
 };
 use serde_json::json;
 
 use crate::harness::{BROKEN_IMAGE, Harness, NEW_IMAGE, OLD_IMAGE, plane};
 
-fn surge(pods: u32) -> Overlay {
-    Overlay::Surge { pods, step: 1 }
+fn surge(pods: u32) -> RolloutOverlay {
+    RolloutOverlay::Surge { pods, step: 1 }
 }
 
-fn in_place(pods: u32) -> Overlay {
-    Overlay::InPlace { pods, step: 1 }
+fn in_place(pods: u32) -> RolloutOverlay {
+    RolloutOverlay::InPlace { pods, step: 1 }
 }
 
 #[tokio::test]
@@ -92,12 +92,12 @@ async fn in_place_is_exactly_so_many_pods_replaced() {
 async fn a_narrowed_deployment_takes_no_more_pods_away() {
     let spec = json!({ "replicas": 4, "strategy": { "rollingUpdate": { "maxSurge": 0, "maxUnavailable": "100%" } } });
     let mut web = Harness::new("Deployment", "narrow", spec).await;
-    web.apply(NEW_IMAGE, Overlay::Narrow(1)).await;
+    web.apply(NEW_IMAGE, RolloutOverlay::Narrow(1)).await;
     web.until("all pods are new", |web| web.is_all(NEW_IMAGE)).await;
     assert_eq!(web.worst.ready, 3);
     assert_eq!(web.annotation(), "narrow=1");
     web.forget();
-    web.apply(OLD_IMAGE, Overlay::Narrow(0)).await;
+    web.apply(OLD_IMAGE, RolloutOverlay::Narrow(0)).await;
     web.until("all pods are old", |web| web.is_all(OLD_IMAGE)).await;
     assert_eq!(web.worst.ready, 4);
     let before = web.uids();
@@ -148,7 +148,11 @@ async fn a_rollout_goes_through_its_steps() {
         let image = web.live.pointer("/spec/template/spec/containers/0/image").unwrap().as_str().unwrap();
         let standing = StepProgress {
             replicas: 4,
-            shown: if image == NEW_IMAGE { OverlayState::of(&web.live) } else { OverlayState::Other },
+            shown: if image == NEW_IMAGE {
+                RolloutOverlayState::of(&web.live)
+            } else {
+                RolloutOverlayState::Other
+            },
             made: web.count(NEW_IMAGE) as u32,
             ready: web.ready(NEW_IMAGE) as u32,
             ready_for: Duration::ZERO,

@@ -9,7 +9,7 @@ use futures::StreamExt as _;
 use kube::api::{ApiResource, DynamicObject, WatchEvent, WatchParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use rhumb::testing::cluster::{ApplyForce, Cluster, Connection, KindLookup, ServedKind};
-use rhumb::testing::engine::{Overlay, Precondition, apply_overlay};
+use rhumb::testing::engine::{Precondition, RolloutOverlay, apply_overlay};
 use rhumb::testing::object::{Gvk, ObjectId, text_at, value_at};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -150,7 +150,7 @@ impl Harness {
     }
 
     /// Applies an image under an overlay.
-    pub(crate) async fn apply(&mut self, image: &str, overlay: Overlay) {
+    pub(crate) async fn apply(&mut self, image: &str, overlay: RolloutOverlay) {
         self.send(image, Some(overlay)).await;
     }
 
@@ -159,7 +159,7 @@ impl Harness {
         self.send(image, None).await;
     }
 
-    async fn send(&mut self, image: &str, overlay: Option<Overlay>) {
+    async fn send(&mut self, image: &str, overlay: Option<RolloutOverlay>) {
         self.body["spec"]["template"]["spec"]["containers"][0]["image"] = json!(image);
         let body = apply_overlay(self.body.clone(), overlay);
         let applied = self

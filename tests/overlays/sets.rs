@@ -3,21 +3,21 @@
 use std::time::Duration;
 
 use rhumb::testing::engine::{
-    NodePod, NodeState, NodeStep, OrdinalPod, Overlay, OverlayState, PodAvailability, PromotionRequest,
-    StatefulSetState, StepDecision, StepProgress, Steps, TemplateVersion, count_nodes, find_stuck_pod, next,
-    select_evictions,
+    NodePod, NodeState, NodeStep, OrdinalPod, PodAvailability, PromotionRequest, RolloutOverlay,
+    RolloutOverlayState, StatefulSetState, StepDecision, StepProgress, Steps, TemplateVersion, count_nodes,
+    find_stuck_pod, next, select_evictions,
 };
 use rhumb::testing::object::text_at;
 use serde_json::json;
 
 use crate::harness::{BROKEN_IMAGE, Harness, NEW_IMAGE, OLD_IMAGE, Pod, plane};
 
-fn partition(from: u32) -> Overlay {
-    Overlay::Partition { from, step: 1 }
+fn partition(from: u32) -> RolloutOverlay {
+    RolloutOverlay::Partition { from, step: 1 }
 }
 
-fn on_delete() -> Overlay {
-    Overlay::OnDelete { step: 1 }
+fn on_delete() -> RolloutOverlay {
+    RolloutOverlay::OnDelete { step: 1 }
 }
 
 /// Returns the names of the pods of the new image.
@@ -177,7 +177,11 @@ async fn a_daemon_set_goes_through_its_steps_and_ends_without_a_restart() {
     let mut moves = Vec::new();
     loop {
         let image = agent.live.pointer("/spec/template/spec/containers/0/image").unwrap().as_str().unwrap();
-        let shown = if image == NEW_IMAGE { OverlayState::of(&agent.live) } else { OverlayState::Other };
+        let shown = if image == NEW_IMAGE {
+            RolloutOverlayState::of(&agent.live)
+        } else {
+            RolloutOverlayState::Other
+        };
         let pods = on_nodes(&agent);
         let counts = count_nodes(&pods, 4);
         let standing = StepProgress {
@@ -217,13 +221,13 @@ async fn a_daemon_set_goes_through_its_steps_and_ends_without_a_restart() {
 async fn a_narrowed_daemon_set_takes_no_more_pods_away() {
     let spec = json!({ "updateStrategy": { "rollingUpdate": { "maxUnavailable": "100%" } } });
     let mut agent = Harness::new("DaemonSet", "narrowed", spec).await;
-    agent.apply(NEW_IMAGE, Overlay::Narrow(1)).await;
+    agent.apply(NEW_IMAGE, RolloutOverlay::Narrow(1)).await;
     agent.until("all pods are new", |agent| agent.is_all(NEW_IMAGE)).await;
     assert_eq!((agent.worst.ready, agent.annotation()), (3, "narrow=1"));
     // One that surges is narrow by itself.
     agent.body["spec"]["updateStrategy"] = json!({ "rollingUpdate": { "maxSurge": 1, "maxUnavailable": 0 } });
     agent.forget();
-    agent.apply(OLD_IMAGE, Overlay::Narrow(1)).await;
+    agent.apply(OLD_IMAGE, RolloutOverlay::Narrow(1)).await;
     agent.until("all pods are old", |agent| agent.is_all(OLD_IMAGE)).await;
     assert_eq!(agent.worst.ready, 4);
 }

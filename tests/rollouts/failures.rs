@@ -245,7 +245,7 @@ fn by_policy_a_failed_workload_stays_until_its_content_changes() {
     push(&repo, &[Web::new("web", "app:broken").file()], "Break it");
     await_rejection(&site, &["web", "held"]);
     daemon.says(&["web", "failed"]);
-    // It holds no token: others go on.
+    // It holds no slot: others go on.
     push(&repo, &[Web::new("api", "app:2").file()], "Change another");
     await_image(&site, "api", "app:2");
     assert_eq!(site.value("Deployment", "web", IMAGE), json!("app:broken"));

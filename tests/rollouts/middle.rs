@@ -40,7 +40,7 @@ fn pods(site: &TestNamespace<'_>) -> Vec<String> {
 }
 
 /// Runs one rollout to `app:2`, which somebody else disturbs once it has begun. Another workload
-/// waits for its token all the time.
+/// waits for its slot all the time.
 fn disturbed(name: &str, bounds: Bounds, disturb: impl FnOnce(&TestNamespace<'_>)) -> TestNamespace<'static> {
     let site = TestNamespace::new(name);
     let files = |image: &str| vec![slow("web", image).file(), slow("zone", image).file()];
@@ -68,14 +68,14 @@ fn a_restart_by_hand_is_carried_out_beside_the_rollout() {
 }
 
 #[test]
-fn an_image_set_by_hand_is_repaired_under_the_same_token() {
+fn an_image_set_by_hand_is_repaired_under_the_same_slot() {
     let set =
         |site: &TestNamespace<'_>| drop(site.kubectl(&["set", "image", "deployment/web", "main=app:7"]));
     disturbed("by-hand-image", LEFT_AND_TAKEN_UP, set);
 }
 
 #[test]
-fn an_undo_by_hand_is_repaired_under_the_same_token() {
+fn an_undo_by_hand_is_repaired_under_the_same_slot() {
     let undo = |site: &TestNamespace<'_>| drop(site.kubectl(&["rollout", "undo", "deployment/web"]));
     disturbed("by-hand-undo", LEFT_AND_TAKEN_UP, undo);
 }

@@ -38,7 +38,7 @@ fn await_alpha(site: &TestNamespace<'_>, other: &str, image: &str) {
     });
 }
 
-/// Deletes a namespace in which something rolls. There is one token for all, which must be given
+/// Deletes a namespace in which something rolls. There is one slot for all, which must be given
 /// back.
 fn deleted(name: &str, more: &[(String, String)], after: impl FnOnce(&TestNamespace<'_>, &str)) {
     let site = TestNamespace::new(name);
@@ -56,7 +56,7 @@ fn deleted(name: &str, more: &[(String, String)], after: impl FnOnce(&TestNamesp
     push(&repo, &files(&other, "app:2"), "Change both");
     let alpha = at("Deployment", &other, "alpha");
     until("alpha rolls", || site.api.value(&alpha, "/status/updatedReplicas") == json!(1));
-    assert_eq!(site.value("Deployment", "omega", IMAGE), json!("app:1"), "it waits for the token");
+    assert_eq!(site.value("Deployment", "omega", IMAGE), json!("app:1"), "it waits for the slot");
     let window = site.window();
     site.api.delete(&at("Namespace", "", &other));
     await_image(&site, "omega", "app:2");

@@ -15,7 +15,7 @@ use crate::support::{Repo, TestNamespace, at, until};
 const BACK: Duration = Duration::from_secs(15);
 
 /// Checks a change whose new pods of `web` are refused. It goes back with its configuration, and
-/// the workload that waits for its token goes on after that.
+/// the workload that waits for its slot goes on after that.
 fn goes_back(site: &TestNamespace<'_>, bad: &Web, expected: &[&str]) {
     let web = Web::new("web", "app:1").uses("env");
     let repo = Repo::new(&[web.file(), config("env", "one"), Web::new("zone", "app:1").file()]);
@@ -55,7 +55,7 @@ fn pods_that_admission_refuses() {
     goes_back(&site, &bad, &["violates PodSecurity"]);
 }
 
-/// Adds a policy after the good content: the rollback ends where it is, and its token goes to
+/// Adds a policy after the good content: the rollback ends where it is, and its slot goes to
 /// others.
 #[test]
 fn a_rollback_that_admission_refuses() {

@@ -5,7 +5,7 @@ use crate::tree::{FOLDERS, Source, sources};
 use crate::{none, rust};
 
 /// Types that once spoke a language of their own.
-const TYPES: [&str; 68] = [
+const TYPES: [&str; 74] = [
     "Asked",
     "Bag",
     "Bed",
@@ -40,6 +40,7 @@ const TYPES: [&str; 68] = [
     "Kid",
     "Known",
     "Lane",
+    "LastGood",
     "LastLook",
     "Lens",
     "Letter",
@@ -51,10 +52,12 @@ const TYPES: [&str; 68] = [
     "Most",
     "Narrowing",
     "Over",
+    "Overlay",
     "Place",
     "Post",
     "Prerequisites",
     "Pulse",
+    "Release",
     "ReleaseClaim",
     "Rig",
     "Roll",
@@ -64,20 +67,23 @@ const TYPES: [&str; 68] = [
     "Shelf",
     "Shown",
     "Sight",
+    "SourceFeed",
     "Stand",
     "Started",
     "Tale",
     "Thing",
+    "TokenState",
     "Told",
     "ToldSnapshot",
     "Turn",
+    "Unit",
     "Way",
     "What",
     "Within",
 ];
 
 /// Functions that are no verb, no noun and no predicate.
-const FUNCTIONS: [&str; 103] = [
+const FUNCTIONS: [&str; 107] = [
     "absorb",
     "add_failure_events",
     "ask_for_impact",
@@ -118,6 +124,7 @@ const FUNCTIONS: [&str; 103] = [
     "is_found",
     "is_needed",
     "is_of_a_pod",
+    "is_only_record",
     "is_out",
     "is_over_with",
     "is_rolling_back",
@@ -159,8 +166,11 @@ const FUNCTIONS: [&str; 103] = [
     "rescaled",
     "revisions_of_claims",
     "save_budget",
+    "says_all",
     "sealed",
     "settling",
+    "show_inventory",
+    "show_rollout",
     "shown",
     "shown_by",
     "source_without_look",

@@ -243,6 +243,6 @@ fn findings_are_shown_or_said_to_be_more() {
     check(1, &[one], &["1 finding in its files:", &format!("  {one}")]);
     check(2, &[one, other], &["2 findings in its files:", &format!("  {one}"), &format!("  {other}")]);
     check(3, &[one], &["3 findings in its files, the first of them:", &format!("  {one}")]);
-    // An earlier release tells the number alone.
+    // An earlier version tells the number alone.
     check(3, &[], &["3 findings in its files: `rhumb validate` shows them"]);
 }

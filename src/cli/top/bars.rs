@@ -6,9 +6,9 @@ use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr as _;
 
 use super::super::overview::{self, age_text, clean_text};
-use super::feed::StatusOrigin;
 use super::model::{Outage, TopMode, TopModel};
 use super::panes::bar_text;
+use super::status_poller::StatusOrigin;
 use super::styled_text::{cut_end, styled_span};
 use crate::object::count_text;
 use crate::render::{Palette, TextStyle};

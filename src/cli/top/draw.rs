@@ -7,10 +7,10 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::bars;
 use super::details::DetailPane;
-use super::feed::StatusOrigin;
 use super::layout;
 use super::model::{TopMode, TopModel};
 use super::panes::{ALL_PANES, Pane, PaneItem};
+use super::status_poller::StatusOrigin;
 use super::styled_text::{cut_end, styled_span};
 use super::table::Table;
 use crate::render::TextStyle;

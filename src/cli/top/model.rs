@@ -8,9 +8,9 @@ use ratatui::text::Line;
 use super::super::overview::Cell;
 use super::super::status_view::StatusView;
 use super::details::{DetailPane, DetailSubject, ObjectDetail};
-use super::feed::{Refresh, StatusOrigin};
 use super::layout::{self, ScreenLayout};
 use super::panes::{self, ALL_PANES, ItemSubject, Pane, PaneItem};
+use super::status_poller::{Refresh, StatusOrigin};
 use crate::render::Palette;
 use crate::report::{EventRecord, ObjectRef};
 

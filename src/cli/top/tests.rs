@@ -14,10 +14,10 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::details::{DetailPane, DetailSubject};
 use super::draw::draw;
-use super::feed::{Refresh, StatusOrigin};
 use super::keys::{Key, ScreenAction};
 use super::model::{TopMode, TopModel};
 use super::panes::ItemSubject;
+use super::status_poller::{Refresh, StatusOrigin};
 use crate::cli::overview;
 use crate::render::Palette;
 use crate::report::Phase;

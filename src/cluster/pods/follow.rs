@@ -48,10 +48,10 @@ impl<R: Send + 'static> PodInformer<R> {
     }
 }
 
-/// Returns the next news of a feed; waits for ever where there is none.
-async fn next<R>(feed: Option<&mut PodInformer<R>>) -> InformerChange<R> {
-    if let Some(feed) = feed
-        && let Some(event) = feed.events.recv().await
+/// Returns the next news of an informer; waits for ever where there is none.
+async fn next<R>(informer: Option<&mut PodInformer<R>>) -> InformerChange<R> {
+    if let Some(informer) = informer
+        && let Some(event) = informer.events.recv().await
     {
         return event.change;
     }

@@ -135,7 +135,7 @@ fn a_job_that_has_ended_does_not_run_again_as_its_namespace_was_left_out_for_a_w
     assert_eq!(text.len(), 2);
     let mut engine = watching(Some(&["one"]), None);
     let revision = Some(Revision::new("r1"));
-    engine.read(
+    engine.set_reading(
         SourceId::new(0),
         crate::engine::SourceReading { revision, ..crate::engine::SourceReading::default() },
     );
@@ -172,7 +172,7 @@ fn having_one_too_many() -> (Engine, ObjectId) {
     let mut engine = following(&[("shop", SET, RepositoryIdentity::Nowhere)], AdoptPolicy::IfUnowned);
     engine.set_scopes(crate::manifest::KindScopes::builtin());
     let (wanted, other) = (config("a"), id("", "ConfigMap", "depot", "b"));
-    engine.read(FIRST, reading("r1", &[("a", Some(desired(&wanted, 1, "a")))]));
+    engine.set_reading(FIRST, reading("r1", &[("a", Some(desired(&wanted, 1, "a")))]));
     for (uid, one) in [(1, &wanted), (2, &other)] {
         let thing = WorldObject::settled(desired(one, 1, "a").hash, "r1", uid);
         engine.observe_object_by(OWN_WATCHER, one, World::live(one, &thing));
@@ -201,7 +201,7 @@ fn an_inventory_names_each_kind_and_namespace_that_is_wanted_or_there() {
     // An unwanted object that is there is named, or nobody would ever look for it.
     let nothing = || crate::engine::tests::world::reading("r2", &[("a", None)]);
     let (mut engine, _) = having_one_too_many();
-    engine.read(SourceId::new(0), nothing());
+    engine.set_reading(SourceId::new(0), nothing());
     let wanted =
         wanted_inventory(&engine, SourceId::new(0), "/srv/a", Some(&known), InventoryWriteMode::Exact);
     assert_eq!(wanted.unwrap().kinds, [GroupKind::parse("ConfigMap")].into());
@@ -275,7 +275,7 @@ fn a_job_that_has_ended_does_not_run_again_as_its_manifest_was_not_read_for_a_wh
         let mut engine = watching(None, None);
         let (revision, incomplete) = (Some(Revision::new("r1")), incomplete.map(Into::into));
         let reading = crate::engine::SourceReading { revision, incomplete, ..Default::default() };
-        engine.read(SourceId::new(0), reading);
+        engine.set_reading(SourceId::new(0), reading);
         ended_jobs(&engine, SourceId::new(0), text.clone()).len()
     };
     assert_eq!((kept(None), kept(Some("a.yaml cannot be read"))), (0, 1));

@@ -59,7 +59,7 @@ struct WaitingEvent {
     /// Indicates whether it is about a source: what happens to many objects is counted there.
     of_source: bool,
     /// The number of failed tries.
-    tried: u32,
+    attempts: u32,
 }
 
 /// Indicates whether an Event is there already.
@@ -84,7 +84,7 @@ pub(super) struct EventWrite {
     pub(super) source: String,
     key: EventKey,
     of_source: bool,
-    tried: u32,
+    attempts: u32,
     /// The number of new occurrences in its count.
     added: u32,
 }
@@ -92,7 +92,7 @@ pub(super) struct EventWrite {
 impl EventWrite {
     /// Returns whether it was tried before, in vain as it seemed.
     pub(super) fn is_retry(&self) -> bool {
-        self.tried > 0
+        self.attempts > 0
     }
 }
 
@@ -221,7 +221,7 @@ impl EventCorrelator {
             self.lose_one();
         }
         let (source, of_source) = (event.source.clone(), is_source);
-        self.waiting.push_back(WaitingEvent { source, key, name, occurrence, of_source, tried: 0 });
+        self.waiting.push_back(WaitingEvent { source, key, name, occurrence, of_source, attempts: 0 });
     }
 
     /// Drops one Event to make room. An Event about a source stands for many of its objects, so it
@@ -291,7 +291,7 @@ impl EventCorrelator {
             waiting.iter().position(|one| one.occurrence.severity == of && may(full, &one.source))
         };
         let index = allowed(EventType::Warning).or_else(|| allowed(EventType::Normal))?;
-        let WaitingEvent { source, key, name, mut occurrence, of_source, tried } =
+        let WaitingEvent { source, key, name, mut occurrence, of_source, attempts } =
             self.waiting.remove(index)?;
         let added = occurrence.count;
         let full = self.full.entry(source.clone()).or_insert(now);
@@ -304,7 +304,7 @@ impl EventCorrelator {
             self.remember(&key, &name, &occurrence);
             (EventWriteKind::Create, name)
         };
-        Some(EventWrite { deed, name, occurrence, source, key, of_source, tried, added })
+        Some(EventWrite { deed, name, occurrence, source, key, of_source, attempts, added })
     }
 
     fn remember(&mut self, key: &EventKey, name: &str, occurrence: &KubernetesEvent) {
@@ -320,27 +320,34 @@ impl EventCorrelator {
 
     /// Forgets an Event that was to be changed and is gone: it is made anew.
     pub(super) fn forget_event(&mut self, write: EventWrite) {
-        let EventWrite { mut occurrence, key, source, of_source, tried, added, .. } = write;
+        let EventWrite { mut occurrence, key, source, of_source, attempts, added, .. } = write;
         self.forget(&key);
         (occurrence.count, occurrence.first) = (added, occurrence.last);
         let name = self.name(&occurrence, 0);
-        self.waiting.push_front(WaitingEvent { source, key, name, occurrence, of_source, tried });
+        self.waiting.push_front(WaitingEvent { source, key, name, occurrence, of_source, attempts });
     }
 
     /// Notes an Event that could not be written, and returns whether it is worth another try. It
     /// waits again under the same name, as it may have been made.
     pub(super) fn note_failure(&mut self, write: EventWrite) -> bool {
-        let EventWrite { deed, mut occurrence, key, source, of_source, tried, added, name } = write;
+        let EventWrite { deed, mut occurrence, key, source, of_source, attempts, added, name } = write;
         match self.made.get_mut(&key) {
             Some(made) if deed == EventWriteKind::Patch => made.count -= added,
             _ => self.forget(&key),
         }
-        if tried + 1 >= MAX_EVENT_TRIES {
+        if attempts + 1 >= MAX_EVENT_TRIES {
             self.lost += u64::from(added);
             return false;
         }
         occurrence.count = added;
-        self.waiting.push_front(WaitingEvent { source, key, name, occurrence, of_source, tried: tried + 1 });
+        self.waiting.push_front(WaitingEvent {
+            source,
+            key,
+            name,
+            occurrence,
+            of_source,
+            attempts: attempts + 1,
+        });
         true
     }
 

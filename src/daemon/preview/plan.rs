@@ -122,7 +122,7 @@ impl PreviewRun {
     ) -> PlannedObject {
         let Some(kind) = self.served_kind_of_version(&apply.desired.gvk) else { return base };
         let annotation = apply.release_annotation();
-        let (contents, desired, form) = (self.contents.clone(), apply.desired.clone(), apply.variant);
+        let (contents, desired, variant) = (self.contents.clone(), apply.desired.clone(), apply.variant);
         let before = match apply.precondition {
             Precondition::Absent => Ok(None),
             Precondition::Uid(_) | Precondition::Exact(..) => {
@@ -131,8 +131,8 @@ impl PreviewRun {
         };
         let live = before.as_ref().ok().cloned().flatten();
         let body = run_blocking(move || match live {
-            Some(live) => contents.body_for_live(&desired, &annotation, form, &live).map(|(body, _)| body),
-            None => contents.body_without_live(&desired, &annotation, form),
+            Some(live) => contents.body_for_live(&desired, &annotation, variant, &live).map(|(body, _)| body),
+            None => contents.body_without_live(&desired, &annotation, variant),
         });
         let body = match body.await {
             Ok(body) => body,

@@ -8,7 +8,7 @@ use futures::{StreamExt as _, stream};
 use jiff::Timestamp;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
-use super::super::source_task::FeedRequest;
+use super::super::source_task::SourceTaskRequest;
 use super::Reconciler;
 use super::comparisons::ComparisonInput;
 use crate::engine::Engine;
@@ -196,14 +196,14 @@ impl Reconciler {
         answer(&self.engine, &context)
     }
 
-    /// Hints a feed. One that has not begun begins with a check, and one with a full queue checks
-    /// anyway.
+    /// Hints a source task. One that has not begun begins with a check, and one with a full queue
+    /// checks anyway.
     fn hint(&self, name: &str) -> FetchResult {
         let Some(source) = self.engine.sources().iter().position(|source| *source.name == *name) else {
             return FetchResult::NoSource;
         };
-        if let Some(feed) = &self.feeds[source] {
-            let _ = feed.try_send(FeedRequest::Hint);
+        if let Some(source_task) = &self.source_tasks[source] {
+            let _ = source_task.try_send(SourceTaskRequest::Hint);
         }
         FetchResult::Begun
     }

@@ -1,4 +1,8 @@
 //! Reads and writes the cluster's rollout ledger.
+//!
+//! `keep_rollout_ledger` ends each turn of the loop: it writes what `Engine::next_ledger` asks for,
+//! by compare-and-swap. The answer goes to `Engine::set_ledger`. That marks the workloads whose
+//! claim is there, and `Engine::decide` lets their writes pass.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

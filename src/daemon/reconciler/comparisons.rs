@@ -12,8 +12,8 @@ use super::Reconciler;
 use crate::change;
 use crate::cluster::ServedKind;
 use crate::engine::{
-    ApplyVariant, DesiredState, Precondition, Release, ReleaseAnnotation, ReplicaMode, SharedDesiredObject,
-    Uid,
+    ApplyVariant, ContentRef, DesiredState, Precondition, ReleaseAnnotation, ReplicaMode,
+    SharedDesiredObject, Uid,
 };
 use crate::object::{ObjectId, Revision, text_at};
 use crate::report::{ObjectComparison, ObjectStatus, Phase};
@@ -24,7 +24,7 @@ pub(super) struct ComparisonInput {
     executor: Executor,
     kind: Option<Arc<ServedKind>>,
     target: ComparisonTarget,
-    form: ApplyVariant,
+    variant: ApplyVariant,
 }
 
 /// The content to compare with.
@@ -62,7 +62,7 @@ impl Reconciler {
             _ => ComparisonTarget::Unknown("several sources ask for it"),
         };
         let live = self.engine.live_object(id);
-        let form = ApplyVariant {
+        let variant = ApplyVariant {
             // Others own it, as an autoscaler does.
             replicas: if live.is_some_and(|live| live.replicas_ceded) {
                 ReplicaMode::Omitted
@@ -78,7 +78,7 @@ impl Reconciler {
             executor: self.executor_for(id),
             kind: self.kind_of(id),
             target,
-            form,
+            variant,
         }
     }
 
@@ -131,13 +131,13 @@ impl ComparisonInput {
         desired: &SharedDesiredObject,
         live: Option<&Value>,
     ) -> (Option<Value>, Option<String>) {
-        let release = Release { hash: self.form.hash(desired), revision: Revision::new("") };
+        let release = ContentRef { hash: self.variant.hash(desired), revision: Revision::new("") };
         let annotation = ReleaseAnnotation { release, seal: None };
-        let (contents, content, form, shown) =
-            (self.executor.contents.clone(), desired.clone(), self.form, live.cloned());
+        let (contents, content, variant, shown) =
+            (self.executor.contents.clone(), desired.clone(), self.variant, live.cloned());
         let body = run_blocking(move || match shown {
-            Some(live) => contents.body_for_live(&content, &annotation, form, &live).map(|(body, _)| body),
-            None => contents.body_without_live(&content, &annotation, form),
+            Some(live) => contents.body_for_live(&content, &annotation, variant, &live).map(|(body, _)| body),
+            None => contents.body_without_live(&content, &annotation, variant),
         });
         let body = match body.await {
             Ok(body) => body,

@@ -33,7 +33,7 @@ impl TransientReasons<'_> {
             | Reason::Inventory(_)
             | Reason::OwnWrite
             | Reason::Claiming
-            | Reason::Resolving(_)
+            | Reason::ReadingRevision(_)
             | Reason::Reading(_)
             | Reason::ReadingPeers
             | Reason::Terminating => true,
@@ -45,7 +45,7 @@ impl TransientReasons<'_> {
                 self.engine.is_any_in_progress() || self.engine.next_due(Instant::now()).is_some()
             }
             Reason::Step(_) => self.engine.is_stepping(id, Instant::now()),
-            Reason::Unit(id) => works(id),
+            Reason::UnitWorkload(id) => works(id),
             Reason::Unserved(gvk, others) => {
                 // Discovery lists a new kind some moments after its definition is established.
                 let is_established =
@@ -93,7 +93,7 @@ impl TransientReasons<'_> {
         let source = self.engine.informer_object(id).and_then(|live| self.engine.source_of(live));
         let judged = source.and_then(|source| self.engine.prune_decision_of(source, id));
         // The order of deletions follows from contents that are read again first.
-        let recalls = || !self.engine.unresolved_contents().is_empty();
+        let recalls = || !self.engine.unread_contents().is_empty();
         match judged {
             Some(PruneDecision::Delete) => true,
             Some(PruneDecision::Later(_)) => self.is_anything_working() || recalls(),

@@ -135,7 +135,7 @@ impl Reconciler {
     fn apply_new_seals(&mut self) {
         self.ledger_store.note_new_key();
         for source in self.engine.source_ids() {
-            self.show_inventory(source);
+            self.update_engine_inventory(source);
         }
     }
 

@@ -31,7 +31,7 @@ impl Reconciler {
         if let Some(why) = self.blocking_reason(source) {
             return Some(RemainingObjects::Unread(why));
         }
-        if store.call == CallState::Busy || !self.tried.contains(&source) {
+        if store.call == CallState::Busy || !self.attempted_sources.contains(&source) {
             return None;
         }
         if store.inventory == InventoryState::Absent {

@@ -1,4 +1,8 @@
 //! Hands decisions to the tasks that carry them out, and takes their outcomes back.
+//!
+//! `process_key` asks `Engine::decide`, and spawns what `src/daemon/executor.rs` does. The answer
+//! comes back as `LoopEvent::ActionDone`. `finish_action` hands it to `Engine::record_result`,
+//! which changes the entry.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -7,12 +11,12 @@ use std::time::{Duration, Instant};
 use super::super::drift::ComparisonRequest;
 use super::super::executor::Executor;
 use super::super::loop_event::LoopEvent;
-use super::super::source_task::FeedRequest;
+use super::super::source_task::SourceTaskRequest;
 use super::{Reconciler, StopCondition};
 use crate::cluster::{Cluster, ServiceAccount};
 use crate::engine::{
-    Action, ActionResult, ApplyPurpose, ApplyRequest, DeletionReason, OWN_WATCHER, ObjectOwner, PrunePolicy,
-    Reason, RefusalRule, Release, SourceId, WriteFailure,
+    Action, ActionResult, ApplyPurpose, ApplyRequest, ContentRef, DeletionReason, OWN_WATCHER, ObjectOwner,
+    PrunePolicy, Reason, RefusalRule, SourceId, WriteFailure,
 };
 use crate::object::{ContentHash, GroupKind, ObjectId};
 use crate::queue::WorkQueue;
@@ -65,15 +69,15 @@ pub(super) struct LookupBatch {
 }
 
 impl Reconciler {
-    /// Asks the feeds for older contents that decisions need.
-    pub(super) fn resolve(&mut self) {
-        if self.tried.is_empty() {
+    /// Asks the tasks of sources for older contents that decisions need.
+    pub(super) fn request_contents(&mut self) {
+        if self.attempted_sources.is_empty() {
             return;
         }
-        for (revision, wanted) in self.engine.unresolved_contents() {
+        for (revision, wanted) in self.engine.unread_contents() {
             // Each answer takes a reading of the whole revision: what comes up meanwhile is asked
             // together.
-            if wanted.iter().any(|(id, _)| self.resolving.contains(id)) {
+            if wanted.iter().any(|(id, _)| self.reading_contents.contains(id)) {
                 continue;
             }
             // Several sources may follow the same repository.
@@ -82,14 +86,18 @@ impl Reconciler {
                 by_source.entry(self.accepted_from(&id)).or_default().push((id, hash));
             }
             // Most contents turn out to be those that the newest revision wants, once that is read.
-            let is_read =
-                |source: &Option<SourceId>| source.is_none_or(|source| self.tried.contains(&source));
+            let is_read = |source: &Option<SourceId>| {
+                source.is_none_or(|source| self.attempted_sources.contains(&source))
+            };
             by_source.retain(|source, _| is_read(source));
             for (source, wanted) in by_source {
-                match source.and_then(|source| self.feeds[source].as_ref()) {
-                    Some(feed) => {
-                        if feed.try_send(FeedRequest::Resolve(revision.clone(), wanted.clone())).is_ok() {
-                            self.resolving.extend(wanted.into_iter().map(|(id, _)| id));
+                match source.and_then(|source| self.source_tasks[source].as_ref()) {
+                    Some(source_task) => {
+                        if source_task
+                            .try_send(SourceTaskRequest::ReadContents(revision.clone(), wanted.clone()))
+                            .is_ok()
+                        {
+                            self.reading_contents.extend(wanted.into_iter().map(|(id, _)| id));
                         }
                     }
                     // A single reading has no history: what was accepted before is not known.
@@ -97,7 +105,7 @@ impl Reconciler {
                         for (id, hash) in wanted {
                             self.engine.record_past_content(
                                 &id,
-                                &Release { hash, revision: revision.clone() },
+                                &ContentRef { hash, revision: revision.clone() },
                                 None,
                             );
                         }
@@ -146,13 +154,13 @@ impl Reconciler {
                 self.queue.finish(&id);
             }
             (Action::Lookup, _) => batch.lookups.push(id),
-            (Action::CompareCached(desired, form), _) => {
+            (Action::CompareCached(desired, variant), _) => {
                 let shown = self.engine.live_object(&id);
-                batch.comparisons.push(ComparisonRequest::new(id.clone(), desired, form, shown));
+                batch.comparisons.push(ComparisonRequest::new(id.clone(), desired, variant, shown));
             }
-            (Action::CompareLive(desired, form), Some(kind)) => {
+            (Action::CompareLive(desired, variant), Some(kind)) => {
                 let question =
-                    ComparisonRequest::new(id.clone(), desired, form, self.engine.live_object(&id));
+                    ComparisonRequest::new(id.clone(), desired, variant, self.engine.live_object(&id));
                 self.spawn(self.executor_for(&id).compare_live(kind, question));
             }
             (Action::DryRun(apply), Some(kind)) => {
@@ -304,7 +312,7 @@ impl Reconciler {
         self.engine.sources().iter().any(|source| source.prune == PrunePolicy::Partial)
     }
 
-    pub(super) fn record_result(
+    pub(super) fn finish_action(
         &mut self,
         id: &ObjectId,
         action: &Action,

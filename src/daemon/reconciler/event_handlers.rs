@@ -30,17 +30,17 @@ impl Reconciler {
                 let head = self.engine.source(source).head.clone();
                 self.engine.set_unreadable(source, why);
                 self.record_read_event(source, head.as_ref());
-                self.tried.insert(source);
+                self.attempted_sources.insert(source);
             }
-            LoopEvent::Accepted(source, revision) => self.inventories[source].accepted = Some(revision),
+            LoopEvent::RevisionAccepted(source, revision) => self.note_accepted_revision(source, revision),
             LoopEvent::Location(source, location) => self.set_location(source, location),
             LoopEvent::Repository(source, repository) => self.engine.set_repository(source, repository),
             LoopEvent::VersionsUsed => self.watched.follow_versions(),
             LoopEvent::Peers(answer) => self.record_peers(answer),
             LoopEvent::SourceChecked(source, reading) => self.engine.record_check(source, reading),
-            LoopEvent::Resolved(all) => {
+            LoopEvent::ContentsRead(all) => {
                 for (id, release, content) in all {
-                    self.resolving.remove(&id);
+                    self.reading_contents.remove(&id);
                     self.engine.record_past_content(&id, &release, content);
                 }
             }
@@ -88,7 +88,7 @@ impl Reconciler {
                 }
             }
             LoopEvent::ActionDone(id, action, result, outcome) => {
-                self.record_result(&id, &action, result, outcome);
+                self.finish_action(&id, &action, result, outcome);
             }
         }
     }

@@ -1,21 +1,24 @@
 //! Reads and writes the inventories.
+//!
+//! `keep_inventories` writes what an inventory lacks, rejections included. The answer goes through
+//! `Engine::set_inventory`, which puts the rejections in force.
 
 use std::cell::OnceCell;
 use std::time::Duration;
 
-use super::super::acceptance;
+use super::super::accepted_revision;
 use super::super::handover;
 use super::super::host_marks::{host_name, process_mark};
 use super::super::inventory::{
     self, CallState, InventoryNeed, InventoryOrigin, InventoryState, InventoryWriteMode,
 };
 use super::super::loop_event::LoopEvent;
-use super::super::source_task::FeedRequest;
+use super::super::source_task::SourceTaskRequest;
 use super::super::unreadable_records::UnreadableRecords;
 use super::{Reconciler, StopCondition};
 use crate::cluster::{self, InventoryObject};
 use crate::engine::{Inventory, SealStatus, SourceId, SourceLifecycle, SourceWrites};
-use crate::object::{ErrorClass, GroupKind};
+use crate::object::{ErrorClass, GroupKind, Revision};
 use crate::report::{AuthorCommand, EventReason, StatusAuthor, StatusSummary};
 
 /// The shortest wait before an inventory is asked for again.
@@ -90,7 +93,7 @@ impl Reconciler {
                 if self.until != StopCondition::Shutdown {
                     self.ask_for_absences();
                 }
-                self.show_inventory(source);
+                self.update_engine_inventory(source);
                 self.log_unreadable_records(source);
                 self.send_anchor(source);
                 if self.inventories[source].inventory != InventoryState::Absent {
@@ -138,7 +141,7 @@ impl Reconciler {
     pub(super) fn set_location(&mut self, source: SourceId, location: String) {
         self.locations[source] = location;
         self.inventories[source].origin = InventoryOrigin::Unknown;
-        self.show_inventory(source);
+        self.update_engine_inventory(source);
     }
 
     /// Decides that an inventory without a location was made here, where every visible object of it
@@ -157,13 +160,13 @@ impl Reconciler {
                 // nothing in doubt.
                 self.inventories[source].need = InventoryNeed::Growth;
                 self.inventories[source].origin = InventoryOrigin::Here;
-                self.show_inventory(source);
+                self.update_engine_inventory(source);
             }
         }
     }
 
     /// Hands the inventory to the engine, as it was last read.
-    pub(super) fn show_inventory(&mut self, source: SourceId) {
+    pub(super) fn update_engine_inventory(&mut self, source: SourceId) {
         let store = &mut self.inventories[source];
         if store.inventory != InventoryState::Unread {
             let seals = self.engine.seals();
@@ -250,7 +253,7 @@ impl Reconciler {
                 summary.write_to(&mut wanted.data);
             }
             self.record_opt_outs(source, &mut wanted.data);
-            acceptance::record(&mut wanted, self.inventories[source].accepted.as_ref());
+            accepted_revision::record(&mut wanted, self.inventories[source].accepted_revision.as_ref());
             // A source makes its repository known to the others before it wants anything of theirs.
             let says_nothing = wanted.data.is_empty() || self.until != StopCondition::Shutdown;
             let nothing_to_say = known.is_none() && wanted.kinds.is_empty() && says_nothing;
@@ -276,7 +279,7 @@ impl Reconciler {
     fn due_write(&mut self, source: SourceId, is_idle: &OnceCell<bool>) -> Option<InventoryWriteMode> {
         let store = &mut self.inventories[source];
         if store.need == InventoryNeed::Nothing
-            && self.tried.contains(&source)
+            && self.attempted_sources.contains(&source)
             && handover::needs_tidying(&self.engine, source, store.inventory.inventory())
         {
             store.need = InventoryNeed::Cleanup;
@@ -287,7 +290,8 @@ impl Reconciler {
                 Some(InventoryWriteMode::Exact)
             }
             InventoryNeed::Nothing | InventoryNeed::Cleanup => {
-                let lacks_something = self.tried.contains(&source) && !self.says_all(source);
+                let lacks_something =
+                    self.attempted_sources.contains(&source) && !self.is_inventory_current(source);
                 lacks_something.then_some(InventoryWriteMode::Grow)
             }
         }
@@ -309,18 +313,18 @@ impl Reconciler {
     }
 
     /// Returns whether an inventory records all that it should.
-    fn says_all(&mut self, source: SourceId) -> bool {
+    fn is_inventory_current(&mut self, source: SourceId) -> bool {
         inventory::is_current(&self.engine, source, self.inventories[source].inventory.inventory())
             && self.has_status_record(source)
             && self.has_opt_out_record(source)
-            && self.has_accepted_to_record(source)
+            && self.has_accepted_revision_to_record(source)
     }
 
     /// Returns whether a source that could not be read yet is to be made known to the others: it
     /// may want what they drop.
     fn is_to_be_registered(&self, source: SourceId) -> bool {
         self.until == StopCondition::Shutdown
-            && self.tried.contains(&source)
+            && self.attempted_sources.contains(&source)
             && self.inventories[source].inventory == InventoryState::Absent
             && self.engine.can_state(source)
     }
@@ -329,20 +333,26 @@ impl Reconciler {
     /// has that.
     fn send_anchor(&mut self, source: SourceId) {
         let store = &mut self.inventories[source];
-        let anchor = acceptance::verification_anchor(&self.namespace, store.inventory.inventory());
-        let Some(feed) = self.feeds[source].as_ref().filter(|_| store.anchor.as_ref() != Some(&anchor))
+        let anchor = accepted_revision::verification_anchor(&self.namespace, store.inventory.inventory());
+        let Some(source_task) =
+            self.source_tasks[source].as_ref().filter(|_| store.anchor.as_ref() != Some(&anchor))
         else {
             return;
         };
         // Where there is no room, the next answer sends it.
-        if feed.try_send(FeedRequest::Anchor(anchor.clone())).is_ok() {
+        if source_task.try_send(SourceTaskRequest::Anchor(anchor.clone())).is_ok() {
             store.anchor = Some(anchor);
         }
     }
 
-    fn has_accepted_to_record(&self, source: SourceId) -> bool {
+    /// Notes a revision that the inventory is to record as accepted.
+    pub(super) fn note_accepted_revision(&mut self, source: SourceId, revision: Revision) {
+        self.inventories[source].accepted_revision = Some(revision);
+    }
+
+    fn has_accepted_revision_to_record(&self, source: SourceId) -> bool {
         let store = &self.inventories[source];
-        acceptance::is_recorded(store.inventory.inventory(), store.accepted.as_ref())
+        accepted_revision::is_recorded(store.inventory.inventory(), store.accepted_revision.as_ref())
     }
 
     /// Returns whether an inventory that is there has the status of its source.

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::super::inventory::InventoryState;
-use super::super::source_task::FeedRequest;
+use super::super::source_task::SourceTaskRequest;
 use super::{PinState, Reconciler, StopCondition};
 use crate::cluster::{InformerChange, InformerEvent};
 use crate::engine::{PastRevision, ResourceVersion, SourceId};
@@ -23,9 +23,9 @@ impl Reconciler {
             self.engine.undo_requests().filter(|undo| !self.undoing.contains(&undo.token)).collect();
         let mut impossible = Vec::new();
         for undo in undos {
-            match &self.feeds[undo.source] {
-                Some(feed) => {
-                    if feed.try_send(FeedRequest::ReadUndoTarget(undo.clone())).is_ok() {
+            match &self.source_tasks[undo.source] {
+                Some(source_task) => {
+                    if source_task.try_send(SourceTaskRequest::ReadUndoTarget(undo.clone())).is_ok() {
                         self.undoing.insert(undo.token.clone());
                     }
                 }

@@ -34,7 +34,7 @@ impl Reconciler {
         let ours = matches!(&live.owner, ObjectOwner::Ours(set) if *set == source.inventory_id);
         // This view is from before our write.
         let is_newer = self.engine.live_object(id).is_some_and(|shown| shown.rv < live.rv);
-        (ours && is_newer && !wanted.is_release(release.hash)).then(|| {
+        (ours && is_newer && !wanted.has_hash(release.hash)).then(|| {
             format!(
                 "another rhumb serves source {}: it has put {id} back to revision {} right after this pass had \
                  written it, so the pass stops",

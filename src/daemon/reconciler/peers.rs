@@ -6,7 +6,7 @@ use super::super::handover;
 use super::super::handover::read_peers;
 use super::super::inventory::CallState;
 use super::super::loop_event::LoopEvent;
-use super::super::source_task::FeedRequest;
+use super::super::source_task::SourceTaskRequest;
 use super::Reconciler;
 use crate::cluster::{Cluster, ClusterError};
 use crate::engine::PeerSource;
@@ -46,8 +46,8 @@ impl Reconciler {
                 self.peers = CallState::None;
                 self.log_unreadable_peers(&peers);
                 for source in self.engine.set_peers(peers, Instant::now()) {
-                    if let Some(feed) = &self.feeds[source] {
-                        let _ = feed.try_send(FeedRequest::Hint);
+                    if let Some(source_task) = &self.source_tasks[source] {
+                        let _ = source_task.try_send(SourceTaskRequest::Hint);
                     }
                 }
             }
@@ -70,12 +70,12 @@ impl Reconciler {
     /// another source of the cluster asks.
     pub(super) fn request_observations(&mut self) {
         self.due_observations.extend(self.engine.take_due_observations());
-        let feeds = &self.feeds;
-        // A feed without room is asked in the next turn.
+        let source_tasks = &self.source_tasks;
+        // A source task without room is asked in the next turn.
         self.due_observations.retain(|source, number| {
-            feeds[*source]
-                .as_ref()
-                .is_none_or(|feed| feed.try_send(FeedRequest::CheckAfter(*number)).is_err())
+            source_tasks[*source].as_ref().is_none_or(|source_task| {
+                source_task.try_send(SourceTaskRequest::CheckAfter(*number)).is_err()
+            })
         });
     }
 

@@ -1,4 +1,8 @@
-//! Watches the pods of workloads, only while these roll.
+//! Watches the pods of workloads, only while these roll, and reads the Events about those that
+//! failed.
+//!
+//! A failure goes on with `LoopEvent::FailureEvents`, and `Engine::reject_failed_rollout` rejects
+//! its unit.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

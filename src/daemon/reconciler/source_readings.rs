@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 use super::super::inventory::InventoryNeed;
 use super::super::loop_event::LoopEvent;
 use super::super::setup::SourceFiles;
-use super::super::source_task::{FactReader, FeedRequest, SourceFeed};
+use super::super::source_task::{FactReader, SourceTask, SourceTaskRequest};
 use super::{CHANNEL_CAPACITY, Reconciler, StopCondition};
 use crate::engine::{SourceId, SourceLifecycle, SourceReading, SourceWrites};
 use crate::object::GroupKind;
@@ -48,9 +48,9 @@ impl Reconciler {
         let before = self.engine.last_observation_number();
         let known = self.engine.source(source).head.clone();
         let waits = self.engine.prune_decisions(source).next().is_some();
-        self.engine.read(source, reading);
+        self.engine.set_reading(source, reading);
         self.record_read_event(source, known.as_ref());
-        self.tried.insert(source);
+        self.attempted_sources.insert(source);
         let last = self.engine.last_observation_number();
         if last > before || (waits && known != self.engine.source(source).head) {
             // An object that it no longer wants may have moved to another source. That one is asked
@@ -72,7 +72,7 @@ impl Reconciler {
             self.watched.watch_scalers(&mut self.engine);
         }
         if self.engine.source(source).writes == SourceWrites::Observed {
-            self.show_inventory(source);
+            self.update_engine_inventory(source);
         }
         self.executor.contents.clear();
         self.pins = PinState::Stale;
@@ -88,8 +88,8 @@ impl Reconciler {
             return;
         }
         let revisions = self.engine.revisions();
-        for feed in self.feeds.iter().flatten() {
-            let _ = feed.try_send(FeedRequest::Pin(revisions.clone()));
+        for source_task in self.source_tasks.iter().flatten() {
+            let _ = source_task.try_send(SourceTaskRequest::Pin(revisions.clone()));
         }
     }
 
@@ -102,7 +102,7 @@ impl Reconciler {
             self.watched.watch_orders(&self.namespace, &self.channels.to_orders);
         }
         self.ask_for_absences();
-        for (source, files, read_settings) in std::mem::take(&mut self.pending_feeds) {
+        for (source, files, read_settings) in std::mem::take(&mut self.pending_source_tasks) {
             match files {
                 SourceFiles::Source(followed) => {
                     let (orders, from_loop) = mpsc::channel(CHANNEL_CAPACITY);
@@ -111,20 +111,20 @@ impl Reconciler {
                     let heartbeat =
                         self.executor.cluster.heartbeats().expect_part(&name, super::MAX_TURN_DURATION);
                     let scopes = self.watched.served_scopes();
-                    let feed = SourceFeed::new(followed, read_settings, scopes, events, heartbeat);
+                    let source_task = SourceTask::new(followed, read_settings, scopes, events, heartbeat);
                     let facts = FactReader::new(self.cluster_for_source(Some(source)).clone(), None);
-                    let feed = feed.with_facts(facts);
-                    let feed = feed.with_last_check(self.history.last_check(source));
-                    let feed = feed.with_versions(self.watched.served_versions());
+                    let source_task = source_task.with_facts(facts);
+                    let source_task = source_task.with_last_check(self.history.last_check(source));
+                    let source_task = source_task.with_versions(self.watched.served_versions());
                     match self.engine.source(source).lifecycle {
                         SourceLifecycle::Active => {
-                            self.tasks.keep("the reader of a source", feed.run(from_loop));
+                            self.tasks.keep("the reader of a source", source_task.run(from_loop));
                         }
                         SourceLifecycle::Deleting => {
-                            self.tasks.keep("what is left of a source", feed.end(from_loop));
+                            self.tasks.keep("what is left of a source", source_task.end(from_loop));
                         }
                     }
-                    self.feeds[source] = Some(orders);
+                    self.source_tasks[source] = Some(orders);
                 }
                 SourceFiles::Snapshot(disk) => {
                     let scopes = self.watched.kind_scopes();
@@ -147,8 +147,10 @@ impl Reconciler {
         let known = self.unscoped.iter().filter(|(_, kind)| scopes.get(kind).is_some());
         let sources: BTreeSet<SourceId> = known.map(|(source, _)| *source).collect();
         for source in sources {
-            let can_send = |feed: &mpsc::Sender<FeedRequest>| feed.try_send(FeedRequest::ReadAgain).is_ok();
-            if self.feeds[source].as_ref().is_none_or(can_send) {
+            let can_send = |source_task: &mpsc::Sender<SourceTaskRequest>| {
+                source_task.try_send(SourceTaskRequest::ReadAgain).is_ok()
+            };
+            if self.source_tasks[source].as_ref().is_none_or(can_send) {
                 self.unscoped.retain(|(of, kind)| *of != source || scopes.get(kind).is_none());
             }
         }

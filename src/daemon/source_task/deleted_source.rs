@@ -10,9 +10,9 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 use super::super::loop_event::LoopEvent;
-use super::missing_revisions::WantedContents;
-use super::{FeedRequest, HEARTBEAT_SLACK, SourceFeed};
-use crate::engine::{Release, SourceReading};
+use super::older_revision::WantedContents;
+use super::{HEARTBEAT_SLACK, SourceTask, SourceTaskRequest};
+use crate::engine::{ContentRef, SourceReading};
 use crate::object::Revision;
 
 /// The text in place of the revision of a source that wants nothing any more.
@@ -21,9 +21,9 @@ const DELETED_REVISION: &str = "deleted";
 /// The interval of its heartbeat.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(30);
 
-impl SourceFeed {
-    /// Does the same as [`SourceFeed::run`], where nothing is wanted any more.
-    pub(in crate::daemon) async fn end(self, mut requests: mpsc::Receiver<FeedRequest>) {
+impl SourceTask {
+    /// Does the same as [`SourceTask::run`], where nothing is wanted any more.
+    pub(in crate::daemon) async fn end(self, mut requests: mpsc::Receiver<SourceTaskRequest>) {
         let number = self.settings.source;
         let reading =
             SourceReading { revision: Some(Revision::new(DELETED_REVISION)), ..SourceReading::default() };
@@ -41,25 +41,26 @@ impl SourceFeed {
             };
             let Some(request) = request else { return };
             event_to_send = match request {
-                FeedRequest::CheckAfter(reading) => Some(LoopEvent::SourceChecked(number, reading)),
-                FeedRequest::ReadUndoTarget(undo) => {
+                SourceTaskRequest::CheckAfter(reading) => Some(LoopEvent::SourceChecked(number, reading)),
+                SourceTaskRequest::ReadUndoTarget(undo) => {
                     let token = undo.token.clone();
                     let past = self.content_reader().past_revision(undo, self.head_revision()).await;
                     Some(LoopEvent::UndoTargetRead(token, past))
                 }
-                FeedRequest::Resolve(revision, contents) => {
+                SourceTaskRequest::ReadContents(revision, contents) => {
                     let wanted = WantedContents { revision, contents };
                     let (WantedContents { revision, contents }, found) =
                         self.content_reader().look_up(wanted).await;
-                    let none = |(id, hash)| (id, Release { hash, revision: revision.clone() }, None);
-                    Some(LoopEvent::Resolved(
+                    let none = |(id, hash)| (id, ContentRef { hash, revision: revision.clone() }, None);
+                    Some(LoopEvent::ContentsRead(
                         found.unwrap_or_else(|_| contents.into_iter().map(none).collect()),
                     ))
                 }
                 // Nothing is wanted, whatever the kinds; contents are looked up by the newest scopes.
-                FeedRequest::ReadAgain | FeedRequest::Anchor(_) | FeedRequest::Hint | FeedRequest::Pin(_) => {
-                    None
-                }
+                SourceTaskRequest::ReadAgain
+                | SourceTaskRequest::Anchor(_)
+                | SourceTaskRequest::Hint
+                | SourceTaskRequest::Pin(_) => None,
             };
         }
     }

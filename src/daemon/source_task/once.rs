@@ -7,7 +7,7 @@ use super::super::executor::run_blocking;
 use super::super::loop_event::LoopEvent;
 use super::super::manifest_facts::{FileReading, ReadSettings};
 use super::revision_step::read_newest;
-use super::{FactReader, ReadExtent, authorship, past_contents, refusal_text};
+use super::{FactReader, ReadMode, authorship, older_revision, refusal_text};
 use crate::engine::SourceReading;
 use crate::manifest::KindScopes;
 use crate::object::{ContentHash, GroupKind, ObjectId, Revision};
@@ -71,7 +71,7 @@ pub(in crate::daemon) async fn read_newest_once(
     let observed = facts.observe(&mut source).await?;
     let (of_newest, kinds) = (settings.clone(), scopes.clone());
     let read = move |reader: &RevisionReader| {
-        read_newest(reader, &of_newest, kinds, None, ReadExtent::Changes, &observed.revision)
+        read_newest(reader, &of_newest, kinds, None, ReadMode::Changes, &observed.revision)
     };
     let step = source.reader().read_bounded(read).await?;
     Ok((step.reading, OlderContents { source, settings, scopes }))
@@ -93,13 +93,13 @@ impl OlderContents {
         &mut self,
         revision: Revision,
         contents: Vec<(ObjectId, ContentHash)>,
-    ) -> Result<past_contents::ResolvedContents, SourceError> {
+    ) -> Result<older_revision::FoundContents, SourceError> {
         if self.source.is_on_host() {
             self.source.fetch_revision(&revision).await?;
         }
         let (settings, scopes) = (self.settings.clone(), self.scopes.clone());
         let read = move |reader: &RevisionReader| {
-            past_contents::resolve(reader, &settings, scopes, &revision, &contents)
+            older_revision::read_contents(reader, &settings, scopes, &revision, &contents)
         };
         self.source.read_bounded(read).await
     }

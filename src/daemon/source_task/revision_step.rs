@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::super::manifest_facts::ReadSettings;
-use super::{ReadExtent, authorship, refusal_text};
+use super::{ReadMode, authorship, refusal_text};
 use crate::engine::{FileCompleteness, FileFacts, SourceReading};
 use crate::manifest::KindScopes;
 use crate::object::{GroupKind, Revision};
@@ -39,11 +39,11 @@ struct RevisionDiff {
 fn compare_revisions(
     reader: &RevisionReader,
     from: Option<ReportedSnapshot>,
-    extent: ReadExtent,
+    read_mode: ReadMode,
     to: &Revision,
 ) -> Result<RevisionDiff, SourceError> {
     let Some(from) = from else { return compare_file_lists(reader, None, to) };
-    if extent == ReadExtent::Everything {
+    if read_mode == ReadMode::Everything {
         let mut all = compare_file_lists(reader, Some(&from), to)?;
         all.changed = all.snapshot.files.iter().map(|file| (file.path.clone(), file.clone())).collect();
         return Ok(all);
@@ -96,10 +96,11 @@ pub(super) fn read_newest(
     settings: &ReadSettings,
     mut scopes: KindScopes,
     from: Option<ReportedSnapshot>,
-    extent: ReadExtent,
+    read_mode: ReadMode,
     to: &Revision,
 ) -> Result<ReadStep, SourceError> {
-    let RevisionDiff { snapshot, changed, gone, unrendered } = compare_revisions(reader, from, extent, to)?;
+    let RevisionDiff { snapshot, changed, gone, unrendered } =
+        compare_revisions(reader, from, read_mode, to)?;
     let mut files: BTreeMap<Arc<str>, Option<FileFacts>> =
         gone.into_iter().map(|path| (path, None)).collect();
     files.extend(unrendered.iter().map(|path| {

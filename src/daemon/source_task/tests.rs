@@ -1,4 +1,4 @@
-//! The reports of a feed about its source, without repetitions.
+//! The reports of a source task about its source, without repetitions.
 
 use std::fs;
 use std::path::Path;
@@ -15,14 +15,14 @@ use crate::object::Diagnostic;
 use crate::source::{
     BlobId, FactUse, GitLocation, RenderRequest, RenderedContent, RenderedRoot, RenderedSnapshot,
     ResolvedLocation, RootOutcome, SignatureVerification, Snapshot, SnapshotFile, SnapshotRenderer,
-    SourceSettings, VerifyExtent,
+    SourceSettings, VerifiedCommits,
 };
 
-/// A repository with one manifest, and a feed that has reported nothing yet.
-struct FeedFixture {
+/// A repository with one manifest, and a source task that has reported nothing yet.
+struct SourceTaskFixture {
     dir: TempDir,
     _state: TempDir,
-    feed: SourceFeed,
+    source_task: SourceTask,
     events: mpsc::Receiver<LoopEvent>,
     scopes: watch::Sender<KindScopes>,
 }
@@ -49,7 +49,7 @@ fn make(folder: &Path) {
     git(folder, &["commit", "--quiet", "--message=x"]);
 }
 
-impl FeedFixture {
+impl SourceTaskFixture {
     fn new() -> Self {
         let dir = TempDir::new().unwrap();
         let path = dir.path().join("repo");
@@ -79,7 +79,7 @@ impl FeedFixture {
         Self {
             dir,
             _state: state,
-            feed: SourceFeed::new(source, settings, scopes.subscribe(), sink, heartbeat),
+            source_task: SourceTask::new(source, settings, scopes.subscribe(), sink, heartbeat),
             events,
             scopes,
         }
@@ -91,7 +91,7 @@ impl FeedFixture {
 
     /// Runs one check, and returns what it reported, in a few words.
     async fn check(&mut self) -> String {
-        let last = self.feed.check_source().await;
+        let last = self.source_task.check_source().await;
         let first = std::iter::from_fn(|| self.events.try_recv().ok());
         let answers = first.collect::<Vec<_>>().into_iter().chain(last);
         let words: Vec<String> = answers.filter_map(said).collect();
@@ -102,9 +102,9 @@ impl FeedFixture {
 fn said(event: LoopEvent) -> Option<String> {
     Some(match event {
         LoopEvent::SourceRead(_, reading, _) => {
-            let extent =
+            let read_mode =
                 reading.incomplete.map_or_else(|| "whole".to_owned(), |why| format!("without {why}"));
-            format!("read {} files {extent}", reading.files.len())
+            format!("read {} files {read_mode}", reading.files.len())
         }
         LoopEvent::Unreadable(_, why) => format!("unreadable: {why}"),
         LoopEvent::Location(_, location) => format!("at {location}"),
@@ -115,7 +115,7 @@ fn said(event: LoopEvent) -> Option<String> {
 
 #[tokio::test]
 async fn trouble_is_reported_once_and_so_is_its_end() {
-    let mut fixture = FeedFixture::new();
+    let mut fixture = SourceTaskFixture::new();
     let path = fixture.path();
     let missing = fixture.check().await;
     assert!(missing.starts_with("unreadable: ") && missing.contains("no such file or folder"), "{missing}");
@@ -139,7 +139,7 @@ async fn trouble_is_reported_once_and_so_is_its_end() {
 // Without this, what the unread file wants would be deleted after any short outage.
 #[tokio::test]
 async fn a_source_that_was_not_read_completely_is_incomplete_after_an_outage_too() {
-    let mut fixture = FeedFixture::new();
+    let mut fixture = SourceTaskFixture::new();
     make(&fixture.path());
     std::os::unix::fs::symlink("a.yaml", fixture.path().join("link.yaml")).unwrap();
     git(&fixture.path(), &["add", "."]);
@@ -159,7 +159,7 @@ async fn a_source_that_was_not_read_completely_is_incomplete_after_an_outage_too
 // Only contents differ, and still the lists of files are not the same.
 #[tokio::test]
 async fn a_file_that_becomes_a_pointer_to_its_content_makes_the_source_incomplete() {
-    let mut fixture = FeedFixture::new();
+    let mut fixture = SourceTaskFixture::new();
     make(&fixture.path());
     assert_eq!(fixture.check().await, "read 1 files whole");
     let hash = "0".repeat(64);
@@ -179,7 +179,7 @@ async fn a_file_that_becomes_a_pointer_to_its_content_makes_the_source_incomplet
 
 #[tokio::test]
 async fn a_place_is_reported_before_what_was_read_there() {
-    let mut fixture = FeedFixture::new();
+    let mut fixture = SourceTaskFixture::new();
     fixture.check().await;
     make(&fixture.path());
     git(&fixture.path(), &["remote", "add", "origin", "https://me:hunter2@example.com/shop.git"]);
@@ -188,7 +188,7 @@ async fn a_place_is_reported_before_what_was_read_there() {
 
 #[tokio::test]
 async fn a_file_that_goes_while_all_is_read_again_is_reported_to_be_gone() {
-    let mut fixture = FeedFixture::new();
+    let mut fixture = SourceTaskFixture::new();
     make(&fixture.path());
     fs::write(fixture.path().join("b.yaml"), MANIFEST.replace("name: a", "name: b")).unwrap();
     git(&fixture.path(), &["add", "."]);
@@ -197,7 +197,7 @@ async fn a_file_that_goes_while_all_is_read_again_is_reported_to_be_gone() {
     git(&fixture.path(), &["rm", "--quiet", "b.yaml"]);
     git(&fixture.path(), &["commit", "--quiet", "--message=z"]);
     // A kind has come meanwhile: every file is read again, at a newer revision.
-    let answers = fixture.feed.carry_out(FeedTask::ReadAgain).await;
+    let answers = fixture.source_task.carry_out(SourceOperation::ReadAgain).await;
     let [LoopEvent::SourceRead(_, reading, _)] = &answers[..] else { panic!("{answers:?}") };
     let files: Vec<_> = reading.files.iter().map(|(file, facts)| (&**file, facts.is_some())).collect();
     assert_eq!(files, [("a.yaml", true), ("b.yaml", false)]);
@@ -229,7 +229,7 @@ async fn that_all_is_a_part_for_others_is_reported_once() {
     make(&path);
     let settings = SourceSettings { renderer: Some(Arc::new(PartsRenderer)), ..SourceSettings::default() };
     let location = ResolvedLocation::Git(GitLocation::new(path.to_str().unwrap()));
-    let mut fixture = FeedFixture::with_settings(dir, &location, settings);
+    let mut fixture = SourceTaskFixture::with_settings(dir, &location, settings);
     let answers = fixture.check().await;
     assert!(answers.contains("unreadable: ") && answers.contains("only library charts"), "{answers}");
     // The place is reached at each check, at another time.
@@ -287,10 +287,10 @@ async fn what_a_root_gave_is_not_gone_while_it_does_not_render_and_is_known_unti
     let renderer = Arc::new(RootRenderer { gives: std::sync::Mutex::new(Ok("a")) });
     let settings = SourceSettings { renderer: Some(renderer.clone()), ..SourceSettings::default() };
     let location = ResolvedLocation::Git(GitLocation::new(path.to_str().unwrap()));
-    let mut fixture = FeedFixture::with_settings(dir, &location, settings);
+    let mut fixture = SourceTaskFixture::with_settings(dir, &location, settings);
     // The files that are reported, and the number of roots that do not render.
-    let reads = async |fixture: &mut FeedFixture| {
-        let events = fixture.feed.check_source().await;
+    let reads = async |fixture: &mut SourceTaskFixture| {
+        let events = fixture.source_task.check_source().await;
         let reading = events.into_iter().find_map(|event| match event {
             LoopEvent::SourceRead(_, reading, _) => Some(reading),
             _ => None,
@@ -325,15 +325,15 @@ async fn what_a_root_gave_is_not_gone_while_it_does_not_render_and_is_known_unti
 
 #[tokio::test]
 async fn kinds_that_the_server_has_reported_since_are_known_to_the_next_reading() {
-    let mut fixture = FeedFixture::new();
+    let mut fixture = SourceTaskFixture::new();
     make(&fixture.path());
     assert_eq!(fixture.check().await, "read 1 files whole");
     let widget = "apiVersion: example.org/v1\nkind: Widget\nmetadata: {name: NAME}\n";
-    let unknown = async |fixture: &mut FeedFixture, name: &str| {
+    let unknown = async |fixture: &mut SourceTaskFixture, name: &str| {
         fs::write(fixture.path().join(format!("{name}.yaml")), widget.replace("NAME", name)).unwrap();
         git(&fixture.path(), &["add", "."]);
         git(&fixture.path(), &["commit", "--quiet", "--message=x"]);
-        let answers = fixture.feed.carry_out(FeedTask::Check).await;
+        let answers = fixture.source_task.carry_out(SourceOperation::Check).await;
         let [LoopEvent::SourceRead(_, _, unknown)] = &answers[..] else { panic!("{answers:?}") };
         unknown.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
@@ -342,20 +342,20 @@ async fn kinds_that_the_server_has_reported_since_are_known_to_the_next_reading(
     fixture.scopes.send_modify(|scopes| scopes.insert(kind.clone(), crate::manifest::KindScope::Namespaced));
     assert_eq!(unknown(&mut fixture, "b-widget").await, [""; 0]);
     // Contents of older revisions are looked up by them too.
-    assert!(fixture.feed.content_reader().scopes.get(&kind).is_some());
+    assert!(fixture.source_task.content_reader().scopes.get(&kind).is_some());
 }
 
 #[tokio::test]
 async fn an_observation_that_was_asked_for_is_answered_only_when_it_succeeded() {
-    let mut fixture = FeedFixture::new();
+    let mut fixture = SourceTaskFixture::new();
     make(&fixture.path());
     fixture.check().await;
     let aside = fixture.dir.path().join("aside");
     fs::rename(fixture.path(), &aside).unwrap();
-    let answers = fixture.feed.carry_out(FeedTask::CheckAfter(3)).await;
+    let answers = fixture.source_task.carry_out(SourceOperation::CheckAfter(3)).await;
     assert!(matches!(&answers[..], [LoopEvent::Unreadable(..)]), "{answers:?}");
     fs::rename(&aside, fixture.path()).unwrap();
-    let answers = fixture.feed.check_source().await;
+    let answers = fixture.source_task.check_source().await;
     assert!(
         matches!(&answers[..], [LoopEvent::SourceRead(..), LoopEvent::SourceChecked(FIRST, 3)]),
         "{answers:?}"
@@ -371,20 +371,24 @@ async fn older_contents_are_looked_up_while_a_fetch_hangs() {
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let location =
         ResolvedLocation::Git(GitLocation::new(format!("https://{}/repo", silent.local_addr().unwrap())));
-    let FeedFixture { dir: _dir, _state: state, feed, mut events, .. } = FeedFixture::of(dir, &location);
-    let read =
-        feed.settings.read(&SnapshotFile::in_test("a.yaml"), MANIFEST.as_bytes(), &mut KindScopes::builtin());
+    let SourceTaskFixture { dir: _dir, _state: state, source_task, mut events, .. } =
+        SourceTaskFixture::of(dir, &location);
+    let read = source_task.settings.read(
+        &SnapshotFile::in_test("a.yaml"),
+        MANIFEST.as_bytes(),
+        &mut KindScopes::builtin(),
+    );
     let wanted = (read.facts.objects[0].id.clone(), read.facts.objects[0].hash);
     let (orders, from_loop) = mpsc::channel(8);
-    let running = tokio::spawn(feed.run(from_loop));
+    let running = tokio::spawn(source_task.run(from_loop));
     let _asked = tokio::task::spawn_blocking(move || silent.accept().unwrap()).await.unwrap();
     let store = state.path().join("revisions.git");
     git(&store, &["fetch", "--quiet", origin.to_str().unwrap(), "+refs/heads/main:refs/rhumb/keep/main"]);
     let head = Command::new("git").current_dir(&origin).args(["rev-parse", "HEAD"]).output().unwrap();
     let revision = Revision::new(String::from_utf8(head.stdout).unwrap().trim());
-    orders.send(FeedRequest::Resolve(revision, vec![wanted])).await.unwrap();
+    orders.send(SourceTaskRequest::ReadContents(revision, vec![wanted])).await.unwrap();
     let answer = tokio::time::timeout(std::time::Duration::from_secs(10), events.recv()).await;
-    let Ok(Some(LoopEvent::Resolved(found))) = answer else { panic!("{answer:?}") };
+    let Ok(Some(LoopEvent::ContentsRead(found))) = answer else { panic!("{answer:?}") };
     assert!(found[0].2.is_some());
     drop(orders);
     running.await.unwrap();
@@ -397,31 +401,31 @@ async fn what_must_be_signed_is_looked_at_once_it_is_known_what_was_accepted() {
     make(&path);
     let head = Command::new("git").current_dir(&path).args(["rev-parse", "HEAD"]).output().unwrap();
     let head = Revision::new(String::from_utf8(head.stdout).unwrap().trim());
-    let verify = Some(SignatureVerification { keys: dir.path().join("none"), extent: VerifyExtent::Range });
+    let verify =
+        Some(SignatureVerification { keys: dir.path().join("none"), commits: VerifiedCommits::Range });
     let location = ResolvedLocation::Git(GitLocation { verify, ..GitLocation::new(path.to_str().unwrap()) });
     let anchor = |accepted: Option<&Revision>| VerificationAnchor {
-        accepted: accepted.cloned(),
+        accepted_revision: accepted.cloned(),
         ..VerificationAnchor::default()
     };
-    let FeedFixture { mut feed, dir, _state, .. } = FeedFixture::of(dir, &location);
-    assert!(feed.check_source().await.is_empty());
-    let events = feed.set_anchor(anchor(None)).await;
+    let SourceTaskFixture { mut source_task, dir, _state, .. } = SourceTaskFixture::of(dir, &location);
+    assert!(source_task.check_source().await.is_empty());
+    let events = source_task.set_anchor(anchor(None)).await;
     assert!(
         events.iter().any(|event| matches!(event, LoopEvent::Unreadable(_, why) if why.contains("keys")))
     );
-    let FeedFixture { mut feed, dir: _dir, _state, .. } = FeedFixture::of(dir, &location);
-    let events = feed.set_anchor(anchor(Some(&head))).await;
-    let accepted =
-        |event: &LoopEvent| matches!(event, LoopEvent::Accepted(FIRST, revision) if *revision == head);
+    let SourceTaskFixture { mut source_task, dir: _dir, _state, .. } = SourceTaskFixture::of(dir, &location);
+    let events = source_task.set_anchor(anchor(Some(&head))).await;
+    let accepted = |event: &LoopEvent| matches!(event, LoopEvent::RevisionAccepted(FIRST, revision) if *revision == head);
     assert!(
         events.iter().any(accepted) && events.iter().any(|event| matches!(event, LoopEvent::SourceRead(..))),
         "{events:?}"
     );
-    assert!(feed.set_anchor(anchor(Some(&head))).await.is_empty(), "the same again is no news");
-    assert!(!feed.check_source().await.iter().any(accepted));
+    assert!(source_task.set_anchor(anchor(Some(&head))).await.is_empty(), "the same again is no news");
+    assert!(!source_task.check_source().await.iter().any(accepted));
 }
 
-/// Returns the feed's answer for the first revision, of which only a second one is in the store.
+/// Returns the task's answer for the first revision, of which only a second one is in the store.
 async fn first_of_two(
     place: impl Fn(&Path) -> String,
     disturb: impl Fn(&Path),
@@ -435,25 +439,29 @@ async fn first_of_two(
     fs::write(origin.join("a.yaml"), format!("{MANIFEST}data: {{b: c}}\n")).unwrap();
     git(&origin, &["commit", "--quiet", "--all", "--message=y"]);
     let location = ResolvedLocation::Git(GitLocation::new(place(&origin)));
-    let FeedFixture { dir: _dir, _state, feed, mut events, .. } = FeedFixture::of(dir, &location);
-    let read =
-        feed.settings.read(&SnapshotFile::in_test("a.yaml"), MANIFEST.as_bytes(), &mut KindScopes::builtin());
+    let SourceTaskFixture { dir: _dir, _state, source_task, mut events, .. } =
+        SourceTaskFixture::of(dir, &location);
+    let read = source_task.settings.read(
+        &SnapshotFile::in_test("a.yaml"),
+        MANIFEST.as_bytes(),
+        &mut KindScopes::builtin(),
+    );
     let wanted = (read.facts.objects[0].id.clone(), read.facts.objects[0].hash);
     let (orders, from_loop) = mpsc::channel(8);
-    let running = tokio::spawn(feed.run(from_loop));
+    let running = tokio::spawn(source_task.run(from_loop));
     let limit = std::time::Duration::from_secs(20);
     while !matches!(
         tokio::time::timeout(limit, events.recv()).await.unwrap().unwrap(),
         LoopEvent::SourceRead(..)
     ) {}
     disturb(&origin);
-    orders.send(FeedRequest::Resolve(first, vec![wanted])).await.unwrap();
+    orders.send(SourceTaskRequest::ReadContents(first, vec![wanted])).await.unwrap();
     let found = loop {
         match tokio::time::timeout(limit, events.recv()).await.unwrap().unwrap() {
-            LoopEvent::Resolved(found) => break found,
+            LoopEvent::ContentsRead(found) => break found,
             LoopEvent::Unreadable(..) => {
                 mend(&origin);
-                orders.send(FeedRequest::CheckAfter(1)).await.unwrap();
+                orders.send(SourceTaskRequest::CheckAfter(1)).await.unwrap();
             }
             _ => {}
         }
@@ -500,19 +508,19 @@ async fn an_older_revision_is_awaited_while_the_repository_is_away() {
 }
 
 #[tokio::test]
-async fn a_feed_says_until_when_its_next_sign_of_life_is_due() {
-    let mut fixture = FeedFixture::new();
+async fn a_source_task_says_until_when_its_next_sign_of_life_is_due() {
+    let mut fixture = SourceTaskFixture::new();
     make(&fixture.dir.path().join("repo"));
     let heartbeats = Heartbeats::default();
-    fixture.feed.heartbeat = heartbeats.expect_part("the source test", Duration::MAX);
+    fixture.source_task.heartbeat = heartbeats.expect_part("the source test", Duration::MAX);
     let (orders, from_loop) = mpsc::channel(8);
-    let running = tokio::spawn(fixture.feed.run(from_loop));
+    let running = tokio::spawn(fixture.source_task.run(from_loop));
     while !matches!(fixture.events.recv().await.unwrap(), LoopEvent::SourceRead(..)) {}
     let begun = Instant::now();
     // At rest it waits for its next look, which on this host is soon, and not for a deed.
     loop {
         let sign = heartbeats.statuses().remove(0);
-        if sign.due - sign.last < MAX_TASK_DURATION {
+        if sign.due - sign.last < MAX_OPERATION_DURATION {
             break;
         }
         assert!(begun.elapsed() < Duration::from_secs(20), "{sign:?}");

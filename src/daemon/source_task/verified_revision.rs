@@ -2,27 +2,27 @@
 
 use super::super::loop_event::LoopEvent;
 use super::fact_reader::RevisionAccess;
-use super::{SourceFeed, TaskQueue, past_contents};
+use super::{OperationQueue, SourceTask, older_revision};
 use crate::engine::{PastRevision, UndoRequest};
 use crate::source::{RevisionReader, VerificationAnchor};
 
-/// The lookups that run beside the feed's other tasks.
+/// The lookups that run beside the other operations of the task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ConcurrentLookups {
     /// All of them.
     All,
     /// Lookups that need no signature to be verified.
-    Accepted,
+    Unverified,
 }
 
-impl TaskQueue {
+impl OperationQueue {
     /// Returns whether the read of an undo target has to wait for its turn.
     pub(super) fn is_waiting_for_signatures(&self) -> bool {
-        self.beside == ConcurrentLookups::Accepted
+        self.concurrent == ConcurrentLookups::Unverified
     }
 }
 
-impl SourceFeed {
+impl SourceTask {
     /// Takes what is recorded of what was accepted. The first observation waits for that, and
     /// another one follows when a person has confirmed something.
     pub(super) async fn set_anchor(&mut self, anchor: VerificationAnchor) -> Vec<LoopEvent> {
@@ -34,10 +34,10 @@ impl SourceFeed {
         let accepted = self
             .source
             .accepted_revision()
-            .filter(|accepted| self.accepted.as_ref() != Some(accepted))?
+            .filter(|accepted| self.accepted_revision.as_ref() != Some(accepted))?
             .clone();
-        self.accepted = Some(accepted.clone());
-        Some(LoopEvent::Accepted(self.settings.source, accepted))
+        self.accepted_revision = Some(accepted.clone());
+        Some(LoopEvent::RevisionAccepted(self.settings.source, accepted))
     }
 
     /// Looks up the target of a rollback, with whatever has to be copied or rendered for that. A
@@ -54,7 +54,7 @@ impl SourceFeed {
 
     async fn past_revision(&mut self, undo: UndoRequest) -> Result<PastRevision, String> {
         let (in_force, wanted) = (undo.in_force.clone(), undo.clone());
-        let find = move |reader: &RevisionReader| Ok(past_contents::undo_target_revision(reader, &wanted));
+        let find = move |reader: &RevisionReader| Ok(older_revision::undo_target_revision(reader, &wanted));
         if let Ok(Ok(target)) = self.source.read_bounded(find).await {
             let access =
                 if self.source.is_on_host() { RevisionAccess::Fetched } else { RevisionAccess::Stored };

@@ -1,12 +1,16 @@
 //! The blockers of one object because of others: its kind, its namespace, its references, its
-//! wave.
+//! wave, and for a Service the workload that it is switched to.
+//!
+//! `Engine::decide` asks for them, in the order of this file. A blocked object is woken by
+//! `waits.rs`.
 
 use std::sync::Arc;
 
-use crate::engine::decide::action::{Action, Decision};
+use crate::engine::decide::decision::{Action, Decision};
 use crate::engine::decide::ownership::left_alone_reason;
 use crate::engine::facts::entry::{ObjectEntry, SourceId, WaitTopic};
 use crate::engine::facts::sources::{Inventory, SourceWrites};
+use crate::engine::rollout::rollouts::ServiceSwitch;
 use crate::engine::state::{DecisionMode, Engine, KindAvailability, KindState};
 use crate::engine::{
     DesiredObject, DesiredState, GeneratedMark, LiveObject, ObjectLifetime, Reason, ReplacementContent,
@@ -89,7 +93,7 @@ impl Engine {
 
     /// Returns the objects of a release that are there, beside a missing one whose values its chart
     /// made up. Each comes with the render that made its own values.
-    pub(in crate::engine) fn generated_beside(
+    pub(in crate::engine) fn generated_siblings(
         &self,
         id: &ObjectId,
         entry: &ObjectEntry,
@@ -339,5 +343,69 @@ pub(in crate::engine) fn health_words(live: &LiveObject) -> String {
         (HealthStatus::Current, _) => "healthy".to_owned(),
         (status, "") => status.to_string(),
         (status, message) => format!("{status}: {message}"),
+    }
+}
+
+impl Engine {
+    /// Returns why a Service is not switched yet to the workloads that its desired content selects.
+    pub(in crate::engine) fn switch_blocker(
+        &self,
+        source: SourceId,
+        service: &DesiredObject,
+    ) -> Option<Reason> {
+        let selects = service.selects.as_deref().filter(|_| self.is_switch(service))?;
+        let namespace = service.id.namespace().unwrap_or_default();
+        let wanted = self.entries.iter().filter_map(|(id, entry)| Some((id, &**entry.target_content()?.1)));
+        let targets = wanted.filter(|(id, desired)| {
+            let place = id.namespace().unwrap_or_default();
+            is_workload(id)
+                && desired.labels.as_deref().is_some_and(|labels| selects.matches(namespace, labels, place))
+        });
+        // One that needs the Service cannot be waited for.
+        let mut targets = targets
+            .filter(|(id, desired)| !desired.needs.contains(&service.id) && self.counts_for(source, id));
+        targets.find_map(|(id, _)| self.not_ready_reason(id))
+    }
+
+    /// Returns whether the desired content of a Service selects others than the content that is
+    /// there.
+    fn is_switch(&self, service: &DesiredObject) -> bool {
+        let accepted = self.entry(&service.id).and_then(|entry| entry.accepted.content());
+        service.id.is("", "Service") && accepted.is_some_and(|accepted| accepted.selects != service.selects)
+    }
+
+    fn not_ready_reason(&self, id: &ObjectId) -> Option<Reason> {
+        let because = |why: String| Some(Reason::Needs(id.clone(), why.into()));
+        let Some(live) = self.live_object(id) else { return because("is not there yet".to_owned()) };
+        if self.entry(id).is_some_and(|entry| entry.unreleased_content().is_some()) {
+            return because("is not changed yet".to_owned());
+        }
+        if !is_healthy(live) {
+            return because(format!("is {}", health_words(live)));
+        }
+        let soaks =
+            self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.switch != ServiceSwitch::Waiting);
+        if soaks { because("is rolled out".to_owned()) } else { None }
+    }
+
+    /// Returns whether a Service waits to be switched to a workload.
+    pub(in crate::engine) fn awaits_service_switch(&self, id: &ObjectId) -> bool {
+        let Some((source, desired)) = self.entry(id).and_then(|entry| entry.target_content()) else {
+            return false;
+        };
+        let Some(labels) = desired.labels.as_deref() else { return false };
+        let unit =
+            self.rollouts.ledger.as_ref().and_then(|ledger| ledger.unit_of(&self.inventory_ids[source], id));
+        let place = id.namespace().unwrap_or_default();
+        unit.is_some_and(|unit| {
+            unit.members.keys().any(|member| {
+                let entry = self.entry(member);
+                let Some(service) = entry.and_then(|entry| entry.unreleased_content()) else { return false };
+                let namespace = member.namespace().unwrap_or_default();
+                let selected =
+                    service.selects.as_deref().is_some_and(|s| s.matches(namespace, labels, place));
+                selected && self.is_switch(service) && !service.needs.contains(id)
+            })
+        })
     }
 }

@@ -7,8 +7,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::engine::decide::action::{Action, Decision};
-use crate::engine::decide::input::CompetingAccounts;
+use crate::engine::decide::decision::{Action, CompetingAccounts, Decision};
 use crate::engine::decide::ownership::left_alone_reason;
 use crate::engine::facts::entry::{ObjectEntry, RefusalRule};
 use crate::engine::state::{DecisionMode, Engine};

@@ -1,19 +1,33 @@
 //! The decision about one object: a pure function of the facts.
 //!
-//! `Engine::decide` gathers the facts, calls the pure `decide`, and filters its decision by what
-//! the budget, holds and other sources allow.
+//! `Engine::decide` gathers the facts, calls the pure `decide`, and passes its decision through
+//! filters. Each filter may turn a write into a wait, and none makes a write:
+//!
+//! | filter | file | turns into a wait, or adds |
+//! |---|---|---|
+//! | `wait_for_holder` | `deletion/handover.rs` | when to ask again whose an object is |
+//! | `enforce_allow_list` | `facts/allow_enforcement.rs` | writes that its source is not allowed |
+//! | `check_peer_consent` | `deletion/handover.rs` | deletions that other sources may object to |
+//! | `apply_pauses` | `orders/pauses.rs` | writes that a person has paused or put on hold |
+//! | `suppress_observed_writes` | `blockers.rs` | writes of a source with `observe: true` |
+//! | `require_dry_run` | `rollout/dry_run_impact.rs` | writes of unknown impact on pods |
+//! | `claim_budget` | `rollout/budget_claims.rs` | writes that restart pods, until their claim is there |
+//! | `advance_daemon_set` | `rollout/daemon_set_steps.rs` | the state of the step of a DaemonSet |
+//! | `explain_takeback` | `rollout/scale_balance.rs` | that a scale gave a step too many pods |
+//! | `seal_decision` | `facts/release_seal.rs` | the seal of the release annotation |
+//! | `revisit_competitors` | `competing_accounts.rs` | when to ask again which source goes on |
 //!
 //! The order of the questions is the order of this file. Can it be seen, whose is it, is it what
 //! the newest revision asks for, may that be released? And, where it may not, is the accepted
-//! content still there?
+//! content still there (`repair.rs`)?
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::engine::decide::action::{
-    Action, ApplyPurpose, ApplyRequest, Decision, DeletionReason, Precondition, RestartRisk,
+use crate::engine::decide::decision::{
+    Action, ApplyPurpose, ApplyRequest, CompetingAccounts, Decision, DecisionInput, DeletionReason,
+    Observation, Precondition, ReplicaOwner, RestartRisk,
 };
-use crate::engine::decide::input::{CompetingAccounts, DecisionInput, Observation, ReplicaOwner};
 use crate::engine::decide::ownership::{
     decide_ownership, first_source_reason, left_alone_reason, owner, two_sources_reason,
 };
@@ -27,8 +41,9 @@ use crate::engine::facts::release_seal::UNPROVEN_REASON;
 use crate::engine::rollout::step_overlay::is_tightening;
 use crate::engine::state::{DecisionMode, Engine};
 use crate::engine::{
-    AdoptPolicy, ApplyVariant, DesiredState, InventoryHolder, LiveObject, ObjectOwner, OverlayState, Reason,
-    RecreatePolicy, ReplacementContent, ReplicaMode, RolloutPhase, SharedDesiredObject, is_workload,
+    AdoptPolicy, ApplyVariant, DesiredState, InventoryHolder, LiveObject, ObjectOwner, Reason,
+    RecreatePolicy, ReplacementContent, ReplicaMode, RolloutOverlayState, RolloutPhase, SharedDesiredObject,
+    is_workload,
 };
 use crate::object::{ObjectId, Revision};
 
@@ -50,7 +65,7 @@ impl Engine {
         let input = DecisionInput {
             id,
             entry,
-            observation: self.observe(id, entry, now),
+            observation: self.current_observation(id, entry, now),
             inventories: &self.inventory_ids,
             target_revision: self.annotation_revision(entry),
             rejection_reason: entry.rejection.as_ref().and_then(|rejection| rejection.reason()),
@@ -66,7 +81,7 @@ impl Engine {
             prune_decision: None,
             incompleteness: self.absence_doubt(id, entry),
             finished: self.finished_job_content(id, entry),
-            generated_beside: self.generated_beside(id, entry),
+            generated_siblings: self.generated_siblings(id, entry),
             accounts: self.competing_accounts(entry),
         };
         let input = DecisionInput { prune_decision: self.prune_decision(id, &input), ..input };
@@ -88,7 +103,7 @@ impl Engine {
     /// Returns the revision that the annotation of the desired content is to name.
     pub(in crate::engine) fn annotation_revision(&self, entry: &ObjectEntry) -> Revision {
         let back = entry.rejection.as_ref().and_then(|rejection| match &rejection.replacement {
-            ReplacementContent::Resolved(_, release) => Some(release.revision.clone()),
+            ReplacementContent::Read(_, release) => Some(release.revision.clone()),
             _ => None,
         });
         let newest = || entry.targets.first().map(|(source, _)| self.heads[*source].clone());
@@ -97,11 +112,16 @@ impl Engine {
 
     /// Returns the blocker of a new content. None where no new content waits, or the object
     /// cannot be seen.
+    ///
+    /// First of all its rejection blocks it. Then come a pause, what it needs and its wave
+    /// (`blockers.rs`), and the workload of its unit (`rollout/units.rs`).
     pub(in crate::engine) fn release_blocker(&mut self, id: &ObjectId, now: Instant) -> Option<Reason> {
         let entry = self.entries.get(id)?;
         let (source, desired) = entry.target_content().map(|(source, desired)| (source, desired.clone()))?;
-        let blind =
-            matches!(self.observe(id, entry, now), Observation::Unobservable(_) | Observation::NotSeen);
+        let blind = matches!(
+            self.current_observation(id, entry, now),
+            Observation::Unobservable(_) | Observation::NotSeen
+        );
         if blind || (entry.unreleased_content().is_none() && self.restart_stamp(id).is_none()) {
             return None;
         }
@@ -123,11 +143,12 @@ impl Engine {
         let Some(entry) = self.entries.get(id).filter(|entry| entry.target_content().is_some()) else {
             return InventoryHolder::Nobody;
         };
-        let set = handover::set_of(&self.observe(id, entry, now));
+        let set = handover::set_of(&self.current_observation(id, entry, now));
         set.map_or(InventoryHolder::Nobody, |set| self.inventory_holder(id, &set, now))
     }
 
-    pub(in crate::engine) fn observe<'a>(
+    /// Returns the observation of an object: by its informer, by our own write or by a lookup.
+    pub(in crate::engine) fn current_observation<'a>(
         &'a self,
         id: &ObjectId,
         entry: &'a ObjectEntry,
@@ -242,7 +263,7 @@ pub(super) fn decide_absent(
     desired: &SharedDesiredObject,
     now: Instant,
 ) -> Decision {
-    if input.finished.is_some_and(|hash| desired.is_release(hash)) {
+    if input.finished.is_some_and(|hash| desired.has_hash(hash)) {
         return Decision::act(Action::Nothing);
     }
     let lost = input.entry.accepted.content();
@@ -306,7 +327,7 @@ pub(super) fn decide_present(
     let replicas = replicas(input, desired, live);
     let there = live.shown_release().is_some_and(|release| match input.scaling {
         ReplicaOwner::Manifest => release.hash == desired.hash,
-        ReplicaOwner::Autoscaler => desired.is_release(release.hash),
+        ReplicaOwner::Autoscaler => desired.has_hash(release.hash),
     });
     // An annotation that is gone or altered is drift like any other, where the content is known to
     // be there.
@@ -317,16 +338,17 @@ pub(super) fn decide_present(
             return Decision::wait(Reason::Reading(input.id.clone()));
         }
         if there
-            && (live.overlay != OverlayState::from(input.overlay) || live.config_stamp != input.config_stamp)
+            && (live.overlay != RolloutOverlayState::from(input.overlay)
+                || live.config_stamp != input.config_stamp)
         {
             return decide_step(input, source, desired, live, now);
         }
         return verify(input, source, desired, live, now);
     }
     let restarts = restart_risk(input, desired, live);
-    if let (RestartRisk::Maybe, AcceptedContent::Unresolved(release)) = (restarts, &input.entry.accepted) {
+    if let (RestartRisk::Maybe, AcceptedContent::Unread(release)) = (restarts, &input.entry.accepted) {
         return Decision::act(Action::AwaitContent)
-            .with_reason(Reason::Resolving(release.revision.short_name().into()));
+            .with_reason(Reason::ReadingRevision(release.revision.short_name().into()));
     }
     if let Some(refusal) = immutability_refusal(input, desired) {
         return match desired.traits.recreate {
@@ -368,7 +390,7 @@ pub(super) fn decide_step(
     now: Instant,
 ) -> Decision {
     let restarted = live.config_stamp.is_some() && live.is_restarted_by(input.config_stamp);
-    let purpose = match live.overlay == OverlayState::from(input.overlay) {
+    let purpose = match live.overlay == RolloutOverlayState::from(input.overlay) {
         _ if restarted => ApplyPurpose::Restart,
         true => ApplyPurpose::Repair,
         false => ApplyPurpose::Step,
@@ -381,7 +403,7 @@ pub(super) fn decide_step(
     if let Some(reason) = input.release_blocker.clone().filter(|_| restarted) {
         return verify(input, source, desired, live, now).with_reason(reason);
     }
-    let moves = matches!(live.overlay, OverlayState::Under(overlay) if overlay.step().is_some())
+    let moves = matches!(live.overlay, RolloutOverlayState::Under(overlay) if overlay.step().is_some())
         || input.overlay.is_some();
     let moves =
         (moves && !is_tightening(live.overlay, input.overlay)) || live.is_restarted_by(input.config_stamp);
@@ -436,10 +458,10 @@ pub(super) fn restart_risk(
     desired: &SharedDesiredObject,
     live: &LiveObject,
 ) -> RestartRisk {
-    let steps = matches!(live.overlay, OverlayState::Under(overlay) if overlay.step().is_some());
+    let steps = matches!(live.overlay, RolloutOverlayState::Under(overlay) if overlay.step().is_some());
     // Leaving a step restarts the pods that it held back, whatever the template.
     let lets_go = steps
-        && live.overlay != OverlayState::from(input.overlay)
+        && live.overlay != RolloutOverlayState::from(input.overlay)
         && !is_tightening(live.overlay, input.overlay);
     let same = input.entry.accepted.has_template_of(desired)
         && !lets_go
@@ -506,7 +528,7 @@ pub(super) fn content_blocker(
 /// of another render.
 fn generated_mismatch(input: &DecisionInput<'_>, desired: &SharedDesiredObject) -> Option<Reason> {
     let mark = desired.generated.as_deref().filter(|_| matches!(input.observation, Observation::Absent))?;
-    let other = input.generated_beside.iter().find(|(_, render)| *render != Some(mark));
+    let other = input.generated_siblings.iter().find(|(_, render)| *render != Some(mark));
     other.map(|(other, _)| Reason::Generated((*other).clone()))
 }
 

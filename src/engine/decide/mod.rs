@@ -3,18 +3,14 @@
 //! [`crate::engine::Engine::decide`] asks the budget, the prune guard and the blockers in its
 //! order.
 
-pub(super) mod action;
 pub(super) mod blockers;
 pub(super) mod competing_accounts;
-pub(super) mod competing_sources;
 pub(super) mod cycles;
 #[expect(clippy::module_inception, reason = "the function that the module is named after")]
 pub(super) mod decide;
-pub(super) mod input;
-pub(super) mod opt_outs;
+pub(super) mod decision;
 pub(super) mod outcome;
 pub(super) mod ownership;
 pub(super) mod reason;
 pub(super) mod repair;
-pub(super) mod service_switch;
 pub(super) mod waits;

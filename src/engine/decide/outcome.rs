@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::engine::decide::action::{Action, ApplyPurpose, ApplyRequest, DeletionReason, RestartRisk};
 use crate::engine::decide::competing_accounts::{COMPETITOR_RETRY_DELAY, RoleScope};
+use crate::engine::decide::decision::{Action, ApplyPurpose, ApplyRequest, DeletionReason, RestartRisk};
 use crate::engine::decide::repair::FIGHT_WINDOW;
 use crate::engine::facts::entry::{
     AcceptedContent, ApiRefusal, DirectView, RefusalRule, TemporaryFailure, VerifiedCoverage,
@@ -186,7 +186,7 @@ impl Engine {
         entry.accepted = AcceptedContent::Nothing;
         if removal == DeletionReason::Recreate {
             entry.refused = None;
-            // The next event gives the token back, also where no event reports that the object is
+            // The next event gives the slot back, also where no event reports that the object is
             // gone.
             self.record_rollout_write(id, Some(rv.next()));
         }

@@ -1,14 +1,24 @@
 //! The owner of an object: the source that may write it, and who keeps it from being written.
+//!
+//! Of several sources of this process that want one object, the one that has it goes on: a source
+//! that comes to name what another one has must not stop it. Where none of them has the object,
+//! none makes it, as nobody can say whose it is to be.
+//!
+//! **Invariant:** an opt-out, an annotation by others on a live object, only reduces what is done
+//! to that very object.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Instant;
 
-use crate::engine::decide::action::ApplyPurpose;
-use crate::engine::decide::input::DecisionInput;
+use crate::engine::decide::decision::{ApplyPurpose, DecisionInput};
 use crate::engine::facts::entry::SourceId;
+use crate::engine::state::Engine;
 use crate::engine::{
-    AdoptPolicy, DesiredObject, DesiredState, InventoryHolder, LiveObject, ObjectOwner, OptOutPolicy, Reason,
-    ReconcilePolicy,
+    AdoptPolicy, DesiredObject, DesiredState, InventoryHolder, LiveObject, ObjectEntry, ObjectOwner,
+    OptOutPolicy, Reason, ReconcilePolicy, WaitTopic,
 };
+use crate::object::{ObjectId, annotations};
 
 /// Returns why the others do not get what the first of several sources has.
 pub(in crate::engine) fn first_source_reason(targets: &[(SourceId, DesiredState)]) -> Arc<str> {
@@ -111,5 +121,114 @@ pub(super) fn is_ours_all_the_same(input: &DecisionInput<'_>, live: &LiveObject)
         ObjectOwner::Ours(set) => {
             live.is_unproven() && input.entry.is_remembered(live) && !input.inventories.contains(set)
         }
+    }
+}
+
+/// The reason for which an object is decided on for another source of this process, and not for one
+/// that wants or has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PriorSource {
+    /// In words.
+    pub why: Arc<str>,
+    /// Indicates whether the one that does not get it wants it.
+    pub is_wanted: bool,
+}
+
+impl Engine {
+    /// Returns the other source of this process that an object is decided on for, as seen from one
+    /// that wants or has it. None where it is decided on for that one.
+    pub(crate) fn prior_source(&self, source: SourceId, id: &ObjectId) -> Option<PriorSource> {
+        let entry = self.entry(id)?;
+        let is_wanted = entry.targets.iter().any(|(one, _)| *one == source);
+        if is_wanted {
+            let has_it = entry.owner.is_some_and(|owner| owner != source);
+            return has_it.then(|| PriorSource { why: first_source_reason(&entry.targets), is_wanted });
+        }
+        let (other, _) = entry.targets.first()?;
+        let why = format!("source {} wants it", self.sources[*other].name);
+        Some(PriorSource { why: why.into(), is_wanted })
+    }
+
+    /// Puts the source first that has an object, of those that want it, and returns whether that is
+    /// another one now.
+    ///
+    /// The label of the live object decides; until a write of ours is seen, the accepted content
+    /// does.
+    pub(in crate::engine) fn order_wants(&mut self, id: &ObjectId) -> bool {
+        let owner = self.known_owner(id);
+        self.prefer_source(id, owner)
+    }
+
+    /// Returns the source that has an object, of several that want it.
+    pub(super) fn known_owner(&self, id: &ObjectId) -> Option<SourceId> {
+        let entry = self.entries.get(id).filter(|entry| entry.targets.len() > 1)?;
+        let shown = self.informer_objects.get(id).and_then(|live| self.source_of(live));
+        let wants = |source: &SourceId| entry.targets.iter().any(|(wanting, _)| wanting == source);
+        shown.filter(wants).or_else(|| entry.accepted_source().filter(wants))
+    }
+
+    /// Puts a source first of those that want an object, and returns whether another one was
+    /// before.
+    pub(super) fn prefer_source(&mut self, id: &ObjectId, owner: Option<SourceId>) -> bool {
+        let Some(entry) = self.entries.get_mut(id) else { return false };
+        entry.targets.sort_by_key(|(source, _)| (Some(*source) != owner, *source));
+        std::mem::replace(&mut entry.owner, owner) != owner
+    }
+
+    /// Gives an object to another source: no wave of the others waits for it.
+    pub(in crate::engine) fn change_owner(&mut self, id: &ObjectId) {
+        let wants = self.entries.get(id).map(|entry| entry.targets.clone()).unwrap_or_default();
+        for (source, state) in wants {
+            if let DesiredState::Object(desired) = state
+                && self.sources[source].waves.entry(desired.wave).or_default().remove(id)
+            {
+                self.wake_topic(&WaitTopic::Waves(source));
+            }
+        }
+        self.index_target(id);
+        self.track_wave(id);
+    }
+}
+
+impl Engine {
+    /// Says whether a source heeds what others put on its live objects.
+    #[cfg(test)]
+    pub(in crate::engine) fn set_opt_out(&mut self, source: SourceId, opt_out: OptOutPolicy) {
+        self.sources[source].opt_out = opt_out;
+    }
+
+    /// Says whether a source takes objects over.
+    #[cfg(test)]
+    pub(in crate::engine) fn set_adopt(&mut self, source: SourceId, adopt: crate::engine::AdoptPolicy) {
+        self.sources[source].adopt = adopt;
+    }
+
+    /// Returns the source that wants an object, or that provably has it in its inventory: its
+    /// orders and its opt-out policy count.
+    pub(in crate::engine) fn source_for(&self, id: &ObjectId) -> Option<SourceId> {
+        let wanting = self.entry(id).and_then(|entry: &ObjectEntry| entry.targets.first());
+        wanting.map(|(source, _)| *source).or_else(|| self.inventory_source(self.informer_object(id)?))
+    }
+
+    /// Returns whether what others put on an object has an effect.
+    pub(in crate::engine) fn opt_out_of(&self, id: &ObjectId) -> OptOutPolicy {
+        self.source_for(id).map_or(OptOutPolicy::default(), |source| self.sources[source].opt_out)
+    }
+
+    /// Returns the objects of a source that somebody asks to leave alone, each with the word that
+    /// asks.
+    pub(crate) fn opt_outs(&self, source: SourceId, now: Instant) -> BTreeMap<ObjectId, &'static str> {
+        let by_word = self.orders.opted_out.iter().map(|(id, word)| (id, *word));
+        let by_person = self.orders.asked.iter().filter_map(|id| {
+            let asked = self.intents(id)?;
+            let is_denied = self.opt_out_of(id) == OptOutPolicy::Denied;
+            if asked.hold.is_some() && (is_denied || self.active_hold(id, now).is_some()) {
+                return Some((id, annotations::HOLD));
+            }
+            asked.paused.is_some().then_some((id, annotations::PAUSED))
+        });
+        let all = by_person.chain(by_word);
+        let own = all.filter(|(id, _)| self.source_for(id) == Some(source));
+        own.map(|(id, word)| (id.clone(), word)).collect()
     }
 }

@@ -31,7 +31,7 @@ pub(crate) enum Reason {
     /// Its claim cannot be written before a person mends the rollout ledger.
     Unrecorded(Arc<str>),
     /// It is released together with a workload that has not begun to roll.
-    Unit(ObjectId),
+    UnitWorkload(ObjectId),
     /// Its rollout goes in steps; this is their state.
     Step(Arc<str>),
     /// The content failed here, or a person undid or aborted it. It is not tried again before it
@@ -53,7 +53,7 @@ pub(crate) enum Reason {
     /// The record of what is released together with this workload is larger than one may be. All
     /// that are released with it are refused for the same reason.
     Oversized(ObjectId, Arc<str>),
-    /// A chart made up its values, and this object of the release has those of another render.
+    /// A chart made up its values, and this object of the Helm release has those of another render.
     Generated(ObjectId),
     /// It is being deleted.
     Terminating,
@@ -64,7 +64,7 @@ pub(crate) enum Reason {
     /// Somebody undoes each repair, as this says.
     Fight(FightCause, Duration),
     /// Its content is in a revision that is being read.
-    Resolving(Arc<str>),
+    ReadingRevision(Arc<str>),
     /// The hash of a Secret has to be sealed in a record, or opened, and the key for that cannot be
     /// had.
     Sealed(Arc<str>),
@@ -161,7 +161,7 @@ impl fmt::Display for Reason {
             Self::Wave(wave, id) => write!(f, "wave {wave} is not finished: {id}"),
             Self::Budget(shortage) => shortage.fmt(f),
             Self::Claiming => f.write_str("its claim on the rollout budget is being written"),
-            Self::Unit(id) => write!(f, "it is released together with {id}, which has not started to roll out"),
+            Self::UnitWorkload(id) => write!(f, "it is released together with {id}, which has not started to roll out"),
             Self::Owned(owner) => write!(f, "it belongs to {owner}"),
             Self::NotAdopted => f.write_str("it exists already, this source did not create it, and adopt is `never`; `adopt: if-unowned` takes it over"),
             Self::Generated(other) => write!(
@@ -173,7 +173,7 @@ impl fmt::Display for Reason {
             Self::OwnWrite => f.write_str("waiting for the watch to show rhumb's last write"),
             Self::Retrying(why, after) => write!(f, "{why}; retry in {}", seconds(*after)),
             Self::Fight(cause, after) => write!(f, "{cause}; next repair in {}", seconds(*after)),
-            Self::Resolving(revision) => write!(f, "reading its content from revision {revision}"),
+            Self::ReadingRevision(revision) => write!(f, "reading its content from revision {revision}"),
             Self::Sealed(why) => {
                 write!(f, "the recorded hashes of Secrets are sealed, and the key is not available: {why}")
             }

@@ -3,15 +3,17 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::engine::decide::action::{Action, ApplyPurpose, ApplyRequest, Decision, RestartRisk};
 use crate::engine::decide::decide::{
     content_blocker, create, is_serving, replicas, revision, write_precondition,
 };
-use crate::engine::decide::input::{DecisionInput, Observation};
+use crate::engine::decide::decision::{
+    Action, ApplyPurpose, ApplyRequest, Decision, DecisionInput, Observation, RestartRisk,
+};
 use crate::engine::decide::ownership::{left_alone_reason, owner};
 use crate::engine::facts::entry::{AcceptedContent, FieldCoverage, RepairImpact, SourceId};
 use crate::engine::{
-    ApplyVariant, FightCause, LiveObject, ObjectOwner, OverlayState, Reason, ReplicaMode, SharedDesiredObject,
+    ApplyVariant, FightCause, LiveObject, ObjectOwner, Reason, ReplicaMode, RolloutOverlayState,
+    SharedDesiredObject,
 };
 
 /// The number of repairs of one object within a minute that make a fight (Config Sync's alarm rate,
@@ -47,7 +49,7 @@ pub(super) fn verify(
         other => other,
     };
     let overlay = match live.overlay {
-        OverlayState::Under(overlay) => Some(overlay),
+        RolloutOverlayState::Under(overlay) => Some(overlay),
         _ => None,
     };
     let variant = ApplyVariant { replicas, overlay, config_stamp: live.config_stamp };
@@ -63,7 +65,7 @@ pub(super) fn verify(
                 Decision::wait(Reason::Refused(STRIPPED_LABEL_REASON.into(), None))
             }
             // Somebody wrote another annotation in our name, and nothing proves it.
-            Some(shown) if live.is_unproven() && !desired.is_release(shown.hash) => {
+            Some(shown) if live.is_unproven() && !desired.has_hash(shown.hash) => {
                 repair(RepairImpact::InPlace)
             }
             Some(_) => Decision::act(Action::Nothing),
@@ -114,7 +116,7 @@ pub(super) fn defend(input: &DecisionInput<'_>, reason: Reason, now: Instant) ->
     let accepted = match &input.entry.accepted {
         AcceptedContent::Known(accepted) => accepted,
         AcceptedContent::Nothing | AcceptedContent::Unreadable(_) => return Decision::wait(reason),
-        AcceptedContent::Unresolved(_) => return Decision::act(Action::AwaitContent).with_reason(reason),
+        AcceptedContent::Unread(_) => return Decision::act(Action::AwaitContent).with_reason(reason),
     };
     match input.observation {
         Observation::NotSeen | Observation::Unobservable(_) => {

@@ -1,8 +1,8 @@
 //! The waits of objects: whom a change of a fact wakes, and which waves are not done.
 
 use crate::engine::Reason;
-use crate::engine::decide::action::Decision;
 use crate::engine::decide::blockers::{health_words, is_back_at_unreadable_content, is_healthy};
+use crate::engine::decide::decision::Decision;
 use crate::engine::facts::entry::{ObjectEntry, SourceId, WaitTopic};
 use crate::engine::facts::lookup_counts;
 use crate::engine::state::Engine;
@@ -49,9 +49,10 @@ impl Engine {
                 Some(WaitTopic::Kinds)
             }
             Reason::Inventory(_) | Reason::Unrecorded(_) => source().map(WaitTopic::Inventory),
-            Reason::Needs(need, _) | Reason::Unit(need) | Reason::Reading(need) | Reason::Generated(need) => {
-                Some(WaitTopic::Object(need.clone()))
-            }
+            Reason::Needs(need, _)
+            | Reason::UnitWorkload(need)
+            | Reason::Reading(need)
+            | Reason::Generated(need) => Some(WaitTopic::Object(need.clone())),
             Reason::Sealed(_) => Some(WaitTopic::Object(crate::engine::restart::config_restart::key_id())),
             Reason::Wave(..) => source().map(WaitTopic::Waves),
             _ => None,

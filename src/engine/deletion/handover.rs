@@ -10,8 +10,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::engine::decide::action::{Action, ApplyPurpose, ApplyRequest, Decision, DeletionReason};
-use crate::engine::decide::input::Observation;
+use crate::engine::decide::decision::{
+    Action, ApplyPurpose, ApplyRequest, Decision, DeletionReason, Observation,
+};
 use crate::engine::decide::ownership::apply_set;
 use crate::engine::deletion::observation_requests::{ObservationRequests, TakeoverWait};
 use crate::engine::deletion::peer_sources::{

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::engine::Reason;
-use crate::engine::decide::action::Decision;
+use crate::engine::decide::decision::Decision;
 use crate::engine::deletion::peer_sources::{DeletionConsent, SourceProgress, SourceService, mark};
 use crate::engine::facts::entry::SourceId;
 use crate::engine::rollout::start_rate::MAX_CLOCK_SKEW;

@@ -237,7 +237,7 @@ impl SourceStatement {
         let said = Self { progress, takeover_requests: requests, released, ..Self::default() };
         let rest: Vec<&str> = lines.collect();
         match rest[..] {
-            // A daemon of an earlier release says no more.
+            // A daemon of an earlier version says no more.
             [] => Ok(said),
             [since, state, request, answered] => {
                 said.with_last_lines(since, state, request, answered).ok_or_else(garbled)

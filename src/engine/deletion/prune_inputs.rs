@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::engine::decide::input::{DecisionInput, Observation};
+use crate::engine::decide::decision::{DecisionInput, Observation};
 use crate::engine::deletion::prune_guard::{
     PruneCandidate, PruneDecision, PruneGuard, PruneTiming, decide_prunes, decide_without_guard,
 };

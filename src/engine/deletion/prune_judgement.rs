@@ -31,7 +31,7 @@ struct CandidateFacts {
     /// The content that was applied last, where it has been read.
     accepted: Option<ContentHash>,
     /// Indicates whether that content has yet to be read: nothing is pruned before.
-    is_unresolved: bool,
+    is_unread: bool,
 }
 
 /// The decisions about all candidates of one source, as they were judged last.
@@ -230,7 +230,7 @@ impl Engine {
             prune_timing: live.prune_timing,
             is_unproven: live.is_unproven(),
             accepted: accepted.and_then(AcceptedContent::content).map(|content| content.hash),
-            is_unresolved: matches!(accepted, Some(AcceptedContent::Unresolved(_))),
+            is_unread: matches!(accepted, Some(AcceptedContent::Unread(_))),
         })
     }
 

@@ -5,11 +5,11 @@
 
 use std::sync::Arc;
 
-use crate::engine::decide::action::{Action, Decision};
+use crate::engine::decide::decision::{Action, Decision};
 use crate::engine::facts::entry::SourceId;
 use crate::engine::rollout::step_overlay::live_overlay;
 use crate::engine::state::Engine;
-use crate::engine::{AllowViolation, Overlay, Reason};
+use crate::engine::{AllowViolation, Reason, RolloutOverlay};
 use crate::manifest::KindScopes;
 use crate::object::{GroupKind, ObjectId};
 
@@ -50,7 +50,7 @@ impl Engine {
     /// Returns why nothing is done about an object that a source has in the cluster.
     pub(in crate::engine) fn disallowed_reason(&self, source: SourceId, id: &ObjectId) -> Option<Arc<str>> {
         let why = self.allow_violation(source, id)?;
-        let step = self.live_object(id).and_then(live_overlay).and_then(Overlay::step);
+        let step = self.live_object(id).and_then(live_overlay).and_then(RolloutOverlay::step);
         let stays = step.map(|step| format!("; it stays in step {step} of its rollout")).unwrap_or_default();
         Some(format!("no longer allowed, so it is neither repaired nor deleted: {why}{stays}").into())
     }

@@ -155,7 +155,7 @@ impl DesiredObject {
     }
 
     /// Returns whether a release hash means this content, in either form of `spec.replicas`.
-    pub(crate) fn is_release(&self, hash: ContentHash) -> bool {
+    pub(crate) fn has_hash(&self, hash: ContentHash) -> bool {
         self.hash == hash || self.hash_without_replicas == Some(hash)
     }
 }

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
 use crate::engine::{
-    ConfigStamp, DesiredObject, Overlay, ReleaseAnnotation, apply_overlay, with_config_hash,
+    ConfigStamp, DesiredObject, ReleaseAnnotation, RolloutOverlay, apply_overlay, with_config_hash,
 };
 use crate::object::{ContentHash, Object, PART_OF, value_at};
 
@@ -23,13 +23,13 @@ pub(crate) enum ReplicaMode {
     AsLive(u32),
 }
 
-/// In which form a content is sent: with what becomes of its count, and what is laid over it.
+/// The variant of a content that is sent: its count of replicas, and what is laid over it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ApplyVariant {
     /// The treatment of `spec.replicas`.
     pub replicas: ReplicaMode,
     /// The overlay that holds or narrows its rollout.
-    pub overlay: Option<Overlay>,
+    pub overlay: Option<RolloutOverlay>,
     /// The data that its pods are started with.
     pub config_stamp: Option<ConfigStamp>,
 }
@@ -79,10 +79,10 @@ fn is_aggregated(body: &Value) -> bool {
 
 /// Adds the release annotation to an effective content, settles `spec.replicas` and lays the
 /// overlay over it.
-pub(crate) fn stamp_release(mut body: Value, annotation: &ReleaseAnnotation, form: ApplyVariant) -> Value {
+pub(crate) fn stamp_release(mut body: Value, annotation: &ReleaseAnnotation, variant: ApplyVariant) -> Value {
     set_metadata(&mut body, "annotations", annotations::RELEASE, &annotation.to_string());
     let spec = body.get_mut("spec").and_then(Value::as_object_mut);
-    match (form.replicas, spec) {
+    match (variant.replicas, spec) {
         (ReplicaMode::Omitted, Some(spec)) => {
             spec.remove("replicas");
         }
@@ -91,7 +91,7 @@ pub(crate) fn stamp_release(mut body: Value, annotation: &ReleaseAnnotation, for
         }
         _ => {}
     }
-    stamp_config(apply_overlay(body, form.overlay), form.config_stamp)
+    stamp_config(apply_overlay(body, variant.overlay), variant.config_stamp)
 }
 
 /// Writes into a content which data its pods are started with. The template gets their hash where

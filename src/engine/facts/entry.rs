@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::engine::{
-    ApplyVariant, ConfigStamp, DesiredObject, DesiredState, DryRunImpact, LiveObject, ObjectRejection,
-    Overlay, Release, ResourceVersion, SharedDesiredObject, Uid,
+    ApplyVariant, ConfigStamp, ContentRef, DesiredObject, DesiredState, DryRunImpact, LiveObject,
+    ObjectRejection, ResourceVersion, RolloutOverlay, SharedDesiredObject, Uid,
 };
 use crate::fields::ValueDigest;
 use crate::object::{ContentHash, ObjectId, Revision};
@@ -20,10 +20,10 @@ pub(crate) enum AcceptedContent {
     Nothing,
     /// This content.
     Known(SharedDesiredObject),
-    /// The content of this release, which has not been read yet.
-    Unresolved(Release),
-    /// The content of this release, which cannot be read any more.
-    Unreadable(Release),
+    /// The content of this reference, which has not been read yet.
+    Unread(ContentRef),
+    /// The content of this reference, which cannot be read any more.
+    Unreadable(ContentRef),
 }
 
 impl AcceptedContent {
@@ -86,7 +86,7 @@ pub(crate) struct VerifiedCoverage {
     /// Hash of the content.
     pub content: ContentHash,
     /// The overlay on it.
-    pub overlay: Option<Overlay>,
+    pub overlay: Option<RolloutOverlay>,
     /// The data that its pods were started with.
     pub config_stamp: Option<ConfigStamp>,
     /// Our entry's text at that time.
@@ -100,15 +100,15 @@ pub(crate) struct VerifiedCoverage {
 impl VerifiedCoverage {
     /// Returns whether the verdict speaks of this content and of what the object shows: our entry,
     /// and the values behind it.
-    pub(crate) fn is_about(&self, content: ContentHash, form: ApplyVariant, live: &LiveObject) -> bool {
+    pub(crate) fn is_about(&self, content: ContentHash, variant: ApplyVariant, live: &LiveObject) -> bool {
         let same = match (&self.managed_fields, &live.our_fields) {
             (Some(old), Some(new)) => Arc::ptr_eq(old, new) || old == new,
             (old, new) => old.is_none() && new.is_none(),
         };
         let same = same && self.value_digest == live.value_digest;
         same && self.content == content
-            && self.overlay == form.overlay
-            && self.config_stamp == form.config_stamp
+            && self.overlay == variant.overlay
+            && self.config_stamp == variant.config_stamp
     }
 }
 

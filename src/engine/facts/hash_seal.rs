@@ -21,7 +21,7 @@ use crate::engine::restart::config_restart::{ReadState, key_id};
 use crate::engine::rollout::ledger::UnitMember;
 use crate::engine::rollout::rollback::rejection::{Rejection, RejectionAction};
 use crate::engine::state::Engine;
-use crate::engine::{Reason, Release};
+use crate::engine::{ContentRef, Reason};
 use crate::object::{ContentHash, GroupKind, ObjectId, Revision};
 
 /// The first character of a sealed word, and all of a word that could not be read: `~<number of the
@@ -84,7 +84,7 @@ impl HashSeals {
     }
 
     /// Does the same as [`HashSeals::hash_word`], of `<hash>@<revision>`.
-    pub(in crate::engine) fn release_word(&self, id: &ObjectId, release: &Release) -> Option<String> {
+    pub(in crate::engine) fn content_ref_word(&self, id: &ObjectId, release: &ContentRef) -> Option<String> {
         Some(format!("{}@{}", self.hash_word(id, release.hash)?, release.revision))
     }
 
@@ -98,11 +98,11 @@ impl HashSeals {
         read.unwrap_or(ContentHash::UNREADABLE)
     }
 
-    /// Reads what [`HashSeals::release_word`] writes; none where the hash cannot be read.
-    pub(in crate::engine) fn read_release(&self, word: &str) -> Option<Release> {
+    /// Reads what [`HashSeals::content_ref_word`] writes; none where the hash cannot be read.
+    pub(in crate::engine) fn read_content_ref(&self, word: &str) -> Option<ContentRef> {
         let (hash, revision) = word.split_once('@')?;
         let hash = Some(self.read(hash)).filter(|hash| *hash != ContentHash::UNREADABLE)?;
-        Some(Release { hash, revision: Revision::new(revision) })
+        Some(ContentRef { hash, revision: Revision::new(revision) })
     }
 
     fn open(&self, number: u32, block: ContentHash) -> Option<ContentHash> {
@@ -233,7 +233,7 @@ impl Engine {
     }
 
     /// Returns whether the record of a unit can be written.
-    pub(in crate::engine) fn can_be_recorded(&self, unit: &crate::engine::Unit) -> bool {
+    pub(in crate::engine) fn can_be_recorded(&self, unit: &crate::engine::ReleaseUnit) -> bool {
         self.seals().number().is_some() || !unit.members.keys().any(is_secret)
     }
 

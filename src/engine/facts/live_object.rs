@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::engine::{
-    ConfigStamp, GeneratedMark, ObjectIntents, OverlayState, PruneTiming, ReleaseAnnotation,
+    ConfigStamp, GeneratedMark, ObjectIntents, PruneTiming, ReleaseAnnotation, RolloutOverlayState,
 };
 use crate::fields::ValueDigest;
 use crate::health::Health;
@@ -55,24 +55,25 @@ impl fmt::Display for ResourceVersion {
     }
 }
 
-/// The annotation `rhumb.dev/release`: which content we put there, and the revision that brought
-/// it.
+/// A reference to a content: its hash, and the revision that brought it.
+///
+/// The annotation `rhumb.dev/release` has the one of the content that we put there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Release {
+pub struct ContentRef {
     /// Hash of the effective content.
     pub hash: ContentHash,
     /// The revision that brought this content first.
     pub revision: Revision,
 }
 
-impl Release {
+impl ContentRef {
     /// Reads what an annotation says, whether it is proven or not: good for being shown.
     pub fn parse(text: &str) -> Option<Self> {
         ReleaseAnnotation::parse(text).map(|annotation| annotation.release)
     }
 }
 
-impl fmt::Display for Release {
+impl fmt::Display for ContentRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}@{}", self.hash, self.revision)
     }
@@ -162,7 +163,7 @@ pub struct LiveObject {
     /// The owner, derived from labels and annotations.
     pub owner: ObjectOwner,
     /// The release, where the seal of its annotation proves it.
-    pub release: Option<Release>,
+    pub release: Option<ContentRef>,
     /// The release in its annotation that nothing proves yet.
     pub unproven_release: Option<Box<ReleaseAnnotation>>,
     /// FieldsV1 of our `Apply` entry, as sent by the server; interned. None: we own nothing.
@@ -178,7 +179,7 @@ pub struct LiveObject {
     /// Workloads only.
     pub rolling: Option<RolloutNumbers>,
     /// The overlay on a workload's content, by our annotation.
-    pub overlay: OverlayState,
+    pub overlay: RolloutOverlayState,
     /// The data that a workload's pods were started with, by our annotation.
     pub config_stamp: Option<ConfigStamp>,
     /// Indicates whether a Job or Pod has ended.

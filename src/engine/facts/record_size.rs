@@ -9,7 +9,7 @@ use crate::engine::Reason;
 use crate::engine::facts::entry::SourceId;
 use crate::engine::facts::hash_seal::HashSeals;
 use crate::engine::facts::lookup_counts;
-use crate::engine::rollout::ledger::{LastGood, RolloutClaim, RolloutLedger, Unit, UnitMember};
+use crate::engine::rollout::ledger::{ReleaseUnit, RollbackTarget, RolloutClaim, RolloutLedger, UnitMember};
 use crate::engine::state::Engine;
 use crate::object::{ObjectId, count_text, verb_to_be};
 
@@ -60,16 +60,16 @@ impl UnitMember {
     fn bytes(&self, id: &ObjectId) -> usize {
         let hash = if id.is("", "Secret") { HASH_BYTES + SEAL_BYTES } else { HASH_BYTES };
         let content = self.content.map_or(0, |_| hash);
-        let good = match &self.good {
-            LastGood::Release(release) => hash + text_bytes(release.revision.as_str()),
-            LastGood::Absent | LastGood::Unknown => HASH_BYTES,
+        let good = match &self.rollback_target {
+            RollbackTarget::Content(release) => hash + text_bytes(release.revision.as_str()),
+            RollbackTarget::Absent | RollbackTarget::Unknown => HASH_BYTES,
         };
         let restarted = self.restarted.map_or(0, |_| 3 * HASH_BYTES);
         MEMBER_OVERHEAD_BYTES + id_bytes(id) + content + good + restarted
     }
 }
 
-impl Unit {
+impl ReleaseUnit {
     /// Returns the bytes of its record, at most.
     pub(in crate::engine) fn bytes(&self) -> usize {
         let members: usize = self.members.iter().map(|(id, member)| member.bytes(id)).sum();
@@ -110,11 +110,11 @@ impl RolloutLedger {
             + unread.sum::<usize>()
             + starts.sum::<usize>()
             + tallies.sum::<usize>()
-            + self.units.iter().map(Unit::bytes).sum::<usize>()
+            + self.units.iter().map(ReleaseUnit::bytes).sum::<usize>()
     }
 
     /// Returns whether one more record fits.
-    pub(in crate::engine) fn has_room_for(&self, unit: &Unit) -> bool {
+    pub(in crate::engine) fn has_room_for(&self, unit: &ReleaseUnit) -> bool {
         let bytes = unit.bytes();
         bytes <= MAX_UNIT_BYTES && self.bytes() + bytes <= MAX_RECORD_BYTES
     }

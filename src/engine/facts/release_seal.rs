@@ -16,12 +16,12 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::engine::decide::action::{Action, ApplyRequest, Decision};
+use crate::engine::decide::decision::{Action, ApplyRequest, Decision};
 use crate::engine::facts::entry::{AcceptedContent, DirectView, ObjectEntry, WaitTopic};
 use crate::engine::restart::config_hash::HashKey;
 use crate::engine::restart::config_restart::{ReadState, key_id};
 use crate::engine::state::Engine;
-use crate::engine::{KEY_SECRET, LiveObject, ObjectOwner, PruneTiming, Reason, Release};
+use crate::engine::{ContentRef, KEY_SECRET, LiveObject, ObjectOwner, PruneTiming, Reason};
 use crate::object::{ContentHash, ObjectId, Revision};
 
 /// Length of a seal, in bytes: 128 bits cannot be guessed, and its digits fit into an annotation.
@@ -53,7 +53,7 @@ impl fmt::Debug for ReleaseSeal {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReleaseAnnotation {
     /// The content that it names, and the revision that brought that.
-    pub release: Release,
+    pub release: ContentRef,
     /// Its proof; none where an older version wrote it, or one that had no key.
     pub seal: Option<ReleaseSeal>,
 }
@@ -73,7 +73,7 @@ impl ReleaseAnnotation {
         let bounded = name.len() <= MAX_REVISION_BYTES && name.bytes().all(|byte| byte.is_ascii_graphic());
         let hash = ContentHash::parse(hash).filter(|hash| bounded && *hash != ContentHash::UNREADABLE)?;
         let seal = seal.and_then(ContentHash::parse).map(|seal| ReleaseSeal(seal.bytes()));
-        Some(Self { release: Release { hash, revision: revision(name) }, seal })
+        Some(Self { release: ContentRef { hash, revision: revision(name) }, seal })
     }
 }
 
@@ -105,7 +105,7 @@ impl ReleaseKey {
         &self,
         inventory_id: &str,
         id: &ObjectId,
-        release: &Release,
+        release: &ContentRef,
         timing: PruneTiming,
     ) -> ReleaseSeal {
         let hash = release.hash.bytes();
@@ -180,7 +180,7 @@ impl LiveObject {
     /// Returns the release of its annotation, proven or not.
     ///
     /// It is good enough to leave the object as it is, and for nothing that reaches beyond it.
-    pub fn shown_release(&self) -> Option<&Release> {
+    pub fn shown_release(&self) -> Option<&ContentRef> {
         self.release.as_ref().or_else(|| self.unproven_release.as_ref().map(|annotation| &annotation.release))
     }
 
@@ -193,7 +193,7 @@ impl LiveObject {
 impl ApplyRequest {
     /// Returns the annotation for the written object.
     pub(crate) fn release_annotation(&self) -> ReleaseAnnotation {
-        let release = Release { hash: self.variant.hash(&self.desired), revision: self.revision.clone() };
+        let release = ContentRef { hash: self.variant.hash(&self.desired), revision: self.revision.clone() };
         ReleaseAnnotation { release, seal: self.seal }
     }
 }
@@ -329,20 +329,24 @@ impl Engine {
     /// Returns the revisions in force of objects with an unproven release, which this process found
     /// to be as the followed reference asks.
     pub(in crate::engine) fn unproven_revisions(&self) -> impl Iterator<Item = Revision> {
-        let found = |id: &ObjectId| Some(self.known_release(id, self.informer_object(id)?)?.revision);
+        let found = |id: &ObjectId| Some(self.known_content_ref(id, self.informer_object(id)?)?.revision);
         self.proofs.unproven.iter().filter_map(found)
     }
 
     /// Returns the release that can be gone back to: a proven one, else one that this process has
     /// found to be what the followed reference asked for.
-    pub(in crate::engine) fn known_release(&self, id: &ObjectId, live: &LiveObject) -> Option<Release> {
+    pub(in crate::engine) fn known_content_ref(
+        &self,
+        id: &ObjectId,
+        live: &LiveObject,
+    ) -> Option<ContentRef> {
         if live.release.is_some() {
             return live.release.clone();
         }
         let shown = live.shown_release().filter(|_| live.has_release_annotation())?;
         let entry = self.entry(id)?;
-        entry.accepted.content().filter(|accepted| accepted.is_release(shown.hash))?;
-        Some(Release { hash: shown.hash, revision: entry.revision.clone()? })
+        entry.accepted.content().filter(|accepted| accepted.has_hash(shown.hash))?;
+        Some(ContentRef { hash: shown.hash, revision: entry.revision.clone()? })
     }
 
     /// Seals what a write is to say.
@@ -381,13 +385,13 @@ impl ObjectEntry {
         let wanted = self
             .target_content()
             .map(|(_, desired)| desired)
-            .filter(|desired| desired.is_release(shown.hash))
+            .filter(|desired| desired.has_hash(shown.hash))
             .cloned();
         let Some(release) = &live.release else {
             let Some(desired) = wanted else { return };
             self.incarnation = Some(live.uid.clone());
             self.ended = live.finished.then(|| Box::new(shown.hash));
-            if !self.accepted.content().is_some_and(|accepted| accepted.is_release(shown.hash)) {
+            if !self.accepted.content().is_some_and(|accepted| accepted.has_hash(shown.hash)) {
                 (self.accepted, self.revision) = (AcceptedContent::Known(desired), newest.cloned());
             } else if self.revision.is_none() {
                 self.revision = newest.cloned();
@@ -398,10 +402,10 @@ impl ObjectEntry {
         self.incarnation = Some(live.uid.clone());
         self.ended = live.finished.then(|| Box::new(release.hash));
         match (&self.accepted, wanted) {
-            (AcceptedContent::Known(accepted), _) if accepted.is_release(release.hash) => {}
+            (AcceptedContent::Known(accepted), _) if accepted.has_hash(release.hash) => {}
             (_, Some(desired)) => self.accepted = AcceptedContent::Known(desired),
             (AcceptedContent::Unreadable(lost), _) if lost == release => {}
-            _ => self.accepted = AcceptedContent::Unresolved(release.clone()),
+            _ => self.accepted = AcceptedContent::Unread(release.clone()),
         }
     }
 }

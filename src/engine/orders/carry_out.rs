@@ -10,12 +10,12 @@ use std::sync::Arc;
 use crate::engine::facts::entry::{ObjectEntry, SourceId};
 use crate::engine::orders::intents::Acknowledgement;
 use crate::engine::orders::order::{Order, OrderVerb};
-use crate::engine::rollout::ledger::Unit;
+use crate::engine::rollout::ledger::ReleaseUnit;
 use crate::engine::rollout::rollback::rejection::{Rejection, RejectionAction};
 use crate::engine::rollout::step_overlay::live_overlay;
 use crate::engine::rollout::steps::PromotionRequest;
 use crate::engine::state::Engine;
-use crate::engine::{DesiredObject, LiveObject, Overlay};
+use crate::engine::{DesiredObject, LiveObject, RolloutOverlay};
 use crate::object::{ContentHash, ObjectId, count_text};
 
 /// The number of acknowledgements kept, besides those of orders and intents that are still there.
@@ -92,15 +92,15 @@ impl Engine {
             return PromotionRequest::None;
         };
         let orders = self.orders.given.get(&source).into_iter().flatten();
-        let step = live_overlay(live).and_then(Overlay::step);
+        let step = live_overlay(live).and_then(RolloutOverlay::step);
         let mut found = PromotionRequest::None;
         for order in orders.filter(|order| order.object == *id) {
             match order.verb {
-                OrderVerb::PromoteFull(content) if desired.is_release(content) => {
+                OrderVerb::PromoteFull(content) if desired.has_hash(content) => {
                     return PromotionRequest::Full;
                 }
                 OrderVerb::Promote(content, from)
-                    if desired.is_release(content)
+                    if desired.has_hash(content)
                         && (found == PromotionRequest::None || Some(from) == step) =>
                 {
                     found = PromotionRequest::OneStep { from };
@@ -121,12 +121,12 @@ impl Engine {
         };
         let id = &order.object;
         let wanted = self.entry(id).and_then(ObjectEntry::target_content);
-        wanted.is_some_and(|(of, desired)| of == source && desired.is_release(content))
+        wanted.is_some_and(|(of, desired)| of == source && desired.has_hash(content))
             && self.is_showing(id, content)
             && self
                 .live_object(id)
                 .and_then(live_overlay)
-                .and_then(Overlay::step)
+                .and_then(RolloutOverlay::step)
                 .is_some_and(|step| step <= last)
     }
 }
@@ -210,7 +210,7 @@ impl Engine {
     /// Returns the outcome of a promotion. The order itself lets the steps go on, and remains until
     /// they have.
     fn promote(&self, id: &ObjectId, content: ContentHash) -> String {
-        let step = self.live_object(id).and_then(live_overlay).and_then(Overlay::step);
+        let step = self.live_object(id).and_then(live_overlay).and_then(RolloutOverlay::step);
         match step.filter(|_| self.is_showing(id, content)) {
             Some(step) => format!("promoted: {id} goes on from step {step}"),
             None => format!("nothing to promote: {id} is not stepping"),
@@ -244,7 +244,7 @@ impl Engine {
 
     /// Returns a unit with what the newest revision asks for, which may have changed since it was
     /// recorded by what needs no rollout. Only that can be rejected.
-    fn with_desired_contents(&self, source: SourceId, mut unit: Unit) -> Unit {
+    fn with_desired_contents(&self, source: SourceId, mut unit: ReleaseUnit) -> ReleaseUnit {
         let before = unit.clone();
         for (id, member) in unit.members.iter_mut().filter(|(_, member)| !member.is_unreadable()) {
             member.content = self.desired_hash(source, id);
@@ -275,7 +275,7 @@ impl Engine {
     }
 }
 
-pub(in crate::engine) fn objects(unit: &Unit) -> String {
+pub(in crate::engine) fn objects(unit: &ReleaseUnit) -> String {
     count_text(unit.members.len(), "object")
 }
 

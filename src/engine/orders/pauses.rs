@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use crate::engine::OptOutPolicy;
 use crate::engine::Reason;
-use crate::engine::decide::action::{Action, ApplyPurpose, Decision};
+use crate::engine::decide::decision::{Action, ApplyPurpose, Decision};
 use crate::engine::facts::entry::SourceId;
 use crate::engine::orders::intents::{Acknowledgement, HoldIntent, ObjectIntents, PauseIntent};
 use crate::engine::orders::order::Order;

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use crate::engine::facts::entry::{ObjectEntry, SourceId};
 use crate::engine::orders::carry_out::{OrderAnswer, actor_words, objects};
 use crate::engine::orders::order::Order;
-use crate::engine::rollout::ledger::{LastGood, Unit, UnitMember};
+use crate::engine::rollout::ledger::{ReleaseUnit, RollbackTarget, UnitMember};
 use crate::engine::rollout::rollback::rejection::{Rejection, RejectionAction};
 use crate::engine::state::Engine;
-use crate::engine::{DesiredState, Release, SharedDesiredObject};
+use crate::engine::{ContentRef, DesiredState, SharedDesiredObject};
 use crate::graph::ConnectedUnits;
 use crate::object::{ContentHash, ObjectId, Revision};
 
@@ -83,15 +83,15 @@ impl Engine {
     /// A revision that was only read, or that failed, is none: its commit may have been taken back.
     pub(in crate::engine) fn revisions_in_force(&self, source: SourceId) -> BTreeSet<Revision> {
         let inventory_id = &self.inventory_ids[source];
-        let of_source = |unit: &&Unit| unit.inventory_id == *inventory_id;
+        let of_source = |unit: &&ReleaseUnit| unit.inventory_id == *inventory_id;
         let history = self.rollouts.ledger.iter().flat_map(|ledger| &ledger.history).filter(of_source);
         let releasing = self.rollouts.ledger.iter().flat_map(|ledger| &ledger.units);
         let rejected = self.sources[source].inventory.iter().flat_map(|inventory| &inventory.rejections);
         let units = releasing.chain(rejected.map(|rejection| &rejection.unit)).filter(of_source);
         let members = units.chain(history.clone()).flat_map(|unit| unit.members.values());
-        let good = members.filter_map(|member| match &member.good {
-            LastGood::Release(release) => Some(release.revision.clone()),
-            LastGood::Absent | LastGood::Unknown => None,
+        let good = members.filter_map(|member| match &member.rollback_target {
+            RollbackTarget::Content(release) => Some(release.revision.clone()),
+            RollbackTarget::Absent | RollbackTarget::Unknown => None,
         });
         let succeeded = history.map(|unit| unit.revision.clone());
         succeeded.chain(good).chain(self.sources[source].head.clone()).collect()
@@ -102,12 +102,12 @@ impl Engine {
     ///
     /// A unit enters the history with the next write of the ledger. Until then its record is among
     /// the units that are being released. Of a past unit, members with newer contents are left out.
-    fn replaced_unit(&self, source: SourceId, id: &ObjectId) -> Option<Unit> {
+    fn replaced_unit(&self, source: SourceId, id: &ObjectId) -> Option<ReleaseUnit> {
         let shows = |id: &ObjectId, member: &UnitMember| match member.content {
             Some(content) => self.is_showing(id, content),
             None => self.live_object(id).is_none(),
         };
-        let brought = |unit: &&Unit| {
+        let brought = |unit: &&ReleaseUnit| {
             let member = unit.members.get(id).filter(|member| member.content.is_some());
             let readable = !unit.members.values().any(UnitMember::is_unreadable);
             unit.inventory_id == self.inventory_ids[source]
@@ -124,24 +124,24 @@ impl Engine {
     }
 
     /// Goes back to what was in force before a unit.
-    fn take_back(&mut self, source: SourceId, order: &Order, mut unit: Unit) -> String {
+    fn take_back(&mut self, source: SourceId, order: &Order, mut unit: ReleaseUnit) -> String {
         let id = &order.object;
         let unknown = |(id, member): &(&ObjectId, &UnitMember)| {
-            member.good == LastGood::Unknown && self.may_show_unit_content(id, member)
+            member.rollback_target == RollbackTarget::Unknown && self.may_show_unit_content(id, member)
         };
         if let Some((lost, _)) = unit.members.iter().find(unknown) {
             return format!(
                 "nothing to undo: the earlier content of {lost} is not known; name a revision with `--to-revision`"
             );
         }
-        let to = match unit.members.get(id).map(|member| &member.good) {
-            Some(LastGood::Release(good)) => good.revision.short_name().to_owned(),
+        let to = match unit.members.get(id).map(|member| &member.rollback_target) {
+            Some(RollbackTarget::Content(good)) => good.revision.short_name().to_owned(),
             _ => format!("what was before {}", unit.revision.short_name()),
         };
         for (id, member) in &mut unit.members {
             member.content = self.desired_hash(source, id);
         }
-        let is_asked_for = |member: &UnitMember| matches!(&member.good, LastGood::Release(good) if Some(good.hash) == member.content);
+        let is_asked_for = |member: &UnitMember| matches!(&member.rollback_target, RollbackTarget::Content(good) if Some(good.hash) == member.content);
         if unit.members.get(id).is_some_and(is_asked_for) {
             return format!("nothing to undo: the newest revision asks for {id} as it was in {to}");
         }
@@ -155,7 +155,14 @@ impl Engine {
         }
     }
 
-    fn reject_for_undo(&mut self, source: SourceId, id: &ObjectId, by: &str, unit: Unit, to: &str) -> String {
+    fn reject_for_undo(
+        &mut self,
+        source: SourceId,
+        id: &ObjectId,
+        by: &str,
+        unit: ReleaseUnit,
+        to: &str,
+    ) -> String {
         let from = unit.revision.short_name().to_owned();
         let words = format!("undone: revision {from} of {id} ({}) goes back to {to}", objects(&unit));
         let cause = format!("revision {from} undone by {}", actor_words(by)).into();
@@ -221,23 +228,23 @@ impl Engine {
         self.record_order_outcome(undo.source, &undo.token, &undo.id, &undo.by, words);
     }
 
-    fn go_back(&mut self, undo: &UndoRequest, shown: &Release, past: &PastRevision) -> String {
+    fn go_back(&mut self, undo: &UndoRequest, shown: &ContentRef, past: &PastRevision) -> String {
         let (id, to) = (&undo.id, past.revision.short_name());
         let wanted = |id: &ObjectId| self.desired_hash(undo.source, id);
         let target = past.contents.get(id);
-        if target.is_some_and(|target| target.is_release(shown.hash)) {
+        if target.is_some_and(|target| target.has_hash(shown.hash)) {
             return format!("nothing to undo: {id} is in revision {to} as it is now");
         }
         if target.is_some_and(|target| wanted(id) == Some(target.hash)) {
             return format!("nothing to undo: the newest revision asks for {id} as it is in revision {to}");
         }
         let member = |id: &ObjectId| {
-            let good = past.contents.get(id).map_or(LastGood::Absent, |desired| {
-                LastGood::Release(Release { hash: desired.hash, revision: past.revision.clone() })
+            let good = past.contents.get(id).map_or(RollbackTarget::Absent, |desired| {
+                RollbackTarget::Content(ContentRef { hash: desired.hash, revision: past.revision.clone() })
             });
-            (id.clone(), UnitMember { content: wanted(id), good, restarted: None })
+            (id.clone(), UnitMember { content: wanted(id), rollback_target: good, restarted: None })
         };
-        let unit = Unit {
+        let unit = ReleaseUnit {
             inventory_id: self.inventory_ids[undo.source].clone(),
             revision: undo.from.clone(),
             members: undo.objects.iter().map(member).collect(),

@@ -16,7 +16,7 @@ use crate::engine::facts::sources::SourceState;
 use crate::engine::restart::config_hash::{ConfigData, HashKey, config_hash};
 use crate::engine::restart::config_stamp::{ConfigStamp, PinnedConfig, differing_positions};
 use crate::engine::restart::data_users::DataViews;
-use crate::engine::rollout::ledger::{ConfigRestart, LastGood, Unit, UnitMember};
+use crate::engine::rollout::ledger::{ConfigRestart, ReleaseUnit, RollbackTarget, UnitMember};
 use crate::engine::state::Engine;
 use crate::engine::{AcceptedContent, DesiredObject, DesiredState, DirectView, LiveObject, Reason};
 use crate::object::{ContentHash, GroupKind, ObjectId};
@@ -246,7 +246,7 @@ impl Engine {
             (AcceptedContent::Known(content), _) => {
                 content.set_config_data().map(Some).ok_or(MissingConfig::Unknown)
             }
-            (AcceptedContent::Unresolved(_), _) => Err(MissingConfig::Reading(id.clone())),
+            (AcceptedContent::Unread(_), _) => Err(MissingConfig::Reading(id.clone())),
             (AcceptedContent::Nothing, Some(DirectView::Absent)) => Ok(None),
             (AcceptedContent::Unreadable(_) | AcceptedContent::Nothing, _) => Err(MissingConfig::Unknown),
         }
@@ -407,7 +407,7 @@ impl Engine {
 
     /// Returns whether a unit brings nothing from git to the pods of a workload: it is restarted
     /// for data of somebody else.
-    pub(in crate::engine) fn is_only_restarted(&self, unit: &Unit, id: &ObjectId) -> bool {
+    pub(in crate::engine) fn is_only_restarted(&self, unit: &ReleaseUnit, id: &ObjectId) -> bool {
         let used = self
             .entry(id)
             .and_then(|entry| entry.target_content())
@@ -425,7 +425,7 @@ impl Engine {
         };
         let comes = |id: &ObjectId| {
             self.entry(id).is_some_and(|entry| entry.unreleased_content().is_some())
-                || self.rollbacks_unresolved.contains(id)
+                || self.unread_rollbacks.contains(id)
         };
         let uses = desired.restart_references().unwrap_or_default();
         let at_rest = !comes(id) && !uses.iter().any(comes) && self.restart_stamp(id).is_none();
@@ -437,15 +437,15 @@ impl Engine {
 
     /// Returns whether the content of a member is what it was before.
     fn is_unchanged_member(&self, id: &ObjectId, member: &UnitMember) -> bool {
-        let LastGood::Release(good) = &member.good else { return false };
+        let RollbackTarget::Content(good) = &member.rollback_target else { return false };
         let desired = self.entry(id).and_then(|entry| entry.target_content()).map(|(_, desired)| desired);
         Some(good.hash) == member.content
             || desired
-                .is_some_and(|desired| desired.is_release(good.hash) && Some(desired.hash) == member.content)
+                .is_some_and(|desired| desired.has_hash(good.hash) && Some(desired.hash) == member.content)
     }
 
     /// Returns why a unit failed, in words.
-    pub(in crate::engine) fn failure_cause(&self, id: &ObjectId, unit: &Unit, why: &str) -> String {
+    pub(in crate::engine) fn failure_cause(&self, id: &ObjectId, unit: &ReleaseUnit, why: &str) -> String {
         let restarted = unit.members.get(id).is_some_and(|member| {
             self.is_unchanged_member(id, member)
                 || (member.restarted.is_some() && self.has_template_of_before(id))

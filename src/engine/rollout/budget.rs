@@ -1,6 +1,6 @@
 //! The rollout budget: which of the writes that restart pods may start now.
 //!
-//! Every such write goes through [`grant_tokens`]: a new content, a repair of a pod template, an
+//! Every such write goes through [`grant_slots`]: a new content, a repair of a pod template, an
 //! adoption, a rollback. There is one budget over the whole cluster; a source and a namespace may
 //! have narrower bounds, and all bounds hold at once.
 
@@ -161,9 +161,9 @@ pub(crate) struct BudgetNarrowing {
     pub on_failure: Option<OnFailure>,
 }
 
-/// The priority of a release.
+/// The priority of a request for a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum ReleasePriority {
+pub(crate) enum SlotPriority {
     /// Going back to what was good.
     Rollback,
     /// Restoring what the cluster must show.
@@ -172,12 +172,12 @@ pub(crate) enum ReleasePriority {
     Candidate,
 }
 
-/// One write that would restart the pods of a workload. The order of requests is the order of
-/// release.
+/// One write that would restart the pods of a workload. The order of requests is the order in
+/// which they get their slots.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct ReleaseRequest {
+pub(crate) struct SlotRequest {
     /// The priority.
-    pub priority: ReleasePriority,
+    pub priority: SlotPriority,
     /// Lower waves first.
     pub wave: i32,
     /// The workload.
@@ -188,9 +188,9 @@ pub(crate) struct ReleaseRequest {
     pub cost: u32,
 }
 
-/// Indicates whether a workload holds one of the tokens.
+/// Indicates whether a workload holds one of the slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TokenState {
+pub(crate) enum BudgetSlot {
     /// It is in flight.
     Held,
     /// It is not, or its step is held and healthy.
@@ -205,7 +205,7 @@ pub(crate) struct WorkloadLoad {
     /// The source; none for a workload of another daemon.
     pub source: Option<SourceId>,
     /// Indicates whether it is one of the workloads in flight.
-    pub token: TokenState,
+    pub slot: BudgetSlot,
     /// Its pods that are unavailable, or may become so by what was begun.
     pub unavailable: u32,
 }
@@ -376,12 +376,12 @@ fn write_names(f: &mut fmt::Formatter<'_>, ids: &[ObjectId]) -> fmt::Result {
 
 /// Answers each request: it may start beside what is in flight, or else the reason why not.
 ///
-/// `window` bounds the workloads in flight while a rollout begins. A workload that holds a token
+/// `window` bounds the workloads in flight while a rollout begins. A workload that holds a slot
 /// needs no second one. One that takes down no pod beyond those that are unavailable already may
 /// start however many are, so that a fix always can. Nobody overtakes one that waits for pods, or a
 /// large one might wait for ever.
-pub(crate) fn grant_tokens(
-    requests: &BTreeSet<ReleaseRequest>,
+pub(crate) fn grant_slots(
+    requests: &BTreeSet<SlotRequest>,
     loads: &[WorkloadLoad],
     bounds: &[BudgetBound],
     window: u32,
@@ -414,12 +414,12 @@ impl<'a> BudgetAccounts<'a> {
     fn new(loads: &'a [WorkloadLoad], bounds: &'a [BudgetBound]) -> Self {
         let used = |bound: &BudgetBound| {
             let here = || loads.iter().filter(|load| bound.scope.applies_to(&load.id, load.source));
-            let tokens = here().filter(|load| load.token == TokenState::Held).count() as u32;
-            let tokens = tokens.saturating_add(bound.unreadable_claims);
+            let slots = here().filter(|load| load.slot == BudgetSlot::Held).count() as u32;
+            let slots = slots.saturating_add(bound.unreadable_claims);
             let unavailable = here().map(|load| load.unavailable).fold(bound.unnamed, u32::saturating_add);
-            ScopeUsage { workloads: tokens, unavailable, starts: 0, first_waiting: None }
+            ScopeUsage { workloads: slots, unavailable, starts: 0, first_waiting: None }
         };
-        let rolling = loads.iter().filter(|load| load.token == TokenState::Held).map(|load| load.id.clone());
+        let rolling = loads.iter().filter(|load| load.slot == BudgetSlot::Held).map(|load| load.id.clone());
         Self {
             bounds,
             loads: loads.iter().map(|load| (&load.id, load)).collect(),
@@ -428,7 +428,7 @@ impl<'a> BudgetAccounts<'a> {
         }
     }
 
-    fn consider(&mut self, ask: &ReleaseRequest, window: u32) -> Option<BudgetShortage> {
+    fn consider(&mut self, ask: &SlotRequest, window: u32) -> Option<BudgetShortage> {
         let own = self.loads.get(&ask.id).copied();
         let mut short = None;
         for (bound, used) in self.bounds.iter().zip(&mut self.used) {
@@ -445,7 +445,7 @@ impl<'a> BudgetAccounts<'a> {
         short
     }
 
-    fn start(&mut self, ask: &ReleaseRequest, own: Option<&WorkloadLoad>) {
+    fn start(&mut self, ask: &SlotRequest, own: Option<&WorkloadLoad>) {
         let (holds, away) = own_share(own);
         for (bound, used) in self.bounds.iter().zip(&mut self.used) {
             if bound.scope.applies_to(&ask.id, Some(ask.source)) {
@@ -465,11 +465,11 @@ impl<'a> BudgetAccounts<'a> {
 
 /// Returns whether a workload is in flight, and how many of its pods count as unavailable.
 fn own_share(own: Option<&WorkloadLoad>) -> (bool, u32) {
-    own.map_or((false, 0), |load| (load.token == TokenState::Held, load.unavailable))
+    own.map_or((false, 0), |load| (load.slot == BudgetSlot::Held, load.unavailable))
 }
 
 fn find_shortage(
-    ask: &ReleaseRequest,
+    ask: &SlotRequest,
     own: Option<&WorkloadLoad>,
     bound: &BudgetBound,
     used: &mut ScopeUsage,

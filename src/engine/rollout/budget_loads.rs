@@ -1,21 +1,21 @@
 //! The load on the rollout budget now: workloads in flight, and unavailable pods, wherever they
-//! are.
+//! are; and the same in numbers for people.
 
 use std::collections::BTreeSet;
 
-use crate::engine::decide::input::ReplicaOwner;
+use crate::engine::decide::decision::ReplicaOwner;
 use crate::engine::facts::entry::SourceId;
-use crate::engine::rollout::budget::{BudgetShortage, TokenState, WorkloadLoad};
+use crate::engine::rollout::budget::{BudgetScope, BudgetShortage, BudgetSlot};
 use crate::engine::rollout::counted_pods::{CountOrigin, CountedLoad};
 use crate::engine::state::Engine;
-use crate::engine::{BudgetNarrowing, LiveObject, RolloutNumbers, is_workload};
+use crate::engine::{BudgetNarrowing, LiveObject, OnFailure, RolloutNumbers, WorkloadLoad, is_workload};
 use crate::object::ObjectId;
 
 impl Engine {
-    /// Returns the workloads that hold a token: those that roll or were released to, and those that
+    /// Returns the workloads that hold a slot: those that roll or were released to, and those that
     /// another daemon has claimed.
     pub(crate) fn workloads_in_flight(&self) -> BTreeSet<ObjectId> {
-        self.loads().into_iter().filter(|load| load.token == TokenState::Held).map(|load| load.id).collect()
+        self.loads().into_iter().filter(|load| load.slot == BudgetSlot::Held).map(|load| load.id).collect()
     }
 
     /// Returns the load on the budget now, whoever serves it.
@@ -28,7 +28,7 @@ impl Engine {
         let rollouts = &self.rollouts;
         let away = |id: &ObjectId| rollouts.unavailable.get(id).map_or(0, |(_, away)| *away);
         let claimed = |id: &ObjectId| {
-            let claims = rollouts.ledger.as_ref().filter(|_| rollouts.granted.contains(id))?;
+            let claims = rollouts.ledger.as_ref().filter(|_| rollouts.unused_claims.contains(id))?;
             claims.claims.get(id).map(|claim| claim.pods)
         };
         let rolls = rollouts.in_flight.iter().map(|(id, rollout)| WorkloadLoad {
@@ -37,7 +37,7 @@ impl Engine {
                 .informer_object(id)
                 .and_then(|live| self.source_of(live))
                 .or_else(|| self.wanting_source(id)),
-            token: if rollouts.granted.contains(id) { TokenState::Held } else { rollout.token },
+            slot: if rollouts.unused_claims.contains(id) { BudgetSlot::Held } else { rollout.slot },
             unavailable: away(id).max(rollout.reserved).max(claimed(id).unwrap_or(0)),
         });
         // A claim counts from the moment that it is written until it is taken back: only another
@@ -47,13 +47,13 @@ impl Engine {
             .iter()
             .flat_map(|ledger| &ledger.claims)
             .filter(|(id, _)| !rollouts.in_flight.contains_key(*id))
-            .filter(|(id, _)| !rollouts.ended_claims.contains(*id) || rollouts.granted.contains(*id))
+            .filter(|(id, _)| !rollouts.ended_claims.contains(*id) || rollouts.unused_claims.contains(*id))
             .filter_map(|(id, claim)| {
                 let counts = self.is_counted(id, claim);
-                let token = if counts { TokenState::Held } else { TokenState::None };
+                let slot = if counts { BudgetSlot::Held } else { BudgetSlot::None };
                 let pods = if counts { claim.pods } else { self.abandoned_unavailable(id, claim) };
                 let source = self.source_of_inventory_id(&claim.inventory_id);
-                let load = WorkloadLoad { id: id.clone(), source, token, unavailable: away(id).max(pods) };
+                let load = WorkloadLoad { id: id.clone(), source, slot, unavailable: away(id).max(pods) };
                 (counts || pods > 0).then_some(load)
             })
             .collect();
@@ -62,7 +62,7 @@ impl Engine {
         let others = others.map(|(id, (source, away))| WorkloadLoad {
             id: id.clone(),
             source: Some(*source),
-            token: TokenState::None,
+            slot: BudgetSlot::None,
             unavailable: *away,
         });
         rolls.chain(others).chain(claims.iter().cloned()).collect()
@@ -77,7 +77,7 @@ impl Engine {
         let (was, is) = (self.rollouts.counted.get(id).copied(), self.current_count(id));
         if was == is && was.is_some() {
             // Its load is the same; its progress may not be.
-            self.show_rollout(id);
+            self.register_live_rollout(id);
             return;
         }
         match is {
@@ -99,7 +99,7 @@ impl Engine {
             }
         }
         self.rollouts.budget_stale = true;
-        self.show_rollout(id);
+        self.register_live_rollout(id);
     }
 
     fn current_count(&self, id: &ObjectId) -> Option<CountedLoad> {
@@ -175,11 +175,68 @@ impl Engine {
             return;
         }
         self.rollouts.queue_dirty = true;
-        let permits = self.token_answers();
-        let before = std::mem::replace(&mut self.rollouts.answers, permits);
+        let answers = self.slot_answers();
+        let before = std::mem::replace(&mut self.rollouts.answers, answers);
         let kind = |shortage: &Option<BudgetShortage>| shortage.as_ref().map(BudgetShortage::kinds);
         let changed =
             |(id, now): &(&ObjectId, &Option<BudgetShortage>)| before.get(*id).map(kind) != Some(kind(now));
         self.dirty.extend(self.rollouts.answers.iter().filter(changed).map(|(id, _)| id.clone()));
+    }
+}
+
+/// The use of the cluster's rollout budget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BudgetUsage {
+    /// Workloads in flight, and how many may be.
+    pub workloads: (u32, u32),
+    /// The number of rollouts that may begin at a time now: it grows by each success.
+    pub window: u32,
+    /// Pods that are unavailable or may become so by what was begun, and how many may be.
+    pub unavailable: (u32, u32),
+    /// Rollouts that began in the last minute, and how many may.
+    pub starts: (u32, u32),
+    /// The action after a failure, where nothing narrower says otherwise.
+    pub on_failure: OnFailure,
+    /// Indicates whether the rollout ledger has been read: none before.
+    pub known: bool,
+}
+
+impl Engine {
+    /// Returns the use of the whole cluster's rollout budget.
+    pub(crate) fn usage(&self) -> BudgetUsage {
+        let (loads, rollouts) = (self.loads(), &self.rollouts);
+        let in_flight = loads.iter().filter(|load| load.slot == BudgetSlot::Held).count();
+        let cluster_bound =
+            self.budget_bounds().into_iter().find(|bound| bound.scope == BudgetScope::Cluster);
+        let (workloads, away, starts) =
+            cluster_bound.map_or((0, 0, (0, 0)), |b| (b.workloads, b.unavailable, b.starts));
+        BudgetUsage {
+            workloads: (
+                (in_flight as u32).saturating_add(self.count_unreadable_claims(&BudgetScope::Cluster)),
+                workloads,
+            ),
+            window: rollouts.slow_start_limit,
+            unavailable: (
+                loads
+                    .iter()
+                    .map(|load| load.unavailable)
+                    .fold(self.unnamed_unavailable(&BudgetScope::Cluster), u32::saturating_add),
+                away,
+            ),
+            starts: (starts.1.saturating_sub(starts.0), starts.1),
+            on_failure: rollouts.budget.on_failure,
+            known: rollouts.ledger.is_some(),
+        }
+    }
+
+    /// Returns the workloads that roll now, and those that others have claimed, each with what it
+    /// takes of the budget.
+    pub(crate) fn rolling_workloads(&self) -> Vec<WorkloadLoad> {
+        let taking = |load: &WorkloadLoad| {
+            load.slot == BudgetSlot::Held || self.rollouts.in_flight.contains_key(&load.id)
+        };
+        let mut loads: Vec<WorkloadLoad> = self.loads().into_iter().filter(taking).collect();
+        loads.sort_by(|one, other| one.id.cmp(&other.id));
+        loads
     }
 }

@@ -13,7 +13,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::engine::facts::entry::SourceId;
-use crate::engine::rollout::budget::{BudgetScope, BudgetShortage, TokenState, WorkloadLoad};
+use crate::engine::rollout::budget::{BudgetScope, BudgetShortage, BudgetSlot, WorkloadLoad};
 use crate::engine::rollout::counted_pods::unavailable_pods;
 use crate::engine::rollout::ledger::{
     RolloutClaim, RolloutLedger, object_word, parse_object_word, read_name,
@@ -330,7 +330,7 @@ impl Engine {
                     load.unavailable = load.unavailable.max(unavailable);
                 } else if unavailable > 0 {
                     places.insert(id.clone(), loads.len());
-                    loads.push(WorkloadLoad { id: id.clone(), source, token: TokenState::None, unavailable });
+                    loads.push(WorkloadLoad { id: id.clone(), source, slot: BudgetSlot::None, unavailable });
                 }
             }
         }
@@ -419,9 +419,9 @@ impl Engine {
     }
 
     /// Says of what is short because of others who they are.
-    pub(in crate::engine) fn add_holders(&self, permits: &mut BTreeMap<ObjectId, Option<BudgetShortage>>) {
+    pub(in crate::engine) fn add_holders(&self, answers: &mut BTreeMap<ObjectId, Option<BudgetShortage>>) {
         let Some(words) = self.other_holders_text() else { return };
-        for shortage in permits.values_mut().flatten().filter(|shortage| shortage.is_of_claims()) {
+        for shortage in answers.values_mut().flatten().filter(|shortage| shortage.is_of_claims()) {
             *shortage = BudgetShortage::Shared(Box::new(shortage.clone()), words.clone());
         }
     }

@@ -4,7 +4,7 @@
 //! others a larger budget nor uses theirs up: pods that never served were never there to be lost.
 
 use crate::engine::facts::entry::SourceId;
-use crate::engine::{Overlay, OverlayState, RolloutNumbers, RolloutPhase};
+use crate::engine::{RolloutNumbers, RolloutOverlay, RolloutOverlayState, RolloutPhase};
 
 /// The origin of a workload's count of pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +45,7 @@ impl CountOrigin {
 pub(in crate::engine) struct CountedLoad {
     pub(in crate::engine) source: SourceId,
     rolling: RolloutNumbers,
-    shown: OverlayState,
+    shown: RolloutOverlayState,
     origin: CountOrigin,
     /// The pods that count: the most that have served, of those that it is to have still.
     pub(in crate::engine) pods: u32,
@@ -56,7 +56,7 @@ impl CountedLoad {
     pub(in crate::engine) fn new(
         source: SourceId,
         rolling: RolloutNumbers,
-        shown: OverlayState,
+        shown: RolloutOverlayState,
         origin: CountOrigin,
         before: Option<Self>,
     ) -> Self {
@@ -83,7 +83,7 @@ impl CountedLoad {
 
 /// Returns how many of the pods that a workload asks for are unavailable. The pods of a first start
 /// do not count.
-pub(in crate::engine) fn unavailable_pods(rolling: RolloutNumbers, shown: OverlayState) -> u32 {
+pub(in crate::engine) fn unavailable_pods(rolling: RolloutNumbers, shown: RolloutOverlayState) -> u32 {
     match rolling.phase {
         RolloutPhase::FirstStart => 0,
         _ => rolling.replicas.saturating_sub(serving_pods(rolling, shown)),
@@ -92,9 +92,11 @@ pub(in crate::engine) fn unavailable_pods(rolling: RolloutNumbers, shown: Overla
 
 /// Returns the pods that serve. The pods that a step holds never count as available, so the Ready
 /// ones are taken.
-pub(in crate::engine) fn serving_pods(rolling: RolloutNumbers, shown: OverlayState) -> u32 {
+pub(in crate::engine) fn serving_pods(rolling: RolloutNumbers, shown: RolloutOverlayState) -> u32 {
     match shown {
-        OverlayState::Under(Overlay::Surge { .. } | Overlay::InPlace { .. }) => rolling.ready,
+        RolloutOverlayState::Under(RolloutOverlay::Surge { .. } | RolloutOverlay::InPlace { .. }) => {
+            rolling.ready
+        }
         _ => rolling.available,
     }
 }
@@ -111,7 +113,7 @@ mod tests {
     }
 
     fn counted(rolling: RolloutNumbers, origin: CountOrigin, before: Option<CountedLoad>) -> CountedLoad {
-        CountedLoad::new(SourceId::new(0), rolling, OverlayState::Plain, origin, before)
+        CountedLoad::new(SourceId::new(0), rolling, RolloutOverlayState::Plain, origin, before)
     }
 
     /// Checks the pods that count and those that are unavailable, state after state.

@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::engine::decide::action::{Action, ApplyRequest, Decision};
+use crate::engine::decide::decision::{Action, ApplyRequest, Decision};
 use crate::engine::facts::nodes::NodeChange;
-use crate::engine::rollout::budget::{BudgetShortage, ReleasePriority, ReleaseRequest, TokenState};
+use crate::engine::rollout::budget::{BudgetShortage, BudgetSlot, SlotPriority, SlotRequest};
 use crate::engine::rollout::ledger::RolloutClaim;
 use crate::engine::rollout::pod_eviction::{
     NodeCounts, NodePod, NodeState, NodeStep, PodAvailability, TemplateVersion, count_nodes, select_evictions,
@@ -19,18 +19,20 @@ use crate::engine::rollout::pod_eviction::{
 use crate::engine::rollout::pods::WorkloadPods;
 use crate::engine::rollout::rollouts::Rollout;
 use crate::engine::rollout::step_overlay::{StepState, live_overlay, max_loss_under};
-use crate::engine::rollout::steps::{OverlayState, PromotionRequest, StepDecision, StepProgress, Steps};
+use crate::engine::rollout::steps::{
+    PromotionRequest, RolloutOverlayState, StepDecision, StepProgress, Steps,
+};
 use crate::engine::rollout::stuck_stateful_set::state;
 use crate::engine::state::Engine;
-use crate::engine::{DesiredObject, LiveObject, Overlay, Reason, Uid, UpdateStrategy};
+use crate::engine::{DesiredObject, LiveObject, Reason, RolloutOverlay, Uid, UpdateStrategy};
 use crate::object::ObjectId;
 
 /// The first pause after a refused eviction; each further one is longer.
 const FIRST_EVICTION_BACKOFF: Duration = Duration::from_millis(500);
 /// The longest time between two tries.
 const MAX_EVICTION_BACKOFF: Duration = Duration::from_secs(15);
-/// The time after which a refused DaemonSet gives its token back: others go on meanwhile.
-pub(crate) const TOKEN_RETURN_DELAY: Duration = Duration::from_secs(10);
+/// The time after which a refused DaemonSet gives its slot back: others go on meanwhile.
+pub(crate) const SLOT_RETURN_DELAY: Duration = Duration::from_secs(10);
 /// A pod whose eviction was accepted, and that is shown as if nothing had happened after this time,
 /// is judged anew.
 const EVICTION_ECHO_TIMEOUT: Duration = Duration::from_secs(10);
@@ -76,8 +78,8 @@ pub(in crate::engine) struct DaemonSetRollout {
 enum MissingBudget {
     #[default]
     Nothing,
-    /// Pods are to go, and it has no token.
-    Token,
+    /// Pods are to go, and it has no slot.
+    Slot,
     /// Pods are to go, and too many are unavailable elsewhere.
     Room,
 }
@@ -96,8 +98,8 @@ struct RefusedEviction {
 enum EvictionPlan {
     /// These pods go.
     Pods(Vec<PodToEvict>),
-    /// Pods would go, but it has no token.
-    Token,
+    /// Pods would go, but it has no slot.
+    Slot,
     /// Pods would go, but others are unavailable.
     Room(BudgetShortage),
     /// Nothing, for a reason that may be worth reporting.
@@ -178,7 +180,9 @@ impl Engine {
         standing: StepProgress,
         now: Instant,
     ) -> StepProgress {
-        if !is_daemon_set(id) || !matches!(standing.shown, OverlayState::Under(Overlay::OnDelete { .. })) {
+        if !is_daemon_set(id)
+            || !matches!(standing.shown, RolloutOverlayState::Under(RolloutOverlay::OnDelete { .. }))
+        {
             return standing;
         }
         let pods = desired.steps.as_deref().and_then(|steps| self.daemon_set_pods(id, steps, now));
@@ -198,7 +202,9 @@ impl Engine {
         standing: &StepProgress,
         now: Instant,
     ) -> bool {
-        let OverlayState::Under(overlay @ Overlay::OnDelete { .. }) = standing.shown else { return false };
+        let RolloutOverlayState::Under(overlay @ RolloutOverlay::OnDelete { .. }) = standing.shown else {
+            return false;
+        };
         let asked = match standing.promotion {
             PromotionRequest::None => false,
             PromotionRequest::OneStep { from } => from == steps.step_of(overlay),
@@ -217,7 +223,7 @@ impl Engine {
     }
 
     /// Returns the state of a step that is not reached and goes no further for a time: for so long
-    /// it holds no token. None if it does go on.
+    /// it holds no slot. None if it does go on.
     pub(in crate::engine) fn resting_step(&self, id: &ObjectId, now: Instant) -> Option<StepState> {
         if !is_daemon_set(id) {
             return None;
@@ -227,7 +233,7 @@ impl Engine {
             return (!self.is_busy(id, now)).then_some(StepState::Held(None));
         }
         let rollout = self.rollouts.daemon_sets.get(id).filter(|rollout| rollout.asked.is_empty())?;
-        let refused = rollout.refused.as_ref().filter(|refused| now >= refused.since + TOKEN_RETURN_DELAY);
+        let refused = rollout.refused.as_ref().filter(|refused| now >= refused.since + SLOT_RETURN_DELAY);
         let until = if self.is_suspended(id) || rollout.lacks != MissingBudget::Nothing {
             None
         } else {
@@ -276,7 +282,7 @@ impl Engine {
     /// Returns the most pods that a write takes down at a time.
     pub(in crate::engine) fn loss_of_write(&self, id: &ObjectId, apply: &ApplyRequest, replicas: u32) -> u32 {
         match apply.variant.overlay {
-            Some(Overlay::OnDelete { .. }) => {
+            Some(RolloutOverlay::OnDelete { .. }) => {
                 self.max_concurrent_evictions(id, apply.desired.strategy, replicas)
             }
             overlay => max_loss_under(apply.desired.strategy, overlay, replicas),
@@ -319,13 +325,13 @@ impl Engine {
             let progress_text = match &due {
                 // A pod that is tried again counts as refused until the answer.
                 EvictionPlan::Pods(_) => self.step_words(&id, refused.map(|refused| &*refused.why), now),
-                EvictionPlan::Token => None,
+                EvictionPlan::Slot => None,
                 EvictionPlan::Room(short) => self.step_words(&id, Some(&short.to_string()), now),
                 EvictionPlan::Nothing(why) => self.step_words(&id, why.as_deref(), now),
             };
             let rollout = self.rollouts.daemon_sets.entry(id.clone()).or_default();
             let lacks = match due {
-                EvictionPlan::Token => MissingBudget::Token,
+                EvictionPlan::Slot => MissingBudget::Slot,
                 EvictionPlan::Room(_) => MissingBudget::Room,
                 EvictionPlan::Pods(_) | EvictionPlan::Nothing(_) => MissingBudget::Nothing,
             };
@@ -339,7 +345,7 @@ impl Engine {
                     all.extend(pods);
                 }
                 EvictionPlan::Nothing(None) => rollout.refused = None,
-                EvictionPlan::Token | EvictionPlan::Room(_) | EvictionPlan::Nothing(Some(_)) => {}
+                EvictionPlan::Slot | EvictionPlan::Room(_) | EvictionPlan::Nothing(Some(_)) => {}
             }
         }
         all
@@ -372,7 +378,7 @@ impl Engine {
         };
         let (Some(steps), Some(step)) = (self.steps_of(id, desired), held_step(live)) else { return nothing };
         let standing = self.step_progress(id, desired, live, now);
-        if standing.shown == OverlayState::Other || !self.can_write(id) {
+        if standing.shown == RolloutOverlayState::Other || !self.can_write(id) {
             return nothing;
         }
         if self.is_suspended(id) {
@@ -397,8 +403,8 @@ impl Engine {
         if let Some(refused) = refused.filter(|refused| refused.until.is_some()) {
             return EvictionPlan::Nothing(Some(refused.why.clone()));
         }
-        if self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.token == TokenState::None) {
-            return EvictionPlan::Token;
+        if self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.slot == BudgetSlot::None) {
+            return EvictionPlan::Slot;
         }
         if let Some(short) = short.filter(|_| chosen.is_empty()) {
             return EvictionPlan::Room(short);
@@ -479,16 +485,13 @@ impl Engine {
 /// Between a decision and the budget.
 impl Engine {
     /// Returns the request for budget of pods that are to go though nothing is to be written.
-    pub(in crate::engine) fn node_token_request(
-        &self,
-        id: &ObjectId,
-    ) -> Option<(ReleaseRequest, RolloutClaim)> {
-        let wants = self.needs_token(id);
+    pub(in crate::engine) fn node_slot_request(&self, id: &ObjectId) -> Option<(SlotRequest, RolloutClaim)> {
+        let wants = self.needs_slot(id);
         let (source, desired) = self.entry(id).filter(|_| wants)?.target_content()?;
         let cost =
             self.additional_loss(id, |nodes| self.max_concurrent_evictions(id, desired.strategy, nodes));
-        let ask = ReleaseRequest {
-            priority: ReleasePriority::Candidate,
+        let ask = SlotRequest {
+            priority: SlotPriority::Candidate,
             wave: desired.wave,
             id: id.clone(),
             source,
@@ -497,13 +500,13 @@ impl Engine {
         Some((ask, self.make_claim(source, desired.hash, cost)))
     }
 
-    /// Takes the token that was asked for without a write, and returns the state of the step.
+    /// Takes the slot that was asked for without a write, and returns the state of the step.
     pub(in crate::engine) fn advance_daemon_set(&mut self, id: &ObjectId, decision: Decision) -> Decision {
         if !is_daemon_set(id) || decision.action != Action::Nothing || decision.reason.is_some() {
             return decision;
         }
-        if self.needs_token(id) && self.is_claimed(id) {
-            self.take_token(id);
+        if self.needs_slot(id) && self.is_claimed(id) {
+            self.take_slot(id);
         }
         match self.rollouts.daemon_sets.get(id).and_then(|rollout| rollout.progress_text.clone()) {
             Some(progress_text) => decision.with_reason(Reason::Step(progress_text)),
@@ -511,15 +514,15 @@ impl Engine {
         }
     }
 
-    fn needs_token(&self, id: &ObjectId) -> bool {
-        self.rollouts.daemon_sets.get(id).is_some_and(|rollout| rollout.lacks == MissingBudget::Token)
+    fn needs_slot(&self, id: &ObjectId) -> bool {
+        self.rollouts.daemon_sets.get(id).is_some_and(|rollout| rollout.lacks == MissingBudget::Slot)
     }
 
-    fn take_token(&mut self, id: &ObjectId) {
+    fn take_slot(&mut self, id: &ObjectId) {
         let Some((ask, claim)) = self.rollouts.requests_by_id.get(id).cloned() else { return };
         self.withdraw(id);
         let Some(before) = self.rollouts.in_flight.remove(id) else { return };
-        let mut rollout = Rollout::new(TokenState::Held, ask.cost, Some(claim), before.last_write);
+        let mut rollout = Rollout::new(BudgetSlot::Held, ask.cost, Some(claim), before.last_write);
         rollout.predecessor = before.predecessor;
         rollout.pods = before.pods;
         if let Some(rollout) = self.rollouts.daemon_sets.get_mut(id) {
@@ -543,7 +546,7 @@ fn count_too_young(live: &LiveObject, pods: &[NodePod]) -> u32 {
 /// Returns the step at which a DaemonSet is held.
 fn held_step(live: &LiveObject) -> Option<u32> {
     match live_overlay(live) {
-        Some(Overlay::OnDelete { step }) => Some(step),
+        Some(RolloutOverlay::OnDelete { step }) => Some(step),
         _ => None,
     }
 }

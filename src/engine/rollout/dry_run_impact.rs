@@ -8,10 +8,10 @@
 //! adoption that reclaims fields of kubectl first: that is bound to the uid.
 
 use crate::change::{Impact, ImpactKind};
-use crate::engine::decide::action::{
+use crate::engine::decide::decide::is_serving;
+use crate::engine::decide::decision::{
     Action, ApplyPurpose, ApplyRequest, Decision, Precondition, RestartRisk,
 };
-use crate::engine::decide::decide::is_serving;
 use crate::engine::rollout::step_overlay::live_overlay;
 use crate::engine::state::{DecisionMode, Engine};
 use crate::engine::{DesiredObject, LiveObject, Uid};

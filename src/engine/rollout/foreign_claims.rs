@@ -156,14 +156,14 @@ impl Engine {
     /// spent.
     pub(in crate::engine) fn add_hidden_reasons(
         &self,
-        permits: &mut BTreeMap<ObjectId, Option<BudgetShortage>>,
+        answers: &mut BTreeMap<ObjectId, Option<BudgetShortage>>,
     ) {
         let hidden = |(id, claim): (&ObjectId, &RolloutClaim)| {
             let known = self.rollouts.others.get(id).filter(|known| known.claim == *claim)?;
             Some((id.clone(), known.hidden.clone()?))
         };
         let Some((id, why)) = self.foreign_claims().find_map(hidden) else { return };
-        for shortage in permits.values_mut().flatten().filter(|shortage| shortage.is_of_claims()) {
+        for shortage in answers.values_mut().flatten().filter(|shortage| shortage.is_of_claims()) {
             *shortage = BudgetShortage::Hidden(Box::new(shortage.clone()), id.clone(), why.clone());
         }
     }

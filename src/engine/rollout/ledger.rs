@@ -3,7 +3,7 @@
 //! A claim is written, by compare-and-swap, before the write that it is for, and is taken back when
 //! the rollout has ended. So whatever dies when, the next process knows what may be under way; and
 //! several daemons that share a cluster keep one budget. The record of a unit is written with its
-//! first claim, or without one where nothing of it takes a token.
+//! first claim, or without one where nothing of it takes a slot.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::engine::Release;
+use crate::engine::ContentRef;
 use crate::engine::facts::authors::{AuthoredRevision, AuthoredRevisionText};
 use crate::engine::facts::hash_seal::{HashSeals, SealStatus};
 use crate::engine::rollout::budget_tally::{BudgetTally, BudgetTallyText};
@@ -26,9 +26,9 @@ pub(crate) struct RolloutLedger {
     /// The claims, by workload.
     pub claims: BTreeMap<ObjectId, RolloutClaim>,
     /// Units that are being released.
-    pub units: Vec<Unit>,
+    pub units: Vec<ReleaseUnit>,
     /// Units that were released, the newest last: what an undo goes back to.
-    pub history: Vec<Unit>,
+    pub history: Vec<ReleaseUnit>,
     /// The authors of the newest revisions.
     pub commits: Vec<AuthoredRevision>,
     /// The rollout queue, for people: nothing is decided by it.
@@ -81,9 +81,9 @@ pub(crate) struct RolloutClaim {
     pub holder_exited: bool,
 }
 
-/// Objects that one revision changes together, and where each goes back to.
+/// A unit: objects that one revision changes together, and where each goes back to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Unit {
+pub(crate) struct ReleaseUnit {
     /// The inventory that they are in.
     pub inventory_id: Arc<str>,
     /// The revision that changes them.
@@ -98,8 +98,9 @@ pub(crate) struct UnitMember {
     /// The content that the revision asks for; none where it removes the object.
     /// [`ContentHash::UNREADABLE`] where nobody here can read which.
     pub content: Option<ContentHash>,
-    /// The content that was live when the unit was recorded. Nobody judged its health.
-    pub good: LastGood,
+    /// The content that was live when the unit was recorded. Its rollback puts that back, though
+    /// nobody judged its health.
+    pub rollback_target: RollbackTarget,
     /// The data that its pods are started with, where a change of them restarts it.
     pub restarted: Option<ConfigRestart>,
 }
@@ -115,28 +116,28 @@ pub(crate) struct ConfigRestart {
     pub before: Option<ContentHash>,
 }
 
-/// The last good content of an object.
+/// The target of a rollback of one object: its last good content, or its absence.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum LastGood {
+pub(crate) enum RollbackTarget {
     /// There was no such object.
     Absent,
     /// Nobody knows: it stays as it is.
     Unknown,
     /// This one.
-    Release(Release),
+    Content(ContentRef),
 }
 
 impl UnitMember {
-    /// Takes over what was good before an older release that this one comes after.
+    /// Takes over the rollback target of an older unit that this one comes after.
     fn inherit_from(&mut self, older: &Self) {
-        self.good = older.good.clone();
+        self.rollback_target = older.rollback_target.clone();
         if let (Some(newer), Some(older)) = (&mut self.restarted, older.restarted) {
             newer.before = older.before;
         }
     }
 }
 
-impl Unit {
+impl ReleaseUnit {
     /// Adds the members of an older unit of the same inventory. The last good content is the older
     /// unit's, the desired content the newer one's.
     pub(in crate::engine) fn merge_older(&mut self, older: &Self) {
@@ -193,7 +194,7 @@ struct RolloutClaimText {
     left: bool,
 }
 
-/// The form of a [`Unit`] in JSON.
+/// The form of a [`ReleaseUnit`] in JSON.
 #[derive(Serialize, Deserialize)]
 pub(in crate::engine) struct UnitText {
     source: String,
@@ -278,8 +279,9 @@ impl RolloutLedger {
     /// Returns one line of JSON; none where the hash of a Secret is to be sealed, and no key is
     /// known.
     pub(crate) fn text(&self, seals: &HashSeals) -> Option<String> {
-        let units =
-            |units: &[Unit]| units.iter().map(|unit| UnitText::of(unit, seals)).collect::<Option<Vec<_>>>();
+        let units = |units: &[ReleaseUnit]| {
+            units.iter().map(|unit| UnitText::of(unit, seals)).collect::<Option<Vec<_>>>()
+        };
         let claim = |(id, claim): (&ObjectId, &RolloutClaim)| RolloutClaimText {
             object: object_word(id),
             source: claim.inventory_id.to_string(),
@@ -303,16 +305,16 @@ impl RolloutLedger {
     }
 
     /// Remembers a unit that was released. Of what would be too much the oldest is forgotten.
-    pub(in crate::engine) fn remember(&mut self, unit: Unit) {
+    pub(in crate::engine) fn remember(&mut self, unit: ReleaseUnit) {
         self.history.push(unit);
-        let count = |past: &[Unit]| past.iter().map(|unit| unit.members.len()).sum::<usize>();
+        let count = |past: &[ReleaseUnit]| past.iter().map(|unit| unit.members.len()).sum::<usize>();
         while count(&self.history) > MAX_PAST_OBJECTS {
             self.history.remove(0);
         }
     }
 
     /// Returns the record of the unit that an object of an inventory is in.
-    pub(in crate::engine) fn unit_of(&self, inventory_id: &str, id: &ObjectId) -> Option<&Unit> {
+    pub(in crate::engine) fn unit_of(&self, inventory_id: &str, id: &ObjectId) -> Option<&ReleaseUnit> {
         self.units.iter().find(|unit| &*unit.inventory_id == inventory_id && unit.members.contains_key(id))
     }
 }
@@ -338,7 +340,7 @@ impl AnyClaimText {
 
 impl UnitText {
     /// Returns a unit's text; none where a hash is to be sealed, and no key is known.
-    pub(in crate::engine) fn of(unit: &Unit, seals: &HashSeals) -> Option<Self> {
+    pub(in crate::engine) fn of(unit: &ReleaseUnit, seals: &HashSeals) -> Option<Self> {
         let content = |id: &ObjectId, hash: Option<ContentHash>| match hash {
             Some(hash) => seals.hash_word(id, hash).map(Some),
             None => Some(None),
@@ -347,10 +349,10 @@ impl UnitText {
             Some(UnitMemberText {
                 object: object_word(id),
                 content: content(id, member.content)?,
-                good: match &member.good {
-                    LastGood::Absent => Some("absent".to_owned()),
-                    LastGood::Unknown => None,
-                    LastGood::Release(release) => Some(seals.release_word(id, release)?),
+                good: match &member.rollback_target {
+                    RollbackTarget::Absent => Some("absent".to_owned()),
+                    RollbackTarget::Unknown => None,
+                    RollbackTarget::Content(release) => Some(seals.content_ref_word(id, release)?),
                 },
                 restarted: member.restarted.map(|ConfigRestart { data, foreign, before }| {
                     let before = before.map(|before| format!("@{before}")).unwrap_or_default();
@@ -376,12 +378,14 @@ impl UnitText {
     }
 
     /// Returns the unit.
-    pub(in crate::engine) fn read(self, seals: &HashSeals) -> Unit {
+    pub(in crate::engine) fn read(self, seals: &HashSeals) -> ReleaseUnit {
         let member = |member: UnitMemberText| {
             let good = match member.good.as_deref() {
-                Some("absent") => LastGood::Absent,
-                Some(text) => seals.read_release(text).map_or(LastGood::Unknown, LastGood::Release),
-                None => LastGood::Unknown,
+                Some("absent") => RollbackTarget::Absent,
+                Some(text) => {
+                    seals.read_content_ref(text).map_or(RollbackTarget::Unknown, RollbackTarget::Content)
+                }
+                None => RollbackTarget::Unknown,
             };
             let content = member.content.as_deref().map(|word| seals.read(word));
             let restarted = member.restarted.as_deref().and_then(|text| {
@@ -389,9 +393,12 @@ impl UnitText {
                 let (data, foreign) = (hashes.next()??, hashes.next()??);
                 Some(ConfigRestart { data, foreign, before: hashes.next().flatten() })
             });
-            Some((parse_object_word(&member.object)?, UnitMember { content, good, restarted }))
+            Some((
+                parse_object_word(&member.object)?,
+                UnitMember { content, rollback_target: good, restarted },
+            ))
         };
-        Unit {
+        ReleaseUnit {
             inventory_id: read_name(&self.source),
             revision: Revision::new(&self.revision),
             members: self.members.into_iter().filter_map(member).collect(),
@@ -408,19 +415,19 @@ mod tests {
     fn a_ledger_is_read_as_it_is_written() {
         let web = ObjectId::new(&GroupKind::new("apps", "Deployment"), Some("shop"), "web");
         let role = ObjectId::new(&GroupKind::new("rbac.authorization.k8s.io", "ClusterRole"), None, "a:b");
-        let release = |text: &str| Release {
+        let release = |text: &str| ContentRef {
             hash: ContentHash::hash_bytes(text.as_bytes()),
             revision: Revision::new(text),
         };
         let member = |content: Option<&str>, good| UnitMember {
             content: content.map(|text| release(text).hash),
-            good,
+            rollback_target: good,
             restarted: None,
         };
         let moment = Timestamp::from_millisecond(1_700_000_000_123).unwrap();
         let (data, foreign) = (release("data").hash, release("foreign").hash);
-        let restarted = ConfigRestart { data, foreign, before: Some(release("before").hash) };
-        let restarted = UnitMember { restarted: Some(restarted), ..member(Some("new"), LastGood::Absent) };
+        let stamp = ConfigRestart { data, foreign, before: Some(release("before").hash) };
+        let restarted = UnitMember { restarted: Some(stamp), ..member(Some("new"), RollbackTarget::Absent) };
         let ledger = RolloutLedger {
             claims: [(
                 web.clone(),
@@ -433,21 +440,21 @@ mod tests {
                 },
             )]
             .into(),
-            units: vec![Unit {
+            units: vec![ReleaseUnit {
                 inventory_id: "a-v1".into(),
                 revision: Revision::new("new"),
                 members: [
-                    (web, member(Some("new"), LastGood::Release(release("old")))),
-                    (role.clone(), member(None, LastGood::Unknown)),
+                    (web, member(Some("new"), RollbackTarget::Content(release("old")))),
+                    (role.clone(), member(None, RollbackTarget::Unknown)),
                     (config("used"), restarted),
-                    (config("env"), member(Some("new"), LastGood::Absent)),
+                    (config("env"), member(Some("new"), RollbackTarget::Absent)),
                 ]
                 .into(),
             }],
-            history: vec![Unit {
+            history: vec![ReleaseUnit {
                 inventory_id: "b-v1".into(),
                 revision: Revision::new("old"),
-                members: [(config("env"), member(Some("old"), LastGood::Absent))].into(),
+                members: [(config("env"), member(Some("old"), RollbackTarget::Absent))].into(),
             }],
             commits: vec![AuthoredRevision {
                 inventory_id: "a-v1".into(),
@@ -531,8 +538,9 @@ mod tests {
 
     #[test]
     fn of_released_units_the_newest_are_remembered() {
-        let member = || UnitMember { content: None, good: LastGood::Unknown, restarted: None };
-        let unit = |revision: usize, objects: usize| Unit {
+        let member =
+            || UnitMember { content: None, rollback_target: RollbackTarget::Unknown, restarted: None };
+        let unit = |revision: usize, objects: usize| ReleaseUnit {
             inventory_id: "a-v1".into(),
             revision: Revision::new(&revision.to_string()),
             members: (0..objects).map(|n| (config(&n.to_string()), member())).collect(),
@@ -555,13 +563,13 @@ mod tests {
     fn a_newer_unit_keeps_what_was_good_before_the_older_one() {
         let member = |content: &str, good: &str| UnitMember {
             content: Some(ContentHash::hash_bytes(content.as_bytes())),
-            good: LastGood::Release(Release {
+            rollback_target: RollbackTarget::Content(ContentRef {
                 hash: ContentHash::hash_bytes(good.as_bytes()),
                 revision: Revision::new(good),
             }),
             restarted: None,
         };
-        let unit = |members: &[(&str, UnitMember)]| Unit {
+        let unit = |members: &[(&str, UnitMember)]| ReleaseUnit {
             inventory_id: "a-v1".into(),
             revision: Revision::new("r"),
             members: members.iter().map(|(name, member)| (config(name), member.clone())).collect(),

@@ -16,7 +16,7 @@ use jiff::Timestamp;
 
 use crate::engine::rollout::budget::BudgetShortage;
 use crate::engine::rollout::budget_tally::BudgetTally;
-use crate::engine::rollout::ledger::{RolloutClaim, RolloutLedger, Unit};
+use crate::engine::rollout::ledger::{ReleaseUnit, RolloutClaim, RolloutLedger};
 use crate::engine::rollout::rollouts::Rollouts;
 use crate::engine::state::Engine;
 use crate::object::ObjectId;
@@ -72,8 +72,8 @@ impl RolloutLedger {
         for (id, claim) in &lost.claims {
             self.claims.entry(id.clone()).or_insert_with(|| claim.clone());
         }
-        let overlaps = |ledger: &Self, unit: &Unit| {
-            let same = |known: &Unit| {
+        let overlaps = |ledger: &Self, unit: &ReleaseUnit| {
+            let same = |known: &ReleaseUnit| {
                 known.inventory_id == unit.inventory_id
                     && known.members.keys().any(|id| unit.members.contains_key(id))
             };

@@ -1,10 +1,9 @@
 //! Rollouts: the budget, the rollout ledger, units, pods, steps and the rollback.
 
 pub(super) mod budget;
+pub(super) mod budget_claims;
 pub(super) mod budget_loads;
 pub(super) mod budget_tally;
-pub(super) mod budget_tokens;
-pub(super) mod budget_usage;
 pub(super) mod counted_pods;
 pub(super) mod daemon_set_steps;
 pub(super) mod dry_run_impact;
@@ -26,5 +25,4 @@ pub(super) mod step_annotations;
 pub(super) mod step_overlay;
 pub(super) mod steps;
 pub(super) mod stuck_stateful_set;
-pub(super) mod unit_pause;
 pub(super) mod units;

@@ -21,7 +21,7 @@ const NO_DEADLINE: i64 = 2_147_483_647;
 
 /// The overlay on a workload's content. Steps count from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Overlay {
+pub enum RolloutOverlay {
     /// A Deployment makes so many new pods beside its old ones, and waits.
     Surge {
         /// New pods, at least 1.
@@ -54,7 +54,7 @@ pub enum Overlay {
     Narrow(u32),
 }
 
-impl Overlay {
+impl RolloutOverlay {
     /// Returns the step that it stands for; none for one that holds nothing.
     pub fn step(self) -> Option<u32> {
         match self {
@@ -85,7 +85,7 @@ impl Overlay {
 }
 
 /// `surge=2 step=1`, `in-place=2 step=1`, `partition=3 step=1`, `on-delete step=1`, `narrow=1`.
-impl fmt::Display for Overlay {
+impl fmt::Display for RolloutOverlay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Surge { pods, step } => write!(f, "surge={pods} step={step}"),
@@ -102,7 +102,7 @@ impl fmt::Display for Overlay {
 #[error("not an overlay (for example \"surge=2 step=1\")")]
 pub struct ParseOverlayError;
 
-impl FromStr for Overlay {
+impl FromStr for RolloutOverlay {
     type Err = ParseOverlayError;
 
     fn from_str(text: &str) -> Result<Self, ParseOverlayError> {
@@ -110,19 +110,19 @@ impl FromStr for Overlay {
     }
 }
 
-fn read(text: &str) -> Option<Overlay> {
+fn read(text: &str) -> Option<RolloutOverlay> {
     let Some((what, step)) = text.split_once(" step=") else {
-        return Some(Overlay::Narrow(text.strip_prefix("narrow=")?.parse().ok()?));
+        return Some(RolloutOverlay::Narrow(text.strip_prefix("narrow=")?.parse().ok()?));
     };
     let step = step.parse().ok().filter(|step| *step > 0)?;
     let Some((word, number)) = what.split_once('=') else {
-        return (what == "on-delete").then_some(Overlay::OnDelete { step });
+        return (what == "on-delete").then_some(RolloutOverlay::OnDelete { step });
     };
     let number: u32 = number.parse().ok()?;
     match word {
-        "surge" if number > 0 => Some(Overlay::Surge { pods: number, step }),
-        "in-place" if number > 0 => Some(Overlay::InPlace { pods: number, step }),
-        "partition" => Some(Overlay::Partition { from: number, step }),
+        "surge" if number > 0 => Some(RolloutOverlay::Surge { pods: number, step }),
+        "in-place" if number > 0 => Some(RolloutOverlay::InPlace { pods: number, step }),
+        "partition" => Some(RolloutOverlay::Partition { from: number, step }),
         _ => None,
     }
 }
@@ -132,7 +132,7 @@ fn read(text: &str) -> Option<Overlay> {
 ///
 /// A content that cannot have the overlay stays as it is: another kind, a Deployment that recreates
 /// its pods, a StatefulSet whose pods wait to be deleted.
-pub fn apply_overlay(mut content: Value, overlay: Option<Overlay>) -> Value {
+pub fn apply_overlay(mut content: Value, overlay: Option<RolloutOverlay>) -> Value {
     if let Some(annotations) = content.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
         annotations.remove(annotations::OVERLAY);
     }
@@ -145,24 +145,24 @@ pub fn apply_overlay(mut content: Value, overlay: Option<Overlay>) -> Value {
 
 /// Puts an overlay into a content. Returns none, and changes nothing, where the overlay does not
 /// fit.
-fn set_overlay(content: &mut Value, overlay: Overlay) -> Option<()> {
+fn set_overlay(content: &mut Value, overlay: RolloutOverlay) -> Option<()> {
     let kind = text_at(content, &["kind"]).to_owned();
     match (&*kind, overlay) {
-        ("Deployment", Overlay::Surge { pods, .. }) => hold(content, pods.max(1), 0),
-        ("Deployment", Overlay::InPlace { pods, .. }) => hold(content, 0, pods.max(1)),
-        ("StatefulSet", Overlay::Partition { from, .. }) => {
+        ("Deployment", RolloutOverlay::Surge { pods, .. }) => hold(content, pods.max(1), 0),
+        ("Deployment", RolloutOverlay::InPlace { pods, .. }) => hold(content, 0, pods.max(1)),
+        ("StatefulSet", RolloutOverlay::Partition { from, .. }) => {
             let rolling = rolling_update_parameters(content, "updateStrategy")?;
             // Pods below a partition that the manifest asks for stay, whatever the step.
             let asked = rolling.get("partition").and_then(Value::as_u64).unwrap_or(0);
             rolling.insert("partition".to_owned(), asked.max(from.into()).into());
             Some(())
         }
-        ("DaemonSet", Overlay::OnDelete { .. }) => {
+        ("DaemonSet", RolloutOverlay::OnDelete { .. }) => {
             let spec = content.get_mut("spec")?.as_object_mut()?;
             spec.insert("updateStrategy".to_owned(), json!({ "type": "OnDelete" }));
             Some(())
         }
-        ("Deployment", Overlay::Narrow(pods)) => {
+        ("Deployment", RolloutOverlay::Narrow(pods)) => {
             let rolling = rolling_update_parameters(content, "strategy")?;
             narrow(rolling, pods);
             // The API wants one of the two: without room for either, no pod could ever be replaced.
@@ -171,7 +171,7 @@ fn set_overlay(content: &mut Value, overlay: Overlay) -> Option<()> {
             }
             Some(())
         }
-        ("DaemonSet", Overlay::Narrow(pods)) => {
+        ("DaemonSet", RolloutOverlay::Narrow(pods)) => {
             let rolling = rolling_update_parameters(content, "updateStrategy")?;
             // With a surge, the API wants no unavailable pod at all, which is narrow enough.
             // Without, it wants one, and a second pod on a node is not ours to ask for.

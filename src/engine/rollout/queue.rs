@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::decide::action::Decision;
-use crate::engine::rollout::budget::TokenState;
+use crate::engine::decide::decision::Decision;
+use crate::engine::rollout::budget::BudgetSlot;
 use crate::engine::rollout::budget_tally::{BudgetTally, is_worth_writing};
 use crate::engine::rollout::ledger::read_name;
 use crate::engine::rollout::step_overlay::live_overlay;
@@ -178,12 +178,12 @@ impl QueuePublication {
 }
 
 impl Engine {
-    /// Returns the queue: first the objects that want a token, in the order in which they get one.
+    /// Returns the queue: first the objects that want a slot, in the order in which they get one.
     /// Then those that something else keeps from being rolled out.
     pub(crate) fn rollout_queue(&self) -> Vec<QueuedObject> {
-        let permits = self.token_answers();
+        let answers = self.slot_answers();
         let asks = self.rollouts.requests.iter();
-        let short: Vec<_> = asks.filter_map(|ask| Some((ask, permits.get(&ask.id)?.as_ref()?))).collect();
+        let short: Vec<_> = asks.filter_map(|ask| Some((ask, answers.get(&ask.id)?.as_ref()?))).collect();
         let of = u32::try_from(short.len()).unwrap_or(u32::MAX);
         let numbered = (1..).zip(&short).map(|(position, (ask, shortage))| QueuedObject {
             id: ask.id.clone(),
@@ -251,7 +251,7 @@ impl Engine {
             Reason::Step(_) => true,
             Reason::Needs(..)
             | Reason::Wave(..)
-            | Reason::Unit(_)
+            | Reason::UnitWorkload(_)
             | Reason::Sealed(_)
             | Reason::Unrecorded(_) => self.live_object(id).is_some() && changes(),
             _ => false,
@@ -280,7 +280,7 @@ impl Engine {
     pub(crate) fn is_anything_claimed(&self) -> bool {
         let mut rolls = self.rollouts.in_flight.values();
         rolls.any(|rollout| {
-            rollout.claim.is_some() && rollout.token == TokenState::Held && rollout.failed.is_none()
+            rollout.claim.is_some() && rollout.slot == BudgetSlot::Held && rollout.failed.is_none()
         }) || self.next_ledger().is_some()
     }
 

@@ -62,7 +62,7 @@ impl Engine {
         let content = claim.content;
         let rollback_cause =
             self.entry(id).and_then(|entry| entry.rejection.as_deref()).and_then(|rejection| {
-                let returns = matches!(rejection.replacement, ReplacementContent::Resolved(..))
+                let returns = matches!(rejection.replacement, ReplacementContent::Read(..))
                     && !rejection.is_newest_content;
                 returns.then(|| rejection.cause.clone())
             });

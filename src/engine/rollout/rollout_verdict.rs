@@ -3,13 +3,16 @@
 //! Owns the judgement of one rollout by what the cluster shows of its workload, and the times for
 //! which it waits. Knows nothing of what follows from a verdict.
 //!
+//! `Engine::advance` in `rollouts.rs` judges each rollout in each turn of the loop. A failure goes
+//! on there: the Events about it are read, and `Engine::reject` rejects its unit.
+//!
 //! **Invariant:** a judgement changes nothing. It carries the facts that the rollout is to keep.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::engine::decide::blockers::health_words;
-use crate::engine::rollout::budget::TokenState;
+use crate::engine::rollout::budget::BudgetSlot;
 use crate::engine::rollout::pods::{PodFacts, WorkloadPods, find_failure, next_failure_check};
 use crate::engine::rollout::rollouts::{Rollout, ServiceSwitch};
 use crate::engine::rollout::step_overlay::StepState;
@@ -32,7 +35,7 @@ pub(in crate::engine) enum RolloutVerdict {
 /// The part of a rollout that changes with what the cluster shows, and with the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::engine) struct RolloutMemory {
-    pub(in crate::engine) token: TokenState,
+    pub(in crate::engine) slot: BudgetSlot,
     pub(in crate::engine) reserved: u32,
     pub(in crate::engine) furthest: Option<(u32, u32)>,
     pub(in crate::engine) last_progress: Option<Instant>,
@@ -110,7 +113,7 @@ impl Engine {
             RolloutCondition::Complete => self.judge_complete(id, rollout, memory, now),
             RolloutCondition::FailedBefore => {
                 if self.is_failure_permanent(id) {
-                    (memory.token, memory.reserved) = (TokenState::None, 0);
+                    (memory.slot, memory.reserved) = (BudgetSlot::None, 0);
                 }
                 memory.judged(RolloutVerdict::Going(None))
             }
@@ -146,7 +149,7 @@ impl Engine {
         }
         match (memory.switch, self.awaits_service_switch(id)) {
             (_, true) => {
-                (memory.switch, memory.token) = (ServiceSwitch::Waiting, TokenState::None);
+                (memory.switch, memory.slot) = (ServiceSwitch::Waiting, BudgetSlot::None);
                 memory.judged(RolloutVerdict::Going(None))
             }
             (ServiceSwitch::Waiting, false) => {

@@ -10,10 +10,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::engine::decide::action::{ApplyPurpose, ApplyRequest};
+use crate::engine::decide::decision::{ApplyPurpose, ApplyRequest};
 use crate::engine::facts::entry::SourceId;
 use crate::engine::facts::nodes::NodeStore;
-use crate::engine::rollout::budget::{Budget, BudgetShortage, ReleaseRequest, TokenState};
+use crate::engine::rollout::budget::{Budget, BudgetShortage, BudgetSlot, SlotRequest};
 use crate::engine::rollout::counted_pods::CountedLoad;
 use crate::engine::rollout::daemon_set_steps::DaemonSetRollout;
 use crate::engine::rollout::foreign_claims::ForeignWorkload;
@@ -48,9 +48,9 @@ pub(in crate::engine) struct Rollouts {
     pub(in crate::engine) pods: HashMap<SourceId, u32>,
     pub(in crate::engine) pods_in: HashMap<SourceId, HashMap<Arc<str>, u32>>,
     /// The requests to the budget, in the order in which they are answered.
-    pub(in crate::engine) requests: BTreeSet<ReleaseRequest>,
+    pub(in crate::engine) requests: BTreeSet<SlotRequest>,
     /// The same requests by workload, each with the claim that it is for.
-    pub(in crate::engine) requests_by_id: HashMap<ObjectId, (ReleaseRequest, RolloutClaim)>,
+    pub(in crate::engine) requests_by_id: HashMap<ObjectId, (SlotRequest, RolloutClaim)>,
     /// The budget's answer to each request; void when `budget_stale`.
     pub(in crate::engine) answers: BTreeMap<ObjectId, Option<BudgetShortage>>,
     pub(in crate::engine) budget_stale: bool,
@@ -74,15 +74,15 @@ pub(in crate::engine) struct Rollouts {
     /// Workloads whose rollout has ended, and whose claim has not been taken back yet.
     pub(in crate::engine) ended_claims: BTreeSet<ObjectId>,
     /// Workloads whose claim was written together with a start, and that have not been written
-    /// since. They hold a token, whatever became of their former rollout.
-    pub(in crate::engine) granted: BTreeSet<ObjectId>,
+    /// since. They hold a slot, whatever became of their former rollout.
+    pub(in crate::engine) unused_claims: BTreeSet<ObjectId>,
     /// Workloads of other daemons' claims.
     pub(in crate::engine) others: BTreeMap<ObjectId, ForeignWorkload>,
     /// Pods that were unavailable when a workload of others was last looked up, and when that was.
     pub(in crate::engine) foreign_unavailable: BTreeMap<ObjectId, (Instant, u32)>,
     /// Workloads whose rollout has failed, and whose Events have not been asked for.
     pub(in crate::engine) newly_failed: BTreeMap<ObjectId, Vec<Uid>>,
-    /// Objects whose unit is to be recorded, though nothing of it takes a token.
+    /// Objects whose unit is to be recorded, though nothing of it takes a slot.
     pub(in crate::engine) recording: BTreeSet<(SourceId, ObjectId)>,
     /// Workloads whose claim is to be written.
     pub(in crate::engine) claiming: BTreeSet<ObjectId>,
@@ -112,7 +112,7 @@ pub(in crate::engine) struct Rollout {
     /// None while our write is not answered.
     pub(in crate::engine) last_write: Option<ResourceVersion>,
     /// Indicates whether it takes a place of the budget now.
-    pub(in crate::engine) token: TokenState,
+    pub(in crate::engine) slot: BudgetSlot,
     /// Pods that the write may take down beyond those that were unavailable already.
     pub(in crate::engine) reserved: u32,
     /// Its claim; none for a rollout that somebody else began.
@@ -147,14 +147,14 @@ pub(in crate::engine) struct Rollout {
 
 impl Rollout {
     pub(in crate::engine) fn new(
-        token: TokenState,
+        slot: BudgetSlot,
         reserved: u32,
         claim: Option<RolloutClaim>,
         last_write: Option<ResourceVersion>,
     ) -> Self {
         Self {
             last_write,
-            token,
+            slot,
             reserved,
             claim,
             earlier_failure: None,
@@ -174,23 +174,16 @@ impl Rollout {
 
     /// Returns what it remembers of what the cluster has shown.
     pub(in crate::engine) fn memory(&self) -> RolloutMemory {
-        let Self { token, reserved, furthest, last_progress, healthy_since, switch, step_held_since, .. } =
+        let Self { slot, reserved, furthest, last_progress, healthy_since, switch, step_held_since, .. } =
             *self;
-        RolloutMemory { token, reserved, furthest, last_progress, healthy_since, switch, step_held_since }
+        RolloutMemory { slot, reserved, furthest, last_progress, healthy_since, switch, step_held_since }
     }
 
     /// Takes over what a judgement has to remember.
     fn remember(&mut self, memory: RolloutMemory) {
-        let RolloutMemory {
-            token,
-            reserved,
-            furthest,
-            last_progress,
-            healthy_since,
-            switch,
-            step_held_since,
-        } = memory;
-        (self.token, self.reserved, self.furthest) = (token, reserved, furthest);
+        let RolloutMemory { slot, reserved, furthest, last_progress, healthy_since, switch, step_held_since } =
+            memory;
+        (self.slot, self.reserved, self.furthest) = (slot, reserved, furthest);
         (self.last_progress, self.healthy_since, self.switch, self.step_held_since) =
             (last_progress, healthy_since, switch, step_held_since);
     }
@@ -288,7 +281,7 @@ impl Engine {
         } else if self.is_in_unit(id) && !self.rollouts.in_flight.contains_key(id) {
             // Its success decides about its unit.
             let claim = self.make_claim(apply.source, apply.desired.hash, 0);
-            let rollout = Rollout::new(TokenState::None, 0, Some(claim), Some(ResourceVersion(0)));
+            let rollout = Rollout::new(BudgetSlot::None, 0, Some(claim), Some(ResourceVersion(0)));
             self.note_rollout_event(id, &rollout, RolloutEventKind::Started);
             self.rollouts.in_flight.insert(id.clone(), rollout);
         }
@@ -300,7 +293,7 @@ impl Engine {
 
     /// Makes a rollout of what the cluster shows to be one, and of what was claimed before this
     /// process began.
-    pub(in crate::engine) fn show_rollout(&mut self, id: &ObjectId) {
+    pub(in crate::engine) fn register_live_rollout(&mut self, id: &ObjectId) {
         let Some(live) = self.informer_object(id) else {
             // A deleted workload has no pods to replace. One that we have deleted to make it again
             // comes back.
@@ -326,12 +319,12 @@ impl Engine {
         let over = self.rollouts.ended_claims.contains(id);
         let claim = self.own_claim(id).filter(|claim| !over && self.is_showing(id, claim.content)).cloned();
         let rollout = match claim {
-            Some(claim) => Rollout::new(TokenState::Held, loss.max(claim.pods), Some(claim), written),
+            Some(claim) => Rollout::new(BudgetSlot::Held, loss.max(claim.pods), Some(claim), written),
             None if !takes => return,
-            None if is_at_step => self.tokenless_rollout(id, written),
-            None if replacing => Rollout::new(TokenState::Held, loss, None, written),
+            None if is_at_step => self.slotless_rollout(id, written),
+            None if replacing => Rollout::new(BudgetSlot::Held, loss, None, written),
             None if rolling.phase == RolloutPhase::FirstStart && self.is_in_unit(id) => {
-                self.tokenless_rollout(id, written)
+                self.slotless_rollout(id, written)
             }
             None => return,
         };
@@ -339,12 +332,12 @@ impl Engine {
         self.rollouts.budget_stale = true;
     }
 
-    /// Returns a rollout that takes no token: of a held step, or of a new workload whose success
+    /// Returns a rollout that takes no slot: of a held step, or of a new workload whose success
     /// decides about its unit.
-    fn tokenless_rollout(&self, id: &ObjectId, written: Option<ResourceVersion>) -> Rollout {
+    fn slotless_rollout(&self, id: &ObjectId, written: Option<ResourceVersion>) -> Rollout {
         let wanted = self.entry(id).and_then(|entry| entry.target_content());
         let claim = wanted.map(|(source, desired)| self.make_claim(source, desired.hash, 0));
-        Rollout::new(TokenState::None, 0, claim, written)
+        Rollout::new(BudgetSlot::None, 0, claim, written)
     }
 
     /// Returns a claim of this process.
@@ -375,7 +368,7 @@ impl Engine {
             let Some(rollout) = self.rollouts.in_flight.get(&id) else { continue };
             let (before, judged) = (rollout.memory(), self.judge_rollout(&id, rollout, now));
             let memory = judged.memory;
-            self.rollouts.budget_stale |= memory.token != before.token;
+            self.rollouts.budget_stale |= memory.slot != before.slot;
             if let Some(rollout) = self.rollouts.in_flight.get_mut(&id) {
                 rollout.remember(memory);
             }
@@ -398,15 +391,15 @@ impl Engine {
         self.rollouts.budget_stale |= self.rollouts.advance_recovery(now);
     }
 
-    /// Advances the steps. One that is held and healthy counts as a success and gives its token
+    /// Advances the steps. One that is held and healthy counts as a success and gives its slot
     /// back; one that is over goes on.
     fn advance_steps(&mut self, now: Instant) {
         let held = self.rollouts.in_flight.iter().filter(|(_, rollout)| rollout.step_held_since.is_some());
         for id in held.map(|(id, _)| id.clone()).collect::<Vec<_>>() {
             let (over, rests) = (self.step_of(&id, now) == Some(StepState::Over), self.is_resting(&id, now));
             let Some(rollout) = self.rollouts.in_flight.get_mut(&id) else { continue };
-            if rollout.token == TokenState::Held && !self.rollouts.requests_by_id.contains_key(&id) {
-                rollout.token = TokenState::None;
+            if rollout.slot == BudgetSlot::Held && !self.rollouts.requests_by_id.contains_key(&id) {
+                rollout.slot = BudgetSlot::None;
                 self.rollouts.slow_start_limit =
                     self.rollouts.slow_start_limit.saturating_add(u32::from(!rests));
                 self.rollouts.budget_stale = true;
@@ -442,7 +435,7 @@ impl Engine {
     }
 
     fn record_rollout_success(&mut self, id: &ObjectId, rollout: &Rollout) {
-        if rollout.claim.is_some() && rollout.token == TokenState::Held {
+        if rollout.claim.is_some() && rollout.slot == BudgetSlot::Held {
             self.rollouts.slow_start_limit = self.rollouts.slow_start_limit.saturating_add(1);
         }
         self.note_rollout_event(id, rollout, RolloutEventKind::Succeeded);
@@ -461,7 +454,7 @@ impl Engine {
             rollout.failed = Some(why.clone());
             if !returns {
                 // Other units go on; the pods that it has unavailable count all the same.
-                (rollout.token, rollout.reserved) = (TokenState::None, 0);
+                (rollout.slot, rollout.reserved) = (BudgetSlot::None, 0);
             }
             let rollout = rollout.clone();
             self.note_rollout_event(id, &rollout, RolloutEventKind::Failed(why.clone()));
@@ -535,7 +528,7 @@ impl Engine {
                 self.informer_object(id).map(|live| rollout.last_write.map(|written| live.rv >= written));
             (
                 shown,
-                rollout.token,
+                rollout.slot,
                 rollout.reserved,
                 &rollout.claim,
                 &rollout.earlier_failure,
@@ -545,7 +538,8 @@ impl Engine {
         });
         let (asked, over) = (rollouts.requests_by_id.get(id), rollouts.ended_claims.contains(id));
         let (claiming, window) = (rollouts.claiming.contains(id), rollouts.slow_start_limit.min(4));
-        let (has_start, failed_now) = (rollouts.granted.contains(id), rollouts.newly_failed.contains_key(id));
-        format!("{rollout:?} {asked:?} {over} {claiming} {has_start} {window} {failed_now}")
+        let (has_unused_claim, failed_now) =
+            (rollouts.unused_claims.contains(id), rollouts.newly_failed.contains_key(id));
+        format!("{rollout:?} {asked:?} {over} {claiming} {has_unused_claim} {window} {failed_now}")
     }
 }

@@ -15,12 +15,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::engine::decide::action::{Action, Decision};
+use crate::engine::decide::decision::{Action, Decision};
 use crate::engine::rollout::pods::{ReplicaSetFacts, WorkloadPods};
 use crate::engine::rollout::step_overlay::live_overlay;
-use crate::engine::rollout::steps::OverlayState;
+use crate::engine::rollout::steps::RolloutOverlayState;
 use crate::engine::state::Engine;
-use crate::engine::{LiveObject, Overlay, Reason, ResourceVersion, Uid};
+use crate::engine::{LiveObject, Reason, ResourceVersion, RolloutOverlay, Uid};
 use crate::object::ObjectId;
 
 /// After a write, and after one that was not carried out, the next one waits for this time, and
@@ -163,10 +163,10 @@ impl Engine {
         let (_, desired) = self.entry(id)?.target_content()?;
         let (steps, pods) = (self.steps_of(id, desired)?, rollout.pods.as_deref()?);
         let standing = self.step_progress(id, desired, live, now);
-        let OverlayState::Under(overlay) = standing.shown else { return None };
+        let RolloutOverlayState::Under(overlay) = standing.shown else { return None };
         let (allowed, in_place) = match overlay {
-            Overlay::Surge { pods, .. } => (pods, false),
-            Overlay::InPlace { pods, .. } => (pods, true),
+            RolloutOverlay::Surge { pods, .. } => (pods, false),
+            RolloutOverlay::InPlace { pods, .. } => (pods, true),
             _ => return None,
         };
         let new = allowed.max(steps.target(steps.step_of(overlay), standing.replicas));
@@ -188,10 +188,10 @@ impl Engine {
         &self,
         id: &ObjectId,
         live: &LiveObject,
-        next: Overlay,
+        next: RolloutOverlay,
         now: Instant,
     ) -> bool {
-        let (Some(Overlay::Surge { step, .. }), Overlay::Surge { step: same, .. }) =
+        let (Some(RolloutOverlay::Surge { step, .. }), RolloutOverlay::Surge { step: same, .. }) =
             (live_overlay(live), next)
         else {
             return false;

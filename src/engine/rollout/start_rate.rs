@@ -40,7 +40,7 @@ pub(crate) struct RolloutStart {
     pub inventory_id: Arc<str>,
     /// The time, by the clock of its process.
     pub at: Timestamp,
-    /// The mark of that clock; empty where an earlier release wrote it.
+    /// The mark of that clock; empty where an earlier version of rhumb wrote it.
     pub clock: Arc<str>,
 }
 
@@ -81,7 +81,7 @@ pub(in crate::engine) struct StartHistory {
     counted: Vec<(Instant, RolloutStart)>,
     /// All that the rollout ledger said when it was last read, those that no longer count too.
     recorded: Vec<RolloutStart>,
-    /// The newest start of each workload that was taken for a token.
+    /// The newest start of each workload that was taken for a slot.
     taken: BTreeMap<ObjectId, Timestamp>,
     /// The time at which the ledger was last read.
     read: Option<Instant>,
@@ -131,7 +131,7 @@ impl StartHistory {
     }
 
     /// Takes over what the rollout ledger says.
-    pub(in crate::engine) fn read(&mut self, ledger: &RolloutLedger) {
+    pub(in crate::engine) fn record_ledger(&mut self, ledger: &RolloutLedger) {
         let Some((now, wall)) = self.clock else { return };
         let known = std::mem::take(&mut self.counted);
         let since_read = self.read.map(|read| now.saturating_duration_since(read));

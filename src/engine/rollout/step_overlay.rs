@@ -5,11 +5,12 @@ use std::time::{Duration, Instant};
 use crate::engine::decide::decide::is_serving;
 use crate::engine::rollout::pods::WorkloadPods;
 use crate::engine::rollout::steps::{
-    OverlayState, PromotionRequest, StepDecision, StepProgress, StepRequirement, Steps, next,
+    PromotionRequest, RolloutOverlayState, StepDecision, StepProgress, StepRequirement, Steps, next,
 };
 use crate::engine::state::Engine;
 use crate::engine::{
-    DesiredObject, LastGood, LiveObject, Overlay, ReplicaOwner, RolloutPhase, UpdateStrategy, is_workload,
+    DesiredObject, LiveObject, ReplicaOwner, RollbackTarget, RolloutOverlay, RolloutPhase, UpdateStrategy,
+    is_workload,
 };
 use crate::object::ObjectId;
 
@@ -31,7 +32,7 @@ impl Engine {
         id: &ObjectId,
         desired: &DesiredObject,
         now: Instant,
-    ) -> Option<Overlay> {
+    ) -> Option<RolloutOverlay> {
         let live = self.live_object(id).filter(|live| is_workload(id) && is_serving(id, live))?;
         let steps = self.steps_of(id, desired);
         if let Some(steps) = steps.filter(|_| !self.has_no_pod_impact(id, desired, live)) {
@@ -66,12 +67,12 @@ impl Engine {
         desired: &DesiredObject,
         steps: &Steps,
         standing: &StepProgress,
-    ) -> Option<Overlay> {
-        let OverlayState::Under(shown) = standing.shown else { return None };
+    ) -> Option<RolloutOverlay> {
+        let RolloutOverlayState::Under(shown) = standing.shown else { return None };
         let entry = self.entry(id).filter(|_| standing.promotion != PromotionRequest::Full)?;
         let count = desired.replicas.filter(|_| self.replica_owner(id, entry) == ReplicaOwner::Manifest)?;
         let release = self.live_object(id)?.shown_release();
-        if count == standing.replicas || release.is_some_and(|release| desired.is_release(release.hash)) {
+        if count == standing.replicas || release.is_some_and(|release| desired.has_hash(release.hash)) {
             return None;
         }
         shown.tightest(steps.overlay_of(steps.step_of(shown), count)?)
@@ -95,7 +96,7 @@ impl Engine {
             ledger.unit_of(&self.inventory_ids[source], id)?.members.get(id)
         });
         unit.is_some_and(|member| {
-            matches!(&member.good, LastGood::Release(good) if desired.is_release(good.hash))
+            matches!(&member.rollback_target, RollbackTarget::Content(good) if desired.has_hash(good.hash))
                 && member.restarted.is_none_or(|restarted| restarted.before == Some(restarted.data))
         })
     }
@@ -107,13 +108,13 @@ impl Engine {
         id: &ObjectId,
         desired: &DesiredObject,
         live: &LiveObject,
-    ) -> Option<Overlay> {
+    ) -> Option<RolloutOverlay> {
         let rolling = live.rolling?;
-        let there = live.shown_release().is_some_and(|release| desired.is_release(release.hash));
+        let there = live.shown_release().is_some_and(|release| desired.has_hash(release.hash));
         let stepped = live_overlay(live).is_some_and(|overlay| overlay.step().is_some());
         let restarts = self.restart_stamp(id).is_some();
         if there && !stepped && !restarts {
-            let narrow = live_overlay(live).filter(|overlay| matches!(overlay, Overlay::Narrow(_)));
+            let narrow = live_overlay(live).filter(|overlay| matches!(overlay, RolloutOverlay::Narrow(_)));
             return narrow.filter(|_| rolling.phase == RolloutPhase::Replacing);
         }
         let able = matches!(id.kind(), "Deployment" | "DaemonSet") && !desired.strategy.is_recreate();
@@ -122,7 +123,7 @@ impl Engine {
             return None;
         }
         let most = self.max_unavailable(id);
-        (desired.strategy.max_loss(rolling.replicas) > most).then_some(Overlay::Narrow(most))
+        (desired.strategy.max_loss(rolling.replicas) > most).then_some(RolloutOverlay::Narrow(most))
     }
 
     pub(in crate::engine) fn step_progress(
@@ -133,7 +134,7 @@ impl Engine {
         now: Instant,
     ) -> StepProgress {
         let release = live.shown_release();
-        let there = release.is_some_and(|release| desired.is_release(release.hash));
+        let there = release.is_some_and(|release| desired.has_hash(release.hash));
         let same = || self.entry(id).is_some_and(|entry| entry.accepted.has_template_of(desired));
         let rollout = self.rollouts.in_flight.get(id);
         let pods = rollout.and_then(|rollout| {
@@ -146,7 +147,7 @@ impl Engine {
             // A change that leaves the template alone goes on in the step that is shown.
             shown: match self.restart_stamp(id) {
                 None if there || same() => live.overlay,
-                _ => OverlayState::Other,
+                _ => RolloutOverlayState::Other,
             },
             made: pods.map_or(0, WorkloadPods::count_updated),
             ready: pods.map_or(0, WorkloadPods::count_ready_newest),
@@ -177,9 +178,9 @@ impl Engine {
 
 /// Returns whether an overlay lets no more pods go than the one that is shown, and holds the same
 /// step.
-pub(in crate::engine) fn is_tightening(shown: OverlayState, overlay: Option<Overlay>) -> bool {
+pub(in crate::engine) fn is_tightening(shown: RolloutOverlayState, overlay: Option<RolloutOverlay>) -> bool {
     match (shown, overlay) {
-        (OverlayState::Under(shown), Some(overlay)) => {
+        (RolloutOverlayState::Under(shown), Some(overlay)) => {
             shown != overlay && shown.tightest(overlay) == Some(overlay)
         }
         _ => false,
@@ -187,9 +188,9 @@ pub(in crate::engine) fn is_tightening(shown: OverlayState, overlay: Option<Over
 }
 
 /// Returns the overlay that the cluster shows.
-pub(in crate::engine) fn live_overlay(live: &LiveObject) -> Option<Overlay> {
+pub(in crate::engine) fn live_overlay(live: &LiveObject) -> Option<RolloutOverlay> {
     match live.overlay {
-        OverlayState::Under(overlay) => Some(overlay),
+        RolloutOverlayState::Under(overlay) => Some(overlay),
         _ => None,
     }
 }
@@ -197,14 +198,14 @@ pub(in crate::engine) fn live_overlay(live: &LiveObject) -> Option<Overlay> {
 /// Returns the most pods that a content takes down at a time under an overlay, of so many.
 pub(in crate::engine) fn max_loss_under(
     strategy: UpdateStrategy,
-    overlay: Option<Overlay>,
+    overlay: Option<RolloutOverlay>,
     replicas: u32,
 ) -> u32 {
     match overlay {
-        None | Some(Overlay::Partition { .. }) => strategy.max_loss(replicas),
-        Some(Overlay::Surge { .. }) => 0,
-        Some(Overlay::OnDelete { .. }) => strategy.max_loss(replicas).max(1),
-        Some(Overlay::InPlace { pods, .. }) => pods.min(replicas),
-        Some(Overlay::Narrow(most)) => most.min(strategy.max_loss(replicas)),
+        None | Some(RolloutOverlay::Partition { .. }) => strategy.max_loss(replicas),
+        Some(RolloutOverlay::Surge { .. }) => 0,
+        Some(RolloutOverlay::OnDelete { .. }) => strategy.max_loss(replicas).max(1),
+        Some(RolloutOverlay::InPlace { pods, .. }) => pods.min(replicas),
+        Some(RolloutOverlay::Narrow(most)) => most.min(strategy.max_loss(replicas)),
     }
 }

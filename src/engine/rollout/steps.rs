@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::engine::Overlay;
+use crate::engine::RolloutOverlay;
 use crate::engine::facts::label_selector::LabelSelector;
 use crate::engine::rollout::step_annotations::{self, StepMechanism};
 use crate::object::{Diagnostic, Object, annotation_text, duration_text, value_at};
@@ -90,22 +90,24 @@ impl Steps {
 
     /// Returns the overlay of a step; none beyond the last, and none where no pod could take the
     /// new template.
-    pub fn overlay_of(&self, step: u32, replicas: u32) -> Option<Overlay> {
+    pub fn overlay_of(&self, step: u32, replicas: u32) -> Option<RolloutOverlay> {
         let pods = self.target(step, replicas);
         if step == 0 || step > self.last_step() || pods == 0 {
             return None;
         }
         Some(match self.shape {
-            StepMechanism::Surge => Overlay::Surge { pods, step },
-            StepMechanism::InPlace => Overlay::InPlace { pods, step },
-            StepMechanism::Partition => Overlay::Partition { from: replicas.saturating_sub(pods), step },
-            StepMechanism::OnDelete => Overlay::OnDelete { step },
+            StepMechanism::Surge => RolloutOverlay::Surge { pods, step },
+            StepMechanism::InPlace => RolloutOverlay::InPlace { pods, step },
+            StepMechanism::Partition => {
+                RolloutOverlay::Partition { from: replicas.saturating_sub(pods), step }
+            }
+            StepMechanism::OnDelete => RolloutOverlay::OnDelete { step },
         })
     }
 
     /// Returns the step that an overlay stands for. It is reported by the overlay and not by its
     /// pods: with other replicas, or other steps, the same pods would stand for another step.
-    pub fn step_of(&self, overlay: Overlay) -> u32 {
+    pub fn step_of(&self, overlay: RolloutOverlay) -> u32 {
         overlay.step().unwrap_or(1).clamp(1, self.last_step())
     }
 
@@ -127,18 +129,18 @@ pub(crate) fn check_steps(object: &Object) -> Vec<Diagnostic> {
 
 /// The state of the overlay for the template that is to be rolled out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OverlayState {
+pub enum RolloutOverlayState {
     /// Another template: its rollout has not begun.
     Other,
     /// This template, and nothing holds it.
     Plain,
     /// This template under an overlay.
-    Under(Overlay),
+    Under(RolloutOverlay),
     /// This template under an overlay that cannot be read.
     Unreadable,
 }
 
-impl OverlayState {
+impl RolloutOverlayState {
     /// Reads the annotations of a live object that has the template.
     pub fn of(object: &Value) -> Self {
         let is_there = value_at(object, &["metadata", "annotations", annotations::OVERLAY]).is_some();
@@ -151,8 +153,8 @@ impl OverlayState {
     }
 }
 
-impl From<Option<Overlay>> for OverlayState {
-    fn from(overlay: Option<Overlay>) -> Self {
+impl From<Option<RolloutOverlay>> for RolloutOverlayState {
+    fn from(overlay: Option<RolloutOverlay>) -> Self {
         overlay.map_or(Self::Plain, Self::Under)
     }
 }
@@ -178,7 +180,7 @@ pub struct StepProgress {
     /// Pods asked for; of a DaemonSet, the nodes that can be counted on.
     pub replicas: u32,
     /// The overlay that the cluster shows.
-    pub shown: OverlayState,
+    pub shown: RolloutOverlayState,
     /// Pods of the new template that are not being deleted.
     pub made: u32,
     /// Made pods that are Ready.
@@ -194,7 +196,7 @@ pub struct StepProgress {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepDecision {
     /// Apply the content under this overlay.
-    Enter(Overlay),
+    Enter(RolloutOverlay),
     /// Leave it where it is.
     Stay(StepWait),
     /// Apply the content as it is, or leave it so.
@@ -227,13 +229,13 @@ pub enum SurplusPods {
 }
 
 impl SurplusPods {
-    fn of(overlay: Overlay, made: u32, target: u32) -> Self {
+    fn of(overlay: RolloutOverlay, made: u32, target: u32) -> Self {
         let (more, surplus): (u32, fn(u32) -> Self) = match overlay {
-            Overlay::Surge { pods, .. } | Overlay::InPlace { pods, .. } => {
+            RolloutOverlay::Surge { pods, .. } | RolloutOverlay::InPlace { pods, .. } => {
                 (made.saturating_sub(pods.max(target)), Self::Shared)
             }
-            Overlay::Partition { .. } => (made.saturating_sub(target), Self::Made),
-            Overlay::OnDelete { .. } | Overlay::Narrow(_) => return Self::None,
+            RolloutOverlay::Partition { .. } => (made.saturating_sub(target), Self::Made),
+            RolloutOverlay::OnDelete { .. } | RolloutOverlay::Narrow(_) => return Self::None,
         };
         if more == 0 { Self::None } else { surplus(more) }
     }
@@ -298,11 +300,11 @@ pub fn next(steps: &Steps, standing: &StepProgress) -> StepDecision {
         return StepDecision::Finish;
     }
     let overlay = match standing.shown {
-        OverlayState::Other | OverlayState::Unreadable => return enter(1),
-        OverlayState::Plain | OverlayState::Under(Overlay::Narrow(_)) => {
+        RolloutOverlayState::Other | RolloutOverlayState::Unreadable => return enter(1),
+        RolloutOverlayState::Plain | RolloutOverlayState::Under(RolloutOverlay::Narrow(_)) => {
             return StepDecision::Finish;
         }
-        OverlayState::Under(overlay) => overlay,
+        RolloutOverlayState::Under(overlay) => overlay,
     };
     let step = steps.step_of(overlay);
     let target = steps.target(step, replicas);
@@ -332,9 +334,9 @@ pub fn next(steps: &Steps, standing: &StepProgress) -> StepDecision {
 /// Returns whether an overlay for fewer pods does as well. A Deployment that is scaled up while it
 /// is held gives a share of the pods to the new template by itself; a larger surge would add to
 /// them. Surplus pods are taken back.
-fn is_enough(shown: Overlay, wanted: Option<Overlay>, has_pods: bool) -> bool {
+fn is_enough(shown: RolloutOverlay, wanted: Option<RolloutOverlay>, has_pods: bool) -> bool {
     match (shown, wanted) {
-        (Overlay::Surge { pods, step }, Some(Overlay::Surge { pods: more, step: same })) => {
+        (RolloutOverlay::Surge { pods, step }, Some(RolloutOverlay::Surge { pods: more, step: same })) => {
             has_pods && step == same && pods < more
         }
         _ => false,

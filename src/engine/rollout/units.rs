@@ -1,12 +1,19 @@
 //! The objects that one revision changes together: found before any of them is released, and
-//! recorded with the first claim, or without one where nothing of it takes a token.
+//! recorded with the first claim, or without one where nothing of it takes a slot.
+//!
+//! A unit ends in `Engine::is_concluded`: all of it is healthy, or any of it was rejected. Then
+//! `Engine::next_ledger` takes it out of the rollout ledger, and keeps it for an undo.
+//!
+//! Either nothing of a unit is written, or all of it. Its claim is written before the first of its
+//! objects, so somebody may pause one of them in between. A configuration without its workload
+//! would wait for the next pod that restarts for another reason.
 
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::engine::facts::entry::{ObjectEntry, SourceId};
 use crate::engine::facts::lookup_counts;
-use crate::engine::rollout::ledger::{LastGood, Unit, UnitMember};
+use crate::engine::rollout::ledger::{ReleaseUnit, RollbackTarget, UnitMember};
 use crate::engine::state::{Engine, KindState};
 use crate::engine::{DesiredObject, LiveObject, Reason, ReplacementContent, SourceState, is_workload};
 use crate::graph::{ConnectedUnits, GraphNode, connect_objects};
@@ -73,35 +80,37 @@ impl Engine {
     }
 
     /// Returns the unit of an object that is about to be released.
-    pub(in crate::engine) fn build_unit(&self, source: SourceId, id: &ObjectId) -> Unit {
+    pub(in crate::engine) fn build_unit(&self, source: SourceId, id: &ObjectId) -> ReleaseUnit {
         let (units, nodes) = self.connected_units(source);
         let members = nodes.iter().filter(|node| units.is_same_unit(node, id));
         let members = members.map(|node| (node.clone(), self.member(source, node)));
-        let mut unit = Unit {
+        let mut unit = ReleaseUnit {
             inventory_id: self.inventory_ids[source].clone(),
             revision: self.sources[source].head.clone().unwrap_or_else(|| Revision::new("")),
             members: members.collect(),
         };
-        self.inherit_last_good(source, &mut unit);
+        self.inherit_rollback_targets(source, &mut unit);
         unit
     }
 
     pub(in crate::engine) fn member(&self, source: SourceId, id: &ObjectId) -> UnitMember {
         let content = self.entry(id).and_then(ObjectEntry::target_content).map(|(_, desired)| desired.hash);
         let good = match self.live_object(id) {
-            None if self.is_observable(id) => LastGood::Absent,
-            None => LastGood::Unknown,
+            None if self.is_observable(id) => RollbackTarget::Absent,
+            None => RollbackTarget::Unknown,
             // Content of somebody else, or of unknown origin, cannot be put back.
-            Some(live) if self.source_of(live) != Some(source) => LastGood::Unknown,
-            Some(live) => self.known_release(id, live).map_or(LastGood::Unknown, LastGood::Release),
+            Some(live) if self.source_of(live) != Some(source) => RollbackTarget::Unknown,
+            Some(live) => {
+                self.known_content_ref(id, live).map_or(RollbackTarget::Unknown, RollbackTarget::Content)
+            }
         };
-        UnitMember { content, good, restarted: self.config_restart_of(source, id) }
+        UnitMember { content, rollback_target: good, restarted: self.config_restart_of(source, id) }
     }
 
     /// Returns whether it is known of each object of a unit what is there. Informers do not show
     /// what lacks our label, and what is adopted must not be taken for added: going back would
     /// delete it.
-    pub(in crate::engine) fn are_members_known(&self, unit: &Unit) -> bool {
+    pub(in crate::engine) fn are_members_known(&self, unit: &ReleaseUnit) -> bool {
         self.can_be_recorded(unit)
             && unit.members.keys().all(|id| {
                 let Some(entry) = self.entry(id) else { return true };
@@ -121,7 +130,7 @@ impl Engine {
 
     /// Returns whether the ledger may forget a unit: all of it is healthy, or any member was
     /// rejected. During a retry it may not.
-    pub(in crate::engine) fn is_concluded(&self, unit: &Unit) -> bool {
+    pub(in crate::engine) fn is_concluded(&self, unit: &ReleaseUnit) -> bool {
         let Some(source) = self.source_of_inventory_id(&unit.inventory_id) else { return false };
         if self.sources[source].inventory.is_none() || self.sources[source].head.is_none() {
             return false;
@@ -151,13 +160,13 @@ impl Engine {
         })
     }
 
-    fn is_rejected(&self, unit: &Unit) -> bool {
+    fn is_rejected(&self, unit: &ReleaseUnit) -> bool {
         unit.members.keys().any(|id| self.entry(id).is_some_and(|entry| entry.rejection.is_some()))
     }
 
     /// Returns whether a unit that is over has replaced something.
-    pub(in crate::engine) fn can_be_undone(&self, unit: &Unit) -> bool {
-        let replaced = |member: &UnitMember| matches!(&member.good, LastGood::Release(good) if Some(good.hash) != member.content);
+    pub(in crate::engine) fn can_be_undone(&self, unit: &ReleaseUnit) -> bool {
+        let replaced = |member: &UnitMember| matches!(&member.rollback_target, RollbackTarget::Content(good) if Some(good.hash) != member.content);
         !self.is_rejected(unit) && unit.members.values().any(replaced)
     }
 
@@ -196,7 +205,7 @@ impl Engine {
             return Some(Reason::Claiming);
         }
         // It asks for itself.
-        (first != desired.id && !self.can_restart_pods(&desired.id)).then_some(Reason::Unit(first))
+        (first != desired.id && !self.can_restart_pods(&desired.id)).then_some(Reason::UnitWorkload(first))
     }
 
     /// Returns whether a workload cannot begin to roll before something that is released together
@@ -276,7 +285,7 @@ impl Engine {
             .ledger
             .as_ref()
             .and_then(|ledger| ledger.unit_of(&self.inventory_ids[source], &desired.id));
-        let is_it = |unit: &Unit, member: &UnitMember| {
+        let is_it = |unit: &ReleaseUnit, member: &UnitMember| {
             // Where nobody can read the content, the revision shows that it is this one.
             let same = || self.sources[source].head.as_ref() == Some(&unit.revision);
             member.content == Some(desired.hash) || (member.is_unreadable() && same())
@@ -344,4 +353,44 @@ fn links<'a>(id: &'a ObjectId, content: &'a DesiredObject) -> impl Iterator<Item
     let uses =
         GraphNode { id, refs: content.restart_references().unwrap_or_default(), selects: None, labels: None };
     [named, after, uses].into_iter()
+}
+
+impl Engine {
+    /// Returns the unit that an object is recorded in with the content that is wanted of it.
+    pub(in crate::engine) fn recorded_unit(&self, id: &ObjectId) -> Option<&ReleaseUnit> {
+        let (source, desired) = self.entry(id)?.target_content()?;
+        let unit = self.rollouts.ledger.as_ref()?.unit_of(&self.inventory_ids[source], id)?;
+        (unit.members.get(id)?.content == Some(desired.hash)).then_some(unit)
+    }
+
+    /// Returns whether something of a unit is written, or is being written.
+    pub(in crate::engine) fn is_partly_written(&self, unit: &ReleaseUnit) -> bool {
+        unit.members.iter().any(|(id, member)| {
+            let Some(content) = member.content else { return false };
+            let stays =
+                matches!(&member.rollback_target, RollbackTarget::Content(good) if good.hash == content);
+            // A newer revision's content is not released by the older one's write.
+            let wanted = self
+                .entry(id)
+                .and_then(|entry| entry.target_content())
+                .is_some_and(|(_, desired)| desired.hash == content);
+            let written = self.is_showing(id, content) || self.rollouts.writing.contains(id);
+            wanted && !stays && written
+        })
+    }
+
+    /// Returns whether a person may have paused anything of a unit. Each object of the unit asks, and
+    /// a walk over all of them for each would cost the square of their number.
+    pub(in crate::engine) fn may_be_paused(&self, unit: &ReleaseUnit) -> bool {
+        let is_paused = |source: &SourceState| {
+            source.inventory.as_ref().is_some_and(|inventory| inventory.paused.is_some())
+        };
+        self.sources.iter().any(is_paused) || self.orders.asked.iter().any(|id| unit.members.contains_key(id))
+    }
+
+    /// Returns the pause of one of a unit, which keeps all of it.
+    pub(in crate::engine) fn pause_within(&self, unit: &ReleaseUnit) -> Option<Reason> {
+        let mut paused = unit.members.keys().filter(|id| self.own_pause(id).is_some());
+        paused.next().map(|id| Reason::Needs(id.clone(), "is paused".into()))
+    }
 }

@@ -5,17 +5,17 @@ use proptest::prelude::*;
 
 use super::world::{FIRST, workload};
 use crate::engine::{
-    BudgetBound, BudgetScope, BudgetShortage, PodAmount, ReleasePriority, ReleaseRequest, SourceId,
-    TokenState, WorkloadLoad, grant_tokens,
+    BudgetBound, BudgetScope, BudgetShortage, BudgetSlot, PodAmount, SlotPriority, SlotRequest, SourceId,
+    WorkloadLoad, grant_slots,
 };
 use crate::object::ObjectId;
 
-fn ask(priority: ReleasePriority, wave: i32, name: &str, cost: u32) -> ReleaseRequest {
-    ReleaseRequest { priority, wave, id: workload(name), source: FIRST, cost }
+fn ask(priority: SlotPriority, wave: i32, name: &str, cost: u32) -> SlotRequest {
+    SlotRequest { priority, wave, id: workload(name), source: FIRST, cost }
 }
 
-fn load(name: &str, token: TokenState, unavailable: u32) -> WorkloadLoad {
-    WorkloadLoad { id: workload(name), source: Some(FIRST), token, unavailable }
+fn load(name: &str, slot: BudgetSlot, unavailable: u32) -> WorkloadLoad {
+    WorkloadLoad { id: workload(name), source: Some(FIRST), slot, unavailable }
 }
 
 fn cluster(workloads: u32, unavailable: u32) -> BudgetBound {
@@ -31,21 +31,21 @@ fn cluster(workloads: u32, unavailable: u32) -> BudgetBound {
 
 /// Checks the workloads that may start, by the reasons of those that may not.
 fn granted(
-    asks: &[ReleaseRequest],
+    asks: &[SlotRequest],
     loads: &[WorkloadLoad],
     bounds: &[BudgetBound],
     window: u32,
 ) -> BTreeMap<String, String> {
-    let asks: BTreeSet<ReleaseRequest> = asks.iter().cloned().collect();
+    let asks: BTreeSet<SlotRequest> = asks.iter().cloned().collect();
     let words = |shortage: Option<BudgetShortage>| {
         shortage.map_or("start".to_owned(), |shortage| shortage.to_string())
     };
-    let permits = grant_tokens(&asks, loads, bounds, window).into_iter();
-    permits.map(|(id, shortage)| (id.name().to_owned(), words(shortage))).collect()
+    let answers = grant_slots(&asks, loads, bounds, window).into_iter();
+    answers.map(|(id, shortage)| (id.name().to_owned(), words(shortage))).collect()
 }
 
 fn check(
-    asks: &[ReleaseRequest],
+    asks: &[SlotRequest],
     loads: &[WorkloadLoad],
     bounds: &[BudgetBound],
     window: u32,
@@ -57,7 +57,7 @@ fn check(
 
 #[test]
 fn rollbacks_go_first_then_repairs_then_waves_then_names() {
-    use ReleasePriority::{Candidate, Repair, Rollback};
+    use SlotPriority::{Candidate, Repair, Rollback};
     let all = [
         ask(Candidate, 0, "a", 0),
         ask(Candidate, -1, "b", 0),
@@ -78,9 +78,9 @@ fn rollbacks_go_first_then_repairs_then_waves_then_names() {
 
 #[test]
 fn a_no_says_what_is_short() {
-    use ReleasePriority::Candidate;
+    use SlotPriority::Candidate;
     let [a, b] = ["a", "b"].map(|name| ask(Candidate, 0, name, 2));
-    let rolling = |name| load(name, TokenState::Held, 1);
+    let rolling = |name| load(name, BudgetSlot::Held, 1);
     let x = "Deployment shop/x";
     check(
         std::slice::from_ref(&a),
@@ -98,7 +98,7 @@ fn a_no_says_what_is_short() {
     );
     check(
         &[a.clone(), b.clone()],
-        &[load("x", TokenState::None, 3)],
+        &[load("x", BudgetSlot::None, 3)],
         &[cluster(3, 4)],
         9,
         &[
@@ -119,7 +119,7 @@ fn a_no_says_what_is_short() {
     let small = ask(Candidate, 1, "small", 1);
     check(
         &[a.clone(), small],
-        &[load("x", TokenState::None, 3)],
+        &[load("x", BudgetSlot::None, 3)],
         &[cluster(3, 4)],
         9,
         &[
@@ -131,7 +131,7 @@ fn a_no_says_what_is_short() {
 
 #[test]
 fn narrower_bounds_hold_beside_those_of_the_cluster() {
-    use ReleasePriority::Candidate;
+    use SlotPriority::Candidate;
     let source = BudgetBound { scope: BudgetScope::Source(FIRST, "shop".into()), ..cluster(1, 9) };
     let namespace = BudgetBound { scope: BudgetScope::Namespace("shop".into()), ..cluster(9, 1) };
     let elsewhere = BudgetBound { scope: BudgetScope::Namespace("other".into()), ..cluster(0, 0) };
@@ -144,22 +144,22 @@ fn narrower_bounds_hold_beside_those_of_the_cluster() {
 
 #[test]
 fn a_fix_can_always_start() {
-    use ReleasePriority::Candidate;
+    use SlotPriority::Candidate;
     // All of it is unavailable already, so it takes nothing more down, however little there is
     // left.
     let fix = ask(Candidate, 0, "sick", 0);
-    let loads = [load("sick", TokenState::None, 5), load("other", TokenState::None, 5)];
+    let loads = [load("sick", BudgetSlot::None, 5), load("other", BudgetSlot::None, 5)];
     check(&[fix], &loads, &[cluster(3, 1)], 1, &[("sick", "start")]);
     // Its own unavailable pods do not count against what it takes down beyond them.
     let half = ask(Candidate, 0, "sick", 1);
-    check(&[half], &[load("sick", TokenState::None, 5)], &[cluster(3, 1)], 1, &[("sick", "start")]);
+    check(&[half], &[load("sick", BudgetSlot::None, 5)], &[cluster(3, 1)], 1, &[("sick", "start")]);
 }
 
 #[test]
-fn a_workload_in_flight_needs_no_second_token() {
-    use ReleasePriority::Candidate;
+fn a_workload_in_flight_needs_no_second_slot() {
+    use SlotPriority::Candidate;
     let bounds = [BudgetBound { starts: (0, 0), ..cluster(1, 2) }];
-    check(&[ask(Candidate, 0, "a", 2)], &[load("a", TokenState::Held, 2)], &bounds, 1, &[("a", "start")]);
+    check(&[ask(Candidate, 0, "a", 2)], &[load("a", BudgetSlot::Held, 2)], &bounds, 1, &[("a", "start")]);
 }
 
 #[test]
@@ -184,15 +184,15 @@ fn amounts_are_rounded_down_and_are_at_least_one() {
 }
 
 prop_compose! {
-    fn some_ask()(name in 0..6_usize, wave in 0..2, cost in 0..4_u32, repair in any::<bool>()) -> ReleaseRequest {
-        let priority = if repair { ReleasePriority::Repair } else { ReleasePriority::Candidate };
+    fn some_ask()(name in 0..6_usize, wave in 0..2, cost in 0..4_u32, repair in any::<bool>()) -> SlotRequest {
+        let priority = if repair { SlotPriority::Repair } else { SlotPriority::Candidate };
         ask(priority, wave, ["a", "b", "c", "d", "e", "f"][name], cost)
     }
 }
 
 prop_compose! {
     fn some_load()(name in 0..6_usize, held in any::<bool>(), away in 0..4_u32) -> WorkloadLoad {
-        load(["a", "b", "c", "d", "e", "f"][name], if held { TokenState::Held } else { TokenState::None }, away)
+        load(["a", "b", "c", "d", "e", "f"][name], if held { BudgetSlot::Held } else { BudgetSlot::None }, away)
     }
 }
 
@@ -212,12 +212,12 @@ proptest! {
     ) {
         let (asks, loads) = (by_id(asks, |a| a.id.clone()), by_id(loads, |l| l.id.clone()));
         let bound = cluster(workloads, away);
-        let queue: BTreeSet<ReleaseRequest> = asks.into_iter().collect();
-        let permits = grant_tokens(&queue, &loads, std::slice::from_ref(&bound), window);
+        let queue: BTreeSet<SlotRequest> = asks.into_iter().collect();
+        let answers = grant_slots(&queue, &loads, std::slice::from_ref(&bound), window);
         let of: BTreeMap<&ObjectId, &WorkloadLoad> = loads.iter().map(|load| (&load.id, load)).collect();
-        let held = |id: &ObjectId| of.get(id).is_some_and(|load| load.token == TokenState::Held);
-        let starts: Vec<&ReleaseRequest> = queue.iter().filter(|ask| permits[&ask.id].is_none()).collect();
-        let before = loads.iter().filter(|load| load.token == TokenState::Held).count();
+        let held = |id: &ObjectId| of.get(id).is_some_and(|load| load.slot == BudgetSlot::Held);
+        let starts: Vec<&SlotRequest> = queue.iter().filter(|ask| answers[&ask.id].is_none()).collect();
+        let before = loads.iter().filter(|load| load.slot == BudgetSlot::Held).count();
         let new = starts.iter().filter(|ask| !held(&ask.id)).count();
         prop_assert!(new == 0 || before + new <= workloads.min(window) as usize);
         let total: u32 = loads.iter().map(|load| load.unavailable).sum();
@@ -229,9 +229,9 @@ proptest! {
         }
         if let Some(first) = queue.iter().next() {
             let own = of.get(&first.id).map_or(0, |load| load.unavailable);
-            let token = held(&first.id) || before < workloads.min(window) as usize;
+            let slot = held(&first.id) || before < workloads.min(window) as usize;
             let fits = first.cost == 0 || total - own + first.cost <= away;
-            prop_assert_eq!(permits[&first.id].is_none(), token && fits);
+            prop_assert_eq!(answers[&first.id].is_none(), slot && fits);
         }
     }
 }

@@ -4,20 +4,20 @@ use std::collections::BTreeSet;
 
 use super::world::{FIRST, workload};
 use crate::engine::{
-    BudgetBound, BudgetScope, ReleasePriority, ReleaseRequest, TokenState, WorkloadLoad, grant_tokens,
+    BudgetBound, BudgetScope, BudgetSlot, SlotPriority, SlotRequest, WorkloadLoad, grant_slots,
 };
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
 
 /// The loads of one workload: none, sick, and in flight with one pod away.
-const LOADS: [Option<(TokenState, u32)>; 3] =
-    [None, Some((TokenState::None, 1)), Some((TokenState::Held, 1))];
+const LOADS: [Option<(BudgetSlot, u32)>; 3] =
+    [None, Some((BudgetSlot::None, 1)), Some((BudgetSlot::Held, 1))];
 
 /// The pods that a write to it takes down beyond those; none where it does not ask.
 const COSTS: [Option<u32>; 4] = [None, Some(0), Some(1), Some(2)];
 
 /// The load and the request of one workload.
-type WorkloadCase = (Option<(TokenState, u32)>, Option<u32>);
+type WorkloadCase = (Option<(BudgetSlot, u32)>, Option<u32>);
 
 fn cases() -> Vec<WorkloadCase> {
     LOADS.into_iter().flat_map(|load| COSTS.into_iter().map(move |cost| (load, cost))).collect()
@@ -44,42 +44,42 @@ fn check(state: [WorkloadCase; 3], bounds: &[BudgetBound], window: u32) {
     let named = || NAMES.into_iter().zip(state);
     let loads: Vec<WorkloadLoad> = named()
         .filter_map(|(name, (load, _))| {
-            let (token, unavailable) = load?;
-            Some(WorkloadLoad { id: workload(name), source: Some(FIRST), token, unavailable })
+            let (slot, unavailable) = load?;
+            Some(WorkloadLoad { id: workload(name), source: Some(FIRST), slot, unavailable })
         })
         .collect();
-    let asks: BTreeSet<ReleaseRequest> = named()
+    let asks: BTreeSet<SlotRequest> = named()
         .filter_map(|(name, (_, cost))| {
-            let (priority, id) = (ReleasePriority::Candidate, workload(name));
-            Some(ReleaseRequest { priority, wave: 0, id, source: FIRST, cost: cost? })
+            let (priority, id) = (SlotPriority::Candidate, workload(name));
+            Some(SlotRequest { priority, wave: 0, id, source: FIRST, cost: cost? })
         })
         .collect();
-    let permits = grant_tokens(&asks, &loads, bounds, window);
+    let answers = grant_slots(&asks, &loads, bounds, window);
     for bound in bounds {
-        let context = format!("{state:?} {bound:?} {window}: {permits:?}");
-        let mut tokens = loads.iter().filter(|load| load.token == TokenState::Held).count() as u32;
+        let context = format!("{state:?} {bound:?} {window}: {answers:?}");
+        let mut slots = loads.iter().filter(|load| load.slot == BudgetSlot::Held).count() as u32;
         let mut away = bound.unnamed + loads.iter().map(|load| load.unavailable).sum::<u32>();
         let (mut starts, mut is_any_waiting) = (0, false);
         for ask in &asks {
             let own = loads.iter().find(|load| load.id == ask.id);
-            let holds = own.is_some_and(|load| load.token == TokenState::Held);
+            let holds = own.is_some_and(|load| load.slot == BudgetSlot::Held);
             let own_away = own.map_or(0, |load| load.unavailable);
             let fits = ask.cost == 0 || away - own_away + ask.cost <= bound.unavailable;
-            let has_token = holds
-                || (tokens + bound.unreadable_claims < bound.workloads
-                    && tokens < window
+            let has_slot = holds
+                || (slots + bound.unreadable_claims < bound.workloads
+                    && slots < window
                     && starts < bound.starts.0);
-            if permits[&ask.id].is_none() {
-                assert!(has_token && fits, "{} is beyond the bound: {context}", ask.id);
+            if answers[&ask.id].is_none() {
+                assert!(has_slot && fits, "{} is beyond the bound: {context}", ask.id);
                 assert!(!is_any_waiting || ask.cost == 0, "{} overtakes: {context}", ask.id);
-                tokens += u32::from(!holds);
+                slots += u32::from(!holds);
                 starts += u32::from(!holds);
                 away += if holds { ask.cost.saturating_sub(own_away) } else { ask.cost };
             } else if bounds.len() == 1 {
                 // One that can never fit lets the others pass.
                 let can_fit = ask.cost <= bound.unavailable;
-                assert!(!has_token || !fits || is_any_waiting, "{} waits for nothing: {context}", ask.id);
-                is_any_waiting |= has_token && can_fit && !fits;
+                assert!(!has_slot || !fits || is_any_waiting, "{} waits for nothing: {context}", ask.id);
+                is_any_waiting |= has_slot && can_fit && !fits;
             }
         }
     }

@@ -332,17 +332,17 @@ fn what_is_taken_over_from_another_source_of_the_process_is_claimed() {
         let harness = Harness::new(3);
         engine.set_clock(harness.now, jiff::Timestamp::UNIX_EPOCH + Duration::from_hours(1));
         engine.set_ledger(harness.world.ledger.clone());
-        engine.read(FIRST, reading("r1", &[("web", Some(one("web", 2)))]));
-        engine.read(SECOND, reading("r1", &[]));
+        engine.set_reading(FIRST, reading("r1", &[("web", Some(one("web", 2)))]));
+        engine.set_reading(SECOND, reading("r1", &[]));
         let thing = WorldObject::settled(one("web", 1).hash, "r1", 7);
         let owner = ObjectOwner::Ours("applyset-other-v1".into());
         let live = LiveObject { owner, ..World::live(&web, &thing) };
         // Of what is not ours yet only the metadata may have been read.
         let rolling = live.rolling.filter(|_| is_read);
         engine.observe_object(&web, LiveObject { rolling, ..live });
-        for (revision, wanted) in engine.unresolved_contents() {
+        for (revision, wanted) in engine.unread_contents() {
             for (id, hash) in wanted {
-                engine.record_past_content(&id, &Release { hash, revision: revision.clone() }, None);
+                engine.record_past_content(&id, &ContentRef { hash, revision: revision.clone() }, None);
             }
         }
         let decision = engine.decide(&web, harness.now);

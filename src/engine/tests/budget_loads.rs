@@ -48,7 +48,7 @@ fn copied(harness: &Harness, phase: RolloutPhase, available: u32) -> LiveObject 
 /// Returns a workload that the key of the tests proves, and that nothing has proven yet.
 fn sealed(harness: &Harness, id: &ObjectId, phase: RolloutPhase, available: u32) -> LiveObject {
     let live = labelled(harness, phase, available);
-    let release = Release { hash: one(id.name(), 1).hash, revision: Revision::new("r1") };
+    let release = ContentRef { hash: one(id.name(), 1).hash, revision: Revision::new("r1") };
     let seal = Some(ReleaseKey::of(&release_key()).seal(SET, id, &release, PruneTiming::AfterUnit));
     LiveObject {
         release: None,
@@ -71,7 +71,10 @@ fn a_copy_of_a_workload_takes_nothing_and_adds_nothing() {
     let phases =
         [RolloutPhase::Settled, RolloutPhase::FirstStart, RolloutPhase::Replacing, RolloutPhase::Recovering];
     for phase in phases {
-        for overlay in [OverlayState::Plain, OverlayState::from(Some(Overlay::Surge { step: 1, pods: 1 }))] {
+        for overlay in [
+            RolloutOverlayState::Plain,
+            RolloutOverlayState::from(Some(RolloutOverlay::Surge { step: 1, pods: 1 })),
+        ] {
             let mut harness = harness();
             let live = LiveObject { overlay, ..copied(&harness, phase, 4) };
             harness.engine.observe_object(&copy, live);

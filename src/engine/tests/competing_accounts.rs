@@ -32,7 +32,7 @@ fn wanted(source: SourceId, id: &ObjectId, change: impl FnOnce(&mut DesiredObjec
 fn read(engine: &mut Engine, source: SourceId, contents: &[SharedDesiredObject]) {
     let files: Vec<_> =
         contents.iter().map(|desired| (&*desired.origin.file, Some(desired.clone()))).collect();
-    engine.read(source, reading("c1", &files));
+    engine.set_reading(source, reading("c1", &files));
 }
 
 /// Shows an object as a source, by its inventory, has put it there.
@@ -254,10 +254,10 @@ fn the_wish_of_another_account_is_among_its_own_findings_alone() {
     show(&mut engine, &desired, OTHER);
     let now = Instant::now();
     let decision = engine.decide(&id, now);
-    let Action::CompareCached(content, form) = decision.action else { panic!("{decision:?}") };
+    let Action::CompareCached(content, variant) = decision.action else { panic!("{decision:?}") };
     assert_eq!(content.body.source, SECOND);
     let managed_fields = engine.informer_object(&id).and_then(|live| live.our_fields.clone());
-    let content = form.hash(&content);
+    let content = variant.hash(&content);
     let (overlay, config_stamp, value_digest, cover) = (None, None, None, FieldCoverage::Complete);
     let verified = VerifiedCoverage { content, overlay, config_stamp, managed_fields, value_digest, cover };
     engine.record_coverage(&id, verified);
@@ -340,6 +340,6 @@ fn a_definition_of_another_account_does_not_replace_an_own_one() {
     let other = define(FIRST, "other.example.org");
     read(&mut engine, FIRST, std::slice::from_ref(&other));
     assert_eq!(engine.definition_blocker(SECOND, &widget), own, "beside the other");
-    engine.read(FIRST, reading("c2", &[(&*other.origin.file, None)]));
+    engine.set_reading(FIRST, reading("c2", &[(&*other.origin.file, None)]));
     assert_eq!(engine.definition_blocker(SECOND, &widget), own, "without the other");
 }

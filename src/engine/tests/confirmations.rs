@@ -28,11 +28,11 @@ fn show(engine: &mut Engine, name: &str, uid: u64) {
 /// alone.
 fn dropped() -> Engine {
     let mut engine = engine(&[SET], &[claim("").group_kind()]);
-    engine.read(FIRST, reading("r1", &["a", "b", "c"].map(file)));
+    engine.set_reading(FIRST, reading("r1", &["a", "b", "c"].map(file)));
     for (name, uid) in [("a", 1), ("b", 2), ("c", 3)] {
         show(&mut engine, name, uid);
     }
-    engine.read(FIRST, reading("r2", &[("a", None), ("b", None)]));
+    engine.set_reading(FIRST, reading("r2", &[("a", None), ("b", None)]));
     engine
 }
 
@@ -108,8 +108,8 @@ fn what_comes_back_needs_a_new_confirmation() {
         if records == 2 {
             record(&mut engine);
         }
-        engine.read(FIRST, reading("r3", &[file("a")]));
-        engine.read(FIRST, reading("r4", &[("a", None)]));
+        engine.set_reading(FIRST, reading("r3", &[file("a")]));
+        engine.set_reading(FIRST, reading("r4", &[("a", None)]));
         if records == 1 {
             let inventory =
                 Inventory { confirmed: underway, ..engine.source(FIRST).inventory.clone().unwrap() };
@@ -149,7 +149,7 @@ fn what_came_back_while_nobody_ran_needs_a_new_confirmation() {
                         Inventory { kinds, confirmed: uids(&["1"]), ..Inventory::default() },
                     );
                 }
-                "files" => engine.read(FIRST, reading("r1", &["a", "c"].map(file))),
+                "files" => engine.set_reading(FIRST, reading("r1", &["a", "c"].map(file))),
                 _ => {
                     show(&mut engine, "a", 1);
                     show(&mut engine, "c", 3);
@@ -157,7 +157,7 @@ fn what_came_back_while_nobody_ran_needs_a_new_confirmation() {
                 }
             }
         }
-        engine.read(FIRST, reading("r2", &[("a", None)]));
+        engine.set_reading(FIRST, reading("r2", &[("a", None)]));
         assert_eq!(judged(&mut engine, FIRST, &claim("a")), WAITS, "{order:?}");
         assert_eq!(engine.next_confirmed(FIRST), Some(uids(&[])), "{order:?}");
     }
@@ -168,7 +168,7 @@ fn an_order_waits_until_it_is_known_what_it_is_about() {
     let mut engine = dropped();
     engine.set_unreadable(FIRST, "the server is away".into());
     assert_eq!(confirm(&mut engine, "1-a", &["1"]), "");
-    engine.read(FIRST, reading("r3", &[]));
+    engine.set_reading(FIRST, reading("r3", &[]));
     engine.carry_out_given();
     assert_eq!(engine.next_confirmed(FIRST), Some(uids(&["1"])));
 }

@@ -134,8 +134,8 @@ impl DaemonSetWorld {
     /// Returns the overlay that the cluster shows.
     pub(super) fn shown(&self) -> String {
         match self.harness.world.things[&agent()].shown {
-            OverlayState::Under(overlay) => overlay.to_string(),
-            OverlayState::Plain => String::new(),
+            RolloutOverlayState::Under(overlay) => overlay.to_string(),
+            RolloutOverlayState::Plain => String::new(),
             other => format!("{other:?}"),
         }
     }

@@ -85,11 +85,12 @@ fn other_values_behind_the_same_entry_are_looked_at_and_put_back() {
         &a,
         LiveObject { rv: ResourceVersion(known.rv.0 + 1), value_digest: theirs, ..known.clone() },
     );
-    let Action::CompareCached(desired, form) = harness.engine.decide(&a, harness.now).action else {
+    let Action::CompareCached(desired, variant) = harness.engine.decide(&a, harness.now).action else {
         panic!("not compared")
     };
     let verdict = |value_digest, cover| {
-        let (content, overlay, config_stamp) = (form.hash(&desired), form.overlay, form.config_stamp);
+        let (content, overlay, config_stamp) =
+            (variant.hash(&desired), variant.overlay, variant.config_stamp);
         VerifiedCoverage {
             content,
             overlay,
@@ -101,9 +102,12 @@ fn other_values_behind_the_same_entry_are_looked_at_and_put_back() {
     };
     // A verdict on other values says nothing about these.
     harness.engine.record_coverage(&a, verdict(None, FieldCoverage::Complete));
-    assert_eq!(harness.engine.decide(&a, harness.now).action, Action::CompareCached(desired.clone(), form));
+    assert_eq!(
+        harness.engine.decide(&a, harness.now).action,
+        Action::CompareCached(desired.clone(), variant)
+    );
     harness.engine.record_coverage(&a, verdict(theirs, FieldCoverage::Unequal));
-    assert_eq!(harness.engine.decide(&a, harness.now).action, Action::CompareLive(desired.clone(), form));
+    assert_eq!(harness.engine.decide(&a, harness.now).action, Action::CompareLive(desired.clone(), variant));
     // The server spells them so.
     harness.engine.record_coverage(&a, verdict(theirs, FieldCoverage::Complete));
     assert_eq!(harness.engine.decide(&a, harness.now).action, Action::Nothing);
@@ -283,7 +287,7 @@ fn no_more_workloads_roll_than_the_budget_allows() {
     let files = |content| names.map(|name| (name, Some(desired(&workload(name), content, name))));
     harness.read(reading("r1", &files(1)));
     harness.settle();
-    assert_eq!(harness.world.log.len(), 5, "creation takes no token");
+    assert_eq!(harness.world.log.len(), 5, "creation takes no slot");
     harness.read(reading("r2", &files(2)));
     for id in names.map(workload) {
         harness.step(&id);

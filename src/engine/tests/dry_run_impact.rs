@@ -19,7 +19,7 @@ fn like(content: SharedDesiredObject, other: &SharedDesiredObject) -> SharedDesi
     changed.into()
 }
 
-/// Returns a cluster at rest, in which the only token is taken by the workload `a`, which never
+/// Returns a cluster at rest, in which the only slot is taken by the workload `a`, which never
 /// ends.
 fn busy() -> Harness {
     let mut harness = Harness::new(1);
@@ -37,7 +37,7 @@ fn reason(harness: &mut Harness, id: &ObjectId) -> Option<String> {
 }
 
 #[test]
-fn only_what_restarts_pods_by_the_servers_word_takes_a_token() {
+fn only_what_restarts_pods_by_the_servers_word_takes_a_slot() {
     let check = |candidate: SharedDesiredObject, answer: Option<ImpactKind>, expected: RestartRisk| {
         let mut harness = busy();
         harness.world.impacts.extend(answer.map(|answer| (candidate.hash, answer)));
@@ -93,7 +93,7 @@ fn an_answer_holds_for_one_content_and_one_generation() {
 }
 
 #[test]
-fn what_the_server_refuses_asks_for_no_token() {
+fn what_the_server_refuses_asks_for_no_slot() {
     let mut harness = busy();
     harness.read(reading("r3", &[("web", Some(web(2)))]));
     let decision = harness.engine.decide(&workload("web"), harness.now);
@@ -151,7 +151,7 @@ fn a_configuration_does_not_wait_for_a_workload_that_restarts_nothing() {
 }
 
 #[test]
-fn what_is_taken_over_as_it_is_takes_no_token() {
+fn what_is_taken_over_as_it_is_takes_no_slot() {
     let mut harness = busy();
     let thing = harness.world.things.get_mut(&workload("web")).unwrap();
     // Made by hand, with just this content.

@@ -52,7 +52,7 @@ fn nodes_that_are_chosen_by_their_labels_go_first_and_closed_ones_last() {
     assert_eq!(fleet.shown(), "on-delete step=1");
     assert!(
         fleet.harness.engine.workloads_in_flight().is_empty(),
-        "a step that is held has given its token back"
+        "a step that is held has given its slot back"
     );
     fleet.give(&format!("a promote {} 1", content(2, &words).hash));
     fleet.settle();
@@ -129,7 +129,7 @@ fn a_node_that_comes_has_the_new_template_by_itself() {
 }
 
 #[test]
-fn what_a_disruption_budget_forbids_waits_gives_its_token_back_and_goes_on() {
+fn what_a_disruption_budget_forbids_waits_gives_its_slot_back_and_goes_on() {
     let words = steps("1");
     let mut fleet = DaemonSetWorld::new(3, Budget { max_workloads: 1, ..tight() }, &content(1, &words));
     fleet.disruption = DisruptionBudgets::Forbidden;

@@ -43,7 +43,7 @@ fn in_a_step(annotations: &serde_json::Value) -> Harness {
     }
     assert!(matches!(
         harness.world.things[&id].shown,
-        OverlayState::Under(Overlay::Surge { pods: 1, step: 1 })
+        RolloutOverlayState::Under(RolloutOverlay::Surge { pods: 1, step: 1 })
     ));
     harness.deliver(usize::MAX);
     harness

@@ -148,7 +148,7 @@ fn engine(adopt: AdoptPolicy) -> (Engine, ObjectId, Instant) {
     let (id, now) = (config("a"), Instant::now());
     let mut engine = following(&[("own", SET, RepositoryIdentity::At(REPOSITORY.into()))], adopt);
     engine.require_peer_consent();
-    engine.read(
+    engine.set_reading(
         FIRST,
         reading("c1", &[("a", Some(desired(&id, 1, "a"))), ("b", Some(desired(&config("b"), 1, "b")))]),
     );
@@ -158,7 +158,7 @@ fn engine(adopt: AdoptPolicy) -> (Engine, ObjectId, Instant) {
 fn dropped() -> (Engine, ObjectId, Instant) {
     let (mut engine, id, now) = engine(AdoptPolicy::IfUnowned);
     engine.observe_object(&id, World::live(&id, &WorldObject::settled(desired(&id, 1, "a").hash, "c1", 1)));
-    engine.read(FIRST, reading("c2", &[("a", None)]));
+    engine.set_reading(FIRST, reading("c2", &[("a", None)]));
     (engine, id, now)
 }
 
@@ -224,14 +224,14 @@ fn the_time_to_request_begins_with_the_deletion_and_anew_after_a_return() {
     let left = |engine: &mut Engine, now| engine.decide(&id, now).requeue_after;
     let second = Duration::from_secs(1);
     // The others were read for another object a moment before this one is given up.
-    engine.read(FIRST, reading("c3", &[("a", Some(desired(&id, 1, "a")))]));
+    engine.set_reading(FIRST, reading("c3", &[("a", Some(desired(&id, 1, "a")))]));
     engine.set_peers(elsewhere(), now);
-    engine.read(FIRST, reading("c4", &[("a", None)]));
+    engine.set_reading(FIRST, reading("c4", &[("a", None)]));
     assert_eq!(left(&mut engine, now + second), Some(30 * second));
     engine.set_peers(elsewhere(), now + 11 * second);
     assert_eq!(left(&mut engine, now + 11 * second), Some(20 * second));
-    engine.read(FIRST, reading("c5", &[("a", Some(desired(&id, 1, "a")))]));
-    engine.read(FIRST, reading("c6", &[("a", None)]));
+    engine.set_reading(FIRST, reading("c5", &[("a", Some(desired(&id, 1, "a")))]));
+    engine.set_reading(FIRST, reading("c6", &[("a", None)]));
     engine.set_peers(elsewhere(), now + 40 * second);
     assert_eq!(left(&mut engine, now + 40 * second), Some(30 * second));
     engine.set_peers(elsewhere(), now + 70 * second);
@@ -296,10 +296,10 @@ fn a_source_requests_what_is_not_its_own_and_gives_up_what_it_drops() {
     let tidied = engine.tidy_statement(FIRST, Some(&statement)).unwrap();
     assert!(!engine.has_excess_requests(FIRST, &tidied));
     engine.set_peers(vec![peer(Ok(says(SourceProgress::Unordered, &[], &[])))], now);
-    engine.read(FIRST, reading("c2", &[("a", None)]));
+    engine.set_reading(FIRST, reading("c2", &[("a", None)]));
     let released = |engine: &Engine| engine.statement(FIRST, None).unwrap().released;
     assert_eq!(released(&engine), these(&[&id]));
-    engine.read(FIRST, reading("c3", &[("a", Some(desired(&id, 1, "a")))]));
+    engine.set_reading(FIRST, reading("c3", &[("a", Some(desired(&id, 1, "a")))]));
     assert_eq!(released(&engine), these(&[]), "it is wanted again");
 }
 
@@ -312,11 +312,11 @@ fn what_others_want_costs_the_statement_of_a_source_nothing() {
         engine.require_peer_consent();
         engine.set_clock(Instant::now(), jiff::Timestamp::UNIX_EPOCH);
         let own = config("own");
-        engine.read(FIRST, reading("c1", &[("own", Some(desired(&own, 1, "own")))]));
+        engine.set_reading(FIRST, reading("c1", &[("own", Some(desired(&own, 1, "own")))]));
         for number in 0..others {
             let id = config(&format!("other-{number}"));
             let file = format!("{number}.yaml");
-            engine.read(SECOND, reading("c1", &[(&file, Some(desired(&id, 1, &file)))]));
+            engine.set_reading(SECOND, reading("c1", &[(&file, Some(desired(&id, 1, &file)))]));
         }
         engine.process_changes();
         counted();
@@ -344,7 +344,7 @@ fn nothing_is_given_up_before_it_is_known_what_is_wanted_and_nothing_requested_f
     }
     engine.process_changes();
     assert_eq!(engine.statement(FIRST, None).unwrap().released, these(&[]));
-    engine.read(FIRST, reading("c2", &[("a", Some(desired(&kept, 1, "a")))]));
+    engine.set_reading(FIRST, reading("c2", &[("a", Some(desired(&kept, 1, "a")))]));
     engine.process_changes();
     let says = engine.statement(FIRST, None).unwrap();
     assert_eq!(
@@ -358,7 +358,10 @@ fn a_revision_that_is_not_read_completely_takes_nothing_back() {
     let (mut engine, _, _) = engine(AdoptPolicy::IfUnowned);
     let statement = engine.statement(FIRST, None).unwrap();
     assert_eq!(statement.progress, follows(REPOSITORY, Some("c1")));
-    engine.read(FIRST, SourceReading { incomplete: Some("a.yaml: broken".into()), ..reading("c2", &[]) });
+    engine.set_reading(
+        FIRST,
+        SourceReading { incomplete: Some("a.yaml: broken".into()), ..reading("c2", &[]) },
+    );
     assert_eq!(engine.statement(FIRST, Some(&statement)).unwrap().progress, follows(REPOSITORY, Some("c1")));
     assert_eq!(engine.statement(FIRST, None).unwrap().progress, follows(REPOSITORY, None));
 }
@@ -369,24 +372,24 @@ fn rivals(shown: bool) -> (Engine, ObjectId) {
     let id = config("a");
     let nowhere = || RepositoryIdentity::Nowhere;
     let mut engine = following(&[(SET, SET, nowhere()), (OTHER, OTHER, nowhere())], AdoptPolicy::IfUnowned);
-    engine.read(FIRST, reading("c1", &[("a", Some(desired(&id, 1, "a")))]));
+    engine.set_reading(FIRST, reading("c1", &[("a", Some(desired(&id, 1, "a")))]));
     if shown {
         engine
             .observe_object(&id, World::live(&id, &WorldObject::settled(desired(&id, 1, "a").hash, "c1", 1)));
     }
-    engine.read(SECOND, reading("c1", &[("b", Some(desired(&id, 2, "b")))]));
+    engine.set_reading(SECOND, reading("c1", &[("b", Some(desired(&id, 2, "b")))]));
     (engine, id)
 }
 
 #[test]
 fn the_source_that_has_an_object_goes_on_when_another_one_comes_to_want_it() {
     let (mut engine, id) = rivals(true);
-    engine.read(FIRST, reading("c2", &[("a", Some(desired(&id, 3, "a")))]));
+    engine.set_reading(FIRST, reading("c2", &[("a", Some(desired(&id, 3, "a")))]));
     let decision = engine.decide(&id, Instant::now());
     let Action::Apply(apply) = decision.action else { panic!("{decision:?}") };
     assert_eq!((apply.source, apply.desired.hash), (FIRST, desired(&id, 3, "a").hash));
     // Once it gives the object up, the other one has it.
-    engine.read(FIRST, reading("c3", &[("a", None)]));
+    engine.set_reading(FIRST, reading("c3", &[("a", None)]));
     let decision = engine.decide(&id, Instant::now());
     assert!(
         matches!(
@@ -401,10 +404,10 @@ fn the_source_that_has_an_object_goes_on_when_another_one_comes_to_want_it() {
 fn whoever_waits_for_an_object_of_another_source_is_informed_of_both() {
     let (mut engine, id) = rivals(true);
     let decision = engine.decide(&id, Instant::now());
-    let Action::CompareCached(desired, form) = decision.action else { panic!("{decision:?}") };
+    let Action::CompareCached(desired, variant) = decision.action else { panic!("{decision:?}") };
     let managed_fields = engine.informer_object(&id).and_then(|live| live.our_fields.clone());
     let verified = VerifiedCoverage {
-        content: form.hash(&desired),
+        content: variant.hash(&desired),
         overlay: None,
         config_stamp: None,
         managed_fields,
@@ -442,9 +445,9 @@ fn a_plan_for_one_of_two_sources_says_for_which_an_object_is_decided_on() {
     let (mut engine, id) = rivals(true);
     let both = "2 sources want it: a:1 and b:1; the first of them applies it";
     check(&engine, &id, [None, Some((both, true))]);
-    engine.read(FIRST, reading("c2", &[("a", None)]));
+    engine.set_reading(FIRST, reading("c2", &[("a", None)]));
     let theirs = format!("source {OTHER} wants it");
     check(&engine, &id, [Some((&theirs, false)), None]);
-    engine.read(SECOND, reading("c2", &[("b", None)]));
+    engine.set_reading(SECOND, reading("c2", &[("b", None)]));
     check(&engine, &id, [None, None]);
 }

@@ -117,7 +117,7 @@ impl Harness {
         if self.commits.last().is_none_or(|(last, _)| *last != revision) {
             self.commits.push((revision, files));
         }
-        self.engine.read(FIRST, reading);
+        self.engine.set_reading(FIRST, reading);
     }
 
     /// Returns the target of a rollback, as git has it.
@@ -215,7 +215,7 @@ impl Harness {
     /// Writes the rollout ledger and the inventory, as the loop does at the end of each turn.
     pub(super) fn keep_ledger(&mut self) {
         self.deliver_failures();
-        self.resolve();
+        self.read_contents();
         self.keep_claims();
         self.keep_inventories();
     }
@@ -277,12 +277,12 @@ impl Harness {
                 self.engine.record_lookup(id, view);
                 None
             }
-            Action::CompareCached(desired, form) | Action::CompareLive(desired, form) => {
-                self.compare(id, &desired, form);
+            Action::CompareCached(desired, variant) | Action::CompareLive(desired, variant) => {
+                self.compare(id, &desired, variant);
                 None
             }
             Action::AwaitContent => {
-                self.resolve();
+                self.read_contents();
                 None
             }
             Action::DryRun(apply) => {
@@ -298,7 +298,7 @@ impl Harness {
         }
     }
 
-    fn compare(&mut self, id: &ObjectId, desired: &SharedDesiredObject, form: ApplyVariant) {
+    fn compare(&mut self, id: &ObjectId, desired: &SharedDesiredObject, variant: ApplyVariant) {
         let shown = self.engine.live_object(id);
         let (managed_fields, value_digest) =
             (shown.and_then(|live| live.our_fields.clone()), shown.and_then(|live| live.value_digest));
@@ -310,13 +310,13 @@ impl Harness {
         });
         let lost = if is_workload(id) { RepairImpact::Template } else { RepairImpact::InPlace };
         let cover = if same { FieldCoverage::Complete } else { FieldCoverage::Lost(lost) };
-        let (content, overlay) = (form.hash(desired), form.overlay);
+        let (content, overlay) = (variant.hash(desired), variant.overlay);
         self.engine.record_coverage(
             id,
             VerifiedCoverage {
                 content,
                 overlay,
-                config_stamp: form.config_stamp,
+                config_stamp: variant.config_stamp,
                 managed_fields,
                 value_digest,
                 cover,
@@ -324,10 +324,10 @@ impl Harness {
         );
     }
 
-    pub(super) fn resolve(&mut self) {
-        for (revision, wanted) in self.engine.unresolved_contents() {
+    pub(super) fn read_contents(&mut self) {
+        for (revision, wanted) in self.engine.unread_contents() {
             for (id, hash) in wanted {
-                let release = Release { hash, revision: revision.clone() };
+                let release = ContentRef { hash, revision: revision.clone() };
                 self.engine.record_past_content(&id, &release, self.history.get(&hash).cloned());
             }
         }

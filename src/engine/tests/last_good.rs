@@ -232,8 +232,8 @@ fn what_is_tried_again_and_succeeds_can_be_undone() {
     harness.settle();
     assert!(harness.world.is_free(), "{:#?}", harness.world.ledger);
     let past = harness.world.ledger.history.last().unwrap();
-    let good = |id: &ObjectId| match &past.members[id].good {
-        LastGood::Release(release) => Some(release.hash),
+    let good = |id: &ObjectId| match &past.members[id].rollback_target {
+        RollbackTarget::Content(release) => Some(release.hash),
         _ => None,
     };
     for id in [workload("web"), config("env")] {

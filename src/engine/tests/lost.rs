@@ -58,7 +58,7 @@ pub(super) fn assert_all_show(harness: &Harness, ids: &[ObjectId], content: u32)
 pub(super) fn assert_held(harness: &mut Harness, ids: &[ObjectId], files: FileSet, ends: [&str; 2]) {
     assert_all_show(harness, ids, 2);
     assert_eq!(harness.world.rejections[0].action, RejectionAction::Quarantine);
-    assert!(harness.engine.workloads_in_flight().is_empty(), "it holds a token for ever");
+    assert!(harness.engine.workloads_in_flight().is_empty(), "it holds a slot for ever");
     assert!(harness.world.is_free());
     for id in ids {
         let reason = reason(harness, id);
@@ -159,7 +159,7 @@ fn nothing_goes_back_before_all_of_it_has_been_read() {
     }
     assert_eq!(harness.world.rejections.len(), 1, "{:#?}", harness.world.log);
     harness.world.log.clear();
-    let release = |id: &ObjectId| Release { hash: hash(id, 1), revision: Revision::new("r1") };
+    let release = |id: &ObjectId| ContentRef { hash: hash(id, 1), revision: Revision::new("r1") };
     for id in &ids()[..3] {
         harness.engine.record_past_content(id, &release(id), harness.history.get(&hash(id, 1)).cloned());
         harness.engine.process_changes();
@@ -195,7 +195,7 @@ fn where_a_unit_goes_back_to_is_written_down_when_all_of_it_is_listed() {
         let units = harness.world.ledger.units.iter();
         let absent: Vec<&UnitMember> = units
             .flat_map(|unit| unit.members.values())
-            .filter(|member| member.good == LastGood::Absent)
+            .filter(|member| member.rollback_target == RollbackTarget::Absent)
             .collect();
         assert!(absent.is_empty(), "{absent:?}");
         if state != KindState::Syncing {
@@ -228,14 +228,14 @@ fn what_a_failed_revision_added_is_judged_as_soon_as_its_rollback_begins() {
     for _ in 0..100 {
         harness.turn();
         // Nothing else happens any more from here on.
-        if !harness.world.rejections.is_empty() && !harness.engine.unresolved_contents().is_empty() {
+        if !harness.world.rejections.is_empty() && !harness.engine.unread_contents().is_empty() {
             break;
         }
     }
-    assert!(!harness.engine.unresolved_contents().is_empty());
+    assert!(!harness.engine.unread_contents().is_empty());
     harness.deliver(usize::MAX);
     harness.engine.process_changes();
-    harness.resolve();
+    harness.read_contents();
     let decision = harness.decide(&config("new"));
     let why = decision.reason.map(|reason| reason.to_string()).unwrap_or_default();
     assert!(!why.contains("is not decided yet"), "{why}");

@@ -92,7 +92,7 @@ enum ModelStep {
     /// The inventory is written.
     InventoriesKept,
     /// Older contents are read.
-    Resolve,
+    ReadContents,
     /// The cluster's report about failures is read.
     FailuresReported,
     /// The oldest event about an object arrives.
@@ -271,8 +271,8 @@ impl<'a> ExhaustiveModel<'a> {
         if self.harness.engine.next_rejections(FIRST).is_some() {
             steps.push(ModelStep::InventoriesKept);
         }
-        if !self.harness.engine.unresolved_contents().is_empty() {
-            steps.push(ModelStep::Resolve);
+        if !self.harness.engine.unread_contents().is_empty() {
+            steps.push(ModelStep::ReadContents);
         }
         if !self.harness.engine.rollouts.newly_failed.is_empty() {
             steps.push(ModelStep::FailuresReported);
@@ -293,7 +293,7 @@ impl<'a> ExhaustiveModel<'a> {
             ModelStep::Turn => self.turn(),
             ModelStep::Claims => self.harness.keep_claims(),
             ModelStep::InventoriesKept => self.harness.keep_inventories(),
-            ModelStep::Resolve => self.harness.resolve(),
+            ModelStep::ReadContents => self.harness.read_contents(),
             ModelStep::FailuresReported => self.harness.deliver_failures(),
             ModelStep::Controller(number) => self.control(number),
             ModelStep::Commit => {

@@ -16,9 +16,9 @@ fn two(of: [RepositoryIdentity; 2], adopt: AdoptPolicy) -> (Engine, ObjectId, In
     let [one, two] = of;
     let mut engine = following(&[("one", SET, one), ("two", OTHER, two)], adopt);
     engine.require_peer_consent();
-    engine.read(FIRST, reading("c1", &[("a", Some(desired(&id, 1, "a")))]));
+    engine.set_reading(FIRST, reading("c1", &[("a", Some(desired(&id, 1, "a")))]));
     engine.observe_object(&id, World::live(&id, &WorldObject::settled(desired(&id, 1, "a").hash, "c1", 1)));
-    engine.read(SECOND, reading("c1", &[("b", Some(desired(&config("b"), 1, "b")))]));
+    engine.set_reading(SECOND, reading("c1", &[("b", Some(desired(&config("b"), 1, "b")))]));
     engine.set_peers(Vec::new(), now);
     (engine, id, now)
 }
@@ -52,16 +52,19 @@ fn fate(engine: &mut Engine, id: &ObjectId, now: Instant) -> String {
 #[test]
 fn what_a_source_drops_stays_while_another_one_of_its_repository_and_process_was_not_read_completely() {
     let (mut engine, id, now) = two([at(REPOSITORY), at(REPOSITORY)], AdoptPolicy::IfUnowned);
-    engine.read(FIRST, reading("c2", &[("a", None)]));
+    engine.set_reading(FIRST, reading("c2", &[("a", None)]));
     let broken = FileFacts { understood: FileCompleteness::Partly, ..FileFacts::default() };
-    engine.read(SECOND, SourceReading { files: vec![("b/a".into(), Some(broken))], ..reading("c2", &[]) });
+    engine.set_reading(
+        SECOND,
+        SourceReading { files: vec![("b/a".into(), Some(broken))], ..reading("c2", &[]) },
+    );
     let why = "source two of the same repository may want it: it has not been read completely";
     assert_eq!(fate(&mut engine, &id, now), format!("not pruned now: {why}"));
     let for_long = fate(&mut engine, &id, now + Duration::from_mins(2));
     assert_eq!(for_long, format!("{why}; see `rhumb prune list`"));
     // The file is mended, and has it.
-    engine.read(SECOND, reading("c3", &[("b/a", Some(desired(&id, 1, "b/a")))]));
-    engine.read(FIRST, reading("c3", &[]));
+    engine.set_reading(SECOND, reading("c3", &[("b/a", Some(desired(&id, 1, "b/a")))]));
+    engine.set_reading(FIRST, reading("c3", &[]));
     assert_eq!(fate(&mut engine, &id, now + Duration::from_mins(2)), "Transfer to source 1");
 }
 
@@ -69,7 +72,7 @@ fn what_a_source_drops_stays_while_another_one_of_its_repository_and_process_was
 fn other_repositories_of_the_same_process_have_a_time_to_request_what_one_drops() {
     let check = |other: RepositoryIdentity| {
         let (mut engine, id, now) = two([at(REPOSITORY), other], AdoptPolicy::IfUnowned);
-        engine.read(FIRST, reading("c2", &[("a", None)]));
+        engine.set_reading(FIRST, reading("c2", &[("a", None)]));
         let waits = "pruned when the other sources have had 30 s to take it over";
         assert_eq!(fate(&mut engine, &id, now), waits);
         assert_eq!(fate(&mut engine, &id, now + Duration::from_secs(29)), waits);
@@ -80,16 +83,16 @@ fn other_repositories_of_the_same_process_have_a_time_to_request_what_one_drops(
     check(at("host/other HEAD"));
     check(RepositoryIdentity::Nowhere);
     let (mut engine, id, now) = two([at(REPOSITORY), at(REPOSITORY)], AdoptPolicy::IfUnowned);
-    engine.read(FIRST, reading("c2", &[("a", None)]));
-    engine.read(SECOND, reading("c2", &[]));
+    engine.set_reading(FIRST, reading("c2", &[("a", None)]));
+    engine.set_reading(SECOND, reading("c2", &[]));
     assert_eq!(fate(&mut engine, &id, now), "deleted");
 }
 
 #[test]
 fn a_policy_never_to_adopt_leaves_what_another_source_of_the_process_gives_up() {
     let (mut engine, id, now) = two([at(REPOSITORY), at(REPOSITORY)], AdoptPolicy::Never);
-    engine.read(FIRST, reading("c2", &[("a", None)]));
-    engine.read(SECOND, reading("c2", &[("b/a", Some(desired(&id, 2, "b/a")))]));
+    engine.set_reading(FIRST, reading("c2", &[("a", None)]));
+    engine.set_reading(SECOND, reading("c2", &[("b/a", Some(desired(&id, 2, "b/a")))]));
     let why = fate(&mut engine, &id, now);
     assert!(why.contains("source one, which no longer wants it and keeps it, as adopt is `never`"), "{why}");
 }
@@ -111,10 +114,10 @@ fn elsewhere(requests: &[&ObjectId]) -> PeerSource {
 #[test]
 fn what_was_given_up_and_is_wanted_again_is_requested_until_the_old_word_counts_no_more() {
     let (mut engine, id, now) = beside(&[]);
-    engine.read(FIRST, reading("c2", &[("a", None)]));
+    engine.set_reading(FIRST, reading("c2", &[("a", None)]));
     let statement = engine.statement(FIRST, None).unwrap();
     assert!(statement.released.contains(&mark(&id)));
-    engine.read(FIRST, reading("c3", &[("a", Some(desired(&id, 1, "a")))]));
+    engine.set_reading(FIRST, reading("c3", &[("a", Some(desired(&id, 1, "a")))]));
     let requested = |says: Option<SourceStatement>| can_hold(&says.unwrap().takeover_requests, &id);
     let says = engine.statement(FIRST, Some(&statement)).unwrap();
     assert!(says.released.is_empty() && can_hold(&says.takeover_requests, &id));
@@ -131,7 +134,7 @@ fn a_new_process_requests_what_the_one_before_it_gave_up_and_it_wants_again() {
     let released = [mark(&known), mark(&read_later)].into();
     engine.recall(FIRST, &SourceStatement { released, ..SourceStatement::default() });
     let content = desired(&read_later, 1, "later");
-    engine.read(FIRST, reading("c2", &[("later", Some(content.clone()))]));
+    engine.set_reading(FIRST, reading("c2", &[("later", Some(content.clone()))]));
     engine
         .observe_object(&read_later, World::live(&read_later, &WorldObject::settled(content.hash, "c1", 7)));
     let requested = |engine: &mut Engine| {
@@ -155,14 +158,14 @@ fn of_more_than_can_be_named_that_is_given_up_first_which_somebody_requests() {
         let files = all.map(|(id, name)| (name.as_str(), is_there.then(|| desired(id, 1, name))));
         files.collect::<Vec<_>>()
     };
-    engine.read(FIRST, reading("c2", &files(true)));
+    engine.set_reading(FIRST, reading("c2", &files(true)));
     for (number, id) in many.iter().chain([&last]).enumerate() {
         engine.observe_object(
             id,
             World::live(id, &WorldObject::settled(desired(id, 1, id.name()).hash, "c1", number as u64 + 2)),
         );
     }
-    engine.read(FIRST, reading("c3", &files(false)));
+    engine.set_reading(FIRST, reading("c3", &files(false)));
     engine.set_peers(vec![elsewhere(&[&last])], now);
     let released = engine.statement(FIRST, None).unwrap().released;
     assert_eq!((released.len(), released.contains(&mark(&last))), (MAX_REQUESTED_OBJECTS, true));
@@ -173,7 +176,7 @@ fn what_is_kept_is_given_up_also_where_nobody_is_there_yet_who_could_want_it() {
     let check = |prune: PrunePolicy, expected: bool| {
         let (mut engine, id, _) = two([at(REPOSITORY), at(REPOSITORY)], AdoptPolicy::IfUnowned);
         engine.sources[0].prune = prune;
-        engine.read(FIRST, reading("c2", &[("a", None)]));
+        engine.set_reading(FIRST, reading("c2", &[("a", None)]));
         engine.record_check(SECOND, engine.last_observation_number());
         engine.process_changes();
         let says = engine.statement(FIRST, None).unwrap();
@@ -191,9 +194,10 @@ fn a_revision_with_a_kind_that_nobody_knows_is_not_read_completely_for_others() 
         unscoped: [crate::object::GroupKind::new("example.org", "Foo")].into(),
         ..FileFacts::default()
     };
-    engine.read(FIRST, SourceReading { files: vec![("foo".into(), Some(facts))], ..reading("c2", &[]) });
+    engine
+        .set_reading(FIRST, SourceReading { files: vec![("foo".into(), Some(facts))], ..reading("c2", &[]) });
     assert_eq!(engine.statement(FIRST, Some(&statement)).unwrap().progress, statement.progress);
-    engine.read(FIRST, reading("c3", &[("foo", None)]));
+    engine.set_reading(FIRST, reading("c3", &[("foo", None)]));
     assert_ne!(engine.statement(FIRST, Some(&statement)).unwrap().progress, statement.progress);
 }
 
@@ -201,7 +205,7 @@ fn a_revision_with_a_kind_that_nobody_knows_is_not_read_completely_for_others() 
 fn what_is_wanted_again_is_looked_for_at_once_though_its_deletion_was_seen_before_it_was_answered() {
     let (mut engine, id, now) = two([at(REPOSITORY), at(REPOSITORY)], AdoptPolicy::IfUnowned);
     for source in [FIRST, SECOND] {
-        engine.read(source, reading("c2", &[("a", None)]));
+        engine.set_reading(source, reading("c2", &[("a", None)]));
         engine.record_check(source, engine.last_observation_number());
     }
     engine.set_peers(Vec::new(), now);
@@ -209,6 +213,6 @@ fn what_is_wanted_again_is_looked_for_at_once_though_its_deletion_was_seen_befor
     assert!(matches!(action, Action::Delete(..)), "{action:?}");
     engine.observe_absence(&id);
     engine.record_result(&id, &action, ActionResult::Deleted, now);
-    engine.read(SECOND, reading("c3", &[("b/a", Some(desired(&id, 2, "b/a")))]));
+    engine.set_reading(SECOND, reading("c3", &[("b/a", Some(desired(&id, 2, "b/a")))]));
     assert_eq!(engine.decide(&id, now).action, Action::Lookup);
 }

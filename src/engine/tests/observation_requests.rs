@@ -26,12 +26,12 @@ fn dropped(others: &[(&str, &str, RepositoryIdentity)]) -> (Engine, ObjectId, In
     engine.set_holder("process-1");
     engine.require_peer_consent();
     engine.answer_observation_requests();
-    engine.read(FIRST, reading("c1", &[("a", Some(desired(&id, 1, "a")))]));
+    engine.set_reading(FIRST, reading("c1", &[("a", Some(desired(&id, 1, "a")))]));
     engine.observe_object(&id, World::live(&id, &WorldObject::settled(desired(&id, 1, "a").hash, "c1", 1)));
     if !others.is_empty() {
-        engine.read(SECOND, reading("d1", &[]));
+        engine.set_reading(SECOND, reading("d1", &[]));
     }
-    engine.read(FIRST, reading("c2", &[("a", None)]));
+    engine.set_reading(FIRST, reading("c2", &[("a", None)]));
     let last = engine.last_observation_number();
     engine.source_ids().for_each(|source| engine.record_check(source, last));
     (engine, id, now)
@@ -131,7 +131,10 @@ fn sources_of_one_process_are_looked_at_after_the_time_to_request_too() {
 #[test]
 fn a_source_that_was_not_read_completely_withholds_what_a_source_of_another_repository_drops() {
     let (mut engine, id, now) = dropped(&[("other", SECOND_SET, at("host/other HEAD"))]);
-    engine.read(SECOND, SourceReading { incomplete: Some("b.yaml: broken".into()), ..reading("d2", &[]) });
+    engine.set_reading(
+        SECOND,
+        SourceReading { incomplete: Some("b.yaml: broken".into()), ..reading("d2", &[]) },
+    );
     let why = "source other may want it: it has not been read completely";
     assert_eq!(fate(&mut engine, &id, &[], now), format!("not pruned now: {why}"));
     let late = fate(&mut engine, &id, &[], now + Duration::from_mins(1));
@@ -187,7 +190,7 @@ fn a_request_is_taken_back_when_nothing_waits_for_it() {
     fate(&mut engine, &id, &silent(), now + DELAY);
     let statement = engine.statement(FIRST, None).unwrap();
     assert!(statement.observation_request.is_some() && !engine.has_excess_requests(FIRST, &statement));
-    engine.read(FIRST, reading("c3", &[("a", Some(desired(&id, 1, "a")))]));
+    engine.set_reading(FIRST, reading("c3", &[("a", Some(desired(&id, 1, "a")))]));
     assert!(engine.has_excess_requests(FIRST, &statement));
     assert_eq!(engine.tidy_statement(FIRST, Some(&statement)).unwrap().observation_request, None);
 }
@@ -235,8 +238,8 @@ fn no_skew_of_minutes_shortens_the_time_in_which_others_may_request() {
 #[test]
 fn a_source_of_the_process_that_cannot_be_looked_at_withholds_deletions_until_a_person_confirms() {
     let (mut engine, id, now) = dropped(&[("other", SECOND_SET, at("host/other HEAD"))]);
-    engine.read(FIRST, reading("c3", &[("a", Some(desired(&id, 1, "a")))]));
-    engine.read(FIRST, reading("c4", &[("a", None)]));
+    engine.set_reading(FIRST, reading("c3", &[("a", Some(desired(&id, 1, "a")))]));
+    engine.set_reading(FIRST, reading("c4", &[("a", None)]));
     assert_eq!(fate(&mut engine, &id, &[], now + Duration::from_secs(59)), WAITS);
     let why = "source other may want it: it was not looked at since; see `rhumb prune list`";
     assert_eq!(fate(&mut engine, &id, &[], now + Duration::from_mins(1)), why);

@@ -95,7 +95,7 @@ fn what_cannot_be_used_any_more_is_not_defended_either() {
         harness.read(reading("r1", &[("a", Some(plain(&a, 1, asks)))]));
         harness.settle();
         harness.world.log.clear();
-        harness.engine.read(FIRST, unusable(&a));
+        harness.engine.set_reading(FIRST, unusable(&a));
         mark(&mut harness, &a, on_it);
         harness.world.drift(&a);
         harness.settle();

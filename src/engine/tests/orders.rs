@@ -60,7 +60,7 @@ fn order(harness: &mut Harness, id: &ObjectId, order: &str) {
 #[track_caller]
 fn shows(harness: &Harness, content: u32, revision: &str) {
     for (id, hash) in [(workload("web"), web(content).hash), (config("env"), env(content).hash)] {
-        let expected = Release { hash, revision: Revision::new(revision) };
+        let expected = ContentRef { hash, revision: Revision::new(revision) };
         assert_eq!(
             harness.world.things[&id].release.as_ref(),
             Some(&expected),
@@ -326,7 +326,7 @@ fn what_is_paused_is_repaired_and_not_changed() {
 }
 
 #[test]
-fn a_paused_part_of_a_unit_keeps_no_token() {
+fn a_paused_part_of_a_unit_keeps_no_slot() {
     let mut harness = second();
     asks(&mut harness, &config("env"), Some("1-a"), None);
     harness.settle();

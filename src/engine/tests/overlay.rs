@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::engine::{Overlay, UpdateStrategy, apply_overlay};
+use crate::engine::{RolloutOverlay, UpdateStrategy, apply_overlay};
 use crate::object::GroupKind;
 use crate::object::canonical_json;
 
@@ -28,7 +28,7 @@ fn overlays_read_as_they_are_written() {
         "narrow=1",
         "narrow=0",
     ] {
-        assert_eq!(text.parse::<Overlay>().map(|overlay| overlay.to_string()), Ok(text.to_owned()));
+        assert_eq!(text.parse::<RolloutOverlay>().map(|overlay| overlay.to_string()), Ok(text.to_owned()));
     }
     for wrong in [
         "",
@@ -46,18 +46,18 @@ fn overlays_read_as_they_are_written() {
         "partition step=1",
         "pause=1 step=1",
     ] {
-        assert!(wrong.parse::<Overlay>().is_err(), "{wrong}");
+        assert!(wrong.parse::<RolloutOverlay>().is_err(), "{wrong}");
     }
 }
 
-const SURGE: Overlay = Overlay::Surge { pods: 2, step: 1 };
-const IN_PLACE: Overlay = Overlay::InPlace { pods: 2, step: 1 };
-const PARTITION: Overlay = Overlay::Partition { from: 3, step: 1 };
-const ON_DELETE: Overlay = Overlay::OnDelete { step: 1 };
+const SURGE: RolloutOverlay = RolloutOverlay::Surge { pods: 2, step: 1 };
+const IN_PLACE: RolloutOverlay = RolloutOverlay::InPlace { pods: 2, step: 1 };
+const PARTITION: RolloutOverlay = RolloutOverlay::Partition { from: 3, step: 1 };
+const ON_DELETE: RolloutOverlay = RolloutOverlay::OnDelete { step: 1 };
 
 #[test]
 fn each_overlay_lays_its_fields() {
-    fn check(kind: &str, spec: Value, overlay: Overlay, expected: Value) {
+    fn check(kind: &str, spec: Value, overlay: RolloutOverlay, expected: Value) {
         let content = workload(kind, spec.clone());
         let laid = apply_overlay(content.clone(), Some(overlay));
         let mut wanted = workload(kind, expected);
@@ -104,7 +104,7 @@ fn narrowing_never_widens_and_stays_valid() {
     fn check(kind: &str, rolling: Value, pods: u32, expected: Value) {
         let key = if kind == "Deployment" { "strategy" } else { "updateStrategy" };
         let spec = json!({ key: {"rollingUpdate": rolling} });
-        let laid = apply_overlay(workload(kind, spec), Some(Overlay::Narrow(pods)));
+        let laid = apply_overlay(workload(kind, spec), Some(RolloutOverlay::Narrow(pods)));
         assert_eq!(laid["spec"][key]["rollingUpdate"], expected, "{kind} {rolling} {pods}");
     }
     check("Deployment", json!({}), 1, json!({"maxUnavailable": 1}));
@@ -134,11 +134,11 @@ fn narrowing_never_widens_and_stays_valid() {
 #[test]
 fn what_cannot_have_an_overlay_stays_as_it_is() {
     let recreate = workload("Deployment", json!({"strategy": {"type": "Recreate"}}));
-    for overlay in [SURGE, IN_PLACE, Overlay::Narrow(1), PARTITION] {
+    for overlay in [SURGE, IN_PLACE, RolloutOverlay::Narrow(1), PARTITION] {
         assert_eq!(apply_overlay(recreate.clone(), Some(overlay)), recreate, "{overlay}");
     }
     let set = workload("StatefulSet", json!({"updateStrategy": {"type": "OnDelete"}}));
-    for overlay in [PARTITION, SURGE, Overlay::Narrow(1)] {
+    for overlay in [PARTITION, SURGE, RolloutOverlay::Narrow(1)] {
         assert_eq!(apply_overlay(set.clone(), Some(overlay)), set, "{overlay}");
     }
     let map = json!({"kind": "ConfigMap", "data": {}});
@@ -156,7 +156,7 @@ fn without_an_overlay_there_is_no_annotation() {
 
 #[test]
 fn no_overlay_touches_the_template() {
-    let all = [SURGE, IN_PLACE, PARTITION, ON_DELETE, Overlay::Narrow(1)];
+    let all = [SURGE, IN_PLACE, PARTITION, ON_DELETE, RolloutOverlay::Narrow(1)];
     assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len());
     for kind in ["Deployment", "StatefulSet", "DaemonSet"] {
         let plain = workload(kind, json!({}));

@@ -49,10 +49,10 @@ fn decided(harness: &mut Harness, id: &ObjectId, live: LiveObject) -> Decision {
     assert_eq!(harness.engine.decide(id, harness.now).action, Action::Lookup);
     harness.engine.record_lookup(id, DirectView::Found(Box::new(live)));
     let decision = harness.engine.decide(id, harness.now);
-    let Action::CompareCached(desired, form) = &decision.action else { return decision };
+    let Action::CompareCached(desired, variant) = &decision.action else { return decision };
     let shown = harness.engine.live_object(id).unwrap();
     let (content, managed_fields, value_digest) =
-        (form.hash(desired), shown.our_fields.clone(), shown.value_digest);
+        (variant.hash(desired), shown.our_fields.clone(), shown.value_digest);
     let cover = FieldCoverage::Lost(RepairImpact::InPlace);
     harness.engine.record_coverage(
         id,
@@ -188,7 +188,7 @@ fn with_other(a: &ObjectId) -> Harness {
     ));
     let kinds = ["ConfigMap", "DaemonSet.apps", "Deployment.apps", "Secret"].map(GroupKind::parse).into();
     harness.engine.set_inventory(SECOND, Inventory { kinds, ..Inventory::default() });
-    harness.engine.read(SECOND, reading("o1", &[]));
+    harness.engine.set_reading(SECOND, reading("o1", &[]));
     harness
 }
 

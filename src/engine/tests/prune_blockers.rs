@@ -19,10 +19,13 @@ fn show(engine: &mut Engine, id: &ObjectId, uid: u64) {
 fn dropped() -> (Engine, ObjectId) {
     let (a, b) = (config("a"), config("b"));
     let mut engine = engine(&[SET], &[maps()]);
-    engine.read(FIRST, reading("r1", &[("a", Some(desired(&a, 1, "a"))), ("b", Some(desired(&b, 1, "b")))]));
+    engine.set_reading(
+        FIRST,
+        reading("r1", &[("a", Some(desired(&a, 1, "a"))), ("b", Some(desired(&b, 1, "b")))]),
+    );
     show(&mut engine, &a, 1);
     show(&mut engine, &b, 2);
-    engine.read(FIRST, reading("r2", &[("a", None)]));
+    engine.set_reading(FIRST, reading("r2", &[("a", None)]));
     assert_eq!(judged(&mut engine, FIRST, &a), "delete");
     (engine, a)
 }
@@ -77,7 +80,7 @@ fn while_a_source_cannot_be_read_nothing_goes() {
     engine.set_unreadable(FIRST, "it is away".into());
     let why = "nothing is pruned, as the source was not read completely: it is away";
     assert_eq!(judged(&mut engine, FIRST, &a), why);
-    engine.read(FIRST, reading("r2", &[]));
+    engine.set_reading(FIRST, reading("r2", &[]));
     assert_eq!(judged(&mut engine, FIRST, &a), "delete");
 }
 
@@ -90,7 +93,7 @@ fn what_a_broken_root_rules_out_stays_once_the_whole_source_cannot_be_read() {
     let root = crate::object::UnrenderedRoot { path: "root/kustomization.yaml".into(), names };
     let incomplete = Some("root/kustomization.yaml: it does not render".into());
     let broken = SourceReading { incomplete, unrendered: [root].into(), ..reading("r3", &[]) };
-    engine.read(FIRST, broken);
+    engine.set_reading(FIRST, broken);
     assert_eq!(judged(&mut engine, FIRST, &a), "delete");
     engine.set_unreadable(FIRST, "it is away".into());
     let why = "nothing is pruned, as the source was not read completely: it is away";
@@ -102,7 +105,7 @@ fn before_the_inventory_was_read_nothing_goes() {
     let a = config("a");
     let mut engine = engine(&[SET], &[maps()]);
     engine.sources[FIRST].inventory = None;
-    engine.read(FIRST, reading("r1", &[("b", Some(desired(&config("b"), 1, "b")))]));
+    engine.set_reading(FIRST, reading("r1", &[("b", Some(desired(&config("b"), 1, "b")))]));
     show(&mut engine, &a, 1);
     let why = "nothing is pruned until the inventory is read";
     assert_eq!(judged(&mut engine, FIRST, &a), why);
@@ -117,11 +120,11 @@ fn a_definition_goes_after_the_objects_of_the_kind_that_its_manifest_defines() {
     defining.defines = Some(Box::new(mouse.group_kind()));
     let mut engine = engine(&[SET], &[crd.group_kind(), mouse.group_kind()]);
     let files = [("crd", Some(defining.into())), ("m", Some(desired(&mouse, 1, "m")))];
-    engine.read(FIRST, reading("r1", &files));
+    engine.set_reading(FIRST, reading("r1", &files));
     show(&mut engine, &mouse, 2);
     let thing = WorldObject::settled(desired(&crd, 1, "crd").hash, "r1", 1);
     engine.observe_object(&crd, World::live(&crd, &thing));
-    engine.read(FIRST, reading("r2", &[("crd", None)]));
+    engine.set_reading(FIRST, reading("r2", &[("crd", None)]));
     let confirmed = [Uid("1".into())].into();
     engine.set_inventory(FIRST, Inventory { confirmed, ..inventory(&engine) });
     assert_eq!(judged(&mut engine, FIRST, &crd), "pruned after Mouse shop/jerry, which uses it");
@@ -139,13 +142,13 @@ fn what_is_beside_a_change_under_way_whose_former_content_is_lost_waits_for_it()
     let mut needing = (*desired(&user, 2, "user")).clone();
     needing.needs = [new.clone()].into();
     let files = [("user", Some(needing.into())), ("new", Some(desired(&new, 1, "new")))];
-    engine.read(FIRST, reading("r2", &files));
+    engine.set_reading(FIRST, reading("r2", &files));
     for (uid, one) in [(1, &old), (2, &elsewhere), (3, &user), (4, &new)] {
         show(&mut engine, one, uid);
     }
-    for (revision, wanted) in engine.unresolved_contents() {
+    for (revision, wanted) in engine.unread_contents() {
         for (id, hash) in wanted {
-            engine.record_past_content(&id, &Release { hash, revision: revision.clone() }, None);
+            engine.record_past_content(&id, &ContentRef { hash, revision: revision.clone() }, None);
         }
     }
     let waits = judged(&mut engine, FIRST, &old);
@@ -156,7 +159,7 @@ fn what_is_beside_a_change_under_way_whose_former_content_is_lost_waits_for_it()
     assert_eq!(judged(&mut engine, FIRST, &old), "delete");
 }
 
-// Nothing of it takes a token, so no record says that they belong together.
+// Nothing of it takes a slot, so no record says that they belong together.
 #[test]
 fn what_the_content_before_used_waits_until_the_new_one_is_healthy() {
     let [old, user] = [config("old"), id("", "Secret", "shop", "user")];
@@ -169,11 +172,11 @@ fn what_the_content_before_used_waits_until_the_new_one_is_healthy() {
         ("old", Some(desired(&old, 1, "old"))),
         ("b", Some(desired(&b, 1, "b"))),
     ];
-    engine.read(FIRST, reading("r1", &files));
+    engine.set_reading(FIRST, reading("r1", &files));
     for (uid, one) in [(1, &old), (2, &user), (3, &b)] {
         show(&mut engine, one, uid);
     }
-    engine.read(FIRST, reading("r2", &[("user", Some(desired(&user, 2, "user"))), ("old", None)]));
+    engine.set_reading(FIRST, reading("r2", &[("user", Some(desired(&user, 2, "user"))), ("old", None)]));
     let now = std::time::Instant::now();
     let action = engine.decide(&user, now).action;
     assert!(matches!(action, Action::Apply(_)), "{action:?}");

@@ -81,7 +81,7 @@ fn a_rollback_that_is_refused_for_good_ends_in_a_hold() {
         assert_eq!(rejection.action, RejectionAction::Quarantine);
         assert!(rejection.cause.contains("; going back failed too: Deployment shop/web: refused: no"));
         harness.settle();
-        assert!(harness.engine.workloads_in_flight().is_empty(), "it keeps its token");
+        assert!(harness.engine.workloads_in_flight().is_empty(), "it keeps its slot");
         assert!(harness.world.is_free());
         // Others go on.
         let other = desired(&workload("other"), 1, "other");

@@ -11,9 +11,9 @@ fn web(content: u32) -> SharedDesiredObject {
 
 /// Returns the rejection of a revision that asked for this content of the workload.
 fn rejected(content: Option<ContentHash>) -> Rejection {
-    let good = LastGood::Release(Release { hash: web(1).hash, revision: Revision::new("r1") });
-    let member = UnitMember { content, good, restarted: None };
-    let unit = Unit {
+    let good = RollbackTarget::Content(ContentRef { hash: web(1).hash, revision: Revision::new("r1") });
+    let member = UnitMember { content, rollback_target: good, restarted: None };
+    let unit = ReleaseUnit {
         inventory_id: SET.into(),
         revision: Revision::new("r2"),
         members: [(workload("web"), member)].into(),
@@ -27,7 +27,7 @@ fn a_rejection_lasts_as_long_as_the_newest_revision_asks_for_what_was_rejected()
         let mut harness = Harness::new(3);
         harness.engine.sources[FIRST].lifecycle = lifecycle;
         if let Some(newest) = newest {
-            harness.engine.read(FIRST, newest);
+            harness.engine.set_reading(FIRST, newest);
         }
         harness.engine.is_superseded(FIRST, rejected)
     };
@@ -64,7 +64,7 @@ fn the_failure_of_a_content_that_is_no_longer_shown_rejects_nothing() {
         harness.deliver(usize::MAX);
         let mut thing = harness.world.things[&workload("web")].clone();
         thing = WorldObject { rv: thing.rv + 1, ..thing };
-        thing.release = Some(Release { hash: web(shown).hash, revision: Revision::new("r9") });
+        thing.release = Some(ContentRef { hash: web(shown).hash, revision: Revision::new("r9") });
         harness.engine.observe_object(&workload("web"), World::live(&workload("web"), &thing));
         harness.engine.reject(&workload("web"), &"it crashes".into());
         assert_eq!(harness.engine.sources[FIRST].pending_rejections.len(), expected, "{shown}");

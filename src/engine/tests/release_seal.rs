@@ -7,8 +7,8 @@ use super::world::{AuditEntry, FIRST, SET, World, config, desired, id, reading, 
 use crate::engine::*;
 use crate::object::{ContentHash, ObjectId, Revision};
 
-fn release(content: &str, revision: &str) -> Release {
-    Release { hash: ContentHash::hash_bytes(content.as_bytes()), revision: Revision::new(revision) }
+fn release(content: &str, revision: &str) -> ContentRef {
+    ContentRef { hash: ContentHash::hash_bytes(content.as_bytes()), revision: Revision::new(revision) }
 }
 
 /// Returns the key as it is when all is well.
@@ -51,7 +51,7 @@ fn at_rest() -> Harness {
 }
 
 fn judgement(harness: &mut Harness, id: &ObjectId) -> String {
-    harness.resolve();
+    harness.read_contents();
     harness.engine.process_changes();
     let found =
         harness.engine.prune_decisions(FIRST).find(|(other, _)| *other == id).map(|(_, found)| found.clone());
@@ -61,7 +61,7 @@ fn judgement(harness: &mut Harness, id: &ObjectId) -> String {
 #[test]
 fn a_seal_holds_for_one_source_object_content_and_revision_under_one_key() {
     let web = id("apps", "Deployment", "shop", "web");
-    let of = |key: &HashKey, set: &str, id: &ObjectId, release: &Release| {
+    let of = |key: &HashKey, set: &str, id: &ObjectId, release: &ContentRef| {
         ReleaseKey::of(key).seal(set, id, release, PruneTiming::AfterUnit)
     };
     let seal = of(&release_key(), SET, &web, &release("a", "r1"));
@@ -255,12 +255,14 @@ fn a_forged_release_is_neither_fetched_nor_kept_nor_gone_back_to() {
         live.unproven_release = Some(Box::new(ReleaseAnnotation { release: forged.clone(), seal }));
         let mut engine = restarted(&Harness { world: World::default(), ..harness.clone() }, None, right());
         engine.observe_object(&web, live);
-        engine.read(FIRST, reading("r2", &[("web", Some(desired(&web, 2, "web")))]));
+        engine.set_reading(FIRST, reading("r2", &[("web", Some(desired(&web, 2, "web")))]));
         engine.process_changes();
         let decision = engine.decide(&web, harness.now);
-        assert!(engine.unresolved_contents().is_empty(), "{decision:?}");
+        assert!(engine.unread_contents().is_empty(), "{decision:?}");
         assert!(!engine.revisions().contains(&forged.revision));
-        assert!(!matches!(engine.member(FIRST, &web).good, LastGood::Release(good) if good == forged));
+        assert!(
+            !matches!(engine.member(FIRST, &web).rollback_target, RollbackTarget::Content(good) if good == forged)
+        );
     }
     // In a process that knows what it has put there, it is drift.
     let mut live = unproven_view(&harness, &web, None);
@@ -270,9 +272,9 @@ fn a_forged_release_is_neither_fetched_nor_kept_nor_gone_back_to() {
     let known = harness.engine.entry(&web).unwrap().accepted.content().map(|known| known.hash);
     assert_eq!(known, Some(desired(&web, 1, "web").hash));
     let mut decision = harness.decide(&web);
-    if let Action::CompareCached(desired, form) = &decision.action {
+    if let Action::CompareCached(desired, variant) = &decision.action {
         let managed_fields = harness.engine.live_object(&web).and_then(|live| live.our_fields.clone());
-        let content = form.hash(desired);
+        let content = variant.hash(desired);
         let verified = VerifiedCoverage {
             content,
             overlay: None,
@@ -291,7 +293,7 @@ fn a_forged_release_is_neither_fetched_nor_kept_nor_gone_back_to() {
         ),
         "{decision:?}"
     );
-    assert!(!harness.engine.unresolved_contents().contains_key(&forged.revision));
+    assert!(!harness.engine.unread_contents().contains_key(&forged.revision));
 }
 
 #[test]
@@ -320,6 +322,6 @@ fn what_was_found_as_asked_for_can_be_gone_back_to_without_a_seal() {
     harness.settle();
     assert!(harness.engine.revisions().contains(&Revision::new("r1")));
     harness.read(reading("r2", &[("web", Some(desired(&web, 2, "web")))]));
-    let good = Release { hash: commit["web"].hash, revision: Revision::new("r1") };
-    assert_eq!(harness.engine.member(FIRST, &web).good, LastGood::Release(good));
+    let good = ContentRef { hash: commit["web"].hash, revision: Revision::new("r1") };
+    assert_eq!(harness.engine.member(FIRST, &web).rollback_target, RollbackTarget::Content(good));
 }

@@ -422,20 +422,20 @@ fn steps_hold_a_restart_as_any_rollout() {
     let Action::Apply(apply) = harness.decide(&workload("web")).action else {
         panic!("it is to be restarted")
     };
-    assert_eq!(apply.variant.overlay, Some(Overlay::Surge { pods: 1, step: 1 }));
+    assert_eq!(apply.variant.overlay, Some(RolloutOverlay::Surge { pods: 1, step: 1 }));
     assert_eq!((apply.purpose, apply.restarts), (ApplyPurpose::Restart, RestartRisk::Maybe));
     harness.step(&workload("web"));
     harness.deliver(usize::MAX);
     for _ in 0..3 {
         harness.step(&workload("web"));
     }
-    let step_overlay = OverlayState::Under(Overlay::Surge { pods: 1, step: 1 });
+    let step_overlay = RolloutOverlayState::Under(RolloutOverlay::Surge { pods: 1, step: 1 });
     assert_eq!(harness.world.things[&workload("web")].shown, step_overlay);
     // The data are as they were: most pods have them still, and no step is in the way.
     show_data(&mut harness, 1);
     harness.step(&workload("web"));
     let thing = &harness.world.things[&workload("web")];
-    assert_eq!((thing.shown, carried(&harness)), (OverlayState::Plain, None));
+    assert_eq!((thing.shown, carried(&harness)), (RolloutOverlayState::Plain, None));
 }
 
 #[test]

@@ -123,7 +123,7 @@ fn what_somebody_takes_off_is_put_back_under_the_budget() {
 }
 
 #[test]
-fn what_no_rollback_mends_holds_no_token() {
+fn what_no_rollback_mends_holds_no_slot() {
     // A commit that changes nothing that pods read comes together with bad data of somebody else.
     let mut labelled = (*env(2)).clone();
     labelled.config = env(1).config.clone();

@@ -36,12 +36,12 @@ fn at_rest(most: u32) -> Harness {
     harness
 }
 
-fn shown(harness: &Harness, id: &ObjectId) -> Release {
+fn shown(harness: &Harness, id: &ObjectId) -> ContentRef {
     harness.world.things[id].release.clone().unwrap()
 }
 
-fn release(of: &SharedDesiredObject, revision: &str) -> Release {
-    Release { hash: of.hash, revision: Revision::new(revision) }
+fn release(of: &SharedDesiredObject, revision: &str) -> ContentRef {
+    ContentRef { hash: of.hash, revision: Revision::new(revision) }
 }
 
 fn reason(harness: &mut Harness, id: &ObjectId) -> String {
@@ -61,7 +61,7 @@ fn a_configuration_never_lands_before_its_workload_may_roll() {
     harness.settle();
     harness.world.log.clear();
     harness.read(reading("r2", &files(2)));
-    // `a` takes the only token; nothing of the other unit is touched meanwhile.
+    // `a` takes the only slot; nothing of the other unit is touched meanwhile.
     for id in [workload("a"), config("env"), workload("web"), config("env")] {
         harness.step(&id);
     }
@@ -145,7 +145,7 @@ fn a_rollback_that_fails_too_ends_in_a_hold() {
     let why = reason(&mut harness, &workload("web"));
     assert!(why.contains("going back failed too"), "{why}");
     assert_eq!(harness.world.rejections[0].action, RejectionAction::Quarantine);
-    assert!(harness.engine.workloads_in_flight().is_empty(), "it holds no token for ever");
+    assert!(harness.engine.workloads_in_flight().is_empty(), "it holds no slot for ever");
 }
 
 #[test]
@@ -383,7 +383,7 @@ fn what_takes_the_steps_away_in_the_middle_asks_for_the_rest() {
     harness.settle();
     assert_eq!(
         harness.world.things[&workload("web")].shown,
-        OverlayState::Under(Overlay::Surge { pods: 1, step: 1 })
+        RolloutOverlayState::Under(RolloutOverlay::Surge { pods: 1, step: 1 })
     );
     let plain = with(web(3), |web| web.template = stepped(2).template);
     harness.read(reading("r3", &[("web", Some(plain))]));

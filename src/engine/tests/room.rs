@@ -71,16 +71,21 @@ fn id(name: &str) -> ObjectId {
     ObjectId::new(&GroupKind::new("rbac.authorization.k8s.io", "ClusterRole"), None, name)
 }
 
-fn unit(name: &str, count: usize) -> Unit {
-    let release = Release { hash: ContentHash::hash_bytes(b"old"), revision: Revision::new(&"a".repeat(40)) };
+fn unit(name: &str, count: usize) -> ReleaseUnit {
+    let release =
+        ContentRef { hash: ContentHash::hash_bytes(b"old"), revision: Revision::new(&"a".repeat(40)) };
     let hash = ContentHash::hash_bytes(b"data");
     let restarted = Some(ConfigRestart { data: hash, foreign: hash, before: Some(hash) });
     let member = |number: usize| UnitMember {
         content: Some(ContentHash::hash_bytes(b"new")),
-        good: if number.is_multiple_of(2) { LastGood::Release(release.clone()) } else { LastGood::Absent },
+        rollback_target: if number.is_multiple_of(2) {
+            RollbackTarget::Content(release.clone())
+        } else {
+            RollbackTarget::Absent
+        },
         restarted: restarted.filter(|_| number.is_multiple_of(3)),
     };
-    Unit {
+    ReleaseUnit {
         inventory_id: SET.into(),
         revision: Revision::new(&"b".repeat(40)),
         members: (0..count).map(|number| (id(&format!("{name}{number}")), member(number))).collect(),

@@ -44,9 +44,9 @@ pub(super) fn engine(sets: &[&str], kinds: &[GroupKind]) -> Engine {
 
 /// Answers that no older revision has any content to give.
 fn lose_history(engine: &mut Engine) {
-    for (revision, wanted) in engine.unresolved_contents() {
+    for (revision, wanted) in engine.unread_contents() {
         for (id, hash) in wanted {
-            engine.record_past_content(&id, &Release { hash, revision: revision.clone() }, None);
+            engine.record_past_content(&id, &ContentRef { hash, revision: revision.clone() }, None);
         }
     }
 }
@@ -71,16 +71,16 @@ pub(super) fn judged(engine: &mut Engine, source: SourceId, id: &ObjectId) -> St
 fn an_object_that_moves_to_another_source_in_one_commit_is_not_pruned_before_that_one_was_looked_at() {
     let a = config("a");
     let mut engine = engine(&[SET, OTHER], &[a.group_kind()]);
-    engine.read(FIRST, reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
-    engine.read(SECOND, reading("r1", &[("b", Some(desired(&config("b"), 1, "b")))]));
+    engine.set_reading(FIRST, reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
+    engine.set_reading(SECOND, reading("r1", &[("b", Some(desired(&config("b"), 1, "b")))]));
     engine.record_check(SECOND, engine.last_observation_number());
     engine.observe_object(&a, World::live(&a, &WorldObject::settled(desired(&a, 1, "a").hash, "r1", 1)));
     assert_eq!(judged(&mut engine, FIRST, &a), "wanted");
-    engine.read(FIRST, reading("r2", &[("a", None)]));
+    engine.set_reading(FIRST, reading("r2", &[("a", None)]));
     let why = format!("pruned when source {OTHER}, which may want it, was looked at again");
     assert_eq!(judged(&mut engine, FIRST, &a), why);
     // The other one has a lookup that began before: it says nothing.
-    engine.read(SECOND, reading("r1b", &[]));
+    engine.set_reading(SECOND, reading("r1b", &[]));
     assert_eq!(judged(&mut engine, FIRST, &a), why);
     let last = engine.last_observation_number();
     let mut takes_over =
@@ -91,7 +91,7 @@ fn an_object_that_moves_to_another_source_in_one_commit_is_not_pruned_before_tha
         wanted.origin.file = "moved".into();
         facts.objects = vec![wanted.into()];
     }
-    engine.read(SECOND, takes_over);
+    engine.set_reading(SECOND, takes_over);
     engine.record_check(SECOND, last);
     assert_eq!(judged(&mut engine, FIRST, &a), "wanted");
     let action = engine.decide(&a, Instant::now()).action;
@@ -105,7 +105,7 @@ fn an_object_that_moves_to_another_source_in_one_commit_is_not_pruned_before_tha
 fn an_object_that_no_source_takes_goes_once_all_were_looked_at() {
     let a = config("a");
     let mut engine = engine(&[SET, OTHER], &[a.group_kind()]);
-    engine.read(FIRST, reading("r1", &[("b", Some(desired(&config("b"), 1, "b")))]));
+    engine.set_reading(FIRST, reading("r1", &[("b", Some(desired(&config("b"), 1, "b")))]));
     engine.observe_object(&a, World::live(&a, &WorldObject::settled(desired(&a, 1, "a").hash, "r1", 1)));
     lose_history(&mut engine);
     assert!(judged(&mut engine, FIRST, &a).contains("looked at again"), "the other one was never read");
@@ -120,7 +120,7 @@ fn nothing_goes_while_it_is_not_known_who_is_meant() {
     let mut engine = engine(&[SET], std::slice::from_ref(&kind));
     let mut before = reading("r1", &[("w", Some(desired(&widget(""), 1, "w")))]);
     before.files[0].1.as_mut().unwrap().unscoped = BTreeSet::from([kind]);
-    engine.read(FIRST, before);
+    engine.set_reading(FIRST, before);
     engine.observe_object(
         &widget("shop"),
         World::live(&widget("shop"), &WorldObject::settled(desired(&widget("shop"), 1, "w").hash, "r1", 1)),
@@ -128,7 +128,7 @@ fn nothing_goes_while_it_is_not_known_who_is_meant() {
     let why =
         "nothing is pruned until w is readable: it is not known whether Widget.example.com is namespaced";
     assert_eq!(judged(&mut engine, FIRST, &widget("shop")), why);
-    engine.read(FIRST, reading("r1", &[("w", Some(desired(&widget("shop"), 1, "w")))]));
+    engine.set_reading(FIRST, reading("r1", &[("w", Some(desired(&widget("shop"), 1, "w")))]));
     assert_eq!(judged(&mut engine, FIRST, &widget("shop")), "wanted");
 }
 
@@ -149,11 +149,11 @@ fn what_holds_others_goes_after_them_confirmed_or_not() {
                 World::live(id, &WorldObject::settled(desired(id, 1, id.name()).hash, "r1", n)),
             );
         }
-        engine.read(FIRST, reading("r1", &[("w", Some(desired(&widget, 1, "w")))]));
+        engine.set_reading(FIRST, reading("r1", &[("w", Some(desired(&widget, 1, "w")))]));
         lose_history(&mut engine);
         let why = "pruned after Widget shop/w, which uses it";
         assert_eq!(judged(&mut engine, FIRST, kept), why, "a desired object would go along");
-        engine.read(FIRST, reading("r2", &[("w", None)]));
+        engine.set_reading(FIRST, reading("r2", &[("w", None)]));
         assert_eq!(judged(&mut engine, FIRST, kept), why, "first the one, then the other");
         engine.observe_absence(&widget);
         assert_eq!(judged(&mut engine, FIRST, kept), "delete");
@@ -214,7 +214,7 @@ fn a_job_that_has_ended_is_not_run_again_whatever_becomes_of_the_inventory() {
     let job = id("batch", "Job", "shop", "migrate");
     let wanted = with(&job, 1, |wanted| wanted.traits.lifetime = ObjectLifetime::AfterFinish);
     let mut engine = engine(&[SET], &[job.group_kind()]);
-    engine.read(FIRST, reading("r1", &[("migrate", Some(wanted.clone()))]));
+    engine.set_reading(FIRST, reading("r1", &[("migrate", Some(wanted.clone()))]));
     engine.observe_object(
         &job,
         LiveObject { finished: true, ..World::live(&job, &WorldObject::settled(wanted.hash, "r1", 1)) },
@@ -228,7 +228,7 @@ fn a_job_that_has_ended_is_not_run_again_whatever_becomes_of_the_inventory() {
     engine.set_inventory(FIRST, Inventory { kinds, ..Inventory::default() });
     assert_eq!(engine.decide(&job, now).action, Action::Nothing, "an older inventory does not count");
     let other = with(&job, 2, |wanted| wanted.traits.lifetime = ObjectLifetime::AfterFinish);
-    engine.read(FIRST, reading("r2", &[("migrate", Some(other))]));
+    engine.set_reading(FIRST, reading("r2", &[("migrate", Some(other))]));
     assert!(matches!(engine.decide(&job, now).action, Action::Apply(_)), "another content runs");
     assert_eq!(gvk(&job).api_version(), "batch/v1");
 }
@@ -265,7 +265,7 @@ fn what_a_source_that_ends_has_goes_in_the_order_of_its_contents_whether_it_is_k
     let with_need = with(&user, 1, |wanted| wanted.needs = [config_map.clone()].into());
     let mut engine = engine(&[SET], &[config_map.group_kind(), user.group_kind()]);
     engine.sources[0].lifecycle = SourceLifecycle::Deleting;
-    engine.read(FIRST, reading("r2", &[]));
+    engine.set_reading(FIRST, reading("r2", &[]));
     engine.observe_object(
         &config_map,
         World::live(&config_map, &WorldObject::settled(desired(&config_map, 1, "used").hash, "r1", 1)),
@@ -274,7 +274,8 @@ fn what_a_source_that_ends_has_goes_in_the_order_of_its_contents_whether_it_is_k
     // A new process has only the marks on the objects.
     let unread = "pruned when the content of";
     assert!(judged(&mut engine, FIRST, &user).starts_with(unread), "{}", judged(&mut engine, FIRST, &user));
-    let named = |wanted: &SharedDesiredObject| Release { hash: wanted.hash, revision: Revision::new("r1") };
+    let named =
+        |wanted: &SharedDesiredObject| ContentRef { hash: wanted.hash, revision: Revision::new("r1") };
     engine.record_past_content(&user, &named(&with_need), Some(with_need.clone()));
     assert!(judged(&mut engine, FIRST, &user).starts_with(unread));
     // Where its content is nowhere to be had, nothing waits for it.
@@ -287,10 +288,14 @@ fn what_a_source_that_ends_has_goes_in_the_order_of_its_contents_whether_it_is_k
 fn what_a_person_once_brought_back_goes_with_the_source_too() {
     let gone = config("brought-back");
     let good = desired(&gone, 1, "brought-back");
-    let release = Release { hash: good.hash, revision: Revision::new("r1") };
+    let release = ContentRef { hash: good.hash, revision: Revision::new("r1") };
     // The newest revision had removed it, and that was undone.
-    let member = UnitMember { content: None, good: LastGood::Release(release.clone()), restarted: None };
-    let unit = Unit {
+    let member = UnitMember {
+        content: None,
+        rollback_target: RollbackTarget::Content(release.clone()),
+        restarted: None,
+    };
+    let unit = ReleaseUnit {
         inventory_id: SET.into(),
         revision: Revision::new("r2"),
         members: [(gone.clone(), member)].into(),
@@ -301,7 +306,7 @@ fn what_a_person_once_brought_back_goes_with_the_source_too() {
         engine.sources[0].lifecycle = life;
         let (kinds, rejections) = ([gone.group_kind()].into(), vec![rejection.clone()]);
         engine.set_inventory(FIRST, Inventory { kinds, rejections, ..Inventory::default() });
-        engine.read(FIRST, reading("r3", &[]));
+        engine.set_reading(FIRST, reading("r3", &[]));
         engine.observe_object(&gone, World::live(&gone, &WorldObject::settled(good.hash, "r1", 1)));
         engine.record_past_content(&gone, &release, Some(good.clone()));
         let expected = if life == SourceLifecycle::Active { "wanted" } else { "delete" };
@@ -318,10 +323,10 @@ fn what_a_kept_object_uses_stays_whatever_changes_while_the_source_that_goes_can
     });
     let mut engine = engine(&[SET], &[used.group_kind(), keeper.group_kind()]);
     engine.sources[0].lifecycle = SourceLifecycle::Deleting;
-    engine.read(FIRST, reading("r2", &[]));
+    engine.set_reading(FIRST, reading("r2", &[]));
     for (id, wanted) in [(&used, desired(&used, 1, "used")), (&keeper, kept)] {
         engine.observe_object(id, World::live(id, &WorldObject::settled(wanted.hash, "r1", 1)));
-        let release = Release { hash: wanted.hash, revision: Revision::new("r1") };
+        let release = ContentRef { hash: wanted.hash, revision: Revision::new("r1") };
         engine.record_past_content(id, &release, Some(wanted));
     }
     let expected = "Deployment shop/web, which is kept, uses it";

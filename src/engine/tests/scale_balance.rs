@@ -226,7 +226,7 @@ fn web(content: u32, list: &str, count: u32) -> SharedDesiredObject {
     Arc::new(web)
 }
 
-fn shown(harness: &Harness) -> OverlayState {
+fn shown(harness: &Harness) -> RolloutOverlayState {
     harness.world.things[&workload("web")].shown
 }
 
@@ -241,7 +241,7 @@ fn held(list: &str) -> Harness {
         RolloutNumbers { replicas: 10, updated: 10, ready: 10, available: 10, ..RolloutNumbers::default() },
     );
     harness.read(reading("r2", &[("web", Some(web(200, list, 10)))]));
-    steps(&mut harness, |harness| shown(harness) != OverlayState::Plain);
+    steps(&mut harness, |harness| shown(harness) != RolloutOverlayState::Plain);
     harness
 }
 
@@ -406,7 +406,7 @@ fn a_commit_that_scales_lets_no_more_pods_go_than_the_step_has_at_either_count()
         let writes = harness.world.log.len();
         steps(&mut harness, |harness| harness.world.log.len() > writes);
         let shown = shown(&harness);
-        assert_eq!(shown, OverlayState::Under(expected.parse().unwrap()), "{list} {counts:?}");
+        assert_eq!(shown, RolloutOverlayState::Under(expected.parse().unwrap()), "{list} {counts:?}");
     }
     check("1", [10, 100], "surge=1 step=1");
     check("20%", [10, 100], "surge=2 step=1");
@@ -416,7 +416,7 @@ fn a_commit_that_scales_lets_no_more_pods_go_than_the_step_has_at_either_count()
 #[test]
 fn a_wider_hold_waits_until_the_old_template_has_its_pods() {
     let mut harness = held("20%");
-    assert_eq!(shown(&harness), OverlayState::Under("surge=2 step=1".parse().unwrap()));
+    assert_eq!(shown(&harness), RolloutOverlayState::Under("surge=2 step=1".parse().unwrap()));
     observe_pods(&mut harness, 10, 2);
     let wide = RolloutNumbers { replicas: 100, updated: 17, ready: 102, available: 85, ..EMPTY };
     let mut ceded = (*web(200, "20%", 100)).clone();
@@ -426,12 +426,12 @@ fn a_wider_hold_waits_until_the_old_template_has_its_pods() {
     let is_held = |harness: &mut Harness| {
         let writes = harness.world.log.len();
         steps(harness, |harness| harness.world.log.len() > writes);
-        shown(harness) == OverlayState::Under("surge=2 step=1".parse().unwrap())
+        shown(harness) == RolloutOverlayState::Under("surge=2 step=1".parse().unwrap())
     };
     assert!(is_held(&mut harness), "its controller may not have shared them yet");
     observe_pods(&mut harness, 85, 17);
     assert!(is_held(&mut harness));
     observe_pods(&mut harness, 100, 17);
     assert!(!is_held(&mut harness));
-    assert_eq!(shown(&harness), OverlayState::Under("surge=20 step=1".parse().unwrap()));
+    assert_eq!(shown(&harness), RolloutOverlayState::Under("surge=20 step=1".parse().unwrap()));
 }

@@ -24,17 +24,20 @@ fn seals(keys: &[u8]) -> HashSeals {
     seals
 }
 
-fn release(id: &ObjectId, content: u32) -> Release {
-    Release { hash: desired(id, content, "").hash, revision: Revision::new(&format!("r{content}")) }
+fn release(id: &ObjectId, content: u32) -> ContentRef {
+    ContentRef { hash: desired(id, content, "").hash, revision: Revision::new(&format!("r{content}")) }
 }
 
 /// Returns a unit of a Secret and a workload: from the first content to the second.
-fn unit() -> Unit {
+fn unit() -> ReleaseUnit {
     let member = |id: ObjectId| {
         let (old, new) = (release(&id, 1), release(&id, 2).hash);
-        (id, UnitMember { content: Some(new), good: LastGood::Release(old), restarted: None })
+        (
+            id,
+            UnitMember { content: Some(new), rollback_target: RollbackTarget::Content(old), restarted: None },
+        )
     };
-    Unit {
+    ReleaseUnit {
         inventory_id: "a-v1".into(),
         revision: Revision::new("r2"),
         members: [member(secret()), member(workload("web")), member(config("env"))].into(),
@@ -130,13 +133,28 @@ fn lines_that_are_no_rejections_are_left_out_and_distinguished() {
 }
 
 #[test]
+fn a_rejection_is_written_in_the_words_of_older_versions() {
+    let check = |action: RejectionAction, expected: &str| {
+        let rejection = Rejection { action, ..rejections().remove(0) };
+        let text = rejections_text(&[rejection], &seals(&[1])).unwrap();
+        assert!(
+            text.starts_with(&format!(r#"{{"way":"{expected}","cause":"it failed","unit":{{"#)),
+            "{text}"
+        );
+        assert!(text.contains(r#","good":""#), "{text}");
+    };
+    check(RejectionAction::RollBack, "back");
+    check(RejectionAction::Quarantine, "held");
+}
+
+#[test]
 fn what_cannot_be_read_is_no_content_and_no_removal() {
     let text = rejections_text(&rejections(), &seals(&[1])).unwrap();
     for other in [seals(&[2]), HashSeals::default()] {
         let read = parse_rejections(&text, &other).remove(0);
         let member = &read.unit.members[&secret()];
         assert!(member.is_unreadable());
-        assert_eq!(member.good, LastGood::Unknown);
+        assert_eq!(member.rollback_target, RollbackTarget::Unknown);
         assert_eq!(read.unit.members[&workload("web")], unit().members[&workload("web")]);
         let quarantined = read.quarantine_if_unreadable();
         let cause =
@@ -235,7 +253,7 @@ fn an_inventory_that_is_locked_is_not_read() {
     let desired = desired(&secret(), 1, "secret");
     engine.set_kind_availability(desired.gvk.clone(), KindAvailability::Yes);
     engine.list_complete(&secret().group_kind());
-    engine.read(FIRST, reading("r1", &[("secret", Some(desired))]));
+    engine.set_reading(FIRST, reading("r1", &[("secret", Some(desired))]));
     engine.record_lookup(&secret(), DirectView::Absent);
     assert_eq!(engine.decide(&secret(), harness.now).reason, Some(Reason::Sealed("forbidden".into())));
     engine.set_inventory(FIRST, inventory);

@@ -44,7 +44,7 @@ fn a_start_counts_for_a_minute_whoever_began_it_and_whatever_the_clocks_say() {
     // then.
     let check = |clock: &str, began: i64, read: i64, expected: u64| {
         let (mut starts, now) = reader_on(clock, read);
-        starts.read(&ledger(&[start("web", began)]));
+        starts.record_ledger(&ledger(&[start("web", began)]));
         for (passed, count) in [(expected.saturating_sub(1), expected > 0), (expected, false)] {
             starts.advance(now + Duration::from_secs(passed));
             assert_eq!(starts.count(|_| true), u32::from(count), "{began} {read} {passed}");
@@ -66,21 +66,21 @@ fn a_start_counts_for_a_minute_whoever_began_it_and_whatever_the_clocks_say() {
 #[test]
 fn what_appears_between_two_readings_is_no_older_than_the_first_whatever_its_clock_says() {
     let (mut starts, now) = reader(1000);
-    starts.read(&ledger(&[]));
+    starts.record_ledger(&ledger(&[]));
     starts.advance(now + Duration::from_secs(5));
-    starts.read(&ledger(&[start("web", 900)]));
+    starts.record_ledger(&ledger(&[start("web", 900)]));
     assert_eq!(starts.count(|_| true), 1, "its clock is late");
     assert_eq!(starts.due(), Some(now + MINUTE));
     let (mut starts, now) = reader_on("there", 1000);
-    starts.read(&ledger(&[]));
+    starts.record_ledger(&ledger(&[]));
     starts.advance(now + Duration::from_secs(5));
-    starts.read(&ledger(&[start("web", 900)]));
+    starts.record_ledger(&ledger(&[start("web", 900)]));
     assert_eq!(starts.due(), Some(now + Duration::from_secs(5) + MINUTE), "its clock proves nothing");
     // A start that was too old before is no news.
     let (mut starts, now) = reader(1000);
     for second in 0..3 {
         starts.advance(now + Duration::from_secs(second));
-        starts.read(&ledger(&[start("web", 600)]));
+        starts.record_ledger(&ledger(&[start("web", 600)]));
         assert_eq!(starts.count(|_| true), 0, "{second}");
     }
 }
@@ -89,21 +89,21 @@ fn what_appears_between_two_readings_is_no_older_than_the_first_whatever_its_clo
 fn a_start_counts_for_a_minute_though_a_host_whose_clock_is_early_writes_the_object_meanwhile() {
     let (mut late, now) = reader(100);
     let mut ledger_now = ledger(&[]);
-    late.read(&ledger_now);
+    late.record_ledger(&ledger_now);
     late.write(&mut ledger_now, vec![(web("web"), "a-v1".into())]);
-    late.read(&ledger_now);
+    late.record_ledger(&ledger_now);
     // Five minutes later by its own clock, it has seen the start come.
     let (mut early, began) = reader(400);
-    early.read(&ledger(&[]));
+    early.record_ledger(&ledger(&[]));
     early.advance(began + Duration::from_secs(3));
-    early.read(&ledger_now);
+    early.record_ledger(&ledger_now);
     early.write(&mut ledger_now, Vec::new());
     assert_eq!((early.count(|_| true), ledger_now.starts.len()), (1, 1));
     early.advance(began + Duration::from_secs(61));
     early.write(&mut ledger_now, Vec::new());
     assert_eq!((early.count(|_| true), ledger_now.starts.len()), (0, 0));
     // A process with that clock takes it for an old one; the process that began it knows better.
-    late.read(&ledger_now);
+    late.record_ledger(&ledger_now);
     assert_eq!(late.count(|_| true), 1);
     late.advance(now + Duration::from_mins(1));
     assert_eq!(late.count(|_| true), 0);
@@ -115,11 +115,11 @@ fn no_skew_of_minutes_lets_whoever_takes_over_begin_more_in_a_minute() {
     for skew in -minutes..=minutes {
         let (mut first, _) = reader(10_000);
         let mut reported = ledger(&[]);
-        first.read(&reported);
+        first.record_ledger(&reported);
         first.write(&mut reported, vec![(web("web"), "a-v1".into())]);
         // Half a minute later, by another clock.
         let (mut next, now) = reader_on("there", 10_030 + skew);
-        next.read(&reported);
+        next.record_ledger(&reported);
         for passed in [0, 29] {
             next.advance(now + Duration::from_secs(passed));
             assert_eq!(next.count(|_| true), 1, "{skew} {passed}");
@@ -133,10 +133,10 @@ fn no_skew_of_minutes_lets_whoever_takes_over_begin_more_in_a_minute() {
 fn a_start_is_taken_once_and_those_of_an_earlier_process_never() {
     let (mut starts, _) = reader(100);
     let (early, late) = (start("web", 90), start("web", 100));
-    starts.read(&ledger(std::slice::from_ref(&early)));
+    starts.record_ledger(&ledger(std::slice::from_ref(&early)));
     assert!(!starts.take_newest(&ledger(std::slice::from_ref(&early)), &web("web")));
     let both = ledger(&[early, late]);
-    starts.read(&both);
+    starts.record_ledger(&both);
     assert!(starts.take_newest(&both, &web("web")));
     assert!(!starts.take_newest(&both, &web("web")));
     assert!(!starts.take_newest(&both, &web("other")));

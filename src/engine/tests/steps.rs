@@ -4,8 +4,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::engine::{
-    Overlay, OverlayState, PromotionRequest, StepDecision, StepProgress, StepRequirement, Steps,
-    check_annotations, check_steps, next,
+    PromotionRequest, RolloutOverlay, RolloutOverlayState, StepDecision, StepProgress, StepRequirement,
+    Steps, check_annotations, check_steps, next,
 };
 use crate::object::{GroupKind, Gvk, ManifestOrigin, Object, ObjectId};
 
@@ -225,7 +225,7 @@ fn each_kind_is_held_by_its_own_overlay() {
     assert_eq!(of(&kept, 3), some(&[]));
 }
 
-fn standing(replicas: u32, shown: OverlayState, ready: u32) -> StepProgress {
+fn standing(replicas: u32, shown: RolloutOverlayState, ready: u32) -> StepProgress {
     StepProgress {
         replicas,
         shown,
@@ -236,8 +236,8 @@ fn standing(replicas: u32, shown: OverlayState, ready: u32) -> StepProgress {
     }
 }
 
-fn surge(pods: u32, step: u32) -> OverlayState {
-    OverlayState::Under(Overlay::Surge { pods, step })
+fn surge(pods: u32, step: u32) -> RolloutOverlayState {
+    RolloutOverlayState::Under(RolloutOverlay::Surge { pods, step })
 }
 
 fn step_text(step: StepDecision) -> String {
@@ -250,6 +250,8 @@ fn step_text(step: StepDecision) -> String {
 
 #[test]
 fn each_standing_has_its_move() {
+    use RolloutOverlayState::{Other, Plain, Unreadable};
+
     #[track_caller]
     fn check(words: &[(&str, &str)], standing: StepProgress, expected: &str) {
         let mut annotations = json!({"rhumb.dev/steps": "1, 25%, 50%"});
@@ -266,16 +268,16 @@ fn each_standing_has_its_move() {
     let soak = &[("soak", "45s")];
     let manual = &[("promote", "manual")];
     let both = &[("soak", "45s"), ("promote", "manual")];
-    check(auto, standing(8, OverlayState::Other, 0), "enter surge=1 step=1");
-    check(auto, standing(8, OverlayState::Unreadable, 8), "enter surge=1 step=1");
+    check(auto, standing(8, Other, 0), "enter surge=1 step=1");
+    check(auto, standing(8, Unreadable, 8), "enter surge=1 step=1");
     check(auto, standing(8, surge(1, 1), 0), "step 1 of 3: 0 of 1 new pods are ready");
     check(auto, standing(8, surge(1, 1), 1), "enter surge=2 step=2");
     check(auto, standing(8, surge(2, 2), 1), "step 2 of 3: 1 of 2 new pods are ready");
     check(auto, standing(8, surge(2, 2), 5), "enter surge=4 step=3");
     check(auto, standing(8, surge(4, 3), 4), "finish");
-    check(auto, standing(8, OverlayState::Plain, 0), "finish");
-    check(auto, standing(8, OverlayState::Under(Overlay::Narrow(1)), 3), "finish");
-    check(auto, standing(0, OverlayState::Other, 0), "finish");
+    check(auto, standing(8, Plain, 0), "finish");
+    check(auto, standing(8, RolloutOverlayState::Under(RolloutOverlay::Narrow(1)), 3), "finish");
+    check(auto, standing(0, Other, 0), "finish");
     check(auto, standing(0, surge(1, 1), 0), "finish");
 
     check(soak, standing(8, surge(1, 1), 1), "step 1 of 3: soaks 15s more");
@@ -299,11 +301,9 @@ fn each_standing_has_its_move() {
     check(manual, asked(1, standing(8, surge(2, 2), 2)), "step 2 of 3: waits for `rhumb rollout promote`");
     check(manual, asked(2, standing(8, surge(1, 1), 1)), "step 1 of 3: waits for `rhumb rollout promote`");
     check(manual, asked(3, standing(8, surge(4, 3), 4)), "finish");
-    check(manual, asked(1, standing(8, OverlayState::Other, 0)), "enter surge=1 step=1");
+    check(manual, asked(1, standing(8, Other, 0)), "enter surge=1 step=1");
     let full = |standing| StepProgress { promotion: PromotionRequest::Full, ..standing };
-    for shown in
-        [OverlayState::Other, surge(1, 1), surge(4, 3), OverlayState::Plain, OverlayState::Unreadable]
-    {
+    for shown in [Other, surge(1, 1), surge(4, 3), Plain, Unreadable] {
         check(both, full(standing(8, shown, 0)), "finish");
     }
 
@@ -327,11 +327,11 @@ fn each_standing_has_its_move() {
 
 #[test]
 fn a_daemon_set_is_held_until_all_its_nodes_are_done() {
-    let on_delete = |step| OverlayState::Under(Overlay::OnDelete { step });
+    let on_delete = |step| RolloutOverlayState::Under(RolloutOverlay::OnDelete { step });
     let some = steps("DaemonSet", &json!({"rhumb.dev/steps": "1, 3", "rhumb.dev/step-promote": "manual"}));
     let promoted =
         |from, standing| StepProgress { promotion: PromotionRequest::OneStep { from }, ..standing };
-    assert_eq!(step_text(next(&some, &standing(5, OverlayState::Other, 0))), "enter on-delete step=1");
+    assert_eq!(step_text(next(&some, &standing(5, RolloutOverlayState::Other, 0))), "enter on-delete step=1");
     assert_eq!(step_text(next(&some, &promoted(2, standing(5, on_delete(2), 3)))), "enter on-delete step=3");
     assert_eq!(
         step_text(next(&some, &standing(5, on_delete(3), 4))),
@@ -347,7 +347,8 @@ fn a_daemon_set_is_held_until_all_its_nodes_are_done() {
 fn what_a_scale_gave_beyond_a_step_is_reported() {
     let check = |kind: &str, made: u32, shown: &str, expected: &str| {
         let words = json!({"rhumb.dev/steps": "1", "rhumb.dev/step-promote": "manual"});
-        let standing = StepProgress { made, ..standing(8, OverlayState::Under(shown.parse().unwrap()), 1) };
+        let standing =
+            StepProgress { made, ..standing(8, RolloutOverlayState::Under(shown.parse().unwrap()), 1) };
         let waits = format!("step 1 of 1: waits for `rhumb rollout promote`{expected}");
         assert_eq!(step_text(next(&steps(kind, &words), &standing)), waits);
     };
@@ -363,11 +364,12 @@ fn what_a_scale_gave_beyond_a_step_is_reported() {
 
 #[test]
 fn the_annotation_names_the_step_of_a_rollout() {
-    let shown = |annotations: Value| OverlayState::of(&json!({"metadata": {"annotations": annotations}}));
-    assert_eq!(OverlayState::of(&json!({})), OverlayState::Plain);
+    let shown =
+        |annotations: Value| RolloutOverlayState::of(&json!({"metadata": {"annotations": annotations}}));
+    assert_eq!(RolloutOverlayState::of(&json!({})), RolloutOverlayState::Plain);
     assert_eq!(shown(json!({"rhumb.dev/overlay": "surge=2 step=1"})), surge(2, 1));
     for text in [json!("surge=2"), json!(""), json!(3), json!(null)] {
-        assert_eq!(shown(json!({"rhumb.dev/overlay": text})), OverlayState::Unreadable, "{text}");
+        assert_eq!(shown(json!({"rhumb.dev/overlay": text})), RolloutOverlayState::Unreadable, "{text}");
     }
 }
 
@@ -400,13 +402,15 @@ fn all_standings(steps: &Steps) -> Vec<StepProgress> {
     let mut all = Vec::new();
     for replicas in 0..=5 {
         let mut shown = vec![
-            OverlayState::Other,
-            OverlayState::Plain,
-            OverlayState::Unreadable,
-            OverlayState::Under(Overlay::Narrow(1)),
+            RolloutOverlayState::Other,
+            RolloutOverlayState::Plain,
+            RolloutOverlayState::Unreadable,
+            RolloutOverlayState::Under(RolloutOverlay::Narrow(1)),
         ];
         for of in 0..=5 {
-            shown.extend((1..=5).filter_map(|step| steps.overlay_of(step, of)).map(OverlayState::Under));
+            shown.extend(
+                (1..=5).filter_map(|step| steps.overlay_of(step, of)).map(RolloutOverlayState::Under),
+            );
         }
         for shown in shown {
             for (made, ready) in (0..=6).flat_map(|made| [(made, made), (made, made / 2)]) {
@@ -422,9 +426,9 @@ fn all_standings(steps: &Steps) -> Vec<StepProgress> {
     all
 }
 
-fn step_shown(steps: &Steps, shown: OverlayState) -> Option<u32> {
+fn step_shown(steps: &Steps, shown: RolloutOverlayState) -> Option<u32> {
     match shown {
-        OverlayState::Under(overlay) if overlay.step().is_some() => Some(steps.step_of(overlay)),
+        RolloutOverlayState::Under(overlay) if overlay.step().is_some() => Some(steps.step_of(overlay)),
         _ => None,
     }
 }
@@ -447,7 +451,7 @@ fn no_standing_skips_a_step_or_goes_on_without_its_pods() {
                     assert_eq!(Some(overlay), steps.overlay_of(to, standing.replicas), "{}", text());
                     assert_ne!(
                         standing.shown,
-                        OverlayState::Under(overlay),
+                        RolloutOverlayState::Under(overlay),
                         "a write that changes nothing: {}",
                         text()
                     );
@@ -465,7 +469,7 @@ fn no_standing_skips_a_step_or_goes_on_without_its_pods() {
                 StepDecision::Finish => {
                     let was_free = matches!(
                         standing.shown,
-                        OverlayState::Plain | OverlayState::Under(Overlay::Narrow(_))
+                        RolloutOverlayState::Plain | RolloutOverlayState::Under(RolloutOverlay::Narrow(_))
                     );
                     let at_end = at.is_some_and(|at| at >= steps.count());
                     assert!(
@@ -498,7 +502,7 @@ fn follow(
     promote: impl Fn(u32) -> PromotionRequest,
 ) -> (Vec<u32>, StepDecision) {
     let mut entered = Vec::new();
-    let mut shown = OverlayState::Other;
+    let mut shown = RolloutOverlayState::Other;
     for turn in 0..40 {
         let replicas = replicas(turn);
         let at = step_shown(steps, shown);
@@ -508,7 +512,7 @@ fn follow(
         let standing = StepProgress { replicas, shown, made: ready, ready, ready_for, promotion };
         match next(steps, &standing) {
             StepDecision::Enter(overlay) => {
-                shown = OverlayState::Under(overlay);
+                shown = RolloutOverlayState::Under(overlay);
                 if at != overlay.step() {
                     entered.push(overlay.step().unwrap());
                 }

@@ -180,7 +180,7 @@ fn a_conflict_does_not_make_a_view_from_before_our_own_write_count() {
 }
 
 #[test]
-fn a_recreated_workload_gives_its_token_back_though_nobody_reported_that_it_was_gone() {
+fn a_recreated_workload_gives_its_slot_back_though_nobody_reported_that_it_was_gone() {
     let a = workload("a");
     let mut harness = Harness::new(3);
     let wanted = |content| with(&a, content, |wanted| wanted.traits.recreate = RecreatePolicy::Allowed);
@@ -226,7 +226,7 @@ pub(super) fn lose_answer(harness: &mut Harness, id: &ObjectId, action: &Action)
 }
 
 #[test]
-fn a_restart_whose_answer_was_lost_keeps_its_token_until_the_cluster_tells() {
+fn a_restart_whose_answer_was_lost_keeps_its_slot_until_the_cluster_tells() {
     let (mut harness, [a, b], action) = restarting();
     harness.world.perform(&a, &action);
     lose_answer(&mut harness, &a, &action);
@@ -239,7 +239,7 @@ fn a_restart_whose_answer_was_lost_keeps_its_token_until_the_cluster_tells() {
 }
 
 #[test]
-fn a_restart_that_was_never_carried_out_holds_no_token_for_ever() {
+fn a_restart_that_was_never_carried_out_holds_no_slot_for_ever() {
     let (mut harness, [a, b], action) = restarting();
     lose_answer(&mut harness, &a, &action);
     harness.pass_time(Duration::from_secs(1));

@@ -58,7 +58,7 @@ impl TwoWatchers {
                 (*name, wanted)
             })
             .collect();
-        self.engine.read(source, reading(revision, &files));
+        self.engine.set_reading(source, reading(revision, &files));
     }
 
     fn decide(&mut self, name: &str) -> Decision {

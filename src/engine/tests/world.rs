@@ -109,7 +109,7 @@ pub(crate) fn following(of: &[(&str, &str, RepositoryIdentity)], adopt: AdoptPol
 pub(crate) struct WorldObject {
     pub(crate) uid: u64,
     pub(crate) rv: u64,
-    pub(crate) release: Option<Release>,
+    pub(crate) release: Option<ContentRef>,
     pub(crate) labelled: bool,
     pub(crate) drifted: bool,
     /// Grows with each change of what we own of it.
@@ -117,7 +117,7 @@ pub(crate) struct WorldObject {
     pub(crate) foreign: bool,
     pub(crate) phase: RolloutPhase,
     /// The overlay on it.
-    pub(crate) shown: OverlayState,
+    pub(crate) shown: RolloutOverlayState,
     /// The data that its pods were started with.
     pub(crate) config_stamp: Option<ConfigStamp>,
     /// The intents of people for it.
@@ -139,13 +139,13 @@ impl WorldObject {
         Self {
             uid: rv,
             rv,
-            release: Some(Release { hash, revision: Revision::new(revision) }),
+            release: Some(ContentRef { hash, revision: Revision::new(revision) }),
             labelled: true,
             drifted: false,
             shape: rv,
             foreign: false,
             phase: RolloutPhase::Settled,
-            shown: OverlayState::Plain,
+            shown: RolloutOverlayState::Plain,
             config_stamp: None,
             asked: None,
             asks: ReconcilePolicy::Enabled,
@@ -297,10 +297,10 @@ impl World {
             (Precondition::Exact(_, rv), Some(thing)) if rv.0 != thing.rv => return conflict,
             _ => {}
         }
-        let release = Release { hash: apply.desired.hash, revision: apply.revision.clone() };
+        let release = ContentRef { hash: apply.desired.hash, revision: apply.revision.clone() };
         let same = |thing: &&WorldObject| {
             thing.release.as_ref() == Some(&release)
-                && thing.shown == OverlayState::from(apply.variant.overlay)
+                && thing.shown == RolloutOverlayState::from(apply.variant.overlay)
                 && !thing.drifted
                 && thing.config_stamp == apply.variant.config_stamp
                 && thing.labelled
@@ -314,7 +314,7 @@ impl World {
         let phase = if is_workload(id) && rolls { RolloutPhase::Replacing } else { RolloutPhase::Settled };
         let thing = WorldObject {
             uid: known.as_ref().map_or(rv, |thing| thing.uid),
-            shown: OverlayState::from(apply.variant.overlay),
+            shown: RolloutOverlayState::from(apply.variant.overlay),
             config_stamp: apply.variant.config_stamp,
             phase,
             asked: known.as_ref().and_then(|thing| thing.asked.clone()),

@@ -35,7 +35,7 @@ fn nothing_is_written_into_a_namespace_that_is_being_deleted() {
     let (namespace, a) = (id("", "Namespace", "", "shop"), config("a"));
     let mut engine = engine(&[SET], &[namespace.group_kind(), a.group_kind()]);
     let files = [("ns", Some(desired(&namespace, 1, "ns"))), ("a", Some(desired(&a, 1, "a")))];
-    engine.read(FIRST, reading("r1", &files));
+    engine.set_reading(FIRST, reading("r1", &files));
     let thing = WorldObject::settled(desired(&namespace, 1, "ns").hash, "r1", 1);
     let live = World::live(&namespace, &thing);
     engine.observe_object(&namespace, LiveObject { deleting: true, ..live.clone() });
@@ -137,7 +137,7 @@ fn outcome(owner: ObjectOwner, adopt: AdoptPolicy) -> &'static str {
     let a = config("a");
     let mut engine = engine(&[SET], &[a.group_kind()]);
     engine.set_adopt(FIRST, adopt);
-    engine.read(FIRST, reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
+    engine.set_reading(FIRST, reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
     let live = World::live(&a, &WorldObject::settled(desired(&a, 9, "a").hash, "r1", 1));
     let live = LiveObject { owner, release: None, our_fields: None, ..live };
     engine.record_lookup(&a, DirectView::Found(Box::new(live)));

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::evaluate::{Expansion, TemplateFault};
 use super::expression_limits::{ExpansionBudget, ExpansionLimit};
 use super::finding::{VariableFinding, VariableProblem, shorten};
-use super::table::{TableExtent, VariableTable};
+use super::table::{TableCompleteness, VariableTable};
 use crate::manifest::{
     PlacedEntry, PlacedNode, PlacedValue, ScalarStyle, TextPlace, plain_value, read_documents, stays_literal,
 };
@@ -296,9 +296,9 @@ impl<'s> Substitution<'s> {
             }
         };
         let mut is_sound = expansion.unset.is_empty();
-        let unset = match self.table.extent() {
-            TableExtent::Whole => VariableProblem::Unset,
-            TableExtent::Partial => VariableProblem::Unknown,
+        let unset = match self.table.completeness() {
+            TableCompleteness::Whole => VariableProblem::Unset,
+            TableCompleteness::Partial => VariableProblem::Unknown,
         };
         for name in expansion.unset {
             self.find(place, path, unset(name));

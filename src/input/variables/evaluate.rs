@@ -8,7 +8,7 @@ use super::expression::{Expression, Operation, Template, TemplatePart};
 use super::expression_limits::{ExpansionBudget, ExpansionLimit};
 use super::operators::{CutCharacter, change_case, replace, substring, trim};
 use super::parse::ExpressionFault;
-use super::table::{TableExtent, VariableSecrecy, VariableTable};
+use super::table::{TableCompleteness, VariableSecrecy, VariableTable};
 
 /// The reason for which a text cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -101,7 +101,7 @@ impl<'e> Evaluation<'e> {
         let value = known.map_or("", |variable| variable.expose());
         // A default is for what is not set, and nobody knows that of a table in which some are missing.
         let has_default = matches!(expression.operation, Operation::Default(_));
-        if known.is_none() && (!has_default || table.extent() == TableExtent::Partial) {
+        if known.is_none() && (!has_default || table.completeness() == TableCompleteness::Partial) {
             self.seen.unset.insert(expression.name.clone());
         }
         self.operation(expression, value)

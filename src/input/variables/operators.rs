@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::expression::{CaseOperation, ReplacePlace, TrimOperation};
 use super::expression_limits::{ExpansionBudget, ExpansionLimit};
-use super::pattern::{MatchExtent, ShellPattern};
+use super::pattern::{MatchLength, ShellPattern};
 
 /// An offset or length that falls between the bytes of one character.
 pub(super) struct CutCharacter;
@@ -62,9 +62,9 @@ pub(super) fn trim<'v>(
     budget: &mut ExpansionBudget,
 ) -> Result<&'v str, ExpansionLimit> {
     use TrimOperation::{LongestPrefix, LongestSuffix, ShortestPrefix, ShortestSuffix};
-    let extent = match trim {
-        ShortestPrefix | ShortestSuffix => MatchExtent::Shortest,
-        LongestPrefix | LongestSuffix => MatchExtent::Longest,
+    let length = match trim {
+        ShortestPrefix | ShortestSuffix => MatchLength::Shortest,
+        LongestPrefix | LongestSuffix => MatchLength::Longest,
     };
     let is_suffix = matches!(trim, ShortestSuffix | LongestSuffix);
     budget.spend_work((value.len() + pattern.len()) as u64)?;
@@ -74,11 +74,11 @@ pub(super) fn trim<'v>(
     let Some(pattern) = ShellPattern::parse(&pattern) else { return Ok(value) };
     budget.spend_work(pattern.cost(value.len()))?;
     Ok(if is_suffix {
-        let count = pattern.find_prefix(value.chars().rev(), extent);
+        let count = pattern.find_prefix(value.chars().rev(), length);
         let cut = count.and_then(|count| value.char_indices().nth_back(count - 1));
         cut.map_or(value, |(at, _)| &value[..at])
     } else {
-        let count = pattern.find_prefix(value.chars(), extent);
+        let count = pattern.find_prefix(value.chars(), length);
         let cut = count.map(|count| value.char_indices().nth(count).map_or(value.len(), |(at, _)| at));
         cut.map_or(value, |at| &value[at..])
     })

@@ -21,7 +21,7 @@ enum ShellPatternPart {
 
 /// The part of a text that a pattern takes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum MatchExtent {
+pub(super) enum MatchLength {
     Shortest,
     Longest,
 }
@@ -53,7 +53,7 @@ impl ShellPattern {
     pub(super) fn find_prefix(
         &self,
         characters: impl Iterator<Item = char>,
-        extent: MatchExtent,
+        length: MatchLength,
     ) -> Option<usize> {
         // `reached[n]` says that the first n parts match what was read so far.
         let mut reached = vec![false; self.parts.len() + 1];
@@ -78,7 +78,7 @@ impl ShellPattern {
             reached = next;
             if reached.last() == Some(&true) {
                 found = Some(count);
-                if extent == MatchExtent::Shortest {
+                if length == MatchLength::Shortest {
                     break;
                 }
             }

@@ -57,12 +57,12 @@ impl fmt::Debug for VariableValue {
 pub struct VariableTable {
     variables: BTreeMap<VariableName, VariableValue>,
     bytes: usize,
-    extent: TableExtent,
+    completeness: TableCompleteness,
 }
 
 /// Indicates whether all variables of a source are known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum TableExtent {
+pub(super) enum TableCompleteness {
     /// They are: one that is not there is not set.
     #[default]
     Whole,
@@ -148,12 +148,12 @@ impl VariableTable {
                 (HolderAnswer::Missing, VariableHolderNeed::Optional) | (HolderAnswer::Unknown, _) => {}
             }
             if is_unknown || faults.len() > before {
-                table = Self { extent: TableExtent::Partial, ..Self::default() };
+                table = Self { completeness: TableCompleteness::Partial, ..Self::default() };
             }
         }
         for (name, text) in &config.values {
             if let Err(fault) = table.add(name.clone(), text, VariableSecrecy::Open, None) {
-                table.extent = TableExtent::Partial;
+                table.completeness = TableCompleteness::Partial;
                 table.variables.remove(name);
                 faults.push(fault);
             }
@@ -217,8 +217,8 @@ impl VariableTable {
         Ok(())
     }
 
-    pub(super) const fn extent(&self) -> TableExtent {
-        self.extent
+    pub(super) const fn completeness(&self) -> TableCompleteness {
+        self.completeness
     }
 
     pub(super) fn get(&self, name: &str) -> Option<&VariableValue> {
@@ -237,7 +237,8 @@ impl VariableTable {
             }
         };
         // No variable can have this name.
-        let unknown = (self.extent == TableExtent::Partial).then(|| ("?".to_owned(), "unknown".to_owned()));
+        let unknown =
+            (self.completeness == TableCompleteness::Partial).then(|| ("?".to_owned(), "unknown".to_owned()));
         self.variables.iter().map(|(name, held)| (name.to_string(), value(held))).chain(unknown).collect()
     }
 }
@@ -322,20 +323,24 @@ mod tests {
         let from: Vec<VariableHolder> =
             ["a", "b", "c"].into_iter().map(|name| holder(ConfigMap, name, Required)).collect();
         let config = config(&[("D", "4")], from);
-        let check = |second: HolderAnswer, faults: usize, known: [bool; 4], extent: TableExtent| {
-            let answers = [found_variables(&[("A", "1")]), second, found_variables(&[("C", "3")])];
-            let (table, found) = VariableTable::assemble(&config, answers);
-            assert_eq!(found.len(), faults, "{found:?}");
-            assert_eq!(["A", "B", "C", "D"].map(|name| table.get(name).is_some()), known);
-            assert_eq!(table.extent(), extent);
-            assert_eq!(table.key_values(&|_| [0; 32]).contains_key("?"), extent == TableExtent::Partial);
-        };
-        check(found_variables(&[("B", "2")]), 0, [true; 4], TableExtent::Whole);
+        let check =
+            |second: HolderAnswer, faults: usize, known: [bool; 4], completeness: TableCompleteness| {
+                let answers = [found_variables(&[("A", "1")]), second, found_variables(&[("C", "3")])];
+                let (table, found) = VariableTable::assemble(&config, answers);
+                assert_eq!(found.len(), faults, "{found:?}");
+                assert_eq!(["A", "B", "C", "D"].map(|name| table.get(name).is_some()), known);
+                assert_eq!(table.completeness(), completeness);
+                assert_eq!(
+                    table.key_values(&|_| [0; 32]).contains_key("?"),
+                    completeness == TableCompleteness::Partial
+                );
+            };
+        check(found_variables(&[("B", "2")]), 0, [true; 4], TableCompleteness::Whole);
         let partly = [false, false, true, true];
-        check(found_variables(&[("B", "2"), ("b.b", "2")]), 1, partly, TableExtent::Partial);
-        check(HolderAnswer::Missing, 1, partly, TableExtent::Partial);
-        check(HolderAnswer::Unusable(HolderFault::Encrypted), 1, partly, TableExtent::Partial);
-        check(HolderAnswer::Unknown, 0, partly, TableExtent::Partial);
+        check(found_variables(&[("B", "2"), ("b.b", "2")]), 1, partly, TableCompleteness::Partial);
+        check(HolderAnswer::Missing, 1, partly, TableCompleteness::Partial);
+        check(HolderAnswer::Unusable(HolderFault::Encrypted), 1, partly, TableCompleteness::Partial);
+        check(HolderAnswer::Unknown, 0, partly, TableCompleteness::Partial);
     }
 
     #[test]

@@ -37,7 +37,7 @@ impl TestRepository {
         git(self.path(), args)
     }
 
-    /// Commits these files beside those that are there; an empty text removes one.
+    /// Commits these files besides those that are there; an empty text removes one.
     pub(super) fn commit(&self, files: &[(&str, &str)]) -> Revision {
         put(self.path(), files);
         self.git(&["add", "--all", "--force"]);

@@ -12,7 +12,7 @@ use super::server::{ScriptedGitServer, ServerManner};
 use crate::object::{ErrorClass, Revision};
 use crate::source::{
     GitLocation, ResolvedLocation, SignatureVerification, Source, SourceError, SourceSettings,
-    TransportPolicy, VerificationAnchor, VerifyExtent,
+    TransportPolicy, VerificationAnchor, VerifiedCommits,
 };
 
 /// Returns whether the programs are there that make signatures.
@@ -111,21 +111,21 @@ impl VerifyFixture {
         format!("{}\n", self.repo.git(&["cat-file", "commit", revision.as_str()]))
     }
 
-    fn open(&self, extent: VerifyExtent) -> Source {
+    fn open(&self, commits: VerifiedCommits) -> Source {
         let url = match &self.server {
             Some((server, _)) => server.url("git"),
             None => self.repo.path().to_str().unwrap().to_owned(),
         };
-        let verify = Some(SignatureVerification { keys: self.signers(), extent });
+        let verify = Some(SignatureVerification { keys: self.signers(), commits });
         let location = ResolvedLocation::Git(GitLocation { verify, ..GitLocation::new(url) });
         let settings = SourceSettings { transports: TransportPolicy::Any, ..SourceSettings::default() };
         Source::open_with("test", &location, self.state.path(), settings).unwrap()
     }
 
     /// Returns a source that knows what was accepted.
-    fn anchored(&self, extent: VerifyExtent, accepted: Option<&Revision>) -> Source {
-        let mut source = self.open(extent);
-        source.set_anchor(VerificationAnchor { accepted: accepted.cloned(), ..recorded() });
+    fn anchored(&self, commits: VerifiedCommits, accepted: Option<&Revision>) -> Source {
+        let mut source = self.open(commits);
+        source.set_anchor(VerificationAnchor { accepted_revision: accepted.cloned(), ..recorded() });
         source
     }
 }
@@ -157,7 +157,7 @@ async fn only_what_a_trusted_key_has_signed_is_followed() {
     }
     for far in [RepositoryPlace::Here, RepositoryPlace::Remote] {
         let (fixture, first) = VerifyFixture::new(far);
-        let mut source = fixture.anchored(VerifyExtent::Head, None);
+        let mut source = fixture.anchored(VerifiedCommits::Head, None);
         check(&mut source, Ok(&first)).await;
         fixture.signed("eve", "2");
         check(&mut source, Err("No principal matched")).await;
@@ -187,7 +187,7 @@ async fn the_list_of_signers_is_read_anew_and_its_options_count() {
         return;
     }
     let (fixture, _) = VerifyFixture::new(RepositoryPlace::Here);
-    let mut source = fixture.anchored(VerifyExtent::Head, None);
+    let mut source = fixture.anchored(VerifiedCommits::Head, None);
     fixture.trust("valid-before=\"20200101\"", "ann");
     check(&mut source, Err("key has expired")).await;
     fixture.trust("namespaces=\"file\"", "ann");
@@ -203,8 +203,8 @@ async fn the_list_of_signers_is_read_anew_and_its_options_count() {
     // An accepted revision stays so when its key goes, also for the next process.
     fixture.trust("", "ann");
     check(&mut source, Ok(&second)).await;
-    check(&mut fixture.anchored(VerifyExtent::Head, Some(&second)), Ok(&second)).await;
-    check(&mut fixture.anchored(VerifyExtent::Head, None), Err("No principal matched")).await;
+    check(&mut fixture.anchored(VerifiedCommits::Head, Some(&second)), Ok(&second)).await;
+    check(&mut fixture.anchored(VerifiedCommits::Head, None), Err("No principal matched")).await;
 }
 
 /// Merges a branch with one commit, which nobody has signed, by a signed commit.
@@ -224,7 +224,7 @@ async fn a_range_is_followed_when_each_of_its_commits_is_signed() {
     }
     for far in [RepositoryPlace::Here, RepositoryPlace::Remote] {
         let (fixture, first) = VerifyFixture::new(far);
-        let mut source = fixture.anchored(VerifyExtent::Range, None);
+        let mut source = fixture.anchored(VerifiedCommits::Range, None);
         check(&mut source, Ok(&first)).await;
         fixture.signed("ann", "2");
         fixture.signed("ann", "3");
@@ -236,7 +236,7 @@ async fn a_range_is_followed_when_each_of_its_commits_is_signed() {
         fixture.reset(&fourth);
         let (topic, merge) = merge_unsigned(&fixture);
         check(&mut source, Err(&format!("commit {topic} in it: it has no SSH signature"))).await;
-        check(&mut fixture.anchored(VerifyExtent::Head, None), Ok(&merge)).await;
+        check(&mut fixture.anchored(VerifiedCommits::Head, None), Ok(&merge)).await;
         // An unsigned head is reported as what it is.
         fixture.unsigned("7");
         check(&mut source, Err("is refused: it has no SSH signature")).await;
@@ -251,7 +251,7 @@ async fn a_range_never_goes_back_or_sideways_unless_a_person_confirms_it() {
     for far in [RepositoryPlace::Here, RepositoryPlace::Remote] {
         let (fixture, first) = VerifyFixture::new(far);
         let second = fixture.signed("ann", "2");
-        let mut source = fixture.anchored(VerifyExtent::Range, Some(&second));
+        let mut source = fixture.anchored(VerifiedCommits::Range, Some(&second));
         check(&mut source, Ok(&second)).await;
         fixture.reset(&first);
         check(&mut source, Err(&format!("does not come after {second}"))).await;
@@ -261,7 +261,7 @@ async fn a_range_never_goes_back_or_sideways_unless_a_person_confirms_it() {
         );
         check(&mut source, Err(&words)).await;
         let anchor = |confirmed: &Revision| VerificationAnchor {
-            accepted: Some(second.clone()),
+            accepted_revision: Some(second.clone()),
             confirmed: Some(confirmed.clone()),
             ..recorded()
         };
@@ -290,19 +290,20 @@ async fn a_new_host_goes_on_from_what_is_recorded() {
         let second = fixture.signed("ann", "2");
         fixture.unsigned("3");
         let fourth = fixture.signed("ann", "4");
-        let mut source = fixture.open(VerifyExtent::Range);
+        let mut source = fixture.open(VerifiedCommits::Range);
         assert!(!source.is_anchored());
         assert_eq!(source.observe().await.unwrap_err().class(), ErrorClass::Internal);
-        source.set_anchor(VerificationAnchor { accepted: Some(first.clone()), ..recorded() });
+        source.set_anchor(VerificationAnchor { accepted_revision: Some(first.clone()), ..recorded() });
         check(&mut source, Err("in it: it has no SSH signature")).await;
         // The last accepted revision is in force, so that it is defended.
         assert_eq!(source.current_revision(), Some(&first));
         assert_eq!(source.snapshot(&first).unwrap().files.len(), 1);
-        check(&mut fixture.anchored(VerifyExtent::Range, Some(&fourth)), Ok(&fourth)).await;
+        check(&mut fixture.anchored(VerifiedCommits::Range, Some(&fourth)), Ok(&fourth)).await;
         fixture.reset(&second);
-        check(&mut fixture.anchored(VerifyExtent::Range, Some(&fourth)), Err("does not come after")).await;
+        check(&mut fixture.anchored(VerifiedCommits::Range, Some(&fourth)), Err("does not come after")).await;
         let nobodys = Revision::new(&"0".repeat(40));
-        check(&mut fixture.anchored(VerifyExtent::Range, Some(&nobodys)), Err("does not come after")).await;
+        check(&mut fixture.anchored(VerifiedCommits::Range, Some(&nobodys)), Err("does not come after"))
+            .await;
     }
 }
 
@@ -315,18 +316,18 @@ async fn where_a_history_is_cut_is_not_where_it_began() {
     fixture.unsigned("2");
     fixture.signed("ann", "3");
     // Our own store ends at the newest commit, and the history is fetched for the rest.
-    check(&mut fixture.anchored(VerifyExtent::Range, Some(&first)), Err("in it: it has no SSH signature"))
+    check(&mut fixture.anchored(VerifiedCommits::Range, Some(&first)), Err("in it: it has no SSH signature"))
         .await;
     // A server that has no more itself.
     let clone = fixture.keys.path().join("clone");
     let url = format!("file://{}", fixture.repo.path().display());
     git(fixture.keys.path(), &["clone", "--quiet", "--depth=1", &url, "clone"]);
     for url in [clone.to_str().unwrap().to_owned(), format!("file://{}", clone.display())] {
-        let verify = Some(SignatureVerification { keys: fixture.signers(), extent: VerifyExtent::Range });
+        let verify = Some(SignatureVerification { keys: fixture.signers(), commits: VerifiedCommits::Range });
         let location = ResolvedLocation::Git(GitLocation { verify, ..GitLocation::new(url) });
         let state = tempfile::tempdir().unwrap();
         let mut source = Source::open("test", &location, state.path()).unwrap();
-        source.set_anchor(VerificationAnchor { accepted: Some(first.clone()), ..recorded() });
+        source.set_anchor(VerificationAnchor { accepted_revision: Some(first.clone()), ..recorded() });
         check(&mut source, Err("not all of the history back to")).await;
     }
 }
@@ -340,7 +341,7 @@ async fn a_revision_that_was_never_accepted_is_gone_back_to_only_when_it_is_sign
         let (fixture, first) = VerifyFixture::new(far);
         let unsigned = fixture.unsigned("2");
         let third = fixture.signed("ann", "3");
-        let mut source = fixture.anchored(VerifyExtent::Head, None);
+        let mut source = fixture.anchored(VerifiedCommits::Head, None);
         check(&mut source, Ok(&third)).await;
         for revision in [&first, &unsigned] {
             source.fetch_revision(revision).await.unwrap();
@@ -371,7 +372,7 @@ async fn what_a_repository_configures_verifies_nothing_and_runs_nothing() {
         ("gpg.ssh.allowedSignersFile", &everybody),
         ("gpg.ssh.revocationFile", &everybody),
     ];
-    let mut source = fixture.anchored(VerifyExtent::Head, None);
+    let mut source = fixture.anchored(VerifiedCommits::Head, None);
     check(&mut source, Ok(&first)).await;
     fixture.signed("eve", "2");
     let store = fixture.state.path().join("revisions.git");
@@ -405,7 +406,7 @@ async fn what_a_repository_configures_verifies_nothing_and_runs_nothing() {
 async fn a_plain_folder_in_place_of_the_repository_is_not_followed() {
     let folder = super::fixture::folder(&[("a.yaml", "a: 1")]);
     let state = tempfile::tempdir().unwrap();
-    let verify = Some(SignatureVerification { keys: "keys".into(), extent: VerifyExtent::Head });
+    let verify = Some(SignatureVerification { keys: "keys".into(), commits: VerifiedCommits::Head });
     let location = GitLocation { verify, ..GitLocation::new(folder.path().to_str().unwrap()) };
     for location in [ResolvedLocation::Git(location.clone()), ResolvedLocation::Git(location).into_awaited()]
     {
@@ -460,7 +461,7 @@ async fn openpgp_keys_count_until_they_expire_or_are_revoked() {
     };
     let trust = |name: &str| fs::write(fixture.signers(), gpg(path, &["--armor", "--export", name])).unwrap();
     trust("ann");
-    let mut source = fixture.anchored(VerifyExtent::Head, None);
+    let mut source = fixture.anchored(VerifiedCommits::Head, None);
     check(&mut source, Err("it has no OpenPGP signature")).await;
     let second = signed("ann", "2");
     check(&mut source, Ok(&second)).await;
@@ -475,7 +476,7 @@ async fn openpgp_keys_count_until_they_expire_or_are_revoked() {
     gpg(path, &["--quick-set-expire", &fingerprint, "seconds=1"]);
     trust("eve");
     let expired = async || {
-        let mut source = fixture.anchored(VerifyExtent::Head, None);
+        let mut source = fixture.anchored(VerifiedCommits::Head, None);
         source.observe().await.is_err_and(|error| error.to_string().contains("has expired"))
     };
     let begun = std::time::Instant::now();
@@ -484,12 +485,12 @@ async fn openpgp_keys_count_until_they_expire_or_are_revoked() {
     }
     gpg(path, &["--quick-set-expire", &fingerprint, "never"]);
     trust("eve");
-    check(&mut fixture.anchored(VerifyExtent::Head, None), Ok(&third)).await;
+    check(&mut fixture.anchored(VerifiedCommits::Head, None), Ok(&third)).await;
     let certificate = path.join(format!("openpgp-revocs.d/{fingerprint}.rev"));
     // It is made harmless by a colon.
     let text = fs::read_to_string(&certificate).unwrap().replace(":-----BEGIN", "-----BEGIN");
     fs::write(&certificate, text).unwrap();
     gpg(path, &["--import", certificate.to_str().unwrap()]);
     trust("eve");
-    check(&mut fixture.anchored(VerifyExtent::Head, None), Err("a key that was revoked")).await;
+    check(&mut fixture.anchored(VerifiedCommits::Head, None), Err("a key that was revoked")).await;
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::feed::Refresh;
+use super::super::status_poller::Refresh;
 use crate::cli::status_view::StatusView;
 use crate::report::{EventRecord, ObjectStatus, Phase, RolloutStatus, SourceStatus};
 

@@ -3,6 +3,14 @@
 //! A rejection names the contents of a whole unit. It is in force only once the source's inventory
 //! records it. It lasts as long as the newest revision asks for exactly these contents, or until a
 //! retry: any of them may be at fault.
+//!
+//! `Engine::reject` makes one of a failed rollout, once the Events about it are read. The inventory
+//! is written by `src/daemon/reconciler/inventories.rs`. Its answer calls
+//! `Engine::apply_rejections`, and `rollbacks.rs` goes on.
+//!
+//! The last good content before failed contents stays known until something newer has succeeded.
+//! A newer revision ends a rejection, and failed contents may still be there then. The rollback of
+//! that revision leads to the content before them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,23 +20,23 @@ use serde::{Deserialize, Serialize};
 use crate::engine::facts::entry::SourceId;
 use crate::engine::facts::hash_seal::{HashSeals, SealStatus};
 use crate::engine::rollout::budget::OnFailure;
-use crate::engine::rollout::ledger::{LastGood, Unit, UnitMember, UnitText};
+use crate::engine::rollout::ledger::{ReleaseUnit, RollbackTarget, UnitMember, UnitText};
 use crate::engine::state::Engine;
-use crate::engine::{DesiredState, Reason, Release, SharedDesiredObject, SourceLifecycle};
+use crate::engine::{ContentRef, DesiredState, Reason, SharedDesiredObject, SourceLifecycle};
 use crate::object::ObjectId;
 
 /// A rejection: contents that are not wanted here though the newest revision asks for them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Rejection {
     /// The contents, each with its last good one.
-    pub unit: Unit,
+    pub unit: ReleaseUnit,
     /// The action.
     pub action: RejectionAction,
     /// The reason, in words.
     pub cause: Arc<str>,
 }
 
-/// The action in place of a rejected content.
+/// The action in place of a rejected content. In an inventory it is called `way`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum RejectionAction {
     /// The last good content is put back.
@@ -54,7 +62,8 @@ pub(in crate::engine) fn bound_cause(mut cause: String) -> Arc<str> {
 
 #[derive(Serialize, Deserialize)]
 struct RejectionText {
-    way: RejectionAction,
+    #[serde(rename = "way")]
+    action: RejectionAction,
     cause: String,
     unit: UnitText,
 }
@@ -64,7 +73,7 @@ struct RejectionText {
 pub(crate) fn rejections_text(rejections: &[Rejection], seals: &HashSeals) -> Option<String> {
     let line = |rejection: &Rejection| {
         let text = RejectionText {
-            way: rejection.action,
+            action: rejection.action,
             cause: rejection.cause.to_string(),
             unit: UnitText::of(&rejection.unit, seals)?,
         };
@@ -82,7 +91,7 @@ pub(crate) fn is_readable_rejection(line: &str) -> bool {
 pub(crate) fn parse_rejections(text: &str, seals: &HashSeals) -> Vec<Rejection> {
     let read = |line: &str| {
         let read: RejectionText = serde_json::from_str(line).ok()?;
-        Some(Rejection { unit: read.unit.read(seals), action: read.way, cause: bound_cause(read.cause) })
+        Some(Rejection { unit: read.unit.read(seals), action: read.action, cause: bound_cause(read.cause) })
     };
     text.lines().filter_map(read).collect()
 }
@@ -117,64 +126,61 @@ pub(crate) enum ReplacementContent {
     Quarantined,
     /// None: the object is deleted.
     Delete,
-    /// The content of this release, which is being read.
-    Unresolved(Release),
-    /// This one, of this release.
-    Resolved(SharedDesiredObject, Release),
-    /// The content of this release, which cannot be read any more. It is kept where it is live; else
+    /// The content of this reference, which is being read.
+    Unread(ContentRef),
+    /// This one, of this reference.
+    Read(SharedDesiredObject, ContentRef),
+    /// The content of this reference, which cannot be read any more. It is kept where it is live; else
     /// the unit is quarantined.
-    Unreadable(Release),
+    Unreadable(ContentRef),
     /// This one, once all that goes back together with it has been read. Until then whatever is
     /// there stays.
-    Deferred(Box<ReplacementContent>),
+    AwaitingUnit(Box<ReplacementContent>),
 }
 
 impl ReplacementContent {
-    /// Returns the target behind a deferred one.
-    fn undeferred(&self) -> &Self {
+    /// Returns the target that a rollback awaits its unit for.
+    fn awaited_content(&self) -> &Self {
         match self {
-            Self::Deferred(later) => later,
+            Self::AwaitingUnit(later) => later,
             _ => self,
         }
     }
 
-    fn release(&self) -> Option<&Release> {
-        match self.undeferred() {
-            Self::Unresolved(release) | Self::Resolved(_, release) | Self::Unreadable(release) => {
-                Some(release)
-            }
-            Self::Quarantined | Self::Delete | Self::Deferred(_) => None,
+    fn release(&self) -> Option<&ContentRef> {
+        match self.awaited_content() {
+            Self::Unread(release) | Self::Read(_, release) | Self::Unreadable(release) => Some(release),
+            Self::Quarantined | Self::Delete | Self::AwaitingUnit(_) => None,
         }
     }
 
     /// Returns whether something else is to be read first.
     pub(in crate::engine) fn is_awaited(&self) -> bool {
-        matches!(self, Self::Unresolved(_) | Self::Deferred(_))
+        matches!(self, Self::Unread(_) | Self::AwaitingUnit(_))
     }
 }
 
 impl ObjectRejection {
     fn of(rejection: &Rejection, member: &UnitMember) -> Self {
-        let replacement = match (&member.good, rejection.action) {
+        let replacement = match (&member.rollback_target, rejection.action) {
             (_, RejectionAction::Quarantine) => ReplacementContent::Quarantined,
-            (LastGood::Unknown, RejectionAction::RollBack) => {
-                ReplacementContent::Deferred(Box::new(ReplacementContent::Quarantined))
+            (RollbackTarget::Unknown, RejectionAction::RollBack) => {
+                ReplacementContent::AwaitingUnit(Box::new(ReplacementContent::Quarantined))
             }
-            (LastGood::Absent, RejectionAction::RollBack) => {
-                ReplacementContent::Deferred(Box::new(ReplacementContent::Delete))
+            (RollbackTarget::Absent, RejectionAction::RollBack) => {
+                ReplacementContent::AwaitingUnit(Box::new(ReplacementContent::Delete))
             }
-            (LastGood::Release(release), RejectionAction::RollBack) => {
-                ReplacementContent::Unresolved(release.clone())
+            (RollbackTarget::Content(release), RejectionAction::RollBack) => {
+                ReplacementContent::Unread(release.clone())
             }
         };
-        let is_newest_content =
-            matches!(&member.good, LastGood::Release(good) if Some(good.hash) == member.content);
+        let is_newest_content = matches!(&member.rollback_target, RollbackTarget::Content(good) if Some(good.hash) == member.content);
         Self { replacement, cause: rejection.cause.clone(), is_newest_content }
     }
 
     /// Returns whether it means the same as another one, as far as that has been read.
     fn is_equivalent(&self, other: &Self) -> bool {
-        let (one, two) = (self.replacement.undeferred(), other.replacement.undeferred());
+        let (one, two) = (self.replacement.awaited_content(), other.replacement.awaited_content());
         let same = one.release() == two.release() && (one.release().is_some() || one == two);
         self.cause == other.cause && same
     }
@@ -183,9 +189,9 @@ impl ObjectRejection {
     pub(in crate::engine) fn release_blocker(&self) -> Option<Reason> {
         match &self.replacement {
             ReplacementContent::Quarantined => Some(Reason::Rejected(self.cause.clone())),
-            ReplacementContent::Unresolved(_) | ReplacementContent::Deferred(_) => {
+            ReplacementContent::Unread(_) | ReplacementContent::AwaitingUnit(_) => {
                 let revision = self.replacement.release().map(|release| release.revision.short_name());
-                Some(Reason::Resolving(revision.unwrap_or_default().into()))
+                Some(Reason::ReadingRevision(revision.unwrap_or_default().into()))
             }
             ReplacementContent::Unreadable(release) => {
                 let (cause, revision) = (&self.cause, release.revision.short_name());
@@ -193,14 +199,14 @@ impl ObjectRejection {
                     format!("{cause}; it is back at revision {revision}, which cannot be read any more");
                 Some(Reason::Rejected(why.into()))
             }
-            ReplacementContent::Delete | ReplacementContent::Resolved(..) => None,
+            ReplacementContent::Delete | ReplacementContent::Read(..) => None,
         }
     }
 
     /// Returns the reason to show for an object with which nothing else is to be done.
     pub(in crate::engine) fn reason(&self) -> Option<Reason> {
         match &self.replacement {
-            ReplacementContent::Resolved(_, release) => {
+            ReplacementContent::Read(_, release) => {
                 let stays =
                     if self.is_newest_content { "its content stays that of" } else { "it is back at" };
                 let why = format!("{}; {stays} revision {}", self.cause, release.revision.short_name());
@@ -219,7 +225,9 @@ impl Engine {
         let known = &state.inventory.as_ref()?.rejections;
         let mut next: Vec<Rejection> = known
             .iter()
-            .filter(|known| !self.is_superseded(source, known) || self.is_only_record(source, known))
+            .filter(|known| {
+                !self.is_superseded(source, known) || self.is_only_record_of_targets(source, known)
+            })
             .filter(|known| !self.is_retried(source, known))
             .cloned()
             .collect();
@@ -258,7 +266,7 @@ impl Engine {
                 // Where nobody can read what was rejected, it is taken to be what is asked for:
                 // nothing is tried again.
                 (Some(DesiredState::Object(desired)), Some(content)) => {
-                    !member.is_unreadable() && !desired.is_release(content)
+                    !member.is_unreadable() && !desired.has_hash(content)
                 }
                 (Some(DesiredState::Object(_)), None) => true,
                 (Some(DesiredState::Unusable(_)), _) | (None, None) => false,
@@ -302,10 +310,11 @@ impl Engine {
         let named = self.entry(id).and_then(|entry| entry.rejection.as_ref());
         let content = named.map(|rejection| &rejection.replacement);
         let (named, later) = (
-            matches!(content, Some(ReplacementContent::Unresolved(_))),
-            matches!(content, Some(ReplacementContent::Deferred(_))),
+            matches!(content, Some(ReplacementContent::Unread(_))),
+            matches!(content, Some(ReplacementContent::AwaitingUnit(_))),
         );
-        for (set, is_in) in [(&mut self.rollbacks_unresolved, named), (&mut self.rollbacks_deferred, later)] {
+        for (set, is_in) in [(&mut self.unread_rollbacks, named), (&mut self.rollbacks_awaiting_unit, later)]
+        {
             if is_in {
                 set.insert(id.clone());
             } else {
@@ -330,7 +339,7 @@ impl Engine {
             return state;
         }
         match self.entry(id).and_then(|entry| Some(&entry.rejection.as_ref()?.replacement)) {
-            Some(ReplacementContent::Resolved(content, _)) => Some(DesiredState::Object(content.clone())),
+            Some(ReplacementContent::Read(content, _)) => Some(DesiredState::Object(content.clone())),
             Some(ReplacementContent::Delete) => None,
             _ => state,
         }
@@ -339,7 +348,7 @@ impl Engine {
     /// Returns whether the target of an object is a rollback's content, written or not.
     pub(in crate::engine) fn has_rollback_target(&self, id: &ObjectId) -> bool {
         let rejection = self.entry(id).and_then(|entry| entry.rejection.as_ref());
-        rejection.is_some_and(|rejection| matches!(rejection.replacement, ReplacementContent::Resolved(..)))
+        rejection.is_some_and(|rejection| matches!(rejection.replacement, ReplacementContent::Read(..)))
     }
 
     /// Proposes the rejection of the unit of a failed rollout, which is rolled back or quarantined.
@@ -384,7 +393,7 @@ impl Engine {
     }
 
     /// Returns whether the pods of a failed rollout will still be replaced, by a rollback or by
-    /// something newer. Such a workload keeps its token, as its pods are of two templates.
+    /// something newer. Such a workload keeps its slot, as its pods are of two templates.
     pub(in crate::engine) fn is_rollback_due(&self, id: &ObjectId) -> bool {
         let Some((source, _)) = self.entry(id).and_then(|entry| entry.targets.first()) else { return false };
         let inventory = self.sources[*source].inventory.as_ref();
@@ -406,10 +415,12 @@ impl Engine {
         let bad = self.is_member_shown(id, member);
         let replaced = !bad && rejected.is_none();
         replaced
-            || (action == RejectionAction::RollBack && bad && matches!(member.good, LastGood::Release(_)))
+            || (action == RejectionAction::RollBack
+                && bad
+                && matches!(member.rollback_target, RollbackTarget::Content(_)))
     }
 
-    fn action_for_unit(&self, unit: &Unit, id: &ObjectId) -> RejectionAction {
+    fn action_for_unit(&self, unit: &ReleaseUnit, id: &ObjectId) -> RejectionAction {
         if self.is_only_restarted(unit, id) {
             RejectionAction::Quarantine
         } else {
@@ -432,5 +443,40 @@ impl Engine {
             _ => None,
         });
         waves.min()
+    }
+}
+
+impl Engine {
+    /// Returns whether only this rejection still records the last good content.
+    pub(in crate::engine) fn is_only_record_of_targets(
+        &self,
+        source: SourceId,
+        rejection: &Rejection,
+    ) -> bool {
+        let Some(ledger) = &self.rollouts.ledger else { return true };
+        let members = &rejection.unit.members;
+        let is_recorded = members.keys().any(|id| ledger.unit_of(&self.inventory_ids[source], id).is_some());
+        self.shows_failed_content(source, rejection) && !is_recorded && !self.is_concluded(&rejection.unit)
+    }
+
+    /// Lets a unit go back to the content before failed contents that are still there. Objects that
+    /// failed together with them belong to the unit: they were good together.
+    pub(in crate::engine) fn inherit_rollback_targets(&self, source: SourceId, unit: &mut ReleaseUnit) {
+        let inventory = self.sources[source].inventory.iter();
+        for rejection in inventory.flat_map(|inventory| &inventory.rejections) {
+            let shares = rejection.unit.members.keys().any(|id| unit.members.contains_key(id));
+            if !shares
+                || !self.is_superseded(source, rejection)
+                || !self.is_only_record_of_targets(source, rejection)
+            {
+                continue;
+            }
+            for id in rejection.unit.members.keys() {
+                if !unit.members.contains_key(id) {
+                    unit.members.insert(id.clone(), self.member(source, id));
+                }
+            }
+            unit.merge_older(&rejection.unit);
+        }
     }
 }

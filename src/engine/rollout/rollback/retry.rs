@@ -11,11 +11,11 @@ use std::collections::BTreeSet;
 
 use crate::engine::facts::entry::SourceId;
 use crate::engine::orders::carry_out::{OrderAnswer, objects};
-use crate::engine::rollout::ledger::{LastGood, RolloutLedger, Unit};
+use crate::engine::rollout::ledger::{ReleaseUnit, RollbackTarget, RolloutLedger};
 use crate::engine::rollout::rollback::rejection::Rejection;
 use crate::engine::rollout::rollouts::{Rollout, RolloutPredecessor};
 use crate::engine::state::Engine;
-use crate::engine::{DesiredState, LiveObject, RolloutPhase, TokenState};
+use crate::engine::{BudgetSlot, DesiredState, LiveObject, RolloutPhase};
 use crate::health::HealthStatus;
 use crate::object::ObjectId;
 
@@ -44,14 +44,14 @@ impl Engine {
 
     /// Returns whether any member does not show its last good content.
     pub(in crate::engine) fn shows_failed_content(&self, source: SourceId, rejection: &Rejection) -> bool {
-        let was_good = |id: &ObjectId, good: &LastGood, live: &LiveObject| match good {
-            LastGood::Release(release) => live.deleting || self.is_showing(id, release.hash),
-            LastGood::Absent | LastGood::Unknown => false,
+        let was_good = |id: &ObjectId, good: &RollbackTarget, live: &LiveObject| match good {
+            RollbackTarget::Content(release) => live.deleting || self.is_showing(id, release.hash),
+            RollbackTarget::Absent | RollbackTarget::Unknown => false,
         };
         rejection.unit.members.iter().any(|(id, member)| {
             let wanted =
                 matches!(self.sources[source].manifests.desired_state(id), Some(DesiredState::Object(_)));
-            wanted && self.live_object(id).is_some_and(|live| !was_good(id, &member.good, live))
+            wanted && self.live_object(id).is_some_and(|live| !was_good(id, &member.rollback_target, live))
         })
     }
 
@@ -61,7 +61,7 @@ impl Engine {
     }
 
     /// Returns whether a unit is kept until the inventory has forgotten its rejection.
-    pub(in crate::engine) fn is_kept_for_retry(&self, unit: &Unit) -> bool {
+    pub(in crate::engine) fn is_kept_for_retry(&self, unit: &ReleaseUnit) -> bool {
         let retried = self.orders.retries_to_record.iter().chain(&self.orders.retries_to_drop);
         retried.into_iter().any(|(_, rejection)| is_overlapping(unit, &rejection.unit))
     }
@@ -95,7 +95,9 @@ impl Engine {
         for source in sources {
             let inventory = self.sources[source].inventory.iter();
             for rejection in inventory.flat_map(|inventory| &inventory.rejections) {
-                if !self.is_superseded(source, rejection) || !self.is_only_record(source, rejection) {
+                if !self.is_superseded(source, rejection)
+                    || !self.is_only_record_of_targets(source, rejection)
+                {
                     continue;
                 }
                 let Some(unit) = self.unit_at_head(source, &rejection.unit) else { continue };
@@ -107,7 +109,7 @@ impl Engine {
     }
 
     /// Returns whether a workload of a unit has failed with its content.
-    fn has_failed(&self, unit: &Unit) -> bool {
+    fn has_failed(&self, unit: &ReleaseUnit) -> bool {
         unit.members.iter().any(|(id, member)| {
             let failed = self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.failed.is_some());
             failed && self.is_member_shown(id, member)
@@ -116,7 +118,11 @@ impl Engine {
 
     /// Returns a unit with the contents that the newest revision asks for, where all of them are
     /// there: unchanged content is a part of it, too. None where something is still to come.
-    pub(in crate::engine) fn unit_at_head(&self, source: SourceId, unit: &Unit) -> Option<Unit> {
+    pub(in crate::engine) fn unit_at_head(
+        &self,
+        source: SourceId,
+        unit: &ReleaseUnit,
+    ) -> Option<ReleaseUnit> {
         let comes = |id: &ObjectId| {
             self.entry(id)
                 .is_some_and(|entry| entry.unreleased_content().is_some() || entry.rejection.is_some())
@@ -179,12 +185,12 @@ impl Engine {
         let says = (live.health.status == HealthStatus::Failed).then(|| live.health.message.clone());
         let (earlier, written) = (says.or(failed), Some(live.rv));
         self.rollouts.in_flight.remove(id);
-        self.show_rollout(id);
+        self.register_live_rollout(id);
         let loss = self.credible_loss(id, rolling, rolling.max_unavailable);
         let pods = self.rollouts.in_flight.get(id).map_or(loss, |rollout| rollout.reserved);
         // A newer content asks for a claim of its own.
         let claim = self.make_claim(source, shown, pods);
-        let begun = || Rollout::new(TokenState::Held, pods, Some(claim.clone()), written);
+        let begun = || Rollout::new(BudgetSlot::Held, pods, Some(claim.clone()), written);
         let rollout = self.rollouts.in_flight.entry(id.clone()).or_insert_with(begun);
         rollout.claim.get_or_insert(claim.clone());
         (rollout.earlier_failure, rollout.predecessor) = (earlier, RolloutPredecessor::Failure);
@@ -195,10 +201,10 @@ impl Engine {
 
 /// Returns whether the rollout ledger has the record of a unit, or of a newer one that has taken
 /// over from it.
-fn has_record(ledger: &RolloutLedger, unit: &Unit) -> bool {
+fn has_record(ledger: &RolloutLedger, unit: &ReleaseUnit) -> bool {
     ledger.units.iter().any(|known| is_overlapping(known, unit))
 }
 
-fn is_overlapping(one: &Unit, other: &Unit) -> bool {
+fn is_overlapping(one: &ReleaseUnit, other: &ReleaseUnit) -> bool {
     one.inventory_id == other.inventory_id && one.members.keys().any(|id| other.members.contains_key(id))
 }

@@ -1,20 +1,23 @@
-//! Requests to the budget: from a write that would restart pods to the claim under which they are
-//! restarted.
+//! From a write that would restart pods to the claim under which they are restarted.
 //!
-//! A workload that is to restart pods first asks. Once [`grant_tokens`] lets it start, its claim is
-//! written into the rollout ledger by compare-and-swap; only when that has come back the write goes
-//! out.
+//! The workload *requests* a slot. The budget *grants* it ([`grant_slots`]). A *claim* is written
+//! into the rollout ledger by compare-and-swap, with a *start* where the workload held no slot.
+//! Only when that has come back the write goes out, and the rollout begins. Its end takes the claim
+//! back.
+//!
+//! `Engine::decide` calls `claim_budget`. `src/daemon/reconciler/claims.rs` writes what
+//! `next_ledger` returns, and hands the answer to `set_ledger`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::engine::decide::action::{
+use crate::engine::decide::decision::{
     Action, ApplyPurpose, ApplyRequest, Decision, DeletionReason, RestartRisk,
 };
 use crate::engine::rollout::budget::{
-    BudgetBound, BudgetScope, BudgetShortage, ReleasePriority, ReleaseRequest, TokenState, grant_tokens,
+    BudgetBound, BudgetScope, BudgetShortage, BudgetSlot, SlotPriority, SlotRequest, grant_slots,
 };
-use crate::engine::rollout::ledger::{RolloutClaim, RolloutLedger, Unit};
+use crate::engine::rollout::ledger::{ReleaseUnit, RolloutClaim, RolloutLedger};
 use crate::engine::rollout::rollouts::{Rollout, RolloutPredecessor};
 use crate::engine::rollout::start_rate::RolloutStart;
 use crate::engine::state::{DecisionMode, Engine};
@@ -32,28 +35,29 @@ impl Engine {
         if let Action::DryRun(apply) = &decision.action {
             // Until the answer is here it keeps its place in the queue.
             let apply = ApplyRequest { restarts: RestartRisk::Maybe, ..apply.clone() };
-            if let Some((ask, claim)) = self.token_request(id, &Action::Apply(apply)) {
-                self.request_token(ask, claim);
+            if let Some((ask, claim)) = self.slot_request(id, &Action::Apply(apply)) {
+                self.request_slot(ask, claim);
             }
             return decision;
         }
-        let Some((ask, claim)) = self.token_request(id, &decision.action) else {
+        let Some((ask, claim)) = self.slot_request(id, &decision.action) else {
             if !self.waits_for_its_unit(id, &decision) {
                 self.withdraw(id);
             }
             return decision;
         };
         let is_recorded = self.own_claim(id).is_some_and(|recorded| recorded.content == claim.content);
-        // A step that is held has given its token back, and asks for the next one anew.
+        // A step that is held has given its slot back, and asks for the next one anew.
         let gave_back =
-            self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.token == TokenState::None);
-        self.request_token(ask, claim);
+            self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.slot == BudgetSlot::None);
+        self.request_slot(ask, claim);
         // One that a rollout has left behind counts as taken back: it is claimed, and begun, anew.
-        let has_start = self.rollouts.granted.contains(id);
-        if is_recorded && has_start {
+        let has_unused_claim = self.rollouts.unused_claims.contains(id);
+        if is_recorded && has_unused_claim {
             self.rollouts.ended_claims.remove(id);
         }
-        let holds = is_recorded && (has_start || (!gave_back && !self.rollouts.ended_claims.contains(id)));
+        let holds =
+            is_recorded && (has_unused_claim || (!gave_back && !self.rollouts.ended_claims.contains(id)));
         if holds && !self.rollouts.claiming.contains(id) && self.rollouts.recovery.is_complete() {
             return decision;
         }
@@ -61,7 +65,7 @@ impl Engine {
             self.rollouts.claiming.remove(id);
             return Decision::wait(Reason::Unrecorded(why));
         }
-        if let Some(shortage) = self.token_shortage(id) {
+        if let Some(shortage) = self.slot_shortage(id) {
             self.rollouts.claiming.remove(id);
             return Decision::wait(Reason::Budget(shortage));
         }
@@ -90,13 +94,13 @@ impl Engine {
         !refused && self.is_in_unit(need) && asked.is_some() && asked == recorded
     }
 
-    fn token_request(&self, id: &ObjectId, action: &Action) -> Option<(ReleaseRequest, RolloutClaim)> {
+    fn slot_request(&self, id: &ObjectId, action: &Action) -> Option<(SlotRequest, RolloutClaim)> {
         let (source, priority, wave, content, lost) = match action {
             Action::Apply(apply) if apply.restarts == RestartRisk::Maybe => {
                 let priority = match apply.purpose {
-                    ApplyPurpose::Repair => ReleasePriority::Repair,
-                    _ if self.has_rollback_target(id) => ReleasePriority::Rollback,
-                    _ => ReleasePriority::Candidate,
+                    ApplyPurpose::Repair => SlotPriority::Repair,
+                    _ if self.has_rollback_target(id) => SlotPriority::Rollback,
+                    _ => SlotPriority::Candidate,
                 };
                 let lost = |replicas| self.loss_of_write(id, apply, replicas);
                 let content = match (apply.purpose, apply.variant.config_stamp) {
@@ -109,16 +113,16 @@ impl Engine {
                 let (source, desired) = self.entry(id)?.target_content()?;
                 (
                     source,
-                    ReleasePriority::Candidate,
+                    SlotPriority::Candidate,
                     desired.wave,
                     desired.hash,
                     self.additional_loss(id, |replicas| replicas),
                 )
             }
-            Action::Nothing => return self.node_token_request(id),
+            Action::Nothing => return self.node_slot_request(id),
             _ => return None,
         };
-        let ask = ReleaseRequest { priority, wave, id: id.clone(), source, cost: lost };
+        let ask = SlotRequest { priority, wave, id: id.clone(), source, cost: lost };
         Some((ask, self.make_claim(source, content, lost)))
     }
 
@@ -134,7 +138,7 @@ impl Engine {
         lost.saturating_sub(away)
     }
 
-    fn request_token(&mut self, ask: ReleaseRequest, claim: RolloutClaim) {
+    fn request_slot(&mut self, ask: SlotRequest, claim: RolloutClaim) {
         let id = ask.id.clone();
         let new = self.rollouts.requests_by_id.insert(id.clone(), (ask.clone(), claim.clone()));
         if let Some((old, _)) = &new
@@ -153,12 +157,12 @@ impl Engine {
     pub(in crate::engine) fn is_claimed(&self, id: &ObjectId) -> bool {
         let asked = self.rollouts.requests_by_id.get(id).map(|(_, asked)| asked.content);
         let recorded = self.own_claim(id).map(|claim| claim.content);
-        let counts = !self.rollouts.ended_claims.contains(id) || self.rollouts.granted.contains(id);
+        let counts = !self.rollouts.ended_claims.contains(id) || self.rollouts.unused_claims.contains(id);
         asked.is_some() && asked == recorded && counts
     }
 
     /// Returns the shortage of the budget for a request.
-    fn token_shortage(&mut self, id: &ObjectId) -> Option<BudgetShortage> {
+    fn slot_shortage(&mut self, id: &ObjectId) -> Option<BudgetShortage> {
         if self.rollouts.budget_stale {
             self.divide_budget();
         }
@@ -169,14 +173,14 @@ impl Engine {
         if let Some((ask, _)) = self.rollouts.requests_by_id.remove(id) {
             self.rollouts.requests.remove(&ask);
             self.rollouts.claiming.remove(id);
-            self.rollouts.granted.remove(id);
+            self.rollouts.unused_claims.remove(id);
             self.rollouts.answers.remove(id);
             self.rollouts.budget_stale = true;
         }
     }
 
     /// Returns the budget's answer to each request.
-    pub(in crate::engine) fn token_answers(&self) -> BTreeMap<ObjectId, Option<BudgetShortage>> {
+    pub(in crate::engine) fn slot_answers(&self) -> BTreeMap<ObjectId, Option<BudgetShortage>> {
         if self.rollouts.requests.is_empty() {
             return BTreeMap::new();
         }
@@ -184,15 +188,15 @@ impl Engine {
             let asks = self.rollouts.requests.iter();
             return asks.map(|ask| (ask.id.clone(), Some(short.clone()))).collect();
         }
-        let mut permits = grant_tokens(
+        let mut answers = grant_slots(
             &self.rollouts.requests,
             &self.loads(),
             &self.budget_bounds(),
             self.rollouts.slow_start_limit,
         );
-        self.add_hidden_reasons(&mut permits);
-        self.add_holders(&mut permits);
-        permits
+        self.add_hidden_reasons(&mut answers);
+        self.add_holders(&mut answers);
+        answers
     }
 
     /// Returns the bounds in numbers of now.
@@ -239,7 +243,7 @@ impl Engine {
         bounds
     }
 
-    /// Records that a write is on its way: it holds its token from now on.
+    /// Records that a write is on its way: it holds its slot from now on.
     pub(crate) fn note_dispatch(&mut self, id: &ObjectId, action: &Action) {
         self.forget_answers();
         self.rollouts.writing.insert(id.clone());
@@ -265,7 +269,7 @@ impl Engine {
         let blamed = health
             .filter(|health| health.status == HealthStatus::Failed)
             .map(|health| health.message.clone());
-        let mut rollout = Rollout::new(TokenState::Held, cost, claim, None);
+        let mut rollout = Rollout::new(BudgetSlot::Held, cost, claim, None);
         rollout.earlier_failure = blamed;
         let before = self.rollouts.in_flight.remove(id);
         rollout.pods = before.as_ref().and_then(|before| before.pods.clone());
@@ -285,7 +289,7 @@ impl Engine {
         let ledger = self.rollouts.restore_lost(ledger);
         let ours = |inventory_id: &Arc<str>| self.inventory_ids.contains(inventory_id);
         self.rollouts.ended_claims.retain(|id| ledger.claims.contains_key(id));
-        self.rollouts.granted.retain(|id| ledger.claims.contains_key(id));
+        self.rollouts.unused_claims.retain(|id| ledger.claims.contains_key(id));
         let known = self.rollouts.ledger.as_ref().map(|known| &known.units[..]).unwrap_or_default();
         let opened = ledger.units.iter().filter(|unit| ours(&unit.inventory_id) && !known.contains(unit));
         let opened: Vec<ObjectId> = opened.flat_map(|unit| unit.members.keys().cloned()).collect();
@@ -294,7 +298,7 @@ impl Engine {
             claims.map(|(id, claim)| (id.clone(), claim.clone())).collect();
         self.rollouts.recording.clear();
         self.rollouts.saving = false;
-        self.rollouts.starts.read(&ledger);
+        self.rollouts.starts.record_ledger(&ledger);
         self.rollouts
             .foreign_unavailable
             .retain(|id, _| ledger.tallies.iter().any(|tally| tally.unavailable.contains_key(id)));
@@ -315,12 +319,12 @@ impl Engine {
                 self.rollouts.requests_by_id.get(id).is_some_and(|(_, asked)| asked.content == claim.content);
             if asked {
                 self.rollouts.claiming.remove(id);
-                self.take_start(id);
+                self.note_unused_claim(id);
                 self.mark(id);
             }
         }
         for id in claims.iter().map(|(id, _)| id).chain(&opened) {
-            self.show_rollout(id);
+            self.register_live_rollout(id);
         }
         self.judge_recorded(&opened);
         self.dirty.extend(opened);
@@ -340,12 +344,12 @@ impl Engine {
         }
     }
 
-    /// Gives a workload its token, where its claim was written together with a start. That may be
+    /// Gives a workload its slot, where its claim was written together with a start. That may be
     /// the second start of one rollout.
-    fn take_start(&mut self, id: &ObjectId) {
+    fn note_unused_claim(&mut self, id: &ObjectId) {
         let Some(ledger) = &self.rollouts.ledger else { return };
         if self.rollouts.starts.take_newest(ledger, id) {
-            self.rollouts.granted.insert(id.clone());
+            self.rollouts.unused_claims.insert(id.clone());
             self.rollouts.budget_stale = true;
         }
     }
@@ -365,7 +369,7 @@ impl Engine {
         let data = self.live_object(id).and_then(|live| live.config_stamp).map(|started| started.data);
         let same = |desired: &crate::engine::SharedDesiredObject| {
             let restarted = data.map(|data| Self::restart_key(desired.hash, data));
-            (desired.hash == content || restarted == Some(content)) && desired.is_release(release.hash)
+            (desired.hash == content || restarted == Some(content)) && desired.has_hash(release.hash)
         };
         release.hash == content
             || entry.is_some_and(|entry| {
@@ -384,22 +388,21 @@ impl Engine {
                 return self.is_counted(id, claim);
             }
             !ours(&claim.inventory_id)
-                || self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.token == TokenState::Held)
+                || self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.slot == BudgetSlot::Held)
                 || self.is_claimed(id)
                 || self.is_of_another(id, claim)
                 || self.entry(id).is_some_and(|entry| entry.last_write.is_some())
                 || (!self.is_observable(id) && self.is_counted(id, claim))
         });
-        let is_over = |unit: &mut Unit| ours(&unit.inventory_id) && self.is_concluded(unit);
-        let over: Vec<Unit> = next.units.extract_if(.., is_over).collect();
+        let is_over = |unit: &mut ReleaseUnit| ours(&unit.inventory_id) && self.is_concluded(unit);
+        let over: Vec<ReleaseUnit> = next.units.extract_if(.., is_over).collect();
         over.into_iter().filter(|unit| self.can_be_undone(unit)).for_each(|unit| next.remember(unit));
         self.record_retried_units(&mut next);
         self.record_adopted_failures(&mut next);
         for (id, rollout) in &self.rollouts.in_flight {
             let asked = self.rollouts.requests_by_id.get(id).map(|(_, asked)| asked.content);
             let newer = asked.is_some() && ledger.claims.get(id).map(|claim| claim.content) == asked;
-            if let Some(claim) =
-                rollout.claim.as_ref().filter(|_| rollout.token == TokenState::Held && !newer)
+            if let Some(claim) = rollout.claim.as_ref().filter(|_| rollout.slot == BudgetSlot::Held && !newer)
             {
                 next.claims.insert(id.clone(), claim.clone());
             }
@@ -414,14 +417,14 @@ impl Engine {
                 record(&mut next.units, unit);
             }
         }
-        let permits = if self.rollouts.claiming.is_empty() { BTreeMap::new() } else { self.token_answers() };
-        let allowed = |id: &&ObjectId| matches!(permits.get(*id), Some(None));
+        let answers = if self.rollouts.claiming.is_empty() { BTreeMap::new() } else { self.slot_answers() };
+        let allowed = |id: &&ObjectId| matches!(answers.get(*id), Some(None));
         let held =
             if self.rollouts.claiming.is_empty() { BTreeSet::new() } else { self.workloads_in_flight() };
         let mut begun = Vec::new();
         for id in self.rollouts.claiming.iter().filter(allowed) {
             let Some((ask, claim)) = self.rollouts.requests_by_id.get(id) else { continue };
-            if ask.priority == ReleasePriority::Candidate {
+            if ask.priority == SlotPriority::Candidate {
                 let unit = self.build_unit(ask.source, id);
                 if !self.are_members_known(&unit) || !next.has_room_for(&unit) {
                     continue;
@@ -473,7 +476,7 @@ impl Engine {
 }
 
 /// Returns whether a record says of all members of a unit what they ask for.
-fn has_contents_of(known: &Unit, unit: &Unit) -> bool {
+fn has_contents_of(known: &ReleaseUnit, unit: &ReleaseUnit) -> bool {
     let is_described = |(id, member): (&ObjectId, &crate::engine::UnitMember)| {
         known.members.get(id).is_some_and(|known| known.content == member.content)
     };
@@ -481,12 +484,13 @@ fn has_contents_of(known: &Unit, unit: &Unit) -> bool {
 }
 
 /// Records a unit; those that share an object with it are one with it.
-fn record(units: &mut Vec<Unit>, mut unit: Unit) {
-    let shares = |other: &Unit| {
+fn record(units: &mut Vec<ReleaseUnit>, mut unit: ReleaseUnit) {
+    let shares = |other: &ReleaseUnit| {
         other.inventory_id == unit.inventory_id
             && other.members.keys().any(|id| unit.members.contains_key(id))
     };
-    let (same, others): (Vec<Unit>, Vec<Unit>) = std::mem::take(units).into_iter().partition(shares);
+    let (same, others): (Vec<ReleaseUnit>, Vec<ReleaseUnit>) =
+        std::mem::take(units).into_iter().partition(shares);
     for older in &same {
         unit.merge_older(older);
     }

@@ -30,13 +30,13 @@ pub(super) struct Refresh {
 }
 
 /// The questions to a daemon, for the screen.
-pub(super) struct StatusFeed {
+pub(super) struct StatusPoller {
     reader: StatusReader,
     /// The number of the last event.
     last: u64,
 }
 
-impl StatusFeed {
+impl StatusPoller {
     pub(super) fn of(reader: StatusReader) -> Self {
         Self { reader, last: 0 }
     }

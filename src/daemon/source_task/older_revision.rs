@@ -1,11 +1,23 @@
-//! Contents of older revisions.
+//! Contents of older revisions, for rollbacks, repairs and undos.
+//!
+//! `Engine::unread_contents` says which, and `reconciler/dispatch.rs` asks for them
+//! (`request_contents`). Each answer is a `LoopEvent::ContentsRead`, and goes to
+//! `Engine::record_past_content`.
+//!
+//! A revision that is not in the store is fetched from the source, once that can be read. One that
+//! cannot be read now is not lost. A new state directory holds only the newest revision of a
+//! remote, and a repository may be away for a time. Only a revision that the source itself no
+//! longer has is reported as gone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::super::loop_event::LoopEvent;
 use super::super::manifest_facts::{FileReading, ReadSettings};
-use crate::engine::{FileCompleteness, PastRevision, Release, SharedDesiredObject, UndoRequest};
+use super::fact_reader::RevisionAccess;
+use super::{ContentReader, SourceTask};
+use crate::engine::{ContentRef, FileCompleteness, PastRevision, SharedDesiredObject, UndoRequest};
 use crate::manifest::KindScopes;
-use crate::object::{ContentHash, ObjectId, Revision};
+use crate::object::{ContentHash, ErrorClass, ObjectId, Revision};
 use crate::source::{Ancestry, MAX_FILE, RevisionReader, SnapshotFile, SourceError};
 
 /// The contents of some objects in a revision.
@@ -62,21 +74,21 @@ impl RevisionContents {
     }
 
     fn content(&self, id: &ObjectId, hash: ContentHash) -> Option<&SharedDesiredObject> {
-        self.found.get(id)?.iter().find(|desired| desired.is_release(hash))
+        self.found.get(id)?.iter().find(|desired| desired.has_hash(hash))
     }
 }
 
 /// Contents of a revision, each with what it is there, or nothing where it cannot be had.
-pub(in crate::daemon) type ResolvedContents = Vec<(ObjectId, Release, Option<SharedDesiredObject>)>;
+pub(in crate::daemon) type FoundContents = Vec<(ObjectId, ContentRef, Option<SharedDesiredObject>)>;
 
 /// Looks up contents in an older revision.
-pub(super) fn resolve(
+pub(super) fn read_contents(
     reader: &RevisionReader,
     settings: &ReadSettings,
     mut scopes: KindScopes,
     revision: &Revision,
     wanted: &[(ObjectId, ContentHash)],
-) -> Result<ResolvedContents, SourceError> {
+) -> Result<FoundContents, SourceError> {
     let ids = wanted.iter().map(|(id, _)| id).collect();
     // A content is found by its hash, so a place that cannot be read only means that it is not had.
     let mut contents = contents(reader, settings, &mut scopes, revision, &ids)?;
@@ -88,7 +100,7 @@ pub(super) fn resolve(
         contents.add(reader, settings, &mut scopes, &files, &missing);
     }
     let lookup = |(id, hash): &(ObjectId, ContentHash)| {
-        let release = Release { hash: *hash, revision: revision.clone() };
+        let release = ContentRef { hash: *hash, revision: revision.clone() };
         (id.clone(), release, contents.content(id, *hash).cloned())
     };
     Ok(wanted.iter().map(lookup).collect())
@@ -169,5 +181,87 @@ fn require_followed(
         Err(error) => {
             Err(format!("it cannot be found out whether revision {short} was ever followed: {error}"))
         }
+    }
+}
+
+/// Contents of one revision.
+#[derive(Debug)]
+pub(super) struct WantedContents {
+    pub(super) revision: Revision,
+    pub(super) contents: Vec<(ObjectId, ContentHash)>,
+}
+
+/// The past contents of revisions that are not here.
+pub(super) type MissingContents = Vec<WantedContents>;
+
+/// The result of a lookup.
+pub(super) enum ContentLookup {
+    /// An answer.
+    Done(Box<LoopEvent>),
+    /// The revision cannot be read here and now.
+    Missing(WantedContents),
+    /// The revision of an undo is not here yet.
+    Unfound(Box<UndoRequest>),
+}
+
+impl ContentReader {
+    pub(super) async fn read_contents(
+        self,
+        revision: Revision,
+        contents: Vec<(ObjectId, ContentHash)>,
+    ) -> ContentLookup {
+        let wanted = WantedContents { revision, contents };
+        let (wanted, found) = self.look_up(wanted).await;
+        found.map_or(ContentLookup::Missing(wanted), |found| {
+            ContentLookup::Done(Box::new(LoopEvent::ContentsRead(found)))
+        })
+    }
+
+    pub(super) async fn look_up(
+        self,
+        wanted: WantedContents,
+    ) -> (WantedContents, Result<FoundContents, SourceError>) {
+        let Self { reader, settings, scopes, .. } = self;
+        let (revision, contents) = (wanted.revision.clone(), wanted.contents.clone());
+        let read =
+            move |reader: &RevisionReader| read_contents(reader, &settings, scopes, &revision, &contents);
+        let found = reader.read_bounded(read).await;
+        (wanted, found)
+    }
+}
+
+impl SourceTask {
+    /// Looks up again what was missing, with whatever has to be fetched for that. Nothing is fetched
+    /// while a remote cannot be read. A repository on this host may hold what is in force beside a
+    /// newest commit that cannot be read.
+    pub(super) async fn fetch_missing(&mut self) -> Vec<LoopEvent> {
+        let is_read = self.reported.is_some() && self.last_error.is_none();
+        if !is_read && !self.source.is_on_host() {
+            return Vec::new();
+        }
+        let mut events = Vec::new();
+        for wanted in std::mem::take(&mut self.missing) {
+            self.heartbeat.record(super::MAX_OPERATION_DURATION);
+            if let Err(error) =
+                self.facts.prepare_revision(&mut self.source, &wanted.revision, RevisionAccess::Fetched).await
+                && (!is_read || error.class() == ErrorClass::Transient)
+            {
+                tracing::debug!(source = self.source.name(), %error, "an older revision cannot be had now");
+                self.missing.push(wanted);
+                continue;
+            }
+            let (wanted, found) = self.content_reader().look_up(wanted).await;
+            if found.as_ref().is_err_and(|error| !is_read || matches!(error, SourceError::Silent { .. })) {
+                self.missing.push(wanted);
+                continue;
+            }
+            let revision = wanted.revision;
+            events.push(LoopEvent::ContentsRead(found.unwrap_or_else(|error| {
+                tracing::warn!(%revision, "an older revision cannot be read: {error}");
+                let none = |(id, hash)| (id, ContentRef { hash, revision: revision.clone() }, None);
+                wanted.contents.into_iter().map(none).collect()
+            })));
+        }
+        events
     }
 }

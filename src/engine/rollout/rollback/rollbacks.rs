@@ -1,17 +1,25 @@
-//! A rollback begins only when all contents that go back together have been read.
+//! The beginning and the end of each rollback.
+//!
+//! A rollback begins only when all contents that go back together have been read:
+//! `src/daemon/source_task/older_revision.rs` reads them. Then the rollback target is the target of
+//! its entry, and is decided about, claimed and written as any content.
 //!
 //! Any of a unit's contents may be at fault, and the last good ones were good together. Where one
 //! of them cannot be had any more, or was never known, the others do not go back without it. All
 //! stay as they are, until git changes the content or a person retries.
+//!
+//! A rollback that the API server refuses ends in quarantine. Content that was good before may be
+//! refused by now: by a quota, by a policy that came later, for a field that never changes. A
+//! workload that waited for that to heal would keep its slot from all others.
 
-use crate::engine::facts::entry::SourceId;
-use crate::engine::rollout::budget::TokenState;
-use crate::engine::rollout::ledger::UnitMember;
+use crate::engine::facts::entry::{RefusalRule, SourceId};
+use crate::engine::rollout::budget::BudgetSlot;
+use crate::engine::rollout::ledger::{RollbackTarget, UnitMember};
 use crate::engine::rollout::rollback::rejection::{
     Rejection, RejectionAction, ReplacementContent, bound_cause,
 };
 use crate::engine::state::{DecisionMode, Engine};
-use crate::engine::{LiveObject, Release, SharedDesiredObject};
+use crate::engine::{ContentRef, LiveObject, RecreatePolicy, SharedDesiredObject, is_workload};
 use crate::object::ObjectId;
 
 /// The readiness of one rollback.
@@ -29,7 +37,7 @@ impl Engine {
     pub(in crate::engine) fn record_rollback_content(
         &mut self,
         id: &ObjectId,
-        release: &Release,
+        release: &ContentRef,
         content: Option<&SharedDesiredObject>,
     ) {
         let is_back = self
@@ -37,15 +45,13 @@ impl Engine {
             .and_then(LiveObject::shown_release)
             .is_some_and(|shown| shown.hash == release.hash);
         let Some(entry) = self.entries.get_mut(id) else { return };
-        let Some(rejected) = entry
-            .rejection
-            .as_mut()
-            .filter(|i| i.replacement == ReplacementContent::Unresolved(release.clone()))
+        let Some(rejected) =
+            entry.rejection.as_mut().filter(|i| i.replacement == ReplacementContent::Unread(release.clone()))
         else {
             return;
         };
-        let read = match content.filter(|desired| desired.is_release(release.hash)) {
-            Some(desired) => ReplacementContent::Resolved(desired.clone(), release.clone()),
+        let read = match content.filter(|desired| desired.has_hash(release.hash)) {
+            Some(desired) => ReplacementContent::Read(desired.clone(), release.clone()),
             // A dry run reads the newest revision alone: that it lacks a content does not mean that
             // the content is lost.
             None if self.mode == DecisionMode::Plan => {
@@ -61,7 +67,7 @@ impl Engine {
         rejected.replacement = if read == ReplacementContent::Quarantined {
             read
         } else {
-            ReplacementContent::Deferred(Box::new(read))
+            ReplacementContent::AwaitingUnit(Box::new(read))
         };
         if let Some(source) = self.rejecting_source(id) {
             self.note_rejection(source, id);
@@ -75,14 +81,14 @@ impl Engine {
 
     /// Begins the rollbacks of which all is known, and gives up those that lack something.
     pub(in crate::engine) fn begin_rollbacks(&mut self) {
-        if self.rollbacks_deferred.is_empty() {
+        if self.rollbacks_awaiting_unit.is_empty() {
             return;
         }
         for source in self.source_ids() {
             let inventory = self.sources[source].inventory.iter();
             let returning = |one: &&Rejection| {
                 one.action == RejectionAction::RollBack
-                    && one.unit.members.keys().any(|id| self.rollbacks_deferred.contains(id))
+                    && one.unit.members.keys().any(|id| self.rollbacks_awaiting_unit.contains(id))
             };
             let found: Vec<Rejection> =
                 inventory.flat_map(|inventory| &inventory.rejections).filter(returning).cloned().collect();
@@ -102,8 +108,8 @@ impl Engine {
         for (id, member) in &rejection.unit.members {
             let Some(replacement) = replacement_of(id) else { continue };
             match replacement {
-                ReplacementContent::Unresolved(_) => return RollbackReadiness::Waiting,
-                ReplacementContent::Deferred(later) => {
+                ReplacementContent::Unread(_) => return RollbackReadiness::Waiting,
+                ReplacementContent::AwaitingUnit(later) => {
                     if matches!(**later, ReplacementContent::Quarantined | ReplacementContent::Unreadable(_))
                         && (!self.is_observable(id) || self.is_being_written(id))
                     {
@@ -166,7 +172,7 @@ impl Engine {
             let Some(rejected) = self.entries.get_mut(id).and_then(|entry| entry.rejection.as_mut()) else {
                 continue;
             };
-            if let ReplacementContent::Deferred(later) = &rejected.replacement {
+            if let ReplacementContent::AwaitingUnit(later) = &rejected.replacement {
                 rejected.replacement = (**later).clone();
                 self.note_rejection(source, id);
             }
@@ -179,7 +185,7 @@ impl Engine {
         self.quarantine_failed_unit(source, rejection, cause);
     }
 
-    /// Ends a rollback where it is. Its tokens are free at once, and all of the unit is quarantined
+    /// Ends a rollback where it is. Its slots are free at once, and all of the unit is quarantined
     /// once the inventory records it.
     pub(in crate::engine) fn quarantine_failed_unit(
         &mut self,
@@ -192,9 +198,9 @@ impl Engine {
         for id in quarantined.unit.members.keys() {
             if let Some(rollout) =
                 self.rollouts.in_flight.get_mut(id).filter(|rollout| rollout.failed.is_some())
-                && rollout.token == TokenState::Held
+                && rollout.slot == BudgetSlot::Held
             {
-                (rollout.token, rollout.reserved) = (TokenState::None, 0);
+                (rollout.slot, rollout.reserved) = (BudgetSlot::None, 0);
                 self.rollouts.budget_stale = true;
             }
         }
@@ -205,5 +211,45 @@ impl Engine {
         rejecting
             .retain(|other| other.unit.members.keys().all(|id| !quarantined.unit.members.contains_key(id)));
         rejecting.push(quarantined);
+    }
+}
+
+/// The number of refusals in a row that end a rollback: the API server's parts learn of rights and
+/// quotas one after another.
+const MAX_ROLLBACK_REFUSALS: u32 = 5;
+
+impl Engine {
+    /// Ends the rollback of a workload that is there and whose good content is refused for good.
+    pub(in crate::engine) fn quarantine_refused_rollback(&mut self, id: &ObjectId) {
+        let Some(source) =
+            self.rejecting_source(id).filter(|_| is_workload(id) && self.live_object(id).is_some())
+        else {
+            return;
+        };
+        let Some(why) = self.rollback_refusal(id) else { return };
+        let inventory = self.sources[source].inventory.iter();
+        let named = inventory.flat_map(|inventory| &inventory.rejections).find(|rejection| {
+            let member = rejection.unit.members.get(id);
+            let back =
+                rejection.action == RejectionAction::RollBack && !self.is_superseded(source, rejection);
+            back && member.is_some_and(|member| matches!(member.rollback_target, RollbackTarget::Content(_)))
+        });
+        let Some(rejection) = named.cloned() else { return };
+        let cause = format!("{}; going back failed too: {id}: refused: {why}", rejection.cause);
+        self.quarantine_failed_unit(source, rejection, cause);
+    }
+
+    fn rollback_refusal(&self, id: &ObjectId) -> Option<String> {
+        let entry = self.entry(id)?;
+        let ReplacementContent::Read(good, _) = &entry.rejection.as_ref()?.replacement else {
+            return None;
+        };
+        let refusal = entry.refused.as_ref().filter(|refusal| refusal.is_of(good))?;
+        let final_now = match refusal.rule {
+            RefusalRule::Webhook => false,
+            RefusalRule::Immutable if good.traits.recreate == RecreatePolicy::Allowed => false,
+            _ => refusal.retry.is_none() || refusal.times >= MAX_ROLLBACK_REFUSALS,
+        };
+        final_now.then(|| refusal.text.to_string())
     }
 }

@@ -1,4 +1,4 @@
-//! The files of a repository beside one folder of its work tree, now and at earlier revisions.
+//! The files of a repository outside one folder of its work tree, now and at earlier revisions.
 
 use std::path::{Path, PathBuf};
 
@@ -11,8 +11,8 @@ use super::reader::{MAX_FILE, ReadLimits, RevisionForm, RevisionReader};
 use super::snapshot::BlobId;
 use crate::object::Revision;
 
-/// The files beside a folder.
-pub(crate) struct FilesBeside {
+/// The files outside a folder.
+pub(crate) struct OutsideFiles {
     top: PathBuf,
     /// The path to the folder, with a slash behind it.
     folder: String,
@@ -20,7 +20,7 @@ pub(crate) struct FilesBeside {
 }
 
 /// One of these files as it is now.
-pub(crate) struct FileBeside {
+pub(crate) struct OutsideFile {
     /// The path in the repository.
     pub path: String,
     /// The id of its content.
@@ -29,7 +29,7 @@ pub(crate) struct FileBeside {
     pub bytes: Vec<u8>,
 }
 
-impl FilesBeside {
+impl OutsideFiles {
     /// Finds the work tree around a folder. None where no work tree holds it, or where the folder
     /// is all of one.
     ///
@@ -50,14 +50,14 @@ impl FilesBeside {
     ///
     /// # Errors
     /// Fails where the work tree cannot be listed.
-    pub(crate) fn visit(&self, mut visit: impl FnMut(FileBeside)) -> Result<(), SourceError> {
+    pub(crate) fn visit(&self, mut visit: impl FnMut(OutsideFile)) -> Result<(), SourceError> {
         let top = OpenFolder::open(&self.top)?;
         for (path, _) in top.list()?.files {
             if self.is_inside(&path) {
                 continue;
             }
             if let Ok(FileReadResult::Whole(_, bytes)) = top.read(&path, MAX_FILE) {
-                visit(FileBeside { path, blob: BlobId::of(&bytes), bytes });
+                visit(OutsideFile { path, blob: BlobId::of(&bytes), bytes });
             }
         }
         Ok(())
@@ -75,8 +75,8 @@ impl FilesBeside {
             Err(SourceError::Unknown { .. }) => return Ok(None),
             snapshot => snapshot?.files.into_iter(),
         };
-        let beside = files.filter(|file| !self.is_inside(&file.path));
-        Ok(Some(beside.map(|file| (file.path.to_string(), file.blob)).collect()))
+        let outside = files.filter(|file| !self.is_inside(&file.path));
+        Ok(Some(outside.map(|file| (file.path.to_string(), file.blob)).collect()))
     }
 
     /// Reads a content of an earlier revision.

@@ -22,7 +22,7 @@ pub(super) fn verification_anchor(
     inventory: Option<&InventoryObject>,
 ) -> VerificationAnchor {
     VerificationAnchor {
-        accepted: inventory.and_then(accepted_revision),
+        accepted_revision: inventory.and_then(accepted_revision),
         confirmed: inventory.and_then(confirmed_revision),
         namespace: namespace.to_owned(),
     }
@@ -99,7 +99,7 @@ mod tests {
         fn check(accepted: &str, confirmed: &str, expected: (Option<&str>, Option<&str>)) {
             let found = verification_anchor("rhumb-system", Some(&inventory(accepted, confirmed)));
             let expected = (expected.0.map(Revision::new), expected.1.map(Revision::new));
-            assert_eq!((found.accepted, found.confirmed), expected, "{accepted} {confirmed}");
+            assert_eq!((found.accepted_revision, found.confirmed), expected, "{accepted} {confirmed}");
         }
         let (a, b) = ("a".repeat(40), "b".repeat(40));
         check("", "", (None, None));

@@ -1,27 +1,30 @@
 //! Contents of older revisions: which are needed, and what came of reading them.
+//!
+//! `src/daemon/source_task/older_revision.rs` reads them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::engine::state::{DecisionMode, Engine};
 use crate::engine::{
-    AcceptedContent, LastGood, PruneDecision, Release, ReplacementContent, SharedDesiredObject, SourceId,
+    AcceptedContent, ContentRef, PruneDecision, ReplacementContent, RollbackTarget, SharedDesiredObject,
+    SourceId,
 };
 use crate::object::{ContentHash, ObjectId, Revision};
 
 impl Engine {
     /// Returns the contents of older revisions that decisions need, by revision.
-    pub(crate) fn unresolved_contents(&self) -> BTreeMap<Revision, Vec<(ObjectId, ContentHash)>> {
+    pub(crate) fn unread_contents(&self) -> BTreeMap<Revision, Vec<(ObjectId, ContentHash)>> {
         let mut found: BTreeMap<Revision, Vec<(ObjectId, ContentHash)>> = BTreeMap::new();
-        for id in &self.rollbacks_unresolved {
+        for id in &self.unread_rollbacks {
             let replacement =
                 self.entries.get(id).and_then(|entry| Some(&entry.rejection.as_ref()?.replacement));
-            if let Some(ReplacementContent::Unresolved(Release { hash, revision })) = replacement {
+            if let Some(ReplacementContent::Unread(ContentRef { hash, revision })) = replacement {
                 found.entry(revision.clone()).or_default().push((id.clone(), *hash));
             }
         }
-        for id in &self.unresolved_accepted {
+        for id in &self.unread_accepted {
             let accepted = self.entries.get(id).map(|entry| &entry.accepted);
-            if let Some(AcceptedContent::Unresolved(Release { hash, revision })) = accepted {
+            if let Some(AcceptedContent::Unread(ContentRef { hash, revision })) = accepted {
                 found.entry(revision.clone()).or_default().push((id.clone(), *hash));
             }
         }
@@ -32,18 +35,18 @@ impl Engine {
     pub(crate) fn record_past_content(
         &mut self,
         id: &ObjectId,
-        release: &Release,
+        release: &ContentRef,
         content: Option<SharedDesiredObject>,
     ) {
         self.record_rollback_content(id, release, content.as_ref());
         if let Some(entry) = self.entries.get_mut(id)
-            && entry.accepted == AcceptedContent::Unresolved(release.clone())
+            && entry.accepted == AcceptedContent::Unread(release.clone())
         {
-            entry.accepted = match content.filter(|desired| desired.is_release(release.hash)) {
+            entry.accepted = match content.filter(|desired| desired.has_hash(release.hash)) {
                 Some(desired) => AcceptedContent::Known(desired),
                 None => AcceptedContent::Unreadable(release.clone()),
             };
-            self.unresolved_accepted.remove(id);
+            self.unread_accepted.remove(id);
             self.track_rollout(id);
             self.dirty.push(id.clone());
             self.wake_users(id);
@@ -60,7 +63,7 @@ impl Engine {
         };
         // A plan takes what comes first for done.
         let waits = self.mode == DecisionMode::Live;
-        let named = self.unresolved_accepted.iter().filter(|_| waits).find(of_source)?;
+        let named = self.unread_accepted.iter().filter(|_| waits).find(of_source)?;
         Some(PruneDecision::Later(format!("pruned when the content of {named} was read again").into()))
     }
 
@@ -72,9 +75,9 @@ impl Engine {
         let rejected = rejected.flat_map(|inventory| &inventory.rejections).map(|rejection| &rejection.unit);
         let released = self.rollouts.ledger.iter().flat_map(|ledger| &ledger.units);
         let members = rejected.chain(released).flat_map(|unit| unit.members.values());
-        let good = members.filter_map(|member| match &member.good {
-            LastGood::Release(release) => Some(release.revision.clone()),
-            LastGood::Absent | LastGood::Unknown => None,
+        let good = members.filter_map(|member| match &member.rollback_target {
+            RollbackTarget::Content(release) => Some(release.revision.clone()),
+            RollbackTarget::Absent | RollbackTarget::Unknown => None,
         });
         let proven = self.proven.keys().cloned().chain(self.unproven_revisions());
         proven.chain(heads).chain(good).collect()
