@@ -56,7 +56,8 @@ fn every_field() -> MemoryTree {
         )
         .file("app/gen.yaml", "apiVersion: builtin\nkind: SecretGenerator\nmetadata: {name: g}\nfiles: [g.txt]\n")
         .file("gens/kustomization.yaml", "resources: [g.yaml]")
-        .file("gens/g.yaml", "")
+        .file("gens/g.yaml", "apiVersion: builtin\nkind: SecretGenerator\nmetadata: {name: h}\nenvs: [h.env]\n")
+        .file("gens/h.env", "A=1")
         .file("base/kustomization.yml", "resources: [../shared/x.yaml]\n")
         .file("shared/x.yaml", "")
         .file("old/Kustomization", "resources: []")
@@ -81,6 +82,7 @@ fn a_closure_holds_what_each_field_names() {
         "d.env",
         "s.txt",
         "g.txt",
+        "h.env",
         "t.yaml",
         "not-named.yaml",
     ];
@@ -96,6 +98,7 @@ fn a_closure_holds_what_each_field_names() {
             "app/d.env",
             "app/g.txt",
             "app/gen.yaml",
+            "app/h.env",
             "app/j.yaml",
             "app/kustomization.yaml",
             "app/names.yaml",

@@ -1,6 +1,6 @@
 //! The walk from a root over all that its kustomizations name, by their text alone.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use crate::input::paths;
@@ -264,9 +264,55 @@ impl<T: FileTree> ClosureWalk<'_, T> {
             }
             (None, role) => {
                 self.enter(site, reference, &path, &found.path, role);
-                Ok(())
+                if role != ReferenceRole::Plugin {
+                    return Ok(());
+                }
+                self.plugin_folder(site, &found.path, &mut BTreeSet::new())
             }
         }
+    }
+
+    /// Reads the plugin configurations that are the resources of a folder. Their paths are relative
+    /// to the folder whose kustomization names this one as a plugin, and not to their own.
+    ///
+    /// The walk over folders adds the files themselves, and says what is wrong with them.
+    fn plugin_folder(
+        &mut self,
+        site: &ReferenceSite<'_>,
+        folder: &str,
+        seen: &mut BTreeSet<String>,
+    ) -> Result<(), SourceError> {
+        if !seen.insert(folder.to_owned()) {
+            return Ok(());
+        }
+        let mut blob = None;
+        for name in FILE_NAMES {
+            if let Ok(ResolvedPath { file: Some(file), .. }) = self.resolve(folder, name)? {
+                blob = Some(file.blob);
+            }
+        }
+        let Some(blob) = blob else { return Ok(()) };
+        let kustomization = match self.parsed.kustomization(blob) {
+            Some(read) => read,
+            None => self.parsed.add_kustomization(blob, &self.tree.read(blob)?),
+        };
+        for reference in &kustomization.references {
+            self.references += 1;
+            if self.is_full || self.references > self.limits.references {
+                return Ok(());
+            }
+            if !matches!(reference.role, ReferenceRole::Resource | ReferenceRole::Component) {
+                continue;
+            }
+            match self.resolve(folder, &reference.target)? {
+                Ok(ResolvedPath { path, file: Some(file) }) => {
+                    self.plugin(site, &Arc::from(path), file.blob)?;
+                }
+                Ok(ResolvedPath { path, file: None }) => self.plugin_folder(site, &path, seen)?,
+                Err(_) => {}
+            }
+        }
+        Ok(())
     }
 
     /// Reads a file of plugin configurations. Their paths are relative to the folder whose
