@@ -180,7 +180,9 @@ impl ExposureReview<'_> {
 
     fn fault(&self, sealed: &ManifestItem, opened: &ManifestItem) -> Option<Diagnostic> {
         if sealed.gvk == opened.gvk && !is_secret(opened) {
-            return Some(wrong_kind(opened));
+            // SOPS marks each document of a file, also one without any encrypted value.
+            let difference = first_difference(&sealed.body, &opened.body, &mut FieldPath::default(), &[]);
+            return difference.map(|_| wrong_kind(opened));
         }
         let masked = if sealed.gvk == opened.gvk { MASKED.as_slice() } else { &[] };
         let mut path = FieldPath::default();

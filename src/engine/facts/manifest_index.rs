@@ -89,8 +89,8 @@ pub(crate) struct ManifestIndex {
     /// The counts of the keys of `states` and of `lost_names`.
     object_counts: ObjectCounts,
     partly_understood: BTreeSet<Arc<str>>,
-    /// The files with a kind of unknown scope. Each turn of the loop asks for the first, so a walk
-    /// over all files would cost the square of their number in a first pass.
+    /// The files with a kind of unknown scope. Each turn of the loop asks for the first. A walk over
+    /// all files would cost the square of their number in a first pass.
     unscoped: BTreeSet<Arc<str>>,
     /// The objects of a file when it was last understood, which it does not name now that it is
     /// not: they count as wanted still.

@@ -208,6 +208,17 @@ fn other_kinds_are_held_back_as_they_are_encrypted() {
 }
 
 #[test]
+fn an_object_of_another_kind_is_shown_where_nothing_of_it_is_encrypted() {
+    let space = "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n";
+    check(&format!("{space}---\n{HEAD}{DATA}"), &["Namespace shop", "Secret a"], &[]);
+    let items = "- {apiVersion: v1, kind: Namespace, metadata: {name: shop}}\n\
+                 - {apiVersion: v1, kind: Secret, metadata: {name: a}, \
+                 stringData: {x: '<items:stringData:x:=canary-9b1e>'}}\n";
+    let list = format!("apiVersion: v1\nkind: List\nitems:\n{items}");
+    check(&list, &["Namespace shop", "Secret a"], &[]);
+}
+
+#[test]
 fn rendered_objects_are_judged_as_files_are() {
     let object = |extra: &str| {
         let text = format!(
