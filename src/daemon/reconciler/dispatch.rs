@@ -115,8 +115,8 @@ impl Reconciler {
         }
     }
 
-    /// Returns the source that brought the content that an object shows. It is the one that says so
-    /// in its rollback, else the one in whose inventory the object is, else the one that wants it.
+    /// Returns the source that brought the accepted content of an object. It is the one whose
+    /// inventory rejects its content, else the one that owns the object, else the one that wants it.
     /// None for an object of another process' source: its revisions are of another repository.
     fn accepted_from(&self, id: &ObjectId) -> Option<SourceId> {
         // Known from the inventory, before anything is listed or read.

@@ -2,12 +2,12 @@
 //!
 //! `Engine::unread_contents` says which, and `reconciler/dispatch.rs` asks for them
 //! (`request_contents`). Each answer is a `LoopEvent::ContentsRead`, and goes to
-//! `Engine::record_past_content`.
+//! `Engine::record_past_content`. That to an undo is a `LoopEvent::UndoTargetRead`.
 //!
 //! A revision that is not in the store is fetched from the source, once that can be read. One that
 //! cannot be read now is not lost. A new state directory holds only the newest revision of a
-//! remote, and a repository may be away for a time. Only a revision that the source itself no
-//! longer has is reported as gone.
+//! remote, and a repository may be away for a time. A content is reported as gone where the source
+//! can be read, and no longer has the revision, or the revision does not have the content.
 
 use std::collections::{BTreeMap, BTreeSet};
 

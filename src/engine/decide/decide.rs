@@ -1,7 +1,7 @@
 //! The decision about one object: a pure function of the facts.
 //!
 //! `Engine::decide` gathers the facts, calls the pure `decide`, and passes its decision through
-//! filters. Each filter may turn a write into a wait, and none makes a write:
+//! filters. Each filter may turn a write into a wait or a dry run, and none makes a write:
 //!
 //! | filter | file | turns into a wait, or adds |
 //! |---|---|---|
@@ -100,7 +100,7 @@ impl Engine {
         decision
     }
 
-    /// Returns the revision that the annotation of the desired content is to name.
+    /// Returns the revision that the annotation of the target content is to name.
     pub(in crate::engine) fn annotation_revision(&self, entry: &ObjectEntry) -> Revision {
         let back = entry.rejection.as_ref().and_then(|rejection| match &rejection.replacement {
             ReplacementContent::Read(_, release) => Some(release.revision.clone()),

@@ -67,8 +67,8 @@ impl Engine {
         Some(PruneDecision::Later(format!("pruned when the content of {named} was read again").into()))
     }
 
-    /// Returns the revisions that must stay readable: those of contents in force and of replacement
-    /// targets.
+    /// Returns the revisions that must stay readable: the newest, and those of contents in force and
+    /// of rollback targets.
     pub(crate) fn revisions(&self) -> BTreeSet<Revision> {
         let heads = self.sources.iter().filter_map(|source| source.head.clone());
         let rejected = self.sources.iter().filter_map(|source| source.inventory.as_ref());

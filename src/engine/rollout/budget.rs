@@ -191,9 +191,10 @@ pub(crate) struct SlotRequest {
 /// Indicates whether a workload holds one of the slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BudgetSlot {
-    /// It is in flight.
+    /// It takes one.
     Held,
-    /// It is not, or its step is held and healthy.
+    /// It takes none: it is not in flight, its step is held and healthy, a Service waits for it, or
+    /// its failure does not go back.
     None,
 }
 

@@ -3,7 +3,8 @@
 //! The workload *requests* a slot. The budget *grants* it ([`grant_slots`]). A *claim* is written
 //! into the rollout ledger by compare-and-swap, with a *start* where the workload held no slot.
 //! Only when that has come back the write goes out, and the rollout begins. Its end takes the claim
-//! back.
+//! back. One that fails and goes back keeps its slot: the claim of the rollback takes the place of
+//! its claim, without a new start.
 //!
 //! `Engine::decide` calls `claim_budget`. `src/daemon/reconciler/claims.rs` writes what
 //! `next_ledger` returns, and hands the answer to `set_ledger`.

@@ -98,8 +98,8 @@ pub(crate) struct UnitMember {
     /// The content that the revision asks for; none where it removes the object.
     /// [`ContentHash::UNREADABLE`] where nobody here can read which.
     pub content: Option<ContentHash>,
-    /// The content that was live when the unit was recorded. Its rollback puts that back, though
-    /// nobody judged its health.
+    /// The content that was live before the unit, or before an older unit that this one continues.
+    /// Its rollback puts that back, though nobody judged its health.
     pub rollback_target: RollbackTarget,
     /// The data that its pods are started with, where a change of them restarts it.
     pub restarted: Option<ConfigRestart>,
@@ -116,12 +116,13 @@ pub(crate) struct ConfigRestart {
     pub before: Option<ContentHash>,
 }
 
-/// The target of a rollback of one object: its last good content, or its absence.
+/// The target of a rollback of one object: its last good content, its absence, or that nobody
+/// knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RollbackTarget {
     /// There was no such object.
     Absent,
-    /// Nobody knows: it stays as it is.
+    /// Nobody knows: the unit stays as it is, where any of it cannot go back without this object.
     Unknown,
     /// This one.
     Content(ContentRef),
@@ -185,11 +186,13 @@ enum AnyClaimText {
 #[derive(Serialize, Deserialize)]
 struct RolloutClaimText {
     object: String,
+    /// The inventory of the source.
     source: String,
     #[serde(default)]
     holder: String,
     content: String,
     pods: u32,
+    /// Indicates whether the process that claimed it has ended.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     left: bool,
 }

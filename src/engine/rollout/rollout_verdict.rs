@@ -3,8 +3,9 @@
 //! Owns the judgement of one rollout by what the cluster shows of its workload, and the times for
 //! which it waits. Knows nothing of what follows from a verdict.
 //!
-//! `Engine::advance` in `rollouts.rs` judges each rollout in each turn of the loop. A failure goes
-//! on there: the Events about it are read, and `Engine::reject` rejects its unit.
+//! `Engine::advance` in `rollouts.rs` judges each rollout in each turn of the loop. It notes a
+//! failure. `src/daemon/reconciler/pods.rs` reads the Events about it, and `Engine::reject` proposes
+//! the rejection of its unit.
 //!
 //! **Invariant:** a judgement changes nothing. It carries the facts that the rollout is to keep.
 
@@ -24,7 +25,8 @@ use crate::object::{ObjectId, duration_text};
 /// The verdict about a rollout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::engine) enum RolloutVerdict {
-    /// There is no new verdict, also of one that has failed; the time changes the answer then.
+    /// There is no new verdict, also where it failed before. Holds the time at which the answer may
+    /// change.
     Going(Option<Instant>),
     /// It has been complete for the soak, or nothing has to be watched.
     Done,
@@ -228,7 +230,8 @@ impl Engine {
     }
 
     /// Returns whether a failure was reported before the write of this rollout. The controller of a
-    /// Deployment leaves the condition as it is until the next rollout has made progress.
+    /// Deployment leaves the condition as it is until the next rollout has made progress. During a
+    /// rollback that is the failure that it goes back from.
     fn was_reported_before(&self, id: &ObjectId, rollout: &Rollout, live: &LiveObject) -> bool {
         let words = &*live.health.message;
         let rejected = self.entry(id).and_then(|entry| entry.rejection.as_ref());

@@ -2,7 +2,8 @@
 //! recorded with the first claim, or without one where nothing of it takes a slot.
 //!
 //! A unit ends in `Engine::is_concluded`: all of it is healthy, or any of it was rejected. Then
-//! `Engine::next_ledger` takes it out of the rollout ledger, and keeps it for an undo.
+//! `Engine::next_ledger` takes it out of the rollout ledger. One that was not rejected and has
+//! replaced something is kept for an undo.
 //!
 //! Either nothing of a unit is written, or all of it. Its claim is written before the first of its
 //! objects, so somebody may pause one of them in between. A configuration without its workload
@@ -30,7 +31,7 @@ impl Engine {
         (units, nodes.into_iter().cloned().collect())
     }
 
-    /// Returns the objects whose desired content may differ from the accepted one. Each commit asks,
+    /// Returns the objects whose target content may differ from the accepted one. Each commit asks,
     /// so it is not found by a walk over everything.
     pub(in crate::engine) fn differing_candidates(&self, source: SourceId) -> BTreeSet<&ObjectId> {
         let SourceState { unfinished, rejected_objects, .. } = &self.sources[source];
@@ -63,8 +64,7 @@ impl Engine {
         connect_objects(alone.chain(all))
     }
 
-    /// Returns whether the newest revision of a source asks for something else than the cluster
-    /// must show.
+    /// Returns whether a source asks for something else than the cluster must show.
     pub(in crate::engine) fn is_differing(
         &self,
         source: SourceId,
@@ -164,7 +164,7 @@ impl Engine {
         unit.members.keys().any(|id| self.entry(id).is_some_and(|entry| entry.rejection.is_some()))
     }
 
-    /// Returns whether a unit that is over has replaced something.
+    /// Returns whether a unit that is over has replaced something and was not rejected.
     pub(in crate::engine) fn can_be_undone(&self, unit: &ReleaseUnit) -> bool {
         let replaced = |member: &UnitMember| matches!(&member.rollback_target, RollbackTarget::Content(good) if Some(good.hash) != member.content);
         !self.is_rejected(unit) && unit.members.values().any(replaced)
@@ -324,7 +324,7 @@ impl Engine {
         nodes.iter().filter_map(|id| Some((id.clone(), first(id)?))).collect()
     }
 
-    /// Returns whether the desired content of a workload restarts pods, as far as the contents
+    /// Returns whether the target content of a workload restarts pods, as far as the contents
     /// show.
     pub(in crate::engine) fn can_restart_pods(&self, id: &ObjectId) -> bool {
         let Some(entry) = self.entry(id).filter(|_| is_workload(id) && !self.is_left_alone(id)) else {

@@ -2,7 +2,8 @@
 //!
 //! A rejection names the contents of a whole unit. It is in force only once the source's inventory
 //! records it. It lasts as long as the newest revision asks for exactly these contents, or until a
-//! retry: any of them may be at fault.
+//! retry: any of them may be at fault. One in quarantine also ends with a change of the data that
+//! its pods are started with, where these are not from git.
 //!
 //! `Engine::reject` makes one of a failed rollout, once the Events about it are read. The inventory
 //! is written by `src/daemon/reconciler/inventories.rs`. Its answer calls
@@ -42,7 +43,8 @@ pub(crate) enum RejectionAction {
     /// The last good content is put back.
     #[serde(rename = "back")]
     RollBack,
-    /// Nothing, until git changes the content, a person orders a retry, or its data change.
+    /// Nothing, until git changes the content, a person orders a retry, or data change that are
+    /// not from git.
     #[serde(rename = "held")]
     Quarantine,
 }
@@ -139,7 +141,7 @@ pub(crate) enum ReplacementContent {
 }
 
 impl ReplacementContent {
-    /// Returns the target that a rollback awaits its unit for.
+    /// Returns the replacement itself, without the wait for its unit.
     fn awaited_content(&self) -> &Self {
         match self {
             Self::AwaitingUnit(later) => later,
@@ -352,7 +354,8 @@ impl Engine {
     }
 
     /// Proposes the rejection of the unit of a failed rollout, which is rolled back or quarantined.
-    /// It is in force once the inventory records it. Does nothing where the ledger has no such unit.
+    /// It is in force once the inventory records it. The unit is that of the ledger, or of the
+    /// rejection that a failed rollback belongs to; without either nothing is proposed.
     pub(in crate::engine) fn reject(&mut self, id: &ObjectId, why: &Arc<str>) {
         let Some((source, _)) = self.entry(id).and_then(|entry| entry.targets.first()) else { return };
         let source = *source;

@@ -140,7 +140,8 @@ impl Engine {
         Some(unit)
     }
 
-    /// Judges the units anew that a newly read inventory no longer rejects.
+    /// Judges the units anew that were being retried and that a newly read inventory no longer
+    /// rejects.
     pub(in crate::engine) fn retry_forgotten_rejections(&mut self, source: SourceId) {
         let Some(inventory) = &self.sources[source].inventory else { return };
         let known = &inventory.rejections;

@@ -8,8 +8,8 @@
 //! of them cannot be had any more, or was never known, the others do not go back without it. All
 //! stay as they are, until git changes the content or a person retries.
 //!
-//! A rollback that the API server refuses ends in quarantine. Content that was good before may be
-//! refused by now: by a quota, by a policy that came later, for a field that never changes. A
+//! A rollback that the API server refuses for good, or again and again, ends in quarantine where
+//! the workload is there. Content that was good before may be refused by now: by a quota, by a policy that came later, for a field that never changes. A
 //! workload that waited for that to heal would keep its slot from all others.
 
 use crate::engine::facts::entry::{RefusalRule, SourceId};
@@ -185,8 +185,8 @@ impl Engine {
         self.quarantine_failed_unit(source, rejection, cause);
     }
 
-    /// Ends a rollback where it is. Its slots are free at once, and all of the unit is quarantined
-    /// once the inventory records it.
+    /// Ends a rollback where it is. The slots of failed members are free at once. All of the unit is
+    /// quarantined once the inventory records it.
     pub(in crate::engine) fn quarantine_failed_unit(
         &mut self,
         source: SourceId,
@@ -214,8 +214,8 @@ impl Engine {
     }
 }
 
-/// The number of refusals in a row that end a rollback: the API server's parts learn of rights and
-/// quotas one after another.
+/// The number of refusals in a row that end a rollback, where a retry may help: the API server's
+/// parts learn of rights and quotas one after another.
 const MAX_ROLLBACK_REFUSALS: u32 = 5;
 
 impl Engine {
