@@ -1,7 +1,7 @@
 //! The handling of each event of the loop: what it changes in the engine and in the queue.
 //!
-//! Writes nothing: the turn that follows does. The rejection of a failed unit is proposed here, once
-//! the Events that say why are read.
+//! Writes nothing: the turn that follows does. The rejection of a failed unit is proposed here,
+//! once the Events that say why are read.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

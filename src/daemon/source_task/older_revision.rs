@@ -6,8 +6,8 @@
 //!
 //! A revision that is not in the store is fetched from the source, once that can be read. One that
 //! cannot be read now is not lost. A new state directory holds only the newest revision of a
-//! remote, and a repository may be away for a time. A content is reported as gone where the source
-//! can be read, and no longer has the revision, or the revision does not have the content.
+//! remote, and a repository may be away for a time. A content is reported as gone where the
+//! source can be read, and no longer has its revision. So is one that its revision does not have.
 
 use std::collections::{BTreeMap, BTreeSet};
 

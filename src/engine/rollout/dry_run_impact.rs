@@ -3,9 +3,10 @@
 //! A manifest alone does not show whether a change restarts pods. A field that is spelled out where
 //! the server filled it in before restarts nothing. A change beside the template does restart pods,
 //! if somebody else changed the template meanwhile. So each change of a workload that serves is
-//! tried by a dry run first, but for one that certainly restarts them. The answer holds for one content, one incarnation and one generation
-//! of the object. The write that relies on it is bound to the version that shows them, but for an
-//! adoption that reclaims fields of kubectl first: that is bound to the uid.
+//! tried by a dry run first, but for one that certainly restarts them. The answer holds for one
+//! content, one incarnation and one generation of the object. The write that relies on it is bound
+//! to the version that shows them, but for an adoption that reclaims fields of kubectl first: that
+//! is bound to the uid.
 
 use crate::change::{Impact, ImpactKind};
 use crate::engine::decide::decide::is_serving;

@@ -9,8 +9,9 @@
 //! stay as they are, until git changes the content or a person retries.
 //!
 //! A rollback that the API server refuses for good, or again and again, ends in quarantine where
-//! the workload is there. Content that was good before may be refused by now: by a quota, by a policy that came later, for a field that never changes. A
-//! workload that waited for that to heal would keep its slot from all others.
+//! the workload is there. Content that was good before may be refused by now: by a quota, by a
+//! policy that came later, for a field that never changes. A workload that waited for that to heal
+//! would keep its slot from all others.
 
 use crate::engine::facts::entry::{RefusalRule, SourceId};
 use crate::engine::rollout::budget::BudgetSlot;
