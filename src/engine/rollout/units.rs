@@ -380,12 +380,14 @@ impl Engine {
     }
 
     /// Returns whether a person may have paused anything of a unit. Each object of the unit asks, and
-    /// a walk over all of them for each would cost the square of their number.
+    /// a walk over all of them for each would cost the square of their number. So a pause of another
+    /// source, whose objects are in units of their own, does not count.
     pub(in crate::engine) fn may_be_paused(&self, unit: &ReleaseUnit) -> bool {
-        let is_paused = |source: &SourceState| {
-            source.inventory.as_ref().is_some_and(|inventory| inventory.paused.is_some())
-        };
-        self.sources.iter().any(is_paused) || self.orders.asked.iter().any(|id| unit.members.contains_key(id))
+        let inventory = self
+            .source_of_inventory_id(&unit.inventory_id)
+            .and_then(|source| self.sources[source].inventory.as_ref());
+        inventory.is_some_and(|inventory| inventory.paused.is_some())
+            || self.orders.asked.iter().any(|id| unit.members.contains_key(id))
     }
 
     /// Returns the pause of one of a unit, which keeps all of it.

@@ -18,6 +18,9 @@ const CONCURRENCY: usize = 8;
 /// costs more.
 const SLACK: f64 = 1.1;
 
+/// The inventory of a source that has no object.
+const OTHER: &str = "applyset-other-v1";
+
 /// The first signal after a write.
 #[derive(Clone, Copy, Debug)]
 enum FirstSignal {
@@ -135,6 +138,18 @@ fn change_unit(change: UnitChange, first: FirstSignal, configs: usize) -> usize 
     harness.engine.set_config_key(restart::key(&[1; 16]));
     run_pass(&mut harness, "r1", &unit_files(configs, 1, 1), first);
     harness.world.log.clear();
+    // A person has paused another source, which concerns nothing of this one.
+    let other = SourceState::new(
+        "other",
+        OTHER,
+        AdoptPolicy::IfUnowned,
+        PrunePolicy::On,
+        BlastRadius { count: 1, percent: 1 },
+    );
+    let other = harness.engine.add_source(other);
+    let paused = PauseIntent::parse("1-a");
+    harness.engine.set_inventory(other, Inventory { paused, ..Inventory::default() });
+    harness.engine.set_reading(other, reading("r1", &[]));
     let content = match change {
         UnitChange::All => 2,
         UnitChange::DataOnly => 1,
