@@ -119,9 +119,11 @@ pub(crate) use rollout::dry_run_impact::DryRunImpact;
 pub(crate) use rollout::foreign_claims::ABANDONED_CLAIM_AGE;
 #[cfg(test)]
 pub(crate) use rollout::ledger::ConfigRestart;
+#[cfg(test)]
+pub(crate) use rollout::ledger::RollbackTarget;
 pub(crate) use rollout::ledger::RolloutClaim;
 pub(crate) use rollout::ledger::{
-    ParseLedgerError, ReleaseUnit, RollbackTarget, RolloutLedger, UnitMember, object_word, parse_object_word,
+    ParseLedgerError, ReleaseUnit, RolloutLedger, UnitMember, object_word, parse_object_word,
 };
 pub(crate) use rollout::ledger_recovery::NEW_LEDGER_DELAY;
 pub(crate) use rollout::overlay::HELD_MIN_READY_SECONDS;

@@ -140,7 +140,7 @@ impl<'a> ValuePosition<'a> {
         Self { depth: self.depth + 1, ..self }
     }
 
-    fn has_hash(self) -> bool {
+    fn is_release_annotation(self) -> bool {
         self.depth == 3
             && self.top == "metadata"
             && self.parent == "annotations"
@@ -175,7 +175,7 @@ impl ValueHasher {
                 ChildKey::Itself | ChildKey::Foreign => {}
                 ChildKey::Field(name) => {
                     let place = place.child(name);
-                    if !place.has_hash() {
+                    if !place.is_release_annotation() {
                         self.node(value.and_then(|value| value.get(name)), child, place);
                     }
                 }
@@ -254,7 +254,7 @@ impl ValueDiff {
                     place.item(),
                 ),
             };
-            if place.has_hash() {
+            if place.is_release_annotation() {
                 continue;
             }
             self.path.push(element);

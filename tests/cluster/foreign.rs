@@ -183,7 +183,7 @@ fn restart(site: &TestNamespace<'_>, name: &str) {
 }
 
 #[test]
-fn a_repair_that_restarts_pods_waits_for_a_token_when_none_is_free() {
+fn a_repair_that_restarts_pods_waits_for_a_slot_when_none_is_free() {
     let site = TestNamespace::new("foreign-slot");
     let slow = yaml::workload("Deployment", "slow", 1, "app:1", "{controlplane/ready-delay: 4s}");
     let repo = Repo::new(&[("slow.yaml", slow), ("web.yaml", yaml::deployment("web", 2, "app:1"))]);

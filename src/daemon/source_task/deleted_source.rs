@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use super::super::loop_event::LoopEvent;
 use super::older_revision::WantedContents;
 use super::{HEARTBEAT_SLACK, SourceTask, SourceTaskRequest};
-use crate::engine::{ContentRef, SourceReading};
+use crate::engine::SourceReading;
 use crate::object::Revision;
 
 /// The text in place of the revision of a source that wants nothing any more.
@@ -49,12 +49,8 @@ impl SourceTask {
                 }
                 SourceTaskRequest::ReadContents(revision, contents) => {
                     let wanted = WantedContents { revision, contents };
-                    let (WantedContents { revision, contents }, found) =
-                        self.content_reader().look_up(wanted).await;
-                    let none = |(id, hash)| (id, ContentRef { hash, revision: revision.clone() }, None);
-                    Some(LoopEvent::ContentsRead(
-                        found.unwrap_or_else(|_| contents.into_iter().map(none).collect()),
-                    ))
+                    let (wanted, found) = self.content_reader().look_up(wanted).await;
+                    Some(LoopEvent::ContentsRead(found.unwrap_or_else(|_| wanted.none_found())))
                 }
                 // Nothing is wanted, whatever the kinds; contents are looked up by the newest scopes.
                 SourceTaskRequest::ReadAgain

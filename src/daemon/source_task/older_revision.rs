@@ -191,6 +191,14 @@ pub(super) struct WantedContents {
     pub(super) contents: Vec<(ObjectId, ContentHash)>,
 }
 
+impl WantedContents {
+    /// Returns the answer where none of them can be had.
+    pub(super) fn none_found(self) -> FoundContents {
+        let none = |(id, hash)| (id, ContentRef { hash, revision: self.revision.clone() }, None);
+        self.contents.into_iter().map(none).collect()
+    }
+}
+
 /// The past contents of revisions that are not here.
 pub(super) type MissingContents = Vec<WantedContents>;
 
@@ -255,11 +263,9 @@ impl SourceTask {
                 self.missing.push(wanted);
                 continue;
             }
-            let revision = wanted.revision;
             events.push(LoopEvent::ContentsRead(found.unwrap_or_else(|error| {
-                tracing::warn!(%revision, "an older revision cannot be read: {error}");
-                let none = |(id, hash)| (id, ContentRef { hash, revision: revision.clone() }, None);
-                wanted.contents.into_iter().map(none).collect()
+                tracing::warn!(revision = %wanted.revision, "an older revision cannot be read: {error}");
+                wanted.none_found()
             })));
         }
         events

@@ -233,12 +233,8 @@ impl ManifestIndex {
     /// Returns the files with objects of a kind of unknown scope, and that kind.
     pub(crate) fn unscoped_files(&self) -> impl Iterator<Item = (&Arc<str>, &GroupKind)> {
         let files = self.unscoped.iter().inspect(|_| lookup_counts::count(1));
-        files.flat_map(|file| {
-            self.files
-                .get(file)
-                .into_iter()
-                .flat_map(move |facts| facts.unscoped.iter().map(move |kind| (file, kind)))
-        })
+        let files = files.filter_map(|file| self.files.get_key_value(file));
+        files.flat_map(|(file, facts)| facts.unscoped.iter().map(move |kind| (file, kind)))
     }
 
     /// Returns all findings, file by file, those about objects that are defined twice included.

@@ -6,8 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::engine::state::{DecisionMode, Engine};
 use crate::engine::{
-    AcceptedContent, ContentRef, PruneDecision, ReplacementContent, RollbackTarget, SharedDesiredObject,
-    SourceId,
+    AcceptedContent, ContentRef, PruneDecision, ReplacementContent, SharedDesiredObject, SourceId,
 };
 use crate::object::{ContentHash, ObjectId, Revision};
 
@@ -75,10 +74,7 @@ impl Engine {
         let rejected = rejected.flat_map(|inventory| &inventory.rejections).map(|rejection| &rejection.unit);
         let released = self.rollouts.ledger.iter().flat_map(|ledger| &ledger.units);
         let members = rejected.chain(released).flat_map(|unit| unit.members.values());
-        let good = members.filter_map(|member| match &member.rollback_target {
-            RollbackTarget::Content(release) => Some(release.revision.clone()),
-            RollbackTarget::Absent | RollbackTarget::Unknown => None,
-        });
+        let good = members.filter_map(|member| Some(member.rollback_target.content_ref()?.revision.clone()));
         let proven = self.proven.keys().cloned().chain(self.unproven_revisions());
         proven.chain(heads).chain(good).collect()
     }

@@ -106,9 +106,14 @@ impl Engine {
             return Some(pause_reason("it", &paused.reason));
         }
         let wanting = self.entry(id).and_then(|entry| entry.targets.first()).map(|(source, _)| *source);
-        let source = &self.sources[wanting.or_else(|| self.source_of(self.informer_object(id)?))?];
-        let paused = source.inventory.as_ref()?.paused.as_ref()?;
-        Some(pause_reason(&format!("source {}", source.name), &paused.reason))
+        let source = wanting.or_else(|| self.source_of(self.informer_object(id)?))?;
+        let paused = self.source_pause(source)?;
+        Some(pause_reason(&format!("source {}", self.sources[source].name), &paused.reason))
+    }
+
+    /// Returns the pause of a whole source.
+    pub(in crate::engine) fn source_pause(&self, source: SourceId) -> Option<&PauseIntent> {
+        self.sources[source].inventory.as_ref()?.paused.as_ref()
     }
 
     /// Returns the pause on the live object itself, where its source heeds it.
@@ -278,8 +283,7 @@ impl Engine {
             let paused = asked.paused.iter().map(|paused| &paused.token);
             paused.chain(asked.hold.iter().map(|hold| &hold.token)).cloned()
         });
-        let inventory = self.sources[source].inventory.as_ref();
-        let paused = inventory.and_then(|inventory| Some(inventory.paused.as_ref()?.token.clone()));
+        let paused = self.source_pause(source).map(|paused| paused.token.clone());
         tokens.chain(paused).collect()
     }
 

@@ -89,10 +89,7 @@ impl Engine {
         let rejected = self.sources[source].inventory.iter().flat_map(|inventory| &inventory.rejections);
         let units = releasing.chain(rejected.map(|rejection| &rejection.unit)).filter(of_source);
         let members = units.chain(history.clone()).flat_map(|unit| unit.members.values());
-        let good = members.filter_map(|member| match &member.rollback_target {
-            RollbackTarget::Content(release) => Some(release.revision.clone()),
-            RollbackTarget::Absent | RollbackTarget::Unknown => None,
-        });
+        let good = members.filter_map(|member| Some(member.rollback_target.content_ref()?.revision.clone()));
         let succeeded = history.map(|unit| unit.revision.clone());
         succeeded.chain(good).chain(self.sources[source].head.clone()).collect()
     }
@@ -141,8 +138,7 @@ impl Engine {
         for (id, member) in &mut unit.members {
             member.content = self.desired_hash(source, id);
         }
-        let is_asked_for = |member: &UnitMember| matches!(&member.rollback_target, RollbackTarget::Content(good) if Some(good.hash) == member.content);
-        if unit.members.get(id).is_some_and(is_asked_for) {
+        if unit.members.get(id).is_some_and(UnitMember::keeps_content) {
             return format!("nothing to undo: the newest revision asks for {id} as it was in {to}");
         }
         self.reject_for_undo(source, id, &order.by, unit, &to)

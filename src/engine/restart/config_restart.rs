@@ -16,7 +16,7 @@ use crate::engine::facts::sources::SourceState;
 use crate::engine::restart::config_hash::{ConfigData, HashKey, config_hash};
 use crate::engine::restart::config_stamp::{ConfigStamp, PinnedConfig, differing_positions};
 use crate::engine::restart::data_users::DataViews;
-use crate::engine::rollout::ledger::{ConfigRestart, ReleaseUnit, RollbackTarget, UnitMember};
+use crate::engine::rollout::ledger::{ConfigRestart, ReleaseUnit, UnitMember};
 use crate::engine::state::Engine;
 use crate::engine::{AcceptedContent, DesiredObject, DesiredState, DirectView, LiveObject, Reason};
 use crate::object::{ContentHash, GroupKind, ObjectId};
@@ -437,9 +437,9 @@ impl Engine {
 
     /// Returns whether the content of a member is what it was before.
     fn is_unchanged_member(&self, id: &ObjectId, member: &UnitMember) -> bool {
-        let RollbackTarget::Content(good) = &member.rollback_target else { return false };
+        let Some(good) = member.rollback_target.content_ref() else { return false };
         let desired = self.entry(id).and_then(|entry| entry.target_content()).map(|(_, desired)| desired);
-        Some(good.hash) == member.content
+        member.keeps_content()
             || desired
                 .is_some_and(|desired| desired.has_hash(good.hash) && Some(desired.hash) == member.content)
     }

@@ -16,7 +16,8 @@ use crate::engine::decide::decision::{
     Action, ApplyPurpose, ApplyRequest, Decision, DeletionReason, RestartRisk,
 };
 use crate::engine::rollout::budget::{
-    BudgetBound, BudgetScope, BudgetShortage, BudgetSlot, SlotPriority, SlotRequest, grant_slots,
+    BudgetBound, BudgetNarrowing, BudgetScope, BudgetShortage, BudgetSlot, SlotPriority, SlotRequest,
+    grant_slots,
 };
 use crate::engine::rollout::ledger::{ReleaseUnit, RolloutClaim, RolloutLedger};
 use crate::engine::rollout::rollouts::{Rollout, RolloutPredecessor};
@@ -214,32 +215,29 @@ impl Engine {
             unreadable_claims: self.count_unreadable_claims(&BudgetScope::Cluster),
             starts: starts(budget.starts_per_minute, &|_| true),
         }];
+        let narrowed = |scope: BudgetScope,
+                        narrowing: &BudgetNarrowing,
+                        pods,
+                        counts: &dyn Fn(&RolloutStart) -> bool| {
+            BudgetBound {
+                unnamed: self.unnamed_unavailable(&scope),
+                unreadable_claims: self.count_unreadable_claims(&scope),
+                scope,
+                workloads: narrowing.max_workloads.unwrap_or(u32::MAX),
+                unavailable: narrowing.max_unavailable.map_or(u32::MAX, |amount| amount.of(pods)),
+                starts: starts(narrowing.starts_per_minute.unwrap_or(u32::MAX), counts),
+            }
+        };
         for (number, source) in self.source_ids().zip(&self.sources) {
-            let budget_override = &source.budget;
             let pods = rollouts.pods.get(&number).copied().unwrap_or(0);
             let scope = BudgetScope::Source(number, source.name.clone());
             let of_it = |start: &RolloutStart| start.inventory_id == source.inventory_id;
-            bounds.push(BudgetBound {
-                unnamed: self.unnamed_unavailable(&scope),
-                unreadable_claims: self.count_unreadable_claims(&scope),
-                scope,
-                workloads: budget_override.max_workloads.unwrap_or(u32::MAX),
-                unavailable: budget_override.max_unavailable.map_or(u32::MAX, |amount| amount.of(pods)),
-                starts: starts(budget_override.starts_per_minute.unwrap_or(u32::MAX), &of_it),
-            });
+            bounds.push(narrowed(scope, &source.budget, pods, &of_it));
         }
-        for (name, budget_override) in &budget.namespaces {
-            let pods = self.pods_of_all_in(name);
+        for (name, narrowing) in &budget.namespaces {
             let scope = BudgetScope::Namespace(name.clone());
             let in_it = |start: &RolloutStart| start.id.namespace() == Some(name);
-            bounds.push(BudgetBound {
-                unnamed: self.unnamed_unavailable(&scope),
-                unreadable_claims: self.count_unreadable_claims(&scope),
-                scope,
-                workloads: budget_override.max_workloads.unwrap_or(u32::MAX),
-                unavailable: budget_override.max_unavailable.map_or(u32::MAX, |amount| amount.of(pods)),
-                starts: starts(budget_override.starts_per_minute.unwrap_or(u32::MAX), &in_it),
-            });
+            bounds.push(narrowed(scope, narrowing, self.pods_of_all_in(name), &in_it));
         }
         bounds
     }

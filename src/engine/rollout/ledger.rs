@@ -128,7 +128,19 @@ pub(crate) enum RollbackTarget {
     Content(ContentRef),
 }
 
+impl RollbackTarget {
+    /// Returns the content to go back to; none where there was no object, or nobody knows.
+    pub(in crate::engine) const fn content_ref(&self) -> Option<&ContentRef> {
+        if let Self::Content(good) = self { Some(good) } else { None }
+    }
+}
+
 impl UnitMember {
+    /// Returns whether the revision asks for the very content that a rollback puts back.
+    pub(in crate::engine) fn keeps_content(&self) -> bool {
+        self.rollback_target.content_ref().is_some_and(|good| Some(good.hash) == self.content)
+    }
+
     /// Takes over the rollback target of an older unit that this one comes after.
     fn inherit_from(&mut self, older: &Self) {
         self.rollback_target = older.rollback_target.clone();

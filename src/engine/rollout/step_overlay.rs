@@ -9,8 +9,7 @@ use crate::engine::rollout::steps::{
 };
 use crate::engine::state::Engine;
 use crate::engine::{
-    DesiredObject, LiveObject, ReplicaOwner, RollbackTarget, RolloutOverlay, RolloutPhase, UpdateStrategy,
-    is_workload,
+    DesiredObject, LiveObject, ReplicaOwner, RolloutOverlay, RolloutPhase, UpdateStrategy, is_workload,
 };
 use crate::object::ObjectId;
 
@@ -96,7 +95,7 @@ impl Engine {
             ledger.unit_of(&self.inventory_ids[source], id)?.members.get(id)
         });
         unit.is_some_and(|member| {
-            matches!(&member.rollback_target, RollbackTarget::Content(good) if desired.has_hash(good.hash))
+            member.rollback_target.content_ref().is_some_and(|good| desired.has_hash(good.hash))
                 && member.restarted.is_none_or(|restarted| restarted.before == Some(restarted.data))
         })
     }

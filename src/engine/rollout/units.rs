@@ -166,7 +166,8 @@ impl Engine {
 
     /// Returns whether a unit that is over has replaced something and was not rejected.
     pub(in crate::engine) fn can_be_undone(&self, unit: &ReleaseUnit) -> bool {
-        let replaced = |member: &UnitMember| matches!(&member.rollback_target, RollbackTarget::Content(good) if Some(good.hash) != member.content);
+        let replaced =
+            |member: &UnitMember| member.rollback_target.content_ref().is_some() && !member.keeps_content();
         !self.is_rejected(unit) && unit.members.values().any(replaced)
     }
 
@@ -367,15 +368,13 @@ impl Engine {
     pub(in crate::engine) fn is_partly_written(&self, unit: &ReleaseUnit) -> bool {
         unit.members.iter().any(|(id, member)| {
             let Some(content) = member.content else { return false };
-            let stays =
-                matches!(&member.rollback_target, RollbackTarget::Content(good) if good.hash == content);
             // A newer revision's content is not released by the older one's write.
             let wanted = self
                 .entry(id)
                 .and_then(|entry| entry.target_content())
                 .is_some_and(|(_, desired)| desired.hash == content);
             let written = self.is_showing(id, content) || self.rollouts.writing.contains(id);
-            wanted && !stays && written
+            wanted && !member.keeps_content() && written
         })
     }
 
@@ -383,10 +382,8 @@ impl Engine {
     /// a walk over all of them for each would cost the square of their number. So a pause of another
     /// source, whose objects are in units of their own, does not count.
     pub(in crate::engine) fn may_be_paused(&self, unit: &ReleaseUnit) -> bool {
-        let inventory = self
-            .source_of_inventory_id(&unit.inventory_id)
-            .and_then(|source| self.sources[source].inventory.as_ref());
-        inventory.is_some_and(|inventory| inventory.paused.is_some())
+        let source = self.source_of_inventory_id(&unit.inventory_id);
+        source.is_some_and(|source| self.source_pause(source).is_some())
             || self.orders.asked.iter().any(|id| unit.members.contains_key(id))
     }
 

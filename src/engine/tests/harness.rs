@@ -30,6 +30,12 @@ pub(super) struct Harness {
     pub(super) commits: Vec<(Revision, BTreeMap<Arc<str>, SharedDesiredObject>)>,
 }
 
+/// Returns a source that adopts what nobody owns, and prunes all.
+pub(super) fn source(name: &str, set: &str) -> SourceState {
+    let radius = BlastRadius { count: 100, percent: 100 };
+    SourceState::new(name, set, AdoptPolicy::IfUnowned, PrunePolicy::On, radius)
+}
+
 impl Harness {
     pub(super) fn new(most: u32) -> Self {
         let mut harness = Self {
@@ -67,13 +73,7 @@ impl Harness {
 
     fn started(&self, budget: Budget) -> Engine {
         let mut engine = Engine::new(budget);
-        engine.add_source(SourceState::new(
-            "test",
-            SET,
-            AdoptPolicy::IfUnowned,
-            PrunePolicy::On,
-            BlastRadius { count: 100, percent: 100 },
-        ));
+        engine.add_source(source("test", SET));
         let kinds = ["ConfigMap", "DaemonSet.apps", "Deployment.apps", "Secret"].map(GroupKind::parse);
         let rejections = self.world.rejections.clone();
         let inventory = Inventory {

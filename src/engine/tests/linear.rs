@@ -4,7 +4,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use super::harness::Harness;
+use super::harness::{Harness, source};
 use super::restart;
 use super::world::{AuditEntry, FIRST, config, desired, reading, workload};
 use crate::engine::facts::lookup_counts::counted;
@@ -139,14 +139,7 @@ fn change_unit(change: UnitChange, first: FirstSignal, configs: usize) -> usize 
     run_pass(&mut harness, "r1", &unit_files(configs, 1, 1), first);
     harness.world.log.clear();
     // A person has paused another source, which concerns nothing of this one.
-    let other = SourceState::new(
-        "other",
-        OTHER,
-        AdoptPolicy::IfUnowned,
-        PrunePolicy::On,
-        BlastRadius { count: 1, percent: 1 },
-    );
-    let other = harness.engine.add_source(other);
+    let other = harness.engine.add_source(source("other", OTHER));
     let paused = PauseIntent::parse("1-a");
     harness.engine.set_inventory(other, Inventory { paused, ..Inventory::default() });
     harness.engine.set_reading(other, reading("r1", &[]));

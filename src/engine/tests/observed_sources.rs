@@ -95,14 +95,24 @@ fn what_is_only_observed_is_not_deleted_to_be_created_again() {
     );
 }
 
+/// Returns a content of the DaemonSet, whose first step is of two nodes.
+fn stepping(number: u32) -> SharedDesiredObject {
+    content(number, &json!({"steps": "2", "step-promote": "manual"}))
+}
+
+/// Returns a DaemonSet of four nodes in the first step of its newer content.
+fn in_a_step(disruption: DisruptionBudgets) -> DaemonSetWorld {
+    let tight = Budget { max_unavailable: PodAmount::Pods(1), ..budget(3) };
+    let mut fleet = DaemonSetWorld::new(4, tight, &stepping(1));
+    fleet.disruption = disruption;
+    fleet.commit("r2", &stepping(2));
+    fleet.settle();
+    fleet
+}
+
 #[test]
 fn no_pod_is_evicted_for_what_is_only_observed() {
-    let words = json!({"steps": "2", "step-promote": "manual"});
-    let tight = Budget { max_unavailable: PodAmount::Pods(1), ..budget(3) };
-    let mut fleet = DaemonSetWorld::new(4, tight, &content(1, &words));
-    fleet.disruption = DisruptionBudgets::Forbidden;
-    fleet.commit("r2", &content(2, &words));
-    fleet.settle();
+    let mut fleet = in_a_step(DisruptionBudgets::Forbidden);
     assert_eq!(fleet.shown(), "on-delete step=1");
     fleet.harness.engine.sources[FIRST].writes = SourceWrites::Observed;
     fleet.disruption = DisruptionBudgets::Allowed;
@@ -130,14 +140,9 @@ fn allow_other_kinds(fleet: &mut DaemonSetWorld) {
 
 #[test]
 fn a_step_that_nobody_may_go_on_with_does_not_fail() {
-    let words = json!({"steps": "2", "step-promote": "manual"});
-    let tight = Budget { max_unavailable: PodAmount::Pods(1), ..budget(3) };
     let check = |happens: &dyn Fn(&mut DaemonSetWorld)| {
-        let mut fleet = DaemonSetWorld::new(4, tight.clone(), &content(1, &words));
-        fleet.disruption = DisruptionBudgets::Once;
-        fleet.commit("r2", &content(2, &words));
-        fleet.settle();
-        assert_eq!(fleet.done(&content(2, &words)), ["node-1"]);
+        let mut fleet = in_a_step(DisruptionBudgets::Once);
+        assert_eq!(fleet.done(&stepping(2)), ["node-1"]);
         happens(&mut fleet);
         fleet.disruption = DisruptionBudgets::Allowed;
         for _ in 0..60 {
@@ -153,13 +158,8 @@ fn a_step_that_nobody_may_go_on_with_does_not_fail() {
 
 #[test]
 fn no_pod_is_evicted_for_what_is_left_alone_or_no_longer_allowed() {
-    let words = json!({"steps": "2", "step-promote": "manual"});
     let check = |happens: &dyn Fn(&mut DaemonSetWorld)| {
-        let tight = Budget { max_unavailable: PodAmount::Pods(1), ..budget(3) };
-        let mut fleet = DaemonSetWorld::new(4, tight, &content(1, &words));
-        fleet.disruption = DisruptionBudgets::Forbidden;
-        fleet.commit("r2", &content(2, &words));
-        fleet.settle();
+        let mut fleet = in_a_step(DisruptionBudgets::Forbidden);
         happens(&mut fleet);
         fleet.disruption = DisruptionBudgets::Allowed;
         fleet.pass(Duration::from_hours(1));

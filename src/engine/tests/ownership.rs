@@ -3,7 +3,7 @@
 use crate::object::annotations::RELEASE;
 use std::sync::Arc;
 
-use super::harness::{Harness, release_key};
+use super::harness::{Harness, release_key, source};
 use super::world::{FIRST, SECOND, SET, World, config, desired, id, reading};
 use crate::engine::*;
 use crate::object::{GroupKind, Gvk, ObjectId};
@@ -178,14 +178,7 @@ fn who_takes_our_entry_off_an_object_does_not_keep_it_from_being_repaired() {
 /// Does the same as [`settled`], with another source that wants nothing yet.
 fn with_other(a: &ObjectId) -> Harness {
     let mut harness = settled(a);
-    let radius = BlastRadius { count: 100, percent: 100 };
-    harness.engine.add_source(SourceState::new(
-        "other",
-        OTHER,
-        AdoptPolicy::IfUnowned,
-        PrunePolicy::On,
-        radius,
-    ));
+    harness.engine.add_source(source("other", OTHER));
     let kinds = ["ConfigMap", "DaemonSet.apps", "Deployment.apps", "Secret"].map(GroupKind::parse).into();
     harness.engine.set_inventory(SECOND, Inventory { kinds, ..Inventory::default() });
     harness.engine.set_reading(SECOND, reading("o1", &[]));

@@ -203,10 +203,7 @@ impl<T: FileTree> ClosureWalk<'_, T> {
         file: &KustomizationFile,
         blob: BlobId,
     ) -> Result<Option<Arc<Kustomization>>, SourceError> {
-        let read = match self.parsed.kustomization(blob) {
-            Some(read) => read,
-            None => self.parsed.add_kustomization(blob, &self.tree.read(blob)?),
-        };
+        let read = self.parsed_kustomization(blob)?;
         let faults: Vec<_> = read.faults(&file.found).collect();
         let is_read = faults.is_empty();
         for fault in faults {
@@ -215,10 +212,26 @@ impl<T: FileTree> ClosureWalk<'_, T> {
         Ok(is_read.then_some(read))
     }
 
-    fn follow(&mut self, site: &ReferenceSite<'_>, reference: &FileReference) -> Result<(), SourceError> {
+    /// Returns a kustomization, which is parsed once.
+    fn parsed_kustomization(&mut self, blob: BlobId) -> Result<Arc<Kustomization>, SourceError> {
+        Ok(match self.parsed.kustomization(blob) {
+            Some(read) => read,
+            None => self.parsed.add_kustomization(blob, &self.tree.read(blob)?),
+        })
+    }
+
+    /// Counts one more reference, and returns whether so many may be followed.
+    fn count_reference(&mut self) -> bool {
         self.references += 1;
-        if self.references > self.limits.references {
+        let fits = self.references <= self.limits.references;
+        if !fits {
             self.refuse_size(&format!("{} references", self.limits.references));
+        }
+        fits
+    }
+
+    fn follow(&mut self, site: &ReferenceSite<'_>, reference: &FileReference) -> Result<(), SourceError> {
+        if !self.count_reference() {
             return Ok(());
         }
         let target = reference.target.as_str();
@@ -292,13 +305,8 @@ impl<T: FileTree> ClosureWalk<'_, T> {
             }
         }
         let Some(blob) = blob else { return Ok(()) };
-        let kustomization = match self.parsed.kustomization(blob) {
-            Some(read) => read,
-            None => self.parsed.add_kustomization(blob, &self.tree.read(blob)?),
-        };
-        for reference in &kustomization.references {
-            self.references += 1;
-            if self.is_full || self.references > self.limits.references {
+        for reference in &self.parsed_kustomization(blob)?.references {
+            if self.is_full || !self.count_reference() {
                 return Ok(());
             }
             if !matches!(reference.role, ReferenceRole::Resource | ReferenceRole::Component) {

@@ -176,7 +176,7 @@ impl ObjectRejection {
                 ReplacementContent::Unread(release.clone())
             }
         };
-        let is_newest_content = matches!(&member.rollback_target, RollbackTarget::Content(good) if Some(good.hash) == member.content);
+        let is_newest_content = member.keeps_content();
         Self { replacement, cause: rejection.cause.clone(), is_newest_content }
     }
 
@@ -418,9 +418,7 @@ impl Engine {
         let bad = self.is_member_shown(id, member);
         let replaced = !bad && rejected.is_none();
         replaced
-            || (action == RejectionAction::RollBack
-                && bad
-                && matches!(member.rollback_target, RollbackTarget::Content(_)))
+            || (action == RejectionAction::RollBack && bad && member.rollback_target.content_ref().is_some())
     }
 
     fn action_for_unit(&self, unit: &ReleaseUnit, id: &ObjectId) -> RejectionAction {

@@ -44,9 +44,8 @@ impl Engine {
 
     /// Returns whether any member does not show its last good content.
     pub(in crate::engine) fn shows_failed_content(&self, source: SourceId, rejection: &Rejection) -> bool {
-        let was_good = |id: &ObjectId, good: &RollbackTarget, live: &LiveObject| match good {
-            RollbackTarget::Content(release) => live.deleting || self.is_showing(id, release.hash),
-            RollbackTarget::Absent | RollbackTarget::Unknown => false,
+        let was_good = |id: &ObjectId, good: &RollbackTarget, live: &LiveObject| {
+            good.content_ref().is_some_and(|good| live.deleting || self.is_showing(id, good.hash))
         };
         rejection.unit.members.iter().any(|(id, member)| {
             let wanted =

@@ -15,7 +15,7 @@
 
 use crate::engine::facts::entry::{RefusalRule, SourceId};
 use crate::engine::rollout::budget::BudgetSlot;
-use crate::engine::rollout::ledger::{RollbackTarget, UnitMember};
+use crate::engine::rollout::ledger::UnitMember;
 use crate::engine::rollout::rollback::rejection::{
     Rejection, RejectionAction, ReplacementContent, bound_cause,
 };
@@ -233,7 +233,7 @@ impl Engine {
             let member = rejection.unit.members.get(id);
             let back =
                 rejection.action == RejectionAction::RollBack && !self.is_superseded(source, rejection);
-            back && member.is_some_and(|member| matches!(member.rollback_target, RollbackTarget::Content(_)))
+            back && member.is_some_and(|member| member.rollback_target.content_ref().is_some())
         });
         let Some(rejection) = named.cloned() else { return };
         let cause = format!("{}; going back failed too: {id}: refused: {why}", rejection.cause);
