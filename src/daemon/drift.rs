@@ -196,7 +196,13 @@ async fn differing_values_of(
     let (body, _) = body.map_err(|error| LookupFailure(error.to_string().into()))?;
     let precondition = Precondition::Uid(Uid(text_at(shown, &["metadata", "uid"]).into()));
     match cluster.dry_run(kind, &question.id, &body, Some(shown), &precondition).await {
-        Ok(after) => Ok(fields::differing_values(&after, shown, entry, question.value_schema())),
+        // The server has spelled both, so nothing is left to be known of normal forms.
+        Ok(after) => {
+            let mut lost = fields::differing_values(&after, shown, entry, ValueSchema::Answers);
+            let entry_after = FieldOwners::of(&after).ours.unwrap_or_default();
+            lost.extend(fields::unequal_leaves(&entry_after, entry));
+            Ok(lost)
+        }
         Err(error) if is_inconclusive(&error) => Ok(differing
             .into_iter()
             .filter(|path| is_other_at(&question.desired, path, shown, content))

@@ -32,7 +32,8 @@ pub enum Coverage {
 /// completely, that is the topmost path with more than one value in it.
 ///
 /// A null needs no cover; `{}` and `[]` do. A node covers its whole subtree only when it is exactly
-/// `{}`. Without an entry, or with one that cannot be read, nothing is covered. `apiVersion`,
+/// `{}`, and a scalar only then. No server names items by their position: such a node covers
+/// nothing. Without an entry, or with one that cannot be read, nothing is covered. `apiVersion`,
 /// `kind` and the object's names count as covered.
 pub fn uncovered_paths(content: &Value, entry: Option<&str>) -> Vec<FieldPath> {
     coverage_gaps(content, entry).into_iter().map(|gap| gap.path).collect()
@@ -153,9 +154,9 @@ impl CoverageWalk {
                     self.child(pairs.element(nth, item), item, *child);
                 }
             }
-            // An entry that goes deeper than a scalar stands for another content than this one; the
-            // hash of the content shows that already.
-            _ => {}
+            // Somebody wrote into our entry that it owns what lies below a scalar. The scalar is
+            // anybody's then: the server takes no path away from us that we do not have.
+            _ => self.found.push(CoverageGap { path: self.path.clone(), hollow: false }),
         }
     }
 }
@@ -222,22 +223,10 @@ impl<'e> NodePairs<'e> {
         }
         let children = items.iter().map(|item| exact(item, &names, is_set, &by_text)).collect();
         let mut pairs = Self { names, is_set, children };
-        if by_text.is_empty() {
-            pairs.by_index(node);
-        } else if pairs.children.iter().any(Option::is_none) {
+        if !by_text.is_empty() && pairs.children.iter().any(Option::is_none) {
             pairs.by_meaning(items, node);
         }
         pairs
-    }
-
-    fn by_index(&mut self, node: EntryNode<'e>) {
-        for child in node.children() {
-            if let ChildKey::Index(index) = child.child()
-                && let Some(slot) = self.children.get_mut(index)
-            {
-                *slot = Some(child);
-            }
-        }
     }
 
     /// Pairs the nodes of items that leave a key out or spell it differently (`\u003c`). A key that

@@ -8,7 +8,7 @@
 //! The API server takes a path out of our entry as soon as another field manager changes its value.
 //! A writer under our own name leaves it there, so the values behind our entry are compared too, by
 //! a digest ([`value_digest`]). No schema is read: a value that only differs in its normal form is
-//! a doubt, which the server settles.
+//! a doubt, which the server settles. So is an entry that is not shaped as the content is.
 //!
 //! **Invariant:** knows no kinds (but the name of Secret) and no schemas.
 
@@ -19,6 +19,7 @@ mod culprit;
 mod empty;
 mod entry;
 mod mask;
+mod normal_form;
 mod owned;
 mod path;
 mod quantity;
@@ -34,11 +35,12 @@ pub(crate) use empty::is_as_empty;
 #[cfg(test)]
 pub(crate) use mask::{CHANGED_MASK, LAST_APPLIED, MASK};
 pub(crate) use mask::{mask_pair, mask_value};
+pub use normal_form::ValueSchema;
 pub(crate) use path::{FieldPath, PathElement};
 pub(crate) use quantity::parse_quantity;
 pub(crate) use sole::owned_alone;
-pub(crate) use values::{ValueDigest, value_digest_of_text};
-pub use values::{ValueSchema, differing_values, value_digest};
+pub(crate) use values::{ValueDigest, unequal_leaves, value_digest_of_text};
+pub use values::{differing_values, value_digest};
 
 #[cfg(test)]
 mod large_tests;

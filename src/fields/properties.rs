@@ -76,8 +76,71 @@ fn cuts(node: &Value) -> Vec<Option<Value>> {
     all
 }
 
+/// Returns all objects with one scalar of a value changed into one of these, or one item of a set.
+fn changes(value: &Value, others: &[Value]) -> Vec<Value> {
+    let with = |change: &dyn Fn(&mut Value)| {
+        let mut changed = value.clone();
+        change(&mut changed);
+        changed
+    };
+    match value {
+        Value::Object(map) => map
+            .iter()
+            .flat_map(|(key, inner)| {
+                changes(inner, others).into_iter().map(move |inner| with(&|value| value[key] = inner.clone()))
+            })
+            .collect(),
+        Value::Array(items) => items
+            .iter()
+            .enumerate()
+            .flat_map(|(nth, item)| {
+                changes(item, others).into_iter().map(move |item| with(&|value| value[nth] = item.clone()))
+            })
+            .collect(),
+        _ => others.to_vec(),
+    }
+}
+
+/// Returns a tree with what somebody who may write it could make of each node.
+fn forgeries(node: &Value) -> Vec<Value> {
+    let mut all = vec![
+        json!({}),
+        json!({".": {}}),
+        json!({"f:sub": {}}),
+        json!({"v:\"sub\"": {}}),
+        json!({"i:0": {}, "i:1": {}, "i:2": {}}),
+        json!({"k:{\"name\":\"sub\"}": {}}),
+    ];
+    for (key, child) in node.as_object().into_iter().flatten() {
+        for forged in forgeries(child) {
+            let mut node = node.clone();
+            node[key] = forged;
+            all.push(node);
+        }
+    }
+    all
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// Checks that no entry makes another value pass for that of the content.
+    #[test]
+    fn no_forged_entry_hides_another_value(content in content(), pick in any::<prop::sample::Index>()) {
+        let forgeries = forgeries(&tree(&content["spec"]));
+        let forged = json!({"f:spec": forgeries[pick.index(forgeries.len())]}).to_string();
+        // A null may be another spelling of a zero value, where the types are known.
+        let others = [json!("another value"), json!({"another": "value"}), json!(null)];
+        for (schema, others) in [(ValueSchema::BuiltIn, &others[..2]), (ValueSchema::Custom, &others)] {
+            for spec in changes(&content["spec"], others) {
+                let mut live = content.clone();
+                live["spec"] = spec;
+                let is_covered = field_coverage(&content, Some(&forged)) == Coverage::Complete;
+                let is_equal = value_digest(&content, &forged, schema) == value_digest(&live, &forged, schema);
+                prop_assert!(!(is_covered && is_equal), "{} passes for {} by {}", live, content, forged);
+            }
+        }
+    }
 
     #[test]
     fn the_entry_of_a_content_covers_it(content in content()) {

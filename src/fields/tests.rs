@@ -133,10 +133,30 @@ fn sets_and_odd_spellings_match_by_meaning() {
         &[".metadata.finalizers[0]"],
     );
     check(json!({"spec": {"a<b": 1}}), r#"{"f:spec":{"f:a\u003cb":{}}}"#, &[]);
-    check(json!({"spec": {"l": [1, 2]}}), r#"{"f:spec":{"f:l":{"i:0":{}}}}"#, &[".spec.l[1]"]);
+    check(json!({"spec": {"l": [1, 2]}}), r#"{"f:spec":{"f:l":{"i:0":{}}}}"#, &[".spec.l[0]", ".spec.l[1]"]);
     // Unsorted names, as no server writes them.
     check(json!({"spec": {"a": 1, "b": 1}}), r#"{"f:spec":{"f:b":{},"f:a":{}}}"#, &[]);
     check(json!("text"), "{}", &[]);
+}
+
+#[test]
+fn an_entry_shaped_otherwise_than_its_values_covers_none_of_them() {
+    fn check(content: Value, entry: Value, expected: &[&str]) {
+        let entry = json!({ "f:spec": entry }).to_string();
+        assert_eq!(shown(&uncovered_paths(&json!({ "spec": content }), Some(&entry))), expected, "{entry}");
+    }
+    let image = json!({"image": "web:1"});
+    check(image.clone(), json!({"f:image": {"f:sub": {}}}), &[".spec.image"]);
+    check(image.clone(), json!({"f:image": {".": {}, "f:sub": {}}}), &[".spec.image"]);
+    check(image.clone(), json!({"f:image": {".": {}}}), &[".spec.image"]);
+    check(image.clone(), json!({"f:image": {"i:0": {}}}), &[".spec.image"]);
+    check(image, json!({"f:image": {"unknown": {}}}), &[".spec.image"]);
+    let arguments = json!({"args": ["a", "b"]});
+    check(arguments.clone(), json!({"f:args": {"i:0": {}, "i:1": {}}}), &[".spec.args[0]", ".spec.args[1]"]);
+    check(arguments, json!({"f:args": {"f:0": {}}}), &[".spec.args[0]", ".spec.args[1]"]);
+    check(json!({"map": {"a": 1}}), json!({"f:map": {"k:{\"a\":1}": {}}}), &[".spec.map.a"]);
+    // A null needs no cover, and is none either.
+    check(json!({"none": null}), json!({"f:none": {"f:sub": {}}}), &[]);
 }
 
 #[test]
@@ -291,7 +311,7 @@ fn what_meets_a_chain_of_keys() {
 #[test]
 fn deep_and_large_input_is_read_in_bounded_time() {
     let deep = format!("{}{}", "{\"f:a\":".repeat(100_000), "{}".to_owned() + &"}".repeat(100_000));
-    assert!(uncovered_paths(&json!({"a": {"a": 1}}), Some(&deep)).is_empty());
+    assert_eq!(shown(&uncovered_paths(&json!({"a": {"a": 1}}), Some(&deep))), [".a.a"]);
     let items: Vec<Value> =
         (0..20_000).rev().map(|n| json!({"name": format!("n{n}"), "value": "x"})).collect();
     let children: Vec<String> = (0..20_000)

@@ -1,80 +1,23 @@
 //! The values behind an entry: a digest of them, and the paths at which two objects differ in them.
 //!
 //! A writer under our own name leaves our entry as it is, so only the values show it. Both sides
-//! are brought into one normal form first. A difference in it is a doubt and no verdict: the server
-//! has normal forms that are not known here.
+//! are brought into one [normal form](super::ValueSchema) first. A difference in it is a doubt and
+//! no verdict: the server has normal forms that are not known here.
+//!
+//! An entry is text that anybody may write who may write the object. So a node is never believed
+//! about the shape of a value: where the two disagree, the value itself counts.
 
-use crate::object::annotations;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
-use serde_json::{Number, Value};
+use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::cover::{MAX_VALUE_DEPTH, NodePairs, item_element};
 use super::entry::{ChildKey, EntryNode, ManagedEntry};
+use super::normal_form::{ValuePosition, ValueSchema, write_leaf, write_shape};
 use super::owned::owned_part;
-use super::{FieldPath, PathElement, parse_quantity};
-use crate::object::{GroupKind, canonical_json};
-
-/// Maps whose values are quantities, in the kinds of Kubernetes itself.
-const BUILTIN_QUANTITY_MAPS: [&str; 6] =
-    ["allocatable", "capacity", "hard", "limits", "podFixed", "requests"];
-
-/// Fields that are quantities, in the kinds of Kubernetes itself.
-const QUANTITY_FIELDS: [&str; 4] = ["averageValue", "divisor", "sizeLimit", "storage"];
-
-/// Texts that the server fills in where an atomic list or map leaves them out.
-const DEFAULT_TEXTS: [(&str, &str); 6] = [
-    ("apiGroup", "rbac.authorization.k8s.io"),
-    ("apiVersion", "v1"),
-    ("kind", "PersistentVolumeClaim"),
-    ("protocol", "TCP"),
-    ("scope", "*"),
-    ("volumeMode", "Filesystem"),
-];
-
-/// The groups of the kinds of Kubernetes itself, whose normal forms are known.
-const BUILT_IN: [&str; 16] = [
-    "",
-    "admissionregistration.k8s.io",
-    "apiextensions.k8s.io",
-    "apiregistration.k8s.io",
-    "apps",
-    "autoscaling",
-    "batch",
-    "certificates.k8s.io",
-    "coordination.k8s.io",
-    "flowcontrol.apiserver.k8s.io",
-    "networking.k8s.io",
-    "node.k8s.io",
-    "policy",
-    "rbac.authorization.k8s.io",
-    "scheduling.k8s.io",
-    "storage.k8s.io",
-];
-
-/// The normal forms of values that are known of a kind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ValueSchema {
-    /// A kind of Kubernetes itself: quantities, zero values, a few defaults.
-    BuiltIn,
-    /// As those, and the data are base64, in which the server drops line breaks.
-    Secret,
-    /// Any other: nothing but nulls and the spelling of numbers.
-    Custom,
-}
-
-impl ValueSchema {
-    /// Returns the schema of a kind.
-    pub fn of(kind: &GroupKind) -> Self {
-        match &*kind.group {
-            "" if &*kind.kind == "Secret" => Self::Secret,
-            group if BUILT_IN.contains(&group) => Self::BuiltIn,
-            _ => Self::Custom,
-        }
-    }
-}
+use super::{FieldPath, PathElement};
 
 /// A digest of the values at all leaves of one entry. It may speak of a Secret, so no form of it is
 /// ever shown.
@@ -117,38 +60,47 @@ pub fn differing_values(one: &Value, other: &Value, entry: &str, schema: ValueSc
     walk.found
 }
 
-/// The position of a walk: by name and depth alone, on which normal forms depend.
-#[derive(Clone, Copy)]
-struct ValuePosition<'a> {
-    /// The field of the object itself that it lies in.
-    top: &'a str,
-    parent: &'a str,
-    field: &'a str,
-    depth: usize,
+/// Lists the leaves that one of two entries has and the other lacks.
+///
+/// An entry that somebody wrote by hand may say anything. The answer to a dry run has the one that
+/// our own apply leaves.
+pub(crate) fn unequal_leaves(one: &str, other: &str) -> Vec<FieldPath> {
+    let (ones, mut others) = (leaves_of(one), leaves_of(other));
+    let mut unequal: BTreeMap<String, FieldPath> = ones;
+    unequal.retain(|text, _| others.remove(text).is_none());
+    unequal.append(&mut others);
+    unequal.into_values().collect()
 }
 
-impl<'a> ValuePosition<'a> {
-    const ROOT: Self = Self { top: "", parent: "", field: "", depth: 0 };
-
-    fn child(self, name: &'a str) -> Self {
-        let top = if self.depth == 0 { name } else { self.top };
-        Self { top, parent: self.field, field: name, depth: self.depth + 1 }
+/// Returns the leaves of an entry, by the text of their paths.
+fn leaves_of(entry: &str) -> BTreeMap<String, FieldPath> {
+    let mut leaves = BTreeMap::new();
+    if let Some(entry) = ManagedEntry::parse(entry) {
+        add_leaves(&mut leaves, entry.root(), &mut FieldPath::default(), 0);
     }
+    leaves
+}
 
-    /// Returns the place of an item of a list, which has the name of the list.
-    fn item(self) -> Self {
-        Self { depth: self.depth + 1, ..self }
+fn add_leaves(
+    leaves: &mut BTreeMap<String, FieldPath>,
+    node: EntryNode<'_>,
+    path: &mut FieldPath,
+    depth: usize,
+) {
+    if node.is_leaf() || depth >= MAX_VALUE_DEPTH {
+        leaves.insert(path.to_string(), path.clone());
+        return;
     }
-
-    fn is_release_annotation(self) -> bool {
-        self.depth == 3
-            && self.top == "metadata"
-            && self.parent == "annotations"
-            && self.field == annotations::RELEASE
-    }
-
-    fn is_datum(self) -> bool {
-        self.depth == 2 && self.top == "data"
+    for child in node.children() {
+        path.push(match child.child() {
+            ChildKey::Field(name) => PathElement::key(name),
+            ChildKey::Index(index) => PathElement::Index(index),
+            ChildKey::Item(text) => item_element(text),
+            ChildKey::Value(text) => PathElement::Value(serde_json::from_str(text).unwrap_or_default()),
+            ChildKey::Itself | ChildKey::Foreign => continue,
+        });
+        add_leaves(leaves, child, path, depth + 1);
+        path.pop();
     }
 }
 
@@ -169,6 +121,9 @@ impl ValueHasher {
         if place.depth >= MAX_VALUE_DEPTH {
             return;
         }
+        self.leaf.clear();
+        write_shape(&mut self.leaf, value, node, self.schema);
+        self.hasher.update(&self.leaf);
         let items = items_of(value, node);
         for child in node.children() {
             match child.child() {
@@ -225,6 +180,25 @@ impl ValueDiff {
         if place.depth >= MAX_VALUE_DEPTH {
             return;
         }
+        let found = self.found.len();
+        self.below(one, other, node, place);
+        let shape = |value| {
+            let mut shape = Vec::new();
+            write_shape(&mut shape, value, node, self.schema);
+            shape
+        };
+        if self.found.len() == found && shape(one) != shape(other) {
+            self.found.push(self.path.clone());
+        }
+    }
+
+    fn below(
+        &mut self,
+        one: Option<&Value>,
+        other: Option<&Value>,
+        node: EntryNode<'_>,
+        place: ValuePosition<'_>,
+    ) {
         let (ones, others) = (items_of(one, node), items_of(other, node));
         for child in node.children() {
             let (element, one, other, place) = match child.child() {
@@ -268,97 +242,4 @@ impl ValueDiff {
 fn items_of<'v>(value: Option<&'v Value>, node: EntryNode<'_>) -> HashMap<usize, &'v Value> {
     let items = value.and_then(Value::as_array);
     items.map(|items| NodePairs::of(items, node).items(items)).unwrap_or_default()
-}
-
-/// Writes the normal form of a value, which shows where it ends.
-fn write_leaf(out: &mut Vec<u8>, value: Option<&Value>, place: ValuePosition<'_>, schema: ValueSchema) {
-    match value {
-        Some(Value::String(text)) if schema == ValueSchema::Secret && place.is_datum() => {
-            write_text(out, &text.replace(['\n', '\r'], ""));
-        }
-        // The `managedFields` entry itself shows that it is there.
-        Some(Value::Object(map)) if map.is_empty() && schema != ValueSchema::Custom => out.push(b'0'),
-        Some(value) if !is_left_out(value, schema) => write_value(out, value, place, schema),
-        _ => out.push(b'0'),
-    }
-}
-
-fn write_value(out: &mut Vec<u8>, value: &Value, place: ValuePosition<'_>, schema: ValueSchema) {
-    let is_quantity = schema != ValueSchema::Custom
-        && (BUILTIN_QUANTITY_MAPS.contains(&place.parent) || QUANTITY_FIELDS.contains(&place.field));
-    match value {
-        Value::Null => out.push(b'0'),
-        Value::Bool(value) => out.push(if *value { b't' } else { b'f' }),
-        Value::Number(number) if is_quantity => write_amount(out, number.as_f64().unwrap_or_default()),
-        Value::Number(number) => write_number(out, number),
-        Value::String(text) => match parse_quantity(text).filter(|_| is_quantity) {
-            Some(amount) => write_amount(out, amount),
-            None => write_text(out, text),
-        },
-        Value::Array(items) => {
-            out.push(b'[');
-            for item in items {
-                write_value(out, item, place.item(), schema);
-            }
-            out.push(b']');
-        }
-        Value::Object(map) => {
-            out.push(b'{');
-            for (key, value) in map {
-                if !is_left_out(value, schema) && !is_default(key, value, schema) {
-                    write_text(out, key);
-                    write_value(out, value, place.child(key), schema);
-                }
-            }
-            out.push(b'}');
-        }
-    }
-}
-
-/// Writes a text with its length before it, so that no text looks like two.
-fn write_text(out: &mut Vec<u8>, text: &str) {
-    out.push(b'"');
-    out.extend_from_slice(&text.len().to_be_bytes());
-    out.extend_from_slice(text.as_bytes());
-}
-
-fn write_number(out: &mut Vec<u8>, number: &Number) {
-    out.push(b'#');
-    // A whole number may be spelled as a float.
-    out.extend_from_slice(canonical_json(&Value::Number(number.clone())).as_bytes());
-    out.push(b';');
-}
-
-/// Writes an amount with twelve digits, as 300 × 1e-3 and 0.3 are different floats.
-fn write_amount(out: &mut Vec<u8>, amount: f64) {
-    out.extend_from_slice(format!("~{amount:.11e};").as_bytes());
-}
-
-/// Returns whether the server leaves this value out: zero values of its own kinds, and nulls of
-/// any kind.
-///
-/// An empty map is none of them: `podSelector: {}` means all pods.
-fn is_left_out(value: &Value, schema: ValueSchema) -> bool {
-    match value {
-        Value::Null => true,
-        _ if schema == ValueSchema::Custom => false,
-        Value::Bool(value) => !value,
-        Value::Number(number) => number.as_f64() == Some(0.0),
-        Value::String(text) => text.is_empty(),
-        Value::Array(items) => items.is_empty(),
-        Value::Object(_) => false,
-    }
-}
-
-/// Returns whether the server writes this value into the items of an atomic list that leave it out.
-fn is_default(key: &str, value: &Value, schema: ValueSchema) -> bool {
-    schema != ValueSchema::Custom
-        && match value {
-            Value::String(text) => DEFAULT_TEXTS.contains(&(key, text)) || key == "divisor" && text == "0",
-            Value::Number(number) => key == "expirationSeconds" && number.as_i64() == Some(3600),
-            Value::Object(map) => {
-                key == "status" && map.len() == 1 && map.get("phase").is_some_and(|phase| phase == "Pending")
-            }
-            _ => false,
-        }
 }

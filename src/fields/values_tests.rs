@@ -39,8 +39,13 @@ fn what_the_server_spells_otherwise_is_no_other_value() {
         json!({"overhead": {"podFixed": {"cpu": "0.25"}}}),
         json!({"overhead": {"podFixed": {"cpu": "250m"}}}),
     );
-    check(pod, json!({"hostNetwork": false, "a": "", "b": 0, "c": [], "d": null}), json!({}));
+    check(
+        pod,
+        json!({"hostNetwork": false, "value": "", "hostPort": 0, "args": [], "none": null, "labels": {}}),
+        json!({}),
+    );
     check(pod, json!({"list": [{"a": null, "b": 1.0}]}), json!({"list": [{"b": 1}]}));
+    check(pod, json!({"env": [{"name": "A", "value": ""}]}), json!({"env": [{"name": "A"}]}));
     check(
         "NetworkPolicy.networking.k8s.io",
         json!({"ingress": [{"ports": [{"port": 80}]}]}),
@@ -57,7 +62,7 @@ fn what_the_server_spells_otherwise_is_no_other_value() {
     );
     // The fields of others, and defaults of fields that nobody names.
     check(pod, json!({"a": 1}), json!({"a": 1, "dnsPolicy": "ClusterFirst", "replicas": 3}));
-    check("Thing.example.org", json!({"a": [{"b": 1.0, "c": null}]}), json!({"a": [{"b": 1}]}));
+    check("Thing.example.org", json!({"a": [{"b": 1.0}]}), json!({"a": [{"b": 1}]}));
 }
 
 #[test]
@@ -85,7 +90,100 @@ fn another_value_is_found_at_its_path() {
     }
     // Of a kind that is not known nobody knows the zero values and defaults either.
     check("Thing.example.org", json!(false), Value::Null);
+    check("Thing.example.org", json!([{"b": 1, "c": null}]), json!([{"b": 1}]));
     check("Thing.example.org", json!([{"port": 80}]), json!([{"port": 80, "protocol": "TCP"}]));
+}
+
+#[test]
+fn a_zero_value_is_another_one_than_none_where_the_server_may_tell_them_apart() {
+    #[track_caller]
+    fn check(kind: &str, field: &str, content: Value, live: Value) {
+        let object = |value| json!({"spec": {"x": [{ field: value }]}});
+        assert_eq!(differing(kind, &object(content.clone()), &object(live.clone())), [".spec.x"], "{field}");
+        let object = |value| json!({"spec": { field: value }});
+        let path = format!(".spec.{field}");
+        assert_eq!(differing(kind, &object(content.clone()), &object(live)), [path.clone()], "{field}");
+        assert_eq!(differing(kind, &object(content), &object(Value::Null)), [path], "{field}");
+    }
+    // Each is true, or something else, where nobody says anything.
+    for field in
+        ["automountServiceAccountToken", "hostUsers", "allowPrivilegeEscalation", "enableServiceLinks"]
+    {
+        check("Pod", field, json!(false), json!(true));
+    }
+    check("Deployment.apps", "replicas", json!(0), json!(1));
+    check("Pod", "runAsUser", json!(0), json!(1));
+    check("PersistentVolumeClaim", "storageClassName", json!(""), json!("fast"));
+    // No pods, all pods, and the pods of all namespaces.
+    check("PodDisruptionBudget.policy", "selector", json!({}), json!({"matchLabels": {"app": "web"}}));
+    check(
+        "NetworkPolicy.networking.k8s.io",
+        "namespaceSelector",
+        json!({}),
+        json!({"matchLabels": {"a": ""}}),
+    );
+}
+
+#[test]
+fn names_and_texts_of_a_user_are_compared_to_the_letter() {
+    #[track_caller]
+    fn check(map: &str, content: Value, live: Value) {
+        let inside = |value: Value| json!({"spec": {"list": [{ map: value }]}});
+        let one = differing("Deployment.apps", &inside(content.clone()), &inside(live.clone()));
+        assert_eq!(one, [".spec.list"], "{map} {content} {live}");
+        // Owned as a whole, as an atomic map is.
+        let schema = ValueSchema::BuiltIn;
+        let entry = json!({"f:spec": { format!("f:{map}"): {} }}).to_string();
+        let (content, live) = (json!({"spec": { map: content }}), json!({"spec": { map: live }}));
+        assert_eq!(differing_values(&content, &live, &entry, schema).len(), 1, "{map} {content} {live}");
+        assert_ne!(value_digest(&content, &entry, schema), value_digest(&live, &entry, schema));
+    }
+    for map in ["matchLabels", "nodeSelector", "selector", "labels", "annotations", "parameters"] {
+        check(map, json!({"worker": ""}), json!({"control-plane": ""}));
+        for name in ["value", "namespace", "key", "host"] {
+            check(map, json!({ name: "" }), json!({}));
+        }
+        for (name, text, other) in
+            [("storage", "1000m", "1"), ("divisor", "1Ki", "1024"), ("sizeLimit", "1", "1.0")]
+        {
+            check(map, json!({ name: text }), json!({ name: other }));
+        }
+        for (name, default) in [("protocol", "TCP"), ("kind", "PersistentVolumeClaim"), ("scope", "*")] {
+            check(map, json!({ name: default }), json!({}));
+        }
+    }
+    // JSON of a user within a definition of a kind.
+    let schema =
+        |default: Value| json!({"openAPIV3Schema": {"properties": {"paused": {"default": default}}}});
+    check("versions", json!([{"schema": schema(json!(false))}]), json!([{"schema": schema(Value::Null)}]));
+    check("versions", json!([{"schema": schema(json!([]))}]), json!([{"schema": schema(Value::Null)}]));
+}
+
+#[test]
+fn a_value_that_our_entry_is_made_to_look_past_is_found() {
+    #[track_caller]
+    fn check(kind: &str, entry: Value, content: Value, live: Value, expected: &[&str]) {
+        let schema = ValueSchema::of(&GroupKind::parse(kind));
+        let entry = json!({ "f:spec": entry }).to_string();
+        let (content, live) = (json!({ "spec": content }), json!({ "spec": live }));
+        let paths = differing_values(&content, &live, &entry, schema);
+        assert_eq!(paths.iter().map(ToString::to_string).collect::<Vec<_>>(), expected, "{entry}");
+        let digest = value_digest(&live, &entry, schema);
+        assert_eq!(digest == value_digest(&content, &entry, schema), expected.is_empty(), "{entry}");
+        assert_eq!(value_digest_of_text(&live.to_string(), &entry, schema), Some(digest), "{entry}");
+    }
+    let below = json!({"f:a": {"f:sub": {}}});
+    check("Pod", below.clone(), json!({"a": "1"}), json!({"a": "2"}), &[".spec.a"]);
+    check("Pod", below.clone(), json!({"a": false}), json!({"a": true}), &[".spec.a"]);
+    check("Pod", below.clone(), json!({"a": {}}), json!({"a": []}), &[".spec.a"]);
+    check("Pod", below.clone(), json!({"a": {}}), json!({}), &[".spec.a"]);
+    check("Pod", below.clone(), json!({"a": []}), json!({"a": ["x"]}), &[".spec.a"]);
+    check("Pod", below, json!({"a": "1"}), json!({"a": "1"}), &[]);
+    // Items of an associative list may be others'. Without a schema nobody knows that it is one.
+    let set = json!({"f:a": {"v:\"x\"": {}}});
+    let (content, live) = (json!({"a": ["x"]}), json!({"a": ["x", "y"]}));
+    check("Pod", set.clone(), content.clone(), live.clone(), &[]);
+    check("Thing.example.org", set, content, live, &[".spec.a"]);
 }
 
 #[test]
@@ -102,6 +200,10 @@ fn data_are_compared_to_the_letter_but_for_the_line_breaks_in_base64() {
     check("ConfigMap", "a\n", "a", &[".data.a"]);
     check("ConfigMap", "1000m", "1", &[".data.a"]);
     check("ConfigMap", "1.0", "1", &[".data.a"]);
+    let storage = |text: &str| json!({"data": {"storage": text}});
+    assert_eq!(differing("ConfigMap", &storage("1000m"), &storage("1")), [".data.storage"]);
+    let limits = |text: &str| json!({"data": {"limits": text}});
+    assert_eq!(differing("ConfigMap", &limits(""), &json!({"data": {}})), [".data.limits"]);
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Somebody writes in our own name: our entry stays complete, and only the values show it.
+//! Somebody writes in our own name: our entry stays complete, and only the values show it. Or he
+//! writes our entry itself, so that no other change of a value shows in it.
 
 use serde_json::{Value, json};
 
@@ -26,7 +27,7 @@ fn repo() -> Repo {
 /// Puts another value into an object by a forced server-side apply as `rhumb` that keeps the marks
 /// and all else.
 #[track_caller]
-fn forge(site: &TestNamespace<'_>, (kind, name, pointer): (&str, &str, &str), value: &str) {
+fn forge(site: &TestNamespace<'_>, (kind, name, pointer): (&str, &str, &str), value: impl Into<Value>) {
     let live = site.get(kind, name).unwrap_or_else(|| panic!("there is no {kind} {name}"));
     let release = &live["metadata"]["annotations"]["rhumb.dev/release"];
     let mut body = json!({
@@ -36,12 +37,13 @@ fn forge(site: &TestNamespace<'_>, (kind, name, pointer): (&str, &str, &str), va
             "annotations": {"rhumb.dev/release": release},
         },
     });
-    for part in ["data", "spec", "type"] {
+    for part in ["automountServiceAccountToken", "data", "spec", "type"] {
         if !live[part].is_null() {
             body[part] = live[part].clone();
         }
     }
-    *body.pointer_mut(pointer).unwrap() = value.into();
+    let value = value.into();
+    *body.pointer_mut(pointer).unwrap() = value.clone();
     site.api.apply(&site.at(kind, name), "rhumb", &body);
     assert_eq!(site.value(kind, name, pointer), value, "the server did not take the forged write");
 }
@@ -96,5 +98,142 @@ fn values_that_somebody_writes_in_our_name_are_put_back_by_the_watch_at_a_start_
     let daemon = new.daemon(repo.path());
     await_right_values(&site);
     assert!(!daemon.log().contains("d3Jvbmc="), "a Secret's value is shown");
+    site.diff(repo.path(), &[]).ends(0);
+}
+
+/// A place, the value of the source, and one of somebody else that looks much alike.
+type Disguise = ((&'static str, &'static str, &'static str), Value, Value);
+
+fn disguises() -> Vec<Disguise> {
+    let pod = "/spec/template/spec";
+    let at = |pointer: &str| -> &'static str { format!("{pod}{pointer}").leak() };
+    vec![
+        (("NetworkPolicy", "db", "/spec/podSelector/matchLabels"), json!({"db": ""}), json!({"nothing": ""})),
+        (("Service", "db", "/spec/selector"), json!({"db": ""}), json!({"evil": ""})),
+        (("ConfigMap", "sizes", "/data/storage"), json!("1000m"), json!("1")),
+        (("ServiceAccount", "db", "/automountServiceAccountToken"), json!(false), Value::Null),
+        (("Deployment", "db", at("/nodeSelector")), json!({"worker": ""}), json!({"control-plane": ""})),
+        (("Deployment", "db", at("/automountServiceAccountToken")), json!(false), Value::Null),
+        (
+            ("Deployment", "db", at("/containers/0/securityContext/allowPrivilegeEscalation")),
+            json!(false),
+            Value::Null,
+        ),
+    ]
+}
+
+const DISGUISED: &str = "
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {name: db}
+spec: {podSelector: {matchLabels: {db: \"\"}}}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: db}
+spec: {selector: {db: \"\"}, ports: [{port: 80}]}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: sizes}
+data: {storage: 1000m}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: db}
+automountServiceAccountToken: false
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: db}
+spec:
+  replicas: 0
+  selector: {matchLabels: {app: db}}
+  template:
+    metadata: {labels: {app: db}}
+    spec:
+      automountServiceAccountToken: false
+      nodeSelector: {worker: \"\"}
+      containers:
+      - {name: main, image: \"db:1\", securityContext: {allowPrivilegeEscalation: false}}
+";
+
+#[track_caller]
+fn await_value(site: &TestNamespace<'_>, (kind, name, pointer): (&str, &str, &str), right: &Value) {
+    eventually(&format!("{kind} {name} {pointer} is put back"), DEFAULT_TIMEOUT, || {
+        let shown = site.value(kind, name, pointer);
+        if shown == *right { Ok(()) } else { Err(shown) }
+    });
+}
+
+#[test]
+fn a_value_that_looks_like_a_zero_value_or_a_default_is_put_back_too() {
+    let site = TestNamespace::new("drift-disguised");
+    let repo = Repo::new(&[("all.yaml", DISGUISED)]);
+    let daemon = site.daemon(repo.path());
+    for (place, right, _) in disguises() {
+        await_value(&site, place, &right);
+    }
+    for (place, right, wrong) in disguises() {
+        let mark = daemon.mark();
+        forge(&site, place, wrong);
+        daemon.says_since(mark, &["drift repaired", &format!("{} drift-disguised/{}", place.0, place.1)]);
+        await_value(&site, place, &right);
+    }
+    drop(daemon);
+    site.diff(repo.path(), &[]).ends(0);
+    for (place, _, wrong) in disguises() {
+        forge(&site, place, wrong);
+    }
+    site.diff(repo.path(), &[]).ends(1);
+    let new = site.with_empty_state();
+    let _daemon = new.daemon(repo.path());
+    for (place, right, _) in disguises() {
+        await_value(&site, place, &right);
+    }
+}
+
+/// Writes into our own entry that it owns something below a scalar, and no longer the scalar.
+#[track_caller]
+fn rewrite_entry(site: &TestNamespace<'_>, kind: &str, name: &str, pointer: &str) {
+    let live = site.get(kind, name).unwrap();
+    let mut entries = live["metadata"]["managedFields"].clone();
+    let all = entries.as_array_mut().unwrap();
+    let own = all.iter_mut().find(|entry| entry["manager"] == "rhumb").unwrap();
+    *own["fieldsV1"].pointer_mut(pointer).unwrap() = json!({"f:sub": {}});
+    let version = &live["metadata"]["resourceVersion"];
+    let change = json!({"metadata": {"managedFields": entries, "resourceVersion": version}});
+    let after = site.api.merge(&site.at(kind, name), "other", &change);
+    assert!(after["metadata"]["managedFields"].to_string().contains("f:sub"), "the server did not keep it");
+}
+
+#[test]
+fn an_entry_of_ours_that_somebody_rewrites_hides_no_value() {
+    let site = TestNamespace::new("drift-entry");
+    let repo = repo();
+    let mut daemon = daemon_at_rest(&site, &repo);
+    let rewrite_all = || {
+        rewrite_entry(&site, "ConfigMap", "env", "/f:data/f:mode");
+        let containers = "/f:spec/f:template/f:spec/f:containers/k:{\"name\":\"main\"}/f:image";
+        rewrite_entry(&site, "Deployment", "web", containers);
+    };
+    let change_all = || {
+        site.api.merge(&site.at("ConfigMap", "env"), "other", &json!({"data": {"mode": "wild"}}));
+        site.kubectl(&["set", "image", "deployment/web", "main=registry.example/evil:1"]);
+    };
+    rewrite_all();
+    change_all();
+    await_right_values(&site);
+    site.await_rollout("web");
+    site.await_free_budget();
+    daemon.stop();
+
+    site.diff(repo.path(), &[]).ends(0);
+    rewrite_all();
+    change_all();
+    site.diff(repo.path(), &[]).ends(1).says(&["ConfigMap", "env"]);
+    let new = site.with_empty_state();
+    let _daemon = new.daemon(repo.path());
+    await_right_values(&site);
     site.diff(repo.path(), &[]).ends(0);
 }
