@@ -19,7 +19,7 @@ use crate::cluster::{
     self, Cluster, ClusterFault, InventoryObject, KindLookup, KindTable, inventory_id_of, orders_name,
 };
 use crate::config::{API_VERSION, Config, DnsLabel, SOURCE_FINALIZER, SourceConfig, custom_path};
-use crate::daemon::{Reconciler, StopCondition};
+use crate::daemon::{self, Reconciler, StopCondition};
 use crate::engine::{
     AllowList, IS_SERVED, KEY_SECRET, LiveObject, ObjectOwner, PruneTiming, ReleaseKey, ResourceVersion, Uid,
 };
@@ -74,17 +74,26 @@ enum StayReason {
 }
 
 impl StayReason {
-    fn of(live: &LiveObject, set: &str, id: &ObjectId, key: Option<&ReleaseKey>) -> Option<Self> {
+    /// Returns the reason to leave an object where it is. The record in the inventory counts beside
+    /// the object, which others may have changed.
+    fn of(
+        live: &LiveObject,
+        set: &str,
+        id: &ObjectId,
+        key: Option<&ReleaseKey>,
+        recorded: PruneTiming,
+    ) -> Option<Self> {
+        let asked = live.prune_timing.strictest(recorded);
         let annotation = live.unproven_release.as_deref();
         // Without a key nothing was ever sealed: the label alone counts.
         let sealed = match key {
             None => Some(PruneTiming::AfterUnit),
             Some(key) => annotation.and_then(|annotation| key.proven_timing(set, id, annotation)),
         };
-        match sealed.map(|sealed| live.prune_timing.strictest(sealed)) {
+        match sealed.map(|sealed| asked.strictest(sealed)) {
             Some(PruneTiming::Never) => Some(Self::Asked),
             Some(_) => None,
-            None if live.prune_timing == PruneTiming::Never => Some(Self::Asked),
+            None if asked == PruneTiming::Never => Some(Self::Asked),
             None => Some(Self::Unproven),
         }
     }
@@ -188,6 +197,7 @@ impl Uninstallation<'_> {
     ) -> Result<(Vec<RemovableObject>, InventoryNamespaces), CommandError> {
         let set: Arc<str> = inventory_id_of(&self.config.namespace, name.as_str()).into();
         let (mut members, mut reach) = (Vec::new(), None);
+        let kept = daemon::kept_objects(inventory);
         for group_kind in &inventory.kinds {
             let KindLookup::Served(kind) = self.kinds.preferred_kind(group_kind) else { continue };
             let listed = list_members(&self.cluster, &kind, &set, inventory).await?;
@@ -196,7 +206,7 @@ impl Uninstallation<'_> {
             }
             for (id, live) in listed.objects {
                 if matches!(&live.owner, ObjectOwner::Ours(of) if *of == set) {
-                    let stay = StayReason::of(&live, &set, &id, key);
+                    let stay = StayReason::of(&live, &set, &id, key, kept.timing(&id));
                     members.push(RemovableObject { id, uid: live.uid, stay });
                 }
             }

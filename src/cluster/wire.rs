@@ -140,6 +140,7 @@ impl LiveDecoder {
             gvk: self.kind.gvk.clone(),
             owner: owner::of(meta, ours, &self.interner),
             release: None,
+            release_serial: 0,
             unproven_release,
             our_fields: ours.and_then(|entry| entry.fields_v1).map(|fields| self.interner.text(fields.get())),
             value_digest: None,

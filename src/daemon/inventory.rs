@@ -7,9 +7,9 @@ use super::unreadable_records::UnreadableRecords;
 use super::{handover, unreadable_records};
 use crate::cluster::InventoryObject;
 use crate::engine::{
-    Acknowledgement, Engine, HashSeals, Inventory, MAX_RECORD_BYTES, PauseIntent, PruneDecision, Rejection,
-    ResourceVersion, SealStatus, SourceId, SourceLifecycle, Uid, parse_rejections, rejections_seal_status,
-    rejections_text,
+    Acknowledgement, Engine, HashSeals, Inventory, KeptObjects, MAX_RECORD_BYTES, PauseIntent, PruneDecision,
+    PruneTiming, Rejection, ResourceVersion, SealStatus, SourceId, SourceLifecycle, Uid, parse_rejections,
+    rejections_seal_status, rejections_text,
 };
 use crate::object::{ContentHash, GroupKind, ObjectId, Revision};
 use crate::report::StatusSummary;
@@ -26,6 +26,15 @@ const MAX_LOCATIONS: usize = 8;
 
 /// Data key with the contents of Jobs that have ended and go away by themselves.
 pub(super) const FINISHED_JOBS_KEY: &str = "finished-jobs";
+
+/// Data key with the objects that are kept when nobody wants them: one line an object.
+const KEPT_KEY: &str = "kept";
+
+/// The most bytes about kept objects: some four thousand lines.
+const KEPT_BYTES: usize = 200_000;
+
+/// The line that stands for those that have no room.
+const MORE_KEPT: &str = "and others";
 
 /// Data key with the deletions that wait for a person: one line an object.
 const PENDING_PRUNES_KEY: &str = "pending-prunes";
@@ -72,12 +81,23 @@ pub(crate) struct PendingPrune {
 /// has a `%`.
 impl std::fmt::Display for PendingPrune {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let namespace = self.id.namespace().unwrap_or_default();
-        let name = LINE_ESCAPES
-            .iter()
-            .fold(self.id.name().to_owned(), |name, (plain, coded)| name.replace(plain, coded));
-        write!(f, "{} {} {namespace}/{name} {}", self.uid, self.id.group_kind(), self.reason)
+        write!(f, "{} {} {}", self.uid, object_words(&self.id), self.reason)
     }
+}
+
+/// Returns an object as two words of a line: `ConfigMap shop/env`.
+fn object_words(id: &ObjectId) -> String {
+    let name =
+        LINE_ESCAPES.iter().fold(id.name().to_owned(), |name, (plain, coded)| name.replace(plain, coded));
+    format!("{} {}/{name}", id.group_kind(), id.namespace().unwrap_or_default())
+}
+
+/// Reads the two words of an object.
+fn parse_object(kind: &str, name: &str) -> Option<ObjectId> {
+    let (namespace, name) = name.split_once('/')?;
+    let namespace = (!namespace.is_empty()).then_some(namespace);
+    let name = LINE_ESCAPES.iter().fold(name.to_owned(), |name, (plain, coded)| name.replace(coded, plain));
+    Some(ObjectId::new(&GroupKind::parse(kind), namespace, &name))
 }
 
 /// The characters that would end a name or its line, and their encodings. Names of RBAC objects may
@@ -88,11 +108,7 @@ impl PendingPrune {
     fn parse(line: &str) -> Option<Self> {
         let mut words = line.splitn(4, ' ');
         let (uid, kind, name, reason) = (words.next()?, words.next()?, words.next()?, words.next()?);
-        let (namespace, name) = name.split_once('/')?;
-        let namespace = (!namespace.is_empty()).then_some(namespace);
-        let name =
-            LINE_ESCAPES.iter().fold(name.to_owned(), |name, (plain, coded)| name.replace(coded, plain));
-        let id = ObjectId::new(&GroupKind::parse(kind), namespace, &name);
+        let id = parse_object(kind, name)?;
         Some(Self { uid: Uid(uid.into()), id, reason: reason.to_owned() })
     }
 }
@@ -227,6 +243,7 @@ pub(super) fn is_current(engine: &Engine, source: SourceId, inventory: Option<&I
         && !is_overlong(inventory)
         && !is_to_be_sealed(engine, inventory)
         && handover::is_recorded(engine, source, inventory)
+        && text(KEPT_KEY) == kept_text(&engine.kept_objects(source)).as_ref()
         && list_pending(engine, source, inventory.map_or(MAX_RECORD_BYTES, room_left))
             .iter()
             .all(|(key, recorded)| text(key) == recorded.as_ref())
@@ -251,6 +268,7 @@ pub(super) fn read(inventory: Option<&InventoryObject>, location: &str, seals: &
         },
         lacks_location: !made_from.is_empty() && !is_among(location, made_from),
         confirmed: confirmed.lines().map(|uid| Uid(uid.into())).collect(),
+        kept: kept_objects(inventory),
         finished: inventory.data.get(FINISHED_JOBS_KEY).map(|text| parse_finished(text)).unwrap_or_default(),
         rejections: open_rejections(inventory, seals)
             .into_iter()
@@ -273,6 +291,48 @@ pub(super) fn parse_finished_job(line: &str) -> Option<(ObjectId, ContentHash)> 
     let (kind, name, hash) = (words.next()?, words.next()?, words.next()?);
     let (namespace, name) = name.split_once('/')?;
     Some((ObjectId::new(&GroupKind::parse(kind), Some(namespace), name), ContentHash::parse(hash)?))
+}
+
+/// Returns the objects that an inventory records as kept.
+pub(crate) fn kept_objects(inventory: &InventoryObject) -> KeptObjects {
+    let mut kept = KeptObjects::default();
+    for line in inventory.data.get(KEPT_KEY).into_iter().flat_map(|text| text.lines()) {
+        match parse_kept(line) {
+            Some((id, timing)) => drop(kept.timings.insert(id, timing)),
+            None => kept.is_truncated = true,
+        }
+    }
+    kept
+}
+
+/// Reads one line: `never ConfigMap shop/env`.
+fn parse_kept(line: &str) -> Option<(ObjectId, PruneTiming)> {
+    let (timing, object) = line.split_once(' ')?;
+    let timing = match timing {
+        "never" => PruneTiming::Never,
+        "confirm" => PruneTiming::OnConfirmation,
+        _ => return None,
+    };
+    let (kind, name) = object.split_once(' ')?;
+    Some((parse_object(kind, name)?, timing))
+}
+
+/// Returns the text about kept objects; none where there is none.
+fn kept_text(kept: &KeptObjects) -> Option<String> {
+    let (mut text, mut has_room) = (String::new(), !kept.is_truncated);
+    for (id, timing) in &kept.timings {
+        let word = if *timing == PruneTiming::Never { "never" } else { "confirm" };
+        let line = format!("{word} {}\n", object_words(id));
+        if text.len() + line.len() > KEPT_BYTES {
+            has_room = false;
+            break;
+        }
+        text.push_str(&line);
+    }
+    if !has_room {
+        text.push_str(MORE_KEPT);
+    }
+    (!text.is_empty()).then_some(text)
 }
 
 fn finished_text(finished: &BTreeMap<ObjectId, ContentHash>) -> String {
@@ -378,6 +438,7 @@ pub(super) fn wanted_inventory(
     let finished = state.inventory.as_ref().map(|recorded| recorded.finished.clone());
     let ended = ended_jobs(engine, source, finished.unwrap_or(recorded.finished));
     let ended = finished_text(&ended) + &unreadable_records::kept_finished_jobs(known);
+    replace(&mut inventory, KEPT_KEY, kept_text(&engine.kept_objects(source)));
     replace(&mut inventory, FINISHED_JOBS_KEY, Some(ended).filter(|text| !text.is_empty()));
     // Last, as it takes the room that is left.
     for (key, text) in list_pending(engine, source, room_left(&inventory)) {

@@ -28,7 +28,7 @@ const TEXT_MAPS: [&str; 12] = [
     "volumeAttributes",
 ];
 
-/// Those of them that say the same when they are empty as when they are absent. An empty `selector`
+/// The text maps that say the same when they are empty as when they are absent. An empty `selector`
 /// may mean all pods.
 const EMPTY_MAPS: [&str; 7] =
     ["annotations", "binaryData", "data", "labels", "matchLabels", "nodeSelector", "stringData"];
@@ -200,8 +200,8 @@ impl<'a> ValuePosition<'a> {
 /// Writes the shape of a value that an entry says has something below it. A scalar counts with all
 /// of its value, as nothing below it would.
 ///
-/// Of a kind with a schema of its own the items are counted: a list that is atomic to the server
-/// keeps an entry that names items, where somebody wrote one. What is added then shows nowhere else.
+/// Of a kind with a schema of its own the items are counted. A list may be atomic to the server, and
+/// keep an entry that names items, where somebody wrote one. An added item then shows nowhere else.
 pub(super) fn write_shape(
     out: &mut Vec<u8>,
     value: Option<&Value>,

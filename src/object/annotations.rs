@@ -231,7 +231,7 @@ pub const ANNOTATIONS: [AnnotationKey; 27] = [
     key(
         RELEASE,
         AnnotationPlace::Record,
-        "a hash, a revision and a seal",
+        "a hash, a revision, and a seal with its number",
         "",
         "Records which content was applied, and which revision brought it. The seal is an HMAC over \
          source, kind, namespace, name, content and revision.",

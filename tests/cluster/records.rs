@@ -165,3 +165,35 @@ fn what_another_source_says_and_cannot_be_read_is_reported_with_the_command_that
         if site.has("ConfigMap", "old") { Err("it is there") } else { Ok(()) }
     });
 }
+
+#[test]
+fn an_inventory_that_somebody_deletes_is_written_anew_and_so_is_what_goes_with_it() {
+    let site = TestNamespace::new("lost-inventory");
+    let repo = Repo::new(&[("map.yaml", yaml::config_map("map", "a", "1"))]);
+    let _daemon = site.daemon(repo.path());
+    site.await_data("map", "a", "1");
+    let inventory = at("ConfigMap", &site.system(), &site.name);
+    let orders = at("ConfigMap", &site.system(), &format!("orders.{}.rhumb.dev", site.name));
+    let owner = || site.api.value(&orders, "/metadata/ownerReferences/0/uid");
+    let uid = || site.api.value(&inventory, "/metadata/uid");
+    let await_both = |gone: &serde_json::Value| {
+        eventually("both are there", DEFAULT_TIMEOUT, || {
+            let (uid, owner) = (uid(), owner());
+            if uid.is_string() && uid != *gone && uid == owner {
+                Ok(())
+            } else {
+                Err(format!("{uid}, {owner}"))
+            }
+        });
+    };
+    await_both(&json!(null));
+    let window = site.window();
+    let before = uid();
+    site.api.delete(&inventory);
+    await_both(&before);
+    // The garbage collector deletes what belongs to the one that is gone, some time later.
+    site.api.delete(&orders);
+    await_both(&before);
+    let made = window.all_writes().into_iter().filter(|event| event.verb == "create").count();
+    assert!((2..=6).contains(&made), "{made} were made");
+}

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Folder, TestNamespace, at, yaml};
+use crate::support::{DEFAULT_TIMEOUT, Folder, Repo, TestNamespace, at, eventually, yaml};
 
 /// Returns a ConfigMap as somebody applies it in rhumb's name, with the marks of another one.
 fn in_our_name(name: &str, namespace: &str, like: &Value, annotations: &Value) -> Value {
@@ -36,7 +36,8 @@ fn copies_and_objects_without_a_seal_are_never_pruned_and_cost_no_write() {
     let b = site.get("ConfigMap", "b").unwrap();
     let annotation = b["metadata"]["annotations"]["rhumb.dev/release"].as_str().unwrap();
     let (plain, seal) = annotation.split_once(' ').unwrap();
-    assert_eq!(seal.len(), 32, "{annotation}");
+    let (code, _) = seal.split_once(' ').unwrap();
+    assert_eq!(code.len(), 32, "{annotation}");
     let old = in_our_name("b", "seals", &b, &json!({"rhumb.dev/release": plain}));
     site.api.apply(&site.at("ConfigMap", "b"), "rhumb", &old);
     let window = site.window();
@@ -110,4 +111,95 @@ fn a_secret_without_a_key_is_reported_with_the_command_that_mends_it() {
     site.api.delete(&secret);
     let run = site.rhumb(&["check", folder.path().to_str().unwrap()]);
     assert!(!run.all().contains("shorter than 16 bytes"), "{}", run.all());
+}
+
+/// Writes an object back as it was, marks and all, in rhumb's name.
+#[track_caller]
+fn write_back(site: &TestNamespace<'_>, kind: &str, name: &str, old: &Value) {
+    let mut body = json!({
+        "apiVersion": old["apiVersion"], "kind": kind,
+        "metadata": {
+            "name": name,
+            "namespace": old["metadata"]["namespace"],
+            "labels": old["metadata"]["labels"],
+            "annotations": {"rhumb.dev/release": old["metadata"]["annotations"]["rhumb.dev/release"]},
+        },
+    });
+    let part = if old["spec"].is_null() { "data" } else { "spec" };
+    body[part] = old[part].clone();
+    site.api.apply(&site.at(kind, name), "rhumb", &body);
+}
+
+#[test]
+fn an_earlier_release_that_somebody_writes_back_does_not_end_what_is_kept() {
+    let site = TestNamespace::new("seals-back");
+    let keep = "  name: a\n  annotations: {rhumb.dev/prune: never}\n";
+    let kept = yaml::config_map("a", "key", "two").replace("  name: a\n", keep);
+    let mut files = vec![("a.yaml".to_owned(), yaml::config_map("a", "key", "one"))];
+    let others = ["b", "c", "d", "e", "f", "g", "h", "i", "j", "k"];
+    files.extend(others.map(|name| (format!("{name}.yaml"), yaml::config_map(name, "key", "one"))));
+    let repo = Repo::new(&files);
+    let mut daemon = site.daemon(repo.path());
+    site.await_data("a", "key", "one");
+    let old = site.get("ConfigMap", "a").unwrap();
+    repo.change("a.yaml", &kept);
+    site.await_data("a", "key", "two");
+    eventually("the inventory says so", DEFAULT_TIMEOUT, || {
+        let recorded = site.inventory().unwrap()["data"]["kept"].clone();
+        if recorded == "never ConfigMap seals-back/a\n" { Ok(()) } else { Err(recorded) }
+    });
+    let remove = |name: &str| {
+        repo.remove(&format!("{name}.yaml"));
+        repo.commit(&format!("remove {name}"));
+    };
+    remove("a");
+    remove("b");
+    site.await_absence("ConfigMap", "b");
+    write_back(&site, "ConfigMap", "a", &old);
+    remove("c");
+    site.await_absence("ConfigMap", "c");
+    assert!(site.has("ConfigMap", "a"), "its word to be kept was taken from it");
+    // Out of sight, so that the process forgets it.
+    site.api.merge(&site.at("ConfigMap", "a"), "other", &json!({"metadata": {"labels": null}}));
+    remove("d");
+    site.await_absence("ConfigMap", "d");
+    write_back(&site, "ConfigMap", "a", &old);
+    remove("e");
+    site.await_absence("ConfigMap", "e");
+    assert!(site.has("ConfigMap", "a"), "it was forgotten");
+    daemon.stop();
+    write_back(&site, "ConfigMap", "a", &old);
+    let new = site.with_empty_state();
+    let _daemon = new.daemon(repo.path());
+    remove("f");
+    site.await_absence("ConfigMap", "f");
+    assert!(site.has("ConfigMap", "a"), "a new process does not know");
+}
+
+#[test]
+fn an_earlier_release_of_a_workload_that_somebody_writes_back_is_drift() {
+    let site = TestNamespace::new("seals-web");
+    let deployment = |tag: u32| yaml::deployment("web", 2, &format!("registry.example/web:{tag}"));
+    let repo = Repo::new(&[("web.yaml", deployment(1))]);
+    let daemon = site.daemon(repo.path());
+    site.await_rollout("web");
+    site.await_free_budget();
+    let old = site.get("Deployment", "web").unwrap();
+    repo.change("web.yaml", &deployment(2));
+    let image = "/spec/template/spec/containers/0/image";
+    eventually("the second is there", DEFAULT_TIMEOUT, || {
+        let shown = site.value("Deployment", "web", image);
+        if shown == "registry.example/web:2" { Ok(()) } else { Err(shown) }
+    });
+    site.await_rollout("web");
+    site.await_free_budget();
+    let (mark, newest) = (daemon.mark(), site.get("Deployment", "web").unwrap());
+    write_back(&site, "Deployment", "web", &old);
+    daemon.says_since(mark, &["drift repaired", "Deployment seals-web/web"]);
+    let release = "/metadata/annotations/rhumb.dev~1release";
+    eventually("the second is back", DEFAULT_TIMEOUT, || {
+        let shown = site.get("Deployment", "web").unwrap();
+        let is_back = [image, release].iter().all(|place| shown.pointer(place) == newest.pointer(place));
+        if is_back { Ok(()) } else { Err(shown["metadata"]["annotations"].clone()) }
+    });
 }

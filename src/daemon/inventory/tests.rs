@@ -280,3 +280,40 @@ fn a_job_that_has_ended_does_not_run_again_as_its_manifest_was_not_read_for_a_wh
     };
     assert_eq!((kept(None), kept(Some("a.yaml cannot be read"))), (0, 1));
 }
+
+#[test]
+fn kept_objects_are_read_as_they_were_written_and_within_bounds() {
+    let read = |text: &str| {
+        kept_objects(&InventoryObject {
+            data: [(KEPT_KEY.to_owned(), text.to_owned())].into(),
+            ..InventoryObject::default()
+        })
+    };
+    let id = |kind: &str, namespace, name: &str| ObjectId::new(&GroupKind::parse(kind), namespace, name);
+    let kept = KeptObjects {
+        timings: [
+            (id("ConfigMap", Some("shop"), "env"), PruneTiming::Never),
+            (id("ClusterRole.rbac.authorization.k8s.io", None, "a b\nc"), PruneTiming::OnConfirmation),
+        ]
+        .into(),
+        is_truncated: false,
+    };
+    let text = kept_text(&kept).unwrap();
+    assert!(text.contains("never ConfigMap shop/env\n") && text.lines().count() == 2, "{text}");
+    assert_eq!(read(&text), kept);
+    assert_eq!(kept_text(&KeptObjects::default()), None);
+    // Of what cannot be read nobody knows which object it is.
+    for line in
+        ["", "never", "never ConfigMap", "never ConfigMap env", "always ConfigMap shop/env", MORE_KEPT]
+    {
+        assert!(read(&format!("{text}{line}\n")).is_truncated, "{line}");
+        assert_eq!(read(&format!("{text}{line}\n")).timings, kept.timings, "{line}");
+    }
+    let many = (0..10_000).map(|n| (id("ConfigMap", Some("shop"), &format!("env-{n}")), PruneTiming::Never));
+    let text = kept_text(&KeptObjects { timings: many.collect(), is_truncated: false }).unwrap();
+    assert!(text.len() <= KEPT_BYTES + MORE_KEPT.len(), "{} bytes", text.len());
+    let back = read(&text);
+    assert!(back.is_truncated && back.timings.len() > 4000, "{} objects", back.timings.len());
+    // Once there is no room for all, it is not known any more which ones there were.
+    assert_eq!(kept_text(&back).as_deref(), Some(&*text));
+}

@@ -17,7 +17,7 @@ use super::super::source_task::SourceTaskRequest;
 use super::super::unreadable_records::UnreadableRecords;
 use super::{Reconciler, StopCondition};
 use crate::cluster::{self, InventoryObject};
-use crate::engine::{Inventory, SealStatus, SourceId, SourceLifecycle, SourceWrites};
+use crate::engine::{Inventory, ResourceVersion, SealStatus, SourceId, SourceLifecycle, SourceWrites};
 use crate::object::{ErrorClass, GroupKind, Revision};
 use crate::report::{AuthorCommand, EventReason, StatusAuthor, StatusSummary};
 
@@ -41,6 +41,8 @@ impl Reconciler {
         if std::mem::replace(&mut self.inventories[source].call, CallState::Busy) == CallState::Busy {
             return;
         }
+        // The answer is newer than all that the watch has shown so far.
+        self.inventories[source].seen = ResourceVersion(0);
         let cluster = self.executor.cluster.clone();
         let (namespace, name) = (self.namespace.clone(), self.engine.source(source).name.clone());
         self.spawn(

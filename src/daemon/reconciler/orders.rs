@@ -47,12 +47,20 @@ impl Reconciler {
     /// Takes the inventory of a source that was written: by us, by a person with an order, or by a
     /// process that asks for an observation.
     pub(super) fn handle_inventory_event(&mut self, event: InformerEvent<ResourceVersion>) {
-        let Some((id, Some(rv))) = self.own_object_event(event, "the inventories") else { return };
-        let Some(source) = self.source_by_name(id.name()) else {
-            return self.engine.expect_observation_request();
-        };
-        self.inventories[source].seen = rv;
-        self.follow_inventory(source);
+        let Some((id, rv)) = self.own_object_event(event, "the inventories") else { return };
+        match (self.source_by_name(id.name()), rv) {
+            (Some(source), Some(rv)) => {
+                self.inventories[source].seen = rv;
+                self.follow_inventory(source);
+            }
+            // It was deleted, or lost its label: no version of it is known to be there.
+            (Some(source), None) => {
+                self.inventories[source].seen = ResourceVersion(u64::MAX);
+                self.follow_inventory(source);
+            }
+            (None, Some(_)) => self.engine.expect_observation_request(),
+            (None, None) => {}
+        }
     }
 
     /// Returns a watch's news of an object in rhumb's namespace: its version, or none where it is

@@ -15,6 +15,10 @@ use crate::report::EventReason;
 const MIN_RETRY_DELAY: Duration = Duration::from_millis(500);
 /// The same where a person has to change something first.
 const PERSON_RETRY_DELAY: Duration = Duration::from_secs(15);
+/// The number of deletions after which the log says so.
+const DELETIONS_WARNING: u32 = 3;
+/// The longest wait before an object is made anew that is deleted again and again.
+const MAX_RENEWAL_DELAY: Duration = Duration::from_mins(1);
 
 /// The orders object of one source.
 #[derive(Debug)]
@@ -25,6 +29,9 @@ pub(super) struct OrderStore {
     call: CallState,
     /// The newest version that its watch has shown since it was asked for.
     seen: ResourceVersion,
+    /// How often it was deleted since all of them were last read again: each time it is made anew
+    /// later.
+    deletions: u32,
     /// Keys that ask if anybody serves the source.
     questions: Vec<String>,
     /// Keys that are no orders.
@@ -58,6 +65,15 @@ enum OrdersState {
     Present(OrdersObject),
 }
 
+/// Returns the wait before an object is made anew that was deleted this many times: none for the
+/// first, then a second, twice as long each time.
+fn renewal_delay(deletions: u32) -> Duration {
+    match deletions.checked_sub(2) {
+        None => Duration::ZERO,
+        Some(more) => MAX_RENEWAL_DELAY.min(Duration::from_secs(1) * 2_u32.saturating_pow(more.min(16))),
+    }
+}
+
 impl Default for OrderStore {
     fn default() -> Self {
         let (questions, refused) = (Vec::new(), Vec::new());
@@ -65,6 +81,7 @@ impl Default for OrderStore {
             object: OrdersState::Unread,
             call: CallState::None,
             seen: ResourceVersion(0),
+            deletions: 0,
             questions,
             refused,
             last_error: None,
@@ -80,17 +97,29 @@ impl Reconciler {
         let source = source_of_orders(id.name()).and_then(|name| self.source_by_name(name));
         let Some(source) = source else { return };
         let store = &mut self.orders[source];
-        match rv {
-            Some(rv) => store.seen = rv,
-            // Somebody who may write there may have taken its label away.
-            None => store.object = OrdersState::Unread,
+        if let Some(rv) = rv {
+            store.seen = rv;
+            return;
+        }
+        // Somebody who may write there may have taken its label away.
+        store.object = OrdersState::Unread;
+        store.deletions = store.deletions.saturating_add(1);
+        self.warn_of_deletions(source);
+        // It goes with its inventory.
+        self.read_inventory(source);
+    }
+
+    fn warn_of_deletions(&self, source: SourceId) {
+        if self.orders[source].deletions == DELETIONS_WARNING {
+            let name = cluster::orders_name(&self.engine.source(source).name);
+            tracing::warn!("ConfigMap {name} is deleted again and again: it is made anew with growing waits");
         }
     }
 
     /// Reads them all again, as an audit of what the watch reported.
     pub(super) fn reread_orders(&mut self) {
         for store in &mut self.orders {
-            store.object = OrdersState::Unread;
+            (store.object, store.deletions) = (OrdersState::Unread, 0);
         }
     }
 
@@ -138,7 +167,8 @@ impl Reconciler {
                         LoopEvent::Orders(source, struck.map(Some))
                     });
                 }
-                OrdersState::Unread | OrdersState::Present(_) => self.read_orders(source, Duration::ZERO),
+                OrdersState::Unread => self.read_orders(source, renewal_delay(store.deletions)),
+                OrdersState::Present(_) => self.read_orders(source, Duration::ZERO),
             }
         }
     }

@@ -112,6 +112,8 @@ impl Engine {
             self.record_release(id, apply);
         }
         self.clear_denial(apply.source, id);
+        self.note_release(id, &proven);
+        self.forget_kept(id, Some(apply.source));
         let Some(entry) = self.entries.get_mut(id) else { return };
         if apply.purpose == ApplyPurpose::Create {
             entry.previous_content = Some(apply.desired.clone());
@@ -177,6 +179,7 @@ impl Engine {
 
     fn record_deleted(&mut self, id: &ObjectId, rv: ResourceVersion, removal: DeletionReason, now: Instant) {
         let is_shown = self.informer_objects.contains_key(id);
+        self.forget_kept(id, None);
         let Some(entry) = self.entries.get_mut(id) else { return };
         entry.last_failure = None;
         // Where the watch has reported it before the answer, or never will, a lookup shows what is

@@ -64,8 +64,12 @@ pub(super) fn verify(
             Some(_) if !matches!(&live.owner, ObjectOwner::Ours(set) if *set == input.inventories[source]) => {
                 Decision::wait(Reason::Refused(STRIPPED_LABEL_REASON.into(), None))
             }
-            // Somebody wrote another annotation in our name, and nothing proves it.
+            // Somebody wrote another annotation in our name: nothing proves it, or an earlier write
+            // of ours does.
             Some(shown) if live.is_unproven() && !desired.has_hash(shown.hash) => {
+                repair(RepairImpact::InPlace)
+            }
+            Some(_) if live.unproven_release.as_ref().is_some_and(|old| input.entry.is_outdated(old)) => {
                 repair(RepairImpact::InPlace)
             }
             Some(_) => Decision::act(Action::Nothing),

@@ -4,6 +4,7 @@
 //! has synced and no other source wants the object.
 
 pub(super) mod handover;
+pub(super) mod kept_objects;
 pub(super) mod moved_objects;
 pub(super) mod observation_requests;
 pub(super) mod own_statement;

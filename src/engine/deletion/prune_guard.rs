@@ -60,6 +60,11 @@ pub enum PruneTiming {
 }
 
 impl PruneTiming {
+    /// Returns whether an object is deleted only by a person, or by nobody.
+    pub(crate) fn is_kept(self) -> bool {
+        matches!(self, Self::OnConfirmation | Self::Never)
+    }
+
     /// Returns the one of two under which less is deleted.
     #[must_use]
     pub fn strictest(self, other: Self) -> Self {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use crate::engine::facts::release_seal::NewestRelease;
 use crate::engine::{
     ApplyVariant, ConfigStamp, ContentRef, DesiredObject, DesiredState, DryRunImpact, LiveObject,
     ObjectRejection, ResourceVersion, RolloutOverlay, SharedDesiredObject, Uid,
@@ -175,6 +176,8 @@ pub(crate) struct ObjectEntry {
     /// The revision that brought the accepted content: it stays in the annotation as long as the
     /// content.
     pub revision: Option<Revision>,
+    /// The newest release of the object that was seen with a seal.
+    pub newest_release: Option<NewestRelease>,
     /// The direct view of the object, until the informer knows more.
     pub direct_view: Option<DirectView>,
     /// The lowest version whose view causes an action, and since when: that of our own last write.

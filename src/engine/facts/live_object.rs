@@ -164,6 +164,8 @@ pub struct LiveObject {
     pub owner: ObjectOwner,
     /// The release, where the seal of its annotation proves it.
     pub release: Option<ContentRef>,
+    /// The place of that among all releases of the object; 0 where it is not known.
+    pub release_serial: u64,
     /// The release in its annotation that nothing proves yet.
     pub unproven_release: Option<Box<ReleaseAnnotation>>,
     /// FieldsV1 of our `Apply` entry, as sent by the server; interned. None: we own nothing.

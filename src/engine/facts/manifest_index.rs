@@ -92,6 +92,8 @@ pub(crate) struct ManifestIndex {
     /// The files with a kind of unknown scope. Each turn of the loop asks for the first. A walk over
     /// all files would cost the square of their number in a first pass.
     unscoped: BTreeSet<Arc<str>>,
+    /// The objects whose manifests ask to be kept.
+    kept: BTreeSet<ObjectId>,
     /// The objects of a file when it was last understood, which it does not name now that it is
     /// not: they count as wanted still.
     lost_names: HashMap<ObjectId, Arc<UnusableObject>>,
@@ -139,7 +141,24 @@ impl ManifestIndex {
         }
         touched.sort();
         touched.dedup();
+        for id in &touched {
+            self.index_kept(id);
+        }
         touched
+    }
+
+    fn index_kept(&mut self, id: &ObjectId) {
+        let is_kept = |state: &DesiredState| matches!(state, DesiredState::Object(desired) if desired.traits.prune_timing.is_kept());
+        if self.states.get(id).is_some_and(|states| states.iter().any(is_kept)) {
+            self.kept.insert(id.clone());
+        } else {
+            self.kept.remove(id);
+        }
+    }
+
+    /// Returns the objects whose manifests ask to be kept, or for a confirmation.
+    pub(crate) fn kept_ids(&self) -> impl Iterator<Item = &ObjectId> {
+        self.kept.iter()
     }
 
     /// Remembers what a file named before, where it is not understood any more.

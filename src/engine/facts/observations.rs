@@ -68,8 +68,9 @@ impl Engine {
             // A list is older than the events before it only where the cluster itself went back, as
             // by a restore of etcd. Facts about later versions are then void.
             if let Some(entry) = self.entries.get_mut(id) {
-                (entry.direct_view, entry.last_write) = (None, None);
+                (entry.direct_view, entry.last_write, entry.newest_release) = (None, None, None);
             }
+            self.prove(id, &mut live);
         }
         self.watchers.set_observer(watcher, id);
         self.show(id, live);
@@ -94,6 +95,7 @@ impl Engine {
         self.track_end(id, &live);
         // One copy of the name for both tables.
         let known = self.entries.get_key_value(id).map_or(id, |(known, _)| known).clone();
+        self.note_release(id, &live);
         let before = self.informer_objects.insert(known, Box::new(live));
         self.count_live(id, before.as_deref());
         self.track_rollout(id);
@@ -150,7 +152,10 @@ impl Engine {
             if let DirectView::Found(live) = &view {
                 entry.restore_accepted(live, newest.as_ref());
             }
-            entry.direct_view = Some(view);
+            entry.direct_view = Some(view.clone());
+        }
+        if let DirectView::Found(live) = &view {
+            self.note_release(id, live);
         }
         self.track_asked(id);
         self.track(id);

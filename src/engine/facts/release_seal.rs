@@ -5,6 +5,10 @@
 //! identity of the object, the hash of the content and the revision. The key is in rhumb's
 //! namespace alone.
 //!
+//! A seal of the past is valid too: whoever may read an object may keep its annotation, and write
+//! it back later. So a seal has a serial number, which rises with each content that is written. Of one
+//! object only the newest release that this process has seen is proven.
+//!
 //! A manifest that asks to keep its object has a seal of its own. So that word outlives the
 //! annotation on the object, which others may take off, and the revision, which may be lost.
 //!
@@ -21,7 +25,7 @@ use crate::engine::facts::entry::{AcceptedContent, DirectView, ObjectEntry, Wait
 use crate::engine::restart::config_hash::HashKey;
 use crate::engine::restart::config_restart::{ReadState, key_id};
 use crate::engine::state::Engine;
-use crate::engine::{ContentRef, KEY_SECRET, LiveObject, ObjectOwner, PruneTiming, Reason};
+use crate::engine::{ContentRef, KEY_SECRET, LiveObject, ObjectOwner, PruneTiming, Reason, SourceId};
 use crate::object::{ContentHash, ObjectId, Revision};
 
 /// Length of a seal, in bytes: 128 bits cannot be guessed, and its digits fit into an annotation.
@@ -35,11 +39,30 @@ const RELEASE_SEAL_DOMAIN: &str = "rhumb.dev/release v1";
 
 /// The proof in a release annotation. Of no use for another object, source, content or revision.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct ReleaseSeal([u8; RELEASE_SEAL_BYTES]);
+pub struct ReleaseSeal {
+    code: [u8; RELEASE_SEAL_BYTES],
+    /// The place among all releases of its object; 0 where an older version made it.
+    serial: u64,
+}
+
+impl ReleaseSeal {
+    /// Reads `<code> <serial>`; an older version wrote the code alone.
+    fn parse(text: &str) -> Option<Self> {
+        let (code, serial) = match text.split_once(' ') {
+            Some((code, serial)) => (code, serial.parse().ok().filter(|serial| *serial > 0)?),
+            None => (text, 0),
+        };
+        Some(Self { code: ContentHash::parse(code)?.bytes(), serial })
+    }
+}
 
 impl fmt::Display for ReleaseSeal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        ContentHash::from_bytes(self.0).fmt(f)
+        ContentHash::from_bytes(self.code).fmt(f)?;
+        match self.serial {
+            0 => Ok(()),
+            serial => write!(f, " {serial}"),
+        }
     }
 }
 
@@ -49,7 +72,7 @@ impl fmt::Debug for ReleaseSeal {
     }
 }
 
-/// The text of a release annotation: `<hash>@<revision> <seal>`.
+/// The text of a release annotation: `<hash>@<revision> <code of the seal> <serial>`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReleaseAnnotation {
     /// The content that it names, and the revision that brought that.
@@ -72,7 +95,7 @@ impl ReleaseAnnotation {
         let (hash, name) = release.split_once('@')?;
         let bounded = name.len() <= MAX_REVISION_BYTES && name.bytes().all(|byte| byte.is_ascii_graphic());
         let hash = ContentHash::parse(hash).filter(|hash| bounded && *hash != ContentHash::UNREADABLE)?;
-        let seal = seal.and_then(ContentHash::parse).map(|seal| ReleaseSeal(seal.bytes()));
+        let seal = seal.and_then(ReleaseSeal::parse);
         Some(Self { release: ContentRef { hash, revision: revision(name) }, seal })
     }
 }
@@ -100,13 +123,14 @@ impl ReleaseKey {
     }
 
     /// Seals what a source has put into one object, and the time of pruning that its manifest asks
-    /// for.
+    /// for. The serial number is its place among the releases of that object.
     pub(crate) fn seal(
         &self,
         inventory_id: &str,
         id: &ObjectId,
         release: &ContentRef,
         timing: PruneTiming,
+        serial: u64,
     ) -> ReleaseSeal {
         let hash = release.hash.bytes();
         let keep: Option<&[u8]> = match timing {
@@ -124,13 +148,15 @@ impl ReleaseKey {
             release.revision.as_str().as_bytes(),
         ];
         let mut text = Vec::with_capacity(256);
-        for part in parts.into_iter().chain(keep) {
+        let place = [b"serial ".as_slice(), &serial.to_be_bytes()].concat();
+        let place = (serial > 0).then_some(place.as_slice());
+        for part in parts.into_iter().chain(keep).chain(place) {
             // With its length, so that no two lists of parts have the same text.
             text.extend((part.len() as u64).to_be_bytes());
             text.extend(part);
         }
-        let [seal @ .., _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _] = self.key.sign(&text);
-        ReleaseSeal(seal)
+        let [code @ .., _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _] = self.key.sign(&text);
+        ReleaseSeal { code, serial }
     }
 
     /// Returns whether a source with this inventory has put into the object what the annotation
@@ -152,16 +178,25 @@ impl ReleaseKey {
         id: &ObjectId,
         annotation: &ReleaseAnnotation,
     ) -> Option<PruneTiming> {
-        let ReleaseSeal(found) = annotation.seal?;
+        let ReleaseSeal { code: found, serial } = annotation.seal?;
         let is_made_with = |timing: &PruneTiming| {
-            let ReleaseSeal(made) = self.seal(inventory_id, id, &annotation.release, *timing);
+            let made = self.seal(inventory_id, id, &annotation.release, *timing, serial);
             // Takes as long wherever they differ.
-            made.iter().zip(found).fold(0, |sum, (one, other)| sum | (one ^ other)) == 0
+            made.code.iter().zip(found).fold(0, |sum, (one, other)| sum | (one ^ other)) == 0
         };
         [PruneTiming::AfterUnit, PruneTiming::OnConfirmation, PruneTiming::Never]
             .into_iter()
             .find(is_made_with)
     }
+}
+
+/// The newest release that was seen on an object, by its seal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NewestRelease {
+    serial: u64,
+    hash: ContentHash,
+    /// The source that it was sealed for, where that is one of this process.
+    source: Option<SourceId>,
 }
 
 /// The keys that this process has known, and the objects whose annotation none of them proves.
@@ -198,7 +233,43 @@ impl ApplyRequest {
     }
 }
 
+impl ObjectEntry {
+    /// Returns whether an annotation is of an earlier release than one that was seen already.
+    /// Somebody has written it back.
+    pub(in crate::engine) fn is_outdated(&self, annotation: &ReleaseAnnotation) -> bool {
+        let serial = annotation.seal.map_or(0, |seal| seal.serial);
+        self.newest_release.is_some_and(|newest| serial < newest.serial)
+    }
+}
+
 impl Engine {
+    /// Records a proven release of an object: none before it is proven any more.
+    pub(in crate::engine) fn note_release(&mut self, id: &ObjectId, live: &LiveObject) {
+        let Some(release) = &live.release else { return };
+        let newest =
+            NewestRelease { serial: live.release_serial, hash: release.hash, source: self.source_of(live) };
+        if let Some(entry) = self.entries.get_mut(id)
+            && entry.newest_release.is_none_or(|known| known.serial <= newest.serial)
+        {
+            entry.newest_release = Some(newest);
+        }
+    }
+
+    /// Returns the serial number for the next release of an object. The same release keeps its own,
+    /// so that to write it again changes nothing.
+    ///
+    /// The first one of an object is the time in seconds. So it is above all those of an earlier
+    /// object of this name, each of which took longer to write.
+    fn next_serial(&self, id: &ObjectId, apply: &ApplyRequest, hash: ContentHash) -> u64 {
+        match self.entry(id).and_then(|entry| entry.newest_release) {
+            Some(newest) if newest.hash == hash && newest.source == Some(apply.source) => {
+                newest.serial.max(1)
+            }
+            Some(newest) => newest.serial + 1,
+            None => self.wall_clock().map_or(1, |wall| wall.as_second().max(1).cast_unsigned()),
+        }
+    }
+
     /// Takes over the key for the seals of releases, or that there is none.
     pub(crate) fn set_release_key(&mut self, key: ReadState<HashKey>) {
         let proofs = &mut self.proofs;
@@ -239,13 +310,17 @@ impl Engine {
 
     /// Returns the source in whose inventory an object provably is. Only such an object counts, and
     /// can be deleted.
-    pub(in crate::engine) fn inventory_source(&self, live: &LiveObject) -> Option<crate::engine::SourceId> {
+    pub(in crate::engine) fn inventory_source(&self, live: &LiveObject) -> Option<SourceId> {
         self.source_of(live).filter(|_| !live.is_unproven())
     }
 
     /// Moves an unproven release that its seal proves to the proven one.
     pub(in crate::engine) fn prove(&self, id: &ObjectId, live: &mut LiveObject) {
         let Some(annotation) = &live.unproven_release else { return };
+        if self.entry(id).is_some_and(|entry| entry.is_outdated(annotation)) {
+            return;
+        }
+        let serial = annotation.seal.map_or(0, |seal| seal.serial);
         let timing_of = |inventory_id: &str| {
             self.proofs.keys.iter().find_map(|key| key.proven_timing(inventory_id, id, annotation))
         };
@@ -265,6 +340,7 @@ impl Engine {
         };
         if let Some(timing) = sealed {
             live.release = live.unproven_release.take().map(|annotation| annotation.release);
+            live.release_serial = serial;
             live.prune_timing = live.prune_timing.strictest(timing);
         }
         if let (true, ObjectOwner::Ours(set)) = (is_relabelled, &live.owner) {
@@ -313,8 +389,9 @@ impl Engine {
                 if !live.is_unproven() {
                     entry.restore_accepted(&live, None);
                 }
-                entry.direct_view = Some(DirectView::Found(live));
+                entry.direct_view = Some(DirectView::Found(live.clone()));
             }
+            self.note_release(&id, &live);
             self.track(&id);
             self.note_object_change(&id);
         }
@@ -355,8 +432,8 @@ impl Engine {
             return decision;
         };
         let release = apply.release_annotation().release;
-        let seal =
-            key.seal(&self.inventory_ids[apply.source], id, &release, apply.desired.traits.prune_timing);
+        let (inventory_id, timing) = (&self.inventory_ids[apply.source], apply.desired.traits.prune_timing);
+        let seal = key.seal(inventory_id, id, &release, timing, self.next_serial(id, apply, release.hash));
         Decision { action: Action::Apply(ApplyRequest { seal: Some(seal), ..apply.clone() }), ..decision }
     }
 }

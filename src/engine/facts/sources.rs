@@ -8,8 +8,8 @@ use crate::engine::deletion::prune_judgement::PruneJudgement;
 use crate::engine::facts::watchers::{OWN_WATCHER, WatcherId};
 use crate::engine::{
     Acknowledgement, AdoptPolicy, AllowList, Authorship, BlastRadius, BudgetNarrowing, FileFacts,
-    ManifestIndex, MovedObjects, ObjectCounts, OptOutPolicy, PRUNE_DELAY, PauseIntent, PrunePolicy,
-    Rejection, RepositoryIdentity, SourceLifecycle, Uid,
+    KeptObjects, ManifestIndex, MovedObjects, ObjectCounts, OptOutPolicy, PRUNE_DELAY, PauseIntent,
+    PrunePolicy, Rejection, RepositoryIdentity, SourceLifecycle, Uid,
 };
 use crate::object::{ContentHash, Diagnostic, GroupKind, ObjectId, Revision, UnrenderedRoot};
 
@@ -29,6 +29,8 @@ pub(crate) struct Inventory {
     pub confirmed: BTreeSet<Uid>,
     /// The contents with which Jobs ended that go away by themselves.
     pub finished: BTreeMap<ObjectId, ContentHash>,
+    /// The objects that are kept when nobody wants them any more.
+    pub kept: KeptObjects,
     /// Contents that failed here, or that a person undid or aborted.
     pub rejections: Vec<Rejection>,
     /// The reason for which not all of these are known: nothing new is released.

@@ -64,6 +64,11 @@ impl Engine {
         self.rollouts.starts.set_clock(now, wall);
     }
 
+    /// Returns the time of day, where it is known.
+    pub(in crate::engine) fn wall_clock(&self) -> Option<Timestamp> {
+        self.orders.clock.map(|(_, wall)| wall)
+    }
+
     pub(in crate::engine) fn track_asked(&mut self, id: &ObjectId) {
         // Only a lookup shows an object that has lost our label.
         match self.live_object(id).and_then(|live| live.opt_out) {

@@ -37,7 +37,7 @@ fn copied(harness: &Harness, phase: RolloutPhase, available: u32) -> LiveObject 
     let live = labelled(harness, phase, available);
     let release = live.release.clone().unwrap();
     let seal =
-        Some(ReleaseKey::of(&release_key()).seal(SET, &workload("a"), &release, PruneTiming::AfterUnit));
+        Some(ReleaseKey::of(&release_key()).seal(SET, &workload("a"), &release, PruneTiming::AfterUnit, 0));
     LiveObject {
         release: None,
         unproven_release: Some(Box::new(ReleaseAnnotation { release, seal })),
@@ -49,7 +49,7 @@ fn copied(harness: &Harness, phase: RolloutPhase, available: u32) -> LiveObject 
 fn sealed(harness: &Harness, id: &ObjectId, phase: RolloutPhase, available: u32) -> LiveObject {
     let live = labelled(harness, phase, available);
     let release = ContentRef { hash: one(id.name(), 1).hash, revision: Revision::new("r1") };
-    let seal = Some(ReleaseKey::of(&release_key()).seal(SET, id, &release, PruneTiming::AfterUnit));
+    let seal = Some(ReleaseKey::of(&release_key()).seal(SET, id, &release, PruneTiming::AfterUnit, 0));
     LiveObject {
         release: None,
         unproven_release: Some(Box::new(ReleaseAnnotation { release, seal })),

@@ -33,8 +33,8 @@ fn theirs(harness: &Harness, id: &ObjectId, owner: ObjectOwner) -> LiveObject {
 /// Returns the object as a lookup reads it: unproven.
 fn read_as(live: LiveObject, sealed_for: Option<&str>, id: &ObjectId) -> LiveObject {
     let release = live.release.clone().unwrap();
-    let seal =
-        sealed_for.map(|set| ReleaseKey::of(&release_key()).seal(set, id, &release, PruneTiming::AfterUnit));
+    let seal = sealed_for
+        .map(|set| ReleaseKey::of(&release_key()).seal(set, id, &release, PruneTiming::AfterUnit, 0));
     LiveObject {
         release: None,
         unproven_release: Some(Box::new(ReleaseAnnotation { release, seal })),

@@ -25,7 +25,7 @@ fn unproven_view(harness: &Harness, id: &ObjectId, by: Option<&HashKey>) -> Live
     let thing = &harness.world.things[id];
     let mut live = World::live(id, thing);
     let release = live.release.take().unwrap();
-    let seal = by.map(|key| ReleaseKey::of(key).seal(SET, id, &release, PruneTiming::AfterUnit));
+    let seal = by.map(|key| ReleaseKey::of(key).seal(SET, id, &release, PruneTiming::AfterUnit, 0));
     LiveObject { unproven_release: Some(Box::new(ReleaseAnnotation { release, seal })), ..live }
 }
 
@@ -62,11 +62,11 @@ fn judgement(harness: &mut Harness, id: &ObjectId) -> String {
 fn a_seal_holds_for_one_source_object_content_and_revision_under_one_key() {
     let web = id("apps", "Deployment", "shop", "web");
     let of = |key: &HashKey, set: &str, id: &ObjectId, release: &ContentRef| {
-        ReleaseKey::of(key).seal(set, id, release, PruneTiming::AfterUnit)
+        ReleaseKey::of(key).seal(set, id, release, PruneTiming::AfterUnit, 0)
     };
     let seal = of(&release_key(), SET, &web, &release("a", "r1"));
     assert_eq!(seal, of(&release_key(), SET, &web, &release("a", "r1")));
-    let timed = |timing| ReleaseKey::of(&release_key()).seal(SET, &web, &release("a", "r1"), timing);
+    let timed = |timing| ReleaseKey::of(&release_key()).seal(SET, &web, &release("a", "r1"), timing, 0);
     assert_eq!(seal, timed(PruneTiming::BeforeUnit), "the order of a deletion is no proof");
     let others = [
         ("source", of(&release_key(), "applyset-other-v1", &web, &release("a", "r1"))),
@@ -126,7 +126,7 @@ fn what_is_written_is_sealed_and_its_own_seal_proves_it() {
     };
     let Action::Apply(apply) = decision.action else { panic!("{decision:?}") };
     let release = apply.release_annotation().release;
-    let seal = |timing| ReleaseKey::of(&release_key()).seal(SET, &a, &release, timing);
+    let seal = |timing| ReleaseKey::of(&release_key()).seal(SET, &a, &release, timing, 1);
     assert_eq!(apply.seal, Some(seal(PruneTiming::AfterUnit)));
     // A manifest that asks to be kept says so in the seal too.
     let mut kept = (*apply.desired).clone();
@@ -147,7 +147,7 @@ fn a_word_to_keep_outlives_the_annotation_and_the_manifest_that_had_it() {
             Harness { world: World { things: [].into(), ..harness.world.clone() }, ..harness.clone() };
         let mut live = unproven_view(&harness, &a, None);
         let annotation = live.unproven_release.as_mut().unwrap();
-        annotation.seal = Some(ReleaseKey::of(&release_key()).seal(SET, &a, &annotation.release, timing));
+        annotation.seal = Some(ReleaseKey::of(&release_key()).seal(SET, &a, &annotation.release, timing, 0));
         let content = annotation.release.hash;
         harness.engine = empty.fresh_without_key();
         harness.engine.observe_object(&a, live);
@@ -249,7 +249,8 @@ fn a_forged_release_is_neither_fetched_nor_kept_nor_gone_back_to() {
     let mut harness = at_rest();
     let web = workload("web");
     let forged = release("of a fork", "f0f0f0");
-    for seal in [None, Some(ReleaseKey::of(&other_key()).seal(SET, &web, &forged, PruneTiming::AfterUnit))] {
+    for seal in [None, Some(ReleaseKey::of(&other_key()).seal(SET, &web, &forged, PruneTiming::AfterUnit, 0))]
+    {
         let mut live = unproven_view(&harness, &web, None);
         live.rv = ResourceVersion(live.rv.0 + 100);
         live.unproven_release = Some(Box::new(ReleaseAnnotation { release: forged.clone(), seal }));
@@ -324,4 +325,126 @@ fn what_was_found_as_asked_for_can_be_gone_back_to_without_a_seal() {
     harness.read(reading("r2", &[("web", Some(desired(&web, 2, "web")))]));
     let good = ContentRef { hash: commit["web"].hash, revision: Revision::new("r1") };
     assert_eq!(harness.engine.member(FIRST, &web).rollback_target, RollbackTarget::Content(good));
+}
+
+/// Shows a newer view of an object with this release, sealed with this place among all of them.
+fn show_release(harness: &mut Harness, id: &ObjectId, release: &ContentRef, serial: u64) {
+    let rv = harness.engine.informer_object(id).unwrap().rv;
+    let live = World::live(id, &harness.world.things[id]);
+    let seal = ReleaseKey::of(&release_key()).seal(SET, id, release, PruneTiming::AfterUnit, serial);
+    let annotation = ReleaseAnnotation { release: release.clone(), seal: Some(seal) };
+    let unproven_release = Some(Box::new(annotation));
+    let live = LiveObject { rv: rv.next(), release: None, unproven_release, ..live };
+    harness.engine.observe_object(id, live);
+}
+
+#[test]
+fn an_earlier_release_that_somebody_writes_back_is_unproven() {
+    let check = |first: u64, then: u64, is_proven: bool| {
+        let (mut harness, web) = (at_rest(), workload("web"));
+        let now = harness.world.things[&web].release.clone().unwrap();
+        show_release(&mut harness, &web, &now, first);
+        show_release(&mut harness, &web, &release("old", "r0"), then);
+        let live = harness.engine.informer_object(&web).unwrap();
+        assert_eq!(!live.is_unproven(), is_proven, "{first}, {then}");
+        let accepted = harness.engine.entry(&web).unwrap().accepted.content().map(|known| known.hash);
+        assert_eq!(accepted, (!is_proven).then_some(now.hash), "{first}, {then}");
+        assert_eq!(harness.engine.unread_contents().is_empty(), !is_proven, "{first}, {then}");
+        // Nothing that it says is gone back to.
+        let target = harness.engine.member(FIRST, &web).rollback_target;
+        let is_target =
+            matches!(target, RollbackTarget::Content(content) if content.revision.as_str() == "r0");
+        assert_eq!(is_target, is_proven, "{first}, {then}");
+    };
+    check(5, 6, true);
+    check(5, 4, false);
+    // An older version left no place.
+    check(5, 0, false);
+    check(0, 1, true);
+}
+
+#[test]
+fn an_earlier_seal_of_the_same_content_is_written_anew_and_the_next_release_is_above_all() {
+    let (mut harness, a) = (at_rest(), config("a"));
+    let now = harness.world.things[&a].release.clone().unwrap();
+    show_release(&mut harness, &a, &now, 7);
+    show_release(&mut harness, &a, &now, 6);
+    let place = |decision: &Decision| match &decision.action {
+        Action::Apply(apply) => apply.release_annotation().to_string().rsplit(' ').next().unwrap().to_owned(),
+        other => panic!("{other:?}"),
+    };
+    let mut decision = harness.decide(&a);
+    if let Action::CompareCached(desired, variant) = &decision.action {
+        let managed_fields = harness.engine.live_object(&a).and_then(|live| live.our_fields.clone());
+        let content = variant.hash(desired);
+        let (overlay, config_stamp, value_digest) = (None, None, None);
+        let cover = FieldCoverage::Complete;
+        let verified =
+            VerifiedCoverage { content, overlay, config_stamp, managed_fields, value_digest, cover };
+        harness.engine.record_coverage(&a, verified);
+        decision = harness.decide(&a);
+    }
+    assert_eq!(place(&decision), "7", "the same release keeps its place");
+    harness.read(reading(
+        "r2",
+        &[("a", Some(desired(&a, 2, "a"))), ("web", Some(desired(&workload("web"), 1, "web")))],
+    ));
+    harness.engine.process_changes();
+    assert_eq!(place(&harness.decide(&a)), "8");
+}
+
+#[test]
+fn an_object_that_the_inventory_records_as_kept_stays_whatever_its_seal_says() {
+    let check = |recorded: &[PruneTiming], is_truncated: bool, expected: &str| {
+        let mut harness = at_rest();
+        let a = config("a");
+        let inventory = harness.engine.source(FIRST).inventory.clone().unwrap_or_default();
+        let timings = recorded.iter().map(|timing| (a.clone(), *timing)).collect();
+        let kept = KeptObjects { timings, is_truncated };
+        harness.read(reading("r2", &[("a", None)]));
+        harness.engine.set_inventory(FIRST, Inventory { kept, ..inventory });
+        let judged = judgement(&mut harness, &a);
+        assert!(judged.starts_with(expected), "{recorded:?}, {is_truncated}: {judged}");
+    };
+    check(&[], false, "Delete");
+    check(&[PruneTiming::Never], false, "Keep(\"no longer wanted, and kept, as an");
+    check(&[PruneTiming::OnConfirmation], false, "Confirm");
+    // There are more than have room, and it may be one of them.
+    check(&[], true, "Confirm");
+    check(&[PruneTiming::Never], true, "Keep(\"no longer wanted, and kept, as an");
+}
+
+#[test]
+fn the_manifest_in_force_says_what_the_inventory_records_as_kept() {
+    let (mut harness, a) = (at_rest(), config("a"));
+    let with = |timing: PruneTiming, content: u32| {
+        let mut object = (*desired(&a, content, "a")).clone();
+        object.traits.prune_timing = timing;
+        let object: SharedDesiredObject = object.into();
+        object
+    };
+    let recorded =
+        |harness: &Harness| harness.engine.kept_objects(FIRST).timings.into_iter().collect::<Vec<_>>();
+    let record = |harness: &mut Harness| {
+        let inventory = harness.engine.source(FIRST).inventory.clone().unwrap();
+        let kept = harness.engine.kept_objects(FIRST);
+        harness.engine.set_inventory(FIRST, Inventory { kept, ..inventory });
+    };
+    assert_eq!(recorded(&harness), []);
+    harness.read(reading("r2", &[("a", Some(with(PruneTiming::Never, 2)))]));
+    assert_eq!(recorded(&harness), [], "it is not in force yet");
+    harness.settle();
+    assert_eq!(recorded(&harness), [(a.clone(), PruneTiming::Never)]);
+    record(&mut harness);
+    // Until another one is in force, it holds.
+    harness.read(reading("r3", &[("a", Some(with(PruneTiming::AfterUnit, 3)))]));
+    assert_eq!(recorded(&harness), [(a.clone(), PruneTiming::Never)]);
+    harness.settle();
+    assert_eq!(recorded(&harness), []);
+    harness.read(reading("r4", &[("a", Some(with(PruneTiming::OnConfirmation, 4)))]));
+    harness.settle();
+    record(&mut harness);
+    harness.read(reading("r5", &[("a", None)]));
+    harness.settle();
+    assert_eq!(recorded(&harness), [(a.clone(), PruneTiming::OnConfirmation)], "nobody wants it any more");
 }

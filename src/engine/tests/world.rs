@@ -221,6 +221,7 @@ impl World {
             gvk: gvk(id),
             owner,
             release: thing.release.clone(),
+            release_serial: 0,
             unproven_release: None,
             our_fields: thing.release.as_ref().map(|_| {
                 let hashed = thing

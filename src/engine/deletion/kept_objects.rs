@@ -1,0 +1,77 @@
+//! The objects whose manifests ask to be kept, or to be deleted only after a confirmation.
+//!
+//! An object's own annotation for that is a claim: it may be taken off, and an earlier release with
+//! its seal may be written back. So the inventory records it, beside the memory of this process.
+//!
+//! **Invariant:** a record only ever keeps an object. It is dropped when another manifest is in
+//! force, or the object was deleted by rhumb.
+
+use std::collections::BTreeMap;
+
+use crate::engine::facts::lookup_counts;
+use crate::engine::state::Engine;
+use crate::engine::{PruneTiming, SourceId};
+use crate::object::ObjectId;
+
+/// The objects of one source that are kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct KeptObjects {
+    /// Each with the time of its deletion: never, or after a confirmation.
+    pub(crate) timings: BTreeMap<ObjectId, PruneTiming>,
+    /// Indicates whether not all of them have room in the inventory, or can be read: of any other
+    /// object it is not known.
+    pub(crate) is_truncated: bool,
+}
+
+impl KeptObjects {
+    /// Returns when an object may be deleted, as far as these records say.
+    pub(crate) fn timing(&self, id: &ObjectId) -> PruneTiming {
+        match self.timings.get(id) {
+            Some(timing) => *timing,
+            None if self.is_truncated => PruneTiming::OnConfirmation,
+            None => PruneTiming::AfterUnit,
+        }
+    }
+}
+
+impl Engine {
+    /// Returns the objects of a source that its inventory is to record as kept.
+    pub(crate) fn kept_objects(&self, source: SourceId) -> KeptObjects {
+        let state = &self.sources[source];
+        let mut kept = state.inventory.as_ref().map(|recorded| recorded.kept.clone()).unwrap_or_default();
+        lookup_counts::count(kept.timings.len());
+        kept.timings.retain(|id, _| self.asked_timing(source, id).is_none_or(PruneTiming::is_kept));
+        for id in state.manifests.kept_ids() {
+            lookup_counts::count(1);
+            let asked = self.asked_timing(source, id).filter(|asked| asked.is_kept());
+            kept.timings.extend(asked.map(|asked| (id.clone(), asked)));
+        }
+        kept
+    }
+
+    /// Returns the time of deletion that the manifest in force asks for; none where another one is
+    /// to follow it, or nobody wants the object.
+    fn asked_timing(&self, source: SourceId, id: &ObjectId) -> Option<PruneTiming> {
+        let entry = self.entry(id)?;
+        let (wanting, desired) = entry.target_content()?;
+        (wanting == source && entry.accepted.is(desired.hash)).then_some(desired.traits.prune_timing)
+    }
+
+    /// Returns when an object may be deleted, as the inventories of this process record it. An
+    /// object may have had the label of several sources.
+    pub(in crate::engine) fn recorded_timing(&self, id: &ObjectId) -> PruneTiming {
+        let recorded = self.source_ids().filter_map(|source| self.sources[source].inventory.as_ref());
+        let timings = recorded.map(|inventory| inventory.kept.timing(id));
+        timings.fold(PruneTiming::default(), PruneTiming::strictest)
+    }
+
+    /// Forgets that an object is kept by all sources but one: that one has written it, or nobody
+    /// has it any more.
+    pub(in crate::engine) fn forget_kept(&mut self, id: &ObjectId, except: Option<SourceId>) {
+        for source in self.source_ids().filter(|source| Some(*source) != except) {
+            if let Some(inventory) = &mut self.sources[source].inventory {
+                inventory.kept.timings.remove(id);
+            }
+        }
+    }
+}
