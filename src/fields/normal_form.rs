@@ -200,8 +200,9 @@ impl<'a> ValuePosition<'a> {
 /// Writes the shape of a value that an entry says has something below it. A scalar counts with all
 /// of its value, as nothing below it would.
 ///
-/// Of a kind with a schema of its own the items are counted. A list may be atomic to the server, and
-/// keep an entry that names items, where somebody wrote one. An added item then shows nowhere else.
+/// Of a kind with a schema of its own the items are counted. A list may be atomic to the server,
+/// and keep an entry that names items, where somebody wrote one. An added item then shows nowhere
+/// else.
 pub(super) fn write_shape(
     out: &mut Vec<u8>,
     value: Option<&Value>,

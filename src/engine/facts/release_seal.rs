@@ -6,8 +6,8 @@
 //! namespace alone.
 //!
 //! A seal of the past is valid too: whoever may read an object may keep its annotation, and write
-//! it back later. So a seal has a serial number, which rises with each content that is written. Of one
-//! object only the newest release that this process has seen is proven.
+//! it back later. So a seal has a serial number, which rises with each content that is written. Of
+//! one object only the newest release that this process has seen is proven.
 //!
 //! A manifest that asks to keep its object has a seal of its own. So that word outlives the
 //! annotation on the object, which others may take off, and the revision, which may be lost.
