@@ -48,7 +48,7 @@ impl ExitStatus {
             Self::Differs => {
                 "Something differs, waits, is missing, was refused or did not parse, or there was nothing to do."
             }
-            Self::Unreadable => "Wrong usage, or nothing could be read.",
+            Self::Unreadable => "Wrong usage, as by a name that is not there, or nothing could be read.",
             Self::Unreachable => "The API server or the git server is not reachable, or refuses the request.",
             Self::Guarded => "A guard stopped it: the message says what to confirm or to change.",
             Self::TimedOut => "Timed out: not everything is healthy, or an order is not acknowledged yet.",

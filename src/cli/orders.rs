@@ -295,7 +295,7 @@ async fn wait_for_acknowledgement(
             let message = format!("it is {place}, but rhumb has not acknowledged it within 5 s");
             return Err(CommandError::new(ErrorClass::Transient, message)
                 .with_exit(ExitStatus::TimedOut)
-                .hint("it is carried out as soon as `rhumb run` follows the source; see whether that runs"));
+                .hint("it is read as soon as `rhumb run` follows the source, and answered with what came of it; see whether that runs"));
         }
         tokio::time::sleep(POLL_INTERVAL).await;
     }

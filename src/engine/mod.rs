@@ -80,7 +80,7 @@ pub(crate) use facts::label_selector::LabelSelector;
 pub(crate) use facts::live_object::{ContentRef, FieldManager, LiveObject, RolloutNumbers};
 pub use facts::live_object::{ObjectOwner, ResourceVersion, RolloutPhase, Uid};
 pub(crate) use facts::manifest_index::{
-    DesiredState, FileCompleteness, FileFacts, ManifestIndex, UnusableObject,
+    DesiredState, FileCompleteness, FileFacts, MAX_SOURCE_FINDINGS, ManifestIndex, UnusableObject,
 };
 pub(crate) use facts::nodes::{NodeChange, NodeFacts};
 pub(crate) use facts::object_counts::ObjectCounts;

@@ -12,13 +12,15 @@ use super::render_host::NO_MEMORY_HINT;
 use super::root_closure::RootClosure;
 use super::root_render::{RenderError, RenderOutput, RenderedObject};
 use super::roots::{RenderRoot, RootForm};
-use super::sandbox::{InstalledProgram, ProgramError, RenderProgram};
+use super::sandbox::{InstalledProgram, ProgramError, RenderProgram, SandboxError, SandboxPart};
 use super::substitution::{self, RevisionVariables};
 use crate::object::{Diagnostic, ManifestOrigin, RenderOrigin};
 use crate::source::{BlobId, RenderedContent, RenderedRoot, RootKey, RootOutcome, SnapshotFile, SourceError};
 
 /// The code of a root that its program does not render.
 pub(super) const RENDER_FAILED: &str = "render-failed";
+/// The code of the finding that a program ran into a limit of time.
+pub(super) const RENDER_STOPPED: &str = "render-stopped";
 /// The code of a root whose program is missing, or cannot be used.
 pub(super) const NO_PROGRAM: &str = "no-program";
 
@@ -154,7 +156,8 @@ pub(super) fn outcome_of(
             }
         }
         Err(error) => {
-            let found = Diagnostic::file_error(path.clone(), RENDER_FAILED, error.to_string());
+            let code = if is_out_of_time(&error) { RENDER_STOPPED } else { RENDER_FAILED };
+            let found = Diagnostic::file_error(path.clone(), code, error.to_string());
             match error {
                 RenderError::NoMemoryFolder => RootOutcome::Interrupted(vec![found.hint(NO_MEMORY_HINT)]),
                 RenderError::MessageWithheld { .. } => RootOutcome::Refused(vec![found.hint(WORDLESS_HINT)]),
@@ -165,6 +168,12 @@ pub(super) fn outcome_of(
     };
     let root = RenderedRoot { warnings, ..RenderedRoot::new(path, key, outcome) };
     Ok(JobOutcome { root, contents })
+}
+
+/// Returns whether a program had no time left.
+fn is_out_of_time(error: &RenderError) -> bool {
+    let RenderError::Sandbox(SandboxError::Stopped { part, .. }) = error else { return false };
+    matches!(part, SandboxPart::Deadline | SandboxPart::Processor)
 }
 
 fn file_of(

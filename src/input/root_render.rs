@@ -11,7 +11,8 @@ use zeroize::Zeroizing;
 
 use super::helm::{ChartObject, translate_hooks};
 use super::kustomize::{
-    Closure, ExpectedObjects, InflatedChart, OriginFinder, OriginTracking, RenderTree, strip_mark,
+    Closure, ExpectedObjects, InflatedChart, OriginFinder, OriginTracking, PlannedContent, RenderTree,
+    may_quote_secret, strip_mark,
 };
 use super::opened_inputs::{OpenedInputs, TakenValues};
 use super::origin::{ObjectOrigin, OriginAnnotation, strip_origin};
@@ -339,7 +340,24 @@ async fn build<T: FileTree>(
         let (program, complaint) = ("kustomize".to_owned(), String::new());
         return Err(SandboxError::Stopped { program, part: SandboxPart::Memory, complaint }.into());
     }
+    if may_quote(&said, tree, files)? {
+        return Err(RenderError::MessageWithheld { program: "kustomize" });
+    }
     Err(RenderError::Failed { program: "kustomize", complaint: said })
+}
+
+/// Returns whether words of kustomize may quote a value of a Secret in its files.
+fn may_quote<T: FileTree>(said: &str, tree: &RenderTree, files: &T) -> Result<bool, RenderError> {
+    let mut texts = Vec::new();
+    for planned in &tree.files {
+        let bytes = match &planned.content {
+            PlannedContent::Blob(blob) => files.read(*blob)?,
+            PlannedContent::Text(text) => text.clone(),
+        };
+        texts.push((&*planned.path, String::from_utf8_lossy(&bytes).into_owned()));
+    }
+    let texts: Vec<(&str, &str)> = texts.iter().map(|(path, text)| (*path, &**text)).collect();
+    Ok(may_quote_secret(said, &texts))
 }
 
 /// Returns the last thing that a program said, without the places of our own files.

@@ -22,7 +22,7 @@ use super::program_slots::{ProgramSlots, SlotClient};
 use super::release_render::{ReleaseSettings, ResolvedReleases, TracedChart, VersionOrigin, render_release};
 use super::render_host::RenderHost;
 use super::root_closure::{ClosureForm, ClosureSettings, RootClosure};
-use super::root_job::{FoundPrograms, JobOutcome, RootJob, judge, outcome_of};
+use super::root_job::{FoundPrograms, JobOutcome, RENDER_STOPPED, RootJob, judge, outcome_of};
 use super::root_names::possible_names;
 use super::root_render::{
     RenderError, RenderOutput, RenderValues, TracedKustomization, render_kustomization,
@@ -93,6 +93,30 @@ struct LastRevision {
 enum RememberedRoot {
     Rendered(RootKey),
     Failed(Box<RenderedRoot>),
+}
+
+/// The reason for which a revision is rendered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RenderAttempt {
+    /// Something has changed.
+    Commit,
+    /// Nothing has, and a root was interrupted.
+    Retry,
+}
+
+impl RenderAttempt {
+    /// Returns whether a root that did not render, and that nothing has touched, is left as it is.
+    ///
+    /// One that was interrupted is tried again. One that ran out of time delays all others: so it is
+    /// not tried again with each commit, but when its own retry is due.
+    fn keeps(self, outcome: &RootOutcome) -> bool {
+        match outcome {
+            RootOutcome::Interrupted(found) => {
+                self == Self::Commit && found.iter().any(|found| found.code == RENDER_STOPPED)
+            }
+            _ => true,
+        }
+    }
 }
 
 impl From<&RenderedRoot> for RememberedRoot {
@@ -250,6 +274,8 @@ impl SourceRenderer {
         let (variables, objects) = self.read_variables(&listing.plain, start, &tree, &facts)?;
         let digest = variables.as_ref().map(|variables| variables.digest());
         let lacks_identity = variables.as_ref().is_some_and(|variables| variables.is_interrupted());
+        let is_same = changed.as_ref().is_some_and(Vec::is_empty);
+        let attempt = if is_same { RenderAttempt::Retry } else { RenderAttempt::Commit };
         let touched = impact.map(|impact| impact.roots);
         // Its possible names are read from all that is in its folder.
         let has_changes = |folder: &str| changed.iter().flatten().any(|path| paths::holds(folder, path));
@@ -261,7 +287,7 @@ impl SourceRenderer {
             if let Some(before) = last
                 .as_ref()
                 .filter(|last| last.variables == digest && (!has_charts || last.releases == releases))
-                .and_then(|last| last.kept_root(&root, touched.as_ref(), &known))
+                .and_then(|last| last.kept_root(&root, touched.as_ref(), &known, attempt))
                 .filter(|before| !is_failure(before) || !has_changes(&root.folder))
             {
                 kept.push((root.folder.clone(), before));
@@ -440,14 +466,16 @@ impl LastRevision {
         root: &RenderRoot,
         touched: Option<&BTreeSet<Arc<str>>>,
         known: &HashMap<RootKey, RenderedRoot>,
+        attempt: RenderAttempt,
     ) -> Option<RenderedRoot> {
         if touched?.contains(&root.folder) {
             return None;
         }
         match self.roots.get(&root.folder)? {
             RememberedRoot::Rendered(key) => known.get(key).filter(|known| !is_failure(known)).cloned(),
-            RememberedRoot::Failed(root) if matches!(root.outcome, RootOutcome::Interrupted(_)) => None,
-            RememberedRoot::Failed(root) => Some((**root).clone()),
+            RememberedRoot::Failed(root) => {
+                Some((**root).clone()).filter(|root| attempt.keeps(&root.outcome))
+            }
         }
     }
 }

@@ -10,8 +10,28 @@ use super::super::setup::SourceFiles;
 use super::super::source_task::{FactReader, SourceTask, SourceTaskRequest};
 use super::{CHANNEL_CAPACITY, Reconciler, StopCondition};
 use crate::engine::{SourceId, SourceLifecycle, SourceReading, SourceWrites};
-use crate::object::GroupKind;
+use crate::object::{Diagnostic, GroupKind, count_text};
 use crate::report::EventReason;
+
+/// The number of errors of one reading that the log names. A repository of some kilobytes can have
+/// a million.
+const MAX_LOGGED_ERRORS: usize = 200;
+
+/// Logs the errors of one reading: the first ones, and how many there are beside.
+fn log_errors<'a>(source: &str, errors: impl Iterator<Item = &'a Diagnostic>) {
+    let mut left_out = 0_usize;
+    for (nth, found) in errors.enumerate() {
+        if nth < MAX_LOGGED_ERRORS {
+            tracing::warn!(code = found.code, "{}: {}", found.origin, found.message);
+        } else {
+            left_out += 1;
+        }
+    }
+    if left_out > 0 {
+        let count = count_text(left_out, "more error");
+        tracing::warn!(source, "{count} in its files: `rhumb validate` of a checkout shows them all");
+    }
+}
 
 impl Reconciler {
     /// Records the reading of a source.
@@ -40,10 +60,9 @@ impl Reconciler {
         let known = &self.engine.source(source).refused;
         let refused = reading.refused.iter().filter(|found| !known.contains(found));
         let found = facts().flat_map(|facts| &facts.diagnostics).chain(refused);
-        let errors = found.filter(|found| found.is_error());
         // A single pass hands them to its caller, which shows all of them.
-        for diagnostic in errors.filter(|_| self.until == StopCondition::Shutdown) {
-            tracing::warn!(code = diagnostic.code, "{}: {}", diagnostic.origin, diagnostic.message);
+        if self.until == StopCondition::Shutdown {
+            log_errors(&self.engine.source(source).name, found.filter(|found| found.is_error()));
         }
         let before = self.engine.last_observation_number();
         let known = self.engine.source(source).head.clone();

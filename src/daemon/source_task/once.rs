@@ -8,7 +8,7 @@ use super::super::loop_event::LoopEvent;
 use super::super::manifest_facts::{FileReading, ReadSettings};
 use super::revision_step::read_newest;
 use super::{FactReader, ReadMode, authorship, older_revision, refusal_text};
-use crate::engine::SourceReading;
+use crate::engine::{MAX_SOURCE_FINDINGS, SourceReading};
 use crate::manifest::KindScopes;
 use crate::object::{ContentHash, GroupKind, ObjectId, Revision};
 use crate::source::{DiskSnapshot, RevisionReader, Source, SourceError};
@@ -36,6 +36,7 @@ pub(in crate::daemon) fn read_disk(
     let mut reading = SourceReading { revision: Some(snapshot.revision.clone()), ..SourceReading::default() };
     reading.authored = disk.commit.as_ref().map(authorship);
     let mut files: BTreeMap<&Arc<str>, FileReading> = BTreeMap::new();
+    let mut room = MAX_SOURCE_FINDINGS;
     for again in [ReadAttempt::First, ReadAttempt::WithDefinitions] {
         for file in &snapshot.files {
             let known = |read: &FileReading| read.unknown.iter().all(|kind| scopes.get(kind).is_none());
@@ -43,7 +44,9 @@ pub(in crate::daemon) fn read_disk(
                 continue;
             }
             let bytes = disk.read(file.blob).unwrap_or_default();
-            files.insert(&file.path, settings.read(file, bytes, &mut scopes));
+            let mut read = settings.read(file, bytes, &mut scopes);
+            read.facts.bound_findings(&mut room);
+            files.insert(&file.path, read);
         }
     }
     let unknown = files.values().flat_map(|read| read.unknown.iter().cloned()).collect();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::super::manifest_facts::ReadSettings;
 use super::{ReadMode, authorship, refusal_text};
-use crate::engine::{FileCompleteness, FileFacts, SourceReading};
+use crate::engine::{FileCompleteness, FileFacts, MAX_SOURCE_FINDINGS, SourceReading};
 use crate::manifest::KindScopes;
 use crate::object::{GroupKind, Revision};
 use crate::source::{BlobId, RevisionReader, Snapshot, SnapshotFile, SourceError};
@@ -107,7 +107,8 @@ pub(super) fn read_newest(
         let facts = FileFacts { understood: FileCompleteness::Unrendered, ..FileFacts::default() };
         (path.clone(), Some(facts))
     }));
-    let mut unknown = read_files(reader, settings, &mut scopes, &changed, &mut files)?;
+    let mut room = MAX_SOURCE_FINDINGS;
+    let mut unknown = read_files(reader, settings, &mut scopes, &changed, &mut files, &mut room)?;
     // A definition may be in a later file than its objects.
     let learnt = |kinds: &BTreeSet<GroupKind>| kinds.iter().any(|kind| scopes.get(kind).is_some());
     let again: BTreeMap<Arc<str>, SnapshotFile> = unknown
@@ -117,7 +118,7 @@ pub(super) fn read_newest(
         .collect();
     if !again.is_empty() {
         unknown.retain(|path, _| !again.contains_key(path));
-        unknown.extend(read_files(reader, settings, &mut scopes, &again, &mut files)?);
+        unknown.extend(read_files(reader, settings, &mut scopes, &again, &mut files, &mut room)?);
     }
     let mut reading = SourceReading {
         revision: Some(to.clone()),
@@ -133,20 +134,23 @@ pub(super) fn read_newest(
     Ok(ReadStep { reported: ReportedSnapshot { snapshot, unrendered }, reading, unknown, scopes })
 }
 
-/// Reads files, and returns the kinds of unknown scope in each that has some.
+/// Reads files, and returns the kinds of unknown scope in each that has some. So many findings have
+/// room.
 fn read_files(
     reader: &RevisionReader,
     settings: &ReadSettings,
     scopes: &mut KindScopes,
     wanted: &BTreeMap<Arc<str>, SnapshotFile>,
     files: &mut BTreeMap<Arc<str>, Option<FileFacts>>,
+    room: &mut usize,
 ) -> Result<BTreeMap<Arc<str>, BTreeSet<GroupKind>>, SourceError> {
     let mut unknown = BTreeMap::new();
     let blobs: Vec<BlobId> = wanted.values().map(|file| file.blob).collect();
     let mut wanted = wanted.values();
     reader.read_all(blobs, |_, bytes| {
         if let Some(file) = wanted.next() {
-            let read = settings.read(file, &bytes, scopes);
+            let mut read = settings.read(file, &bytes, scopes);
+            read.facts.bound_findings(room);
             if !read.unknown.is_empty() {
                 unknown.insert(file.path.clone(), read.unknown);
             }

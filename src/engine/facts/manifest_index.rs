@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::engine::facts::lookup_counts;
 use crate::engine::{ObjectCounts, SharedDesiredObject};
-use crate::object::{Diagnostic, GroupKind, Gvk, ManifestOrigin, ObjectId};
+use crate::object::{Diagnostic, GroupKind, Gvk, ManifestOrigin, ObjectId, count_text};
 
 /// The number of places named for an object that is defined several times: each copy names the
 /// others.
@@ -25,6 +25,10 @@ pub(crate) struct UnusableObject {
     pub reason: Arc<str>,
 }
 
+/// The number of findings of one source that are kept with all their words. Each file keeps one
+/// beyond them. A small repository can name one wrong file ten thousand times.
+pub(crate) const MAX_SOURCE_FINDINGS: usize = 5000;
+
 /// The facts of one file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FileFacts {
@@ -39,6 +43,33 @@ pub(crate) struct FileFacts {
     pub unscoped: BTreeSet<GroupKind>,
     /// The diagnostics of the file.
     pub diagnostics: Vec<Diagnostic>,
+    /// The number of those that had no room.
+    pub left_out: usize,
+}
+
+impl FileFacts {
+    /// Leaves out the findings that have no room, and counts them. The first error stays, or else the
+    /// first finding. Takes what stays off the room.
+    pub(crate) fn bound_findings(&mut self, room: &mut usize) {
+        let most = (*room).max(1);
+        if self.diagnostics.len() > most {
+            self.left_out += self.diagnostics.len() - most;
+            self.diagnostics.sort_by_key(|found| !found.is_error());
+            self.diagnostics.truncate(most);
+            self.diagnostics.shrink_to_fit();
+        }
+        *room = room.saturating_sub(self.diagnostics.len());
+    }
+
+    /// Returns the findings, with a last one for those that were left out.
+    fn all_findings(&self, file: &Arc<str>) -> impl Iterator<Item = Diagnostic> {
+        let left_out = (self.left_out > 0).then(|| {
+            let message = format!("{} in this file are not shown", count_text(self.left_out, "more finding"));
+            let origin = ManifestOrigin::new(file.clone(), 1, 1);
+            Diagnostic::warning(origin, "too-many-findings", message)
+        });
+        self.diagnostics.iter().cloned().chain(left_out)
+    }
 }
 
 /// Indicates whether every document of a file was understood.
@@ -88,6 +119,8 @@ pub(crate) struct ManifestIndex {
     states: HashMap<ObjectId, Vec<DesiredState>>,
     /// The counts of the keys of `states` and of `lost_names`.
     object_counts: ObjectCounts,
+    /// The number of findings in the files.
+    findings: usize,
     partly_understood: BTreeSet<Arc<str>>,
     /// The files with a kind of unknown scope. Each turn of the loop asks for the first. A walk over
     /// all files would cost the square of their number in a first pass.
@@ -108,6 +141,7 @@ impl ManifestIndex {
         let before = self.files.remove(file);
         self.remember_lost_names(file, before.as_ref(), facts.as_ref(), &mut touched);
         if let Some(old) = before {
+            self.findings -= old.diagnostics.len();
             for id in ids(&old) {
                 if let Some(states) = self.states.get_mut(id) {
                     states.retain(|state| state.origin().file != *file);
@@ -119,7 +153,9 @@ impl ManifestIndex {
                 touched.push(id.clone());
             }
         }
-        if let Some(facts) = facts {
+        if let Some(mut facts) = facts {
+            facts.bound_findings(&mut MAX_SOURCE_FINDINGS.saturating_sub(self.findings));
+            self.findings += facts.diagnostics.len();
             let objects = facts.objects.iter().map(|d| (&d.id, DesiredState::Object(d.clone())));
             for (id, state) in
                 objects.chain(facts.unusable.iter().map(|h| (&h.id, DesiredState::Unusable(h.clone()))))
@@ -259,7 +295,7 @@ impl ManifestIndex {
     /// Returns all findings, file by file, those about objects that are defined twice included.
     pub(crate) fn diagnostics(&self) -> Vec<Diagnostic> {
         let mut found: Vec<Diagnostic> =
-            self.files.values().flat_map(|facts| facts.diagnostics.iter().cloned()).collect();
+            self.files.iter().flat_map(|(file, facts)| facts.all_findings(file)).collect();
         for (id, states) in self.states.iter().filter(|(_, states)| states.len() > 1) {
             for state in states {
                 let others = states.iter().map(DesiredState::origin).filter(|other| *other != state.origin());
@@ -316,5 +352,36 @@ mod tests {
             // Were all named, the words of all together would grow with the square of their number.
             assert!(one.message.ends_with(" and 36 more; neither is applied"), "{}", one.message);
         }
+    }
+
+    #[test]
+    fn the_findings_of_a_source_have_a_bound_and_each_file_keeps_its_first_error() {
+        let mut index = ManifestIndex::default();
+        let file = |number: u32| -> Arc<str> { format!("{number:04}.yaml").into() };
+        let facts = |file: &Arc<str>| {
+            let found = |line: u32| {
+                let origin = ManifestOrigin::new(file.clone(), line, 1);
+                let warning = Diagnostic::warning(origin.clone(), "needless", "a");
+                if line == 200 { Diagnostic::error(origin, "wrong", "b") } else { warning }
+            };
+            FileFacts { diagnostics: (1..=200).map(found).collect(), ..FileFacts::default() }
+        };
+        for number in 0..1000 {
+            index.replace(&file(number), Some(facts(&file(number))));
+        }
+        let kept = |index: &ManifestIndex| index.files.values().map(|facts| facts.diagnostics.len()).sum();
+        let expected: usize = MAX_SOURCE_FINDINGS + 1000 - MAX_SOURCE_FINDINGS / 200;
+        assert_eq!((kept(&index), index.findings), (expected, expected));
+        let found = index.diagnostics();
+        let errors = found.iter().filter(|found| found.is_error()).count();
+        assert_eq!(errors, 1000, "one of each file");
+        let last: Vec<&str> = found.iter().rev().take(2).map(|found| &*found.message).collect();
+        assert_eq!(last, ["b", "199 more findings in this file are not shown"]);
+        for number in 0..1000 {
+            index.replace(&file(number), None);
+        }
+        assert_eq!((kept(&index), index.findings), (0, 0));
+        index.replace(&file(0), Some(facts(&file(0))));
+        assert_eq!(kept(&index), 200, "there is room again");
     }
 }

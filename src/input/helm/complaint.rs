@@ -1,9 +1,11 @@
 //! The words of helm on a chart that it does not render, as a finding with its template and line.
 //!
 //! **Invariant:** shows no value. helm quotes values in its words, and charts do in theirs. So only
-//! words that are known to quote none are shown, and text that is literally in a template.
+//! words that are known to quote none are shown, and text that is literally in a template. A chart
+//! can say the words of helm too, and a value after them: of such a text each word is one of the
+//! chart's or a known one, or is left out.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use crate::input::kustomize::printable;
 use crate::input::sandbox::RunOutput;
@@ -18,7 +20,7 @@ const MAX_LINES: usize = 60;
 const MAX_SHOWN_PARTS: usize = 8;
 
 /// Words of helm, Go and YAML that quote no value, as a part of a complaint begins.
-const PLAIN_WORDS: [&str; 33] = [
+const PLAIN_WORDS: [&str; 37] = [
     "YAML parse error",
     "additional properties ",
     "block sequence entries are not allowed in this context",
@@ -27,8 +29,11 @@ const PLAIN_WORDS: [&str; 33] = [
     "cannot index slice/array with type ",
     "cannot load ",
     "cannot unmarshal yaml document",
+    "chart contains illegally named files",
+    "chart illegally ",
     "chart requires kubeVersion",
     "could not find expected ",
+    "decompressed chart ",
     "did not find expected ",
     "error calling ",
     "error converting YAML to JSON",
@@ -42,7 +47,8 @@ const PLAIN_WORDS: [&str; 33] = [
     "incompatible types for comparison",
     "index of untyped nil",
     "mapping values are not allowed in this context",
-    "missing propert",
+    "missing properties",
+    "missing property",
     "nil pointer evaluating ",
     "no template \"",
     "parse error",
@@ -54,14 +60,186 @@ const PLAIN_WORDS: [&str; 33] = [
     "wrong number of args for ",
 ];
 
+/// Words that follow those of helm, Go and YAML, and are no value.
+const PLAIN_FOLLOWERS: [&str; 125] = [
+    "EOF",
+    "JSON",
+    "YAML",
+    "absolute",
+    "action",
+    "additional",
+    "alias",
+    "allowed",
+    "an",
+    "anchor",
+    "and",
+    "any",
+    "are",
+    "args",
+    "array",
+    "at",
+    "bad",
+    "base",
+    "block",
+    "bool",
+    "boolean",
+    "bytes",
+    "call",
+    "calling",
+    "cannot",
+    "character",
+    "chart",
+    "column",
+    "command",
+    "comparison",
+    "contains",
+    "content",
+    "context",
+    "define",
+    "defined",
+    "delim",
+    "directive",
+    "directory",
+    "document",
+    "else",
+    "end",
+    "entries",
+    "entry",
+    "expected",
+    "field",
+    "file",
+    "float",
+    "float64",
+    "flow",
+    "for",
+    "found",
+    "from",
+    "function",
+    "got",
+    "has",
+    "if",
+    "in",
+    "indentation",
+    "index",
+    "int",
+    "integer",
+    "interface",
+    "is",
+    "key",
+    "larger",
+    "left",
+    "line",
+    "list",
+    "map",
+    "mapping",
+    "maximum",
+    "method",
+    "missing",
+    "name",
+    "nested",
+    "nil",
+    "no",
+    "node",
+    "not",
+    "null",
+    "number",
+    "object",
+    "of",
+    "on",
+    "operand",
+    "operator",
+    "or",
+    "outside",
+    "paren",
+    "parent",
+    "paths",
+    "pointer",
+    "properties",
+    "property",
+    "quoted",
+    "range",
+    "reference",
+    "references",
+    "required",
+    "right",
+    "scalar",
+    "sequence",
+    "simple",
+    "size",
+    "slice",
+    "start",
+    "string",
+    "struct",
+    "tag",
+    "template",
+    "than",
+    "that",
+    "the",
+    "this",
+    "to",
+    "token",
+    "type",
+    "types",
+    "unclosed",
+    "undefined",
+    "value",
+    "variable",
+    "want",
+    "with",
+    "wrong",
+];
+
+/// The text of a chart's own that may be shown.
+#[derive(Debug, Default)]
+pub(super) struct TemplateTexts {
+    /// Each template with one blank between its words.
+    templates: Vec<String>,
+    /// The words of templates and of schemas.
+    words: HashSet<String>,
+}
+
+impl TemplateTexts {
+    /// Adds a template.
+    pub(super) fn add_template(&mut self, text: &str) {
+        self.templates.push(one_blank(text));
+        self.add_words(text);
+    }
+
+    /// Adds a text whose single words may be shown.
+    pub(super) fn add_words(&mut self, text: &str) {
+        self.words.extend(text.split(|letter: char| !is_word_letter(letter)).map(str::to_owned));
+    }
+
+    /// Returns whether a text of several words is literally in a template.
+    fn has_text(&self, text: &str) -> bool {
+        let text = one_blank(text);
+        text.contains(' ') && self.templates.iter().any(|template| template.contains(&text))
+    }
+
+    /// Returns a text in which each word that may be a value is left out.
+    fn known_words(&self, text: &str) -> String {
+        let is_known = |word: &str| {
+            let mut letters =
+                word.split(|letter: char| !is_word_letter(letter)).filter(|part| !part.is_empty());
+            letters
+                .all(|part| PLAIN_FOLLOWERS.contains(&part) || self.words.contains(part) || part.len() == 1)
+        };
+        let words: Vec<&str> = text.split(' ').map(|word| if is_known(word) { word } else { "…" }).collect();
+        words.join(" ")
+    }
+}
+
+fn is_word_letter(letter: char) -> bool {
+    letter.is_alphanumeric() || letter == '_'
+}
+
+/// Returns a text with one blank between its words.
+fn one_blank(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// Returns the finding for a run of helm that failed.
-///
-/// `is_template_text` returns whether a text is literally in a template of the chart.
-pub(super) fn finding(
-    chart: &ChartClosure,
-    run: &RunOutput,
-    is_template_text: impl Fn(&str) -> bool,
-) -> Diagnostic {
+pub(super) fn finding(chart: &ChartClosure, run: &RunOutput, texts: &TemplateTexts) -> Diagnostic {
     let lines: Vec<&str> = run.complaint.lines().collect();
     // Without such a line helm did not come to an error: what Go says of its own end is no use.
     let start = lines.iter().rposition(|line| line.starts_with("Error: ")).unwrap_or(lines.len());
@@ -71,7 +249,7 @@ pub(super) fn finding(
     let places: Vec<ManifestOrigin> = lines.iter().flat_map(|line| places(chart, line)).collect();
     let mut parts: Vec<String> = Vec::new();
     for line in &lines {
-        parts.extend(plain_parts(chart, line, &is_template_text));
+        parts.extend(plain_parts(chart, line, texts));
     }
     let mut seen = BTreeSet::new();
     parts.retain(|part| seen.insert(part.clone()));
@@ -108,12 +286,12 @@ fn places(chart: &ChartClosure, line: &str) -> Vec<ManifestOrigin> {
 }
 
 /// Returns the parts of a line that show no value.
-fn plain_parts(chart: &ChartClosure, line: &str, is_template_text: impl Fn(&str) -> bool) -> Vec<String> {
-    if is_template_text(line) {
+fn plain_parts(chart: &ChartClosure, line: &str, texts: &TemplateTexts) -> Vec<String> {
+    if texts.has_text(line) {
         return vec![printable(line)];
     }
     if let Some(violation) = line.strip_prefix("- at '") {
-        return vec![schema_violation(violation)];
+        return vec![schema_violation(violation, texts)];
     }
     // The same in the words of helm 3.18.
     if let Some((path, _)) = line.strip_prefix("- ").and_then(|line| line.split_once(": ")) {
@@ -123,12 +301,12 @@ fn plain_parts(chart: &ChartClosure, line: &str, is_template_text: impl Fn(&str)
     let mut rest = line;
     while !rest.is_empty() {
         // The chart's own words come last, and may have any form.
-        if is_template_text(rest) {
+        if texts.has_text(rest) {
             parts.push(printable(rest));
             break;
         }
         let (part, after) = next_part(rest);
-        parts.extend(plain_part(chart, part));
+        parts.extend(plain_part(chart, part, texts));
         rest = after;
     }
     parts
@@ -145,11 +323,11 @@ fn next_part(text: &str) -> (&str, &str) {
     }
 }
 
-fn plain_part(chart: &ChartClosure, part: &str) -> Option<String> {
+fn plain_part(chart: &ChartClosure, part: &str, texts: &TemplateTexts) -> Option<String> {
     if part.starts_with("executing ") {
         // The expression is in the template.
         let at = part.find("at <")?;
-        return part.get(at..).map(printable);
+        return part.get(at..).map(|expression| printable(&texts.known_words(expression)));
     }
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if part.strip_prefix("line ").is_some_and(is_number) {
@@ -160,7 +338,10 @@ fn plain_part(chart: &ChartClosure, part: &str) -> Option<String> {
     }
     if part.starts_with("wrong type for value; expected ") || part.starts_with("json: cannot unmarshal ") {
         let kind = part.split(" into Go").next().unwrap_or(part);
-        return Some(printable(kind.strip_prefix("json: ").unwrap_or(kind)));
+        let (known, rest) =
+            kind.split_at(kind.find("expected ").map_or(kind.len(), |at| at + "expected ".len()));
+        let known = known.strip_prefix("json: ").unwrap_or(known);
+        return Some(printable(&format!("{known}{}", texts.known_words(rest))));
     }
     if part.starts_with("values don't meet the specifications") {
         return Some("values do not meet the schema".to_owned());
@@ -168,21 +349,24 @@ fn plain_part(chart: &ChartClosure, part: &str) -> Option<String> {
     if part.starts_with(">=") || part.contains("incompatible with Kubernetes") {
         return Some(printable(part));
     }
-    PLAIN_WORDS.iter().find(|words| part.starts_with(**words))?;
+    let words = PLAIN_WORDS.iter().find(|words| part.starts_with(**words))?;
     // The text in brackets or after `on` is the place.
     let part = part.split(" at (").next()?;
     let part = part.split(&format!(" on {}/", chart.chart.name)).next()?;
-    Some(printable(part))
+    let rest = part.strip_prefix(words).unwrap_or_default();
+    Some(printable(&format!("{words}{}", texts.known_words(rest))))
 }
 
 /// Returns what a line says of a value that the schema does not take: its place, and what is
 /// wanted, as far as that shows no value.
-fn schema_violation(text: &str) -> String {
+fn schema_violation(text: &str, texts: &TemplateTexts) -> String {
     let (path, what) = text.split_once("': ").unwrap_or((text.trim_end_matches('\''), ""));
     let place = if path.is_empty() { "the values" } else { path };
-    let is_plain =
-        ["missing propert", "got ", "additional properties "].iter().any(|words| what.starts_with(words));
-    let what = if is_plain { what } else { "this is not what the schema takes" };
+    let plain = ["missing properties", "missing property", "got ", "additional properties "];
+    let what = match plain.iter().find_map(|words| Some((words, what.strip_prefix(words)?))) {
+        Some((words, rest)) => format!("{words}{}", texts.known_words(rest)),
+        None => "this is not what the schema takes".to_owned(),
+    };
     printable(&format!("{place}: {what}"))
 }
 
@@ -204,8 +388,12 @@ mod tests {
         let chart = find_closure(&tree, "apps/web", "", &options, ChartLimits::default()).unwrap();
         let complaint = format!("time=x level=WARN\n{said}\n\nUse --debug flag to render out invalid YAML\n");
         let run = RunOutput { code: 1, output: Vec::new(), complaint, processor: Duration::ZERO };
-        let own = ["A valid host is required", "password: must be set"];
-        let found = finding(&chart, &run, |text| own.contains(&text));
+        let mut texts = TemplateTexts::default();
+        texts.add_template("A valid host is required");
+        texts.add_template("password: must be set");
+        texts.add_template("{{ .Values.a.b }} {{ include \"b\" . | atoi .Values.x }}");
+        texts.add_words("{\"required\": [\"zz\"]}");
+        let found = finding(&chart, &run, &texts);
         assert!(!format!("{found:?}").contains("canary"), "{found:?}");
         let message = found.message.strip_prefix("helm does not render it: ").unwrap_or(&found.message);
         (found.origin.to_string(), message.to_owned())
@@ -294,7 +482,25 @@ mod tests {
     }
 
     #[test]
+    fn a_value_after_words_of_helm_is_left_out() {
+        let check = |said: &str, expected: &str| assert_eq!(found(said).1, expected, "{said}");
+        let at = "Error: execution error at (web/templates/a.yaml:1:6)";
+        for words in PLAIN_WORDS {
+            let blank = if words.ends_with([' ', '"']) { "" } else { " " };
+            let message = found(&format!("{at}: {words}{blank}canary")).1;
+            assert!(message.ends_with('…') && message.starts_with("execution error"), "{message}");
+        }
+        check(&format!("{at}: missing property canary"), "execution error: missing property …");
+        check("Error: template: web/templates/a.yaml:1:6: no template \"canary\"", "no template \"…");
+        check(
+            "Error: web/templates/a.yaml:1:6: wrong type for value; expected canary; got string",
+            "wrong type for value; expected … got string",
+        );
+    }
+
+    #[test]
     fn the_words_are_in_order() {
+        assert!(PLAIN_FOLLOWERS.is_sorted());
         assert!(PLAIN_WORDS.is_sorted());
     }
 }

@@ -12,7 +12,7 @@ use crate::source::SourceError;
 
 use super::closure::{ChartClosure, ChartValues};
 use super::command::{ChartFolders, command};
-use super::complaint;
+use super::complaint::{self, TemplateTexts};
 use super::generated;
 use super::hooks;
 use super::options::{GeneratedPolicy, HelmOptions};
@@ -199,28 +199,27 @@ fn objects_of<T: FileTree>(
     if run.is_success() {
         return output::read(chart, &run.output).map_err(|findings| ChartError::Refused { findings });
     }
-    let texts = template_texts(chart, files)?;
-    let is_template_text = |text: &str| {
-        let text = plain(text);
-        text.contains(' ') && texts.iter().any(|template| template.contains(&text))
-    };
-    let found = complaint::finding(chart, run, is_template_text);
+    let found = complaint::finding(chart, run, &template_texts(chart, files)?);
     Err(ChartError::Refused { findings: vec![found] })
 }
 
-/// Returns the texts of all templates.
-fn template_texts<T: FileTree>(chart: &ChartClosure, files: &T) -> Result<Vec<String>, SourceError> {
-    let read =
-        |file: &ClosureFile| files.read(file.file.blob).map(|bytes| plain(&String::from_utf8_lossy(&bytes)));
-    templates(chart).map(read).collect()
+/// Returns the texts of all templates, and the words of schemas beside them.
+fn template_texts<T: FileTree>(chart: &ChartClosure, files: &T) -> Result<TemplateTexts, SourceError> {
+    let read = |file: &ClosureFile| {
+        files.read(file.file.blob).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+    };
+    let mut texts = TemplateTexts::default();
+    for file in templates(chart) {
+        texts.add_template(&read(file)?);
+    }
+    let schemas = chart.closure.files.iter().filter(|(path, _)| path.ends_with("values.schema.json"));
+    for (_, file) in schemas {
+        texts.add_words(&read(file)?);
+    }
+    Ok(texts)
 }
 
 fn templates(chart: &ChartClosure) -> impl Iterator<Item = &ClosureFile> {
     let files = chart.closure.files.iter();
     files.filter(|(path, _)| path.contains("templates/")).map(|(_, file)| file)
-}
-
-/// Returns a text with one blank between its words.
-fn plain(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

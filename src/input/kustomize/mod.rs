@@ -18,6 +18,7 @@ mod plugin;
 mod refusal;
 mod remote;
 mod render_tree;
+mod secret_words;
 mod trace;
 
 pub use chart_field::{ChartField, ChartFields, PlacedText, ValuesMerge};
@@ -34,6 +35,7 @@ pub use object_origins::OriginFinder;
 pub use patch::PatchSelector;
 pub(in crate::input) use refusal::{chart_field as chart_fault, error_at, lost as lost_reference, printable};
 pub use render_tree::{OriginTracking, PlannedContent, PlannedFile, RenderTree};
+pub(in crate::input) use secret_words::may_quote_secret;
 pub use trace::find_closure;
 
 #[cfg(test)]

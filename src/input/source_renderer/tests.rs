@@ -281,3 +281,20 @@ fn a_render_reads_all_files_of_its_root_at_once() {
         assert_eq!(reads_of_render(&files, folder, form), 1, "{folder}");
     }
 }
+
+#[test]
+fn a_root_that_ran_out_of_time_is_not_tried_again_with_each_commit() {
+    let check = |attempt: RenderAttempt, outcome: &RootOutcome, expected: bool| {
+        assert_eq!(attempt.keeps(outcome), expected, "{attempt:?} {outcome:?}");
+    };
+    let found = |code| vec![Diagnostic::file_error("apps/web", code, String::new())];
+    let stopped = RootOutcome::Interrupted(found(RENDER_STOPPED));
+    check(RenderAttempt::Commit, &stopped, true);
+    check(RenderAttempt::Retry, &stopped, false);
+    let interrupted = RootOutcome::Interrupted(found("no-program"));
+    check(RenderAttempt::Commit, &interrupted, false);
+    check(RenderAttempt::Retry, &interrupted, false);
+    for attempt in [RenderAttempt::Commit, RenderAttempt::Retry] {
+        check(attempt, &RootOutcome::Refused(found("render-failed")), true);
+    }
+}
