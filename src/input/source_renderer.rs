@@ -109,7 +109,7 @@ impl RenderAttempt {
     ///
     /// One that was interrupted is tried again. One that ran out of time delays all others: so it is
     /// not tried again with each commit, but when its own retry is due.
-    fn keeps(self, outcome: &RootOutcome) -> bool {
+    fn can_keep(self, outcome: &RootOutcome) -> bool {
         match outcome {
             RootOutcome::Interrupted(found) => {
                 self == Self::Commit && found.iter().any(|found| found.code == RENDER_STOPPED)
@@ -474,7 +474,7 @@ impl LastRevision {
         match self.roots.get(&root.folder)? {
             RememberedRoot::Rendered(key) => known.get(key).filter(|known| !is_failure(known)).cloned(),
             RememberedRoot::Failed(root) => {
-                Some((**root).clone()).filter(|root| attempt.keeps(&root.outcome))
+                Some((**root).clone()).filter(|root| attempt.can_keep(&root.outcome))
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::{DEFAULT_TIMEOUT, Folder, Repo, TestNamespace, eventually, yaml};
+use crate::support::{DEFAULT_TIMEOUT, Daemon, Folder, Repo, TestNamespace, eventually, yaml};
 
 /// The third file's text when it does not parse, and where.
 const BROKEN: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c3}\ndata:\n  key: \"never closed\n";
@@ -157,4 +157,33 @@ fn a_directory_that_is_followed_keeps_what_its_broken_file_held() {
         value if value == "three" => Ok(()),
         value => Err(value),
     });
+}
+
+/// Returns the most memory that a process has held at once, in MiB.
+fn peak_memory(daemon: &Daemon) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", daemon.pid())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() >> 10
+}
+
+#[test]
+fn many_names_of_one_wrong_file_take_little_memory_and_few_lines_of_the_log() {
+    let site = TestNamespace::new("many-names");
+    let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "mode", "calm"))]);
+    let daemon = site.daemon(repo.path());
+    site.await_data("env", "mode", "calm");
+    let (before, mark) = (peak_memory(&daemon), daemon.mark());
+    let wrong = "a\n---\n".repeat(250);
+    for number in 0..2000 {
+        repo.write(&format!("wrong/{}/{number}.yaml", number % 20), &wrong);
+    }
+    repo.write("env.yaml", &yaml::config_map("env", "mode", "wild"));
+    repo.commit("many names");
+    site.await_data("env", "mode", "wild");
+    daemon.says_since(mark, &["more errors in its files", "rhumb validate"]);
+    let grown = peak_memory(&daemon) - before;
+    assert!(grown < 96, "{grown} MiB");
+    let lines = daemon.log().lines().count();
+    assert!(lines < 400, "{lines} lines of the log");
+    site.rhumb(&["status"]).says(&["findings in its files, the first of them:", "wrong/0/0.yaml:1:1"]);
 }

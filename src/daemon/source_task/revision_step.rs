@@ -134,8 +134,8 @@ pub(super) fn read_newest(
     Ok(ReadStep { reported: ReportedSnapshot { snapshot, unrendered }, reading, unknown, scopes })
 }
 
-/// Reads files, and returns the kinds of unknown scope in each that has some. So many findings have
-/// room.
+/// Reads files, and returns the kinds of unknown scope in each that has some. Takes their findings
+/// off the room for these.
 fn read_files(
     reader: &RevisionReader,
     settings: &ReadSettings,

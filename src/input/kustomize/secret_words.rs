@@ -10,8 +10,8 @@ use std::collections::HashSet;
 /// The marks of a file with values of Secrets: the kind, and the generator.
 const SECRET_MARKS: [&str; 2] = ["Secret", "secretGenerator"];
 
-/// The shortest part of a value that is looked for within the words, in bytes. A shorter one must be
-/// a whole word, as `a` is a part of nearly all.
+/// The shortest part of a value that is looked for within the words, in bytes. A shorter one must
+/// be a whole word, as `a` is a part of nearly all.
 const MIN_PART_BYTES: usize = 6;
 
 /// The shortest word that counts as a value, in bytes.

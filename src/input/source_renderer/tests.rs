@@ -285,7 +285,7 @@ fn a_render_reads_all_files_of_its_root_at_once() {
 #[test]
 fn a_root_that_ran_out_of_time_is_not_tried_again_with_each_commit() {
     let check = |attempt: RenderAttempt, outcome: &RootOutcome, expected: bool| {
-        assert_eq!(attempt.keeps(outcome), expected, "{attempt:?} {outcome:?}");
+        assert_eq!(attempt.can_keep(outcome), expected, "{attempt:?} {outcome:?}");
     };
     let found = |code| vec![Diagnostic::file_error("apps/web", code, String::new())];
     let stopped = RootOutcome::Interrupted(found(RENDER_STOPPED));
