@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::call::{ApiRequest, Cluster};
 use super::error::{CallSubject, ClusterError};
-use super::inventory::{ID_LABEL, InventoryObject, MERGE_PATCH};
+use super::inventory::{ID_LABEL, InventoryObject, MERGE_PATCH, is_inventory_name};
 use super::kinds::ServedKind;
 use super::write::json_body;
 use super::{FIELD_MANAGER, path};
@@ -104,7 +104,7 @@ impl Cluster {
         let list: InventoryList = self.call(ApiRequest::read(url, on.clone())).await?.decode(&on)?;
         // Somebody who may write an orders object may label it as an inventory, which it is not.
         let named = |object: ConfigMap| {
-            let name = object.metadata.name.clone().filter(|name| !name.contains('.'))?;
+            let name = object.metadata.name.clone().filter(|name| is_inventory_name(name))?;
             Some((name, InventoryObject::read(object)))
         };
         Ok(list.items.into_iter().filter_map(named).collect())

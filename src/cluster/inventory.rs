@@ -131,7 +131,7 @@ impl Cluster {
         let named = |object: ConfigMap| {
             let labelled =
                 object.metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(ID_LABEL));
-            let name = object.metadata.name.clone()?;
+            let name = object.metadata.name.clone().filter(|name| is_inventory_name(name))?;
             let inventory = InventoryObject::read(object);
             let ours = inventory.other_tool().is_none() && (labelled || !inventory.tooling.is_empty());
             ours.then_some((name, inventory))
@@ -297,6 +297,12 @@ fn is_anothers(object: &ConfigMap) -> bool {
     let is_empty = object.data.as_ref().is_none_or(BTreeMap::is_empty)
         && object.binary_data.as_ref().is_none_or(BTreeMap::is_empty);
     !ours && !is_empty
+}
+
+/// Returns whether a ConfigMap of this name can be an inventory: it has the name of its source, a
+/// DNS label. An orders object can be made to look like one by a user of one source alone.
+pub(super) fn is_inventory_name(name: &str) -> bool {
+    !name.contains('.')
 }
 
 fn is_same(before: &InventoryObject, after: &InventoryObject) -> bool {

@@ -16,7 +16,7 @@ use crate::report::StatusSummary;
 use crate::source::VerificationAnchor;
 
 /// The text in place of a location that an inventory does not have.
-pub(super) const UNKNOWN_LOCATION: &str = "a location that nobody knows any more (its ConfigMap was lost)";
+pub(super) const UNKNOWN_LOCATION: &str = "a location that is not recorded (its ConfigMap was lost, or the source was never complete since it was made)";
 
 /// The text between two locations.
 const LOCATION_SEPARATOR: &str = " and ";

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use serde_json::{Map, Value};
 
 use super::entry::{ChildKey, EntryNode, ManagedEntry, item_keys};
+use super::normal_form::ValueSchema;
 use super::{FieldPath, PathElement};
 use crate::object::canonical_json;
 
@@ -78,7 +79,8 @@ struct CoverageGap {
 
 fn coverage_gaps(content: &Value, entry: Option<&str>) -> Vec<CoverageGap> {
     let entry = entry.and_then(ManagedEntry::parse);
-    let mut walk = CoverageWalk { path: FieldPath::default(), depth: 0, found: Vec::new() };
+    let schema = ValueSchema::of_object(content);
+    let mut walk = CoverageWalk { path: FieldPath::default(), depth: 0, schema, found: Vec::new() };
     walk.root(content, entry.as_ref().map(ManagedEntry::root));
     walk.found
 }
@@ -86,6 +88,7 @@ fn coverage_gaps(content: &Value, entry: Option<&str>) -> Vec<CoverageGap> {
 struct CoverageWalk {
     path: FieldPath,
     depth: usize,
+    schema: ValueSchema,
     found: Vec<CoverageGap>,
 }
 
@@ -149,7 +152,7 @@ impl CoverageWalk {
                 }
             }
             Value::Array(items) => {
-                let pairs = NodePairs::of(items, node);
+                let pairs = NodePairs::of(items, node, self.schema);
                 for (nth, (item, child)) in items.iter().zip(&pairs.children).enumerate() {
                     self.child(pairs.element(nth, item), item, *child);
                 }
@@ -201,7 +204,7 @@ pub(super) struct NodePairs<'e> {
 
 impl<'e> NodePairs<'e> {
     /// Pairs the items of a list with the children of its node.
-    pub(super) fn of(items: &[Value], node: EntryNode<'e>) -> Self {
+    pub(super) fn of(items: &[Value], node: EntryNode<'e>, schema: ValueSchema) -> Self {
         let mut by_text: HashMap<&str, EntryNode<'e>> = HashMap::new();
         let mut names = Vec::new();
         let mut is_set = false;
@@ -224,15 +227,17 @@ impl<'e> NodePairs<'e> {
         let children = items.iter().map(|item| exact(item, &names, is_set, &by_text)).collect();
         let mut pairs = Self { names, is_set, children };
         if !by_text.is_empty() && pairs.children.iter().any(Option::is_none) {
-            pairs.by_meaning(items, node);
+            pairs.by_meaning(items, node, schema);
         }
         pairs
     }
 
     /// Pairs the nodes of items that leave a key out or spell it differently (`\u003c`). A key that
-    /// is left out has its default, for example `protocol`. Any node pairs that the item does not
-    /// contradict and that no other item has.
-    fn by_meaning(&mut self, items: &[Value], node: EntryNode<'e>) {
+    /// is left out has its default: in a kind of Kubernetes itself that of a port's protocol, in any
+    /// other one nobody knows which. One key at least is there.
+    ///
+    /// A node with another key is of no item that there is: somebody has made it up.
+    fn by_meaning(&mut self, items: &[Value], node: EntryNode<'e>, schema: ValueSchema) {
         let taken: HashSet<usize> = self.children.iter().flatten().map(|child| child.index()).collect();
         let mut free: Vec<(EntryNode<'e>, Value)> = node
             .children()
@@ -247,7 +252,14 @@ impl<'e> NodePairs<'e> {
         for (item, slot) in items.iter().zip(&mut self.children).filter(|(_, slot)| slot.is_none()) {
             let found = free.iter().position(|(_, keys)| match keys {
                 Value::Object(keys) if !self.is_set => {
-                    item.is_object() && keys.iter().all(|(k, v)| item.get(k).is_none_or(|own| own == v))
+                    let is_default = |key: &str, value: &Value| {
+                        schema == ValueSchema::Custom || key == "protocol" && value == "TCP"
+                    };
+                    let agrees = |(key, value): (&String, &Value)| match item.get(key) {
+                        Some(own) => own == value,
+                        None => is_default(key, value),
+                    };
+                    keys.keys().any(|key| item.get(key).is_some()) && keys.iter().all(agrees)
                 }
                 value => value == item,
             });
@@ -267,6 +279,13 @@ impl<'e> NodePairs<'e> {
             .filter_map(|name| Some((name.as_str().into(), item.get(name)?.clone())))
             .collect();
         if keys.is_empty() { PathElement::Index(nth) } else { PathElement::Item(keys) }
+    }
+
+    /// Returns the nodes of an associative list, in the order of its items; none of a set, whose
+    /// order says nothing.
+    pub(super) fn order(&self) -> impl Iterator<Item = usize> {
+        let children = if self.is_set { &[][..] } else { &self.children };
+        children.iter().flatten().map(|child| child.index())
     }
 
     /// Returns the item that each node stands for, by the node's index.

@@ -10,7 +10,7 @@ use serde_json::{Number, Value};
 
 use super::entry::{ChildKey, EntryNode};
 use super::parse_quantity;
-use crate::object::{GroupKind, annotations, canonical_json};
+use crate::object::{GroupKind, Gvk, annotations, canonical_json, text_at};
 
 /// Maps from names that users choose to texts. Nothing in them has another spelling.
 const TEXT_MAPS: [&str; 12] = [
@@ -131,6 +131,12 @@ impl ValueSchema {
             group if BUILT_IN.contains(&group) => Self::BuiltIn,
             _ => Self::Custom,
         }
+    }
+
+    /// Returns the schema of an object that names its kind.
+    pub(super) fn of_object(object: &Value) -> Self {
+        let (version, kind) = (text_at(object, &["apiVersion"]), text_at(object, &["kind"]));
+        Self::of(&Gvk::from_api_version(version, kind).group_kind())
     }
 
     /// Returns whether the Go types of the kind are known.

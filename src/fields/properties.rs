@@ -90,13 +90,20 @@ fn changes(value: &Value, others: &[Value]) -> Vec<Value> {
                 changes(inner, others).into_iter().map(move |inner| with(&|value| value[key] = inner.clone()))
             })
             .collect(),
-        Value::Array(items) => items
-            .iter()
-            .enumerate()
-            .flat_map(|(nth, item)| {
+        Value::Array(items) => {
+            let changed = items.iter().enumerate().flat_map(|(nth, item)| {
                 changes(item, others).into_iter().map(move |item| with(&|value| value[nth] = item.clone()))
-            })
-            .collect(),
+            });
+            // Another item of the same name, and the items in another order.
+            let second = items.iter().filter(|item| item.is_object()).map(|item| {
+                let mut second = item.clone();
+                second["value"] = json!("another value");
+                with(&|value| value.as_array_mut().unwrap().push(second.clone()))
+            });
+            let turned = (items.len() > 1 && items[0].is_object())
+                .then(|| with(&|value| value.as_array_mut().unwrap().reverse()));
+            changed.chain(second).chain(turned).collect()
+        }
         _ => others.to_vec(),
     }
 }
@@ -112,6 +119,14 @@ fn forgeries(node: &Value) -> Vec<Value> {
         json!({"k:{\"name\":\"sub\"}": {}}),
     ];
     for (key, child) in node.as_object().into_iter().flatten() {
+        if key.starts_with("k:") {
+            for other in [r#"k:{"zzz":1}"#.to_owned(), key.replace('}', r#","zzz":1}"#)] {
+                let mut node = node.as_object().unwrap().clone();
+                let child = node.remove(key).unwrap();
+                node.insert(other, child);
+                all.push(Value::Object(node));
+            }
+        }
         for forged in forgeries(child) {
             let mut node = node.clone();
             node[key] = forged;

@@ -155,6 +155,11 @@ fn an_entry_shaped_otherwise_than_its_values_covers_none_of_them() {
     check(arguments.clone(), json!({"f:args": {"i:0": {}, "i:1": {}}}), &[".spec.args[0]", ".spec.args[1]"]);
     check(arguments, json!({"f:args": {"f:0": {}}}), &[".spec.args[0]", ".spec.args[1]"]);
     check(json!({"map": {"a": 1}}), json!({"f:map": {"k:{\"a\":1}": {}}}), &[".spec.map.a"]);
+    let env = json!({"env": [{"name": "A", "value": "1"}]});
+    let item = |keys: &str| json!({"f:env": {format!("k:{keys}"): {".": {}, "f:name": {}, "f:value": {}}}});
+    check(env.clone(), item(r#"{"zzz":1}"#), &[".spec.env[0]"]);
+    check(env.clone(), item(r#"{"name":"A","zzz":1}"#), &[r#".spec.env[name="A"]"#]);
+    check(env, item(r#"{"name":"A","protocol":"TCP"}"#), &[]);
     // A null needs no cover, and is none either.
     check(json!({"none": null}), json!({"f:none": {"f:sub": {}}}), &[]);
 }

@@ -122,9 +122,11 @@ impl ValueHasher {
             return;
         }
         self.leaf.clear();
+        let pairs = pairs_of(value, node, self.schema);
         write_shape(&mut self.leaf, value, node, self.schema);
+        write_order(&mut self.leaf, pairs.as_ref());
         self.hasher.update(&self.leaf);
-        let items = items_of(value, node);
+        let items = items_of(value, pairs.as_ref());
         for child in node.children() {
             match child.child() {
                 ChildKey::Itself | ChildKey::Foreign => {}
@@ -185,6 +187,7 @@ impl ValueDiff {
         let shape = |value| {
             let mut shape = Vec::new();
             write_shape(&mut shape, value, node, self.schema);
+            write_order(&mut shape, pairs_of(value, node, self.schema).as_ref());
             shape
         };
         if self.found.len() == found && shape(one) != shape(other) {
@@ -199,7 +202,8 @@ impl ValueDiff {
         node: EntryNode<'_>,
         place: ValuePosition<'_>,
     ) {
-        let (ones, others) = (items_of(one, node), items_of(other, node));
+        let [ones, others] =
+            [one, other].map(|value| items_of(value, pairs_of(value, node, self.schema).as_ref()));
         for child in node.children() {
             let (element, one, other, place) = match child.child() {
                 ChildKey::Itself | ChildKey::Foreign => continue,
@@ -238,8 +242,22 @@ impl ValueDiff {
     }
 }
 
+/// Returns the nodes of the items of a list; none of any other value.
+fn pairs_of<'e>(value: Option<&Value>, node: EntryNode<'e>, schema: ValueSchema) -> Option<NodePairs<'e>> {
+    value.and_then(Value::as_array).map(|items| NodePairs::of(items, node, schema))
+}
+
 /// Returns the item that each node of a list stands for, by the node's index.
-fn items_of<'v>(value: Option<&'v Value>, node: EntryNode<'_>) -> HashMap<usize, &'v Value> {
+fn items_of<'v>(value: Option<&'v Value>, pairs: Option<&NodePairs<'_>>) -> HashMap<usize, &'v Value> {
     let items = value.and_then(Value::as_array);
-    items.map(|items| NodePairs::of(items, node).items(items)).unwrap_or_default()
+    items.zip(pairs).map(|(items, pairs)| pairs.items(items)).unwrap_or_default()
+}
+
+/// Writes the order of the items of an associative list that are ours: that of init containers, and
+/// of variables that name others, has a meaning. Items of others may be between them.
+fn write_order(out: &mut Vec<u8>, pairs: Option<&NodePairs<'_>>) {
+    for index in pairs.into_iter().flat_map(NodePairs::order) {
+        out.extend_from_slice(&index.to_be_bytes());
+    }
+    out.push(b';');
 }

@@ -232,7 +232,11 @@ fn items_of_lists_are_distinguished_by_their_keys() {
     let injected = json!({"name": "injected", "image": "proxy:1"});
     let defaulted = json!({"name": "web", "image": "web:1", "imagePullPolicy": "Always",
         "ports": [{"containerPort": 80, "protocol": "TCP"}]});
-    check(object(json!([injected, sidecar, defaulted]), json!(["c/d", "a/b"])), &[]);
+    check(object(json!([injected, defaulted, injected, sidecar]), json!(["c/d", "a/b"])), &[]);
+    // Their order has a meaning, as that of init containers has.
+    check(object(json!([sidecar, web]), json!(["a/b"])), &[".spec.containers"]);
+    let second = json!({"name": "web", "image": "evil:1", "ports": [{"containerPort": 80}]});
+    check(object(json!([web, second, sidecar]), json!(["a/b"])), &[r#".spec.containers[name="web"].image"#]);
     let evil = json!({"name": "web", "image": "evil:1", "ports": [{"containerPort": 80}]});
     check(object(json!([evil, sidecar]), json!(["a/b"])), &[r#".spec.containers[name="web"].image"#]);
     let gone = [r#".spec.containers[name="sidecar"].image"#, r#".spec.containers[name="sidecar"].name"#];

@@ -196,15 +196,30 @@ fn a_value_that_looks_like_a_zero_value_or_a_default_is_put_back_too() {
 /// Writes into our own entry that it owns something below a scalar, and no longer the scalar.
 #[track_caller]
 fn rewrite_entry(site: &TestNamespace<'_>, kind: &str, name: &str, pointer: &str) {
-    let live = site.get(kind, name).unwrap();
-    let mut entries = live["metadata"]["managedFields"].clone();
-    let all = entries.as_array_mut().unwrap();
-    let own = all.iter_mut().find(|entry| entry["manager"] == "rhumb").unwrap();
-    *own["fieldsV1"].pointer_mut(pointer).unwrap() = json!({"f:sub": {}});
-    let version = &live["metadata"]["resourceVersion"];
-    let change = json!({"metadata": {"managedFields": entries, "resourceVersion": version}});
-    let after = site.api.merge(&site.at(kind, name), "other", &change);
-    assert!(after["metadata"]["managedFields"].to_string().contains("f:sub"), "the server did not keep it");
+    let change = |own: &mut Value| *own.pointer_mut(pointer).unwrap() = json!({"f:sub": {}});
+    change_entry(site, kind, name, change);
+}
+
+/// Changes our own entry on an object, at whatever version the server's controllers have brought it
+/// to.
+#[track_caller]
+fn change_entry(site: &TestNamespace<'_>, kind: &str, name: &str, change: impl Fn(&mut Value)) {
+    let path = format!("{}?fieldManager=other", site.at(kind, name));
+    eventually("our entry is rewritten", DEFAULT_TIMEOUT, || {
+        let live = site.get(kind, name).unwrap();
+        let mut entries = live["metadata"]["managedFields"].clone();
+        let all = entries.as_array_mut().unwrap();
+        let own = all.iter_mut().find(|entry| entry["manager"] == "rhumb").unwrap();
+        change(&mut own["fieldsV1"]);
+        let forged = own["fieldsV1"].clone();
+        let version = &live["metadata"]["resourceVersion"];
+        let body = json!({"metadata": {"managedFields": entries, "resourceVersion": version}});
+        let answer = site.api.call("PATCH", &path, "application/merge-patch+json", &body);
+        answer.map(|after| {
+            let kept = after["metadata"]["managedFields"].as_array().unwrap();
+            assert!(kept.iter().any(|entry| entry["fieldsV1"] == forged), "the server did not keep it");
+        })
+    });
 }
 
 #[test]
@@ -236,4 +251,67 @@ fn an_entry_of_ours_that_somebody_rewrites_hides_no_value() {
     let _daemon = new.daemon(repo.path());
     await_right_values(&site);
     site.diff(repo.path(), &[]).ends(0);
+}
+
+const KEYED: &str = "
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: keyed}
+spec:
+  replicas: 0
+  selector: {matchLabels: {app: keyed}}
+  template:
+    metadata: {labels: {app: keyed}}
+    spec:
+      initContainers:
+      - {name: first, image: \"first:1\"}
+      - {name: second, image: \"second:1\"}
+      containers:
+      - {name: main, image: \"web:1\", env: [{name: MODE, value: calm}]}
+";
+
+#[test]
+fn a_second_item_of_a_key_and_another_order_are_put_back() {
+    let site = TestNamespace::new("drift-keyed");
+    let repo = Repo::new(&[("all.yaml", KEYED)]);
+    let daemon = site.daemon(repo.path());
+    let pod = "/spec/template/spec";
+    let (env, first) = (format!("{pod}/containers/0/env"), format!("{pod}/initContainers/0/name"));
+    let await_right = || {
+        await_value(&site, ("Deployment", "keyed", &env), &json!([{"name": "MODE", "value": "calm"}]));
+        await_value(&site, ("Deployment", "keyed", &first), &json!("first"));
+    };
+    let patch = |change: Value| {
+        site.kubectl(&["patch", "deployment", "keyed", "--type", "json", "-p", &change.to_string()]);
+    };
+    // Nobody takes a field from us by a new order.
+    let turn = || {
+        let place = |nth: u32| format!("{pod}/initContainers/{nth}");
+        patch(json!([{"op": "move", "from": place(1), "path": place(0)}]));
+    };
+    // The item is no longer ours by its key, and a second one of its name follows it.
+    let add = || {
+        change_entry(&site, "Deployment", "keyed", |own| {
+            let containers = "/f:spec/f:template/f:spec/f:containers/k:{\"name\":\"main\"}/f:env";
+            let env = own.pointer_mut(containers).unwrap().as_object_mut().unwrap();
+            let mut item = env.remove("k:{\"name\":\"MODE\"}").unwrap();
+            item.as_object_mut().unwrap().remove(".");
+            env.insert("k:{\"zzz\":1}".to_owned(), item);
+        });
+        patch(json!([{"op": "add", "path": format!("{env}/-"), "value": {"name": "MODE", "value": "wild"}}]));
+    };
+    await_right();
+    let mark = daemon.mark();
+    turn();
+    daemon.says_since(mark, &["drift repaired", "drift-keyed/keyed"]);
+    await_right();
+    add();
+    await_right();
+    site.diff(repo.path(), &[]).ends(0);
+    drop(daemon);
+    turn();
+    site.diff(repo.path(), &[]).ends(1);
+    let new = site.with_empty_state();
+    let _daemon = new.daemon(repo.path());
+    await_right();
 }

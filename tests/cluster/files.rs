@@ -185,5 +185,4 @@ fn many_names_of_one_wrong_file_take_little_memory_and_few_lines_of_the_log() {
     assert!(grown < 96, "{grown} MiB");
     let lines = daemon.log().lines().count();
     assert!(lines < 400, "{lines} lines of the log");
-    site.rhumb(&["status"]).says(&["findings in its files, the first of them:", "wrong/0/0.yaml:1:1"]);
 }

@@ -476,3 +476,28 @@ pub(crate) fn grant(site: &TestNamespace<'_>, rules: &serde_json::Value) {
     });
     site.api.create(&format!("{api}/clusterrolebindings"), "setup", &binding);
 }
+
+// Who may give the orders of one source reaches no other one.
+#[test]
+fn orders_that_are_made_to_look_like_an_inventory_hold_back_no_deletion() {
+    let site = TestNamespace::new("orders-disguised");
+    let one = Repo::new(&[("one.yaml", yaml::config_map("one", "key", "one"))]);
+    let files = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
+    let files = files.map(|name| (format!("{name}.yaml"), yaml::config_map(name, "key", "other")));
+    let other = Repo::new(&files);
+    let sources = [("orders-one", &one), ("orders-other", &other)];
+    let text = sources.map(|(name, repo)| crate::support::source(name, &site.name, repo.path(), ""));
+    let _daemon = site.configured(&text.join("---\n"));
+    site.await_data("one", "key", "one");
+    site.await_data("a", "key", "other");
+    let orders = orders_of(&site, "orders-one");
+    eventually("the orders object is there", DEFAULT_TIMEOUT, || site.api.get(&orders).ok_or("it is not"));
+    let disguise = json!({"metadata": {
+        "labels": {"applyset.kubernetes.io/id": "x"},
+        "annotations": {"applyset.kubernetes.io/tooling": "rhumb/v1"},
+    }});
+    site.api.merge(&orders, "somebody", &disguise);
+    other.remove("a.yaml");
+    other.commit("remove a");
+    site.await_absence("ConfigMap", "a");
+}

@@ -438,7 +438,7 @@ fn an_inventory_whose_place_was_lost_prunes_nothing_unasked() {
     let window = site.window();
     let second = Folder::new(&["b", "c", "d", "e", "z"].map(map));
     let apply = site.apply(second.path(), &["--prune"]).ends(4);
-    apply.says(&["configmap/a", "made from a location that nobody knows any more"]);
+    apply.says(&["configmap/a", "made from a location that is not recorded"]);
     assert!(site.has("ConfigMap", "z"));
     window.assert_no_deletes();
     // Nor does a second try, which finds the inventory that the first one made.
