@@ -134,6 +134,7 @@ impl Engine {
     pub(crate) fn record_lookup(&mut self, id: &ObjectId, mut view: DirectView) {
         if let DirectView::Found(live) = &mut view {
             self.prove(id, live);
+            self.note_release(id, live);
         }
         let newest = self.newest_revision_of(id);
         let overdue = self.entries.get(id).is_some_and(|entry| entry.last_write.is_some());
@@ -152,10 +153,7 @@ impl Engine {
             if let DirectView::Found(live) = &view {
                 entry.restore_accepted(live, newest.as_ref());
             }
-            entry.direct_view = Some(view.clone());
-        }
-        if let DirectView::Found(live) = &view {
-            self.note_release(id, live);
+            entry.direct_view = Some(view);
         }
         self.track_asked(id);
         self.track(id);

@@ -243,7 +243,7 @@ impl ObjectEntry {
 }
 
 impl Engine {
-    /// Records a proven release of an object: none before it is proven any more.
+    /// Records a proven release of an object. From then on no earlier one is proven.
     pub(in crate::engine) fn note_release(&mut self, id: &ObjectId, live: &LiveObject) {
         let Some(release) = &live.release else { return };
         let newest =
@@ -385,13 +385,13 @@ impl Engine {
             let view = self.entries.get_mut(&id).and_then(|entry| entry.direct_view.take());
             let Some(DirectView::Found(mut live)) = view else { continue };
             self.prove(&id, &mut live);
+            self.note_release(&id, &live);
             if let Some(entry) = self.entries.get_mut(&id) {
                 if !live.is_unproven() {
                     entry.restore_accepted(&live, None);
                 }
-                entry.direct_view = Some(DirectView::Found(live.clone()));
+                entry.direct_view = Some(DirectView::Found(live));
             }
-            self.note_release(&id, &live);
             self.track(&id);
             self.note_object_change(&id);
         }
