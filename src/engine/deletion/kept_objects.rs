@@ -19,18 +19,14 @@ pub(crate) struct KeptObjects {
     /// Each with the time of its deletion: never, or after a confirmation.
     pub(crate) timings: BTreeMap<ObjectId, PruneTiming>,
     /// Indicates whether not all of them have room in the inventory, or can be read: of any other
-    /// object it is not known.
+    /// object it is not known, so each deletion of the source needs a confirmation.
     pub(crate) is_truncated: bool,
 }
 
 impl KeptObjects {
     /// Returns when an object may be deleted, as far as these records say.
     pub(crate) fn timing(&self, id: &ObjectId) -> PruneTiming {
-        match self.timings.get(id) {
-            Some(timing) => *timing,
-            None if self.is_truncated => PruneTiming::OnConfirmation,
-            None => PruneTiming::AfterUnit,
-        }
+        self.timings.get(id).copied().unwrap_or_default()
     }
 }
 

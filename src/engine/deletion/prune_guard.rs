@@ -86,6 +86,8 @@ pub(crate) struct PruneGuard<'a> {
     pub closed: Option<PruneDecision>,
     /// The location that the inventory was made from, where it is not the present one.
     pub other_location: Option<Arc<str>>,
+    /// Indicates whether the inventory names all objects that are to be kept.
+    pub is_kept_complete: bool,
     /// The number of objects that go at once without a question.
     pub radius: BlastRadius,
     /// The lifecycle of the source. A deletion of the source itself takes all of its objects along.
@@ -227,6 +229,12 @@ fn unconfirmed_reasons(
             Some(format!("{kind} is deleted only when confirmed by name"))
         } else if pending.prune_timing == PruneTiming::OnConfirmation {
             Some("its annotation asks for a confirmation".to_owned())
+        } else if !guard.is_kept_complete {
+            Some(
+                "not all objects that are to be kept are known: `kept` in the ConfigMap of the source has \
+                 no room for more, or lines that cannot be read"
+                    .to_owned(),
+            )
         } else if guard.lifecycle == SourceLifecycle::Deleting {
             None
         } else if !guard.radius.allows(count, total) {

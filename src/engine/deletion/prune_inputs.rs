@@ -90,6 +90,7 @@ impl Engine {
         let guard = PruneGuard {
             closed: blocker,
             other_location: inventory.and_then(|inventory| inventory.other_location.clone()),
+            is_kept_complete: inventory.is_none_or(|inventory| !inventory.kept.is_truncated),
             radius: state.radius,
             lifecycle: state.lifecycle,
             confirmed: &self.confirmations(source),

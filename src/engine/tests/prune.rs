@@ -41,6 +41,7 @@ fn open_guard<'a>(confirmed: &'a BTreeSet<Uid>, inventory: &'a BTreeMap<GroupKin
     PruneGuard {
         closed: None,
         other_location: None,
+        is_kept_complete: true,
         radius: BlastRadius::default(),
         lifecycle: SourceLifecycle::Active,
         confirmed,
@@ -112,6 +113,13 @@ fn each_guard_says_why() {
     check(&[doubtful()], &open, "keep: a root may want it");
     // A confirmation says how many may go, and not what a root wants.
     check(&[doubtful()], &PruneGuard { confirmed: &confirmed, ..open.clone() }, "keep: a root may want it");
+    let unsure = PruneGuard { is_kept_complete: false, ..open.clone() };
+    check(
+        &[a()],
+        &unsure,
+        "confirm: not all objects that are to be kept are known: `kept` in the ConfigMap of the source has no room for more, or lines that cannot be read",
+    );
+    check(&[a()], &PruneGuard { confirmed: &confirmed, ..unsure }, "delete");
     let elsewhere = PruneGuard { other_location: Some("/old".into()), ..open.clone() };
     let why = "confirm: this inventory was made from /old; nothing of it is pruned until it is confirmed";
     check(&[a()], &elsewhere, why);
@@ -174,6 +182,7 @@ fn the_whole_pending_set_is_inside_the_radius_or_none_of_it_goes() {
                 let confirmed: BTreeSet<Uid> =
                     all.iter().take(confirmed as usize).map(|p| p.uid.clone()).collect();
                 let guard = PruneGuard {
+                    is_kept_complete: true,
                     closed: None,
                     other_location: None,
                     radius,
@@ -206,6 +215,7 @@ fn an_object_may_ask_for_a_confirmation() {
         let radius = BlastRadius::default();
         let lifecycle = SourceLifecycle::Active;
         let guard = PruneGuard {
+            is_kept_complete: true,
             closed: None,
             other_location: None,
             radius,
@@ -228,6 +238,7 @@ fn whoever_deletes_the_source_is_asked_about_nothing_but_what_is_always_asked() 
     let nobody = BTreeSet::new();
     let all = inventory(&[("ConfigMap", 40), ("Namespace", 1), ("Deployment.apps", 1)]);
     let guard = PruneGuard {
+        is_kept_complete: true,
         closed: None,
         other_location: None,
         radius: BlastRadius { count: 0, percent: 0 },

@@ -148,6 +148,7 @@ fn decide(id: &ObjectId, object: ObjectFacts, source: SourceFacts) -> PruneDecis
     let confirmed: BTreeSet<Uid> =
         if object.is_confirmed { [Uid("of-it".into())].into() } else { BTreeSet::new() };
     let guard = PruneGuard {
+        is_kept_complete: true,
         closed: source.is_closed.then(|| PruneDecision::Later("because".into())),
         other_location: source.is_from_elsewhere.then(|| "elsewhere".into()),
         radius: BlastRadius { count: most, percent: 100 },
@@ -209,6 +210,7 @@ fn the_blast_radius_counts_each_object_that_would_go_unasked_whenever_it_goes() 
             })
             .collect();
         let guard = PruneGuard {
+            is_kept_complete: true,
             closed: None,
             other_location: None,
             radius,
