@@ -85,7 +85,7 @@ impl From<AllowSpec> for AllowList {
             Some(ClusterScopedSpec::All(false)) | None => ClusterScopeRule::None,
         };
         let namespaces = spec.namespaces.map(|names| names.iter().map(|name| name.as_str().into()).collect());
-        Self { namespaces, kinds: spec.kinds, cluster_scoped, outer: None }
+        Self { namespaces, kinds: spec.kinds, cluster_scoped, outer: None, system: None }
     }
 }
 

@@ -169,7 +169,7 @@ impl PreviewRun {
         let mut source = SourceState::new(&setup.name, &inventory_id, setup.adopt, setup.prune, setup.radius);
         source.opt_out = setup.opt_out;
         source.account = setup.account_name();
-        source.allow = setup.allow.clone();
+        source.allow = setup.allow_list(&self.namespace);
         source.repository = repository_of(&setup.files);
         // A plan says who may come to want what it deletes, and waits for nobody.
         source.prune_delay = Duration::ZERO;
@@ -209,7 +209,7 @@ impl PreviewRun {
         setup: SourceSetup,
         acting: &Cluster,
     ) -> Result<(SourceReading, Option<OlderContents>), source::SourceError> {
-        let read_settings = setup.read_settings(source, inventory_id);
+        let read_settings = setup.read_settings(source, inventory_id, &self.namespace);
         let scopes = kind_scopes(Some(&self.kinds));
         match setup.files {
             SourceFiles::Snapshot(disk) => {

@@ -194,7 +194,7 @@ impl SourceParts {
         let mut parts = Self::default();
         for mut source in sources {
             let inventory_id: Arc<str> = inventory_id_of(namespace, &source.name).into();
-            let mut facts = source.initial_state(&inventory_id);
+            let mut facts = source.initial_state(&inventory_id, namespace);
             facts.watcher = watchers.watch_for(&source, namespace, &inventory_id, engine);
             let number = engine.add_source(facts);
             parts.folder_searches.add(number, source.folder_search.take());
@@ -203,7 +203,7 @@ impl SourceParts {
                 bytes: SourceBytes::of(&source.files),
                 decrypter: source.decrypter.clone(),
             });
-            let read_settings = source.read_settings(number, &inventory_id);
+            let read_settings = source.read_settings(number, &inventory_id, namespace);
             parts.locations.push(source.location);
             parts.pending_source_tasks.push((number, source.files, read_settings));
         }

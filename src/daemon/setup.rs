@@ -84,16 +84,26 @@ impl SourceSetup {
     }
 
     /// Returns the settings for reading its files.
-    pub(super) fn read_settings(&self, source: engine::SourceId, inventory_id: &Arc<str>) -> ReadSettings {
+    pub(super) fn read_settings(
+        &self,
+        source: engine::SourceId,
+        inventory_id: &Arc<str>,
+        system: &str,
+    ) -> ReadSettings {
         ReadSettings {
             source,
             inventory_id: inventory_id.clone(),
             namespace: self.namespace.as_str().into(),
-            allow: self.allow.clone(),
+            allow: self.allow_list(system),
             decrypter: self.decrypter.clone(),
             variables: self.variables,
             names: TextInterner::default(),
         }
+    }
+
+    /// Returns what it may have, where the inventories are in this namespace.
+    pub(super) fn allow_list(&self, system: &str) -> Arc<AllowList> {
+        (*self.allow).clone().without_records_in(system).into()
     }
 
     /// Returns what is known of objects that went to another folder before anything is read.
@@ -102,12 +112,12 @@ impl SourceSetup {
     }
 
     /// Returns the facts that the engine has of it before anything of it is read.
-    pub(super) fn initial_state(&self, inventory_id: &str) -> engine::SourceState {
+    pub(super) fn initial_state(&self, inventory_id: &str, system: &str) -> engine::SourceState {
         let mut source =
             engine::SourceState::new(&self.name, inventory_id, self.adopt, self.prune, self.radius);
         source.writes = self.writes;
         source.account = self.account_name();
-        source.allow = self.allow.clone();
+        source.allow = self.allow_list(system);
         source.opt_out = self.opt_out;
         source.budget = self.budget.clone();
         source.lifecycle = self.life;

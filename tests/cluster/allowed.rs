@@ -148,3 +148,23 @@ fn what_a_narrower_list_leaves_out_is_neither_repaired_nor_pruned_nor_taken_back
     site.await_absence("ConfigMap", "gone");
     assert!(site.api.get(&at("Namespace", "", &site.name)).is_some());
 }
+
+// A list of kinds would let the author of one source give orders to another.
+#[test]
+fn a_list_that_does_not_name_the_namespace_of_rhumbs_records_allows_nothing_there() {
+    let site = TestNamespace::new("allowed-records");
+    let name = "orders.allowed-other.rhumb.dev";
+    let orders = yaml::config_map(name, "17-a", "{}")
+        .replace("metadata:", &format!("metadata:\n  namespace: {}", site.system()));
+    let repo = Repo::new(&[("orders.yaml", orders), ("env.yaml", yaml::config_map("env", "a", "1"))]);
+    let text = only(&site, &repo, "{kinds: [ConfigMap]}");
+    let why = format!("{} is the namespace of rhumb's own records", site.system());
+    let hint = "or list all namespaces of the source in `allow.namespaces`";
+    let diff = configured(&site, &text, &["diff"]).ends(1);
+    diff.says(&["orders.yaml:1", name, &why]);
+    diff.says(&[hint]);
+    let daemon = site.configured(&text);
+    site.await_data("env", "a", "1");
+    daemon.says(&["orders.yaml:1", name, "is not allowed", &why]);
+    assert!(site.api.get(&at("ConfigMap", &site.system(), name)).is_none(), "it was written");
+}

@@ -26,6 +26,9 @@ pub struct AllowList {
     pub cluster_scoped: ClusterScopeRule,
     /// The outer bound; none for no bound.
     pub outer: Option<Box<AllowList>>,
+    /// The namespace of rhumb's own records, where only a list of namespaces that names it allows
+    /// that.
+    pub system: Option<Arc<str>>,
 }
 
 /// The objects without a namespace that a source may have.
@@ -56,6 +59,8 @@ pub enum AllowViolation {
     Namespace(Arc<str>),
     /// It is a namespace that is not named.
     NamespaceItself(Arc<str>),
+    /// It is among rhumb's own records, or their namespace, which is not named.
+    Records(Arc<str>),
     /// Its kind is not named.
     Kind(GroupKind),
     /// It lives in no namespace.
@@ -72,7 +77,20 @@ impl AllowList {
             kinds: Some(BTreeSet::new()),
             cluster_scoped: ClusterScopeRule::None,
             outer: None,
+            system: None,
         }
+    }
+
+    /// Returns the same without the namespace of rhumb's own records, unless it is named. A list of
+    /// kinds alone would let the author of one source write the orders of another.
+    ///
+    /// A source without any list is trusted with all that its account may do.
+    #[must_use]
+    pub fn without_records_in(self, system: &str) -> Self {
+        let outer = self.outer.clone().map(|outer| outer.without_records_in(system).into());
+        let is_open = Self { outer: None, ..self.clone() } == Self::default();
+        let system = (!is_open && self.namespaces.is_none()).then(|| system.into());
+        Self { outer, system, ..self }
     }
 
     /// Returns the same within another list: an object is allowed that both allow.
@@ -140,7 +158,12 @@ impl AllowList {
     fn namespaced_violation(&self, kind: &GroupKind, namespace: &str) -> Option<AllowViolation> {
         let named = self.namespaces.as_ref().is_none_or(|names| names.contains(namespace));
         let elsewhere = (!named).then(|| AllowViolation::Namespace(namespace.into()));
-        elsewhere.or_else(|| self.kind_violation(kind))
+        elsewhere.or_else(|| self.records_violation(namespace)).or_else(|| self.kind_violation(kind))
+    }
+
+    fn records_violation(&self, namespace: &str) -> Option<AllowViolation> {
+        let system = self.system.as_ref().filter(|system| ***system == *namespace)?;
+        Some(AllowViolation::Records(system.clone()))
     }
 
     /// Returns why a cluster-scoped kind is not allowed. A kind that `clusterScoped` names need not
@@ -161,7 +184,8 @@ impl AllowList {
         let other = kind.is("", "Namespace")
             && self.namespaces.as_ref().is_some_and(|namespaces| !namespaces.contains(name));
         let other = other.then(|| AllowViolation::NamespaceItself(name.into()));
-        self.cluster_kind_violation(kind).or(other)
+        let records = || self.records_violation(name).filter(|_| kind.is("", "Namespace"));
+        self.cluster_kind_violation(kind).or(other).or_else(records)
     }
 }
 
@@ -283,6 +307,10 @@ impl AllowViolation {
             Self::NamespaceItself(name) => {
                 format!("it is the namespace {name}, which is not among `{list}.namespaces` of the {whose}")
             }
+            Self::Records(namespace) => format!(
+                "{namespace} is the namespace of rhumb's own records, and `{list}.namespaces` of the {whose} does \
+                 not name it"
+            ),
             Self::Kind(kind) => {
                 format!("the kind {} is not among `{list}.kinds` of the {whose}", KindPattern::of(kind))
             }
@@ -303,6 +331,12 @@ impl AllowViolation {
         let AllowListPosition(list, whose) = at;
         let (what, key) = match self {
             Self::Namespace(name) | Self::NamespaceItself(name) => (name.to_string(), "namespaces"),
+            Self::Records(_) => {
+                return format!(
+                    "take the object out of its manifests, or list all namespaces of the {whose} in \
+                     `{list}.namespaces`"
+                );
+            }
             Self::Kind(kind) => (KindPattern::of(kind).to_string(), "kinds"),
             Self::ClusterScoped(kind) => (KindPattern::of(kind).to_string(), "clusterScoped"),
             Self::Outer(inner) => return inner.hint_at(&CUSTOM_SOURCES_LIST),
@@ -315,6 +349,29 @@ impl AllowViolation {
 mod tests {
     use super::*;
 
+    #[test]
+    fn rhumbs_own_records_are_no_part_of_a_list_that_does_not_name_their_namespace() {
+        let open = AllowList::default();
+        let kinds = list(None, Some(&["ConfigMap", "Namespace"]), ClusterScopeRule::Any);
+        let no_cluster = list(None, None, ClusterScopeRule::None);
+        let named = list(Some(&["rhumb-system", "shop"]), Some(&["ConfigMap"]), ClusterScopeRule::None);
+        let check = |list: &AllowList, kind: &str, namespace: Option<&str>, name: &str, expected: bool| {
+            let id = ObjectId::new(&GroupKind::parse(kind), namespace, name);
+            let scope = if namespace.is_some() { KindScope::Namespaced } else { KindScope::Cluster };
+            let list = list.clone().without_records_in("rhumb-system");
+            assert_eq!(list.violation(&id, Some(scope)).is_none(), expected, "{id} of {list:?}");
+        };
+        let (system, orders) = (Some("rhumb-system"), "orders.shop.rhumb.dev");
+        check(&open, "ConfigMap", system, orders, true);
+        check(&kinds, "ConfigMap", system, orders, false);
+        check(&no_cluster, "ConfigMap", system, orders, false);
+        check(&named, "ConfigMap", system, orders, true);
+        check(&open.clone().intersect(kinds.clone()), "ConfigMap", system, orders, false);
+        check(&kinds, "ConfigMap", Some("shop"), orders, true);
+        check(&kinds, "Namespace", None, "rhumb-system", false);
+        check(&kinds, "Namespace", None, "shop", true);
+    }
+
     fn list(
         namespaces: Option<&[&str]>,
         kinds: Option<&[&str]>,
@@ -325,6 +382,7 @@ mod tests {
             kinds: kinds.map(patterns),
             cluster_scoped,
             outer: None,
+            system: None,
         }
     }
 
