@@ -206,9 +206,9 @@ impl<'a> ValuePosition<'a> {
 /// Writes the shape of a value that an entry says has something below it. A scalar counts with all
 /// of its value, as nothing below it would.
 ///
-/// Of a kind with a schema of its own the items are counted. A list may be atomic to the server,
-/// and keep an entry that names items, where somebody wrote one. An added item then shows nowhere
-/// else.
+/// Of a kind with a schema of its own the whole list counts. It may be atomic to the server, and
+/// keep an entry that names items, where somebody wrote one. An added item or field, or another
+/// order, then shows nowhere else.
 pub(super) fn write_shape(
     out: &mut Vec<u8>,
     value: Option<&Value>,
@@ -222,8 +222,12 @@ pub(super) fn write_shape(
             out.push(b'a');
             let names_items =
                 node.children().any(|child| matches!(child.child(), ChildKey::Item(_) | ChildKey::Value(_)));
-            if !(schema.is_typed() && names_items) {
+            if !names_items {
                 out.extend_from_slice(&items.len().to_be_bytes());
+            } else if !schema.is_typed() {
+                for item in items {
+                    write_value(out, item, ValuePosition::ROOT, schema);
+                }
             }
         }
         Some(scalar) => {

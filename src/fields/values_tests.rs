@@ -188,6 +188,12 @@ fn a_value_that_our_entry_is_made_to_look_past_is_found() {
     let (content, live) = (json!({"a": ["x"]}), json!({"a": ["x", "y"]}));
     check("Pod", set.clone(), content.clone(), live.clone(), &[]);
     check("Thing.example.org", set, content, live, &[".spec.a"]);
+    let both = json!({"f:a": {"v:\"x\"": {}, "v:\"y\"": {}}});
+    check("Thing.example.org", both, json!({"a": ["x", "y"]}), json!({"a": ["y", "x"]}), &[".spec.a"]);
+    let item = json!({"f:a": {"k:{\"name\":\"x\"}": {".": {}, "f:name": {}}}});
+    let (content, live) = (json!({"a": [{"name": "x"}]}), json!({"a": [{"name": "x", "privileged": true}]}));
+    check("Pod", item.clone(), content.clone(), live.clone(), &[]);
+    check("Thing.example.org", item, content, live, &[".spec.a"]);
 }
 
 #[test]
