@@ -1,15 +1,20 @@
 //! The inventory of a source, and what it means to the engine.
 
+mod kept;
+
 use crate::object::annotations;
 use std::collections::{BTreeMap, BTreeSet};
+
+pub(crate) use kept::kept_objects;
+use kept::{KEPT_KEY, kept_text};
 
 use super::unreadable_records::UnreadableRecords;
 use super::{handover, unreadable_records};
 use crate::cluster::InventoryObject;
 use crate::engine::{
-    Acknowledgement, Engine, HashSeals, Inventory, KeptObjects, MAX_RECORD_BYTES, PauseIntent, PruneDecision,
-    PruneTiming, Rejection, ResourceVersion, SealStatus, SourceId, SourceLifecycle, Uid, parse_rejections,
-    rejections_seal_status, rejections_text,
+    Acknowledgement, Engine, HashSeals, Inventory, MAX_RECORD_BYTES, PauseIntent, PruneDecision, Rejection,
+    ResourceVersion, SealStatus, SourceId, SourceLifecycle, Uid, parse_rejections, rejections_seal_status,
+    rejections_text,
 };
 use crate::object::{ContentHash, GroupKind, ObjectId, Revision};
 use crate::report::StatusSummary;
@@ -26,15 +31,6 @@ const MAX_LOCATIONS: usize = 8;
 
 /// Data key with the contents of Jobs that have ended and go away by themselves.
 pub(super) const FINISHED_JOBS_KEY: &str = "finished-jobs";
-
-/// Data key with the objects that are kept when nobody wants them: one line an object.
-const KEPT_KEY: &str = "kept";
-
-/// The most bytes about kept objects: some four thousand lines.
-const KEPT_BYTES: usize = 200_000;
-
-/// The line that stands for those that have no room.
-const MORE_KEPT: &str = "and others";
 
 /// Data key with the deletions that wait for a person: one line an object.
 const PENDING_PRUNES_KEY: &str = "pending-prunes";
@@ -291,48 +287,6 @@ pub(super) fn parse_finished_job(line: &str) -> Option<(ObjectId, ContentHash)> 
     let (kind, name, hash) = (words.next()?, words.next()?, words.next()?);
     let (namespace, name) = name.split_once('/')?;
     Some((ObjectId::new(&GroupKind::parse(kind), Some(namespace), name), ContentHash::parse(hash)?))
-}
-
-/// Returns the objects that an inventory records as kept.
-pub(crate) fn kept_objects(inventory: &InventoryObject) -> KeptObjects {
-    let mut kept = KeptObjects::default();
-    for line in inventory.data.get(KEPT_KEY).into_iter().flat_map(|text| text.lines()) {
-        match parse_kept(line) {
-            Some((id, timing)) => drop(kept.timings.insert(id, timing)),
-            None => kept.is_truncated = true,
-        }
-    }
-    kept
-}
-
-/// Reads one line: `never ConfigMap shop/env`.
-fn parse_kept(line: &str) -> Option<(ObjectId, PruneTiming)> {
-    let (timing, object) = line.split_once(' ')?;
-    let timing = match timing {
-        "never" => PruneTiming::Never,
-        "confirm" => PruneTiming::OnConfirmation,
-        _ => return None,
-    };
-    let (kind, name) = object.split_once(' ')?;
-    Some((parse_object(kind, name)?, timing))
-}
-
-/// Returns the text about kept objects; none where there is none.
-fn kept_text(kept: &KeptObjects) -> Option<String> {
-    let (mut text, mut has_room) = (String::new(), !kept.is_truncated);
-    for (id, timing) in &kept.timings {
-        let word = if *timing == PruneTiming::Never { "never" } else { "confirm" };
-        let line = format!("{word} {}\n", object_words(id));
-        if text.len() + line.len() > KEPT_BYTES {
-            has_room = false;
-            break;
-        }
-        text.push_str(&line);
-    }
-    if !has_room {
-        text.push_str(MORE_KEPT);
-    }
-    (!text.is_empty()).then_some(text)
 }
 
 fn finished_text(finished: &BTreeMap<ObjectId, ContentHash>) -> String {

@@ -477,7 +477,7 @@ pub(crate) fn grant(site: &TestNamespace<'_>, rules: &serde_json::Value) {
     site.api.create(&format!("{api}/clusterrolebindings"), "setup", &binding);
 }
 
-// Who may give the orders of one source reaches no other one.
+// A user who may give the orders of one source reaches no other one.
 #[test]
 fn orders_that_are_made_to_look_like_an_inventory_hold_back_no_deletion() {
     let site = TestNamespace::new("orders-disguised");

@@ -1,0 +1,101 @@
+//! The lines about kept objects in an inventory.
+
+use super::{object_words, parse_object};
+use crate::cluster::InventoryObject;
+use crate::engine::{KeptObjects, PruneTiming};
+use crate::object::ObjectId;
+
+/// Data key with the objects that are kept when nobody wants them: one line an object.
+pub(super) const KEPT_KEY: &str = "kept";
+
+/// The most bytes about kept objects: some four thousand lines.
+const KEPT_BYTES: usize = 200_000;
+
+/// The line that stands for those that have no room.
+const MORE_KEPT: &str = "and others";
+
+/// Returns the objects that an inventory records as kept.
+pub(crate) fn kept_objects(inventory: &InventoryObject) -> KeptObjects {
+    let mut kept = KeptObjects::default();
+    for line in inventory.data.get(KEPT_KEY).into_iter().flat_map(|text| text.lines()) {
+        match parse_kept(line) {
+            Some((id, timing)) => drop(kept.timings.insert(id, timing)),
+            None => kept.is_truncated = true,
+        }
+    }
+    kept
+}
+
+/// Reads one line: `never ConfigMap shop/env`.
+fn parse_kept(line: &str) -> Option<(ObjectId, PruneTiming)> {
+    let (timing, object) = line.split_once(' ')?;
+    let timing = match timing {
+        "never" => PruneTiming::Never,
+        "confirm" => PruneTiming::OnConfirmation,
+        _ => return None,
+    };
+    let (kind, name) = object.split_once(' ')?;
+    Some((parse_object(kind, name)?, timing))
+}
+
+/// Returns the text about kept objects; none where there is none.
+pub(super) fn kept_text(kept: &KeptObjects) -> Option<String> {
+    let (mut text, mut has_room) = (String::new(), !kept.is_truncated);
+    for (id, timing) in &kept.timings {
+        let word = if *timing == PruneTiming::Never { "never" } else { "confirm" };
+        let line = format!("{word} {}\n", object_words(id));
+        if text.len() + line.len() > KEPT_BYTES {
+            has_room = false;
+            break;
+        }
+        text.push_str(&line);
+    }
+    if !has_room {
+        text.push_str(MORE_KEPT);
+    }
+    (!text.is_empty()).then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::object::GroupKind;
+
+    #[test]
+    fn kept_objects_are_read_as_they_were_written_and_within_bounds() {
+        let read = |text: &str| {
+            kept_objects(&InventoryObject {
+                data: [(KEPT_KEY.to_owned(), text.to_owned())].into(),
+                ..InventoryObject::default()
+            })
+        };
+        let id = |kind: &str, namespace, name: &str| ObjectId::new(&GroupKind::parse(kind), namespace, name);
+        let kept = KeptObjects {
+            timings: [
+                (id("ConfigMap", Some("shop"), "env"), PruneTiming::Never),
+                (id("ClusterRole.rbac.authorization.k8s.io", None, "a b\nc"), PruneTiming::OnConfirmation),
+            ]
+            .into(),
+            is_truncated: false,
+        };
+        let text = kept_text(&kept).unwrap();
+        assert!(text.contains("never ConfigMap shop/env\n") && text.lines().count() == 2, "{text}");
+        assert_eq!(read(&text), kept);
+        assert_eq!(kept_text(&KeptObjects::default()), None);
+        // Of what cannot be read nobody knows which object it is.
+        for line in
+            ["", "never", "never ConfigMap", "never ConfigMap env", "always ConfigMap shop/env", MORE_KEPT]
+        {
+            assert!(read(&format!("{text}{line}\n")).is_truncated, "{line}");
+            assert_eq!(read(&format!("{text}{line}\n")).timings, kept.timings, "{line}");
+        }
+        let many =
+            (0..10_000).map(|n| (id("ConfigMap", Some("shop"), &format!("env-{n}")), PruneTiming::Never));
+        let text = kept_text(&KeptObjects { timings: many.collect(), is_truncated: false }).unwrap();
+        assert!(text.len() <= KEPT_BYTES + MORE_KEPT.len(), "{} bytes", text.len());
+        let back = read(&text);
+        assert!(back.is_truncated && back.timings.len() > 4000, "{} objects", back.timings.len());
+        // Once there is no room for all, it is not known any more which ones there were.
+        assert_eq!(kept_text(&back).as_deref(), Some(&*text));
+    }
+}
