@@ -53,6 +53,12 @@ pub(super) async fn survey(session: &ClusterSession) -> Result<StatusView, Comma
     let at_rest = members.iter().filter(|(_, live)| is_at_rest(live)).map(|(id, _)| id.clone()).collect();
     let ledger = facts::without_ended_claims(ledger, &at_rest);
     let UnlabelledObjects { proven, mut notes } = unlabelled_objects::find(session, &records).await;
+    if records.is_empty() {
+        let namespace = &session.system;
+        notes.push(format!(
+            "nothing is recorded in namespace {namespace}: --system-namespace names the one of another rhumb"
+        ));
+    }
     notes.extend(records.iter().filter_map(author_note));
     notes.extend(records.iter().flat_map(|source| {
         UnreadableRecords::find(&source.inventory, &session.system, &source.name).into_texts()

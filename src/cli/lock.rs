@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use super::args::{GlobalArgs, LockArgs};
@@ -11,7 +11,7 @@ use super::rendering::SourceRendering;
 use super::settings::{self, FileRead};
 use super::{CommandError, ExitStatus, Terminal};
 use crate::config::{FetchConfig, RendererConfig, SourceMode};
-use crate::input::{LockState, PinPolicy, RootLock, RootLocks};
+use crate::input::{LockState, PinPolicy, RootLock, RootLocks, is_lock};
 use crate::object::ErrorClass;
 use crate::render;
 
@@ -68,6 +68,10 @@ fn settle(lock: &RootLock, args: &LockArgs, terminal: &Terminal) -> Result<ExitS
         terminal.print(&format!("{}: up to date\n", file.display()))?;
         return Ok(ExitStatus::Done);
     }
+    if lock.text.is_none() && !is_lock_file(file) {
+        terminal.print(&format!("{}: left alone, as it is no lock\n", file.display()))?;
+        return Ok(ExitStatus::Done);
+    }
     let state = if args.check { "not up to date" } else { "written" };
     let state =
         if lock.text.is_none() && !args.check { "deleted, no chart of a server is used" } else { state };
@@ -89,6 +93,13 @@ fn settle(lock: &RootLock, args: &LockArgs, terminal: &Terminal) -> Result<ExitS
     })?;
     terminal.print(&text)?;
     Ok(ExitStatus::Done)
+}
+
+/// Returns whether a file is a lock, by its beginning.
+fn is_lock_file(file: &Path) -> bool {
+    let mut begin = Vec::new();
+    let opened = fs::File::open(file).and_then(|file| file.take(256).read_to_end(&mut begin));
+    opened.is_ok() && is_lock(&begin)
 }
 
 /// Puts a file in the place of another one, so that nobody ever reads a part of it.

@@ -21,7 +21,8 @@ use crate::cluster::{
 use crate::config::{API_VERSION, Config, DnsLabel, SOURCE_FINALIZER, SourceConfig, custom_path};
 use crate::daemon::{self, Reconciler, StopCondition};
 use crate::engine::{
-    AllowList, IS_SERVED, KEY_SECRET, LiveObject, ObjectOwner, PruneTiming, ReleaseKey, ResourceVersion, Uid,
+    AllowList, IS_SERVED, KEY_SECRET, KeptObjects, LiveObject, ObjectOwner, PruneTiming, ReleaseKey,
+    ResourceVersion, Uid,
 };
 use crate::object::{ErrorClass, Gvk, ObjectId, count_text, text_at};
 use crate::report::{ObjectEvent, RemainingObjects};
@@ -163,26 +164,22 @@ impl Uninstallation<'_> {
     /// name them.
     async fn installed_sources(&self) -> Result<Vec<InstalledSource>, CommandError> {
         let namespace = &self.config.namespace;
-        let inventories = match self.source {
-            None => self.cluster.read_inventories(namespace).await?,
-            Some(name) => {
-                let inventory =
-                    self.cluster.read_inventory(namespace, name.as_str()).await?.ok_or_else(|| {
-                        CommandError::usage_error(format!(
-                            "there is no source {name}: no ConfigMap {namespace}/{name}"
-                        ))
-                        .hint("`rhumb status` shows the sources that there are")
-                    })?;
-                vec![(name.to_string(), inventory)]
-            }
-        };
+        let inventories = self.cluster.read_inventories(namespace).await?;
+        if let Some(name) = self.source.filter(|name| inventories.iter().all(|(of, _)| of != name.as_str())) {
+            let missing = format!("there is no source {name}: no ConfigMap {namespace}/{name}");
+            let hint = "`rhumb status` shows the sources that there are";
+            return Err(CommandError::usage_error(missing).hint(hint));
+        }
+        // An object may carry the label of another source than the one that keeps it.
+        let kept: Vec<KeptObjects> = inventories.iter().map(|(_, one)| daemon::kept_objects(one)).collect();
+        let is_meant = |name: &str| self.source.is_none_or(|meant| meant.as_str() == name);
         // Without the key all count as proven here. The deletions themselves prove each again.
         let key = self.cluster.read_release_key(namespace).await.ok().flatten();
         let mut holders = Vec::new();
-        for (name, inventory) in inventories {
+        for (name, inventory) in inventories.into_iter().filter(|(name, _)| is_meant(name)) {
             // No source has a name that is not a DNS label.
             let Ok(name) = name.parse::<DnsLabel>() else { continue };
-            let (members, reach) = self.members(&name, &inventory, key.as_ref()).await?;
+            let (members, reach) = self.members(&name, &inventory, &kept, key.as_ref()).await?;
             holders.push(InstalledSource { name, members, reach });
         }
         holders.sort_by(|one, other| one.name.cmp(&other.name));
@@ -193,11 +190,11 @@ impl Uninstallation<'_> {
         &self,
         name: &DnsLabel,
         inventory: &InventoryObject,
+        kept: &[KeptObjects],
         key: Option<&ReleaseKey>,
     ) -> Result<(Vec<RemovableObject>, InventoryNamespaces), CommandError> {
         let set: Arc<str> = inventory_id_of(&self.config.namespace, name.as_str()).into();
         let (mut members, mut reach) = (Vec::new(), None);
-        let kept = daemon::kept_objects(inventory);
         for group_kind in &inventory.kinds {
             let KindLookup::Served(kind) = self.kinds.preferred_kind(group_kind) else { continue };
             let listed = list_members(&self.cluster, &kind, &set, inventory).await?;
@@ -206,7 +203,9 @@ impl Uninstallation<'_> {
             }
             for (id, live) in listed.objects {
                 if matches!(&live.owner, ObjectOwner::Ours(of) if *of == set) {
-                    let stay = StayReason::of(&live, &set, &id, key, kept.timing(&id));
+                    let timings = kept.iter().map(|kept| kept.timing(&id));
+                    let timing = timings.fold(PruneTiming::default(), PruneTiming::strictest);
+                    let stay = StayReason::of(&live, &set, &id, key, timing);
                     members.push(RemovableObject { id, uid: live.uid, stay });
                 }
             }

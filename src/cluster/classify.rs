@@ -10,6 +10,7 @@ use kube::core::response::{Status, StatusCause};
 
 use super::error::{CallSubject, ClusterError, ClusterFault, Denial, FieldConflict, InvalidField};
 use crate::fields::blur;
+use crate::object::shorten;
 
 /// The longest wait that a server may ask for.
 const MAX_RETRY_AFTER: Duration = Duration::from_mins(1);
@@ -342,13 +343,7 @@ fn server_or_own_text(status: &Status, on: &CallSubject, ours: &str) -> String {
     }
 }
 
-/// Shortens a message. The end counts most, as the API server repeats whole objects before it says
-/// what is wrong with them.
+/// Shortens a message: the API server repeats whole objects before it says what is wrong with them.
 fn shorten_message(text: &str) -> Cow<'_, str> {
-    if text.len() <= MAX_MESSAGE_CHARS {
-        return text.into();
-    }
-    let begin = text.floor_char_boundary(MAX_MESSAGE_CHARS / 4);
-    let end = text.ceil_char_boundary(text.len() - MAX_MESSAGE_CHARS / 2);
-    format!("{} … {}", &text[..begin], &text[end..]).into()
+    shorten(text, MAX_MESSAGE_CHARS)
 }

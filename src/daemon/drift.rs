@@ -17,7 +17,7 @@ use crate::engine::{
     Precondition, ReleaseAnnotation, RepairImpact, ResourceVersion, SharedDesiredObject, Uid,
     VerifiedCoverage,
 };
-use crate::fields::{self, Coverage, FieldPath, ValueDigest, ValueSchema};
+use crate::fields::{self, Coverage, EmptyCounterpart, FieldPath, ValueDigest, ValueSchema};
 use crate::object::{ObjectId, Revision, text_at};
 
 /// A question whether an object is as a content asks.
@@ -135,11 +135,12 @@ pub(super) async fn compare_live(
         cluster.get(kind, &question.id).await.map_err(|error| LookupFailure(error.reason().into()))?;
     let Some(shown) = shown else { return Err(LookupFailure("it is gone".into())) };
     let entry = FieldOwners::of(&shown).ours;
-    let lost = lost_paths(&content, &shown, entry.as_deref());
+    let UncoveredPaths { lost, absent } =
+        UncoveredPaths::find(&content, &shown, entry.as_deref(), question.value_schema());
     let lost = match entry {
         Some(entry) if lost.is_empty() => {
             let values = ValueComparison { content: &content, shown: &shown, entry: &entry };
-            differing_values_of(cluster, contents, kind, question, values).await?
+            differing_values_of(cluster, contents, kind, question, values, absent).await?
         }
         _ => lost,
     };
@@ -152,15 +153,33 @@ pub(super) async fn compare_live(
     }
 }
 
-/// Returns the paths of a content that our entry does not cover. Of an empty list the value
-/// decides, as the server tracks no path for it.
-fn lost_paths(content: &Value, shown: &Value, entry: Option<&str>) -> Vec<FieldPath> {
-    match fields::field_coverage(content, entry) {
-        Coverage::Complete => Vec::new(),
-        Coverage::Lost(paths) => paths,
-        Coverage::OnlyEmpty(paths) => {
-            paths.into_iter().filter(|path| !fields::is_as_empty(shown, path)).collect()
+/// The paths of a content that our entry does not cover.
+#[derive(Default)]
+struct UncoveredPaths {
+    /// The paths that somebody took.
+    lost: Vec<FieldPath>,
+    /// The paths of empty lists and maps that are absent: a dry run shows whether the server drops
+    /// them.
+    absent: Vec<FieldPath>,
+}
+
+impl UncoveredPaths {
+    /// Finds them. Of an empty list the value decides, as the server tracks no path for it.
+    fn find(content: &Value, shown: &Value, entry: Option<&str>, schema: ValueSchema) -> Self {
+        let empty = match fields::field_coverage(content, entry) {
+            Coverage::Complete => Vec::new(),
+            Coverage::Lost(lost) => return Self { lost, absent: Vec::new() },
+            Coverage::OnlyEmpty(paths) => paths,
+        };
+        let mut found = Self::default();
+        for path in empty {
+            match fields::find_counterpart(content, shown, &path, schema) {
+                EmptyCounterpart::Same => {}
+                EmptyCounterpart::Absent => found.absent.push(path),
+                EmptyCounterpart::Other => found.lost.push(path),
+            }
         }
+        found
     }
 }
 
@@ -175,16 +194,19 @@ struct ValueComparison<'a> {
     entry: &'a str,
 }
 
-/// Returns the paths at which the object has other values than the content asks for.
+/// Returns the paths at which the object has other values than the content asks for. The absent
+/// ones are in doubt.
 async fn differing_values_of(
     cluster: &Cluster,
     contents: &ContentStore,
     kind: &ServedKind,
     question: &ComparisonRequest,
     values: ValueComparison<'_>,
+    absent: Vec<FieldPath>,
 ) -> Result<Vec<FieldPath>, LookupFailure> {
     let ValueComparison { content, shown, entry } = values;
-    let differing = fields::differing_values(content, shown, entry, question.value_schema());
+    let mut differing = fields::differing_values(content, shown, entry, question.value_schema());
+    differing.extend(absent);
     if differing.is_empty() {
         return Ok(differing);
     }
@@ -255,7 +277,9 @@ pub(super) async fn describe_writers(
     run_blocking(move || {
         let content = question.with_stamp(contents.defended_content(&question.desired).ok()?);
         let entry = FieldOwners::of(&shown).ours;
-        let taken = lost_paths(&content, &shown, entry.as_deref());
+        let uncovered = UncoveredPaths::find(&content, &shown, entry.as_deref(), question.value_schema());
+        // This is about to be put back: what is absent was taken.
+        let taken = [uncovered.lost, uncovered.absent].concat();
         let differing =
             entry.map(|entry| fields::differing_values(&content, &shown, &entry, question.value_schema()));
         let mut rewritten = differing.unwrap_or_default();

@@ -1,6 +1,6 @@
 //! The statements of sources to each other, in their inventories.
 
-use super::inventory::InventoryWriteMode;
+use super::inventory::{InventoryWriteMode, kept_objects};
 use super::unreadable_records;
 use crate::cluster::{Cluster, ClusterError, InventoryObject, inventory_id_of};
 use crate::engine::{Engine, PeerSource, SourceId, SourceStatement, UnknownStatement};
@@ -30,7 +30,8 @@ fn peer_of(namespace: &str, name: &str, inventory: &InventoryObject) -> PeerSour
         Some(text) => SourceStatement::parse(text).map_err(UnknownStatement::Unreadable),
         None => Err(UnknownStatement::Unpublished),
     };
-    PeerSource { name: name.into(), inventory_id: inventory_id_of(namespace, name).into(), says }
+    let inventory_id = inventory_id_of(namespace, name).into();
+    PeerSource { name: name.into(), inventory_id, says, kept: kept_objects(inventory) }
 }
 
 /// Reads what all sources of the cluster say.

@@ -107,6 +107,8 @@ pub(super) struct SourceTask {
     /// The reason for the last failure; none after a success.
     last_error: Option<Arc<str>>,
     read_mode: ReadMode,
+    /// Indicates whether the last pass over its roots had no time for some of them.
+    has_postponed_roots: bool,
     pins: RevisionPins,
     /// The accepted revision, as last reported.
     accepted_revision: Option<Revision>,
@@ -151,6 +153,7 @@ impl SourceTask {
             repository: RepositoryIdentity::Unknown,
             last_error: None,
             read_mode: ReadMode::Changes,
+            has_postponed_roots: false,
             pins: RevisionPins::default(),
             accepted_revision: None,
             missing: MissingContents::default(),
@@ -213,7 +216,9 @@ impl SourceTask {
             };
             let polled = matches!(operation, SourceOperation::Poll);
             let Some(events) = self.run_operation(operation, &mut queue).await else { return };
-            if polled {
+            if std::mem::take(&mut self.has_postponed_roots) {
+                next = Instant::now();
+            } else if polled {
                 next = Instant::now() + self.source.next_poll(super::random_fraction());
             }
             for event in events {
@@ -381,6 +386,7 @@ impl SourceTask {
     async fn read_newest(&mut self) -> Result<Option<(SourceReading, BTreeSet<GroupKind>)>, SourceError> {
         self.facts.set_versions(self.versions.borrow_and_update().clone());
         let SourceObservation { revision, rendered, .. } = self.facts.observe(&mut self.source).await?;
+        self.has_postponed_roots = rendered == RenderStep::Rendered && self.source.has_postponed_roots();
         let reported = self.reported.as_ref().map(|reported| &reported.snapshot);
         let same = reported.filter(|reported| reported.revision == revision && rendered == RenderStep::Kept);
         if let (Some(reported), ReadMode::Changes) = (same, self.read_mode) {

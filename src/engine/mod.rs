@@ -39,7 +39,7 @@ pub(crate) use decide::reason::{FightCause, Reason};
 #[cfg(test)]
 pub(crate) use decide::repair::{FIGHT_PAUSE, REPAIRS_PER_FIGHT};
 pub(crate) use deletion::handover::{InventoryHolder, WithheldDeletion};
-pub(crate) use deletion::kept_objects::KeptObjects;
+pub(crate) use deletion::kept_objects::{KeptObjects, KeptTiming};
 pub(crate) use deletion::moved_objects::{DroppedObject, MovedObjects};
 #[cfg(test)]
 pub(crate) use deletion::observation_requests::ObservationRequest;

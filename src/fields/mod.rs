@@ -31,7 +31,7 @@ pub(crate) use cover::owns;
 pub use cover::{Coverage, field_coverage, uncovered_paths};
 pub use culprit::lost_field_writers;
 pub(crate) use culprit::{drift_words, later_writers};
-pub(crate) use empty::is_as_empty;
+pub(crate) use empty::{EmptyCounterpart, find_counterpart};
 #[cfg(test)]
 pub(crate) use mask::{CHANGED_MASK, LAST_APPLIED, MASK};
 pub(crate) use mask::{mask_pair, mask_value};

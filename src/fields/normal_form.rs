@@ -9,7 +9,7 @@
 use serde_json::{Number, Value};
 
 use super::entry::{ChildKey, EntryNode};
-use super::parse_quantity;
+use super::{FieldPath, PathElement, parse_quantity};
 use crate::object::{GroupKind, Gvk, annotations, canonical_json, text_at};
 
 /// Maps from names that users choose to texts. Nothing in them has another spelling.
@@ -319,6 +319,20 @@ fn is_left_out(value: &Value, place: ValuePosition<'_>, schema: ValueSchema) -> 
         Value::Array(items) => items.is_empty() && place.is_known(schema),
         Value::Object(map) => map.is_empty() && (is_among(&EMPTY_MAPS) || is_among(&QUANTITY_MAPS)),
     }
+}
+
+/// Returns whether the server writes the same for an empty list or map at a path as for none. The
+/// metadata of all kinds has the same types.
+pub(super) fn is_left_out_at(value: &Value, path: &FieldPath, schema: ValueSchema) -> bool {
+    let mut place = ValuePosition::ROOT;
+    for element in path.elements() {
+        place = match element {
+            PathElement::Key(name) => place.child(name),
+            _ => place.item(),
+        };
+    }
+    let schema = if place.top == "metadata" { ValueSchema::BuiltIn } else { schema };
+    is_left_out(value, place, schema)
 }
 
 /// Returns whether the server writes this value into the items of an atomic list that leave it out.

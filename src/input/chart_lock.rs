@@ -22,6 +22,11 @@ const MAX_TEXT: usize = 1_000;
 /// The comment at the top of the file.
 const COMMENT: &str = "# Written by `rhumb lock`.\n";
 
+/// Returns whether a text is a lock, by its beginning.
+pub(crate) fn is_lock(begin: &[u8]) -> bool {
+    String::from_utf8_lossy(begin).lines().any(|line| line == "kind: ChartLock")
+}
+
 /// One chart of a server, by version and digest.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct LockedChart {

@@ -24,6 +24,7 @@ pub(crate) mod helm;
 mod inflation;
 mod key;
 pub(crate) mod kustomize;
+mod last_revision;
 mod memory_place;
 #[cfg(test)]
 mod memory_supply;
@@ -39,6 +40,7 @@ mod program_slots;
 mod reading;
 mod release_render;
 mod render_host;
+mod render_pass;
 mod render_place;
 mod render_seal;
 mod root_closure;
@@ -54,9 +56,11 @@ pub(crate) mod sops;
 mod source_renderer;
 mod substitution;
 mod tree;
+mod value_files;
 mod variable_seal;
 pub(crate) mod variables;
 
+pub(crate) use chart_lock::is_lock;
 pub(crate) use chart_supply::PinPolicy;
 #[cfg(test)]
 pub(crate) use decryption::NO_KEY;

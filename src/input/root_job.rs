@@ -12,7 +12,7 @@ use super::render_host::NO_MEMORY_HINT;
 use super::root_closure::RootClosure;
 use super::root_render::{RenderError, RenderOutput, RenderedObject};
 use super::roots::{RenderRoot, RootForm};
-use super::sandbox::{InstalledProgram, ProgramError, RenderProgram, SandboxError, SandboxPart};
+use super::sandbox::{InstalledProgram, ProgramError, RenderProgram, SandboxPart};
 use super::substitution::{self, RevisionVariables};
 use crate::object::{Diagnostic, ManifestOrigin, RenderOrigin};
 use crate::source::{BlobId, RenderedContent, RenderedRoot, RootKey, RootOutcome, SnapshotFile, SourceError};
@@ -36,6 +36,8 @@ pub(super) type FoundPrograms = BTreeMap<RenderProgram, Result<InstalledProgram,
 pub(super) struct RootJob {
     /// The folder that is the source's root.
     pub(super) start: Arc<str>,
+    /// The folder that is rendered.
+    pub(super) folder: Arc<str>,
     /// The path inside the source of the file that makes its folder a root.
     pub(super) path: Arc<str>,
     pub(super) closure: Arc<RootClosure>,
@@ -108,7 +110,10 @@ pub(super) fn judge(
         Some(same) if same.path == path && matches!(same.outcome, RootOutcome::Rendered(_)) => {
             Err(Box::new(JobOutcome { root: same.clone(), contents: Vec::new() }))
         }
-        _ => Ok(RootJob { start: start.into(), path, closure, programs: needed, key, variables }),
+        _ => {
+            let (start, folder) = (start.into(), root.folder);
+            Ok(RootJob { start, folder, path, closure, programs: needed, key, variables })
+        }
     }
 }
 
@@ -172,8 +177,8 @@ pub(super) fn outcome_of(
 
 /// Returns whether a program had no time left.
 fn is_out_of_time(error: &RenderError) -> bool {
-    let RenderError::Sandbox(SandboxError::Stopped { part, .. }) = error else { return false };
-    matches!(part, SandboxPart::Deadline | SandboxPart::Processor)
+    let RenderError::Sandbox(error) = error else { return false };
+    matches!(error.part(), Some(SandboxPart::Deadline | SandboxPart::Processor))
 }
 
 fn file_of(
@@ -210,4 +215,25 @@ fn seen_from(start: &str, place: &ManifestOrigin) -> ManifestOrigin {
 /// Returns a finding as it is seen from the source's folder.
 fn finding_from(start: &str, found: Diagnostic) -> Diagnostic {
     Diagnostic { origin: seen_from(start, &found.origin), ..found }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::input::sandbox::SandboxError;
+
+    #[test]
+    fn a_program_without_time_is_told_from_one_that_fails_by_either_clock() {
+        let check = |error: SandboxError, expected: bool| {
+            let error = RenderError::Sandbox(error);
+            assert_eq!(is_out_of_time(&error), expected, "{error}");
+        };
+        let program = || "helm".to_owned();
+        let stopped = |part| SandboxError::Stopped { program: program(), part, complaint: String::new() };
+        check(SandboxError::Deadline { program: program(), deadline: Duration::from_mins(1) }, true);
+        check(stopped(SandboxPart::Processor), true);
+        check(stopped(SandboxPart::Memory), false);
+    }
 }

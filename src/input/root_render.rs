@@ -20,7 +20,7 @@ use super::render_host::RenderHost;
 use super::render_place::RenderPlace;
 use super::sandbox::{InstalledProgram, ProgramCommand, SandboxError, SandboxPart};
 use super::tree::FileTree;
-use super::variables::{DocumentSoundness, VariableFinding, VariableTable, substitute};
+use super::variables::{VariableFinding, VariableTable, substitute};
 use crate::manifest::{PlacedValue, read_documents};
 use crate::object::{Diagnostic, Gvk, ManifestOrigin, text_at};
 use crate::source::{HOOK_NOT_RUN, SourceError};
@@ -167,7 +167,7 @@ pub(crate) async fn render_kustomization<T: FileTree>(
     let named = paths.iter().filter_map(|(path, number)| Some((path.clone(), charts.get(*number)?)));
     let mut finder = finder.with_charts(named);
     let (mut objects, mut origins) = (BuiltObjects::default(), origins.into_iter());
-    for PrintedDocument { mut body, faults } in documents {
+    for PrintedDocument { mut body, findings } in documents {
         let annotated = match tracking {
             OriginTracking::Added => strip_origin(&mut body),
             OriginTracking::Requested | OriginTracking::Absent => super::origin::read_origin(&body),
@@ -176,7 +176,10 @@ pub(crate) async fn render_kustomization<T: FileTree>(
         let origin = finder.find(said.as_ref(), &body)?;
         let at = origin.places.first().cloned();
         let at = at.unwrap_or_else(|| ManifestOrigin::of_file(closure.root.clone()));
-        objects.faults.extend(faults.iter().map(|fault| fault.diagnostic_at(at.clone())));
+        let found = findings.iter().map(|finding| finding.diagnostic_at(at.clone()));
+        let (faults, warnings): (Vec<_>, Vec<_>) = found.partition(Diagnostic::is_error);
+        objects.faults.extend(faults);
+        objects.warnings.extend(warnings);
         let chart = finder.chart_path(said.as_ref(), &body).and_then(|path| paths.get(path)).copied();
         if let Some(inflated) = chart.and_then(|number| charts.get(number)) {
             strip_mark(&mut body);
@@ -268,6 +271,7 @@ struct BuiltObjects {
     /// Objects of charts, by the number of each chart.
     of_charts: BTreeMap<usize, Vec<ChartObject>>,
     faults: Vec<Diagnostic>,
+    warnings: Vec<Diagnostic>,
 }
 
 impl BuiltObjects {
@@ -283,7 +287,7 @@ impl BuiltObjects {
         if !self.faults.is_empty() {
             return Err(RenderError::Variables(self.faults));
         }
-        let (mut all, mut warnings) = (self.plain, Vec::new());
+        let (mut all, mut warnings) = (self.plain, self.warnings);
         for (number, objects) in self.of_charts {
             let namespace = charts.get(number).map(|chart| chart.namespace.clone()).unwrap_or_default();
             let (objects, notices) = translate_hooks(objects, &namespace);
@@ -378,8 +382,8 @@ fn complaint(said: &str, folder: &Path) -> String {
 pub(super) struct PrintedDocument {
     /// Its value, with the variables in it.
     pub(super) body: Value,
-    /// The variables that cannot be put in.
-    pub(super) faults: Vec<VariableFinding>,
+    /// The findings about its variables.
+    pub(super) findings: Vec<VariableFinding>,
 }
 
 /// Reads the documents that a program printed. Each is read by itself, so that the bounds of a file
@@ -423,7 +427,7 @@ fn printed_part(
         return (read.unreadable, read.documents.into_iter().map(printed_document).collect());
     }
     let read = read_documents(name, part.as_bytes());
-    let plain = |value: &PlacedValue| PrintedDocument { body: value.to_value(), faults: Vec::new() };
+    let plain = |value: &PlacedValue| PrintedDocument { body: value.to_value(), findings: Vec::new() };
     (read.diagnostics, read.documents.iter().map(plain).collect())
 }
 
@@ -461,9 +465,7 @@ fn opened_part(
 }
 
 fn printed_document(document: super::variables::SubstitutedDocument) -> PrintedDocument {
-    let body = document.value.to_value();
-    let is_sound = document.soundness == DocumentSoundness::Sound;
-    PrintedDocument { body, faults: if is_sound { Vec::new() } else { document.findings } }
+    PrintedDocument { body: document.value.to_value(), findings: document.findings }
 }
 
 /// The names of a root's objects, no two alike.

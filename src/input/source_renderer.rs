@@ -14,15 +14,17 @@ use super::charts::ChartFetcher;
 use super::decryption::Decrypter;
 use super::encryption::{self, RootFiles};
 use super::inflation::inflate;
-use super::kustomize::{ChangeImpact, ClosureIndex, ParsedFiles};
+use super::kustomize::ParsedFiles;
+use super::last_revision::{LastRevision, RememberedRoot, RenderAttempt, is_failure};
 use super::origin::CHART_SEPARATOR;
 use super::own_thread;
 use super::paths;
 use super::program_slots::{ProgramSlots, SlotClient};
 use super::release_render::{ReleaseSettings, ResolvedReleases, TracedChart, VersionOrigin, render_release};
 use super::render_host::RenderHost;
+use super::render_pass::{RenderPass, rest_of};
 use super::root_closure::{ClosureForm, ClosureSettings, RootClosure};
-use super::root_job::{FoundPrograms, JobOutcome, RENDER_STOPPED, RootJob, judge, outcome_of};
+use super::root_job::{FoundPrograms, JobOutcome, RootJob, judge, outcome_of};
 use super::root_names::possible_names;
 use super::root_render::{
     RenderError, RenderOutput, RenderValues, TracedKustomization, render_kustomization,
@@ -32,11 +34,12 @@ use super::sandbox::{InstalledProgram, ProgramError, RenderProgram};
 use super::server_charts::ServerCharts;
 use super::substitution::{self, RevisionVariables, VariableReading, VariableSettings, VariableUse};
 use super::tree::FileTree;
+use super::value_files::take_value_files;
 use crate::config::{RenderMode, SubstitutionConfig};
 use crate::object::{Diagnostic, ObjectId};
 use crate::source::{
-    ClusterFacts, FactUse, RenderRequest, RenderedRoot, RenderedSnapshot, RevisionTree, RootKey, RootOutcome,
-    Snapshot, SnapshotFile, SnapshotRenderer, SourceError,
+    ClusterFacts, FactUse, RenderExtent, RenderRequest, RenderRest, RenderedRoot, RenderedSnapshot, RootKey,
+    RootOutcome, Snapshot, SnapshotFile, SnapshotRenderer, SourceError,
 };
 
 /// The code of a root whose charts depend on a version that the cluster does not report.
@@ -71,58 +74,8 @@ pub(crate) struct SourceVariables {
 struct RendererState {
     parsed: ParsedFiles,
     last: Option<LastRevision>,
-}
-
-/// The revision that was rendered last.
-#[derive(Debug)]
-struct LastRevision {
-    tree: RevisionTree,
-    index: ClosureIndex,
-    roots: HashMap<Arc<str>, RememberedRoot>,
-    /// The digest of its variables.
-    variables: Option<[u8; 32]>,
-    /// The settings that its charts were given.
-    releases: ResolvedReleases,
-    /// The folders of the roots with charts.
-    charts: BTreeSet<Arc<str>>,
-}
-
-/// A root of that revision. The objects of those that rendered are in the store, and with who
-/// reads it.
-#[derive(Debug)]
-enum RememberedRoot {
-    Rendered(RootKey),
-    Failed(Box<RenderedRoot>),
-}
-
-/// The reason for which a revision is rendered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum RenderAttempt {
-    /// Something has changed.
-    Commit,
-    /// Nothing has, and a root was interrupted.
-    Retry,
-}
-
-impl RenderAttempt {
-    /// Returns whether a root that did not render, and that nothing has touched, is left as it is.
-    ///
-    /// One that was interrupted is tried again. One that ran out of time delays all others: so it is
-    /// not tried again with each commit, but when its own retry is due.
-    fn can_keep(self, outcome: &RootOutcome) -> bool {
-        match outcome {
-            RootOutcome::Interrupted(found) => {
-                self == Self::Commit && found.iter().any(|found| found.code == RENDER_STOPPED)
-            }
-            _ => true,
-        }
-    }
-}
-
-impl From<&RenderedRoot> for RememberedRoot {
-    fn from(root: &RenderedRoot) -> Self {
-        if is_failure(root) { Self::Failed(Box::new(root.clone())) } else { Self::Rendered(root.key) }
-    }
+    /// The passes in which a root ran out of time, by its folder.
+    stops: HashMap<Arc<str>, u32>,
 }
 
 impl SourceRenderer {
@@ -236,6 +189,8 @@ impl SourceRenderer {
         let releases = self.releases.resolved_by(facts);
         let mut parsed = ParsedFiles::default();
         let mut listing = find_roots(self.mode, start, raw, files, &mut parsed, |_| false)?;
+        let values = self.releases.values.as_slice();
+        let mut plain = take_value_files(&mut listing.plain, &listing.roots, values, start, files)?;
         let (variables, objects) = self.read_variables(&listing.plain, start, files, facts)?;
         let mut closures = Vec::new();
         for root in listing.roots {
@@ -244,8 +199,9 @@ impl SourceRenderer {
         }
         let used = facts_used(&releases, closures.iter().any(|(_, closure)| closure.has_charts()), objects)?;
         let known = HashMap::new();
-        let plain = substitute_plain(&mut listing.plain, start, files, variables.as_ref(), &known)?;
-        let done = self.render_closures(start, closures, files, variables.as_ref(), &known)?;
+        plain.extend(substitute_plain(&mut listing.plain, start, files, variables.as_ref(), &known)?);
+        let pass = RenderPass::start(RenderExtent::Whole, &known, HashMap::new());
+        let done = self.render_closures(start, closures, files, variables.as_ref(), &pass)?;
         let mut rendered =
             joined_outcomes(listing.plain, Vec::new(), plain.into_iter().chain(done).collect(), used);
         narrow_use(&mut rendered, &releases.versions);
@@ -256,11 +212,11 @@ impl SourceRenderer {
     }
 
     fn render_revision(&self, request: RenderRequest<'_>) -> Result<RenderedSnapshot, SourceError> {
-        let RenderRequest { raw, start, tree, same, before, facts } = request;
+        let RenderRequest { raw, start, tree, same, before, facts, extent } = request;
         let releases = self.releases.resolved_by(&facts);
         let versions = releases.versions.clone();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let RendererState { parsed, last } = &mut *state;
+        let RendererState { parsed, last, stops } = &mut *state;
         let changed = last.as_ref().map(|last| last.tree.changed_paths(&tree)).transpose()?;
         let impact = changed
             .as_ref()
@@ -271,11 +227,12 @@ impl SourceRenderer {
             last.is_some_and(|(last, impact)| last.is_still_root(folder, impact))
         };
         let mut listing = find_roots(self.mode, start, raw, &tree, parsed, is_known_root)?;
+        let values = self.releases.values.as_slice();
+        let mut plain = take_value_files(&mut listing.plain, &listing.roots, values, start, &tree)?;
         let (variables, objects) = self.read_variables(&listing.plain, start, &tree, &facts)?;
         let digest = variables.as_ref().map(|variables| variables.digest());
         let lacks_identity = variables.as_ref().is_some_and(|variables| variables.is_interrupted());
-        let is_same = changed.as_ref().is_some_and(Vec::is_empty);
-        let attempt = if is_same { RenderAttempt::Retry } else { RenderAttempt::Commit };
+        let attempt = RenderAttempt::after(last.as_ref(), changed.as_deref());
         let touched = impact.map(|impact| impact.roots);
         // Its possible names are read from all that is in its folder.
         let has_changes = |folder: &str| changed.iter().flatten().any(|path| paths::holds(folder, path));
@@ -299,21 +256,27 @@ impl SourceRenderer {
             closures.push((root, closure));
         }
         let used = facts_used(&releases, !charts.is_empty(), objects)?;
+        let histories = last.as_ref().map(|last| last.histories(attempt, stops)).unwrap_or_default();
+        let pass = RenderPass::start(extent, &known, histories);
         let mut index = last.take().map(|last| last.index).unwrap_or_default();
         index.replace(closures.iter().map(|(_, closure)| closure.closure()));
-        let plain = substitute_plain(&mut listing.plain, start, &tree, variables.as_ref(), &known)?;
+        plain.extend(substitute_plain(&mut listing.plain, start, &tree, variables.as_ref(), &known)?);
         let folders: Vec<Arc<str>> = closures.iter().map(|(root, _)| root.folder.clone()).collect();
-        let done = self.render_closures(start, closures, &tree, variables.as_ref(), &known)?;
+        let done = self.render_closures(start, closures, &tree, variables.as_ref(), &pass)?;
+        pass.count_stops(stops);
         let outcomes = folders.into_iter().zip(done.iter().map(|done| RememberedRoot::from(&done.root)));
         let mut roots: HashMap<Arc<str>, RememberedRoot> = outcomes.collect();
         roots.extend(kept.iter().map(|(folder, root)| (folder.clone(), root.into())));
+        stops.retain(|folder, _| roots.get(folder).is_some_and(RememberedRoot::has_stopped));
         let tree = tree.unread();
         *last = Some(LastRevision { tree, index, roots, variables: digest, releases, charts });
         let kept = kept.into_iter().map(|(_, root)| root).collect();
         let mut rendered =
             joined_outcomes(listing.plain, kept, plain.into_iter().chain(done).collect(), used);
         rendered.roots.iter_mut().for_each(|root| keep_what_was_rendered(root, &same));
-        rendered.is_interrupted |= lacks_identity;
+        if lacks_identity {
+            rendered.rest = rendered.rest.max(RenderRest::Interrupted);
+        }
         narrow_use(&mut rendered, &versions);
         Ok(rendered)
     }
@@ -325,7 +288,7 @@ impl SourceRenderer {
         closures: Vec<(RenderRoot, RootClosure)>,
         files: &T,
         variables: Option<&Arc<RevisionVariables>>,
-        known: &HashMap<RootKey, RenderedRoot>,
+        pass: &RenderPass<'_>,
     ) -> Result<Vec<JobOutcome>, SourceError> {
         if closures.is_empty() {
             return Ok(Vec::new());
@@ -340,13 +303,14 @@ impl SourceRenderer {
         let closures: Vec<(RenderRoot, Arc<RootClosure>)> =
             closures.into_iter().map(|(root, closure)| (root, closure.into())).collect();
         for ((root, closure), number) in closures.iter().cloned().zip(0_usize..) {
-            match judge(root, start, closure, &programs, variables, known) {
+            match judge(root, start, closure, &programs, variables, pass.known) {
                 Ok(job) => jobs.push((number, job)),
                 Err(outcome) => drop(done.insert(number, *outcome)),
             }
         }
         let (count, start_time) = (jobs.len(), Instant::now());
-        done.extend(self.run_all(jobs, files)?);
+        pass.order_jobs(&mut jobs);
+        done.extend(self.run_all(jobs, files, pass)?);
         if count > 0 {
             tracing::info!(roots = count, "rendered in {} ms", start_time.elapsed().as_millis());
         }
@@ -417,6 +381,7 @@ impl SourceRenderer {
         &self,
         jobs: Vec<(usize, RootJob)>,
         files: &T,
+        pass: &RenderPass<'_>,
     ) -> Result<Vec<(usize, JobOutcome)>, SourceError> {
         let workers = RenderHost::parallel_renders().min(jobs.len());
         let queue = Mutex::new(jobs.into_iter());
@@ -424,10 +389,17 @@ impl SourceRenderer {
             let runtime = own_thread::worker_runtime().map_err(|error| no_worker(&error))?;
             let mut done = Vec::new();
             while let Some((number, job)) = take_next(&queue) {
+                if !pass.has_time() {
+                    done.push((number, pass.postpone(&job)));
+                    continue;
+                }
                 let slot = ProgramSlots::of_process().acquire(self.slots);
                 let run = runtime.block_on(self.render_root(&job, files));
                 drop(slot);
-                done.push((number, outcome_of(job, run)?));
+                let folder = job.folder.clone();
+                let outcome = outcome_of(job, run)?;
+                pass.note_outcome(&folder, &outcome.root.outcome);
+                done.push((number, outcome));
             }
             Ok(done)
         };
@@ -451,35 +423,6 @@ fn take_next<T>(queue: &Mutex<std::vec::IntoIter<T>>) -> Option<T> {
     queue.lock().unwrap_or_else(PoisonError::into_inner).next()
 }
 
-impl LastRevision {
-    /// Returns whether a folder that would have to be rendered was a root, and nothing has changed
-    /// that could make it none.
-    fn is_still_root(&self, folder: &str, impact: &ChangeImpact) -> bool {
-        !impact.moves_roots && !impact.roots.contains(folder) && self.roots.contains_key(folder)
-    }
-
-    /// Returns what came of a root, where nothing that it reads has changed and another try would
-    /// give the same. One that rendered must be among the known ones, which are stored: the store
-    /// may have been made anew since.
-    fn kept_root(
-        &self,
-        root: &RenderRoot,
-        touched: Option<&BTreeSet<Arc<str>>>,
-        known: &HashMap<RootKey, RenderedRoot>,
-        attempt: RenderAttempt,
-    ) -> Option<RenderedRoot> {
-        if touched?.contains(&root.folder) {
-            return None;
-        }
-        match self.roots.get(&root.folder)? {
-            RememberedRoot::Rendered(key) => known.get(key).filter(|known| !is_failure(known)).cloned(),
-            RememberedRoot::Failed(root) => {
-                Some((**root).clone()).filter(|root| attempt.can_keep(&root.outcome))
-            }
-        }
-    }
-}
-
 impl SnapshotRenderer for SourceRenderer {
     fn has_roots(&self, raw: &Snapshot) -> bool {
         self.substitution.is_some() || roots::has_roots(self.mode, raw)
@@ -492,10 +435,6 @@ impl SnapshotRenderer for SourceRenderer {
     fn render(&self, request: RenderRequest<'_>) -> Result<RenderedSnapshot, SourceError> {
         self.render_revision(request)
     }
-}
-
-fn is_failure(root: &RenderedRoot) -> bool {
-    !matches!(root.outcome, RootOutcome::Rendered(_))
 }
 
 /// Puts what was rendered of a root in this very revision in the place of a try that was
@@ -577,8 +516,8 @@ fn joined_outcomes(
         contents.extend(one.contents);
     }
     roots.sort_unstable_by(|a, b| a.path.cmp(&b.path));
-    let is_interrupted = roots.iter().any(|root| matches!(root.outcome, RootOutcome::Interrupted(_)));
-    RenderedSnapshot { plain, roots, contents, is_interrupted, used }
+    let rest = roots.iter().map(|root| rest_of(&root.outcome)).max().unwrap_or_default();
+    RenderedSnapshot { plain, roots, contents, rest, used }
 }
 
 #[cfg(test)]

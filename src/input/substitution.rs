@@ -251,6 +251,7 @@ fn substitute_file(
         let found = read.diagnostics(&file.path).into_iter().filter(Diagnostic::is_error).collect();
         return refused(variables.explain(found));
     }
+    let warnings = read.diagnostics(&file.path);
     let mut names = RenderedNames::default();
     let mut objects: Vec<SnapshotFile> = Vec::new();
     for document in read.documents {
@@ -273,7 +274,7 @@ fn substitute_file(
         contents.push(RenderedContent { blob, bytes });
     }
     objects.sort_unstable();
-    RenderedRoot::new(path, key, RootOutcome::Rendered(objects.into()))
+    RenderedRoot { warnings, ..RenderedRoot::new(path, key, RootOutcome::Rendered(objects.into())) }
 }
 
 fn file_key(file: &SnapshotFile, table: &VariableTable) -> RootKey {
@@ -304,7 +305,7 @@ pub(super) fn names_variables<T: FileTree>(closure: &Closure, files: &T) -> Resu
 
 /// Returns the bytes of a plain file, by the way over its path: only what was looked at is read
 /// from a disk.
-fn file_bytes<T: FileTree>(
+pub(super) fn file_bytes<T: FileTree>(
     file: &SnapshotFile,
     start: &str,
     files: &T,

@@ -79,6 +79,24 @@ struct ObjectCandidate {
     implied: bool,
 }
 
+/// The most bytes of each text that says which object this is. Names of most kinds have at most
+/// 253.
+const MAX_IDENTITY_BYTES: usize = 1024;
+
+/// Returns the path of a text that is too long to be part of an object's identity, and its bytes.
+fn overlong_identity(body: &Map<String, Value>) -> Option<(&'static [&'static str], usize)> {
+    let paths: [&[&str]; 4] = [&["apiVersion"], &["kind"], &["metadata", "name"], &["metadata", "namespace"]];
+    let length = |path: &[&str]| {
+        let (first, rest) = path.split_first()?;
+        let found = rest.iter().try_fold(body.get(*first)?, |value, key| value.get(*key));
+        found.and_then(Value::as_str).map(str::len)
+    };
+    paths.into_iter().find_map(|path| {
+        let found = length(path).filter(|found| *found > MAX_IDENTITY_BYTES)?;
+        Some((path, found))
+    })
+}
+
 impl FileDecoder<'_> {
     fn file(&mut self, text: &str) {
         if text.starts_with("version https://git-lfs.github.com/spec/v1") {
@@ -298,6 +316,12 @@ impl FileDecoder<'_> {
         if api_version.matches('/').count() > 1 {
             let mark = NodePlaces::of(tree, node).value(&["apiVersion"]);
             return self.refuse(ManifestFinding::error(mark, "bad-api-version", check::BAD_API_VERSION));
+        }
+        if let Some((path, found)) = overlong_identity(&body) {
+            let mark = NodePlaces::of(tree, node).value(path);
+            let message =
+                format!("{} has {found} bytes, and at most {MAX_IDENTITY_BYTES} are read", path.join("."));
+            return self.refuse(ManifestFinding::error(mark, "too-long", message));
         }
         if api_version == "v1" && kind == "List" {
             let mark = tree.mark(node);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::text;
 use super::tree::{DocumentFault, TextMark};
-use crate::object::{Diagnostic, DiagnosticCode, ManifestOrigin, Severity, count_text, verb_to_be};
+use crate::object::{Diagnostic, DiagnosticCode, ManifestOrigin, Severity, bounded, count_text, verb_to_be};
 
 /// More findings than this in one file are only counted.
 const MAX_FINDINGS: usize = 200;
@@ -30,7 +30,14 @@ pub(super) struct ManifestFinding {
 
 impl ManifestFinding {
     pub(super) fn error(mark: TextMark, code: DiagnosticCode, message: impl Into<String>) -> Self {
-        Self { mark, severity: Severity::Error, code, message: message.into(), detail: None, hint: None }
+        Self {
+            mark,
+            severity: Severity::Error,
+            code,
+            message: bounded(message.into()),
+            detail: None,
+            hint: None,
+        }
     }
 
     pub(super) fn warning(mark: TextMark, code: DiagnosticCode, message: impl Into<String>) -> Self {
@@ -38,13 +45,13 @@ impl ManifestFinding {
     }
 
     pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
+        self.hint = Some(bounded(hint.into()));
         self
     }
 
     /// Adds what must not be shown of a Secret.
     pub(super) fn detail(mut self, detail: impl Into<String>) -> Self {
-        self.detail = Some(detail.into());
+        self.detail = Some(bounded(detail.into()));
         self
     }
 }

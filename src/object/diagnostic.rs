@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::ManifestOrigin;
+use super::truncate::shorten;
 
 /// The severity of a [`Diagnostic`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -43,10 +44,20 @@ pub struct Diagnostic {
     pub excerpt: Option<String>,
 }
 
+/// The most bytes of a message and of a hint: a file may have names of megabytes, and messages
+/// quote names.
+const MAX_TEXT_BYTES: usize = 1000;
+
+/// Returns a text within the bound of messages.
+pub(crate) fn bounded(text: String) -> String {
+    if text.len() <= MAX_TEXT_BYTES { text } else { shorten(&text, MAX_TEXT_BYTES).into_owned() }
+}
+
 impl Diagnostic {
     /// Returns an error at a place of a file.
     pub fn error(origin: ManifestOrigin, code: DiagnosticCode, message: impl Into<String>) -> Self {
-        Self { origin, severity: Severity::Error, code, message: message.into(), hint: None, excerpt: None }
+        let message = bounded(message.into());
+        Self { origin, severity: Severity::Error, code, message, hint: None, excerpt: None }
     }
 
     /// Returns a warning at a place of a file.
@@ -62,7 +73,7 @@ impl Diagnostic {
     /// Adds what to do about it.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
+        self.hint = Some(bounded(hint.into()));
         self
     }
 

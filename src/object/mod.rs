@@ -24,7 +24,7 @@ pub(crate) use article::with_article;
 pub use class::ErrorClass;
 pub(crate) use count::{count_text, verb_to_be};
 pub use diagnostic::Diagnostic;
-pub(crate) use diagnostic::{DiagnosticCode, Severity};
+pub(crate) use diagnostic::{DiagnosticCode, Severity, bounded};
 pub(crate) use duration::{duration_text, parse_duration};
 pub(crate) use hash::ContentHash;
 pub(crate) use hex::{hex_bytes, hex_text};
@@ -32,7 +32,7 @@ pub use id::{GroupKind, Gvk, ObjectId};
 pub(crate) use possible_names::{NameWords, PossibleNames, UnrenderedRoot, root_folder};
 pub(crate) use tree::{annotation_text, pretty_json};
 pub use tree::{canonical_json, text_at, value_at};
-pub(crate) use truncate::truncate;
+pub(crate) use truncate::{shorten, truncate};
 
 use std::borrow::Cow;
 use std::fmt;

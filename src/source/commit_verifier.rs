@@ -232,7 +232,8 @@ impl Drop for KeyFolder {
 /// The configuration of gpg instead of a person's own: these keys, all of them trusted, and no
 /// others.
 const GPG_CONFIGURATION: &str = "no-default-keyring\nkeyring trusted.gpg\ntrust-model always\nno-auto-key-retrieve\nno-auto-key-import\n\
-                   no-auto-check-trustdb\ndisable-dirmngr\nlock-never\nbatch\nno-tty\n";
+                   no-auto-check-trustdb\ndisable-dirmngr\nlock-never\nbatch\nno-tty\n\
+                   weak-digest SHA1\nweak-digest RIPEMD160\n";
 
 impl KeyFolder {
     fn write_keys(file: &Path, place: &str, store: &RevisionStore) -> Result<Self, SourceError> {

@@ -123,7 +123,7 @@ impl Credentials {
         let mut command = OsString::from(
             "ssh -F /dev/null -o BatchMode=yes -o StrictHostKeyChecking=yes -o ConnectTimeout=10 \
              -o ServerAliveInterval=5 -o ServerAliveCountMax=3 -o ControlMaster=no -o ControlPath=none \
-             -o ForwardAgent=no -o PermitLocalCommand=no",
+             -o ForwardAgent=no -o PermitLocalCommand=no -o UpdateHostKeys=no",
         );
         if let Some(key) = self.file("ssh-key") {
             command.push(" -o IdentitiesOnly=yes -o ");
@@ -229,6 +229,7 @@ mod tests {
             assert!(said.contains(&format!("\nidentityfile {file}\n")), "{said}");
             assert!(said.contains("\nidentitiesonly yes\n"), "{said}");
             assert!(said.contains("\nstricthostkeychecking true\n"), "{said}");
+            assert!(said.contains("\nupdatehostkeys false\n"), "{said}");
         }
         fs::write(folder.join("known-hosts"), "").unwrap();
         let Some(said) = understood(&Credentials::of_folder(&folder, "ops")) else { return };

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use walkdir::{DirEntry, WalkDir};
 
@@ -85,6 +85,15 @@ impl OpenFolder {
         let handle =
             rustix::fs::open(path, flags, Mode::empty()).map_err(|error| trouble(path, error.into()))?;
         Ok(Self { path: path.to_owned(), handle })
+    }
+
+    /// Opens a folder over a path without links: one may be put into its place after every look.
+    /// None where that is not possible.
+    pub(super) fn open_without_links(path: &Path) -> Option<Self> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        let handle = rustix::fs::openat2(CWD, path, flags, Mode::empty(), resolve).ok()?;
+        Some(Self { path: path.to_owned(), handle })
     }
 
     /// Lists the files by their names alone.

@@ -90,10 +90,19 @@ const MESSAGE_PATTERNS: [(&str, GitErrorKind); 55] = [
     ("Could not read from remote repository", GitErrorKind::Unreachable),
 ];
 
-/// Returns the kind of a complaint. The peer's own messages do not count.
+/// The mark of a line in which git repeats the peer's words.
+const PEER_MARK: &str = "remote error:";
+
+/// Returns the kind of a complaint. Of the peer's own messages only one counts that says what it
+/// does not have: any other would let a server choose the advice that a person gets.
 pub(super) fn kind(stderr: &str) -> GitErrorKind {
-    let own = |sign: &str| lines_of_git(stderr).any(|line| line.contains(sign));
-    MESSAGE_PATTERNS.iter().find(|(sign, _)| own(sign)).map_or(GitErrorKind::Unknown, |(_, kind)| *kind)
+    let own = |sign: &str, kind: GitErrorKind| {
+        let is_for_peers = matches!(kind, GitErrorKind::NotARepository | GitErrorKind::NoCommit);
+        let mut lines = lines_of_git(stderr).filter(|line| is_for_peers || !line.contains(PEER_MARK));
+        lines.any(|line| line.contains(sign))
+    };
+    let found = MESSAGE_PATTERNS.iter().find(|(sign, kind)| own(sign, *kind));
+    found.map_or(GitErrorKind::Unknown, |(_, kind)| *kind)
 }
 
 fn lines_of_git(stderr: &str) -> impl Iterator<Item = &str> {
@@ -105,8 +114,11 @@ fn lines_of_git(stderr: &str) -> impl Iterator<Item = &str> {
 pub(super) fn error_detail(stderr: &str, secrets: &[String]) -> String {
     let said = |line: &&str| MESSAGE_PATTERNS.iter().any(|(sign, _)| line.contains(sign));
     let fatal = |line: &&str| line.starts_with("fatal:") || line.starts_with("error:");
+    // The line before says of which object it is, and what is wrong with it.
+    let of_object = || lines_of_git(stderr).find(|line| line.starts_with("error: object "));
     let line = lines_of_git(stderr)
         .find(said)
+        .map(|line| if line.starts_with("fatal: fsck error") { of_object().unwrap_or(line) } else { line })
         .or_else(|| lines_of_git(stderr).find(fatal))
         .or_else(|| lines_of_git(stderr).next())
         .unwrap_or("it ended without a word");

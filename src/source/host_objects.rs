@@ -1,7 +1,7 @@
 //! Objects of a repository that others write, copied into our own store by git's own program: of a
 //! followed one on this host, or of what a remote sent.
 //!
-//! **Invariant:** no object is read in this process before it is in a store of ours.
+//! **Invariant:** no object of a pack is read in this process before it is in a store of ours.
 //!
 //! A pack that was written by hand decides what a reader of it does: two deltas that name each
 //! other have no end, and a short one may take any memory. So a child reads them, in a sandbox and
@@ -14,7 +14,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use git2::{Oid, Repository, RepositoryInitOptions};
+use git2::{ObjectType, Oid, Repository, RepositoryInitOptions};
 use tempfile::NamedTempFile;
 use tokio::process::Command;
 use tokio::sync::OnceCell;
@@ -24,6 +24,7 @@ use super::child::{self, ChildOutput, ChildPeer, CopyScope};
 use super::error::SourceError;
 use super::followed_repository::RepositoryFolders;
 use super::git_messages::{self, GitErrorKind};
+use super::loose_objects::LooseObjects;
 use super::state_lock::StateLock;
 use super::store::{QuotaRoom, RevisionStore, remove_folder};
 use crate::object::Revision;
@@ -111,7 +112,19 @@ impl<'a> HostObjects<'a> {
         if only_missing { Ok(Err(Unresolved::Unknown)) } else { Err(self.copy_error(&output)) }
     }
 
-    /// Copies a commit beside an older one of the store, judges it and pins it.
+    /// Returns whether an object is a commit that lies in a file of its own.
+    pub(super) async fn is_loose_commit(&self, id: Oid) -> Result<bool, SourceError> {
+        let objects = self.objects();
+        let read = move || {
+            let mut loose = LooseObjects::open(&objects)?;
+            loose.read(id, ObjectType::Commit)
+        };
+        let read = run_bounded(self.place, self.store.settings().fetch, read).await?;
+        Ok(read.is_some())
+    }
+
+    /// Copies a commit beside an older one of the store, judges it and pins it. A child does that,
+    /// but for what lies in small files of its own.
     ///
     /// Fails where it is no honest commit, or not all of it is there.
     pub(super) async fn pin_copy(
@@ -119,8 +132,14 @@ impl<'a> HostObjects<'a> {
         commit: &Revision,
         older: Option<&Revision>,
     ) -> Result<(), SourceError> {
-        let older = older.filter(|older| self.store.has_revision(older));
-        self.copy_commit(commit, older).await?;
+        let (store, wanted, objects) = (self.store.clone(), commit.clone(), self.objects());
+        let copy = move || store.complete_from_files(&wanted, &objects);
+        if run_bounded(self.place, self.store.settings().fetch, copy).await? {
+            self.store.cut_history(self.lock, commit)?;
+        } else {
+            let older = older.filter(|older| self.store.has_revision(older));
+            self.copy_commit(commit, older).await?;
+        }
         let damaged = |detail: String| SourceError::Damaged { place: self.place.to_owned(), detail };
         let judged = self.store.require_honest_commit(commit);
         judged.map_err(|error| damaged(error.message().to_owned()))?;

@@ -90,7 +90,12 @@ impl LocalReference {
         let objects = HostObjects::new(&self.store, lock, &folders, &self.place);
         let commit = match found {
             Some(commit) => commit,
-            None => resolve(&objects, &target, "", self.name(), &self.place).await?,
+            None => match target {
+                NamedTarget::Object(id) if objects.is_loose_commit(id).await? => {
+                    Revision::new(&id.to_string())
+                }
+                _ => resolve(&objects, &target, "", self.name(), &self.place).await?,
+            },
         };
         if !(self.is_pinned(&commit)? && self.store.has_revision(&commit)) {
             objects.pin_copy(&commit, self.remembered_revision().as_ref()).await?;

@@ -155,6 +155,9 @@ pub(super) fn classify_written(text: &str) -> Result<LocationKind, SourceError> 
     if text.is_empty() || text.starts_with('-') {
         return Err(refused_error(text, "a URL or a path is expected"));
     }
+    if let Some((_, why)) = misplaced_login(text) {
+        return Err(refused_error(text, why));
+    }
     if let Some(path) = file_url(text)? {
         return local_location(text, path);
     }
@@ -300,8 +303,26 @@ pub(super) fn secret_parts(text: &str) -> Vec<String> {
     [user, password, query].into_iter().flatten().map(str::to_owned).collect()
 }
 
+/// Returns the part of a text before a login that is not where git looks for one, and what to write
+/// instead: an `@` follows what would be the host.
+fn misplaced_login(text: &str) -> Option<(&str, &'static str)> {
+    let Some((scheme, rest)) = text.split_once("://") else {
+        let (user, path) = text.split_once(':').filter(|(user, _)| !user.contains(['/', '@']))?;
+        let is_login = path.split('/').next().unwrap_or_default().contains('@');
+        return is_login.then_some((user, "a token needs a scheme before it: https://USER:TOKEN@HOST/PATH"));
+    };
+    let (authority, path) = rest.split_once('/')?;
+    let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
+    let has_password = authority.rsplit_once(':').is_some_and(|(_, port)| !is_port(port));
+    let is_login = has_password && !authority.contains('@') && path.contains('@');
+    is_login.then_some((scheme, "a `/` in a password is written as %2F"))
+}
+
 /// Returns the URL without credentials and without a query, which may hold some.
 pub(super) fn redact(text: &str) -> String {
+    if let Some((before, _)) = misplaced_login(text) {
+        return format!("{before}:***");
+    }
     let Some(url) = url(text) else { return text.to_owned() };
     match url.user {
         Some(user) if url.login() == Some(user) => format!("{}://{user}@{}", url.scheme, url.plain),

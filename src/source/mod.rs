@@ -17,6 +17,7 @@ mod changes;
 mod child;
 mod cluster_facts;
 mod commit_verifier;
+mod complete_revisions;
 mod configured;
 mod credentials;
 mod directory;
@@ -37,6 +38,7 @@ mod lineage;
 mod local;
 mod location;
 mod login;
+mod loose_objects;
 mod object_stores;
 mod older_store;
 mod origin;
@@ -87,8 +89,8 @@ pub(crate) use program::GitVersion;
 pub(crate) use reader::{MAX_FILE, RevisionReader};
 pub(crate) use rendered_revision::RenderStep;
 pub(crate) use rendering::{
-    HOOK_NOT_RUN, RenderRequest, RenderedContent, RenderedRoot, RenderedSnapshot, RootKey, RootOutcome,
-    SnapshotRenderer,
+    HOOK_NOT_RUN, RenderExtent, RenderRequest, RenderRest, RenderedContent, RenderedRoot, RenderedSnapshot,
+    RootKey, RootOutcome, SnapshotRenderer,
 };
 pub(crate) use revision_tree::{FileDefect, RevisionTree, TreeBounds, TreeEntry, TreeFile, TreeLink};
 pub(crate) use settings::SourceSettings;

@@ -106,12 +106,8 @@ impl RemoteReference {
         let key = store.key_of(format!("{url}\n{wanted:?}").as_bytes())?;
         let (fetch_ref, head_ref) = (format!("refs/rhumb/in/{key}"), format!("refs/rhumb/head/{key}"));
         let address = remote_address(url);
-        let login = address.login.as_deref().map(GitLogin::keep).transpose().map_err(|error| {
-            SourceError::Worker {
-                place: place.to_owned(),
-                detail: format!("the login cannot be kept: {error}"),
-            }
-        })?;
+        let login = address.login.as_deref().map(GitLogin::keep).transpose();
+        let login = login.map_err(|error| login_error(place, &error))?;
         let (place, incoming) = (place.to_owned(), Box::new(IncomingRepository::of(&store)));
         Ok(Self { address, login, place, wanted, fetch_ref, head_ref, store, incoming })
     }
@@ -328,7 +324,7 @@ impl RemoteReference {
         let output = self.child_result(child::run(command, lock, bounds).await, settings.answer)?;
         // 2 is an empty answer, in which nothing and a failure look alike.
         if output.status.code() == Some(2) {
-            return Err(SourceError::EmptyRepository { place: self.place.clone() });
+            return Err(self.without_head(lock).await);
         }
         if !output.status.success() {
             let moved = git_messages::kind(&output.stderr) == GitErrorKind::Moved;
@@ -353,6 +349,33 @@ impl RemoteReference {
             Some(_) => SourceError::Gone { place, reference },
             None => SourceError::NoReference { place, reference },
         })
+    }
+
+    /// Returns the error of a repository without what its HEAD names: it may have other branches.
+    async fn without_head(&self, lock: &StateLock) -> SourceError {
+        let place = self.place.clone();
+        let branches = Box::pin(self.branches(lock)).await.unwrap_or_default();
+        let Some(first) = branches.first() else { return SourceError::EmptyRepository { place } };
+        let more = if branches.len() > 1 { ", and others" } else { "" };
+        let has = format!("it has {first}{more}: name one by `spec.git.ref`, or by `--ref`");
+        let reference = match &self.wanted {
+            WantedReference::Head => format!("HEAD, which names a branch that is not there ({has})"),
+            WantedReference::Named(name) => format!("{name} ({has})"),
+            WantedReference::Commit(_) => return SourceError::EmptyRepository { place },
+        };
+        SourceError::NoReference { place, reference }
+    }
+
+    /// Returns the names of the branches, the first ones.
+    async fn branches(&self, lock: &StateLock) -> Result<Vec<String>, SourceError> {
+        let mut command = self.command(self.store.path())?;
+        command.args(["ls-remote", "--heads", "--", self.address.url.as_str()]);
+        let settings = self.store.settings();
+        let bounds = self.store.child_limits(settings.answer, QuotaRoom(settings.quota));
+        let output = self.child_result(child::run(command, lock, bounds).await, settings.answer)?;
+        let listed = parse_listed(&output.stdout);
+        let names = listed.iter().filter_map(|(name, _)| name.strip_prefix("refs/heads/"));
+        Ok(names.map(|name| name.chars().filter(|c| !c.is_control()).take(100).collect()).take(2).collect())
     }
 
     /// Fetches the newest commits of a name into the incoming folder. Nothing of them is in our own
@@ -408,7 +431,8 @@ impl RemoteReference {
         let mut command = child::git_command(repository, peer);
         // The first that knows an answer is the one that counts.
         if let Some(login) = &self.login {
-            command.arg("-c").arg(login.credential_helper());
+            let kept = login.configure(&mut command);
+            kept.map_err(|error| login_error(&self.place, &error))?;
         }
         credentials.configure(&mut command);
         Ok(command)
@@ -440,6 +464,10 @@ impl RemoteReference {
             kind => git_messages::exchange_error(kind, &self.place, detail, &self.store),
         }
     }
+}
+
+fn login_error(place: &str, error: &std::io::Error) -> SourceError {
+    SourceError::Worker { place: place.to_owned(), detail: format!("the login cannot be kept: {error}") }
 }
 
 fn wanted_reference(reference: Option<&str>, place: &str) -> Result<WantedReference, SourceError> {

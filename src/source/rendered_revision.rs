@@ -8,7 +8,9 @@ use crate::object::Revision;
 use super::cluster_facts::{ClusterFacts, FactUse};
 use super::error::SourceError;
 use super::reader::RevisionReader;
-use super::rendering::{LastRender, RenderRequest, RenderRetry, RenderedRoot, RenderedSnapshot};
+use super::rendering::{
+    LastRender, RenderExtent, RenderRequest, RenderRest, RenderRetry, RenderedRoot, RenderedSnapshot,
+};
 use super::source::Source;
 
 /// The pause before roots that were interrupted are tried again, the first time and at most.
@@ -27,6 +29,12 @@ impl Source {
     /// Returns whether folders of its revisions may be rendered.
     pub(crate) fn may_render(&self) -> bool {
         self.reader.renderer().is_some()
+    }
+
+    /// Returns whether the last pass over its roots had no time for some of them.
+    pub(crate) fn has_postponed_roots(&self) -> bool {
+        let retry = self.rendered.as_ref().and_then(|last| last.retry);
+        retry.is_some_and(|retry| retry.has_postponed)
     }
 
     /// Sets the facts of the cluster that the next observation renders by.
@@ -62,12 +70,12 @@ impl Source {
             self.rendered = Some(LastRender { revision: revision.clone(), ..last });
             return Ok(RenderStep::Kept);
         }
-        let done = self.render_and_keep(revision).await?;
+        let done = self.render_and_keep(revision, RenderExtent::Bounded).await?;
         let step = if done.is_some() { RenderStep::Rendered } else { RenderStep::Kept };
         self.rendered = Some(LastRender {
             revision: revision.clone(),
             has_roots: done.is_some(),
-            retry: done.as_ref().filter(|done| done.is_interrupted).map(|_| next_retry(now, pause)),
+            retry: done.as_ref().and_then(|done| next_retry(now, pause, done.rest)),
             facts,
             used: done.map(|done| done.used).unwrap_or_default(),
         });
@@ -87,7 +95,10 @@ impl Source {
                 _ => Ok(false),
             })
             .await?;
-        if unrendered { self.render_and_keep(revision).await.map(drop) } else { Ok(()) }
+        if unrendered {
+            self.render_and_keep(revision, RenderExtent::Whole).await?;
+        }
+        Ok(())
     }
 
     /// Returns whether the store has what was rendered of a revision: it may have been made anew.
@@ -104,12 +115,17 @@ impl Source {
 
     /// Renders a revision and stores what came of it. Returns none where it has no roots, else
     /// what is to be known of that.
-    async fn render_and_keep(&self, revision: &Revision) -> Result<Option<RenderDone>, SourceError> {
+    async fn render_and_keep(
+        &self,
+        revision: &Revision,
+        extent: RenderExtent,
+    ) -> Result<Option<RenderDone>, SourceError> {
         let (reader, wanted, before) = (self.reader.clone(), revision.clone(), self.current.clone());
         let facts = self.facts.clone();
-        let rendered = self.run_blocking(move || render(&reader, &wanted, before.as_ref(), facts)).await?;
+        let rendered =
+            self.run_blocking(move || render(&reader, &wanted, before.as_ref(), facts, extent)).await?;
         let Some(rendered) = rendered else { return Ok(None) };
-        let done = RenderDone { is_interrupted: rendered.is_interrupted, used: rendered.used.clone() };
+        let done = RenderDone { rest: rendered.rest, used: rendered.used.clone() };
         let lock = self.prepare_store().await?;
         let (store, wanted) = (self.store.clone(), revision.clone());
         let stored = self.run_blocking(move || store.keep_rendered(&lock, &wanted, rendered)).await?;
@@ -120,13 +136,26 @@ impl Source {
 
 /// The part of a render that is remembered beside its roots.
 struct RenderDone {
-    is_interrupted: bool,
+    rest: RenderRest,
     used: FactUse,
 }
 
-fn next_retry(now: Instant, last: Option<Duration>) -> RenderRetry {
-    let pause = last.map_or(RETRY_PAUSES.0, |last| (last * 2).min(RETRY_PAUSES.1));
-    RenderRetry { due: now + pause, pause }
+/// Returns when the work that a pass left is taken up: what had no time at once, what was
+/// interrupted after growing pauses.
+fn next_retry(now: Instant, last: Option<Duration>, rest: RenderRest) -> Option<RenderRetry> {
+    let has_postponed = match rest {
+        RenderRest::None => return None,
+        RenderRest::Interrupted => false,
+        RenderRest::Postponed => true,
+    };
+    let pause = match last {
+        Some(last) if has_postponed => last,
+        Some(last) => (last * 2).clamp(RETRY_PAUSES.0, RETRY_PAUSES.1),
+        None if has_postponed => Duration::ZERO,
+        None => RETRY_PAUSES.0,
+    };
+    let due = if has_postponed { now } else { now + pause };
+    Some(RenderRetry { due, pause, has_postponed })
 }
 
 /// Renders a revision; none where it has no roots. Blocks.
@@ -135,6 +164,7 @@ fn render(
     revision: &Revision,
     before: Option<&Revision>,
     facts: ClusterFacts,
+    extent: RenderExtent,
 ) -> Result<Option<RenderedSnapshot>, SourceError> {
     let Some(renderer) = reader.renderer() else { return Ok(None) };
     let raw = reader.raw_snapshot(revision)?;
@@ -148,5 +178,6 @@ fn render(
     let before = before.filter(|before| *before != revision).map(stored).transpose()?;
     let (same, tree) = (stored(revision)?, reader.tree(revision)?);
     let before = before.unwrap_or_default();
-    renderer.render(RenderRequest { raw, start: reader.start(), tree, same, before, facts }).map(Some)
+    let start = reader.start();
+    renderer.render(RenderRequest { raw, start, tree, same, before, facts, extent }).map(Some)
 }

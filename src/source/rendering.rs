@@ -52,6 +52,29 @@ pub(crate) struct RenderRequest<'a> {
     pub before: Arc<[RenderedRoot]>,
     /// The facts of the cluster.
     pub facts: ClusterFacts,
+    /// The roots that this pass renders.
+    pub extent: RenderExtent,
+}
+
+/// The roots that one pass renders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RenderExtent {
+    /// All of them.
+    Whole,
+    /// All, but once a program has run out of time, only those that soon follow.
+    Bounded,
+}
+
+/// The work that a pass leaves for a later one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum RenderRest {
+    /// Nothing.
+    #[default]
+    None,
+    /// Roots that were interrupted: another try may do better.
+    Interrupted,
+    /// Also roots whose programs did not run: the next pass is due at once.
+    Postponed,
 }
 
 /// The key of a render: equal keys, equal outcomes.
@@ -66,8 +89,8 @@ pub(crate) struct RenderedSnapshot {
     pub roots: Vec<RenderedRoot>,
     /// The contents that are new.
     pub contents: Vec<RenderedContent>,
-    /// Indicates whether another try may do better for some root.
-    pub is_interrupted: bool,
+    /// The work for a later pass.
+    pub rest: RenderRest,
     /// The facts of the cluster that it depends on.
     pub used: FactUse,
 }
@@ -141,7 +164,7 @@ impl RenderedRoot {
 impl RenderedSnapshot {
     /// Returns a revision whose roots, ordered by path, were rendered before.
     pub(crate) fn of_known_roots(plain: Snapshot, roots: Vec<RenderedRoot>) -> Self {
-        Self { plain, roots, contents: Vec::new(), is_interrupted: false, used: FactUse::default() }
+        Self { plain, roots, contents: Vec::new(), rest: RenderRest::None, used: FactUse::default() }
     }
 
     /// Returns the snapshot to be read in the place of the raw one.
@@ -232,6 +255,8 @@ pub(super) struct RenderRetry {
     pub(super) due: std::time::Instant,
     /// The pause before it.
     pub(super) pause: std::time::Duration,
+    /// Indicates whether the last pass had no time for some root.
+    pub(super) has_postponed: bool,
 }
 
 #[cfg(test)]

@@ -9,6 +9,8 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use git2::{ErrorCode, ObjectType, Oid, Repository, RepositoryInitOptions};
@@ -17,10 +19,12 @@ use walkdir::WalkDir;
 use crate::object::Revision;
 
 use super::child::{self, ChildLimits, ChildPeer};
+use super::complete_revisions::{self, CompleteRevisions};
 use super::error::SourceError;
 use super::git_messages::{self, GitErrorKind};
 use super::incoming::IncomingRepository;
 use super::lineage::{self, Ancestry};
+use super::loose_objects::LooseObjects;
 use super::object_stores::{self, ObjectDatabase};
 use super::rendered_roots::Rendering;
 use super::settings::SourceSettings;
@@ -35,12 +39,19 @@ const MAX_PACKS: usize = 50;
 /// Loose objects in one of 256 folders: about 4,000 in all.
 const MAX_LOOSE_OBJECTS: usize = 16;
 
+/// The bytes that small copies may write before the files of the store are counted again: counting
+/// costs more than such a copy. The quota may be exceeded by as much.
+const MAX_UNCOUNTED_BYTES: u64 = 16 << 20;
+
 /// One source's own repository.
 #[derive(Clone, Debug)]
 pub(super) struct RevisionStore {
     folder: PathBuf,
     path: PathBuf,
     settings: SourceSettings,
+    complete: Arc<CompleteRevisions>,
+    /// The bytes that were written since the quota was last asked for its room.
+    uncounted: Arc<AtomicU64>,
 }
 
 /// The rest of the quota in bytes.
@@ -53,12 +64,18 @@ impl RevisionStore {
         // made.
         let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
         let path = folder.join(STORE_NAME);
-        Self { folder, path, settings }
+        Self::at(folder, path, settings)
+    }
+
+    fn at(folder: PathBuf, path: PathBuf, settings: SourceSettings) -> Self {
+        // The first write asks for the room.
+        let uncounted = Arc::new(AtomicU64::new(MAX_UNCOUNTED_BYTES));
+        Self { folder, path, settings, complete: Arc::default(), uncounted }
     }
 
     /// Returns the one of another name in the same state directory.
     pub(super) fn sibling(&self, name: &str) -> Self {
-        Self { path: self.folder.join(name), ..self.clone() }
+        Self::at(self.folder.clone(), self.folder.join(name), self.settings.clone())
     }
 
     /// Returns the state directory.
@@ -90,7 +107,7 @@ impl RevisionStore {
     /// history is. Only [`IncomingRepository`] uses it.
     pub(super) fn incoming_store(&self) -> Self {
         let (folder, path) = (self.path.clone(), self.path.join("incoming.git"));
-        Self { folder, path, settings: self.settings.clone() }
+        Self::at(folder, path, self.settings.clone())
     }
 
     /// Returns the repository in it.
@@ -180,6 +197,7 @@ impl RevisionStore {
     }
 
     fn create(&self, _: &StateLock) -> Result<(), SourceError> {
+        self.complete.clear();
         let young = self.folder.join(format!("{STORE_NAME}.new"));
         remove_folder(&young).map_err(self.io_error("cannot replace"))?;
         let mut options = RepositoryInitOptions::new();
@@ -343,31 +361,42 @@ impl RevisionStore {
         written.map_err(self.io_error("cannot write to"))
     }
 
-    /// Returns whether every object of a revision is here; contents are not read.
+    /// Returns whether every object of a revision is here; contents are not read. One that was
+    /// found complete counts as such as long as its commit is here.
     pub(super) fn has_revision(&self, revision: &Revision) -> bool {
-        let Ok(repository) = self.repository() else { return false };
-        let Ok(odb) = ObjectDatabase::of(&repository) else { return false };
-        let id = Oid::from_str(revision.as_str());
-        let commit = id.and_then(|id| odb.judge_structure(id).and_then(|_| repository.find_commit(id)));
-        let Ok(root) = commit.map(|commit| commit.tree_id()) else { return false };
-        let mut seen = BTreeSet::from([root]);
-        let mut left = vec![root];
-        while let Some(tree) = left.pop() {
-            let tree = odb.judge_structure(tree).and_then(|_| repository.find_tree(tree));
-            let Ok(tree) = tree else { return false };
-            for entry in &tree {
-                let known = entry.kind() == Some(git2::ObjectType::Commit) || !seen.insert(entry.id());
-                if known {
-                    continue;
-                }
-                if entry.kind() == Some(git2::ObjectType::Tree) {
-                    left.push(entry.id());
-                } else if !odb.exists(entry.id()) {
-                    return false;
-                }
+        self.complete_from(revision, &mut |_, _| false)
+    }
+
+    /// Copies the missing objects of a revision that lie in files of their own in a folder. Returns
+    /// whether every object of it is here then.
+    pub(super) fn complete_from_files(&self, revision: &Revision, objects: &Path) -> bool {
+        let (Ok(repository), Some(mut loose)) = (self.repository(), LooseObjects::open(objects)) else {
+            return false;
+        };
+        if self.uncounted.load(Ordering::Relaxed) >= MAX_UNCOUNTED_BYTES {
+            if self.quota_room().is_err() {
+                return false;
             }
+            self.uncounted.store(0, Ordering::Relaxed);
         }
-        true
+        let done = self.complete_from(revision, &mut |id, kind| loose.copy(id, kind, &repository));
+        self.uncounted.fetch_add(loose.copied_bytes(), Ordering::Relaxed);
+        done
+    }
+
+    fn complete_from(&self, revision: &Revision, supply: &mut dyn FnMut(Oid, ObjectType) -> bool) -> bool {
+        let Ok(repository) = self.repository() else { return false };
+        let Ok(commit) = Oid::from_str(revision.as_str()) else { return false };
+        let Ok(odb) = ObjectDatabase::of(&repository) else { return false };
+        if self.complete.contains(commit) && odb.exists(commit) {
+            return true;
+        }
+        let base = self.complete.last(&odb);
+        let is_complete = complete_revisions::is_complete(&repository, commit, base, supply);
+        if is_complete {
+            self.complete.add(commit);
+        }
+        is_complete
     }
 
     /// Returns whether all that is pinned or in force is here.
@@ -397,6 +426,7 @@ impl RevisionStore {
             }
             Ok(named)
         });
+        self.complete.clear();
         named.is_ok_and(|named| named.iter().all(|id| self.has_revision(&Revision::new(&id.to_string()))))
     }
 

@@ -16,6 +16,13 @@ fn a_folder_without_charts_of_servers_needs_no_lock() {
     --- exit code 0
     "##);
     assert!(!fixture.path().join("web/rhumb.lock").exists());
+    let fixture = Fixture::new(&[("web/Chart.yaml", CHART), ("web/rhumb.lock", "somebody else's\n")]);
+    assert_snapshot!(fixture.run("lock web"), @r##"
+    $ rhumb lock web
+    web/rhumb.lock: left alone, as it is no lock
+    --- exit code 0
+    "##);
+    assert!(fixture.path().join("web/rhumb.lock").exists());
 }
 
 #[test]

@@ -315,3 +315,61 @@ fn a_second_item_of_a_key_and_another_order_are_put_back() {
     let _daemon = new.daemon(repo.path());
     await_right();
 }
+
+/// Each empty value means something, but for the list, to which others may add.
+const EMPTY: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  replicas: 0\n  \
+     selector: {matchLabels: {app: web}}\n  template:\n    metadata: {labels: {app: web}}\n    spec:\n      \
+     initContainers: []\n      volumes: [{name: tmp, emptyDir: {}}]\n      containers:\n      \
+     - {name: main, image: 'registry.example/web:1', env: []}\n---\n\
+     apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: all}\nspec:\n  minAvailable: 1\n  \
+     selector: {}\n";
+
+#[test]
+fn an_empty_value_that_somebody_takes_away_is_put_back_and_no_item_of_another_is_said_to_be() {
+    let site = TestNamespace::new("drift-empty");
+    let repo = Repo::new(&[("all.yaml", EMPTY)]);
+    let mut daemon = site.daemon(repo.path());
+    site.await_object("Deployment", "web");
+    site.await_object("PodDisruptionBudget", "all");
+    let take = |site: &TestNamespace<'_>| {
+        let none = json!({"spec": {"selector": null}});
+        site.api.merge(&site.at("PodDisruptionBudget", "all"), "other", &none);
+    };
+    let selector = ("PodDisruptionBudget", "all", "/spec/selector");
+    await_value(&site, selector, &json!({}));
+    take(&site);
+    await_value(&site, selector, &json!({}));
+    daemon.says(&["drift repaired", "PodDisruptionBudget drift-empty/all"]);
+
+    // Others own items of their own in a list with keys: an apply of none takes none of them away.
+    let mark = daemon.mark();
+    let added = json!({"spec": {"template": {"spec": {"containers": [
+        {"name": "main", "env": [{"name": "ADDED", "value": "1"}]}
+    ]}}}});
+    let merge = |change: &Value| {
+        let path = format!("{}?fieldManager=other", site.at("Deployment", "web"));
+        site.api.call("PATCH", &path, "application/strategic-merge-patch+json", change).unwrap();
+    };
+    merge(&added);
+    eventually("it is there", DEFAULT_TIMEOUT, || {
+        let shown = site.value("Deployment", "web", "/spec/template/spec/containers/0/env/0/name");
+        if shown == "ADDED" { Ok(()) } else { Err(shown) }
+    });
+    // Our volume has no place beside that of another owner: the server refuses the repair.
+    let root = json!({"spec": {"template": {"spec": {"volumes": [
+        {"name": "tmp", "emptyDir": null, "hostPath": {"path": "/"}}
+    ]}}}});
+    merge(&root);
+    take(&site);
+    daemon.says_since(mark, &["drift repaired", "PodDisruptionBudget drift-empty/all"]);
+    let said: Vec<String> = daemon.log().lines().skip(mark).map(str::to_owned).collect();
+    assert!(!said.iter().any(|line| line.contains("Deployment drift-empty/web")), "{said:#?}");
+    daemon.stop();
+    take(&site);
+    let diff = site.diff(repo.path(), &[]);
+    diff.says(&["~ PodDisruptionBudget drift-empty/all"]);
+    diff.says(&["refused", "more than 1 volume type"]);
+    let new = site.with_empty_state();
+    let _daemon = new.daemon(repo.path());
+    await_value(&site, selector, &json!({}));
+}

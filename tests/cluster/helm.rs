@@ -5,7 +5,7 @@ use std::time::Duration;
 use controlplane::Renderers;
 use serde_json::json;
 
-use crate::support::{Repo, TestNamespace, until, yaml};
+use crate::support::{Repo, TestNamespace, eventually, until, yaml};
 
 const CHART: &str = "apiVersion: v2\nname: web\nversion: 1.2.3\n";
 const TEMPLATE: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}-settings\n\
@@ -26,8 +26,10 @@ fn a_chart_is_followed_commit_by_commit() {
         ("web/prod.yaml", "level: high\n".to_owned()),
         ("web/templates/settings.yaml", TEMPLATE.to_owned()),
         ("own.yaml", yaml::config_map("own", "key", "one")),
+        // Beside the chart: nobody takes it for a manifest.
+        ("common.yaml", "level: lowest\n".to_owned()),
     ]);
-    let text = configuration(&site, &repo, "  helm: {values: [prod.yaml]}");
+    let text = configuration(&site, &repo, "  helm: {values: [common.yaml, prod.yaml]}");
     let mut daemon = site.configured(&text);
     site.await_data("web-settings", "level", "high");
     site.await_data("own", "key", "one");
@@ -42,7 +44,39 @@ fn a_chart_is_followed_commit_by_commit() {
     site.api.delete(&site.at("ConfigMap", "web-settings"));
     site.await_data("web-settings", "level", "highest");
     window.assert_no_deletes();
-    assert!(daemon.is_running());
+    assert!(daemon.is_running() && !daemon.log().contains("common.yaml"), "{}", daemon.log());
+}
+
+/// Loops for longer than any program has.
+const LOOP: &str =
+    "{{ range until 30000 }}{{ range until 30000 }}{{ range until 30000 }}{{ end }}{{ end }}{{ end }}";
+
+#[test]
+fn charts_that_never_end_delay_the_rest_of_a_commit_by_one_limit_of_time() {
+    let site = TestNamespace::new("helm-loops");
+    let repo = Repo::new(&[
+        ("web/Chart.yaml", CHART.to_owned()),
+        ("web/values.yaml", "level: low\n".to_owned()),
+        ("web/templates/settings.yaml", TEMPLATE.to_owned()),
+        ("own.yaml", yaml::config_map("own", "key", "one")),
+    ]);
+    let daemon = site.configured(&configuration(&site, &repo, ""));
+    site.await_data("web-settings", "level", "low");
+    for number in 0..3 {
+        repo.write(&format!("a{number}/Chart.yaml"), CHART);
+        repo.write(&format!("a{number}/templates/loop.yaml"), LOOP);
+    }
+    repo.write("web/values.yaml", "level: high\n");
+    let mark = daemon.mark();
+    repo.change("own.yaml", &yaml::config_map("own", "key", "two"));
+    eventually("the rest of the commit is there", Duration::from_mins(3), || {
+        let shown = site.value("ConfigMap", "web-settings", "/data/level");
+        if shown == "high" { Ok(()) } else { Err(shown) }
+    });
+    site.await_data("own", "key", "two");
+    let first: Vec<String> = daemon.log().lines().skip(mark).map(str::to_owned).collect();
+    let postponed = "it is rendered in the next pass";
+    assert!(first.iter().any(|line| line.contains(postponed)), "{first:#?}");
 }
 
 #[test]

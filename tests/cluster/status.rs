@@ -225,6 +225,9 @@ fn without_a_daemon_it_says_so_and_reads_the_cluster() {
     // A killed daemon's socket, and a path that is no socket at all.
     drop(UnixListener::bind(&socket).unwrap());
     run(bare(&[])).ends(0).says(&["connection refused; read from the cluster"]);
+    // A wrong namespace does not look like rest.
+    let wrong = run(bare(&["--system-namespace", "nowhere"])).ends(0);
+    wrong.says(&["nothing is recorded in namespace nowhere"]);
 }
 
 // Nobody else says later what a single pass was refused.

@@ -2,7 +2,7 @@
 
 use super::{object_words, parse_object};
 use crate::cluster::InventoryObject;
-use crate::engine::{KeptObjects, PruneTiming};
+use crate::engine::{KeptObjects, KeptTiming, PruneTiming};
 use crate::object::ObjectId;
 
 /// Data key with the objects that are kept when nobody wants them: one line an object.
@@ -19,31 +19,40 @@ pub(crate) fn kept_objects(inventory: &InventoryObject) -> KeptObjects {
     let mut kept = KeptObjects::default();
     for line in inventory.data.get(KEPT_KEY).into_iter().flat_map(|text| text.lines()) {
         match parse_kept(line) {
-            Some((id, timing)) => drop(kept.timings.insert(id, timing)),
+            Some((id, kept_timing)) => drop(kept.timings.insert(id, kept_timing)),
             None => kept.is_truncated = true,
         }
     }
     kept
 }
 
-/// Reads one line: `never ConfigMap shop/env`.
-fn parse_kept(line: &str) -> Option<(ObjectId, PruneTiming)> {
-    let (timing, object) = line.split_once(' ')?;
+/// Reads one line: `never 1764338069 ConfigMap shop/env`. The number may be missing.
+fn parse_kept(line: &str) -> Option<(ObjectId, KeptTiming)> {
+    let (timing, rest) = line.split_once(' ')?;
+    let (serial, object) = match rest.split_once(' ') {
+        Some((number, object)) if number.starts_with(|first: char| first.is_ascii_digit()) => {
+            (number.parse().ok()?, object)
+        }
+        _ => (0, rest),
+    };
     let timing = match timing {
         "never" => PruneTiming::Never,
         "confirm" => PruneTiming::OnConfirmation,
         _ => return None,
     };
     let (kind, name) = object.split_once(' ')?;
-    Some((parse_object(kind, name)?, timing))
+    Some((parse_object(kind, name)?, KeptTiming { timing, serial }))
 }
 
 /// Returns the text about kept objects; none where there is none.
 pub(super) fn kept_text(kept: &KeptObjects) -> Option<String> {
     let (mut text, mut has_room) = (String::new(), !kept.is_truncated);
-    for (id, timing) in &kept.timings {
+    for (id, KeptTiming { timing, serial }) in &kept.timings {
         let word = if *timing == PruneTiming::Never { "never" } else { "confirm" };
-        let line = format!("{word} {}\n", object_words(id));
+        let line = match serial {
+            0 => format!("{word} {}\n", object_words(id)),
+            serial => format!("{word} {serial} {}\n", object_words(id)),
+        };
         if text.len() + line.len() > KEPT_BYTES {
             has_room = false;
             break;
@@ -69,28 +78,39 @@ mod tests {
                 ..InventoryObject::default()
             })
         };
+        let kept_as = |timing, serial| KeptTiming { timing, serial };
         let id = |kind: &str, namespace, name: &str| ObjectId::new(&GroupKind::parse(kind), namespace, name);
         let kept = KeptObjects {
             timings: [
-                (id("ConfigMap", Some("shop"), "env"), PruneTiming::Never),
-                (id("ClusterRole.rbac.authorization.k8s.io", None, "a b\nc"), PruneTiming::OnConfirmation),
+                (id("ConfigMap", Some("shop"), "env"), kept_as(PruneTiming::Never, 0)),
+                (id("ConfigMap", Some("shop"), "new"), kept_as(PruneTiming::Never, 1_764_338_069)),
+                (
+                    id("ClusterRole.rbac.authorization.k8s.io", None, "a b\nc"),
+                    kept_as(PruneTiming::OnConfirmation, 7),
+                ),
             ]
             .into(),
             is_truncated: false,
         };
         let text = kept_text(&kept).unwrap();
-        assert!(text.contains("never ConfigMap shop/env\n") && text.lines().count() == 2, "{text}");
+        assert!(text.contains("never ConfigMap shop/env\n") && text.lines().count() == 3, "{text}");
         assert_eq!(read(&text), kept);
         assert_eq!(kept_text(&KeptObjects::default()), None);
         // Of what cannot be read nobody knows which object it is.
-        for line in
-            ["", "never", "never ConfigMap", "never ConfigMap env", "always ConfigMap shop/env", MORE_KEPT]
-        {
+        for line in [
+            "",
+            "never",
+            "never ConfigMap",
+            "never ConfigMap env",
+            "never 1x ConfigMap shop/env",
+            "always ConfigMap shop/env",
+            MORE_KEPT,
+        ] {
             assert!(read(&format!("{text}{line}\n")).is_truncated, "{line}");
             assert_eq!(read(&format!("{text}{line}\n")).timings, kept.timings, "{line}");
         }
-        let many =
-            (0..10_000).map(|n| (id("ConfigMap", Some("shop"), &format!("env-{n}")), PruneTiming::Never));
+        let many = (0..10_000)
+            .map(|n| (id("ConfigMap", Some("shop"), &format!("env-{n}")), kept_as(PruneTiming::Never, 0)));
         let text = kept_text(&KeptObjects { timings: many.collect(), is_truncated: false }).unwrap();
         assert!(text.len() <= KEPT_BYTES + MORE_KEPT.len(), "{} bytes", text.len());
         let back = read(&text);

@@ -112,7 +112,7 @@ impl Reconciler {
                 let cluster = self.executor.cluster.clone();
                 let (namespace, name) = (self.namespace.clone(), self.engine.source(source).name.clone());
                 let wait = match error.class() {
-                    ErrorClass::Config => PERSON_RETRY_DELAY,
+                    ErrorClass::Config | ErrorClass::Invalid => PERSON_RETRY_DELAY,
                     _ => MAX_RETRY_DELAY.min(MIN_RETRY_DELAY * 2_u32.saturating_pow(store.failures)),
                 };
                 store.failures = store.failures.saturating_add(1).min(10);

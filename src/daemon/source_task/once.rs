@@ -71,7 +71,10 @@ pub(in crate::daemon) async fn read_newest_once(
     scopes: KindScopes,
     mut facts: FactReader,
 ) -> Result<(SourceReading, OlderContents), SourceError> {
-    let observed = facts.observe(&mut source).await?;
+    let mut observed = Box::pin(facts.observe(&mut source)).await?;
+    while source.has_postponed_roots() {
+        observed = Box::pin(facts.observe(&mut source)).await?;
+    }
     let (of_newest, kinds) = (settings.clone(), scopes.clone());
     let read = move |reader: &RevisionReader| {
         read_newest(reader, &of_newest, kinds, None, ReadMode::Changes, &observed.revision)

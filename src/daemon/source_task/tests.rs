@@ -13,7 +13,7 @@ use crate::heartbeat::Heartbeats;
 use crate::input::VariableUse;
 use crate::object::Diagnostic;
 use crate::source::{
-    BlobId, FactUse, GitLocation, RenderRequest, RenderedContent, RenderedRoot, RenderedSnapshot,
+    BlobId, FactUse, GitLocation, RenderRequest, RenderRest, RenderedContent, RenderedRoot, RenderedSnapshot,
     ResolvedLocation, RootOutcome, SignatureVerification, Snapshot, SnapshotFile, SnapshotRenderer,
     SourceSettings, VerifiedCommits,
 };
@@ -272,7 +272,7 @@ impl SnapshotRenderer for RootRenderer {
             plain: self.plain_part(request.raw),
             roots: vec![RenderedRoot::new("app".into(), key, outcome)],
             contents: vec![RenderedContent { blob, bytes: text.into_bytes().into() }],
-            is_interrupted: false,
+            rest: RenderRest::None,
             used: FactUse::default(),
         })
     }

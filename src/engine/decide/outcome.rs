@@ -7,7 +7,7 @@ use crate::engine::decide::competing_accounts::{COMPETITOR_RETRY_DELAY, RoleScop
 use crate::engine::decide::decision::{Action, ApplyPurpose, ApplyRequest, DeletionReason, RestartRisk};
 use crate::engine::decide::repair::FIGHT_WINDOW;
 use crate::engine::facts::entry::{
-    AcceptedContent, ApiRefusal, DirectView, RefusalRule, TemporaryFailure, VerifiedCoverage,
+    AcceptedContent, ApiRefusal, DirectView, ObjectEntry, RefusalRule, TemporaryFailure, VerifiedCoverage,
 };
 use crate::engine::state::Engine;
 use crate::engine::{
@@ -113,7 +113,11 @@ impl Engine {
         }
         self.clear_denial(apply.source, id);
         self.note_release(id, &proven);
-        self.forget_kept(id, Some(apply.source));
+        // A repair of what nobody wants any more ends no record of it.
+        let wanting = self.entry(id).and_then(ObjectEntry::target_content).map(|(source, _)| source);
+        if wanting == Some(apply.source) {
+            self.forget_kept(id, Some(apply.source));
+        }
         let Some(entry) = self.entries.get_mut(id) else { return };
         if apply.purpose == ApplyPurpose::Create {
             entry.previous_content = Some(apply.desired.clone());
@@ -204,6 +208,11 @@ impl Engine {
         };
         if !matches!(action, Action::DryRun(_)) {
             self.record_lost_rollout_write(id, written);
+        }
+        let is_refused = matches!((action, &failure), (Action::Apply(_), WriteFailure::Refused(..)));
+        if is_refused && !self.rollouts.in_flight.contains_key(id) {
+            // Nothing was written: a claim that stayed would pass for a rollout that succeeds.
+            self.end_claim(id);
         }
         let Some(entry) = self.entries.get_mut(id) else { return };
         let temporary =

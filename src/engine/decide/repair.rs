@@ -116,6 +116,9 @@ fn repair(input: &DecisionInput<'_>, target: &RepairTarget<'_>, live: &LiveObjec
 }
 
 /// Decides how to defend the accepted content while the wanted one cannot be applied.
+///
+/// The source that brought the content defends it. The label of another one counts only with its
+/// seal: else whoever writes a label would have that source take the object over.
 pub(super) fn defend(input: &DecisionInput<'_>, reason: Reason, now: Instant) -> Decision {
     let accepted = match &input.entry.accepted {
         AcceptedContent::Known(accepted) => accepted,
@@ -138,7 +141,10 @@ pub(super) fn defend(input: &DecisionInput<'_>, reason: Reason, now: Instant) ->
             Decision::wait(reason)
         }
         Observation::Seen(live) => match (owner(input, live), &live.owner) {
-            (Some(source), _) => verify(input, source, accepted, live, now).with_reason(reason),
+            (Some(labelled), _) => {
+                let source = if live.is_unproven() { accepted.body.source } else { labelled };
+                verify(input, source, accepted, live, now).with_reason(reason)
+            }
             (None, ObjectOwner::Controlled(owner) | ObjectOwner::Foreign(owner)) => {
                 Decision::wait(Reason::Owned(owner.clone()))
             }

@@ -14,6 +14,7 @@ use crate::engine::decide::decision::{
     Action, ApplyPurpose, ApplyRequest, Decision, DeletionReason, Observation,
 };
 use crate::engine::decide::ownership::apply_set;
+use crate::engine::deletion::kept_objects::KeptObjects;
 use crate::engine::deletion::observation_requests::{ObservationRequests, TakeoverWait};
 use crate::engine::deletion::peer_sources::{
     DeletionConsent, PeerSource, RepositoryIdentity, SourceCompleteness, SourceProgress, SourceService,
@@ -81,6 +82,9 @@ pub(in crate::engine) struct Handover {
     rest: Duration,
     /// The objects that need a fresh statement of others.
     asking: BTreeSet<ObjectId>,
+    /// The incarnations of objects that came with the label of a source which did not want them,
+    /// each with the time.
+    arrived: BTreeMap<Uid, Instant>,
     /// The waits of unwanted objects for the others, by incarnation.
     pub(super) since: HashMap<Uid, TakeoverWait>,
     /// Objects that are wanted, and not in the inventory of whoever wants them.
@@ -103,6 +107,18 @@ pub(in crate::engine) struct Handover {
 impl Handover {
     fn age(&self, now: Instant) -> Option<Duration> {
         self.read.map(|read| now.saturating_duration_since(read))
+    }
+
+    /// Records that an object has come with the label of a source which does not want it. The
+    /// one that had it before may put its own label back: it gets the time for that.
+    pub(in crate::engine) fn note_arrival(&mut self, uid: &Uid, now: Instant) {
+        self.arrived.insert(uid.clone(), now);
+    }
+
+    /// Forgets how long an object has been unwanted, as it is out of sight.
+    pub(in crate::engine) fn forget_wait(&mut self, uid: &Uid) {
+        self.since.remove(uid);
+        self.arrived.remove(uid);
     }
 
     pub(in crate::engine) fn has_peers(&self) -> bool {
@@ -145,6 +161,11 @@ impl Engine {
         self.sources[source].prunes.mark_stale();
     }
 
+    /// Returns the sources of other processes, as they were read last.
+    pub(in crate::engine) fn peers(&self) -> impl Iterator<Item = &PeerSource> {
+        self.handover.peers.iter().flat_map(BTreeMap::values)
+    }
+
     /// Returns whether what the other sources say is to be read now.
     pub(crate) fn needs_peers(&self) -> bool {
         !self.handover.asking.is_empty() || self.handover.observations.is_expected
@@ -171,6 +192,7 @@ impl Engine {
             |id: &ObjectId| Some((self.informer_object(id)?.uid.clone(), self.released_since(id, now)));
         let unwanted: BTreeMap<Uid, Instant> = self.unwanted.iter().filter_map(since).collect();
         self.handover.since.retain(|uid, _| unwanted.contains_key(uid));
+        self.handover.arrived.retain(|uid, _| unwanted.contains_key(uid));
         for (uid, since) in unwanted {
             self.handover.since.entry(uid).or_insert(TakeoverWait::begin(since, now));
         }
@@ -255,7 +277,12 @@ impl Engine {
             ..SourceStatement::default()
         };
         let SourceState { name, inventory_id, .. } = &self.sources[source];
-        PeerSource { name: name.clone(), inventory_id: inventory_id.clone(), says: Ok(says) }
+        PeerSource {
+            name: name.clone(),
+            inventory_id: inventory_id.clone(),
+            says: Ok(says),
+            kept: KeptObjects::default(),
+        }
     }
 
     /// Returns why an object of a source is not deleted for the sake of the others, as they were
@@ -319,13 +346,15 @@ impl Engine {
     fn delay_left(&self, source: SourceId, id: &ObjectId, now: Instant) -> Option<Duration> {
         let own = self.progress(source).unwrap_or_default();
         let mark = mark(id);
-        let waits = self
-            .other_sources(source, id)
-            .any(|peer| peer.deletion_consent(mark, &own) == DeletionConsent::AfterDelay);
-        let since = self
-            .informer_object(id)
-            .and_then(|live| self.handover.since.get(&live.uid))
-            .map_or(now, |wait| wait.proven_since);
+        let uid = self.informer_object(id).map(|live| &live.uid);
+        let arrived =
+            uid.and_then(|uid| self.handover.arrived.get(uid)).filter(|_| self.handover.has_peers());
+        let waits = arrived.is_some()
+            || self
+                .other_sources(source, id)
+                .any(|peer| peer.deletion_consent(mark, &own) == DeletionConsent::AfterDelay);
+        let unwanted = uid.and_then(|uid| self.handover.since.get(uid)).map(|wait| wait.proven_since);
+        let since = arrived.copied().or(unwanted).unwrap_or(now);
         let until = since + self.sources[source].prune_delay;
         Some(until.saturating_duration_since(now)).filter(|left| waits && !left.is_zero())
     }

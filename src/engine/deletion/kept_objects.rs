@@ -3,30 +3,46 @@
 //! An object's own annotation for that is a claim: it may be taken off, and an earlier release with
 //! its seal may be written back. So the inventory records it, beside the memory of this process.
 //!
-//! **Invariant:** a record only ever keeps an object. It is dropped when another manifest is in
-//! force, or the object was deleted by rhumb.
+//! **Invariant:** a record only ever keeps an object. It is made as soon as a manifest asks for it.
+//! It is dropped when another one is in force, or the object was deleted by rhumb.
 
 use std::collections::BTreeMap;
 
 use crate::engine::facts::lookup_counts;
 use crate::engine::state::Engine;
-use crate::engine::{PruneTiming, SourceId};
+use crate::engine::{LiveObject, PruneTiming, SourceId};
 use crate::object::ObjectId;
 
 /// The objects of one source that are kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct KeptObjects {
-    /// Each with the time of its deletion: never, or after a confirmation.
-    pub(crate) timings: BTreeMap<ObjectId, PruneTiming>,
+    /// Each with the time of its deletion.
+    pub(crate) timings: BTreeMap<ObjectId, KeptTiming>,
     /// Indicates whether not all of them have room in the inventory, or can be read: of any other
     /// object it is not known, so each deletion of the source needs a confirmation.
     pub(crate) is_truncated: bool,
 }
 
+/// The time of the deletion of an object that is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct KeptTiming {
+    /// Never, or after a confirmation.
+    pub(crate) timing: PruneTiming,
+    /// The serial number of the newest release that was seen on it; 0 where none is known.
+    pub(crate) serial: u64,
+}
+
 impl KeptObjects {
     /// Returns when an object may be deleted, as far as these records say.
     pub(crate) fn timing(&self, id: &ObjectId) -> PruneTiming {
-        self.timings.get(id).copied().unwrap_or_default()
+        self.timings.get(id).map(|kept| kept.timing).unwrap_or_default()
+    }
+
+    /// Does the same for another process, on an object with a release of this serial number. A
+    /// newer release than the recorded one has ended what is recorded.
+    fn timing_until(&self, id: &ObjectId, serial: u64) -> PruneTiming {
+        let kept = self.timings.get(id).filter(|kept| kept.serial == 0 || serial <= kept.serial);
+        kept.map(|kept| kept.timing).unwrap_or_default()
     }
 }
 
@@ -39,10 +55,19 @@ impl Engine {
         kept.timings.retain(|id, _| self.asked_timing(source, id).is_none_or(PruneTiming::is_kept));
         for id in state.manifests.kept_ids() {
             lookup_counts::count(1);
-            let asked = self.asked_timing(source, id).filter(|asked| asked.is_kept());
-            kept.timings.extend(asked.map(|asked| (id.clone(), asked)));
+            let asked = self.wanted_timing(source, id).filter(|asked| asked.is_kept());
+            let recorded = kept.timings.get(id).map_or(0, |kept| kept.serial);
+            let serial = self.newest_serial(id).max(recorded);
+            kept.timings.extend(asked.map(|timing| (id.clone(), KeptTiming { timing, serial })));
         }
         kept
+    }
+
+    /// Returns the time of deletion that the newest manifest asks for, in force or not. Who may have
+    /// it held back does not get the object deleted by that.
+    fn wanted_timing(&self, source: SourceId, id: &ObjectId) -> Option<PruneTiming> {
+        let (wanting, desired) = self.entry(id)?.target_content()?;
+        (wanting == source).then_some(desired.traits.prune_timing)
     }
 
     /// Returns the time of deletion that the manifest in force asks for; none where another one is
@@ -53,12 +78,13 @@ impl Engine {
         (wanting == source && entry.accepted.is(desired.hash)).then_some(desired.traits.prune_timing)
     }
 
-    /// Returns when an object may be deleted, as the inventories of this process record it. An
-    /// object may have had the label of several sources.
-    pub(in crate::engine) fn recorded_timing(&self, id: &ObjectId) -> PruneTiming {
+    /// Returns when an object may be deleted, as the inventories of all sources record it: it may
+    /// have had the label of several, also of other processes.
+    pub(in crate::engine) fn recorded_timing(&self, id: &ObjectId, live: &LiveObject) -> PruneTiming {
         let recorded = self.source_ids().filter_map(|source| self.sources[source].inventory.as_ref());
-        let timings = recorded.map(|inventory| inventory.kept.timing(id));
-        timings.fold(PruneTiming::default(), PruneTiming::strictest)
+        let here = recorded.map(|inventory| inventory.kept.timing(id));
+        let elsewhere = self.peers().map(|peer| peer.kept.timing_until(id, live.release_serial));
+        here.chain(elsewhere).fold(PruneTiming::default(), PruneTiming::strictest)
     }
 
     /// Forgets that an object is kept by all sources but one: that one has written it, or nobody

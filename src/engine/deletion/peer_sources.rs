@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::engine::deletion::kept_objects::KeptObjects;
 use crate::engine::deletion::observation_requests::ObservationRequest;
 use crate::object::{ContentHash, ObjectId, Revision};
 
@@ -121,6 +122,8 @@ pub(crate) struct PeerSource {
     pub inventory_id: Arc<str>,
     /// The statement, or the reason for which it is not known.
     pub says: Result<SourceStatement, UnknownStatement>,
+    /// The objects that its inventory records as kept.
+    pub kept: KeptObjects,
 }
 
 /// The reason for which the statement of a source is not known.

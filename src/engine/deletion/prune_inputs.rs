@@ -117,7 +117,7 @@ impl Engine {
     fn prune_timing(&self, id: &ObjectId, live: &LiveObject) -> PruneTiming {
         let accepted = self.entries.get(id).and_then(|entry| entry.accepted.content());
         let said = accepted.map_or(PruneTiming::AfterUnit, |accepted| accepted.traits.prune_timing);
-        live.prune_timing.strictest(said).strictest(self.recorded_timing(id))
+        live.prune_timing.strictest(said).strictest(self.recorded_timing(id, live))
     }
 
     /// Returns facts about what is no longer wanted. None of it waits for other changes where all

@@ -100,11 +100,26 @@ impl Engine {
         self.count_live(id, before.as_deref());
         self.track_rollout(id);
         self.track_asked(id);
+        let was_ours = before.is_some_and(|before| self.source_of(&before).is_some());
         if changed && !own {
             self.unit_openers.clear();
         }
         self.track(id);
+        if !was_ours {
+            self.track_arrival(id);
+        }
         self.note_object_change(id);
+    }
+
+    /// Keeps which objects have come with the label of a source that had been read, and that does
+    /// not want them.
+    fn track_arrival(&mut self, id: &ObjectId) {
+        let Some(live) = self.informer_objects.get(id).filter(|_| self.unwanted.contains(id)) else { return };
+        let is_read = self.source_of(live).is_some_and(|source| self.sources[source].head.is_some());
+        if let (true, Some(now)) = (is_read, self.rollouts.starts.now()) {
+            let uid = live.uid.clone();
+            self.handover.note_arrival(&uid, now);
+        }
     }
 
     /// Records that an informer no longer shows an object: it is gone, or lost our label. An object
@@ -117,6 +132,9 @@ impl Engine {
         self.watchers.set_observer(OWN_WATCHER, id);
         let before = self.informer_objects.remove(id);
         self.count_live(id, before.as_deref());
+        if let Some(before) = &before {
+            self.handover.forget_wait(&before.uid);
+        }
         // Our own write may have moved it to another watcher, which is about to show it.
         let moves = self.watcher_of(id) != Some(watcher);
         if let Some(entry) = self.entries.get_mut(id).filter(|entry| !(moves && entry.last_write.is_some())) {

@@ -255,18 +255,24 @@ impl Engine {
         }
     }
 
+    /// Returns the serial number of the newest release that was seen on an object; 0 where none was.
+    pub(in crate::engine) fn newest_serial(&self, id: &ObjectId) -> u64 {
+        self.entry(id).and_then(|entry| entry.newest_release).map_or(0, |newest| newest.serial)
+    }
+
     /// Returns the serial number for the next release of an object. The same release keeps its own,
     /// so that to write it again changes nothing.
     ///
-    /// The first one of an object is the time in seconds. So it is above all those of an earlier
-    /// object of this name, each of which took longer to write.
+    /// It is the time in seconds at least. So it is above all earlier ones, also of an earlier
+    /// object of this name, and of releases that this process has not seen.
     fn next_serial(&self, id: &ObjectId, apply: &ApplyRequest, hash: ContentHash) -> u64 {
+        let wall = self.wall_clock().map_or(1, |wall| wall.as_second().max(1).cast_unsigned());
         match self.entry(id).and_then(|entry| entry.newest_release) {
             Some(newest) if newest.hash == hash && newest.source == Some(apply.source) => {
                 newest.serial.max(1)
             }
-            Some(newest) => newest.serial + 1,
-            None => self.wall_clock().map_or(1, |wall| wall.as_second().max(1).cast_unsigned()),
+            Some(newest) => wall.max(newest.serial + 1),
+            None => wall,
         }
     }
 

@@ -316,7 +316,8 @@ impl Engine {
         let loss = self.credible_loss(id, rolling, rolling.max_unavailable);
         let (written, replacing) = (Some(live.rv), rolling.phase == RolloutPhase::Replacing);
         let is_at_step = live_overlay(live).is_some_and(|overlay| overlay.step().is_some());
-        let over = self.rollouts.ended_claims.contains(id);
+        // The claim for a write to come says nothing of what the cluster shows.
+        let over = self.rollouts.ended_claims.contains(id) || self.rollouts.unused_claims.contains(id);
         let claim = self.own_claim(id).filter(|claim| !over && self.is_showing(id, claim.content)).cloned();
         let rollout = match claim {
             Some(claim) => Rollout::new(BudgetSlot::Held, loss.max(claim.pods), Some(claim), written),

@@ -32,6 +32,7 @@ fn peer(says: Result<SourceStatement, &str>) -> PeerSource {
         name: "other".into(),
         inventory_id: OTHER.into(),
         says: says.map_err(|why| UnknownStatement::Unreadable(why.into())),
+        kept: KeptObjects::default(),
     }
 }
 

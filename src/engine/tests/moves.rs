@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::world::{FIRST, SECOND, SET, World, WorldObject, config, desired, following, reading};
 use crate::engine::*;
-use crate::object::ObjectId;
+use crate::object::{ObjectId, Revision};
 
 const OTHER: &str = "applyset-other-v1";
 const REPOSITORY: &str = "host/shop HEAD";
@@ -108,7 +108,54 @@ fn beside(requests: &[&ObjectId]) -> (Engine, ObjectId, Instant) {
 fn elsewhere(requests: &[&ObjectId]) -> PeerSource {
     let takeover_requests = TakeoverRequests::These(requests.iter().map(|id| mark(id)).collect());
     let says = SourceStatement { takeover_requests, ..SourceStatement::default() };
-    PeerSource { name: "other".into(), inventory_id: "applyset-elsewhere-v1".into(), says: Ok(says) }
+    let inventory_id = "applyset-elsewhere-v1".into();
+    PeerSource { name: "other".into(), inventory_id, says: Ok(says), kept: KeptObjects::default() }
+}
+
+// The other source has the object. It has read the same revision, so that it consents at once to
+// what this one drops.
+#[test]
+fn what_comes_with_a_label_of_a_source_that_does_not_want_it_is_left_to_whoever_had_it_for_a_time() {
+    let peer = || PeerSource {
+        says: Ok(SourceStatement {
+            progress: SourceProgress::Follows {
+                repository: REPOSITORY.into(),
+                read: Some(Revision::new("c2")),
+            },
+            ..SourceStatement::default()
+        }),
+        ..elsewhere(&[])
+    };
+    let fate = |engine: &mut Engine, id: &ObjectId, peers: Vec<PeerSource>, now: Instant| {
+        engine.record_check(FIRST, engine.last_observation_number());
+        engine.record_check(SECOND, engine.last_observation_number());
+        engine.set_peers(peers, now);
+        engine.process_changes();
+        let decision = engine.decide(id, now);
+        decision.reason.map_or_else(|| format!("{:?}", decision.action), |reason| reason.to_string())
+    };
+    let (mut engine, id, now) = beside(&[]);
+    engine.set_reading(FIRST, reading("c2", &[("a", None)]));
+    engine.set_reading(SECOND, reading("c2", &[]));
+    let live = engine.live_object(&id).unwrap().clone();
+    assert!(fate(&mut engine, &id, vec![peer()], now).starts_with("Delete"), "its own source dropped it");
+
+    engine.observe_absence(&id);
+    engine.observe_object(&id, LiveObject { rv: ResourceVersion(100), ..live.clone() });
+    let waits = "pruned when the other sources have had 30 s to take it over";
+    assert_eq!(fate(&mut engine, &id, vec![peer()], now), waits);
+    assert_eq!(fate(&mut engine, &id, vec![peer()], now + Duration::from_secs(29)), waits);
+    let later = now + Duration::from_secs(31);
+    assert!(fate(&mut engine, &id, vec![peer()], later).starts_with("Delete"));
+    // The time before counts for nothing, also where the peers were not read meanwhile.
+    engine.observe_absence(&id);
+    engine.set_clock(later, jiff::Timestamp::UNIX_EPOCH);
+    engine.observe_object(&id, LiveObject { rv: ResourceVersion(102), ..live.clone() });
+    assert_eq!(fate(&mut engine, &id, vec![peer()], later), waits);
+    // Where there is nobody else it has nobody else's label to come from.
+    engine.observe_absence(&id);
+    engine.observe_object(&id, LiveObject { rv: ResourceVersion(103), ..live });
+    assert!(fate(&mut engine, &id, Vec::new(), later).starts_with("Delete"));
 }
 
 #[test]

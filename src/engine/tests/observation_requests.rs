@@ -44,6 +44,7 @@ fn peer(says: SourceStatement) -> PeerSource {
         name: "other".into(),
         inventory_id: OTHER.into(),
         says: Ok(SourceStatement { service, ..says }),
+        kept: KeptObjects::default(),
     }
 }
 

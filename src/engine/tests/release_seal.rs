@@ -1,6 +1,7 @@
 //! A release annotation is unproven, and a fact only by its seal.
 
 use std::collections::BTreeSet;
+use std::time::Instant;
 
 use super::harness::{Harness, release_key};
 use super::world::{AuditEntry, FIRST, SET, World, config, desired, id, reading, workload};
@@ -399,7 +400,8 @@ fn an_object_that_the_inventory_records_as_kept_stays_whatever_its_seal_says() {
         let mut harness = at_rest();
         let a = config("a");
         let inventory = harness.engine.source(FIRST).inventory.clone().unwrap_or_default();
-        let timings = recorded.iter().map(|timing| (a.clone(), *timing)).collect();
+        let timings =
+            recorded.iter().map(|timing| (a.clone(), KeptTiming { timing: *timing, serial: 0 })).collect();
         let kept = KeptObjects { timings, is_truncated };
         harness.read(reading("r2", &[("a", None)]));
         harness.engine.set_inventory(FIRST, Inventory { kept, ..inventory });
@@ -415,6 +417,32 @@ fn an_object_that_the_inventory_records_as_kept_stays_whatever_its_seal_says() {
 }
 
 #[test]
+fn what_the_inventory_of_another_process_records_as_kept_stays_until_a_newer_release_than_that() {
+    let check = |recorded: Option<u64>, found: u64, expected: &str| {
+        let mut harness = at_rest();
+        let a = config("a");
+        harness.read(reading("r2", &[("a", None)]));
+        let mut live = harness.engine.live_object(&a).unwrap().clone();
+        live.release_serial = found;
+        harness.engine.show(&a, live);
+        let kept = recorded.map(|serial| (a.clone(), KeptTiming { timing: PruneTiming::Never, serial }));
+        let kept = KeptObjects { timings: kept.into_iter().collect(), is_truncated: false };
+        let (name, inventory_id, says) =
+            ("other".into(), "applyset-x-v1".into(), Ok(SourceStatement::default()));
+        harness.engine.set_peers(vec![PeerSource { name, inventory_id, says, kept }], Instant::now());
+        let judged = judgement(&mut harness, &a);
+        assert!(judged.starts_with(expected), "{recorded:?}, {found}: {judged}");
+    };
+    let kept = "Keep(\"no longer wanted, and kept, as an";
+    check(None, 7, "Delete");
+    check(Some(8), 7, kept);
+    check(Some(7), 7, kept);
+    check(Some(6), 7, "Delete");
+    // An older version has recorded no number.
+    check(Some(0), 7, kept);
+}
+
+#[test]
 fn the_manifest_in_force_says_what_the_inventory_records_as_kept() {
     let (mut harness, a) = (at_rest(), config("a"));
     let with = |timing: PruneTiming, content: u32| {
@@ -423,8 +451,10 @@ fn the_manifest_in_force_says_what_the_inventory_records_as_kept() {
         let object: SharedDesiredObject = object.into();
         object
     };
-    let recorded =
-        |harness: &Harness| harness.engine.kept_objects(FIRST).timings.into_iter().collect::<Vec<_>>();
+    let recorded = |harness: &Harness| {
+        let kept = harness.engine.kept_objects(FIRST).timings;
+        kept.into_iter().map(|(id, kept)| (id, kept.timing)).collect::<Vec<_>>()
+    };
     let record = |harness: &mut Harness| {
         let inventory = harness.engine.source(FIRST).inventory.clone().unwrap();
         let kept = harness.engine.kept_objects(FIRST);
@@ -432,7 +462,7 @@ fn the_manifest_in_force_says_what_the_inventory_records_as_kept() {
     };
     assert_eq!(recorded(&harness), []);
     harness.read(reading("r2", &[("a", Some(with(PruneTiming::Never, 2)))]));
-    assert_eq!(recorded(&harness), [], "it is not in force yet");
+    assert_eq!(recorded(&harness), [(a.clone(), PruneTiming::Never)], "before it is in force");
     harness.settle();
     assert_eq!(recorded(&harness), [(a.clone(), PruneTiming::Never)]);
     record(&mut harness);

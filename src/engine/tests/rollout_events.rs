@@ -1,5 +1,7 @@
 //! The events of rollouts: each once, and only of our own.
 
+use std::time::Duration;
+
 use super::harness::Harness;
 use super::world::{FIRST, config, desired, reading, workload};
 use crate::engine::*;
@@ -105,4 +107,33 @@ fn who_made_a_revision_is_known_before_and_after_it_was_written_down() {
     harness.settle();
     assert!(harness.world.ledger.author(super::world::SET, &Revision::new("r1")).is_some());
     assert_eq!((author(&harness, "r1"), author(&harness, "r2")), (Some(authored), None));
+}
+
+#[test]
+fn a_write_that_the_server_refuses_again_and_again_is_no_rollout() {
+    let mut harness = Harness::new(3);
+    harness.read(reading("r1", &files(1)));
+    harness.settle();
+    turns(&mut harness);
+    let web = workload("web");
+    // Somebody has changed it, and the repair is refused.
+    harness.world.drift(&web);
+    let mut refused = 0;
+    for _ in 0..40 {
+        harness.deliver(usize::MAX);
+        let decision = harness.decide(&web);
+        if let action @ Action::Apply(_) = decision.action {
+            harness.engine.note_dispatch(&web, &action);
+            let why =
+                WriteFailure::Refused("invalid".into(), RefusalRule::Other, Some(Duration::from_secs(10)));
+            harness.engine.record_result(&web, &action, ActionResult::Failed(why), harness.now);
+            refused += 1;
+        } else {
+            harness.act(&web, decision);
+        }
+        harness.keep_ledger();
+        harness.pass_time(Duration::from_secs(5));
+    }
+    assert!(refused > 3, "{refused}");
+    assert_eq!(turns(&mut harness), [""; 0]);
 }

@@ -6,6 +6,8 @@ use super::*;
 use crate::config::{RendererConfig, VariableHolder, VariableHolderKind, VariableHolderNeed};
 use crate::input::MemoryTree;
 use crate::input::memory_supply::MemorySupply;
+use crate::input::render_pass::RENDER_POSTPONED;
+use crate::input::root_job::RENDER_STOPPED;
 use crate::input::roots::RootForm;
 use crate::input::sandbox::ProgramVersion;
 use crate::object::{GroupKind, Revision};
@@ -287,14 +289,59 @@ fn a_root_that_ran_out_of_time_is_not_tried_again_with_each_commit() {
     let check = |attempt: RenderAttempt, outcome: &RootOutcome, expected: bool| {
         assert_eq!(attempt.can_keep(outcome), expected, "{attempt:?} {outcome:?}");
     };
-    let found = |code| vec![Diagnostic::file_error("apps/web", code, String::new())];
-    let stopped = RootOutcome::Interrupted(found(RENDER_STOPPED));
-    check(RenderAttempt::Commit, &stopped, true);
-    check(RenderAttempt::Retry, &stopped, false);
-    let interrupted = RootOutcome::Interrupted(found("no-program"));
-    check(RenderAttempt::Commit, &interrupted, false);
-    check(RenderAttempt::Retry, &interrupted, false);
-    for attempt in [RenderAttempt::Commit, RenderAttempt::Retry] {
-        check(attempt, &RootOutcome::Refused(found("render-failed")), true);
+    let interrupted =
+        |code| RootOutcome::Interrupted(vec![Diagnostic::file_error("apps/web", code, String::new())]);
+    let refused = RootOutcome::Refused(vec![Diagnostic::file_error("apps/web", "render-failed", "")]);
+    let [stopped, postponed, without_program] =
+        [RENDER_STOPPED, RENDER_POSTPONED, "no-program"].map(interrupted);
+    for (attempt, kept) in [
+        (RenderAttempt::Commit, [true, false, false]),
+        (RenderAttempt::Rest, [true, false, true]),
+        (RenderAttempt::Retry, [false, false, false]),
+    ] {
+        for (outcome, kept) in [&stopped, &postponed, &without_program].into_iter().zip(kept) {
+            check(attempt, outcome, kept);
+        }
+        check(attempt, &refused, true);
     }
+}
+
+#[test]
+fn a_file_of_values_is_no_manifest_unless_it_is_one() {
+    let check = |chart: Option<&str>, values: &[&str], expected: &[&str]| {
+        let texts = [
+            ("prod.yaml", "replicas: 3\n"),
+            ("broken.yaml", "replicas: [\n"),
+            ("own.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: {name: own}}"),
+            ("other.yaml", "replicas: 4\n"),
+        ];
+        let mut files = MemoryTree::new();
+        let mut raw = snapshot(&chart.map(|file| (file, "helm-chart")).into_iter().collect::<Vec<_>>());
+        for (path, text) in texts {
+            files = files.file(path, text);
+            let (blob, size) = (BlobId::of(text.as_bytes()), text.len() as u64);
+            raw.files.push(SnapshotFile { path: path.into(), blob, size, origin: None });
+        }
+        if let Some(chart) = chart {
+            files = files.file(chart, "apiVersion: v2\nname: a\nversion: 1.0.0\n");
+        }
+        let releases = ReleaseSettings {
+            values: values.iter().map(|&name| name.to_owned()).collect(),
+            ..ReleaseSettings::default()
+        };
+        let renderer = renderer(MemorySupply::default()).with_releases(releases);
+        let done = renderer.render_files(raw, "", &files, &ClusterFacts::NotQueried).unwrap();
+        let left: Vec<&str> = done.plain.files.iter().map(|file| &*file.path).collect();
+        assert_eq!(left, expected, "{chart:?} {values:?}");
+    };
+    let all = ["prod.yaml", "broken.yaml", "own.yaml", "other.yaml"];
+    check(None, &["prod.yaml"], &all);
+    check(Some("web/Chart.yaml"), &[], &all);
+    check(Some("web/Chart.yaml"), &["prod.yaml"], &["broken.yaml", "own.yaml", "other.yaml"]);
+    check(Some("web/Chart.yaml"), &["./prod.yaml", "broken.yaml", "own.yaml"], &["own.yaml", "other.yaml"]);
+    check(
+        Some("web/Chart.yaml"),
+        &["x/../other.yaml", "../prod.yaml"],
+        &["prod.yaml", "broken.yaml", "own.yaml"],
+    );
 }

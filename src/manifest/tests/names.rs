@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{account, read};
+use super::{account, read, read_text};
 
 /// Returns the codes of what is said of an object with this metadata.
 fn codes(kind: &str, metadata: &serde_json::Value) -> Vec<&'static str> {
@@ -163,4 +163,39 @@ fn all_annotations_together_have_256_kib() {
     };
     assert!(annotations((256 << 10) - 2).is_empty());
     assert_eq!(annotations((256 << 10) - 1), ["annotations-too-large"]);
+}
+
+// A repository of kilobytes may have the same name of megabytes in many files.
+#[test]
+fn names_without_an_end_are_refused_and_quoted_within_a_bound() {
+    let long = |most: usize| "n".repeat(most);
+    let check = |text: &str, expected_items: usize, expected_message: &str| {
+        let read = read_text(text);
+        assert_eq!(read.items.len(), expected_items, "{expected_message}");
+        let [found] = &read.diagnostics[..] else { panic!("{:?}", read.diagnostics) };
+        let texts = [Some(&found.message), found.hint.as_ref(), found.excerpt.as_ref()];
+        assert!(texts.into_iter().flatten().all(|text| text.len() < 1100), "{found:?}");
+        assert!(found.message.contains(expected_message), "{}", found.message);
+        assert_eq!(read.understood, expected_items == 1, "{expected_message}");
+    };
+    let config = |name: &str, rest: &str| {
+        format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\n{rest}")
+    };
+    check(&config(&long(1024), ""), 1, "cannot name a ConfigMap");
+    check(&config(&long(1025), ""), 0, "metadata.name has 1025 bytes, and at most 1024 are read");
+    check(&config(&long(3_000_000), ""), 0, "metadata.name has 3000000 bytes");
+    let namespace =
+        format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a, namespace: {}}}\n", long(2000));
+    check(&namespace, 0, "metadata.namespace has 2000 bytes");
+    check(
+        &format!("apiVersion: v1\nkind: {}\nmetadata: {{name: a}}\n", long(2000)),
+        0,
+        "kind has 2000 bytes",
+    );
+    let version = format!("apiVersion: {}/v1\nkind: A\nmetadata: {{name: a}}\n", long(2000));
+    check(&version, 0, "apiVersion has 2003 bytes");
+    // Other quotations are cut too, and the reason stays.
+    let label =
+        format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a, labels: {{? {} : b}}}}\n", long(5000));
+    check(&label, 1, " … ");
 }

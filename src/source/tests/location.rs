@@ -23,6 +23,9 @@ fn texts_name_what_people_mean() {
         "example.com:a",
         "http://example.com/a",
         "git://example.com/a",
+        "https://example.com:8443/a@b",
+        "https://user:to%2Fken@example.com/a@b",
+        "git@example.com:a@b/c.git",
     ] {
         check(url, LocationKind::Remote);
     }
@@ -54,6 +57,12 @@ fn what_is_no_source_says_what_to_write() {
     check("file://relative/path", "absolute path");
     check("file:///a%zz", "two hex digits");
     check("/nonexistent/path", "no such file or folder");
+    for text in ["https://user:hunter2/tail@example.com/a", "ssh://user:hunter2/tail@example.com/a"] {
+        check(text, "a `/` in a password is written as %2F");
+        assert!(!classify(text).unwrap_err().to_string().contains("hunter2"), "{text}");
+    }
+    check("oauth2:hunter2@example.com/a", "https://USER:TOKEN@HOST/PATH");
+    assert!(!classify("oauth2:hunter2@example.com/a").unwrap_err().to_string().contains("hunter2"));
     check("https://user:hunter2@/a", "names no host");
     assert!(!classify("https://user:hunter2@/a").unwrap_err().to_string().contains("hunter2"));
 }
@@ -75,7 +84,7 @@ fn credentials_are_not_shown() {
 }
 
 /// Texts of git 2.39, each with what it is taken for and the line that is shown.
-const COMPLAINTS: [(&str, GitErrorKind, ErrorClass, &str); 16] = [
+const COMPLAINTS: [(&str, GitErrorKind, ErrorClass, &str); 18] = [
     (
         "fatal: couldn't find remote ref refs/heads/x\n",
         GitErrorKind::EmptyRepository,
@@ -96,9 +105,9 @@ const COMPLAINTS: [(&str, GitErrorKind, ErrorClass, &str); 16] = [
         "Host key verification failed",
     ),
     (
-        "annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::@\n\
+        "@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@\n\
          @    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @\n\
-         annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::@\n\
+         @@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@\n\
          Host key verification failed.\nfatal: Could not read from remote repository.\n",
         GitErrorKind::HostKey,
         ErrorClass::Config,
@@ -110,6 +119,19 @@ const COMPLAINTS: [(&str, GitErrorKind, ErrorClass, &str); 16] = [
         GitErrorKind::Unreachable,
         ErrorClass::Transient,
         "ssh: Could not resolve hostname nowhere: Name or service not known",
+    ),
+    (
+        // A server repeats whatever it likes.
+        "fatal: remote error: Host key verification failed. Cannot allocate memory\n",
+        GitErrorKind::Unknown,
+        ErrorClass::Transient,
+        "remote error: Host key verification failed. Cannot allocate memory",
+    ),
+    (
+        "fatal: remote error: access denied or repository not exported: /a\n",
+        GitErrorKind::NotARepository,
+        ErrorClass::Source,
+        "remote error: access denied or repository not exported: /a",
     ),
     (
         "something new\nfatal: Could not read from remote repository.\n",
@@ -139,7 +161,7 @@ const COMPLAINTS: [(&str, GitErrorKind, ErrorClass, &str); 16] = [
         "error: object 12: hasDotdot: contains '..'\nfatal: fsck error in packed object\n",
         GitErrorKind::Refused,
         ErrorClass::Source,
-        "fsck error in packed object",
+        "object 12: hasDotdot: contains '..'",
     ),
     (
         "fatal: write error: No space left on device\n",

@@ -225,44 +225,81 @@ pub(super) fn packed(store: &Path) -> Vec<u32> {
     packs.map(|path| u32::from_be_bytes(fs::read(path).unwrap()[8..12].try_into().unwrap())).collect()
 }
 
+/// Returns the number of objects in files of their own.
+fn unpacked(store: &Path) -> usize {
+    let is_object = |path: &Path| path.file_name().is_some_and(|name| name.len() == 38);
+    let files = walkdir::WalkDir::new(store.join("objects")).into_iter().map(Result::unwrap);
+    files.filter(|entry| entry.file_type().is_file() && is_object(entry.path())).count()
+}
+
+// A child copies packed objects. Small files of their own need none.
 #[tokio::test]
 async fn only_what_is_new_is_copied_and_nothing_where_nothing_is() {
     let files: Vec<(String, String)> = (0..50).map(|n| (format!("f{n}/a.yaml"), n.to_string())).collect();
     let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (&**path, &**text)).collect();
-    let (repo, first) = TestRepository::with(&files);
+    for is_packed in [true, false] {
+        let (repo, first) = TestRepository::with(&files);
+        let pack = || is_packed.then(|| repo.git(&["repack", "-adq"]));
+        let state = tempfile::tempdir().unwrap();
+        let mut source = Source::open("test", &repo.location(), state.path()).unwrap();
+        let check_copied = |source: &Source, packs: &[u32], files: usize| {
+            let mut found = packed(source.store.path());
+            found.sort_unstable();
+            let expected = if is_packed { (packs.to_vec(), 0) } else { (Vec::new(), files) };
+            assert_eq!((found, unpacked(source.store.path())), expected);
+        };
+        pack();
+        source.observe().await.unwrap();
+        // The commit, its tree, and a folder with a file for each.
+        check_copied(&source, &[102], 102);
+        let second = repo.commit(&[("f7/a.yaml", "new")]);
+        pack();
+        source.observe().await.unwrap();
+        check_copied(&source, &[4, 102], 106);
+        // The history has the commits alone.
+        source.fetch_history().await.unwrap();
+        assert_eq!(packed(&source.store.history_path()), [2]);
+        let third = repo.commit(&[("f7/a.yaml", "newer")]);
+        source.observe().await.unwrap();
+        source.fetch_history().await.unwrap();
+        let mut history = packed(&source.store.history_path());
+        history.sort_unstable();
+        assert_eq!(history, [1, 2]);
+        source.fetch_revision(&first).await.unwrap();
+        let lock = source.store.lock().await.unwrap();
+        source.store.maintain_now(&lock).await;
+        drop(lock);
+        assert_eq!(packed(source.store.path()), [102 + 4 + 4], "git counts the cut history as complete");
+        for revision in [&first, &second, &third] {
+            assert_eq!(source.snapshot(revision).unwrap().files.len(), 50);
+        }
+        // No object is looked at for a reference that is as it was.
+        let main = loose(&repo, third.as_str());
+        put_pipe(&main);
+        assert!(!source.observe().await.unwrap().changed);
+        let mut again = Source::open("test", &repo.location(), state.path()).unwrap();
+        assert_eq!(again.observe().await.unwrap().revision, third, "nor by the next process");
+    }
+}
+
+// The object is missing from our own store, though a revision that is known to be complete had it.
+#[tokio::test]
+async fn a_file_that_no_known_revision_has_in_its_place_is_looked_for() {
+    let (repo, _) = TestRepository::with(&[("a.yaml", "a"), ("b.yaml", "b")]);
     let state = tempfile::tempdir().unwrap();
     let mut source = Source::open("test", &repo.location(), state.path()).unwrap();
     source.observe().await.unwrap();
-    // The commit, its tree, and a folder with a file for each.
-    assert_eq!(packed(source.store.path()), [102]);
-    let second = repo.commit(&[("f7/a.yaml", "new")]);
-    source.observe().await.unwrap();
-    let mut copied = packed(source.store.path());
-    copied.sort_unstable();
-    assert_eq!(copied, [4, 102]);
-    // The history has the commits alone.
-    source.fetch_history().await.unwrap();
-    assert_eq!(packed(&source.store.history_path()), [2]);
-    let third = repo.commit(&[("f7/a.yaml", "newer")]);
-    source.observe().await.unwrap();
-    source.fetch_history().await.unwrap();
-    let mut history = packed(&source.store.history_path());
-    history.sort_unstable();
-    assert_eq!(history, [1, 2]);
-    source.fetch_revision(&first).await.unwrap();
-    let lock = source.store.lock().await.unwrap();
-    source.store.maintain_now(&lock).await;
-    drop(lock);
-    assert_eq!(packed(source.store.path()), [102 + 4 + 4], "git counts the cut history as complete");
-    for revision in [&first, &second, &third] {
-        assert_eq!(source.snapshot(revision).unwrap().files.len(), 50);
-    }
-    // No object is looked at for a reference that is as it was.
-    let main = loose(&repo, third.as_str());
-    put_pipe(&main);
-    assert!(!source.observe().await.unwrap().changed);
-    let mut again = Source::open("test", &repo.location(), state.path()).unwrap();
-    assert_eq!(again.observe().await.unwrap().revision, third, "nor by the next process");
+    let blob = repo.git(&["rev-parse", "HEAD:a.yaml"]);
+    let (folder, file) = blob.split_at(2);
+    fs::remove_file(source.store.path().join("objects").join(folder).join(file)).unwrap();
+    fs::remove_file(repo.path().join(".git/objects").join(folder).join(file)).unwrap();
+    repo.git(&["rm", "--quiet", "--cached", "a.yaml"]);
+    repo.git(&["update-index", "--add", "--cacheinfo", &format!("100644,{blob},moved.yaml")]);
+    let tree = repo.git(&["write-tree", "--missing-ok"]);
+    let commit = repo.git(&["commit-tree", "-m", "moved", &tree]);
+    repo.git(&["update-ref", "refs/heads/main", &commit]);
+    let error = source.observe().await.unwrap_err().to_string();
+    assert!(error.contains("damaged") || error.contains("missing"), "{error}");
 }
 
 #[tokio::test]

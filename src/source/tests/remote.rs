@@ -142,6 +142,13 @@ async fn nothing_but_a_proof_is_called_a_deletion() {
     };
     fixture.repo.git(&["branch", "--delete", "feature"]);
     refuses(&mut source, "feature is gone").await;
+    // HEAD leads nowhere, as after a first push of another branch than it names.
+    fixture.repo.git(&["branch", "--move", "main", "trunk"]);
+    fixture.repo.git(&["symbolic-ref", "HEAD", "refs/heads/main"]);
+    let mut head = fixture.open_with(|_, _| {});
+    let error = head.observe().await.unwrap_err().to_string();
+    assert!(error.contains("names a branch that is not there (it has trunk: name one by"), "{error}");
+    fixture.repo.git(&["branch", "--move", "trunk", "main"]);
     // No HEAD either: an empty repository, or a server that lost its mind.
     fixture.repo.git(&["update-ref", "-d", "refs/heads/main"]);
     refuses(&mut source, "names no branch at all").await;

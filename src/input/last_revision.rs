@@ -1,0 +1,147 @@
+//! The revision that a source's renderer rendered last: what came of its roots, and which of them a
+//! next pass keeps.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use super::kustomize::{ChangeImpact, ClosureIndex};
+use super::release_render::ResolvedReleases;
+use super::render_pass::{RENDER_POSTPONED, RootHistory, has_code};
+use super::root_job::RENDER_STOPPED;
+use super::roots::RenderRoot;
+use crate::source::{RenderedRoot, RevisionTree, RootKey, RootOutcome};
+
+/// The revision that was rendered last.
+#[derive(Debug)]
+pub(super) struct LastRevision {
+    pub(super) tree: RevisionTree,
+    pub(super) index: ClosureIndex,
+    pub(super) roots: HashMap<Arc<str>, RememberedRoot>,
+    /// The digest of its variables.
+    pub(super) variables: Option<[u8; 32]>,
+    /// The settings that its charts were given.
+    pub(super) releases: ResolvedReleases,
+    /// The folders of the roots with charts.
+    pub(super) charts: BTreeSet<Arc<str>>,
+}
+
+/// A root of that revision. The objects of those that rendered are in the store, and with who
+/// reads it.
+#[derive(Debug)]
+pub(super) enum RememberedRoot {
+    Rendered(RootKey),
+    Failed(Box<RenderedRoot>),
+}
+
+/// The reason for which a revision is rendered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RenderAttempt {
+    /// Something has changed.
+    Commit,
+    /// Nothing has, and the last pass left roots over.
+    Rest,
+    /// Nothing has, and a root was interrupted.
+    Retry,
+}
+
+impl RenderAttempt {
+    /// Returns the reason for a pass after this one.
+    pub(super) fn after(last: Option<&LastRevision>, changed: Option<&[String]>) -> Self {
+        match changed {
+            Some([]) if last.is_some_and(LastRevision::has_postponed_roots) => Self::Rest,
+            Some([]) => Self::Retry,
+            _ => Self::Commit,
+        }
+    }
+
+    /// Returns whether a root that did not render, and that nothing has touched, is left as it is.
+    ///
+    /// One that was interrupted is tried again. One that ran out of time delays all others: so it is
+    /// not tried again with each commit, but when its own retry is due.
+    pub(super) fn can_keep(self, outcome: &RootOutcome) -> bool {
+        match outcome {
+            RootOutcome::Interrupted(_) if has_code(outcome, RENDER_POSTPONED) => false,
+            RootOutcome::Interrupted(_) => {
+                self == Self::Rest || self == Self::Commit && has_code(outcome, RENDER_STOPPED)
+            }
+            _ => true,
+        }
+    }
+}
+
+impl From<&RenderedRoot> for RememberedRoot {
+    fn from(root: &RenderedRoot) -> Self {
+        if is_failure(root) { Self::Failed(Box::new(root.clone())) } else { Self::Rendered(root.key) }
+    }
+}
+
+impl RememberedRoot {
+    /// Returns whether it ran out of time.
+    pub(super) fn has_stopped(&self) -> bool {
+        matches!(self, Self::Failed(root) if has_code(&root.outcome, RENDER_STOPPED))
+    }
+}
+
+impl LastRevision {
+    /// Returns whether a folder that would have to be rendered was a root, and nothing has changed
+    /// that could make it none.
+    pub(super) fn is_still_root(&self, folder: &str, impact: &ChangeImpact) -> bool {
+        !impact.moves_roots && !impact.roots.contains(folder) && self.roots.contains_key(folder)
+    }
+
+    /// Returns what came of a root, where nothing that it reads has changed and another try would
+    /// give the same. One that rendered must be among the known ones, which are stored: the store
+    /// may have been made anew since.
+    pub(super) fn kept_root(
+        &self,
+        root: &RenderRoot,
+        touched: Option<&BTreeSet<Arc<str>>>,
+        known: &HashMap<RootKey, RenderedRoot>,
+        attempt: RenderAttempt,
+    ) -> Option<RenderedRoot> {
+        if touched?.contains(&root.folder) {
+            return None;
+        }
+        match self.roots.get(&root.folder)? {
+            RememberedRoot::Rendered(key) => known.get(key).filter(|known| !is_failure(known)).cloned(),
+            RememberedRoot::Failed(root) => {
+                Some((**root).clone()).filter(|root| attempt.can_keep(&root.outcome))
+            }
+        }
+    }
+
+    /// Returns what is known of the roots from the last pass, by their folders. A commit that makes
+    /// a root that ran out of time be rendered makes it a new one.
+    pub(super) fn histories(
+        &self,
+        attempt: RenderAttempt,
+        stops: &HashMap<Arc<str>, u32>,
+    ) -> HashMap<Arc<str>, RootHistory> {
+        let history = |(folder, root): (&Arc<str>, &RememberedRoot)| {
+            let history = match root {
+                RememberedRoot::Rendered(_) => RootHistory::Rendered,
+                RememberedRoot::Failed(last) if root.has_stopped() && attempt != RenderAttempt::Commit => {
+                    RootHistory::Stopped {
+                        last: last.clone(),
+                        stops: stops.get(folder).copied().unwrap_or(0),
+                    }
+                }
+                RememberedRoot::Failed(_) => return None,
+            };
+            Some((folder.clone(), history))
+        };
+        self.roots.iter().filter_map(history).collect()
+    }
+
+    fn has_postponed_roots(&self) -> bool {
+        self.roots.values().any(|root| match root {
+            RememberedRoot::Rendered(_) => false,
+            RememberedRoot::Failed(root) => has_code(&root.outcome, RENDER_POSTPONED),
+        })
+    }
+}
+
+/// Returns whether a root did not render.
+pub(super) const fn is_failure(root: &RenderedRoot) -> bool {
+    !matches!(root.outcome, RootOutcome::Rendered(_))
+}
