@@ -98,7 +98,12 @@ impl LocalReference {
             },
         };
         if !(self.is_pinned(&commit)? && self.store.has_revision(&commit)) {
-            objects.pin_copy(&commit, self.remembered_revision().as_ref()).await?;
+            let copied = objects.pin_copy(&commit, self.remembered_revision().as_ref()).await;
+            if matches!(copied, Err(SourceError::Damaged { .. })) {
+                // Our own store may be at fault: nothing that lies there is copied again.
+                reader.suspect_store();
+            }
+            copied?;
         }
         *self.last() = Some((target, commit.clone()));
         reader.check(&commit)?;

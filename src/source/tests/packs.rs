@@ -282,6 +282,33 @@ async fn only_what_is_new_is_copied_and_nothing_where_nothing_is() {
     }
 }
 
+#[tokio::test]
+async fn a_damaged_folder_of_our_own_store_that_a_commit_moves_heals() {
+    let (repo, _) = TestRepository::with(&[("old/a.yaml", "a"), ("b.yaml", "b")]);
+    let state = tempfile::tempdir().unwrap();
+    let mut source = Source::open("test", &repo.location(), state.path()).unwrap();
+    source.observe().await.unwrap();
+    let tree = repo.git(&["rev-parse", "HEAD:old"]);
+    let (folder, file) = tree.split_at(2);
+    let file = source.store.path().join("objects").join(folder).join(file);
+    // The content of another object, so that its file can be read.
+    let commit = repo.git(&["rev-parse", "HEAD"]);
+    let (folder, other) = commit.split_at(2);
+    let other = fs::read(source.store.path().join("objects").join(folder).join(other)).unwrap();
+    fs::remove_file(&file).unwrap();
+    fs::write(&file, other).unwrap();
+    repo.git(&["mv", "old", "new"]);
+    repo.git(&["commit", "--quiet", "--message=move"]);
+    let moved = repo.head();
+    let mut tries = 0;
+    while source.observe().await.map(|seen| seen.revision).ok().as_ref() != Some(&moved) {
+        tries += 1;
+        assert!(tries < 3, "it does not heal");
+    }
+    let files = source.snapshot(&moved).unwrap().files;
+    assert_eq!(files.iter().map(|file| &*file.path).collect::<Vec<_>>(), ["b.yaml", "new/a.yaml"]);
+}
+
 // The object is missing from our own store, though a revision that is known to be complete had it.
 #[tokio::test]
 async fn a_file_that_no_known_revision_has_in_its_place_is_looked_for() {
