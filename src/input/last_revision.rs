@@ -142,6 +142,6 @@ impl LastRevision {
 }
 
 /// Returns whether a root did not render.
-pub(super) const fn is_failure(root: &RenderedRoot) -> bool {
-    !matches!(root.outcome, RootOutcome::Rendered(_))
+pub(super) fn is_failure(root: &RenderedRoot) -> bool {
+    root.outcome.failure().is_some()
 }

@@ -113,12 +113,7 @@ fn has_time(extent: RenderExtent, has_stopped: bool, elapsed: Duration) -> bool 
 
 /// Returns whether a root did not render for a reason of this code.
 pub(super) fn has_code(outcome: &RootOutcome, code: &str) -> bool {
-    match outcome {
-        RootOutcome::Rendered(_) => false,
-        RootOutcome::Refused(found) | RootOutcome::Interrupted(found) => {
-            found.iter().any(|found| found.code == code)
-        }
-    }
+    outcome.failure().is_some_and(|found| found.iter().any(|found| found.code == code))
 }
 
 /// Returns what is left to be done for a root.

@@ -7,12 +7,13 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
+use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use walkdir::{DirEntry, WalkDir};
 
 use super::error::SourceError;
 use super::file_names::{self, EntryKind, IgnoreFiles};
+use super::read_sandbox;
 use super::reader::MAX_ENTRIES;
 use super::refusal::{RefusalReason, RefusedFile};
 use super::tree::{self, EntryBudget, JudgedEntry};
@@ -90,9 +91,7 @@ impl OpenFolder {
     /// Opens a folder over a path without links: one may be put into its place after every look.
     /// None where that is not possible.
     pub(super) fn open_without_links(path: &Path) -> Option<Self> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-        let handle = rustix::fs::openat2(CWD, path, flags, Mode::empty(), resolve).ok()?;
+        let handle = read_sandbox::open_without_links(path).ok()?;
         Some(Self { path: path.to_owned(), handle })
     }
 

@@ -93,12 +93,23 @@ fn open_programs() -> Vec<OwnedFd> {
     places.iter().filter_map(|place| rustix::fs::open(place, flags, Mode::empty()).ok()).collect()
 }
 
-/// Opens a folder by a path on which no link is followed.
+/// The flags of a folder that is opened, and is none by a link.
+const FOLDER_FLAGS: OFlags =
+    OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// Opens a folder by a path on which there is no link.
+///
+/// # Errors
+/// Fails where one is, and where the system does not know the call.
+pub(super) fn open_without_links(folder: &Path) -> rustix::io::Result<OwnedFd> {
+    rustix::fs::openat2(CWD, folder, FOLDER_FLAGS, Mode::empty(), ResolveFlags::NO_SYMLINKS)
+}
+
+/// Does the same, and where the system does not know the call, follows links on the way.
 fn open_plainly(folder: &Path) -> rustix::io::Result<OwnedFd> {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    match rustix::fs::openat2(CWD, folder, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+    match open_without_links(folder) {
         // Kernels before 5.6, and sandboxes that do not know the call.
-        Err(Errno::NOSYS | Errno::PERM) => rustix::fs::open(folder, flags, Mode::empty()),
+        Err(Errno::NOSYS | Errno::PERM) => rustix::fs::open(folder, FOLDER_FLAGS, Mode::empty()),
         opened => opened,
     }
 }

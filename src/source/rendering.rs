@@ -152,11 +152,14 @@ impl RenderedRoot {
     pub(crate) fn object_path(root: &str, object: &str) -> Arc<str> {
         format!("{root}{RENDERED_SEPARATOR}{object}").into()
     }
+}
 
-    fn failure(&self) -> Option<&[Diagnostic]> {
-        match &self.outcome {
-            RootOutcome::Rendered(_) => None,
-            RootOutcome::Refused(found) | RootOutcome::Interrupted(found) => Some(found),
+impl RootOutcome {
+    /// Returns the findings for which a root did not render; none where it did.
+    pub(crate) fn failure(&self) -> Option<&[Diagnostic]> {
+        match self {
+            Self::Rendered(_) => None,
+            Self::Refused(found) | Self::Interrupted(found) => Some(found),
         }
     }
 }
@@ -173,7 +176,7 @@ impl RenderedSnapshot {
         snapshot.refuses_plain_files = !snapshot.refused.is_empty();
         let mut shared = SharedFailures::default();
         for root in self.roots {
-            if let Some(found) = root.failure() {
+            if let Some(found) = root.outcome.failure() {
                 let is_passing = matches!(root.outcome, RootOutcome::Interrupted(_));
                 let (of_root, others): (Vec<_>, Vec<_>) =
                     found.iter().cloned().partition(|found| is_passing && found.origin.file == root.path);

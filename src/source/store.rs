@@ -364,7 +364,7 @@ impl RevisionStore {
     /// Returns whether every object of a revision is here; contents are not read. One that was
     /// found complete counts as such as long as its commit is here.
     pub(super) fn has_revision(&self, revision: &Revision) -> bool {
-        self.complete_from(revision, &mut |_, _| false)
+        self.repository().is_ok_and(|store| self.complete_from(&store, revision, &mut |_, _| false))
     }
 
     /// Copies the missing objects of a revision that lie in files of their own in a folder. Returns
@@ -379,20 +379,25 @@ impl RevisionStore {
             }
             self.uncounted.store(0, Ordering::Relaxed);
         }
-        let done = self.complete_from(revision, &mut |id, kind| loose.copy(id, kind, &repository));
+        let done =
+            self.complete_from(&repository, revision, &mut |id, kind| loose.copy(id, kind, &repository));
         self.uncounted.fetch_add(loose.copied_bytes(), Ordering::Relaxed);
         done
     }
 
-    fn complete_from(&self, revision: &Revision, supply: &mut dyn FnMut(Oid, ObjectType) -> bool) -> bool {
-        let Ok(repository) = self.repository() else { return false };
+    fn complete_from(
+        &self,
+        repository: &Repository,
+        revision: &Revision,
+        supply: &mut dyn FnMut(Oid, ObjectType) -> bool,
+    ) -> bool {
         let Ok(commit) = Oid::from_str(revision.as_str()) else { return false };
-        let Ok(odb) = ObjectDatabase::of(&repository) else { return false };
+        let Ok(odb) = ObjectDatabase::of(repository) else { return false };
         if self.complete.contains(commit) && odb.exists(commit) {
             return true;
         }
         let base = self.complete.last(&odb);
-        let is_complete = complete_revisions::is_complete(&repository, commit, base, supply);
+        let is_complete = complete_revisions::is_complete(repository, commit, base, supply);
         if is_complete {
             self.complete.add(commit);
         }

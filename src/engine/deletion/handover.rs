@@ -111,8 +111,8 @@ impl Handover {
 
     /// Records that an object has come with the label of a source which does not want it. The
     /// one that had it before may put its own label back: it gets the time for that.
-    pub(in crate::engine) fn note_arrival(&mut self, uid: &Uid, now: Instant) {
-        self.arrived.insert(uid.clone(), now);
+    pub(in crate::engine) fn note_arrival(&mut self, uid: Uid, now: Instant) {
+        self.arrived.insert(uid, now);
     }
 
     /// Forgets how long an object has been unwanted, as it is out of sight.
@@ -144,9 +144,8 @@ impl Engine {
     /// not request it now.
     pub(crate) fn possible_competitor(&self, source: SourceId, id: &ObjectId) -> Option<&Arc<str>> {
         let own = self.progress(source).unwrap_or_default();
-        let mut others = self.handover.peers.iter().flat_map(BTreeMap::values);
         let found =
-            others.find(|peer| peer.deletion_consent(mark(id), &own) == DeletionConsent::AfterDelay)?;
+            self.peers().find(|peer| peer.deletion_consent(mark(id), &own) == DeletionConsent::AfterDelay)?;
         Some(&found.name)
     }
 
@@ -205,7 +204,7 @@ impl Engine {
     /// revision.
     fn sources_behind(&self) -> Vec<SourceId> {
         let differs = |own: &SourceProgress| {
-            self.handover.peers.iter().flat_map(BTreeMap::values).any(|peer| match (&peer.says, own) {
+            self.peers().any(|peer| match (&peer.says, own) {
                 (
                     Ok(SourceStatement { progress: SourceProgress::Follows { repository, read }, .. }),
                     SourceProgress::Follows { repository: ours, read: newest },
@@ -260,7 +259,7 @@ impl Engine {
         source: SourceId,
         id: &'a ObjectId,
     ) -> impl Iterator<Item = Cow<'a, PeerSource>> {
-        let others = self.handover.peers.iter().flat_map(BTreeMap::values).map(Cow::Borrowed);
+        let others = self.peers().map(Cow::Borrowed);
         let may_have = move |other: &SourceId| {
             self.handover.consults_peers && *other != source && self.disallowed_reason(*other, id).is_none()
         };

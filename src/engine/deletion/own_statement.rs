@@ -1,7 +1,7 @@
 //! The statement of each source of this process to the others: what it has read, what it requests,
 //! and what it releases.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -196,7 +196,7 @@ impl Engine {
             .map(|id| (!self.unwanted.contains(id), id))
             .collect();
         if all.len() > MAX_REQUESTED_OBJECTS {
-            let peers = || self.handover.peers.iter().flat_map(BTreeMap::values);
+            let peers = || self.peers();
             let is_requested = |id: &ObjectId| peers().any(|peer| peer.requests_takeover(mark(id)));
             all.sort_by_cached_key(|(is_gone, id)| (!is_requested(id), *is_gone));
         } else {

@@ -117,8 +117,7 @@ impl Engine {
         let Some(live) = self.informer_objects.get(id).filter(|_| self.unwanted.contains(id)) else { return };
         let is_read = self.source_of(live).is_some_and(|source| self.sources[source].head.is_some());
         if let (true, Some(now)) = (is_read, self.rollouts.starts.now()) {
-            let uid = live.uid.clone();
-            self.handover.note_arrival(&uid, now);
+            self.handover.note_arrival(live.uid.clone(), now);
         }
     }
 
