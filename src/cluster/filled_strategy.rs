@@ -102,7 +102,7 @@ impl Cluster {
     }
 }
 
-fn resource_version_of(object: &Value) -> ResourceVersion {
+pub(super) fn resource_version_of(object: &Value) -> ResourceVersion {
     ResourceVersion::read(text_at(object, &["metadata", "resourceVersion"]))
 }
 
@@ -113,10 +113,16 @@ pub(super) fn own_filled_entries(live: &Value, field: &str) -> Option<Vec<Value>
         rolling_update_of(live, field)?.keys().map(|key| (format!("f:{key}"), json!({}))).collect();
     shape.insert(".".to_owned(), json!({}));
     let names = ["f:spec".to_owned(), format!("f:{field}"), format!("f:{ROLLING_UPDATE_FIELD}")];
-    let shape = names.iter().rev().fold(Value::Object(shape), |inner, name| json!({ name.as_str(): inner }));
+    Some(own_fields(live, &names, Value::Object(shape)))
+}
+
+/// Returns the entries of an object with a field in ours and in nobody else's. `names` are the keys
+/// of the tree that lead to it, `shape` the tree below it.
+pub(super) fn own_fields(live: &Value, names: &[String], shape: Value) -> Vec<Value> {
+    let shape = names.iter().rev().fold(shape, |inner, name| json!({ name.as_str(): inner }));
     let mut entries = live["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
     for entry in entries.iter_mut().filter(|entry| !is_ours(entry)) {
-        take_out(&mut entry["fieldsV1"], &names);
+        take_out(&mut entry["fieldsV1"], names);
     }
     entries.retain(|entry| entry["fieldsV1"].as_object().is_some_and(|fields| !fields.is_empty()));
     if let Some(ours) = entries.iter_mut().find(|entry| is_ours(entry)) {
@@ -130,7 +136,7 @@ pub(super) fn own_filled_entries(live: &Value, field: &str) -> Option<Vec<Value>
             "fieldsV1": shape,
         }));
     }
-    Some(entries)
+    entries
 }
 
 /// Takes a node out of a set of fields, and nodes above it that held nothing else: an empty node

@@ -11,7 +11,7 @@ use super::{FIELD_MANAGER, path};
 use crate::engine::Uid;
 use crate::object::{ObjectId, text_at};
 
-const JSON_PATCH: &str = "application/json-patch+json";
+pub(super) const JSON_PATCH: &str = "application/json-patch+json";
 
 /// The managers of client-side apply, whose `Update` entries hold what it had applied.
 const CLIENT_SIDE: [&str; 2] = ["kubectl-client-side-apply", "before-first-apply"];

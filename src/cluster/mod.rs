@@ -44,6 +44,7 @@ mod request;
 mod rollout_ledger;
 mod rotation;
 mod source_objects;
+mod union_members;
 mod watch;
 mod wire;
 mod write;
@@ -79,9 +80,11 @@ pub use pods::{EvictionResult, PodFollower, PodsChange, PodsEvent, pod_selector}
 pub use read::LiveLookup;
 pub(crate) use rollout_ledger::{LedgerObject, explain_unread_claims, explain_unreadable_ledger};
 pub(crate) use source_objects::CustomSourceVersion;
+pub(crate) use union_members::is_of_content;
 #[cfg(test)]
 pub(crate) use wire::ScaleTarget;
 pub(crate) use wire::Scaler;
+pub(crate) use write::ApplyResult;
 pub use write::{ApplyForce, DeleteResult};
 
 /// The field manager of the daemon's and of applied writes; orders are written as `rhumb-cli`.

@@ -19,6 +19,7 @@ mod culprit;
 mod empty;
 mod entry;
 mod mask;
+mod members;
 mod normal_form;
 mod owned;
 mod path;
@@ -35,6 +36,7 @@ pub(crate) use empty::{EmptyCounterpart, find_counterpart};
 #[cfg(test)]
 pub(crate) use mask::{CHANGED_MASK, LAST_APPLIED, MASK};
 pub(crate) use mask::{mask_pair, mask_value};
+pub(crate) use members::{ReplacedMember, replaced_members};
 pub use normal_form::ValueSchema;
 pub(crate) use path::{FieldPath, PathElement};
 pub(crate) use quantity::parse_quantity;

@@ -63,6 +63,39 @@ impl FieldPath {
         })
     }
 
+    /// Returns its JSON pointer (RFC 6901) into an object; none where the object ends before its
+    /// last step.
+    pub(crate) fn pointer(&self, object: &Value) -> Option<String> {
+        let (mut pointer, mut path) = (String::new(), Self::default());
+        for element in &self.0 {
+            let parent = path.find(object)?;
+            path.push(element.clone());
+            pointer.push('/');
+            if let PathElement::Key(key) = element {
+                pointer.push_str(&key.replace('~', "~0").replace('/', "~1"));
+            } else {
+                let found = path.find(object)?;
+                let nth = parent.as_array()?.iter().position(|item| std::ptr::eq(item, found))?;
+                pointer.push_str(&nth.to_string());
+            }
+        }
+        Some(pointer)
+    }
+
+    /// Returns its steps as the keys of a FieldsV1 tree.
+    pub(crate) fn field_keys(&self) -> Vec<String> {
+        let key = |element: &PathElement| match element {
+            PathElement::Key(name) => format!("f:{name}"),
+            PathElement::Index(index) => format!("i:{index}"),
+            PathElement::Value(value) => format!("v:{}", canonical_json(value)),
+            PathElement::Item(keys) => {
+                let keys = keys.iter().map(|(key, value)| (key.to_string(), value.clone())).collect();
+                format!("k:{}", canonical_json(&Value::Object(keys)))
+            }
+        };
+        self.0.iter().map(key).collect()
+    }
+
     /// Adds a step; for walks that go down.
     pub fn push(&mut self, element: PathElement) {
         self.0.push(element);

@@ -46,6 +46,7 @@ mod kustomize;
 mod lifecycle;
 mod listening;
 mod lost_rights;
+mod members;
 mod namespaced;
 mod network;
 mod node_steps;

@@ -150,7 +150,11 @@ impl PreviewRun {
             precondition => precondition.clone(),
         };
         let shown_now = before.as_ref().ok().and_then(Option::as_ref);
-        let after = self.source_view().acting.dry_run(&kind, &base.id, &body, shown_now, &precondition).await;
+        let after = self
+            .source_view()
+            .acting
+            .dry_run_replacing(&kind, &base.id, &body, shown_now, &precondition)
+            .await;
         match (before, after) {
             (Ok(before), Ok(after)) => {
                 let who = match &before {

@@ -145,7 +145,7 @@ impl ComparisonInput {
         };
         let uid = live.map(|live| Uid(text_at(live, &["metadata", "uid"]).into()));
         let precondition = uid.map_or(Precondition::Absent, Precondition::Uid);
-        match self.executor.cluster.dry_run(kind, &self.id, &body, live, &precondition).await {
+        match self.executor.cluster.dry_run_replacing(kind, &self.id, &body, live, &precondition).await {
             Ok(after) => (Some(after), None),
             Err(error) => {
                 let laid = live.map_or_else(|| body.clone(), |live| change::lay_over(live, &body));

@@ -54,6 +54,7 @@ impl Engine {
     /// Decides about one object, asks the budget, and remembers what it waits for.
     pub(crate) fn decide(&mut self, id: &ObjectId, now: Instant) -> Decision {
         self.complete_changes();
+        self.expire_asked_view(id, now);
         self.choose_competitor(id, now);
         self.note_config(id);
         let release_blocker = self.release_blocker(id, now);

@@ -102,6 +102,18 @@ pub(crate) enum Action {
     Delete(Uid, ResourceVersion, DeletionReason),
 }
 
+impl Action {
+    /// Returns the version of the object that a write was decided on; none for a creation, and for
+    /// what writes nothing.
+    pub(in crate::engine) fn decided_on(&self) -> Option<ResourceVersion> {
+        match self {
+            Self::Apply(apply) => apply.decided_on,
+            Self::Delete(_, version, _) => Some(*version),
+            _ => None,
+        }
+    }
+}
+
 /// The reason for a deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DeletionReason {

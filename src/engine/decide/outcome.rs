@@ -223,7 +223,8 @@ impl Engine {
                 // again, and none from before our own last write.
                 entry.direct_view = None;
                 let pending = entry.last_write.map(|(written, _)| written);
-                let newer = seen.map(ResourceVersion::next);
+                // The watch may have shown a newer one before this answer came.
+                let newer = seen.map(|seen| action.decided_on().unwrap_or(seen).next());
                 entry.last_write = newer.max(pending).map(|version| (version, now));
                 entry.last_failure =
                     (!rest.is_zero()).then(|| temporary(rest, "another client wrote first".into()));

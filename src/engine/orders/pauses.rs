@@ -22,12 +22,18 @@ use crate::object::ObjectId;
 /// but their tokens must not fill the inventory.
 pub(crate) const MAX_STATES: usize = 100;
 
+/// The age at which the lookup of an object that a person keeps as it is, and that no informer
+/// shows, is repeated: soon enough for who takes the annotation off, and one GET each.
+const ASKED_VIEW_LIFETIME: Duration = Duration::from_secs(15);
+
 /// The intents and orders of people.
 #[derive(Debug, Default)]
 #[cfg_attr(test, derive(Clone))]
 pub(in crate::engine) struct OrderState {
     /// Objects of which people ask something.
     pub(in crate::engine) asked: BTreeSet<ObjectId>,
+    /// The objects of `asked` that only a lookup shows, each with the first decision after it.
+    looked_up: BTreeMap<ObjectId, Instant>,
     /// The orders that are there, of each source whose orders object was read.
     pub(in crate::engine) given: BTreeMap<SourceId, Vec<Order>>,
     /// Orders that were carried out since they were last reported.
@@ -75,7 +81,7 @@ impl Engine {
             Some(word) => drop(self.orders.opted_out.insert(id.clone(), word)),
             None => drop(self.orders.opted_out.remove(id)),
         }
-        if self.informer_object(id).is_some_and(|live| live.intents.is_some()) {
+        if self.intents(id).is_some() {
             self.orders.asked.insert(id.clone());
             (self.orders.stale, self.orders.intents_changed) = (true, true);
         } else if self.orders.asked.remove(id) {
@@ -83,8 +89,36 @@ impl Engine {
         }
     }
 
+    /// Returns the intents on the live object. An object that is to be taken over has them too, and
+    /// only a lookup shows it.
     pub(in crate::engine) fn intents(&self, id: &ObjectId) -> Option<&ObjectIntents> {
-        self.informer_object(id)?.intents.as_deref()
+        self.live_object(id)?.intents.as_deref()
+    }
+
+    /// Drops the view by a lookup of an object that a person keeps as it is, once it is old: no
+    /// informer would show that the annotation is gone.
+    pub(in crate::engine) fn expire_asked_view(&mut self, id: &ObjectId, now: Instant) {
+        let is_by_lookup = self.orders.asked.contains(id) && !self.informer_objects.contains_key(id);
+        if !is_by_lookup {
+            self.orders.looked_up.remove(id);
+            return;
+        }
+        let since = *self.orders.looked_up.entry(id.clone()).or_insert(now);
+        if now.duration_since(since) >= ASKED_VIEW_LIFETIME
+            && let Some(entry) = self.entries.get_mut(id)
+        {
+            entry.direct_view = None;
+            self.orders.looked_up.remove(id);
+        }
+    }
+
+    /// Returns when a decision that a person's annotation delays is made again.
+    fn requeue_asked(&self, id: &ObjectId, decision: Decision) -> Decision {
+        if !self.orders.looked_up.contains_key(id) || matches!(decision.action, Action::Lookup) {
+            return decision;
+        }
+        let again = decision.requeue_after.map_or(ASKED_VIEW_LIFETIME, |at| at.min(ASKED_VIEW_LIFETIME));
+        Decision { requeue_after: Some(again), ..decision }
     }
 
     /// Returns why no new content of an object is released. A rollback goes on, and so does a unit
@@ -165,6 +199,10 @@ impl Engine {
         decision: Decision,
         now: Instant,
     ) -> Decision {
+        self.requeue_asked(id, self.suspend_asked(id, decision, now))
+    }
+
+    fn suspend_asked(&self, id: &ObjectId, decision: Decision, now: Instant) -> Decision {
         if let Some((hold, left)) = self.active_hold(id, now) {
             let differs = match &decision.action {
                 Action::Apply(apply) if apply.purpose == ApplyPurpose::Repair => {

@@ -272,6 +272,40 @@ fn an_object_of_another_source_is_taken_over_once_that_one_gives_it_up() {
     assert!(matches!(engine.decide(&id, later).action, Action::Apply(_)));
 }
 
+/// Takes an annotation of a person off an object that no informer shows: only a lookup tells.
+#[test]
+fn an_object_under_a_hold_or_a_pause_is_not_taken_over_until_a_lookup_shows_that_it_ended() {
+    let hold = (None, Some("1-a until=1970-01-01T01:00:00Z heap dump"), "on hold until");
+    let pause = (Some("1-a looking at it"), None, "it is paused: looking at it");
+    for (paused, held, reason) in [hold, pause] {
+        let (mut engine, id, now) = engine(AdoptPolicy::IfUnowned);
+        engine.set_clock(now, jiff::Timestamp::UNIX_EPOCH);
+        let mut live = World::live(&id, &WorldObject::settled(desired(&id, 2, "a").hash, "c1", 1));
+        (live.owner, live.intents) =
+            (ObjectOwner::Ours(OTHER.into()), ObjectIntents::parse(None, paused, held));
+        assert_eq!(engine.decide(&id, now).action, Action::Lookup);
+        engine.record_lookup(&id, DirectView::Found(Box::new(live.clone())));
+        let gives_up = || vec![peer(Ok(says(follows(REPOSITORY, Some("c1")), &[], &[&id])))];
+        engine.set_peers(gives_up(), now);
+        let second = Duration::from_secs(1);
+        let kept = engine.decide(&id, now);
+        let why = kept.reason.unwrap().to_string();
+        assert!(why.starts_with(reason) && !matches!(kept.action, Action::Apply(_)), "{why}");
+        assert_eq!(kept.requeue_after, Some(15 * second));
+        assert_eq!(engine.opt_outs(FIRST, now).len(), 1, "it is counted");
+        let later = now + 15 * second;
+        assert_eq!(engine.decide(&id, later).action, Action::Lookup);
+        live.intents = None;
+        engine.record_lookup(&id, DirectView::Found(Box::new(live)));
+        engine.set_peers(gives_up(), later);
+        let taken = engine.decide(&id, later).action;
+        assert!(
+            matches!(taken, Action::Apply(ApplyRequest { purpose: ApplyPurpose::Transfer, .. })),
+            "{taken:?}"
+        );
+    }
+}
+
 #[test]
 fn a_policy_never_to_adopt_leaves_even_what_another_source_gives_up() {
     let (mut engine, id, now) = anothers(AdoptPolicy::Never);

@@ -78,6 +78,22 @@ fn after_a_conflict_nothing_is_decided_before_a_newer_view() {
 }
 
 #[test]
+fn after_a_conflict_a_newer_view_that_came_before_the_answer_decides_at_once() {
+    let a = config("a");
+    let mut harness = written(&a);
+    harness.settle();
+    harness.read(reading("r3", &[("a", Some(desired(&a, 3, "a")))]));
+    let action = harness.decide(&a).action;
+    let mut newer = harness.engine.informer_object(&a).unwrap().clone();
+    newer.rv.0 += 1;
+    harness.engine.observe_object(&a, newer);
+    let conflict = ActionResult::Failed(WriteFailure::Conflict(Duration::ZERO));
+    harness.engine.record_result(&a, &action, conflict, harness.now);
+    let again = harness.decide(&a).action;
+    assert!(matches!(again, Action::Apply(_)), "{again:?}");
+}
+
+#[test]
 fn that_an_object_is_absent_by_a_lookup_that_lags_behind_the_watch_means_nothing() {
     let a = config("a");
     let mut harness = Harness::new(3);

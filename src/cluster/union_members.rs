@@ -1,0 +1,214 @@
+//! Members of a union that others set in the place of ours, over objects where the server refuses
+//! both together: a volume has one source, a probe one handler.
+//!
+//! An apply takes away only what is ours alone. So the other member is made ours first, without any
+//! change of a value, and goes with the next apply. Dry runs prove before that it alone is in the
+//! way.
+
+use http::Method;
+use serde_json::{Map, Value, json};
+
+use super::call::{ApiRequest, Cluster};
+use super::error::{CallSubject, ClusterError, ClusterFault};
+use super::filled_strategy::{own_fields, resource_version_of};
+use super::kinds::ServedKind;
+use super::kubectl_fields::{FieldOwners, JSON_PATCH};
+use super::{FIELD_MANAGER, path};
+use crate::engine::Precondition;
+use crate::fields::{self, FieldPath, ReplacedMember};
+use crate::object::{ObjectId, text_at};
+
+/// The members that are in the way of a content, as dry runs have shown.
+struct BlockingMembers {
+    /// Our own ones, which are missing.
+    missing: Vec<FieldPath>,
+    /// The ones of others.
+    others: Vec<FieldPath>,
+}
+
+/// A dry run that brings our members back into a version of an object.
+struct MemberTrial<'a> {
+    kind: &'a ServedKind,
+    id: &'a ObjectId,
+    live: &'a Value,
+    /// The operations of a JSON patch that add them.
+    additions: Vec<Value>,
+}
+
+impl Cluster {
+    /// Makes the members of others ours that are in the way of a content that the server has just
+    /// refused; no value changes. Returns the precondition of the apply that takes them away, or
+    /// none where nothing of the kind is in the way.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`ClusterFault::VersionConflict`] when the object is not the one of the
+    /// precondition or changes meanwhile, and where the server does not answer.
+    pub(crate) async fn own_replacing_members(
+        &self,
+        kind: &ServedKind,
+        id: &ObjectId,
+        body: &Value,
+        precondition: &Precondition,
+    ) -> Result<Option<Precondition>, ClusterError> {
+        let (uid, seen) = match precondition {
+            Precondition::Absent => return Ok(None),
+            Precondition::Uid(uid) => (uid, None),
+            Precondition::Exact(uid, version) => (uid, Some(*version)),
+        };
+        let on = CallSubject::Object(id.clone());
+        let Some(live) = self.get(kind, id).await? else {
+            return Err(ClusterError::new(on, ClusterFault::NoObject));
+        };
+        let is_other = seen.is_some_and(|seen| seen != resource_version_of(&live));
+        if text_at(&live, &["metadata", "uid"]) != &*uid.0 || is_other {
+            return Err(ClusterError::new(on, ClusterFault::VersionConflict));
+        }
+        let Some(blocking) = self.find_blocking_members(kind, id, body, &live).await? else {
+            return Ok(None);
+        };
+        let mut object = live.clone();
+        for path in &blocking.others {
+            let shape = path.find(&live).map_or_else(|| json!({}), shape_of);
+            object["metadata"]["managedFields"] =
+                Value::Array(own_fields(&object, &path.field_keys(), shape));
+        }
+        let entries = object["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
+        let now: Value = self.write_owners(kind, id, &live, &entries).await?.decode(&on)?;
+        Ok(Some(Precondition::Exact(uid.clone(), resource_version_of(&now))))
+    }
+
+    /// Returns the object as it would be after an apply, also where members of others are in its
+    /// way: the apply takes them away, see [`Cluster::own_replacing_members`].
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`Cluster::dry_run`] does.
+    pub async fn dry_run_replacing(
+        &self,
+        kind: &ServedKind,
+        id: &ObjectId,
+        body: &Value,
+        live: Option<&Value>,
+        precondition: &Precondition,
+    ) -> Result<Value, ClusterError> {
+        let refusal = match self.dry_run(kind, id, body, live, precondition).await {
+            Err(refusal) if is_of_content(&refusal) => refusal,
+            answer => return answer,
+        };
+        let Some(live) = live else { return Err(refusal) };
+        let Some(blocking) = self.find_blocking_members(kind, id, body, live).await? else {
+            return Err(refusal);
+        };
+        let mut without = body.clone();
+        for path in &blocking.missing {
+            remove_at(&mut without, path);
+        }
+        let mut answer = self.dry_run(kind, id, &without, Some(live), precondition).await?;
+        for path in &blocking.others {
+            remove_at(&mut answer, path);
+        }
+        for path in &blocking.missing {
+            insert_at(&mut answer, path, path.find(body).cloned().unwrap_or_default());
+        }
+        Ok(answer)
+    }
+
+    /// Returns the members without which the server would take ours; none where they are not what
+    /// it refuses. Costs at most ten dry runs.
+    async fn find_blocking_members(
+        &self,
+        kind: &ServedKind,
+        id: &ObjectId,
+        body: &Value,
+        live: &Value,
+    ) -> Result<Option<BlockingMembers>, ClusterError> {
+        let owners = FieldOwners::of(live);
+        let replaced = fields::replaced_members(body, live, owners.ours.as_deref(), &owners.others);
+        let mut others: Vec<&FieldPath> = replaced.iter().flat_map(|one| &one.others).collect();
+        if others.is_empty() {
+            return Ok(None);
+        }
+        let trial = MemberTrial { kind, id, live, additions: additions(&replaced, body, live) };
+        if self.takes_without(&trial, &[]).await? || !self.takes_without(&trial, &others).await? {
+            return Ok(None);
+        }
+        // Each that need not go stays.
+        let mut nth = 0;
+        while nth < others.len() && others.len() > 1 {
+            let mut fewer = others.clone();
+            fewer.remove(nth);
+            if self.takes_without(&trial, &fewer).await? {
+                others = fewer;
+            } else {
+                nth += 1;
+            }
+        }
+        let others = others.into_iter().cloned().collect();
+        Ok(Some(BlockingMembers { missing: replaced.into_iter().map(|one| one.missing).collect(), others }))
+    }
+
+    /// Returns whether the server would take our members once others are gone, as a JSON patch (RFC
+    /// 6902) of exactly this version.
+    async fn takes_without(
+        &self,
+        trial: &MemberTrial<'_>,
+        removed: &[&FieldPath],
+    ) -> Result<bool, ClusterError> {
+        let MemberTrial { kind, id, live, additions } = trial;
+        let on = CallSubject::Object((*id).clone());
+        let version = text_at(live, &["metadata", "resourceVersion"]);
+        let removals = removed.iter().filter_map(|path| path.pointer(live));
+        let removals = removals.map(|pointer| json!({ "op": "remove", "path": pointer }));
+        let bound = json!({ "op": "replace", "path": "/metadata/resourceVersion", "value": version });
+        let patch: Vec<Value> = removals.chain(additions.iter().cloned()).chain([bound]).collect();
+        let parameters = [("fieldManager", FIELD_MANAGER), ("dryRun", "All")];
+        let url = path::with_query(path::object(kind, id), &parameters);
+        let body = super::write::json_body(&patch, &on)?;
+        match self.call(ApiRequest::write(Method::PATCH, url, JSON_PATCH, body, on)).await {
+            Ok(_) => Ok(true),
+            Err(error) if is_of_content(&error) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Returns whether an error is the server's refusal of the content itself.
+pub(crate) fn is_of_content(error: &ClusterError) -> bool {
+    matches!(error.fault(), ClusterFault::Invalid { .. })
+}
+
+/// Returns the operations that bring our members back.
+fn additions(replaced: &[ReplacedMember], body: &Value, live: &Value) -> Vec<Value> {
+    let addition = |one: &ReplacedMember| {
+        let (pointer, value) = (one.missing.pointer(live)?, one.missing.find(body)?);
+        Some(json!({ "op": "add", "path": pointer, "value": value }))
+    };
+    replaced.iter().filter_map(addition).collect()
+}
+
+/// Returns the FieldsV1 tree of a value, whose lists are owned as one.
+fn shape_of(value: &Value) -> Value {
+    let Some(map) = value.as_object().filter(|map| !map.is_empty()) else { return json!({}) };
+    let fields = map.iter().map(|(key, value)| (format!("f:{key}"), shape_of(value)));
+    Value::Object(fields.chain([(".".to_owned(), json!({}))]).collect())
+}
+
+/// Returns the map that a path's last step leads out of, and that step.
+fn parent_of<'a>(object: &'a mut Value, path: &FieldPath) -> Option<(&'a mut Map<String, Value>, String)> {
+    let pointer = path.pointer(object)?;
+    let (parent, key) = pointer.rsplit_once('/')?;
+    Some((object.pointer_mut(parent)?.as_object_mut()?, key.replace("~1", "/").replace("~0", "~")))
+}
+
+fn remove_at(object: &mut Value, path: &FieldPath) {
+    if let Some((parent, key)) = parent_of(object, path) {
+        parent.remove(&key);
+    }
+}
+
+fn insert_at(object: &mut Value, path: &FieldPath, value: Value) {
+    if let Some((parent, key)) = parent_of(object, path) {
+        parent.insert(key, value);
+    }
+}
