@@ -15,6 +15,8 @@ mod fixture;
 mod lock;
 #[path = "cli/notify.rs"]
 mod notify;
+#[path = "cli/old_git.rs"]
+mod old_git;
 #[path = "cli/pipes.rs"]
 mod pipes;
 #[path = "cli/rbac.rs"]

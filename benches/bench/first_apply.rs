@@ -11,6 +11,7 @@ use crate::corpus::{Corpus, KindMix};
 use crate::numbers::{Times, ratio};
 use crate::options::{Options, Scenario};
 use crate::program::{Program, run};
+use crate::repository::Repository;
 use crate::table::{AimComparison, Table, progress};
 use crate::{Outcome, block_on};
 
@@ -56,23 +57,54 @@ pub(crate) fn measure(
     Ok(last)
 }
 
-/// Measures what a first apply of few and of many objects takes of the processor.
+/// Measures what a first apply of few and of many objects takes of the processor, and the first
+/// sync of a daemon.
 fn growth(cluster: &Cluster, api: &Api, options: &Options, table: &mut Table) -> Outcome<()> {
+    let applied = |name: &str, count| Ok(apply(cluster, api, name, count)?.cpu);
+    compare("first apply", applied, options, table)?;
+    compare("first sync of a daemon", |name, count| sync(cluster, api, name, count), options, table)
+}
+
+/// Compares the processor time for each object, of few and of many.
+fn compare(
+    what: &str,
+    measure: impl Fn(&str, usize) -> Outcome<Duration>,
+    options: &Options,
+    table: &mut Table,
+) -> Outcome<()> {
     let mut each = Vec::new();
     for (name, count) in [("few", options.few), ("many", options.many)] {
-        let applied = apply(cluster, api, name, count)?;
-        let one = applied.cpu.as_secs_f64() * 1e3 / count as f64;
-        let spent = format!("{:.2} s, {one:.2} ms each", applied.cpu.as_secs_f64());
-        table.add(&format!("S1 own processor time, first apply of {count}"), spent);
+        let cpu = measure(name, count)?.as_secs_f64();
+        let one = cpu * 1e3 / count as f64;
+        table.add(
+            &format!("S1 own processor time, {what} of {count}"),
+            format!("{cpu:.2} s, {one:.2} ms each"),
+        );
         each.push(one);
     }
     let grows = each[1] / each[0];
     table.judge(
-        "S1 time for each object, many compared with few",
+        &format!("S1 time for each object, {what}, many compared with few"),
         format!("{grows:.2}"),
         AimComparison::of("≤ 1.3", grows <= 1.3),
     );
     Ok(())
+}
+
+/// Returns what a daemon takes of the processor until it has created all objects of a repository,
+/// and rests.
+fn sync(cluster: &Cluster, api: &Api, name: &str, count: usize) -> Outcome<Duration> {
+    let name = format!("sync-{name}");
+    let corpus = Corpus::new(&name, KindMix::Apps, count);
+    block_on(api.make_namespaces(&corpus.namespaces()))?;
+    let repository = Repository::new(corpus.manifests())?;
+    let program = Program::new(&cluster.kubeconfig_for("rhumb")?)?;
+    let start = Instant::now();
+    let daemon = program.daemon(&["run", &repository.path().to_string_lossy(), "--source", &name])?;
+    daemon.says("created", count, Duration::from_mins(15))?;
+    progress(&format!("first sync of {count}: {:.2} s", start.elapsed().as_secs_f64()));
+    daemon.rests()?;
+    daemon.total_cpu()
 }
 
 fn report(options: &Options, table: &mut Table, floors: &Times, firsts: Times, calls: &[f64]) {

@@ -8,7 +8,7 @@
 //! | scenario | measures |
 //! |---|---|
 //! | floor | the same objects as prebuilt server-side applies over 8 connections, no logic |
-//! | s1 | the first apply: share of the floor, calls for each object, processor time of few and of many |
+//! | s1 | the first apply and sync: share of the floor, calls for each object, processor time of few and of many |
 //! | s2 | from a commit to the answered write that it asks for, with few and with many objects |
 //! | s3 | from a foreign write to its repair |
 //! | s4 | memory and calls of the idle daemon |

@@ -1,6 +1,7 @@
 //! The measured program: its runs, its daemon, and what the operating system says of it.
 
 use std::io::{BufRead as _, BufReader};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -77,12 +78,17 @@ pub(crate) fn run(mut command: Command, codes: &[i32]) -> Outcome<Run> {
 /// Returns the processor time of all commands that have ended: in hundredths of a second, on every
 /// Linux.
 fn ended_children() -> Outcome<Duration> {
-    let text = std::fs::read_to_string("/proc/self/stat")?;
+    // `cutime` and `cstime`, the 16th and 17th of all fields.
+    stat_times("/proc/self/stat", 13..15)
+}
+
+/// Returns the sum of some times, by their numbers behind the name of the program.
+fn stat_times(path: &str, numbers: Range<usize>) -> Outcome<Duration> {
+    let text = std::fs::read_to_string(path)?;
     let fields = text.rsplit_once(')').map(|(_, rest)| rest.split_whitespace().collect::<Vec<_>>());
     let ticks = |number: usize| fields.as_ref()?.get(number)?.parse::<u64>().ok();
-    // `cutime` and `cstime`, the 16th and 17th of all fields.
-    let spent = ticks(13).zip(ticks(14)).ok_or("no times in /proc/self/stat")?;
-    Ok(Duration::from_millis((spent.0 + spent.1) * 10))
+    let spent: Option<u64> = numbers.map(ticks).sum();
+    Ok(Duration::from_millis(spent.ok_or_else(|| format!("no times in {path}"))? * 10))
 }
 
 /// A running daemon, which is killed when this is dropped, or when this process ends.
@@ -176,6 +182,11 @@ impl Daemon {
             total += spent.split(' ').next().and_then(|word| word.parse::<u64>().ok()).unwrap_or(0);
         }
         Ok(Duration::from_nanos(total))
+    }
+
+    /// Returns the processor time of all its threads and of its children that have ended.
+    pub(crate) fn total_cpu(&self) -> Outcome<Duration> {
+        stat_times(&format!("/proc/{}/stat", self.child.id()), 11..15)
     }
 
     /// Returns how many lines so far have a text in them.

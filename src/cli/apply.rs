@@ -1,21 +1,17 @@
 //! `rhumb apply`.
 
-mod progress;
-
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
-use tokio::time::{Instant as Tick, interval_at};
 use tokio_util::sync::CancellationToken;
 
 use super::args::{ApplyArgs, ApplyOutput};
 use super::object_argument::ObjectArgument;
 use super::one_shot_input::OneShotSource;
+use super::pass_progress::{PassProgress, ProgressPauses};
 use super::terminal::Confirmation;
 use super::{CommandError, ExitStatus, Terminal, diff, session};
-use progress::{PROGRESS_INTERVAL, PassProgress};
-
 use crate::cluster::Cluster;
 use crate::config::Config;
 use crate::daemon::{self, PassEnding, PassResult, PendingPrune, Reconciler, StopCondition};
@@ -110,12 +106,12 @@ async fn run_one_pass(
     // the end.
     let mut printed = Ok(());
     let mut progress = PassProgress::default();
-    let mut pauses = interval_at(Tick::now() + PROGRESS_INTERVAL, PROGRESS_INTERVAL);
+    let mut pauses = ProgressPauses::start();
     loop {
         let next = tokio::select! {
             biased;
             next = events.recv() => next,
-            _ = pauses.tick(), if !Terminal::is_error_terminal() => {
+            () = pauses.end() => {
                 terminal.report(&progress.line());
                 continue;
             }

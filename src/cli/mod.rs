@@ -33,6 +33,7 @@ mod object_argument;
 mod one_shot_input;
 mod orders;
 mod overview;
+mod pass_progress;
 mod process_sources;
 mod prune;
 mod rbac;

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::args::UninstallArgs;
 use super::object_argument::ObjectArgument;
 use super::overview::clean_text;
+use super::pass_progress::{PassProgress, ProgressPauses};
 use super::source_objects::list_members;
 use super::terminal::Confirmation;
 use super::{CommandError, ExitStatus, Terminal, apply, orders, session};
@@ -378,7 +379,19 @@ impl Uninstallation<'_> {
         let (listener, mut outcomes) = mpsc::unbounded_channel();
         let until = StopCondition::Settled(Instant::now() + DELETION_TIMEOUT);
         let pass = tokio::spawn(Reconciler::new(setup, until, listener).run(CancellationToken::new()));
-        while let Some(ObjectEvent { id, outcome, .. }) = outcomes.recv().await {
+        let mut progress = PassProgress::default();
+        let mut pauses = ProgressPauses::start();
+        loop {
+            let next = tokio::select! {
+                biased;
+                next = outcomes.recv() => next,
+                () = pauses.end() => {
+                    self.terminal.report(&progress.line());
+                    continue;
+                }
+            };
+            let Some(ObjectEvent { id, outcome, .. }) = next else { break };
+            progress.note(&id, &outcome);
             self.terminal.print(&apply::line(&id, &outcome, self.terminal.palette()))?;
         }
         let pass = pass.await.map_err(|error| {

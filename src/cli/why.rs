@@ -10,7 +10,7 @@ use super::settings::{self, StatusSource};
 use super::socket::{DaemonSocket, SocketError};
 use super::target::{ClusterSession, ManagedObject};
 use super::{
-    CommandError, ExitStatus, ObjectArgument, Terminal, cluster_status, rollout, session, status_view,
+    CommandError, ExitStatus, ObjectArgument, Terminal, cluster_status, events, rollout, session, status_view,
 };
 use crate::cluster;
 use crate::config::Config;
@@ -21,7 +21,7 @@ use crate::health;
 use crate::object::ObjectId;
 use crate::object::annotations;
 use crate::render;
-use crate::report::{ObjectRef, ObjectStatus};
+use crate::report::{EventReason, EventRecord, ObjectRef, ObjectStatus};
 
 /// The maximum number of differing fields that are named.
 const MAX_NAMED_FIELDS: usize = 3;
@@ -54,7 +54,7 @@ pub(super) fn carry_out(
         match &plan {
             Ok(Some(plan)) => lines.extend(plan_lines(found.id(), plan)),
             Ok(None) => {
-                lines.extend(reported_origin(global, args, &found).await?.map(|origin| ("file", origin)));
+                lines.extend(reported_lines(global, args, &found).await?);
             }
             Err(_) => {}
         }
@@ -94,31 +94,50 @@ impl ExplainedObject {
 }
 
 /// Returns the place that an object comes from without reading its source: by the word of the
-/// daemon on this host, else by the record of its source.
-async fn reported_origin(
+/// daemon on this host, else by the record of its source. The daemon also knows who changed an
+/// object that was repaired.
+async fn reported_lines(
     global: &GlobalArgs,
     args: &WhyArgs,
     found: &ExplainedObject,
-) -> Result<Option<String>, CommandError> {
+) -> Result<Vec<KeyValueLine>, CommandError> {
+    let file = |origin: Option<String>| origin.map(|origin| ("file", origin));
     let target = match found {
-        ExplainedObject::Recorded(_, status) => return Ok(status.origin.clone()),
+        ExplainedObject::Recorded(_, status) => return Ok(file(status.origin.clone()).into_iter().collect()),
         ExplainedObject::Managed(target) => target,
     };
     let recorded = cluster_status::recorded_origin(&target.inventory, &target.id);
-    let status = match settings::status_source(global, args.socket.socket.as_deref())? {
+    let reported = match settings::status_source(global, args.socket.socket.as_deref())? {
         StatusSource::Daemon(path) => Some(reported_object(path, target).await?),
         StatusSource::DaemonOrCluster(path) => {
-            let status = tokio::time::timeout(DAEMON_TIMEOUT, reported_object(path, target)).await;
-            status.ok().and_then(Result::ok)
+            let reported = tokio::time::timeout(DAEMON_TIMEOUT, reported_object(path, target)).await;
+            reported.ok().and_then(Result::ok)
         }
         StatusSource::Cluster => None,
     };
-    let status = status.filter(|status| is_of_daemon(status, target));
-    Ok(status.and_then(|status| status.origin).or(recorded))
+    let reported = reported.filter(|(status, _)| is_of_daemon(status, target));
+    let (origin, repair) = reported.map(|(status, repair)| (status.origin, repair)).unwrap_or_default();
+    let repair = repair.map(|words| ("repaired", words));
+    Ok(repair.into_iter().chain(file(origin.or(recorded))).collect())
 }
 
-async fn reported_object(socket: PathBuf, target: &ManagedObject) -> Result<ObjectStatus, SocketError> {
-    DaemonSocket::new(&socket).read(&status_view::object_page(&ObjectRef::of(&target.id))).await
+/// Returns what a daemon says of an object, and the last repair of it that the daemon remembers.
+async fn reported_object(
+    socket: PathBuf,
+    target: &ManagedObject,
+) -> Result<(ObjectStatus, Option<String>), SocketError> {
+    let (socket, object) = (DaemonSocket::new(&socket), ObjectRef::of(&target.id));
+    let status = socket.read(&status_view::object_page(&object)).await?;
+    // Too many others may listen already.
+    let events = events::events_after(&socket, 0).await.unwrap_or_default();
+    let is_repair = |event: &&EventRecord| {
+        event.reason == EventReason::DriftRepaired && event.object.as_ref() == Some(&object)
+    };
+    let repair = events.iter().rev().find(is_repair);
+    Ok((
+        status,
+        repair.map(|event| format!("at {}: {}", event.at.strftime("%Y-%m-%dT%H:%M:%SZ"), event.message)),
+    ))
 }
 
 /// Returns whether a daemon means the very object: it may serve another cluster, where an object of

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::{DaemonStatus, Phase};
+use super::{DaemonStatus, Phase, SourceStatus};
 use crate::object::{Revision, count_text};
 
 /// The maximum number of sources named; of more, only their number.
@@ -32,7 +32,7 @@ pub(crate) struct DaemonSummary {
     pub unhealthy: usize,
     /// Objects that wait or are refused.
     pub open: usize,
-    /// Objects that an annotation takes out of our hands.
+    /// Objects that an annotation takes out of our hands, in git or on the live object.
     pub left_alone: usize,
     /// Workloads whose pods are being replaced.
     pub rolling: usize,
@@ -49,6 +49,15 @@ pub(crate) struct SourceSummary {
     pub revision: Option<Revision>,
     /// Indicates whether its newest state was incomplete.
     pub incomplete: bool,
+}
+
+/// Returns the number of objects that an annotation takes out of our hands.
+pub(crate) fn left_alone_count(sources: &[SourceStatus]) -> usize {
+    let left_alone = [Phase::LeftAlone, Phase::OptedOut, Phase::Held];
+    let of = |source: &SourceStatus| {
+        left_alone.iter().filter_map(|phase| source.objects.get(phase)).sum::<usize>()
+    };
+    sources.iter().map(of).sum()
 }
 
 impl DaemonSummary {
@@ -77,7 +86,7 @@ impl DaemonSummary {
                 Phase::Paused,
                 Phase::PruneWaiting,
             ]),
-            left_alone: count(&[Phase::LeftAlone, Phase::OptedOut, Phase::Held]),
+            left_alone: left_alone_count(&status.sources),
             rolling: count(&[Phase::RollingOut]),
             // Made of two clocks: without its fraction it stays the same from turn to turn, nearly
             // always.
@@ -132,10 +141,56 @@ impl fmt::Display for SourceSummary {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+    use crate::report::PHASES;
 
     fn source(name: &str, revision: Option<&str>, incomplete: bool) -> SourceSummary {
         SourceSummary { name: name.into(), revision: revision.map(Revision::new), incomplete }
+    }
+
+    /// Returns the status of two sources with these objects.
+    fn status(one: &serde_json::Value, other: &serde_json::Value) -> DaemonStatus {
+        let source = |name: &str, objects: &serde_json::Value| {
+            json!({
+                "name": name, "location": "", "complete": name == "shop", "observed": false, "healthy": true,
+                "objects": objects, "findings": 0, "pruneWaiting": 0,
+            })
+        };
+        let share = json!({"used": 0, "of": 0});
+        serde_json::from_value(json!({
+            "apiVersion": "", "kind": "Status", "at": "2030-01-02T03:04:05Z",
+            "process": {
+                "version": "", "since": "2030-01-02T03:04:05Z", "nextResync": "2030-01-02T03:04:05.6Z", "queue": 0,
+                "unfinishedSeconds": 0, "longestSeconds": 0,
+            },
+            "sources": [source("shop", one), source("ops", other)],
+            "rollout": {
+                "known": true, "workloads": share, "unavailable": share, "starts": share, "window": 0,
+                "onFailure": "", "rolling": [], "queue": [],
+            },
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn each_phase_is_counted_once_and_what_is_left_alone_by_itself() {
+        let each = |number: usize| {
+            let counts = PHASES.into_iter().map(|phase| (phase.to_string(), json!(number)));
+            serde_json::Value::Object(counts.collect())
+        };
+        let summary = DaemonSummary::of(&status(&each(1), &each(10)));
+        let DaemonSummary { objects, unhealthy, open, left_alone, rolling, .. } = &summary;
+        assert_eq!([*unhealthy, *open, *left_alone, *rolling], [22, 66, 33, 11]);
+        assert_eq!(*objects - unhealthy - open - left_alone - rolling, 11, "the settled ones alone");
+        let sources = [source("shop", None, false), source("ops", None, true)];
+        assert_eq!(summary.sources, sources);
+        assert_eq!(summary.resync.to_string(), "2030-01-02T03:04:06Z");
+        for phase in [Phase::LeftAlone, Phase::OptedOut, Phase::Held] {
+            let summary = DaemonSummary::of(&status(&json!({phase.to_string(): 2}), &json!({"Settled": 1})));
+            assert_eq!((summary.left_alone, summary.objects), (2, 3), "{phase}");
+        }
     }
 
     #[test]

@@ -51,7 +51,7 @@ pub(crate) use status_summary::{MAX_NAMED_OBJECTS, RecordedObject, STATUS_KEY, S
 
 use crate::engine::Reason;
 
-pub(crate) use headline::{DaemonSummary, SILENCE_THRESHOLD, silence_text};
+pub(crate) use headline::{DaemonSummary, SILENCE_THRESHOLD, left_alone_count, silence_text};
 pub(crate) use sd_notify::{ReloadCounts, ReloadOutcome, ServiceNotifier, StatusTopic, SystemdService};
 pub(crate) use watchdog::{WatchdogGuard, start_watchdog};
 

@@ -1,9 +1,17 @@
-//! The socket: what is replaced, and what is not.
+//! The socket: what is replaced, and what is not. Where one request ends and the next begins.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
+use axum::Router;
+use axum::routing::any;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::UnixStream;
+use tokio_util::sync::CancellationToken;
+
+use super::connections::{OpenListener, serve};
 use super::{ServeError, bind};
+use crate::report::EndpointMetrics;
 
 const SOCKET: &str = "rhumb.sock";
 
@@ -63,4 +71,58 @@ async fn whatever_path_a_socket_can_have_it_gets() {
     }
     let path = dir.path().join("a".repeat(room(108)));
     assert!(matches!(bind(&path).await, Err(ServeError::Io { .. })));
+}
+
+/// Sends bytes to a server that answers each request with its path. Returns all that is said until
+/// the connection is closed.
+async fn said_to(bytes: &str) -> String {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join(SOCKET);
+    let listener = OpenListener::Unix(bind(&path).await.unwrap());
+    let paths = any(async |request: axum::extract::Request| {
+        let path = request.uri().path().to_owned();
+        let body = axum::body::to_bytes(request.into_body(), 1 << 10).await;
+        format!("answer to {path}, {:?}", body.map(|body| body.len()).ok())
+    });
+    let router = Router::new().fallback(paths);
+    let stop = CancellationToken::new();
+    let _stop = stop.clone().drop_guard();
+    tokio::spawn(serve(listener, router, EndpointMetrics::default(), stop));
+    let mut stream = UnixStream::connect(&path).await.unwrap();
+    stream.write_all(bytes.as_bytes()).await.unwrap();
+    let mut said = String::new();
+    let end = stream.read_to_string(&mut said);
+    tokio::time::timeout(std::time::Duration::from_secs(5), end).await.expect(&said).unwrap();
+    said
+}
+
+/// Sends a request whose end a proxy in front may see elsewhere than we do: what is behind it is
+/// never taken for another request.
+#[tokio::test]
+async fn a_request_with_two_lengths_hides_no_other_one() {
+    let hidden = "GET /hidden HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    let chunked = format!("0\r\n\r\n{hidden}");
+    let length = format!("Content-Length: {}\r\n", chunked.len());
+    let head = |fields: &str| format!("POST /hook/shop HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n");
+    let te = "Transfer-Encoding: chunked\r\n";
+    for fields in [
+        format!("{length}{te}"),
+        format!("{te}{length}"),
+        format!("Content-Length: 3\r\n{te}"),
+        format!("{te}Content-Length: 3\r\n"),
+        format!("Content-Length: 5\r\n{length}"),
+        "Content-Length: 5, 6\r\n".to_owned(),
+        "Content-Length: +5\r\n".to_owned(),
+        "Content-Length: 5\r\nTransfer-Encoding: identity\r\n".to_owned(),
+        "Transfer-Encoding: chunked, identity\r\n".to_owned(),
+        format!("{length}Transfer-Encoding: xchunked\r\n"),
+        format!("{length}Transfer-Encoding : chunked\r\n"),
+    ] {
+        let said = said_to(&format!("{}{chunked}", head(&fields))).await;
+        assert!(!said.contains("answer to /hidden"), "{fields}{said}");
+        assert!(said.matches("HTTP/1.1 ").count() <= 1, "{fields}{said}");
+    }
+    // A request with one length is followed by the next one.
+    let said = said_to(&format!("{}12345{hidden}", head("Content-Length: 5\r\n"))).await;
+    assert!(said.contains("answer to /hook/shop, Some(5)") && said.contains("answer to /hidden"), "{said}");
 }

@@ -401,6 +401,47 @@ async fn drain(stream: Option<&mut (impl AsyncRead + Unpin)>) -> (String, bool) 
 mod tests {
     use super::*;
 
+    /// Asks a store for an object that it lacks. Its configuration names where such ones are, and the
+    /// program that is run for it.
+    #[tokio::test]
+    async fn an_object_that_is_missing_is_fetched_from_nobody() {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, ran) = (folder.path().join("store.git"), folder.path().join("ran"));
+        git2::Repository::init_bare(&store).unwrap();
+        let program = format!("touch '{}'; exit 1 #", ran.display());
+        let asked = async |change: &dyn Fn(&mut Command)| {
+            let mut command = git_command(&store, ChildPeer::Nobody);
+            for (name, value) in [
+                ("core.repositoryFormatVersion", "1"),
+                ("extensions.partialClone", "origin"),
+                ("remote.origin.url", store.to_str().unwrap()),
+                ("remote.origin.promisor", "true"),
+                ("remote.origin.partialCloneFilter", "blob:none"),
+                ("remote.origin.uploadpack", &program),
+            ] {
+                command.args(["-c", &format!("{name}={value}")]);
+            }
+            command.args(["cat-file", "-p", "0123456789abcdef0123456789abcdef01234567"]);
+            for limit in ["RHUMB_DATA", "RHUMB_FILE", "RHUMB_SECONDS"] {
+                command.env(limit, "unlimited");
+            }
+            // No transport is allowed either: that is another bar.
+            command.env("GIT_ALLOW_PROTOCOL", "file");
+            change(&mut command);
+            let output = command.output().await.unwrap();
+            assert!(!output.status.success(), "{output:?}");
+            (ran.exists(), String::from_utf8_lossy(&output.stderr).into_owned())
+        };
+        let (is_run, words) = asked(&|_| {}).await;
+        assert!(!is_run, "{words}");
+        // Without that word the program is run.
+        let allow = |command: &mut Command| {
+            command.env_remove("GIT_NO_LAZY_FETCH");
+        };
+        let (is_run, words) = asked(&allow).await;
+        assert!(is_run, "{words}");
+    }
+
     #[test]
     fn a_path_with_a_colon_is_one_path() {
         assert_eq!(quote_path(Path::new("/a:b\"c\\d")), OsString::from("\"/a:b\\\"c\\\\d\""));

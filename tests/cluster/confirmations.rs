@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::orders::{grant, orders_of};
+use crate::orders::{grant, grant_printed_role, orders_of};
 use crate::support::{DEFAULT_TIMEOUT, Folder, Repo, TestNamespace, at, eventually, until, yaml};
 
 /// Returns a ConfigMap whose deletion waits for a confirmation.
@@ -71,12 +71,11 @@ fn who_may_order_confirms_the_deletions_of_that_source_and_is_named() {
     site.await_absence("ConfigMap", "c000");
     assert!(site.has("ConfigMap", "asking"));
     site.limited();
-    let rules = json!([
-        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]},
-        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["patch"],
-         "resourceNames": ["orders.confirm-team.rhumb.dev"]},
-    ]);
-    grant(&site, &rules);
+    grant_printed_role(&site, "confirm-team");
+    // The right to read the record of the other source confirms nothing.
+    let other = json!({"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"],
+                       "resourceNames": ["confirm-other"]});
+    grant(&site, &json!([other]));
     let expected =
         format!("confirmed: the deletion of ConfigMap confirm-team/asking (ordered by {})", site.user);
     site.rhumb(&["prune", "confirm", "configmap/asking"]).ends(0).says(&[&expected]);

@@ -225,6 +225,38 @@ fn what_somebody_takes_out_of_its_hands_is_counted_and_reported_and_not_called_h
 }
 
 #[test]
+fn a_hold_and_a_pause_of_an_object_are_reported_by_events() {
+    let site = TestNamespace::new("opted-out-by-hand");
+    let repo = Repo::new(&[("a.yaml", marked("a", "", "1", "1")), ("b.yaml", marked("b", "", "1", "1"))]);
+    let _daemon = site.daemon(repo.path());
+    site.await_data("b", "a", "1");
+    until("all is well", || status(&site).ends_with("2 objects, applied and healthy"));
+    let (hold, paused) = ("1-a until=2999-01-01T00:00:00Z heap dump", "1-b looking at it");
+    let words = [("a", "rhumb.dev/hold", hold), ("b", "rhumb.dev/paused", paused)];
+    for (name, key, value) in words {
+        annotate(&site, name, key, &json!(value));
+    }
+    let is_told = |name: &str, reason: &str, text: &str| {
+        let all = events(&site, name);
+        if all.iter().any(|event| event.contains(reason) && event.contains(text)) {
+            Ok(())
+        } else {
+            Err(all.join("\n"))
+        }
+    };
+    for (name, key, _) in words {
+        let begun = format!("{key} is set on the live object");
+        eventually("its begin is reported", DEFAULT_TIMEOUT, || is_told(name, "OptedOut", &begun));
+    }
+    until("both are counted", || status(&site).ends_with("2 objects: 1 Held, 1 Paused"));
+    for (name, key, _) in words {
+        annotate(&site, name, key, &Value::Null);
+        let ended = format!("{key} does not keep rhumb away any more");
+        eventually("its end is reported", DEFAULT_TIMEOUT, || is_told(name, "OptOutEnded", &ended));
+    }
+}
+
+#[test]
 fn an_opt_out_that_lasts_is_reported_once_and_not_again_by_the_next_process() {
     let site = TestNamespace::new("opted-out-once");
     let repo = Repo::new(&[("a.yaml", marked("a", "", "1", "1")), ("b.yaml", marked("b", "", "1", "1"))]);

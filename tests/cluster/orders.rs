@@ -347,11 +347,12 @@ fn who_may_order_what_becomes_of_one_source_may_not_of_another() {
     site.limited();
     let rules = json!([
         {"apiGroups": ["apps"], "resources": ["deployments", "replicasets"], "verbs": ["get", "list"]},
-        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]},
-        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["patch"],
-         "resourceNames": ["orders.orders-team.rhumb.dev"]},
+        // Rights to read what there is of the other source give no order for it.
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"],
+         "resourceNames": ["theirs", "orders-other"]},
     ]);
     grant(&site, &rules);
+    grant_printed_role(&site, "orders-team");
     // Without the right to list all sources that of the object is named: the runs here do that by
     // --source.
     let run = site.rhumb(&["rollout", "undo", "deploy/web"]).ends(0);
@@ -475,6 +476,27 @@ pub(crate) fn grant(site: &TestNamespace<'_>, rules: &serde_json::Value) {
         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": site.user}],
     });
     site.api.create(&format!("{api}/clusterrolebindings"), "setup", &binding);
+}
+
+/// Lets the user of the place give the orders of a source by the Role that docs/security.md prints,
+/// and by nothing else.
+pub(crate) fn grant_printed_role(site: &TestNamespace<'_>, source: &str) {
+    let page = include_str!("../../docs/security.md");
+    let (_, role) = page.split_once("```yaml\nkind: Role\n").unwrap();
+    let (role, _) = role.split_once("```").unwrap();
+    let role = role.replace("shop", source).replace("rhumb-system", &site.system());
+    let role: Value = serde_yaml::from_str(&format!("kind: Role\n{role}")).unwrap();
+    let name = role["metadata"]["name"].as_str().unwrap();
+    assert_eq!(role["metadata"]["namespace"], json!(site.system()));
+    assert_eq!(name, format!("{source}-orders"));
+    let roles = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{}", site.system());
+    site.api.create(&format!("{roles}/roles"), "setup", &role);
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": name},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": site.user}],
+    });
+    site.api.create(&format!("{roles}/rolebindings"), "setup", &binding);
 }
 
 // A user who may give the orders of one source reaches no other one.

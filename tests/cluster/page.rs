@@ -68,6 +68,8 @@ fn the_page_shows_what_runs_and_what_does_not() {
         "prune waiting",
         &format!("rhumb prune confirm --source {0} {0}/persistentvolumeclaim/uploads", site.name),
         "Drift repaired",
+        // The writer, with the field.
+        "somebody changed .data.a at ",
         "Rollout started",
         "live",
     ]);
@@ -81,6 +83,7 @@ fn the_page_shows_what_runs_and_what_does_not() {
     an_object_is_shown(&mut browser, &address, &site);
     nothing_misleads(&mut browser);
     what_went_back_is_shown_in_red(&mut browser);
+    what_nobody_looks_after_is_not_called_healthy(&mut browser);
     keys_are_enough(&mut browser, &address);
     news_come_by_themselves(&mut browser, &address, &site, &repo);
     the_end_is_shown(&mut browser, daemon);
@@ -154,51 +157,84 @@ fn nothing_misleads(browser: &mut Browser) {
     );
 }
 
+/// Returns the words of the verdict on a source with these objects, the colour of its dot, and the
+/// title.
+fn verdict(browser: &mut Browser, objects: &str) -> [serde_json::Value; 3] {
+    // In one go, before the next answer of the daemon comes.
+    let script = format!(
+        "(() => {{
+            const kept = state.status;
+            const source = {{...kept.sources[0], complete: true, objects: {objects}}};
+            const process = {{...kept.process, serverSilentSince: undefined}};
+            state.status = {{...kept, process, sources: [source], rollout: {{...kept.rollout, unreadable: undefined}}}};
+            draw();
+            const top = document.getElementById('verdict');
+            const shown = [top.textContent, getComputedStyle(top, '::before').backgroundColor, document.title];
+            state.status = kept;
+            draw();
+            return shown;
+        }})()"
+    );
+    serde_json::from_value(browser.value(&script)).unwrap()
+}
+
+/// Returns the colour of a verdict's dot.
+fn dot(browser: &mut Browser, name: &str) -> serde_json::Value {
+    let probe = format!(
+        "(() => {{
+            const probe = document.body.appendChild(document.createElement('i'));
+            probe.className = 'verdict {name}';
+            const color = getComputedStyle(probe, '::before').backgroundColor;
+            probe.remove();
+            return color;
+        }})()"
+    );
+    browser.value(&probe)
+}
+
 /// Shows a status in which nothing is held, nothing fails any more, and yet the newest content does
 /// not run.
 #[track_caller]
 fn what_went_back_is_shown_in_red(browser: &mut Browser) {
-    let shown = |objects: &str, browser: &mut Browser| {
-        // In one go, before the next answer of the daemon comes.
-        let script = format!(
-            "(() => {{
-                const kept = state.status;
-                const source = {{...kept.sources[0], complete: true, objects: {objects}}};
-                const process = {{...kept.process, serverSilentSince: undefined}};
-                state.status = {{...kept, process, sources: [source], rollout: {{...kept.rollout, unreadable: undefined}}}};
-                draw();
-                const top = document.getElementById('verdict');
-                const shown = [top.textContent, getComputedStyle(top, '::before').backgroundColor];
-                state.status = kept;
-                draw();
-                return shown;
-            }})()"
-        );
-        browser.value(&script)
-    };
-    let color = |name: &str, browser: &mut Browser| {
-        let probe = format!(
-            "(() => {{
-                const probe = document.body.appendChild(document.createElement('i'));
-                probe.className = 'verdict {name}';
-                const color = getComputedStyle(probe, '::before').backgroundColor;
-                probe.remove();
-                return color;
-            }})()"
-        );
-        browser.value(&probe)
-    };
-    let (bad, good) = (color("bad", browser), color("good", browser));
+    let (bad, good) = (dot(browser, "bad"), dot(browser, "good"));
     assert_ne!(bad, good);
-    assert_eq!(shown("{Settled: 3}", browser), json!(["Everything is healthy", good]));
-    assert_eq!(shown("{Settled: 3, RolledBack: 1}", browser), json!(["1 rolled back", bad]));
-    let both = shown("{Refused: 2, RolledBack: 1}", browser);
-    assert_eq!(both, json!(["2 need attention, 1 rolled back", bad]));
+    let [words, color, title] = verdict(browser, "{Settled: 3}");
+    assert_eq!([words, color, title], [json!("Everything is healthy"), good, json!("rhumb")]);
+    let check = |objects: &str, expected: &str, browser: &mut Browser| {
+        let [words, color, title] = verdict(browser, objects);
+        let expected = [json!(expected), bad.clone(), json!(format!("{expected} – rhumb"))];
+        assert_eq!([words, color, title], expected, "{objects}");
+    };
+    check("{Settled: 3, RolledBack: 1}", "1 rolled back", browser);
+    check("{Refused: 2, RolledBack: 1}", "2 need attention, 1 rolled back", browser);
     let gauge = |used: u32, browser: &mut Browser| {
         browser.value(&format!("gauge('pods', {used}, 3).querySelector('dd').textContent"))
     };
     assert_eq!(gauge(2, browser), json!("2 of 3"));
     assert_eq!(gauge(11, browser), json!("11, at most 3"), "no part of what there is");
+}
+
+/// Shows what a person or a manifest takes out of rhumb's hands: it is counted, and is not shown in
+/// the green of what is healthy.
+#[track_caller]
+fn what_nobody_looks_after_is_not_called_healthy(browser: &mut Browser) {
+    let [good, bad, held, rest] = ["good", "bad", "held", "rest"].map(|name| dot(browser, name));
+    assert!(![&good, &bad, &rest].contains(&&held) && good != rest, "{good} {bad} {held} {rest}");
+    let check = |objects: &str, expected: &str, color: &serde_json::Value, browser: &mut Browser| {
+        let [words, dot, title] = verdict(browser, objects);
+        let expected_title =
+            if *color == good { "rhumb".to_owned() } else { format!("{expected} – rhumb") };
+        let expected = [json!(expected), color.clone(), json!(expected_title)];
+        assert_eq!([words, dot, title], expected, "{objects}");
+    };
+    check("{Settled: 3, OptedOut: 1}", "1 left alone by annotation", &held, browser);
+    check("{Settled: 3, Held: 1, Paused: 1}", "2 held or paused", &held, browser);
+    check("{Settled: 3, LeftAlone: 2}", "2 left alone, all else is healthy", &good, browser);
+    check("{LeftAlone: 2}", "2 left alone", &rest, browser);
+    let all = "1 held or paused, 1 left alone by annotation, 2 left alone";
+    check("{LeftAlone: 2, OptedOut: 1, Held: 1}", all, &held, browser);
+    let worse = "1 rolled back, 1 left alone by annotation, 2 left alone";
+    check("{LeftAlone: 2, OptedOut: 1, RolledBack: 1}", worse, &bad, browser);
 }
 
 /// Goes from the top to an object and back, without a pointer.

@@ -101,6 +101,10 @@ fn the_status_tells_what_runs_and_what_is_not_as_it_should_be() {
     tell_as_described(&served, &site.name);
     tell_what_would_change(&served, &site.name);
     tell_what_happened(&served, &site.name);
+    // The writer of a change is known after its repair too.
+    let socket = served.socket();
+    let why = site.rhumb(&["why", "cm/env", "--socket", socket.to_str().unwrap()]).ends(0);
+    why.says(&["  repaired at 20", "Z: somebody changed .data.a at 20"]);
 }
 
 #[test]

@@ -1,5 +1,8 @@
 //! Leaving the cluster: what goes, what stays, and who keeps it from going.
 
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
+
 use serde_json::{Value, json};
 
 use crate::customs::{custom, own};
@@ -71,6 +74,28 @@ fn objects_go_with_their_source_only_when_they_were_counted_and_nobody_serves_it
     assert!(site.has("ConfigMap", "kept") && site.has("ConfigMap", "copy") && site.inventory().is_none());
     let last = window.deletes().last().map(|delete| delete.name.clone());
     assert_eq!(last.as_deref(), Some("uninstall"), "the inventory goes last");
+}
+
+/// Deletes an object that somebody else's finalizer keeps, until the first line about that.
+#[test]
+fn deletions_without_a_terminal_say_what_they_wait_for() {
+    let site = TestNamespace::new("leaving-slowly");
+    let folder = Folder::new(&[("env.yaml", yaml::config_map("env", "a", "1"))]);
+    site.apply(folder.path(), &[]).ends(0);
+    let finalizers = |all: Value| {
+        site.api.merge(&site.at("ConfigMap", "env"), "somebody", &json!({"metadata": {"finalizers": all}}))
+    };
+    finalizers(json!(["example.org/slow"]));
+    let mut command = site.bare_command();
+    command.args(["uninstall", "--delete-objects", "--count", "1"]);
+    command.stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let line = lines.next().unwrap_or_default();
+    assert!(line.starts_with("progress: 0 objects done; leaving-slowly/configmap/env: "), "{line}");
+    finalizers(Value::Null);
+    assert_eq!(child.wait().unwrap().code(), Some(0), "{:?}", lines.collect::<Vec<_>>());
+    assert!(!site.has("ConfigMap", "env") && site.inventory().is_none());
 }
 
 #[test]

@@ -12,7 +12,7 @@ use super::status_poller::StatusOrigin;
 use super::styled_text::{cut_end, styled_span};
 use crate::object::count_text;
 use crate::render::{Palette, TextStyle};
-use crate::report::{BoundUsage, RolloutStatus, silence_text};
+use crate::report::{BoundUsage, RolloutStatus, left_alone_count, silence_text};
 
 /// Cells of a bar of the budget, the widest first; none where there is no room.
 const BAR_WIDTHS: [u32; 3] = [12, 6, 0];
@@ -66,7 +66,11 @@ fn summary(model: &TopModel) -> String {
     let objects: usize = view.sources.iter().flat_map(|source| source.objects.values()).sum();
     let newest = view.sources.iter().filter_map(|source| source.since).max();
     let objects = count_text(objects, "object");
-    let mut parts = vec![format!("{healthy} of {} sources healthy, {objects}", view.sources.len())];
+    let left = match left_alone_count(&view.sources) {
+        0 => String::new(),
+        left => format!(", {left} left alone"),
+    };
+    let mut parts = vec![format!("{healthy} of {} sources healthy, {objects}{left}", view.sources.len())];
     let silence = view.process.as_ref().and_then(|process| process.server_silent_since);
     parts.extend(silence.map(silence_text));
     parts.extend(newest.map(|since| format!("newest revision {} ago", ago(since))));

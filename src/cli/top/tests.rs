@@ -140,6 +140,24 @@ fn a_record_that_cannot_be_read_is_shown_with_the_command_that_mends_it() {
 }
 
 #[test]
+fn what_nobody_looks_after_is_counted_in_the_first_lines() {
+    #[track_caller]
+    fn check(phases: &[(Phase, usize)], expected: &str) {
+        let mut refresh = failed();
+        refresh.view.sources.truncate(1);
+        refresh.view.sources[0].objects = phases.iter().copied().collect();
+        let drawn = picture(&mut model(refresh), (100, 30));
+        let line = drawn.lines().nth(1).unwrap();
+        assert!(line.starts_with(&format!(" 0 of 1 sources healthy, {expected}; newest")), "{line}");
+    }
+    check(&[(Phase::Settled, 2), (Phase::Failed, 1), (Phase::Paused, 1)], "4 objects");
+    check(
+        &[(Phase::Settled, 1), (Phase::OptedOut, 1), (Phase::Held, 2), (Phase::LeftAlone, 1)],
+        "5 objects, 4 left alone",
+    );
+}
+
+#[test]
 fn what_is_opened_at_each_size() {
     let states = [
         ("object", model(failed()), "444 Tab BackTab j Enter"),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::harness::Harness;
 use super::world::{AuditEntry, FIRST, config, desired, reading, workload};
 use crate::engine::*;
-use crate::object::{ObjectId, Revision};
+use crate::object::{ObjectId, Revision, annotations};
 
 /// Returns `web`, which uses the `ConfigMap` env.
 fn web(content: u32) -> SharedDesiredObject {
@@ -384,6 +384,33 @@ fn whoever_holds_or_pauses_an_object_of_which_that_is_denied_is_informed() {
         let expected = "not in effect: Deployment shop/web: optOut of its source is denied";
         assert_eq!(last_outcome(&harness), expected);
         assert!(harness.engine.active_hold(&workload("web"), harness.now).is_none());
+    }
+}
+
+/// Asks for a hold and for a pause where they have an effect, and where that is denied: each is
+/// counted among what takes objects out of our hands, as its Event says.
+#[test]
+fn a_hold_and_a_pause_are_opt_outs_as_long_as_they_last() {
+    let until = "1-a until=1970-01-01T00:01:00Z heap dump";
+    let of = |harness: &Harness| harness.engine.opt_outs(FIRST, harness.now).into_iter().collect::<Vec<_>>();
+    for opt_out in [OptOutPolicy::Allowed, OptOutPolicy::Denied] {
+        let mut harness = second();
+        harness.engine.set_clock(harness.now, jiff::Timestamp::UNIX_EPOCH);
+        harness.engine.set_opt_out(FIRST, opt_out);
+        assert_eq!(of(&harness), []);
+        asks(&mut harness, &workload("web"), None, Some(until));
+        asks(&mut harness, &config("env"), Some("1-b looking at it"), None);
+        harness.settle();
+        let both = [(config("env"), annotations::PAUSED), (workload("web"), annotations::HOLD)];
+        assert_eq!(of(&harness), both, "{opt_out:?}");
+        asks(&mut harness, &config("env"), None, None);
+        harness.settle();
+        assert_eq!(of(&harness), both[1..], "{opt_out:?}");
+        if opt_out == OptOutPolicy::Allowed {
+            harness.pass_time(Duration::from_mins(1));
+            harness.settle();
+            assert_eq!(of(&harness), [], "it is over");
+        }
     }
 }
 

@@ -338,6 +338,8 @@ function verdict() {
   const of = (phase) => status.sources.reduce((sum, source) => sum + (source.objects[phase] || 0), 0);
   const back = of('RolledBack');
   const alone = of('OptedOut');
+  const asked = of('LeftAlone');
+  const all = status.sources.reduce((sum, source) => sum + Object.values(source.objects).reduce((one, number) => one + number, 0), 0);
   const [bad, wait, move, held] = ['bad', 'wait', 'move', 'held'].map(count);
   const needy = bad - back;
   const words = [];
@@ -354,7 +356,9 @@ function verdict() {
   if (wait) words.push(`${wait} waiting`);
   if (held - alone) words.push(`${held - alone} held or paused`);
   if (alone) words.push(`${alone} left alone by annotation`);
-  const how = bad || silent || stuck || records || unread.length ? 'bad' : wait ? 'wait' : move ? 'move' : 'good';
+  if (asked) words.push(`${asked} left alone${!words.length && all > asked ? ', all else is healthy' : ''}`);
+  const how = bad || silent || stuck || records || unread.length ? 'bad' : wait ? 'wait' : move ? 'move' : held ? 'held'
+    : asked && asked === all ? 'rest' : 'good';
   return [how, words.length ? words.join(', ') : 'Everything is healthy'];
 }
 

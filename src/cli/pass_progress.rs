@@ -4,12 +4,35 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::cli::object_argument::ObjectArgument;
+use tokio::time::{Instant, Interval, interval_at};
+
+use super::Terminal;
+use super::object_argument::ObjectArgument;
 use crate::object::{ObjectId, count_text};
 use crate::report::Outcome;
 
 /// The pause between two lines. Most runners of pipelines end a job that is silent for minutes.
-pub(super) const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
+
+/// The pauses between two lines, from the begin of a pass on. On a terminal there are none, as a
+/// person sees there what goes on.
+pub(super) struct ProgressPauses(Option<Interval>);
+
+impl ProgressPauses {
+    /// Begins the first one.
+    pub(super) fn start() -> Self {
+        let pauses = || interval_at(Instant::now() + PROGRESS_INTERVAL, PROGRESS_INTERVAL);
+        Self((!Terminal::is_error_terminal()).then(pauses))
+    }
+
+    /// Waits for the end of one.
+    pub(super) async fn end(&mut self) {
+        match &mut self.0 {
+            Some(pauses) => drop(pauses.tick().await),
+            None => std::future::pending().await,
+        }
+    }
+}
 
 /// The objects of a pass that are not done, each with what it waits for.
 #[derive(Default)]
