@@ -24,8 +24,11 @@ bench *flags:
 faults *flags:
     cargo bench --bench faults -- {{ flags }}
 
-# Small bugs planted one at a time, as .cargo/mutants.toml says; `just mutants --list` names them
-mutants *flags:
+# The files that decide what is deleted, what may roll out, and what goes back
+decisive := "-f 'src/engine/{deletion,decide,orders}/*.rs' -f 'src/engine/rollout/**/*.rs' -f 'src/engine/{lease_shares,state}.rs' -f 'src/daemon/{inventory,leases}.rs'"
+
+# Small bugs planted one at a time, in what decides or in other files: `just mutants --file FILE --list`
+mutants *flags=decisive:
     cargo mutants --no-shuffle {{ flags }}
 
 # What would change in the current cluster

@@ -184,7 +184,7 @@ fn views() -> Vec<Fault> {
 }
 
 /// Notes how long an object of another kind takes while one kind fails.
-fn bystander(stage: &mut Stage) {
+pub(crate) fn bystander(stage: &mut Stage) {
     let version =
         stage.desired.objects()[&("ConfigMap".to_owned(), "counter".to_owned())]["data"]["key"].clone();
     let moved = stage.await_live("a bystander is applied", |stage| {

@@ -2,11 +2,13 @@
 //!
 //! A bench that cannot see them proves nothing by what it does not see.
 
+use controlplane::{Requests, ResponseCut};
 use serde_json::json;
 
 use crate::desired::CANARY;
 use crate::fault::Fault;
 use crate::invariant::Invariant;
+use crate::network::bystander;
 use crate::stage::{SETTINGS, Stage};
 use crate::support::Api;
 
@@ -79,9 +81,28 @@ pub(crate) fn faults() -> Vec<Fault> {
             }
             stage.daemon().signal("CONT");
         }),
+        planted("planted: a failing kind that holds up the others", Invariant::I10, |stage| {
+            stage.daemon().signal("STOP");
+            stage.change();
+            bystander(stage);
+            stage.daemon().signal("CONT");
+        }),
+        planted("planted: a status that is not true", Invariant::I11, |stage| {
+            // The daemon cannot know of the edit, and the observer has watches of its own.
+            stage.proxy.end_open(&Requests::any().watches(), ResponseCut::Silence);
+            stage.edit("ConfigMap", "env", &json!({"data": {"key": "theirs"}}));
+            stage.pass(1000, 1000);
+            stage.check_status();
+            stage.proxy.end_open(&Requests::any().watches(), ResponseCut::Reset);
+            stage.daemon().restart();
+        }),
         planted("planted: the Secret in a record", Invariant::I12, |stage| {
             let path = stage.record("ConfigMap", &stage.source_name("a"));
             api(stage).merge(&path, "rhumb", &json!({"data": {"planted": CANARY}}));
+        }),
+        planted("planted: a state directory that is full", Invariant::I13, |stage| {
+            let file = std::fs::File::create(stage.daemon().site.state.path().join("planted")).unwrap();
+            file.set_len(1 << 30).unwrap();
         }),
         planted("planted: a process that ends", Invariant::I14, |stage| {
             stage.daemon().signal("KILL");

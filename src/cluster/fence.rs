@@ -58,7 +58,7 @@ fn boot_time() -> Duration {
 }
 
 /// A moment from which a term counts: taken before the renewal is sent.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct TermStart(Duration);
 
 impl LeaseTerms {

@@ -1,5 +1,9 @@
 //! Objects that are there already and nobody's: taken over by policy, and reported.
 
+use std::thread;
+use std::time::Duration;
+
+use controlplane::{Fault, Requests, Rule};
 use serde_json::{Value, json};
 
 use crate::support::{Folder, Repo, TestNamespace, run, until, yaml};
@@ -109,12 +113,23 @@ fn fields_that_kubectl_apply_owned_leave_with_the_manifest() {
 }
 
 #[test]
-fn an_object_that_a_lookup_did_not_see_is_never_overwritten_by_a_creation() {
-    let site = TestNamespace::new("adopt-race");
-    by_hand(&site, "env", &json!({}));
-    // With the policy `never` not even a field that both agree on is taken.
-    let folder = Folder::new(&[("env.yaml", yaml::config_map("env", "key", "theirs"))]);
-    site.apply(folder.path(), &["--adopt", "never"]).ends(1);
+fn an_object_that_comes_between_a_lookup_and_a_creation_is_never_overwritten() {
+    let mut site = TestNamespace::new("adopt-race");
+    let proxy = site.cluster.fault_proxy(11).unwrap();
+    site.through(&proxy);
+    // The creation waits while somebody else makes the object.
+    let creations = Requests::any().method("PATCH").path_suffix("/configmaps/env").query_lacks("dryRun");
+    let pause = Duration::from_secs(2);
+    let held = proxy.add(Rule::new(creations, Fault::Delay(pause, pause)).times(1));
+    let folder = Folder::new(&[("env.yaml", yaml::config_map("env", "key", "ours"))]);
+    let apply = thread::scope(|scope| {
+        let applying = scope.spawn(|| site.apply(folder.path(), &["--adopt", "never"]));
+        until("the creation is on its way", || proxy.hits(held).fired == 1);
+        by_hand(&site, "env", &json!({}));
+        applying.join().unwrap()
+    });
+    apply.ends(1).says(&["configmap/env", "refused", "adopt is `never`"]);
+    assert_eq!(site.data("env", "key"), "theirs");
     let managers = site.value("ConfigMap", "env", "/metadata/managedFields").to_string();
     assert!(!managers.contains("rhumb"), "{managers}");
 }

@@ -193,6 +193,25 @@ async fn a_renewal_that_is_answered_late_gives_nothing() {
     assert!(fixture.may_write().await);
 }
 
+// An answer may be slow: whoever takes the Lease over counts from what the server has written.
+#[tokio::test]
+async fn a_term_counts_from_before_its_renewal_reaches_the_server() {
+    let mut fixture = LeaseFixture::new().await;
+    let arrived: Arc<Mutex<Option<(TermStart, Instant)>>> = Arc::default();
+    let seen = arrived.clone();
+    let server = FakeApiServer::start(move |_, _| {
+        *seen.lock().unwrap() = Some((LeaseTerms::tick(), Instant::now()));
+        let lease =
+            json!({ "metadata": { "name": "rhumb-a", "uid": "1", "resourceVersion": "1" }, "spec": {} });
+        ScriptedReply::Complete(201, "", lease.to_string())
+    });
+    fixture.keeper.cluster = server.await.cluster;
+    let answers = fixture.keeper.save(vec!["a".into()]).await;
+    assert!(answers[0].answer.is_ok(), "{:?}", answers[0].answer);
+    let (tick, sent) = arrived.lock().unwrap().unwrap();
+    assert!(answers[0].tick <= tick && answers[0].sent <= sent, "{:?}", (answers[0].tick, tick));
+}
+
 #[tokio::test]
 async fn a_lease_is_released_only_when_no_loop_serves_its_source_any_more() {
     // By whoever takes it over, and by nobody, as no configuration wants it.

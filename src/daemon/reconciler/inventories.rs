@@ -418,3 +418,6 @@ impl Reconciler {
         state.is_complete() && kinds.all(|kind| self.engine.is_synced(source, kind))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,7 +11,7 @@ use super::*;
 use crate::engine::SourceId;
 use crate::heartbeat::Heartbeats;
 use crate::input::VariableUse;
-use crate::object::Diagnostic;
+use crate::object::{Diagnostic, RenderOrigin};
 use crate::source::{
     BlobId, FactUse, GitLocation, RenderRequest, RenderRest, RenderedContent, RenderedRoot, RenderedSnapshot,
     ResolvedLocation, RootOutcome, SignatureVerification, Snapshot, SnapshotFile, SnapshotRenderer,
@@ -186,6 +186,25 @@ async fn a_place_is_reported_before_what_was_read_there() {
     assert_eq!(fixture.check().await, "at example.com/shop, read 1 files whole");
 }
 
+// By it other sources know whether the same files are followed twice.
+#[tokio::test]
+async fn the_repository_is_reported_when_it_is_known_and_not_again() {
+    let mut fixture = SourceTaskFixture::new();
+    let mut reported = Vec::new();
+    for make_it in [false, true, false] {
+        if make_it {
+            make(&fixture.path());
+        }
+        let events = fixture.source_task.check_source().await;
+        let repositories = events.iter().filter_map(|event| match event {
+            LoopEvent::Repository(_, repository) => Some(matches!(repository, RepositoryIdentity::At(_))),
+            _ => None,
+        });
+        reported.push(repositories.collect::<Vec<_>>());
+    }
+    assert_eq!(reported, [vec![], vec![true], vec![]]);
+}
+
 #[tokio::test]
 async fn a_file_that_goes_while_all_is_read_again_is_reported_to_be_gone() {
     let mut fixture = SourceTaskFixture::new();
@@ -244,6 +263,14 @@ async fn that_all_is_a_part_for_others_is_reported_once() {
 struct RootRenderer {
     /// The name of what it gives, or the reason for which it fails.
     gives: std::sync::Mutex<Result<&'static str, &'static str>>,
+    /// The program that it names.
+    program: std::sync::Mutex<&'static str>,
+}
+
+impl RootRenderer {
+    fn new(name: &'static str) -> Self {
+        Self { gives: std::sync::Mutex::new(Ok(name)), program: std::sync::Mutex::new("helm 4") }
+    }
 }
 
 impl SnapshotRenderer for RootRenderer {
@@ -259,11 +286,16 @@ impl SnapshotRenderer for RootRenderer {
         let gives = *self.gives.lock().unwrap();
         let text = MANIFEST.replace("name: a", &format!("name: {}", gives.unwrap_or_else(|why| why)));
         let (blob, size) = (BlobId::of(text.as_bytes()), text.len() as u64);
+        let program = *self.program.lock().unwrap();
         let mut key = [0; 32];
-        key[..20].copy_from_slice(&<[u8; 20]>::from(blob));
+        key[..20].copy_from_slice(&<[u8; 20]>::from(BlobId::of(format!("{text}{program}").as_bytes())));
         let outcome = match gives {
             Ok(name) => {
-                let file = SnapshotFile { blob, size, ..SnapshotFile::in_test(&format!("app#{name}")) };
+                let render =
+                    RenderOrigin { root: "app".into(), renderer: program.into(), places: Vec::new() };
+                let origin = Some(render.into());
+                let file =
+                    SnapshotFile { blob, size, origin, ..SnapshotFile::in_test(&format!("app#{name}")) };
                 RootOutcome::Rendered([file].into())
             }
             Err(why) => RootOutcome::Refused(vec![Diagnostic::file_error("app", "x", why)]),
@@ -284,7 +316,7 @@ async fn what_a_root_gave_is_not_gone_while_it_does_not_render_and_is_known_unti
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("repo");
     make(&path);
-    let renderer = Arc::new(RootRenderer { gives: std::sync::Mutex::new(Ok("a")) });
+    let renderer = Arc::new(RootRenderer::new("a"));
     let settings = SourceSettings { renderer: Some(renderer.clone()), ..SourceSettings::default() };
     let location = ResolvedLocation::Git(GitLocation::new(path.to_str().unwrap()));
     let mut fixture = SourceTaskFixture::with_settings(dir, &location, settings);
@@ -321,6 +353,27 @@ async fn what_a_root_gave_is_not_gone_while_it_does_not_render_and_is_known_unti
     *renderer.gives.lock().unwrap() = Ok("b");
     commit("three");
     assert_eq!(reads(&mut fixture).await, (vec!["app#a gone".to_owned(), "app#b Complete".to_owned()], 0));
+}
+
+// Its content is the same, and people are told which chart it comes from.
+#[tokio::test]
+async fn a_rendered_object_that_comes_from_elsewhere_is_reported_again() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("repo");
+    make(&path);
+    let renderer = Arc::new(RootRenderer::new("a"));
+    let settings = SourceSettings { renderer: Some(renderer.clone()), ..SourceSettings::default() };
+    let location = ResolvedLocation::Git(GitLocation::new(path.to_str().unwrap()));
+    let mut fixture = SourceTaskFixture::with_settings(dir, &location, settings);
+    for (program, expected) in
+        [("helm 3", "read 1 files whole"), ("helm 3", "read 0 files whole"), ("helm 4", "read 1 files whole")]
+    {
+        *renderer.program.lock().unwrap() = program;
+        fs::write(path.join("other.txt"), expected).unwrap();
+        git(&path, &["add", "."]);
+        git(&path, &["commit", "--quiet", "--allow-empty", "--message=x"]);
+        assert_eq!(fixture.check().await, expected, "{program}");
+    }
 }
 
 #[tokio::test]

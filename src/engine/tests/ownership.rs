@@ -175,6 +175,28 @@ fn who_takes_our_entry_off_an_object_does_not_keep_it_from_being_repaired() {
     }
 }
 
+// As from a backup: under a new uid, with the fields that rhumb has written.
+#[test]
+fn what_is_made_anew_with_our_entry_is_repaired_whatever_takes_over() {
+    let check = |managed_fields: Option<&str>, expected: bool| {
+        let a = config("a");
+        let mut harness = settled(&a);
+        harness.engine.set_adopt(FIRST, AdoptPolicy::Never);
+        let live = theirs(&harness, &a, ObjectOwner::Nobody);
+        let our_fields = managed_fields.map(Into::into);
+        let live = LiveObject { uid: Uid("new".into()), release: None, our_fields, ..live };
+        let decision = decided(&mut harness, &a, live);
+        assert_eq!(is_repair(&decision), expected, "{managed_fields:?}: {decision:?}");
+        assert_eq!(
+            decision.reason == Some(Reason::NotAdopted),
+            !expected,
+            "{managed_fields:?}: {decision:?}"
+        );
+    };
+    check(Some("theirs"), true);
+    check(None, false);
+}
+
 /// Does the same as [`settled`], with another source that wants nothing yet.
 fn with_other(a: &ObjectId) -> Harness {
     let mut harness = settled(a);
@@ -183,6 +205,16 @@ fn with_other(a: &ObjectId) -> Harness {
     harness.engine.set_inventory(SECOND, Inventory { kinds, ..Inventory::default() });
     harness.engine.set_reading(SECOND, reading("o1", &[]));
     harness
+}
+
+// By the label alone nobody knows which of the two it is.
+#[test]
+fn what_carries_the_label_of_another_source_of_this_process_is_not_repaired_as_our_own() {
+    let a = config("a");
+    let mut harness = with_other(&a);
+    let live = read_as(theirs(&harness, &a, ObjectOwner::Ours(OTHER.into())), None, &a);
+    let decision = decided(&mut harness, &a, live);
+    assert!(!is_repair(&decision), "{decision:?}");
 }
 
 fn web() -> ObjectId {

@@ -72,6 +72,38 @@ fn what_is_not_allowed_is_left_whatever_else_holds() {
     check(&[pending(config("b")), not_allowed()], &open, "delete");
 }
 
+/// Returns an object that stays whatever a person confirms, for each reason of its own.
+fn staying() -> [PruneCandidate; 3] {
+    let b = || pending(config("b"));
+    [
+        PruneCandidate { prune_timing: PruneTiming::Never, ..b() },
+        PruneCandidate { unproven: Some("unproven".into()), ..b() },
+        PruneCandidate { not_allowed: Some("not allowed".into()), ..b() },
+    ]
+}
+
+#[test]
+fn the_end_of_a_source_leaves_what_an_object_uses_that_stays() {
+    let nobody = BTreeSet::new();
+    let hundred = inventory(&[("ConfigMap", 100)]);
+    let guard = PruneGuard { lifecycle: SourceLifecycle::Deleting, ..open_guard(&nobody, &hundred) };
+    let used = PruneCandidate { needed_by: Some(config("b")), ..pending(config("a")) };
+    for user in staying() {
+        check(&[used.clone(), user], &guard, "keep: ConfigMap shop/b, which is kept, uses it");
+    }
+}
+
+#[test]
+fn an_object_that_stays_takes_no_room_of_the_blast_radius() {
+    let nobody = BTreeSet::new();
+    let hundred = inventory(&[("ConfigMap", 100)]);
+    let radius = BlastRadius { count: 1, percent: 100 };
+    let guard = PruneGuard { radius, ..open_guard(&nobody, &hundred) };
+    for other in staying() {
+        check(&[pending(config("a")), other], &guard, "delete");
+    }
+}
+
 #[test]
 fn where_not_all_that_is_kept_is_known_a_person_confirms_each() {
     let (nobody, confirmed) = (BTreeSet::new(), BTreeSet::from([Uid("uid-a".into())]));

@@ -176,3 +176,54 @@ fn what_is_adopted_is_never_taken_for_added() {
     let live = World::live(&env, &harness.world.things[&env]);
     assert_eq!(live.owner, ObjectOwner::Ours(super::world::SET.into()));
 }
+
+/// Goes on until a revision has failed that brought a configuration of which nobody knows what it
+/// was before.
+fn failed_with_unknown(env: &ObjectId) -> Harness {
+    let mut harness = at_rest(4, "zone");
+    meddle(&mut harness, 4, env, disown);
+    harness.read(reading("r2", &files(2)));
+    harness.engine.rollouts.slow_start_limit = 4;
+    for _ in 0..400 {
+        if harness.world.rejections.is_empty() {
+            harness.turn();
+        }
+    }
+    assert_eq!(harness.world.rejections[0].action, RejectionAction::RollBack);
+    harness
+}
+
+// Another process cannot know which content it shows.
+#[test]
+fn where_the_annotation_of_one_of_a_failed_unit_is_gone_the_others_do_not_go_back_without_it() {
+    let env = config("env");
+    let mut harness = failed_with_unknown(&env);
+    meddle(&mut harness, 4, &env, strip);
+    harness.read(reading("r2", &files(2)));
+    harness.settle();
+    for id in [workload("web"), workload("zone")] {
+        assert_eq!(shown(&harness, &id), Some(hash(&id, 2)), "{id}: {:#?}", harness.world.log);
+    }
+    assert_eq!(harness.world.rejections[0].action, RejectionAction::Quarantine);
+}
+
+// An object that a process does not see may show the failed content all the same.
+#[test]
+fn while_one_of_a_unit_cannot_be_seen_the_others_do_not_go_back_without_it() {
+    let env = config("env");
+    let mut harness = failed_with_unknown(&env);
+    let all = harness.world.clone();
+    harness.world.things.remove(&env);
+    harness.engine = harness.fresh(4);
+    harness.world = all;
+    let away = KindState::Unobservable("it does not answer".into(), crate::object::ErrorClass::Transient);
+    harness.engine.set_informer_state(&env.group_kind(), away);
+    harness.read(reading("r2", &files(2)));
+    harness.settle();
+    assert_all_show(&harness, &ids(), 2);
+    harness.engine.set_informer_state(&env.group_kind(), KindState::Synced);
+    harness.engine.observe_object(&env, World::live(&env, &harness.world.things[&env]));
+    harness.settle();
+    let why = format!("; it cannot go back, as the earlier content of {env} is not known");
+    assert_held(&mut harness, &ids(), files, ["revision r2 failed: Deployment shop/zone: ", &why]);
+}

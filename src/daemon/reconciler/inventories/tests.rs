@@ -1,0 +1,147 @@
+//! The place that an inventory was made from, as long as this process remembers it.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+
+use super::super::super::setup::{Setup, SourceFiles, SourceSetup};
+use super::*;
+use crate::cluster::tests::fake::{FakeApiServer, ScriptedReply};
+use crate::engine::{
+    AdoptPolicy, BlastRadius, Budget, BudgetNarrowing, LiveObject, OWN_WATCHER, ObjectOwner, OptOutPolicy,
+    PrunePolicy,
+};
+use crate::input::VariableUse;
+use crate::object::annotations;
+use crate::source::read_disk;
+
+const FIRST: SourceId = SourceId::new(0);
+const HERE: &str = "/srv/here";
+
+/// Returns a source of one file.
+fn source(dir: &Path) -> SourceSetup {
+    SourceSetup {
+        name: "shop".to_owned(),
+        location: HERE.to_owned(),
+        namespace: "shop".to_owned(),
+        allow: Arc::default(),
+        account: None,
+        variables: VariableUse::Literal,
+        decrypter: Arc::default(),
+        namespaces: None,
+        adopt: AdoptPolicy::IfUnowned,
+        opt_out: OptOutPolicy::Allowed,
+        prune: PrunePolicy::On,
+        radius: BlastRadius { count: 10, percent: 10 },
+        prune_delay: Duration::ZERO,
+        writes: SourceWrites::Allowed,
+        life: SourceLifecycle::Active,
+        confirmed: BTreeSet::new(),
+        folder_search: None,
+        budget: BudgetNarrowing::default(),
+        files: SourceFiles::Snapshot(Arc::new(read_disk(dir).unwrap())),
+    }
+}
+
+/// Returns a loop of one source, over a cluster that never answers.
+async fn looped() -> Reconciler {
+    let files = tempfile::tempdir().unwrap();
+    std::fs::write(files.path().join("a.yaml"), "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
+        .unwrap();
+    let setup = Setup {
+        cluster: FakeApiServer::start(|_, _| ScriptedReply::Silence).await.cluster,
+        namespace: "rhumb-system".to_owned(),
+        resync: Duration::from_mins(5),
+        budget: Budget::default(),
+        concurrency: 8,
+        sources: vec![source(files.path())],
+    };
+    Reconciler::new(setup, StopCondition::Shutdown, mpsc::unbounded_channel().0)
+}
+
+/// A change of an inventory, or of the place of its source.
+#[derive(Clone, Copy, Debug)]
+enum Change {
+    /// It is read, and was made from this location.
+    ReadFrom(&'static str),
+    /// It is gone.
+    Lost,
+    /// The source is at this location now.
+    Moved(&'static str),
+}
+
+impl Reconciler {
+    fn change(&mut self, change: Change) {
+        let state = match change {
+            Change::Moved(location) => return self.set_location(FIRST, location.to_owned()),
+            Change::Lost => InventoryState::Absent,
+            Change::ReadFrom(location) => InventoryState::Present(InventoryObject {
+                annotations: [(annotations::SOURCE.to_owned(), location.to_owned())].into(),
+                ..InventoryObject::default()
+            }),
+        };
+        self.inventories[FIRST].inventory = state;
+        self.update_engine_inventory(FIRST);
+    }
+
+    /// Returns the location whose objects are not deleted before a person confirms it.
+    fn other_location(&self) -> Option<&str> {
+        self.engine.source(FIRST).inventory.as_ref().unwrap().other_location.as_deref()
+    }
+}
+
+// A location that nobody knows may have been another repository's, whose objects are not ours to
+// delete.
+#[tokio::test]
+async fn a_lost_inventory_is_one_of_here_only_where_this_process_has_seen_it_to_be() {
+    use Change::{Lost, Moved, ReadFrom};
+    const AWAY: &str = "/srv/away";
+    let table: [(&[Change], Option<&str>); 7] = [
+        (&[Lost], Some(inventory::UNKNOWN_LOCATION)),
+        (&[ReadFrom(HERE)], None),
+        (&[ReadFrom(HERE), Lost], None),
+        (&[ReadFrom(AWAY), Lost], Some(inventory::UNKNOWN_LOCATION)),
+        (&[ReadFrom(HERE), ReadFrom(AWAY)], Some(AWAY)),
+        (&[ReadFrom(HERE), Lost, Moved(AWAY)], Some(inventory::UNKNOWN_LOCATION)),
+        (&[ReadFrom(HERE), Moved(AWAY), Lost, Moved(HERE)], Some(inventory::UNKNOWN_LOCATION)),
+    ];
+    for (changes, expected) in table {
+        let mut reconciler = looped().await;
+        for change in changes {
+            reconciler.change(*change);
+        }
+        assert_eq!(reconciler.other_location(), expected, "{changes:?}");
+    }
+}
+
+// An object of somebody else is not taken for ours only because the record of it is lost.
+#[tokio::test]
+async fn a_lost_inventory_becomes_one_of_here_once_all_kinds_are_seen_and_all_that_is_there_is_wanted() {
+    use crate::engine::tests::world::{World, WorldObject, config, desired, reading};
+    let maps = config("a").group_kind();
+    let check = async |is_listed: bool, has_unwanted: bool, expected: Option<&str>| {
+        let mut reconciler = looped().await;
+        reconciler.change(Change::Lost);
+        let wanted = reading("r1", &[("a", Some(desired(&config("a"), 1, "a")))]);
+        reconciler.engine.set_reading(FIRST, wanted);
+        reconciler.engine.list_started(&maps);
+        let owner = ObjectOwner::Ours(cluster::inventory_id_of("rhumb-system", "shop").into());
+        for name in [Some("a"), has_unwanted.then_some("b")].into_iter().flatten() {
+            let thing = WorldObject::settled(desired(&config(name), 1, name).hash, "r1", 1);
+            let live = LiveObject { owner: owner.clone(), ..World::live(&config(name), &thing) };
+            reconciler.engine.observe_object_by(OWN_WATCHER, &config(name), live);
+        }
+        if is_listed {
+            reconciler.engine.list_complete(&maps);
+        }
+        reconciler.find_origins();
+        // As when it is read again.
+        reconciler.change(Change::Lost);
+        assert_eq!(reconciler.other_location(), expected, "{is_listed} {has_unwanted}");
+    };
+    check(true, false, None).await;
+    check(true, true, Some(inventory::UNKNOWN_LOCATION)).await;
+    check(false, false, Some(inventory::UNKNOWN_LOCATION)).await;
+}

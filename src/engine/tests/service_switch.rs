@@ -1,0 +1,83 @@
+//! A Service that a revision switches to a workload: when it is switched, and for how long the
+//! workload is watched after that.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::harness::Harness;
+use super::shared_budget::one;
+use super::world::{FIRST, budget, desired, gvk, id, reading, workload};
+use crate::engine::*;
+use crate::graph::{LabelSelection, SelectableLabels};
+use crate::object::ObjectId;
+
+const SOAK: Duration = Duration::from_secs(10);
+
+fn service() -> ObjectId {
+    id("", "Service", "shop", "shop")
+}
+
+/// Returns a revision: the Service, and the workload that it selects from the second one on.
+fn files(content: u32) -> [(&'static str, Option<SharedDesiredObject>); 2] {
+    let selected = if content == 1 { "blue" } else { "green" };
+    let mut switch = (*desired(&service(), content, "shop")).clone();
+    switch.selects = LabelSelection::of(&service(), &json!({"spec": {"selector": {"color": selected}}}));
+    let mut green = (*one("green", content)).clone();
+    let pods = json!({"metadata": {"labels": {"color": "green"}}, "spec": {"containers": []}});
+    green.labels = SelectableLabels::of(&green.id, &json!({"spec": {"template": pods}}));
+    [("shop", Some(Arc::new(switch))), ("green", Some(Arc::new(green)))]
+}
+
+/// Returns the second revision of a Service and a workload: all pods of the newer content are
+/// available.
+fn rolled_out() -> Harness {
+    let mut harness = Harness::new(3);
+    harness.engine = harness.fresh_with(Budget { soak: SOAK, ..budget(3) });
+    let mut inventory = harness.engine.source(FIRST).inventory.clone().unwrap();
+    inventory.kinds.insert(service().group_kind());
+    harness.engine.set_inventory(FIRST, inventory);
+    harness.engine.set_kind_availability(gvk(&service()), KindAvailability::Yes);
+    harness.engine.list_started(&service().group_kind());
+    harness.engine.list_complete(&service().group_kind());
+    harness.read(reading("r1", &files(1)));
+    harness.settle();
+    harness.read(reading("r2", &files(2)));
+    harness.settle();
+    harness
+}
+
+/// Returns whether the Service is switched, and whether the workload is watched still.
+fn state(harness: &Harness) -> (bool, bool) {
+    let shown = harness.world.things[&service()].release.as_ref().map(|release| release.hash);
+    (shown == Some(desired(&service(), 2, "").hash), harness.engine.is_in_progress(&workload("green")))
+}
+
+#[test]
+fn a_service_is_switched_once_its_workload_has_soaked_which_is_watched_for_another_soak() {
+    let mut harness = rolled_out();
+    for (passes, expected) in
+        [(0, (false, true)), (9, (false, true)), (1, (true, true)), (9, (true, true)), (1, (true, false))]
+    {
+        harness.pass_time(Duration::from_secs(passes));
+        harness.settle();
+        assert_eq!(state(&harness), expected, "after {passes} s more");
+    }
+}
+
+#[test]
+fn what_fails_in_the_soak_after_the_switch_goes_back_and_with_it_the_service() {
+    let mut harness = rolled_out();
+    harness.pass_time(SOAK);
+    harness.settle();
+    assert_eq!(state(&harness), (true, true));
+    let rv = harness.world.tick();
+    let content = harness.world.things[&workload("green")].runs();
+    let green = harness.world.things.get_mut(&workload("green")).unwrap();
+    (green.failed, green.phase, green.rv) = (content, RolloutPhase::Recovering, rv);
+    harness.world.bad.extend(content);
+    harness.world.announce(&workload("green"));
+    harness.settle();
+    assert!(!state(&harness).0, "{:#?}", harness.world.log);
+}

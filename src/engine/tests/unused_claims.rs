@@ -1,0 +1,106 @@
+//! Claims that lie between two writes: one that no write has used yet, and one whose rollout is
+//! over.
+
+use std::time::Duration;
+
+use super::harness::Harness;
+use super::shared_budget::{at_rest, budget, files, one};
+use super::world::{reading, workload};
+use crate::engine::*;
+
+const NAMES: [&str; 2] = ["a", "b"];
+
+/// Goes on with one workload until it is written.
+fn write(harness: &mut Harness, name: &str) {
+    while !matches!(harness.step(&workload(name)), Some(Action::Apply(_))) {
+        harness.deliver(usize::MAX);
+    }
+}
+
+/// The end of a rollout.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Success,
+    Failure,
+}
+
+/// Returns two workloads, where a rollout of the second one has ended; one that fails stays as it
+/// is. Its claim has not been taken back yet.
+fn ended(end: End, of_all: Budget) -> Harness {
+    let mut harness = at_rest(&NAMES, &Budget { on_failure: OnFailure::Quarantine, ..of_all });
+    harness.world.bad.extend((end == End::Failure).then(|| one("b", 2).hash));
+    harness.read(reading("r2", &files(&["b"], 2)));
+    write(&mut harness, "b");
+    harness.finish_rollouts();
+    harness.deliver(usize::MAX);
+    harness.engine.advance(harness.now);
+    harness
+}
+
+// Its failed rollout takes nothing any more, and the other workload is the first in the queue.
+#[test]
+fn a_claim_that_no_write_has_used_yet_takes_its_place_and_its_pods_from_others() {
+    let wide = || budget("100%", 100);
+    for (of_all, expected) in [
+        (Budget { max_workloads: 2, ..wide() }, true),
+        (Budget { max_workloads: 1, ..wide() }, false),
+        (budget("1", 100), false),
+    ] {
+        let mut harness = ended(End::Failure, of_all.clone());
+        harness.keep_ledger();
+        harness.engine.rollouts.slow_start_limit = 9;
+        let mut may_be_repaired = |name: &str| {
+            harness.world.drift(&workload(name));
+            harness.deliver(usize::MAX);
+            harness.step(&workload(name));
+            matches!(harness.decide(&workload(name)).action, Action::Apply(_))
+        };
+        assert_eq!((may_be_repaired("b"), may_be_repaired("a")), (true, expected), "{of_all:?}");
+    }
+}
+
+/// Decides about a repair of the second workload, whose content is that of its last claim.
+fn repair_reason(mut harness: Harness) -> Option<Reason> {
+    let id = workload("b");
+    harness.world.drift(&id);
+    harness.deliver(usize::MAX);
+    for _ in 0..10 {
+        let decision = harness.engine.decide(&id, harness.now);
+        if matches!(decision.action, Action::Apply(_)) || decision.reason.is_some() {
+            assert!(harness.engine.own_claim(&id).is_some(), "the claim before is still recorded");
+            return decision.reason;
+        }
+        harness.act(&id, decision);
+    }
+    panic!("nothing is to be done about it");
+}
+
+#[test]
+fn a_claim_whose_rollout_has_succeeded_lets_no_further_write_of_the_same_content_pass() {
+    assert_eq!(repair_reason(ended(End::Success, budget("100%", 100))), Some(Reason::Claiming));
+}
+
+#[test]
+fn a_claim_whose_rollout_gave_its_place_back_lets_no_further_write_of_the_same_content_pass() {
+    assert_eq!(repair_reason(ended(End::Failure, budget("100%", 100))), Some(Reason::Claiming));
+}
+
+// Taken back and written again, it would count as a second start.
+#[test]
+fn a_claim_whose_write_met_a_conflict_is_kept_until_a_newer_view_decides() {
+    let id = workload("a");
+    let mut harness = at_rest(&NAMES, &budget("100%", 100));
+    harness.read(reading("r2", &files(&NAMES, 2)));
+    let action = loop {
+        let decision = harness.decide(&id);
+        if matches!(decision.action, Action::Apply(_)) {
+            break decision.action;
+        }
+        harness.act(&id, decision);
+    };
+    harness.engine.note_dispatch(&id, &action);
+    let conflict = ActionResult::Failed(WriteFailure::Conflict(Duration::ZERO));
+    harness.engine.record_result(&id, &action, conflict, harness.now);
+    harness.keep_ledger();
+    assert!(harness.world.ledger.claims.contains_key(&id), "{:?}", harness.world.ledger);
+}
