@@ -14,7 +14,7 @@ use super::error::{CallSubject, ClusterError, ClusterFault};
 use super::kinds::ServedKind;
 use super::path::{self, ListSelector};
 use super::wire::{DecodedObject, LiveDecoder, WireDecoder, WireForm};
-use crate::engine::LiveObject;
+use crate::engine::{LiveObject, is_workload};
 use crate::object::ObjectId;
 
 /// Small enough that a page of objects with a megabyte each is bearable, large enough that a kind
@@ -80,6 +80,12 @@ impl ListPageMetadata {
     }
 }
 
+/// Returns the form in which objects of a kind are looked up.
+fn lookup_form(kind: &ServedKind) -> WireForm {
+    let any = ObjectId::new(&kind.gvk.group_kind(), None, "");
+    if is_workload(&any) { WireForm::Full } else { WireForm::Metadata }
+}
+
 impl Cluster {
     /// Reads one whole object, or finds that it is not there.
     ///
@@ -95,8 +101,9 @@ impl Cluster {
         }
     }
 
-    /// Looks up which of the named objects are there, by their metadata; the namespace is none for
-    /// a cluster-scoped kind. Many names cost one list, a few cost a GET each. That a namespace is
+    /// Looks up which of the named objects are there, by their metadata, and workloads completely: a
+    /// rollout or a step that goes on shows in their specs. The namespace is none for a
+    /// cluster-scoped kind. Many names cost one list, a few cost a GET each. That a namespace is
     /// missing is not visible here: then all are absent.
     ///
     /// # Errors
@@ -111,10 +118,10 @@ impl Cluster {
         let mut missing = names.clone();
         let mut found = BTreeMap::new();
         if names.len() > MAX_SINGLE_READS {
-            self.list_metadata(kind, namespace, &mut missing, &mut found).await?;
+            self.look_up_listed(kind, namespace, &mut missing, &mut found).await?;
         }
         let single = |name: String| async move {
-            let lookup = self.read_metadata(kind, namespace, &name).await?;
+            let lookup = self.look_up_one(kind, namespace, &name).await?;
             Ok::<_, ClusterError>((name, lookup))
         };
         let rest: Vec<_> = stream::iter(missing).map(single).buffer_unordered(8).try_collect().await?;
@@ -124,7 +131,7 @@ impl Cluster {
 
     /// Fills in what the list of the namespace shows. Gives up where the list is so long that
     /// asking for the remaining names one by one costs less; those stay in `missing`.
-    async fn list_metadata(
+    async fn look_up_listed(
         &self,
         kind: &Arc<ServedKind>,
         namespace: Option<&str>,
@@ -132,11 +139,14 @@ impl Cluster {
         found: &mut BTreeMap<String, LiveLookup>,
     ) -> Result<(), ClusterError> {
         let on = CallSubject::Kind(kind.gvk.group_kind());
-        let decoder = LiveDecoder::new(kind, self.interner(), WireForm::Metadata);
+        let form = lookup_form(kind);
+        let decoder = LiveDecoder::new(kind, self.interner(), form);
         let mut next: Option<String> = None;
         loop {
             let url = page_url(path::collection_path(kind, namespace), &ListSelector::All, next.as_deref());
-            let answer = self.call(ApiRequest::read(url, on.clone()).accept(METADATA_LIST)).await?;
+            let page = ApiRequest::read(url, on.clone());
+            let answer =
+                self.call(if form == WireForm::Full { page } else { page.accept(METADATA_LIST) }).await?;
             let page: ListPage<'_> =
                 serde_json::from_str(answer.text(&on)?).map_err(|error| unreadable_error(&on, &error))?;
             for item in page.items.unwrap_or_default() {
@@ -186,24 +196,23 @@ impl Cluster {
         Ok(PartialList { objects, is_complete: false })
     }
 
-    async fn read_metadata(
+    async fn look_up_one(
         &self,
         kind: &Arc<ServedKind>,
         namespace: Option<&str>,
         name: &str,
     ) -> Result<LiveLookup, ClusterError> {
         let on = CallSubject::Object(ObjectId::new(&kind.gvk.group_kind(), namespace, name));
-        let url = path::object_path(kind, namespace, name);
-        match self.call(ApiRequest::read(url, on.clone()).accept(METADATA_ONLY)).await {
-            Ok(answer) => {
-                match LiveDecoder::new(kind, self.interner(), WireForm::Metadata).decode(answer.text(&on)?) {
-                    Some(seen) => Ok(LiveLookup::Found(Box::new(seen.record))),
-                    None => Err(ClusterError::new(
-                        on,
-                        ClusterFault::Garbled { reason: "the answer is no object".to_owned() },
-                    )),
-                }
-            }
+        let (form, url) = (lookup_form(kind), path::object_path(kind, namespace, name));
+        let object = ApiRequest::read(url, on.clone());
+        match self.call(if form == WireForm::Full { object } else { object.accept(METADATA_ONLY) }).await {
+            Ok(answer) => match LiveDecoder::new(kind, self.interner(), form).decode(answer.text(&on)?) {
+                Some(seen) => Ok(LiveLookup::Found(Box::new(seen.record))),
+                None => Err(ClusterError::new(
+                    on,
+                    ClusterFault::Garbled { reason: "the answer is no object".to_owned() },
+                )),
+            },
             Err(error) if *error.fault() == ClusterFault::NoObject => Ok(LiveLookup::Absent),
             Err(error) => Err(error),
         }

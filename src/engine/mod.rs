@@ -28,6 +28,7 @@ mod state;
 pub use crate::object::PART_OF;
 pub(crate) use decide::cycles::find_self_waits;
 pub(crate) use decide::decide::WRITE_ECHO_TIMEOUT;
+pub(crate) use decide::decide::kept_refusal_text;
 pub use decide::decision::Precondition;
 pub(crate) use decide::decision::ReplicaOwner;
 #[cfg(test)]

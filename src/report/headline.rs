@@ -99,7 +99,7 @@ impl DaemonSummary {
 impl fmt::Display for DaemonSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.sources[..] {
-            [] => f.write_str("no sources")?,
+            [] => f.write_str("serves no source now")?,
             named if named.len() <= MAX_NAMED_SOURCES => {
                 for (number, source) in named.iter().enumerate() {
                     let comma = if number == 0 { "" } else { ", " };
@@ -202,7 +202,7 @@ mod tests {
             assert_eq!(summary.to_string(), expected);
         }
         let shop = || source("shop", Some("0123456789abcdef0123456789abcdef01234567"), false);
-        check(Vec::new(), [0; 5], "no sources: 0 objects; next resync 03:04:05 UTC");
+        check(Vec::new(), [0; 5], "serves no source now: 0 objects; next resync 03:04:05 UTC");
         check(
             vec![shop(), source("ops", None, true)],
             [20, 1, 2, 3, 2],

@@ -453,7 +453,7 @@ impl PodsRecord for RevisionRecord {
         let spec: WorkloadSpec = lenient_part(parts.spec);
         let status: ReplicaSetStatus<'_> = lenient_part(parts.status);
         let refused = find_condition(&status.conditions, "ReplicaFailure", "True");
-        let number = head.annotations.deployment_revision.0.parse().unwrap_or(parts.revision);
+        let number = revision_number(&head.annotations.deployment_revision.0).unwrap_or(parts.revision);
         Self {
             uid: head.uid(),
             owner: head.owner(),
@@ -469,6 +469,15 @@ impl PodsRecord for RevisionRecord {
                 .map(|condition| bounded_text(&condition.message.0)),
         }
     }
+}
+
+/// Returns the number of a ReplicaSet's revision, in the order in which the controller gives them.
+///
+/// It counts in 64 bits with a sign, from the highest that it can read: what it cannot read counts
+/// as nothing, and after the greatest number comes the least
+/// (`pkg/controller/deployment/util/deployment_util.go`, `MaxRevision`).
+fn revision_number(text: &str) -> Option<u64> {
+    text.parse::<i64>().ok().map(i64::cast_unsigned)
 }
 
 fn non_empty(text: &WireText<'_>) -> Option<Arc<str>> {

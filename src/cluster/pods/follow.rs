@@ -174,7 +174,8 @@ impl PodFollowTask {
                 }
                 FollowEvent::Warning(news) => {
                     let news = self.note_change(news);
-                    self.store.apply_warning(news, Instant::now());
+                    let wall = jiff::Timestamp::now().as_second();
+                    self.store.apply_warning(news, Instant::now(), wall);
                 }
                 FollowEvent::Listed(generation, found) => self.record_revisions(generation, found),
                 FollowEvent::Tell(permit) => {

@@ -218,8 +218,11 @@ impl WorkloadStore {
         self.sets.take(change);
     }
 
-    pub(super) fn apply_warning(&mut self, change: InformerChange<WarningEvent>, now: Instant) {
-        self.warnings.take(map_change(change, |_, warning| (warning, now)));
+    /// Takes an Event about the workload. `wall` is the time of day, in seconds since 1970: whoever
+    /// writes Events writes their times, and one in the future would be the last for ever.
+    pub(super) fn apply_warning(&mut self, change: InformerChange<WarningEvent>, now: Instant, wall: i64) {
+        let bounded = |warning: WarningEvent| WarningEvent { at: warning.at.min(wall), ..warning };
+        self.warnings.take(map_change(change, |_, warning| (bounded(warning), now)));
     }
 
     pub(super) fn apply_pod(&mut self, change: InformerChange<PodRecord>, now: Instant) {
@@ -372,10 +375,12 @@ impl WorkloadStore {
     ///
     /// A list from after the generation was observed shows every ReplicaSet that was renumbered for
     /// it. But a change that also scales is observed before its ReplicaSet is made: only then does
-    /// the count of updated pods belong to the newest one that there is.
+    /// the count of updated pods belong to the newest one that there is. Of equal numbers the count
+    /// decides: after an overflow the controller gives one number again and again.
     fn newest_replica_set(&mut self, workload: &WorkloadRecord) -> Option<RevisionRecord> {
         let listed = self.newest_revision(workload.generation)?.number;
-        let best = self.owned_sets().max_by_key(|set| set.number).filter(|set| set.number >= listed)?.clone();
+        let best = self.owned_sets().max_by_key(|set| (set.number, set.replicas == workload.updated));
+        let best = best.filter(|set| set.number >= listed)?.clone();
         let key = (workload.generation, best.number);
         if self.confirmed != Some(key) {
             if best.replicas != workload.updated {

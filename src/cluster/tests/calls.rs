@@ -352,6 +352,40 @@ async fn a_lookup_asks_singly_or_by_list() {
     assert!(list[0].head.contains("as=PartialObjectMetadataList;"));
 }
 
+// A workload that is to be taken over may be rolling out, or held at a step.
+#[tokio::test]
+async fn a_lookup_of_a_workload_shows_its_rollout() {
+    let fake = FakeApiServer::start(|_, asked| {
+        let web = |name: &str| {
+            json!({
+                "apiVersion": "apps/v1", "kind": "Deployment",
+                "metadata": {
+                    "name": name, "namespace": "shop", "uid": "1", "resourceVersion": "7", "generation": 2,
+                    "annotations": {"rhumb.dev/overlay": "surge 1 step 1"},
+                },
+                "spec": {"replicas": 4},
+                "status": {"observedGeneration": 1},
+            })
+        };
+        if asked.path.contains('?') {
+            ok(&json!({ "metadata": { "resourceVersion": "9" }, "items": [web("a"), web("b"), web("c")] }))
+        } else {
+            ok(&web("a"))
+        }
+    })
+    .await;
+    let deployments = kind("apps/v1", "Deployment", "deployments");
+    for wanted in [&["a"][..], &["a", "b", "c"]] {
+        let names = wanted.iter().map(|name| (*name).to_owned()).collect();
+        let found = fake.cluster.look_up(&deployments, Some("shop"), &names).await.unwrap();
+        for (name, lookup) in found {
+            let LiveLookup::Found(live) = lookup else { panic!("{name} is there") };
+            assert_eq!(live.rolling.map(|rolling| rolling.replicas), Some(4), "{name}");
+        }
+    }
+    assert!(fake.asked().iter().all(|asked| !asked.head.contains("PartialObjectMetadata")));
+}
+
 #[tokio::test]
 async fn a_lookup_gives_up_a_long_list() {
     let fake = FakeApiServer::start(|_, asked| {

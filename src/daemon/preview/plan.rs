@@ -13,8 +13,8 @@ use crate::change::{self, Impact, ImpactKind};
 use crate::cluster::{ClusterError, ClusterFault};
 use crate::engine::{
     Action, ApplyPurpose, ApplyRequest, ApplyVariant, Decision, DeletionReason, Engine, Plan, PlanBasis,
-    PlannedAction, PlannedObject, Precondition, PriorSource, Reason, RecreatePolicy, units,
-    with_replace_hint,
+    PlannedAction, PlannedObject, Precondition, PriorSource, Reason, RecreatePolicy, kept_refusal_text,
+    units, with_replace_hint,
 };
 use crate::object::{GroupKind, ObjectId};
 
@@ -191,6 +191,10 @@ impl PreviewRun {
         }
         if apply.desired.traits.recreate != RecreatePolicy::Allowed {
             let reason = Some(with_replace_hint(&reason).to_string());
+            return PlannedObject { verdict: PlannedAction::Refuse, reason, ..base };
+        }
+        if let Some(why) = self.engine.recreation_blocker(&base.id, &apply.desired) {
+            let reason = Some(format!("{reason}; {}", kept_refusal_text(&why)));
             return PlannedObject { verdict: PlannedAction::Refuse, reason, ..base };
         }
         let pods = self

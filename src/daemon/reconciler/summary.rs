@@ -289,7 +289,7 @@ mod tests {
         let running = tokio::spawn(reconciler.run(stop.clone()));
         summaries.changed().await.unwrap();
         let words = summaries.borrow_and_update().to_string();
-        assert!(words.starts_with("no sources: 0 objects; next resync "), "{words}");
+        assert!(words.starts_with("serves no source now: 0 objects; next resync "), "{words}");
         let signs = cluster.heartbeats().statuses();
         let names: Vec<&str> = signs.iter().map(|sign| &*sign.name).collect();
         assert_eq!(names, ["the loop", "the thread of all tasks"]);

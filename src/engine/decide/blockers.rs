@@ -157,7 +157,8 @@ impl Engine {
         // one is done.
         let mut needs = needs.iter().rev().filter(|need| !is_released_with(need));
         let needs = needs.find_map(|need| self.missing_reference(source, need));
-        let after = || desired.depends_on.iter().find_map(|before| self.unhealthy_dependency(source, before));
+        let after =
+            || desired.depends_on.iter().find_map(|before| self.dependency_wait(source, desired, before));
         let crd = || self.definition_blocker(source, desired);
         let wave = || {
             self.wave_blocker(source, desired.wave)?;
@@ -249,22 +250,6 @@ impl Engine {
             }
             [(_, DesiredState::Unusable(unusable))] => needs(&format!("cannot be used: {}", unusable.reason)),
             _ => needs("is wanted twice"),
-        }
-    }
-
-    pub(in crate::engine) fn unhealthy_dependency(
-        &self,
-        source: SourceId,
-        before: &ObjectId,
-    ) -> Option<Reason> {
-        if let Some(missing) = self.missing_reference(source, before) {
-            return Some(missing);
-        }
-        match self.live_object(before) {
-            Some(live) if is_healthy(live) => None,
-            Some(live) => Some(Reason::Needs(before.clone(), format!("is {}", health_words(live)).into())),
-            None if self.is_wanted(before) => Some(Reason::Needs(before.clone(), "is not there yet".into())),
-            None => Some(Reason::Needs(before.clone(), "no source names".into())),
         }
     }
 

@@ -82,6 +82,7 @@ impl Engine {
             prune_decision: None,
             incompleteness: self.absence_doubt(id, entry),
             finished: self.finished_job_content(id, entry),
+            recreation_blocker: self.refused_recreation(id, entry),
             generated_siblings: self.generated_siblings(id, entry),
             accounts: self.competing_accounts(entry),
         };
@@ -353,8 +354,8 @@ pub(super) fn decide_present(
     }
     if let Some(refusal) = immutability_refusal(input, desired) {
         return match desired.traits.recreate {
-            RecreatePolicy::Allowed if live.is_unproven() => {
-                defend(input, unproven_refusal_reason(input), now)
+            RecreatePolicy::Allowed if live.is_unproven() || input.recreation_blocker.is_some() => {
+                defend(input, kept_refusal_reason(input), now)
             }
             RecreatePolicy::Allowed if takeover.is_none() && input.write_blocker.is_none() => {
                 Decision::act(Action::Delete(live.uid.clone(), live.rv, DeletionReason::Recreate))
@@ -547,10 +548,15 @@ pub(super) fn immutability_refusal(
         .then(|| Reason::Refused(refusal.text.clone(), None))
 }
 
-/// Returns why an object that is not provably ours is not deleted to be created again.
-pub(super) fn unproven_refusal_reason(input: &DecisionInput<'_>) -> Reason {
+/// Returns why an object is not deleted to be created again, though its manifest allows it.
+pub(super) fn kept_refusal_reason(input: &DecisionInput<'_>) -> Reason {
     let text = input.entry.refused.as_ref().map_or_else(Arc::default, |refusal| refusal.text.clone());
-    let why = "it is not deleted and created again, as its annotation rhumb.dev/release has no valid seal: \
-               delete it by kubectl, and it is created again";
-    Reason::Refused(format!("{text}; {why}").into(), None)
+    let why = input.recreation_blocker.as_deref();
+    let why = why.unwrap_or("its annotation rhumb.dev/release has no valid seal");
+    Reason::Refused(format!("{text}; {}", kept_refusal_text(why)).into(), None)
+}
+
+/// Returns the words for an object that is not deleted and created again.
+pub(crate) fn kept_refusal_text(why: &str) -> String {
+    format!("it is not deleted and created again, as {why}: delete it by kubectl, and it is created again")
 }

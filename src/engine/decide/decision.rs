@@ -220,6 +220,8 @@ pub(crate) struct DecisionInput<'a> {
     /// The reason for which it cannot be known whether the source that brought it still wants
     /// it.
     pub incompleteness: Option<Arc<str>>,
+    /// The reason for which it is not deleted and created again for an immutable field.
+    pub recreation_blocker: Option<String>,
     /// The overlay for the desired content now.
     pub overlay: Option<RolloutOverlay>,
     /// The data that the pods of the desired content are to be started with.

@@ -9,6 +9,7 @@ pub(super) mod cycles;
 #[expect(clippy::module_inception, reason = "the function that the module is named after")]
 pub(super) mod decide;
 pub(super) mod decision;
+pub(super) mod dependencies;
 pub(super) mod outcome;
 pub(super) mod ownership;
 pub(super) mod reason;

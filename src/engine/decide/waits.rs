@@ -37,6 +37,7 @@ impl Engine {
             self.sources[*source].wave_blockers.insert(before.clone());
         }
         self.note_blocker(id, decision);
+        self.wake_dependents(id);
         self.track_wave(id);
         self.track_move(id);
     }

@@ -115,6 +115,11 @@ impl Handover {
         self.arrived.insert(uid, now);
     }
 
+    /// Returns whether an incarnation has come with the label of a source which does not want it.
+    pub(in crate::engine) fn has_arrived(&self, uid: &Uid) -> bool {
+        self.arrived.contains_key(uid)
+    }
+
     /// Forgets how long an object has been unwanted, as it is out of sight.
     pub(in crate::engine) fn forget_wait(&mut self, uid: &Uid) {
         self.since.remove(uid);

@@ -13,6 +13,7 @@ pub(super) mod prune_counts;
 pub(super) mod prune_guard;
 pub(super) mod prune_inputs;
 pub(super) mod prune_judgement;
+pub(super) mod recreation_guard;
 pub(super) mod unlisted_kinds;
 pub(super) mod unowned_objects;
 pub(super) mod unrendered_roots;

@@ -3,7 +3,8 @@
 //! A source deletes nothing that another one may have come to want. Sources of one repository are
 //! ordered by its revisions. Each other one is asked to read its repository again when the object's
 //! time to be requested is over, and answers after that. No clocks are compared: a request names
-//! its process, and has a number.
+//! its process, and has a number. Of an object that came with the label of a source which does not
+//! want it, those of the same repository are asked too.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use crate::engine::Reason;
 use crate::engine::decide::decision::Decision;
-use crate::engine::deletion::peer_sources::{DeletionConsent, SourceProgress, SourceService, mark};
+use crate::engine::deletion::peer_sources::{DeletionConsent, SourceService, mark};
 use crate::engine::facts::entry::SourceId;
 use crate::engine::rollout::start_rate::MAX_CLOCK_SKEW;
 use crate::engine::state::{DecisionMode, Engine};
@@ -129,7 +130,6 @@ impl Engine {
 
     /// Returns the requests that a source has neither answered nor is about to.
     fn unanswered_requests(&self, source: SourceId) -> BTreeMap<Arc<str>, ObservationRequest> {
-        let own = self.progress(source).unwrap_or_default();
         let observations = &self.handover.observations;
         let (taken, answering) = (observations.taken.get(&source), observations.answering.get(&source));
         let is_known = |set: &Arc<str>, request: &ObservationRequest| {
@@ -141,8 +141,7 @@ impl Engine {
         let asked = peers.filter_map(|(set, peer)| {
             let says = peer.says.as_ref().ok()?;
             let request = says.observation_request.as_ref()?;
-            let is_due = !is_same_repository(&says.progress, &own) && !is_known(set, request);
-            is_due.then(|| (set.clone(), request.clone()))
+            (!is_known(set, request)).then(|| (set.clone(), request.clone()))
         });
         asked.collect()
     }
@@ -212,10 +211,19 @@ impl Engine {
                 None => taken.get(&self.inventory_ids[source]).is_some_and(|seen| seen.covers(needed)),
             }
         };
+        // Its owner in another process may be down, and has nothing to request of what it had.
+        let has_arrived = self.handover.has_arrived(&self.informer_object(id)?.uid);
         let mut others = self.other_sources(source, id);
         let found = others.find(|peer| {
             let Ok(says) = &peer.says else { return false };
-            peer.deletion_consent(mark, &own) == DeletionConsent::AfterDelay
+            let may_want = match peer.deletion_consent(mark, &own) {
+                DeletionConsent::AfterDelay => true,
+                DeletionConsent::Given => {
+                    has_arrived && self.source_of_inventory_id(&peer.inventory_id).is_none()
+                }
+                DeletionConsent::Withheld(_) => false,
+            };
+            may_want
                 && says.service == SourceService::Daemon
                 && !was_observed(&peer.inventory_id, &says.answered_requests)
         })?;
@@ -250,15 +258,5 @@ impl Engine {
     pub(in crate::engine) fn next_observation_number(&mut self) -> u64 {
         self.observation_counter += 1;
         self.observation_counter
-    }
-}
-
-/// Returns whether two sources are ordered by the revisions of one repository.
-fn is_same_repository(one: &SourceProgress, other: &SourceProgress) -> bool {
-    match (one, other) {
-        (SourceProgress::Follows { repository, .. }, SourceProgress::Follows { repository: other, .. }) => {
-            repository == other
-        }
-        _ => false,
     }
 }

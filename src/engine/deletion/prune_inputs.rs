@@ -114,7 +114,7 @@ impl Engine {
 
     /// Returns when an unwanted object may go. An annotation taken off the object is still in the
     /// manifest that was in force last, and in the inventory.
-    fn prune_timing(&self, id: &ObjectId, live: &LiveObject) -> PruneTiming {
+    pub(in crate::engine) fn prune_timing(&self, id: &ObjectId, live: &LiveObject) -> PruneTiming {
         let accepted = self.entries.get(id).and_then(|entry| entry.accepted.content());
         let said = accepted.map_or(PruneTiming::AfterUnit, |accepted| accepted.traits.prune_timing);
         live.prune_timing.strictest(said).strictest(self.recorded_timing(id, live))

@@ -224,9 +224,7 @@ impl Engine {
         };
         match blocker {
             Some(Reason::Wave(..)) => desired.wave < first.wave,
-            Some(Reason::Needs(need, _)) => {
-                need != desired.id && together(&need) && !self.is_suspended(&need)
-            }
+            Some(Reason::Needs(need, _)) => together(&need) && !self.is_suspended(&need),
             _ => false,
         }
     }
@@ -276,7 +274,8 @@ impl Engine {
         }
     }
 
-    fn is_recorded(&self, source: SourceId, desired: &DesiredObject) -> bool {
+    /// Returns whether a unit in the ledger has this content of an object.
+    pub(in crate::engine) fn is_recorded(&self, source: SourceId, desired: &DesiredObject) -> bool {
         // In the rollback nothing waits for the workload: it waits for what it uses.
         if self.has_rollback_target(&desired.id) {
             return true;

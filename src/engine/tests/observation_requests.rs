@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::world::{FIRST, SECOND, SET, World, WorldObject, config, desired, following, reading};
 use crate::engine::*;
-use crate::object::ObjectId;
+use crate::object::{ObjectId, Revision};
 
 const OTHER: &str = "applyset-other-v1";
 const SECOND_SET: &str = "applyset-second-v1";
@@ -111,6 +111,42 @@ fn a_daemon_that_does_not_answer_withholds_the_deletion_until_a_person_confirms(
     assert_eq!(fate(&mut engine, &id, &silent(), late), "deleted");
 }
 
+/// Brings an object with the label and the seal of a source that had dropped it long ago: somebody
+/// wrote it over one of another source, whose process may be down.
+#[test]
+fn what_comes_with_a_label_is_deleted_only_when_the_daemons_of_the_same_repository_have_observed_too() {
+    let progress = |revision: &str| SourceProgress::Follows {
+        repository: "host/shop HEAD".into(),
+        read: Some(Revision::new(revision)),
+    };
+    let beside = |answers: Option<ObservationRequest>| {
+        let answers = answers.map(answered).unwrap_or_default();
+        [peer(SourceStatement { progress: progress("c2"), ..answers })]
+    };
+    let (mut engine, id, now) = dropped(&[]);
+    assert_eq!(fate(&mut engine, &id, &beside(None), now), "deleted", "it was there before");
+    engine.observe_absence(&id);
+    engine.observe_object(&id, World::live(&id, &WorldObject::settled(desired(&id, 1, "a").hash, "c1", 2)));
+    engine.process_changes();
+    let waits = "pruned when the other sources have had 30 s to take it over";
+    assert_eq!(fate(&mut engine, &id, &beside(None), now), waits);
+    assert_eq!(fate(&mut engine, &id, &beside(None), now + DELAY), WAITS);
+    let request = engine.statement(FIRST, None).unwrap().observation_request.unwrap();
+    assert_eq!(fate(&mut engine, &id, &beside(Some(request)), now + DELAY), "deleted");
+}
+
+#[test]
+fn a_source_answers_requests_of_the_same_repository() {
+    let (mut engine, _, now) = dropped(&[]);
+    let progress = SourceProgress::Follows { repository: "host/shop HEAD".into(), read: None };
+    let request = Some(ObservationRequest::new("process-2", 1));
+    let asks = SourceStatement { progress, observation_request: request, ..SourceStatement::default() };
+    engine.take_due_observations();
+    engine.set_peers(vec![peer(asks)], now);
+    let due: Vec<SourceId> = engine.take_due_observations().into_iter().map(|(source, _)| source).collect();
+    assert_eq!(due, [FIRST]);
+}
+
 #[test]
 fn sources_of_one_process_are_looked_at_after_the_time_to_request_too() {
     let (mut engine, id, now) = dropped(&[("other", SECOND_SET, at("host/other HEAD"))]);
@@ -169,14 +205,6 @@ fn a_daemon_answers_a_request_when_its_source_was_looked_at_after_it() {
     assert_eq!(taken(&engine), [(Arc::from(OTHER), request)].into());
     // Once is enough.
     engine.set_peers(vec![peer(asks())], now);
-    assert_eq!(engine.take_due_observations(), []);
-    // Sources of the same repository are ordered by its revisions.
-    let progress = SourceProgress::Follows { repository: "host/shop HEAD".into(), read: None };
-    let observation_request = Some(ObservationRequest::new("process-2", 6));
-    engine.set_peers(
-        vec![peer(SourceStatement { progress, observation_request, ..SourceStatement::default() })],
-        now,
-    );
     assert_eq!(engine.take_due_observations(), []);
     // Nobody waits any more.
     engine.set_peers(vec![peer(SourceStatement::default())], now);

@@ -6,7 +6,7 @@ use super::harness::Harness;
 use super::safety::engine;
 use super::world::{AuditEntry, FIRST, SET, World, WorldObject, config, desired, id, reading, workload};
 use crate::engine::*;
-use crate::object::ObjectId;
+use crate::object::{GroupKind, ObjectId};
 
 // Nobody would ever look for an object of a kind that no inventory names.
 #[test]
@@ -81,6 +81,61 @@ fn only_what_is_provably_ours_is_deleted_to_be_created_again() {
     assert!(!matches!(decision.action, Action::Delete(..)), "{decision:?}");
     let why = decision.reason.map(|reason| reason.to_string()).unwrap_or_default();
     assert!(why.contains("has no valid seal"), "{why}");
+}
+
+#[test]
+fn what_is_kept_or_holds_data_is_not_deleted_to_be_created_again() {
+    let check = |id: &ObjectId, [manifest, live]: [PruneTiming; 2], expected: Option<&str>| {
+        let wanted = |content| {
+            let mut object = (*desired(id, content, "a")).clone();
+            (object.traits.recreate, object.traits.prune_timing) = (RecreatePolicy::Allowed, manifest);
+            object.into()
+        };
+        let mut harness = Harness::new(3);
+        harness.read(reading("r1", &[("a", Some(wanted(1)))]));
+        harness.settle();
+        let shown = World::live(id, &harness.world.things[id]);
+        let rv = ResourceVersion(shown.rv.0 + 1);
+        harness.engine.observe_object(id, LiveObject { prune_timing: live, rv, ..shown });
+        harness.read(reading("r2", &[("a", Some(wanted(2)))]));
+        refuse(&mut harness, id);
+        let decision = harness.decide(id);
+        let recreates = matches!(decision.action, Action::Delete(_, _, DeletionReason::Recreate));
+        let why = decision.reason.map(|reason| reason.to_string()).unwrap_or_default();
+        assert_eq!(recreates, expected.is_none(), "{id} {manifest:?} {live:?} {why}");
+        assert!(
+            expected.is_none_or(|text| why.contains(&format!(", as {text}: delete it by kubectl"))),
+            "{why}"
+        );
+    };
+    use PruneTiming::{AfterUnit, BeforeUnit, Never, OnConfirmation};
+    let kept = "an annotation keeps it from being deleted";
+    let confirmed = "an annotation asks for a confirmation of its deletion";
+    let a = config("a");
+    check(&a, [AfterUnit, AfterUnit], None);
+    check(&a, [BeforeUnit, AfterUnit], None);
+    check(&a, [Never, AfterUnit], Some(kept));
+    check(&a, [AfterUnit, Never], Some(kept));
+    check(&a, [OnConfirmation, AfterUnit], Some(confirmed));
+    check(&a, [AfterUnit, OnConfirmation], Some(confirmed));
+    let of = |group, kind, namespace| ObjectId::new(&GroupKind::new(group, kind), namespace, "a");
+    let blocker = |id: &ObjectId| {
+        let (mut engine, object) = (Engine::new(Budget::default()), desired(id, 1, "a"));
+        engine.observe_object(id, World::live(id, &WorldObject::settled(object.hash, "r1", 1)));
+        engine.recreation_blocker(id, &object)
+    };
+    let shop = Some("shop");
+    let lost = |kind: &str| Some(format!("data are lost with a {kind}"));
+    for (group, kind, namespace) in [
+        ("", "PersistentVolumeClaim", shop),
+        ("", "PersistentVolume", None),
+        ("", "Namespace", None),
+        ("apiextensions.k8s.io", "CustomResourceDefinition", None),
+    ] {
+        assert_eq!(blocker(&of(group, kind, namespace)), lost(kind));
+    }
+    assert_eq!(blocker(&of("apps", "StatefulSet", shop)), None);
+    assert_eq!(blocker(&of("batch", "Job", shop)), None);
 }
 
 #[test]

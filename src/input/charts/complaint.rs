@@ -112,6 +112,13 @@ mod tests {
     }
 
     #[test]
+    fn a_bad_version_gets_the_hint_for_a_version_and_an_address_that_for_an_address() {
+        let hint = |what| FetchError::Malformed { what, text: "x".to_owned(), reason: "y" }.hint();
+        assert_eq!(hint("the version"), "write one exact version of the chart, as 1.2.3");
+        assert!(hint("the repository").starts_with("write it as https://HOST/FOLDER"));
+    }
+
+    #[test]
     fn a_quote_is_short() {
         assert!(quote(&"a ".repeat(10_000)).len() < 1000);
     }

@@ -186,6 +186,9 @@ impl FetchError {
             Self::Digest { .. } => {
                 "write the version alone, run `rhumb lock` and commit rhumb.lock: its digest counts then".to_owned()
             }
+            Self::Malformed { what: "the version", .. } => {
+                "write one exact version of the chart, as 1.2.3".to_owned()
+            }
             Self::Malformed { .. } => {
                 "write it as https://HOST/FOLDER or oci://HOST/FOLDER, with the chart's own name".to_owned()
             }

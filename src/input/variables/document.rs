@@ -71,7 +71,14 @@ impl SubstitutedFile {
         if self.left_out > 0 {
             let (count, verb) = (count_text(self.left_out, "more finding"), verb_to_be(self.left_out));
             let message = format!("{count} in this file {verb} not shown");
-            all.push(Diagnostic::file_error(file.clone(), "more-findings", message));
+            let diagnostic = Diagnostic::file_error(file.clone(), "more-findings", message);
+            let is_sound = |document: &SubstitutedDocument| document.soundness == DocumentSoundness::Sound;
+            let severity = if self.unreadable.is_empty() && self.documents.iter().all(is_sound) {
+                Severity::Warning
+            } else {
+                Severity::Error
+            };
+            all.push(Diagnostic { severity, ..diagnostic });
         }
         all
     }

@@ -337,7 +337,12 @@ fn findings_of_one_file_are_counted_from_some_number_on() {
     let diagnostics = file.diagnostics(&"a.yaml".into());
     assert_eq!(diagnostics.len(), 201);
     assert_eq!(diagnostics[200].message, "400 more findings in this file are not shown");
+    assert!(diagnostics[200].is_error());
     assert!(file.documents.iter().all(|document| document.soundness == DocumentSoundness::Faulty));
+    // Warnings alone make no error of what has no room.
+    let sound = read(&"- ${LIST}\n".repeat(300)).diagnostics(&"a.yaml".into());
+    assert_eq!(sound[200].message, "100 more findings in this file are not shown");
+    assert!(sound.iter().all(|found| !found.is_error()));
     let long = read(&format!("{}: ${{{}}}", "k".repeat(900), "V".repeat(900)));
     let message = &long.diagnostics(&"a.yaml".into())[0].message;
     assert!(message.len() < 300, "{message}");

@@ -287,6 +287,54 @@ fn what_a_set_is_refused_is_reported_of_the_newest_only() {
     assert_eq!(failure_time(&mut store, revision("newer", "own", 2, 0), t), None);
 }
 
+/// The time of day of the tests with Events, in seconds since 1970.
+const NOW: i64 = 1_000;
+
+// Whoever may create ReplicaSets gives them any number.
+#[test]
+fn a_set_that_somebody_adds_with_a_huge_number_hides_the_newest_one_from_nobody() {
+    let t = Instant::now();
+    let mut store = store(PodController::Deployment, &[], t);
+    let (overflow, greatest) = (i64::MIN.cast_unsigned(), i64::MAX.cast_unsigned());
+    let sets = [
+        revision("first", "own", 1, 0),
+        revision("forged", "own", greatest, 0),
+        revision("second", "own", overflow, 0),
+        revision("third", "own", overflow, 2),
+        revision("fourth", "own", overflow, 1),
+    ];
+    for set in &sets {
+        store.apply_replica_set(InformerChange::Apply(id(&set.uid.0), set.clone()));
+    }
+    for (generation, updated, newest) in [(1, 2, "third"), (2, 1, "fourth"), (3, 0, "second")] {
+        let workload = WorkloadRecord { updated, ..workload(generation, true) };
+        store.apply_workload(InformerChange::Apply(id("web"), workload));
+        store.set_revisions(generation, sets.to_vec());
+        assert_eq!(store.view(t).unwrap().newest.as_deref(), Some(newest), "{updated}");
+    }
+}
+
+#[test]
+fn an_event_of_the_future_is_over_once_a_pod_comes() {
+    let t = Instant::now();
+    let mut store = store(PodController::StatefulSet, &[], t);
+    let missing = WorkloadRecord { desired: 3, ..workload(1, true) };
+    store.apply_workload(InformerChange::Apply(id("web"), missing));
+    let forged = WarningEvent {
+        about: uid("own"),
+        whose: "StatefulSet web".into(),
+        reason: "FailedCreate".into(),
+        message: "is forbidden".into(),
+        at: i64::MAX,
+        count: 1,
+        own: false,
+    };
+    store.apply_warning(InformerChange::Apply(id("w"), forged), t, NOW);
+    assert!(store.view(t).unwrap().creation_failure.is_some());
+    let later = PodRecord { created: NOW + 1, ..pod("own", "new") };
+    assert_eq!(set(&mut store, &[("web-0", later)], t + SECOND).creation_failure, None);
+}
+
 #[test]
 fn events_tell_a_refusal_while_pods_are_missing_and_none_was_created_later() {
     let t = Instant::now();
@@ -304,7 +352,11 @@ fn events_tell_a_refusal_while_pods_are_missing_and_none_was_created_later() {
         let missing = WorkloadRecord { desired: 2, ..workload(1, true) };
         store.apply_workload(InformerChange::Apply(id("web"), missing));
         for (number, warning) in warnings.iter().enumerate() {
-            store.apply_warning(InformerChange::Apply(id(&number.to_string()), warning.clone()), t + SECOND);
+            store.apply_warning(
+                InformerChange::Apply(id(&number.to_string()), warning.clone()),
+                t + SECOND,
+                NOW,
+            );
         }
         let message = store.view(t).unwrap().creation_failure.map(|refused| refused.message.to_string());
         assert_eq!(message.as_deref(), expected);
@@ -329,7 +381,7 @@ fn events_tell_a_refusal_while_pods_are_missing_and_none_was_created_later() {
     let mut store = store(PodController::StatefulSet, &[], t);
     store
         .apply_workload(InformerChange::Apply(id("web"), WorkloadRecord { desired: 2, ..workload(1, true) }));
-    store.apply_warning(InformerChange::Apply(id("w"), warning("own", "FailedCreate", 100)), t);
+    store.apply_warning(InformerChange::Apply(id("w"), warning("own", "FailedCreate", 100)), t, NOW);
     assert!(store.view(t).unwrap().creation_failure.is_some());
     assert_eq!(set(&mut store, &one, t + SECOND).creation_failure, None);
 }

@@ -1,0 +1,92 @@
+//! Dependencies by annotation: an object that is changed only once others are changed and healthy.
+
+use crate::engine::decide::blockers::{health_words, is_back_at_unreadable_content, is_healthy};
+use crate::engine::facts::entry::{ObjectEntry, SourceId};
+use crate::engine::state::Engine;
+use crate::engine::{DesiredObject, Reason, is_workload};
+use crate::object::ObjectId;
+
+impl Engine {
+    /// Returns why an object waits for one that its annotation names.
+    pub(in crate::engine) fn dependency_wait(
+        &self,
+        source: SourceId,
+        desired: &DesiredObject,
+        before: &ObjectId,
+    ) -> Option<Reason> {
+        self.unhealthy_dependency(source, before)
+            .or_else(|| self.unfinished_dependency(source, desired, before))
+    }
+
+    /// Returns why an object must be there and healthy first, and is not.
+    pub(in crate::engine) fn unhealthy_dependency(
+        &self,
+        source: SourceId,
+        before: &ObjectId,
+    ) -> Option<Reason> {
+        if let Some(missing) = self.missing_reference(source, before) {
+            return Some(missing);
+        }
+        match self.live_object(before) {
+            Some(live) if is_healthy(live) => None,
+            Some(live) => Some(Reason::Needs(before.clone(), format!("is {}", health_words(live)).into())),
+            None if self.is_wanted(before) => Some(Reason::Needs(before.clone(), "is not there yet".into())),
+            None => Some(Reason::Needs(before.clone(), "no source names".into())),
+        }
+    }
+
+    /// Returns why a healthy dependency does not count: what is healthy of it is its older content.
+    ///
+    /// A rollback waits for no content that is rolled back with it.
+    fn unfinished_dependency(
+        &self,
+        source: SourceId,
+        desired: &DesiredObject,
+        before: &ObjectId,
+    ) -> Option<Reason> {
+        let entry = self.entry(before).filter(|_| self.counts_for(source, before))?;
+        if !is_workload(before) || self.has_rollback_target(&desired.id) || self.is_left_alone(before) {
+            return None;
+        }
+        let needs = |why: &str| Some(Reason::Needs(before.clone(), why.into()));
+        if self.has_claimed_rollout(before) {
+            return needs("is rolling out");
+        }
+        if !self.is_change_pending(before, entry) || self.holds_a_slot_for(source, &desired.id, before) {
+            return None;
+        }
+        needs("is not changed yet")
+    }
+
+    /// Returns whether the newest content of a workload, or a restart of it, is still to come.
+    fn is_change_pending(&self, id: &ObjectId, entry: &ObjectEntry) -> bool {
+        let is_unreleased = entry.unreleased_content().is_some() && entry.target_content().is_some();
+        (is_unreleased && !is_back_at_unreadable_content(entry)) || self.restart_stamp(id).is_some()
+    }
+
+    /// Returns whether a workload has its slot of the budget, and waits for what is released together
+    /// with it. The dependency may wait for that very slot, so both would wait for ever.
+    fn holds_a_slot_for(&self, source: SourceId, id: &ObjectId, before: &ObjectId) -> bool {
+        let units = self.unit_openers.get(&source);
+        let opener = |id: &ObjectId| units.and_then(|units| units.get(id));
+        let is_unwritten =
+            |id: &ObjectId| self.entry(id).is_some_and(|entry| self.is_change_pending(id, entry));
+        let rolling = self.rollouts.in_flight.iter().filter(|(_, rollout)| rollout.claim.is_some());
+        let mut claimed = rolling.map(|(id, _)| id).chain(&self.rollouts.unused_claims);
+        opener(id).is_some()
+            && claimed.any(|workload| {
+                workload != before && opener(workload) == opener(id) && is_unwritten(workload)
+            })
+    }
+
+    /// Wakes whoever waits for a workload that is changed and rolled out.
+    pub(in crate::engine) fn wake_dependents(&mut self, id: &ObjectId) {
+        let topic = crate::engine::WaitTopic::Object(id.clone());
+        if !is_workload(id) || !self.waiting.contains_key(&topic) || self.has_claimed_rollout(id) {
+            return;
+        }
+        if self.entry(id).is_some_and(|entry| !self.is_change_pending(id, entry)) {
+            self.wake_topic(&topic);
+        }
+    }
+}
