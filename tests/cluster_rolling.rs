@@ -85,7 +85,7 @@ impl Workload {
         loop {
             match tokio::time::timeout(Duration::from_secs(1), self.events.recv()).await {
                 Ok(Some(InformerEvent { change: InformerChange::Apply(_, live), .. })) => {
-                    let phase = live.rolling.unwrap().phase;
+                    let phase = live.replica_status.unwrap().phase;
                     if self.phases.last() != Some(&phase) {
                         self.phases.push(phase);
                     }

@@ -28,7 +28,7 @@ complete -c rhumb -n "__fish_rhumb_needs_command" -l kubeconfig -d 'Kubeconfig f
 complete -c rhumb -n "__fish_rhumb_needs_command" -l context -d 'Context of the kubeconfig [default: its current one]' -r
 complete -c rhumb -n "__fish_rhumb_needs_command" -l system-namespace -d 'Namespace of rhumb\'s own ConfigMaps [default: rhumb-system]' -r
 complete -c rhumb -n "__fish_rhumb_needs_command" -s n -l namespace -d 'Namespace of objects that name none [default: default]' -r
-complete -c rhumb -n "__fish_rhumb_needs_command" -l source -d 'Name of the source [default: made from its location; of a file or of the cluster, all]' -r
+complete -c rhumb -n "__fish_rhumb_needs_command" -l source -d 'Name of the source [default: from its location; with a file or a cluster, all sources]' -r
 complete -c rhumb -n "__fish_rhumb_needs_command" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_needs_command" -l log-level -d 'Log level: error, warn, info, debug, trace, or directives as in RUST_LOG [default: $RUST_LOG]' -r
 complete -c rhumb -n "__fish_rhumb_needs_command" -l log-format -d 'Format of the log: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
@@ -42,11 +42,11 @@ complete -c rhumb -n "__fish_rhumb_needs_command" -s h -l help -d 'Print help'
 complete -c rhumb -n "__fish_rhumb_needs_command" -s V -l version -d 'Print version'
 complete -c rhumb -n "__fish_rhumb_needs_command" -f -a "run" -d 'Follow a source, or those of a configuration, until stopped'
 complete -c rhumb -n "__fish_rhumb_needs_command" -f -a "apply" -d 'Apply a source once'
-complete -c rhumb -n "__fish_rhumb_needs_command" -f -a "lock" -d 'Write the versions and digests of charts from servers beside the roots that use them'
+complete -c rhumb -n "__fish_rhumb_needs_command" -f -a "lock" -d 'Write rhumb.lock, with the version and digest of each remote chart'
 complete -c rhumb -n "__fish_rhumb_needs_command" -f -a "prune" -d 'List and confirm pending deletions'
 complete -c rhumb -n "__fish_rhumb_needs_command" -f -a "check" -d 'Check the prerequisites: API server, git, files, rights'
 complete -c rhumb -n "__fish_rhumb_needs_command" -f -a "uninstall" -d 'Remove rhumb\'s own objects from the cluster, and on request those that it manages'
-complete -c rhumb -n "__fish_rhumb_needs_command" -f -a "rbac" -d 'Print the least roles that a source needs'
+complete -c rhumb -n "__fish_rhumb_needs_command" -f -a "rbac" -d 'Print the minimal roles that a source needs'
 complete -c rhumb -n "__fish_rhumb_needs_command" -f -a "rollout" -d 'Show and steer rollouts'
 complete -c rhumb -n "__fish_rhumb_needs_command" -f -a "why" -d 'Explain the state of an object: its revision, health, and what it waits for'
 complete -c rhumb -n "__fish_rhumb_needs_command" -f -a "hold" -d 'Keep an object as it is for a time: drift is shown, and nothing is written'
@@ -69,7 +69,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand run" -l kubeconfig -d 'Kubec
 complete -c rhumb -n "__fish_rhumb_using_subcommand run" -l context -d 'Context of the kubeconfig [default: its current one]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand run" -l system-namespace -d 'Namespace of rhumb\'s own ConfigMaps [default: rhumb-system]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand run" -s n -l namespace -d 'Namespace of objects that name none [default: default]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand run" -l source -d 'Name of the source [default: made from its location; of a file or of the cluster, all]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand run" -l source -d 'Name of the source [default: from its location; with a file or a cluster, all sources]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand run" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand run" -l log-level -d 'Log level: error, warn, info, debug, trace, or directives as in RUST_LOG [default: $RUST_LOG]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand run" -l log-format -d 'Format of the log: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
@@ -95,7 +95,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand apply" -l kubeconfig -d 'Kub
 complete -c rhumb -n "__fish_rhumb_using_subcommand apply" -l context -d 'Context of the kubeconfig [default: its current one]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand apply" -l system-namespace -d 'Namespace of rhumb\'s own ConfigMaps [default: rhumb-system]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand apply" -s n -l namespace -d 'Namespace of objects that name none [default: default]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand apply" -l source -d 'Name of the source [default: made from its location; of a file or of the cluster, all]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand apply" -l source -d 'Name of the source [default: from its location; with a file or a cluster, all sources]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand apply" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand apply" -l log-level -d 'Log level: error, warn, info, debug, trace, or directives as in RUST_LOG [default: $RUST_LOG]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand apply" -l log-format -d 'Format of the log: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
@@ -114,7 +114,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand lock" -l kubeconfig -d 'Kube
 complete -c rhumb -n "__fish_rhumb_using_subcommand lock" -l context -d 'Context of the kubeconfig [default: its current one]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand lock" -l system-namespace -d 'Namespace of rhumb\'s own ConfigMaps [default: rhumb-system]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand lock" -s n -l namespace -d 'Namespace of objects that name none [default: default]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand lock" -l source -d 'Name of the source [default: made from its location; of a file or of the cluster, all]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand lock" -l source -d 'Name of the source [default: from its location; with a file or a cluster, all sources]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand lock" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand lock" -l log-level -d 'Log level: error, warn, info, debug, trace, or directives as in RUST_LOG [default: $RUST_LOG]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand lock" -l log-format -d 'Format of the log: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
@@ -131,7 +131,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and not __fish_seen_s
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and not __fish_seen_subcommand_from list confirm help" -l context -d 'Context of the kubeconfig [default: its current one]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and not __fish_seen_subcommand_from list confirm help" -l system-namespace -d 'Namespace of rhumb\'s own ConfigMaps [default: rhumb-system]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and not __fish_seen_subcommand_from list confirm help" -s n -l namespace -d 'Namespace of objects that name none [default: default]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and not __fish_seen_subcommand_from list confirm help" -l source -d 'Name of the source [default: made from its location; of a file or of the cluster, all]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and not __fish_seen_subcommand_from list confirm help" -l source -d 'Name of the source [default: from its location; with a file or a cluster, all sources]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and not __fish_seen_subcommand_from list confirm help" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and not __fish_seen_subcommand_from list confirm help" -l log-level -d 'Log level: error, warn, info, debug, trace, or directives as in RUST_LOG [default: $RUST_LOG]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and not __fish_seen_subcommand_from list confirm help" -l log-format -d 'Format of the log: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
@@ -151,7 +151,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subco
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from list" -l context -d 'Context of the kubeconfig [default: its current one]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from list" -l system-namespace -d 'Namespace of rhumb\'s own ConfigMaps [default: rhumb-system]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from list" -s n -l namespace -d 'Namespace of objects that name none [default: default]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from list" -l source -d 'Name of the source [default: made from its location; of a file or of the cluster, all]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from list" -l source -d 'Name of the source [default: from its location; with a file or a cluster, all sources]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from list" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from list" -l log-level -d 'Log level: error, warn, info, debug, trace, or directives as in RUST_LOG [default: $RUST_LOG]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from list" -l log-format -d 'Format of the log: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
@@ -167,7 +167,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subco
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from confirm" -l context -d 'Context of the kubeconfig [default: its current one]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from confirm" -l system-namespace -d 'Namespace of rhumb\'s own ConfigMaps [default: rhumb-system]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from confirm" -s n -l namespace -d 'Namespace of objects that name none [default: default]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from confirm" -l source -d 'Name of the source [default: made from its location; of a file or of the cluster, all]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from confirm" -l source -d 'Name of the source [default: from its location; with a file or a cluster, all sources]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from confirm" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from confirm" -l log-level -d 'Log level: error, warn, info, debug, trace, or directives as in RUST_LOG [default: $RUST_LOG]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and __fish_seen_subcommand_from confirm" -l log-format -d 'Format of the log: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
@@ -192,7 +192,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand check" -l kubeconfig -d 'Kub
 complete -c rhumb -n "__fish_rhumb_using_subcommand check" -l context -d 'Context of the kubeconfig [default: its current one]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand check" -l system-namespace -d 'Namespace of rhumb\'s own ConfigMaps [default: rhumb-system]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand check" -s n -l namespace -d 'Namespace of objects that name none [default: default]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand check" -l source -d 'Name of the source [default: made from its location; of a file or of the cluster, all]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand check" -l source -d 'Name of the source [default: from its location; with a file or a cluster, all sources]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand check" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand check" -l log-level -d 'Log level: error, warn, info, debug, trace, or directives as in RUST_LOG [default: $RUST_LOG]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand check" -l log-format -d 'Format of the log: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
@@ -208,7 +208,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand uninstall" -l kubeconfig -d 
 complete -c rhumb -n "__fish_rhumb_using_subcommand uninstall" -l context -d 'Context of the kubeconfig [default: its current one]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand uninstall" -l system-namespace -d 'Namespace of rhumb\'s own ConfigMaps [default: rhumb-system]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand uninstall" -s n -l namespace -d 'Namespace of objects that name none [default: default]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand uninstall" -l source -d 'Name of the source [default: made from its location; of a file or of the cluster, all]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand uninstall" -l source -d 'Name of the source [default: from its location; with a file or a cluster, all sources]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand uninstall" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand uninstall" -l log-level -d 'Log level: error, warn, info, debug, trace, or directives as in RUST_LOG [default: $RUST_LOG]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand uninstall" -l log-format -d 'Format of the log: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
@@ -232,7 +232,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand rbac" -l kubeconfig -d 'Kube
 complete -c rhumb -n "__fish_rhumb_using_subcommand rbac" -l context -d 'Context of the kubeconfig [default: its current one]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rbac" -l system-namespace -d 'Namespace of rhumb\'s own ConfigMaps [default: rhumb-system]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rbac" -s n -l namespace -d 'Namespace of objects that name none [default: default]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand rbac" -l source -d 'Name of the source [default: made from its location; of a file or of the cluster, all]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand rbac" -l source -d 'Name of the source [default: from its location; with a file or a cluster, all sources]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rbac" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand rbac" -l log-level -d 'Log level: error, warn, info, debug, trace, or directives as in RUST_LOG [default: $RUST_LOG]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rbac" -l log-format -d 'Format of the log: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
@@ -244,7 +244,7 @@ never\t'Never'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand rbac" -s v -l verbose -d 'Log more; -vv logs each API call'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rbac" -s h -l help -d 'Print help'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and not __fish_seen_subcommand_from status history undo retry pause resume promote abort restart help" -s n -l namespace -d 'Namespace of objects that name none [default: the context\'s]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and not __fish_seen_subcommand_from status history undo retry pause resume promote abort restart help" -l source -d 'Name of the source [default: made from its location; of a file or of the cluster, all]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and not __fish_seen_subcommand_from status history undo retry pause resume promote abort restart help" -l source -d 'Name of the source [default: from its location; with a file or a cluster, all sources]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and not __fish_seen_subcommand_from status history undo retry pause resume promote abort restart help" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and not __fish_seen_subcommand_from status history undo retry pause resume promote abort restart help" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and not __fish_seen_subcommand_from status history undo retry pause resume promote abort restart help" -l context -d 'Context of the kubeconfig [default: its current one]' -r
@@ -269,7 +269,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and not __fish_seen
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and not __fish_seen_subcommand_from status history undo retry pause resume promote abort restart help" -f -a "restart" -d 'Replace a workload\'s pods'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and not __fish_seen_subcommand_from status history undo retry pause resume promote abort restart help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from status" -s n -l namespace -d 'Namespace of objects that name none [default: the context\'s]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from status" -l source -d 'Name of the source [default: made from its location; of a file or of the cluster, all]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from status" -l source -d 'Name of the source [default: from its location; with a file or a cluster, all sources]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from status" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from status" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from status" -l context -d 'Context of the kubeconfig [default: its current one]' -r
@@ -285,7 +285,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_sub
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from status" -s v -l verbose -d 'Log more; -vv logs each API call'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from status" -s h -l help -d 'Print help'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from history" -s n -l namespace -d 'Namespace of objects that name none [default: the context\'s]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from history" -l source -d 'Name of the source [default: made from its location; of a file or of the cluster, all]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from history" -l source -d 'Name of the source [default: from its location; with a file or a cluster, all sources]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from history" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from history" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from history" -l context -d 'Context of the kubeconfig [default: its current one]' -r
@@ -301,7 +301,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_sub
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from history" -s h -l help -d 'Print help'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from undo" -l to-revision -d 'Commit to go back to, or the first digits of its hash [default: the content before]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from undo" -s n -l namespace -d 'Namespace of objects that name none [default: the context\'s]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from undo" -l source -d 'Name of the source [default: made from its location; of a file or of the cluster, all]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from undo" -l source -d 'Name of the source [default: from its location; with a file or a cluster, all sources]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from undo" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from undo" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from undo" -l context -d 'Context of the kubeconfig [default: its current one]' -r
@@ -316,7 +316,7 @@ never\t'Never'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from undo" -s v -l verbose -d 'Log more; -vv logs each API call'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from undo" -s h -l help -d 'Print help'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from retry" -s n -l namespace -d 'Namespace of objects that name none [default: the context\'s]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from retry" -l source -d 'Name of the source [default: made from its location; of a file or of the cluster, all]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from retry" -l source -d 'Name of the source [default: from its location; with a file or a cluster, all sources]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from retry" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from retry" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from retry" -l context -d 'Context of the kubeconfig [default: its current one]' -r
@@ -332,7 +332,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_sub
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from retry" -s h -l help -d 'Print help'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from pause" -l reason -d 'Why' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from pause" -s n -l namespace -d 'Namespace of objects that name none [default: the context\'s]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from pause" -l source -d 'Name of the source [default: made from its location; of a file or of the cluster, all]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from pause" -l source -d 'Name of the source [default: from its location; with a file or a cluster, all sources]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from pause" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from pause" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from pause" -l context -d 'Context of the kubeconfig [default: its current one]' -r
@@ -347,7 +347,7 @@ never\t'Never'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from pause" -s v -l verbose -d 'Log more; -vv logs each API call'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from pause" -s h -l help -d 'Print help'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from resume" -s n -l namespace -d 'Namespace of objects that name none [default: the context\'s]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from resume" -l source -d 'Name of the source [default: made from its location; of a file or of the cluster, all]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from resume" -l source -d 'Name of the source [default: from its location; with a file or a cluster, all sources]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from resume" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from resume" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from resume" -l context -d 'Context of the kubeconfig [default: its current one]' -r
@@ -362,7 +362,7 @@ never\t'Never'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from resume" -s v -l verbose -d 'Log more; -vv logs each API call'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from resume" -s h -l help -d 'Print help'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from promote" -s n -l namespace -d 'Namespace of objects that name none [default: the context\'s]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from promote" -l source -d 'Name of the source [default: made from its location; of a file or of the cluster, all]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from promote" -l source -d 'Name of the source [default: from its location; with a file or a cluster, all sources]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from promote" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from promote" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from promote" -l context -d 'Context of the kubeconfig [default: its current one]' -r
@@ -378,7 +378,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_sub
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from promote" -s v -l verbose -d 'Log more; -vv logs each API call'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from promote" -s h -l help -d 'Print help'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from abort" -s n -l namespace -d 'Namespace of objects that name none [default: the context\'s]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from abort" -l source -d 'Name of the source [default: made from its location; of a file or of the cluster, all]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from abort" -l source -d 'Name of the source [default: from its location; with a file or a cluster, all sources]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from abort" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from abort" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from abort" -l context -d 'Context of the kubeconfig [default: its current one]' -r
@@ -393,7 +393,7 @@ never\t'Never'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from abort" -s v -l verbose -d 'Log more; -vv logs each API call'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from abort" -s h -l help -d 'Print help'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from restart" -s n -l namespace -d 'Namespace of objects that name none [default: the context\'s]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from restart" -l source -d 'Name of the source [default: made from its location; of a file or of the cluster, all]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from restart" -l source -d 'Name of the source [default: from its location; with a file or a cluster, all sources]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from restart" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from restart" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from restart" -l context -d 'Context of the kubeconfig [default: its current one]' -r
@@ -423,7 +423,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand why" -l path -d 'Folder insi
 complete -c rhumb -n "__fish_rhumb_using_subcommand why" -l adopt -d 'Take over objects that exist already: never, if-unowned or always' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand why" -l blast-radius -d 'Deletions that need no confirmation: a count, or a percentage, as 10% [default: 10, and at most 10%]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand why" -s n -l namespace -d 'Namespace of objects that name none [default: the context\'s]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand why" -l source -d 'Name of the source [default: made from its location; of a file or of the cluster, all]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand why" -l source -d 'Name of the source [default: from its location; with a file or a cluster, all sources]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand why" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand why" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand why" -l context -d 'Context of the kubeconfig [default: its current one]' -r
@@ -440,7 +440,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand why" -s h -l help -d 'Print 
 complete -c rhumb -n "__fish_rhumb_using_subcommand hold" -l for -d 'How long' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand hold" -l reason -d 'Why' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand hold" -s n -l namespace -d 'Namespace of objects that name none [default: the context\'s]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand hold" -l source -d 'Name of the source [default: made from its location; of a file or of the cluster, all]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand hold" -l source -d 'Name of the source [default: from its location; with a file or a cluster, all sources]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand hold" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand hold" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand hold" -l context -d 'Context of the kubeconfig [default: its current one]' -r
@@ -455,7 +455,7 @@ never\t'Never'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand hold" -s v -l verbose -d 'Log more; -vv logs each API call'
 complete -c rhumb -n "__fish_rhumb_using_subcommand hold" -s h -l help -d 'Print help'
 complete -c rhumb -n "__fish_rhumb_using_subcommand release" -s n -l namespace -d 'Namespace of objects that name none [default: the context\'s]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand release" -l source -d 'Name of the source [default: made from its location; of a file or of the cluster, all]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand release" -l source -d 'Name of the source [default: from its location; with a file or a cluster, all sources]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand release" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand release" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand release" -l context -d 'Context of the kubeconfig [default: its current one]' -r
@@ -485,7 +485,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l kubeconfig -d 'Kube
 complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l context -d 'Context of the kubeconfig [default: its current one]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l system-namespace -d 'Namespace of rhumb\'s own ConfigMaps [default: rhumb-system]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -s n -l namespace -d 'Namespace of objects that name none [default: default]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l source -d 'Name of the source [default: made from its location; of a file or of the cluster, all]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l source -d 'Name of the source [default: from its location; with a file or a cluster, all sources]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l log-level -d 'Log level: error, warn, info, debug, trace, or directives as in RUST_LOG [default: $RUST_LOG]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l log-format -d 'Format of the log: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
@@ -501,7 +501,7 @@ wide\t'The same with places, files and whole revisions'
 json\t'The answer of the daemon, schema status.rhumb.dev/v1'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand status" -l socket -d 'Socket of the daemon [default: $RHUMB_SOCKET, then rhumb.sock in $RUNTIME_DIRECTORY, $XDG_RUNTIME_DIR/rhumb or /run/rhumb]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand status" -s n -l namespace -d 'Namespace of NAME [default: any]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand status" -l source -d 'Name of the source [default: made from its location; of a file or of the cluster, all]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand status" -l source -d 'Name of the source [default: from its location; with a file or a cluster, all sources]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand status" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand status" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand status" -l context -d 'Context of the kubeconfig [default: its current one]' -r
@@ -519,7 +519,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand status" -s v -l verbose -d '
 complete -c rhumb -n "__fish_rhumb_using_subcommand status" -s h -l help -d 'Print help'
 complete -c rhumb -n "__fish_rhumb_using_subcommand top" -l socket -d 'Socket of the daemon [default: $RHUMB_SOCKET, then rhumb.sock in $RUNTIME_DIRECTORY, $XDG_RUNTIME_DIR/rhumb or /run/rhumb]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand top" -s n -l namespace -d 'Namespace of objects that name none [default: default]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand top" -l source -d 'Name of the source [default: made from its location; of a file or of the cluster, all]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand top" -l source -d 'Name of the source [default: from its location; with a file or a cluster, all sources]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand top" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand top" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand top" -l context -d 'Context of the kubeconfig [default: its current one]' -r
@@ -537,7 +537,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand events" -s o -l output -d 'O
 json\t'A JSON object for each, in a line'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand events" -l socket -d 'Socket of the daemon [default: $RHUMB_SOCKET, then rhumb.sock in $RUNTIME_DIRECTORY, $XDG_RUNTIME_DIR/rhumb or /run/rhumb]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand events" -s n -l namespace -d 'Namespace of objects that name none [default: default]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand events" -l source -d 'Name of the source [default: made from its location; of a file or of the cluster, all]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand events" -l source -d 'Name of the source [default: from its location; with a file or a cluster, all sources]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand events" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand events" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand events" -l context -d 'Context of the kubeconfig [default: its current one]' -r
@@ -556,7 +556,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand validate" -s c -l config -d 
 complete -c rhumb -n "__fish_rhumb_using_subcommand validate" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand validate" -l context -d 'Context of the kubeconfig [default: its current one]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand validate" -l system-namespace -d 'Namespace of rhumb\'s own ConfigMaps [default: rhumb-system]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand validate" -l source -d 'Name of the source [default: made from its location; of a file or of the cluster, all]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand validate" -l source -d 'Name of the source [default: from its location; with a file or a cluster, all sources]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand validate" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand validate" -s n -l namespace -d 'Namespace of objects that name none [default: default]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand validate" -l log-level -d 'Log level: error, warn, info, debug, trace, or directives as in RUST_LOG [default: $RUST_LOG]' -r
@@ -575,7 +575,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand render" -l kubeconfig -d 'Ku
 complete -c rhumb -n "__fish_rhumb_using_subcommand render" -l context -d 'Context of the kubeconfig [default: its current one]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand render" -l system-namespace -d 'Namespace of rhumb\'s own ConfigMaps [default: rhumb-system]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand render" -s n -l namespace -d 'Namespace of objects that name none [default: default]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand render" -l source -d 'Name of the source [default: made from its location; of a file or of the cluster, all]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand render" -l source -d 'Name of the source [default: from its location; with a file or a cluster, all sources]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand render" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand render" -l log-level -d 'Log level: error, warn, info, debug, trace, or directives as in RUST_LOG [default: $RUST_LOG]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand render" -l log-format -d 'Format of the log: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
@@ -591,7 +591,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand version" -l kubeconfig -d 'K
 complete -c rhumb -n "__fish_rhumb_using_subcommand version" -l context -d 'Context of the kubeconfig [default: its current one]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand version" -l system-namespace -d 'Namespace of rhumb\'s own ConfigMaps [default: rhumb-system]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand version" -s n -l namespace -d 'Namespace of objects that name none [default: default]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand version" -l source -d 'Name of the source [default: made from its location; of a file or of the cluster, all]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand version" -l source -d 'Name of the source [default: from its location; with a file or a cluster, all sources]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand version" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand version" -l log-level -d 'Log level: error, warn, info, debug, trace, or directives as in RUST_LOG [default: $RUST_LOG]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand version" -l log-format -d 'Format of the log: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
@@ -604,11 +604,11 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand version" -s v -l verbose -d 
 complete -c rhumb -n "__fish_rhumb_using_subcommand version" -s h -l help -d 'Print help'
 complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac rollout why hold release diff status top events validate render version help" -f -a "run" -d 'Follow a source, or those of a configuration, until stopped'
 complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac rollout why hold release diff status top events validate render version help" -f -a "apply" -d 'Apply a source once'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac rollout why hold release diff status top events validate render version help" -f -a "lock" -d 'Write the versions and digests of charts from servers beside the roots that use them'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac rollout why hold release diff status top events validate render version help" -f -a "lock" -d 'Write rhumb.lock, with the version and digest of each remote chart'
 complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac rollout why hold release diff status top events validate render version help" -f -a "prune" -d 'List and confirm pending deletions'
 complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac rollout why hold release diff status top events validate render version help" -f -a "check" -d 'Check the prerequisites: API server, git, files, rights'
 complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac rollout why hold release diff status top events validate render version help" -f -a "uninstall" -d 'Remove rhumb\'s own objects from the cluster, and on request those that it manages'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac rollout why hold release diff status top events validate render version help" -f -a "rbac" -d 'Print the least roles that a source needs'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac rollout why hold release diff status top events validate render version help" -f -a "rbac" -d 'Print the minimal roles that a source needs'
 complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac rollout why hold release diff status top events validate render version help" -f -a "rollout" -d 'Show and steer rollouts'
 complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac rollout why hold release diff status top events validate render version help" -f -a "why" -d 'Explain the state of an object: its revision, health, and what it waits for'
 complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac rollout why hold release diff status top events validate render version help" -f -a "hold" -d 'Keep an object as it is for a time: drift is shown, and nothing is written'

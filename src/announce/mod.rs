@@ -45,7 +45,7 @@ async fn announce_with(
     recorder: &EventRecorder,
     rests: &[Duration],
 ) {
-    let LosslessSubscription { mut coming, .. } =
+    let LosslessSubscription { live: mut coming, .. } =
         recorder.follow(|reason| notification::occasion(reason).is_some());
     let mut workers = Vec::new();
     loop {

@@ -98,7 +98,7 @@ fn draft(reason: EventReason, message: &str) -> EventDraft {
 fn event(reason: EventReason, message: &str) -> EventRecord {
     let recorder = EventRecorder::new(Timestamp::UNIX_EPOCH);
     recorder.record(Timestamp::UNIX_EPOCH, draft(reason, message));
-    (*recorder.subscribe_after(0).past[0]).clone()
+    (*recorder.subscribe_after(0).backlog[0]).clone()
 }
 
 fn all() -> BTreeSet<NotificationEvent> {

@@ -26,7 +26,7 @@ const fn key_or_default(path: &'static [&'static str], default: &'static str) ->
 const NAME_KEY: &[MergeKey] = &[key(&["name"])];
 
 /// The keys of the API's lists, by the name of the field that holds the list. There are more than
-/// the API's own merge keys: an atomic list, too, reads better item by item.
+/// the API's own merge keys: atomic lists are compared by item too, as this reads better.
 const LIST_KEYS: &[(&str, &[MergeKey])] = &[
     ("conditions", &[key(&["type"])]),
     ("hostAliases", &[key(&["ip"])]),

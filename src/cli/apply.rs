@@ -17,7 +17,7 @@ use crate::config::Config;
 use crate::daemon::{self, PassEnding, PassResult, PendingPrune, Reconciler, StopCondition};
 use crate::engine::{BlastRadius, Plan, PlannedAction, Reason, Uid, data_loss_reason};
 use crate::object::{ErrorClass, ObjectId};
-use crate::render::{self, ApplyOutcome, Palette, SummaryTense};
+use crate::render::{self, ApplyLine, Palette, SummaryTense};
 use crate::report::{ObjectEvent, Outcome, shorten_text};
 
 /// The time limit for a pass without `--wait`, while objects still change.
@@ -183,29 +183,29 @@ fn count_objects(objects: usize) -> String {
 pub(super) fn line(id: &ObjectId, outcome: &Outcome, palette: Palette) -> String {
     let text;
     let outcome = match outcome {
-        Outcome::Created => ApplyOutcome::Created,
-        Outcome::Adopted(owner) => ApplyOutcome::Adopted(owner),
-        Outcome::Configured | Outcome::Repaired(_) => ApplyOutcome::Configured,
-        Outcome::Unchanged => ApplyOutcome::Unchanged,
-        Outcome::Pruned => ApplyOutcome::Pruned,
-        Outcome::Recreated => ApplyOutcome::Recreated,
-        Outcome::Recreating => ApplyOutcome::Waiting("deleted, to be created again"),
+        Outcome::Created => ApplyLine::Created,
+        Outcome::Adopted(owner) => ApplyLine::Adopted(owner),
+        Outcome::Configured | Outcome::Repaired(_) => ApplyLine::Configured,
+        Outcome::Unchanged => ApplyLine::Unchanged,
+        Outcome::Pruned => ApplyLine::Pruned,
+        Outcome::Recreated => ApplyLine::Recreated,
+        Outcome::Recreating => ApplyLine::Waiting("deleted, to be created again"),
         Outcome::Unhealthy(_) => {
             text = outcome.to_string();
-            ApplyOutcome::Waiting(&text)
+            ApplyLine::Waiting(&text)
         }
-        Outcome::Waiting(Reason::Kept(why)) => ApplyOutcome::Kept(why),
+        Outcome::Waiting(Reason::Kept(why)) => ApplyLine::Kept(why),
         Outcome::Waiting(reason) => {
             text = reason.to_string();
-            if reason.is_requested() { ApplyOutcome::Kept(&text) } else { ApplyOutcome::Waiting(&text) }
+            if reason.is_requested() { ApplyLine::Kept(&text) } else { ApplyLine::Waiting(&text) }
         }
         Outcome::Refused(Reason::Rejected(why)) => {
             text = format!("{}; `rhumb why` says all of it", shorten_text(why));
-            ApplyOutcome::Failed(&text)
+            ApplyLine::Failed(&text)
         }
         Outcome::Refused(reason) => {
             text = reason.to_string();
-            ApplyOutcome::Refused(&text)
+            ApplyLine::Refused(&text)
         }
     };
     render::progress_line(id, outcome, palette)

@@ -58,7 +58,7 @@ pub(crate) struct GlobalArgs {
     /// Namespace of objects that name none [default: default]
     #[arg(long, short, global = true, display_order = 94, value_name = "NAMESPACE", help_heading = "Source")]
     pub namespace: Option<DnsLabel>,
-    /// Name of the source [default: made from its location; of a file or of the cluster, all]
+    /// Name of the source [default: from its location; with a file or a cluster, all sources]
     #[arg(
         long = "source",
         alias = "name",
@@ -148,7 +148,7 @@ pub(crate) enum Command {
     /// Print manifests as Kubernetes reads them, without a cluster
     #[command(override_usage = help::RENDER_USAGE, after_help = help::RENDER)]
     Render(RenderArgs),
-    /// Write the versions and digests of charts from servers beside the roots that use them
+    /// Write rhumb.lock, with the version and digest of each remote chart
     #[command(after_help = help::LOCK)]
     Lock(LockArgs),
     /// List and confirm pending deletions
@@ -188,7 +188,7 @@ pub(crate) enum Command {
     /// Remove rhumb's own objects from the cluster, and on request those that it manages
     #[command(after_help = help::UNINSTALL)]
     Uninstall(UninstallArgs),
-    /// Print the least roles that a source needs
+    /// Print the minimal roles that a source needs
     #[command(after_help = help::RBAC)]
     Rbac(RbacArgs),
     /// Write man pages or completions

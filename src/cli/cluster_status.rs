@@ -49,7 +49,7 @@ pub(super) async fn survey(session: &ClusterSession) -> Result<StatusView, Comma
     let (ledger, unreadable) = facts::read_ledger(session).await?;
     let members = members(session, &mut records).await;
     let is_at_rest =
-        |live: &LiveObject| live.rolling.is_some_and(|numbers| numbers.phase == RolloutPhase::Settled);
+        |live: &LiveObject| live.replica_status.is_some_and(|numbers| numbers.phase == RolloutPhase::Settled);
     let at_rest = members.iter().filter(|(_, live)| is_at_rest(live)).map(|(id, _)| id.clone()).collect();
     let ledger = facts::without_ended_claims(ledger, &at_rest);
     let UnlabelledObjects { proven, mut notes } = unlabelled_objects::find(session, &records).await;
@@ -272,7 +272,7 @@ fn object(source: &SourceRecord, ledger: &RolloutLedger, id: &ObjectId, live: &L
 }
 
 fn is_rolling(ledger: &RolloutLedger, id: &ObjectId, live: &LiveObject) -> bool {
-    let is_in = |phase| live.rolling.is_some_and(|rolling| rolling.phase == phase);
+    let is_in = |phase| live.replica_status.is_some_and(|rolling| rolling.phase == phase);
     // A claim that a process has left behind lasts until its workload is at rest.
     let claimed =
         ledger.claims.get(id).is_some_and(|claim| !(claim.holder_exited && is_in(RolloutPhase::Settled)));
@@ -411,7 +411,7 @@ fn rollout_status(
         records.iter().find(|source| *source.inventory_id == *inventory_id).map(|source| source.name.clone())
     };
     let rolling = members.iter().filter(|(id, live)| is_rolling(ledger, id, live)).map(|(id, live)| {
-        let numbers = live.rolling.unwrap_or_default();
+        let numbers = live.replica_status.unwrap_or_default();
         WorkloadRolloutStatus {
             object: ObjectRef::of(id),
             source: match &live.owner {
@@ -422,7 +422,7 @@ fn rollout_status(
             replicas: numbers.replicas,
             updated: numbers.updated,
             available: numbers.available,
-            unavailable: ledger.claims.get(id).map_or(0, |claim| claim.pods),
+            unavailable: ledger.claims.get(id).map_or(0, |claim| claim.additional_unavailable),
             step: None,
         }
     });

@@ -11,7 +11,7 @@ use crate::source;
 pub enum ExitStatus {
     /// Done, or no difference.
     Done = 0,
-    /// Something differs, waits, is missing, was refused or did not parse; or nothing was to be done.
+    /// Something differs, waits, is missing, was refused or did not parse; or there was nothing to do.
     Differs = 1,
     /// Wrong usage, or nothing could be read.
     Unreadable = 2,

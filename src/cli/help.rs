@@ -13,7 +13,7 @@ Examples:
 
 Exit codes:
   0   done, or no difference
-  1   something differs, waits, is missing, was refused or did not parse; or nothing was to be done
+  1   something differs, waits, is missing, was refused or did not parse; or there was nothing to do
   2   wrong usage, or nothing could be read
   3   the API server or the git server is not reachable, or refuses the request
   4   a guard stopped it: the message says what to confirm or to change

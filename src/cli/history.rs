@@ -184,7 +184,7 @@ fn outcome(target: &ManagedObject, line: &HistoryLine, is_newest: bool) -> Strin
         let member = rejection.unit.members.get(&target.id);
         member.and_then(|member| member.content).is_some_and(|hash| hash.to_string() == line.hash)
     });
-    let shown = target.release().map(|release| release.hash.to_string());
+    let shown = target.content_ref().map(|release| release.hash.to_string());
     match rejected {
         Some(rejection) => rejection.cause.to_string(),
         None if is_newest && shown.as_deref() == Some(&*line.hash) => "in force".to_owned(),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::one_shot_input::{STANDARD_INPUT, STDIN_FILE_NAME, read_standard_input};
 use super::rendering::{SourceRendering, UnrenderedFiles, here_if_empty};
 use super::{CommandError, ExitStatus};
-use crate::engine::{AllowList, check_annotations, check_variables, find_self_waits};
+use crate::engine::{AllowList, check_annotations, check_variables, find_dependency_cycles};
 use crate::input::{ASSUMED_VERSION, Decrypter, VariableUse, read_manifest};
 use crate::manifest::{self, AssembledSource, KindScopes, ManifestFile, ManifestItem, assemble};
 use crate::object::{Diagnostic, ErrorClass, ManifestOrigin, ObjectId, RenderOrigin, Revision, count_text};
@@ -207,7 +207,7 @@ impl ManifestSet {
         if variables == VariableUse::Literal {
             diagnostics.extend(assembled.objects.iter().filter_map(check_variables));
         }
-        diagnostics.extend(find_self_waits(&assembled.objects));
+        diagnostics.extend(find_dependency_cycles(&assembled.objects));
         let objects = assembled.objects.iter().map(|object| (&object.id, &object.origin));
         let invalid = assembled.invalid.iter().map(|invalid| (&invalid.id, &invalid.origin));
         let mut disallowed = BTreeMap::new();

@@ -26,12 +26,12 @@ const RESTARTED_AT_ANNOTATION: &str = "kubectl.kubernetes.io/restartedAt";
 
 /// A state that lasts until it is taken away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LastingState {
+pub(super) enum PersistedState {
     Paused,
     OnHold,
 }
 
-impl LastingState {
+impl PersistedState {
     fn key(self) -> &'static str {
         match self {
             Self::Paused => annotations::PAUSED,
@@ -189,12 +189,12 @@ pub(super) async fn answer(
 pub(super) async fn set(
     session: &ClusterSession,
     name: &ObjectArgument,
-    state: LastingState,
+    state: PersistedState,
     words: &str,
     terminal: &Terminal,
 ) -> Result<ExitStatus, CommandError> {
     let subject = OrderSubject::find(session, name).await?;
-    if let (LastingState::OnHold, OrderSubject::Source(..)) = (state, &subject) {
+    if let (PersistedState::OnHold, OrderSubject::Source(..)) = (state, &subject) {
         return Err(
             CommandError::usage_error("a source cannot be held").hint("`rhumb rollout pause` pauses it")
         );
@@ -210,7 +210,7 @@ pub(super) async fn set(
 pub(super) async fn end(
     session: &ClusterSession,
     name: &ObjectArgument,
-    state: LastingState,
+    state: PersistedState,
     terminal: &Terminal,
 ) -> Result<ExitStatus, CommandError> {
     let subject = OrderSubject::find(session, name).await?;

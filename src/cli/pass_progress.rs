@@ -37,7 +37,7 @@ impl ProgressPauses {
 /// The objects of a pass that are not done, each with what it waits for.
 #[derive(Default)]
 pub(super) struct PassProgress {
-    open: BTreeMap<ObjectId, String>,
+    pending: BTreeMap<ObjectId, String>,
     /// Each counts once, however often it is reported.
     done: BTreeSet<ObjectId>,
 }
@@ -50,26 +50,26 @@ impl PassProgress {
             Outcome::Waiting(reason) if reason.is_requested() => self.finish(id),
             Outcome::Waiting(_) | Outcome::Unhealthy(_) | Outcome::Recreating => {
                 self.done.remove(id);
-                self.open.insert(id.clone(), outcome.to_string());
+                self.pending.insert(id.clone(), outcome.to_string());
             }
             _ => self.finish(id),
         }
     }
 
     fn finish(&mut self, id: &ObjectId) {
-        self.open.remove(id);
+        self.pending.remove(id);
         self.done.insert(id.clone());
     }
 
     /// Returns one line that names the first object that is not done.
     pub(super) fn line(&self) -> String {
-        let Some((id, why)) = self.open.first_key_value() else {
+        let Some((id, why)) = self.pending.first_key_value() else {
             return format!(
                 "progress: {} done; waiting for the API server\n",
                 count_text(self.done.len(), "object")
             );
         };
-        let more = match self.open.len() - 1 {
+        let more = match self.pending.len() - 1 {
             0 => String::new(),
             more => format!("; and {more} more"),
         };

@@ -1,4 +1,4 @@
-//! `rhumb rbac`: the least roles for what sources hold.
+//! `rhumb rbac`: the minimal roles for what sources hold.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -75,7 +75,7 @@ pub(super) fn carry_out(
         _ => "these sources".to_owned(),
     };
     terminal.write_output(&format!(
-        "# The least roles for {whose}. They change with what is held; for what it has and no longer holds, `rhumb \
+        "# The minimal roles for {whose}. They change with what is held; for what it has and no longer holds, `rhumb \
          check` asks the cluster.\n"
     ))?;
     for source in &config.sources {

@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::args::{GlobalArgs, HoldArgs, PromoteArgs, RolloutCommand, RolloutStatusArgs};
 use super::facts::ObjectFacts;
 use super::object_argument::ObjectArgument;
-use super::orders::{self, LastingState};
+use super::orders::{self, PersistedState};
 use super::overview::clean_text;
 use super::rollout_words::{RolloutState, rollout_state};
 use super::target::ClusterSession;
@@ -56,10 +56,10 @@ pub(super) fn carry_out(
                 orders::give_order(&session, &args.object, "abort", "", terminal).await
             }
             RolloutCommand::Pause(args) => {
-                orders::set(&session, &args.object, LastingState::Paused, &args.reason, terminal).await
+                orders::set(&session, &args.object, PersistedState::Paused, &args.reason, terminal).await
             }
             RolloutCommand::Resume(args) => {
-                orders::end(&session, &args.object, LastingState::Paused, terminal).await
+                orders::end(&session, &args.object, PersistedState::Paused, terminal).await
             }
             RolloutCommand::Restart(args) => orders::restart(&session, &args.object, terminal).await,
         }
@@ -77,7 +77,8 @@ pub(super) fn hold(
     let Some(until) = until else { return Err(CommandError::usage_error("--for is too long")) };
     let words = format!("until={} {}", until.strftime("%Y-%m-%dT%H:%M:%SZ"), args.reason);
     session::start_runtime()?.block_on(async {
-        orders::set(&open_session(global).await?, &args.object, LastingState::OnHold, &words, terminal).await
+        orders::set(&open_session(global).await?, &args.object, PersistedState::OnHold, &words, terminal)
+            .await
     })
 }
 
@@ -88,7 +89,7 @@ pub(super) fn release(
     terminal: &Terminal,
 ) -> Result<ExitStatus, CommandError> {
     session::start_runtime()?.block_on(async {
-        orders::end(&open_session(global).await?, name, LastingState::OnHold, terminal).await
+        orders::end(&open_session(global).await?, name, PersistedState::OnHold, terminal).await
     })
 }
 
@@ -102,7 +103,7 @@ async fn promote(
     let overlay = target.annotation_value(annotations::OVERLAY).parse::<RolloutOverlay>().ok();
     let release = ContentRef::parse(target.annotation_value(annotations::RELEASE));
     let (Some(step), Some(release)) = (overlay.and_then(RolloutOverlay::step), release) else {
-        terminal.print(&format!("nothing to promote: {} is not stepping\n", target.id))?;
+        terminal.print(&format!("nothing to promote: {} has no step in progress\n", target.id))?;
         return Ok(ExitStatus::Differs);
     };
     let (verb, argument) = if args.full {

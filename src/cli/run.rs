@@ -181,7 +181,7 @@ async fn follow(
 /// Writes down what becomes of objects and what happens beside that, until no more events of
 /// objects can come.
 async fn log(mut object_events: mpsc::UnboundedReceiver<ObjectEvent>, events: LosslessSubscription) {
-    let LosslessSubscription { past, mut coming } = events;
+    let LosslessSubscription { backlog: past, live: mut coming } = events;
     for event in past {
         report::log_event(&event);
     }

@@ -149,14 +149,14 @@ pub(super) fn default_namespace(global: &GlobalArgs) -> DnsLabel {
 /// Returns the settings of `why`, where it names a source.
 pub(super) fn why_config(global: &GlobalArgs, args: &WhyArgs) -> Result<Option<Config>, CommandError> {
     let Some(source) = args.source.clone() else {
-        if args.place.reference.is_none() && args.place.path.is_none() {
+        if args.location.reference.is_none() && args.location.path.is_none() {
             return Ok(None);
         }
         return Err(
             CommandError::usage_error("--ref and --path are of a SOURCE").hint("name it behind the object")
         );
     };
-    one_shot_config(global, &source, &args.place, PrunePolicy::On).map(Some)
+    one_shot_config(global, &source, &args.location, PrunePolicy::On).map(Some)
 }
 
 /// Returns the settings of commands that ask what sources hold: those of a file, or of one location
@@ -173,7 +173,7 @@ pub(super) fn source_set(
         }
         (None, source) => {
             let source = source.clone().unwrap_or_default();
-            one_shot_config(global, &source, &args.place, PrunePolicy::On)
+            one_shot_config(global, &source, &args.location, PrunePolicy::On)
         }
     }
 }

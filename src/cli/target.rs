@@ -40,7 +40,7 @@ impl ManagedObject {
     }
 
     /// Returns the release in force.
-    pub(super) fn release(&self) -> Option<ContentRef> {
+    pub(super) fn content_ref(&self) -> Option<ContentRef> {
         ContentRef::parse(self.annotation_value(annotations::RELEASE))
     }
 }

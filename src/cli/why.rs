@@ -143,7 +143,7 @@ async fn reported_object(
 /// Returns whether a daemon means the very object: it may serve another cluster, where an object of
 /// that name comes from elsewhere.
 fn is_of_daemon(status: &ObjectStatus, target: &ManagedObject) -> bool {
-    let revision = target.release().map(|release| release.revision.to_string());
+    let revision = target.content_ref().map(|release| release.revision.to_string());
     status.source == target.source && revision.is_some() && status.revision == revision
 }
 
@@ -177,7 +177,7 @@ async fn cluster_lines(
 ) -> Result<Vec<KeyValueLine>, CommandError> {
     let facts = ObjectFacts::read(session, target).await?;
     let mut lines = vec![("source", target.source.clone())];
-    match target.release() {
+    match target.content_ref() {
         Some(release) => {
             lines.push(("content", format!("{}, brought by revision {}", release.hash, release.revision)));
         }

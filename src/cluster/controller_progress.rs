@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::engine::{
-    HELD_MIN_READY_SECONDS, RolloutNumbers, RolloutOverlayState, RolloutPhase, UpdateStrategy,
+    HELD_MIN_READY_SECONDS, ReplicaStatus, RolloutOverlayState, RolloutPhase, UpdateStrategy,
 };
 use crate::object::{GroupKind, text_at};
 
@@ -29,18 +29,18 @@ pub(super) const SPEC_KEYS: [&str; 7] = [
 /// Reads the rolling update of a Deployment, StatefulSet or DaemonSet; none for any other kind.
 ///
 /// Reads only `metadata`, a few keys of `spec`, and `status`.
-pub(crate) fn of(kind: &GroupKind, object: &Value) -> Option<RolloutNumbers> {
+pub(crate) fn of(kind: &GroupKind, object: &Value) -> Option<ReplicaStatus> {
     if &*kind.group != "apps" {
         return None;
     }
-    let rolling = match &*kind.kind {
+    let replica_status = match &*kind.kind {
         "Deployment" => deployment(object),
         "StatefulSet" => stateful_set(object),
         "DaemonSet" => daemon_set(object),
         _ => return None,
     };
-    let max_unavailable = UpdateStrategy::of(kind, object).max_loss(rolling.replicas);
-    Some(RolloutNumbers { max_unavailable, ..rolling })
+    let max_unavailable = UpdateStrategy::of(kind, object).max_loss(replica_status.replicas);
+    Some(ReplicaStatus { max_unavailable, ..replica_status })
 }
 
 /// Returns whether the controller gave up another rollout than the one that was written at this
@@ -79,16 +79,16 @@ pub(super) fn overlay_state(
     }
 }
 
-fn deployment(object: &Value) -> RolloutNumbers {
+fn deployment(object: &Value) -> ReplicaStatus {
     let replicas = count(object, &["spec", "replicas"]).unwrap_or(1);
     let all = status(object, "replicas");
-    let numbers = RolloutNumbers {
+    let numbers = ReplicaStatus {
         replicas,
         pods: all,
         updated: status(object, "updatedReplicas"),
         ready: status(object, "readyReplicas"),
         available: status(object, "availableReplicas"),
-        ..RolloutNumbers::default()
+        ..ReplicaStatus::default()
     };
     let phase = if is_never_observed(object) || is_first_start(object, numbers, all) {
         RolloutPhase::FirstStart
@@ -102,12 +102,12 @@ fn deployment(object: &Value) -> RolloutNumbers {
     } else {
         RolloutPhase::Settled
     };
-    RolloutNumbers { phase, ..numbers }
+    ReplicaStatus { phase, ..numbers }
 }
 
 /// Returns whether nothing of this Deployment was ever up: its first rollout never ended, or its
 /// condition `Available` has been false since its creation.
-fn is_first_start(object: &Value, numbers: RolloutNumbers, all: u32) -> bool {
+fn is_first_start(object: &Value, numbers: ReplicaStatus, all: u32) -> bool {
     // The controller sets this reason at the end of a rollout, and gives up its deadline with it.
     let in_rollout =
         ["NewReplicaSetCreated", "FoundNewReplicaSet", "ReplicaSetUpdated", "ProgressDeadlineExceeded"];
@@ -136,22 +136,22 @@ fn is_progressing(object: &Value) -> bool {
         .is_some_and(|progressing| text_at(progressing, &["reason"]) != "NewReplicaSetAvailable")
 }
 
-fn stateful_set(object: &Value) -> RolloutNumbers {
+fn stateful_set(object: &Value) -> ReplicaStatus {
     let replicas = count(object, &["spec", "replicas"]).unwrap_or(1);
-    let numbers = RolloutNumbers {
+    let numbers = ReplicaStatus {
         replicas,
         pods: status(object, "replicas"),
         updated: status(object, "updatedReplicas"),
         ready: status(object, "readyReplicas"),
         available: status(object, "availableReplicas"),
-        ..RolloutNumbers::default()
+        ..ReplicaStatus::default()
     };
     let revision = |key: &str| text_at(object, &["status", key]);
     let moving = revision("currentRevision") != revision("updateRevision");
     let partition = count(object, &["spec", "updateStrategy", "rollingUpdate", "partition"]).unwrap_or(0);
-    let numbers = RolloutNumbers {
+    let numbers = ReplicaStatus {
         partition,
-        first: count(object, &["spec", "ordinals", "start"]).unwrap_or(0),
+        ordinal_start: count(object, &["spec", "ordinals", "start"]).unwrap_or(0),
         ..numbers
     };
     // Pods below the partition keep the older template on purpose, and OnDelete moves none by
@@ -164,18 +164,18 @@ fn stateful_set(object: &Value) -> RolloutNumbers {
     } else {
         settled_or_missing(object, numbers, !moving)
     };
-    RolloutNumbers { phase, ..numbers }
+    ReplicaStatus { phase, ..numbers }
 }
 
-fn daemon_set(object: &Value) -> RolloutNumbers {
-    let numbers = RolloutNumbers {
+fn daemon_set(object: &Value) -> ReplicaStatus {
+    let numbers = ReplicaStatus {
         replicas: status(object, "desiredNumberScheduled"),
         pods: status(object, "currentNumberScheduled"),
         updated: status(object, "updatedNumberScheduled"),
         ready: status(object, "numberReady"),
         available: status(object, "numberAvailable"),
         misscheduled: status(object, "numberMisscheduled"),
-        ..RolloutNumbers::default()
+        ..ReplicaStatus::default()
     };
     // Pods of an older template; a node without any pod is missing one, not replacing it.
     let older = status(object, "currentNumberScheduled").saturating_sub(numbers.updated);
@@ -186,12 +186,12 @@ fn daemon_set(object: &Value) -> RolloutNumbers {
     } else {
         settled_or_missing(object, numbers, older == 0)
     };
-    RolloutNumbers { phase, ..numbers }
+    ReplicaStatus { phase, ..numbers }
 }
 
 /// Returns the phase of the two kinds whose status has no history. A spec that was never changed
 /// and has no available pod is on its first start.
-fn settled_or_missing(object: &Value, numbers: RolloutNumbers, is_one_template: bool) -> RolloutPhase {
+fn settled_or_missing(object: &Value, numbers: ReplicaStatus, is_one_template: bool) -> RolloutPhase {
     if numbers.available >= numbers.replicas {
         RolloutPhase::Settled
     } else if is_one_template

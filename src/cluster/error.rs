@@ -227,9 +227,9 @@ pub enum RetryAdvice {
     /// At once, after a fresh read and a fresh decision.
     AfterDecision,
     /// With a backoff of seconds.
-    Soon,
+    ShortBackoff,
     /// With a backoff of minutes: what refuses it now may heal.
-    Slowly,
+    LongBackoff,
     /// Not until the content changes.
     Never,
 }
@@ -323,7 +323,7 @@ impl ClusterFault {
             | Self::Denied {
                 by: Denial::Rbac | Denial::Impersonation | Denial::Quota | Denial::Admission,
                 ..
-            } => RetryAdvice::Slowly,
+            } => RetryAdvice::LongBackoff,
             Self::Denied { by: Denial::Terminating, .. }
             | Self::Unauthorized
             | Self::Plugin { .. }
@@ -334,7 +334,7 @@ impl ClusterFault {
             | Self::Timeout { .. }
             | Self::Unreachable { .. }
             | Self::Garbled { .. }
-            | Self::NotHeld => RetryAdvice::Soon,
+            | Self::NotHeld => RetryAdvice::ShortBackoff,
         }
     }
 }

@@ -42,7 +42,7 @@ pub(crate) struct LeaseRecord {
     /// The time of the last renewal, by the clock of its holder.
     pub renewed: Arc<str>,
     /// The duration without another renewal.
-    pub lasts: Duration,
+    pub duration: Duration,
     uid: Uid,
     version: String,
     transitions: i64,
@@ -93,7 +93,7 @@ impl From<LeaseText> for LeaseRecord {
             name: text.metadata.name,
             holder: holder.map(|holder| truncate(&holder, MAX_HOLDER_BYTES).into()),
             renewed: text.spec.renew_time.unwrap_or_default().into(),
-            lasts: Duration::from_secs(text.spec.lease_duration_seconds.unwrap_or_default())
+            duration: Duration::from_secs(text.spec.lease_duration_seconds.unwrap_or_default())
                 .min(MAX_LEASE_DURATION),
             uid: Uid(text.metadata.uid.into()),
             version: text.metadata.resource_version,
@@ -113,12 +113,12 @@ fn lease_spec(before: Option<&LeaseRecord>, tenure: LeaseWrite<'_>) -> Value {
     let holder = before.and_then(|record| record.holder.as_deref());
     let transitions = before.map_or(0, |record| record.transitions);
     match tenure {
-        LeaseWrite::Renew(own, lasts) if holder == Some(own) => {
-            json!({ "leaseDurationSeconds": lasts.as_secs(), "renewTime": now })
+        LeaseWrite::Renew(own, duration) if holder == Some(own) => {
+            json!({ "leaseDurationSeconds": duration.as_secs(), "renewTime": now })
         }
-        LeaseWrite::Renew(own, lasts) => json!({
+        LeaseWrite::Renew(own, duration) => json!({
             "holderIdentity": own,
-            "leaseDurationSeconds": lasts.as_secs(),
+            "leaseDurationSeconds": duration.as_secs(),
             "acquireTime": now,
             "renewTime": now,
             "leaseTransitions": before.map_or(0, |_| transitions.saturating_add(1).clamp(0, MAX_TRANSITIONS)),
@@ -273,7 +273,7 @@ mod tests {
     fn a_lease_is_read_whatever_it_says() {
         let check = |text: &str, holder: Option<&str>, seconds| {
             let record = LeaseRecord::from(serde_json::from_str::<LeaseText>(text).unwrap());
-            assert_eq!((record.holder.as_deref(), record.lasts.as_secs()), (holder, seconds));
+            assert_eq!((record.holder.as_deref(), record.duration.as_secs()), (holder, seconds));
         };
         check("{}", None, 0);
         check(r#"{"spec":{"holderIdentity":"","leaseDurationSeconds":1}}"#, None, 1);

@@ -10,9 +10,9 @@ use serde_json::{Map, Value, json};
 
 use super::call::{ApiRequest, Cluster};
 use super::error::{CallSubject, ClusterError, ClusterFault};
-use super::filled_strategy::{own_fields, resource_version_of};
 use super::kinds::ServedKind;
 use super::kubectl_fields::{FieldOwners, JSON_PATCH};
+use super::omitted_strategy::{own_fields, resource_version_of};
 use super::{FIELD_MANAGER, path};
 use crate::engine::Precondition;
 use crate::fields::{self, FieldPath, ReplacedMember};

@@ -19,8 +19,8 @@ use super::interner::Interner;
 use super::kinds::ServedKind;
 use super::{FIELD_MANAGER, controller_progress, owner};
 use crate::engine::{
-    FieldManager, GeneratedMark, LiveObject, MetadataMap, ObjectIntents, ReleaseAnnotation, ResourceVersion,
-    RolloutNumbers, RolloutOverlayState, TOOL_WORDS, Uid,
+    FieldManager, GeneratedMark, LiveObject, MetadataMap, ObjectIntents, ReleaseAnnotation, ReplicaStatus,
+    ResourceVersion, RolloutOverlayState, TOOL_WORDS, Uid,
 };
 use crate::fields::{self, ValueDigest, ValueSchema};
 use crate::health::{self, Health, HealthStatus};
@@ -147,12 +147,12 @@ impl LiveDecoder {
             other_managers: self.other_managers(meta),
             replicas_ceded: meta.managed_fields.iter().any(ManagedFieldsText::is_ceding_replicas),
             health: Health { status: health.status, message: self.interner.text(&health.message) },
-            rolling: tree.as_ref().and_then(|tree| {
-                let rolling = controller_progress::of(&self.group_kind, tree)?;
+            replica_status: tree.as_ref().and_then(|tree| {
+                let replica_status = controller_progress::of(&self.group_kind, tree)?;
                 let failed_before = ours.is_some_and(|entry| {
                     controller_progress::is_failed_before(&self.group_kind, tree, &entry.time.0)
                 });
-                Some(RolloutNumbers { failed_before, ..rolling })
+                Some(ReplicaStatus { failed_before, ..replica_status })
             }),
             overlay: tree.as_ref().map_or(RolloutOverlayState::Plain, |tree| {
                 controller_progress::overlay_state(

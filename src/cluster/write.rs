@@ -10,8 +10,8 @@ use serde_json::{Map, Value};
 
 use super::call::{ApiRequest, ApiResponse, Cluster};
 use super::error::{CallSubject, ClusterError, ClusterFault};
-use super::filled_strategy::OmittedStrategy;
 use super::kinds::ServedKind;
+use super::omitted_strategy::OmittedStrategy;
 use super::wire::{LiveDecoder, WireDecoder as _, WireForm};
 use super::{FIELD_MANAGER, path};
 use crate::engine::{LiveObject, Precondition, ResourceVersion, Uid};

@@ -123,7 +123,7 @@ impl fmt::Display for ServiceAccountName {
 
 /// A text that no service account is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not the name of a service account of a-z, 0-9, - and ., at most 253 long")]
+#[error("not a service account name of a-z, 0-9, - and ., at most 253 characters long")]
 pub struct ParseServiceAccountNameError;
 
 impl FromStr for ServiceAccountName {
@@ -177,9 +177,9 @@ impl fmt::Display for ObjectName {
     }
 }
 
-/// A text that no ConfigMap or Secret is called.
+/// A text that is no valid name of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not the name of an object of a-z, 0-9, - and ., at most 253 long")]
+#[error("not an object name of a-z, 0-9, - and ., at most 253 characters long")]
 pub struct ParseObjectNameError;
 
 impl FromStr for ObjectName {

@@ -281,8 +281,8 @@ fn classify_failure(error: &ClusterError) -> WriteFailure {
         }
         (ClusterFault::Webhook { .. }, _) => WriteFailure::Refused(text, RefusalRule::Webhook, Some(wait)),
         (_, RetryAdvice::Never) => WriteFailure::Refused(text, RefusalRule::Other, None),
-        (_, RetryAdvice::Slowly) => WriteFailure::Refused(text, RefusalRule::Other, Some(wait)),
-        (_, RetryAdvice::Soon) => WriteFailure::Unknown(text, wait),
+        (_, RetryAdvice::LongBackoff) => WriteFailure::Refused(text, RefusalRule::Other, Some(wait)),
+        (_, RetryAdvice::ShortBackoff) => WriteFailure::Unknown(text, wait),
     }
 }
 

@@ -15,7 +15,7 @@ fn read_statement(inventory: Option<&InventoryObject>) -> Option<SourceStatement
 
 /// Returns which of the other sources say what cannot be read, in words with what mends it.
 pub(super) fn explain_unreadable(namespace: &str, peers: &[PeerSource]) -> Vec<String> {
-    let garbled = peers.iter().filter_map(|peer| match &peer.says {
+    let garbled = peers.iter().filter_map(|peer| match &peer.statement {
         Err(UnknownStatement::Unreadable(why)) => {
             Some(unreadable_records::explain_statement(namespace, &peer.name, why))
         }
@@ -26,12 +26,12 @@ pub(super) fn explain_unreadable(namespace: &str, peers: &[PeerSource]) -> Vec<S
 
 /// Returns another source, as its inventory shows it.
 fn peer_of(namespace: &str, name: &str, inventory: &InventoryObject) -> PeerSource {
-    let says = match inventory.data.get(HANDOVER_KEY) {
+    let statement = match inventory.data.get(HANDOVER_KEY) {
         Some(text) => SourceStatement::parse(text).map_err(UnknownStatement::Unreadable),
         None => Err(UnknownStatement::Unpublished),
     };
     let inventory_id = inventory_id_of(namespace, name).into();
-    PeerSource { name: name.into(), inventory_id, says, kept: kept_objects(inventory) }
+    PeerSource { name: name.into(), inventory_id, statement, kept: kept_objects(inventory) }
 }
 
 /// Reads what all sources of the cluster say.
@@ -56,19 +56,18 @@ pub(super) fn needs_tidying(engine: &Engine, source: SourceId, inventory: Option
         && read_statement(inventory).is_some_and(|statement| engine.has_excess_requests(source, &statement))
 }
 
-/// Takes over what an inventory said before this process served its source.
-pub(super) fn recall(engine: &mut Engine, source: SourceId, inventory: Option<&InventoryObject>) {
+/// Takes over the statement that an inventory had before this process served its source.
+pub(super) fn restore_statement(engine: &mut Engine, source: SourceId, inventory: Option<&InventoryObject>) {
     if let Some(statement) = read_statement(inventory) {
-        engine.recall(source, &statement);
+        engine.restore_statement(source, &statement);
     }
 }
 
-/// Writes into an inventory what it is to say: where it is tidied, with nothing left of what no
-/// longer holds.
+/// Writes the statement of a source into its inventory. `Exact` also removes what no longer holds.
 pub(super) fn record(
     engine: &mut Engine,
     source: SourceId,
-    tidy: InventoryWriteMode,
+    mode: InventoryWriteMode,
     known: Option<&InventoryObject>,
     wanted: &mut InventoryObject,
 ) {
@@ -76,7 +75,7 @@ pub(super) fn record(
         return;
     }
     let statement = read_statement(known);
-    let statement = match tidy {
+    let statement = match mode {
         InventoryWriteMode::Grow => engine.statement(source, statement.as_ref()),
         InventoryWriteMode::Exact => engine.tidy_statement(source, statement.as_ref()),
     };

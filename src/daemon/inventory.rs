@@ -337,7 +337,7 @@ pub(super) fn wanted_inventory(
 ) -> Option<InventoryObject> {
     let mut inventory = known.cloned().unwrap_or_default();
     let state = engine.source(source);
-    let (declared, members) = (state.manifests.object_counts(), state.members());
+    let (declared, members) = (state.manifests.object_counts(), state.live_counts());
     let namespaces = declared.namespaces().chain(members.namespaces()).map(str::to_owned);
     let unseen = UnlistedScope::of(engine, source, &inventory);
     let sees_all = unseen.kinds.is_empty() && unseen.namespaces.is_empty();
@@ -523,7 +523,7 @@ pub(super) enum InventoryOrigin {
     /// Only the inventory shows it.
     Unknown,
     /// It was, as far as this process has seen it, whatever becomes of the inventory.
-    Here,
+    Local,
 }
 
 /// The state of reading an inventory.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
-use self::correlate::{EventCorrelator, EventWrite, EventWriteKind};
+use self::correlate::{EventCorrelator, EventWrite, EventWriteVerb};
 use crate::cluster::{Cluster, ClusterError, ClusterFault, Denial, LeaseTerms, RetryAdvice};
 use crate::report::{EventRecorder, LosslessSubscription};
 
@@ -29,7 +29,7 @@ pub(crate) async fn write_events(
     namespace: String,
     recorder: EventRecorder,
 ) {
-    let LosslessSubscription { past, mut coming } = recorder.follow(|_| true);
+    let LosslessSubscription { backlog: past, live: mut coming } = recorder.follow(|_| true);
     let correlator = EventCorrelator::new(&namespace);
     let mut writer = EventWriter { cluster, terms, correlator, denied: HashMap::new(), rest: None };
     for event in past {
@@ -98,14 +98,14 @@ impl EventWriter {
             Some(terms) => self.cluster.with_fence(terms.new_fence([write.source.as_str().into()])),
             None => self.cluster.clone(),
         };
-        let written = match write.deed {
-            EventWriteKind::Create => cluster.make_event(&write.occurrence, &write.name).await,
-            EventWriteKind::Patch => cluster.repeat_event(&write.occurrence, &write.name).await,
+        let written = match write.verb {
+            EventWriteVerb::Create => cluster.make_event(&write.occurrence, &write.name).await,
+            EventWriteVerb::Patch => cluster.repeat_event(&write.occurrence, &write.name).await,
         };
         match written {
             Ok(()) => drop(self.denied.remove(&namespace)),
             // They live for an hour.
-            Err(error) if write.deed == EventWriteKind::Patch && *error.fault() == ClusterFault::NoObject => {
+            Err(error) if write.verb == EventWriteVerb::Patch && *error.fault() == ClusterFault::NoObject => {
                 self.correlator.forget_event(write);
             }
             // It was made, and only the answer did not come.
@@ -136,7 +136,7 @@ impl EventWriter {
                 }
                 return;
             }
-            _ if error.retry() != RetryAdvice::Soon => self.correlator.note_lost(&write),
+            _ if error.retry() != RetryAdvice::ShortBackoff => self.correlator.note_lost(&write),
             _ if self.correlator.note_failure(write) => self.rest = Some(Instant::now() + OUTAGE_RETRY_DELAY),
             _ => {}
         }

@@ -29,7 +29,7 @@ use super::reconciler::Inquiries;
 use crate::cluster::{
     Cluster, ClusterError, ClusterFault, LeaseRecord, LeaseTerms, LeaseWrite, TermStart, WriteFence,
 };
-use crate::engine::{LEASE_DURATION, LEASE_LIST_INTERVAL, LeaseMark, LeaseShares, WRITE_TERM};
+use crate::engine::{LEASE_DURATION, LEASE_LIST_INTERVAL, LeaseShares, LeaseSnapshot, WRITE_TERM};
 use crate::heartbeat::Heartbeat;
 use crate::object::count_text;
 
@@ -288,7 +288,7 @@ impl LeaseKeeper {
         let (mut sources, mut replicas) = (BTreeMap::new(), BTreeMap::new());
         for record in &found {
             let (holder, renewed) = (record.holder.clone(), record.renewed.clone());
-            let mark = LeaseMark { holder, renewed, lasts: record.lasts };
+            let mark = LeaseSnapshot { holder, renewed, duration: record.duration };
             if let Some(id) = record.name.strip_prefix(OF_REPLICA) {
                 replicas.insert(id.into(), mark);
             } else if let Some(source) = record.name.strip_prefix(OF_SOURCE) {

@@ -57,7 +57,7 @@ impl ReadSettings {
         let reading = read_manifest(snapshot_file, bytes, &self.decrypter);
         let mut facts = FileFacts { diagnostics: reading.diagnostics, ..FileFacts::default() };
         if !reading.understood {
-            facts.understood = FileCompleteness::Partly;
+            facts.completeness = FileCompleteness::Partial;
         }
         let mut unknown = BTreeSet::new();
         for item in &reading.items {
@@ -204,7 +204,7 @@ mod tests {
         let (read, findings) = read(list(&["shop"], &["ConfigMap"]), text);
         let left: Vec<String> = read.facts.objects.iter().map(|object| object.id.to_string()).collect();
         assert_eq!((left, read.facts.unusable.len()), (vec!["ConfigMap shop/a".to_owned()], 0));
-        assert_eq!(read.facts.understood, FileCompleteness::Complete);
+        assert_eq!(read.facts.completeness, FileCompleteness::Complete);
         let starts = [
             "5: ConfigMap web/b is not allowed: the namespace web",
             "6: Secret shop/c is not allowed: the kind Secret",

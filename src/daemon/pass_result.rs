@@ -18,7 +18,7 @@ pub(crate) enum PassEnding {
     /// It was asked to stop.
     Stopped,
     /// It may not know which kinds the server has, without which nothing is read.
-    Undiscovered,
+    DiscoveryFailed,
 }
 
 /// The result of a pass.

@@ -1,5 +1,5 @@
-//! One pass of the same engine in which nothing is written: where a decision needs more than the
-//! store has, the object is read, and a server dry run is in place of a write.
+//! One pass of the same engine in which nothing is written. Where a decision needs more than the
+//! store has, the object is read. A server dry run takes the place of each write.
 
 mod lists;
 mod plan;

@@ -164,8 +164,8 @@ pub(crate) struct Reconciler {
     timers: LoopTimers,
     pins: PinState,
     listener: mpsc::UnboundedSender<ObjectEvent>,
-    until: StopCondition,
-    since: jiff::Timestamp,
+    stop_condition: StopCondition,
+    started_at: jiff::Timestamp,
     metrics: Metrics,
     history: EventHistory,
     summary: SummaryPublication,
@@ -237,12 +237,12 @@ impl Reconciler {
     /// Builds the loop from its parts. The listener gets each object's events as they happen.
     pub(crate) fn new(
         setup: Setup,
-        until: StopCondition,
+        stop_condition: StopCondition,
         listener: mpsc::UnboundedSender<ObjectEvent>,
     ) -> Self {
         let (sinks, channels) = LoopChannels::open();
         let mut engine = claims::engine(setup.budget);
-        set_peer_rules(&mut engine, &setup.namespace, until);
+        set_peer_rules(&mut engine, &setup.namespace, stop_condition);
         let mut watchers = AccountWatchers::new(&setup.cluster);
         let SourceParts { pending_source_tasks, content_origins, locations, folder_searches } =
             SourceParts::add_all(setup.sources, &setup.namespace, &mut engine, &mut watchers);
@@ -289,8 +289,8 @@ impl Reconciler {
             timers: LoopTimers::new(Instant::now(), setup.resync),
             pins: PinState::Current,
             listener,
-            until,
-            since: jiff::Timestamp::now(),
+            stop_condition,
+            started_at: jiff::Timestamp::now(),
             metrics,
             summary: SummaryPublication::default(),
             channels,
@@ -328,7 +328,7 @@ impl Reconciler {
             "the clock",
             tick(cluster.heartbeats().expect_part("the thread of all tasks", MAX_TURN_DURATION)),
         );
-        let mut astray = std::pin::pin!(cluster.wait_for_other_cluster());
+        let mut wrong_cluster = std::pin::pin!(cluster.wait_for_other_cluster());
         self.clear_retired();
         loop {
             if stop.is_cancelled() {
@@ -349,7 +349,7 @@ impl Reconciler {
             let (goes_on, mut is_event) = (self.inventory_rotation.is_pending(), true);
             tokio::select! {
                 biased;
-                error = &mut astray => return Err(FatalError::WrongCluster(error)),
+                error = &mut wrong_cluster => return Err(FatalError::WrongCluster(error)),
                 fatal = self.tasks.first_failure() => return Err(fatal),
                 Some(event) = self.channels.from_tasks.recv() => self.handle_event(event),
                 Some(event) = self.channels.from_informers.recv() => self.handle_informer_event(event),
@@ -408,7 +408,8 @@ impl Reconciler {
             let answered = self.writes == 0 && Arc::strong_count(&self.in_flight) == 1;
             return (answered || over).then_some(PassEnding::Stopped);
         }
-        let (StopCondition::Settled(deadline) | StopCondition::Healthy(deadline)) = self.until else {
+        let (StopCondition::Settled(deadline) | StopCondition::Healthy(deadline)) = self.stop_condition
+        else {
             return None;
         };
         if Instant::now() >= deadline {
@@ -416,7 +417,7 @@ impl Reconciler {
         }
         // Another request would be denied again.
         if self.watched.discovery_error().is_some_and(|error| error.class() == ErrorClass::Forbidden) {
-            return Some(PassEnding::Undiscovered);
+            return Some(PassEnding::DiscoveryFailed);
         }
         let depth = self.queue.depth();
         let started = self.attempted_sources.len() == self.locations.len() && self.watched.is_known();
@@ -430,7 +431,7 @@ impl Reconciler {
             && self.configs.is_quiet()
             && self.folder_searches.is_quiet()
             && !self.engine.is_reading_data();
-        let healthy = !matches!(self.until, StopCondition::Healthy(_))
+        let healthy = !matches!(self.stop_condition, StopCondition::Healthy(_))
             || (self.report_unhealthy() && !self.engine.is_anything_claimed());
         (started && quiet && healthy && !self.is_listing() && !self.has_transient_reasons())
             .then_some(PassEnding::Settled)
@@ -446,7 +447,7 @@ impl Reconciler {
 
     fn wake(&mut self) -> Instant {
         let mut wake = self.timers.resync.min(self.timers.audit);
-        if let StopCondition::Settled(deadline) | StopCondition::Healthy(deadline) = self.until {
+        if let StopCondition::Settled(deadline) | StopCondition::Healthy(deadline) = self.stop_condition {
             wake = wake.min(deadline);
         }
         if let Some(stop) = self.timers.stop {
@@ -485,8 +486,8 @@ impl Reconciler {
         self.inventory_rotation.begin_turn();
         // Before the inventories, so that nothing is tidied while there is something to write.
         self.enqueue();
-        self.keep_inventories();
-        if self.until == StopCondition::Shutdown {
+        self.sync_inventories();
+        if self.stop_condition == StopCondition::Shutdown {
             self.log_unlisted();
         }
         self.request_contents();
@@ -511,12 +512,12 @@ impl Reconciler {
         self.read_peers();
         self.request_observations();
         self.publish_summary(now);
-        self.keep_inventories();
-        self.keep_orders();
-        self.keep_rollout_ledger();
+        self.sync_inventories();
+        self.sync_orders();
+        self.sync_rollout_ledger();
         self.follow_pods();
         self.follow_nodes();
-        self.keep_configs();
+        self.sync_configs();
         self.pin();
         if let Some(objects) = resynced {
             let ms = format_args!("{:.1}", now.elapsed().as_secs_f64() * 1e3);
@@ -537,7 +538,7 @@ impl Reconciler {
     }
 
     fn is_waiting_for_person(&self, source: SourceId) -> bool {
-        self.until == StopCondition::Shutdown
+        self.stop_condition == StopCondition::Shutdown
             && self.engine.prune_decisions(source).any(|(_, j)| matches!(j, PruneDecision::Confirm(_)))
     }
 
@@ -577,10 +578,10 @@ async fn tick(heartbeat: Heartbeat) {
 }
 
 /// Makes a process regard the other sources of the cluster. A daemon answers their requests too.
-fn set_peer_rules(engine: &mut Engine, namespace: &str, until: StopCondition) {
+fn set_peer_rules(engine: &mut Engine, namespace: &str, stop_condition: StopCondition) {
     engine.require_peer_consent();
     engine.set_inventory_namespace(namespace);
-    if until == StopCondition::Shutdown {
+    if stop_condition == StopCondition::Shutdown {
         engine.answer_observation_requests();
     }
 }

@@ -125,7 +125,7 @@ impl SourceSetup {
         source.moved = self.moved_objects();
         source.confirmed.clone_from(&self.confirmed);
         if let SourceFiles::Snapshot(_) = self.files {
-            source.repository = RepositoryIdentity::Nowhere;
+            source.repository = RepositoryIdentity::None;
         }
         source
     }

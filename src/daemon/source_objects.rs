@@ -314,11 +314,11 @@ impl CustomSourceFollower {
                 SourceCondition::Unusable(reason, why)
             }
             (_, FinalizerState::KeptUntilEmpty, followed) => {
-                SourceCondition::Ending(followed.filter(|_| left.is_some()), left)
+                SourceCondition::Deleting(followed.filter(|_| left.is_some()), left)
             }
             (Some((reason, why)), ..) => SourceCondition::Unusable(reason, why),
-            (None, FinalizerState::Missing, _) | (None, _, None) => SourceCondition::Begun,
-            (None, _, Some(followed)) => SourceCondition::Followed(followed),
+            (None, FinalizerState::Missing, _) | (None, _, None) => SourceCondition::Starting,
+            (None, _, Some(followed)) => SourceCondition::Active(followed),
         };
         let Some(next) = updated_status(&custom.status, duty.generation, standing, Timestamp::now()) else {
             return;

@@ -71,16 +71,16 @@ pub(super) enum SourceTaskRequest {
 /// Returns the repository that these files come from.
 pub(super) fn repository_of(files: &SourceFiles) -> RepositoryIdentity {
     match files {
-        SourceFiles::Source(source) => followed_by(source),
-        SourceFiles::Snapshot(_) => RepositoryIdentity::Nowhere,
+        SourceFiles::Source(source) => repository_identity_of(source),
+        SourceFiles::Snapshot(_) => RepositoryIdentity::None,
     }
 }
 
-fn followed_by(source: &Source) -> RepositoryIdentity {
+fn repository_identity_of(source: &Source) -> RepositoryIdentity {
     match source.repository() {
-        Some(repository) => RepositoryIdentity::At(repository.into()),
+        Some(repository) => RepositoryIdentity::Repository(repository.into()),
         None if source.is_awaited() => RepositoryIdentity::Unknown,
-        None => RepositoryIdentity::Nowhere,
+        None => RepositoryIdentity::None,
     }
 }
 
@@ -182,7 +182,7 @@ impl SourceTask {
         let hints = self.source.change_hints();
         let mut next = Instant::now();
         let concurrent = if self.source.is_verified() || self.source.may_render() {
-            ConcurrentLookups::Unverified
+            ConcurrentLookups::UnsignedOnly
         } else {
             ConcurrentLookups::All
         };
@@ -364,7 +364,7 @@ impl SourceTask {
     }
 
     fn repository_identity(&self) -> RepositoryIdentity {
-        followed_by(&self.source)
+        repository_identity_of(&self.source)
     }
 
     /// Says what stays in force meanwhile, and since when nobody knows whether it is still the
@@ -484,11 +484,11 @@ impl OperationQueue {
     fn finish_lookup(&mut self, found: ContentLookup) -> Option<LoopEvent> {
         match found {
             ContentLookup::Done(event) => Some(*event),
-            ContentLookup::Missing(wanted) => {
+            ContentLookup::NeedsFetch(wanted) => {
                 self.later.push_back(SourceOperation::Fetch(wanted));
                 None
             }
-            ContentLookup::Unfound(undo) => {
+            ContentLookup::UndoNeedsFetch(undo) => {
                 self.later.push_back(SourceOperation::ReadUndoTarget(*undo));
                 None
             }
@@ -532,7 +532,7 @@ impl ContentReader {
     async fn read_undo_target(self, undo: UndoRequest, head: Option<Revision>) -> ContentLookup {
         let is_on_host = self.is_on_host;
         match self.past_revision(undo.clone(), head).await {
-            Err(_) if is_on_host => ContentLookup::Unfound(Box::new(undo)),
+            Err(_) if is_on_host => ContentLookup::UndoNeedsFetch(Box::new(undo)),
             past => ContentLookup::Done(Box::new(LoopEvent::UndoTargetRead(undo.token, past))),
         }
     }

@@ -31,32 +31,32 @@ const STALE_LEASE_AGE: Duration = Duration::from_mins(2);
 
 /// The state of a Lease. Any change of it is a sign of life of its holder.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct LeaseMark {
+pub(crate) struct LeaseSnapshot {
     /// The holder; none where it was released.
     pub holder: Option<Arc<str>>,
-    /// The time of the last renewal by the holder's clock: compared, never understood.
+    /// The time of the last renewal by the holder's clock: opaque, only compared for equality.
     pub renewed: Arc<str>,
     /// Its duration without another renewal.
-    pub lasts: Duration,
+    pub duration: Duration,
 }
 
 /// A Lease as this replica has seen it.
 #[derive(Clone, Debug)]
 struct ObservedLease {
-    mark: LeaseMark,
+    snapshot: LeaseSnapshot,
     /// The time at which it was first seen alive.
-    first: Instant,
+    first_seen: Instant,
     /// The time at which its last change was seen.
-    since: Instant,
+    last_change: Instant,
 }
 
 impl ObservedLease {
     fn expires_at(&self) -> Instant {
-        self.since + self.mark.lasts
+        self.last_change + self.snapshot.duration
     }
 
     fn is_alive(&self, now: Instant) -> bool {
-        self.mark.holder.is_some() && now < self.expires_at()
+        self.snapshot.holder.is_some() && now < self.expires_at()
     }
 }
 
@@ -126,17 +126,17 @@ impl LeaseShares {
 
     /// Takes a list of all Leases over, which began after all writes of this replica were answered.
     ///
-    /// A Lease that is gone without having been released counts until it would have run out:
-    /// somebody may have removed it by hand, under its holder.
+    /// A Lease that is gone without having been released counts until it would have expired.
+    /// Somebody may have deleted it by hand while its holder is alive.
     pub(crate) fn update(
         &mut self,
-        sources: BTreeMap<Arc<str>, LeaseMark>,
-        replicas: BTreeMap<Arc<str>, LeaseMark>,
+        sources: BTreeMap<Arc<str>, LeaseSnapshot>,
+        replicas: BTreeMap<Arc<str>, LeaseSnapshot>,
         now: Instant,
     ) {
         let before: BTreeSet<Arc<str>> = self.live_replicas(now).into_iter().cloned().collect();
         let is_own = |source: &Arc<str>| {
-            sources.get(source).is_some_and(|mark| mark.holder.as_ref() == Some(&self.own))
+            sources.get(source).is_some_and(|snapshot| snapshot.holder.as_ref() == Some(&self.own))
         };
         self.broken = self.held.keys().filter(|source| !is_own(source)).cloned().collect();
         let vanished: BTreeMap<_, _> = self
@@ -225,8 +225,10 @@ impl LeaseShares {
         let take = open.iter().enumerate().filter(|(place, source)| *place < room || stranded(source));
         let take = take.map(|(_, source)| (*source).clone()).collect();
         let surplus = kept.saturating_sub(cap).min(self.spare_room_of_others(cap, now));
-        let dead =
-            self.replicas.iter().filter(|(id, seen)| **id != self.own && now >= seen.since + STALE_LEASE_AGE);
+        let dead = self
+            .replicas
+            .iter()
+            .filter(|(id, seen)| **id != self.own && now >= seen.last_change + STALE_LEASE_AGE);
         let stale_replicas = dead.map(|(id, _)| id.clone()).collect();
         LeaseMoves { lost, lapsed, leave, take, surplus, stale_replicas }
     }
@@ -248,7 +250,7 @@ impl LeaseShares {
     /// Returns whether another replica holds a source.
     pub(crate) fn is_of_another(&self, source: &str, now: Instant) -> bool {
         let seen = self.sources.get(source).filter(|seen| seen.is_alive(now));
-        seen.is_some_and(|seen| seen.mark.holder.as_ref() != Some(&self.own))
+        seen.is_some_and(|seen| seen.snapshot.holder.as_ref() != Some(&self.own))
     }
 
     fn note_free(&mut self, wanted: &BTreeSet<Arc<str>>, now: Instant) {
@@ -270,10 +272,10 @@ impl LeaseShares {
     /// Returns how many sources those replicas can still take that have come to stay.
     fn spare_room_of_others(&self, cap: usize, now: Instant) -> usize {
         let settled = self.replicas.iter().filter(|(id, seen)| {
-            **id != self.own && seen.is_alive(now) && now.duration_since(seen.first) >= NEWCOMER_DELAY
+            **id != self.own && seen.is_alive(now) && now.duration_since(seen.first_seen) >= NEWCOMER_DELAY
         });
         let holds = |id: &Arc<str>| {
-            let of = |seen: &&ObservedLease| seen.is_alive(now) && seen.mark.holder.as_ref() == Some(id);
+            let of = |seen: &&ObservedLease| seen.is_alive(now) && seen.snapshot.holder.as_ref() == Some(id);
             self.sources.values().filter(of).count()
         };
         settled.map(|(id, _)| cap.saturating_sub(holds(id))).sum()
@@ -282,19 +284,20 @@ impl LeaseShares {
 
 fn merge_leases(
     known: &mut BTreeMap<Arc<str>, ObservedLease>,
-    shown: BTreeMap<Arc<str>, LeaseMark>,
+    shown: BTreeMap<Arc<str>, LeaseSnapshot>,
     now: Instant,
 ) {
     let before = std::mem::take(known);
     *known = shown
         .into_iter()
-        .map(|(name, mark)| {
+        .map(|(name, snapshot)| {
             let known = before.get(&name);
             // A holder that comes back from the dead is new.
-            let first = known.filter(|seen| seen.mark == mark || now < seen.expires_at());
-            let first = first.map_or(now, |seen| seen.first);
-            let since = known.filter(|seen| seen.mark == mark).map_or(now, |seen| seen.since);
-            (name, ObservedLease { mark, first, since })
+            let first_seen = known.filter(|seen| seen.snapshot == snapshot || now < seen.expires_at());
+            let first_seen = first_seen.map_or(now, |seen| seen.first_seen);
+            let last_change =
+                known.filter(|seen| seen.snapshot == snapshot).map_or(now, |seen| seen.last_change);
+            (name, ObservedLease { snapshot, first_seen, last_change })
         })
         .collect();
 }

@@ -26,7 +26,7 @@ mod rollout;
 mod state;
 
 pub use crate::object::PART_OF;
-pub(crate) use decide::cycles::find_self_waits;
+pub(crate) use decide::cycles::find_dependency_cycles;
 pub(crate) use decide::decide::WRITE_ECHO_TIMEOUT;
 pub(crate) use decide::decide::kept_refusal_text;
 pub use decide::decision::Precondition;
@@ -78,7 +78,7 @@ pub(crate) use facts::ignore_fields::tool_requests;
 pub use facts::ignore_fields::{IgnoredFields, remove_ignored};
 pub(crate) use facts::ignore_fields::{ReconcilePolicy, VersionBinding, resolve_ignores};
 pub(crate) use facts::label_selector::LabelSelector;
-pub(crate) use facts::live_object::{ContentRef, FieldManager, LiveObject, RolloutNumbers};
+pub(crate) use facts::live_object::{ContentRef, FieldManager, LiveObject, ReplicaStatus};
 pub use facts::live_object::{ObjectOwner, ResourceVersion, RolloutPhase, Uid};
 pub(crate) use facts::manifest_index::{
     DesiredState, FileCompleteness, FileFacts, MAX_SOURCE_FINDINGS, ManifestIndex, UnusableObject,
@@ -94,7 +94,7 @@ pub(crate) use facts::update_strategy::UpdateStrategy;
 pub(crate) use facts::watchers::{OWN_WATCHER, WatchScope, WatcherId};
 #[cfg(test)]
 pub(crate) use lease_shares::LeaseMoves;
-pub(crate) use lease_shares::{LEASE_DURATION, LEASE_LIST_INTERVAL, LeaseMark, LeaseShares, WRITE_TERM};
+pub(crate) use lease_shares::{LEASE_DURATION, LEASE_LIST_INTERVAL, LeaseShares, LeaseSnapshot, WRITE_TERM};
 pub(crate) use orders::intents::{Acknowledgement, HoldIntent, ObjectIntents, PauseIntent};
 pub(crate) use orders::order::{
     IS_SERVED, MAX_CONFIRMED_PER_ORDER, Order, OrderVerb, confirmation_text, order_text, parse_orders,

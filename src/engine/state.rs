@@ -76,7 +76,7 @@ pub(crate) struct Engine {
     pub(super) orders: OrderState,
     /// The objects of each source that are released together with a workload that restarts pods,
     /// with the first such workload. Made on demand, void when a content comes or goes.
-    pub(super) unit_openers: BTreeMap<SourceId, BTreeMap<ObjectId, ObjectId>>,
+    pub(super) unit_lead_workloads: BTreeMap<SourceId, BTreeMap<ObjectId, ObjectId>>,
     /// The record sizes of those units, by source.
     pub(super) records: BTreeMap<SourceId, RecordSizes>,
     /// Answers about workloads that are asked for once for each object of a unit.
@@ -96,9 +96,9 @@ pub(crate) struct Engine {
     /// The objects that define a kind: several where sources name more than one.
     pub(super) definitions: HashMap<GroupKind, BTreeSet<ObjectId>>,
     /// The number of live objects that each revision brought.
-    pub(super) brought: HashMap<Revision, u32>,
+    pub(super) live_objects_by_revision: HashMap<Revision, u32>,
     /// The same of those alone whose seal proves it.
-    pub(super) proven: HashMap<Revision, u32>,
+    pub(super) proven_objects_by_revision: HashMap<Revision, u32>,
     /// Objects that an account may not write, by account, kind and namespace.
     pub(super) denied_writes: HashMap<RoleScope, BTreeSet<ObjectId>>,
     /// The sources that may not write an object that several want.
@@ -126,9 +126,9 @@ pub(crate) struct Engine {
 /// Indicates whether the server has a kind.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum KindAvailability {
-    /// It has.
+    /// The server has the kind in this version.
     Yes,
-    /// It has not; these versions it has.
+    /// The server does not have it; these versions of the kind it has.
     No(Arc<[String]>),
     /// Its group did not answer.
     Unknown,
@@ -140,7 +140,7 @@ impl Engine {
         Self { rollouts: Rollouts::new(budget), ..Self::default() }
     }
 
-    /// Makes it decide as if all that must come first had been done: for a plan, not for a write.
+    /// Makes it decide as if all prerequisites were met: for a plan, not for a write.
     #[must_use]
     pub(crate) fn assume_prerequisites(mut self) -> Self {
         self.mode = DecisionMode::Plan;
@@ -204,7 +204,7 @@ impl Engine {
 
     /// Takes the keys of all objects about which something changed.
     pub(crate) fn take_dirty(&mut self) -> Vec<ObjectId> {
-        self.ask_users_again();
+        self.requeue_config_consumers();
         if !self.dirty.is_empty() {
             self.forget_answers();
         }
@@ -271,7 +271,7 @@ impl Engine {
         if first {
             self.give_up_unwanted();
         }
-        self.unit_openers.remove(&source);
+        self.unit_lead_workloads.remove(&source);
         self.apply_rejections(source);
         self.find_cycles();
         let unwanted = |id| self.entry(id).is_none_or(|entry: &ObjectEntry| entry.targets.is_empty());
@@ -339,7 +339,7 @@ impl Engine {
             self.write_denials.remove(id);
             self.prove_wanted(id);
             let Some(entry) = self.entries.get_mut(id) else { return };
-            if let (Some(live), None) = (self.informer_objects.get(id), entry.last_write) {
+            if let (Some(live), None) = (self.informer_objects.get(id), entry.min_resource_version) {
                 entry.restore_accepted(live, newest.as_ref());
             }
             self.track(id);
@@ -377,9 +377,9 @@ impl Engine {
 
     /// Does what the last change has left to do.
     pub(super) fn complete_changes(&mut self) {
-        self.ask_users_again();
+        self.requeue_config_consumers();
         self.begin_rollbacks();
-        self.ask_users_again();
+        self.requeue_config_consumers();
         self.divide_budget();
         self.judge_prunes();
     }
@@ -423,7 +423,7 @@ impl Engine {
         if known != Some(&inventory) {
             if known.is_some_and(|known| known.paused != inventory.paused) {
                 self.mark_all();
-                self.unit_openers.remove(&source);
+                self.unit_lead_workloads.remove(&source);
             }
             self.sources[source].inventory = Some(inventory);
             self.forget_answers();

@@ -34,7 +34,7 @@ impl<'e> ChildIndex<'e> {
                     }
                 }
                 ChildKey::Item(text) => children.add_item(text, child),
-                ChildKey::Itself | ChildKey::Foreign => {}
+                ChildKey::SelfMarker | ChildKey::Unknown => {}
             }
         }
         children
@@ -69,7 +69,7 @@ impl<'e> ChildIndex<'e> {
                 let pairs = keys.iter().map(|(key, value)| (key.as_str(), value));
                 self.item(pairs, |own| own.len() == keys.len())
             }
-            ChildKey::Itself | ChildKey::Foreign => None,
+            ChildKey::SelfMarker | ChildKey::Unknown => None,
         }
     }
 

@@ -41,9 +41,9 @@ pub(super) enum ChildKey<'e> {
     /// `i:0`.
     Index(usize),
     /// `.`: the parent itself, beside what is below it.
-    Itself,
+    SelfMarker,
     /// Nothing that FieldsV1 knows.
-    Foreign,
+    Unknown,
 }
 
 struct OpenEntryNode {
@@ -129,9 +129,9 @@ impl<'e> EntryNode<'e> {
             Some(("f", name)) => ChildKey::Field(name),
             Some(("k", keys)) => ChildKey::Item(keys),
             Some(("v", value)) => ChildKey::Value(value),
-            Some(("i", index)) => index.parse().map_or(ChildKey::Foreign, ChildKey::Index),
-            _ if key == "." => ChildKey::Itself,
-            _ => ChildKey::Foreign,
+            Some(("i", index)) => index.parse().map_or(ChildKey::Unknown, ChildKey::Index),
+            _ if key == "." => ChildKey::SelfMarker,
+            _ => ChildKey::Unknown,
         }
     }
 

@@ -109,7 +109,7 @@ impl<'v> ItemIndex<'v> {
                 known.get(&canonical_json(&own)).copied()
             }
             ChildKey::Index(index) => Some(index).filter(|index| *index < items.len()),
-            ChildKey::Field(_) | ChildKey::Itself | ChildKey::Foreign => None,
+            ChildKey::Field(_) | ChildKey::SelfMarker | ChildKey::Unknown => None,
         }
     }
 }

@@ -97,7 +97,7 @@ fn add_leaves(
             ChildKey::Index(index) => PathElement::Index(index),
             ChildKey::Item(text) => item_element(text),
             ChildKey::Value(text) => PathElement::Value(serde_json::from_str(text).unwrap_or_default()),
-            ChildKey::Itself | ChildKey::Foreign => continue,
+            ChildKey::SelfMarker | ChildKey::Unknown => continue,
         });
         add_leaves(leaves, child, path, depth + 1);
         path.pop();
@@ -129,7 +129,7 @@ impl ValueHasher {
         let items = items_of(value, pairs.as_ref());
         for child in node.children() {
             match child.child() {
-                ChildKey::Itself | ChildKey::Foreign => {}
+                ChildKey::SelfMarker | ChildKey::Unknown => {}
                 ChildKey::Field(name) => {
                     let place = place.child(name);
                     if !place.is_release_annotation() {
@@ -206,7 +206,7 @@ impl ValueDiff {
             [one, other].map(|value| items_of(value, pairs_of(value, node, self.schema).as_ref()));
         for child in node.children() {
             let (element, one, other, place) = match child.child() {
-                ChildKey::Itself | ChildKey::Foreign => continue,
+                ChildKey::SelfMarker | ChildKey::Unknown => continue,
                 ChildKey::Field(name) => (
                     PathElement::key(name),
                     one.and_then(|value| value.get(name)),

@@ -11,7 +11,7 @@ pub(super) fn of(view: &HealthView<'_>) -> Health {
         ("Failed", "") => failed("could not be reclaimed"),
         ("Failed", message) => failed(message),
         ("" | "Pending", _) => in_progress("Pending: is not available yet"),
-        // Released too: what its spec says is there, and who takes it next is not its concern.
+        // A Released volume is healthy too: its spec is fulfilled.
         _ => Health::current(),
     }
 }

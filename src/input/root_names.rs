@@ -38,7 +38,7 @@ pub(super) fn possible_names<T: FileTree>(
     }
     let mut words = WordReader { files, variables, words: NameWords::default(), count: 0, bytes: 0 };
     let read = words.add_all(closure)?;
-    Ok(read.map_or(PossibleNames::Any, |()| PossibleNames::Of(words.words.into())))
+    Ok(read.map_or(PossibleNames::Any, |()| PossibleNames::Words(words.words.into())))
 }
 
 struct WordReader<'a, T> {

@@ -15,7 +15,7 @@ pub(crate) struct PlacedDocument<'a> {
 /// Reads all documents of a YAML text, but those of nothing but blanks and comments. Stops where
 /// Kubernetes would leave something unread.
 pub(crate) fn yaml_documents(text: &str) -> Result<Vec<PlacedDocument<'_>>, DocumentFault> {
-    bounded(text)?;
+    check_length(text)?;
     let mut documents = Vec::new();
     let mut size = TreeSize::default();
     for (part, number) in DocumentSplitter::new(text).zip(1..) {
@@ -46,7 +46,7 @@ pub(crate) fn yaml_documents(text: &str) -> Result<Vec<PlacedDocument<'_>>, Docu
 
 /// Reads a text that is one value of JSON.
 pub(crate) fn json_document(text: &str) -> Result<PlacedDocument<'_>, DocumentFault> {
-    bounded(text)?;
+    check_length(text)?;
     let (tree, length) = json::read(text, TextMark { line: 1, column: 1 })?;
     let (text, rest) = text.split_at_checked(length).unwrap_or((text, ""));
     if !rest.trim_matches([' ', '\t', '\r', '\n']).is_empty() {
@@ -57,7 +57,7 @@ pub(crate) fn json_document(text: &str) -> Result<PlacedDocument<'_>, DocumentFa
     Ok(PlacedDocument { tree, text })
 }
 
-fn bounded(text: &str) -> Result<(), DocumentFault> {
+fn check_length(text: &str) -> Result<(), DocumentFault> {
     if ['\n', '\r'].iter().any(|end| text.match_indices(*end).nth(MAX_LINES).is_some()) {
         return Err(too_many(format!("the file has more than {MAX_LINES} lines")));
     }

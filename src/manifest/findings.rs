@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use super::text;
 use super::tree::{DocumentFault, TextMark};
-use crate::object::{Diagnostic, DiagnosticCode, ManifestOrigin, Severity, bounded, count_text, verb_to_be};
+use crate::object::{
+    Diagnostic, DiagnosticCode, ManifestOrigin, Severity, count_text, truncate_message, verb_to_be,
+};
 
 /// More findings than this in one file are only counted.
 const MAX_FINDINGS: usize = 200;
@@ -34,7 +36,7 @@ impl ManifestFinding {
             mark,
             severity: Severity::Error,
             code,
-            message: bounded(message.into()),
+            message: truncate_message(message.into()),
             detail: None,
             hint: None,
         }
@@ -45,13 +47,13 @@ impl ManifestFinding {
     }
 
     pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(bounded(hint.into()));
+        self.hint = Some(truncate_message(hint.into()));
         self
     }
 
     /// Adds what must not be shown of a Secret.
     pub(super) fn detail(mut self, detail: impl Into<String>) -> Self {
-        self.detail = Some(bounded(detail.into()));
+        self.detail = Some(truncate_message(detail.into()));
         self
     }
 }

@@ -9,7 +9,7 @@ use super::truncate::shorten;
 /// The severity of a [`Diagnostic`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// Read, but probably not meant so.
+    /// Accepted, but probably a mistake.
     Warning,
     /// Not read, or read and refused.
     Error,
@@ -49,14 +49,14 @@ pub struct Diagnostic {
 const MAX_TEXT_BYTES: usize = 1000;
 
 /// Returns a text within the bound of messages.
-pub(crate) fn bounded(text: String) -> String {
+pub(crate) fn truncate_message(text: String) -> String {
     if text.len() <= MAX_TEXT_BYTES { text } else { shorten(&text, MAX_TEXT_BYTES).into_owned() }
 }
 
 impl Diagnostic {
     /// Returns an error at a place of a file.
     pub fn error(origin: ManifestOrigin, code: DiagnosticCode, message: impl Into<String>) -> Self {
-        let message = bounded(message.into());
+        let message = truncate_message(message.into());
         Self { origin, severity: Severity::Error, code, message, hint: None, excerpt: None }
     }
 
@@ -73,7 +73,7 @@ impl Diagnostic {
     /// Adds what to do about it.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(bounded(hint.into()));
+        self.hint = Some(truncate_message(hint.into()));
         self
     }
 

@@ -24,7 +24,7 @@ pub(crate) use article::with_article;
 pub use class::ErrorClass;
 pub(crate) use count::{count_text, verb_to_be};
 pub use diagnostic::Diagnostic;
-pub(crate) use diagnostic::{DiagnosticCode, Severity, bounded};
+pub(crate) use diagnostic::{DiagnosticCode, Severity, truncate_message};
 pub(crate) use duration::{duration_text, parse_duration};
 pub(crate) use hash::ContentHash;
 pub(crate) use hex::{hex_bytes, hex_text};

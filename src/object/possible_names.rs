@@ -28,7 +28,7 @@ pub(crate) enum PossibleNames {
     #[default]
     Any,
     /// Each is made of these words.
-    Of(Arc<NameWords>),
+    Words(Arc<NameWords>),
 }
 
 impl PossibleNames {
@@ -36,7 +36,7 @@ impl PossibleNames {
     pub(crate) fn may_be(&self, name: &str) -> bool {
         match self {
             Self::Any => true,
-            Self::Of(words) => words.may_make(name),
+            Self::Words(words) => words.may_make(name),
         }
     }
 }
@@ -132,7 +132,7 @@ mod tests {
     fn names(texts: &[&str]) -> PossibleNames {
         let read =
             texts.iter().try_fold(NameWords::default(), |words, text| words.with_text(text.as_bytes()));
-        read.map(Arc::new).map_or(PossibleNames::Any, PossibleNames::Of)
+        read.map(Arc::new).map_or(PossibleNames::Any, PossibleNames::Words)
     }
 
     #[test]
@@ -199,7 +199,7 @@ mod tests {
             let text = format!("{}: {}", others.join("\n"), parts.join("\n- "));
             let made = names(&[&text]);
             prop_assert!(made.may_be(&format!("{name}{hash}")), "{text}: {name}{hash}");
-            let PossibleNames::Of(words) = &made else { return Err(TestCaseError::fail("none")) };
+            let PossibleNames::Words(words) = &made else { return Err(TestCaseError::fail("none")) };
             prop_assert_eq!(names(&[&words.to_text()]), made);
         }
     }

@@ -17,7 +17,7 @@ mod unified;
 pub(crate) use diagnostics::{diagnostics, tally};
 pub(crate) use json::{manifests_json, plan_json};
 pub(crate) use palette::{Palette, TextStyle, sanitize, sanitize_line};
-pub(crate) use progress::{ApplyOutcome, progress_line};
+pub(crate) use progress::{ApplyLine, progress_line};
 pub(crate) use text::{SummaryTense, held_back_text, names, summary, text};
 pub(crate) use unified::unified_diff;
 

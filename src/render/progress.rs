@@ -6,7 +6,7 @@ use crate::object::ObjectId;
 
 /// The outcome of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ApplyOutcome<'a> {
+pub(crate) enum ApplyLine<'a> {
     /// It did not exist.
     Created,
     /// It was changed.
@@ -31,31 +31,31 @@ pub(crate) enum ApplyOutcome<'a> {
 
 /// Returns `deployment.apps/web created (shop)`, or `deployment.apps/web (shop) waiting: …`, with
 /// its line end.
-pub(crate) fn progress_line(id: &ObjectId, outcome: ApplyOutcome<'_>, palette: Palette) -> String {
+pub(crate) fn progress_line(id: &ObjectId, outcome: ApplyLine<'_>, palette: Palette) -> String {
     let (word, style) = match outcome {
-        ApplyOutcome::Created => ("created", TextStyle::Added),
-        ApplyOutcome::Configured | ApplyOutcome::Adopted(_) => ("configured", TextStyle::Changed),
-        ApplyOutcome::Unchanged => ("unchanged", TextStyle::Faint),
-        ApplyOutcome::Recreated => ("recreated", TextStyle::Changed),
-        ApplyOutcome::Pruned => ("pruned", TextStyle::Removed),
-        ApplyOutcome::Kept(_) => ("kept", TextStyle::Faint),
-        ApplyOutcome::Waiting(_) => ("waiting", TextStyle::Waiting),
-        ApplyOutcome::Refused(_) => ("refused", TextStyle::Error),
-        ApplyOutcome::Failed(_) => ("failed", TextStyle::Error),
+        ApplyLine::Created => ("created", TextStyle::Added),
+        ApplyLine::Configured | ApplyLine::Adopted(_) => ("configured", TextStyle::Changed),
+        ApplyLine::Unchanged => ("unchanged", TextStyle::Faint),
+        ApplyLine::Recreated => ("recreated", TextStyle::Changed),
+        ApplyLine::Pruned => ("pruned", TextStyle::Removed),
+        ApplyLine::Kept(_) => ("kept", TextStyle::Faint),
+        ApplyLine::Waiting(_) => ("waiting", TextStyle::Waiting),
+        ApplyLine::Refused(_) => ("refused", TextStyle::Error),
+        ApplyLine::Failed(_) => ("failed", TextStyle::Error),
     };
     let name = id.resource_name();
     let name = sanitize(&name);
     let word = palette.paint(style, word);
     let place = id.namespace().map(|namespace| format!(" ({namespace})")).unwrap_or_default();
     match outcome {
-        ApplyOutcome::Kept(reason)
-        | ApplyOutcome::Waiting(reason)
-        | ApplyOutcome::Refused(reason)
-        | ApplyOutcome::Failed(reason) => {
+        ApplyLine::Kept(reason)
+        | ApplyLine::Waiting(reason)
+        | ApplyLine::Refused(reason)
+        | ApplyLine::Failed(reason) => {
             let reason = reason.split_whitespace().collect::<Vec<_>>().join(" ");
             format!("{name}{place} {word}: {}\n", sanitize(&reason))
         }
-        ApplyOutcome::Adopted(owner) => {
+        ApplyLine::Adopted(owner) => {
             let owner = owner.split_whitespace().collect::<Vec<_>>().join(" ");
             format!("{name} {word}{place}: adopted from {}\n", sanitize(&owner))
         }

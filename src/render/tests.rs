@@ -455,7 +455,7 @@ fn a_name_makes_no_lines_of_its_own() {
         unit.members = plan.objects.iter().map(|planned| planned.id.clone()).collect();
     }
     assert_eq!(lines(&plan), before);
-    let line = progress_line(&plan.objects[0].id, ApplyOutcome::Created, Palette::Plain);
+    let line = progress_line(&plan.objects[0].id, ApplyLine::Created, Palette::Plain);
     assert_eq!(line.lines().count(), 1, "{line}");
     assert!(!(text(&plan, Palette::Plain) + &line).contains('\u{1b}'));
 }
@@ -512,15 +512,15 @@ fn progress_reads_like_kubectl() {
     let web = ObjectId::new(&GroupKind::new("apps", "Deployment"), Some("shop"), "web");
     let shop = ObjectId::new(&GroupKind::new("", "Namespace"), None, "shop");
     let lines = [
-        progress_line(&shop, ApplyOutcome::Created, Palette::Plain),
-        progress_line(&web, ApplyOutcome::Created, Palette::Plain),
-        progress_line(&web, ApplyOutcome::Configured, Palette::Plain),
-        progress_line(&web, ApplyOutcome::Unchanged, Palette::Plain),
-        progress_line(&web, ApplyOutcome::Recreated, Palette::Plain),
-        progress_line(&web, ApplyOutcome::Pruned, Palette::Plain),
-        progress_line(&web, ApplyOutcome::Waiting("the namespace shop\nis not there yet"), Palette::Plain),
-        progress_line(&shop, ApplyOutcome::Kept("its annotation asks to keep it"), Palette::Plain),
-        progress_line(&shop, ApplyOutcome::Refused("the server says\u{1b}[31m no"), Palette::Plain),
+        progress_line(&shop, ApplyLine::Created, Palette::Plain),
+        progress_line(&web, ApplyLine::Created, Palette::Plain),
+        progress_line(&web, ApplyLine::Configured, Palette::Plain),
+        progress_line(&web, ApplyLine::Unchanged, Palette::Plain),
+        progress_line(&web, ApplyLine::Recreated, Palette::Plain),
+        progress_line(&web, ApplyLine::Pruned, Palette::Plain),
+        progress_line(&web, ApplyLine::Waiting("the namespace shop\nis not there yet"), Palette::Plain),
+        progress_line(&shop, ApplyLine::Kept("its annotation asks to keep it"), Palette::Plain),
+        progress_line(&shop, ApplyLine::Refused("the server says\u{1b}[31m no"), Palette::Plain),
     ];
     assert_snapshot!(lines.concat(), @r"
     namespace/shop created

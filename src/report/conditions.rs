@@ -17,11 +17,11 @@ pub(crate) enum SourceCondition<'a> {
     /// It cannot be followed: a word, and why.
     Unusable(&'static str, &'a str),
     /// It is followed, and so far nothing is known.
-    Begun,
+    Starting,
     /// It is followed.
-    Followed(&'a SourceStatus),
+    Active(&'a SourceStatus),
     /// A person has deleted it, with all that it has; with what is left, once that is known.
-    Ending(Option<&'a SourceStatus>, Option<&'a RemainingObjects>),
+    Deleting(Option<&'a SourceStatus>, Option<&'a RemainingObjects>),
 }
 
 /// The remaining objects of a source that a person has deleted.
@@ -56,9 +56,9 @@ fn condition_words(standing: SourceCondition<'_>) -> ConditionText {
         SourceCondition::Unusable(reason, why) => {
             ConditionText { ready: "False", stalled: true, reason, message: why.to_owned() }
         }
-        SourceCondition::Begun => progress("Starting", "it has not been read yet".to_owned()),
-        SourceCondition::Ending(status, left) => ending_condition(status, left),
-        SourceCondition::Followed(status) => {
+        SourceCondition::Starting => progress("Starting", "it has not been read yet".to_owned()),
+        SourceCondition::Deleting(status, left) => ending_condition(status, left),
+        SourceCondition::Active(status) => {
             let of = |phases: &[Phase]| -> BTreeMap<Phase, usize> {
                 let chosen = status.objects.iter().filter(|(phase, _)| phases.contains(phase));
                 chosen.map(|(phase, count)| (*phase, *count)).collect()
@@ -211,8 +211,8 @@ pub(crate) fn updated_status(
     });
     let mut status = json!({ "observedGeneration": generation, "conditions": conditions });
     match standing {
-        SourceCondition::Followed(followed)
-        | SourceCondition::Ending(Some(followed), Some(RemainingObjects::Objects(_))) => {
+        SourceCondition::Active(followed)
+        | SourceCondition::Deleting(Some(followed), Some(RemainingObjects::Objects(_))) => {
             status["objects"] = match known.get("objects") {
                 // A source that is not read yet does not have no objects.
                 Some(objects) if followed.revision.is_none() => objects.clone(),
@@ -220,7 +220,7 @@ pub(crate) fn updated_status(
             };
             status["phases"] = json!(followed.objects);
             let revision = match standing {
-                SourceCondition::Followed(_) => followed.revision.as_ref().map(|revision| json!(revision)),
+                SourceCondition::Active(_) => followed.revision.as_ref().map(|revision| json!(revision)),
                 _ => known.get("revision").cloned(),
             };
             if let Some(revision) = revision {
@@ -228,7 +228,7 @@ pub(crate) fn updated_status(
             }
         }
         // Former objects decide whether something can be lost, when it is deleted later.
-        SourceCondition::Ending(..) | SourceCondition::Unusable(..) | SourceCondition::Begun => {
+        SourceCondition::Deleting(..) | SourceCondition::Unusable(..) | SourceCondition::Starting => {
             for key in ["objects", "phases", "revision"] {
                 if let Some(value) = known.get(key) {
                     status[key] = value.clone();
@@ -295,29 +295,29 @@ mod tests {
         let (done, works, stuck) =
             (["True", "False", "False"], ["False", "True", "False"], ["False", "False", "True"]);
         check(SourceCondition::Unusable("Invalid", "no"), stuck, "Invalid", "no");
-        check(SourceCondition::Begun, works, "Starting", "it has not been read yet");
+        check(SourceCondition::Starting, works, "Starting", "it has not been read yet");
         let a = followed(&[], None, Some("not yet"));
-        check(SourceCondition::Followed(&a), works, "Starting", "not yet");
+        check(SourceCondition::Active(&a), works, "Starting", "not yet");
         let a = followed(&[(Phase::Settled, 2)], Some("a"), Some("a.yaml is broken"));
-        check(SourceCondition::Followed(&a), works, "SourceIncomplete", "a.yaml is broken");
+        check(SourceCondition::Active(&a), works, "SourceIncomplete", "a.yaml is broken");
         // Nothing of it goes on before a person does something.
         let mut a = followed(&[(Phase::Settled, 2)], Some("a"), Some("its ConfigMap is somebody else's"));
         a.barred.clone_from(&a.incomplete);
-        check(SourceCondition::Followed(&a), stuck, "InventoryUnread", "its ConfigMap is somebody else's");
+        check(SourceCondition::Active(&a), stuck, "InventoryUnread", "its ConfigMap is somebody else's");
         let a = followed(&[(Phase::Settled, 2), (Phase::LeftAlone, 1)], Some("a"), None);
         check(
-            SourceCondition::Followed(&a),
+            SourceCondition::Active(&a),
             done,
             "Settled",
             "2 objects are applied and healthy, 1 left alone",
         );
         let a = followed(&[(Phase::Settled, 2), (Phase::OptedOut, 1)], Some("a"), None);
-        check(SourceCondition::Followed(&a), stuck, "OptedOut", "1 OptedOut: annotations on them ask for it");
+        check(SourceCondition::Active(&a), stuck, "OptedOut", "1 OptedOut: annotations on them ask for it");
         let a = followed(&[(Phase::Settled, 2), (Phase::RollingOut, 1)], Some("a"), None);
-        check(SourceCondition::Followed(&a), works, "Progressing", "2 Settled, 1 RollingOut");
+        check(SourceCondition::Active(&a), works, "Progressing", "2 Settled, 1 RollingOut");
         for phase in STUCK_PHASES {
             let a = followed(&[(Phase::Settled, 2), (phase, 1)], Some("a"), None);
-            check(SourceCondition::Followed(&a), stuck, "ObjectsFailed", &format!("1 {phase}"));
+            check(SourceCondition::Active(&a), stuck, "ObjectsFailed", &format!("1 {phase}"));
         }
     }
 
@@ -326,7 +326,7 @@ mod tests {
         #[track_caller]
         fn check(status: &SourceStatus, expected: [&str; 3], reason: &str, message: &str) {
             let status =
-                updated_status(&Value::Null, 3, SourceCondition::Followed(status), Timestamp::UNIX_EPOCH);
+                updated_status(&Value::Null, 3, SourceCondition::Active(status), Timestamp::UNIX_EPOCH);
             let status = status.unwrap();
             let names = ["Ready", "Reconciling", "Stalled"];
             assert_eq!(states(&status), names.into_iter().zip(expected).collect::<Vec<_>>());
@@ -365,7 +365,7 @@ mod tests {
     fn what_is_left_of_one_that_was_deleted_is_reported_until_it_is_gone() {
         let known = json!({ "objects": 7, "phases": { "Settled": 7 }, "revision": "abc" });
         let tell = |status: Option<&SourceStatus>, left: Option<RemainingObjects>| {
-            let standing = SourceCondition::Ending(status, left.as_ref());
+            let standing = SourceCondition::Deleting(status, left.as_ref());
             updated_status(&known, 3, standing, Timestamp::UNIX_EPOCH).unwrap()
         };
         let words = |status: &Value| {
@@ -399,9 +399,9 @@ mod tests {
         }
         let unread = followed(&[], None, Some("not yet"));
         for standing in [
-            SourceCondition::Begun,
+            SourceCondition::Starting,
             SourceCondition::Unusable("Invalid", "no"),
-            SourceCondition::Followed(&unread),
+            SourceCondition::Active(&unread),
         ] {
             let status = updated_status(&known, 3, standing, Timestamp::UNIX_EPOCH).unwrap();
             assert_eq!(status["objects"], 7, "{standing:?}");
@@ -414,7 +414,7 @@ mod tests {
         let tell = |known: &Value, objects: &[(Phase, usize)], seconds| {
             let status = followed(objects, Some("abc"), None);
             let now = Timestamp::from_second(seconds).unwrap();
-            updated_status(known, 1, SourceCondition::Followed(&status), now)
+            updated_status(known, 1, SourceCondition::Active(&status), now)
         };
         let first = tell(&Value::Null, &[(Phase::Settled, 1)], 1).unwrap();
         assert_eq!(

@@ -35,7 +35,7 @@ pub(crate) enum EventReason {
     RevisionSettled,
     /// The newest state of a source could not be read completely.
     SourceIncomplete,
-    /// One of rhumb's own records in its namespace cannot be read before a person mends it.
+    /// One of rhumb's own records in its namespace cannot be read before a person fixes it.
     RecordUnreadable,
     /// The pods of a workload are being replaced.
     RolloutStarted,
@@ -223,18 +223,18 @@ type EventSink = (fn(EventReason) -> bool, mpsc::UnboundedSender<Arc<EventRecord
 #[derive(Debug)]
 pub(crate) struct LosslessSubscription {
     /// Events that are still known, the oldest first.
-    pub past: Vec<Arc<EventRecord>>,
+    pub backlog: Vec<Arc<EventRecord>>,
     /// Events to come, none of which is in the past.
-    pub coming: mpsc::UnboundedReceiver<Arc<EventRecord>>,
+    pub live: mpsc::UnboundedReceiver<Arc<EventRecord>>,
 }
 
 /// The kept events and those to come. A listener too far behind loses some.
 #[derive(Debug)]
 pub(crate) struct EventSubscription {
     /// Events that are still known, the oldest first.
-    pub past: Vec<Arc<EventRecord>>,
+    pub backlog: Vec<Arc<EventRecord>>,
     /// Events to come, none of which is in the past.
-    pub coming: broadcast::Receiver<Arc<EventRecord>>,
+    pub live: broadcast::Receiver<Arc<EventRecord>>,
 }
 
 impl EventRecorder {
@@ -282,7 +282,7 @@ impl EventRecorder {
     pub(crate) fn subscribe_after(&self, number: u64) -> EventSubscription {
         let backlog = self.backlog();
         let past = backlog.kept.iter().filter(|event| event.number > number).cloned().collect();
-        EventSubscription { past, coming: self.0.listeners.subscribe() }
+        EventSubscription { backlog: past, live: self.0.listeners.subscribe() }
     }
 
     /// Returns the kept events with these reasons, and all to come, were it thousands at once. For
@@ -293,7 +293,7 @@ impl EventRecorder {
         let mut backlog = self.backlog();
         backlog.followers.push((wants, follower));
         let past = backlog.kept.iter().filter(|event| wants(event.reason)).cloned().collect();
-        LosslessSubscription { past, coming }
+        LosslessSubscription { backlog: past, live: coming }
     }
 
     /// Returns how many follow.
@@ -336,13 +336,13 @@ mod tests {
         recorder.record(now, draft("a"));
         recorder.record(now, draft("b"));
         let mut all = recorder.subscribe_after(0);
-        assert_eq!(messages(&all.past), ["a", "b"]);
-        let first = all.past[0].number;
-        assert_eq!(messages(&recorder.subscribe_after(first).past), ["b"]);
+        assert_eq!(messages(&all.backlog), ["a", "b"]);
+        let first = all.backlog[0].number;
+        assert_eq!(messages(&recorder.subscribe_after(first).backlog), ["b"]);
         recorder.record(now, draft("c"));
-        let coming = all.coming.try_recv().unwrap();
+        let coming = all.live.try_recv().unwrap();
         assert_eq!((&*coming.message, coming.number), ("c", first + 2));
-        assert!(all.coming.try_recv().is_err());
+        assert!(all.live.try_recv().is_err());
     }
 
     /// Reports as many objects as one turn of the loop may have.
@@ -355,13 +355,13 @@ mod tests {
         let mut few = recorder.follow(|happening| happening == EventReason::RolloutFailed);
         recorder.record(now, EventDraft { reason: EventReason::RolloutFailed, ..draft("failed") });
         (0..10_000).for_each(|_| recorder.record(now, draft("read")));
-        assert_eq!((messages(&all.past), messages(&few.past)), (vec!["before"], vec![]));
+        assert_eq!((messages(&all.backlog), messages(&few.backlog)), (vec!["before"], vec![]));
         let heard = |coming: &mut mpsc::UnboundedReceiver<Arc<EventRecord>>| {
             std::iter::from_fn(|| coming.try_recv().ok()).collect::<Vec<_>>()
         };
-        let heard_all = heard(&mut all.coming);
+        let heard_all = heard(&mut all.live);
         assert_eq!((heard_all.len(), &*heard_all[0].message), (10_001, "failed"));
-        assert_eq!(messages(&heard(&mut few.coming)), ["failed"]);
+        assert_eq!(messages(&heard(&mut few.live)), ["failed"]);
         drop((all, few));
         recorder.record(now, draft("to nobody"));
         assert_eq!(recorder.followers(), 0);
@@ -373,7 +373,7 @@ mod tests {
         let last = |at: Timestamp| {
             let recorder = EventRecorder::new(at);
             (0..100).for_each(|_| recorder.record(at, draft("a")));
-            recorder.subscribe_after(0).past.last().unwrap().number
+            recorder.subscribe_after(0).backlog.last().unwrap().number
         };
         let later = now + jiff::SignedDuration::from_secs(1);
         assert!(last(now) < last(later));
@@ -390,7 +390,7 @@ mod tests {
                 draft(&format!("{number} {}", "é".repeat(MAX_EVENT_MESSAGE_BYTES))),
             );
         }
-        let past = recorder.subscribe_after(0).past;
+        let past = recorder.subscribe_after(0).backlog;
         assert_eq!(past.len(), MAX_KEPT_EVENTS);
         assert!(past[0].message.starts_with("1 é") && past[0].message.len() <= MAX_EVENT_MESSAGE_BYTES);
     }
@@ -400,7 +400,7 @@ mod tests {
         fn check(object: Option<ObjectId>, expected: &str) {
             let recorder = EventRecorder::new(Timestamp::UNIX_EPOCH);
             recorder.record(Timestamp::UNIX_EPOCH, EventDraft { object, ..draft("so it is") });
-            assert_eq!(recorder.subscribe_after(0).past[0].to_string(), expected);
+            assert_eq!(recorder.subscribe_after(0).backlog[0].to_string(), expected);
         }
         let of = |kind: &str, namespace| Some(ObjectId::new(&GroupKind::new("", kind), namespace, "web"));
         check(None, "RevisionRead shop: so it is");

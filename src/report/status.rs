@@ -427,7 +427,8 @@ fn rollout_status(engine: &Engine, context: &StatusContext<'_>) -> RolloutStatus
     let steps = engine.held_steps(context.now.0);
     let share = |(used, of)| BoundUsage { used, of };
     let rolling = engine.rolling_workloads().into_iter().map(|load| {
-        let numbers = engine.informer_object(&load.id).and_then(|live| live.rolling).unwrap_or_default();
+        let numbers =
+            engine.informer_object(&load.id).and_then(|live| live.replica_status).unwrap_or_default();
         WorkloadRolloutStatus {
             object: ObjectRef::of(&load.id),
             source: load.source.map(|source| engine.source(source).name.to_string()),

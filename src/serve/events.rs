@@ -69,21 +69,21 @@ enum FollowMode {
 /// Somebody who listens.
 struct EventListener {
     source: Option<String>,
-    past: VecDeque<Arc<EventRecord>>,
-    coming: Option<broadcast::Receiver<Arc<EventRecord>>>,
-    greeted: bool,
+    backlog: VecDeque<Arc<EventRecord>>,
+    live: Option<broadcast::Receiver<Arc<EventRecord>>>,
+    retry_hint_sent: bool,
     _permit: OwnedSemaphorePermit,
 }
 
 /// Streams what has happened after an event (of those that are kept), and from then on what
 /// happens.
 pub(super) async fn stream_events(
-    State(stage): State<EventStreams>,
+    State(state): State<EventStreams>,
     headers: HeaderMap,
-    wish: Result<Query<EventQuery>, QueryRejection>,
+    query: Result<Query<EventQuery>, QueryRejection>,
 ) -> Result<Response, ErrorResponse> {
-    let wish = require_query(wish)?;
-    let Ok(permit) = stage.free.clone().try_acquire_owned() else {
+    let query = require_query(query)?;
+    let Ok(permit) = state.free.clone().try_acquire_owned() else {
         // A refused listener must not keep a connection from others.
         let full = ErrorResponse::new(StatusCode::SERVICE_UNAVAILABLE, "too many clients listen already");
         return Ok(([(header::CONNECTION, "close")], full).into_response());
@@ -92,12 +92,12 @@ pub(super) async fn stream_events(
     // value.
     let last =
         headers.get(LAST_EVENT_ID).and_then(|value| value.to_str().ok()).and_then(|text| text.parse().ok());
-    let events = stage.recorder.subscribe_after(last.or(wish.after).unwrap_or(0));
+    let events = state.recorder.subscribe_after(last.or(query.after).unwrap_or(0));
     let listener = EventListener {
-        source: wish.source,
-        past: events.past.into(),
-        coming: (wish.follow == FollowMode::Yes).then_some(events.coming),
-        greeted: false,
+        source: query.source,
+        backlog: events.backlog.into(),
+        live: (query.follow == FollowMode::Yes).then_some(events.live),
+        retry_hint_sent: false,
         _permit: permit,
     };
     let events = stream::unfold(listener, async |mut listener| {
@@ -113,17 +113,17 @@ pub(super) async fn stream_events(
 
 impl EventListener {
     async fn next(&mut self) -> Option<String> {
-        if !std::mem::replace(&mut self.greeted, true) {
+        if !std::mem::replace(&mut self.retry_hint_sent, true) {
             return Some(RECONNECT_HINT.to_owned());
         }
-        while let Some(event) = self.past.pop_front() {
+        while let Some(event) = self.backlog.pop_front() {
             if self.is_interested(&event) {
                 return text(&event);
             }
         }
         loop {
-            let coming = self.coming.as_mut()?;
-            match tokio::time::timeout(KEEP_ALIVE_INTERVAL, coming.recv()).await {
+            let live = self.live.as_mut()?;
+            match tokio::time::timeout(KEEP_ALIVE_INTERVAL, live.recv()).await {
                 Err(_) => return Some(":\n\n".to_owned()),
                 Ok(Ok(event)) if self.is_interested(&event) => return text(&event),
                 Ok(Ok(_)) => {}
@@ -168,9 +168,9 @@ mod tests {
         }
     }
 
-    async fn answer(stage: &EventStreams, path: &str, last: Option<u64>) -> Response {
+    async fn answer(state: &EventStreams, path: &str, last: Option<u64>) -> Response {
         use hyper::service::Service as _;
-        let router: Router = Router::new().route("/", get(stream_events)).with_state(stage.clone());
+        let router: Router = Router::new().route("/", get(stream_events)).with_state(state.clone());
         let mut request = Request::get(path);
         if let Some(last) = last {
             request = request.header("Last-Event-ID", last.to_string());
@@ -179,8 +179,8 @@ mod tests {
         service.call(request.body(Body::empty()).unwrap()).await.unwrap()
     }
 
-    async fn read_stream(stage: &EventStreams, path: &str, last: Option<u64>) -> String {
-        let body = answer(stage, path, last).await.into_body();
+    async fn read_stream(state: &EventStreams, path: &str, last: Option<u64>) -> String {
+        let body = answer(state, path, last).await.into_body();
         String::from_utf8(axum::body::to_bytes(body, 1 << 20).await.unwrap().to_vec()).unwrap()
     }
 
@@ -192,53 +192,53 @@ mod tests {
 
     #[tokio::test]
     async fn who_connects_again_goes_on_where_it_was() {
-        let stage = EventStreams::of(EventRecorder::new(Timestamp::UNIX_EPOCH));
+        let state = EventStreams::of(EventRecorder::new(Timestamp::UNIX_EPOCH));
         for (source, message) in [("shop", "a"), ("ops", "b\nid: 99"), ("shop", "c")] {
-            stage.recorder.record(Timestamp::UNIX_EPOCH, draft(source, message));
+            state.recorder.record(Timestamp::UNIX_EPOCH, draft(source, message));
         }
-        let all = read_stream(&stage, "/?follow=no", None).await;
+        let all = read_stream(&state, "/?follow=no", None).await;
         assert_eq!(messages(&all), ["a", "b\nid: 99", "c"]);
         let ids: Vec<u64> =
             all.lines().filter_map(|line| line.strip_prefix("id: ")).map(|id| id.parse().unwrap()).collect();
         assert_eq!(ids.len(), 3, "a message makes no lines of its own: {all}");
-        assert_eq!(messages(&read_stream(&stage, "/?follow=no", Some(ids[1])).await), ["c"]);
+        assert_eq!(messages(&read_stream(&state, "/?follow=no", Some(ids[1])).await), ["c"]);
         assert_eq!(
-            messages(&read_stream(&stage, &format!("/?follow=no&after={}", ids[0]), None).await).len(),
+            messages(&read_stream(&state, &format!("/?follow=no&after={}", ids[0]), None).await).len(),
             2
         );
         let again = format!("/?follow=no&after={}", ids[0]);
-        assert_eq!(messages(&read_stream(&stage, &again, Some(ids[2])).await).len(), 0);
-        assert_eq!(messages(&read_stream(&stage, "/?follow=no&source=shop", None).await), ["a", "c"]);
-        assert_eq!(answer(&stage, "/?folow=no", None).await.status(), 400);
+        assert_eq!(messages(&read_stream(&state, &again, Some(ids[2])).await).len(), 0);
+        assert_eq!(messages(&read_stream(&state, "/?follow=no&source=shop", None).await), ["a", "c"]);
+        assert_eq!(answer(&state, "/?folow=no", None).await.status(), 400);
     }
 
     #[tokio::test(start_paused = true)]
     async fn silence_is_reported_and_news_come_at_once() {
-        let stage = EventStreams::of(EventRecorder::new(Timestamp::UNIX_EPOCH));
-        let mut body = answer(&stage, "/", None).await.into_body().into_data_stream();
+        let state = EventStreams::of(EventRecorder::new(Timestamp::UNIX_EPOCH));
+        let mut body = answer(&state, "/", None).await.into_body().into_data_stream();
         assert_eq!(body.next().await.unwrap().unwrap(), RECONNECT_HINT);
         assert_eq!(body.next().await.unwrap().unwrap(), ":\n\n");
-        stage.recorder.record(Timestamp::UNIX_EPOCH, draft("shop", "news"));
+        state.recorder.record(Timestamp::UNIX_EPOCH, draft("shop", "news"));
         let news = body.next().await.unwrap().unwrap();
         assert_eq!(messages(std::str::from_utf8(&news).unwrap()), ["news"]);
         // A listener too far behind is let go, and finds the kept events.
         for _ in 0..5000 {
-            stage.recorder.record(Timestamp::UNIX_EPOCH, draft("shop", "many"));
+            state.recorder.record(Timestamp::UNIX_EPOCH, draft("shop", "many"));
         }
         assert!(body.next().await.is_none());
     }
 
     #[tokio::test]
     async fn so_many_listen_and_no_more() {
-        let stage = EventStreams::of(EventRecorder::new(Timestamp::UNIX_EPOCH));
+        let state = EventStreams::of(EventRecorder::new(Timestamp::UNIX_EPOCH));
         let mut open = Vec::new();
         for _ in 0..MAX_LISTENERS {
-            open.push(answer(&stage, "/", None).await);
+            open.push(answer(&state, "/", None).await);
         }
-        let refused = answer(&stage, "/", None).await;
+        let refused = answer(&state, "/", None).await;
         assert_eq!(refused.status(), 503);
         assert_eq!(refused.headers().get(header::CONNECTION).unwrap(), "close", "who waits takes no place");
         open.pop();
-        assert_eq!(answer(&stage, "/", None).await.status(), 200);
+        assert_eq!(answer(&state, "/", None).await.status(), 200);
     }
 }

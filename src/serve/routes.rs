@@ -62,7 +62,7 @@ pub(crate) fn router(process: ProcessHandle, hooks: Arc<WebhookReceiver>, door: 
 }
 
 fn question_routes(process: ProcessHandle) -> Router {
-    let stage = EventStreams::of(process.recorder.clone());
+    let event_streams = EventStreams::of(process.recorder.clone());
     Router::new()
         .route("/livez", get(live))
         .route("/readyz", get(readiness))
@@ -71,7 +71,7 @@ fn question_routes(process: ProcessHandle) -> Router {
         .route("/v1/objects", get(objects))
         .route("/v1/objects/{kind}/{namespace}/{name}", get(object))
         .route("/v1/diff", get(diff_source))
-        .merge(Router::new().route("/v1/events", get(stream_events)).with_state(stage))
+        .merge(Router::new().route("/v1/events", get(stream_events)).with_state(event_streams))
         .route("/openapi.json", get(openapi_document))
         .route("/", get(page::page_html))
         .route("/page.js", get(page::page_script))

@@ -63,9 +63,9 @@ pub(super) enum VerificationRange {
     /// Nothing: it was accepted.
     Nothing,
     /// The revision alone.
-    Itself,
+    Single,
     /// All that came after this one.
-    Since(Revision),
+    After(Revision),
 }
 
 /// The signatures that one source asks for, and what it has accepted.
@@ -121,9 +121,9 @@ impl CommitVerifier {
         match (self.verification.commits, self.accepted_revision()) {
             (_, Some(accepted)) if accepted == revision => VerificationRange::Nothing,
             (VerifiedCommits::Range, Some(accepted)) if confirmed != Some(revision) => {
-                VerificationRange::Since(accepted.clone())
+                VerificationRange::After(accepted.clone())
             }
-            _ => VerificationRange::Itself,
+            _ => VerificationRange::Single,
         }
     }
 
@@ -356,15 +356,15 @@ mod tests {
             let found = guard(commits, Some(anchor)).verification_range(&Revision::new(revision));
             assert_eq!(found, expected, "{commits:?} {anchor:?} {revision}");
         }
-        let since = |revision| VerificationRange::Since(Revision::new(revision));
-        check(VerifiedCommits::Head, ("", ""), "b", VerificationRange::Itself);
-        check(VerifiedCommits::Head, ("a", ""), "b", VerificationRange::Itself);
+        let since = |revision| VerificationRange::After(Revision::new(revision));
+        check(VerifiedCommits::Head, ("", ""), "b", VerificationRange::Single);
+        check(VerifiedCommits::Head, ("a", ""), "b", VerificationRange::Single);
         check(VerifiedCommits::Head, ("b", ""), "b", VerificationRange::Nothing);
-        check(VerifiedCommits::Range, ("", ""), "b", VerificationRange::Itself);
+        check(VerifiedCommits::Range, ("", ""), "b", VerificationRange::Single);
         check(VerifiedCommits::Range, ("a", ""), "b", since("a"));
         check(VerifiedCommits::Range, ("b", ""), "b", VerificationRange::Nothing);
         // A confirmation names one revision, and spares it nothing but where it comes from.
-        check(VerifiedCommits::Range, ("a", "b"), "b", VerificationRange::Itself);
+        check(VerifiedCommits::Range, ("a", "b"), "b", VerificationRange::Single);
         check(VerifiedCommits::Range, ("a", "c"), "b", since("a"));
     }
 
@@ -383,10 +383,10 @@ mod tests {
         assert_eq!(guard.accepted_revision(), Some(&Revision::new("b")));
         assert!(guard.set_anchor(anchor("a", Some("c"))));
         assert!(!guard.set_anchor(anchor("a", Some("c"))));
-        assert_eq!(guard.verification_range(&Revision::new("c")), VerificationRange::Itself);
+        assert_eq!(guard.verification_range(&Revision::new("c")), VerificationRange::Single);
         guard.accept(&Revision::new("c"));
         guard.accept(&Revision::new("d"));
         let back = guard.verification_range(&Revision::new("c"));
-        assert_eq!(back, VerificationRange::Since(Revision::new("d")), "a confirmation counts once");
+        assert_eq!(back, VerificationRange::After(Revision::new("d")), "a confirmation counts once");
     }
 }

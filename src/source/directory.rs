@@ -177,7 +177,7 @@ impl PassInput {
         }
         let manner = match &memory.target {
             Some(target) if *target != pass.target => ChangeManner::Swapped,
-            _ => ChangeManner::Piecemeal,
+            _ => ChangeManner::Gradual,
         };
         let settings = self.store.settings();
         let before = memory.shown.as_ref().map(|shown| shown.files.as_slice()).unwrap_or_default();

@@ -58,9 +58,9 @@ const OWN_FILES: [&str; 11] = [
     "shallow",
 ];
 
-/// The folders in which every entry is looked at. The folders of loose objects hold thousands of
-/// files, and their contents must match their names: a link in them shows nothing to somebody who
-/// does not know the id of each object on the way.
+/// The folders in which every entry is looked at. The folders of loose objects are left out. They
+/// hold thousands of files, whose contents must match their names. A link in them shows nothing to
+/// somebody who does not know the id of each object on the way.
 const OBJECT_FOLDERS: [&str; 4] = ["objects", "objects/info", "objects/info/commit-graphs", "objects/pack"];
 
 /// The file that names the object folders of other repositories, one in a line.

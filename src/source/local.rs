@@ -175,8 +175,8 @@ impl LocalReference {
         let id = Oid::from_str(revision.as_str()).map_err(|error| self.damaged_error(&error))?;
         let base = match guard.verification_range(revision) {
             VerificationRange::Nothing => return Ok(()),
-            VerificationRange::Itself => return check(&[id]).await,
-            VerificationRange::Since(base) => base,
+            VerificationRange::Single => return check(&[id]).await,
+            VerificationRange::After(base) => base,
         };
         objects.copy_history(revision).await?;
         match guard.commits_between(&self.store, &base, revision).await? {

@@ -1,5 +1,5 @@
-//! Reads objects that lie in files of their own in a repository that others write, and copies them
-//! into a store of ours: a commit that was just made costs no process.
+//! Reads loose objects of a repository that others write, and copies them into a store of ours. So
+//! a commit that was just made costs no process.
 //!
 //! Such a file holds one whole object, and no delta of another one. So reading it takes no more
 //! memory than it may have. A child copies packed objects, larger ones, and those with another

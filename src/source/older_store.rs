@@ -22,7 +22,7 @@ const REPACK: [&str; 6] = ["repack", "-a", "-d", "-f", "-q", "--window=0"];
 
 impl RevisionStore {
     /// Returns whether an older version left a store here.
-    pub(super) fn has_older(&self) -> bool {
+    pub(super) fn has_legacy_store(&self) -> bool {
         fs::symlink_metadata(self.older().path()).is_ok()
     }
 
@@ -31,8 +31,8 @@ impl RevisionStore {
     ///
     /// # Errors
     /// Fails where git cannot be started, or where the state directory cannot be written.
-    pub(super) async fn take_over_older(&self, lock: &StateLock) -> Result<(), SourceError> {
-        if !self.has_older() {
+    pub(super) async fn migrate_legacy_store(&self, lock: &StateLock) -> Result<(), SourceError> {
+        if !self.has_legacy_store() {
             return Ok(());
         }
         let older = self.older();

@@ -162,8 +162,8 @@ impl RemoteReference {
         let check = async |commits: &[Oid]| guard.check(&self.store, lock, revision, commits).await;
         let base = match guard.verification_range(revision) {
             VerificationRange::Nothing => return Ok(()),
-            VerificationRange::Itself => return check(&[self.id(revision)?]).await,
-            VerificationRange::Since(base) => base,
+            VerificationRange::Single => return check(&[self.id(revision)?]).await,
+            VerificationRange::After(base) => base,
         };
         // A commit that cannot be verified at all is not worth a history.
         check(&[self.id(revision)?]).await?;

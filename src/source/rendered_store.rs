@@ -171,7 +171,7 @@ fn list_of(root: &RenderedRoot) -> RootList {
         RootOutcome::Refused(found) | RootOutcome::Interrupted(found) => {
             list.failed = true;
             list.errors = found.iter().map(listed_error).collect();
-            if let PossibleNames::Of(words) = &root.names {
+            if let PossibleNames::Words(words) = &root.names {
                 list.words = Some(words.to_text());
             }
         }
@@ -264,7 +264,7 @@ fn read_list(odb: &ObjectDatabase<'_>, list: Oid) -> Result<RenderedRoot, git2::
         RootOutcome::Rendered(list.objects.iter().map(read_object).collect::<Result<_, _>>()?)
     };
     let words = list.words.and_then(|words| NameWords::default().with_text(words.as_bytes()));
-    let names = words.map_or(PossibleNames::Any, |words| PossibleNames::Of(words.into()));
+    let names = words.map_or(PossibleNames::Any, |words| PossibleNames::Words(words.into()));
     let warnings = list.warnings.into_iter().map(read_warning).collect();
     Ok(RenderedRoot { names, warnings, ..RenderedRoot::new(list.path.into(), key, outcome) })
 }

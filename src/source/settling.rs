@@ -15,7 +15,7 @@ pub(super) type FolderEntry = (String, Oid, u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ChangeManner {
     /// File by file.
-    Piecemeal,
+    Gradual,
     /// All at once: the link to it was swapped. Absences count at once.
     Swapped,
 }
@@ -119,32 +119,32 @@ mod tests {
 
     #[test]
     fn an_absence_counts_when_it_lasts() {
-        use ChangeManner::{Piecemeal, Swapped};
+        use ChangeManner::{Gradual, Swapped};
         let all = "a=1 b=2";
-        check(&[(0, all), (1, "a=1")], Piecemeal, all);
-        check(&[(0, all), (1, "a=1"), (60, "a=1")], Piecemeal, all);
-        check(&[(0, all), (1, "a=1"), (61, "a=1")], Piecemeal, "a=1");
-        check(&[(0, all), (1, "a=1"), (30, all), (61, "a=1")], Piecemeal, all);
-        check(&[(0, all), (1, "a=1"), (30, "a=1 b=3"), (61, "a=1 b=3")], Piecemeal, "a=1 b=3");
-        check(&[(0, all), (1, "a=9")], Piecemeal, "a=9 b=2");
+        check(&[(0, all), (1, "a=1")], Gradual, all);
+        check(&[(0, all), (1, "a=1"), (60, "a=1")], Gradual, all);
+        check(&[(0, all), (1, "a=1"), (61, "a=1")], Gradual, "a=1");
+        check(&[(0, all), (1, "a=1"), (30, all), (61, "a=1")], Gradual, all);
+        check(&[(0, all), (1, "a=1"), (30, "a=1 b=3"), (61, "a=1 b=3")], Gradual, "a=1 b=3");
+        check(&[(0, all), (1, "a=9")], Gradual, "a=9 b=2");
         check(&[(0, all), (1, "a=1")], Swapped, "a=1");
         // Moved as it is, at once; moved and edited, after the wait.
-        check(&[(0, all), (1, "a=1 c=2")], Piecemeal, "a=1 c=2");
-        check(&[(0, all), (1, "a=1 c=3")], Piecemeal, "a=1 b=2 c=3");
+        check(&[(0, all), (1, "a=1 c=2")], Gradual, "a=1 c=2");
+        check(&[(0, all), (1, "a=1 c=3")], Gradual, "a=1 b=2 c=3");
         // Of two equal files one is gone: not a move.
-        check(&[(0, "a=1 b=1"), (1, "a=1")], Piecemeal, "a=1 b=1");
+        check(&[(0, "a=1 b=1"), (1, "a=1")], Gradual, "a=1 b=1");
         // Paths that cannot both be.
-        check(&[(0, "a/b=1"), (1, "a=2")], Piecemeal, "a=2");
-        check(&[(0, "a=1"), (1, "a/b=2")], Piecemeal, "a/b=2");
+        check(&[(0, "a/b=1"), (1, "a=2")], Gradual, "a=2");
+        check(&[(0, "a=1"), (1, "a/b=2")], Gradual, "a/b=2");
     }
 
     #[test]
     fn it_says_when_to_look_again() {
         let start = Instant::now();
         let mut absences = AbsentFiles::default();
-        let shown = absences.merge(&list("a=1 b=2"), &[], ChangeManner::Piecemeal, start, SETTLE_DELAY);
+        let shown = absences.merge(&list("a=1 b=2"), &[], ChangeManner::Gradual, start, SETTLE_DELAY);
         assert_eq!(absences.time_left(start, SETTLE_DELAY), None);
-        absences.merge(&list("a=1"), &shown, ChangeManner::Piecemeal, start, SETTLE_DELAY);
+        absences.merge(&list("a=1"), &shown, ChangeManner::Gradual, start, SETTLE_DELAY);
         assert_eq!(
             absences.time_left(start + Duration::from_secs(45), SETTLE_DELAY),
             Some(Duration::from_secs(15))

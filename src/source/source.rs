@@ -323,7 +323,7 @@ impl Source {
     }
 
     async fn observe_newest(&mut self) -> Result<Revision, SourceError> {
-        if self.store.has_older() {
+        if self.store.has_legacy_store() {
             self.take_over_older_store().await?;
         }
         if matches!(self.origin, RevisionOrigin::Awaited(_)) {
@@ -372,7 +372,7 @@ impl Source {
     /// process, and when something could not be read, the whole store is checked.
     pub(super) async fn prepare_store(&self) -> Result<StateLock, SourceError> {
         let lock = self.store.lock().await?;
-        Box::pin(self.store.take_over_older(&lock)).await?;
+        Box::pin(self.store.migrate_legacy_store(&lock)).await?;
         let (store, reader, current) = (self.store.clone(), self.reader.clone(), self.current.clone());
         let awaited = matches!(self.origin, RevisionOrigin::Awaited(_));
         let (first, suspicion) = (!self.observed_once && !awaited, reader.take_suspicion());

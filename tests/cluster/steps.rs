@@ -223,7 +223,7 @@ fn a_person_lets_a_rollout_go_one_step_on_or_past_all() {
     site.await_rollout("web");
     site.rhumb(&["rollout", "promote", "deploy/web"])
         .ends(1)
-        .says(&["nothing to promote", "is not stepping"]);
+        .says(&["nothing to promote", "has no step in progress"]);
     repo.change("web.yaml", &stepped("Deployment", "nginx:2", words));
     await_pods(&site, &[("nginx:1", 6), ("nginx:2", 1)]);
     site.rhumb(&["rollout", "promote", "deploy/web"]).ends(0).says(&["promoted", "goes on from step 1"]);

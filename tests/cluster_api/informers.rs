@@ -75,7 +75,7 @@ async fn an_answer_that_is_lost_is_no_word_about_the_write() {
         proxy.add(Rule::new(Requests::any().method("PATCH"), Broken::DropAnswer(ending)).times(1));
         let fault =
             harness.apply(name, json!({ "a": "1" }), Precondition::Absent, ApplyForce::No).await.unwrap_err();
-        assert_eq!(fault.retry(), RetryAdvice::Soon, "{fault}");
+        assert_eq!(fault.retry(), RetryAdvice::ShortBackoff, "{fault}");
         assert!(matches!(fault, ClusterFault::Unreachable { .. } | ClusterFault::Timeout { .. }), "{fault}");
         // It was done.
         assert_eq!(harness.data(name).await, json!({ "a": "1" }));

@@ -189,7 +189,7 @@ async fn refusals_have_their_class() {
     };
     let (unknown, retry, text) = fault("v1", "ConfigMap", "refusals", json!({ "dta": {} })).await;
     let ClusterFault::Invalid { fields, .. } = unknown else { panic!("{text}") };
-    assert_eq!((fields[0].field.as_str(), retry), (".dta", RetryAdvice::Slowly));
+    assert_eq!((fields[0].field.as_str(), retry), (".dta", RetryAdvice::LongBackoff));
     let (missing, ..) = fault("v1", "ConfigMap", "nowhere", json!({})).await;
     assert_eq!(missing, ClusterFault::NoNamespace { namespace: "nowhere".to_owned() });
     for data in [
@@ -217,7 +217,7 @@ async fn refusals_have_their_class() {
     body["spec"] = template("a")["spec"].clone();
     let made =
         harness.cluster.apply(&deployments, &id, &body, &Precondition::Absent, ApplyForce::No).await.unwrap();
-    assert!(made.live.rolling.is_some());
+    assert!(made.live.replica_status.is_some());
     let (fixed, retry, text) = fault("apps/v1", "Deployment", "refusals", template("b")).await;
     assert!(matches!(fixed, ClusterFault::Immutable { .. }), "{text}");
     assert_eq!(retry, RetryAdvice::Never);

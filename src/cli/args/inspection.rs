@@ -22,7 +22,7 @@ pub(crate) struct SocketArgs {
 #[derive(Debug, Args)]
 pub(crate) struct StatusArgs {
     /// Source (for example shop) or object (deploy/web, sts/shop/db or shop/deployment.apps/web)
-    #[arg(value_name = "SOURCE|NAME", value_parser = parse_object_or_source)]
+    #[arg(value_name = "SOURCE|OBJECT", value_parser = parse_object_or_source)]
     pub about: Option<ObjectArgument>,
     /// Keep running, and show each change
     #[arg(long, short)]
@@ -61,7 +61,7 @@ pub(crate) struct SourceSetArgs {
     pub config: Option<PathBuf>,
     /// The location within the source.
     #[command(flatten)]
-    pub place: LocationArgs,
+    pub location: LocationArgs,
 }
 
 /// `rhumb check`.

@@ -41,7 +41,7 @@ pub(crate) enum RolloutCommand {
 #[derive(Debug, Args)]
 pub(crate) struct ObjectArgs {
     /// Object, for example deploy/web, sts/shop/db or shop/deployment.apps/web
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "OBJECT")]
     pub object: ObjectArgument,
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct ObjectArgs {
 #[derive(Debug, Args)]
 pub(crate) struct WhyArgs {
     /// Object, for example deploy/web, sts/shop/db or shop/deployment.apps/web
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "OBJECT")]
     pub object: ObjectArgument,
     /// Directory, git repository on this host, or git URL: shows file and line of the object, and
     /// whether it differs
@@ -60,14 +60,14 @@ pub(crate) struct WhyArgs {
     pub socket: SocketArgs,
     /// The location within the source.
     #[command(flatten)]
-    pub place: LocationArgs,
+    pub location: LocationArgs,
 }
 
 /// `rhumb rollout status`.
 #[derive(Debug, Args)]
 pub(crate) struct RolloutStatusArgs {
     /// Object, for example deploy/web, sts/shop/db or shop/deployment.apps/web [default: all that roll]
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "OBJECT")]
     pub object: Option<ObjectArgument>,
     /// Keep running until the rollout ends
     #[arg(long, short)]
@@ -78,7 +78,7 @@ pub(crate) struct RolloutStatusArgs {
 #[derive(Debug, Args)]
 pub(crate) struct UndoArgs {
     /// Object, for example deploy/web, sts/shop/db or shop/deployment.apps/web
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "OBJECT")]
     pub object: ObjectArgument,
     /// Commit to go back to, or the first digits of its hash [default: the content before]
     #[arg(long, value_name = "COMMIT", value_parser = NonEmptyStringValueParser::new())]
@@ -89,7 +89,7 @@ pub(crate) struct UndoArgs {
 #[derive(Debug, Args)]
 pub(crate) struct PromoteArgs {
     /// Object, for example deploy/web, sts/shop/db or shop/deployment.apps/web
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "OBJECT")]
     pub object: ObjectArgument,
     /// Skip all remaining steps
     #[arg(long)]
@@ -100,7 +100,7 @@ pub(crate) struct PromoteArgs {
 #[derive(Debug, Args)]
 pub(crate) struct PauseArgs {
     /// Object (for example deploy/web or shop/deployment.apps/web) or source (shop)
-    #[arg(value_name = "NAME|SOURCE", value_parser = parse_object_or_source)]
+    #[arg(value_name = "OBJECT|SOURCE", value_parser = parse_object_or_source)]
     pub object: ObjectArgument,
     /// Why
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
@@ -111,7 +111,7 @@ pub(crate) struct PauseArgs {
 #[derive(Debug, Args)]
 pub(crate) struct ResumeArgs {
     /// Object (for example deploy/web or shop/deployment.apps/web) or source (shop)
-    #[arg(value_name = "NAME|SOURCE", value_parser = parse_object_or_source)]
+    #[arg(value_name = "OBJECT|SOURCE", value_parser = parse_object_or_source)]
     pub object: ObjectArgument,
 }
 
@@ -119,7 +119,7 @@ pub(crate) struct ResumeArgs {
 #[derive(Debug, Args)]
 pub(crate) struct HoldArgs {
     /// Object, for example deploy/web, sts/shop/db or shop/deployment.apps/web
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "OBJECT")]
     pub object: ObjectArgument,
     /// How long
     #[arg(long = "for", value_name = "DURATION")]

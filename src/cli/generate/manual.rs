@@ -66,7 +66,7 @@ const MANUAL_SECTIONS: [ManualSection; 4] = [
         &[
             (
                 "Rights",
-                "rhumb rbac prints the least roles for what a source holds; rhumb check names what is missing.",
+                "rhumb rbac prints the minimal roles for what a source holds; rhumb check names what is missing.",
             ),
             (
                 "Secrets",

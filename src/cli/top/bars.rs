@@ -9,7 +9,7 @@ use super::super::overview::{self, age_text, clean_text};
 use super::model::{Outage, TopMode, TopModel};
 use super::panes::bar_text;
 use super::status_poller::StatusOrigin;
-use super::styled_text::{cut_end, styled_span};
+use super::styled_text::{styled_span, truncate_end};
 use crate::object::count_text;
 use crate::render::{Palette, TextStyle};
 use crate::report::{BoundUsage, RolloutStatus, left_alone_count, silence_text};
@@ -29,8 +29,8 @@ pub(super) fn header(model: &TopModel, columns: usize, rows: usize) -> Vec<Line<
     let version = model.view.process.as_ref().map(|process| process.version.as_str());
     let name = format!(" rhumb {}", clean_text(version.unwrap_or(env!("CARGO_PKG_VERSION"))));
     let room = columns.saturating_sub(right.width() + 2);
-    let name = cut_end(&name, room);
-    let place = cut_end(&place(model), room.saturating_sub(name.width()));
+    let name = truncate_end(&name, room);
+    let place = truncate_end(&place(model), room.saturating_sub(name.width()));
     let space = " ".repeat(room.saturating_sub(name.width() + place.width()) + 1);
     let first = Line::from(vec![
         styled_span(palette, Some(TextStyle::Strong), name),
@@ -42,11 +42,13 @@ pub(super) fn header(model: &TopModel, columns: usize, rows: usize) -> Vec<Line<
         Some(silence) => styled_span(
             palette,
             Some(TextStyle::Error),
-            cut_end(&format!(" {}", clean_text(&silence.why)), columns),
+            truncate_end(&format!(" {}", clean_text(&silence.why)), columns),
         ),
-        None => {
-            styled_span(palette, Some(TextStyle::Faint), cut_end(&format!(" {}", summary(model)), columns))
-        }
+        None => styled_span(
+            palette,
+            Some(TextStyle::Faint),
+            truncate_end(&format!(" {}", summary(model)), columns),
+        ),
     };
     [first, Line::from(second)].into_iter().take(rows).collect()
 }
@@ -105,8 +107,8 @@ pub(super) fn footer_line(model: &TopModel, columns: usize) -> Line<'static> {
             " q quit  ? help  Tab pane  \u{2191}\u{2193} row  Enter open  / find  s its source"
         }
     };
-    let left_out = cut_end(&left_out, columns);
-    let keys = cut_end(keys, columns.saturating_sub(left_out.width()));
+    let left_out = truncate_end(&left_out, columns);
+    let keys = truncate_end(keys, columns.saturating_sub(left_out.width()));
     Line::from(vec![
         styled_span(palette, Some(TextStyle::Waiting), left_out),
         styled_span(palette, Some(TextStyle::Faint), keys),
@@ -121,7 +123,7 @@ pub(super) fn budget_line(rollout: &RolloutStatus, columns: usize, palette: Pale
         return Line::from(styled_span(
             palette,
             Some(TextStyle::Faint),
-            cut_end(&format!("  {words}"), columns),
+            truncate_end(&format!("  {words}"), columns),
         ));
     }
     let window = rollout.window;

@@ -11,7 +11,7 @@ use super::layout;
 use super::model::{TopMode, TopModel};
 use super::panes::{ALL_PANES, Pane, PaneItem};
 use super::status_poller::StatusOrigin;
-use super::styled_text::{cut_end, styled_span};
+use super::styled_text::{styled_span, truncate_end};
 use super::table::Table;
 use crate::render::TextStyle;
 
@@ -128,7 +128,8 @@ fn title(
     };
     // The others are not to be seen.
     let count = if position.is_alone { format!("{count}; Tab: {}", pane.next().title()) } else { count };
-    let (title, count) = (pane.title(), cut_end(&count, columns.saturating_sub(pane.title().width() + 3)));
+    let (title, count) =
+        (pane.title(), truncate_end(&count, columns.saturating_sub(pane.title().width() + 3)));
     let rest = columns.saturating_sub(title.width() + count.width() + 3);
     let line = |count: usize| "\u{2500}".repeat(count);
     let (strong, faint) = (is_focused.then_some(TextStyle::Strong), Some(TextStyle::Faint));
@@ -172,7 +173,7 @@ fn draw_help(model: &TopModel, frame: &mut Frame<'_>, first: u16) {
 
 /// Returns the heading of the detail view.
 fn detail_heading(model: &TopModel, title: &str, more: &str, columns: usize) -> Line<'static> {
-    let title = cut_end(title, columns.saturating_sub(more.width() + 4));
+    let title = truncate_end(title, columns.saturating_sub(more.width() + 4));
     let rest = columns.saturating_sub(title.width() + more.width() + 3);
     Line::from(vec![
         Span::raw("\u{2500} "),

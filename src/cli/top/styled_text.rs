@@ -1,13 +1,13 @@
 //! Text as it comes to the screen: coloured, cut where there is no more room, or broken into lines.
 
-use ratatui::style::{Color, Modifier, Style as Ink};
+use ratatui::style::{Color, Modifier, Style as RatatuiStyle};
 use ratatui::text::Span;
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::render::{Palette, TextStyle};
 
 /// Returns how a style looks. Without colours there is still bold and dim.
-pub(super) fn style_of(palette: Palette, style: TextStyle) -> Ink {
+pub(super) fn style_of(palette: Palette, style: TextStyle) -> RatatuiStyle {
     let (color, modifier) = match style {
         TextStyle::Added => (Some(Color::Green), Modifier::empty()),
         TextStyle::Removed => (Some(Color::Red), Modifier::empty()),
@@ -18,10 +18,10 @@ pub(super) fn style_of(palette: Palette, style: TextStyle) -> Ink {
         TextStyle::Strong => (None, Modifier::BOLD),
         TextStyle::Faint => (None, Modifier::DIM),
     };
-    let ink = Ink::new().add_modifier(modifier);
+    let style = RatatuiStyle::new().add_modifier(modifier);
     match color {
-        Some(color) if palette == Palette::Colour => ink.fg(color),
-        _ => ink,
+        Some(color) if palette == Palette::Colour => style.fg(color),
+        _ => style,
     }
 }
 
@@ -31,18 +31,18 @@ pub(super) fn styled_span(
     style: Option<TextStyle>,
     text: impl Into<String>,
 ) -> Span<'static> {
-    Span::styled(text.into(), style.map_or_else(Ink::new, |style| style_of(palette, style)))
+    Span::styled(text.into(), style.map_or_else(RatatuiStyle::new, |style| style_of(palette, style)))
 }
 
 /// Returns the grapheme clusters of a text, each with its columns.
 fn grapheme_widths(text: &str) -> Vec<(String, usize)> {
     let span = Span::raw(text);
-    let characters = span.styled_graphemes(Ink::new());
+    let characters = span.styled_graphemes(RatatuiStyle::new());
     characters.map(|character| (character.symbol.to_owned(), character.symbol.width())).collect()
 }
 
 /// Returns the beginning of a text, where not all of it fits.
-pub(super) fn cut_end(text: &str, columns: usize) -> String {
+pub(super) fn truncate_end(text: &str, columns: usize) -> String {
     if text.width() <= columns {
         return text.to_owned();
     }
@@ -51,7 +51,7 @@ pub(super) fn cut_end(text: &str, columns: usize) -> String {
 }
 
 /// Returns the end of a text, where not all of it fits: the end of a name says more than its begin.
-pub(super) fn cut_before(text: &str, columns: usize) -> String {
+pub(super) fn truncate_start(text: &str, columns: usize) -> String {
     if text.width() <= columns {
         return text.to_owned();
     }
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn a_text_is_cut_between_what_readers_take_for_characters() {
         fn check(text: &str, columns: usize, beginning: &str, end: &str) {
-            assert_eq!((&*cut_end(text, columns), &*cut_before(text, columns)), (beginning, end));
+            assert_eq!((&*truncate_end(text, columns), &*truncate_start(text, columns)), (beginning, end));
         }
         check("abc", 3, "abc", "abc");
         check("abcd", 3, "ab\u{2026}", "\u{2026}cd");

@@ -6,7 +6,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::super::overview::Cell;
 use super::panes::{ColumnSet, PaneItem};
-use super::styled_text::{Alignment, cut_before, cut_end, pad, style_of, styled_span};
+use super::styled_text::{Alignment, pad, style_of, styled_span, truncate_end, truncate_start};
 use crate::render::{Palette, TextStyle};
 
 /// The mark of the chosen item.
@@ -112,9 +112,9 @@ impl Widths {
         });
         for (number, (column, cell, width)) in shown.enumerate() {
             let (text, modifier) = if column == self.shape.name {
-                (cut_before(&cell.text, width), name)
+                (truncate_start(&cell.text, width), name)
             } else {
-                (cut_end(&cell.text, width), Modifier::empty())
+                (truncate_end(&cell.text, width), Modifier::empty())
             };
             let side = if self.shape.numbers.contains(&column) { Alignment::Right } else { Alignment::Left };
             if number > 0 {
@@ -138,7 +138,7 @@ impl Widths {
         let column = CURSOR_COLUMNS + before.iter().sum::<usize>() + CELL_GAP * before.len();
         let left = columns.saturating_sub(column);
         let indent = if left >= note.text.width() { column } else { CURSOR_COLUMNS + CELL_GAP };
-        let text = cut_end(&note.text, columns.saturating_sub(indent));
+        let text = truncate_end(&note.text, columns.saturating_sub(indent));
         let style = note.style.map_or_else(ratatui::style::Style::new, |style| style_of(self.palette, style));
         Line::from(vec![Span::raw(" ".repeat(indent)), Span::styled(text, style)])
     }

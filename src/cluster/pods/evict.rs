@@ -28,7 +28,7 @@ pub enum EvictionResult {
 }
 
 impl Cluster {
-    /// Evicts exactly this incarnation of a pod, if its budgets allow it.
+    /// Evicts exactly this incarnation of a pod, if its PodDisruptionBudgets allow it.
     ///
     /// # Errors
     ///
@@ -49,8 +49,8 @@ impl Cluster {
             "deleteOptions": { "preconditions": { "uid": uid.0 } },
         });
         let url = format!("{}/eviction", path::object(&pods, &id));
-        let ask = ApiRequest::write(Method::POST, url, JSON_TYPE, write::json_body(&body, &on)?, on);
-        let Err(error) = self.call(ask).await else { return Ok(EvictionResult::Accepted) };
+        let request = ApiRequest::write(Method::POST, url, JSON_TYPE, write::json_body(&body, &on)?, on);
+        let Err(error) = self.call(request).await else { return Ok(EvictionResult::Accepted) };
         match error.fault() {
             ClusterFault::NoObject => Ok(EvictionResult::Gone),
             ClusterFault::Disruption { message } => Ok(EvictionResult::Blocked(message.as_str().into())),

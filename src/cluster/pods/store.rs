@@ -95,7 +95,7 @@ struct ObservedPod {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Arrival {
     WithFirstList,
-    Later,
+    AfterFirstList,
 }
 
 impl ObservedPod {
@@ -226,7 +226,7 @@ impl WorkloadStore {
     }
 
     pub(super) fn apply_pod(&mut self, change: InformerChange<PodRecord>, now: Instant) {
-        let coming = if self.pods.synced { Arrival::Later } else { Arrival::WithFirstList };
+        let coming = if self.pods.synced { Arrival::AfterFirstList } else { Arrival::WithFirstList };
         let known = &self.pods.objects;
         let change = map_change(change, |name, record| match known.get(name) {
             Some(seen) if seen.record.uid == record.uid => seen.clone().update(record, now),

@@ -380,7 +380,7 @@ async fn a_lookup_of_a_workload_shows_its_rollout() {
         let found = fake.cluster.look_up(&deployments, Some("shop"), &names).await.unwrap();
         for (name, lookup) in found {
             let LiveLookup::Found(live) = lookup else { panic!("{name} is there") };
-            assert_eq!(live.rolling.map(|rolling| rolling.replicas), Some(4), "{name}");
+            assert_eq!(live.replica_status.map(|status| status.replicas), Some(4), "{name}");
         }
     }
     assert!(fake.asked().iter().all(|asked| !asked.head.contains("PartialObjectMetadata")));

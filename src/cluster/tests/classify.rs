@@ -74,7 +74,7 @@ fn conflicts_tell_version_from_manager() {
         409,
         &status(409, "Conflict", owned, causes),
         ErrorClass::Conflict,
-        RetryAdvice::Slowly,
+        RetryAdvice::LongBackoff,
         &ClusterFault::FieldConflicts { conflicts: vec![conflict(".data.a"), conflict(".data.b")] },
     );
     assert_eq!(
@@ -113,7 +113,7 @@ fn an_unknown_field_is_no_trouble_of_the_server() {
     let field = InvalidField { field: ".dta".to_owned(), message: "field not declared in schema".to_owned() };
     let body = status(500, "", message, "");
     let expected = ClusterFault::Invalid { fields: vec![field], message: message.to_owned() };
-    check(500, &body, ErrorClass::Invalid, RetryAdvice::Slowly, &expected);
+    check(500, &body, ErrorClass::Invalid, RetryAdvice::LongBackoff, &expected);
     let two = "failed to create typed patch object (/w; apps/v1, Kind=Deployment): errors:\n  .spec.a: field not declared in schema\n  .spec.b: field not declared in schema";
     let error = classify_answer(500, None, &status(500, "", two, ""), config_map());
     let ClusterFault::Invalid { fields, .. } = error.fault() else { panic!("{error}") };
@@ -143,18 +143,30 @@ fn what_is_set_at_creation_is_final() {
         r#"Widget.example.com "w" is invalid: spec.immutable: Required value"#,
     ] {
         let expected = ClusterFault::Invalid { fields: vec![], message: message.to_owned() };
-        check(422, &status(422, "Invalid", message, ""), ErrorClass::Invalid, RetryAdvice::Slowly, &expected);
+        check(
+            422,
+            &status(422, "Invalid", message, ""),
+            ErrorClass::Invalid,
+            RetryAdvice::LongBackoff,
+            &expected,
+        );
     }
     let message = r#"deployments.apps "web" is forbidden: ValidatingAdmissionPolicy 'tags' with binding 'all' denied request: image tags must be immutable"#;
     let expected = ClusterFault::Denied { by: Denial::Admission, message: message.to_owned() };
-    check(422, &status(422, "Invalid", message, ""), ErrorClass::Forbidden, RetryAdvice::Slowly, &expected);
+    check(
+        422,
+        &status(422, "Invalid", message, ""),
+        ErrorClass::Forbidden,
+        RetryAdvice::LongBackoff,
+        &expected,
+    );
     let message = r#"admission webhook "tags.example.com" denied the request: image tags must be immutable"#;
     let expected = ClusterFault::Denied { by: Denial::Admission, message: message.to_owned() };
     check(
         400,
         &status(400, "BadRequest", message, ""),
         ErrorClass::Forbidden,
-        RetryAdvice::Slowly,
+        RetryAdvice::LongBackoff,
         &expected,
     );
     let message = r#"Deployment.apps "web" is invalid: spec.replicas: Invalid value: -1: must be greater than or equal to 0"#;
@@ -164,7 +176,13 @@ fn what_is_set_at_creation_is_final() {
         message: "Invalid value: -1: must be greater than or equal to 0".to_owned(),
     };
     let expected = ClusterFault::Invalid { fields: vec![field], message: message.to_owned() };
-    check(422, &status(422, "Invalid", message, cause), ErrorClass::Invalid, RetryAdvice::Slowly, &expected);
+    check(
+        422,
+        &status(422, "Invalid", message, cause),
+        ErrorClass::Invalid,
+        RetryAdvice::LongBackoff,
+        &expected,
+    );
 }
 
 #[test]
@@ -215,25 +233,25 @@ fn denials_name_the_part_of_the_server() {
         r#"configmaps "a" is forbidden: User "dev" cannot patch resource "configmaps" in API group "" in the namespace "shop""#,
         "",
         Denial::Rbac,
-        RetryAdvice::Slowly,
+        RetryAdvice::LongBackoff,
     );
     check_denied(
         r#"pods "x" is forbidden: exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1"#,
         "",
         Denial::Quota,
-        RetryAdvice::Slowly,
+        RetryAdvice::LongBackoff,
     );
     check_denied(
         r#"configmaps "a" is forbidden: unable to create new content in namespace shop because it is being terminated"#,
         r#","details":{"causes":[{"reason":"NamespaceTerminating","message":"namespace shop is being terminated","field":"metadata.namespace"}]}"#,
         Denial::Terminating,
-        RetryAdvice::Soon,
+        RetryAdvice::ShortBackoff,
     );
     check_denied(
         r#"admission webhook "no.example.com" denied the request: no"#,
         "",
         Denial::Admission,
-        RetryAdvice::Slowly,
+        RetryAdvice::LongBackoff,
     );
 }
 
@@ -241,23 +259,30 @@ fn denials_name_the_part_of_the_server() {
 fn overload_outage_and_webhooks_are_retried_in_their_own_pace() {
     let hook = r#"Internal error occurred: failed calling webhook "w.example.com": failed to call webhook: Post "https://w.x.svc:443/?timeout=10s": service "w" not found"#;
     let expected = ClusterFault::Webhook { message: hook.to_owned() };
-    check(500, &status(500, "InternalError", hook, ""), ErrorClass::Invalid, RetryAdvice::Slowly, &expected);
+    check(
+        500,
+        &status(500, "InternalError", hook, ""),
+        ErrorClass::Invalid,
+        RetryAdvice::LongBackoff,
+        &expected,
+    );
     let leader = "etcdserver: leader changed";
     let expected = ClusterFault::Server { code: 500, message: leader.to_owned() };
-    let error = check(500, &status(500, "", leader, ""), ErrorClass::Transient, RetryAdvice::Soon, &expected);
+    let error =
+        check(500, &status(500, "", leader, ""), ErrorClass::Transient, RetryAdvice::ShortBackoff, &expected);
     assert_eq!(error.to_string(), "ConfigMap shop/a: etcdserver: leader changed (status 500)");
     check(
         401,
         &status(401, "Unauthorized", "Unauthorized", ""),
         ErrorClass::Forbidden,
-        RetryAdvice::Soon,
+        RetryAdvice::ShortBackoff,
         &ClusterFault::Unauthorized,
     );
     check(
         410,
         &status(410, "Expired", "too old", ""),
         ErrorClass::Transient,
-        RetryAdvice::Soon,
+        RetryAdvice::ShortBackoff,
         &ClusterFault::Expired,
     );
     let ahead = r#","details":{"causes":[{"reason":"ResourceVersionTooLarge","message":"Too large resource version"}],"retryAfterSeconds":1}"#;
@@ -265,7 +290,7 @@ fn overload_outage_and_webhooks_are_retried_in_their_own_pace() {
         504,
         &status(504, "Timeout", "", ahead),
         ErrorClass::Transient,
-        RetryAdvice::Soon,
+        RetryAdvice::ShortBackoff,
         &ClusterFault::Expired,
     );
     let busy =

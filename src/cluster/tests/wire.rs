@@ -45,9 +45,9 @@ fn a_deployment_becomes_a_record() {
     assert_eq!(others, [("hpa", "scale"), ("kube-controller-manager", "status")]);
     assert!(live.replicas_ceded);
     assert!(!live.deleting && !live.finished);
-    let rolling = live.rolling.unwrap();
-    assert_eq!((rolling.replicas, rolling.updated, rolling.available), (3, 1, 3));
-    assert_eq!(rolling.phase, RolloutPhase::Replacing);
+    let replica_status = live.replica_status.unwrap();
+    assert_eq!((replica_status.replicas, replica_status.updated, replica_status.available), (3, 1, 3));
+    assert_eq!(replica_status.phase, RolloutPhase::Replacing);
 }
 
 #[test]

@@ -169,7 +169,7 @@ fn having_one_too_many() -> (Engine, ObjectId) {
         FIRST, SET, World, WorldObject, config, desired, following, id, reading,
     };
     use crate::engine::{AdoptPolicy, OWN_WATCHER, RepositoryIdentity};
-    let mut engine = following(&[("shop", SET, RepositoryIdentity::Nowhere)], AdoptPolicy::IfUnowned);
+    let mut engine = following(&[("shop", SET, RepositoryIdentity::None)], AdoptPolicy::IfUnowned);
     engine.set_scopes(crate::manifest::KindScopes::builtin());
     let (wanted, other) = (config("a"), id("", "ConfigMap", "depot", "b"));
     engine.set_reading(FIRST, reading("r1", &[("a", Some(desired(&wanted, 1, "a")))]));

@@ -64,7 +64,7 @@ struct WaitingEvent {
 
 /// Indicates whether an Event is there already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum EventWriteKind {
+pub(super) enum EventWriteVerb {
     /// It is made.
     Create,
     /// It is, and happened again.
@@ -75,7 +75,7 @@ pub(super) enum EventWriteKind {
 #[derive(Debug)]
 pub(super) struct EventWrite {
     /// The kind of write.
-    pub(super) deed: EventWriteKind,
+    pub(super) verb: EventWriteVerb,
     /// Its name.
     pub(super) name: String,
     /// The Event.
@@ -296,15 +296,15 @@ impl EventCorrelator {
         let added = occurrence.count;
         let full = self.full.entry(source.clone()).or_insert(now);
         *full = (*full).max(now) + EVENT_INTERVAL;
-        let (deed, name) = if let Some(made) = self.made.get_mut(&key) {
+        let (verb, name) = if let Some(made) = self.made.get_mut(&key) {
             made.count += occurrence.count;
             (occurrence.count, occurrence.first) = (made.count, made.first);
-            (EventWriteKind::Patch, made.name.clone())
+            (EventWriteVerb::Patch, made.name.clone())
         } else {
             self.remember(&key, &name, &occurrence);
-            (EventWriteKind::Create, name)
+            (EventWriteVerb::Create, name)
         };
-        Some(EventWrite { deed, name, occurrence, source, key, of_source, attempts, added })
+        Some(EventWrite { verb, name, occurrence, source, key, of_source, attempts, added })
     }
 
     fn remember(&mut self, key: &EventKey, name: &str, occurrence: &KubernetesEvent) {
@@ -330,9 +330,9 @@ impl EventCorrelator {
     /// Notes an Event that could not be written, and returns whether it is worth another try. It
     /// waits again under the same name, as it may have been made.
     pub(super) fn note_failure(&mut self, write: EventWrite) -> bool {
-        let EventWrite { deed, mut occurrence, key, source, of_source, attempts, added, name } = write;
+        let EventWrite { verb, mut occurrence, key, source, of_source, attempts, added, name } = write;
         match self.made.get_mut(&key) {
-            Some(made) if deed == EventWriteKind::Patch => made.count -= added,
+            Some(made) if verb == EventWriteVerb::Patch => made.count -= added,
             _ => self.forget(&key),
         }
         if attempts + 1 >= MAX_EVENT_TRIES {
@@ -354,7 +354,7 @@ impl EventCorrelator {
     /// Drops an Event that nobody misses.
     pub(super) fn note_skipped(&mut self, write: &EventWrite) {
         match self.made.get_mut(&write.key) {
-            Some(made) if write.deed == EventWriteKind::Patch => made.count -= write.added,
+            Some(made) if write.verb == EventWriteVerb::Patch => made.count -= write.added,
             _ => self.forget(&write.key),
         }
     }

@@ -81,7 +81,7 @@ impl WriterFixture {
             subject: None,
         };
         self.recorder.record(Timestamp::UNIX_EPOCH, draft);
-        let last = self.recorder.subscribe_after(0).past.pop().unwrap();
+        let last = self.recorder.subscribe_after(0).backlog.pop().unwrap();
         self.writer.correlator.offer(&last, Instant::now());
     }
 

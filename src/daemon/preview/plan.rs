@@ -200,7 +200,7 @@ impl PreviewRun {
         let pods = self
             .engine
             .informer_object(&base.id)
-            .and_then(|live| live.rolling)
+            .and_then(|live| live.replica_status)
             .map_or(0, |rolling| rolling.replicas);
         // The server shows no object that would be made anew: what the manifest asks for is in
         // for it.

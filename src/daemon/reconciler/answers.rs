@@ -187,7 +187,7 @@ impl Reconciler {
             unreadable: &unreadable,
             times: &times,
             metrics: &self.metrics,
-            since: self.since,
+            since: self.started_at,
             next_resync: self.next_resync(now, at),
             queue: depth.ready + depth.processing,
             unfinished: self.queue.processing_times(now),

@@ -1,6 +1,6 @@
 //! Reads and writes the cluster's rollout ledger.
 //!
-//! `keep_rollout_ledger` ends each turn of the loop: it writes what `Engine::next_ledger` asks for,
+//! `sync_rollout_ledger` ends each turn of the loop: it writes what `Engine::next_ledger` asks for,
 //! by compare-and-swap. The answer goes to `Engine::set_ledger`. That marks the workloads whose
 //! claim is there, and `Engine::decide` lets their writes pass.
 
@@ -47,7 +47,7 @@ pub(super) struct RolloutLedgerStore {
     object: Option<LedgerObject>,
     call: CallState,
     /// Before this it is not asked for, or written, again.
-    pub(super) due: Option<Instant>,
+    pub(super) not_before: Option<Instant>,
     /// The time of the next read, as others share it. A write never waits for it.
     reread: Option<Instant>,
     /// Indicates whether it is to be read before anything is written.
@@ -58,7 +58,7 @@ pub(super) struct RolloutLedgerStore {
     sealing: SealStatus,
     /// The reason for the last failed read or write, as logged.
     logged_failure: Option<String>,
-    /// The command that a person mends it with; none where it can be read.
+    /// The command by which a person fixes an unreadable ledger; none where it can be read.
     pub(super) unreadable: Option<String>,
     /// Calls in a row that have failed: each waits longer.
     failures: u32,
@@ -71,7 +71,7 @@ impl Default for RolloutLedgerStore {
         Self {
             object: None,
             call: CallState::None,
-            due: None,
+            not_before: None,
             reread: None,
             stale: true,
             publication: QueuePublication::default(),
@@ -93,12 +93,12 @@ impl RolloutLedgerStore {
     /// Returns when the loop is to come back to it.
     pub(super) fn next_wake(&self) -> Option<Instant> {
         let all = [self.publication.due, self.reread].into_iter().flatten();
-        self.due.or_else(|| all.min().filter(|_| self.is_quiet()))
+        self.not_before.or_else(|| all.min().filter(|_| self.is_quiet()))
     }
 
     /// Reads the ledger again with a new key, and writes it with that.
     pub(super) fn note_new_key(&mut self) {
-        (self.due, self.stale) = (None, true);
+        (self.not_before, self.stale) = (None, true);
     }
 }
 
@@ -114,12 +114,14 @@ pub(super) fn engine(budget: Budget) -> Engine {
 impl Reconciler {
     /// Reads the rollout ledger where that has to be done, and writes it where it does not say what
     /// it should.
-    pub(super) fn keep_rollout_ledger(&mut self) {
+    pub(super) fn sync_rollout_ledger(&mut self) {
         let now = Instant::now();
-        if self.ledger_store.call == CallState::Busy || self.ledger_store.due.is_some_and(|due| due > now) {
+        if self.ledger_store.call == CallState::Busy
+            || self.ledger_store.not_before.is_some_and(|due| due > now)
+        {
             return;
         }
-        let waited = self.ledger_store.due.take().is_some()
+        let waited = self.ledger_store.not_before.take().is_some()
             || self.ledger_store.reread.take_if(|reread| *reread <= now).is_some();
         let (cluster, namespace) = (self.executor.cluster.clone(), self.namespace.clone());
         if self.ledger_store.stale || waited {
@@ -132,7 +134,7 @@ impl Reconciler {
                 return self.wait_for_key();
             };
             if text.len() > MAX_RECORD_BYTES {
-                self.ledger_store.due = Some(now + PERSON_RETRY_DELAY);
+                self.ledger_store.not_before = Some(now + PERSON_RETRY_DELAY);
                 return self.log_full_ledger(text.len());
             }
             self.ledger_store.call = CallState::Busy;
@@ -154,7 +156,7 @@ impl Reconciler {
     fn reread_for_foreign(&mut self, others: Vec<ObjectId>, now: Instant) {
         let holds = !self.is_only_observing() && self.engine.relies_on_ledger();
         let waits = !others.is_empty() || self.engine.waits_for_others() || holds;
-        let shared = self.until == StopCondition::Shutdown && self.engine.has_shared_budget();
+        let shared = self.stop_condition == StopCondition::Shutdown && self.engine.has_shared_budget();
         let wait = match (waits, shared) {
             (true, _) => CONTENDED_READ_INTERVAL,
             (false, true) => SHARED_READ_INTERVAL,
@@ -162,7 +164,7 @@ impl Reconciler {
         };
         if self.ledger_store.reread.is_none_or(|reread| reread > now + wait) {
             self.ledger_store.reread = Some(now + wait);
-            self.look_at_others(others);
+            self.look_up_foreign_workloads(others);
         }
     }
 
@@ -223,7 +225,7 @@ impl Reconciler {
     /// Postpones the ledger until there is a key. Nothing begins, and nothing is overwritten,
     /// before.
     fn wait_for_key(&mut self) {
-        self.ledger_store.due = Some(Instant::now() + PERSON_RETRY_DELAY);
+        self.ledger_store.not_before = Some(Instant::now() + PERSON_RETRY_DELAY);
         let why = self.engine.key_blocker().map(|reason| reason.to_string());
         if self.configs.has_reported_missing_key() && self.ledger_store.logged_failure != why {
             let why = why.as_deref().unwrap_or_default();
@@ -241,7 +243,7 @@ impl Reconciler {
         }
         let (engine, publication) = (&mut self.engine, &mut self.ledger_store.publication);
         match engine.next_ledger() {
-            Some(next) if self.until == StopCondition::Shutdown => {
+            Some(next) if self.stop_condition == StopCondition::Shutdown => {
                 Some(publication.add_to(engine, next, now))
             }
             Some(next) => Some(engine.without_queue(next)),
@@ -249,7 +251,7 @@ impl Reconciler {
             None if self.ledger_store.sealing == SealStatus::Stale && engine.seals().number().is_some() => {
                 engine.known_ledger().cloned()
             }
-            None if self.until == StopCondition::Shutdown => {
+            None if self.stop_condition == StopCondition::Shutdown => {
                 engine.initial_ledger().or_else(|| publication.next_ledger(engine, now))
             }
             None => engine.initial_ledger(),
@@ -258,7 +260,7 @@ impl Reconciler {
 
     /// Reads the workloads of other daemons' claims. One that has come to rest shows that the claim
     /// of a dead daemon is spent.
-    fn look_at_others(&mut self, others: Vec<ObjectId>) {
+    fn look_up_foreign_workloads(&mut self, others: Vec<ObjectId>) {
         for id in others {
             let Some(kind) = self.watched.served_kind(&id.group_kind()) else { continue };
             let Some(namespace) = id.namespace().map(Arc::from) else { continue };
@@ -305,14 +307,14 @@ impl Reconciler {
         if self.is_last() || self.ends_with_record(ending) {
             self.write_last_summaries().await;
         }
-        self.leave_claims().await;
+        self.write_final_ledger().await;
     }
 
     /// Returns whether this is the last loop of a daemon with sources that nobody takes over. Under
     /// Leases another replica writes what it sees itself, and a write that is not answered keeps
     /// the Lease from being released.
     fn is_last(&self) -> bool {
-        let ends = self.until == StopCondition::Shutdown && self.ledger_store.end.is_cancelled();
+        let ends = self.stop_condition == StopCondition::Shutdown && self.ledger_store.end.is_cancelled();
         ends && !self.executor.cluster.is_fenced()
     }
 
@@ -320,14 +322,14 @@ impl Reconciler {
     /// takes its settled claims back, and leaves the others to the next process. A daemon leaves
     /// its claims to the next one, which goes on with them. It takes its queue back: nothing waits
     /// for a process that is gone.
-    async fn leave_claims(&mut self) {
-        let goes_on = self.until == StopCondition::Shutdown && !self.is_last();
+    async fn write_final_ledger(&mut self) {
+        let goes_on = self.stop_condition == StopCondition::Shutdown && !self.is_last();
         if goes_on || self.is_only_observing() {
             return;
         }
         let (cluster, namespace) = (self.executor.cluster.clone(), self.namespace.clone());
         for _ in 0..MAX_FINAL_TRIES {
-            let next = match self.until {
+            let next = match self.stop_condition {
                 StopCondition::Shutdown => self.engine.unqueued_ledger(),
                 StopCondition::Settled(_) | StopCondition::Healthy(_) => self.engine.last_ledger(),
             };
@@ -351,7 +353,7 @@ impl Reconciler {
 
     /// Returns what a rollout ledger that cannot be written goes on saying.
     fn remaining_text(&self) -> &'static str {
-        match self.until {
+        match self.stop_condition {
             StopCondition::Shutdown => "it shows an old queue until the next daemon writes its own",
             StopCondition::Settled(_) | StopCondition::Healthy(_) => {
                 "its claims count until their workloads have been at rest"
@@ -369,7 +371,7 @@ impl Reconciler {
                     let why = explain_unreadable_ledger(&self.namespace, &error.to_string());
                     self.engine.set_ledger_unreadable(&why);
                     self.log_unreadable(Some(why));
-                    self.ledger_store.due = Some(Instant::now() + PERSON_RETRY_DELAY);
+                    self.ledger_store.not_before = Some(Instant::now() + PERSON_RETRY_DELAY);
                 }
                 (self.ledger_store.object, self.ledger_store.stale) = (object, false);
             }
@@ -388,7 +390,7 @@ impl Reconciler {
                         .min(MIN_RETRY_DELAY * 2_u32.saturating_pow(self.ledger_store.failures)),
                 };
                 self.ledger_store.failures = self.ledger_store.failures.saturating_add(1).min(10);
-                self.ledger_store.due =
+                self.ledger_store.not_before =
                     Some(Instant::now() + wait.mul_f64(1.0 + super::super::random_fraction()));
             }
         }

@@ -67,7 +67,7 @@ impl Reconciler {
             replicas: if live.is_some_and(|live| live.replicas_ceded) {
                 ReplicaMode::Omitted
             } else {
-                ReplicaMode::AsWritten
+                ReplicaMode::FromManifest
             },
             // A step only delays what is asked for.
             overlay: None,

@@ -66,8 +66,8 @@ impl TransientReasons<'_> {
             | Reason::Paused(_)
             | Reason::OnHold(_)
             | Reason::Fight(..)
-            | Reason::Sealed(_)
-            | Reason::Unrecorded(_)
+            | Reason::KeyUnavailable(_)
+            | Reason::RecordUnreadable(_)
             | Reason::Incomplete(_)
             | Reason::Confirm(_)
             | Reason::Kept(_)
@@ -96,7 +96,7 @@ impl TransientReasons<'_> {
         let recalls = || !self.engine.unread_contents().is_empty();
         match judged {
             Some(PruneDecision::Delete) => true,
-            Some(PruneDecision::Later(_)) => self.is_anything_working() || recalls(),
+            Some(PruneDecision::Defer(_)) => self.is_anything_working() || recalls(),
             _ => false,
         }
     }
@@ -117,7 +117,7 @@ impl Reconciler {
             engine: &self.engine,
             queue: &self.queue,
             reasons: &self.reasons,
-            until: self.until,
+            until: self.stop_condition,
             is_anything_working: OnceCell::new(),
         };
         self.reasons.iter().any(|(id, reason)| reasons.is_transient(id, reason, 8))

@@ -89,7 +89,7 @@ impl ConfigFollowers {
 impl Reconciler {
     /// Reads the key, without which nothing is sealed and nothing is pruned, and follows the data
     /// that are used.
-    pub(super) fn keep_configs(&mut self) {
+    pub(super) fn sync_configs(&mut self) {
         let now = Instant::now();
         let due = self.configs.due.is_none_or(|due| due <= now);
         if self.configs.stale && self.configs.call == CallState::None && due {
@@ -269,7 +269,7 @@ impl Reconciler {
     /// Logs why pods are restarted, where nothing in git shows it.
     pub(super) fn log_restart(&self, id: &ObjectId, apply: &ApplyRequest) {
         if let (ApplyPurpose::Restart, Some(started), StopCondition::Shutdown) =
-            (apply.purpose, apply.variant.config_stamp, self.until)
+            (apply.purpose, apply.variant.config_stamp, self.stop_condition)
         {
             let changed = self.engine.changed_words(id, started);
             tracing::info!(object = %id, "restarted, as the data of {changed} changed");

@@ -41,7 +41,7 @@ impl Reconciler {
             self.spawn_write(async move {
                 let namespace = pod.of.namespace().unwrap_or_default().to_owned();
                 let answer = match cluster.evict(&namespace, &pod.name, &pod.uid).await {
-                    Ok(EvictionResult::Accepted | EvictionResult::Gone) => EvictionOutcome::Going,
+                    Ok(EvictionResult::Accepted | EvictionResult::Gone) => EvictionOutcome::Evicted,
                     Ok(EvictionResult::Blocked(why)) => EvictionOutcome::Refused(why),
                     Err(error) if is_denied(&error) => EvictionOutcome::Denied(
                         format!("the user may not create pods/eviction in namespace {namespace}").into(),
@@ -56,7 +56,7 @@ impl Reconciler {
 
     pub(super) fn record_eviction(&mut self, pod: &PodToEvict, answer: &EvictionOutcome) {
         match answer {
-            EvictionOutcome::Going => {
+            EvictionOutcome::Evicted => {
                 self.nodes.denied.remove(&pod.of);
                 tracing::info!(object = %pod.of, pod = %pod.name, node = %pod.node, "evicted, as its step asks");
             }

@@ -50,7 +50,7 @@ impl Reconciler {
             self.engine.informer_objects().filter(|(_, live)| self.engine.source_of(live) == Some(source));
         let goes = members.map(|(id, _)| id);
         let stays =
-            |id: &ObjectId| matches!(judged.get(id), Some(PruneDecision::Keep(_) | PruneDecision::Leave(_)));
+            |id: &ObjectId| matches!(judged.get(id), Some(PruneDecision::Keep(_) | PruneDecision::Ignore(_)));
         let mut goes = goes.filter(|id| !stays(id)).peekable();
         if goes.peek().is_some() {
             return Some(RemainingObjects::Objects(self.describe_first(goes)));

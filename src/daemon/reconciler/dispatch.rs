@@ -22,22 +22,28 @@ use crate::object::{ContentHash, GroupKind, ObjectId};
 use crate::queue::WorkQueue;
 use crate::report::Outcome;
 
-/// The longest rest after another client wrote first: the next view is on its way.
-const MAX_CONFLICT_DELAY: Duration = Duration::from_secs(1);
+/// The delay after another client wrote first, for the first conflicts in a row: the next view is
+/// on its way.
+const SHORT_CONFLICT_DELAY: Duration = Duration::from_secs(1);
 
 /// The maximum number of conflicts in a row after which an object is decided on as soon as the
 /// newer view is here. While a workload rolls out, its status alone makes every view old within
 /// moments.
 const MAX_IMMEDIATE_CONFLICTS: u32 = 3;
 
-/// After so many conflicts in a row it is no race any more, and the rests get longer.
+/// The maximum number of conflicts in a row with the short delay. More of them are no race any
+/// more.
 const MAX_SHORT_CONFLICTS: u32 = 8;
+
+/// The delay after more conflicts in a row than that.
 const LONG_CONFLICT_DELAY: Duration = Duration::from_secs(15);
 
-/// The longest rest of an object that the user may not write. One of them notices a role that is
-/// granted within it, and the others follow at once. Where there are many, each asks less often.
+/// The least delay before a write is tried again that the user is not allowed. One of these objects
+/// notices a role that is granted within it, and the others follow at once.
 const DENIED_RETRY_DELAY: Duration = Duration::from_secs(15);
-const RIGHTS_EACH: Duration = Duration::from_millis(50);
+
+/// The delay for each denied object, where all of them together give a longer one.
+const DENIED_DELAY_PER_OBJECT: Duration = Duration::from_millis(50);
 
 /// Returns the metric label of an action.
 fn action_label(action: &Action) -> &'static str {
@@ -300,7 +306,7 @@ impl Reconciler {
             }
             if *action == Action::Nothing && wanted {
                 self.queue.forget(id);
-                if self.until != StopCondition::Shutdown && !self.outcomes.contains_key(id) {
+                if self.stop_condition != StopCondition::Shutdown && !self.outcomes.contains_key(id) {
                     self.record_outcome(id, Outcome::Unchanged);
                 }
             }
@@ -327,7 +333,7 @@ impl Reconciler {
         }
         let now = Instant::now();
         self.queue.tick(now);
-        self.count(id, action, &result);
+        self.record_metrics(id, action, &result);
         let result = match result {
             ActionResult::Failed(failure) => ActionResult::Failed(self.with_backoff(id, failure)),
             carried_out => {
@@ -366,7 +372,7 @@ impl Reconciler {
         self.queue.finish(id);
     }
 
-    fn count(&self, id: &ObjectId, action: &Action, outcome: &ActionResult) {
+    fn record_metrics(&self, id: &ObjectId, action: &Action, outcome: &ActionResult) {
         let failed = match outcome {
             ActionResult::Failed(failure) => Some(failure.class()),
             _ => None,
@@ -391,7 +397,8 @@ impl Reconciler {
                 )
             }
             WriteFailure::Refused(why, RefusalRule::Rights, wait) => {
-                let most = DENIED_RETRY_DELAY.max(RIGHTS_EACH * self.engine.count_denied() as u32);
+                let most =
+                    DENIED_RETRY_DELAY.max(DENIED_DELAY_PER_OBJECT * self.engine.count_denied() as u32);
                 let rest = backoff(&mut self.queue).min(most);
                 WriteFailure::Refused(why, RefusalRule::Rights, wait.map(|wait| wait.max(rest)))
             }
@@ -401,7 +408,7 @@ impl Reconciler {
             WriteFailure::Conflict(_) => {
                 let failures = self.queue.failures(id);
                 let most =
-                    if failures < MAX_SHORT_CONFLICTS { MAX_CONFLICT_DELAY } else { LONG_CONFLICT_DELAY };
+                    if failures < MAX_SHORT_CONFLICTS { SHORT_CONFLICT_DELAY } else { LONG_CONFLICT_DELAY };
                 let rest = backoff(&mut self.queue).min(most);
                 WriteFailure::Conflict(if failures < MAX_IMMEDIATE_CONFLICTS { Duration::ZERO } else { rest })
             }

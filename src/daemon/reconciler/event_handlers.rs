@@ -95,7 +95,7 @@ impl Reconciler {
 
     pub(super) fn handle_informer_event(&mut self, event: InformerEvent<LiveObject>) {
         if let (InformerChange::Apply(id, live), false) =
-            (&event.change, self.until == StopCondition::Shutdown)
+            (&event.change, self.stop_condition == StopCondition::Shutdown)
             && let Some(why) = self.find_rival(id, live)
         {
             self.fatal = Some(FatalError::Contested(why));

@@ -1,6 +1,6 @@
 //! Reads and writes the inventories.
 //!
-//! `keep_inventories` writes what an inventory lacks, rejections included. The answer goes through
+//! `sync_inventories` writes what an inventory lacks, rejections included. The answer goes through
 //! `Engine::set_inventory`, which puts the rejections in force.
 
 use std::cell::OnceCell;
@@ -72,7 +72,7 @@ impl Reconciler {
                 if is_first {
                     let data = store.inventory.inventory().map(|inventory| &inventory.data);
                     store.first_status = data.and_then(StatusSummary::from_data);
-                    handover::recall(
+                    handover::restore_statement(
                         &mut self.engine,
                         source,
                         self.inventories[source].inventory.inventory(),
@@ -92,7 +92,7 @@ impl Reconciler {
                 let kinds: Vec<GroupKind> = kinds.cloned().collect();
                 let watcher = self.engine.source(source).watcher;
                 self.watched.add_recorded(watcher, kinds, &mut self.engine);
-                if self.until != StopCondition::Shutdown {
+                if self.stop_condition != StopCondition::Shutdown {
                     self.ask_for_absences();
                 }
                 self.update_engine_inventory(source);
@@ -103,7 +103,9 @@ impl Reconciler {
                 }
             }
             // Only a person can help, and nobody waits for one here.
-            Err(error) if error.class() == ErrorClass::Config && self.until != StopCondition::Shutdown => {
+            Err(error)
+                if error.class() == ErrorClass::Config && self.stop_condition != StopCondition::Shutdown =>
+            {
                 self.fatal = Some(error.into());
             }
             Err(error) => {
@@ -161,7 +163,7 @@ impl Reconciler {
                 // Written at once, not when all is done: a process that ends before that leaves
                 // nothing in doubt.
                 self.inventories[source].need = InventoryNeed::Growth;
-                self.inventories[source].origin = InventoryOrigin::Here;
+                self.inventories[source].origin = InventoryOrigin::Local;
                 self.update_engine_inventory(source);
             }
         }
@@ -189,11 +191,11 @@ impl Reconciler {
                 SealStatus::Valid => {}
             }
             match inventory.other_location.as_deref() {
-                None => store.origin = InventoryOrigin::Here,
+                None => store.origin = InventoryOrigin::Local,
                 // The lost inventory named a location that nobody declares any more.
                 Some(inventory::UNKNOWN_LOCATION)
                     if self.engine.source(source).lifecycle == SourceLifecycle::Deleting => {}
-                Some(inventory::UNKNOWN_LOCATION) if store.origin == InventoryOrigin::Here => {
+                Some(inventory::UNKNOWN_LOCATION) if store.origin == InventoryOrigin::Local => {
                     inventory.other_location = None;
                 }
                 Some(_) => {}
@@ -215,7 +217,7 @@ impl Reconciler {
     }
 
     /// Writes the inventories that do not record what they should.
-    pub(super) fn keep_inventories(&mut self) {
+    pub(super) fn sync_inventories(&mut self) {
         self.find_origins();
         let is_idle = OnceCell::new();
         for source in self.engine.source_ids() {
@@ -257,7 +259,7 @@ impl Reconciler {
             self.record_opt_outs(source, &mut wanted.data);
             accepted_revision::record(&mut wanted, self.inventories[source].accepted_revision.as_ref());
             // A source makes its repository known to the others before it wants anything of theirs.
-            let says_nothing = wanted.data.is_empty() || self.until != StopCondition::Shutdown;
+            let says_nothing = wanted.data.is_empty() || self.stop_condition != StopCondition::Shutdown;
             let nothing_to_say = known.is_none() && wanted.kinds.is_empty() && says_nothing;
             if known.as_ref() == Some(&wanted) || nothing_to_say {
                 continue;
@@ -301,7 +303,7 @@ impl Reconciler {
 
     /// Returns what this process is known by in a status that outlives it.
     pub(super) fn status_author(&self) -> StatusAuthor {
-        let command = match self.until {
+        let command = match self.stop_condition {
             StopCondition::Shutdown => AuthorCommand::Run,
             _ => AuthorCommand::Apply,
         };
@@ -325,7 +327,7 @@ impl Reconciler {
     /// Returns whether a source that could not be read yet is to be made known to the others: it
     /// may want what they drop.
     fn is_to_be_registered(&self, source: SourceId) -> bool {
-        self.until == StopCondition::Shutdown
+        self.stop_condition == StopCondition::Shutdown
             && self.attempted_sources.contains(&source)
             && self.inventories[source].inventory == InventoryState::Absent
             && self.engine.can_state(source)

@@ -236,7 +236,7 @@ impl Reconciler {
     fn record_outcome_as(&mut self, id: &ObjectId, outcome: Outcome, reason: Option<EventReason>) {
         let again = outcome == Outcome::Created && self.outcomes.get(id) == Some(&Outcome::Recreating);
         let outcome = if again { Outcome::Recreated } else { outcome };
-        if self.until != StopCondition::Shutdown
+        if self.stop_condition != StopCondition::Shutdown
             && !matches!(outcome, Outcome::Waiting(_) | Outcome::Unhealthy(_))
         {
             self.outcomes.insert(id.clone(), outcome.clone());

@@ -106,13 +106,13 @@ impl Reconciler {
     pub(super) fn has_opt_out_record(&mut self, source: SourceId) -> bool {
         let text = self.history.opt_outs(source).text();
         let inventory = self.inventories[source].inventory.inventory();
-        self.until != StopCondition::Shutdown
+        self.stop_condition != StopCondition::Shutdown
             || inventory.is_none_or(|inventory| inventory.data.get(REPORTED_OPT_OUTS_KEY) == text.as_ref())
     }
 
     /// Writes into an inventory which opt-outs were reported. A single pass reports none.
     pub(super) fn record_opt_outs(&mut self, source: SourceId, data: &mut BTreeMap<String, String>) {
-        if self.until != StopCondition::Shutdown {
+        if self.stop_condition != StopCondition::Shutdown {
             return;
         }
         match self.history.opt_outs(source).text() {

@@ -14,7 +14,7 @@ impl Reconciler {
     /// Carries out orders. They are for whoever stays: a single pass keeps to what is paused or
     /// held, and carries out nothing but confirmations of deletions.
     pub(super) fn carry_out_orders(&mut self) {
-        if self.until != StopCondition::Shutdown {
+        if self.stop_condition != StopCondition::Shutdown {
             self.engine.carry_out_given();
             return;
         }

@@ -126,9 +126,9 @@ impl Reconciler {
     /// Reads the orders objects of which there is something new, makes those that are missing, and
     /// takes out what is done. A source goes on whatever becomes of its own. A single pass reads
     /// them once, for confirmations alone, and makes none.
-    pub(super) fn keep_orders(&mut self) {
+    pub(super) fn sync_orders(&mut self) {
         self.log_orders();
-        let stays = self.until == StopCondition::Shutdown;
+        let stays = self.stop_condition == StopCondition::Shutdown;
         for source in self.engine.source_ids() {
             let state = self.engine.source(source);
             let inventory =
@@ -204,7 +204,10 @@ impl Reconciler {
                 return;
             }
             // Nobody waits here for a person to help.
-            Err(error) if self.until != StopCondition::Shutdown && error.class() != ErrorClass::Transient => {
+            Err(error)
+                if self.stop_condition != StopCondition::Shutdown
+                    && error.class() != ErrorClass::Transient =>
+            {
                 let name = &self.engine.source(source).name;
                 store.notes.push(format!("confirmed deletions of source {name} do not count: {error}"));
                 store.object = OrdersState::Absent;
@@ -226,7 +229,7 @@ impl Reconciler {
             return self.engine.take_orders(source, Vec::new());
         };
         let mut list = engine::parse_orders(&object.data);
-        if self.until != StopCondition::Shutdown {
+        if self.stop_condition != StopCondition::Shutdown {
             list.orders.retain(|order| matches!(order.verb, OrderVerb::Confirm(_)));
         }
         let news = list.why.filter(|_| store.refused != list.refused);
@@ -250,7 +253,7 @@ impl Reconciler {
     fn log_orders(&mut self) {
         for (source, id, words) in self.engine.take_done_orders() {
             let head = self.engine.source(source).head.clone();
-            if self.until != StopCondition::Shutdown {
+            if self.stop_condition != StopCondition::Shutdown {
                 self.orders[source].notes.push(format!("{id}: {words}"));
             }
             self.record_event(EventReason::OrderDone, source, Some(&id), words, head);

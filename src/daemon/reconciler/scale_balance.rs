@@ -34,12 +34,12 @@ impl Reconciler {
     pub(super) fn record_scale(&mut self, due: &ScaleRequest, answer: &ScaleResult) {
         if *answer == ScaleResult::Done {
             let count = due.from.abs_diff(due.to);
-            match due.aim {
-                ScalePurpose::Give => tracing::info!(
+            match due.purpose {
+                ScalePurpose::Restore => tracing::info!(
                     object = %due.of, set = %due.name,
                     "gave the old template {}: a scale had given that to the one that a step holds", count_text(count, "pod")
                 ),
-                ScalePurpose::TakeBack => tracing::info!(
+                ScalePurpose::RemoveSurplus => tracing::info!(
                     object = %due.of, set = %due.name,
                     "took back {count} of {} new pods: the step is {}", due.from, due.step
                 ),

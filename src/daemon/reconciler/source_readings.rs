@@ -61,7 +61,7 @@ impl Reconciler {
         let refused = reading.refused.iter().filter(|found| !known.contains(found));
         let found = facts().flat_map(|facts| &facts.diagnostics).chain(refused);
         // A single pass hands them to its caller, which shows all of them.
-        if self.until == StopCondition::Shutdown {
+        if self.stop_condition == StopCondition::Shutdown {
             log_errors(&self.engine.source(source).name, found.filter(|found| found.is_error()));
         }
         let before = self.engine.last_observation_number();
@@ -116,7 +116,7 @@ impl Reconciler {
     pub(super) fn handle_discovery(&mut self, kinds: crate::cluster::KindTable) {
         self.watched.set_kinds(kinds, &mut self.engine);
         self.engine.set_scopes(self.watched.kind_scopes());
-        if self.until == StopCondition::Shutdown {
+        if self.stop_condition == StopCondition::Shutdown {
             self.watched.watch_inventories(&self.namespace);
             self.watched.watch_orders(&self.namespace, &self.channels.to_orders);
         }
@@ -124,7 +124,7 @@ impl Reconciler {
         for (source, files, read_settings) in std::mem::take(&mut self.pending_source_tasks) {
             match files {
                 SourceFiles::Source(followed) => {
-                    let (orders, from_loop) = mpsc::channel(CHANNEL_CAPACITY);
+                    let (requests, from_loop) = mpsc::channel(CHANNEL_CAPACITY);
                     let events = self.channels.events.clone();
                     let name = format!("the source {}", followed.name());
                     let heartbeat =
@@ -143,7 +143,7 @@ impl Reconciler {
                             self.tasks.keep("what is left of a source", source_task.end(from_loop));
                         }
                     }
-                    self.source_tasks[source] = Some(orders);
+                    self.source_tasks[source] = Some(requests);
                 }
                 SourceFiles::Snapshot(disk) => {
                     let scopes = self.watched.kind_scopes();
@@ -178,7 +178,7 @@ impl Reconciler {
     /// Asks whether kinds that are not listed are there at all: nothing is pruned as long as they
     /// may be.
     pub(super) fn ask_for_absences(&mut self) {
-        let missing = match self.until {
+        let missing = match self.stop_condition {
             StopCondition::Shutdown => self.watched.begin_question(),
             StopCondition::Settled(_) | StopCondition::Healthy(_) => {
                 self.watched.begin_urgent_question(&self.engine)

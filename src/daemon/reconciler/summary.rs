@@ -61,12 +61,12 @@ impl Reconciler {
     /// Returns whether a single pass ends that knows the status of its source.
     pub(super) fn ends_with_record(&self, ending: PassEnding) -> bool {
         let has_ended = matches!(ending, PassEnding::Settled | PassEnding::TimedOut);
-        self.until != StopCondition::Shutdown && has_ended
+        self.stop_condition != StopCondition::Shutdown && has_ended
     }
 
     /// Publishes the status after a turn.
     pub(super) fn publish_summary(&mut self, now: Instant) {
-        if self.until != StopCondition::Shutdown {
+        if self.stop_condition != StopCondition::Shutdown {
             return;
         }
         if let Some(rest) = self.summary.rest.filter(|rest| *rest > now) {
@@ -175,7 +175,7 @@ impl Reconciler {
             && state.lifecycle == SourceLifecycle::Active;
         let before = self.inventories[source].first_status.as_ref();
         let is_kept = StatusSummary::from_data(data).as_ref() != before;
-        self.until != StopCondition::Shutdown && (is_kept || !is_complete)
+        self.stop_condition != StopCondition::Shutdown && (is_kept || !is_complete)
     }
 
     /// Returns whether a ConfigMap does not say yet which revision was reported to have settled.
@@ -192,7 +192,7 @@ impl Reconciler {
     fn can_record(&self, source: SourceId, status: &SourceStatus, now: Instant) -> bool {
         // A single pass has observed all that it could when it ends.
         let has_observed =
-            || self.until != StopCondition::Shutdown || (!self.is_working() && self.is_seen(source));
+            || self.stop_condition != StopCondition::Shutdown || (!self.is_working() && self.is_seen(source));
         self.status_summary(source).is_some()
             || (status.incomplete.is_some() && !self.engine.source(source).is_unread())
             || (status.revision.is_some() && has_observed())

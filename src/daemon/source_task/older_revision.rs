@@ -61,7 +61,7 @@ impl RevisionContents {
                 continue;
             };
             let FileReading { facts, .. } = settings.read(file, &bytes, scopes);
-            let is_complete = facts.understood == FileCompleteness::Complete
+            let is_complete = facts.completeness == FileCompleteness::Complete
                 && facts.unscoped.is_empty()
                 && facts.unusable.iter().all(|object| !ids.contains(&object.id));
             if !is_complete {
@@ -207,9 +207,9 @@ pub(super) enum ContentLookup {
     /// An answer.
     Done(Box<LoopEvent>),
     /// The revision cannot be read here and now.
-    Missing(WantedContents),
+    NeedsFetch(WantedContents),
     /// The revision of an undo is not here yet.
-    Unfound(Box<UndoRequest>),
+    UndoNeedsFetch(Box<UndoRequest>),
 }
 
 impl ContentReader {
@@ -220,7 +220,7 @@ impl ContentReader {
     ) -> ContentLookup {
         let wanted = WantedContents { revision, contents };
         let (wanted, found) = self.look_up(wanted).await;
-        found.map_or(ContentLookup::Missing(wanted), |found| {
+        found.map_or(ContentLookup::NeedsFetch(wanted), |found| {
             ContentLookup::Done(Box::new(LoopEvent::ContentsRead(found)))
         })
     }

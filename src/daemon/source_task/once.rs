@@ -36,7 +36,7 @@ pub(in crate::daemon) fn read_disk(
     let mut reading = SourceReading { revision: Some(snapshot.revision.clone()), ..SourceReading::default() };
     reading.authored = disk.commit.as_ref().map(authorship);
     let mut files: BTreeMap<&Arc<str>, FileReading> = BTreeMap::new();
-    let mut room = MAX_SOURCE_FINDINGS;
+    let mut remaining_findings = MAX_SOURCE_FINDINGS;
     for again in [ReadAttempt::First, ReadAttempt::WithDefinitions] {
         for file in &snapshot.files {
             let known = |read: &FileReading| read.unknown.iter().all(|kind| scopes.get(kind).is_none());
@@ -45,7 +45,7 @@ pub(in crate::daemon) fn read_disk(
             }
             let bytes = disk.read(file.blob).unwrap_or_default();
             let mut read = settings.read(file, bytes, &mut scopes);
-            read.facts.bound_findings(&mut room);
+            read.facts.bound_findings(&mut remaining_findings);
             files.insert(&file.path, read);
         }
     }

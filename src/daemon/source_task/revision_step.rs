@@ -104,11 +104,12 @@ pub(super) fn read_newest(
     let mut files: BTreeMap<Arc<str>, Option<FileFacts>> =
         gone.into_iter().map(|path| (path, None)).collect();
     files.extend(unrendered.iter().map(|path| {
-        let facts = FileFacts { understood: FileCompleteness::Unrendered, ..FileFacts::default() };
+        let facts = FileFacts { completeness: FileCompleteness::Unrendered, ..FileFacts::default() };
         (path.clone(), Some(facts))
     }));
-    let mut room = MAX_SOURCE_FINDINGS;
-    let mut unknown = read_files(reader, settings, &mut scopes, &changed, &mut files, &mut room)?;
+    let mut remaining_findings = MAX_SOURCE_FINDINGS;
+    let mut unknown =
+        read_files(reader, settings, &mut scopes, &changed, &mut files, &mut remaining_findings)?;
     // A definition may be in a later file than its objects.
     let learnt = |kinds: &BTreeSet<GroupKind>| kinds.iter().any(|kind| scopes.get(kind).is_some());
     let again: BTreeMap<Arc<str>, SnapshotFile> = unknown
@@ -118,7 +119,14 @@ pub(super) fn read_newest(
         .collect();
     if !again.is_empty() {
         unknown.retain(|path, _| !again.contains_key(path));
-        unknown.extend(read_files(reader, settings, &mut scopes, &again, &mut files, &mut room)?);
+        unknown.extend(read_files(
+            reader,
+            settings,
+            &mut scopes,
+            &again,
+            &mut files,
+            &mut remaining_findings,
+        )?);
     }
     let mut reading = SourceReading {
         revision: Some(to.clone()),
@@ -134,15 +142,15 @@ pub(super) fn read_newest(
     Ok(ReadStep { reported: ReportedSnapshot { snapshot, unrendered }, reading, unknown, scopes })
 }
 
-/// Reads files, and returns the kinds of unknown scope in each that has some. Takes their findings
-/// off the room for these.
+/// Reads files, and returns the kinds of unknown scope in each that has some. The number of
+/// findings that may still be kept goes down by theirs.
 fn read_files(
     reader: &RevisionReader,
     settings: &ReadSettings,
     scopes: &mut KindScopes,
     wanted: &BTreeMap<Arc<str>, SnapshotFile>,
     files: &mut BTreeMap<Arc<str>, Option<FileFacts>>,
-    room: &mut usize,
+    remaining_findings: &mut usize,
 ) -> Result<BTreeMap<Arc<str>, BTreeSet<GroupKind>>, SourceError> {
     let mut unknown = BTreeMap::new();
     let blobs: Vec<BlobId> = wanted.values().map(|file| file.blob).collect();
@@ -150,7 +158,7 @@ fn read_files(
     reader.read_all(blobs, |_, bytes| {
         if let Some(file) = wanted.next() {
             let mut read = settings.read(file, &bytes, scopes);
-            read.facts.bound_findings(room);
+            read.facts.bound_findings(remaining_findings);
             if !read.unknown.is_empty() {
                 unknown.insert(file.path.clone(), read.unknown);
             }

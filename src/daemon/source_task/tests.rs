@@ -197,7 +197,9 @@ async fn the_repository_is_reported_when_it_is_known_and_not_again() {
         }
         let events = fixture.source_task.check_source().await;
         let repositories = events.iter().filter_map(|event| match event {
-            LoopEvent::Repository(_, repository) => Some(matches!(repository, RepositoryIdentity::At(_))),
+            LoopEvent::Repository(_, repository) => {
+                Some(matches!(repository, RepositoryIdentity::Repository(_)))
+            }
             _ => None,
         });
         reported.push(repositories.collect::<Vec<_>>());
@@ -329,7 +331,7 @@ async fn what_a_root_gave_is_not_gone_while_it_does_not_render_and_is_known_unti
         });
         let reading = reading.unwrap();
         let files = reading.files.iter().map(|(file, facts)| {
-            let words = facts.as_ref().map_or("gone".to_owned(), |facts| format!("{:?}", facts.understood));
+            let words = facts.as_ref().map_or("gone".to_owned(), |facts| format!("{:?}", facts.completeness));
             format!("{file} {words}")
         });
         (files.collect::<Vec<_>>(), reading.unrendered.len())

@@ -12,18 +12,18 @@ pub(super) enum ConcurrentLookups {
     /// All of them.
     All,
     /// Lookups that need no signature to be verified.
-    Unverified,
+    UnsignedOnly,
 }
 
 impl OperationQueue {
     /// Returns whether the read of an undo target has to wait for its turn.
     pub(super) fn is_waiting_for_signatures(&self) -> bool {
-        self.concurrent == ConcurrentLookups::Unverified
+        self.concurrent == ConcurrentLookups::UnsignedOnly
     }
 }
 
 impl SourceTask {
-    /// Takes what is recorded of what was accepted. The first observation waits for that, and
+    /// Takes over the recorded accepted revision. The first observation waits for that, and
     /// another one follows when a person has confirmed something.
     pub(super) async fn set_anchor(&mut self, anchor: VerificationAnchor) -> Vec<LoopEvent> {
         if self.source.set_anchor(anchor) { self.check_source().await } else { Vec::new() }
@@ -40,7 +40,7 @@ impl SourceTask {
         Some(LoopEvent::RevisionAccepted(self.settings.source, accepted))
     }
 
-    /// Looks up the target of a rollback, with whatever has to be copied or rendered for that. A
+    /// Looks up the target of an undo, with whatever has to be copied or rendered for that. A
     /// revision that was never in force here was never accepted, and must be signed itself.
     pub(super) async fn read_undo_target(&mut self, undo: UndoRequest) -> LoopEvent {
         let token = undo.token.clone();

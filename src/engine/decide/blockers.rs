@@ -1,5 +1,5 @@
-//! The blockers of one object because of others: its kind, its namespace, its references, its
-//! wave, and for a Service the workload that it is switched to.
+//! The blockers of one object that other objects cause: its kind, namespace, references and wave.
+//! That of a Service may also be the workload that it is switched to.
 //!
 //! `Engine::decide` asks for them, in the order of this file. A blocked object is woken by
 //! `waits.rs`.
@@ -64,7 +64,7 @@ impl Engine {
             };
             let named = source.inventory.as_ref().is_some_and(names_kind);
             if let Some(why) = self.locked_inventory_reason().filter(|_| source.inventory.is_none()) {
-                return Some(Reason::Sealed(why));
+                return Some(Reason::KeyUnavailable(why));
             }
             if !named {
                 return Some(Reason::Inventory(source.name.clone()));
@@ -137,7 +137,7 @@ impl Engine {
             return Some(Reason::Unusable(why.clone()));
         }
         if let Some(why) = self.unreadable_record(source, desired) {
-            return Some(Reason::Unrecorded(why));
+            return Some(Reason::RecordUnreadable(why));
         }
         if self.mode == DecisionMode::Plan {
             // A reference that nothing brings is not awaited.
@@ -214,8 +214,8 @@ impl Engine {
             && self.waits.get(need) == Some(&WaitTopic::Waves(source))
     }
 
-    /// Returns why an object waits for an object that it refers to: only where the desired state
-    /// itself brings what it names, and by a source that counts for this one.
+    /// Returns why an object waits for an object that it refers to. It waits only where the desired
+    /// state brings that one, by a source that counts for this one.
     pub(in crate::engine) fn missing_reference(&self, source: SourceId, need: &ObjectId) -> Option<Reason> {
         let entry = self.entries.get(need).filter(|_| self.counts_for(source, need))?;
         let needs = |why: &str| Some(Reason::Needs(need.clone(), why.into()));

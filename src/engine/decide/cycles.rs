@@ -44,7 +44,7 @@ impl Engine {
             });
             found.extend(later.map(|why| (id, why.into())));
         }
-        found.extend(cycle_words(graph::find_cycles(&edges)));
+        found.extend(cycle_reasons(graph::find_cycles(&edges)));
         found
     }
 
@@ -53,7 +53,7 @@ impl Engine {
     }
 }
 
-fn cycle_words(cycles: Vec<Vec<ObjectId>>) -> impl Iterator<Item = (ObjectId, Arc<str>)> {
+fn cycle_reasons(cycles: Vec<Vec<ObjectId>>) -> impl Iterator<Item = (ObjectId, Arc<str>)> {
     cycles.into_iter().flat_map(|cycle| {
         let why: Arc<str> = cycle_text(&cycle).into();
         cycle.into_iter().map(move |id| (id, why.clone()))
@@ -76,7 +76,7 @@ fn wave_order_text(after: &ObjectId, theirs: i32, ours: i32) -> String {
 }
 
 /// Says which of these objects could never be released together, as each waits for the others.
-pub(crate) fn find_self_waits(objects: &[Object]) -> Vec<Diagnostic> {
+pub(crate) fn find_dependency_cycles(objects: &[Object]) -> Vec<Diagnostic> {
     let mut edges = WaitEdges::new();
     let mut by_id: BTreeMap<&ObjectId, &Object> = BTreeMap::new();
     for object in objects {
@@ -94,7 +94,7 @@ pub(crate) fn find_self_waits(objects: &[Object]) -> Vec<Diagnostic> {
         let (id, theirs) = later.filter(|(_, theirs)| *theirs > ours).min_by_key(|(_, theirs)| *theirs)?;
         Some((object, wave_order_text(id, theirs, ours)))
     });
-    let stuck = cycle_words(graph::find_cycles(&edges))
+    let stuck = cycle_reasons(graph::find_cycles(&edges))
         .filter_map(|(id, why)| Some((*by_id.get(&id)?, why.to_string())));
     let finding = |(object, why): (&Object, String)| {
         Diagnostic::error(object.origin.clone(), "cycle", format!("{}: {why}", object.id))

@@ -1,9 +1,10 @@
 //! The decision about one object: a pure function of the facts.
 //!
 //! `Engine::decide` gathers the facts, calls the pure `decide`, and passes its decision through
-//! filters. Each filter may turn a write into a wait or a dry run, and none makes a write:
+//! filters. Each filter may turn a write into a wait or a dry run, and none makes a write. Some
+//! also note requests in the engine, for example for a slot of the budget:
 //!
-//! | filter | file | turns into a wait, or adds |
+//! | filter | file | holds back, adds or notes |
 //! |---|---|---|
 //! | `wait_for_holder` | `deletion/handover.rs` | when to ask again whose an object is |
 //! | `enforce_allow_list` | `facts/allow_enforcement.rs` | writes that its source is not allowed |
@@ -13,7 +14,7 @@
 //! | `require_dry_run` | `rollout/dry_run_impact.rs` | writes of unknown impact on pods |
 //! | `claim_budget` | `rollout/budget_claims.rs` | writes that restart pods, until their claim is there |
 //! | `advance_daemon_set` | `rollout/daemon_set_steps.rs` | the state of the step of a DaemonSet |
-//! | `explain_takeback` | `rollout/scale_balance.rs` | that a scale gave a step too many pods |
+//! | `explain_surplus_correction` | `rollout/scale_balance.rs` | that a scale gave a step too many pods |
 //! | `seal_decision` | `facts/release_seal.rs` | the seal of the release annotation |
 //! | `revisit_competitors` | `competing_accounts.rs` | when to ask again which source goes on |
 //!
@@ -95,7 +96,7 @@ impl Engine {
         let decision = self.require_dry_run(id, decision);
         let decision = self.claim_budget(id, decision);
         let decision = self.advance_daemon_set(id, decision);
-        let decision = self.explain_takeback(id, decision);
+        let decision = self.explain_surplus_correction(id, decision);
         let decision = self.seal_decision(id, decision);
         let decision = self.revisit_competitors(id, decision);
         self.remember(id, &decision);
@@ -122,7 +123,7 @@ impl Engine {
         let (source, desired) = entry.target_content().map(|(source, desired)| (source, desired.clone()))?;
         let blind = matches!(
             self.current_observation(id, entry, now),
-            Observation::Unobservable(_) | Observation::NotSeen
+            Observation::Pending(_) | Observation::NotSeen
         );
         if blind || (entry.unreleased_content().is_none() && self.restart_stamp(id).is_none()) {
             return None;
@@ -157,17 +158,17 @@ impl Engine {
         now: Instant,
     ) -> Observation<'a> {
         if let Some(blind) = self.unobserved_reason(id, entry) {
-            return Observation::Unobservable(blind);
+            return Observation::Pending(blind);
         }
         let seen = self.informer_objects.get(id);
-        if let Some((written, at)) = entry.last_write
+        if let Some((written, at)) = entry.min_resource_version
             && seen.is_none_or(|live| live.rv < written)
         {
             let overdue = now.duration_since(at) >= crate::engine::WRITE_ECHO_TIMEOUT;
             return match &entry.direct_view {
                 Some(DirectView::Found(live)) if live.rv >= written => Observation::Seen(live),
                 _ if overdue => Observation::NotSeen,
-                _ => Observation::Unobservable(Reason::OwnWrite),
+                _ => Observation::Pending(Reason::OwnWrite),
             };
         }
         match (seen, &entry.direct_view) {
@@ -181,7 +182,7 @@ impl Engine {
 
 /// Decides about one object.
 pub(crate) fn decide(input: &DecisionInput<'_>, now: Instant) -> Decision {
-    if let Observation::Unobservable(reason) = &input.observation {
+    if let Observation::Pending(reason) = &input.observation {
         return Decision::wait(reason.clone());
     }
     match &input.entry.targets[..] {
@@ -255,7 +256,7 @@ pub(super) fn decide_desired(
     match input.observation {
         Observation::Seen(live) => decide_present(input, source, desired, live, now),
         Observation::Absent => decide_absent(input, source, desired, now),
-        Observation::NotSeen | Observation::Unobservable(_) => Decision::act(Action::Lookup),
+        Observation::NotSeen | Observation::Pending(_) => Decision::act(Action::Lookup),
     }
 }
 
@@ -348,7 +349,7 @@ pub(super) fn decide_present(
         return verify(input, source, desired, live, now);
     }
     let restarts = restart_risk(input, desired, live);
-    if let (RestartRisk::Maybe, AcceptedContent::Unread(release)) = (restarts, &input.entry.accepted) {
+    if let (RestartRisk::Possible, AcceptedContent::Unread(release)) = (restarts, &input.entry.accepted) {
         return Decision::act(Action::AwaitContent)
             .with_reason(Reason::ReadingRevision(release.revision.short_name().into()));
     }
@@ -367,8 +368,9 @@ pub(super) fn decide_present(
         return defend(input, reason, now);
     }
     let purpose = takeover.unwrap_or(ApplyPurpose::Change);
-    let exact =
-        takeover.is_some() || restarts == RestartRisk::Maybe || matches!(replicas, ReplicaMode::AsLive(_));
+    let exact = takeover.is_some()
+        || restarts == RestartRisk::Possible
+        || matches!(replicas, ReplicaMode::FromLive(_));
     Decision::act(Action::Apply(ApplyRequest {
         desired: desired.clone(),
         source,
@@ -382,8 +384,8 @@ pub(super) fn decide_present(
     }))
 }
 
-/// Decides for an object that has the content: its rollout goes on to the next step, or its overlay
-/// is taken off, or its pods use other data.
+/// Decides for an object that has the content. Its rollout goes on to the next step, its overlay is
+/// taken off, or its pods use other data.
 pub(super) fn decide_step(
     input: &DecisionInput<'_>,
     source: SourceId,
@@ -405,7 +407,7 @@ pub(super) fn decide_step(
     if let Some(reason) = input.release_blocker.clone().filter(|_| restarted) {
         return verify(input, source, desired, live, now).with_reason(reason);
     }
-    let moves = matches!(live.overlay, RolloutOverlayState::Under(overlay) if overlay.step().is_some())
+    let moves = matches!(live.overlay, RolloutOverlayState::Overlaid(overlay) if overlay.step().is_some())
         || input.overlay.is_some();
     let moves =
         (moves && !is_tightening(live.overlay, input.overlay)) || live.is_restarted_by(input.config_stamp);
@@ -422,7 +424,7 @@ pub(super) fn decide_step(
             config_stamp: input.config_stamp,
         },
         purpose,
-        restarts: if moves && is_serving(input.id, live) { RestartRisk::Maybe } else { RestartRisk::No },
+        restarts: if moves && is_serving(input.id, live) { RestartRisk::Possible } else { RestartRisk::No },
     }))
 }
 
@@ -445,12 +447,13 @@ pub(super) fn replicas(
     live: &LiveObject,
 ) -> ReplicaMode {
     if input.scaling == ReplicaOwner::Manifest || desired.hash_without_replicas.is_none() {
-        ReplicaMode::AsWritten
+        ReplicaMode::FromManifest
     } else if live.replicas_ceded {
         ReplicaMode::Omitted
     } else {
-        let shown = |rolling: crate::engine::RolloutNumbers| ReplicaMode::AsLive(rolling.replicas);
-        live.rolling.map_or(ReplicaMode::AsWritten, shown)
+        let shown =
+            |replica_status: crate::engine::ReplicaStatus| ReplicaMode::FromLive(replica_status.replicas);
+        live.replica_status.map_or(ReplicaMode::FromManifest, shown)
     }
 }
 
@@ -460,7 +463,7 @@ pub(super) fn restart_risk(
     desired: &SharedDesiredObject,
     live: &LiveObject,
 ) -> RestartRisk {
-    let steps = matches!(live.overlay, RolloutOverlayState::Under(overlay) if overlay.step().is_some());
+    let steps = matches!(live.overlay, RolloutOverlayState::Overlaid(overlay) if overlay.step().is_some());
     // Leaving a step restarts the pods that it held back, whatever the template.
     let lets_go = steps
         && live.overlay != RolloutOverlayState::from(input.overlay)
@@ -468,16 +471,16 @@ pub(super) fn restart_risk(
     let same = input.entry.accepted.has_template_of(desired)
         && !lets_go
         && !live.is_restarted_by(input.config_stamp);
-    if same || !is_serving(input.id, live) { RestartRisk::No } else { RestartRisk::Maybe }
+    if same || !is_serving(input.id, live) { RestartRisk::No } else { RestartRisk::Possible }
 }
 
 /// Returns whether a workload has pods that a rolling update could take down. Pods that were never
 /// available do not count.
 pub(in crate::engine) fn is_serving(id: &ObjectId, live: &LiveObject) -> bool {
     is_workload(id)
-        && live
-            .rolling
-            .is_none_or(|rolling| rolling.phase != RolloutPhase::FirstStart && rolling.replicas > 0)
+        && live.replica_status.is_none_or(|replica_status| {
+            replica_status.phase != RolloutPhase::FirstStart && replica_status.replicas > 0
+        })
 }
 
 pub(super) fn decide_unwanted(input: &DecisionInput<'_>, now: Instant) -> Decision {
@@ -502,10 +505,10 @@ pub(super) fn decide_unwanted(input: &DecisionInput<'_>, now: Instant) -> Decisi
             Some(reason) => Decision::wait(reason),
             None => Decision::act(Action::Delete(live.uid.clone(), live.rv, DeletionReason::Prune)),
         },
-        Some(PruneDecision::Later(why)) => defend(input, Reason::Prune(why.clone()), now),
+        Some(PruneDecision::Defer(why)) => defend(input, Reason::Prune(why.clone()), now),
         Some(PruneDecision::Confirm(why)) => defend(input, Reason::Confirm(why.clone()), now),
         Some(PruneDecision::Keep(why)) => defend(input, Reason::Kept(why.clone()), now),
-        Some(PruneDecision::Leave(why)) => Decision::wait(Reason::Kept(why.clone())),
+        Some(PruneDecision::Ignore(why)) => Decision::wait(Reason::Kept(why.clone())),
         None => defend(input, Reason::Prune("whether it may be pruned is not decided yet".into()), now),
     }
 }

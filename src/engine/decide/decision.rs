@@ -37,9 +37,9 @@ pub(crate) enum ApplyPurpose {
     Repair,
     /// It carried no owner's mark, or, with `adopt: always`, another owner's.
     Adopt,
-    /// It was another source's.
+    /// Another source had it, and gives it up.
     Transfer,
-    /// Its rollout goes on, or is let go.
+    /// Its rollout goes on to the next step, or its overlay is taken off.
     Step,
     /// The data that its pods use have changed.
     Restart,
@@ -51,7 +51,7 @@ pub(crate) enum RestartRisk {
     /// It does not.
     No,
     /// As far as can be known without asking the server, it may.
-    Maybe,
+    Possible,
 }
 
 /// One server-side apply.
@@ -161,7 +161,7 @@ impl Decision {
 #[derive(Clone, Debug)]
 pub(crate) enum Observation<'a> {
     /// Nothing can be said now: the kind cannot be observed, or our own write has not come back.
-    Unobservable(Reason),
+    Pending(Reason),
     /// The informer does not show it, and it was not looked up.
     NotSeen,
     /// It does not exist.

@@ -67,16 +67,15 @@ impl Engine {
     /// Returns whether a workload has its slot of the budget, and waits for what is released together
     /// with it. The dependency may wait for that very slot, so both would wait for ever.
     fn holds_a_slot_for(&self, source: SourceId, id: &ObjectId, before: &ObjectId) -> bool {
-        let units = self.unit_openers.get(&source);
-        let opener = |id: &ObjectId| units.and_then(|units| units.get(id));
+        let units = self.unit_lead_workloads.get(&source);
+        let lead = |id: &ObjectId| units.and_then(|units| units.get(id));
         let is_unwritten =
             |id: &ObjectId| self.entry(id).is_some_and(|entry| self.is_change_pending(id, entry));
         let rolling = self.rollouts.in_flight.iter().filter(|(_, rollout)| rollout.claim.is_some());
         let mut claimed = rolling.map(|(id, _)| id).chain(&self.rollouts.unused_claims);
-        opener(id).is_some()
-            && claimed.any(|workload| {
-                workload != before && opener(workload) == opener(id) && is_unwritten(workload)
-            })
+        lead(id).is_some()
+            && claimed
+                .any(|workload| workload != before && lead(workload) == lead(id) && is_unwritten(workload))
     }
 
     /// Wakes whoever waits for a workload that is changed and rolled out.

@@ -79,7 +79,7 @@ impl Engine {
         now: Instant,
     ) {
         if !matches!(action, Action::DryRun(_)) {
-            self.rollouts.writing.remove(id);
+            self.rollouts.writes_in_flight.remove(id);
         }
         match (action, outcome) {
             (Action::Apply(apply), ActionResult::Applied(written)) => {
@@ -99,10 +99,12 @@ impl Engine {
         let mut proven = answer.clone();
         self.prove(id, &mut proven);
         let nothing = apply.decided_on == Some(answer.rv);
-        if apply.restarts == RestartRisk::Maybe {
+        if apply.restarts == RestartRisk::Possible {
             // An answer that changed nothing starts no rollout, unless another process wrote the
             // same before.
-            let rolls = answer.rolling.is_some_and(|rolling| rolling.phase == RolloutPhase::Replacing);
+            let rolls = answer
+                .replica_status
+                .is_some_and(|replica_status| replica_status.phase == RolloutPhase::Replacing);
             self.record_rollout_write(id, (!nothing || rolls).then_some(answer.rv));
             if nothing && !rolls {
                 self.end_claim(id);
@@ -150,7 +152,7 @@ impl Engine {
         }
         // Where the watch was faster than the answer, no event has to be waited for: none may come.
         if self.informer_objects.get(id).is_none_or(|live| live.rv < answer.rv) {
-            entry.last_write = Some((answer.rv, now));
+            entry.min_resource_version = Some((answer.rv, now));
             entry.direct_view = Some(DirectView::Found(Box::new(proven)));
         }
     }
@@ -188,7 +190,7 @@ impl Engine {
         entry.last_failure = None;
         // Where the watch has reported it before the answer, or never will, a lookup shows what is
         // there now.
-        entry.last_write = is_shown.then_some((rv.next(), now));
+        entry.min_resource_version = is_shown.then_some((rv.next(), now));
         entry.direct_view = entry.direct_view.take().filter(|_| is_shown);
         entry.accepted = AcceptedContent::Nothing;
         if removal == DeletionReason::Recreate {
@@ -219,13 +221,13 @@ impl Engine {
             |after: Duration, reason: Arc<str>| TemporaryFailure { retry_at: now + after, reason };
         match failure {
             WriteFailure::Conflict(rest) => {
-                // The view that this was decided on is known to be old: only a newer one decides
+                // The view that this was decided on is known to be old. Only a newer one decides
                 // again, and none from before our own last write.
                 entry.direct_view = None;
-                let pending = entry.last_write.map(|(written, _)| written);
+                let pending = entry.min_resource_version.map(|(written, _)| written);
                 // The watch may have shown a newer one before this answer came.
                 let newer = seen.map(|seen| action.decided_on().unwrap_or(seen).next());
-                entry.last_write = newer.max(pending).map(|version| (version, now));
+                entry.min_resource_version = newer.max(pending).map(|version| (version, now));
                 entry.last_failure =
                     (!rest.is_zero()).then(|| temporary(rest, "another client wrote first".into()));
             }

@@ -1,8 +1,8 @@
 //! The owner of an object: the source that may write it, and who keeps it from being written.
 //!
-//! Of several sources of this process that want one object, the one that has it goes on: a source
-//! that comes to name what another one has must not stop it. Where none of them has the object,
-//! none makes it, as nobody can say whose it is to be.
+//! Where several sources of this process want one object, the one that has it goes on. A source
+//! that begins to name an object of another one must not stop that one. Where none of them has the
+//! object, none makes it, as its owner would be arbitrary.
 //!
 //! **Invariant:** an opt-out, an annotation by others on a live object, only reduces what is done
 //! to that very object.
@@ -47,9 +47,9 @@ pub(in crate::engine) fn left_alone_reason(
     }
 }
 
-/// Returns an ApplySet in words, where nobody knows its source. Its id says nothing to people, but
-/// its parent can be found by it.
-pub(in crate::engine) fn apply_set(set: &str) -> Arc<str> {
+/// Returns the description of an ApplySet whose source is not known: its id, and the command that
+/// finds its parent object.
+pub(in crate::engine) fn apply_set_description(set: &str) -> Arc<str> {
     let find = format!("kubectl get configmaps,secrets -A -l applyset.kubernetes.io/id={set}");
     format!("the ApplySet {set}: `{find}` finds its parent").into()
 }
@@ -72,20 +72,20 @@ pub(super) fn decide_ownership(
     };
     match &live.owner {
         ObjectOwner::Ours(set) if set == mine => Ok(None),
-        _ if is_ours_all_the_same(input, live) => Ok(None),
+        _ if is_still_ours(input, live) => Ok(None),
         ObjectOwner::Controlled(owner) => Err(Reason::Owned(owner.clone())),
         ObjectOwner::Ours(_) if input.holder == InventoryHolder::Unread => Err(Reason::ReadingPeers),
         ObjectOwner::Ours(set) => match (&input.holder, input.adopt) {
-            (InventoryHolder::Releases(name), AdoptPolicy::Never) => {
+            (InventoryHolder::GivesUp(name), AdoptPolicy::Never) => {
                 Err(Reason::Owned(released_source_reason(name)))
             }
-            (InventoryHolder::Releases(_), _) => Ok(Some(ApplyPurpose::Transfer)),
+            (InventoryHolder::GivesUp(_), _) => Ok(Some(ApplyPurpose::Transfer)),
             (InventoryHolder::Keeps(name), AdoptPolicy::Never | AdoptPolicy::IfUnowned) => {
                 Err(Reason::Owned(format!("source {name}").into()))
             }
-            _ => adopted(apply_set(set)),
+            _ => adopted(apply_set_description(set)),
         },
-        ObjectOwner::Labelled(set) => adopted(apply_set(set)),
+        ObjectOwner::Labelled(set) => adopted(apply_set_description(set)),
         ObjectOwner::Foreign(owner) => adopted(owner.clone()),
         ObjectOwner::Nobody => match input.adopt {
             AdoptPolicy::Never => Err(Reason::NotAdopted),
@@ -98,7 +98,7 @@ pub(super) fn decide_ownership(
 pub(super) fn owner(input: &DecisionInput<'_>, live: &LiveObject) -> Option<SourceId> {
     let wanting = input.entry.targets.first().map(|(source, _)| *source);
     match &live.owner {
-        _ if is_ours_all_the_same(input, live) => wanting,
+        _ if is_still_ours(input, live) => wanting,
         ObjectOwner::Ours(set) => input.inventories.iter().position(|one| one == set).map(SourceId::new),
         _ => None,
     }
@@ -110,7 +110,7 @@ pub(super) fn owner(input: &DecisionInput<'_>, live: &LiveObject) -> Option<Sour
 /// Another owner's mark says the same as an annotation that takes an object out of our hands, and
 /// has no effect where that has none. The label of another inventory that is sealed for it is valid
 /// there by right.
-pub(super) fn is_ours_all_the_same(input: &DecisionInput<'_>, live: &LiveObject) -> bool {
+pub(super) fn is_still_ours(input: &DecisionInput<'_>, live: &LiveObject) -> bool {
     let is_known = input.entry.accepted.content().is_some() && live.our_fields.is_some();
     let was_ours = !live.is_unproven() || is_known || input.entry.is_remembered(live);
     match &live.owner {

@@ -29,7 +29,7 @@ pub(crate) enum Reason {
     /// Its claim on the rollout budget, or the record of its unit, is being written.
     Claiming,
     /// Its claim cannot be written before a person mends the rollout ledger.
-    Unrecorded(Arc<str>),
+    RecordUnreadable(Arc<str>),
     /// It is released together with a workload that has not begun to roll.
     UnitWorkload(ObjectId),
     /// Its rollout goes in steps; this is their state.
@@ -67,7 +67,7 @@ pub(crate) enum Reason {
     ReadingRevision(Arc<str>),
     /// The hash of a Secret has to be sealed in a record, or opened, and the key for that cannot be
     /// had.
-    Sealed(Arc<str>),
+    KeyUnavailable(Arc<str>),
     /// The data of an object are being read, as pods may have to be restarted for them.
     Reading(ObjectId),
     /// The source was not read completely, so it cannot be known whether the object is still
@@ -174,13 +174,13 @@ impl fmt::Display for Reason {
             Self::Retrying(why, after) => write!(f, "{why}; retry in {}", seconds(*after)),
             Self::Fight(cause, after) => write!(f, "{cause}; next repair in {}", seconds(*after)),
             Self::ReadingRevision(revision) => write!(f, "reading its content from revision {revision}"),
-            Self::Sealed(why) => {
+            Self::KeyUnavailable(why) => {
                 write!(f, "the recorded hashes of Secrets are sealed, and the key is not available: {why}")
             }
             Self::Reading(id) => write!(f, "reading {id}, whose data its pods use"),
             Self::Incomplete(why) => write!(f, "the source was not read completely: {why}"),
             Self::Refused(why, _)
-            | Self::Unrecorded(why)
+            | Self::RecordUnreadable(why)
             | Self::Unusable(why)
             | Self::Oversized(_, why)
             | Self::Step(why)

@@ -45,11 +45,11 @@ pub(super) fn verify(
     // The content under an autoscaler differs from the content that was verified without it.
     let as_released = live.shown_release().is_some_and(|release| release.hash == desired.hash);
     let replicas = match replicas(input, desired, live) {
-        ReplicaMode::AsLive(_) if as_released => ReplicaMode::AsWritten,
+        ReplicaMode::FromLive(_) if as_released => ReplicaMode::FromManifest,
         other => other,
     };
     let overlay = match live.overlay {
-        RolloutOverlayState::Under(overlay) => Some(overlay),
+        RolloutOverlayState::Overlaid(overlay) => Some(overlay),
         _ => None,
     };
     let variant = ApplyVariant { replicas, overlay, config_stamp: live.config_stamp };
@@ -96,7 +96,7 @@ fn repair(input: &DecisionInput<'_>, target: &RepairTarget<'_>, live: &LiveObjec
         return Decision::wait(reason);
     }
     let restarts = if lost == RepairImpact::Template && is_serving(input.id, live) {
-        RestartRisk::Maybe
+        RestartRisk::Possible
     } else {
         RestartRisk::No
     };
@@ -107,7 +107,7 @@ fn repair(input: &DecisionInput<'_>, target: &RepairTarget<'_>, live: &LiveObjec
         seal: None,
         // Bound to the version, it would only ever meet conflicts where somebody writes faster, and
         // nothing would show that this is a fight. The repair restores accepted content.
-        precondition: write_precondition(live, matches!(variant.replicas, ReplicaMode::AsLive(_))),
+        precondition: write_precondition(live, matches!(variant.replicas, ReplicaMode::FromLive(_))),
         decided_on: Some(live.rv),
         variant,
         purpose: ApplyPurpose::Repair,
@@ -126,9 +126,7 @@ pub(super) fn defend(input: &DecisionInput<'_>, reason: Reason, now: Instant) ->
         AcceptedContent::Unread(_) => return Decision::act(Action::AwaitContent).with_reason(reason),
     };
     match input.observation {
-        Observation::NotSeen | Observation::Unobservable(_) => {
-            Decision::act(Action::Lookup).with_reason(reason)
-        }
+        Observation::NotSeen | Observation::Pending(_) => Decision::act(Action::Lookup).with_reason(reason),
         Observation::Absent => match content_blocker(input, accepted, now) {
             None => {
                 let source = input.entry.targets.first().map_or(accepted.body.source, |(source, _)| *source);

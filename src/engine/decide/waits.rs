@@ -49,12 +49,14 @@ impl Engine {
             Reason::Syncing(_) | Reason::Unobservable(..) | Reason::Unserved(..) | Reason::UnknownKind(_) => {
                 Some(WaitTopic::Kinds)
             }
-            Reason::Inventory(_) | Reason::Unrecorded(_) => source().map(WaitTopic::Inventory),
+            Reason::Inventory(_) | Reason::RecordUnreadable(_) => source().map(WaitTopic::Inventory),
             Reason::Needs(need, _)
             | Reason::UnitWorkload(need)
             | Reason::Reading(need)
             | Reason::Generated(need) => Some(WaitTopic::Object(need.clone())),
-            Reason::Sealed(_) => Some(WaitTopic::Object(crate::engine::restart::config_restart::key_id())),
+            Reason::KeyUnavailable(_) => {
+                Some(WaitTopic::Object(crate::engine::restart::config_restart::key_id()))
+            }
             Reason::Wave(..) => source().map(WaitTopic::Waves),
             _ => None,
         }

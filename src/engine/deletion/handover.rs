@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use crate::engine::decide::decision::{
     Action, ApplyPurpose, ApplyRequest, Decision, DeletionReason, Observation,
 };
-use crate::engine::decide::ownership::apply_set;
+use crate::engine::decide::ownership::apply_set_description;
 use crate::engine::deletion::kept_objects::KeptObjects;
 use crate::engine::deletion::observation_requests::{ObservationRequests, TakeoverWait};
 use crate::engine::deletion::peer_sources::{
@@ -55,7 +55,7 @@ pub(crate) enum InventoryHolder {
     /// This source has it, and does not say that it no longer wants it.
     Keeps(Arc<str>),
     /// This source has it, and no longer wants it.
-    Releases(Arc<str>),
+    GivesUp(Arc<str>),
 }
 
 /// The reason for a deletion that is withheld for another source's sake.
@@ -209,10 +209,10 @@ impl Engine {
     /// revision.
     fn sources_behind(&self) -> Vec<SourceId> {
         let differs = |own: &SourceProgress| {
-            self.peers().any(|peer| match (&peer.says, own) {
+            self.peers().any(|peer| match (&peer.statement, own) {
                 (
-                    Ok(SourceStatement { progress: SourceProgress::Follows { repository, read }, .. }),
-                    SourceProgress::Follows { repository: ours, read: newest },
+                    Ok(SourceStatement { progress: SourceProgress::Revision { repository, read }, .. }),
+                    SourceProgress::Revision { repository: ours, read: newest },
                 ) => repository == ours && read != newest,
                 _ => false,
             })
@@ -234,13 +234,13 @@ impl Engine {
     ) -> Option<SourceProgress> {
         let state = &self.sources[source];
         match &state.repository {
-            _ if state.lifecycle == SourceLifecycle::Deleting => Some(SourceProgress::Unordered),
+            _ if state.lifecycle == SourceLifecycle::Deleting => Some(SourceProgress::Unversioned),
             RepositoryIdentity::Unknown => None,
-            RepositoryIdentity::Nowhere => Some(SourceProgress::Unordered),
-            RepositoryIdentity::At(repository) => {
+            RepositoryIdentity::None => Some(SourceProgress::Unversioned),
+            RepositoryIdentity::Repository(repository) => {
                 let is_complete = completeness() == SourceCompleteness::Complete;
                 let read = state.head.clone().filter(|_| is_complete);
-                Some(SourceProgress::Follows { repository: repository.clone(), read })
+                Some(SourceProgress::Revision { repository: repository.clone(), read })
             }
         }
     }
@@ -284,7 +284,7 @@ impl Engine {
         PeerSource {
             name: name.clone(),
             inventory_id: inventory_id.clone(),
-            says: Ok(says),
+            statement: Ok(says),
             kept: KeptObjects::default(),
         }
     }
@@ -425,7 +425,7 @@ impl Engine {
         now: Instant,
     ) -> InventoryHolder {
         if let Some(source) = self.source_of_inventory_id(set) {
-            return InventoryHolder::Releases(self.sources[source].name.clone());
+            return InventoryHolder::GivesUp(self.sources[source].name.clone());
         }
         if !self.handover.consults_peers {
             return self
@@ -440,18 +440,18 @@ impl Engine {
         let holder = match found {
             None => InventoryHolder::Unread,
             Some(None) => InventoryHolder::Nobody,
-            Some(Some(peer)) => match &peer.says {
-                Ok(says) if says.released.contains(&mark(id)) => InventoryHolder::Releases(peer.name.clone()),
+            Some(Some(peer)) => match &peer.statement {
+                Ok(says) if says.released.contains(&mark(id)) => InventoryHolder::GivesUp(peer.name.clone()),
                 _ => InventoryHolder::Keeps(peer.name.clone()),
             },
         };
         let old = match holder {
-            InventoryHolder::Releases(_) => TAKEOVER_PEERS_MAX_AGE,
+            InventoryHolder::GivesUp(_) => TAKEOVER_PEERS_MAX_AGE,
             _ => self.handover.rest.max(MIN_PEERS_INTERVAL),
         };
         if age.is_none_or(|age| age >= old) {
             self.handover.asking.insert(id.clone());
-            if matches!(holder, InventoryHolder::Releases(_)) {
+            if matches!(holder, InventoryHolder::GivesUp(_)) {
                 return InventoryHolder::Unread;
             }
         }
@@ -472,7 +472,7 @@ impl Engine {
                 let own = own.map(|source| &self.sources[source].name);
                 let peer = || Some(&self.handover.peers.as_ref()?.get(set)?.name);
                 let name = own.or_else(peer).or_else(|| self.handover.names.get(set));
-                Some(name.map_or_else(|| apply_set(set), |name| format!("source {name}").into()))
+                Some(name.map_or_else(|| apply_set_description(set), |name| format!("source {name}").into()))
             }
         }
     }

@@ -79,7 +79,7 @@ impl Engine {
     pub(in crate::engine) fn search_blocker(&self, source: SourceId) -> Option<PruneDecision> {
         let is_due = self.sources[source].moved == MovedObjects::Unsearched;
         is_due.then(|| {
-            PruneDecision::Later(
+            PruneDecision::Defer(
                 "nothing is pruned until the other folders of the repository are read".into(),
             )
         })

@@ -111,7 +111,7 @@ impl Engine {
 
     /// Schedules observations for the requests of the other sources, as they were just read.
     pub(in crate::engine) fn accept_observation_requests(&mut self) {
-        if self.handover.observations.service == SourceService::Passes {
+        if self.handover.observations.service == SourceService::OneShot {
             return;
         }
         for source in self.source_ids() {
@@ -139,7 +139,7 @@ impl Engine {
         };
         let peers = self.handover.peers.iter().flatten();
         let asked = peers.filter_map(|(set, peer)| {
-            let says = peer.says.as_ref().ok()?;
+            let says = peer.statement.as_ref().ok()?;
             let request = says.observation_request.as_ref()?;
             (!is_known(set, request)).then(|| (set.clone(), request.clone()))
         });
@@ -215,7 +215,7 @@ impl Engine {
         let has_arrived = self.handover.has_arrived(&self.informer_object(id)?.uid);
         let mut others = self.other_sources(source, id);
         let found = others.find(|peer| {
-            let Ok(says) = &peer.says else { return false };
+            let Ok(says) = &peer.statement else { return false };
             let may_want = match peer.deletion_consent(mark, &own) {
                 DeletionConsent::AfterDelay => true,
                 DeletionConsent::Given => {

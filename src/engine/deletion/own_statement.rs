@@ -20,10 +20,10 @@ impl Engine {
     ///
     /// An object that was given up then, or requested again, may still be taken over by that old
     /// statement. So it is requested for a time where it is wanted.
-    pub(crate) fn recall(&mut self, source: SourceId, recorded: &SourceStatement) {
+    pub(crate) fn restore_statement(&mut self, source: SourceId, recorded: &SourceStatement) {
         self.recall_observations(source, recorded);
         let mut said = recorded.released.clone();
-        if let TakeoverRequests::These(requests) = &recorded.takeover_requests {
+        if let TakeoverRequests::Listed(requests) = &recorded.takeover_requests {
             said.extend(requests);
         }
         if said.is_empty() {
@@ -47,7 +47,7 @@ impl Engine {
         recorded: Option<&SourceStatement>,
     ) -> Option<SourceStatement> {
         let requests = match recorded.map(|recorded| &recorded.takeover_requests) {
-            Some(TakeoverRequests::Anything) => TakeoverRequests::Anything,
+            Some(TakeoverRequests::Unlisted) => TakeoverRequests::Unlisted,
             recorded => {
                 let requests = self.takeover_requests(source);
                 recorded.filter(|recorded| recorded.cover(&requests)).cloned().unwrap_or(requests)
@@ -79,7 +79,7 @@ impl Engine {
         };
         let service = match self.handover.observations.service {
             SourceService::Daemon => SourceService::Daemon,
-            SourceService::Passes => recorded.map(|recorded| recorded.service).unwrap_or_default(),
+            SourceService::OneShot => recorded.map(|recorded| recorded.service).unwrap_or_default(),
         };
         Some(SourceStatement {
             progress: merge_progress(self.progress_by(source, || read)?, recorded),
@@ -134,7 +134,7 @@ impl Engine {
         }
         let Some(peers) = &self.handover.peers else { return };
         let asks = |set: &Arc<str>, answered: &ObservationRequest| {
-            let says = peers.get(set).and_then(|peer| peer.says.as_ref().ok());
+            let says = peers.get(set).and_then(|peer| peer.statement.as_ref().ok());
             says.is_none_or(|says| says.observation_request.as_ref() == Some(answered))
                 && peers.contains_key(set)
         };
@@ -149,15 +149,15 @@ impl Engine {
         if recorded.observation_request.is_some() && self.observation_request(source).is_none() {
             return true;
         }
-        if matches!(&recorded.takeover_requests, TakeoverRequests::These(recorded) if recorded.is_empty()) {
+        if matches!(&recorded.takeover_requests, TakeoverRequests::Listed(recorded) if recorded.is_empty()) {
             return false;
         }
         match (&recorded.takeover_requests, self.takeover_requests(source)) {
-            (TakeoverRequests::These(recorded), TakeoverRequests::These(needed)) => {
+            (TakeoverRequests::Listed(recorded), TakeoverRequests::Listed(needed)) => {
                 !recorded.is_subset(&needed)
             }
-            (TakeoverRequests::Anything, TakeoverRequests::These(_)) => true,
-            (_, TakeoverRequests::Anything) => false,
+            (TakeoverRequests::Unlisted, TakeoverRequests::Listed(_)) => true,
+            (_, TakeoverRequests::Unlisted) => false,
         }
     }
 
@@ -178,9 +178,9 @@ impl Engine {
         let requested = unowned.chain(retaken.filter(has)).filter(wants);
         let requested: Vec<&ObjectId> = requested.take(MAX_REQUESTED_OBJECTS + 1).collect();
         if requested.len() > MAX_REQUESTED_OBJECTS {
-            TakeoverRequests::Anything
+            TakeoverRequests::Unlisted
         } else {
-            TakeoverRequests::These(requested.into_iter().map(mark).collect())
+            TakeoverRequests::Listed(requested.into_iter().map(mark).collect())
         }
     }
 
@@ -226,9 +226,9 @@ impl Engine {
 fn merge_progress(progress: SourceProgress, recorded: Option<&SourceStatement>) -> SourceProgress {
     match (progress, recorded.map(|recorded| &recorded.progress)) {
         (
-            SourceProgress::Follows { repository, read: None },
-            Some(SourceProgress::Follows { repository: known, read }),
-        ) if repository == *known => SourceProgress::Follows { repository, read: read.clone() },
+            SourceProgress::Revision { repository, read: None },
+            Some(SourceProgress::Revision { repository: known, read }),
+        ) if repository == *known => SourceProgress::Revision { repository, read: read.clone() },
         (progress, _) => progress,
     }
 }

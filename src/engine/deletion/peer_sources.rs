@@ -37,9 +37,9 @@ pub(crate) enum RepositoryIdentity {
     #[default]
     Unknown,
     /// It follows none: its revisions are its own.
-    Nowhere,
+    None,
     /// Its place without credentials, and the reference in it.
-    At(Arc<str>),
+    Repository(Arc<str>),
 }
 
 /// The repository of a source, and the revision that it has read.
@@ -47,9 +47,9 @@ pub(crate) enum RepositoryIdentity {
 pub(crate) enum SourceProgress {
     /// A folder, or nothing any more: no revision shows how far it is.
     #[default]
-    Unordered,
+    Unversioned,
     /// A repository.
-    Follows {
+    Revision {
         /// The place of the repository, without credentials, and the reference in it.
         repository: Arc<str>,
         /// The newest revision that was read completely.
@@ -61,14 +61,14 @@ pub(crate) enum SourceProgress {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TakeoverRequests {
     /// These objects, by the hash of their names.
-    These(BTreeSet<ContentHash>),
+    Listed(BTreeSet<ContentHash>),
     /// More than can be named.
-    Anything,
+    Unlisted,
 }
 
 impl Default for TakeoverRequests {
     fn default() -> Self {
-        Self::These(BTreeSet::new())
+        Self::Listed(BTreeSet::new())
     }
 }
 
@@ -87,7 +87,7 @@ pub(crate) enum SourceCompleteness {
 pub(crate) enum SourceService {
     /// Nobody observes it before the next pass.
     #[default]
-    Passes,
+    OneShot,
     /// A daemon observes it when another source asks for that.
     Daemon,
 }
@@ -121,7 +121,7 @@ pub(crate) struct PeerSource {
     /// The id of its inventory.
     pub inventory_id: Arc<str>,
     /// The statement, or the reason for which it is not known.
-    pub says: Result<SourceStatement, UnknownStatement>,
+    pub statement: Result<SourceStatement, UnknownStatement>,
     /// The objects that its inventory records as kept.
     pub kept: KeptObjects,
 }
@@ -158,9 +158,9 @@ impl TakeoverRequests {
     /// Returns whether all that another one names is among them.
     pub(crate) fn cover(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Anything, _) => true,
-            (Self::These(_), Self::Anything) => false,
-            (Self::These(all), Self::These(some)) => some.is_subset(all),
+            (Self::Unlisted, _) => true,
+            (Self::Listed(_), Self::Unlisted) => false,
+            (Self::Listed(all), Self::Listed(some)) => some.is_subset(all),
         }
     }
 }
@@ -171,22 +171,22 @@ impl SourceStatement {
         let words = |mark: &ContentHash| [" ".to_owned(), mark.to_string()];
         let marks = |marks: &BTreeSet<ContentHash>| marks.iter().flat_map(words).collect::<String>();
         let progress = match &self.progress {
-            SourceProgress::Unordered => NO_VALUE_WORD.to_owned(),
-            SourceProgress::Follows { repository, read } => {
+            SourceProgress::Unversioned => NO_VALUE_WORD.to_owned(),
+            SourceProgress::Revision { repository, read } => {
                 let read = read.as_ref().map_or_else(|| NO_VALUE_WORD.to_owned(), ToString::to_string);
                 format!("{read} {repository}")
             }
         };
         let requests = match &self.takeover_requests {
-            TakeoverRequests::Anything => format!(" {ANY_OBJECT_WORD}"),
-            TakeoverRequests::These(these) => marks(these),
+            TakeoverRequests::Unlisted => format!(" {ANY_OBJECT_WORD}"),
+            TakeoverRequests::Listed(these) => marks(these),
         };
         let completeness = match self.completeness {
             SourceCompleteness::Complete => COMPLETE_WORD,
             SourceCompleteness::Partial => PARTIAL_WORD,
         };
         let service = match self.service {
-            SourceService::Passes => NO_VALUE_WORD,
+            SourceService::OneShot => NO_VALUE_WORD,
             SourceService::Daemon => DAEMON_WORD,
         };
         let or_none = |text: Option<String>| text.unwrap_or_else(|| NO_VALUE_WORD.to_owned());
@@ -225,16 +225,16 @@ impl SourceStatement {
             all.collect::<Result<BTreeSet<ContentHash>, Arc<str>>>()
         };
         let progress = match line("read")? {
-            NO_VALUE_WORD => SourceProgress::Unordered,
+            NO_VALUE_WORD => SourceProgress::Unversioned,
             text => {
                 let (read, repository) = text.split_once(' ').ok_or_else(garbled)?;
                 let read = (read != NO_VALUE_WORD).then(|| Revision::new(read));
-                SourceProgress::Follows { repository: repository.into(), read }
+                SourceProgress::Revision { repository: repository.into(), read }
             }
         };
         let requests = match line("claims")? {
-            ANY_OBJECT_WORD => TakeoverRequests::Anything,
-            text => TakeoverRequests::These(marks(text)?),
+            ANY_OBJECT_WORD => TakeoverRequests::Unlisted,
+            text => TakeoverRequests::Listed(marks(text)?),
         };
         let released = marks(line("released")?)?;
         let said = Self { progress, takeover_requests: requests, released, ..Self::default() };
@@ -262,7 +262,7 @@ impl SourceStatement {
             _ => return None,
         };
         let service = match service {
-            NO_VALUE_WORD => SourceService::Passes,
+            NO_VALUE_WORD => SourceService::OneShot,
             DAEMON_WORD => SourceService::Daemon,
             _ => return None,
         };
@@ -283,7 +283,7 @@ impl SourceStatement {
 impl PeerSource {
     /// Returns whether it requests an object by name.
     pub(in crate::engine) fn requests_takeover(&self, mark: ContentHash) -> bool {
-        matches!(&self.says, Ok(SourceStatement { takeover_requests: TakeoverRequests::These(these), .. }) if these.contains(&mark))
+        matches!(&self.statement, Ok(SourceStatement { takeover_requests: TakeoverRequests::Listed(these), .. }) if these.contains(&mark))
     }
 
     /// Returns its consent to the deletion of an object by a source with this progress.
@@ -297,7 +297,7 @@ impl PeerSource {
         own: &SourceProgress,
     ) -> DeletionConsent {
         let name = &self.name;
-        let says = match &self.says {
+        let says = match &self.statement {
             Ok(says) => says,
             Err(why) => {
                 return DeletionConsent::Withheld(
@@ -307,15 +307,15 @@ impl PeerSource {
             }
         };
         match &says.takeover_requests {
-            TakeoverRequests::Anything => {
+            TakeoverRequests::Unlisted => {
                 return DeletionConsent::Withheld(
                     format!("source {name} may want it, as it brings many objects").into(),
                 );
             }
-            TakeoverRequests::These(these) if these.contains(&mark) => {
+            TakeoverRequests::Listed(these) if these.contains(&mark) => {
                 return DeletionConsent::Withheld(format!("source {name} wants it").into());
             }
-            TakeoverRequests::These(_) => {}
+            TakeoverRequests::Listed(_) => {}
         }
         let unread = |of_same: &str| {
             DeletionConsent::Withheld(
@@ -324,8 +324,8 @@ impl PeerSource {
         };
         let same = match (&says.progress, own) {
             (
-                SourceProgress::Follows { repository, read },
-                SourceProgress::Follows { repository: ours, read: newest },
+                SourceProgress::Revision { repository, read },
+                SourceProgress::Revision { repository: ours, read: newest },
             ) if repository == ours => Some((read, newest)),
             _ => None,
         };

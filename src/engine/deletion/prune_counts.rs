@@ -27,10 +27,10 @@ impl Engine {
             self.sources[source].count_member(id, was == Some(source), is == Some(source));
         }
         if from != to {
-            exchange(&mut self.brought, from.as_ref(), to);
+            exchange(&mut self.live_objects_by_revision, from.as_ref(), to);
         }
         if old != new {
-            exchange(&mut self.proven, old.as_ref(), new);
+            exchange(&mut self.proven_objects_by_revision, old.as_ref(), new);
         }
         // An unproven object is not counted, and lives all the same.
         let (owned, owns) =
@@ -64,7 +64,7 @@ impl Engine {
     /// by it, and only objects that show this very revision can have begun to move.
     pub(in crate::engine) fn track_moves(&mut self, source: SourceId) {
         let state = &self.sources[source];
-        let shown = state.head.as_ref().is_some_and(|head| self.brought.contains_key(head));
+        let shown = state.head.as_ref().is_some_and(|head| self.live_objects_by_revision.contains_key(head));
         let ids: Vec<ObjectId> = if shown {
             state.manifests.ids().cloned().collect()
         } else {
@@ -85,14 +85,14 @@ impl Engine {
             {
                 members.add(id);
             }
-            assert_eq!(members, source.members);
+            assert_eq!(members, source.live_counts);
             let mut kinds = crate::engine::ObjectCounts::default();
             let wants = |entry: &crate::engine::ObjectEntry| {
                 entry.targets.iter().any(|(wanting, _)| *wanting == number)
             };
             let wanted = self.entries().filter(|(_, entry)| wants(entry));
             wanted.for_each(|(id, _)| kinds.add(id));
-            assert_eq!(kinds, source.kinds);
+            assert_eq!(kinds, source.desired_counts);
             let mut object_counts = crate::engine::ObjectCounts::default();
             for id in source.manifests.ids() {
                 object_counts.add(id);

@@ -104,13 +104,13 @@ pub(crate) enum PruneDecision {
     /// It may be deleted now.
     Delete,
     /// It stays until something passes by itself.
-    Later(Arc<str>),
+    Defer(Arc<str>),
     /// It stays until a person confirms.
     Confirm(Arc<str>),
     /// It stays.
     Keep(Arc<str>),
     /// It stays, and is not repaired either.
-    Leave(Arc<str>),
+    Ignore(Arc<str>),
 }
 
 /// Judges the whole pending set of one source.
@@ -161,7 +161,7 @@ pub(in crate::engine) fn decide_without_guard(
     timing: PruneTiming,
 ) -> Option<PruneDecision> {
     if let Some(why) = not_allowed {
-        return Some(PruneDecision::Leave(why.clone()));
+        return Some(PruneDecision::Ignore(why.clone()));
     }
     (timing == PruneTiming::Never)
         .then(|| PruneDecision::Keep("no longer wanted, and kept, as an annotation of it asks".into()))
@@ -183,7 +183,7 @@ fn decide_prune(
     }
     // A confirmation that many are to go does not say that another source may lose them.
     if let Some(WithheldDeletion { why, is_long: false }) = &pending.withheld {
-        return PruneDecision::Later(format!("not pruned now: {why}").into());
+        return PruneDecision::Defer(format!("not pruned now: {why}").into());
     }
     if let (Some(why), false) = (beyond, guard.confirmed.contains(&pending.uid)) {
         // A person who confirms has to know that another source may lose it.
@@ -193,10 +193,10 @@ fn decide_prune(
     if let (Some(change), PruneTiming::AfterUnit | PruneTiming::OnConfirmation) =
         (&pending.unfinished, pending.prune_timing)
     {
-        return PruneDecision::Later(format!("pruned when {change}").into());
+        return PruneDecision::Defer(format!("pruned when {change}").into());
     }
     if let Some(user) = &pending.needed_by {
-        return PruneDecision::Later(format!("pruned after {user}, which uses it").into());
+        return PruneDecision::Defer(format!("pruned after {user}, which uses it").into());
     }
     if let Some(WithheldDeletion { why, .. }) = &pending.withheld
         && !guard.confirmed.contains(&pending.uid)

@@ -1,4 +1,5 @@
-//! The inputs of the prune guard: what is pending, what closes the guard, and what uses whom.
+//! The inputs of the prune guard: the pending objects, what stops all pruning, and which object
+//! references which.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -94,7 +95,7 @@ impl Engine {
             radius: state.radius,
             lifecycle: state.lifecycle,
             confirmed: &self.confirmations(source),
-            inventory: state.members.by_kind(),
+            inventory: state.live_counts.by_kind(),
         };
         decide_prunes(&pending, &guard)
     }
@@ -180,9 +181,11 @@ impl Engine {
             None => {}
             // It waits: what ends must not be taken for done as long as nobody knows what is its
             // own.
-            Some(Reason::Sealed(why)) => return Some(PruneDecision::Later(unchecked_seal_reason(&why))),
+            Some(Reason::KeyUnavailable(why)) => {
+                return Some(PruneDecision::Defer(unchecked_seal_reason(&why)));
+            }
             Some(_) => {
-                return Some(PruneDecision::Later(
+                return Some(PruneDecision::Defer(
                     "nothing is pruned until the key of the seals is read".into(),
                 ));
             }
@@ -190,23 +193,23 @@ impl Engine {
         // For long, each object is withheld by itself, so that a person may confirm it.
         if let Some(name) = self.unchecked_source(source).filter(|_| !self.has_removed_long_ago(source)) {
             let why = format!("pruned when source {name}, which may want it, was looked at again");
-            return Some(PruneDecision::Later(why.into()));
+            return Some(PruneDecision::Defer(why.into()));
         }
         if let Some((file, kind)) = self.unscoped_file(source) {
             let why = format!(
                 "nothing is pruned until {file} is readable: it is not known whether {kind} is namespaced"
             );
-            return Some(PruneDecision::Later(why.into()));
+            return Some(PruneDecision::Defer(why.into()));
         }
         if let Some(why) = state.incomplete.as_ref().filter(|_| !state.lacks_roots_alone()) {
             let why = format!("nothing is pruned, as the source was not read completely: {why}");
             return Some(PruneDecision::Keep(why.into()));
         }
         if state.inventory.is_none() {
-            return Some(PruneDecision::Later("nothing is pruned until the inventory is read".into()));
+            return Some(PruneDecision::Defer("nothing is pruned until the inventory is read".into()));
         }
         let later =
-            |kind| PruneDecision::Later(format!("nothing is pruned while {kind} cannot be listed").into());
+            |kind| PruneDecision::Defer(format!("nothing is pruned while {kind} cannot be listed").into());
         self.unlisted_kind(source).map(later).or_else(|| self.recall_contents(source))
     }
 

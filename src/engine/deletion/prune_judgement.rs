@@ -218,7 +218,7 @@ impl Engine {
     /// Returns whether the server has answered our deletion of an object that is still shown.
     fn is_deleted_here(&self, id: &ObjectId) -> bool {
         self.entries.get(id).is_some_and(|entry| {
-            entry.last_write.is_some() && matches!(entry.accepted, AcceptedContent::Nothing)
+            entry.min_resource_version.is_some() && matches!(entry.accepted, AcceptedContent::Nothing)
         })
     }
 

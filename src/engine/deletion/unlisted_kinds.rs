@@ -22,8 +22,10 @@ impl Engine {
     /// Returns the first kind of a source's inventory or manifests that is not listed.
     pub(in crate::engine) fn unlisted_kind(&self, source: SourceId) -> Option<GroupKind> {
         let state = &self.sources[source];
-        let kinds =
-            self.listed_kinds(source).chain(state.kinds.kinds()).filter(|kind| !self.is_synced(source, kind));
+        let kinds = self
+            .listed_kinds(source)
+            .chain(state.desired_counts.kinds())
+            .filter(|kind| !self.is_synced(source, kind));
         kinds.min().cloned()
     }
 
@@ -72,7 +74,7 @@ impl Engine {
         if self.has_definition(kind) {
             return None;
         }
-        Some(if state.kinds.by_kind().contains_key(kind) {
+        Some(if state.desired_counts.by_kind().contains_key(kind) {
             "install its definition, or remove its manifests; `kubectl get crds,apiservices` shows what defines kinds"
                 .to_owned()
         } else {

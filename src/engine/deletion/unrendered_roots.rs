@@ -55,7 +55,7 @@ mod tests {
 
     fn root(path: &str, words: Option<&str>) -> UnrenderedRoot {
         let words = words.and_then(|words| NameWords::default().with_text(words.as_bytes()));
-        let names = words.map_or(PossibleNames::Any, |words| PossibleNames::Of(words.into()));
+        let names = words.map_or(PossibleNames::Any, |words| PossibleNames::Words(words.into()));
         UnrenderedRoot { path: path.into(), names }
     }
 

@@ -54,7 +54,7 @@ pub(crate) enum RecreatePolicy {
 pub(crate) enum ObjectLifetime {
     /// It does not go away by itself.
     #[default]
-    Never,
+    Unlimited,
     /// A Job with `ttlSecondsAfterFinished`: its absence after its end is not drift.
     AfterFinish,
 }
@@ -246,7 +246,7 @@ pub(crate) fn recreate_policy(content: &Value) -> RecreatePolicy {
 
 fn object_lifetime(id: &ObjectId, content: &Value) -> ObjectLifetime {
     let by_itself = value_at(content, &["spec", "ttlSecondsAfterFinished"]).is_some();
-    if id.is("batch", "Job") && by_itself { ObjectLifetime::AfterFinish } else { ObjectLifetime::Never }
+    if id.is("batch", "Job") && by_itself { ObjectLifetime::AfterFinish } else { ObjectLifetime::Unlimited }
 }
 
 /// A desired object, shared between the manifest index of its source and its entry.

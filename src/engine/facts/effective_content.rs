@@ -15,12 +15,12 @@ use crate::object::{ContentHash, Object, PART_OF, value_at};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReplicaMode {
     /// Sent as the manifest has it.
-    AsWritten,
+    FromManifest,
     /// Left out: an autoscaler's entry owns it already.
     Omitted,
     /// The value that the cluster shows is sent: an autoscaler is to own it but does not yet. A
     /// sole owner that drops the field would reset it to 1.
-    AsLive(u32),
+    FromLive(u32),
 }
 
 /// The variant of a content that is sent: its count of replicas, and what is laid over it.
@@ -37,14 +37,14 @@ pub(crate) struct ApplyVariant {
 impl ApplyVariant {
     /// As the manifest has it.
     pub(crate) const PLAIN: Self =
-        Self { replicas: ReplicaMode::AsWritten, overlay: None, config_stamp: None };
+        Self { replicas: ReplicaMode::FromManifest, overlay: None, config_stamp: None };
 
     /// Returns the hash that the release annotation names: that of the content, whatever is laid
     /// over it.
     pub(crate) fn hash(self, desired: &DesiredObject) -> ContentHash {
         match self.replicas {
-            ReplicaMode::AsWritten => desired.hash,
-            ReplicaMode::Omitted | ReplicaMode::AsLive(_) => {
+            ReplicaMode::FromManifest => desired.hash,
+            ReplicaMode::Omitted | ReplicaMode::FromLive(_) => {
                 desired.hash_without_replicas.unwrap_or(desired.hash)
             }
         }
@@ -86,7 +86,7 @@ pub(crate) fn stamp_release(mut body: Value, annotation: &ReleaseAnnotation, var
         (ReplicaMode::Omitted, Some(spec)) => {
             spec.remove("replicas");
         }
-        (ReplicaMode::AsLive(count), Some(spec)) => {
+        (ReplicaMode::FromLive(count), Some(spec)) => {
             spec.insert("replicas".to_owned(), count.into());
         }
         _ => {}

@@ -181,7 +181,7 @@ pub(crate) struct ObjectEntry {
     /// The direct view of the object, until the informer knows more.
     pub direct_view: Option<DirectView>,
     /// The lowest version whose view causes an action, and since when: that of our own last write.
-    pub last_write: Option<(ResourceVersion, Instant)>,
+    pub min_resource_version: Option<(ResourceVersion, Instant)>,
     /// The last verdict on whether our managedFields entry covers the object, with its inputs.
     pub verified: Option<VerifiedCoverage>,
     /// The impact of a content on pods, by the server's dry run.

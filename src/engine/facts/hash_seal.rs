@@ -60,7 +60,7 @@ impl HashSeals {
     /// Takes over the newest key.
     pub(in crate::engine) fn add(&mut self, key: &HashKey) {
         self.0.retain(|seal| seal.number != key.number());
-        self.0.push(HashSeal { number: key.number(), cipher: Aes128::new(&Array::from(key.seal())) });
+        self.0.push(HashSeal { number: key.number(), cipher: Aes128::new(&Array::from(key.cipher_key())) });
     }
 
     /// Returns the number of the newest key; none where no key is known.
@@ -227,7 +227,7 @@ impl Engine {
     pub(crate) fn key_blocker(&self) -> Option<Reason> {
         match &self.configs.key {
             _ if self.seals().number().is_some() => None,
-            ReadState::Unreadable(why) => Some(Reason::Sealed(why.clone())),
+            ReadState::Unreadable(why) => Some(Reason::KeyUnavailable(why.clone())),
             ReadState::Reading | ReadState::Value(_) => Some(Reason::Reading(key_id())),
         }
     }
@@ -252,7 +252,7 @@ impl Engine {
             let mut secrets = units.range(begin..).take_while(|(other, _)| is_secret(other));
             secrets.any(|(_, of)| of == first).then_some(())
         };
-        if self.configs.sealed.locked || self.unit_openers.get(&source).and_then(together).is_some() {
+        if self.configs.sealed.locked || self.unit_lead_workloads.get(&source).and_then(together).is_some() {
             self.configs.sealed.wanted = true;
             return Some(why);
         }
@@ -262,7 +262,7 @@ impl Engine {
     /// Returns why an inventory that cannot be opened has not been read.
     pub(in crate::engine) fn locked_inventory_reason(&self) -> Option<Arc<str>> {
         match self.key_blocker()? {
-            Reason::Sealed(why) if self.configs.sealed.wanted => Some(why),
+            Reason::KeyUnavailable(why) if self.configs.sealed.wanted => Some(why),
             _ => None,
         }
     }

@@ -109,7 +109,7 @@ pub struct FieldManager {
 
 /// The numbers of a workload's rolling update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct RolloutNumbers {
+pub struct ReplicaStatus {
     /// Pods that the spec asks for. Unproven: others may scale it.
     pub replicas: u32,
     /// Pods that there are, as its controller says.
@@ -123,7 +123,7 @@ pub struct RolloutNumbers {
     /// Pods that its own strategy may take down at a time.
     pub max_unavailable: u32,
     /// The first ordinal of a StatefulSet.
-    pub first: u32,
+    pub ordinal_start: u32,
     /// The number of a StatefulSet's pods that keep an older template on purpose.
     pub partition: u32,
     /// The number of a DaemonSet's nodes with a pod that, by their taints, should have none.
@@ -179,7 +179,7 @@ pub struct LiveObject {
     /// Health by its own status.
     pub health: Health,
     /// Workloads only.
-    pub rolling: Option<RolloutNumbers>,
+    pub replica_status: Option<ReplicaStatus>,
     /// The overlay on a workload's content, by our annotation.
     pub overlay: RolloutOverlayState,
     /// The data that a workload's pods were started with, by our annotation.

@@ -37,7 +37,7 @@ pub(crate) struct FileFacts {
     /// Objects that are wanted but cannot be used.
     pub unusable: Vec<Arc<UnusableObject>>,
     /// Indicates whether every document of it was understood.
-    pub understood: FileCompleteness,
+    pub completeness: FileCompleteness,
     /// Kinds in it of which it was not known whether their objects live in namespaces: who is meant
     /// may turn out to be another object.
     pub unscoped: BTreeSet<GroupKind>,
@@ -79,7 +79,7 @@ pub(crate) enum FileCompleteness {
     #[default]
     Complete,
     /// Not all: it may want objects that nobody knows of.
-    Partly,
+    Partial,
     /// It is an object of a root that is not rendered now.
     Unrendered,
 }
@@ -167,7 +167,7 @@ impl ManifestIndex {
                 states.push(state);
                 touched.push(id.clone());
             }
-            if facts.understood != FileCompleteness::Complete {
+            if facts.completeness != FileCompleteness::Complete {
                 self.partly_understood.insert(file.clone());
             }
             if !facts.unscoped.is_empty() {
@@ -217,10 +217,10 @@ impl ManifestIndex {
             self.object_counts.remove(&lost.id);
             touched.push(lost.id.clone());
         }
-        let Some(now) = now.filter(|facts| facts.understood != FileCompleteness::Complete) else { return };
-        let reason: Arc<str> = match now.understood {
+        let Some(now) = now.filter(|facts| facts.completeness != FileCompleteness::Complete) else { return };
+        let reason: Arc<str> = match now.completeness {
             FileCompleteness::Unrendered => "the folder that it comes from is not rendered".into(),
-            FileCompleteness::Complete | FileCompleteness::Partly => {
+            FileCompleteness::Complete | FileCompleteness::Partial => {
                 format!("{file} is not understood").into()
             }
         };
@@ -281,7 +281,7 @@ impl ManifestIndex {
     /// Returns whether a file was not understood that is no object of a root.
     pub(crate) fn has_unreadable_plain_file(&self) -> bool {
         let is_partly =
-            |file| self.files.get(file).is_none_or(|facts| facts.understood == FileCompleteness::Partly);
+            |file| self.files.get(file).is_none_or(|facts| facts.completeness == FileCompleteness::Partial);
         self.partly_understood.iter().any(is_partly)
     }
 

@@ -48,13 +48,13 @@ impl Engine {
             self.unread_accepted.remove(id);
             self.track_rollout(id);
             self.dirty.push(id.clone());
-            self.wake_users(id);
+            self.wake_config_consumers(id);
             self.mark_prunes_stale();
         }
     }
 
-    /// Recalls the contents of what a source no longer wants: the order of its deletions follows
-    /// from them, and what is to be kept, so they are read again before.
+    /// Has the contents of objects read again that a source no longer wants. The order of their
+    /// deletions follows from them, and which of them are kept.
     pub(in crate::engine) fn recall_contents(&self, source: SourceId) -> Option<PruneDecision> {
         let of_source = |id: &&ObjectId| {
             self.informer_object(id).is_some_and(|live| self.source_of(live) == Some(source))
@@ -63,7 +63,7 @@ impl Engine {
         // A plan takes what comes first for done.
         let waits = self.mode == DecisionMode::Live;
         let named = self.unread_accepted.iter().filter(|_| waits).find(of_source)?;
-        Some(PruneDecision::Later(format!("pruned when the content of {named} was read again").into()))
+        Some(PruneDecision::Defer(format!("pruned when the content of {named} was read again").into()))
     }
 
     /// Returns the revisions that must stay readable: the newest, and those of contents in force and
@@ -75,7 +75,7 @@ impl Engine {
         let released = self.rollouts.ledger.iter().flat_map(|ledger| &ledger.units);
         let members = rejected.chain(released).flat_map(|unit| unit.members.values());
         let good = members.filter_map(|member| Some(member.rollback_target.content_ref()?.revision.clone()));
-        let proven = self.proven.keys().cloned().chain(self.unproven_revisions());
+        let proven = self.proven_objects_by_revision.keys().cloned().chain(self.unproven_revisions());
         proven.chain(heads).chain(good).collect()
     }
 }

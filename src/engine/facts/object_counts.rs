@@ -41,7 +41,7 @@ impl ObjectCounts {
         }
     }
 
-    /// Returns how many there are of each kind that there is.
+    /// Returns the count per kind.
     pub(crate) fn by_kind(&self) -> &BTreeMap<GroupKind, u32> {
         &self.kinds
     }

@@ -35,7 +35,7 @@ impl Engine {
         let refuted: Vec<ObjectId> = refuted.map(|(id, _)| id.clone()).collect();
         for id in refuted {
             if let Some(entry) = self.entries.get_mut(&id) {
-                (entry.last_write, entry.direct_view) = (None, None);
+                (entry.min_resource_version, entry.direct_view) = (None, None);
                 self.dirty.push(id);
             }
         }
@@ -46,7 +46,7 @@ impl Engine {
     pub(in crate::engine) fn mark_changed_kinds(&mut self) {
         // Reports of workloads by others count as long as they are not shown.
         self.rollouts.budget_stale = true;
-        self.unit_openers.clear();
+        self.unit_lead_workloads.clear();
         self.wake_topic(&WaitTopic::Kinds);
         self.mark_prunes_stale();
     }
@@ -68,7 +68,7 @@ impl Engine {
             // A list is older than the events before it only where the cluster itself went back, as
             // by a restore of etcd. Facts about later versions are then void.
             if let Some(entry) = self.entries.get_mut(id) {
-                (entry.direct_view, entry.last_write, entry.newest_release) = (None, None, None);
+                (entry.direct_view, entry.min_resource_version, entry.newest_release) = (None, None, None);
             }
             self.prove(id, &mut live);
         }
@@ -82,14 +82,14 @@ impl Engine {
         let entry = self.entries.entry(id.clone()).or_default();
         let is_newer = |view: &DirectView| matches!(view, DirectView::Found(found) if found.rv > live.rv);
         entry.direct_view = entry.direct_view.take().filter(is_newer);
-        entry.last_write = entry.last_write.filter(|(written, _)| *written > live.rv);
+        entry.min_resource_version = entry.min_resource_version.filter(|(written, _)| *written > live.rv);
         // A view older than our own write shows nothing about the accepted content.
         let accepted = entry.accepted.content().map(|accepted| accepted.hash);
-        if entry.last_write.is_none() {
+        if entry.min_resource_version.is_none() {
             entry.restore_accepted(&live, newest.as_ref());
         }
         let changed = accepted != entry.accepted.content().map(|accepted| accepted.hash);
-        let written = self.rollouts.writing.contains(id) && entry.unreleased_content().is_none();
+        let written = self.rollouts.writes_in_flight.contains(id) && entry.unreleased_content().is_none();
         // The event may come before the answer to our own write, and means nothing else.
         let own = written && (accepted.is_none() || !is_workload(id));
         self.track_end(id, &live);
@@ -102,7 +102,7 @@ impl Engine {
         self.track_asked(id);
         let was_ours = before.is_some_and(|before| self.source_of(&before).is_some());
         if changed && !own {
-            self.unit_openers.clear();
+            self.unit_lead_workloads.clear();
         }
         self.track(id);
         if !was_ours {
@@ -136,9 +136,11 @@ impl Engine {
         }
         // Our own write may have moved it to another watcher, which is about to show it.
         let moves = self.watcher_of(id) != Some(watcher);
-        if let Some(entry) = self.entries.get_mut(id).filter(|entry| !(moves && entry.last_write.is_some())) {
+        if let Some(entry) =
+            self.entries.get_mut(id).filter(|entry| !(moves && entry.min_resource_version.is_some()))
+        {
             entry.direct_view = None;
-            entry.last_write = None;
+            entry.min_resource_version = None;
             entry.verified = None;
         }
         self.unwanted.remove(id);
@@ -154,7 +156,7 @@ impl Engine {
             self.note_release(id, live);
         }
         let newest = self.newest_revision_of(id);
-        let overdue = self.entries.get(id).is_some_and(|entry| entry.last_write.is_some());
+        let overdue = self.entries.get(id).is_some_and(|entry| entry.min_resource_version.is_some());
         match (self.informer_objects.contains_key(id), &view) {
             // The watch owes us an event.
             (true, DirectView::Absent) if overdue => {
@@ -166,7 +168,7 @@ impl Engine {
         }
         if let Some(entry) = self.entries.get_mut(id) {
             // The server's own answer is newer than any write of ours, whatever number it bears.
-            entry.last_write = None;
+            entry.min_resource_version = None;
             if let DirectView::Found(live) = &view {
                 entry.restore_accepted(live, newest.as_ref());
             }
@@ -181,7 +183,7 @@ impl Engine {
         self.track_move(id);
         self.dirty.push(id.clone());
         self.wake_topic(&WaitTopic::Object(id.clone()));
-        self.wake_users(id);
+        self.wake_config_consumers(id);
         self.note_candidate_change(id);
     }
 

@@ -309,7 +309,7 @@ impl Engine {
     pub(crate) fn release_key_blocker(&self) -> Option<Reason> {
         match &self.proofs.blind {
             _ if !self.proofs.keys.is_empty() => None,
-            Some(why) => Some(Reason::Sealed(why.clone())),
+            Some(why) => Some(Reason::KeyUnavailable(why.clone())),
             None => Some(Reason::Reading(key_id())),
         }
     }

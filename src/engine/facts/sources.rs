@@ -117,9 +117,9 @@ pub(crate) struct SourceState {
     /// Objects whose newest content is rejected here.
     pub(in crate::engine) rejected_objects: BTreeSet<ObjectId>,
     /// The number of desired objects of each kind.
-    pub(in crate::engine) kinds: ObjectCounts,
+    pub(in crate::engine) desired_counts: ObjectCounts,
     /// The number of live objects in its inventory.
-    pub(in crate::engine) members: ObjectCounts,
+    pub(in crate::engine) live_counts: ObjectCounts,
     /// Objects with which a change of the newest revision is not done.
     pub(in crate::engine) unfinished: BTreeSet<ObjectId>,
     pub(in crate::engine) waves: BTreeMap<i32, BTreeSet<ObjectId>>,
@@ -175,8 +175,8 @@ impl SourceState {
             withdrawn_confirmations: BTreeSet::new(),
             pending_rejections: Vec::new(),
             rejected_objects: BTreeSet::new(),
-            kinds: ObjectCounts::default(),
-            members: ObjectCounts::default(),
+            desired_counts: ObjectCounts::default(),
+            live_counts: ObjectCounts::default(),
             unfinished: BTreeSet::new(),
             waves: BTreeMap::new(),
             wave_blockers: BTreeSet::new(),
@@ -214,18 +214,18 @@ impl SourceState {
     }
 
     /// Returns the number of live objects in its inventory, by kind and namespace.
-    pub(crate) fn members(&self) -> &ObjectCounts {
-        &self.members
+    pub(crate) fn live_counts(&self) -> &ObjectCounts {
+        &self.live_counts
     }
 
     /// Keeps the number of its objects of a kind, when it comes to want one, or no longer does.
     pub(in crate::engine) fn count(&mut self, id: &ObjectId, before: bool, now: bool) {
-        self.kinds.note(id, before, now);
+        self.desired_counts.note(id, before, now);
     }
 
     /// Does the same as [`SourceState::count`], for what the cluster shows.
     pub(in crate::engine) fn count_member(&mut self, id: &ObjectId, before: bool, now: bool) {
-        self.members.note(id, before, now);
+        self.live_counts.note(id, before, now);
     }
 }
 

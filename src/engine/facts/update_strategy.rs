@@ -47,13 +47,13 @@ pub(crate) struct UpdateStrategy(PodReplacement);
 enum PodReplacement {
     /// No pod moves by itself.
     #[default]
-    Still,
+    OnDelete,
     /// All at once.
     All,
     /// `Deployment`: by the shares of pods that may be too few and too many.
-    Surging(CountOrPercent, CountOrPercent),
+    Surge(CountOrPercent, CountOrPercent),
     /// `StatefulSet` and `DaemonSet`: so many at a time.
-    Stepping(CountOrPercent),
+    MaxUnavailable(CountOrPercent),
 }
 
 impl UpdateStrategy {
@@ -66,28 +66,28 @@ impl UpdateStrategy {
             "StatefulSet" | "DaemonSet"
                 if text_at(content, &["spec", "updateStrategy", "type"]) == "OnDelete" =>
             {
-                PodReplacement::Still
+                PodReplacement::OnDelete
             }
             "DaemonSet" => daemon_set(content),
-            "StatefulSet" => PodReplacement::Stepping(
+            "StatefulSet" => PodReplacement::MaxUnavailable(
                 rolling_parameter(content, "updateStrategy", "maxUnavailable")
                     .unwrap_or(CountOrPercent::Count(1)),
             ),
-            _ => PodReplacement::Still,
+            _ => PodReplacement::OnDelete,
         })
     }
 
     /// Returns the most pods that it takes down at a time, of so many.
     pub(crate) fn max_loss(self, replicas: u32) -> u32 {
         match self.0 {
-            PodReplacement::Still => 0,
+            PodReplacement::OnDelete => 0,
             PodReplacement::All => replicas,
             // `ResolveFenceposts` of the Deployment controller: both may not be zero.
-            PodReplacement::Surging(unavailable, surge) => match unavailable.round_down(replicas) {
+            PodReplacement::Surge(unavailable, surge) => match unavailable.round_down(replicas) {
                 0 if surge.round_up(replicas) == 0 => replicas.min(1),
                 unavailable => unavailable.min(replicas),
             },
-            PodReplacement::Stepping(unavailable) => unavailable.round_up(replicas).min(replicas),
+            PodReplacement::MaxUnavailable(unavailable) => unavailable.round_up(replicas).min(replicas),
         }
     }
 
@@ -99,7 +99,7 @@ impl UpdateStrategy {
 
 fn deployment(content: &Value) -> PodReplacement {
     if value_at(content, &["spec", "paused"]).and_then(Value::as_bool) == Some(true) {
-        return PodReplacement::Still;
+        return PodReplacement::OnDelete;
     }
     if text_at(content, &["spec", "strategy", "type"]) == "Recreate" {
         return PodReplacement::All;
@@ -107,16 +107,16 @@ fn deployment(content: &Value) -> PodReplacement {
     // The API's defaults.
     let quarter = CountOrPercent::Percent(25);
     let share = |key| rolling_parameter(content, "strategy", key).unwrap_or(quarter);
-    PodReplacement::Surging(share("maxUnavailable"), share("maxSurge"))
+    PodReplacement::Surge(share("maxUnavailable"), share("maxSurge"))
 }
 
 fn daemon_set(content: &Value) -> PodReplacement {
     // With a surge the API allows none to be unavailable.
     let surge = rolling_parameter(content, "updateStrategy", "maxSurge");
     match rolling_parameter(content, "updateStrategy", "maxUnavailable") {
-        Some(unavailable) => PodReplacement::Stepping(unavailable),
-        None if surge.is_some_and(|surge| surge.round_up(100) > 0) => PodReplacement::Still,
-        None => PodReplacement::Stepping(CountOrPercent::Count(1)),
+        Some(unavailable) => PodReplacement::MaxUnavailable(unavailable),
+        None if surge.is_some_and(|surge| surge.round_up(100) > 0) => PodReplacement::OnDelete,
+        None => PodReplacement::MaxUnavailable(CountOrPercent::Count(1)),
     }
 }
 

@@ -310,7 +310,7 @@ impl Engine {
         id: &ObjectId,
         entry: &ObjectEntry,
     ) -> bool {
-        let known = entry.last_write.is_some() || entry.direct_view.is_some();
+        let known = entry.min_resource_version.is_some() || entry.direct_view.is_some();
         known
             && WatcherSet::is_in(listing, id)
             && !self.informer_objects.contains_key(id)

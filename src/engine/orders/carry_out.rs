@@ -23,10 +23,10 @@ const MAX_ACKNOWLEDGEMENTS: usize = 50;
 
 /// The answer to an order.
 pub(in crate::engine) enum OrderAnswer {
-    /// It is done, or nothing was to be done.
-    Now(String),
+    /// It is done, or there was nothing to do.
+    Done(String),
     /// It is answered once more is known.
-    Later,
+    Deferred,
 }
 
 /// Reading orders, and what becomes of them.
@@ -162,7 +162,7 @@ impl Engine {
                     self.orders.stale = true;
                     continue;
                 }
-                if let OrderAnswer::Now(words) = self.carry_out(source, &order) {
+                if let OrderAnswer::Done(words) = self.carry_out(source, &order) {
                     self.record_order_outcome(source, token, &order.object, &order.by, words);
                 }
             }
@@ -173,20 +173,20 @@ impl Engine {
     fn carry_out(&mut self, source: SourceId, order: &Order) -> OrderAnswer {
         let (id, by) = (&order.object, &order.by);
         match &order.verb {
-            OrderVerb::Confirm(uids) => OrderAnswer::Now(self.confirm(source, id, uids)),
+            OrderVerb::Confirm(uids) => OrderAnswer::Done(self.confirm(source, id, uids)),
             // The rights over one source's orders must not reach another's.
             _ if self.live_object(id).is_none() || self.source_for(id) != Some(source) => {
                 let name = &self.sources[source].name;
-                OrderAnswer::Now(format!("nothing was done: {id} is no object of source {name}"))
+                OrderAnswer::Done(format!("nothing was done: {id} is no object of source {name}"))
             }
             OrderVerb::Undo(to) => self.undo(source, order, to.clone()),
             OrderVerb::Retry => self.retry(source, id),
-            OrderVerb::Abort => OrderAnswer::Now(self.abort(source, id, by)),
+            OrderVerb::Abort => OrderAnswer::Done(self.abort(source, id, by)),
             OrderVerb::Promote(content, _) | OrderVerb::PromoteFull(content) => {
-                OrderAnswer::Now(self.promote(id, *content))
+                OrderAnswer::Done(self.promote(id, *content))
             }
             OrderVerb::Unknown(word) => {
-                OrderAnswer::Now(format!("nothing was done: no order is called {word:?}"))
+                OrderAnswer::Done(format!("nothing was done: no order is called {word:?}"))
             }
         }
     }
@@ -213,7 +213,7 @@ impl Engine {
         let step = self.live_object(id).and_then(live_overlay).and_then(RolloutOverlay::step);
         match step.filter(|_| self.is_showing(id, content)) {
             Some(step) => format!("promoted: {id} goes on from step {step}"),
-            None => format!("nothing to promote: {id} is not stepping"),
+            None => format!("nothing to promote: {id} has no step in progress"),
         }
     }
 

@@ -56,16 +56,16 @@ impl Engine {
     ) -> OrderAnswer {
         // Before the key was read nothing proves which revision brought what is there.
         if self.is_reading_release_key() {
-            return OrderAnswer::Later;
+            return OrderAnswer::Deferred;
         }
         let id = &order.object;
         // The contents before it are in rhumb's own record, and need no proof on the object.
         if let Some(unit) = self.replaced_unit(source, id).filter(|_| to.is_none()) {
-            return OrderAnswer::Now(self.take_back(source, order, unit));
+            return OrderAnswer::Done(self.take_back(source, order, unit));
         }
         let release = self.live_object(id).and_then(|live| live.release.as_ref());
         let Some(from) = release.map(|release| release.revision.clone()) else {
-            return OrderAnswer::Now(format!("nothing to undo: {id} shows no content of a revision"));
+            return OrderAnswer::Done(format!("nothing to undo: {id} shows no content of a revision"));
         };
         let objects = self.objects_brought_with(source, id, &from);
         let (token, by) = (order.token.clone(), order.by.clone());
@@ -73,12 +73,12 @@ impl Engine {
         let undo =
             UndoRequest { token: token.clone(), id: id.clone(), source, from, to, objects, in_force, by };
         self.orders.undos.insert(token, undo);
-        OrderAnswer::Later
+        OrderAnswer::Deferred
     }
 
-    /// Returns the revisions of a source that were in force here, as far as that is written down in
-    /// rhumb's own namespace: those of units that succeeded, those that units go back to, and the
-    /// newest one.
+    /// Returns the revisions of a source that were in force here, as the records in rhumb's own
+    /// namespace say. These are the revisions of units that succeeded, those that units go back to,
+    /// and the newest one.
     ///
     /// A revision that was only read, or that failed, is none: its commit may have been taken back.
     pub(in crate::engine) fn revisions_in_force(&self, source: SourceId) -> BTreeSet<Revision> {
@@ -155,13 +155,13 @@ impl Engine {
         &mut self,
         source: SourceId,
         id: &ObjectId,
-        by: &str,
+        user: &str,
         unit: ReleaseUnit,
         to: &str,
     ) -> String {
         let from = unit.revision.short_name().to_owned();
         let words = format!("undone: revision {from} of {id} ({}) goes back to {to}", objects(&unit));
-        let cause = format!("revision {from} undone by {}", actor_words(by)).into();
+        let cause = format!("revision {from} undone by {}", actor_words(user)).into();
         self.reject_by_hand(source, Rejection { unit, action: RejectionAction::RollBack, cause });
         words
     }

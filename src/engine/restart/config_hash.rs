@@ -57,9 +57,9 @@ impl HashKey {
     }
 
     /// Returns a key for a cipher of 128 bits, which says nothing of this one.
-    pub(in crate::engine) fn seal(&self) -> [u8; 16] {
-        let [seal @ .., _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _] = self.sign(b"seal");
-        seal
+    pub(in crate::engine) fn cipher_key(&self) -> [u8; 16] {
+        let [key @ .., _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _] = self.sign(b"seal");
+        key
     }
 
     /// Makes a key for another purpose, which says nothing of this one.

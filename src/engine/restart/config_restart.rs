@@ -13,9 +13,9 @@ use crate::engine::facts::desired::ConfigRole;
 use crate::engine::facts::entry::{SourceId, WaitTopic};
 use crate::engine::facts::hash_seal::SealState;
 use crate::engine::facts::sources::SourceState;
+use crate::engine::restart::config_consumers::DataViews;
 use crate::engine::restart::config_hash::{ConfigData, HashKey, config_hash};
 use crate::engine::restart::config_stamp::{ConfigStamp, PinnedConfig, differing_positions};
-use crate::engine::restart::data_users::DataViews;
 use crate::engine::rollout::ledger::{ConfigRestart, ReleaseUnit, UnitMember};
 use crate::engine::state::Engine;
 use crate::engine::{AcceptedContent, DesiredObject, DesiredState, DirectView, LiveObject, Reason};
@@ -63,7 +63,7 @@ pub(in crate::engine) struct ConfigDataState {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ConfigBasis {
     /// Contents that are in force.
-    Now,
+    Target,
     /// Contents that the newest revision of this source releases together with a workload.
     Released(SourceId),
 }
@@ -183,7 +183,7 @@ impl Engine {
         };
         if !same {
             self.configs.followed.insert(id.clone(), data);
-            self.wake_users(id);
+            self.wake_config_consumers(id);
             self.wake_topic(&WaitTopic::Object(id.clone()));
         }
     }
@@ -379,7 +379,7 @@ impl Engine {
         let is_brought = |id: &ObjectId| self.sources.iter().any(|source| brought(source, id));
         let used = desired.restart_references()?.iter().filter(|used| !is_brought(used));
         let used: Result<_, MissingConfig> =
-            used.map(|id| Ok((id.clone(), self.data_of(id, ConfigBasis::Now)?))).collect();
+            used.map(|id| Ok((id.clone(), self.data_of(id, ConfigBasis::Target)?))).collect();
         Some(self.hash_data(&used.ok()?).ok()?.1)
     }
 
@@ -494,7 +494,7 @@ impl Engine {
     pub(in crate::engine) fn note_config(&mut self, id: &ObjectId) {
         let Some((_, desired)) = self.entry(id).and_then(|entry| entry.target_content()) else { return };
         let Some(started) = self.live_object(id).and_then(|live| live.config_stamp) else { return };
-        let Ok(used) = self.used_data(desired, ConfigBasis::Now) else { return };
+        let Ok(used) = self.used_data(desired, ConfigBasis::Target) else { return };
         let Ok((_, data)) = self.hash_data(&used) else { return };
         if desired.restart_references().is_some() && data == started.data {
             self.configs.seen.insert(id.clone(), used.into_values().collect());

@@ -169,7 +169,7 @@ pub(crate) enum SlotPriority {
     /// Restoring what the cluster must show.
     Repair,
     /// A new content.
-    Candidate,
+    NewContent,
 }
 
 /// One write that would restart the pods of a workload. The order of requests is the order in
@@ -185,7 +185,7 @@ pub(crate) struct SlotRequest {
     /// The source.
     pub source: SourceId,
     /// The number of pods beyond the unavailable ones that the write may take down at a time.
-    pub cost: u32,
+    pub additional_unavailable: u32,
 }
 
 /// Indicates whether a workload holds one of the slots.
@@ -193,7 +193,7 @@ pub(crate) struct SlotRequest {
 pub(crate) enum BudgetSlot {
     /// It takes one.
     Held,
-    /// It takes none: it is not in flight, its step is held and healthy, a Service waits for it, or
+    /// It takes none. It is not in flight, its step is held and healthy, a Service waits for it, or
     /// its failure does not go back.
     None,
 }
@@ -429,37 +429,41 @@ impl<'a> BudgetAccounts<'a> {
         }
     }
 
-    fn consider(&mut self, ask: &SlotRequest, window: u32) -> Option<BudgetShortage> {
-        let own = self.loads.get(&ask.id).copied();
+    fn consider(&mut self, request: &SlotRequest, window: u32) -> Option<BudgetShortage> {
+        let own = self.loads.get(&request.id).copied();
         let mut short = None;
         for (bound, used) in self.bounds.iter().zip(&mut self.used) {
-            if bound.scope.applies_to(&ask.id, Some(ask.source)) {
-                short = find_shortage(ask, own, bound, used, window, &self.rolling);
+            if bound.scope.applies_to(&request.id, Some(request.source)) {
+                short = find_shortage(request, own, bound, used, window, &self.rolling);
                 if short.is_some() {
                     break;
                 }
             }
         }
         if short.is_none() {
-            self.start(ask, own);
+            self.start(request, own);
         }
         short
     }
 
-    fn start(&mut self, ask: &SlotRequest, own: Option<&WorkloadLoad>) {
+    fn start(&mut self, request: &SlotRequest, own: Option<&WorkloadLoad>) {
         let (holds, away) = own_share(own);
         for (bound, used) in self.bounds.iter().zip(&mut self.used) {
-            if bound.scope.applies_to(&ask.id, Some(ask.source)) {
+            if bound.scope.applies_to(&request.id, Some(request.source)) {
                 used.workloads += u32::from(!holds);
                 // Its unavailable pods stay so; a workload in flight has reserved the pods that it
                 // may take down.
-                let more = if holds { ask.cost.saturating_sub(away) } else { ask.cost };
+                let more = if holds {
+                    request.additional_unavailable.saturating_sub(away)
+                } else {
+                    request.additional_unavailable
+                };
                 used.unavailable = used.unavailable.saturating_add(more);
                 used.starts += u32::from(!holds);
             }
         }
         if !holds {
-            self.rolling.push(ask.id.clone());
+            self.rolling.push(request.id.clone());
         }
     }
 }
@@ -470,7 +474,7 @@ fn own_share(own: Option<&WorkloadLoad>) -> (bool, u32) {
 }
 
 fn find_shortage(
-    ask: &SlotRequest,
+    request: &SlotRequest,
     own: Option<&WorkloadLoad>,
     bound: &BudgetBound,
     used: &mut ScopeUsage,
@@ -492,16 +496,21 @@ fn find_shortage(
             return Some(BudgetShortage::Starts(scope(), bound.starts.1));
         }
     }
-    if ask.cost == 0 {
+    if request.additional_unavailable == 0 {
         return None;
     }
-    if ask.cost > bound.unavailable {
-        return Some(BudgetShortage::TooMany(scope(), ask.cost, bound.unavailable));
+    if request.additional_unavailable > bound.unavailable {
+        return Some(BudgetShortage::TooMany(scope(), request.additional_unavailable, bound.unavailable));
     }
     let elsewhere = used.unavailable.saturating_sub(away);
-    if elsewhere.saturating_add(ask.cost) > bound.unavailable {
-        used.first_waiting.get_or_insert_with(|| ask.id.clone());
-        return Some(BudgetShortage::Pods(scope(), ask.cost, elsewhere, bound.unavailable));
+    if elsewhere.saturating_add(request.additional_unavailable) > bound.unavailable {
+        used.first_waiting.get_or_insert_with(|| request.id.clone());
+        return Some(BudgetShortage::Pods(
+            scope(),
+            request.additional_unavailable,
+            elsewhere,
+            bound.unavailable,
+        ));
     }
     used.first_waiting.clone().map(BudgetShortage::Behind)
 }

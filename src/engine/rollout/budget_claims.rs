@@ -20,7 +20,7 @@ use crate::engine::rollout::budget::{
     grant_slots,
 };
 use crate::engine::rollout::ledger::{ReleaseUnit, RolloutClaim, RolloutLedger};
-use crate::engine::rollout::rollouts::{Rollout, RolloutPredecessor};
+use crate::engine::rollout::rollouts::{Rollout, RolloutStartState};
 use crate::engine::rollout::start_rate::RolloutStart;
 use crate::engine::state::{DecisionMode, Engine};
 use crate::engine::{LiveObject, Reason, RolloutPhase, is_workload};
@@ -36,46 +36,47 @@ impl Engine {
         }
         if let Action::DryRun(apply) = &decision.action {
             // Until the answer is here it keeps its place in the queue.
-            let apply = ApplyRequest { restarts: RestartRisk::Maybe, ..apply.clone() };
-            if let Some((ask, claim)) = self.slot_request(id, &Action::Apply(apply)) {
-                self.request_slot(ask, claim);
+            let apply = ApplyRequest { restarts: RestartRisk::Possible, ..apply.clone() };
+            if let Some((request, claim)) = self.slot_request(id, &Action::Apply(apply)) {
+                self.request_slot(request, claim);
             }
             return decision;
         }
-        let Some((ask, claim)) = self.slot_request(id, &decision.action) else {
+        let Some((request, claim)) = self.slot_request(id, &decision.action) else {
             if !self.waits_for_its_unit(id, &decision) {
                 self.withdraw(id);
             }
             return decision;
         };
-        let is_recorded = self.own_claim(id).is_some_and(|recorded| recorded.content == claim.content);
+        let is_recorded =
+            self.own_claim(id).is_some_and(|recorded| recorded.rollout_key == claim.rollout_key);
         // A step that is held has given its slot back, and asks for the next one anew.
         let gave_back =
             self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.slot == BudgetSlot::None);
-        self.request_slot(ask, claim);
-        // One that a rollout has left behind counts as taken back: it is claimed, and begun, anew.
+        self.request_slot(request, claim);
+        // A claim that an ended rollout left counts as taken back: a new claim and start are needed.
         let has_unused_claim = self.rollouts.unused_claims.contains(id);
         if is_recorded && has_unused_claim {
             self.rollouts.ended_claims.remove(id);
         }
         let holds =
             is_recorded && (has_unused_claim || (!gave_back && !self.rollouts.ended_claims.contains(id)));
-        if holds && !self.rollouts.claiming.contains(id) && self.rollouts.recovery.is_complete() {
+        if holds && !self.rollouts.claims_to_write.contains(id) && self.rollouts.recovery.is_complete() {
             return decision;
         }
         if let Some(why) = self.rollouts.unreadable.clone() {
-            self.rollouts.claiming.remove(id);
-            return Decision::wait(Reason::Unrecorded(why));
+            self.rollouts.claims_to_write.remove(id);
+            return Decision::wait(Reason::RecordUnreadable(why));
         }
         if let Some(shortage) = self.slot_shortage(id) {
-            self.rollouts.claiming.remove(id);
+            self.rollouts.claims_to_write.remove(id);
             return Decision::wait(Reason::Budget(shortage));
         }
         if holds {
-            self.rollouts.claiming.remove(id);
+            self.rollouts.claims_to_write.remove(id);
             return decision;
         }
-        self.rollouts.claiming.insert(id.clone());
+        self.rollouts.claims_to_write.insert(id.clone());
         Decision::wait(Reason::Claiming)
     }
 
@@ -92,73 +93,77 @@ impl Engine {
             Some(Self::restart_key(desired.hash, self.restart_stamp(id)?.data))
         };
         let asked = candidate.or_else(restarted);
-        let recorded = self.own_claim(id).map(|claim| claim.content);
+        let recorded = self.own_claim(id).map(|claim| claim.rollout_key);
         !refused && self.is_in_unit(need) && asked.is_some() && asked == recorded
     }
 
     fn slot_request(&self, id: &ObjectId, action: &Action) -> Option<(SlotRequest, RolloutClaim)> {
         let (source, priority, wave, content, lost) = match action {
-            Action::Apply(apply) if apply.restarts == RestartRisk::Maybe => {
+            Action::Apply(apply) if apply.restarts == RestartRisk::Possible => {
                 let priority = match apply.purpose {
                     ApplyPurpose::Repair => SlotPriority::Repair,
                     _ if self.has_rollback_target(id) => SlotPriority::Rollback,
-                    _ => SlotPriority::Candidate,
+                    _ => SlotPriority::NewContent,
                 };
                 let lost = |replicas| self.loss_of_write(id, apply, replicas);
                 let content = match (apply.purpose, apply.variant.config_stamp) {
                     (ApplyPurpose::Restart, Some(next)) => Self::restart_key(apply.desired.hash, next.data),
                     _ => apply.desired.hash,
                 };
-                (apply.source, priority, apply.desired.wave, content, self.additional_loss(id, lost))
+                (apply.source, priority, apply.desired.wave, content, self.additional_unavailable(id, lost))
             }
             Action::Delete(_, _, DeletionReason::Recreate) if is_workload(id) => {
                 let (source, desired) = self.entry(id)?.target_content()?;
                 (
                     source,
-                    SlotPriority::Candidate,
+                    SlotPriority::NewContent,
                     desired.wave,
                     desired.hash,
-                    self.additional_loss(id, |replicas| replicas),
+                    self.additional_unavailable(id, |replicas| replicas),
                 )
             }
             Action::Nothing => return self.node_slot_request(id),
             _ => return None,
         };
-        let ask = SlotRequest { priority, wave, id: id.clone(), source, cost: lost };
-        Some((ask, self.make_claim(source, content, lost)))
+        let request = SlotRequest { priority, wave, id: id.clone(), source, additional_unavailable: lost };
+        Some((request, self.make_claim(source, content, lost)))
     }
 
     /// Returns the number of pods that go away beyond those that are unavailable already.
-    pub(in crate::engine) fn additional_loss(&self, id: &ObjectId, may_lose: impl Fn(u32) -> u32) -> u32 {
-        let rolling = self.live_object(id).and_then(|live| live.rolling);
+    pub(in crate::engine) fn additional_unavailable(
+        &self,
+        id: &ObjectId,
+        may_lose: impl Fn(u32) -> u32,
+    ) -> u32 {
+        let replica_status = self.live_object(id).and_then(|live| live.replica_status);
         // Only metadata was read of an object that is not ours yet.
-        let lost = match rolling {
-            Some(rolling) => self.credible_loss(id, rolling, may_lose(rolling.replicas)),
+        let lost = match replica_status {
+            Some(replica_status) => self.credible_loss(id, replica_status, may_lose(replica_status.replicas)),
             None => may_lose(self.dry_run_restarts(id)),
         };
         let away = self.rollouts.unavailable.get(id).map_or(0, |(_, away)| *away);
         lost.saturating_sub(away)
     }
 
-    fn request_slot(&mut self, ask: SlotRequest, claim: RolloutClaim) {
-        let id = ask.id.clone();
-        let new = self.rollouts.requests_by_id.insert(id.clone(), (ask.clone(), claim.clone()));
+    fn request_slot(&mut self, request: SlotRequest, claim: RolloutClaim) {
+        let id = request.id.clone();
+        let new = self.rollouts.requests_by_id.insert(id.clone(), (request.clone(), claim.clone()));
         if let Some((old, _)) = &new
-            && *old != ask
+            && *old != request
         {
             self.rollouts.requests.remove(old);
         }
-        if new.is_none_or(|(old, wanted)| old != ask || wanted != claim) {
-            self.rollouts.requests.insert(ask);
-            self.rollouts.claiming.remove(&id);
+        if new.is_none_or(|(old, wanted)| old != request || wanted != claim) {
+            self.rollouts.requests.insert(request);
+            self.rollouts.claims_to_write.remove(&id);
             self.rollouts.budget_stale = true;
         }
     }
 
     /// Returns whether a workload that asks has its claim, and has not been written yet.
     pub(in crate::engine) fn is_claimed(&self, id: &ObjectId) -> bool {
-        let asked = self.rollouts.requests_by_id.get(id).map(|(_, asked)| asked.content);
-        let recorded = self.own_claim(id).map(|claim| claim.content);
+        let asked = self.rollouts.requests_by_id.get(id).map(|(_, asked)| asked.rollout_key);
+        let recorded = self.own_claim(id).map(|claim| claim.rollout_key);
         let counts = !self.rollouts.ended_claims.contains(id) || self.rollouts.unused_claims.contains(id);
         asked.is_some() && asked == recorded && counts
     }
@@ -172,9 +177,9 @@ impl Engine {
     }
 
     pub(in crate::engine) fn withdraw(&mut self, id: &ObjectId) {
-        if let Some((ask, _)) = self.rollouts.requests_by_id.remove(id) {
-            self.rollouts.requests.remove(&ask);
-            self.rollouts.claiming.remove(id);
+        if let Some((request, _)) = self.rollouts.requests_by_id.remove(id) {
+            self.rollouts.requests.remove(&request);
+            self.rollouts.claims_to_write.remove(id);
             self.rollouts.unused_claims.remove(id);
             self.rollouts.answers.remove(id);
             self.rollouts.budget_stale = true;
@@ -187,8 +192,8 @@ impl Engine {
             return BTreeMap::new();
         }
         if let Some(short) = self.rollouts.recovery_shortage() {
-            let asks = self.rollouts.requests.iter();
-            return asks.map(|ask| (ask.id.clone(), Some(short.clone()))).collect();
+            let requests = self.rollouts.requests.iter();
+            return requests.map(|request| (request.id.clone(), Some(short.clone()))).collect();
         }
         let mut answers = grant_slots(
             &self.rollouts.requests,
@@ -245,12 +250,12 @@ impl Engine {
     /// Records that a write is on its way: it holds its slot from now on.
     pub(crate) fn note_dispatch(&mut self, id: &ObjectId, action: &Action) {
         self.forget_answers();
-        self.rollouts.writing.insert(id.clone());
+        self.rollouts.writes_in_flight.insert(id.clone());
         if is_workload(id) && matches!(action, Action::Apply(_)) {
             self.rollouts.recovery.remember_workload();
         }
         let takes = match action {
-            Action::Apply(apply) => apply.restarts == RestartRisk::Maybe,
+            Action::Apply(apply) => apply.restarts == RestartRisk::Possible,
             Action::Delete(_, _, DeletionReason::Recreate) => is_workload(id),
             _ => false,
         };
@@ -261,7 +266,7 @@ impl Engine {
         self.withdraw(id);
         self.rollouts.ended_claims.remove(id);
         let (cost, claim) = match asked {
-            Some((ask, claim)) => (ask.cost, Some(claim)),
+            Some((request, claim)) => (request.additional_unavailable, Some(claim)),
             None => (0, self.own_claim(id).cloned()),
         };
         let health = self.live_object(id).map(|live| &live.health);
@@ -273,9 +278,9 @@ impl Engine {
         let before = self.rollouts.in_flight.remove(id);
         rollout.pods = before.as_ref().and_then(|before| before.pods.clone());
         if before.as_ref().is_some_and(|before| {
-            before.failed.is_some() || before.predecessor == RolloutPredecessor::Failure
+            before.failed.is_some() || before.started_from == RolloutStartState::Failure
         }) {
-            rollout.predecessor = RolloutPredecessor::Failure;
+            rollout.started_from = RolloutStartState::Failure;
         }
         rollout.replaced = before.map(Box::new);
         self.rollouts.in_flight.insert(id.clone(), rollout);
@@ -295,7 +300,7 @@ impl Engine {
         let claims = ledger.claims.iter().filter(|(_, claim)| ours(&claim.inventory_id));
         let claims: Vec<(ObjectId, RolloutClaim)> =
             claims.map(|(id, claim)| (id.clone(), claim.clone())).collect();
-        self.rollouts.recording.clear();
+        self.rollouts.units_to_record.clear();
         self.rollouts.saving = false;
         self.rollouts.starts.record_ledger(&ledger);
         self.rollouts
@@ -314,10 +319,13 @@ impl Engine {
             {
                 rollout.claim = Some(claim.clone());
             }
-            let asked =
-                self.rollouts.requests_by_id.get(id).is_some_and(|(_, asked)| asked.content == claim.content);
+            let asked = self
+                .rollouts
+                .requests_by_id
+                .get(id)
+                .is_some_and(|(_, asked)| asked.rollout_key == claim.rollout_key);
             if asked {
-                self.rollouts.claiming.remove(id);
+                self.rollouts.claims_to_write.remove(id);
                 self.note_unused_claim(id);
                 self.mark(id);
             }
@@ -383,30 +391,30 @@ impl Engine {
         let mut next = ledger.clone();
         let ours = |inventory_id: &Arc<str>| self.inventory_ids.contains(inventory_id);
         next.claims.retain(|id, claim| {
-            if self.rollouts.retired.contains(&claim.inventory_id) {
+            if self.rollouts.retired_inventories.contains(&claim.inventory_id) {
                 return self.is_counted(id, claim);
             }
             !ours(&claim.inventory_id)
                 || self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.slot == BudgetSlot::Held)
                 || self.is_claimed(id)
                 || self.is_of_another(id, claim)
-                || self.entry(id).is_some_and(|entry| entry.last_write.is_some())
+                || self.entry(id).is_some_and(|entry| entry.min_resource_version.is_some())
                 || (!self.is_observable(id) && self.is_counted(id, claim))
         });
         let is_over = |unit: &mut ReleaseUnit| ours(&unit.inventory_id) && self.is_concluded(unit);
         let over: Vec<ReleaseUnit> = next.units.extract_if(.., is_over).collect();
         over.into_iter().filter(|unit| self.can_be_undone(unit)).for_each(|unit| next.remember(unit));
         self.record_retried_units(&mut next);
-        self.record_adopted_failures(&mut next);
+        self.record_inherited_failures(&mut next);
         for (id, rollout) in &self.rollouts.in_flight {
-            let asked = self.rollouts.requests_by_id.get(id).map(|(_, asked)| asked.content);
-            let newer = asked.is_some() && ledger.claims.get(id).map(|claim| claim.content) == asked;
+            let asked = self.rollouts.requests_by_id.get(id).map(|(_, asked)| asked.rollout_key);
+            let newer = asked.is_some() && ledger.claims.get(id).map(|claim| claim.rollout_key) == asked;
             if let Some(claim) = rollout.claim.as_ref().filter(|_| rollout.slot == BudgetSlot::Held && !newer)
             {
                 next.claims.insert(id.clone(), claim.clone());
             }
         }
-        for (source, id) in &self.rollouts.recording {
+        for (source, id) in &self.rollouts.units_to_record {
             let unit = self.build_unit(*source, id);
             if !unit.members.is_empty()
                 && self.are_members_known(&unit)
@@ -416,15 +424,19 @@ impl Engine {
                 record(&mut next.units, unit);
             }
         }
-        let answers = if self.rollouts.claiming.is_empty() { BTreeMap::new() } else { self.slot_answers() };
+        let answers =
+            if self.rollouts.claims_to_write.is_empty() { BTreeMap::new() } else { self.slot_answers() };
         let allowed = |id: &&ObjectId| matches!(answers.get(*id), Some(None));
-        let held =
-            if self.rollouts.claiming.is_empty() { BTreeSet::new() } else { self.workloads_in_flight() };
+        let held = if self.rollouts.claims_to_write.is_empty() {
+            BTreeSet::new()
+        } else {
+            self.workloads_in_flight()
+        };
         let mut begun = Vec::new();
-        for id in self.rollouts.claiming.iter().filter(allowed) {
-            let Some((ask, claim)) = self.rollouts.requests_by_id.get(id) else { continue };
-            if ask.priority == SlotPriority::Candidate {
-                let unit = self.build_unit(ask.source, id);
+        for id in self.rollouts.claims_to_write.iter().filter(allowed) {
+            let Some((request, claim)) = self.rollouts.requests_by_id.get(id) else { continue };
+            if request.priority == SlotPriority::NewContent {
+                let unit = self.build_unit(request.source, id);
                 if !self.are_members_known(&unit) || !next.has_room_for(&unit) {
                     continue;
                 }
@@ -455,11 +467,12 @@ impl Engine {
         let mut next = ledger.clone();
         let holder = &self.rollouts.holder;
         let is_done = |id: &ObjectId| {
-            let rolling = self.informer_object(id).and_then(|live| live.rolling);
-            let awaits = self.rollouts.in_flight.get(id).and_then(|rollout| rollout.last_write);
+            let replica_status = self.informer_object(id).and_then(|live| live.replica_status);
+            let awaits = self.rollouts.in_flight.get(id).and_then(|rollout| rollout.min_resource_version);
             let is_seen = awaits.is_none_or(|rv| self.informer_object(id).is_some_and(|live| live.rv >= rv));
-            let at_rest = rolling.is_none_or(|rolling| rolling.phase == RolloutPhase::Settled);
-            is_seen && at_rest && self.is_observable(id) && !self.rollouts.writing.contains(id)
+            let at_rest =
+                replica_status.is_none_or(|replica_status| replica_status.phase == RolloutPhase::Settled);
+            is_seen && at_rest && self.is_observable(id) && !self.rollouts.writes_in_flight.contains(id)
         };
         next.claims.retain(|id, claim| claim.holder != *holder || !is_done(id));
         for claim in next.claims.values_mut().filter(|claim| claim.holder == *holder) {

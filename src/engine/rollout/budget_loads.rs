@@ -8,7 +8,7 @@ use crate::engine::facts::entry::SourceId;
 use crate::engine::rollout::budget::{BudgetScope, BudgetShortage, BudgetSlot};
 use crate::engine::rollout::counted_pods::{CountOrigin, CountedLoad};
 use crate::engine::state::Engine;
-use crate::engine::{BudgetNarrowing, LiveObject, OnFailure, RolloutNumbers, WorkloadLoad, is_workload};
+use crate::engine::{BudgetNarrowing, LiveObject, OnFailure, ReplicaStatus, WorkloadLoad, is_workload};
 use crate::object::ObjectId;
 
 impl Engine {
@@ -29,7 +29,7 @@ impl Engine {
         let away = |id: &ObjectId| rollouts.unavailable.get(id).map_or(0, |(_, away)| *away);
         let claimed = |id: &ObjectId| {
             let claims = rollouts.ledger.as_ref().filter(|_| rollouts.unused_claims.contains(id))?;
-            claims.claims.get(id).map(|claim| claim.pods)
+            claims.claims.get(id).map(|claim| claim.additional_unavailable)
         };
         let rolls = rollouts.in_flight.iter().map(|(id, rollout)| WorkloadLoad {
             id: id.clone(),
@@ -38,7 +38,7 @@ impl Engine {
                 .and_then(|live| self.source_of(live))
                 .or_else(|| self.wanting_source(id)),
             slot: if rollouts.unused_claims.contains(id) { BudgetSlot::Held } else { rollout.slot },
-            unavailable: away(id).max(rollout.reserved).max(claimed(id).unwrap_or(0)),
+            unavailable: away(id).max(rollout.additional_unavailable).max(claimed(id).unwrap_or(0)),
         });
         // A claim counts from the moment that it is written until it is taken back: only another
         // process may know whether anything came of it.
@@ -51,7 +51,8 @@ impl Engine {
             .filter_map(|(id, claim)| {
                 let counts = self.is_counted(id, claim);
                 let slot = if counts { BudgetSlot::Held } else { BudgetSlot::None };
-                let pods = if counts { claim.pods } else { self.abandoned_unavailable(id, claim) };
+                let pods =
+                    if counts { claim.additional_unavailable } else { self.abandoned_unavailable(id, claim) };
                 let source = self.source_of_inventory_id(&claim.inventory_id);
                 let load = WorkloadLoad { id: id.clone(), source, slot, unavailable: away(id).max(pods) };
                 (counts || pods > 0).then_some(load)
@@ -106,7 +107,7 @@ impl Engine {
         let live = self.informer_object(id)?;
         let source = self.source_of(live).filter(|_| self.is_budgeted(id, live))?;
         let before = self.rollouts.counted.get(id).copied();
-        Some(CountedLoad::new(source, live.rolling?, live.overlay, self.count_origin(id), before))
+        Some(CountedLoad::new(source, live.replica_status?, live.overlay, self.count_origin(id), before))
     }
 
     /// Returns who gives the count of a workload's pods.
@@ -137,8 +138,13 @@ impl Engine {
 
     /// Returns how many of the pods that may be lost a workload has: its strategy is of the count in
     /// its spec.
-    pub(in crate::engine) fn credible_loss(&self, id: &ObjectId, rolling: RolloutNumbers, loss: u32) -> u32 {
-        loss.min(self.count_origin(id).credible_pods(rolling))
+    pub(in crate::engine) fn credible_loss(
+        &self,
+        id: &ObjectId,
+        replica_status: ReplicaStatus,
+        loss: u32,
+    ) -> u32 {
+        loss.min(self.count_origin(id).credible_pods(replica_status))
     }
 
     /// Returns whether a workload counts for the budget: a source wants it, or it is provably ours.

@@ -165,7 +165,7 @@ impl RolloutLedger {
     /// have published.
     pub(crate) fn total_unavailable_pods(&self) -> u32 {
         let mut away: BTreeMap<&ObjectId, u32> =
-            self.claims.iter().map(|(id, claim)| (id, claim.pods)).collect();
+            self.claims.iter().map(|(id, claim)| (id, claim.additional_unavailable)).collect();
         for (id, pods) in self.tallies.iter().flat_map(|tally| &tally.unavailable) {
             let known = away.entry(id).or_default();
             *known = (*known).max(*pods);
@@ -208,7 +208,7 @@ impl Engine {
             |inventory_id: &Arc<str>| ledger.tallies.iter().find(|tally| tally.inventory_id == *inventory_id);
         let mut taken: HashMap<SourceId, Vec<(ObjectId, u32)>> = HashMap::new();
         for load in self.observed_loads() {
-            let claimed = ledger.claims.get(&load.id).map_or(0, |claim| claim.pods);
+            let claimed = ledger.claims.get(&load.id).map_or(0, |claim| claim.additional_unavailable);
             if let Some(source) = load.source.filter(|_| load.unavailable > claimed) {
                 taken.entry(source).or_default().push((load.id, load.unavailable));
             }
@@ -312,7 +312,8 @@ impl Engine {
         tallies.filter_map(|tally| {
             let source = self.source_of_inventory_id(&tally.inventory_id);
             let hidden = source.is_none_or(|source| !self.can_see_workloads_of(source));
-            (hidden && !self.rollouts.retired.contains(&tally.inventory_id)).then_some((source, tally))
+            (hidden && !self.rollouts.retired_inventories.contains(&tally.inventory_id))
+                .then_some((source, tally))
         })
     }
 
@@ -412,7 +413,8 @@ impl Engine {
     ) {
         let published = self.foreign_tallies().find_map(|(_, tally)| tally.unavailable.get(id)).copied();
         if let Some(published) = published {
-            let seen = live.and_then(|live| Some(unavailable_pods(live.rolling?, live.overlay))).unwrap_or(0);
+            let seen =
+                live.and_then(|live| Some(unavailable_pods(live.replica_status?, live.overlay))).unwrap_or(0);
             self.rollouts.foreign_unavailable.insert(id.clone(), (now, published.min(seen)));
             self.rollouts.budget_stale = true;
         }

@@ -4,7 +4,7 @@
 //! others a larger budget nor uses theirs up: pods that never served were never there to be lost.
 
 use crate::engine::facts::entry::SourceId;
-use crate::engine::{RolloutNumbers, RolloutOverlay, RolloutOverlayState, RolloutPhase};
+use crate::engine::{ReplicaStatus, RolloutOverlay, RolloutOverlayState, RolloutPhase};
 
 /// The origin of a workload's count of pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,20 +22,22 @@ pub(in crate::engine) enum CountOrigin {
 impl CountOrigin {
     /// Returns how many of the pods that a spec asks for there are to be lost, as far as its status
     /// shows. Pods of a manifest's count are missed also where they cannot be made.
-    pub(in crate::engine) fn credible_pods(self, rolling: RolloutNumbers) -> u32 {
+    pub(in crate::engine) fn credible_pods(self, replica_status: ReplicaStatus) -> u32 {
         let credible = match self {
             Self::Manifest(count) => count,
-            Self::Nodes => rolling.replicas,
-            Self::Scale | Self::Unknown => rolling.pods.max(rolling.ready).max(rolling.available),
+            Self::Nodes => replica_status.replicas,
+            Self::Scale | Self::Unknown => {
+                replica_status.pods.max(replica_status.ready).max(replica_status.available)
+            }
         };
-        credible.min(rolling.replicas)
+        credible.min(replica_status.replicas)
     }
 
     /// Returns the most pods that count, however many serve.
-    fn most(self, rolling: RolloutNumbers) -> u32 {
+    fn most(self, replica_status: ReplicaStatus) -> u32 {
         match self {
-            Self::Manifest(count) => count.min(rolling.replicas),
-            _ => rolling.replicas,
+            Self::Manifest(count) => count.min(replica_status.replicas),
+            _ => replica_status.replicas,
         }
     }
 }
@@ -44,7 +46,7 @@ impl CountOrigin {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::engine) struct CountedLoad {
     pub(in crate::engine) source: SourceId,
-    rolling: RolloutNumbers,
+    replica_status: ReplicaStatus,
     shown: RolloutOverlayState,
     origin: CountOrigin,
     /// The pods that count: the most that have served, of those that it is to have still.
@@ -55,49 +57,49 @@ impl CountedLoad {
     /// Returns the load of a workload that was counted so before; none at first sight.
     pub(in crate::engine) fn new(
         source: SourceId,
-        rolling: RolloutNumbers,
+        replica_status: ReplicaStatus,
         shown: RolloutOverlayState,
         origin: CountOrigin,
         before: Option<Self>,
     ) -> Self {
-        let serving = serving_pods(rolling, shown);
+        let serving = serving_pods(replica_status, shown);
         let is_news = |before: &Self| {
             before.origin == CountOrigin::Unknown && matches!(origin, CountOrigin::Manifest(_))
         };
         let pods = match before.filter(|before| !is_news(before)) {
             Some(before) => before.pods.max(serving),
-            None if rolling.phase == RolloutPhase::FirstStart => serving,
-            None => origin.credible_pods(rolling),
+            None if replica_status.phase == RolloutPhase::FirstStart => serving,
+            None => origin.credible_pods(replica_status),
         };
-        Self { source, rolling, shown, origin, pods: pods.min(origin.most(rolling)) }
+        Self { source, replica_status, shown, origin, pods: pods.min(origin.most(replica_status)) }
     }
 
     /// Returns how many of its pods are unavailable.
     pub(in crate::engine) fn unavailable(self) -> u32 {
-        match self.rolling.phase {
+        match self.replica_status.phase {
             RolloutPhase::FirstStart => 0,
-            _ => self.pods.saturating_sub(serving_pods(self.rolling, self.shown)),
+            _ => self.pods.saturating_sub(serving_pods(self.replica_status, self.shown)),
         }
     }
 }
 
 /// Returns how many of the pods that a workload asks for are unavailable. The pods of a first start
 /// do not count.
-pub(in crate::engine) fn unavailable_pods(rolling: RolloutNumbers, shown: RolloutOverlayState) -> u32 {
-    match rolling.phase {
+pub(in crate::engine) fn unavailable_pods(replica_status: ReplicaStatus, shown: RolloutOverlayState) -> u32 {
+    match replica_status.phase {
         RolloutPhase::FirstStart => 0,
-        _ => rolling.replicas.saturating_sub(serving_pods(rolling, shown)),
+        _ => replica_status.replicas.saturating_sub(serving_pods(replica_status, shown)),
     }
 }
 
 /// Returns the pods that serve. The pods that a step holds never count as available, so the Ready
 /// ones are taken.
-pub(in crate::engine) fn serving_pods(rolling: RolloutNumbers, shown: RolloutOverlayState) -> u32 {
+pub(in crate::engine) fn serving_pods(replica_status: ReplicaStatus, shown: RolloutOverlayState) -> u32 {
     match shown {
-        RolloutOverlayState::Under(RolloutOverlay::Surge { .. } | RolloutOverlay::InPlace { .. }) => {
-            rolling.ready
+        RolloutOverlayState::Overlaid(RolloutOverlay::Surge { .. } | RolloutOverlay::InPlace { .. }) => {
+            replica_status.ready
         }
-        _ => rolling.available,
+        _ => replica_status.available,
     }
 }
 
@@ -107,13 +109,17 @@ mod tests {
 
     use super::*;
 
-    fn numbers(replicas: u32, pods: u32, serving: u32) -> RolloutNumbers {
+    fn numbers(replicas: u32, pods: u32, serving: u32) -> ReplicaStatus {
         let phase = RolloutPhase::Recovering;
-        RolloutNumbers { replicas, pods, ready: serving, available: serving, phase, ..Default::default() }
+        ReplicaStatus { replicas, pods, ready: serving, available: serving, phase, ..Default::default() }
     }
 
-    fn counted(rolling: RolloutNumbers, origin: CountOrigin, before: Option<CountedLoad>) -> CountedLoad {
-        CountedLoad::new(SourceId::new(0), rolling, RolloutOverlayState::Plain, origin, before)
+    fn counted(
+        replica_status: ReplicaStatus,
+        origin: CountOrigin,
+        before: Option<CountedLoad>,
+    ) -> CountedLoad {
+        CountedLoad::new(SourceId::new(0), replica_status, RolloutOverlayState::Plain, origin, before)
     }
 
     /// Checks the pods that count and those that are unavailable, state after state.

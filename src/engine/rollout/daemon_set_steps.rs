@@ -54,7 +54,7 @@ pub(crate) struct PodToEvict {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum EvictionOutcome {
     /// It is being deleted, or is gone.
-    Going,
+    Evicted,
     /// It is not, or nobody knows, and why.
     Refused(Arc<str>),
     /// The user may not evict there at all, and which right is missing.
@@ -141,7 +141,7 @@ impl Engine {
     fn daemon_set_pods(&self, id: &ObjectId, steps: &Steps, now: Instant) -> Option<Vec<NodePod>> {
         let rollout =
             self.rollouts.in_flight.get(id).filter(|_| self.rollouts.nodes.unknown_reason().is_none())?;
-        let written = rollout.last_write?;
+        let written = rollout.min_resource_version?;
         let pods = rollout.pods.as_deref().filter(|pods: &&WorkloadPods| pods.rv >= written)?;
         let newest = pods.newest.as_ref()?;
         let asked = self.rollouts.daemon_sets.get(id).map(|rollout| &rollout.asked);
@@ -168,8 +168,8 @@ impl Engine {
     /// **Hazard:** some seconds after a node is lost its taint takes it out of the first number,
     /// and its pod stays.
     fn nodes_of(&self, id: &ObjectId) -> u32 {
-        let rolling = self.live_object(id).and_then(|live| live.rolling).unwrap_or_default();
-        rolling.replicas.saturating_add(rolling.misscheduled)
+        let replica_status = self.live_object(id).and_then(|live| live.replica_status).unwrap_or_default();
+        replica_status.replicas.saturating_add(replica_status.misscheduled)
     }
 
     /// Returns the counts by which its step is judged, in place of those of its pods.
@@ -181,7 +181,7 @@ impl Engine {
         now: Instant,
     ) -> StepProgress {
         if !is_daemon_set(id)
-            || !matches!(standing.shown, RolloutOverlayState::Under(RolloutOverlay::OnDelete { .. }))
+            || !matches!(standing.shown, RolloutOverlayState::Overlaid(RolloutOverlay::OnDelete { .. }))
         {
             return standing;
         }
@@ -202,7 +202,7 @@ impl Engine {
         standing: &StepProgress,
         now: Instant,
     ) -> bool {
-        let RolloutOverlayState::Under(overlay @ RolloutOverlay::OnDelete { .. }) = standing.shown else {
+        let RolloutOverlayState::Overlaid(overlay @ RolloutOverlay::OnDelete { .. }) = standing.shown else {
             return false;
         };
         let asked = match standing.promotion {
@@ -256,7 +256,7 @@ impl Engine {
 
     /// Returns whether a step goes on by itself.
     pub(crate) fn is_stepping(&self, id: &ObjectId, now: Instant) -> bool {
-        self.is_in_progress(id) && self.step_of(id, now) == Some(StepState::Going)
+        self.is_in_progress(id) && self.step_of(id, now) == Some(StepState::InProgress)
     }
 
     /// Returns the text about a DaemonSet in steps.
@@ -439,7 +439,7 @@ impl Engine {
     pub(crate) fn record_eviction(&mut self, pod: &PodToEvict, answer: &EvictionOutcome, now: Instant) {
         let Some(rollout) = self.rollouts.daemon_sets.get_mut(&pod.of) else { return };
         match answer {
-            EvictionOutcome::Going => {
+            EvictionOutcome::Evicted => {
                 if let Some(until) = rollout.asked.get_mut(&pod.uid) {
                     *until = Some(now + EVICTION_ECHO_TIMEOUT);
                 }
@@ -456,7 +456,7 @@ impl Engine {
                     EvictionOutcome::Refused(why) => {
                         format!("pod {} on node {} cannot be evicted: {why}", pod.name, pod.node).into()
                     }
-                    EvictionOutcome::Going => return,
+                    EvictionOutcome::Evicted => return,
                 };
                 rollout.refused = Some(RefusedEviction { why, since, until: Some(now + wait), wait });
             }
@@ -488,16 +488,16 @@ impl Engine {
     pub(in crate::engine) fn node_slot_request(&self, id: &ObjectId) -> Option<(SlotRequest, RolloutClaim)> {
         let wants = self.needs_slot(id);
         let (source, desired) = self.entry(id).filter(|_| wants)?.target_content()?;
-        let cost =
-            self.additional_loss(id, |nodes| self.max_concurrent_evictions(id, desired.strategy, nodes));
-        let ask = SlotRequest {
-            priority: SlotPriority::Candidate,
+        let cost = self
+            .additional_unavailable(id, |nodes| self.max_concurrent_evictions(id, desired.strategy, nodes));
+        let request = SlotRequest {
+            priority: SlotPriority::NewContent,
             wave: desired.wave,
             id: id.clone(),
             source,
-            cost,
+            additional_unavailable: cost,
         };
-        Some((ask, self.make_claim(source, desired.hash, cost)))
+        Some((request, self.make_claim(source, desired.hash, cost)))
     }
 
     /// Takes the slot that was asked for without a write, and returns the state of the step.
@@ -519,11 +519,16 @@ impl Engine {
     }
 
     fn take_slot(&mut self, id: &ObjectId) {
-        let Some((ask, claim)) = self.rollouts.requests_by_id.get(id).cloned() else { return };
+        let Some((request, claim)) = self.rollouts.requests_by_id.get(id).cloned() else { return };
         self.withdraw(id);
         let Some(before) = self.rollouts.in_flight.remove(id) else { return };
-        let mut rollout = Rollout::new(BudgetSlot::Held, ask.cost, Some(claim), before.last_write);
-        rollout.predecessor = before.predecessor;
+        let mut rollout = Rollout::new(
+            BudgetSlot::Held,
+            request.additional_unavailable,
+            Some(claim),
+            before.min_resource_version,
+        );
+        rollout.started_from = before.started_from;
         rollout.pods = before.pods;
         if let Some(rollout) = self.rollouts.daemon_sets.get_mut(id) {
             rollout.lacks = MissingBudget::Nothing;
@@ -536,11 +541,11 @@ impl Engine {
 /// Returns the number of pods that are Ready but not available yet (`minReadySeconds`), or not
 /// counted yet.
 fn count_too_young(live: &LiveObject, pods: &[NodePod]) -> u32 {
-    let rolling = live.rolling.unwrap_or_default();
+    let replica_status = live.replica_status.unwrap_or_default();
     let ready: BTreeSet<&str> =
         pods.iter().filter(|pod| pod.state == PodAvailability::Ready).map(|pod| &*pod.node).collect();
     let ready = u32::try_from(ready.len()).unwrap_or(u32::MAX);
-    rolling.replicas.min(ready).saturating_sub(rolling.available)
+    replica_status.replicas.min(ready).saturating_sub(replica_status.available)
 }
 
 /// Returns the step at which a DaemonSet is held.

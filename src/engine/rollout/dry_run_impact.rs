@@ -5,8 +5,8 @@
 //! if somebody else changed the template meanwhile. So each change of a workload that serves is
 //! tried by a dry run first, but for one that certainly restarts them. The answer holds for one
 //! content, one incarnation and one generation of the object. The write that relies on it is bound
-//! to the version that shows them, but for an adoption that reclaims fields of kubectl first: that
-//! is bound to the uid.
+//! to the version that shows them. An adoption that reclaims fields of kubectl first is bound to
+//! the uid.
 
 use crate::change::{Impact, ImpactKind};
 use crate::engine::decide::decide::is_serving;
@@ -45,7 +45,7 @@ impl Engine {
             None => decided(Action::DryRun(apply)),
             Some(impact) => {
                 let precondition = Precondition::Exact(live.uid.clone(), live.rv);
-                let restarts = if restarted_by(impact) { RestartRisk::Maybe } else { RestartRisk::No };
+                let restarts = if restarted_by(impact) { RestartRisk::Possible } else { RestartRisk::No };
                 decided(Action::Apply(ApplyRequest { precondition, restarts, ..apply }))
             }
         }
@@ -124,7 +124,7 @@ impl Engine {
         }
         if before != guess(self) {
             // Other objects may be released together now.
-            self.unit_openers.clear();
+            self.unit_lead_workloads.clear();
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::engine::rollout::budget::{BudgetScope, BudgetShortage};
 use crate::engine::rollout::counted_pods::{serving_pods, unavailable_pods};
 use crate::engine::rollout::ledger::{RolloutClaim, UnreadableClaim};
 use crate::engine::state::Engine;
-use crate::engine::{LiveObject, RolloutNumbers, RolloutPhase};
+use crate::engine::{LiveObject, ReplicaStatus, RolloutPhase};
 use crate::object::ObjectId;
 
 /// The time of rest after which a claim counts as abandoned. A daemon that runs takes its claim
@@ -26,7 +26,7 @@ pub(in crate::engine) struct ForeignWorkload {
     /// The time since which it has been seen at rest.
     rests: Option<Instant>,
     /// The numbers of its rollout, and the time since which they have not changed.
-    still: Option<(Option<RolloutNumbers>, Instant)>,
+    still: Option<(Option<ReplicaStatus>, Instant)>,
     /// Its pods that are unavailable.
     unavailable: u32,
     /// The reason for which it may not be read.
@@ -40,13 +40,13 @@ impl Engine {
     /// any more. Nothing of it waits, and its claims are taken back once their workloads have
     /// rested.
     pub(crate) fn retire(&mut self, inventory_id: Arc<str>) {
-        self.rollouts.retired.insert(inventory_id);
+        self.rollouts.retired_inventories.insert(inventory_id);
         self.rollouts.queue_dirty = true;
     }
 
     /// Returns whether what the rollout ledger says of this inventory is this process's to keep.
     pub(in crate::engine) fn is_responsible_for(&self, inventory_id: &Arc<str>) -> bool {
-        self.inventory_ids.contains(inventory_id) || self.rollouts.retired.contains(inventory_id)
+        self.inventory_ids.contains(inventory_id) || self.rollouts.retired_inventories.contains(inventory_id)
     }
 
     /// Returns the workloads to look up for other processes' claims: those that a write waits for,
@@ -100,11 +100,14 @@ impl Engine {
         else {
             return;
         };
-        let rolling = live.and_then(|live| live.rolling);
-        let at_rest = matches!(rolling.map(|rolling| rolling.phase), None | Some(RolloutPhase::Settled));
-        let known = self.rollouts.others.remove(id).filter(|known| known.claim == claim);
+        let replica_status = live.and_then(|live| live.replica_status);
+        let at_rest = matches!(
+            replica_status.map(|replica_status| replica_status.phase),
+            None | Some(RolloutPhase::Settled)
+        );
+        let known = self.rollouts.foreign_workloads.remove(id).filter(|known| known.claim == claim);
         let rests = known.as_ref().and_then(|known| known.rests).or(Some(now)).filter(|_| at_rest);
-        let same = known.and_then(|known| known.still).filter(|(before, _)| *before == rolling);
+        let same = known.and_then(|known| known.still).filter(|(before, _)| *before == replica_status);
         let still = same.map_or(now, |(_, since)| since);
         // As for our own claims: without progress it has failed. It then counts by its
         // unavailable pods only.
@@ -117,10 +120,10 @@ impl Engine {
             ABANDONED_CLAIM_AGE
         };
         let is_spent = failed || rests.is_some_and(|since| now.duration_since(since) >= rest);
-        let still = Some((rolling, still));
+        let still = Some((replica_status, still));
         let unavailable = live.map_or(0, |live| abandoned_pods(live, &claim));
         self.rollouts
-            .others
+            .foreign_workloads
             .insert(id.clone(), ForeignWorkload { claim, rests, still, unavailable, hidden: None, is_spent });
         self.rollouts.budget_stale = true;
     }
@@ -133,11 +136,11 @@ impl Engine {
         else {
             return false;
         };
-        let known = self.rollouts.others.get(id).filter(|known| known.claim == claim);
+        let known = self.rollouts.foreign_workloads.get(id).filter(|known| known.claim == claim);
         if known.is_some_and(|known| known.is_spent || known.hidden.as_ref() == Some(&why)) {
             return false;
         }
-        self.rollouts.others.insert(
+        self.rollouts.foreign_workloads.insert(
             id.clone(),
             ForeignWorkload {
                 claim,
@@ -159,7 +162,7 @@ impl Engine {
         answers: &mut BTreeMap<ObjectId, Option<BudgetShortage>>,
     ) {
         let hidden = |(id, claim): (&ObjectId, &RolloutClaim)| {
-            let known = self.rollouts.others.get(id).filter(|known| known.claim == *claim)?;
+            let known = self.rollouts.foreign_workloads.get(id).filter(|known| known.claim == *claim)?;
             Some((id.clone(), known.hidden.clone()?))
         };
         let Some((id, why)) = self.foreign_claims().find_map(hidden) else { return };
@@ -171,7 +174,8 @@ impl Engine {
     /// Returns how many pods are unavailable of the workload of a claim that counts no more: nobody
     /// ends what it began.
     pub(in crate::engine) fn abandoned_unavailable(&self, id: &ObjectId, claim: &RolloutClaim) -> u32 {
-        let known = self.rollouts.others.get(id).filter(|known| known.claim == *claim && known.is_spent);
+        let known =
+            self.rollouts.foreign_workloads.get(id).filter(|known| known.claim == *claim && known.is_spent);
         known.map_or(0, |known| known.unavailable)
     }
 
@@ -200,7 +204,7 @@ impl Engine {
 
     /// Returns whether another daemon's claim counts.
     pub(in crate::engine) fn is_counted(&self, id: &ObjectId, claim: &RolloutClaim) -> bool {
-        let known = self.rollouts.others.get(id).filter(|known| known.claim == *claim);
+        let known = self.rollouts.foreign_workloads.get(id).filter(|known| known.claim == *claim);
         known.is_none_or(|known| !known.is_spent)
     }
 }
@@ -209,7 +213,7 @@ impl Engine {
 /// not known here, and its spec is unproven. So no more are lost than are there, or than the
 /// rollout may have taken down.
 fn abandoned_pods(live: &LiveObject, claim: &RolloutClaim) -> u32 {
-    let Some(rolling) = live.rolling else { return 0 };
-    let there = rolling.pods.saturating_sub(serving_pods(rolling, live.overlay));
-    unavailable_pods(rolling, live.overlay).min(there.max(claim.pods))
+    let Some(replica_status) = live.replica_status else { return 0 };
+    let there = replica_status.pods.saturating_sub(serving_pods(replica_status, live.overlay));
+    unavailable_pods(replica_status, live.overlay).min(there.max(claim.additional_unavailable))
 }

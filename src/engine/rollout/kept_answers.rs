@@ -48,7 +48,7 @@ impl Engine {
     }
 
     /// Returns the blocker of the content that a source wants a workload to have.
-    pub(in crate::engine) fn opener_blocker(
+    pub(in crate::engine) fn lead_workload_blocker(
         &mut self,
         source: SourceId,
         workload: &ObjectId,
@@ -65,7 +65,11 @@ impl Engine {
     }
 
     /// Returns whether the content that a source wants a workload to have restarts pods.
-    pub(in crate::engine) fn is_opener_restarting(&mut self, source: SourceId, workload: &ObjectId) -> bool {
+    pub(in crate::engine) fn restarts_lead_workload(
+        &mut self,
+        source: SourceId,
+        workload: &ObjectId,
+    ) -> bool {
         self.answer(
             source,
             workload,
@@ -75,8 +79,12 @@ impl Engine {
     }
 
     /// Returns the reason for which it is not known yet which workloads restart for a new content.
-    pub(in crate::engine) fn users_blocker(&mut self, source: SourceId, id: &ObjectId) -> Option<Reason> {
-        let users = self.users_of(id);
+    pub(in crate::engine) fn config_consumers_blocker(
+        &mut self,
+        source: SourceId,
+        id: &ObjectId,
+    ) -> Option<Reason> {
+        let users = self.config_consumers_of(id);
         let unread = users.iter().find_map(|user| {
             self.answer(
                 source,

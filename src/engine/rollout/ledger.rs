@@ -53,12 +53,12 @@ pub(crate) struct UnreadableClaim {
     pub pods: u32,
 }
 
-/// The number of objects remembered of released units: some 50 KB, in an object that is written
-/// twice for each rollout and that holds 1 MiB.
+/// The number of objects remembered of released units. They take some 50 KB of an object that is
+/// written twice for each rollout. It holds 1 MiB.
 const MAX_PAST_OBJECTS: usize = 200;
 
-/// The most bytes of a name in the ledger, be it of a process, of a source or of an inventory: what
-/// rhumb writes is shorter. Anybody who may write the ConfigMap may write any other.
+/// The most bytes of the name of a process, source or inventory in the ledger. The names that rhumb
+/// writes are shorter. Anybody who may write the ConfigMap may write any other.
 const MAX_NAME_BYTES: usize = 256;
 
 /// Returns a name as it is in the ledger, without what is too long.
@@ -73,10 +73,10 @@ pub(crate) struct RolloutClaim {
     pub inventory_id: Arc<str>,
     /// The process that claims: two may serve the same source.
     pub holder: Arc<str>,
-    /// The content that is put there.
-    pub content: ContentHash,
-    /// The most pods that this takes down at a time.
-    pub pods: u32,
+    /// The hash of the content that is rolled out; for a restart, that of the content and its data.
+    pub rollout_key: ContentHash,
+    /// The most pods beyond the unavailable ones that this takes down at a time.
+    pub additional_unavailable: u32,
     /// The process has ended in good order: nobody of its own takes the claim back.
     pub holder_exited: bool,
 }
@@ -301,8 +301,8 @@ impl RolloutLedger {
             object: object_word(id),
             source: claim.inventory_id.to_string(),
             holder: claim.holder.to_string(),
-            content: claim.content.to_string(),
-            pods: claim.pods,
+            content: claim.rollout_key.to_string(),
+            pods: claim.additional_unavailable,
             left: claim.holder_exited,
         };
         let unread = self.unreadable_claims.iter().map(|claim| AnyClaimText::Unknown(claim.raw.clone()));
@@ -349,7 +349,16 @@ impl AnyClaimText {
             return Err(unread(serde_json::to_value(text).unwrap_or_default()));
         };
         let (inventory_id, holder) = (read_name(&text.source), read_name(&text.holder));
-        Ok((id, RolloutClaim { inventory_id, holder, content, pods: text.pods, holder_exited: text.left }))
+        Ok((
+            id,
+            RolloutClaim {
+                inventory_id,
+                holder,
+                rollout_key: content,
+                additional_unavailable: text.pods,
+                holder_exited: text.left,
+            },
+        ))
     }
 }
 
@@ -449,8 +458,8 @@ mod tests {
                 RolloutClaim {
                     inventory_id: "a-v1".into(),
                     holder: "b".into(),
-                    content: release("new").hash,
-                    pods: 2,
+                    rollout_key: release("new").hash,
+                    additional_unavailable: 2,
                     holder_exited: true,
                 },
             )]

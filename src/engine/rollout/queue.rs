@@ -182,12 +182,13 @@ impl Engine {
     /// Then those that something else keeps from being rolled out.
     pub(crate) fn rollout_queue(&self) -> Vec<QueuedObject> {
         let answers = self.slot_answers();
-        let asks = self.rollouts.requests.iter();
-        let short: Vec<_> = asks.filter_map(|ask| Some((ask, answers.get(&ask.id)?.as_ref()?))).collect();
+        let requests = self.rollouts.requests.iter();
+        let short: Vec<_> =
+            requests.filter_map(|request| Some((request, answers.get(&request.id)?.as_ref()?))).collect();
         let of = u32::try_from(short.len()).unwrap_or(u32::MAX);
-        let numbered = (1..).zip(&short).map(|(position, (ask, shortage))| QueuedObject {
-            id: ask.id.clone(),
-            inventory_id: self.inventory_ids[ask.source].clone(),
+        let numbered = (1..).zip(&short).map(|(position, (request, shortage))| QueuedObject {
+            id: request.id.clone(),
+            inventory_id: self.inventory_ids[request.source].clone(),
             position: Some((position, of)),
             reason: shorten(&shortage.to_string()),
         });
@@ -208,8 +209,8 @@ impl Engine {
         self.with_queue(ledger, &[])
     }
 
-    /// Returns what the rollout ledger should say once nobody works on the queue of this process;
-    /// none where it says so.
+    /// Returns the rollout ledger without the queue of this process; none where it has none of
+    /// it already.
     pub(crate) fn unqueued_ledger(&self) -> Option<RolloutLedger> {
         let ledger = self.rollouts.ledger.as_ref()?;
         let next = self.without_queue(ledger.clone());
@@ -252,8 +253,8 @@ impl Engine {
             Reason::Needs(..)
             | Reason::Wave(..)
             | Reason::UnitWorkload(_)
-            | Reason::Sealed(_)
-            | Reason::Unrecorded(_) => self.live_object(id).is_some() && changes(),
+            | Reason::KeyUnavailable(_)
+            | Reason::RecordUnreadable(_) => self.live_object(id).is_some() && changes(),
             _ => false,
         }
     }

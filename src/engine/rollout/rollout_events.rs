@@ -59,7 +59,7 @@ impl Engine {
         let Some(source) = self.source_of_inventory_id(&claim.inventory_id) else {
             return;
         };
-        let content = claim.content;
+        let content = claim.rollout_key;
         let rollback_cause =
             self.entry(id).and_then(|entry| entry.rejection.as_deref()).and_then(|rejection| {
                 let returns = matches!(rejection.replacement, ReplacementContent::Read(..))

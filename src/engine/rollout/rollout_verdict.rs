@@ -18,7 +18,7 @@ use crate::engine::rollout::pods::{PodFacts, WorkloadPods, find_failure, next_fa
 use crate::engine::rollout::rollouts::{Rollout, ServiceSwitch};
 use crate::engine::rollout::step_overlay::StepState;
 use crate::engine::state::Engine;
-use crate::engine::{LiveObject, RolloutNumbers, RolloutPhase, Uid};
+use crate::engine::{LiveObject, ReplicaStatus, RolloutPhase, Uid};
 use crate::health::HealthStatus;
 use crate::object::{ObjectId, duration_text};
 
@@ -27,7 +27,7 @@ use crate::object::{ObjectId, duration_text};
 pub(in crate::engine) enum RolloutVerdict {
     /// There is no new verdict, also where it failed before. Holds the time at which the answer may
     /// change.
-    Going(Option<Instant>),
+    InProgress(Option<Instant>),
     /// It has been complete for the soak, or nothing has to be watched.
     Done,
     /// It failed: the reason, and the objects whose Events say more.
@@ -36,9 +36,9 @@ pub(in crate::engine) enum RolloutVerdict {
 
 /// The part of a rollout that changes with what the cluster shows, and with the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::engine) struct RolloutMemory {
+pub(in crate::engine) struct RolloutTracking {
     pub(in crate::engine) slot: BudgetSlot,
-    pub(in crate::engine) reserved: u32,
+    pub(in crate::engine) additional_unavailable: u32,
     pub(in crate::engine) furthest: Option<(u32, u32)>,
     pub(in crate::engine) last_progress: Option<Instant>,
     pub(in crate::engine) healthy_since: Option<Instant>,
@@ -46,10 +46,10 @@ pub(in crate::engine) struct RolloutMemory {
     pub(in crate::engine) step_held_since: Option<Instant>,
 }
 
-impl RolloutMemory {
+impl RolloutTracking {
     /// Notes how far it has come.
-    fn with_progress(mut self, rolling: RolloutNumbers, now: Instant) -> Self {
-        let came = (rolling.updated, rolling.available);
+    fn with_progress(mut self, replica_status: ReplicaStatus, now: Instant) -> Self {
+        let came = (replica_status.updated, replica_status.available);
         let best = self.furthest.unwrap_or_default();
         // Pods that come and go are no progress; another template begins anew.
         if self.furthest.is_none() || came > best || came.0 < best.0 {
@@ -58,16 +58,16 @@ impl RolloutMemory {
         self
     }
 
-    fn judged(self, verdict: RolloutVerdict) -> RolloutJudgement {
-        RolloutJudgement { verdict, memory: self }
+    fn with_verdict(self, verdict: RolloutVerdict) -> RolloutEvaluation {
+        RolloutEvaluation { verdict, tracking: self }
     }
 }
 
-/// A verdict, and the memory of the rollout from then on.
+/// A verdict, and the tracking of the rollout from then on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::engine) struct RolloutJudgement {
+pub(in crate::engine) struct RolloutEvaluation {
     pub(in crate::engine) verdict: RolloutVerdict,
-    pub(in crate::engine) memory: RolloutMemory,
+    pub(in crate::engine) tracking: RolloutTracking,
 }
 
 /// The condition of a workload whose rollout is shown.
@@ -92,93 +92,98 @@ enum RolloutCondition {
 }
 
 impl Engine {
-    /// Judges one rollout.
-    pub(in crate::engine) fn judge_rollout(
+    /// Evaluates one rollout.
+    pub(in crate::engine) fn evaluate_rollout(
         &self,
         id: &ObjectId,
         rollout: &Rollout,
         now: Instant,
-    ) -> RolloutJudgement {
-        let memory = rollout.memory();
+    ) -> RolloutEvaluation {
+        let tracking = rollout.tracking();
         // Our write is not visible yet, or the workload is being made again.
-        let live =
-            self.live_object(id).filter(|live| rollout.last_write.is_some_and(|written| live.rv >= written));
-        let Some(live) = live else { return memory.judged(RolloutVerdict::Going(None)) };
-        let Some(rolling) = live.rolling else { return memory.judged(RolloutVerdict::Done) };
-        let mut memory = memory.with_progress(rolling, now);
-        let condition = self.rollout_condition(id, rollout, live, rolling, now);
+        let live = self
+            .live_object(id)
+            .filter(|live| rollout.min_resource_version.is_some_and(|written| live.rv >= written));
+        let Some(live) = live else { return tracking.with_verdict(RolloutVerdict::InProgress(None)) };
+        let Some(replica_status) = live.replica_status else {
+            return tracking.with_verdict(RolloutVerdict::Done);
+        };
+        let mut tracking = tracking.with_progress(replica_status, now);
+        let condition = self.rollout_condition(id, rollout, live, replica_status, now);
         if !matches!(condition, RolloutCondition::NothingToWatch | RolloutCondition::Complete) {
-            memory.healthy_since = None;
+            tracking.healthy_since = None;
         }
         match condition {
-            RolloutCondition::NothingToWatch => memory.judged(RolloutVerdict::Done),
-            RolloutCondition::Complete => self.judge_complete(id, rollout, memory, now),
+            RolloutCondition::NothingToWatch => tracking.with_verdict(RolloutVerdict::Done),
+            RolloutCondition::Complete => self.evaluate_complete(id, rollout, tracking, now),
             RolloutCondition::FailedBefore => {
                 if self.is_failure_permanent(id) {
-                    (memory.slot, memory.reserved) = (BudgetSlot::None, 0);
+                    (tracking.slot, tracking.additional_unavailable) = (BudgetSlot::None, 0);
                 }
-                memory.judged(RolloutVerdict::Going(None))
+                tracking.with_verdict(RolloutVerdict::InProgress(None))
             }
             RolloutCondition::FailsNow(why, event_subjects) => {
-                memory.judged(RolloutVerdict::Failed(why, event_subjects))
+                tracking.with_verdict(RolloutVerdict::Failed(why, event_subjects))
             }
             RolloutCondition::StepDone { until, soaks } => {
                 // Pods that are Ready and unready in turns come no farther by that.
-                memory.last_progress = memory.last_progress.filter(|_| soaks).or(Some(now));
-                memory.reserved = 0;
-                memory.step_held_since.get_or_insert(now);
-                memory.judged(RolloutVerdict::Going(until))
+                tracking.last_progress = tracking.last_progress.filter(|_| soaks).or(Some(now));
+                tracking.additional_unavailable = 0;
+                tracking.step_held_since.get_or_insert(now);
+                tracking.with_verdict(RolloutVerdict::InProgress(until))
             }
-            RolloutCondition::Replacing => self.judge_progress(id, rollout, live, memory, now),
+            RolloutCondition::Replacing => self.evaluate_progress(id, rollout, live, tracking, now),
         }
     }
 
-    /// Judges a complete rollout: it has to stay complete for the soak.
+    /// Evaluates a complete rollout: it has to stay complete for the soak.
     ///
     /// A Service that waits for it is switched then, and the workload is watched for another soak.
-    fn judge_complete(
+    fn evaluate_complete(
         &self,
         id: &ObjectId,
         rollout: &Rollout,
-        mut memory: RolloutMemory,
+        mut tracking: RolloutTracking,
         now: Instant,
-    ) -> RolloutJudgement {
-        memory.reserved = 0;
+    ) -> RolloutEvaluation {
+        tracking.additional_unavailable = 0;
         let soak = if rollout.claim.is_some() { self.soak_time(id) } else { Duration::ZERO };
-        let since = *memory.healthy_since.get_or_insert(now);
+        let since = *tracking.healthy_since.get_or_insert(now);
         if now.duration_since(since) < soak {
-            return memory.judged(RolloutVerdict::Going(Some(since + soak)));
+            return tracking.with_verdict(RolloutVerdict::InProgress(Some(since + soak)));
         }
-        match (memory.switch, self.awaits_service_switch(id)) {
+        match (tracking.switch, self.awaits_service_switch(id)) {
             (_, true) => {
-                (memory.switch, memory.slot) = (ServiceSwitch::Waiting, BudgetSlot::None);
-                memory.judged(RolloutVerdict::Going(None))
+                (tracking.switch, tracking.slot) = (ServiceSwitch::Waiting, BudgetSlot::None);
+                tracking.with_verdict(RolloutVerdict::InProgress(None))
             }
             (ServiceSwitch::Waiting, false) => {
-                (memory.switch, memory.healthy_since) = (ServiceSwitch::NotWaiting, Some(now));
+                (tracking.switch, tracking.healthy_since) = (ServiceSwitch::NotWaiting, Some(now));
                 let until = (!soak.is_zero()).then(|| now + soak);
-                memory.judged(until.map_or(RolloutVerdict::Done, |until| RolloutVerdict::Going(Some(until))))
+                tracking.with_verdict(
+                    until.map_or(RolloutVerdict::Done, |until| RolloutVerdict::InProgress(Some(until))),
+                )
             }
-            (ServiceSwitch::NotWaiting, false) => memory.judged(RolloutVerdict::Done),
+            (ServiceSwitch::NotWaiting, false) => tracking.with_verdict(RolloutVerdict::Done),
         }
     }
 
-    /// Judges a rollout whose pods are being replaced: it has to make progress in time.
-    fn judge_progress(
+    /// Evaluates a rollout whose pods are being replaced: it has to make progress in time.
+    fn evaluate_progress(
         &self,
         id: &ObjectId,
         rollout: &Rollout,
         live: &LiveObject,
-        mut memory: RolloutMemory,
+        mut tracking: RolloutTracking,
         now: Instant,
-    ) -> RolloutJudgement {
+    ) -> RolloutEvaluation {
         let soak = self.step_of(id, now).map_or(Duration::ZERO, |_| self.step_soak_time(id));
         let patience = soak + self.deadline(id);
-        let deadline = *memory.last_progress.get_or_insert(now) + patience;
+        let deadline = *tracking.last_progress.get_or_insert(now) + patience;
         if now < deadline {
             let ripe = own_pods(rollout).and_then(|pods| next_failure_check(pods, now));
             let due = ripe.map_or(deadline, |ripe| ripe.min(deadline));
-            return memory.judged(RolloutVerdict::Going(Some(due)));
+            return tracking.with_verdict(RolloutVerdict::InProgress(Some(due)));
         }
         let length = duration_text(patience);
         let health = self.daemon_set_words(id).unwrap_or_else(|| health_words(live));
@@ -186,7 +191,7 @@ impl Engine {
         let why =
             format!("no progress for {length}: {health}{}", unready.map(unready_text).unwrap_or_default());
         let event_subjects = unready.map(|pod| pod.uid.clone()).into_iter().chain([live.uid.clone()]);
-        memory.judged(RolloutVerdict::Failed(why.into(), event_subjects.collect()))
+        tracking.with_verdict(RolloutVerdict::Failed(why.into(), event_subjects.collect()))
     }
 
     fn rollout_condition(
@@ -194,11 +199,11 @@ impl Engine {
         id: &ObjectId,
         rollout: &Rollout,
         live: &LiveObject,
-        rolling: RolloutNumbers,
+        replica_status: ReplicaStatus,
         now: Instant,
     ) -> RolloutCondition {
         let step = self.step_of(id, now);
-        match rolling.phase {
+        match replica_status.phase {
             _ if step.is_some() => {}
             RolloutPhase::Settled => return RolloutCondition::Complete,
             // Nothing of it was ever up, so there is nothing to wait for.
@@ -224,7 +229,7 @@ impl Engine {
             Some(StepState::Held(until)) => {
                 RolloutCondition::StepDone { until, soaks: until.is_some() && !self.is_resting(id, now) }
             }
-            Some(StepState::Over) => RolloutCondition::StepDone { until: None, soaks: false },
+            Some(StepState::Done) => RolloutCondition::StepDone { until: None, soaks: false },
             _ => RolloutCondition::Replacing,
         }
     }
@@ -236,7 +241,7 @@ impl Engine {
         let words = &*live.health.message;
         let rejected = self.entry(id).and_then(|entry| entry.rejection.as_ref());
         rollout.earlier_failure.as_deref() == Some(words)
-            || live.rolling.is_some_and(|rolling| rolling.failed_before)
+            || live.replica_status.is_some_and(|replica_status| replica_status.failed_before)
             || rejected
                 .is_some_and(|rejection| self.has_rollback_target(id) && rejection.cause.contains(words))
     }
@@ -263,5 +268,8 @@ fn unready_text(pod: &PodFacts) -> String {
 
 /// Returns the pods of a rollout, unless they were reported before its write.
 fn own_pods(rollout: &Rollout) -> Option<&WorkloadPods> {
-    rollout.pods.as_deref().filter(|pods| rollout.last_write.is_some_and(|written| pods.rv >= written))
+    rollout
+        .pods
+        .as_deref()
+        .filter(|pods| rollout.min_resource_version.is_some_and(|written| pods.rv >= written))
 }

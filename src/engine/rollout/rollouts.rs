@@ -1,10 +1,10 @@
 //! Workloads in flight: the beginning and the end of each rollout.
 //!
-//! A rollout is this process' memory of one workload while its pods are being replaced. It begins
+//! A rollout is this process' tracking of one workload while its pods are being replaced. It begins
 //! when the write goes out, or when the cluster or the rollout ledger shows it. It ends when the
 //! workload has been healthy for the soak time, or when nothing is left to watch. A failed one
-//! stays until the next write replaces it, or until it is healthy. Nothing of it has to survive: a
-//! new process makes it again from what the cluster shows.
+//! stays until the next write replaces it, or until it is healthy. It need not be
+//! stored: a new process makes it again from what the cluster shows.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::engine::rollout::ledger::{RolloutClaim, RolloutLedger};
 use crate::engine::rollout::ledger_recovery::LedgerRecovery;
 use crate::engine::rollout::pods::WorkloadPods;
 use crate::engine::rollout::rollout_events::{RolloutEvent, RolloutEventKind};
-use crate::engine::rollout::rollout_verdict::{RolloutMemory, RolloutVerdict};
+use crate::engine::rollout::rollout_verdict::{RolloutTracking, RolloutVerdict};
 use crate::engine::rollout::scale_balance::SurplusCorrection;
 use crate::engine::rollout::start_rate::StartHistory;
 use crate::engine::rollout::step_overlay::{StepState, live_overlay};
@@ -43,8 +43,7 @@ pub(in crate::engine) struct Rollouts {
     pub(in crate::engine) counted: HashMap<ObjectId, CountedLoad>,
     /// Pods that are unavailable on workloads of ours.
     pub(in crate::engine) unavailable: BTreeMap<ObjectId, (SourceId, u32)>,
-    /// The number of pods that count of the managed workloads of each source, and of each
-    /// namespace.
+    /// Counted pods of managed workloads, per source and per namespace.
     pub(in crate::engine) pods: HashMap<SourceId, u32>,
     pub(in crate::engine) pods_in: HashMap<SourceId, HashMap<Arc<str>, u32>>,
     /// The requests to the budget, in the order in which they are answered.
@@ -77,28 +76,28 @@ pub(in crate::engine) struct Rollouts {
     /// since. They hold a slot, whatever became of their former rollout.
     pub(in crate::engine) unused_claims: BTreeSet<ObjectId>,
     /// Workloads of other daemons' claims.
-    pub(in crate::engine) others: BTreeMap<ObjectId, ForeignWorkload>,
+    pub(in crate::engine) foreign_workloads: BTreeMap<ObjectId, ForeignWorkload>,
     /// Pods that were unavailable when a workload of others was last looked up, and when that was.
     pub(in crate::engine) foreign_unavailable: BTreeMap<ObjectId, (Instant, u32)>,
     /// Workloads whose rollout has failed, and whose Events have not been asked for.
     pub(in crate::engine) newly_failed: BTreeMap<ObjectId, Vec<Uid>>,
     /// Objects whose unit is to be recorded, though nothing of it takes a slot.
-    pub(in crate::engine) recording: BTreeSet<(SourceId, ObjectId)>,
+    pub(in crate::engine) units_to_record: BTreeSet<(SourceId, ObjectId)>,
     /// Workloads whose claim is to be written.
-    pub(in crate::engine) claiming: BTreeSet<ObjectId>,
+    pub(in crate::engine) claims_to_write: BTreeSet<ObjectId>,
     /// Objects that are being written now, and of which nobody knows what they show next.
-    pub(in crate::engine) writing: BTreeSet<ObjectId>,
+    pub(in crate::engine) writes_in_flight: BTreeSet<ObjectId>,
     /// The nodes of the cluster, for `DaemonSet`s whose pods go one after another.
     pub(in crate::engine) nodes: NodeStore,
     /// Each DaemonSet that rolls out in steps.
     pub(in crate::engine) daemon_sets: BTreeMap<ObjectId, DaemonSetRollout>,
     /// The corrections of surplus pods that scales gave to held templates.
-    pub(in crate::engine) takebacks: BTreeMap<ObjectId, SurplusCorrection>,
+    pub(in crate::engine) surplus_corrections: BTreeMap<ObjectId, SurplusCorrection>,
     /// The blockers of a rollout beside the budget.
     pub(in crate::engine) blockers: BTreeMap<ObjectId, Reason>,
     /// Inventories of sources that this process served before, and that nobody is to serve any
     /// more.
-    pub(in crate::engine) retired: BTreeSet<Arc<str>>,
+    pub(in crate::engine) retired_inventories: BTreeSet<Arc<str>>,
     /// Indicates whether the queue may differ from what was published.
     pub(in crate::engine) queue_dirty: bool,
     /// The events of rollouts that were not reported yet.
@@ -110,11 +109,11 @@ pub(in crate::engine) struct Rollouts {
 pub(in crate::engine) struct Rollout {
     /// The lowest version whose view counts: of our write, or of the view that showed the rollout.
     /// None while our write is not answered.
-    pub(in crate::engine) last_write: Option<ResourceVersion>,
+    pub(in crate::engine) min_resource_version: Option<ResourceVersion>,
     /// Indicates whether it takes a place of the budget now.
     pub(in crate::engine) slot: BudgetSlot,
     /// Pods that the write may take down beyond those that were unavailable already.
-    pub(in crate::engine) reserved: u32,
+    pub(in crate::engine) additional_unavailable: u32,
     /// Its claim; none for a rollout that somebody else began.
     pub(in crate::engine) claim: Option<RolloutClaim>,
     /// Words of a failure that it had before our write: not a failure of what we wrote.
@@ -138,9 +137,9 @@ pub(in crate::engine) struct Rollout {
     pub(in crate::engine) last_deleted_pod: Option<(Uid, ResourceVersion)>,
     /// The reason for its failure.
     pub(in crate::engine) failed: Option<Arc<str>>,
-    /// The rollout that it replaced: where that had failed, its pods that are not Ready are not
-    /// waited for.
-    pub(in crate::engine) predecessor: RolloutPredecessor,
+    /// The state that it started from: after a failed rollout, the pods of that one that are not
+    /// Ready are not waited for.
+    pub(in crate::engine) started_from: RolloutStartState,
     /// The rollout under way when the write went out: it goes on where the write changes nothing.
     pub(in crate::engine) replaced: Option<Box<Rollout>>,
 }
@@ -148,14 +147,14 @@ pub(in crate::engine) struct Rollout {
 impl Rollout {
     pub(in crate::engine) fn new(
         slot: BudgetSlot,
-        reserved: u32,
+        additional_unavailable: u32,
         claim: Option<RolloutClaim>,
-        last_write: Option<ResourceVersion>,
+        min_resource_version: Option<ResourceVersion>,
     ) -> Self {
         Self {
-            last_write,
+            min_resource_version,
             slot,
-            reserved,
+            additional_unavailable,
             claim,
             earlier_failure: None,
             furthest: None,
@@ -167,32 +166,55 @@ impl Rollout {
             pods: None,
             last_deleted_pod: None,
             failed: None,
-            predecessor: RolloutPredecessor::Healthy,
+            started_from: RolloutStartState::Healthy,
             replaced: None,
         }
     }
 
     /// Returns what it remembers of what the cluster has shown.
-    pub(in crate::engine) fn memory(&self) -> RolloutMemory {
-        let Self { slot, reserved, furthest, last_progress, healthy_since, switch, step_held_since, .. } =
-            *self;
-        RolloutMemory { slot, reserved, furthest, last_progress, healthy_since, switch, step_held_since }
+    pub(in crate::engine) fn tracking(&self) -> RolloutTracking {
+        let Self {
+            slot,
+            additional_unavailable,
+            furthest,
+            last_progress,
+            healthy_since,
+            switch,
+            step_held_since,
+            ..
+        } = *self;
+        RolloutTracking {
+            slot,
+            additional_unavailable,
+            furthest,
+            last_progress,
+            healthy_since,
+            switch,
+            step_held_since,
+        }
     }
 
     /// Takes over what a judgement has to remember.
-    fn remember(&mut self, memory: RolloutMemory) {
-        let RolloutMemory { slot, reserved, furthest, last_progress, healthy_since, switch, step_held_since } =
-            memory;
-        (self.slot, self.reserved, self.furthest) = (slot, reserved, furthest);
+    fn remember(&mut self, tracking: RolloutTracking) {
+        let RolloutTracking {
+            slot,
+            additional_unavailable,
+            furthest,
+            last_progress,
+            healthy_since,
+            switch,
+            step_held_since,
+        } = tracking;
+        (self.slot, self.additional_unavailable, self.furthest) = (slot, additional_unavailable, furthest);
         (self.last_progress, self.healthy_since, self.switch, self.step_held_since) =
             (last_progress, healthy_since, switch, step_held_since);
     }
 }
 
-/// The state that a rollout starts from.
+/// The state that a rollout started from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::engine) enum RolloutPredecessor {
-    /// All was healthy, or was still on its way.
+pub(in crate::engine) enum RolloutStartState {
+    /// Healthy pods, or a rollout that had not failed.
     Healthy,
     /// A failed rollout.
     Failure,
@@ -236,10 +258,11 @@ impl Engine {
     ) {
         match (self.rollouts.in_flight.get_mut(id), written) {
             (Some(rollout), Some(rv)) => {
-                let (first, before) = (rollout.last_write.replace(rv).is_none(), rollout.replaced.take());
+                let (first, before) =
+                    (rollout.min_resource_version.replace(rv).is_none(), rollout.replaced.take());
                 // A step of the same rollout, or another try, begins nothing.
                 let going = before.filter(|before| before.failed.is_none());
-                let content = |rollout: &Rollout| rollout.claim.as_ref().map(|claim| claim.content);
+                let content = |rollout: &Rollout| rollout.claim.as_ref().map(|claim| claim.rollout_key);
                 let same = going.is_some_and(|before| content(&before) == content(rollout));
                 if first && !same {
                     let rollout = rollout.clone();
@@ -269,7 +292,7 @@ impl Engine {
         id: &ObjectId,
         written: Option<ResourceVersion>,
     ) {
-        if self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.last_write.is_none()) {
+        if self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.min_resource_version.is_none()) {
             self.record_rollout_write(id, written);
         }
     }
@@ -277,7 +300,7 @@ impl Engine {
     /// Records the release of a workload's content.
     pub(in crate::engine) fn record_release(&mut self, id: &ObjectId, apply: &ApplyRequest) {
         if apply.purpose != ApplyPurpose::Create {
-            self.unit_openers.remove(&apply.source);
+            self.unit_lead_workloads.remove(&apply.source);
         } else if self.is_in_unit(id) && !self.rollouts.in_flight.contains_key(id) {
             // Its success decides about its unit.
             let claim = self.make_claim(apply.source, apply.desired.hash, 0);
@@ -297,7 +320,7 @@ impl Engine {
         let Some(live) = self.informer_object(id) else {
             // A deleted workload has no pods to replace. One that we have deleted to make it again
             // comes back.
-            if self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.last_write.is_some()) {
+            if self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.min_resource_version.is_some()) {
                 self.rollouts.in_flight.remove(id);
                 self.rollouts.budget_stale = true;
             }
@@ -312,19 +335,22 @@ impl Engine {
             }
             return;
         }
-        let Some(rolling) = live.rolling else { return };
-        let loss = self.credible_loss(id, rolling, rolling.max_unavailable);
-        let (written, replacing) = (Some(live.rv), rolling.phase == RolloutPhase::Replacing);
+        let Some(replica_status) = live.replica_status else { return };
+        let loss = self.credible_loss(id, replica_status, replica_status.max_unavailable);
+        let (written, replacing) = (Some(live.rv), replica_status.phase == RolloutPhase::Replacing);
         let is_at_step = live_overlay(live).is_some_and(|overlay| overlay.step().is_some());
         // The claim for a write to come says nothing of what the cluster shows.
         let over = self.rollouts.ended_claims.contains(id) || self.rollouts.unused_claims.contains(id);
-        let claim = self.own_claim(id).filter(|claim| !over && self.is_showing(id, claim.content)).cloned();
+        let claim =
+            self.own_claim(id).filter(|claim| !over && self.is_showing(id, claim.rollout_key)).cloned();
         let rollout = match claim {
-            Some(claim) => Rollout::new(BudgetSlot::Held, loss.max(claim.pods), Some(claim), written),
+            Some(claim) => {
+                Rollout::new(BudgetSlot::Held, loss.max(claim.additional_unavailable), Some(claim), written)
+            }
             None if !takes => return,
             None if is_at_step => self.slotless_rollout(id, written),
             None if replacing => Rollout::new(BudgetSlot::Held, loss, None, written),
-            None if rolling.phase == RolloutPhase::FirstStart && self.is_in_unit(id) => {
+            None if replica_status.phase == RolloutPhase::FirstStart && self.is_in_unit(id) => {
                 self.slotless_rollout(id, written)
             }
             None => return,
@@ -349,7 +375,13 @@ impl Engine {
         pods: u32,
     ) -> RolloutClaim {
         let (inventory_id, holder) = (self.inventory_ids[source].clone(), self.rollouts.holder.clone());
-        RolloutClaim { inventory_id, holder, content, pods, holder_exited: false }
+        RolloutClaim {
+            inventory_id,
+            holder,
+            rollout_key: content,
+            additional_unavailable: pods,
+            holder_exited: false,
+        }
     }
 
     /// Returns the ledger's claim for one workload of ours.
@@ -362,21 +394,23 @@ impl Engine {
     pub(crate) fn advance(&mut self, now: Instant) {
         self.forget_answers();
         self.end_holds(now);
-        self.ask_users_again();
+        self.requeue_config_consumers();
         let ids: Vec<ObjectId> = self.rollouts.in_flight.keys().cloned().collect();
         let (mut done, mut failed) = (Vec::new(), Vec::new());
         for id in ids {
             let Some(rollout) = self.rollouts.in_flight.get(&id) else { continue };
-            let (before, judged) = (rollout.memory(), self.judge_rollout(&id, rollout, now));
-            let memory = judged.memory;
-            self.rollouts.budget_stale |= memory.slot != before.slot;
+            let (before, judged) = (rollout.tracking(), self.evaluate_rollout(&id, rollout, now));
+            let tracking = judged.tracking;
+            self.rollouts.budget_stale |= tracking.slot != before.slot;
             if let Some(rollout) = self.rollouts.in_flight.get_mut(&id) {
-                rollout.remember(memory);
+                rollout.remember(tracking);
             }
             match judged.verdict {
                 // The Service waits for this.
-                RolloutVerdict::Going(_) if memory.switch != before.switch => self.note_object_change(&id),
-                RolloutVerdict::Going(_) => {}
+                RolloutVerdict::InProgress(_) if tracking.switch != before.switch => {
+                    self.note_object_change(&id)
+                }
+                RolloutVerdict::InProgress(_) => {}
                 RolloutVerdict::Done => done.extend(self.rollouts.in_flight.remove_entry(&id)),
                 RolloutVerdict::Failed(why, event_subjects) => failed.push((id, why, event_subjects)),
             }
@@ -397,7 +431,7 @@ impl Engine {
     fn advance_steps(&mut self, now: Instant) {
         let held = self.rollouts.in_flight.iter().filter(|(_, rollout)| rollout.step_held_since.is_some());
         for id in held.map(|(id, _)| id.clone()).collect::<Vec<_>>() {
-            let (over, rests) = (self.step_of(&id, now) == Some(StepState::Over), self.is_resting(&id, now));
+            let (over, rests) = (self.step_of(&id, now) == Some(StepState::Done), self.is_resting(&id, now));
             let Some(rollout) = self.rollouts.in_flight.get_mut(&id) else { continue };
             if rollout.slot == BudgetSlot::Held && !self.rollouts.requests_by_id.contains_key(&id) {
                 rollout.slot = BudgetSlot::None;
@@ -422,8 +456,8 @@ impl Engine {
     /// Returns when the clock alone changes what [`Engine::advance`] finds.
     pub(crate) fn next_due(&self, now: Instant) -> Option<Instant> {
         let ends = self.rollouts.in_flight.iter().filter_map(|(id, rollout)| {
-            match self.judge_rollout(id, rollout, now).verdict {
-                RolloutVerdict::Going(due) => due,
+            match self.evaluate_rollout(id, rollout, now).verdict {
+                RolloutVerdict::InProgress(due) => due,
                 RolloutVerdict::Done | RolloutVerdict::Failed(..) => Some(now),
             }
         });
@@ -455,7 +489,7 @@ impl Engine {
             rollout.failed = Some(why.clone());
             if !returns {
                 // Other units go on; the pods that it has unavailable count all the same.
-                (rollout.slot, rollout.reserved) = (BudgetSlot::None, 0);
+                (rollout.slot, rollout.additional_unavailable) = (BudgetSlot::None, 0);
             }
             let rollout = rollout.clone();
             self.note_rollout_event(id, &rollout, RolloutEventKind::Failed(why.clone()));
@@ -525,12 +559,13 @@ impl Engine {
     pub(in crate::engine) fn rollout_words(&self, id: &ObjectId) -> String {
         let rollouts = &self.rollouts;
         let rollout = rollouts.in_flight.get(id).map(|rollout| {
-            let shown =
-                self.informer_object(id).map(|live| rollout.last_write.map(|written| live.rv >= written));
+            let shown = self
+                .informer_object(id)
+                .map(|live| rollout.min_resource_version.map(|written| live.rv >= written));
             (
                 shown,
                 rollout.slot,
-                rollout.reserved,
+                rollout.additional_unavailable,
                 &rollout.claim,
                 &rollout.earlier_failure,
                 rollout.furthest,
@@ -538,7 +573,7 @@ impl Engine {
             )
         });
         let (asked, over) = (rollouts.requests_by_id.get(id), rollouts.ended_claims.contains(id));
-        let (claiming, window) = (rollouts.claiming.contains(id), rollouts.slow_start_limit.min(4));
+        let (claiming, window) = (rollouts.claims_to_write.contains(id), rollouts.slow_start_limit.min(4));
         let (has_unused_claim, failed_now) =
             (rollouts.unused_claims.contains(id), rollouts.newly_failed.contains_key(id));
         format!("{rollout:?} {asked:?} {over} {claiming} {has_unused_claim} {window} {failed_now}")

@@ -53,9 +53,9 @@ pub(crate) struct StepShare {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ScalePurpose {
     /// The old template gets the pods that the new one got of a scale.
-    Give,
+    Restore,
     /// The new template has the pods of the step, and no more.
-    TakeBack,
+    RemoveSurplus,
 }
 
 /// The balance of a Deployment's `ReplicaSets` beside a step.
@@ -88,7 +88,7 @@ pub(crate) struct ScaleRequest {
     /// Pods of the new template that the step has.
     pub step: u32,
     /// The purpose.
-    pub aim: ScalePurpose,
+    pub purpose: ScalePurpose,
 }
 
 /// The result of scaling a ReplicaSet.
@@ -136,7 +136,7 @@ pub(crate) fn balance(share: StepShare, sets: &[ReplicaSetFacts], newest: &str) 
         return ScaleBalance::Scale(
             (*largest).clone(),
             largest.wanted.saturating_add(lacks),
-            ScalePurpose::Give,
+            ScalePurpose::Restore,
         );
     }
     if new.wanted <= share.new {
@@ -148,7 +148,7 @@ pub(crate) fn balance(share: StepShare, sets: &[ReplicaSetFacts], newest: &str) 
     let needed = share.replicas.saturating_sub(sum(|set| set.available.min(set.wanted)));
     let to = share.new.max(needed.min(new.wanted.saturating_sub(share.troubled)));
     if to < new.wanted {
-        ScaleBalance::Scale(new.clone(), to, ScalePurpose::TakeBack)
+        ScaleBalance::Scale(new.clone(), to, ScalePurpose::RemoveSurplus)
     } else {
         ScaleBalance::Waits(new.wanted - share.new)
     }
@@ -163,7 +163,7 @@ impl Engine {
         let (_, desired) = self.entry(id)?.target_content()?;
         let (steps, pods) = (self.steps_of(id, desired)?, rollout.pods.as_deref()?);
         let standing = self.step_progress(id, desired, live, now);
-        let RolloutOverlayState::Under(overlay) = standing.shown else { return None };
+        let RolloutOverlayState::Overlaid(overlay) = standing.shown else { return None };
         let (allowed, in_place) = match overlay {
             RolloutOverlay::Surge { pods, .. } => (pods, false),
             RolloutOverlay::InPlace { pods, .. } => (pods, true),
@@ -198,13 +198,13 @@ impl Engine {
         };
         let known = self.rollouts.in_flight.get(id).and_then(|rollout| rollout.pods.as_deref());
         let Some(pods) = known.filter(|_| step == same && self.can_take_back(id)) else { return false };
-        let takeback = self.rollouts.takebacks.get(id);
+        let correction = self.rollouts.surplus_corrections.get(id);
         let in_vain =
-            takeback.is_some_and(|known| known.why.is_some() || known.writes >= MAX_SCALES_BEFORE_STEP);
+            correction.is_some_and(|known| known.why.is_some() || known.writes >= MAX_SCALES_BEFORE_STEP);
         // Its controller has not answered to the scale yet.
         let early = pods.rv < live.rv || pods.newest.is_none();
         let gives =
-            || matches!(self.balance(id, now), Some((_, ScaleBalance::Scale(_, _, ScalePurpose::Give))));
+            || matches!(self.balance(id, now), Some((_, ScaleBalance::Scale(_, _, ScalePurpose::Restore))));
         !in_vain && (early || gives())
     }
 
@@ -216,7 +216,7 @@ impl Engine {
     /// reported to [`Engine::record_scale`]. Called in each turn, after [`Engine::advance`].
     pub(crate) fn scale_requests(&mut self, now: Instant) -> Vec<ScaleRequest> {
         let rolls = &self.rollouts.in_flight;
-        self.rollouts.takebacks.retain(|id, _| rolls.contains_key(id));
+        self.rollouts.surplus_corrections.retain(|id, _| rolls.contains_key(id));
         let ids: Vec<ObjectId> = rolls.keys().filter(|id| id.is("apps", "Deployment")).cloned().collect();
         ids.into_iter().filter_map(|id| self.scale_request_of(id, now)).collect()
     }
@@ -224,33 +224,33 @@ impl Engine {
     fn scale_request_of(&mut self, id: ObjectId, now: Instant) -> Option<ScaleRequest> {
         let found = self.balance(&id, now).filter(|_| self.can_take_back(&id));
         let (step, balance) = found.unwrap_or((0, ScaleBalance::Even));
-        if balance == ScaleBalance::Even && !self.rollouts.takebacks.contains_key(&id) {
+        if balance == ScaleBalance::Even && !self.rollouts.surplus_corrections.contains_key(&id) {
             return None;
         }
-        let takeback = self.rollouts.takebacks.entry(id.clone()).or_default();
-        takeback.until = takeback.until.filter(|until| *until > now);
-        if takeback.last.is_some_and(|last| now.duration_since(last) >= SCALE_RESET_AFTER) {
-            (takeback.wait, takeback.writes, takeback.last) = (Duration::ZERO, 0, None);
+        let correction = self.rollouts.surplus_corrections.entry(id.clone()).or_default();
+        correction.until = correction.until.filter(|until| *until > now);
+        if correction.last.is_some_and(|last| now.duration_since(last) >= SCALE_RESET_AFTER) {
+            (correction.wait, correction.writes, correction.last) = (Duration::ZERO, 0, None);
         }
-        let message: Option<Arc<str>> = match (&balance, &takeback.why) {
+        let message: Option<Arc<str>> = match (&balance, &correction.why) {
             (ScaleBalance::Even, _) => None,
             (_, Some(why)) => Some(format!("they cannot be removed: {why}").into()),
             (_, None) => Some("they are removed as old pods become available".into()),
         };
-        if takeback.message != message {
-            takeback.message = message;
+        if correction.message != message {
+            correction.message = message;
             self.dirty.push(id.clone());
         }
-        let ScaleBalance::Scale(set, to, aim) = balance else {
+        let ScaleBalance::Scale(set, to, purpose) = balance else {
             if balance == ScaleBalance::Even {
-                takeback.why = None;
+                correction.why = None;
             }
             return None;
         };
-        if takeback.in_flight || takeback.until.is_some() {
+        if correction.in_flight || correction.until.is_some() {
             return None;
         }
-        takeback.in_flight = true;
+        correction.in_flight = true;
         Some(ScaleRequest {
             of: id,
             name: set.name,
@@ -259,17 +259,17 @@ impl Engine {
             from: set.wanted,
             to,
             step,
-            aim,
+            purpose,
         })
     }
 
     /// Records the result of scaling a ReplicaSet.
     pub(crate) fn record_scale(&mut self, due: &ScaleRequest, answer: &ScaleResult, now: Instant) {
-        let Some(takeback) = self.rollouts.takebacks.get_mut(&due.of) else { return };
-        let wait = (takeback.wait * 2).clamp(FIRST_SCALE_BACKOFF, MAX_SCALE_BACKOFF);
-        (takeback.in_flight, takeback.wait, takeback.until) = (false, wait, Some(now + wait));
-        (takeback.last, takeback.writes) = (Some(now), takeback.writes.saturating_add(1));
-        takeback.why = match answer {
+        let Some(correction) = self.rollouts.surplus_corrections.get_mut(&due.of) else { return };
+        let wait = (correction.wait * 2).clamp(FIRST_SCALE_BACKOFF, MAX_SCALE_BACKOFF);
+        (correction.in_flight, correction.wait, correction.until) = (false, wait, Some(now + wait));
+        (correction.last, correction.writes) = (Some(now), correction.writes.saturating_add(1));
+        correction.why = match answer {
             ScaleResult::Done | ScaleResult::Overtaken => None,
             ScaleResult::Refused(why) => Some(why.clone()),
         };
@@ -277,19 +277,25 @@ impl Engine {
 
     /// Returns when the clock alone changes what [`Engine::scale_requests`] finds.
     pub(in crate::engine) fn next_scale_due(&self) -> Option<Instant> {
-        self.rollouts.takebacks.values().filter_map(|takeback| takeback.until).min()
+        self.rollouts.surplus_corrections.values().filter_map(|correction| correction.until).min()
     }
 
     /// Returns the text about a Deployment's surplus, to be put behind the rest.
     pub(in crate::engine) fn takeback_words(&self, id: &ObjectId) -> String {
-        let message = self.rollouts.takebacks.get(id).and_then(|takeback| takeback.message.as_ref());
+        let message =
+            self.rollouts.surplus_corrections.get(id).and_then(|correction| correction.message.as_ref());
         message.map_or_else(String::new, |message| format!("; {message}"))
     }
 
     /// Adds to the decision about an applied object that a scale gave its new template more pods
     /// than its step allows.
-    pub(in crate::engine) fn explain_takeback(&self, id: &ObjectId, decision: Decision) -> Decision {
-        let message = self.rollouts.takebacks.get(id).and_then(|takeback| takeback.message.as_ref());
+    pub(in crate::engine) fn explain_surplus_correction(
+        &self,
+        id: &ObjectId,
+        decision: Decision,
+    ) -> Decision {
+        let message =
+            self.rollouts.surplus_corrections.get(id).and_then(|correction| correction.message.as_ref());
         match message.filter(|_| decision.action == Action::Nothing && decision.reason.is_none()) {
             Some(message) => {
                 let words =

@@ -4,9 +4,9 @@
 //! reads its configuration anew or hands a source over forgets none.
 //!
 //! **Hazard:** hosts' clocks differ. A start from the future counts as one of now. One that has
-//! appeared since the ledger was last read is no older than that reading. Of a start by the clock
-//! of another host no more age is believed than [`MAX_CLOCK_SKEW`] leaves: within that, a
-//! difference of the clocks can only have it count for longer.
+//! appeared since the ledger was last read is no older than that reading. Any other start counts as
+//! younger than its time says, by [`MAX_CLOCK_SKEW`]. Within that, a difference of the clocks can
+//! only have it count for longer.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -17,11 +17,11 @@ use crate::object::ObjectId;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::engine) enum StepState {
     /// Its pods are not Ready yet.
-    Going,
+    InProgress,
     /// Its pods are Ready, and it waits: for a person, or until this time.
     Held(Option<Instant>),
     /// It is over, and the next one waits for the budget.
-    Over,
+    Done,
 }
 
 impl Engine {
@@ -67,7 +67,7 @@ impl Engine {
         steps: &Steps,
         standing: &StepProgress,
     ) -> Option<RolloutOverlay> {
-        let RolloutOverlayState::Under(shown) = standing.shown else { return None };
+        let RolloutOverlayState::Overlaid(shown) = standing.shown else { return None };
         let entry = self.entry(id).filter(|_| standing.promotion != PromotionRequest::Full)?;
         let count = desired.replicas.filter(|_| self.replica_owner(id, entry) == ReplicaOwner::Manifest)?;
         let release = self.live_object(id)?.shown_release();
@@ -108,13 +108,13 @@ impl Engine {
         desired: &DesiredObject,
         live: &LiveObject,
     ) -> Option<RolloutOverlay> {
-        let rolling = live.rolling?;
+        let replica_status = live.replica_status?;
         let there = live.shown_release().is_some_and(|release| desired.has_hash(release.hash));
         let stepped = live_overlay(live).is_some_and(|overlay| overlay.step().is_some());
         let restarts = self.restart_stamp(id).is_some();
         if there && !stepped && !restarts {
             let narrow = live_overlay(live).filter(|overlay| matches!(overlay, RolloutOverlay::Narrow(_)));
-            return narrow.filter(|_| rolling.phase == RolloutPhase::Replacing);
+            return narrow.filter(|_| replica_status.phase == RolloutPhase::Replacing);
         }
         let able = matches!(id.kind(), "Deployment" | "DaemonSet") && !desired.strategy.is_recreate();
         // A rollout beyond its last step goes on by its own strategy.
@@ -122,7 +122,7 @@ impl Engine {
             return None;
         }
         let most = self.max_unavailable(id);
-        (desired.strategy.max_loss(rolling.replicas) > most).then_some(RolloutOverlay::Narrow(most))
+        (desired.strategy.max_loss(replica_status.replicas) > most).then_some(RolloutOverlay::Narrow(most))
     }
 
     pub(in crate::engine) fn step_progress(
@@ -138,11 +138,11 @@ impl Engine {
         let rollout = self.rollouts.in_flight.get(id);
         let pods = rollout.and_then(|rollout| {
             let pods = rollout.pods.as_deref()?;
-            rollout.last_write.is_some_and(|written| pods.rv >= written).then_some(pods)
+            rollout.min_resource_version.is_some_and(|written| pods.rv >= written).then_some(pods)
         });
         let age = |pods: &WorkloadPods| pods.steady_since().map(|since| now.saturating_duration_since(since));
         let standing = StepProgress {
-            replicas: live.rolling.map_or(0, |rolling| rolling.replicas),
+            replicas: live.replica_status.map_or(0, |replica_status| replica_status.replicas),
             // A change that leaves the template alone goes on in the step that is shown.
             shown: match self.restart_stamp(id) {
                 None if there || same() => live.overlay,
@@ -165,12 +165,12 @@ impl Engine {
         let standing = self.step_progress(id, desired, live, now);
         Some(match next(steps, &standing) {
             StepDecision::Stay(wait) => match wait.lacks {
-                StepRequirement::Pods { .. } => self.resting_step(id, now).unwrap_or(StepState::Going),
+                StepRequirement::Pods { .. } => self.resting_step(id, now).unwrap_or(StepState::InProgress),
                 StepRequirement::Soak(left) => StepState::Held(Some(now + left)),
                 StepRequirement::Promotion => StepState::Held(None),
             },
             StepDecision::Finish if self.waits_for_nodes(id, steps, &standing, now) => StepState::Held(None),
-            StepDecision::Enter(_) | StepDecision::Finish => StepState::Over,
+            StepDecision::Enter(_) | StepDecision::Finish => StepState::Done,
         })
     }
 }
@@ -179,7 +179,7 @@ impl Engine {
 /// step.
 pub(in crate::engine) fn is_tightening(shown: RolloutOverlayState, overlay: Option<RolloutOverlay>) -> bool {
     match (shown, overlay) {
-        (RolloutOverlayState::Under(shown), Some(overlay)) => {
+        (RolloutOverlayState::Overlaid(shown), Some(overlay)) => {
             shown != overlay && shown.tightest(overlay) == Some(overlay)
         }
         _ => false,
@@ -189,7 +189,7 @@ pub(in crate::engine) fn is_tightening(shown: RolloutOverlayState, overlay: Opti
 /// Returns the overlay that the cluster shows.
 pub(in crate::engine) fn live_overlay(live: &LiveObject) -> Option<RolloutOverlay> {
     match live.overlay {
-        RolloutOverlayState::Under(overlay) => Some(overlay),
+        RolloutOverlayState::Overlaid(overlay) => Some(overlay),
         _ => None,
     }
 }

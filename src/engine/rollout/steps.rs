@@ -135,7 +135,7 @@ pub enum RolloutOverlayState {
     /// This template, and nothing holds it.
     Plain,
     /// This template under an overlay.
-    Under(RolloutOverlay),
+    Overlaid(RolloutOverlay),
     /// This template under an overlay that cannot be read.
     Unreadable,
 }
@@ -149,13 +149,13 @@ impl RolloutOverlayState {
 
     /// Reads the annotation [`annotations::OVERLAY`] of a live object that has the template.
     pub fn read(annotation: Option<&str>) -> Self {
-        annotation.map_or(Self::Plain, |text| text.parse().map_or(Self::Unreadable, Self::Under))
+        annotation.map_or(Self::Plain, |text| text.parse().map_or(Self::Unreadable, Self::Overlaid))
     }
 }
 
 impl From<Option<RolloutOverlay>> for RolloutOverlayState {
     fn from(overlay: Option<RolloutOverlay>) -> Self {
-        overlay.map_or(Self::Plain, Self::Under)
+        overlay.map_or(Self::Plain, Self::Overlaid)
     }
 }
 
@@ -301,10 +301,10 @@ pub fn next(steps: &Steps, standing: &StepProgress) -> StepDecision {
     }
     let overlay = match standing.shown {
         RolloutOverlayState::Other | RolloutOverlayState::Unreadable => return enter(1),
-        RolloutOverlayState::Plain | RolloutOverlayState::Under(RolloutOverlay::Narrow(_)) => {
+        RolloutOverlayState::Plain | RolloutOverlayState::Overlaid(RolloutOverlay::Narrow(_)) => {
             return StepDecision::Finish;
         }
-        RolloutOverlayState::Under(overlay) => overlay,
+        RolloutOverlayState::Overlaid(overlay) => overlay,
     };
     let step = steps.step_of(overlay);
     let target = steps.target(step, replicas);
@@ -332,8 +332,8 @@ pub fn next(steps: &Steps, standing: &StepProgress) -> StepDecision {
 }
 
 /// Returns whether an overlay for fewer pods does as well. A Deployment that is scaled up while it
-/// is held gives a share of the pods to the new template by itself; a larger surge would add to
-/// them. Surplus pods are taken back.
+/// is held gives a share of the pods to the new template by itself. A larger surge would add to
+/// them. Surplus pods are removed.
 fn is_enough(shown: RolloutOverlay, wanted: Option<RolloutOverlay>, has_pods: bool) -> bool {
     match (shown, wanted) {
         (RolloutOverlay::Surge { pods, step }, Some(RolloutOverlay::Surge { pods: more, step: same })) => {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::engine::rollout::pod_eviction::{OrdinalPod, PodAvailability, StatefulSetState, find_stuck_pod};
 use crate::engine::rollout::pods::{MAX_CONTAINER_RESTARTS, PodFacts, Readiness, grace_period};
-use crate::engine::rollout::rollouts::RolloutPredecessor;
+use crate::engine::rollout::rollouts::RolloutStartState;
 use crate::engine::state::Engine;
 use crate::engine::{ResourceVersion, Uid};
 use crate::object::ObjectId;
@@ -44,17 +44,17 @@ impl Engine {
         if !self.may_delete_pods(id, now) {
             return None;
         }
-        let written = rollout.last_write?;
+        let written = rollout.min_resource_version?;
         let pods = rollout.pods.as_ref().filter(|pods| pods.rv >= written)?;
-        let rolling = self.live_object(id)?.rolling?;
+        let replica_status = self.live_object(id)?.replica_status?;
         // Below its partition the pods keep another template on purpose, and a new one would have
         // the same.
-        let current = if rolling.partition == 0 { "".into() } else { pods.current.clone()? };
-        let (start, partition) = (rolling.first, rolling.partition);
+        let current = if replica_status.partition == 0 { "".into() } else { pods.current.clone()? };
+        let (start, partition) = (replica_status.ordinal_start, replica_status.partition);
         let set = StatefulSetState { start, partition, wanted: pods.newest.clone()?, current };
         let ordinals: Vec<OrdinalPod> = pods.pods.iter().filter_map(|pod| ordinal_pod(pod, now)).collect();
         // The content before may be known to be bad; otherwise an older pod may just be slow.
-        let is_bad = self.has_rollback_target(id) || rollout.predecessor == RolloutPredecessor::Failure;
+        let is_bad = self.has_rollback_target(id) || rollout.started_from == RolloutStartState::Failure;
         let patience = if is_bad { Duration::ZERO } else { Duration::MAX };
         let found = find_stuck_pod(&set, &ordinals, patience)?;
         let pod = pods.pods.iter().find(|pod| pod.name == found.name)?;

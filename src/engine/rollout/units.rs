@@ -1,5 +1,5 @@
-//! The objects that one revision changes together: found before any of them is released, and
-//! recorded with the first claim, or without one where nothing of it takes a slot.
+//! The objects that one revision changes together. They are found before any of them is released.
+//! They are recorded with the first claim, or without one where none of them takes a slot.
 //!
 //! A unit ends in `Engine::is_concluded`: all of it is healthy, or any of it was rejected. Then
 //! `Engine::next_ledger` takes it out of the rollout ledger. One that was not rejected and has
@@ -141,7 +141,7 @@ impl Engine {
         if self.is_rejected(unit) {
             return true;
         }
-        // The last ones are the workloads, which come to rest last.
+        // Workloads come late in the order of ids, and come to rest last. Any order is correct.
         unit.members.iter().rev().filter(|(id, _)| !self.is_left_alone(id)).all(|(id, member)| {
             let flying =
                 self.rollouts.in_flight.contains_key(id) || self.rollouts.requests_by_id.contains_key(id);
@@ -182,7 +182,7 @@ impl Engine {
         if self.is_recorded(source, desired) || self.has_rollback_target(&desired.id) {
             return None;
         }
-        if let Some(reason) = self.users_blocker(source, &desired.id) {
+        if let Some(reason) = self.config_consumers_blocker(source, &desired.id) {
             return Some(reason);
         }
         if let Some(reason) = self.object_key_blocker(source, &desired.id) {
@@ -193,16 +193,16 @@ impl Engine {
         {
             return Some(Reason::Syncing(kind));
         }
-        let first = self.unit_openers.get(&source)?.get(&desired.id)?.clone();
+        let first = self.unit_lead_workloads.get(&source)?.get(&desired.id)?.clone();
         if let Some(reason) = self.room_shortage(source, &first) {
             return Some(reason);
         }
-        if !self.is_opener_restarting(source, &first) || self.is_waiting_for(source, &first, desired) {
+        if !self.restarts_lead_workload(source, &first) || self.is_waiting_for(source, &first, desired) {
             if let Some(why) = &self.rollouts.unreadable {
-                return Some(Reason::Unrecorded(why.clone()));
+                return Some(Reason::RecordUnreadable(why.clone()));
             }
             // Nothing of it asks the budget, so nothing but this asks for its record.
-            self.rollouts.recording.insert((source, first));
+            self.rollouts.units_to_record.insert((source, first));
             return Some(Reason::Claiming);
         }
         // It asks for itself.
@@ -215,12 +215,15 @@ impl Engine {
         if desired.id == *workload || self.is_suspended(&desired.id) {
             return false;
         }
-        let blocker = self.opener_blocker(source, workload);
+        let blocker = self.lead_workload_blocker(source, workload);
         let Some((_, first)) = self.entry(workload).and_then(ObjectEntry::target_content) else {
             return false;
         };
         let together = |id: &ObjectId| {
-            self.unit_openers.get(&source).and_then(|units| units.get(id)).is_some_and(|one| one == workload)
+            self.unit_lead_workloads
+                .get(&source)
+                .and_then(|units| units.get(id))
+                .is_some_and(|one| one == workload)
         };
         match blocker {
             Some(Reason::Wave(..)) => desired.wave < first.wave,
@@ -235,14 +238,14 @@ impl Engine {
         let state = &self.sources[source];
         let workloads = ["Deployment", "StatefulSet", "DaemonSet"].map(|kind| GroupKind::new("apps", kind));
         let recorded = state.inventory.iter().flat_map(|inventory| &inventory.kinds);
-        let mut kinds = workloads.iter().chain(recorded).chain(state.kinds.kinds());
+        let mut kinds = workloads.iter().chain(recorded).chain(state.desired_counts.kinds());
         kinds.find(|kind| self.kind_state(source, kind) == Some(&KindState::Syncing)).cloned()
     }
 
     /// Finds the units of a source, where that has to be done again.
     pub(in crate::engine) fn find_units(&mut self, source: SourceId) {
-        if !self.unit_openers.contains_key(&source) {
-            self.unit_openers.insert(source, self.restarting_units(source));
+        if !self.unit_lead_workloads.contains_key(&source) {
+            self.unit_lead_workloads.insert(source, self.restarting_units(source));
             self.records.insert(source, self.record_sizes(source));
         }
     }
@@ -254,8 +257,8 @@ impl Engine {
         source: SourceId,
         desired: &'a DesiredObject,
     ) -> impl Fn(&ObjectId) -> bool + 'a {
-        let opener = move |id: &ObjectId| self.unit_openers.get(&source)?.get(id);
-        let own_opener = opener(&desired.id);
+        let lead = move |id: &ObjectId| self.unit_lead_workloads.get(&source)?.get(id);
+        let own_lead = lead(&desired.id);
         let goes_back = self.has_rollback_target(&desired.id);
         // It costs a walk over all that it uses.
         let opens =
@@ -269,7 +272,7 @@ impl Engine {
             }
             let is_refused =
                 || entry.is_none_or(|entry| entry.refused.is_some() || entry.target_content().is_none());
-            let together = own_opener.is_some() && own_opener == opener(need);
+            let together = own_lead.is_some() && own_lead == lead(need);
             together && !self.is_suspended(need) && !is_refused() && *opens
         }
     }
@@ -372,7 +375,7 @@ impl Engine {
                 .entry(id)
                 .and_then(|entry| entry.target_content())
                 .is_some_and(|(_, desired)| desired.hash == content);
-            let written = self.is_showing(id, content) || self.rollouts.writing.contains(id);
+            let written = self.is_showing(id, content) || self.rollouts.writes_in_flight.contains(id);
             wanted && !member.keeps_content() && written
         })
     }

@@ -11,7 +11,7 @@ use crate::engine::{
 use crate::object::ObjectId;
 
 fn ask(priority: SlotPriority, wave: i32, name: &str, cost: u32) -> SlotRequest {
-    SlotRequest { priority, wave, id: workload(name), source: FIRST, cost }
+    SlotRequest { priority, wave, id: workload(name), source: FIRST, additional_unavailable: cost }
 }
 
 fn load(name: &str, slot: BudgetSlot, unavailable: u32) -> WorkloadLoad {
@@ -57,10 +57,10 @@ fn check(
 
 #[test]
 fn rollbacks_go_first_then_repairs_then_waves_then_names() {
-    use SlotPriority::{Candidate, Repair, Rollback};
+    use SlotPriority::{NewContent, Repair, Rollback};
     let all = [
-        ask(Candidate, 0, "a", 0),
-        ask(Candidate, -1, "b", 0),
+        ask(NewContent, 0, "a", 0),
+        ask(NewContent, -1, "b", 0),
         ask(Repair, 9, "y", 0),
         ask(Rollback, 9, "z", 0),
     ];
@@ -78,8 +78,8 @@ fn rollbacks_go_first_then_repairs_then_waves_then_names() {
 
 #[test]
 fn a_no_says_what_is_short() {
-    use SlotPriority::Candidate;
-    let [a, b] = ["a", "b"].map(|name| ask(Candidate, 0, name, 2));
+    use SlotPriority::NewContent;
+    let [a, b] = ["a", "b"].map(|name| ask(NewContent, 0, name, 2));
     let rolling = |name| load(name, BudgetSlot::Held, 1);
     let x = "Deployment shop/x";
     check(
@@ -116,7 +116,7 @@ fn a_no_says_what_is_short() {
     let begun = BudgetBound { starts: (0, 7), ..cluster(3, 9) };
     check(std::slice::from_ref(&a), &[], &[begun], 9, &[("a", "7 rollouts have started in the last minute")]);
     // A smaller one does not overtake.
-    let small = ask(Candidate, 1, "small", 1);
+    let small = ask(NewContent, 1, "small", 1);
     check(
         &[a.clone(), small],
         &[load("x", BudgetSlot::None, 3)],
@@ -131,11 +131,11 @@ fn a_no_says_what_is_short() {
 
 #[test]
 fn narrower_bounds_hold_beside_those_of_the_cluster() {
-    use SlotPriority::Candidate;
+    use SlotPriority::NewContent;
     let source = BudgetBound { scope: BudgetScope::Source(FIRST, "shop".into()), ..cluster(1, 9) };
     let namespace = BudgetBound { scope: BudgetScope::Namespace("shop".into()), ..cluster(9, 1) };
     let elsewhere = BudgetBound { scope: BudgetScope::Namespace("other".into()), ..cluster(0, 0) };
-    let two = [ask(Candidate, 0, "a", 1), ask(Candidate, 0, "b", 1)];
+    let two = [ask(NewContent, 0, "a", 1), ask(NewContent, 0, "b", 1)];
     let b = "1 of 1 workloads of source shop are rolling out: Deployment shop/a";
     check(&two, &[], &[cluster(9, 9), source, elsewhere], 9, &[("a", "start"), ("b", b)]);
     let b = "1 of at most 1 pods in namespace shop are unavailable, and this one takes down 1 more";
@@ -144,22 +144,22 @@ fn narrower_bounds_hold_beside_those_of_the_cluster() {
 
 #[test]
 fn a_fix_can_always_start() {
-    use SlotPriority::Candidate;
+    use SlotPriority::NewContent;
     // All of it is unavailable already, so it takes nothing more down, however little there is
     // left.
-    let fix = ask(Candidate, 0, "sick", 0);
+    let fix = ask(NewContent, 0, "sick", 0);
     let loads = [load("sick", BudgetSlot::None, 5), load("other", BudgetSlot::None, 5)];
     check(&[fix], &loads, &[cluster(3, 1)], 1, &[("sick", "start")]);
     // Its own unavailable pods do not count against what it takes down beyond them.
-    let half = ask(Candidate, 0, "sick", 1);
+    let half = ask(NewContent, 0, "sick", 1);
     check(&[half], &[load("sick", BudgetSlot::None, 5)], &[cluster(3, 1)], 1, &[("sick", "start")]);
 }
 
 #[test]
 fn a_workload_in_flight_needs_no_second_slot() {
-    use SlotPriority::Candidate;
+    use SlotPriority::NewContent;
     let bounds = [BudgetBound { starts: (0, 0), ..cluster(1, 2) }];
-    check(&[ask(Candidate, 0, "a", 2)], &[load("a", BudgetSlot::Held, 2)], &bounds, 1, &[("a", "start")]);
+    check(&[ask(NewContent, 0, "a", 2)], &[load("a", BudgetSlot::Held, 2)], &bounds, 1, &[("a", "start")]);
 }
 
 #[test]
@@ -185,7 +185,7 @@ fn amounts_are_rounded_down_and_are_at_least_one() {
 
 prop_compose! {
     fn some_ask()(name in 0..6_usize, wave in 0..2, cost in 0..4_u32, repair in any::<bool>()) -> SlotRequest {
-        let priority = if repair { SlotPriority::Repair } else { SlotPriority::Candidate };
+        let priority = if repair { SlotPriority::Repair } else { SlotPriority::NewContent };
         ask(priority, wave, ["a", "b", "c", "d", "e", "f"][name], cost)
     }
 }
@@ -222,15 +222,15 @@ proptest! {
         prop_assert!(new == 0 || before + new <= workloads.min(window) as usize);
         let total: u32 = loads.iter().map(|load| load.unavailable).sum();
         let mut more = 0;
-        for ask in starts.iter().filter(|ask| ask.cost > 0) {
+        for ask in starts.iter().filter(|ask| ask.additional_unavailable > 0) {
             let own = of.get(&ask.id).map_or(0, |load| load.unavailable);
-            prop_assert!(total - own + more + ask.cost <= away + starts.iter().map(|a| of.get(&a.id).map_or(0, |l| l.unavailable)).sum::<u32>());
-            more += if held(&ask.id) { ask.cost.saturating_sub(own) } else { ask.cost };
+            prop_assert!(total - own + more + ask.additional_unavailable <= away + starts.iter().map(|a| of.get(&a.id).map_or(0, |l| l.unavailable)).sum::<u32>());
+            more += if held(&ask.id) { ask.additional_unavailable.saturating_sub(own) } else { ask.additional_unavailable };
         }
         if let Some(first) = queue.iter().next() {
             let own = of.get(&first.id).map_or(0, |load| load.unavailable);
             let slot = held(&first.id) || before < workloads.min(window) as usize;
-            let fits = first.cost == 0 || total - own + first.cost <= away;
+            let fits = first.additional_unavailable == 0 || total - own + first.additional_unavailable <= away;
             prop_assert_eq!(answers[&first.id].is_none(), slot && fits);
         }
     }

@@ -50,8 +50,8 @@ fn check(state: [WorkloadCase; 3], bounds: &[BudgetBound], window: u32) {
         .collect();
     let asks: BTreeSet<SlotRequest> = named()
         .filter_map(|(name, (_, cost))| {
-            let (priority, id) = (SlotPriority::Candidate, workload(name));
-            Some(SlotRequest { priority, wave: 0, id, source: FIRST, cost: cost? })
+            let (priority, id) = (SlotPriority::NewContent, workload(name));
+            Some(SlotRequest { priority, wave: 0, id, source: FIRST, additional_unavailable: cost? })
         })
         .collect();
     let answers = grant_slots(&asks, &loads, bounds, window);
@@ -64,20 +64,29 @@ fn check(state: [WorkloadCase; 3], bounds: &[BudgetBound], window: u32) {
             let own = loads.iter().find(|load| load.id == ask.id);
             let holds = own.is_some_and(|load| load.slot == BudgetSlot::Held);
             let own_away = own.map_or(0, |load| load.unavailable);
-            let fits = ask.cost == 0 || away - own_away + ask.cost <= bound.unavailable;
+            let fits = ask.additional_unavailable == 0
+                || away - own_away + ask.additional_unavailable <= bound.unavailable;
             let has_slot = holds
                 || (slots + bound.unreadable_claims < bound.workloads
                     && slots < window
                     && starts < bound.starts.0);
             if answers[&ask.id].is_none() {
                 assert!(has_slot && fits, "{} is beyond the bound: {context}", ask.id);
-                assert!(!is_any_waiting || ask.cost == 0, "{} overtakes: {context}", ask.id);
+                assert!(
+                    !is_any_waiting || ask.additional_unavailable == 0,
+                    "{} overtakes: {context}",
+                    ask.id
+                );
                 slots += u32::from(!holds);
                 starts += u32::from(!holds);
-                away += if holds { ask.cost.saturating_sub(own_away) } else { ask.cost };
+                away += if holds {
+                    ask.additional_unavailable.saturating_sub(own_away)
+                } else {
+                    ask.additional_unavailable
+                };
             } else if bounds.len() == 1 {
                 // One that can never fit lets the others pass.
-                let can_fit = ask.cost <= bound.unavailable;
+                let can_fit = ask.additional_unavailable <= bound.unavailable;
                 assert!(!has_slot || !fits || is_any_waiting, "{} waits for nothing: {context}", ask.id);
                 is_any_waiting |= has_slot && can_fit && !fits;
             }

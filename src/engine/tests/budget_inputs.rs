@@ -120,7 +120,7 @@ fn while_the_ledger_cannot_be_read_nothing_begins() {
     let mut harness = waiting(budget("100%", 100), BudgetNarrowing::default());
     harness.engine.set_ledger_unreadable("it is garbled");
     assert_eq!(begin(&mut harness, &NAMES), [""; 0]);
-    let expected = Some(Reason::Unrecorded("it is garbled".into()));
+    let expected = Some(Reason::RecordUnreadable("it is garbled".into()));
     assert_eq!(harness.decide(&workload("a")).reason, expected);
 }
 
@@ -196,7 +196,7 @@ fn a_failed_rollout_keeps_its_place_until_it_is_gone_back_and_in_quarantine_give
 fn show(harness: &mut Harness, name: &str, available: u32) {
     let rv = harness.world.tick();
     let thing = harness.world.things.get_mut(&workload(name)).unwrap();
-    thing.numbers = Some(RolloutNumbers { ready: available, available, ..all_ready() });
+    thing.numbers = Some(ReplicaStatus { ready: available, available, ..all_ready() });
     thing.phase = if available == 3 { RolloutPhase::Settled } else { RolloutPhase::Recovering };
     thing.rv = rv;
     harness.world.announce(&workload(name));
@@ -274,7 +274,7 @@ fn claimed(harness: &mut Harness, id: &ObjectId) -> Option<u32> {
         let decision = harness.engine.decide(id, harness.now);
         if decision.reason == Some(Reason::Claiming) {
             let next = harness.engine.next_ledger().unwrap();
-            return Some(next.claims[id].pods);
+            return Some(next.claims[id].additional_unavailable);
         }
         if matches!(decision.action, Action::Apply(_) | Action::Delete(..)) {
             return None;
@@ -338,8 +338,8 @@ fn what_is_taken_over_from_another_source_of_the_process_is_claimed() {
         let owner = ObjectOwner::Ours("applyset-other-v1".into());
         let live = LiveObject { owner, ..World::live(&web, &thing) };
         // Of what is not ours yet only the metadata may have been read.
-        let rolling = live.rolling.filter(|_| is_read);
-        engine.observe_object(&web, LiveObject { rolling, ..live });
+        let replica_status = live.replica_status.filter(|_| is_read);
+        engine.observe_object(&web, LiveObject { replica_status, ..live });
         for (revision, wanted) in engine.unread_contents() {
             for (id, hash) in wanted {
                 engine.record_past_content(&id, &ContentRef { hash, revision: revision.clone() }, None);
@@ -353,7 +353,7 @@ fn what_is_taken_over_from_another_source_of_the_process_is_claimed() {
         let answer = DryRunImpact { content: apply.desired.hash, uid, generation: 7, impact };
         engine.record_result(&web, &decision.action, ActionResult::DryRun(answer), harness.now);
         assert_eq!(engine.decide(&web, harness.now).reason, Some(Reason::Claiming));
-        engine.next_ledger().unwrap().claims[&web].pods
+        engine.next_ledger().unwrap().claims[&web].additional_unavailable
     };
     assert_eq!((claimed_pods(true), claimed_pods(false)), (1, 1));
 }
@@ -381,7 +381,7 @@ fn a_new_process_reserves_what_was_claimed_before_it() {
     let id = workload("a");
     while !matches!(harness.step(&id), Some(Action::Apply(_))) {}
     harness.keep_ledger();
-    harness.world.ledger.claims.get_mut(&id).unwrap().pods = 3;
+    harness.world.ledger.claims.get_mut(&id).unwrap().additional_unavailable = 3;
     harness.engine = harness.fresh_with(budget("100%", 100));
     harness.read(reading("r2", &files(&NAMES, 2)));
     harness.deliver(usize::MAX);

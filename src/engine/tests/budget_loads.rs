@@ -19,17 +19,17 @@ fn harness() -> Harness {
 
 /// Returns the watch's view of a workload with our label, with this many of ten pods available.
 fn labelled(harness: &Harness, phase: RolloutPhase, available: u32) -> LiveObject {
-    let rolling = RolloutNumbers {
+    let replica_status = ReplicaStatus {
         replicas: 10,
         pods: 10,
         updated: 10,
         ready: available,
         available,
-        ..RolloutNumbers::default()
+        ..ReplicaStatus::default()
     };
     let live = World::live(&workload("a"), &harness.world.things[&workload("a")]);
-    let rolling = Some(RolloutNumbers { phase, max_unavailable: 3, ..rolling });
-    LiveObject { uid: Uid("copy".into()), rv: ResourceVersion(10_000), rolling, ..live }
+    let replica_status = Some(ReplicaStatus { phase, max_unavailable: 3, ..replica_status });
+    LiveObject { uid: Uid("copy".into()), rv: ResourceVersion(10_000), replica_status, ..live }
 }
 
 /// Returns the same under another name, with the annotation of what it was copied from.
@@ -188,19 +188,19 @@ fn scaled(harness: &mut Harness, replicas: u32, pods: u32, serving: u32) {
     let phase = if serving < replicas { RolloutPhase::Recovering } else { RolloutPhase::Settled };
     shown(
         harness,
-        RolloutNumbers {
+        ReplicaStatus {
             replicas,
             pods,
             updated: pods,
             ready: serving,
             available: serving,
             phase,
-            ..RolloutNumbers::default()
+            ..ReplicaStatus::default()
         },
     );
 }
 
-fn shown(harness: &mut Harness, numbers: RolloutNumbers) {
+fn shown(harness: &mut Harness, numbers: ReplicaStatus) {
     let rv = harness.world.tick();
     let thing = harness.world.things.get_mut(&workload("a")).unwrap();
     (thing.rv, thing.phase, thing.numbers) = (rv, numbers.phase, Some(numbers));
@@ -300,12 +300,12 @@ fn pods_that_a_commit_adds_count_once_they_serve() {
 #[test]
 fn pods_of_a_first_start_count_once_they_serve() {
     let mut harness = harness_of(None);
-    let first = RolloutNumbers {
+    let first = ReplicaStatus {
         replicas: 9,
         pods: 9,
         updated: 9,
         phase: RolloutPhase::FirstStart,
-        ..RolloutNumbers::default()
+        ..ReplicaStatus::default()
     };
     shown(&mut harness, first);
     restart(&mut harness, None);
@@ -323,7 +323,7 @@ fn pods_of_a_first_start_count_once_they_serve() {
 fn a_rollout_of_a_scaled_workload_reserves_what_it_has() {
     for count in [None, Some(3)] {
         let mut harness = harness_of(count);
-        let rolling = RolloutNumbers {
+        let replica_status = ReplicaStatus {
             replicas: 4000,
             pods: 3,
             updated: 1,
@@ -331,9 +331,9 @@ fn a_rollout_of_a_scaled_workload_reserves_what_it_has() {
             available: 3,
             max_unavailable: 1000,
             phase: RolloutPhase::Replacing,
-            ..RolloutNumbers::default()
+            ..ReplicaStatus::default()
         };
-        shown(&mut harness, rolling);
+        shown(&mut harness, replica_status);
         assert_eq!(taken(&harness), (1, 3, 2), "{count:?}");
         restart(&mut harness, count);
         assert_eq!(taken(&harness), (1, 3, 2), "{count:?} after a restart");

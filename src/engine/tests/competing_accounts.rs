@@ -13,7 +13,7 @@ const OTHER: &str = "applyset-other-v1";
 
 /// Returns two sources of one process, each with the account that its objects are written as.
 fn sources(accounts: [Option<&str>; 2]) -> Engine {
-    let nowhere = || RepositoryIdentity::Nowhere;
+    let nowhere = || RepositoryIdentity::None;
     let mut engine = following(&[("one", SET, nowhere()), ("two", OTHER, nowhere())], AdoptPolicy::IfUnowned);
     for (source, account) in [FIRST, SECOND].into_iter().zip(accounts) {
         engine.sources[source].account = account.map(Into::into);

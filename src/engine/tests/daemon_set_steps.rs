@@ -134,7 +134,7 @@ impl DaemonSetWorld {
     /// Returns the overlay that the cluster shows.
     pub(super) fn shown(&self) -> String {
         match self.harness.world.things[&agent()].shown {
-            RolloutOverlayState::Under(overlay) => overlay.to_string(),
+            RolloutOverlayState::Overlaid(overlay) => overlay.to_string(),
             RolloutOverlayState::Plain => String::new(),
             other => format!("{other:?}"),
         }
@@ -262,14 +262,14 @@ impl DaemonSetWorld {
         } else {
             RolloutPhase::Settled
         };
-        let numbers = RolloutNumbers {
+        let numbers = ReplicaStatus {
             replicas,
             updated,
             ready,
             available,
             misscheduled,
             phase,
-            ..RolloutNumbers::default()
+            ..ReplicaStatus::default()
         };
         let shown = self.shown();
         if self.overlays.last() != Some(&shown) {
@@ -360,7 +360,7 @@ impl DaemonSetWorld {
                 }
                 (node.content, node.number, node.since) = (content, node.number + 1, None);
                 self.log.push(pod.node.clone());
-                EvictionOutcome::Going
+                EvictionOutcome::Evicted
             };
             self.harness.engine.record_eviction(pod, &answer, self.harness.now);
         }

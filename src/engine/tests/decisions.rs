@@ -193,7 +193,7 @@ fn beside_a_root_that_does_not_render_only_what_it_cannot_want_goes() {
     harness.world.log.clear();
     let broken = |revision: &str, words: Option<&str>, gone: &[(&str, Option<SharedDesiredObject>)]| {
         let words = words.and_then(|words| NameWords::default().with_text(words.as_bytes()));
-        let names = words.map_or(PossibleNames::Any, |words| PossibleNames::Of(words.into()));
+        let names = words.map_or(PossibleNames::Any, |words| PossibleNames::Words(words.into()));
         let root = UnrenderedRoot { path: "root/kustomization.yaml".into(), names };
         SourceReading {
             incomplete: Some("root/kustomization.yaml: it does not render".into()),
@@ -224,7 +224,7 @@ fn beside_a_root_that_does_not_render_only_what_it_cannot_want_goes() {
     harness.read(broken("r5", Some("x"), &[]));
     assert_eq!(deleted(&mut harness), ["a"]);
     // A file that is not understood may hold anything.
-    let facts = FileFacts { understood: FileCompleteness::Partly, ..FileFacts::default() };
+    let facts = FileFacts { completeness: FileCompleteness::Partial, ..FileFacts::default() };
     let mut both = broken("r6", Some("x"), &[("c", None)]);
     both.files.push(("e".into(), Some(facts)));
     harness.read(both);
@@ -236,7 +236,7 @@ fn what_a_file_held_before_it_broke_is_made_again_until_it_can_be_read() {
     let (a, b) = (config("a"), config("b"));
     let mut harness = settled(&a);
     let broken = || {
-        let facts = FileFacts { understood: FileCompleteness::Partly, ..FileFacts::default() };
+        let facts = FileFacts { completeness: FileCompleteness::Partial, ..FileFacts::default() };
         let revision = Some(crate::object::Revision::new("r2"));
         SourceReading { revision, files: vec![("a".into(), Some(facts))], ..SourceReading::default() }
     };

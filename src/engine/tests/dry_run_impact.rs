@@ -52,21 +52,23 @@ fn only_what_restarts_pods_by_the_servers_word_takes_a_slot() {
                     "{answer:?}: it relies on what was seen"
                 );
             }
-            RestartRisk::Maybe => assert!(matches!(decision.reason, Some(Reason::Budget(_))), "{decision:?}"),
+            RestartRisk::Possible => {
+                assert!(matches!(decision.reason, Some(Reason::Budget(_))), "{decision:?}")
+            }
         }
         assert_eq!(harness.world.dry_runs, 1);
     };
     let same = like(web(2), &web(1));
-    check(web(2), None, RestartRisk::Maybe);
-    check(web(2), Some(ImpactKind::Restart), RestartRisk::Maybe);
-    check(web(2), Some(ImpactKind::Recreate), RestartRisk::Maybe);
+    check(web(2), None, RestartRisk::Possible);
+    check(web(2), Some(ImpactKind::Restart), RestartRisk::Possible);
+    check(web(2), Some(ImpactKind::Recreate), RestartRisk::Possible);
     // A default that is spelled out now.
     check(web(2), Some(ImpactKind::InPlace), RestartRisk::No);
     check(web(2), Some(ImpactKind::None), RestartRisk::No);
     check(web(2), Some(ImpactKind::Scale), RestartRisk::No);
     check(same.clone(), None, RestartRisk::No);
     // Somebody else has changed the template meanwhile, and the change takes that back.
-    check(same, Some(ImpactKind::Restart), RestartRisk::Maybe);
+    check(same, Some(ImpactKind::Restart), RestartRisk::Possible);
 }
 
 #[test]

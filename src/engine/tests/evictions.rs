@@ -234,13 +234,13 @@ fn pods_that_are_unavailable_elsewhere_make_it_wait() {
         let rv = fleet.harness.world.tick();
         let thing = fleet.harness.world.things.get_mut(&workload("web")).unwrap();
         let phase = if available < 3 { RolloutPhase::Recovering } else { RolloutPhase::Settled };
-        thing.numbers = Some(RolloutNumbers {
+        thing.numbers = Some(ReplicaStatus {
             replicas: 3,
             pods: 3,
             updated: 3,
             ready: available,
             available,
-            ..RolloutNumbers::default()
+            ..ReplicaStatus::default()
         });
         (thing.phase, thing.rv) = (phase, rv);
         fleet.harness.world.announce(&workload("web"));

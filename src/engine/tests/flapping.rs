@@ -43,7 +43,7 @@ fn in_a_step(annotations: &serde_json::Value) -> Harness {
     }
     assert!(matches!(
         harness.world.things[&id].shown,
-        RolloutOverlayState::Under(RolloutOverlay::Surge { pods: 1, step: 1 })
+        RolloutOverlayState::Overlaid(RolloutOverlay::Surge { pods: 1, step: 1 })
     ));
     harness.deliver(usize::MAX);
     harness
@@ -118,7 +118,7 @@ fn a_rollout_without_progress_names_its_oldest_pod_that_is_not_ready() {
     let workload = harness.engine.informer_object(&id).unwrap().uid.clone();
     assert_eq!(failed[&id], [Uid("web-2".into()), workload]);
     harness.engine.reject_failed_rollout(&id, &[]);
-    harness.keep_inventories();
+    harness.sync_inventories();
     let cause = &harness.world.rejections[0].cause;
     assert!(cause.contains("no progress for 10s: "), "{cause}");
     assert!(cause.ends_with("; pod web-2: container c is running but not ready"), "{cause}");

@@ -15,7 +15,7 @@ const OTHER: &str = "applyset-other-v1";
 const REPOSITORY: &str = "host/shop HEAD";
 
 fn follows(repository: &str, read: Option<&str>) -> SourceProgress {
-    SourceProgress::Follows { repository: repository.into(), read: read.map(Revision::new) }
+    SourceProgress::Revision { repository: repository.into(), read: read.map(Revision::new) }
 }
 
 fn these(ids: &[&ObjectId]) -> BTreeSet<ContentHash> {
@@ -23,7 +23,7 @@ fn these(ids: &[&ObjectId]) -> BTreeSet<ContentHash> {
 }
 
 fn says(progress: SourceProgress, requests: &[&ObjectId], released: &[&ObjectId]) -> SourceStatement {
-    let takeover_requests = TakeoverRequests::These(these(requests));
+    let takeover_requests = TakeoverRequests::Listed(these(requests));
     SourceStatement { progress, takeover_requests, released: these(released), ..SourceStatement::default() }
 }
 
@@ -31,7 +31,7 @@ fn peer(says: Result<SourceStatement, &str>) -> PeerSource {
     PeerSource {
         name: "other".into(),
         inventory_id: OTHER.into(),
-        says: says.map_err(|why| UnknownStatement::Unreadable(why.into())),
+        statement: says.map_err(|why| UnknownStatement::Unreadable(why.into())),
         kept: KeptObjects::default(),
     }
 }
@@ -41,12 +41,12 @@ fn a_statement_is_read_as_it_was_written() {
     let check =
         |statement: SourceStatement| assert_eq!(SourceStatement::parse(&statement.text()), Ok(statement));
     let (a, b) = (config("a"), config("b"));
-    check(says(SourceProgress::Unordered, &[], &[]));
+    check(says(SourceProgress::Unversioned, &[], &[]));
     check(says(follows(REPOSITORY, Some("c1")), &[&a, &b], &[&b]));
     check(says(follows("host/a folder HEAD", None), &[], &[&a]));
     check(SourceStatement {
-        takeover_requests: TakeoverRequests::Anything,
-        ..says(SourceProgress::Unordered, &[], &[])
+        takeover_requests: TakeoverRequests::Unlisted,
+        ..says(SourceProgress::Unversioned, &[], &[])
     });
     check(SourceStatement {
         released_since: Some(1_700_000_000),
@@ -58,7 +58,7 @@ fn a_statement_is_read_as_it_was_written() {
             (OTHER.into(), ObservationRequest::new("", 0)),
         ]
         .into(),
-        ..says(SourceProgress::Unordered, &[], &[&a])
+        ..says(SourceProgress::Unversioned, &[], &[&a])
     });
 }
 
@@ -122,22 +122,22 @@ fn another_source_lets_an_object_go_only_where_it_has_read_as_far_and_does_not_r
     let elsewhere = || follows("host/other HEAD", Some("c2"));
     check(here(), Ok(says(elsewhere(), &[], &[])), "after a time");
     check(here(), Ok(says(elsewhere(), &[&id], &[])), "source other wants it");
-    check(here(), Ok(says(SourceProgress::Unordered, &[], &[])), "after a time");
-    check(SourceProgress::Unordered, Ok(says(here(), &[], &[])), "after a time");
+    check(here(), Ok(says(SourceProgress::Unversioned, &[], &[])), "after a time");
+    check(SourceProgress::Unversioned, Ok(says(here(), &[], &[])), "after a time");
     let partial = |progress: SourceProgress| {
         let completeness = SourceCompleteness::Partial;
         Ok(SourceStatement { completeness, ..says(progress, &[], &[]) })
     };
     let may_want_it = "source other may want it: it has not been read completely";
     check(here(), partial(elsewhere()), may_want_it);
-    check(SourceProgress::Unordered, partial(SourceProgress::Unordered), may_want_it);
+    check(SourceProgress::Unversioned, partial(SourceProgress::Unversioned), may_want_it);
     check(
         here(),
         partial(here()),
         "source other of the same repository may want it: it has not been read completely",
     );
     let anything =
-        SourceStatement { takeover_requests: TakeoverRequests::Anything, ..says(here(), &[], &[]) };
+        SourceStatement { takeover_requests: TakeoverRequests::Unlisted, ..says(here(), &[], &[]) };
     check(here(), Ok(anything), "source other may want it, as it brings many objects");
     let why = "source other may want it: what its ConfigMap tells cannot be read: it is garbled";
     check(here(), Err("it is garbled"), why);
@@ -147,7 +147,7 @@ fn another_source_lets_an_object_go_only_where_it_has_read_as_far_and_does_not_r
 /// the cluster.
 fn engine(adopt: AdoptPolicy) -> (Engine, ObjectId, Instant) {
     let (id, now) = (config("a"), Instant::now());
-    let mut engine = following(&[("own", SET, RepositoryIdentity::At(REPOSITORY.into()))], adopt);
+    let mut engine = following(&[("own", SET, RepositoryIdentity::Repository(REPOSITORY.into()))], adopt);
     engine.require_peer_consent();
     engine.set_reading(
         FIRST,
@@ -204,7 +204,7 @@ fn a_deletion_waits_for_who_is_behind_and_a_person_can_confirm_it_in_the_end() {
 #[test]
 fn sources_of_another_repository_have_a_time_to_request() {
     let (mut engine, id, now) = dropped();
-    let elsewhere = |requests: &[&ObjectId]| vec![peer(Ok(says(SourceProgress::Unordered, requests, &[])))];
+    let elsewhere = |requests: &[&ObjectId]| vec![peer(Ok(says(SourceProgress::Unversioned, requests, &[])))];
     engine.set_peers(elsewhere(&[]), now);
     let decision = engine.decide(&id, now + Duration::from_secs(1));
     assert_eq!(decision.action, Action::Nothing);
@@ -221,7 +221,7 @@ fn sources_of_another_repository_have_a_time_to_request() {
 #[test]
 fn the_time_to_request_begins_with_the_deletion_and_anew_after_a_return() {
     let (mut engine, id, now) = dropped();
-    let elsewhere = || vec![peer(Ok(says(SourceProgress::Unordered, &[], &[])))];
+    let elsewhere = || vec![peer(Ok(says(SourceProgress::Unversioned, &[], &[])))];
     let left = |engine: &mut Engine, now| engine.decide(&id, now).requeue_after;
     let second = Duration::from_secs(1);
     // The others were read for another object a moment before this one is given up.
@@ -309,7 +309,7 @@ fn an_object_under_a_hold_or_a_pause_is_not_taken_over_until_a_lookup_shows_that
 #[test]
 fn a_policy_never_to_adopt_leaves_even_what_another_source_gives_up() {
     let (mut engine, id, now) = anothers(AdoptPolicy::Never);
-    engine.set_peers(vec![peer(Ok(says(SourceProgress::Unordered, &[], &[&id])))], now);
+    engine.set_peers(vec![peer(Ok(says(SourceProgress::Unversioned, &[], &[&id])))], now);
     let decision = engine.decide(&id, now);
     assert_eq!(decision.action, Action::Nothing);
     assert!(matches!(decision.reason, Some(Reason::Owned(why)) if why.contains("adopt is `never`")));
@@ -319,9 +319,9 @@ fn a_policy_never_to_adopt_leaves_even_what_another_source_gives_up() {
 fn a_source_requests_what_is_not_its_own_and_gives_up_what_it_drops() {
     let (mut engine, id, now) = engine(AdoptPolicy::IfUnowned);
     let requests = |engine: &Engine| engine.statement(FIRST, None).unwrap().takeover_requests;
-    assert_eq!(requests(&engine), TakeoverRequests::These(these(&[&id, &config("b")])));
+    assert_eq!(requests(&engine), TakeoverRequests::Listed(these(&[&id, &config("b")])));
     engine.observe_object(&id, World::live(&id, &WorldObject::settled(desired(&id, 1, "a").hash, "c1", 1)));
-    assert_eq!(requests(&engine), TakeoverRequests::These(these(&[&config("b")])));
+    assert_eq!(requests(&engine), TakeoverRequests::Listed(these(&[&config("b")])));
     // Requests stay until all is at rest: fewer writes, and nobody deletes more for it.
     let statement = says(follows(REPOSITORY, Some("c1")), &[&id, &config("b")], &[]);
     assert_eq!(engine.statement(FIRST, Some(&statement)), Some(statement.clone()));
@@ -330,7 +330,7 @@ fn a_source_requests_what_is_not_its_own_and_gives_up_what_it_drops() {
     assert!(engine.has_excess_requests(FIRST, &statement));
     let tidied = engine.tidy_statement(FIRST, Some(&statement)).unwrap();
     assert!(!engine.has_excess_requests(FIRST, &tidied));
-    engine.set_peers(vec![peer(Ok(says(SourceProgress::Unordered, &[], &[])))], now);
+    engine.set_peers(vec![peer(Ok(says(SourceProgress::Unversioned, &[], &[])))], now);
     engine.set_reading(FIRST, reading("c2", &[("a", None)]));
     let released = |engine: &Engine| engine.statement(FIRST, None).unwrap().released;
     assert_eq!(released(&engine), these(&[&id]));
@@ -341,7 +341,7 @@ fn a_source_requests_what_is_not_its_own_and_gives_up_what_it_drops() {
 #[test]
 fn what_others_want_costs_the_statement_of_a_source_nothing() {
     let lookups = |others: usize| {
-        let at = |path: &str| RepositoryIdentity::At(path.into());
+        let at = |path: &str| RepositoryIdentity::Repository(path.into());
         let of = [("own", SET, at(REPOSITORY)), ("beside", OTHER, at("host/beside HEAD"))];
         let mut engine = following(&of, AdoptPolicy::IfUnowned);
         engine.require_peer_consent();
@@ -356,7 +356,7 @@ fn what_others_want_costs_the_statement_of_a_source_nothing() {
         engine.process_changes();
         counted();
         let says = engine.statement(FIRST, None).unwrap();
-        assert_eq!(says.takeover_requests, TakeoverRequests::These(these(&[&own])));
+        assert_eq!(says.takeover_requests, TakeoverRequests::Listed(these(&[&own])));
         counted()
     };
     assert_eq!(lookups(5), lookups(50));
@@ -367,10 +367,10 @@ fn what_others_want_costs_the_statement_of_a_source_nothing() {
 fn nothing_is_given_up_before_it_is_known_what_is_wanted_and_nothing_requested_for_that() {
     let (kept, dropped) = (config("a"), config("b"));
     let mut engine =
-        following(&[("own", SET, RepositoryIdentity::At(REPOSITORY.into()))], AdoptPolicy::IfUnowned);
+        following(&[("own", SET, RepositoryIdentity::Repository(REPOSITORY.into()))], AdoptPolicy::IfUnowned);
     engine.require_peer_consent();
     engine.set_clock(Instant::now(), jiff::Timestamp::UNIX_EPOCH);
-    engine.set_peers(vec![peer(Ok(says(SourceProgress::Unordered, &[], &[])))], Instant::now());
+    engine.set_peers(vec![peer(Ok(says(SourceProgress::Unversioned, &[], &[])))], Instant::now());
     for id in [&kept, &dropped] {
         engine.observe_object(
             id,
@@ -384,7 +384,7 @@ fn nothing_is_given_up_before_it_is_known_what_is_wanted_and_nothing_requested_f
     let says = engine.statement(FIRST, None).unwrap();
     assert_eq!(
         (says.takeover_requests, says.released),
-        (TakeoverRequests::These(these(&[])), these(&[&dropped]))
+        (TakeoverRequests::Listed(these(&[])), these(&[&dropped]))
     );
 }
 
@@ -405,7 +405,7 @@ fn a_revision_that_is_not_read_completely_takes_nothing_back() {
 /// have.
 fn rivals(shown: bool) -> (Engine, ObjectId) {
     let id = config("a");
-    let nowhere = || RepositoryIdentity::Nowhere;
+    let nowhere = || RepositoryIdentity::None;
     let mut engine = following(&[(SET, SET, nowhere()), (OTHER, OTHER, nowhere())], AdoptPolicy::IfUnowned);
     engine.set_reading(FIRST, reading("c1", &[("a", Some(desired(&id, 1, "a")))]));
     if shown {

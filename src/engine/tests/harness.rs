@@ -217,7 +217,7 @@ impl Harness {
         self.deliver_failures();
         self.read_contents();
         self.keep_claims();
-        self.keep_inventories();
+        self.sync_inventories();
     }
 
     /// Answers the questions about failures: no Event says more.
@@ -240,7 +240,7 @@ impl Harness {
     }
 
     /// Writes the inventory.
-    pub(super) fn keep_inventories(&mut self) {
+    pub(super) fn sync_inventories(&mut self) {
         for source in self.engine.source_ids() {
             let rejections = self.engine.next_rejections(source);
             let acknowledged = self.engine.next_acknowledged(source);

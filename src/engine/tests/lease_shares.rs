@@ -7,17 +7,19 @@ use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 
-use crate::engine::{LEASE_DURATION, LEASE_LIST_INTERVAL, LeaseMark, LeaseMoves, LeaseShares, WRITE_TERM};
+use crate::engine::{
+    LEASE_DURATION, LEASE_LIST_INTERVAL, LeaseMoves, LeaseShares, LeaseSnapshot, WRITE_TERM,
+};
 
-type LeaseMarks = BTreeMap<Arc<str>, LeaseMark>;
+type LeaseMarks = BTreeMap<Arc<str>, LeaseSnapshot>;
 
 fn names(text: &str) -> BTreeSet<Arc<str>> {
     text.split_whitespace().map(Into::into).collect()
 }
 
-fn mark(holder: &str, renewed: u64) -> LeaseMark {
+fn mark(holder: &str, renewed: u64) -> LeaseSnapshot {
     let holder = Some(holder.into()).filter(|_| !holder.is_empty());
-    LeaseMark { holder, renewed: renewed.to_string().into(), lasts: LEASE_DURATION }
+    LeaseSnapshot { holder, renewed: renewed.to_string().into(), duration: LEASE_DURATION }
 }
 
 /// Reads `a=one b=two c=`: who holds what.

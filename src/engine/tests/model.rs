@@ -128,14 +128,14 @@ impl<'a> ExhaustiveModel<'a> {
         model.harness.settle();
         for name in NAMES {
             if let Some(thing) = model.harness.world.things.get_mut(&workload(name)) {
-                let full = RolloutNumbers {
+                let full = ReplicaStatus {
                     replicas: 3,
                     pods: 3,
                     updated: 3,
                     ready: 3,
                     available: 3,
                     max_unavailable: 1,
-                    ..RolloutNumbers::default()
+                    ..ReplicaStatus::default()
                 };
                 thing.numbers = Some(full);
             }
@@ -193,7 +193,7 @@ impl<'a> ExhaustiveModel<'a> {
             .any(|pod| !pod.1 && pod.0 == wanted && self.harness.world.bad.contains(&pod.0))
     }
 
-    fn numbers(&self, number: usize) -> RolloutNumbers {
+    fn numbers(&self, number: usize) -> ReplicaStatus {
         let (wanted, pods) = (self.wanted(number), &self.pods[number]);
         let count = |counts: &dyn Fn(&ModelPod) -> bool| pods.iter().filter(|pod| counts(pod)).count() as u32;
         let (updated, available) = (count(&|pod| pod.0 == wanted), count(&|pod| pod.1));
@@ -202,7 +202,7 @@ impl<'a> ExhaustiveModel<'a> {
             (3, _) => RolloutPhase::Recovering,
             _ => RolloutPhase::Replacing,
         };
-        RolloutNumbers {
+        ReplicaStatus {
             replicas: 3,
             pods: 3,
             updated,
@@ -210,14 +210,14 @@ impl<'a> ExhaustiveModel<'a> {
             available,
             max_unavailable: 1,
             phase,
-            ..RolloutNumbers::default()
+            ..ReplicaStatus::default()
         }
     }
 
     /// Returns whether the controller has something to do, or to report.
     fn is_moving(&self, number: usize) -> bool {
         let thing = &self.harness.world.things[&workload(NAMES[number])];
-        let is_reported = thing.numbers.map(|numbers| RolloutNumbers { phase: thing.phase, ..numbers })
+        let is_reported = thing.numbers.map(|numbers| ReplicaStatus { phase: thing.phase, ..numbers })
             == Some(self.numbers(number));
         let blamed = !self.is_stuck(number) || thing.failed == Some(self.wanted(number));
         self.next_pod(number).is_some() || !is_reported || !blamed
@@ -292,7 +292,7 @@ impl<'a> ExhaustiveModel<'a> {
             ModelStep::Deliver(place) => self.deliver(&event_object(place)),
             ModelStep::Turn => self.turn(),
             ModelStep::Claims => self.harness.keep_claims(),
-            ModelStep::InventoriesKept => self.harness.keep_inventories(),
+            ModelStep::InventoriesKept => self.harness.sync_inventories(),
             ModelStep::ReadContents => self.harness.read_contents(),
             ModelStep::FailuresReported => self.harness.deliver_failures(),
             ModelStep::Controller(number) => self.control(number),

@@ -26,13 +26,13 @@ fn two(of: [RepositoryIdentity; 2], adopt: AdoptPolicy) -> (Engine, ObjectId, In
 /// Returns whether an object is among those that a source requests, as far as can be known.
 fn can_hold(requests: &TakeoverRequests, id: &ObjectId) -> bool {
     match requests {
-        TakeoverRequests::These(marks) => marks.contains(&mark(id)),
-        TakeoverRequests::Anything => true,
+        TakeoverRequests::Listed(marks) => marks.contains(&mark(id)),
+        TakeoverRequests::Unlisted => true,
     }
 }
 
 fn at(repository: &str) -> RepositoryIdentity {
-    RepositoryIdentity::At(repository.into())
+    RepositoryIdentity::Repository(repository.into())
 }
 
 /// Says what becomes of the object, where all else that a process asks for has been answered.
@@ -53,7 +53,7 @@ fn fate(engine: &mut Engine, id: &ObjectId, now: Instant) -> String {
 fn what_a_source_drops_stays_while_another_one_of_its_repository_and_process_was_not_read_completely() {
     let (mut engine, id, now) = two([at(REPOSITORY), at(REPOSITORY)], AdoptPolicy::IfUnowned);
     engine.set_reading(FIRST, reading("c2", &[("a", None)]));
-    let broken = FileFacts { understood: FileCompleteness::Partly, ..FileFacts::default() };
+    let broken = FileFacts { completeness: FileCompleteness::Partial, ..FileFacts::default() };
     engine.set_reading(
         SECOND,
         SourceReading { files: vec![("b/a".into(), Some(broken))], ..reading("c2", &[]) },
@@ -81,7 +81,7 @@ fn other_repositories_of_the_same_process_have_a_time_to_request_what_one_drops(
         assert_eq!(fate(&mut engine, &id, now + Duration::from_secs(31)), "deleted");
     };
     check(at("host/other HEAD"));
-    check(RepositoryIdentity::Nowhere);
+    check(RepositoryIdentity::None);
     let (mut engine, id, now) = two([at(REPOSITORY), at(REPOSITORY)], AdoptPolicy::IfUnowned);
     engine.set_reading(FIRST, reading("c2", &[("a", None)]));
     engine.set_reading(SECOND, reading("c2", &[]));
@@ -106,10 +106,10 @@ fn beside(requests: &[&ObjectId]) -> (Engine, ObjectId, Instant) {
 }
 
 fn elsewhere(requests: &[&ObjectId]) -> PeerSource {
-    let takeover_requests = TakeoverRequests::These(requests.iter().map(|id| mark(id)).collect());
+    let takeover_requests = TakeoverRequests::Listed(requests.iter().map(|id| mark(id)).collect());
     let says = SourceStatement { takeover_requests, ..SourceStatement::default() };
     let inventory_id = "applyset-elsewhere-v1".into();
-    PeerSource { name: "other".into(), inventory_id, says: Ok(says), kept: KeptObjects::default() }
+    PeerSource { name: "other".into(), inventory_id, statement: Ok(says), kept: KeptObjects::default() }
 }
 
 // The other source has the object. It has read the same revision, so that it consents at once to
@@ -117,8 +117,8 @@ fn elsewhere(requests: &[&ObjectId]) -> PeerSource {
 #[test]
 fn what_comes_with_a_label_of_a_source_that_does_not_want_it_is_left_to_whoever_had_it_for_a_time() {
     let peer = || PeerSource {
-        says: Ok(SourceStatement {
-            progress: SourceProgress::Follows {
+        statement: Ok(SourceStatement {
+            progress: SourceProgress::Revision {
                 repository: REPOSITORY.into(),
                 read: Some(Revision::new("c2")),
             },
@@ -179,7 +179,7 @@ fn a_new_process_requests_what_the_one_before_it_gave_up_and_it_wants_again() {
     let (mut engine, known, now) = beside(&[]);
     let read_later = config("later");
     let released = [mark(&known), mark(&read_later)].into();
-    engine.recall(FIRST, &SourceStatement { released, ..SourceStatement::default() });
+    engine.restore_statement(FIRST, &SourceStatement { released, ..SourceStatement::default() });
     let content = desired(&read_later, 1, "later");
     engine.set_reading(FIRST, reading("c2", &[("later", Some(content.clone()))]));
     engine

@@ -12,7 +12,7 @@ const SECOND_SET: &str = "applyset-second-v1";
 const DELAY: Duration = Duration::from_secs(30);
 
 fn at(repository: &str) -> RepositoryIdentity {
-    RepositoryIdentity::At(repository.into())
+    RepositoryIdentity::Repository(repository.into())
 }
 
 /// Returns an engine whose first source has dropped the object `a`, beside sources that follow
@@ -43,7 +43,7 @@ fn peer(says: SourceStatement) -> PeerSource {
     PeerSource {
         name: "other".into(),
         inventory_id: OTHER.into(),
-        says: Ok(SourceStatement { service, ..says }),
+        statement: Ok(SourceStatement { service, ..says }),
         kept: KeptObjects::default(),
     }
 }
@@ -85,7 +85,7 @@ fn what_was_dropped_is_deleted_when_a_daemon_of_another_repository_has_observed_
 #[test]
 fn a_source_that_only_passes_serve_is_not_asked() {
     let (mut engine, id, now) = dropped(&[]);
-    let passes = PeerSource { says: Ok(SourceStatement::default()), ..peer(SourceStatement::default()) };
+    let passes = PeerSource { statement: Ok(SourceStatement::default()), ..peer(SourceStatement::default()) };
     assert_eq!(
         fate(&mut engine, &id, std::slice::from_ref(&passes), now),
         "pruned when the other sources have had 30 s to take it over"
@@ -115,7 +115,7 @@ fn a_daemon_that_does_not_answer_withholds_the_deletion_until_a_person_confirms(
 /// wrote it over one of another source, whose process may be down.
 #[test]
 fn what_comes_with_a_label_is_deleted_only_when_the_daemons_of_the_same_repository_have_observed_too() {
-    let progress = |revision: &str| SourceProgress::Follows {
+    let progress = |revision: &str| SourceProgress::Revision {
         repository: "host/shop HEAD".into(),
         read: Some(Revision::new(revision)),
     };
@@ -138,7 +138,7 @@ fn what_comes_with_a_label_is_deleted_only_when_the_daemons_of_the_same_reposito
 #[test]
 fn a_source_answers_requests_of_the_same_repository() {
     let (mut engine, _, now) = dropped(&[]);
-    let progress = SourceProgress::Follows { repository: "host/shop HEAD".into(), read: None };
+    let progress = SourceProgress::Revision { repository: "host/shop HEAD".into(), read: None };
     let request = Some(ObservationRequest::new("process-2", 1));
     let asks = SourceStatement { progress, observation_request: request, ..SourceStatement::default() };
     engine.take_due_observations();
@@ -236,8 +236,8 @@ fn the_time_of_a_release_is_kept_from_one_process_to_the_next() {
     assert_eq!(statement.released_since, Some(1_000));
     let (mut next, _, now) = dropped(&[]);
     next.set_clock(now, jiff::Timestamp::from_second(1_061).unwrap());
-    next.recall(FIRST, &statement);
-    let behind = SourceProgress::Follows { repository: "host/shop HEAD".into(), read: None };
+    next.restore_statement(FIRST, &statement);
+    let behind = SourceProgress::Revision { repository: "host/shop HEAD".into(), read: None };
     let behind = peer(SourceStatement { progress: behind, ..SourceStatement::default() });
     let why = "source other of the same repository may want it: it has not been read completely";
     assert_eq!(fate(&mut next, &id, &[behind], now), format!("{why}; see `rhumb prune list`"));
@@ -253,7 +253,7 @@ fn no_skew_of_minutes_shortens_the_time_in_which_others_may_request() {
         assert_eq!(reported.released_since, Some(1_000));
         let (mut next, id, now) = dropped(&[]);
         next.set_clock(now, jiff::Timestamp::from_second(clock).unwrap());
-        next.recall(FIRST, &reported);
+        next.restore_statement(FIRST, &reported);
         assert_eq!(fate(&mut next, &id, &[peer(SourceStatement::default())], now), expected, "{clock}");
     };
     let waits = "pruned when the other sources have had 30 s to take it over";

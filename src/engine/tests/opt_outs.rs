@@ -268,7 +268,7 @@ fn after_a_restart_nothing_is_deleted_before_its_last_manifest_was_read_again() 
         harness.engine.process_changes();
         let judged: Vec<_> = harness.engine.prune_decisions(FIRST).collect();
         let waits = "pruned when the content of ConfigMap shop/a was read again";
-        assert_eq!(judged, [(&a, &PruneDecision::Later(waits.into()))], "{timing:?}");
+        assert_eq!(judged, [(&a, &PruneDecision::Defer(waits.into()))], "{timing:?}");
         harness.settle();
         let deleted = |entry: &&AuditEntry| matches!(entry, AuditEntry::Deleted(id, _) if *id == a);
         assert_eq!(harness.world.log.iter().filter(deleted).count(), expected, "{timing:?}");

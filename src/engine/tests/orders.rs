@@ -231,8 +231,14 @@ fn an_order_with_nothing_to_do_says_so() {
     check("1-a retry", "nothing to retry: nothing of Deployment shop/web was rejected");
     check("1-a abort", "nothing to abort: no rollout of Deployment shop/web is under way");
     let content = web(2).hash;
-    check(&format!("1-a promote {content} 1"), "nothing to promote: Deployment shop/web is not stepping");
-    check(&format!("1-a promote-full {content}"), "nothing to promote: Deployment shop/web is not stepping");
+    check(
+        &format!("1-a promote {content} 1"),
+        "nothing to promote: Deployment shop/web has no step in progress",
+    );
+    check(
+        &format!("1-a promote-full {content}"),
+        "nothing to promote: Deployment shop/web has no step in progress",
+    );
     check("1-a promote", "nothing was done: no order is called \"promote\"");
     check("1-a destroy", "nothing was done: no order is called \"destroy\"");
 }
@@ -477,7 +483,7 @@ fn an_order_that_is_still_there_is_never_forgotten() {
         harness.give(&workload("web"), "1-a undo");
         harness.give(&config("env"), &format!("2-{number:02} abort"));
         harness.carry_out();
-        harness.keep_inventories();
+        harness.sync_inventories();
     }
     assert_eq!(harness.world.acknowledged.len(), 61);
     harness.settle();
@@ -532,7 +538,7 @@ fn an_order_on_an_object_of_another_source_is_refused() {
     harness.deliver(usize::MAX);
     harness.give(&workload("web"), "2-b undo r1");
     harness.carry_out();
-    harness.keep_inventories();
+    harness.sync_inventories();
     assert_eq!(last_outcome(&harness), "nothing was done: Deployment shop/web is no object of source test");
 }
 
@@ -547,7 +553,7 @@ fn a_pause_with_the_token_of_an_order_keeps_it_from_nothing() {
         }
         harness.give(&workload("web"), "1-a undo r1");
         harness.carry_out();
-        harness.keep_inventories();
+        harness.sync_inventories();
         asks(&mut harness, &config("env"), Some("1-a"), None);
         harness.settle();
         asks(&mut harness, &config("env"), None, None);

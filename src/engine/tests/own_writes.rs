@@ -41,11 +41,11 @@ fn accepted(harness: &Harness, id: &ObjectId) -> Option<crate::object::ContentHa
 fn a_view_from_before_our_own_write_neither_ends_the_wait_for_it_nor_takes_it_back() {
     let a = config("a");
     let mut harness = written(&a);
-    let pending = harness.engine.entry(&a).unwrap().last_write.unwrap();
+    let pending = harness.engine.entry(&a).unwrap().min_resource_version.unwrap();
     let view = older_view(&harness, &a);
     assert!(view.rv < pending.0);
     harness.engine.observe_object(&a, view);
-    assert_eq!(harness.engine.entry(&a).unwrap().last_write, Some(pending));
+    assert_eq!(harness.engine.entry(&a).unwrap().min_resource_version, Some(pending));
     assert_eq!(accepted(&harness, &a), Some(desired(&a, 2, "a").hash));
     // The answer to the write is newer, and decides.
     assert_eq!(harness.decide(&a), Decision::act(Action::Nothing));

@@ -29,10 +29,10 @@ fn inventory(counts: &[(&str, u32)]) -> BTreeMap<GroupKind, u32> {
 fn words(judged: &BTreeMap<ObjectId, PruneDecision>, id: &ObjectId) -> String {
     match &judged[id] {
         PruneDecision::Delete => "delete".to_owned(),
-        PruneDecision::Later(why) => format!("later: {why}"),
+        PruneDecision::Defer(why) => format!("later: {why}"),
         PruneDecision::Confirm(why) => format!("confirm: {why}"),
         PruneDecision::Keep(why) => format!("keep: {why}"),
-        PruneDecision::Leave(why) => format!("leave: {why}"),
+        PruneDecision::Ignore(why) => format!("leave: {why}"),
     }
 }
 
@@ -66,7 +66,7 @@ fn what_is_not_allowed_is_left_whatever_else_holds() {
         &PruneGuard { lifecycle: SourceLifecycle::Deleting, ..open.clone() },
         "leave: not allowed",
     );
-    let closed = Some(PruneDecision::Later("later".into()));
+    let closed = Some(PruneDecision::Defer("later".into()));
     check(&[not_allowed()], &PruneGuard { closed, ..open.clone() }, "leave: not allowed");
     // It does not count among what would go at once.
     check(&[pending(config("b")), not_allowed()], &open, "delete");

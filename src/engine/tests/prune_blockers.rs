@@ -89,7 +89,7 @@ fn while_a_source_cannot_be_read_nothing_goes() {
 fn what_a_broken_root_rules_out_stays_once_the_whole_source_cannot_be_read() {
     let (mut engine, a) = dropped();
     let words = crate::object::NameWords::default().with_text(b"web").unwrap();
-    let names = crate::object::PossibleNames::Of(words.into());
+    let names = crate::object::PossibleNames::Words(words.into());
     let root = crate::object::UnrenderedRoot { path: "root/kustomization.yaml".into(), names };
     let incomplete = Some("root/kustomization.yaml: it does not render".into());
     let broken = SourceReading { incomplete, unrendered: [root].into(), ..reading("r3", &[]) };

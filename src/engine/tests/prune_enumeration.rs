@@ -149,7 +149,7 @@ fn decide(id: &ObjectId, object: ObjectFacts, source: SourceFacts) -> PruneDecis
         if object.is_confirmed { [Uid("of-it".into())].into() } else { BTreeSet::new() };
     let guard = PruneGuard {
         is_kept_complete: true,
-        closed: source.is_closed.then(|| PruneDecision::Later("because".into())),
+        closed: source.is_closed.then(|| PruneDecision::Defer("because".into())),
         other_location: source.is_from_elsewhere.then(|| "elsewhere".into()),
         radius: BlastRadius { count: most, percent: 100 },
         lifecycle: source.lifecycle,

@@ -239,7 +239,7 @@ fn a_copy_of_a_sealed_object_is_no_member() {
     harness.engine.observe_object(&copy, live);
     assert!(judgement(&mut harness, &copy).starts_with("Keep"));
     assert_eq!(
-        harness.engine.source(FIRST).members().by_kind()[&a.group_kind()],
+        harness.engine.source(FIRST).live_counts().by_kind()[&a.group_kind()],
         1,
         "it makes no precondition laxer"
     );
@@ -429,7 +429,9 @@ fn what_the_inventory_of_another_process_records_as_kept_stays_until_a_newer_rel
         let kept = KeptObjects { timings: kept.into_iter().collect(), is_truncated: false };
         let (name, inventory_id, says) =
             ("other".into(), "applyset-x-v1".into(), Ok(SourceStatement::default()));
-        harness.engine.set_peers(vec![PeerSource { name, inventory_id, says, kept }], Instant::now());
+        harness
+            .engine
+            .set_peers(vec![PeerSource { name, inventory_id, statement: says, kept }], Instant::now());
         let judged = judgement(&mut harness, &a);
         assert!(judged.starts_with(expected), "{recorded:?}, {found}: {judged}");
     };

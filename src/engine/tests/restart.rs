@@ -423,13 +423,13 @@ fn steps_hold_a_restart_as_any_rollout() {
         panic!("it is to be restarted")
     };
     assert_eq!(apply.variant.overlay, Some(RolloutOverlay::Surge { pods: 1, step: 1 }));
-    assert_eq!((apply.purpose, apply.restarts), (ApplyPurpose::Restart, RestartRisk::Maybe));
+    assert_eq!((apply.purpose, apply.restarts), (ApplyPurpose::Restart, RestartRisk::Possible));
     harness.step(&workload("web"));
     harness.deliver(usize::MAX);
     for _ in 0..3 {
         harness.step(&workload("web"));
     }
-    let step_overlay = RolloutOverlayState::Under(RolloutOverlay::Surge { pods: 1, step: 1 });
+    let step_overlay = RolloutOverlayState::Overlaid(RolloutOverlay::Surge { pods: 1, step: 1 });
     assert_eq!(harness.world.things[&workload("web")].shown, step_overlay);
     // The data are as they were: most pods have them still, and no step is in the way.
     show_data(&mut harness, 1);

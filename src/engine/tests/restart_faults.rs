@@ -114,7 +114,7 @@ fn what_somebody_takes_off_is_put_back_under_the_budget() {
     let Action::Apply(apply) = harness.decide(&workload("web")).action else {
         panic!("it is to be repaired")
     };
-    assert_eq!((apply.purpose, apply.restarts), (ApplyPurpose::Repair, RestartRisk::Maybe));
+    assert_eq!((apply.purpose, apply.restarts), (ApplyPurpose::Repair, RestartRisk::Possible));
     assert_eq!(apply.variant.config_stamp.unwrap().template_hash(), hashed);
     // Nobody knows what it should be.
     harness.engine.forget_config(&config("tls"));

@@ -59,7 +59,7 @@ fn a_repair_of_a_pod_template_is_not_bound_to_a_version_that_others_overtake() {
     harness.world.drift(&web);
     harness.deliver(usize::MAX);
     let (_, repair) = apply(&mut harness, &web);
-    assert_eq!((repair.purpose, repair.restarts), (ApplyPurpose::Repair, RestartRisk::Maybe));
+    assert_eq!((repair.purpose, repair.restarts), (ApplyPurpose::Repair, RestartRisk::Possible));
     assert!(matches!(repair.precondition, Precondition::Uid(_)), "{:?}", repair.precondition);
     // A new content is: whether it may go now was decided on what was seen.
     harness.read(reading("r2", &[("web", Some(desired(&web, 2, "web")))]));

@@ -260,8 +260,8 @@ fn claimed_elsewhere() -> (Harness, ObjectId) {
     let claim = RolloutClaim {
         inventory_id: "applyset-theirs-v1".into(),
         holder: "b".into(),
-        content: web(9).hash,
-        pods: 1,
+        rollout_key: web(9).hash,
+        additional_unavailable: 1,
         holder_exited: false,
     };
     harness.world.ledger.claims.insert(other.clone(), claim);
@@ -310,7 +310,7 @@ fn claims_of_another_daemon_count_while_their_workload_gets_farther_and_for_the_
     ] {
         assert!(harness.world.log.is_empty(), "it has not failed after {second} s");
         let phase = RolloutPhase::Replacing;
-        live.rolling = Some(RolloutNumbers { replicas: 3, updated, phase, ..RolloutNumbers::default() });
+        live.replica_status = Some(ReplicaStatus { replicas: 3, updated, phase, ..ReplicaStatus::default() });
         harness.engine.observe_foreign_workload(
             &other,
             Some(&live),
@@ -383,14 +383,14 @@ fn what_takes_the_steps_away_in_the_middle_asks_for_the_rest() {
     harness.settle();
     assert_eq!(
         harness.world.things[&workload("web")].shown,
-        RolloutOverlayState::Under(RolloutOverlay::Surge { pods: 1, step: 1 })
+        RolloutOverlayState::Overlaid(RolloutOverlay::Surge { pods: 1, step: 1 })
     );
     let plain = with(web(3), |web| web.template = stepped(2).template);
     harness.read(reading("r3", &[("web", Some(plain))]));
     harness.deliver(usize::MAX);
     let decision = harness.decide(&workload("web"));
     let Action::Apply(apply) = &decision.action else { panic!("{decision:?}") };
-    assert_eq!((apply.variant.overlay, apply.restarts), (None, RestartRisk::Maybe));
+    assert_eq!((apply.variant.overlay, apply.restarts), (None, RestartRisk::Possible));
     assert!(harness.world.ledger.claims.contains_key(&workload("web")), "{:?}", harness.world.ledger);
 }
 
@@ -402,8 +402,8 @@ fn claims_of_a_source_that_is_gone_are_taken_back_when_their_workload_has_rested
     let claim = |inventory_id: &str| RolloutClaim {
         inventory_id: inventory_id.into(),
         holder: "b".into(),
-        content: web(9).hash,
-        pods: 1,
+        rollout_key: web(9).hash,
+        additional_unavailable: 1,
         holder_exited: false,
     };
     harness.world.ledger.claims.insert(gone.clone(), claim("gone-v1"));
@@ -439,8 +439,8 @@ fn a_claim_of_a_twin_counts_and_is_not_taken_back_for_it() {
     let claim = RolloutClaim {
         inventory_id: super::world::SET.into(),
         holder: "two".into(),
-        content: web(2).hash,
-        pods: 0,
+        rollout_key: web(2).hash,
+        additional_unavailable: 0,
         holder_exited: false,
     };
     harness.world.ledger.claims.insert(workload("web"), claim);

@@ -59,10 +59,10 @@ pub(super) fn judged(engine: &mut Engine, source: SourceId, id: &ObjectId) -> St
         None => "wanted".to_owned(),
         Some(PruneDecision::Delete) => "delete".to_owned(),
         Some(
-            PruneDecision::Later(why)
+            PruneDecision::Defer(why)
             | PruneDecision::Confirm(why)
             | PruneDecision::Keep(why)
-            | PruneDecision::Leave(why),
+            | PruneDecision::Ignore(why),
         ) => why.to_string(),
     }
 }

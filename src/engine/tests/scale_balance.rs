@@ -34,36 +34,38 @@ fn each_share_has_its_balance() {
         let found = match balance(share, &sets, "new") {
             ScaleBalance::Even => "even".to_owned(),
             ScaleBalance::Waits(surplus) => format!("{surplus} wait"),
-            ScaleBalance::Scale(set, to, aim) => format!("{aim:?} {} {} to {to}", set.name, set.wanted),
+            ScaleBalance::Scale(set, to, purpose) => {
+                format!("{purpose:?} {} {} to {to}", set.name, set.wanted)
+            }
         };
         assert_eq!(found, expected, "{share:?} {sets:?}");
     }
     check(beside(10, 0), &[("old", 10, 10), ("new", 1, 0)], "even");
     check(beside(10, 0), &[("old", 10, 10)], "even");
     // Scaled from 10 to 100.
-    check(beside(100, 0), &[("old", 92, 92), ("new", 9, 0)], "Give old 92 to 100");
+    check(beside(100, 0), &[("old", 92, 92), ("new", 9, 0)], "Restore old 92 to 100");
     check(beside(100, 0), &[("old", 100, 91), ("new", 9, 0)], "8 wait");
-    check(beside(100, 0), &[("old", 100, 92), ("new", 9, 0)], "TakeBack new 9 to 8");
-    check(beside(100, 0), &[("old", 100, 97), ("new", 8, 0)], "TakeBack new 8 to 3");
-    check(beside(100, 0), &[("old", 100, 100), ("new", 9, 0)], "TakeBack new 9 to 1");
-    check(in_place(100, 0), &[("old", 90, 90), ("new", 10, 0)], "Give old 90 to 99");
+    check(beside(100, 0), &[("old", 100, 92), ("new", 9, 0)], "RemoveSurplus new 9 to 8");
+    check(beside(100, 0), &[("old", 100, 97), ("new", 8, 0)], "RemoveSurplus new 8 to 3");
+    check(beside(100, 0), &[("old", 100, 100), ("new", 9, 0)], "RemoveSurplus new 9 to 1");
+    check(in_place(100, 0), &[("old", 90, 90), ("new", 10, 0)], "Restore old 90 to 99");
     check(in_place(100, 0), &[("old", 99, 90), ("new", 10, 0)], "9 wait");
-    check(in_place(100, 0), &[("old", 99, 99), ("new", 10, 0)], "TakeBack new 10 to 1");
+    check(in_place(100, 0), &[("old", 99, 99), ("new", 10, 0)], "RemoveSurplus new 10 to 1");
     // Pods in trouble are no loss, and may hold the room that old pods wait for.
-    check(beside(100, 9), &[("old", 100, 50), ("new", 9, 0)], "TakeBack new 9 to 1");
-    check(beside(100, 5), &[("old", 100, 90), ("new", 9, 0)], "TakeBack new 9 to 4");
-    check(beside(100, 12), &[("old", 100, 90), ("new", 9, 0)], "TakeBack new 9 to 1");
+    check(beside(100, 9), &[("old", 100, 50), ("new", 9, 0)], "RemoveSurplus new 9 to 1");
+    check(beside(100, 5), &[("old", 100, 90), ("new", 9, 0)], "RemoveSurplus new 9 to 4");
+    check(beside(100, 12), &[("old", 100, 90), ("new", 9, 0)], "RemoveSurplus new 9 to 1");
     // Old pods that are missing otherwise are their controller's.
     check(beside(10, 0), &[("old", 7, 7), ("new", 1, 0)], "even");
-    check(beside(10, 0), &[("old", 5, 5), ("new", 3, 0)], "Give old 5 to 7");
+    check(beside(10, 0), &[("old", 5, 5), ("new", 3, 0)], "Restore old 5 to 7");
     // A share of the step, that its controller does not know yet.
     let quarter = || StepShare { new: 25, allowed: 3, ..beside(100, 0) };
-    check(quarter(), &[("old", 79, 79), ("new", 24, 0)], "Give old 79 to 100");
+    check(quarter(), &[("old", 79, 79), ("new", 24, 0)], "Restore old 79 to 100");
     check(quarter(), &[("old", 100, 100), ("new", 24, 0)], "even");
-    check(quarter(), &[("old", 100, 100), ("new", 26, 0)], "TakeBack new 26 to 25");
+    check(quarter(), &[("old", 100, 100), ("new", 26, 0)], "RemoveSurplus new 26 to 25");
     // Of several older ones the one with the most pods that are available.
-    check(beside(20, 0), &[("bad", 9, 0), ("new", 2, 0), ("old", 8, 8)], "Give old 8 to 9");
-    check(beside(20, 0), &[("bad", 2, 0), ("new", 5, 0), ("old", 14, 14)], "Give old 14 to 18");
+    check(beside(20, 0), &[("bad", 9, 0), ("new", 2, 0), ("old", 8, 8)], "Restore old 8 to 9");
+    check(beside(20, 0), &[("bad", 2, 0), ("new", 5, 0), ("old", 14, 14)], "Restore old 14 to 18");
     // Nothing is known of the newest, or it has all.
     check(beside(10, 0), &[("old", 10, 10)], "even");
     check(beside(10, 0), &[("new", 9, 9)], "even");
@@ -238,7 +240,7 @@ fn held(list: &str) -> Harness {
     harness.settle();
     counts(
         &mut harness,
-        RolloutNumbers { replicas: 10, updated: 10, ready: 10, available: 10, ..RolloutNumbers::default() },
+        ReplicaStatus { replicas: 10, updated: 10, ready: 10, available: 10, ..ReplicaStatus::default() },
     );
     harness.read(reading("r2", &[("web", Some(web(200, list, 10)))]));
     steps(&mut harness, |harness| shown(harness) != RolloutOverlayState::Plain);
@@ -259,10 +261,10 @@ fn steps(harness: &mut Harness, is_done: impl Fn(&Harness) -> bool) {
 }
 
 /// Shows the numbers of its status, in a new version.
-fn counts(harness: &mut Harness, rolling: RolloutNumbers) {
+fn counts(harness: &mut Harness, replica_status: ReplicaStatus) {
     let rv = harness.world.tick();
     let thing = harness.world.things.get_mut(&workload("web")).unwrap();
-    (thing.numbers, thing.rv) = (Some(rolling), rv);
+    (thing.numbers, thing.rv) = (Some(replica_status), rv);
     harness.world.announce(&workload("web"));
     harness.deliver(usize::MAX);
 }
@@ -297,15 +299,15 @@ fn due(harness: &mut Harness) -> Vec<String> {
 
 fn answer(harness: &mut Harness, answer: &ScaleResult) {
     let id = workload("web");
-    let (name, aim) = ("old-set".into(), ScalePurpose::Give);
+    let (name, purpose) = ("old-set".into(), ScalePurpose::Restore);
     let (uid, rv) = (Uid("old-set".into()), ResourceVersion(1));
-    let due = ScaleRequest { of: id, name, uid, rv, from: 0, to: 0, step: 1, aim };
+    let due = ScaleRequest { of: id, name, uid, rv, from: 0, to: 0, step: 1, purpose };
     harness.engine.record_scale(&due, answer, harness.now);
 }
 
-const HUNDRED: RolloutNumbers =
-    RolloutNumbers { replicas: 100, updated: 9, ready: 101, available: 92, ..EMPTY };
-const EMPTY: RolloutNumbers = RolloutNumbers {
+const HUNDRED: ReplicaStatus =
+    ReplicaStatus { replicas: 100, updated: 9, ready: 101, available: 92, ..EMPTY };
+const EMPTY: ReplicaStatus = ReplicaStatus {
     phase: RolloutPhase::Replacing,
     replicas: 0,
     pods: 0,
@@ -314,7 +316,7 @@ const EMPTY: RolloutNumbers = RolloutNumbers {
     available: 0,
     max_unavailable: 0,
     partition: 0,
-    first: 0,
+    ordinal_start: 0,
     misscheduled: 0,
     failed_before: false,
 };
@@ -399,14 +401,14 @@ fn a_commit_that_scales_lets_no_more_pods_go_than_the_step_has_at_either_count()
         let mut harness = held(list);
         super::scale_balance::counts(
             &mut harness,
-            RolloutNumbers { replicas: counts[0], updated: 1, ready: 1, available: 0, ..EMPTY },
+            ReplicaStatus { replicas: counts[0], updated: 1, ready: 1, available: 0, ..EMPTY },
         );
         steps(&mut harness, |harness| harness.world.events.is_empty());
         harness.read(reading("r3", &[("web", Some(web(201, list, counts[1])))]));
         let writes = harness.world.log.len();
         steps(&mut harness, |harness| harness.world.log.len() > writes);
         let shown = shown(&harness);
-        assert_eq!(shown, RolloutOverlayState::Under(expected.parse().unwrap()), "{list} {counts:?}");
+        assert_eq!(shown, RolloutOverlayState::Overlaid(expected.parse().unwrap()), "{list} {counts:?}");
     }
     check("1", [10, 100], "surge=1 step=1");
     check("20%", [10, 100], "surge=2 step=1");
@@ -416,9 +418,9 @@ fn a_commit_that_scales_lets_no_more_pods_go_than_the_step_has_at_either_count()
 #[test]
 fn a_wider_hold_waits_until_the_old_template_has_its_pods() {
     let mut harness = held("20%");
-    assert_eq!(shown(&harness), RolloutOverlayState::Under("surge=2 step=1".parse().unwrap()));
+    assert_eq!(shown(&harness), RolloutOverlayState::Overlaid("surge=2 step=1".parse().unwrap()));
     observe_pods(&mut harness, 10, 2);
-    let wide = RolloutNumbers { replicas: 100, updated: 17, ready: 102, available: 85, ..EMPTY };
+    let wide = ReplicaStatus { replicas: 100, updated: 17, ready: 102, available: 85, ..EMPTY };
     let mut ceded = (*web(200, "20%", 100)).clone();
     ceded.replicas = None;
     harness.read(reading("r2", &[("web", Some(Arc::new(ceded)))]));
@@ -426,12 +428,12 @@ fn a_wider_hold_waits_until_the_old_template_has_its_pods() {
     let is_held = |harness: &mut Harness| {
         let writes = harness.world.log.len();
         steps(harness, |harness| harness.world.log.len() > writes);
-        shown(harness) == RolloutOverlayState::Under("surge=2 step=1".parse().unwrap())
+        shown(harness) == RolloutOverlayState::Overlaid("surge=2 step=1".parse().unwrap())
     };
     assert!(is_held(&mut harness), "its controller may not have shared them yet");
     observe_pods(&mut harness, 85, 17);
     assert!(is_held(&mut harness));
     observe_pods(&mut harness, 100, 17);
     assert!(!is_held(&mut harness));
-    assert_eq!(shown(&harness), RolloutOverlayState::Under("surge=20 step=1".parse().unwrap()));
+    assert_eq!(shown(&harness), RolloutOverlayState::Overlaid("surge=20 step=1".parse().unwrap()));
 }

@@ -210,7 +210,7 @@ fn what_is_released_with_a_secret_waits_for_the_key() {
     assert!(matches!(reasons(&mut harness), [Some(Reason::Reading(_)), Some(Reason::Reading(_))]));
     harness.engine.set_config_key(ReadState::Unreadable("forbidden".into()));
     harness.settle();
-    let why = Some(Reason::Sealed("forbidden".into()));
+    let why = Some(Reason::KeyUnavailable("forbidden".into()));
     assert_eq!(reasons(&mut harness), [why.clone(), why]);
     assert!(!harness.engine.is_reading_data());
     harness.engine.set_config_key(ReadState::Value(key(1)));
@@ -227,7 +227,7 @@ fn nothing_begins_while_the_rollout_ledger_is_locked() {
     harness.read(reading("r2", &files(2)));
     harness.settle();
     assert_shows(&harness, [1, 1, 1]);
-    assert_eq!(harness.decide(&workload("alone")).reason, Some(Reason::Sealed("forbidden".into())));
+    assert_eq!(harness.decide(&workload("alone")).reason, Some(Reason::KeyUnavailable("forbidden".into())));
     harness.engine.set_config_key(ReadState::Value(key(1)));
     harness.engine.set_ledger(harness.world.ledger.clone());
     harness.settle();
@@ -255,7 +255,10 @@ fn an_inventory_that_is_locked_is_not_read() {
     engine.list_complete(&secret().group_kind());
     engine.set_reading(FIRST, reading("r1", &[("secret", Some(desired))]));
     engine.record_lookup(&secret(), DirectView::Absent);
-    assert_eq!(engine.decide(&secret(), harness.now).reason, Some(Reason::Sealed("forbidden".into())));
+    assert_eq!(
+        engine.decide(&secret(), harness.now).reason,
+        Some(Reason::KeyUnavailable("forbidden".into()))
+    );
     engine.set_inventory(FIRST, inventory);
     assert!(matches!(engine.decide(&secret(), harness.now).action, Action::Apply(_)));
     harness.settle();
@@ -270,7 +273,7 @@ fn an_inventory_that_is_locked_later_counts_no_more() {
     harness.read(reading("r2", &files(2)));
     harness.settle();
     assert_shows(&harness, [1, 1, 1]);
-    assert_eq!(harness.decide(&workload("alone")).reason, Some(Reason::Sealed("forbidden".into())));
+    assert_eq!(harness.decide(&workload("alone")).reason, Some(Reason::KeyUnavailable("forbidden".into())));
     harness.read(reading("r3", &[("alone", None)]));
     harness.settle();
     assert_shows(&harness, [1, 1, 1]);

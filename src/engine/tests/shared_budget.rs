@@ -51,8 +51,8 @@ pub(super) fn theirs(pods: u32) -> RolloutClaim {
     RolloutClaim {
         inventory_id: THEIRS.into(),
         holder: "12-a-b@host".into(),
-        content: one("api", 1).hash,
-        pods,
+        rollout_key: one("api", 1).hash,
+        additional_unavailable: pods,
         holder_exited: false,
     }
 }
@@ -147,13 +147,13 @@ fn what_a_process_sees_is_reported_with_each_claim_and_when_it_changes() {
         let rv = harness.world.tick();
         let thing = harness.world.things.get_mut(&workload("api")).unwrap();
         (thing.rv, thing.phase) = (rv, RolloutPhase::Recovering);
-        thing.numbers = Some(RolloutNumbers {
+        thing.numbers = Some(ReplicaStatus {
             replicas: 3,
             pods: 3,
             updated: 3,
             ready: available,
             available,
-            ..RolloutNumbers::default()
+            ..ReplicaStatus::default()
         });
         harness.world.announce(&workload("api"));
         harness.deliver(usize::MAX);
@@ -212,11 +212,11 @@ fn a_lookup_can_only_lower_what_others_have_published_and_soon_counts_no_more() 
     assert!(harness.engine.waits_for_others());
     let mut live = harness.engine.live_object(&workload("web")).cloned().unwrap();
     let mut seen = |harness: &mut Harness, available: u32, expected: u32| {
-        live.rolling = Some(RolloutNumbers {
+        live.replica_status = Some(ReplicaStatus {
             replicas: 9,
             available,
             phase: RolloutPhase::Recovering,
-            ..RolloutNumbers::default()
+            ..ReplicaStatus::default()
         });
         harness.engine.observe_foreign_workload(&elsewhere("api"), Some(&live), harness.now);
         assert_eq!(harness.engine.usage().unavailable.0, expected, "{available}");
@@ -268,16 +268,16 @@ fn a_scale_of_what_nobody_serves_counts_no_pod_that_does_not_exist() {
         harness.read(reading("r2", &files(&["web"], 2)));
         let (replicas, pods, serving) = numbers;
         let phase = RolloutPhase::Recovering;
-        let stuck = RolloutNumbers {
+        let stuck = ReplicaStatus {
             replicas,
             pods,
             ready: serving,
             available: serving,
             phase,
-            ..RolloutNumbers::default()
+            ..ReplicaStatus::default()
         };
         let mut live = harness.engine.informer_object(&workload("web")).unwrap().clone();
-        live.rolling = Some(stuck);
+        live.replica_status = Some(stuck);
         for time in [Duration::ZERO, Duration::from_hours(1)] {
             harness.pass_time(time);
             harness.engine.advance(harness.now);
@@ -387,17 +387,17 @@ fn pods_of_a_rollout_that_nobody_ends_count_after_its_claim() {
     harness.world.ledger.claims.insert(elsewhere("api"), theirs(1));
     harness.engine.set_ledger(harness.world.ledger.clone());
     harness.read(reading("r2", &files(&["web"], 2)));
-    let stuck = RolloutNumbers {
+    let stuck = ReplicaStatus {
         phase: RolloutPhase::Replacing,
         replicas: 3,
         pods: 3,
         updated: 1,
         ready: 1,
         available: 1,
-        ..RolloutNumbers::default()
+        ..ReplicaStatus::default()
     };
     let mut live = harness.engine.informer_object(&workload("web")).unwrap().clone();
-    live.rolling = Some(stuck);
+    live.replica_status = Some(stuck);
     harness.engine.observe_foreign_workload(&elsewhere("api"), Some(&live), harness.now);
     harness.pass_time(Duration::from_hours(1));
     harness.engine.advance(harness.now);
@@ -407,7 +407,7 @@ fn pods_of_a_rollout_that_nobody_ends_count_after_its_claim() {
     assert_eq!(harness.world.log, []);
     // Somebody mends it: it goes on, and comes to rest.
     let phase = RolloutPhase::Settled;
-    live.rolling = Some(RolloutNumbers { phase, updated: 3, ready: 3, available: 3, ..stuck });
+    live.replica_status = Some(ReplicaStatus { phase, updated: 3, ready: 3, available: 3, ..stuck });
     for rest in [Duration::ZERO, ABANDONED_CLAIM_AGE] {
         harness.pass_time(rest);
         harness.engine.advance(harness.now);
@@ -427,8 +427,8 @@ fn of_many_unavailable_workloads_those_are_counted_that_are_not_named() {
         let thing = harness.world.things.get_mut(&workload(name)).unwrap();
         // The first ones have lost the most.
         let available = if number < 20 { 0 } else { 2 };
-        let all = RolloutNumbers { replicas: 3, pods: 3, updated: 3, ready: 3, ..RolloutNumbers::default() };
-        thing.numbers = Some(RolloutNumbers { available, ..all });
+        let all = ReplicaStatus { replicas: 3, pods: 3, updated: 3, ready: 3, ..ReplicaStatus::default() };
+        thing.numbers = Some(ReplicaStatus { available, ..all });
         (thing.phase, thing.rv) = (RolloutPhase::Recovering, rv);
         harness.world.announce(&workload(name));
     }

@@ -237,7 +237,7 @@ fn standing(replicas: u32, shown: RolloutOverlayState, ready: u32) -> StepProgre
 }
 
 fn surge(pods: u32, step: u32) -> RolloutOverlayState {
-    RolloutOverlayState::Under(RolloutOverlay::Surge { pods, step })
+    RolloutOverlayState::Overlaid(RolloutOverlay::Surge { pods, step })
 }
 
 fn step_text(step: StepDecision) -> String {
@@ -276,7 +276,7 @@ fn each_standing_has_its_move() {
     check(auto, standing(8, surge(2, 2), 5), "enter surge=4 step=3");
     check(auto, standing(8, surge(4, 3), 4), "finish");
     check(auto, standing(8, Plain, 0), "finish");
-    check(auto, standing(8, RolloutOverlayState::Under(RolloutOverlay::Narrow(1)), 3), "finish");
+    check(auto, standing(8, RolloutOverlayState::Overlaid(RolloutOverlay::Narrow(1)), 3), "finish");
     check(auto, standing(0, Other, 0), "finish");
     check(auto, standing(0, surge(1, 1), 0), "finish");
 
@@ -327,7 +327,7 @@ fn each_standing_has_its_move() {
 
 #[test]
 fn a_daemon_set_is_held_until_all_its_nodes_are_done() {
-    let on_delete = |step| RolloutOverlayState::Under(RolloutOverlay::OnDelete { step });
+    let on_delete = |step| RolloutOverlayState::Overlaid(RolloutOverlay::OnDelete { step });
     let some = steps("DaemonSet", &json!({"rhumb.dev/steps": "1, 3", "rhumb.dev/step-promote": "manual"}));
     let promoted =
         |from, standing| StepProgress { promotion: PromotionRequest::OneStep { from }, ..standing };
@@ -348,7 +348,7 @@ fn what_a_scale_gave_beyond_a_step_is_reported() {
     let check = |kind: &str, made: u32, shown: &str, expected: &str| {
         let words = json!({"rhumb.dev/steps": "1", "rhumb.dev/step-promote": "manual"});
         let standing =
-            StepProgress { made, ..standing(8, RolloutOverlayState::Under(shown.parse().unwrap()), 1) };
+            StepProgress { made, ..standing(8, RolloutOverlayState::Overlaid(shown.parse().unwrap()), 1) };
         let waits = format!("step 1 of 1: waits for `rhumb rollout promote`{expected}");
         assert_eq!(step_text(next(&steps(kind, &words), &standing)), waits);
     };
@@ -405,11 +405,11 @@ fn all_standings(steps: &Steps) -> Vec<StepProgress> {
             RolloutOverlayState::Other,
             RolloutOverlayState::Plain,
             RolloutOverlayState::Unreadable,
-            RolloutOverlayState::Under(RolloutOverlay::Narrow(1)),
+            RolloutOverlayState::Overlaid(RolloutOverlay::Narrow(1)),
         ];
         for of in 0..=5 {
             shown.extend(
-                (1..=5).filter_map(|step| steps.overlay_of(step, of)).map(RolloutOverlayState::Under),
+                (1..=5).filter_map(|step| steps.overlay_of(step, of)).map(RolloutOverlayState::Overlaid),
             );
         }
         for shown in shown {
@@ -428,7 +428,7 @@ fn all_standings(steps: &Steps) -> Vec<StepProgress> {
 
 fn step_shown(steps: &Steps, shown: RolloutOverlayState) -> Option<u32> {
     match shown {
-        RolloutOverlayState::Under(overlay) if overlay.step().is_some() => Some(steps.step_of(overlay)),
+        RolloutOverlayState::Overlaid(overlay) if overlay.step().is_some() => Some(steps.step_of(overlay)),
         _ => None,
     }
 }
@@ -451,7 +451,7 @@ fn no_standing_skips_a_step_or_goes_on_without_its_pods() {
                     assert_eq!(Some(overlay), steps.overlay_of(to, standing.replicas), "{}", text());
                     assert_ne!(
                         standing.shown,
-                        RolloutOverlayState::Under(overlay),
+                        RolloutOverlayState::Overlaid(overlay),
                         "a write that changes nothing: {}",
                         text()
                     );
@@ -469,7 +469,7 @@ fn no_standing_skips_a_step_or_goes_on_without_its_pods() {
                 StepDecision::Finish => {
                     let was_free = matches!(
                         standing.shown,
-                        RolloutOverlayState::Plain | RolloutOverlayState::Under(RolloutOverlay::Narrow(_))
+                        RolloutOverlayState::Plain | RolloutOverlayState::Overlaid(RolloutOverlay::Narrow(_))
                     );
                     let at_end = at.is_some_and(|at| at >= steps.count());
                     assert!(
@@ -512,7 +512,7 @@ fn follow(
         let standing = StepProgress { replicas, shown, made: ready, ready, ready_for, promotion };
         match next(steps, &standing) {
             StepDecision::Enter(overlay) => {
-                shown = RolloutOverlayState::Under(overlay);
+                shown = RolloutOverlayState::Overlaid(overlay);
                 if at != overlay.step() {
                     entered.push(overlay.step().unwrap());
                 }

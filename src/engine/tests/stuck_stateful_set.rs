@@ -123,7 +123,7 @@ fn below_a_partition_only_what_was_replaced_is_not_waited_for() {
         begin(&mut harness, 3);
         let mut live = harness.engine.informer_object(&db()).unwrap().clone();
         live.rv = ResourceVersion(live.rv.0 + 1);
-        live.rolling.as_mut().unwrap().partition = partition;
+        live.replica_status.as_mut().unwrap().partition = partition;
         let rv = live.rv;
         harness.engine.observe_object(&db(), live);
         let pod = |ordinal: u32| PodFacts {

@@ -41,6 +41,6 @@ fn a_record_of_ended_jobs_that_cannot_be_read_holds_back_what_goes_away_by_itsel
         harness.settle();
         assert_eq!(!harness.world.log.is_empty(), is_made, "{lifetime:?}");
     };
-    check(ObjectLifetime::Never, true);
+    check(ObjectLifetime::Unlimited, true);
     check(ObjectLifetime::AfterFinish, false);
 }

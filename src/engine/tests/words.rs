@@ -3,7 +3,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::world::config;
-use crate::engine::{TOOL_WORDS, WordEffect, check_annotations, check_variables, find_self_waits};
+use crate::engine::{TOOL_WORDS, WordEffect, check_annotations, check_variables, find_dependency_cycles};
 use crate::object::{Diagnostic, Gvk, ManifestOrigin, Object, ObjectId};
 
 fn object(id: ObjectId, annotations: &Value) -> Object {
@@ -178,11 +178,11 @@ fn objects_that_wait_for_each_other_are_reported_before_anything_is_applied() {
     let circle = [object(config("a"), &on("ConfigMap/b")), object(config("b"), &on("ConfigMap/a"))];
     let cycle = "dependency cycle: ConfigMap shop/a → ConfigMap shop/b → ConfigMap shop/a";
     let expected = [format!("error: ConfigMap shop/a: {cycle}"), format!("error: ConfigMap shop/b: {cycle}")];
-    assert_eq!(finding_texts(&find_self_waits(&circle)), expected);
+    assert_eq!(finding_texts(&find_dependency_cycles(&circle)), expected);
     let long: Vec<Object> = (10..60)
         .map(|n| object(config(&format!("c{n}")), &on(&format!("ConfigMap/c{}", 10 + (n - 9) % 50))))
         .collect();
-    let texts_of_long = finding_texts(&find_self_waits(&long));
+    let texts_of_long = finding_texts(&find_dependency_cycles(&long));
     assert_eq!(texts_of_long.len(), 50);
     for one in texts_of_long {
         // In full each would be as long as the cycle, and all of them as its square.
@@ -191,6 +191,6 @@ fn objects_that_wait_for_each_other_are_reported_before_anything_is_applied() {
     let late =
         [object(config("a"), &on("ConfigMap/b")), object(config("b"), &json!({"rhumb.dev/wave": "2"}))];
     let expected = "error: ConfigMap shop/a: it depends on ConfigMap shop/b, which is in the later wave 2 (its own is 0)";
-    assert_eq!(finding_texts(&find_self_waits(&late)), [expected]);
-    assert_eq!(finding_texts(&find_self_waits(&late[1..])), Vec::<String>::new());
+    assert_eq!(finding_texts(&find_dependency_cycles(&late)), [expected]);
+    assert_eq!(finding_texts(&find_dependency_cycles(&late[1..])), Vec::<String>::new());
 }

@@ -46,8 +46,8 @@ pub(crate) fn gvk(id: &ObjectId) -> Gvk {
 }
 
 /// Returns the numbers of a workload whose three pods are ready.
-pub(super) fn all_ready() -> RolloutNumbers {
-    RolloutNumbers { replicas: 3, pods: 3, updated: 3, ready: 3, available: 3, ..RolloutNumbers::default() }
+pub(super) fn all_ready() -> ReplicaStatus {
+    ReplicaStatus { replicas: 3, pods: 3, updated: 3, ready: 3, available: 3, ..ReplicaStatus::default() }
 }
 
 /// Returns a desired object whose content is this number.
@@ -130,7 +130,7 @@ pub(crate) struct WorldObject {
     /// The render that made up values of it.
     pub(crate) generated: Option<Box<GeneratedMark>>,
     /// Its pods, where they are not all there.
-    pub(crate) numbers: Option<RolloutNumbers>,
+    pub(crate) numbers: Option<ReplicaStatus>,
 }
 
 impl WorldObject {
@@ -236,13 +236,9 @@ impl World {
             health: thing.failed.map_or(Health::current(), |content| {
                 Health::new(HealthStatus::Failed, &format!("content {content} made no progress"))
             }),
-            rolling: is_workload(id).then(|| {
+            replica_status: is_workload(id).then(|| {
                 let failed_before = thing.failed.is_some() && thing.failed != thing.runs();
-                RolloutNumbers {
-                    phase: thing.phase,
-                    failed_before,
-                    ..thing.numbers.unwrap_or_else(all_ready)
-                }
+                ReplicaStatus { phase: thing.phase, failed_before, ..thing.numbers.unwrap_or_else(all_ready) }
             }),
             overlay: thing.shown,
             config_stamp: thing.config_stamp,

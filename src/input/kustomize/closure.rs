@@ -8,7 +8,7 @@ use crate::source::TreeFile;
 
 use super::file::{Kustomization, KustomizationKind};
 
-/// The most that one root may read. Real roots read 8 files in the mean.
+/// The most that one root may read. Real roots read 8 files on average.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClosureLimits {
     /// Files.

@@ -120,7 +120,7 @@ fn number(word: &OsStr) -> Option<u64> {
     word.to_str()?.parse().ok()
 }
 
-/// The word before anything that goes wrong when the sandbox works already.
+/// The prefix of an error after the sandbox is in force.
 const BEGINS: &str = "begins\n";
 
 /// The reports of the process while it still is this program.

@@ -1,4 +1,4 @@
-//! Files of YAML and JSON: their metadata, their data key and their code.
+//! Files of YAML and JSON: their metadata, their data key and their MAC.
 
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha512};
@@ -92,8 +92,8 @@ pub(super) fn open<'f>(
         let leaves = opener.finish();
         documents.push(OpenedDocument { source, leaves });
     }
-    let (code, digest) = state.finish();
-    check_code(file, line, &metadata, &key, code)?;
+    let (mac, digest) = state.finish();
+    verify_mac(file, line, &metadata, &key, mac)?;
     let documents = OpenedDocuments { file, text, format, documents, digest };
     Ok(OpenedFile { key, entries: metadata.entries, content: OpenedContent::Documents(documents) })
 }
@@ -199,18 +199,18 @@ pub(super) fn entry_key(
     Err(broken.unwrap_or_else(|| SopsError::NoKey { at: at(), recipients: recipient_names(recipients) }))
 }
 
-/// Checks the code over the values of a file.
-pub(super) fn check_code(
+/// Verifies the MAC over the values of a file.
+pub(super) fn verify_mac(
     file: NamedFile<'_>,
     line: u32,
     metadata: &SopsMetadata,
     key: &DataKey,
-    code: Sha512,
+    mac: Sha512,
 ) -> Result<(), SopsError> {
-    let sealed = SealedValue::parse(&metadata.code).and_then(|code| key.open(&code, &metadata.last_modified));
+    let sealed = SealedValue::parse(&metadata.mac).and_then(|mac| key.open(&mac, &metadata.last_modified));
     let Ok(OpenedValue::Text(expected)) = sealed else {
         return Err(SopsError::Metadata { at: file.line(line), fault: MetadataFault::Code });
     };
-    let found = code.finalize().iter().fold(String::new(), |text, byte| text + &format!("{byte:02X}"));
+    let found = mac.finalize().iter().fold(String::new(), |text, byte| text + &format!("{byte:02X}"));
     if *expected == found { Ok(()) } else { Err(SopsError::Code { at: file.line(line) }) }
 }

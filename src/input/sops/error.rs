@@ -24,7 +24,7 @@ pub enum MetadataFault {
     Shape,
     /// There is no `mac`.
     #[error("it has no `mac`, without which nobody knows what was changed")]
-    NoCode,
+    NoMac,
     /// It names nobody who could open the file.
     #[error("it names no keys")]
     NoKeys,
@@ -40,7 +40,7 @@ pub enum MetadataFault {
     /// A regular expression is not understood.
     #[error("its regular expression is not understood")]
     Pattern,
-    /// The encrypted code does not open.
+    /// The encrypted MAC does not open.
     #[error("its `mac` or `lastmodified` was edited")]
     Code,
     /// The data key has a wrong length.

@@ -6,7 +6,7 @@ use zeroize::Zeroizing;
 use crate::manifest::TextMark;
 
 use super::age::AgeIdentities;
-use super::document::{check_code, data_key};
+use super::document::{data_key, verify_mac};
 use super::error::{MetadataFault, SopsError};
 use super::leaves::{MAX_MATCHED, NamedFile};
 use super::metadata::SopsMetadata;
@@ -98,7 +98,7 @@ pub(super) fn open<'f>(
                 match state.value(Some(&clear), rule, &path, &key).map_err(fault)? {
                     Some(OpenedValue::Comment(_)) => return Err(fault(SealedValueFault::Type)),
                     Some(opened) => {
-                        escape_breaks(&opened.code_bytes(), &mut out);
+                        escape_breaks(&opened.mac_bytes(), &mut out);
                         values.extend(opened.shown_bytes());
                     }
                     None => {
@@ -110,7 +110,7 @@ pub(super) fn open<'f>(
         }
         out.push(b'\n');
     }
-    check_code(file, 0, &metadata, &key, state.finish().0)?;
+    verify_mac(file, 0, &metadata, &key, state.finish().0)?;
     let content = OpenedContent::Bytes { bytes: out, values };
     Ok(OpenedFile { key, entries: metadata.entries, content })
 }

@@ -1,5 +1,5 @@
 //! The values of a document in the order that SOPS walks them, each with its key path. A value that
-//! is not encrypted has its contribution to the file's code.
+//! is not encrypted has its contribution to the file's MAC.
 
 use std::sync::Arc;
 
@@ -152,7 +152,7 @@ fn key<'t>(file: NamedFile<'_>, tree: &'t DocumentTree<'_>, key: NodeId) -> Resu
 pub(super) enum ClearValue {
     Null,
     Text(Vec<u8>),
-    /// A number, boolean or time, in the form that the code is computed over.
+    /// A number, boolean or time, in the form that the MAC is computed over.
     Other(Vec<u8>),
     /// A collection without content.
     Empty(NodeKind),
@@ -182,8 +182,8 @@ impl ClearValue {
         })
     }
 
-    /// Returns the bytes that the code is computed over.
-    pub(super) fn code_bytes(&self) -> &[u8] {
+    /// Returns the bytes that the MAC is computed over.
+    pub(super) fn mac_bytes(&self) -> &[u8] {
         match self {
             Self::Null | Self::Empty(_) => b"",
             Self::Text(bytes) | Self::Other(bytes) => bytes,

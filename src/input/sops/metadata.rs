@@ -1,4 +1,4 @@
-//! The metadata of a file: for whom it is encrypted, what of it, and its code.
+//! The metadata of a file: for whom it is encrypted, what of it, and its MAC.
 
 use serde_json::{Value, json};
 
@@ -43,12 +43,12 @@ pub(super) struct SopsMetadata {
     pub(super) entries: Vec<AgeEntry>,
     /// The names of what else it is encrypted for.
     pub(super) others: Vec<&'static str>,
-    /// The code, encrypted as a value.
-    pub(super) code: String,
-    /// The time of the last change, which the code is bound to.
+    /// The MAC, encrypted as a value.
+    pub(super) mac: String,
+    /// The time of the last change, which the MAC is bound to.
     pub(super) last_modified: String,
     pub(super) rule: EncryptionRule,
-    /// Indicates whether the code leaves out what is not encrypted.
+    /// Indicates whether the MAC leaves out what is not encrypted.
     pub(super) only_encrypted: bool,
 }
 
@@ -69,13 +69,13 @@ impl SopsMetadata {
                 .filter(|(key, _)| !list(key).is_empty())
                 .map(|(_, name)| *name)
                 .collect(),
-            code: text("mac").to_owned(),
+            mac: text("mac").to_owned(),
             last_modified: text("lastmodified").to_owned(),
             rule: EncryptionRule::read(sops)?,
             only_encrypted: matches!(text("mac_only_encrypted"), "1" | "t" | "T" | "true" | "True" | "TRUE"),
         };
         match () {
-            () if metadata.code.is_empty() => Err(MetadataFault::NoCode),
+            () if metadata.mac.is_empty() => Err(MetadataFault::NoMac),
             () if metadata.entries.is_empty() && metadata.others.is_empty() => Err(MetadataFault::NoKeys),
             () => Ok(metadata),
         }

@@ -1,4 +1,4 @@
-//! Files that SOPS encrypted for age: their metadata, their values, and the code over them.
+//! Files that SOPS encrypted for age: their metadata, their values, and the MAC over them.
 //!
 //! Owns the four formats (YAML, JSON, dotenv, binary), which values of a file are encrypted, and
 //! how they look in the open. The `mac` of a file is checked on the file as it is in git; only then
@@ -80,7 +80,7 @@ pub enum PlaintextLayout {
     SameLines,
 }
 
-/// A file whose code fits.
+/// A file whose MAC fits.
 pub struct OpenedFile<'f> {
     key: DataKey,
     /// The data key, encrypted for each recipient.
@@ -147,7 +147,7 @@ pub fn is_encrypted(bytes: &[u8], format: SopsFormat) -> bool {
     }
 }
 
-/// Opens a file: finds its data key, opens its values and checks its code.
+/// Opens a file: finds its data key, opens its values and verifies its MAC.
 ///
 /// # Errors
 ///

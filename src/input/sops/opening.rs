@@ -1,4 +1,4 @@
-//! The values of a document on their way into the open, and into the file's code.
+//! The values of a document on their way into the open, and into the file's MAC.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -16,8 +16,8 @@ use super::value::{DataKey, OpenedValue, PREFIX, SealedValue, SealedValueFault};
 
 /// Bytes that are decrypted and authenticated for one file: those of the file, and of key paths.
 const MAX_WORK: usize = 64 << 20;
-/// The start of a code that leaves out what is not encrypted: the SHA-256 of `sops`, which SOPS
-/// chose to keep it apart from a code over everything.
+/// The start of a MAC that leaves out what is not encrypted: the SHA-256 of `sops`, which SOPS
+/// chose to keep it apart from a MAC over everything.
 const ONLY_ENCRYPTED: [u8; 32] = [
     0x8a, 0x3f, 0xd2, 0xad, 0x54, 0xce, 0x66, 0x52, 0x7b, 0x10, 0x34, 0xf3, 0xd1, 0x47, 0xbe, 0x0b, 0x0b,
     0x97, 0x5b, 0x3b, 0xf4, 0x4f, 0x72, 0xc6, 0xfd, 0xad, 0xec, 0x81, 0x76, 0xf2, 0x7d, 0x69,
@@ -48,7 +48,7 @@ pub(super) struct OpenedLeaf {
 
 /// The state that all documents of a file add to.
 pub(super) struct OpeningState {
-    code: Sha512,
+    mac: Sha512,
     only_encrypted: bool,
     digest: ContentDigest,
     work: WorkBudget,
@@ -56,19 +56,19 @@ pub(super) struct OpeningState {
 
 impl OpeningState {
     pub(super) fn new(metadata: &SopsMetadata) -> Self {
-        let mut code = Sha512::new();
+        let mut mac = Sha512::new();
         if metadata.only_encrypted {
-            code.update(ONLY_ENCRYPTED);
+            mac.update(ONLY_ENCRYPTED);
         }
         Self {
-            code,
+            mac,
             only_encrypted: metadata.only_encrypted,
             digest: ContentDigest::new(),
             work: WorkBudget(MAX_WORK),
         }
     }
 
-    /// Opens the value of a key path, or takes it as it is. Adds it to the code.
+    /// Opens the value of a key path, or takes it as it is. Adds it to the MAC.
     pub(super) fn value(
         &mut self,
         text: Option<&str>,
@@ -88,21 +88,21 @@ impl OpeningState {
             _ => None,
         };
         if let Some(opened) = &opened {
-            self.code.update(opened.code_bytes().as_slice());
+            self.mac.update(opened.mac_bytes().as_slice());
         }
         Ok(opened)
     }
 
-    /// Adds a value that is not encrypted to the code.
+    /// Adds a value that is not encrypted to the MAC.
     pub(super) fn add_clear(&mut self, bytes: &[u8]) {
         if !self.only_encrypted {
-            self.code.update(bytes);
+            self.mac.update(bytes);
         }
     }
 
-    /// Returns the code, and the digest of the content.
+    /// Returns the MAC, and the digest of the content.
     pub(super) fn finish(self) -> (Sha512, [u8; 32]) {
-        (self.code, self.digest.finish())
+        (self.mac, self.digest.finish())
     }
 }
 
@@ -140,7 +140,7 @@ impl ContentDigest {
             OpenedValue::Comment(_) => return,
             OpenedValue::Int(_) | OpenedValue::Float(_) | OpenedValue::Bool(_) | OpenedValue::Time(_) => b'o',
         };
-        self.add(path, kind, value.code_bytes().as_slice());
+        self.add(path, kind, value.mac_bytes().as_slice());
     }
 
     fn add(&mut self, path: &str, kind: u8, bytes: &[u8]) {
@@ -214,7 +214,7 @@ impl<'w, 'f> DocumentOpener<'w, 'f> {
             let at = self.file.at(self.tree.mark(leaf.node));
             return Err(SopsError::TooLarge { at, limit: MAX_WORK, unit: "bytes of key paths" });
         }
-        self.state.add_clear(clear.code_bytes());
+        self.state.add_clear(clear.mac_bytes());
         self.state.digest.add_clear(leaf.path, &clear);
         Ok(())
     }

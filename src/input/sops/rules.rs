@@ -21,7 +21,7 @@ pub(super) enum EncryptionRule {
     /// Encrypts only what is below a key that this matches.
     EncryptedRegex(Regex),
     /// Comments decide. Each value then says by its form what it is: one that was replaced is
-    /// missing in the file's code.
+    /// missing in the file's MAC.
     Comments,
 }
 

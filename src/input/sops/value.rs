@@ -38,7 +38,7 @@ pub enum SealedValueFault {
     /// It is not of the form that SOPS writes.
     #[error("is malformed")]
     Malformed,
-    /// Its code does not fit: value, key path or data key are others than when it was encrypted.
+    /// Its MAC does not fit: value, key path or data key are others than when it was encrypted.
     #[error("was edited or moved to another key, or belongs to another file")]
     Code,
     /// The content is not of the type that it is marked as.
@@ -106,8 +106,8 @@ impl OpenedValue {
         opened.ok_or(SealedValueFault::Type)
     }
 
-    /// Returns the bytes that the file's code is computed over: the form that SOPS gives a value.
-    pub(super) fn code_bytes(&self) -> Zeroizing<Vec<u8>> {
+    /// Returns the bytes that the file's MAC is computed over: the form that SOPS gives a value.
+    pub(super) fn mac_bytes(&self) -> Zeroizing<Vec<u8>> {
         Zeroizing::new(match self {
             Self::Text(text) | Self::Time(text) => text.as_bytes().to_vec(),
             Self::Bytes(bytes) => bytes.to_vec(),
@@ -123,7 +123,7 @@ impl OpenedValue {
         match self {
             Self::Bool(_) => None,
             Self::Comment(text) => Some(Zeroizing::new(text.as_bytes().to_vec())),
-            _ => Some(self.code_bytes()),
+            _ => Some(self.mac_bytes()),
         }
     }
 }

@@ -96,7 +96,7 @@ impl fmt::Display for VariableProblem {
             Self::Secret(name) => {
                 write!(
                     f,
-                    "the variable {} comes from a Secret, and this is no data of a Secret",
+                    "the variable {} comes from a Secret, and this field is not data of a Secret",
                     shorten(name)
                 )
             }

@@ -226,7 +226,7 @@ fn a_secret_value_ends_only_in_the_data_of_a_secret() {
     let place = |text: &str| findings_of(text).into_iter().next().unwrap_or_default();
     let refused = |line, column, path: &str| {
         format!(
-            "a.yaml:{line}:{column}: error secret-variable: {path}: the variable TOKEN comes from a Secret, and this is no data of a Secret"
+            "a.yaml:{line}:{column}: error secret-variable: {path}: the variable TOKEN comes from a Secret, and this field is not data of a Secret"
         )
     };
     check(

@@ -85,7 +85,7 @@ impl<'a> YamlScanner<'a> {
     }
 
     /// Stops at a text that is longer than any object.
-    fn bounded(&self, start: TextStart) -> Result<(), DocumentFault> {
+    fn check_length(&self, start: TextStart) -> Result<(), DocumentFault> {
         if self.cursor.at - start.at > MAX_TEXT { Err(too_long(start.mark)) } else { Ok(()) }
     }
 
@@ -94,7 +94,7 @@ impl<'a> YamlScanner<'a> {
         let (start, mut end) = (self.start(), self.cursor.at);
         let mut folds: Option<LineFolds> = None;
         loop {
-            self.bounded(start)?;
+            self.check_length(start)?;
             if self.cursor.at_document_indicator() || self.cursor.is_at(b'#') {
                 break;
             }
@@ -104,7 +104,7 @@ impl<'a> YamlScanner<'a> {
                     pieces.replace(end, &folds.text(), self.cursor.at);
                 }
                 self.cursor.pass(run);
-                self.bounded(start)?;
+                self.check_length(start)?;
                 end = self.cursor.at;
             }
             if !self.cursor.at_blank() && !self.cursor.at_break() {
@@ -190,7 +190,7 @@ impl<'a> YamlScanner<'a> {
         loop {
             let run = self.quoted_plain(quote);
             self.cursor.pass(run);
-            self.bounded(start)?;
+            self.check_length(start)?;
             let here = self.cursor.at;
             match self.cursor.byte(0) {
                 Some(b'\'') if quote == b'\'' && self.cursor.byte(1) == Some(b'\'') => {
@@ -307,7 +307,7 @@ impl YamlScanner<'_> {
         let mut after_blank = false;
         self.block_breaks(&mut indent, &mut pending)?;
         while self.cursor.column == indent && !self.cursor.at_end() {
-            self.bounded(start)?;
+            self.check_length(start)?;
             let blank = self.cursor.at_blank();
             let folds = indicator == b'>' && last_break == "\n" && !after_blank && !blank;
             match (folds, pending.is_empty()) {
@@ -443,7 +443,7 @@ impl YamlScanner<'_> {
         let mut out = Vec::new();
         let start = self.start();
         while let Some(byte) = self.cursor.byte(0) {
-            self.bounded(start)?;
+            self.check_length(start)?;
             match byte {
                 b'%' => out.extend(self.uri_escape()?),
                 byte if byte.is_ascii_alphanumeric() || b"_-;/?:@&=+$,.!~*'()[]".contains(&byte) => {

@@ -49,7 +49,7 @@ impl CorrelatorFixture {
             subject: self.made.clone().map(|(_, subject)| subject),
         };
         self.recorder.record(Timestamp::UNIX_EPOCH, draft);
-        let last = self.recorder.subscribe_after(0).past.pop().unwrap();
+        let last = self.recorder.subscribe_after(0).backlog.pop().unwrap();
         self.correlator.offer(&last, self.now);
     }
 
@@ -61,8 +61,8 @@ impl CorrelatorFixture {
 
 fn words(write: &EventWrite) -> String {
     let KubernetesEvent { id, reason, count, message, .. } = &write.occurrence;
-    let deed = if write.deed == EventWriteKind::Create { "" } else { " again" };
-    format!("{} {reason}{deed} {count}: {message}", id.name())
+    let verb = if write.verb == EventWriteVerb::Create { "" } else { " again" };
+    format!("{} {reason}{verb} {count}: {message}", id.name())
 }
 
 #[test]

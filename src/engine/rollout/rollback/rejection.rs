@@ -149,7 +149,7 @@ impl ReplacementContent {
         }
     }
 
-    fn release(&self) -> Option<&ContentRef> {
+    fn content_ref(&self) -> Option<&ContentRef> {
         match self.awaited_content() {
             Self::Unread(release) | Self::Read(_, release) | Self::Unreadable(release) => Some(release),
             Self::Quarantined | Self::Delete | Self::AwaitingUnit(_) => None,
@@ -183,7 +183,7 @@ impl ObjectRejection {
     /// Returns whether it means the same as another one, as far as that has been read.
     fn is_equivalent(&self, other: &Self) -> bool {
         let (one, two) = (self.replacement.awaited_content(), other.replacement.awaited_content());
-        let same = one.release() == two.release() && (one.release().is_some() || one == two);
+        let same = one.content_ref() == two.content_ref() && (one.content_ref().is_some() || one == two);
         self.cause == other.cause && same
     }
 
@@ -192,7 +192,7 @@ impl ObjectRejection {
         match &self.replacement {
             ReplacementContent::Quarantined => Some(Reason::Rejected(self.cause.clone())),
             ReplacementContent::Unread(_) | ReplacementContent::AwaitingUnit(_) => {
-                let revision = self.replacement.release().map(|release| release.revision.short_name());
+                let revision = self.replacement.content_ref().map(|release| release.revision.short_name());
                 Some(Reason::ReadingRevision(revision.unwrap_or_default().into()))
             }
             ReplacementContent::Unreadable(release) => {
@@ -240,8 +240,8 @@ impl Engine {
         (next != *known).then_some(next)
     }
 
-    /// Returns whether the newest revision no longer asks for exactly what was rejected, or whether
-    /// the rejection no longer applies: its source goes, or data that are not from git changed.
+    /// Returns whether a rejection no longer applies. The newest revision asks for another content,
+    /// the source is being deleted, or data that are not from git changed.
     pub(in crate::engine) fn is_superseded(&self, source: SourceId, rejection: &Rejection) -> bool {
         let state = &self.sources[source];
         if state.head.is_none() {
@@ -323,7 +323,7 @@ impl Engine {
                 set.remove(id);
             }
         }
-        self.unit_openers.remove(&source);
+        self.unit_lead_workloads.remove(&source);
         self.follow_again();
         self.recompute_target(source, id);
         self.dirty.push(id.clone());

@@ -13,7 +13,7 @@ use crate::engine::facts::entry::SourceId;
 use crate::engine::orders::carry_out::{OrderAnswer, objects};
 use crate::engine::rollout::ledger::{ReleaseUnit, RollbackTarget, RolloutLedger};
 use crate::engine::rollout::rollback::rejection::Rejection;
-use crate::engine::rollout::rollouts::{Rollout, RolloutPredecessor};
+use crate::engine::rollout::rollouts::{Rollout, RolloutStartState};
 use crate::engine::state::Engine;
 use crate::engine::{BudgetSlot, DesiredState, LiveObject, RolloutPhase};
 use crate::health::HealthStatus;
@@ -27,7 +27,7 @@ impl Engine {
         let known = inventory.flat_map(|inventory| &inventory.rejections).find(|one| names(one)).cloned();
         self.sources[source].pending_rejections.retain(|rejecting| !names(rejecting));
         let Some(known) = known else {
-            return OrderAnswer::Now(format!("nothing to retry: nothing of {id} was rejected"));
+            return OrderAnswer::Done(format!("nothing to retry: nothing of {id} was rejected"));
         };
         // The write in flight may take the record away.
         let ledger = self.rollouts.ledger.as_ref().filter(|_| !self.rollouts.saving);
@@ -39,7 +39,7 @@ impl Engine {
         if !retrying.contains(&(source, known.clone())) {
             retrying.push((source, known));
         }
-        if keeps { OrderAnswer::Later } else { OrderAnswer::Now(words) }
+        if keeps { OrderAnswer::Deferred } else { OrderAnswer::Done(words) }
     }
 
     /// Returns whether any member does not show its last good content.
@@ -77,7 +77,7 @@ impl Engine {
     /// Records failed content that is still there and part of a newer revision that writes nothing
     /// of it, as one that brings only a configuration. Nothing else would ask for its record, and
     /// nobody would judge it.
-    pub(in crate::engine) fn record_adopted_failures(&self, ledger: &mut RolloutLedger) {
+    pub(in crate::engine) fn record_inherited_failures(&self, ledger: &mut RolloutLedger) {
         for unit in &mut ledger.units {
             let source = self.source_of_inventory_id(&unit.inventory_id);
             let Some(source) = source.filter(|_| self.has_failed(unit)) else { continue };
@@ -115,8 +115,8 @@ impl Engine {
         })
     }
 
-    /// Returns a unit with the contents that the newest revision asks for, where all of them are
-    /// there: unchanged content is a part of it, too. None where something is still to come.
+    /// Returns a unit with the contents that the newest revision asks for, unchanged ones included.
+    /// None where some of them have not been read yet.
     pub(in crate::engine) fn unit_at_head(
         &self,
         source: SourceId,
@@ -170,7 +170,8 @@ impl Engine {
     /// seen it roll out. Its controller's old failure does not count: its deadline begins now.
     fn restart_judgement(&mut self, source: SourceId, id: &ObjectId) {
         let Some(live) = self.live_object(id) else { return };
-        let (Some(rolling), Some(shown)) = (live.rolling, live.shown_release().map(|release| release.hash))
+        let (Some(replica_status), Some(shown)) =
+            (live.replica_status, live.shown_release().map(|release| release.hash))
         else {
             return;
         };
@@ -178,7 +179,7 @@ impl Engine {
         let failed = known.and_then(|rollout| rollout.failed.clone());
         // It is judged already, or there is nothing to be judged.
         let is_claimed = known.is_some_and(|rollout| rollout.claim.is_some());
-        if failed.is_none() && (is_claimed || rolling.phase == RolloutPhase::Settled) {
+        if failed.is_none() && (is_claimed || replica_status.phase == RolloutPhase::Settled) {
             return;
         }
         // It may say something else for a moment, and then the same again.
@@ -186,14 +187,14 @@ impl Engine {
         let (earlier, written) = (says.or(failed), Some(live.rv));
         self.rollouts.in_flight.remove(id);
         self.register_live_rollout(id);
-        let loss = self.credible_loss(id, rolling, rolling.max_unavailable);
-        let pods = self.rollouts.in_flight.get(id).map_or(loss, |rollout| rollout.reserved);
+        let loss = self.credible_loss(id, replica_status, replica_status.max_unavailable);
+        let pods = self.rollouts.in_flight.get(id).map_or(loss, |rollout| rollout.additional_unavailable);
         // A newer content asks for a claim of its own.
         let claim = self.make_claim(source, shown, pods);
         let begun = || Rollout::new(BudgetSlot::Held, pods, Some(claim.clone()), written);
         let rollout = self.rollouts.in_flight.entry(id.clone()).or_insert_with(begun);
         rollout.claim.get_or_insert(claim.clone());
-        (rollout.earlier_failure, rollout.predecessor) = (earlier, RolloutPredecessor::Failure);
+        (rollout.earlier_failure, rollout.started_from) = (earlier, RolloutStartState::Failure);
         self.rollouts.budget_stale = true;
         self.note_object_change(id);
     }

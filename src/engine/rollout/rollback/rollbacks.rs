@@ -125,7 +125,7 @@ impl Engine {
     }
 
     fn is_being_written(&self, id: &ObjectId) -> bool {
-        self.rollouts.writing.contains(id)
+        self.rollouts.writes_in_flight.contains(id)
     }
 
     /// Returns why an object cannot go back, where it would have to.
@@ -201,7 +201,7 @@ impl Engine {
                 self.rollouts.in_flight.get_mut(id).filter(|rollout| rollout.failed.is_some())
                 && rollout.slot == BudgetSlot::Held
             {
-                (rollout.slot, rollout.reserved) = (BudgetSlot::None, 0);
+                (rollout.slot, rollout.additional_unavailable) = (BudgetSlot::None, 0);
                 self.rollouts.budget_stale = true;
             }
         }
@@ -215,8 +215,8 @@ impl Engine {
     }
 }
 
-/// The number of refusals in a row that end a rollback, where a retry may help: the API server's
-/// parts learn of rights and quotas one after another.
+/// The number of refusals in a row that end a rollback, where a retry may help. The parts of the
+/// API server learn of rights and quotas one after another.
 const MAX_ROLLBACK_REFUSALS: u32 = 5;
 
 impl Engine {

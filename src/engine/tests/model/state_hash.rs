@@ -20,7 +20,7 @@ impl ExhaustiveModel<'_> {
             let _ = write!(
                 print,
                 "{:?}{}{:?}",
-                live.map(|live| (&live.release, live.rolling, &live.health.message)),
+                live.map(|live| (&live.release, live.replica_status, &live.health.message)),
                 live.is_some_and(|live| live.rv.0 == thing.rv),
                 engine.entry(id).map(|entry| entry_print(entry, live)),
             );
@@ -39,7 +39,7 @@ impl ExhaustiveModel<'_> {
         let _ = write!(
             print,
             "{dirty:?}{waits:?}{:?}{:?}{}",
-            source.pending_rejections, engine.rollouts.recording, engine.rollouts.slow_start_limit
+            source.pending_rejections, engine.rollouts.units_to_record, engine.rollouts.slow_start_limit
         );
         print.0.finish()
     }
@@ -72,7 +72,7 @@ fn entry_print(entry: &ObjectEntry, live: Option<&LiveObject>) -> impl std::fmt:
         std::mem::discriminant(&entry.accepted),
         entry.unreleased_content().map(|desired| desired.hash),
         entry.rejection.as_ref().map(|rejection| std::mem::discriminant(&rejection.replacement)),
-        entry.last_write.map(|(rv, _)| live.map(|live| live.rv >= rv)),
+        entry.min_resource_version.map(|(rv, _)| live.map(|live| live.rv >= rv)),
         entry.direct_view.is_some(),
         entry.previous_content.as_ref().map(|before| before.hash),
         entry.verified.as_ref().map(|verified| verified.content),

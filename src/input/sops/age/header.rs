@@ -1,4 +1,4 @@
-//! The header: who can open the file, and a code over it that only they can compute.
+//! The header: who can open the file, and a MAC over it that only they can compute.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
@@ -29,9 +29,9 @@ pub(super) struct AgeStanza<'a> {
 /// The header of a file, and what follows it.
 pub(super) struct AgeHeader<'a> {
     pub(super) stanzas: Vec<AgeStanza<'a>>,
-    /// Its bytes up to the code.
+    /// Its bytes up to the MAC.
     signed: &'a [u8],
-    code: [u8; 32],
+    mac: [u8; 32],
     pub(super) payload: &'a [u8],
 }
 
@@ -44,14 +44,14 @@ impl<'a> AgeHeader<'a> {
         loop {
             let before = lines.rest;
             let line = lines.next_line()?;
-            if let Some(code) = line.strip_prefix(END) {
-                let code = code.strip_prefix(' ').ok_or(AgeFault::Header("its last line is malformed"))?;
+            if let Some(mac) = line.strip_prefix(END) {
+                let mac = mac.strip_prefix(' ').ok_or(AgeFault::Header("its last line is malformed"))?;
                 if stanzas.is_empty() {
                     return Err(AgeFault::Header("it has no recipients"));
                 }
                 let signed = bytes.get(..bytes.len() - before.len() + END.len()).unwrap_or_default();
-                let code = decode_fixed(code).ok_or(AgeFault::Header("its code is malformed"))?;
-                return Ok(Self { stanzas, signed, code, payload: lines.rest });
+                let mac = decode_fixed(mac).ok_or(AgeFault::Header("its MAC is malformed"))?;
+                return Ok(Self { stanzas, signed, mac, payload: lines.rest });
             }
             if stanzas.len() == MAX_STANZAS {
                 return Err(AgeFault::TooManyStanzas);
@@ -60,15 +60,15 @@ impl<'a> AgeHeader<'a> {
         }
     }
 
-    /// Checks the code with the key of the file.
+    /// Verifies the MAC with the key of the file.
     pub(super) fn verify(&self, file_key: &[u8]) -> Result<(), AgeFault> {
         let mut key = Zeroizing::new([0; 32]);
         Hkdf::<Sha256>::new(None, file_key)
             .expand(b"header", key.as_mut_slice())
-            .map_err(|_| AgeFault::HeaderCode)?;
-        let mut code = Hmac::<Sha256>::new_from_slice(key.as_slice()).map_err(|_| AgeFault::HeaderCode)?;
-        code.update(self.signed);
-        code.verify_slice(&self.code).map_err(|_| AgeFault::HeaderCode)
+            .map_err(|_| AgeFault::HeaderMac)?;
+        let mut mac = Hmac::<Sha256>::new_from_slice(key.as_slice()).map_err(|_| AgeFault::HeaderMac)?;
+        mac.update(self.signed);
+        mac.verify_slice(&self.mac).map_err(|_| AgeFault::HeaderMac)
     }
 }
 

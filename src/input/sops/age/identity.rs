@@ -21,7 +21,7 @@ const MAX_IDENTITIES: usize = 64;
 const PREFIX: &str = "AGE-SECRET-KEY-";
 const RECIPIENT_PREFIX: &str = "age";
 const LABEL: &[u8] = b"age-encryption.org/v1/X25519";
-/// Bytes of a file's key, and of the code behind it.
+/// Bytes of a file's key, and of the MAC behind it.
 const WRAPPED: usize = 16 + 16;
 
 /// The reason for which a file of identities cannot be used.

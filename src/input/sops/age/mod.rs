@@ -39,7 +39,7 @@ pub enum AgeFault {
     Passphrase,
     /// The header was changed after the file was encrypted.
     #[error("its header was changed")]
-    HeaderCode,
+    HeaderMac,
     /// The payload was changed, cut or extended.
     #[error("its payload was changed, or is not complete")]
     Payload,

@@ -1,4 +1,4 @@
-//! The payload: chunks of 64 KiB, each with a code, the last one marked.
+//! The payload: chunks of 64 KiB, each with a tag, the last one marked.
 
 use chacha20poly1305::aead::AeadInOut as _;
 use chacha20poly1305::{ChaCha20Poly1305, KeyInit as _, Nonce};
@@ -9,8 +9,8 @@ use zeroize::Zeroizing;
 use super::AgeFault;
 
 const SALT: usize = 16;
-const CODE: usize = 16;
-const CHUNK: usize = (64 << 10) + CODE;
+const TAG_BYTES: usize = 16;
+const CHUNK: usize = (64 << 10) + TAG_BYTES;
 
 /// Opens a payload with the key of its file.
 pub(super) fn open(payload: &[u8], file_key: &[u8]) -> Result<Zeroizing<Vec<u8>>, AgeFault> {
@@ -25,7 +25,7 @@ pub(super) fn open(payload: &[u8], file_key: &[u8]) -> Result<Zeroizing<Vec<u8>>
         let (chunk, after) = rest.split_at_checked(CHUNK).unwrap_or((rest, &[]));
         let last = after.is_empty();
         // Only the file of nothing ends with a chunk of nothing.
-        if last && number > 0 && chunk.len() <= CODE {
+        if last && number > 0 && chunk.len() <= TAG_BYTES {
             return Err(AgeFault::Payload);
         }
         let mut buffer = Zeroizing::new(chunk.to_vec());

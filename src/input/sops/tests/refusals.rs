@@ -18,7 +18,7 @@ fn error(name: &str, text: &str) -> String {
 
 #[test]
 fn every_edit_of_what_sops_wrote_is_found() {
-    let code = "the file was edited after it was encrypted: its `mac` does not fit its values";
+    let mac = "the file was edited after it was encrypted: its `mac` does not fit its values";
     let edited = "was edited or moved to another key, or belongs to another file";
     let regex = fixture("encrypted-regex.yaml");
     let only = fixture("only-encrypted.yaml");
@@ -26,9 +26,9 @@ fn every_edit_of_what_sops_wrote_is_found() {
         |text: &str, start: &str| text.lines().find(|line| line.starts_with(start)).unwrap().to_owned();
     let password = line(regex, "    password: ENC");
     for (what, text, expected) in [
-        ("a clear value", regex.replace("name: shop", "name: other"), format!("f.yaml:11: {code}")),
-        ("the kind", regex.replace("kind: Secret", "kind: ConfigMap"), format!("f.yaml:11: {code}")),
-        ("a clear value added", regex.replace("kind:", "type: x\nkind:"), format!("f.yaml:12: {code}")),
+        ("a clear value", regex.replace("name: shop", "name: other"), format!("f.yaml:11: {mac}")),
+        ("the kind", regex.replace("kind: Secret", "kind: ConfigMap"), format!("f.yaml:11: {mac}")),
+        ("a clear value added", regex.replace("kind:", "type: x\nkind:"), format!("f.yaml:12: {mac}")),
         ("a value removed", regex.replacen(&format!("{password}\n"), "", 1), String::new()),
         (
             "a value moved",
@@ -43,7 +43,7 @@ fn every_edit_of_what_sops_wrote_is_found() {
         (
             "a rule",
             regex.replace("encrypted_regex: ^(data|stringData)$", "encrypted_regex: ^other$"),
-            code.to_owned(),
+            mac.to_owned(),
         ),
         (
             "the time",
@@ -51,11 +51,11 @@ fn every_edit_of_what_sops_wrote_is_found() {
             "its `mac` or `lastmodified` was edited".to_owned(),
         ),
         (
-            "no code",
+            "no MAC",
             regex.replace("    mac:", "    mat:"),
             "it has no `mac`, without which nobody knows what was changed".to_owned(),
         ),
-        ("code over all", only.replace("    mac_only_encrypted: true\n", ""), code.to_owned()),
+        ("MAC over all", only.replace("    mac_only_encrypted: true\n", ""), mac.to_owned()),
         (
             "a value of two",
             only.replace("stringData:\n    password: ENC", "stringData:\n    passwords: ENC"),

@@ -51,12 +51,12 @@ pub(in crate::input) fn stanza(recipient: u8) -> String {
     format!("-> X25519 {}\n{}\n", STANDARD_NO_PAD.encode(share.as_bytes()), STANDARD_NO_PAD.encode(body))
 }
 
-/// Returns a header with its code.
+/// Returns a header with its MAC.
 pub(in crate::input) fn header(stanzas: &str) -> String {
     let signed = format!("age-encryption.org/v1\n{stanzas}---");
-    let mut code = Hmac::<Sha256>::new_from_slice(&derived(None, &FILE_KEY, "header")).unwrap();
-    code.update(signed.as_bytes());
-    format!("{signed} {}\n", STANDARD_NO_PAD.encode(code.finalize().into_bytes()))
+    let mut mac = Hmac::<Sha256>::new_from_slice(&derived(None, &FILE_KEY, "header")).unwrap();
+    mac.update(signed.as_bytes());
+    format!("{signed} {}\n", STANDARD_NO_PAD.encode(mac.finalize().into_bytes()))
 }
 
 /// Returns a payload of these chunks, the last one marked.
@@ -97,7 +97,7 @@ pub(in crate::input) fn seal(path: &str, kind: &str, plain: impl AsRef<[u8]>) ->
     format!("ENC[AES256_GCM,data:{},iv:{},tag:{},type:{kind}]", text(&data), text(&iv), text(&tag))
 }
 
-/// Returns a file for key 1: its content, and metadata with a code over these values and more
+/// Returns a file for key 1: its content, and metadata with a MAC over these values and more
 /// lines.
 pub(in crate::input) fn sops_file(content: &str, coded: &[u8], more: &str) -> String {
     sops_file_for(&age_file(&[1], &DATA_KEY), content, coded, more)
@@ -105,8 +105,9 @@ pub(in crate::input) fn sops_file(content: &str, coded: &[u8], more: &str) -> St
 
 /// Returns a file with this data key in armor.
 pub(in crate::input) fn sops_file_for(armored: &str, content: &str, coded: &[u8], more: &str) -> String {
-    let code = Sha512::digest(coded).iter().fold(String::new(), |code, byte| code + &format!("{byte:02X}"));
-    let mac = seal("2026-01-01T00:00:00Z", "str", code);
+    let digest =
+        Sha512::digest(coded).iter().fold(String::new(), |digest, byte| digest + &format!("{byte:02X}"));
+    let mac = seal("2026-01-01T00:00:00Z", "str", digest);
     let armored = armored.trim_end().replace('\n', "\n            ");
     format!(
         "{content}sops:\n    age:\n        - recipient: age1of-nobody\n          enc: |\n            {armored}\n    \

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::cluster::filled_strategy::{OmittedStrategy, own_filled_entries};
+use crate::cluster::omitted_strategy::{OmittedStrategy, own_filled_entries};
 use crate::object::GroupKind;
 
 fn entry(manager: &str, operation: &str, fields: &Value) -> Value {

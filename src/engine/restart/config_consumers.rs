@@ -1,4 +1,4 @@
-//! The workloads whose pods use data, and the facts for which they are asked again.
+//! The consumers of configuration data: the workloads whose pods use a ConfigMap or Secret.
 //!
 //! A unit of many objects tells of each of them when it is read, and again when it is written. So
 //! a workload is asked again once for a batch of facts. A write that brings the data which it is
@@ -41,7 +41,7 @@ impl Engine {
         was.symmetric_difference(&is).for_each(|used| self.track_used(used));
         // Another source may use what is followed already, with rights of its own.
         self.configs.refollow |= was != is && self.has_several_watchers();
-        self.wake_users(id);
+        self.wake_config_consumers(id);
     }
 
     /// Keeps which of the objects that pods use are not from git.
@@ -52,9 +52,9 @@ impl Engine {
         self.configs.refollow |= changed;
     }
 
-    /// Has the workloads asked again whose pods other data of an object would reach than before:
-    /// they may have to restart.
-    pub(in crate::engine) fn wake_users(&mut self, used: &ObjectId) {
+    /// Marks the workloads that use an object whose data differ from before: they may have to
+    /// restart.
+    pub(in crate::engine) fn wake_config_consumers(&mut self, used: &ObjectId) {
         let Some(users) = self.configs.users.get(used).cloned() else { return };
         self.track_used(used);
         let sources: BTreeSet<SourceId> = users.iter().filter_map(|user| self.wanting_source(user)).collect();
@@ -71,16 +71,16 @@ impl Engine {
         let used: Vec<ObjectId> = self.configs.users.keys().cloned().collect();
         self.configs.views.clear();
         for used in &used {
-            self.wake_users(used);
+            self.wake_config_consumers(used);
         }
     }
 
-    /// Asks the workloads again whose data have changed.
-    pub(in crate::engine) fn ask_users_again(&mut self) {
+    /// Puts the workloads whose data have changed back into the queue.
+    pub(in crate::engine) fn requeue_config_consumers(&mut self) {
         for user in std::mem::take(&mut self.configs.woken) {
             // A missing workload is not restarted.
             if self.live_object(&user).is_some() {
-                self.unit_openers.clear();
+                self.unit_lead_workloads.clear();
             }
             self.track_move(&user);
             self.wake_topic(&WaitTopic::Object(user.clone()));
@@ -89,7 +89,7 @@ impl Engine {
     }
 
     /// Returns the workloads whose pods use an object.
-    pub(in crate::engine) fn users_of(&self, id: &ObjectId) -> Vec<ObjectId> {
+    pub(in crate::engine) fn config_consumers_of(&self, id: &ObjectId) -> Vec<ObjectId> {
         self.configs.users.get(id).into_iter().flatten().cloned().collect()
     }
 }

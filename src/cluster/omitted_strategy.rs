@@ -69,8 +69,8 @@ impl OmittedStrategy {
 }
 
 impl Cluster {
-    /// Makes a `rollingUpdate` ours that the content's strategy knows nothing of, so that it goes
-    /// with the next apply; no value changes. Returns what that apply must find.
+    /// Takes ownership of a live `rollingUpdate` that the manifest omits, so that the next apply
+    /// removes it; no value changes. Returns what that apply must find.
     ///
     /// Costs nothing for most contents, and a read for those that ask for such a strategy. Fails
     /// with [`ClusterFault::VersionConflict`] when the object is not the one of the precondition,
