@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::manifest_set::{CheckedObjects, ManifestSet};
 use crate::change::{self, Impact, ImpactKind};
-use crate::engine::{AllowList, Plan, PlanBasis, PlannedAction, PlannedObject, wave};
+use crate::engine::{AllowList, Plan, PlanBasis, PlannedAction, PlannedObject, keep_ignored, wave};
 use crate::graph;
 use crate::input::lacks_key;
 use crate::manifest::{InvalidObject, KindScopes};
@@ -163,7 +163,11 @@ fn compared(
 ) -> PlannedObject {
     let after = if verdict == PlannedAction::Delete { None } else { Some(shown) };
     let content = |side: Option<&RevisionObject>| side.and_then(|side| side.content.clone().ok());
-    let (old, new) = (content(before), content(after));
+    let (old, mut new) = (content(before), content(after));
+    // Fields that both leave to others are not changed in the cluster either.
+    if let (Some(old), Some(new)) = (&old, &mut new) {
+        *new = keep_ignored(old, (**new).clone()).into();
+    }
     let base = PlannedObject {
         origin: Some(shown.origin.clone()),
         wave: shown.content.as_ref().map_or(0, |content| wave(content)),

@@ -51,6 +51,43 @@ fn objects_are_matched_by_what_names_them() {
 }
 
 #[test]
+fn what_both_revisions_leave_to_others_is_no_change() {
+    let check = |from: &str, to: &str, expected: &[&str]| {
+        let plan = compare(&revision("main", &[from]), &revision("pr", &[to]));
+        let [planned] = &*plan.objects else { panic!("one object") };
+        let fields: Vec<&str> = planned.fields.iter().map(|field| &*field.path).collect();
+        assert_eq!(fields, expected, "{from} {to}");
+        assert_eq!(planned.verdict == PlannedAction::Unchanged, expected.is_empty());
+    };
+    let object = |kind: &str, annotations: &str, data: &str| {
+        let metadata = format!("{{name: a, annotations: {{{annotations}}}}}");
+        format!("{{apiVersion: v1, kind: {kind}, metadata: {metadata}, {data}}}")
+    };
+    let map = |ignored: &str, one: &str, two: &str| {
+        let annotations = format!("rhumb.dev/ignore-fields: '{ignored}'");
+        object("ConfigMap", &annotations, &format!("data: {{one: {one}, two: {two}}}"))
+    };
+    check(&map("/data/one", "a", "b"), &map("/data/one", "c", "b"), &[]);
+    check(&map("/data/one", "a", "b"), &map("/data/one", "c", "d"), &[".data.two"]);
+    check(&map("/data/none", "a", "b"), &map("/data/none", "c", "b"), &[".data.one"]);
+    let secret = |data: &str| object("Secret", "rhumb.dev/ignore-fields: '/stringData/one, /data/two'", data);
+    check(&secret("stringData: {one: a}"), &secret("stringData: {one: b}"), &[]);
+    check(&secret("data: {two: YQ==}"), &secret("stringData: {two: b}"), &[]);
+    // The mark of made-up values names the render.
+    let made = |mark: &str| {
+        let ignored = "/data/one, /metadata/annotations/rhumb.dev~1generated";
+        let annotations =
+            format!("rhumb.dev/ignore-fields: '{ignored}', rhumb.dev/generated: prod/web {mark}");
+        object("ConfigMap", &annotations, &format!("data: {{one: value-{mark}}}"))
+    };
+    check(&made("1"), &made("2"), &[]);
+    // Only one of them leaves it to others.
+    let plan =
+        compare(&revision("main", &[&map("", "a", "b")]), &revision("pr", &[&map("/data/one", "c", "b")]));
+    assert!(plan.objects[0].fields.iter().any(|field| &*field.path == ".data.one"));
+}
+
+#[test]
 fn absence_counts_only_where_the_whole_revision_was_read() {
     let check = |from: &[&str], to: &[&str], expected: &[&str], note: &str| {
         let plan = compare(&revision("main", from), &revision("pr", to));

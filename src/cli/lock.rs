@@ -26,8 +26,7 @@ pub(super) fn carry_out(
         Some(file) => {
             settings::refuse_source_name(global)?;
             let config = settings::from_file(global, SourceMode::Enforce, file, FileRead::First, terminal)?;
-            let fetch = FetchConfig::union(config.sources.iter().map(|source| &source.fetch));
-            SourceRendering::automatic(Path::new(""), &config.renderers, &fetch)
+            SourceRendering::of_locks(&config.renderers, &config.sources)
         }
         None => {
             SourceRendering::automatic(Path::new(""), &RendererConfig::default(), &FetchConfig::default())

@@ -64,11 +64,22 @@ impl SourceRendering {
 
     /// Returns the one for a file or folder that is read in the usual way.
     pub(super) fn automatic(path: &Path, renderers: &RendererConfig, fetch: &FetchConfig) -> Self {
+        Self::by_fetcher(path, renderers, chart_fetcher(fetch, None))
+    }
+
+    /// Returns the one for the locks of what is on disk, by the configuration of sources that
+    /// render it.
+    pub(super) fn of_locks(renderers: &RendererConfig, sources: &[SourceConfig]) -> Self {
+        let fetch = FetchConfig::union(sources.iter().map(|source| &source.fetch));
+        let stores: Vec<PathBuf> = sources.iter().map(|source| chart_folder(Some(&source.name))).collect();
+        Self::by_fetcher(Path::new(""), renderers, chart_fetcher(&fetch, None).heeding(stores.into_iter()))
+    }
+
+    fn by_fetcher(path: &Path, renderers: &RendererConfig, charts: ChartFetcher) -> Self {
         let folder = if path.is_file() { path.parent().unwrap_or(path) } else { path };
         let (top, namespace) = (folder_name(folder).unwrap_or_default(), "default".to_owned());
         let releases = ReleaseSettings { top, namespace, ..ReleaseSettings::default() };
-        let decrypter = identities::of_command();
-        Self::new(RenderMode::Auto, renderers, decrypter, releases, None, chart_fetcher(fetch, None))
+        Self::new(RenderMode::Auto, renderers, identities::of_command(), releases, None, charts)
     }
 
     fn new(
@@ -186,11 +197,14 @@ fn folder_name(folder: &Path) -> Option<String> {
 /// Returns the fetcher of a source's charts, or of those of a command. Each source keeps its own
 /// archives: another may not read what its credentials brought.
 fn chart_fetcher(config: &FetchConfig, source: Option<&str>) -> ChartFetcher {
+    ChartFetcher::new(config.clone(), chart_folder(source), fetch_surroundings())
+}
+
+/// Returns the folder of a source's archives, or of those of commands.
+fn chart_folder(source: Option<&str>) -> PathBuf {
     let charts = process_environment(PathBuf::new()).chart_directory();
     let charts = charts.unwrap_or_else(|| std::env::temp_dir().join("rhumb").join("charts"));
-    let folder =
-        charts.join(source.map_or(Path::new("commands").into(), |name| Path::new("sources").join(name)));
-    ChartFetcher::new(config.clone(), folder, fetch_surroundings())
+    charts.join(source.map_or(Path::new("commands").into(), |name| Path::new("sources").join(name)))
 }
 
 /// Returns the parts of this process's surroundings that fetches depend on.

@@ -76,7 +76,7 @@ pub(crate) use facts::hash_seal::{HashSeals, SealStatus};
 #[cfg(test)]
 pub(crate) use facts::ignore_fields::tool_requests;
 pub use facts::ignore_fields::{IgnoredFields, remove_ignored};
-pub(crate) use facts::ignore_fields::{ReconcilePolicy, VersionBinding, resolve_ignores};
+pub(crate) use facts::ignore_fields::{ReconcilePolicy, VersionBinding, keep_ignored, resolve_ignores};
 pub(crate) use facts::label_selector::LabelSelector;
 pub(crate) use facts::live_object::{ContentRef, FieldManager, LiveObject, ReplicaStatus};
 pub use facts::live_object::{ObjectOwner, ResourceVersion, RolloutPhase, Uid};

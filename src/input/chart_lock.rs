@@ -18,7 +18,7 @@ const KIND: &str = "ChartLock";
 /// Charts that one root may have.
 const MAX_CHARTS: usize = 1_000;
 /// Bytes of one text in the file.
-const MAX_TEXT: usize = 1_000;
+const MAX_TEXT: usize = 4_000;
 /// The comment at the top of the file.
 const COMMENT: &str = "# Written by `rhumb lock`.\n";
 
@@ -81,6 +81,16 @@ impl ChartLock {
         self.charts.iter().find(|chart| {
             is_same_repository(&chart.repository, repository) && chart.name == name && chart.asked() == asked
         })
+    }
+
+    /// Returns the digest of a version, by whatever text it is asked for.
+    pub(crate) fn digest_of(&self, repository: &str, name: &str, version: &str) -> Option<ChartDigest> {
+        let same = |chart: &&LockedChart| {
+            is_same_repository(&chart.repository, repository)
+                && chart.name == name
+                && chart.version == version
+        };
+        self.charts.iter().find(same).map(|chart| chart.digest)
     }
 
     /// Reads the file.
@@ -277,6 +287,34 @@ mod tests {
         assert_eq!(ChartLock::read(&"rhumb.lock".into(), text.as_bytes()), Ok(lock));
         let empty = ChartLock::default();
         assert_eq!(ChartLock::read(&"rhumb.lock".into(), empty.to_text().as_bytes()), Ok(empty));
+    }
+
+    #[test]
+    fn each_text_reads_as_it_is_written() {
+        let long = format!("~{}", "1".repeat(2_000));
+        for text in [
+            "*",
+            "~7.1",
+            ">=1 <2 || ^3",
+            "1.0",
+            "1e3",
+            "null",
+            "~",
+            "a: b",
+            "- a",
+            "#",
+            "'\"",
+            "a\nb",
+            "é",
+            "y",
+            "0x1",
+            "a:",
+            &long,
+        ] {
+            let lock = ChartLock::of(vec![chart(text, Some(text), text)]);
+            let read = ChartLock::read(&"rhumb.lock".into(), lock.to_text().as_bytes());
+            assert_eq!(read, Ok(lock), "{text}");
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::chart_lock::{ChartLock, LOCK_FILE, LockedChart};
 use super::chart_supply::{
     AskedAt, AskedChart, ChartSupply, FailureDuration, PinPolicy, SupplyError, is_folder_name, is_server,
 };
-use super::charts::{ChartDigest, ChartReference, FetchedChart, is_exact};
+use super::charts::{ChartDigest, ChartReference, ExpectedDigest, FetchedChart, is_exact};
 use super::helm::{self, CHART_FILE, ChartClosure, ChartLimits, ChartUser, HelmOptions, MissingChart};
 use super::kustomize::{error_at, printable};
 use super::paths;
@@ -21,6 +21,8 @@ use crate::source::SourceError;
 
 /// Charts of servers that one root may use.
 const MAX_CHARTS: usize = 100;
+/// The range that a missing version means.
+const ANY_VERSION: &str = "*";
 /// Levels of charts in charts that are fetched.
 const MAX_LEVELS: usize = 8;
 
@@ -58,6 +60,8 @@ pub(super) struct ChartResolver<'a, T> {
     lock: KnownLock,
     known: HashMap<ChartReference, Option<FetchedChart>>,
     laid: BTreeMap<String, ChartDigest>,
+    /// The archive that helm gets of each chart that another one is made of, by its folder.
+    archives: BTreeMap<String, String>,
     charts: SuppliedCharts,
     refusals: Vec<Diagnostic>,
     /// The paths in the revision that were looked at.
@@ -75,6 +79,7 @@ impl<'a, T: FileTree> ChartResolver<'a, T> {
             lock: KnownLock::Unread,
             known: HashMap::new(),
             laid: BTreeMap::new(),
+            archives: BTreeMap::new(),
             charts: SuppliedCharts::default(),
             refusals: Vec::new(),
             watched: Vec::new(),
@@ -104,8 +109,8 @@ impl<'a, T: FileTree> ChartResolver<'a, T> {
         options: &HelmOptions,
     ) -> Result<ChartClosure, SourceError> {
         for level in 0.. {
-            let mut chart =
-                helm::find_present_closure(&self.seen(), root, start, options, ChartLimits::default())?;
+            let (seen, limits) = (self.seen(), ChartLimits::default());
+            let mut chart = helm::find_present_closure(&seen, root, start, options, limits, &self.archives)?;
             // helm does without those of the revision's own charts that the rendered one is made of.
             let is_needed = |one: &MissingChart| {
                 one.by == ChartUser::Root || self.charts.layer.has(&paths::inside(&one.folder, CHART_FILE))
@@ -146,6 +151,8 @@ impl<'a, T: FileTree> ChartResolver<'a, T> {
             };
             if let Some(folder) = self.free_folder(&parts, &found, &fresh) {
                 self.lay(&folder, &found);
+                let archive = self.archive_name(&parts, &folder, &found.reference)?;
+                self.archives.insert(folder.clone(), archive);
                 fresh.insert(folder);
             } else {
                 self.refuse(unseen(&dependency.name, at));
@@ -171,6 +178,18 @@ impl<'a, T: FileTree> ChartResolver<'a, T> {
         if folders.iter().any(is_laid) { None } else { folders.into_iter().find(is_free) }
     }
 
+    /// Returns the name that `helm dependency build` gives to the archive of a chart; another one
+    /// where something else has that name.
+    fn archive_name(&self, parts: &str, folder: &str, chart: &ChartReference) -> Result<String, SourceError> {
+        let usual = format!("{}-{}.tgz", chart.name, chart.version);
+        let is_other =
+            self.archives.iter().any(|(other, name)| paths::folder_of(other) == parts && *name == usual);
+        if !is_other && self.files.entry(&paths::inside(parts, &usual))?.is_none() {
+            return Ok(usual);
+        }
+        Ok(format!("{}.fetched.tgz", folder.rsplit('/').next().unwrap_or(folder)))
+    }
+
     /// Lays a chart into a folder of the revision.
     pub(super) fn lay(&mut self, folder: &str, found: &FetchedChart) {
         self.laid.insert(folder.to_owned(), found.digest);
@@ -191,6 +210,11 @@ impl<'a, T: FileTree> ChartResolver<'a, T> {
         asked: AskedChart<'_>,
         at: AskedAt<'_>,
     ) -> Result<Option<FetchedChart>, SourceError> {
+        // helm takes the newest where no version is named.
+        let asked = AskedChart {
+            version: if asked.version.trim().is_empty() { ANY_VERSION } else { asked.version },
+            ..asked
+        };
         let Some((version, pin)) = self.pinned(asked, at)? else { return Ok(None) };
         let reference = ChartReference {
             repository: asked.repository.to_owned(),
@@ -233,7 +257,12 @@ impl<'a, T: FileTree> ChartResolver<'a, T> {
                 duration: FailureDuration::Permanent,
             });
         }
-        self.supply.fetch(reference, pin)
+        let expected = match (pin, self.policy) {
+            (Some(pin), _) => ExpectedDigest::Pinned(*pin),
+            (None, PinPolicy::Update) => ExpectedDigest::Any,
+            (None, PinPolicy::Strict | PinPolicy::Fill) => ExpectedDigest::First,
+        };
+        self.supply.fetch(reference, expected)
     }
 
     /// Returns the version that is meant, and the digest that it must have.
@@ -260,17 +289,27 @@ impl<'a, T: FileTree> ChartResolver<'a, T> {
                 Ok(None)
             }
             (_, PinPolicy::Fill | PinPolicy::Update) if is_range => {
-                let constraint = if asked.version.is_empty() { "*" } else { asked.version };
-                match self.supply.newest_version(asked.repository, asked.name, constraint) {
-                    Ok(version) => Ok(Some((version, None))),
+                match self.supply.newest_version(asked.repository, asked.name, asked.version) {
+                    Ok(version) => Ok(Some(self.filled(asked, version))),
                     Err(error) => {
                         self.fail(error, at);
                         Ok(None)
                     }
                 }
             }
-            _ => Ok(Some((asked.version.to_owned(), None))),
+            _ => Ok(Some(self.filled(asked, asked.version.to_owned()))),
         }
+    }
+
+    /// Returns a version with the digest that the lock has of it for another range.
+    fn filled(&self, asked: AskedChart<'_>, version: String) -> (String, Option<ChartDigest>) {
+        let digest = match &self.lock {
+            KnownLock::Read(lock) if self.policy == PinPolicy::Fill => {
+                lock.digest_of(asked.repository, asked.name, &version)
+            }
+            _ => None,
+        };
+        (version, digest)
     }
 
     /// Looks for the lock of the root, once.

@@ -5,20 +5,20 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::charts::{ChartDigest, ChartReference, FetchedChart};
+use super::charts::{ChartReference, ExpectedDigest, FetchedChart};
 use crate::manifest::TextPlace;
 use crate::object::DiagnosticCode;
 
 /// A supply of charts of servers.
 pub(super) trait ChartSupply: fmt::Debug + Send + Sync {
-    /// Returns a chart, whose digest must be that of the pin.
+    /// Returns a chart with the expected digest.
     ///
     /// # Errors
     /// Fails where it may not be fetched, and where it cannot be.
     fn fetch(
         &self,
         reference: &ChartReference,
-        pin: Option<&ChartDigest>,
+        expected: ExpectedDigest,
     ) -> Result<FetchedChart, SupplyError>;
 
     /// Returns the newest version in a range.
@@ -59,7 +59,7 @@ pub(crate) enum PinPolicy {
     Strict,
     /// The word of `rhumb.lock`, and the newest in a range that it does not name.
     Fill,
-    /// The newest in each range.
+    /// The newest in each range, with the digest that it has now.
     Update,
 }
 

@@ -15,7 +15,7 @@ use super::paths;
 use super::plaintext_index::PlaintextIndex;
 use super::render_seal::HOLDERS;
 use super::root_render::{RenderError, RenderedObject};
-use super::sops::{SopsFormat, is_encrypted, is_sealed, text_excerpt};
+use super::sops::{SopsFormat, is_encrypted, is_encrypted_ini, is_sealed, text_excerpt};
 use super::tree::FileTree;
 use super::variable_seal::SealKeys;
 use crate::manifest::{PlacedValue, read_documents};
@@ -112,7 +112,11 @@ fn opened_values(
 /// Fails with the first that is.
 pub(super) fn require_clear<T: FileTree>(closure: &Closure, files: &T) -> Result<(), RenderError> {
     for (path, file) in &closure.files {
-        if is_encrypted(&files.read(file.file.blob)?, SopsFormat::of_name(path)) {
+        let bytes = files.read(file.file.blob)?;
+        if is_encrypted_ini(&bytes) {
+            return Err(RenderError::Encrypted(Box::new(ini_input(&file.source))));
+        }
+        if is_encrypted(&bytes, SopsFormat::of_name(path)) {
             return Err(RenderError::Encrypted(Box::new(encrypted_input(&file.source))));
         }
     }
@@ -238,6 +242,13 @@ fn treatment(
     path: &str,
     bytes: &[u8],
 ) -> Result<FileTreatment, Box<Diagnostic>> {
+    let source = |path: &str| {
+        let file = closure.files.get(path);
+        file.map_or_else(|| Arc::from(path), |file| Arc::clone(&file.source))
+    };
+    if is_encrypted_ini(bytes) {
+        return Err(Box::new(ini_input(&source(path))));
+    }
     let is_of = |format| is_encrypted(bytes, format);
     let is_known = is_of(SopsFormat::of_name(path)) || uses.iter().any(|one| is_of(one.format()));
     // A reader of YAML takes JSON too.
@@ -245,10 +256,6 @@ fn treatment(
     if !is_known && !is_other() {
         return Ok(FileTreatment::Clear);
     }
-    let source = |path: &str| {
-        let file = closure.files.get(path);
-        file.map_or_else(|| Arc::from(path), |file| Arc::clone(&file.source))
-    };
     let config_map =
         |one: &&FileUse<'_>| matches!(one.reference.field, "configMapGenerator" | "ConfigMapGenerator");
     if let Some(one) = uses.iter().find(config_map) {
@@ -320,6 +327,13 @@ fn encrypted_input(file: &Arc<str>) -> Diagnostic {
     let message = "this file is encrypted by SOPS, and its ciphertext would be read as what it says";
     let hint =
         "encrypt a Secret instead, and name that file under `resources`; or a file of a `secretGenerator`";
+    Diagnostic::file_error(Arc::clone(file), ENCRYPTED_INPUT, message).hint(hint)
+}
+
+fn ini_input(file: &Arc<str>) -> Diagnostic {
+    let message = "this file is encrypted in the format INI, which rhumb does not read";
+    let hint =
+        "decrypt it, and encrypt it as dotenv, as YAML, or as a whole: `sops encrypt --input-type binary`";
     Diagnostic::file_error(Arc::clone(file), ENCRYPTED_INPUT, message).hint(hint)
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use super::chart_supply::{ChartSupply, FailureDuration, SupplyError};
-use super::charts::{ChartDigest, ChartFile, ChartReference, FetchedChart};
+use super::charts::{ChartDigest, ChartFile, ChartReference, ExpectedDigest, FetchedChart};
 
 /// Servers in memory.
 #[derive(Debug, Default)]
@@ -84,10 +84,13 @@ impl ChartSupply for MemorySupply {
     fn fetch(
         &self,
         reference: &ChartReference,
-        pin: Option<&ChartDigest>,
+        expected: ExpectedDigest,
     ) -> Result<FetchedChart, SupplyError> {
         let ChartReference { name, version, .. } = reference;
-        self.fetched.lock().unwrap_or_else(PoisonError::into_inner).push(format!("{name} {version}"));
+        self.fetched.lock().unwrap_or_else(PoisonError::into_inner).push(match expected {
+            ExpectedDigest::Any => format!("{name} {version} as it is now"),
+            ExpectedDigest::First | ExpectedDigest::Pinned(_) => format!("{name} {version}"),
+        });
         self.online()?;
         let found = self.charts.get(reference).cloned();
         let found = found.ok_or_else(|| {
@@ -97,7 +100,7 @@ impl ChartSupply for MemorySupply {
                 FailureDuration::Permanent,
             )
         })?;
-        if pin.is_some_and(|pin| *pin != found.digest) {
+        if matches!(expected, ExpectedDigest::Pinned(pin) if pin != found.digest) {
             let message = format!("the chart {name} {version} has another digest");
             return Err(error("chart-changed", message, FailureDuration::Permanent));
         }

@@ -36,6 +36,7 @@ mod origin;
 mod own_thread;
 mod paths;
 mod plaintext_index;
+mod plaintext_layout;
 mod program_slots;
 mod reading;
 mod release_render;

@@ -7,7 +7,10 @@ use std::sync::Arc;
 use aho_corasick::AhoCorasick;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest as _, Sha256};
 use zeroize::Zeroizing;
+
+use super::plaintext_layout::{go_number, plain_readings, telling_lines};
 
 /// The bytes of the shortest value that is looked for. Shorter ones are guessed at once, and are in
 /// every text by chance.
@@ -26,6 +29,8 @@ const ENCODED: usize = 1536;
 const MAX_ALIKE: usize = 64;
 /// Values of one root. The search needs memory for each.
 const MAX_VALUES: usize = 1 << 16;
+/// Lines of long values of one root. Further ones are not looked for.
+const MAX_LINES: usize = 1 << 14;
 
 /// The values of one root are too many to be looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +92,7 @@ impl PlaintextIndex {
                 }
             }
         }
+        index.add_lines(values, &seen);
         let mut alike: HashMap<&[u8], usize> = HashMap::new();
         for start in index.forms.iter().map(ValueForm::start) {
             let count = alike.entry(start).or_default();
@@ -101,36 +107,50 @@ impl PlaintextIndex {
     }
 
     fn add(&mut self, file: &Arc<str>, value: &[u8]) -> Result<(), TooManyValues> {
-        let number = self.files.len();
-        if number >= MAX_VALUES {
+        if self.files.len() >= MAX_VALUES {
             return Err(TooManyValues);
         }
+        let number = self.add_file(file);
+        let forms = value_forms(value);
+        self.forms.extend(forms.map(|(bytes, boundary)| ValueForm { value: number, bytes, boundary }));
+        Ok(())
+    }
+
+    fn add_file(&mut self, file: &Arc<str>) -> usize {
         self.files.push(file.clone());
         self.known.push(false);
-        let boundary = if value.len() < MIN_PART { MatchBoundary::Word } else { MatchBoundary::Anywhere };
-        let mut form = |bytes: Vec<u8>, boundary| {
-            self.forms.push(ValueForm { value: number, bytes: Zeroizing::new(bytes), boundary });
-        };
-        form(value.to_vec(), boundary);
-        if value.len() <= ENCODED {
-            let encoded = STANDARD.encode(value);
-            form(encoded.trim_end_matches('=').as_bytes().to_vec(), MatchBoundary::Word);
-        }
-        // Three bytes give four signs, so within a longer text the value begins at one of three
-        // places of such a group.
-        for skipped in 0..3 {
-            let rest = value.get(skipped..value.len().min(ENCODED)).unwrap_or_default();
-            let groups = rest.get(..rest.len() / 3 * 3).unwrap_or_default();
-            if groups.len() >= MIN_BASE64_PART {
-                form(STANDARD.encode(groups).into_bytes(), MatchBoundary::Anywhere);
+        self.files.len() - 1
+    }
+
+    /// Adds the lines of long values: one that is indented or taken apart is another text, and its
+    /// lines are the same.
+    fn add_lines(&mut self, values: &[(Arc<str>, Zeroizing<Vec<u8>>)], seen: &HashSet<&[u8]>) {
+        let (mut lines, mut starts) = (HashSet::new(), HashSet::new());
+        for (file, value) in values {
+            for line in telling_lines(value).filter(|line| !seen.contains(line)) {
+                if lines.len() >= MAX_LINES || !lines.insert(line) {
+                    continue;
+                }
+                let number = self.add_file(file);
+                for (mut bytes, boundary) in value_forms(line) {
+                    bytes.truncate(SEARCHED);
+                    if starts.insert(Sha256::digest(&bytes)) {
+                        self.forms.push(ValueForm { value: number, bytes, boundary });
+                    }
+                }
             }
         }
-        Ok(())
     }
 
     /// Notes a text that is in the clear in the repository: what it has is no secret.
     pub(super) fn add_clear(&mut self, text: &[u8]) {
-        let found: Vec<usize> = self.matches(text).map(|form| form.value).collect();
+        let mut found: Vec<usize> = self.matches(text).map(|form| form.value).collect();
+        // A file of other bytes, for example an archive, has no escapes.
+        if std::str::from_utf8(text).is_ok() {
+            for reading in plain_readings(text) {
+                found.extend(self.matches(&reading).map(|form| form.value));
+            }
+        }
         for value in found {
             if let Some(known) = self.known.get_mut(value) {
                 *known = true;
@@ -141,8 +161,12 @@ impl PlaintextIndex {
     /// Returns the file of a value that a text has; none where it has none, but such as are in the
     /// clear anyway.
     pub(super) fn find(&self, text: &[u8]) -> Option<&Arc<str>> {
-        let mut hidden = self.matches(text).filter(|form| self.known.get(form.value) == Some(&false));
-        self.files.get(hidden.next()?.value)
+        let hidden = |text: &[u8]| {
+            let mut values = self.matches(text).map(|form| form.value);
+            values.find(|value| self.known.get(*value) == Some(&false))
+        };
+        let found = hidden(text).or_else(|| plain_readings(text).iter().find_map(|text| hidden(text)));
+        self.files.get(found?)
     }
 
     fn matches<'i>(&'i self, text: &'i [u8]) -> impl Iterator<Item = &'i ValueForm> {
@@ -156,6 +180,29 @@ impl PlaintextIndex {
             (form.boundary == MatchBoundary::Anywhere || is_word).then_some(form)
         })
     }
+}
+
+/// Returns the ways in which a text has a value: as it is, as a number, and in base64.
+fn value_forms(value: &[u8]) -> impl Iterator<Item = (Zeroizing<Vec<u8>>, MatchBoundary)> {
+    let boundary = if value.len() < MIN_PART { MatchBoundary::Word } else { MatchBoundary::Anywhere };
+    let mut forms = vec![(value.to_vec(), boundary)];
+    if let Some(number) = go_number(value) {
+        forms.push((number.into_bytes(), MatchBoundary::Word));
+    }
+    if value.len() <= ENCODED {
+        let encoded = STANDARD.encode(value);
+        forms.push((encoded.trim_end_matches('=').as_bytes().to_vec(), MatchBoundary::Word));
+    }
+    // Three bytes give four signs, so within a longer text the value begins at one of three places
+    // of such a group.
+    for skipped in 0..3 {
+        let rest = value.get(skipped..value.len().min(ENCODED)).unwrap_or_default();
+        let groups = rest.get(..rest.len() / 3 * 3).unwrap_or_default();
+        if groups.len() >= MIN_BASE64_PART {
+            forms.push((STANDARD.encode(groups).into_bytes(), MatchBoundary::Anywhere));
+        }
+    }
+    forms.into_iter().map(|(bytes, boundary)| (Zeroizing::new(bytes), boundary))
 }
 
 fn empty_search() -> Result<AhoCorasick, TooManyValues> {
@@ -211,6 +258,50 @@ mod tests {
     }
 
     #[test]
+    fn a_value_is_found_in_another_layout() {
+        #[track_caller]
+        fn check(value: &str, text: &str, expected: bool) {
+            assert_eq!(index(&[value]).find(text.as_bytes()).is_some(), expected, "{value} in {text}");
+        }
+        let key = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0B\naGk0ejYhunterandmore\n\
+                   -----END PRIVATE KEY-----\n";
+        for text in [
+            key.replace('\n', "\n    "),
+            key.replace('\n', ""),
+            key.replace('\n', "\\n"),
+            format!("{{\"a\":{}}}", serde_json::to_string(&key).unwrap()),
+            "aGk0ejYhunterandmore".to_owned(),
+            STANDARD.encode(key.replace('\n', "\n    ")),
+        ] {
+            check(key, &text, true);
+        }
+        check(key, "-----BEGIN PRIVATE KEY-----\nothers\n-----END PRIVATE KEY-----\n", false);
+        let signs = "a\"b\\c<d>&e f/g=h'";
+        for text in [
+            r#"x "a\"b\\c<d>&e f/g=h'""#,
+            r#"x "a\"b\\c\u003cd\u003e\u0026e f/g=h'""#,
+            r#"x "{\"v\":\"a\\\"b\\\\c\\u003cd\\u003e\\u0026e f/g=h'\"}""#,
+            "u:a%22b%5Cc%3Cd%3E%26e+f%2Fg%3Dh%27@h",
+            "u:a%22b%5Cc%3Cd%3E%26e%20f%2Fg%3Dh%27@h",
+            "<b>a&#34;b\\c&lt;d&gt;&amp;e f/g=h&#39;</b>",
+            "'a\"b\\c<d>&e f/g=h'''",
+            "a\"b\\c<d>&e\n   f/g=h'",
+        ] {
+            check(signs, text, true);
+        }
+        check("987000000000", "n: \"9.87e+11\"", true);
+        check("987000000000", "n: \"9.87e+110\"", false);
+    }
+
+    #[test]
+    fn a_line_in_the_clear_is_no_secret() {
+        let mut found = index(&["password: hunter-2\nlevel: very-chatty\n"]);
+        found.add_clear(b"a: \"level: very\\u002dchatty\"\n");
+        assert!(found.find(b"  level: very-chatty\n  mode: a").is_none());
+        assert!(found.find(b"  password: hunter-2\n  mode: a").is_some());
+    }
+
+    #[test]
     fn what_is_in_the_clear_is_no_secret() {
         let mut found = index(&["production", "hunter-and-more"]);
         found.add_clear(b"namespace: production\n");
@@ -232,6 +323,10 @@ mod tests {
         let found = PlaintextIndex::new(&values(MAX_ALIKE / 2, &start)).unwrap();
         assert!(found.find(format!("{start}000031").as_bytes()).is_some());
         assert!(found.find(format!("{start}000032").as_bytes()).is_none());
+        // Lines that begin alike are cut, and refuse nothing.
+        let lines: Vec<String> = (0..2000).map(|number| format!("{start}{number:06}")).collect();
+        let text = (Arc::from("a"), Zeroizing::new(lines.join("\n").into_bytes()));
+        assert!(PlaintextIndex::new(&[text]).is_ok());
         // Copies of one value count once.
         let copies: Vec<_> = (0..=MAX_VALUES).map(|_| values(1, &start).remove(0)).collect();
         assert!(PlaintextIndex::new(&copies).is_ok());

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::helm::{
-    ChartClosure, ChartError, ChartObject, ChartRenderHost, GeneratedPolicy, HelmOptions, UnnamedNamespace,
-    ValuesSource, render_chart,
+    ChartClosure, ChartError, ChartObject, ChartRenderHost, GeneratedPolicy, HelmOptions, PackError,
+    UnnamedNamespace, ValuesSource, pack_fetched, render_chart,
 };
 use super::kustomize::RenderTree;
 use super::opened_inputs::OpenedInputs;
@@ -146,7 +146,12 @@ pub(super) fn write_chart<T: FileTree>(
     files: &T,
     opened: &OpenedInputs,
 ) -> Result<RenderPlace, RenderError> {
-    RenderPlace::write(host, "helm", &RenderTree::plain(&chart.closure), files, opened)
+    let mut tree = RenderTree::plain(&chart.closure);
+    pack_fetched(chart, &mut tree.files, files).map_err(|error| match error {
+        PackError::Source(error) => RenderError::Source(error),
+        PackError::Io(error) => RenderError::Tree { program: "helm", error },
+    })?;
+    RenderPlace::write(host, "helm", &tree, files, opened)
 }
 
 /// Returns a run of helm in a place.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::chart_supply::{ChartSupply, FailureDuration, SupplyError};
-use super::charts::{ChartDigest, ChartFetcher, ChartReference, FetchError, FetchedChart};
+use super::charts::{ChartFetcher, ChartReference, ExpectedDigest, FetchError, FetchedChart};
 use super::own_thread;
 use super::render_host::RenderHost;
 
@@ -40,9 +40,9 @@ impl ChartSupply for ServerCharts {
     fn fetch(
         &self,
         reference: &ChartReference,
-        pin: Option<&ChartDigest>,
+        expected: ExpectedDigest,
     ) -> Result<FetchedChart, SupplyError> {
-        self.wait(async |fetcher, host| fetcher.fetch(host, reference, pin).await)
+        self.wait(async |fetcher, host| fetcher.fetch(host, reference, expected).await)
     }
 
     fn newest_version(&self, repository: &str, name: &str, constraint: &str) -> Result<String, SupplyError> {

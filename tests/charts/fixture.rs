@@ -12,7 +12,7 @@ use controlplane::Renderers;
 use rhumb::testing::config::{Environment, read};
 use rhumb::testing::input::RenderHost;
 use rhumb::testing::input::charts::{
-    ChartDigest, ChartFetcher, ChartReference, FetchError, FetchSurroundings, FetchedChart,
+    ChartFetcher, ChartReference, ExpectedDigest, FetchError, FetchSurroundings, FetchedChart,
 };
 use rhumb::testing::input::sandbox::Sandbox;
 use tempfile::TempDir;
@@ -33,6 +33,7 @@ pub(crate) struct Fixture {
     folder: TempDir,
     host: RenderHost,
     pub(crate) fetcher: ChartFetcher,
+    of_commands: ChartFetcher,
 }
 
 impl Fixture {
@@ -63,37 +64,57 @@ impl Fixture {
         let sandbox = Sandbox::launched_by(launcher(folder.path()));
         let programs = folder.path().join("programs");
         let host = RenderHost::with_sandbox(&config.renderers, OsString::new(), programs, sandbox);
-        let fetcher = ChartFetcher::new(
-            config.sources[0].fetch.clone(),
-            folder.path().join("state/charts"),
-            surroundings,
-        );
-        Self { folder, host, fetcher }
+        let fetcher = |name: &str| {
+            let fetch = config.sources[0].fetch.clone();
+            ChartFetcher::new(fetch, folder.path().join(name), surroundings.clone())
+        };
+        let charts = folder.path().join("state/charts");
+        let of_commands = fetcher("state/commands").heeding(std::iter::once(charts));
+        let fetcher = fetcher("state/charts");
+        Self { folder, host, fetcher, of_commands }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    /// Fetches a chart, whose digest must be that of the pin.
-    pub(crate) fn fetch_pinned(
+    /// Fetches a chart with an expected digest.
+    pub(crate) fn fetch_expected(
         &self,
+        chart: [&str; 3],
+        expected: ExpectedDigest,
+    ) -> Result<FetchedChart, FetchError> {
+        self.fetch_by(&self.fetcher, chart, expected)
+    }
+
+    /// Fetches a chart as a command does, which has a store of its own.
+    pub(crate) fn fetch_by_command(
+        &self,
+        chart: [&str; 3],
+        expected: ExpectedDigest,
+    ) -> Result<FetchedChart, FetchError> {
+        self.fetch_by(&self.of_commands, chart, expected)
+    }
+
+    fn fetch_by(
+        &self,
+        by: &ChartFetcher,
         [repository, name, version]: [&str; 3],
-        pin: Option<&ChartDigest>,
+        expected: ExpectedDigest,
     ) -> Result<FetchedChart, FetchError> {
         let reference = ChartReference {
             repository: repository.to_owned(),
             name: name.to_owned(),
             version: version.to_owned(),
         };
-        let fetched = wait_for(self.fetcher.fetch(&self.host, &reference, pin));
+        let fetched = wait_for(by.fetch(&self.host, &reference, expected));
         // Nothing of a fetch is left, above all no credentials.
         assert_eq!(fs::read_dir(self.path("programs")).unwrap().count(), 0);
         fetched
     }
 
     pub(crate) fn fetch(&self, chart: [&str; 3]) -> Result<FetchedChart, FetchError> {
-        self.fetch_pinned(chart, None)
+        self.fetch_expected(chart, ExpectedDigest::First)
     }
 
     pub(crate) fn newest_version(&self, [repository, name, range]: [&str; 3]) -> Result<String, FetchError> {

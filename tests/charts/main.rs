@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, also in its own functions")]
 
 mod archives;
+mod commands;
 mod credentials;
 mod fixture;
 mod refusals;

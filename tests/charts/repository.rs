@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use rhumb::testing::input::charts::ExpectedDigest;
+
 use crate::archives::chart;
 use crate::fixture::{Fixture, refused, word};
 use crate::server::{Answer, Certificate, ChartServer};
@@ -145,10 +147,30 @@ fn another_archive_under_the_same_version_is_an_error() {
     // A pin names what it must be, whatever was recorded.
     let found: String = message.rsplit(' ').next().unwrap().to_owned();
     let pin = found.parse().unwrap();
-    assert_eq!(word(&fixture.fetch_pinned([url, "web", "1.0.0"], Some(&pin)).unwrap()), "other");
+    assert_eq!(
+        word(&fixture.fetch_expected([url, "web", "1.0.0"], ExpectedDigest::Pinned(pin)).unwrap()),
+        "other"
+    );
     assert_eq!(fixture.fetch([url, "web", "1.0.0"]).unwrap().digest, pin);
-    let (code, message) = refused(fixture.fetch_pinned([url, "web", "1.0.0"], Some(&first.digest)));
+    let (code, message) =
+        refused(fixture.fetch_expected([url, "web", "1.0.0"], ExpectedDigest::Pinned(first.digest)));
     assert!(code == "chart-changed" && message.contains(&found), "{message}");
     fs::write(path, old).unwrap();
-    assert_eq!(word(&fixture.fetch_pinned([url, "web", "1.0.0"], Some(&first.digest)).unwrap()), "v1.0.0");
+    assert_eq!(
+        word(&fixture.fetch_expected([url, "web", "1.0.0"], ExpectedDigest::Pinned(first.digest)).unwrap()),
+        "v1.0.0"
+    );
+}
+
+#[test]
+fn the_first_digest_of_others_counts_until_a_person_asks_for_what_is_there_now() {
+    let repository = Repository::start();
+    let Repository { fixture, url, .. } = &repository;
+    let first = fixture.fetch([url, "web", "1.0.0"]).unwrap();
+    repository.publish("1.0.0", chart("web", "1.0.0", "other"));
+    let fetch = |expected| fixture.fetch_by_command([url, "web", "1.0.0"], expected);
+    let (code, message) = refused(fetch(ExpectedDigest::First));
+    assert!(code == "chart-changed" && message.contains(&first.digest.to_string()), "{message}");
+    assert_eq!(word(&fetch(ExpectedDigest::Any).unwrap()), "other");
+    assert_eq!(word(&fetch(ExpectedDigest::First).unwrap()), "other");
 }

@@ -85,3 +85,58 @@ fn a_secret_that_only_an_installation_makes_may_be_made_up() {
         serde_json::json!({"client.lifecycle.config.k8s.io/mutation": "ignore"})
     );
 }
+
+/// Renders a chart that shows a time, in a form that hardly ever changes, and values beside it.
+#[test]
+fn a_time_in_a_chart_is_found_whenever_it_is_rendered() {
+    let check = |shown: &str, expected: &[&str]| {
+        let map = format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a}}\ndata:\n  a: {shown}\n");
+        let values = "year: \"{{ now | date \\\"2006\\\" }}\"\n";
+        let files = [("web/templates/a.yaml", map.as_str()), ("web/values.yaml", values)];
+        let outcome = Chart::of(&files, &[]).render(&options());
+        let found = if outcome.is_ok() { Vec::new() } else { findings(outcome) };
+        assert_eq!(found, expected, "{shown}");
+    };
+    let made_up =
+        ["generated-value web/templates/a.yaml: ConfigMap a: /data/a differs from render to render"];
+    for shown in [
+        "{{ now | date \"2006\" | quote }}",
+        "{{ now | date \"01\" | quote }}",
+        "{{ now | date \"02\" | quote }}",
+        "{{ now | date \"Mon\" | quote }}",
+        "{{ now | date \"15\" | quote }}",
+        "{{ now | date \"04\" | quote }}",
+        "{{ now | date \"05\" | quote }}",
+        "{{ now | unixEpoch | quote }}",
+        "{{ now.Year | quote }}",
+        "{{ dateInZone \"2006-01-02\" (now) \"UTC\" | quote }}",
+        "{{ htmlDate now }}",
+        "{{ toDate \"2006-01-02\" \"2001-02-03\" | ago }}",
+        "{{ tpl .Values.year . | quote }}",
+        "{{ (now | unixEpoch | int64 | lt 1700000000) | ternary \"late\" \"early\" }}",
+    ] {
+        check(shown, &made_up);
+    }
+    for shown in [
+        "{{ toDate \"2006-01-02\" \"2001-02-03\" | date \"2006\" | quote }}{{/* now */}}",
+        "{{ .Values.year | quote }}",
+        "{{ \"now\" }}{{ $now := 1 }}",
+        "{{ `{{ now }}` | quote }}",
+    ] {
+        check(shown, &[]);
+    }
+}
+
+#[test]
+fn a_test_with_a_made_up_name_refuses_nothing() {
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: a-{{ randAlpha 5 | lower }}\n  annotations: {helm.sh/hook: test}\n\
+               spec: {containers: [{name: a, image: a}]}\n";
+    let folder = crate::inflation::repository(&[
+        ("web/charts/app/templates/test.yaml", pod),
+        ("web/kustomization.yaml", "helmCharts: [{name: app, releaseName: a}]\n"),
+    ]);
+    let (objects, diagnostics) = crate::inflation::rendered(&folder.path().join("web"));
+    assert!(!objects.is_empty() && objects.iter().all(|object| object["kind"] != "Pod"), "{diagnostics:?}");
+    let messages: Vec<_> = diagnostics.iter().map(|found| found["message"].as_str().unwrap()).collect();
+    assert!(matches!(&*messages, [one] if one.ends_with("it is a test, which is not run")), "{messages:?}");
+}

@@ -45,7 +45,7 @@ const CHART: &[(&str, &str)] = &[
 ];
 
 /// Returns a folder with a chart in `charts/app` and these files.
-fn repository(files: &[(&str, &str)]) -> TempDir {
+pub(crate) fn repository(files: &[(&str, &str)]) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let put = |path: &str, text: &str| {
         let path = folder.path().join(path);

@@ -186,6 +186,12 @@ fn an_opened_value_beside_the_data_of_secrets_refuses_the_root() {
             "secretGenerator: [{name: a, envs: [other.env]}]\n".to_owned(),
             "app/other.env: error: this file is encrypted in another format than dotenv",
         ),
+        (
+            "secretGenerator: [{name: a, files: [db.ini]}]\n".to_owned(),
+            "app/db.ini: error: this file is encrypted in the format INI, which rhumb does not read",
+        ),
+        ("configMapGenerator: [{name: a, files: [db.ini]}]\n".to_owned(), "in the format INI"),
+        ("secretGenerator: [{name: a, files: [other.tfvars]}]\n".to_owned(), "no binary data below `data`"),
         // kustomize repeats a line that it does not take.
         ("secretGenerator: [{name: a, envs: [db.env]}]\npatches: [{path: broken.txt, target: {kind: Secret}}]\n".to_owned(), "kustomize fails, and its words are not shown"),
     ] {
@@ -201,12 +207,24 @@ impl Workshop {
         self.encrypt_as("app/db.env", &format!("PASSWORD={CANARY}\n"), "dotenv");
         self.encrypt_as("app/broken.txt", &format!("a\n  - {CANARY}: [\n{CANARY}"), "binary");
         self.encrypt_as("app/other.env", CANARY, "binary");
+        self.encrypt_as("app/db.ini", &format!("[db]\npassword = {CANARY}\n"), "ini");
+        self.encrypt_as("app/other.tfvars", &format!("{{\"a\":\"{CANARY}\"}}"), "json");
         let patch =
             format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n    name: shown\ndata:\n    a: {CANARY}\n");
         assert!(self.encrypt("app/patch.yaml", patch.as_bytes(), DATA));
         let secret = "apiVersion: v1\nkind: Secret\nmetadata:\n    name: b\nstringData:\n    a: one\n";
         assert!(self.encrypt("app/secret.yaml", secret.as_bytes(), DATA));
     }
+}
+
+#[test]
+fn of_a_binary_file_its_data_alone_is_taken() {
+    let workshop = Workshop::new();
+    workshop.encrypt_as("app/a.tfvars", &format!("{{\"data\":\"{CANARY}\",\"b\":\"x\"}}"), "json");
+    let options = "options: {disableNameSuffixHash: true}";
+    let generator = format!("secretGenerator: [{{name: a, files: [a.tfvars], {options}}}]\n");
+    workshop.root(&[("kustomization.yaml", &generator)]);
+    assert_eq!(workshop.objects()[0]["data"], json!({"a.tfvars": STANDARD.encode(CANARY)}));
 }
 
 /// Checks that neither the same text in the clear elsewhere nor a variable's form changes what is

@@ -61,6 +61,24 @@ pub fn remove_ignored(content: Value) -> Value {
     IgnoredFields::of(&content).remove_from(content)
 }
 
+/// Gives a newer content the values of an older one in the fields that both leave to others.
+/// Neither is as it is sent: what the path of a Secret leads to may be in `stringData`.
+pub(crate) fn keep_ignored(old: &Value, new: Value) -> Value {
+    let (before, mut both) = (IgnoredFields::of(old), IgnoredFields::of(&new));
+    both.0.retain(|steps| before.0.contains(steps));
+    if text_at(&new, &["kind"]) == "Secret" {
+        let in_clear = |steps: &Vec<IgnoredPathStep>| {
+            let (first, rest) = steps.split_first()?;
+            let is_data = *first == IgnoredPathStep::Key("data".to_owned());
+            let string_data = IgnoredPathStep::Key("stringData".to_owned());
+            is_data.then(|| [&[string_data], rest].concat())
+        };
+        let in_clear: Vec<_> = both.0.iter().filter_map(in_clear).collect();
+        both.0.extend(in_clear);
+    }
+    both.copy_live_values(new, old)
+}
+
 /// The ignored fields of an object that is there, as they are sent.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ResolvedIgnores {

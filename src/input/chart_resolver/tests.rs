@@ -20,6 +20,8 @@ fn servers() -> MemorySupply {
 
 struct Traced {
     files: Vec<String>,
+    /// The archives that helm gets.
+    archives: Vec<String>,
     found: Vec<String>,
     interruptions: Vec<String>,
     used: Vec<String>,
@@ -29,10 +31,12 @@ fn traced(tree: &MemoryTree, supply: &MemorySupply, policy: PinPolicy) -> Traced
     let options = HelmOptions { release: "web".into(), namespace: "prod".into(), ..HelmOptions::default() };
     let mut resolver = ChartResolver::new(tree, "apps/web", supply, policy);
     let chart = resolver.find_chart_closure("apps/web", "apps", &options).unwrap();
+    let archives = chart.archives.into_values().collect();
     let mut closure: Closure = chart.closure;
     let charts = resolver.into_charts(&mut closure);
     let line = |found: &Diagnostic| format!("{} {}: {}", found.code, found.origin, found.message);
     Traced {
+        archives,
         files: closure.files.keys().map(ToString::to_string).collect(),
         found: closure.diagnostics.iter().map(line).collect(),
         interruptions: charts.interruptions.iter().map(line).collect(),
@@ -120,6 +124,40 @@ fn what_cannot_be_had_is_reported_at_the_line_that_asks_for_it() {
         ignored.found,
         [format!("missing-dependency {at}: the chart redis was fetched, and helm does not see it")]
     );
+}
+
+/// Checks that the chart's `.helmignore` says nothing of a fetched chart, as of one in an archive.
+#[test]
+fn a_fetched_chart_is_an_archive_for_helm() {
+    let tree = web(REDIS).file("apps/web/.helmignore", "a.yaml\n*.json\nredis/\n");
+    let ignoring = traced(&tree, &servers(), PinPolicy::Strict);
+    assert_eq!(ignoring.found, [""; 0]);
+    assert!(ignoring.files.iter().any(|file| file == "apps/web/charts/redis/templates/a.yaml"));
+    assert_eq!(ignoring.archives, ["apps/web/charts/redis-7.1.0.tgz"]);
+    let unseen = "the chart redis was fetched, and helm does not see it";
+    let archives = traced(&web(REDIS).file("apps/web/.helmignore", "*.tgz\n"), &servers(), PinPolicy::Strict);
+    assert_eq!(archives.found, [format!("missing-dependency apps/web/Chart.yaml:5: {unseen}")]);
+}
+
+#[test]
+fn a_missing_version_is_any_in_the_lock_too() {
+    let any = "- {name: redis, version: '', repository: 'https://charts.example.org'}\n";
+    let filled = traced(&web(any), &servers(), PinPolicy::Fill);
+    assert_eq!((filled.found, filled.used), (vec![], vec!["* 7.2.0".to_owned()]));
+    let lock = locked(&[(Some("*"), "7.1.0")], &servers());
+    let strict = traced(&web(any).file("apps/web/rhumb.lock", lock), &servers(), PinPolicy::Strict);
+    assert_eq!((strict.found, strict.used), (vec![], vec!["* 7.1.0".to_owned()]));
+}
+
+#[test]
+fn a_lock_is_filled_with_the_digest_that_it_has_and_another_one_is_asked_for() {
+    let lock = locked(&[(Some("~7"), "7.2.0")], &servers()).replace("7.2.0", "7.1.0");
+    let tree = web(REDIS).file("apps/web/rhumb.lock", lock);
+    let found = traced(&tree, &servers(), PinPolicy::Fill).found;
+    assert_eq!(found, ["chart-changed apps/web/Chart.yaml:5: the chart redis 7.1.0 has another digest"]);
+    let supply = servers();
+    assert_eq!(traced(&tree, &supply, PinPolicy::Update).found, [""; 0]);
+    assert_eq!(supply.fetched(), ["redis 7.1.0 as it is now"]);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use tokio::sync::Mutex;
 use super::error::FetchError;
 use super::login::HostLogin;
 use super::pull::{HelmPull, PulledChart};
-use super::reference::{ChartDigest, ChartReference, FetchedChart};
+use super::reference::{ChartDigest, ChartReference, ExpectedDigest, FetchedChart};
 use super::store::{ChartStore, Replacement, StoreLimits};
 use super::unpack::{MAX_ARCHIVE, UnpackLimits, unpack};
 use super::version::{is_exact, names_digest};
@@ -47,6 +47,8 @@ impl fmt::Debug for FetchSurroundings {
 pub struct ChartFetcher {
     config: FetchConfig,
     store: ChartStore,
+    /// The stores of others, whose first digests count too.
+    others: Vec<ChartStore>,
     surroundings: FetchSurroundings,
     /// Held by the one fetch that goes on: it may take a lot of memory.
     turn: Mutex<()>,
@@ -56,7 +58,14 @@ impl ChartFetcher {
     /// Returns one that fetches what a configuration allows, and keeps it in a folder.
     pub fn new(config: FetchConfig, folder: PathBuf, surroundings: FetchSurroundings) -> Self {
         let store = ChartStore::new(folder, StoreLimits::default());
-        Self { config, store, surroundings, turn: Mutex::default() }
+        Self { config, store, others: Vec::new(), surroundings, turn: Mutex::default() }
+    }
+
+    /// Returns one that heeds the first digests in these folders too.
+    #[must_use]
+    pub fn heeding(mut self, folders: impl Iterator<Item = PathBuf>) -> Self {
+        self.others = folders.map(|folder| ChartStore::new(folder, StoreLimits::default())).collect();
+        self
     }
 
     /// Returns one that may fetch nothing.
@@ -65,8 +74,7 @@ impl ChartFetcher {
         Self::new(FetchConfig::default(), PathBuf::new(), FetchSurroundings::default())
     }
 
-    /// Returns a chart of a server, whose digest must be that of the pin, or else the one that it
-    /// had first.
+    /// Returns a chart of a server with the expected digest.
     ///
     /// # Errors
     /// Fails where it may not be fetched, and where it cannot be.
@@ -74,7 +82,7 @@ impl ChartFetcher {
         &self,
         host: &RenderHost,
         reference: &ChartReference,
-        pin: Option<&ChartDigest>,
+        asked: ExpectedDigest,
     ) -> Result<FetchedChart, FetchError> {
         let ChartReference { repository, name, version } = reference;
         let address = self.allowed_address(repository, name, version)?;
@@ -86,18 +94,18 @@ impl ChartFetcher {
         // One record, however the address is written.
         let named = ChartReference { repository: address.to_string(), ..reference.clone() };
         let stored = |expected: Option<ChartDigest>| self.stored(&named, expected);
-        if let Some(chart) = stored(self.expected_digest(&named, pin)?)? {
+        if let Some(chart) = stored(self.expected_digest(&named, asked)?)? {
             return Ok(FetchedChart { reference: reference.clone(), ..chart });
         }
         let _turn = self.turn.lock().await;
         // Somebody else may have fetched it meanwhile.
-        let expected = self.expected_digest(&named, pin)?;
+        let expected = self.expected_digest(&named, asked)?;
         let chart = if let Some(chart) = stored(expected)? {
             chart
         } else {
             let pulled = PulledChart { address: &address, name, version };
             let archive = self.helm_pull(host, pulled).await?.archive(MAX_ARCHIVE).await?;
-            self.accept(&named, &archive, expected, pin)?
+            self.accept(&named, &archive, expected, asked)?
         };
         Ok(FetchedChart { reference: reference.clone(), ..chart })
     }
@@ -174,11 +182,19 @@ impl ChartFetcher {
     fn expected_digest(
         &self,
         named: &ChartReference,
-        pin: Option<&ChartDigest>,
+        asked: ExpectedDigest,
     ) -> Result<Option<ChartDigest>, FetchError> {
-        match pin {
-            Some(pin) => Ok(Some(*pin)),
-            None => Ok(self.store.first_digest(named)?),
+        match asked {
+            ExpectedDigest::Pinned(pin) => Ok(Some(pin)),
+            ExpectedDigest::Any => Ok(None),
+            ExpectedDigest::First => {
+                for store in std::iter::once(&self.store).chain(&self.others) {
+                    if let Some(first) = store.first_digest(named)? {
+                        return Ok(Some(first));
+                    }
+                }
+                Ok(None)
+            }
         }
     }
 
@@ -200,7 +216,7 @@ impl ChartFetcher {
         named: &ChartReference,
         archive: &[u8],
         expected: Option<ChartDigest>,
-        pin: Option<&ChartDigest>,
+        asked: ExpectedDigest,
     ) -> Result<FetchedChart, FetchError> {
         let found = ChartDigest::of(archive);
         let same = |expected: ChartDigest| {
@@ -210,8 +226,9 @@ impl ChartFetcher {
         expected.map_or(Ok(()), same)?;
         let files = unpacked(named, archive)?;
         let digest = self.store.keep_archive(archive)?;
-        // A person wrote the pin; without one the first digest stays.
-        let replacement = if pin.is_some() { Replacement::Any } else { Replacement::None };
+        // A person wrote the pin, or asked for this one; else the first digest stays.
+        let is_first = asked == ExpectedDigest::First;
+        let replacement = if is_first { Replacement::None } else { Replacement::Any };
         self.store.record(named, digest, replacement)?;
         // Another process may have recorded one at the same time.
         self.store.first_digest(named)?.map_or(Ok(()), same)?;

@@ -23,7 +23,7 @@ mod version;
 pub use error::FetchError;
 pub use fetcher::{ChartFetcher, FetchSurroundings};
 pub use network::PASSED_VARIABLES;
-pub use reference::{ChartDigest, ChartFile, ChartReference, FetchedChart};
+pub use reference::{ChartDigest, ChartFile, ChartReference, ExpectedDigest, FetchedChart};
 pub use store::StoreError;
 pub use unpack::UnpackError;
 pub(super) use version::is_exact;

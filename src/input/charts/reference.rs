@@ -65,6 +65,17 @@ pub struct FetchedChart {
     pub files: Vec<ChartFile>,
 }
 
+/// The digest that the archive of a chart must have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExpectedDigest {
+    /// The one that it had first; any where it was never fetched.
+    First,
+    /// The one of a lock.
+    Pinned(ChartDigest),
+    /// Any: a person asks for what the server has now.
+    Any,
+}
+
 /// A file of a chart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChartFile {

@@ -74,6 +74,8 @@ pub struct ChartClosure {
     /// The folder or archive of each chart in the closure, by its path of names as helm writes it:
     /// `web/charts/redis`.
     pub(super) parts: BTreeMap<String, String>,
+    /// The archive that helm gets of each fetched chart, by the folder of its files in the closure.
+    pub(crate) archives: BTreeMap<String, String>,
 }
 
 impl ChartClosure {
@@ -103,6 +105,9 @@ impl ChartClosure {
 
     /// Adds a file of values, at a path of the closure.
     pub(crate) fn add_values(&mut self, path: Arc<str>, source: Arc<str>, file: TreeFile) {
+        if self.archives.keys().any(|folder| paths::holds(folder, &path)) {
+            return self.refuse(refusal::fetched_values(&path));
+        }
         let limit = ChartLimits::default().file;
         if file.size > limit {
             let what = format!("a file of {} bytes, and helm takes up to {limit}", file.size);

@@ -16,7 +16,7 @@ use crate::object::{Diagnostic, annotation_text, hex_text, text_at};
 use crate::source::SourceError;
 
 use super::closure::{ChartClosure, ChartValues};
-use super::hooks::is_made_once;
+use super::hooks::{is_made_once, is_never_run};
 use super::options::{HelmOptions, MAX_RELEASE_NAME};
 use super::output::ChartObject;
 
@@ -90,7 +90,8 @@ fn is_changing(name: &str) -> bool {
 }
 
 /// Compares the objects of two renders of the same, and notes with each of the first which of its
-/// fields differ. Fields that are created once and then left alone may differ.
+/// fields differ. Fields that are created once and then left alone may differ, and so may hooks
+/// that are not run.
 ///
 /// # Errors
 /// Fails with the objects that are not in both: no field of them can be left alone.
@@ -100,7 +101,7 @@ pub(super) fn compare(first: &mut [ChartObject], second: &[ChartObject]) -> Resu
         others.entry(name_of(&object.body)).or_default().push(object);
     }
     let mut faults = Vec::new();
-    for object in first {
+    for object in first.iter_mut().filter(|object| !is_never_run(&object.body)) {
         match others.get_mut(&name_of(&object.body)).and_then(Vec::pop) {
             Some(_) if is_made_once(&object.body) => {}
             Some(other) => {
@@ -313,6 +314,18 @@ mod tests {
         assert_eq!(faults[0].message, "Job a-1: another object is made at each render");
         let mut twice = [job("a"), job("a")];
         assert!(compare(&mut twice, &[job("a"), job("a")]).is_ok());
+    }
+
+    #[test]
+    fn a_hook_that_is_not_run_may_have_any_name() {
+        let pod = |name: &str, hook: &str| {
+            let annotations = json!({"helm.sh/hook": hook});
+            object(json!({"kind": "Pod", "metadata": {"name": name, "annotations": annotations}}))
+        };
+        for hook in ["test", "pre-delete", "test-success, post-rollback"] {
+            assert_eq!(compare(&mut [pod("a-1", hook)], &[pod("a-2", hook)]), Ok(()), "{hook}");
+        }
+        assert!(compare(&mut [pod("a-1", "post-install")], &[pod("a-2", "post-install")]).is_err());
     }
 
     #[test]

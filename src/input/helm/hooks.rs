@@ -39,6 +39,11 @@ pub(super) fn is_made_once(body: &Value) -> bool {
     HookEvents::of(body).is_some_and(|events| events.phase().is_some() && events.is_only_installation())
 }
 
+/// Returns whether an object is a hook that is not run.
+pub(crate) fn is_never_run(body: &Value) -> bool {
+    HookEvents::of(body).is_some_and(|events| events.phase().is_none())
+}
+
 /// Makes objects among others of the hooks of a release, in the order in which helm prints them.
 /// Returns also what a person should know of them.
 pub(crate) fn translate(objects: Vec<ChartObject>, namespace: &str) -> (Vec<ChartObject>, Vec<Diagnostic>) {

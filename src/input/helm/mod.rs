@@ -8,6 +8,7 @@
 //! and a file outside the revision, are refused by name before any program starts. The objects of
 //! a chart are what `helm template` prints; no release is stored, and no cluster is asked.
 
+mod archive;
 mod chart;
 mod closure;
 mod command;
@@ -22,8 +23,10 @@ mod output;
 mod refusal;
 mod render;
 mod schema;
+mod shifted_time;
 mod trace;
 
+pub(crate) use archive::{PackError, pack_fetched};
 pub(crate) use chart::CHART_FILE;
 pub use chart::{ChartDependency, ChartKind, ChartMetadata};
 pub use closure::{ChartClosure, ChartLimits, ChartValues};
@@ -31,12 +34,12 @@ pub(crate) use closure::{ChartUser, MissingChart};
 pub use command::ChartFolders;
 pub(crate) use command::render_inputs;
 pub(crate) use generated::names_changing_function;
-pub(crate) use hooks::translate as translate_hooks;
+pub(crate) use hooks::{is_never_run, translate as translate_hooks};
 pub use options::{GeneratedPolicy, HelmOptions, PrintedParts, UnnamedNamespace, ValuesSource};
 pub use output::ChartObject;
 pub(crate) use refusal::encrypted_values;
-pub(crate) use render::print_chart;
 pub use render::{ChartError, ChartRender, ChartRenderHost, render_chart, template_chart};
+pub(crate) use render::{PrintedChart, print_chart};
 pub use trace::find_closure;
 pub(crate) use trace::{PARTS_FOLDER, find_present_closure, is_address, is_library};
 

@@ -61,6 +61,18 @@ pub(super) fn remote_values(folder: &str, text: &str) -> Diagnostic {
         .hint("copy the file into the repository, and name its path")
 }
 
+/// Returns the refusal of a file of values in a chart that was fetched.
+pub(super) fn fetched_values(file: &Arc<str>) -> Diagnostic {
+    let message = "values: this file is in a chart that was fetched, of which helm gets the archive";
+    error_at(
+        file,
+        WHOLE_FILE,
+        "missing-file",
+        message,
+        "copy the file into the repository, and name its path",
+    )
+}
+
 /// Returns the refusal of a file of values that is encrypted.
 pub(crate) fn encrypted_values(file: &Arc<str>) -> Diagnostic {
     let message = "values: the file is encrypted by SOPS, and a chart would get it as it is";

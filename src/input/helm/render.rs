@@ -17,6 +17,7 @@ use super::generated;
 use super::hooks;
 use super::options::{GeneratedPolicy, HelmOptions};
 use super::output::{self, ChartObject};
+use super::shifted_time::{ShiftedTree, restore_texts, shifted_values};
 
 /// The reason for which a chart was not rendered.
 #[derive(Debug, thiserror::Error)]
@@ -123,8 +124,11 @@ pub(crate) async fn print_chart<T: FileTree>(
     if !generated::may_generate(chart, files)? {
         return Ok(printed);
     }
-    let again = template(host, chart, options, files).await?;
-    judge_generated(&mut printed.objects, &again.objects, options)
+    let again = match template_at_another_time(host, chart, options, files).await? {
+        Some(again) => again,
+        None => template(host, chart, options, files).await?.objects,
+    };
+    judge_generated(&mut printed.objects, &again, options)
         .map_err(|findings| ChartError::Refused { findings })?;
     if printed.objects.iter().any(|object| !object.generated.is_empty()) {
         let documents: Vec<String> = printed.objects.iter().map(|object| object.body.to_string()).collect();
@@ -161,6 +165,32 @@ async fn template<T: FileTree>(
     let run = host.sandbox.run(host.policy, &command(host.program, chart, options, folders)).await?;
     let objects = objects_of(chart, &run, files)?;
     Ok(PrintedChart { text: run.output, objects })
+}
+
+/// Returns the objects of a chart as helm prints them at another time; none where no template asks
+/// for the time, and where the chart does not render at that time.
+async fn template_at_another_time<T: FileTree>(
+    host: ChartRenderHost<'_>,
+    chart: &ChartClosure,
+    options: &HelmOptions,
+    files: &T,
+) -> Result<Option<Vec<ChartObject>>, ChartError> {
+    let failed = |error| ChartError::Values { error };
+    let shifted = ShiftedTree::write(host.tree, chart).map_err(failed)?;
+    let values = shifted_values(chart);
+    if shifted.is_empty() && values.is_none() {
+        return Ok(None);
+    }
+    let outcome = template(host, values.as_ref().unwrap_or(chart), options, files).await;
+    shifted.restore().map_err(failed)?;
+    match outcome {
+        Ok(mut printed) => {
+            printed.objects.iter_mut().for_each(|object| restore_texts(&mut object.body));
+            Ok(Some(printed.objects))
+        }
+        Err(ChartError::Refused { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// Finds what is made up anew at each render, and refuses it or leaves it alone.

@@ -1,6 +1,6 @@
 //! The walk over a chart's folder, as helm walks it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::input::kustomize::{Closure, ClosureFile};
@@ -8,6 +8,7 @@ use crate::input::paths;
 use crate::input::tree::{self, FileTree, PathFailure, ResolvedPath};
 use crate::source::{SourceError, TreeEntry, TreeFile};
 
+use super::archive::ARCHIVE;
 use super::chart::{CHART_FILE, ChartDependency, ChartKind, ChartMetadata, REQUIREMENTS_FILE};
 use super::closure::{ChartClosure, ChartLimits, ChartUser, ChartValues, MissingChart};
 use super::ignore::{IGNORE_FILE, IgnoreRules, PathForm};
@@ -17,8 +18,6 @@ use super::schema::{self, SCHEMA_FILE};
 
 /// The folder of the charts that a chart is made of.
 pub(crate) const PARTS_FOLDER: &str = "charts";
-/// The end of the name of a chart in an archive.
-const ARCHIVE: &str = ".tgz";
 /// Levels of folders in a chart.
 const MAX_DEPTH: usize = 64;
 /// Diagnostics of one chart that are kept: more would only repeat what is wrong.
@@ -36,13 +35,13 @@ pub fn find_closure<T: FileTree>(
     options: &HelmOptions,
     limits: ChartLimits,
 ) -> Result<ChartClosure, SourceError> {
-    let mut found = find_present_closure(files, root, start, options, limits)?;
+    let mut found = find_present_closure(files, root, start, options, limits, &BTreeMap::new())?;
     found.refuse_missing();
     Ok(found)
 }
 
 /// Does the same as [`find_closure`], but lists the charts that are missing, for them to be
-/// fetched.
+/// fetched. Of those in these folders, which were, helm gets archives with these names.
 ///
 /// # Errors
 /// As [`find_closure`].
@@ -52,11 +51,12 @@ pub(crate) fn find_present_closure<T: FileTree>(
     start: &str,
     options: &HelmOptions,
     limits: ChartLimits,
+    fetched: &BTreeMap<String, String>,
 ) -> Result<ChartClosure, SourceError> {
     let closure = Closure { root: root.into(), ..Closure::default() };
     let found = ChartClosure { closure, ..ChartClosure::default() };
-    let mut walk =
-        ChartWalk { tree: files, limits, found, rules: IgnoreRules::default(), bytes: 0, is_full: false };
+    let rules = IgnoreRules::default();
+    let mut walk = ChartWalk { tree: files, limits, fetched, found, rules, bytes: 0, is_full: false };
     walk.run(start, options)?;
     walk.found.closure.diagnostics.truncate(MAX_DIAGNOSTICS);
     Ok(walk.found)
@@ -82,11 +82,15 @@ struct ChartFolder {
     path: String,
     /// Its path in the revision, over links, and that of each folder above it.
     sources: Vec<String>,
+    /// Indicates whether helm gets it in an archive, to whose files no rule applies.
+    is_packed: bool,
 }
 
 struct ChartWalk<'a, T> {
     tree: &'a T,
     limits: ChartLimits,
+    /// The names of the archives of fetched charts, by their folders in the revision.
+    fetched: &'a BTreeMap<String, String>,
     found: ChartClosure,
     rules: IgnoreRules,
     bytes: u64,
@@ -148,7 +152,8 @@ impl<T: FileTree> ChartWalk<'_, T> {
 
     /// Adds every file below the chart's folder, and returns whether they are not too many.
     fn walk(&mut self, root: &str) -> Result<bool, SourceError> {
-        let mut left = vec![ChartFolder { path: String::new(), sources: vec![root.to_owned()] }];
+        let sources = vec![root.to_owned()];
+        let mut left = vec![ChartFolder { path: String::new(), sources, is_packed: false }];
         while let Some(folder) = left.pop() {
             let source = folder.sources.last().cloned().unwrap_or_default();
             let names = self.tree.names(&source)?.unwrap_or_default();
@@ -175,15 +180,24 @@ impl<T: FileTree> ChartWalk<'_, T> {
         name: &str,
     ) -> Result<Option<ChartFolder>, SourceError> {
         let (path, at) = (paths::inside(&folder.path, name), paths::inside(source, name));
+        let archive = self.fetched.get(&at).filter(|_| !folder.is_packed);
+        let archive = archive.map(|archive| paths::inside(&folder.path, archive));
+        let is_packed = folder.is_packed || archive.is_some();
         let below = |source: String| {
             let sources = folder.sources.iter().cloned().chain([source]).collect();
-            Some(ChartFolder { path: path.clone(), sources })
+            Some(ChartFolder { path: path.clone(), sources, is_packed })
         };
-        let is_ignored = |form| self.rules.ignores(&path, form);
+        let is_ignored = |form| !is_packed && self.rules.ignores(&path, form);
         match self.tree.entry(&at)? {
             None => {}
+            Some(_) if archive.as_ref().is_some_and(|one| self.rules.ignores(one, PathForm::File)) => {}
             Some(TreeEntry::Folder) if is_ignored(PathForm::Folder) => {}
-            Some(TreeEntry::Folder) => return Ok(below(at)),
+            Some(TreeEntry::Folder) => {
+                let archive =
+                    archive.map(|archive| (paths::inside(root, &path), paths::inside(root, &archive)));
+                self.found.archives.extend(archive);
+                return Ok(below(at));
+            }
             Some(TreeEntry::File(_) | TreeEntry::Defect(_)) if is_ignored(PathForm::File) => {}
             Some(TreeEntry::File(file)) => {
                 self.add(&paths::inside(root, &path), &at.into(), file);
@@ -378,6 +392,10 @@ impl<T: FileTree> ChartWalk<'_, T> {
         match found {
             Ok((folder, ResolvedPath { path, file: Some(file) })) => {
                 let place = paths::join(folder, text).unwrap_or_else(|| path.clone());
+                if self.found.archives.keys().any(|folder| paths::holds(folder, &place)) {
+                    self.found.refuse(refusal::fetched_values(&place.into()));
+                    return Ok(());
+                }
                 self.add(&place, &path.into(), file);
                 self.found.values.push(ChartValues::File(place.into()));
             }

@@ -1,6 +1,8 @@
 //! One render of one chart of a kustomization.
 
-use crate::input::helm::{HelmOptions, print_chart};
+use serde_json::Value;
+
+use crate::input::helm::{HelmOptions, PrintedChart, is_never_run, print_chart};
 use crate::input::kustomize::{InflatedChart, InflatedObject};
 use crate::input::opened_inputs::OpenedInputs;
 use crate::input::origin::CHART_SEPARATOR;
@@ -29,12 +31,7 @@ pub(in crate::input) async fn inflate<T: FileTree>(
     if let Some(UnnamedRelease { other, finding }) = unnamed {
         let options = HelmOptions { release: other.clone(), ..options.clone() };
         let again = print_chart(chart_host(&place, host, helm), chart, &options, files).await?;
-        if !printed
-            .objects
-            .iter()
-            .map(|object| &object.body)
-            .eq(again.objects.iter().map(|object| &object.body))
-        {
+        if !run_bodies(&printed).eq(run_bodies(&again)) {
             return Err(RenderError::Refused(vec![finding.clone()]));
         }
     }
@@ -50,4 +47,9 @@ pub(in crate::input) async fn inflate<T: FileTree>(
         objects: objects.collect(),
         text: printed.text.into(),
     })
+}
+
+/// Returns the objects of a chart without the hooks that are not run.
+fn run_bodies(printed: &PrintedChart) -> impl Iterator<Item = &Value> {
+    printed.objects.iter().map(|object| &object.body).filter(|body| !is_never_run(body))
 }

@@ -18,6 +18,8 @@ use super::places::MarkCursor;
 use super::value::{DataKey, OpenedValue, SealedValue};
 use super::{OpenedContent, OpenedFile, PlaintextLayout, SopsFormat, splice};
 
+/// The key of the only value of a binary file.
+const DATA: &str = "data";
 /// Levels below `sops`.
 const MAX_METADATA_DEPTH: usize = 6;
 
@@ -108,13 +110,21 @@ pub(super) fn open_binary<'f>(
     let OpenedContent::Documents(mut documents) = content else {
         return Ok(OpenedFile { key, entries, content });
     };
-    let leaves = documents.documents.iter_mut().flat_map(|document| document.leaves.drain(..));
-    // An empty file is not encrypted, and its only value is an empty text.
-    let bytes = match leaves.map(|leaf| leaf.value).collect::<Vec<_>>().pop() {
-        None => Zeroizing::default(),
+    let form = || SopsError::Form { at: file.line(0), form: "no binary data below `data`" };
+    let document = documents.documents.first_mut().ok_or_else(form)?;
+    let tree = &document.source.tree;
+    let (_, data) =
+        tree.pairs(DocumentTree::ROOT_NODE).find(|(key, _)| tree.text(*key) == DATA).ok_or_else(form)?;
+    if matches!(tree.kind(data), NodeKind::Mapping | NodeKind::Sequence) {
+        return Err(form());
+    }
+    let clear = tree.text(data).as_bytes().to_vec();
+    let bytes = match document.leaves.drain(..).find(|leaf| leaf.path == DATA).map(|leaf| leaf.value) {
+        // An empty text is not encrypted.
+        None => Zeroizing::new(clear),
         Some(OpenedValue::Text(text)) => Zeroizing::new(text.as_bytes().to_vec()),
         Some(OpenedValue::Bytes(bytes)) => bytes,
-        Some(_) => return Err(SopsError::Form { at: file.line(0), form: "no binary data below `data`" }),
+        Some(_) => return Err(form()),
     };
     let values = vec![bytes.clone()];
     Ok(OpenedFile { key, entries, content: OpenedContent::Bytes { bytes, values } })

@@ -52,6 +52,16 @@ pub(super) fn is_encrypted(text: &str) -> bool {
     text.lines().any(|line| words.iter().any(|word| line.starts_with(word)))
 }
 
+/// Returns whether a file of INI has the metadata of SOPS.
+pub(super) fn is_encrypted_ini(text: &str) -> bool {
+    let is_code = |line: &str| {
+        let pair = line.split_once('=');
+        pair.is_some_and(|(key, value)| key.trim() == "mac" && value.trim_start().starts_with(PREFIX))
+    };
+    let mut lines = text.lines().map(str::trim).skip_while(|line| *line != "[sops]");
+    lines.any(is_code)
+}
+
 /// Opens a file.
 pub(super) fn open<'f>(
     file: NamedFile<'f>,

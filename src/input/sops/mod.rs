@@ -133,7 +133,7 @@ impl OpenedFile<'_> {
 }
 
 /// Returns whether a file is one that SOPS encrypted: whether it has its metadata. A file that is
-/// not of its format is not.
+/// not of its format is not, but for one of INI.
 pub fn is_encrypted(bytes: &[u8], format: SopsFormat) -> bool {
     // Few files of a repository come further than this.
     let has = |word: &[u8]| bytes.windows(word.len()).any(|window| window == word);
@@ -143,8 +143,14 @@ pub fn is_encrypted(bytes: &[u8], format: SopsFormat) -> bool {
     let Ok(text) = std::str::from_utf8(bytes) else { return false };
     match format {
         SopsFormat::Dotenv => flat::is_encrypted(text),
+        SopsFormat::Binary if flat::is_encrypted_ini(text) => true,
         _ => document::is_encrypted(text, format),
     }
+}
+
+/// Returns whether a file is one that SOPS encrypted as INI, which is no format of ours.
+pub(crate) fn is_encrypted_ini(bytes: &[u8]) -> bool {
+    bytes.len() as u64 <= MAX_FILE && std::str::from_utf8(bytes).is_ok_and(flat::is_encrypted_ini)
 }
 
 /// Opens a file: finds its data key, opens its values and verifies its MAC.

@@ -181,6 +181,13 @@ fn only_files_with_the_metadata_count_as_encrypted() {
         assert_eq!(is_encrypted(text.as_bytes(), SopsFormat::of_name(name)), expected, "{name}: {text}");
     }
     assert!(!is_encrypted(b"\xff sops", SopsFormat::Yaml));
+    let ini = "[db]\nuser = a\n\n[sops]\nversion = 3.13.3\nmac       = ENC[AES256_GCM,data:a]\n";
+    for (text, expected) in
+        [(ini, true), (&*ini.replace("[sops]", "[a]"), false), (&*ini.replace("ENC[", "a"), false)]
+    {
+        assert_eq!(is_encrypted_ini(text.as_bytes()), expected, "{text}");
+        assert_eq!(is_encrypted(text.as_bytes(), SopsFormat::Binary), expected, "{text}");
+    }
 }
 
 #[test]
