@@ -28,7 +28,7 @@ pub enum EvictionResult {
 }
 
 impl Cluster {
-    /// Evicts exactly this incarnation of a pod, if its PodDisruptionBudgets allow it.
+    /// Evicts exactly this incarnation of a pod, if its disruption budgets allow it.
     ///
     /// # Errors
     ///

@@ -408,7 +408,7 @@ impl Engine {
             match judged.verdict {
                 // The Service waits for this.
                 RolloutVerdict::InProgress(_) if tracking.switch != before.switch => {
-                    self.note_object_change(&id)
+                    self.note_object_change(&id);
                 }
                 RolloutVerdict::InProgress(_) => {}
                 RolloutVerdict::Done => done.extend(self.rollouts.in_flight.remove_entry(&id)),

@@ -53,7 +53,7 @@ fn only_what_restarts_pods_by_the_servers_word_takes_a_slot() {
                 );
             }
             RestartRisk::Possible => {
-                assert!(matches!(decision.reason, Some(Reason::Budget(_))), "{decision:?}")
+                assert!(matches!(decision.reason, Some(Reason::Budget(_))), "{decision:?}");
             }
         }
         assert_eq!(harness.world.dry_runs, 1);

@@ -85,6 +85,8 @@ fn only_what_is_provably_ours_is_deleted_to_be_created_again() {
 
 #[test]
 fn what_is_kept_or_holds_data_is_not_deleted_to_be_created_again() {
+    use PruneTiming::{AfterUnit, BeforeUnit, Never, OnConfirmation};
+
     let check = |id: &ObjectId, [manifest, live]: [PruneTiming; 2], expected: Option<&str>| {
         let wanted = |content| {
             let mut object = (*desired(id, content, "a")).clone();
@@ -108,7 +110,6 @@ fn what_is_kept_or_holds_data_is_not_deleted_to_be_created_again() {
             "{why}"
         );
     };
-    use PruneTiming::{AfterUnit, BeforeUnit, Never, OnConfirmation};
     let kept = "an annotation keeps it from being deleted";
     let confirmed = "an annotation asks for a confirmation of its deletion";
     let a = config("a");

@@ -290,7 +290,7 @@ fn what_a_set_is_refused_is_reported_of_the_newest_only() {
 /// The time of day of the tests with Events, in seconds since 1970.
 const NOW: i64 = 1_000;
 
-// Whoever may create ReplicaSets gives them any number.
+// A ReplicaSet has any number that its writer gives it.
 #[test]
 fn a_set_that_somebody_adds_with_a_huge_number_hides_the_newest_one_from_nobody() {
     let t = Instant::now();
