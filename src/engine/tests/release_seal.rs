@@ -225,9 +225,9 @@ fn only_what_its_seal_proves_is_pruned() {
     check(
         Some(&release_key()),
         ReadState::Unreadable("forbidden".into()),
-        "Later(\"nothing is pruned, as seals cannot",
+        "Defer(\"nothing is pruned, as seals cannot",
     );
-    check(Some(&release_key()), ReadState::Reading, "Later(\"nothing is pruned until the key of the seals");
+    check(Some(&release_key()), ReadState::Reading, "Defer(\"nothing is pruned until the key of the seals");
 }
 
 #[test]
