@@ -190,7 +190,7 @@ impl PreviewRun {
             return PlannedObject { verdict: PlannedAction::Refuse, reason: Some(reason), ..base };
         }
         if apply.desired.traits.recreate != RecreatePolicy::Allowed {
-            let reason = Some(with_replace_hint(&reason).to_string());
+            let reason = Some(with_replace_hint(&base.id, &reason).to_string());
             return PlannedObject { verdict: PlannedAction::Refuse, reason, ..base };
         }
         if let Some(why) = self.engine.recreation_blocker(&base.id, &apply.desired) {

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use crate::engine::decide::competing_accounts::{COMPETITOR_RETRY_DELAY, RoleScope};
 use crate::engine::decide::decision::{Action, ApplyPurpose, ApplyRequest, DeletionReason, RestartRisk};
 use crate::engine::decide::repair::FIGHT_WINDOW;
+use crate::engine::deletion::recreation_guard::recreation_loss;
 use crate::engine::facts::entry::{
     AcceptedContent, ApiRefusal, DirectView, ObjectEntry, RefusalRule, TemporaryFailure, VerifiedCoverage,
 };
@@ -234,7 +235,8 @@ impl Engine {
             WriteFailure::Refused(text, rule, after) => match action {
                 Action::Apply(apply) | Action::DryRun(apply) => {
                     let retry = after.map(|after| now + after);
-                    let text = if rule == RefusalRule::Immutable { with_replace_hint(&text) } else { text };
+                    let text =
+                        if rule == RefusalRule::Immutable { with_replace_hint(id, &text) } else { text };
                     let content = apply.desired.hash;
                     let before = entry.refused.take().filter(|before| before.content == content);
                     let times = before.map_or(0, |before| before.times).saturating_add(1);
@@ -265,7 +267,10 @@ impl Engine {
     }
 }
 
-/// Returns the reason with the remedy for an immutable field.
-pub(crate) fn with_replace_hint(text: &str) -> Arc<str> {
+/// Returns the reason with the remedy for an immutable field, where there is one.
+pub(crate) fn with_replace_hint(id: &ObjectId, text: &str) -> Arc<str> {
+    if recreation_loss(id).is_some() {
+        return text.into();
+    }
     format!("{text}; with the annotation rhumb.dev/recreate: \"true\" it is deleted and created again").into()
 }

@@ -33,7 +33,13 @@ impl Engine {
             }
             PruneTiming::AfterUnit | PruneTiming::BeforeUnit => {}
         }
-        let what = data_loss_reason(id).filter(|_| id.kind() != RECREATED_KIND)?;
-        Some(format!("data are lost with {what}"))
+        Some(format!("data are lost with {}", recreation_loss(id)?))
     }
+}
+
+/// Returns the kind of an object with which data are lost, in words. None where it may be
+/// recreated; its namespace does not count.
+pub(crate) fn recreation_loss(id: &ObjectId) -> Option<&'static str> {
+    let kind = ObjectId::new(&id.group_kind(), None, id.name());
+    data_loss_reason(&kind).filter(|_| id.kind() != RECREATED_KIND)
 }

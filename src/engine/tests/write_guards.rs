@@ -133,10 +133,13 @@ fn what_is_kept_or_holds_data_is_not_deleted_to_be_created_again() {
         ("", "Namespace", None),
         ("apiextensions.k8s.io", "CustomResourceDefinition", None),
     ] {
-        assert_eq!(blocker(&of(group, kind, namespace)), lost(kind));
+        let id = of(group, kind, namespace);
+        assert_eq!((blocker(&id), &*with_replace_hint(&id, "no")), (lost(kind), "no"));
     }
     assert_eq!(blocker(&of("apps", "StatefulSet", shop)), None);
-    assert_eq!(blocker(&of("batch", "Job", shop)), None);
+    let job = of("batch", "Job", Some("kube-system"));
+    assert_eq!(blocker(&job), None);
+    assert!(with_replace_hint(&job, "no").contains("rhumb.dev/recreate"));
 }
 
 #[test]
