@@ -13,7 +13,7 @@ use super::call::Cluster;
 use super::error::{CallSubject, ClusterError, ClusterFault};
 use super::kinds::ServedKind;
 use super::kubectl_fields::{is_ours, union_fields};
-use crate::engine::{Precondition, ResourceVersion};
+use crate::engine::{Precondition, ResourceVersion, Uid};
 use crate::object::{GroupKind, ObjectId, text_at, value_at};
 
 /// The field that goes with one strategy only.
@@ -82,23 +82,40 @@ impl Cluster {
         body: &Value,
         precondition: Precondition,
     ) -> Result<Precondition, ClusterError> {
-        let (uid, seen) = match &precondition {
-            Precondition::Absent => return Ok(precondition),
+        let Some(field) = strategy_field(&id.group_kind(), body) else { return Ok(precondition) };
+        let Some((uid, live)) = self.read_bound(kind, id, &precondition).await? else {
+            return Ok(precondition);
+        };
+        let on = CallSubject::Object(id.clone());
+        let Some(entries) = own_filled_entries(&live, field) else { return Ok(precondition) };
+        let now: Value = self.write_owners(kind, id, &live, &entries).await?.decode(&on)?;
+        Ok(Precondition::Exact(uid, resource_version_of(&now)))
+    }
+
+    /// Reads the object that a precondition names; none for one that must not be there.
+    ///
+    /// Fails with [`ClusterFault::VersionConflict`] when it is another incarnation, or in another
+    /// version.
+    pub(super) async fn read_bound(
+        &self,
+        kind: &ServedKind,
+        id: &ObjectId,
+        precondition: &Precondition,
+    ) -> Result<Option<(Uid, Value)>, ClusterError> {
+        let (uid, seen) = match precondition {
+            Precondition::Absent => return Ok(None),
             Precondition::Uid(uid) => (uid, None),
             Precondition::Exact(uid, version) => (uid, Some(*version)),
         };
-        let Some(field) = strategy_field(&id.group_kind(), body) else { return Ok(precondition) };
         let on = CallSubject::Object(id.clone());
         let Some(live) = self.get(kind, id).await? else {
             return Err(ClusterError::new(on, ClusterFault::NoObject));
         };
-        let other = seen.is_some_and(|seen| seen != resource_version_of(&live));
-        if text_at(&live, &["metadata", "uid"]) != &*uid.0 || other {
+        let is_other = seen.is_some_and(|seen| seen != resource_version_of(&live));
+        if text_at(&live, &["metadata", "uid"]) != &*uid.0 || is_other {
             return Err(ClusterError::new(on, ClusterFault::VersionConflict));
         }
-        let Some(entries) = own_filled_entries(&live, field) else { return Ok(precondition) };
-        let now: Value = self.write_owners(kind, id, &live, &entries).await?.decode(&on)?;
-        Ok(Precondition::Exact(uid.clone(), resource_version_of(&now)))
+        Ok(Some((uid.clone(), live)))
     }
 }
 

@@ -86,6 +86,16 @@ fn lookup_form(kind: &ServedKind) -> WireForm {
     if is_workload(&any) { WireForm::Full } else { WireForm::Metadata }
 }
 
+/// Returns the request of a lookup. `metadata` is the type of its answer where the metadata are
+/// enough.
+fn lookup_request(url: String, on: &CallSubject, form: WireForm, metadata: &'static str) -> ApiRequest {
+    let request = ApiRequest::read(url, on.clone());
+    match form {
+        WireForm::Full => request,
+        WireForm::Metadata => request.accept(metadata),
+    }
+}
+
 impl Cluster {
     /// Reads one whole object, or finds that it is not there.
     ///
@@ -144,9 +154,7 @@ impl Cluster {
         let mut next: Option<String> = None;
         loop {
             let url = page_url(path::collection_path(kind, namespace), &ListSelector::All, next.as_deref());
-            let page = ApiRequest::read(url, on.clone());
-            let answer =
-                self.call(if form == WireForm::Full { page } else { page.accept(METADATA_LIST) }).await?;
+            let answer = self.call(lookup_request(url, &on, form, METADATA_LIST)).await?;
             let page: ListPage<'_> =
                 serde_json::from_str(answer.text(&on)?).map_err(|error| unreadable_error(&on, &error))?;
             for item in page.items.unwrap_or_default() {
@@ -204,8 +212,7 @@ impl Cluster {
     ) -> Result<LiveLookup, ClusterError> {
         let on = CallSubject::Object(ObjectId::new(&kind.gvk.group_kind(), namespace, name));
         let (form, url) = (lookup_form(kind), path::object_path(kind, namespace, name));
-        let object = ApiRequest::read(url, on.clone());
-        match self.call(if form == WireForm::Full { object } else { object.accept(METADATA_ONLY) }).await {
+        match self.call(lookup_request(url, &on, form, METADATA_ONLY)).await {
             Ok(answer) => match LiveDecoder::new(kind, self.interner(), form).decode(answer.text(&on)?) {
                 Some(seen) => Ok(LiveLookup::Found(Box::new(seen.record))),
                 None => Err(ClusterError::new(

@@ -15,7 +15,7 @@ use super::kubectl_fields::{FieldOwners, JSON_PATCH};
 use super::omitted_strategy::{own_fields, resource_version_of};
 use super::{FIELD_MANAGER, path};
 use crate::engine::Precondition;
-use crate::fields::{self, FieldPath, ReplacedMember};
+use crate::fields::{self, FieldPath, PathElement, ReplacedMember};
 use crate::object::{ObjectId, text_at};
 
 /// The members that are in the way of a content, as dry runs have shown.
@@ -51,19 +51,8 @@ impl Cluster {
         body: &Value,
         precondition: &Precondition,
     ) -> Result<Option<Precondition>, ClusterError> {
-        let (uid, seen) = match precondition {
-            Precondition::Absent => return Ok(None),
-            Precondition::Uid(uid) => (uid, None),
-            Precondition::Exact(uid, version) => (uid, Some(*version)),
-        };
+        let Some((uid, live)) = self.read_bound(kind, id, precondition).await? else { return Ok(None) };
         let on = CallSubject::Object(id.clone());
-        let Some(live) = self.get(kind, id).await? else {
-            return Err(ClusterError::new(on, ClusterFault::NoObject));
-        };
-        let is_other = seen.is_some_and(|seen| seen != resource_version_of(&live));
-        if text_at(&live, &["metadata", "uid"]) != &*uid.0 || is_other {
-            return Err(ClusterError::new(on, ClusterFault::VersionConflict));
-        }
         let Some(blocking) = self.find_blocking_members(kind, id, body, &live).await? else {
             return Ok(None);
         };
@@ -75,7 +64,7 @@ impl Cluster {
         }
         let entries = object["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
         let now: Value = self.write_owners(kind, id, &live, &entries).await?.decode(&on)?;
-        Ok(Some(Precondition::Exact(uid.clone(), resource_version_of(&now))))
+        Ok(Some(Precondition::Exact(uid, resource_version_of(&now))))
     }
 
     /// Returns the object as it would be after an apply, also where members of others are in its
@@ -195,20 +184,24 @@ fn shape_of(value: &Value) -> Value {
 }
 
 /// Returns the map that a path's last step leads out of, and that step.
-fn parent_of<'a>(object: &'a mut Value, path: &FieldPath) -> Option<(&'a mut Map<String, Value>, String)> {
+fn parent_of<'a>(
+    object: &'a mut Value,
+    path: &'a FieldPath,
+) -> Option<(&'a mut Map<String, Value>, &'a str)> {
+    let Some(PathElement::Key(key)) = path.elements().last() else { return None };
     let pointer = path.pointer(object)?;
-    let (parent, key) = pointer.rsplit_once('/')?;
-    Some((object.pointer_mut(parent)?.as_object_mut()?, key.replace("~1", "/").replace("~0", "~")))
+    let (parent, _) = pointer.rsplit_once('/')?;
+    Some((object.pointer_mut(parent)?.as_object_mut()?, &**key))
 }
 
 fn remove_at(object: &mut Value, path: &FieldPath) {
     if let Some((parent, key)) = parent_of(object, path) {
-        parent.remove(&key);
+        parent.remove(key);
     }
 }
 
 fn insert_at(object: &mut Value, path: &FieldPath, value: Value) {
     if let Some((parent, key)) = parent_of(object, path) {
-        parent.insert(key, value);
+        parent.insert(key.to_owned(), value);
     }
 }

@@ -1,7 +1,7 @@
 //! The reports of a source task about its source, without repetitions.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use tempfile::TempDir;
@@ -312,16 +312,21 @@ impl SnapshotRenderer for RootRenderer {
     }
 }
 
-// Its former objects may be wanted still, whatever is committed meanwhile and whatever fails.
-#[tokio::test]
-async fn what_a_root_gave_is_not_gone_while_it_does_not_render_and_is_known_until_it_does() {
+/// Returns a source whose repository is at the path, and whose only root the renderer renders.
+fn rendered_fixture() -> (SourceTaskFixture, PathBuf, Arc<RootRenderer>) {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("repo");
     make(&path);
     let renderer = Arc::new(RootRenderer::new("a"));
     let settings = SourceSettings { renderer: Some(renderer.clone()), ..SourceSettings::default() };
     let location = ResolvedLocation::Git(GitLocation::new(path.to_str().unwrap()));
-    let mut fixture = SourceTaskFixture::with_settings(dir, &location, settings);
+    (SourceTaskFixture::with_settings(dir, &location, settings), path, renderer)
+}
+
+// Its former objects may be wanted still, whatever is committed meanwhile and whatever fails.
+#[tokio::test]
+async fn what_a_root_gave_is_not_gone_while_it_does_not_render_and_is_known_until_it_does() {
+    let (mut fixture, path, renderer) = rendered_fixture();
     // The files that are reported, and the number of roots that do not render.
     let reads = async |fixture: &mut SourceTaskFixture| {
         let events = fixture.source_task.check_source().await;
@@ -360,13 +365,7 @@ async fn what_a_root_gave_is_not_gone_while_it_does_not_render_and_is_known_unti
 // Its content is the same, and people are told which chart it comes from.
 #[tokio::test]
 async fn a_rendered_object_that_comes_from_elsewhere_is_reported_again() {
-    let dir = TempDir::new().unwrap();
-    let path = dir.path().join("repo");
-    make(&path);
-    let renderer = Arc::new(RootRenderer::new("a"));
-    let settings = SourceSettings { renderer: Some(renderer.clone()), ..SourceSettings::default() };
-    let location = ResolvedLocation::Git(GitLocation::new(path.to_str().unwrap()));
-    let mut fixture = SourceTaskFixture::with_settings(dir, &location, settings);
+    let (mut fixture, path, renderer) = rendered_fixture();
     for (program, expected) in
         [("helm 3", "read 1 files whole"), ("helm 3", "read 0 files whole"), ("helm 4", "read 1 files whole")]
     {

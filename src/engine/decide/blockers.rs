@@ -309,6 +309,13 @@ impl Engine {
     }
 }
 
+/// Returns whether the target content is still to be released.
+pub(super) fn is_content_pending(entry: &ObjectEntry) -> bool {
+    entry.unreleased_content().is_some()
+        && entry.target_content().is_some()
+        && !is_back_at_unreadable_content(entry)
+}
+
 /// Returns whether it is back at what was good, though that cannot be read any more.
 pub(super) fn is_back_at_unreadable_content(entry: &ObjectEntry) -> bool {
     entry

@@ -1,9 +1,9 @@
 //! Dependencies by annotation: an object that is changed only once others are changed and healthy.
 
-use crate::engine::decide::blockers::{health_words, is_back_at_unreadable_content, is_healthy};
+use crate::engine::decide::blockers::{health_words, is_content_pending, is_healthy};
 use crate::engine::facts::entry::{ObjectEntry, SourceId};
 use crate::engine::state::Engine;
-use crate::engine::{DesiredObject, Reason, is_workload};
+use crate::engine::{DesiredObject, Reason, WaitTopic, is_workload};
 use crate::object::ObjectId;
 
 impl Engine {
@@ -60,8 +60,7 @@ impl Engine {
 
     /// Returns whether the newest content of a workload, or a restart of it, is still to come.
     fn is_change_pending(&self, id: &ObjectId, entry: &ObjectEntry) -> bool {
-        let is_unreleased = entry.unreleased_content().is_some() && entry.target_content().is_some();
-        (is_unreleased && !is_back_at_unreadable_content(entry)) || self.restart_stamp(id).is_some()
+        is_content_pending(entry) || self.restart_stamp(id).is_some()
     }
 
     /// Returns whether a workload has its slot of the budget, and waits for what is released together
@@ -80,11 +79,13 @@ impl Engine {
 
     /// Wakes whoever waits for a workload that is changed and rolled out.
     pub(in crate::engine) fn wake_dependents(&mut self, id: &ObjectId) {
-        let topic = crate::engine::WaitTopic::Object(id.clone());
-        if !is_workload(id) || !self.waiting.contains_key(&topic) || self.has_claimed_rollout(id) {
+        if !is_workload(id) || self.has_claimed_rollout(id) {
             return;
         }
-        if self.entry(id).is_some_and(|entry| !self.is_change_pending(id, entry)) {
+        let topic = WaitTopic::Object(id.clone());
+        if self.waiting.contains_key(&topic)
+            && self.entry(id).is_some_and(|entry| !self.is_change_pending(id, entry))
+        {
             self.wake_topic(&topic);
         }
     }

@@ -1,7 +1,7 @@
 //! The waits of objects: whom a change of a fact wakes, and which waves are not done.
 
 use crate::engine::Reason;
-use crate::engine::decide::blockers::{health_words, is_back_at_unreadable_content, is_healthy};
+use crate::engine::decide::blockers::{health_words, is_content_pending, is_healthy};
 use crate::engine::decide::decision::Decision;
 use crate::engine::facts::entry::{ObjectEntry, SourceId, WaitTopic};
 use crate::engine::facts::lookup_counts;
@@ -93,10 +93,7 @@ impl Engine {
         if self.is_left_alone(id) {
             return None;
         }
-        if entry.unreleased_content().is_some()
-            && entry.target_content().is_some()
-            && !is_back_at_unreadable_content(entry)
-        {
+        if is_content_pending(entry) {
             return Some("is changed".to_owned());
         }
         if self.restart_stamp(id).is_some() {
