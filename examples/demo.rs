@@ -6,6 +6,8 @@
 
 #[path = "demo/cluster_view.rs"]
 mod cluster_view;
+#[path = "demo/overlay.rs"]
+mod overlay;
 #[path = "demo/program.rs"]
 mod program;
 #[path = "demo/rollouts.rs"]
@@ -124,6 +126,7 @@ async fn story(stage: &mut Stage, kept: &mut Option<DemoProcesses>) -> Outcome {
     world.by_hand(stage).await?;
     let before = world.broken_file(stage).await?;
     world.removed_file(stage, &before).await?;
+    world.overlay(stage).await?;
     world.broken_image(stage).await?;
     world.canary(stage).await?;
     world.undo(stage).await
@@ -139,6 +142,7 @@ impl DemoProcesses {
         );
         stage.note("are scheduled and get ready, but no container runs");
         blocking(|| controlplane::programs().expected("the programs of Kubernetes")).await?;
+        let renderers = blocking(|| controlplane::Renderers::find().expected("kustomize")).await?;
         let begun = Instant::now();
         let cluster = blocking(|| Cluster::start().expected("a control plane")).await?;
         let user = |name| cluster.kubeconfig_for(name).expected("a kubeconfig");
@@ -147,7 +151,7 @@ impl DemoProcesses {
         stage.seen(&format!("Kubernetes {version} is ready after {}", time(begun.elapsed())));
         let place = tempfile::Builder::new().prefix("rhumb-demo-").tempdir();
         let place = place.expected("a temporary directory")?;
-        let rhumb = Program::new(binary, place.path(), user("rhumb")?);
+        let rhumb = Program::new(binary, place.path(), user("rhumb")?, renderers.kustomize);
         let shop = Shop::found(place.path()).await?;
         Ok(Self { daemon: None, rhumb, shop, eyes, cluster, place, begun })
     }

@@ -189,11 +189,6 @@ impl Daemon {
         stat_times(&format!("/proc/{}/stat", self.child.id()), 11..15)
     }
 
-    /// Returns how many lines so far have a text in them.
-    pub(crate) fn count(&self, text: &str) -> usize {
-        self.said.lines().iter().filter(|line| line.contains(text)).count()
-    }
-
     /// Returns its memory now.
     pub(crate) fn memory(&self) -> Outcome<Memory> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;

@@ -18,7 +18,7 @@ use crate::corpus::{Corpus, KindMix, Manifest};
 use crate::latency::FollowedRepository;
 use crate::numbers::{Times, ms, ratio};
 use crate::options::Options;
-use crate::program::{Program, run, runtime_folder};
+use crate::program::{Daemon, Program, run, runtime_folder};
 use crate::repository::Repository;
 use crate::table::{AimComparison, Table, progress};
 use crate::{Outcome, block_on};
@@ -181,6 +181,12 @@ impl Overlays {
         )
     }
 
+    /// Returns a file of the base, which all overlays read.
+    fn base(version: &str) -> Manifest {
+        let map = Corpus::new("base", KindMix::Apps, OBJECTS).config_map(2, version);
+        file(&format!("base/{}", map.file), map.text)
+    }
+
     /// Returns the values of the chart.
     fn values(version: &str) -> Manifest {
         file("chart/values.yaml", format!("version: \"{version}\"\n"))
@@ -240,19 +246,7 @@ fn changes(programs: &Renderers, options: &Options, table: &mut Table) -> Outcom
     daemon.rests()?;
     let mut watch = block_on(api.watch_config_maps())?;
     let mut site = FollowedRepository { repository: &mut repository, watch: &mut watch, daemon: &daemon };
-    let before = daemon.count(RENDERED);
-    let plain = site.commit_times(options.samples, |_, version| Overlays::plain(version))?;
-    let renders = daemon.count(RENDERED) - before;
-    let count = overlays.count;
-    let root =
-        site.commit_times(options.samples, |sample, version| Overlays::patch(sample % count, version))?;
-    let chart = site.commit_times(options.samples, |_, version| Overlays::values(version))?;
-    let measured = format!("{}, {renders} renders", plain.spread());
-    table.judge(
-        "S9 commit outside all closures → write",
-        measured,
-        AimComparison::of("0 renders", renders == 0),
-    );
+    let Replay { plain, root, chart } = replay(&mut site, options, overlays.count, table)?;
     for (what, times, alone) in [
         ("S9 one overlay of 40 objects changed, compared with kustomize alone, p50", root, kustomize),
         ("S9 one chart of 40 objects changed, compared with helm alone, p50", chart, helm),
@@ -263,6 +257,74 @@ fn changes(programs: &Renderers, options: &Options, table: &mut Table) -> Outcom
         table.judge(what, measured, AimComparison::of("≤ 10 ms more", own <= alone + ADDED));
     }
     Ok(())
+}
+
+/// The times of commits to a file outside of all roots, to an overlay and to a chart.
+struct Replay {
+    plain: Times,
+    root: Times,
+    chart: Times,
+}
+
+/// Pushes commits of each kind, and counts the roots that they have rendered.
+fn replay(
+    site: &mut FollowedRepository<'_>,
+    options: &Options,
+    count: usize,
+    table: &mut Table,
+) -> Outcome<Replay> {
+    let samples = options.samples;
+    let first = rendered_roots(site.daemon)?;
+    let plain = site.commit_times(samples, |_, version| Overlays::plain(version))?;
+    let renders = rendered_roots(site.daemon)? - first;
+    let root = site.commit_times(samples, |sample, version| Overlays::patch(sample % count, version))?;
+    let before = rendered_roots(site.daemon)?;
+    let chart = site.commit_times(samples, |_, version| Overlays::values(version))?;
+    let charts = rendered_roots(site.daemon)? - before;
+    site.commit_times(1, |_, version| Overlays::base(version))?;
+    let measured = format!("{}, {renders} renders", plain.spread());
+    let what = "S9 commit outside all closures → write";
+    table.judge(what, measured, AimComparison::of("0 renders", renders == 0));
+    let touched = RenderedRoots {
+        rendered: rendered_roots(site.daemon)? - first,
+        changed: 2 * samples + count,
+        commits: 3 * samples + 1,
+    };
+    touched.judge(count + 1, table);
+    let measured = format!("{:.2}", charts as f64 / samples as f64);
+    let what = "S9 renders of a chart for each commit that changes its values";
+    table.judge(what, measured, AimComparison::of("1.00", charts == samples));
+    Ok(Replay { plain, root, chart })
+}
+
+/// The roots that were rendered while commits were replayed.
+struct RenderedRoots {
+    rendered: usize,
+    /// The roots whose closure a commit changed, once for each commit.
+    changed: usize,
+    commits: usize,
+}
+
+impl RenderedRoots {
+    fn judge(&self, roots: usize, table: &mut Table) {
+        let Self { rendered, changed, commits } = self;
+        let share = 100.0 * *rendered as f64 / (roots * commits) as f64;
+        let measured = format!("{rendered} for {changed}, {share:.1} % of all");
+        let what = format!(
+            "S9 roots rendered by {commits} commits among {roots} roots, compared with those changed"
+        );
+        table.judge(&what, measured, AimComparison::of("as many", rendered == changed));
+    }
+}
+
+/// Returns how many roots a daemon has rendered so far, each time that it did.
+fn rendered_roots(daemon: &Daemon) -> Outcome<usize> {
+    let count = |line: &String| {
+        let (_, rest) = line.split_once("roots=")?;
+        rest.split(|letter: char| !letter.is_ascii_digit()).next()?.parse::<usize>().ok()
+    };
+    let lines = daemon.says(RENDERED, 1, Duration::ZERO)?;
+    lines.iter().map(|line| count(line).ok_or_else(|| format!("no number of roots in {line:?}").into())).sum()
 }
 
 /// The words for kustomize.

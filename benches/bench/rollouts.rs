@@ -221,7 +221,7 @@ impl ObservedRollouts {
     }
 
     /// Returns the times from the end of each rollout to the start of the next one that it makes
-    /// room for: one, and during a slow start a second one.
+    /// room for. During a slow start it makes room for a second one too.
     fn lags(&self, slow: SlowStart) -> Times {
         let mut free: VecDeque<Instant> = VecDeque::new();
         let mut window = if slow == SlowStart::Yes { 1 } else { MAX_IN_FLIGHT };
@@ -281,8 +281,8 @@ fn is_available(object: &Value, replicas: u32) -> bool {
         && all.iter().all(|field| number(&format!("/status/{field}")) == u64::from(replicas))
 }
 
-/// Returns the ideal duration of so many rollouts of the same length, as the budget lets them
-/// begin: one at first, one more with each success, and never more than so many.
+/// Returns the ideal duration of `count` rollouts of the same length, as the budget lets them
+/// begin. That is one at first, one more with each success, and never more than `most`.
 fn ideal(count: usize, most: usize, alone: Duration) -> Duration {
     let (mut left, mut window, mut time) = (count, 1, Duration::ZERO);
     while left > 0 {

@@ -375,7 +375,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Waits until the cluster shows what git says, and starts again what ended by itself; returns
+    /// Waits until the cluster shows what git says, and starts again what ended by itself. Returns
     /// how long that took, or the difference that is left.
     pub(crate) fn await_convergence(&mut self, limit: Duration) -> Result<Duration, String> {
         let begun = Instant::now();

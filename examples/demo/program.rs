@@ -44,6 +44,8 @@ pub(crate) struct Program {
     pub(crate) directory: PathBuf,
     /// Its user's kubeconfig.
     pub(crate) kubeconfig: PathBuf,
+    /// The kustomize that it finds.
+    kustomize: PathBuf,
 }
 
 /// Builds the program in the profile of this example, unless that was done already.
@@ -82,8 +84,8 @@ fn executable(line: &str) -> Option<PathBuf> {
 
 impl Program {
     /// Returns a program that works in a directory, as the user of a kubeconfig.
-    pub(crate) fn new(binary: PathBuf, directory: &Path, kubeconfig: PathBuf) -> Self {
-        Self { binary, directory: directory.to_owned(), kubeconfig }
+    pub(crate) fn new(binary: PathBuf, directory: &Path, kubeconfig: PathBuf, kustomize: PathBuf) -> Self {
+        Self { binary, directory: directory.to_owned(), kubeconfig, kustomize }
     }
 
     /// Runs it once.
@@ -105,7 +107,11 @@ impl Program {
     }
 
     fn prepare<'a>(&self, command: &'a mut Command) -> &'a mut Command {
+        let folders = self.kustomize.parent().map(Path::to_owned).into_iter();
+        let others = std::env::var_os("PATH").unwrap_or_default();
+        let search = std::env::join_paths(folders.chain(std::env::split_paths(&others)));
         command
+            .env("PATH", search.unwrap_or(others))
             .current_dir(&self.directory)
             .env("KUBECONFIG", &self.kubeconfig)
             .env("STATE_DIRECTORY", self.directory.join("state"))

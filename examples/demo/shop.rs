@@ -61,6 +61,14 @@ impl Shop {
         fs::write(&path, text.replace(from, to)).expected(format!("to write {}", path.display()))
     }
 
+    /// Writes a new file of the working copy.
+    pub(crate) fn write(&self, file: &str, text: &str) -> Outcome {
+        let path = self.copy().join(file);
+        let folder = path.parent().unwrap_or(&path);
+        fs::create_dir_all(folder).expected(format!("to make {}", folder.display()))?;
+        fs::write(&path, text).expected(format!("to write {}", path.display()))
+    }
+
     /// Removes a file of the working copy.
     pub(crate) fn remove(&self, file: &str) -> Outcome {
         fs::remove_file(self.copy().join(file)).expected(format!("to remove {file}"))

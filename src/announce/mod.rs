@@ -22,8 +22,8 @@ use self::outbox::Outbox;
 use crate::config::{NotifyConfig, Recipient};
 use crate::report::{EventRecord, EventRecorder, LosslessSubscription};
 
-/// The rests between the tries, in seconds: some ten minutes altogether. Who asks for a longer one
-/// has it.
+/// The rests between the tries, in seconds: some ten minutes altogether. A recipient that asks for
+/// a longer rest gets it.
 const RETRY_DELAYS_SECONDS: [u64; 8] = [1, 2, 5, 15, 30, 60, 120, 300];
 
 /// Sends each recorded event to these recipients from now on. A recipient that stays in the
@@ -180,7 +180,7 @@ async fn bring(
     rests: &[Duration],
 ) {
     let mut rests = rests.iter();
-    while !outbox.voids(notification) {
+    while !outbox.supersedes(notification) {
         match (client.bring(notification).await, rests.next()) {
             (Ok(()), _) => return,
             (Err(DeliveryError::Temporary { why, after }), Some(rest)) => {

@@ -35,7 +35,7 @@ pub(super) struct Notification {
 
 impl Notification {
     /// Returns whether nobody misses an older one after this one.
-    pub(super) fn voids(&self, older: &Self) -> bool {
+    pub(super) fn supersedes(&self, older: &Self) -> bool {
         self.status.is_some() && self.status == older.status
     }
 }

@@ -22,7 +22,7 @@ impl Outbox {
     /// Adds a notification, in place of all that it makes void. Returns the number of dropped ones.
     pub(super) fn put(&self, notification: Notification) -> usize {
         let mut notifications = self.notifications();
-        notifications.retain(|old| !notification.voids(old));
+        notifications.retain(|old| !notification.supersedes(old));
         let lost = usize::from(notifications.len() >= MAX_PENDING_NOTIFICATIONS);
         notifications.drain(..lost);
         notifications.push_back(notification);
@@ -42,8 +42,8 @@ impl Outbox {
     }
 
     /// Returns whether a pending notification makes this one void.
-    pub(super) fn voids(&self, notification: &Notification) -> bool {
-        self.notifications().iter().any(|newer| newer.voids(notification))
+    pub(super) fn supersedes(&self, notification: &Notification) -> bool {
+        self.notifications().iter().any(|newer| newer.supersedes(notification))
     }
 
     /// Returns the number of pending notifications.
@@ -97,10 +97,12 @@ mod tests {
             assert_eq!(outbox.put(notification(Some(status), number)), 0);
         }
         assert_eq!(numbers(&outbox), [1, 2]);
-        assert!(outbox.voids(&notification(Some("a"), 0)) && !outbox.voids(&notification(Some("c"), 0)));
+        assert!(
+            outbox.supersedes(&notification(Some("a"), 0)) && !outbox.supersedes(&notification(Some("c"), 0))
+        );
         // Messages for people are each news of their own.
         assert_eq!((outbox.put(notification(None, 3)), outbox.put(notification(None, 4))), (0, 0));
-        assert!(!outbox.voids(&notification(None, 3)));
+        assert!(!outbox.supersedes(&notification(None, 3)));
         assert_eq!(numbers(&outbox), [1, 2, 3, 4]);
     }
 }

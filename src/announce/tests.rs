@@ -333,7 +333,7 @@ fn a_status_has_the_context_that_is_configured() {
         |reason, message| notification(&to, NotificationEvent::Failed, &event(reason, message)).unwrap();
     let (first, second) = (status(EventReason::RolloutFailed, "a"), status(EventReason::RolledBack, "b"));
     assert_eq!(first.body["context"], json!("eu/shop/shop"));
-    assert!(second.voids(&first));
+    assert!(second.supersedes(&first));
 }
 
 /// Reports a fault in a recipient's files before anything happens.

@@ -22,7 +22,7 @@ pub use diff::diff_fields;
 pub use immutable::immutable_fields;
 pub use pods::change_impact;
 pub(crate) use pods::{can_release_pods, can_touch_template};
-pub(crate) use present::{lay_over, present, present_pair, unified_diff};
+pub(crate) use present::{merge_content, present, present_pair, unified_diff};
 pub(crate) use yaml::write_yaml;
 
 use serde_json::Value;

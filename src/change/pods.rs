@@ -49,7 +49,7 @@ fn is_built_in(group: &str) -> bool {
 /// - Other ordinals of a `StatefulSet`: `Restart` of those that get another number, whatever its
 ///   strategy.
 /// - Another choice of nodes for a `DaemonSet` that is held by `OnDelete`: `Scale` by at most all
-///   its pods, since its controller takes them from nodes that do not fit any more.
+///   its pods. Its controller takes them from nodes that do not fit any more.
 /// - An immutable field that differs: `Recreate`, with all pods; nothing else could bring it about.
 /// - An object that comes: `InPlace`, with the pods that it starts. One that goes: `Scale`, with
 ///   its pods.

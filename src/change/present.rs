@@ -51,7 +51,7 @@ pub(super) fn drop_noise(object: &mut Value) {
 
 /// Returns the live object as it would be with a content laid over it. Less exact than a dry run:
 /// what leaves the content stays, and defaults are those of the live object.
-pub(crate) fn lay_over(live: &Value, content: &Value) -> Value {
+pub(crate) fn merge_content(live: &Value, content: &Value) -> Value {
     laid_over_at("", live, content)
 }
 

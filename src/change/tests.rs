@@ -28,7 +28,7 @@ fn check(before: Value, after: Value, expected: &[&str]) {
 #[test]
 fn a_content_is_laid_over_what_is_live() {
     fn check(live: Value, content: Value, expected: Value) {
-        assert_eq!(lay_over(&live, &content), expected, "{content} over {live}");
+        assert_eq!(merge_content(&live, &content), expected, "{content} over {live}");
     }
     check(json!({"a": 1, "b": 2}), json!({"b": 3, "c": 4}), json!({"a": 1, "b": 3, "c": 4}));
     check(

@@ -29,7 +29,7 @@ use crate::cluster::{
 };
 use crate::config::{Config, CustomSource, DeletionPolicy, SourceConfig, custom_path};
 use crate::daemon::UnreadableRecords;
-use crate::engine::{HashSeals, PrunePolicy, RolloutLedger, SourceLifecycle};
+use crate::engine::{HashCiphers, PrunePolicy, RolloutLedger, SourceLifecycle};
 use crate::manifest::KindScopes;
 use crate::object::{ErrorClass, GroupKind, Gvk, Object, count_text, verb_to_be};
 use crate::render::{Palette, TextStyle};
@@ -315,7 +315,7 @@ async fn check_ledger(cluster: &Cluster, namespace: &str, report: &mut CheckRepo
     let Ok(Some(budget)) = retry_when_throttled(|| cluster.read_rollout_ledger(namespace)).await else {
         return;
     };
-    match RolloutLedger::parse(&budget.text, &HashSeals::default()) {
+    match RolloutLedger::parse(&budget.text, &HashCiphers::default()) {
         Ok(ledger) if !ledger.unreadable_claims.is_empty() => {
             report.add(CheckLevel::Missing, explain_unread_claims(namespace, ledger.unreadable_claims.len()));
         }

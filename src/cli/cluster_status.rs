@@ -12,6 +12,7 @@ use jiff::Timestamp;
 use self::last_status::LastStatus;
 use self::unlabelled_objects::UnlabelledObjects;
 pub(super) use self::unlabelled_objects::source_by_seal;
+use super::object_argument::ObjectArgument;
 use super::source_objects::{by_namespace, is_too_wide};
 use super::status_view::StatusView;
 use super::target::{ClusterSession, ManagedObject};
@@ -20,7 +21,7 @@ use crate::cluster::{InventoryObject, KindLookup, ListSelector, inventory_id_of}
 use crate::daemon::{self, PendingPrune, UnreadableRecords};
 use crate::engine::{
     LiveObject, ObjectOwner, PauseIntent, QueuedObject, Reason, Rejection, RejectionAction, RolloutLedger,
-    RolloutPhase, pause_reason,
+    RolloutOverlayState, RolloutPhase, pause_reason,
 };
 use crate::object::ObjectId;
 use crate::report::{
@@ -41,7 +42,7 @@ struct SourceRecord {
 }
 
 /// Returns a view of all objects, those among them that are as they should be too.
-pub(super) async fn survey(session: &ClusterSession) -> Result<StatusView, CommandError> {
+pub(super) async fn read_cluster_status(session: &ClusterSession) -> Result<StatusView, CommandError> {
     let inventories = session.cluster.list_inventories(&session.system).await?;
     let mut records: Vec<SourceRecord> =
         inventories.into_iter().map(|(name, inventory)| SourceRecord::of(session, name, inventory)).collect();
@@ -60,6 +61,7 @@ pub(super) async fn survey(session: &ClusterSession) -> Result<StatusView, Comma
         ));
     }
     notes.extend(records.iter().filter_map(author_note));
+    notes.extend(members.iter().filter_map(|(id, live)| step_note(id, live)));
     notes.extend(records.iter().flat_map(|source| {
         UnreadableRecords::find(&source.inventory, &session.system, &source.name).into_texts()
     }));
@@ -91,9 +93,19 @@ fn author_note(source: &SourceRecord) -> Option<String> {
     Some(author.note(&source.name, author.state(&daemon::process_mark(), facts::is_process_there)))
 }
 
+/// Returns the note about a workload that stays at its step as long as nobody serves its source.
+fn step_note(id: &ObjectId, live: &LiveObject) -> Option<String> {
+    let RolloutOverlayState::Overlaid(overlay) = live.overlay else { return None };
+    let step = overlay.step()?;
+    Some(format!(
+        "{} is at step {step} of its rollout, and goes on only while a daemon serves its source",
+        ObjectArgument::of(id)
+    ))
+}
+
 /// The state of one object.
 #[derive(Default)]
-pub(super) struct ObjectStanding {
+pub(super) struct ManagedObjectState {
     /// The phase; none where the object may be one of those that the record counts without names.
     pub(super) phase: Option<Phase>,
     /// The reason for the phase, where no other record has it.
@@ -107,17 +119,17 @@ pub(super) fn read_object_standing(
     session: &ClusterSession,
     target: &ManagedObject,
     ledger: &RolloutLedger,
-) -> ObjectStanding {
+) -> ManagedObjectState {
     let source = SourceRecord::of(session, target.source.clone(), target.inventory.clone());
     let Some(live) = session.cluster.decode_view(&target.kind, &target.object) else {
-        return ObjectStanding::default();
+        return ManagedObjectState::default();
     };
     let unnamed = source.last.unnamed_counts(&queued_objects(&source, ledger)).into_values().sum();
     let found = find_blocker(&source, ledger, &target.id, &live);
     let reason = found.as_ref().filter(|found| found.is_only_here).map(|found| found.reason.clone());
     let phase = phase_facts(&source, ledger, &target.id, &live, found.as_ref()).phase();
     let is_known = phase != Phase::Settled || unnamed == 0;
-    ObjectStanding { phase: is_known.then_some(phase), reason, unnamed }
+    ManagedObjectState { phase: is_known.then_some(phase), reason, unnamed }
 }
 
 /// Returns the status of an object, as it was last reported, that the cluster does not show as one
@@ -318,7 +330,7 @@ fn phase_facts(
 }
 
 /// Returns what keeps an object from being settled. The order of the questions is that in which the
-/// engine decides; a blocker that only its record has comes where the engine would have found it.
+/// engine decides. A blocker that only its record has comes where the engine would have found it.
 fn find_blocker(
     source: &SourceRecord,
     ledger: &RolloutLedger,

@@ -11,7 +11,7 @@ use super::{CommandError, Terminal, session};
 use crate::cluster::Cluster;
 use crate::config::{Config, DnsLabel, SourceConfig, SourceLocation, SourceMode};
 use crate::daemon::SourceSetup;
-use crate::engine::PrunePolicy;
+use crate::engine::{KnownSources, PrunePolicy};
 use crate::source::{self, LocationKind};
 
 /// The sources of a file, and which of them are meant.
@@ -53,7 +53,7 @@ impl SelectedSources {
     }
 
     /// Does the same as [`SelectedSources::read`], with the arguments of the command line beside
-    /// it: files or a directory that are judged as if the source had them.
+    /// it. They name files or a directory that are judged as if the source had them.
     pub(super) fn for_diff(
         global: &GlobalArgs,
         args: &OneShotArgs,
@@ -103,6 +103,12 @@ impl SelectedSources {
     /// Returns the sources that are meant.
     pub(super) fn selected_sources(&self) -> impl Iterator<Item = &SourceConfig> {
         self.config.sources.iter().filter(|source| self.is_chosen(&source.name))
+    }
+
+    /// Returns whether the sources that are meant are all that one process serves.
+    pub(super) fn known_sources(&self) -> KnownSources {
+        let is_all = self.named.is_none() && !self.config.custom_sources.is_open();
+        if is_all { KnownSources::All } else { KnownSources::Some }
     }
 
     /// Returns whether a source is meant.

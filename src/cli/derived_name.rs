@@ -92,7 +92,7 @@ pub(super) async fn settle(
 
 /// Does the same as [`settle`] for a daemon: waits for an API server that does not answer, and logs
 /// its notes.
-pub(super) async fn settle_patiently(
+pub(super) async fn settle_with_retries(
     config: &mut Config,
     naming: NameOrigin,
     cluster: &Cluster,

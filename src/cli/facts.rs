@@ -7,7 +7,7 @@ use std::path::Path;
 
 use jiff::Timestamp;
 
-use super::cluster_status::ObjectStanding;
+use super::cluster_status::ManagedObjectState;
 use super::object_argument::ObjectArgument;
 use super::rollout_words::{RolloutState, rollout_state};
 use super::target::{ClusterSession, ManagedObject};
@@ -15,7 +15,7 @@ use super::{CommandError, cluster_status, steps};
 use crate::cluster::{explain_unread_claims, explain_unreadable_ledger, inventory_id_of};
 use crate::daemon::{self, UnreadableRecords};
 use crate::engine::{
-    ContentRef, HashSeals, HoldIntent, MAX_PUBLISHED_OBJECTS, PauseIntent, QueuedObject, Rejection,
+    ContentRef, HashCiphers, HoldIntent, MAX_PUBLISHED_OBJECTS, PauseIntent, QueuedObject, Rejection,
     RejectionAction, RolloutClaim, RolloutLedger, UnitMember, is_workload,
 };
 use crate::object::ObjectId;
@@ -24,7 +24,7 @@ use crate::object::ObjectId;
 pub(super) struct ObjectFacts {
     id: ObjectId,
     inventory_id: String,
-    standing: ObjectStanding,
+    standing: ManagedObjectState,
     paused: Option<(String, PauseIntent)>,
     hold: Option<HoldIntent>,
     rejection: Option<Rejection>,
@@ -165,7 +165,7 @@ pub(super) async fn read_ledger(
     session: &ClusterSession,
 ) -> Result<(RolloutLedger, Option<String>), CommandError> {
     let budget = session.cluster.read_rollout_ledger(&session.system).await?;
-    let read = budget.map(|budget| RolloutLedger::parse(&budget.text, &HashSeals::default()));
+    let read = budget.map(|budget| RolloutLedger::parse(&budget.text, &HashCiphers::default()));
     Ok(match read.transpose() {
         Ok(ledger) => {
             let ledger = ledger.unwrap_or_default();

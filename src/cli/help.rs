@@ -243,8 +243,12 @@ pub(super) const UNINSTALL: &str = "\
 Without --delete-objects all objects stay as they are, with their labels and annotations. What is
 deleted are the inventory, the orders and the Lease of the source, and without a SOURCE also the
 rollout ledger and the key of the seals in the system namespace. Another source takes such objects
-over with --adopt always. With --delete-objects they are deleted in the reverse order of their
-kinds, each in the version that was listed; objects with rhumb.dev/prune: never stay.
+over with --adopt always. A workload at a held step of its rollout is named, with the command that
+lets it go.
+
+With --delete-objects they are deleted in the reverse order of their kinds, each by its uid and in
+the version that was last seen. Objects with rhumb.dev/prune: never stay, and so do those that
+another source requests.
 
 It refuses while a daemon serves the source, unless that only observes. Run it again to finish what
 was interrupted. For an object of kind Source use `kubectl delete sources.rhumb.dev NAME` instead.

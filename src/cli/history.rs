@@ -52,7 +52,7 @@ pub(super) async fn print(
     }
     let mut lines = lines(session, &target).await?;
     lines.sort_by_key(|line| std::cmp::Reverse(line.number));
-    disown(&mut lines, TemplateOwner::of(&target.object));
+    clear_foreign_commits(&mut lines, TemplateOwner::of(&target.object));
     let (ledger, _) = facts::read_ledger(session).await?;
     let heads = ["NUMBER", "COMMIT", "AUTHOR", "SUBJECT", "SINCE", "OUTCOME"].map(str::to_owned);
     let inventory_id = inventory_id_of(&session.system, &target.source);
@@ -125,7 +125,7 @@ async fn lines(session: &ClusterSession, target: &ManagedObject) -> Result<Vec<H
 ///
 /// Of several templates of one content the newest was put back; where the workload is somebody's
 /// now, the one before. One with other pods than that was made of somebody's change.
-fn disown(lines: &mut [HistoryLine], template: TemplateOwner) {
+fn clear_foreign_commits(lines: &mut [HistoryLine], template: TemplateOwner) {
     let mut contents: Vec<&str> =
         lines.iter().map(|line| &*line.hash).filter(|hash| !hash.is_empty()).collect();
     contents.sort_unstable();
@@ -211,7 +211,7 @@ mod tests {
                 ..HistoryLine::default()
             };
             let mut lines: Vec<HistoryLine> = shown.iter().map(line).collect();
-            disown(&mut lines, template);
+            clear_foreign_commits(&mut lines, template);
             let others: Vec<i64> = lines
                 .iter()
                 .filter(|line| line.author == TemplateAuthor::Other)

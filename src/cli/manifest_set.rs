@@ -81,6 +81,14 @@ pub(super) struct CheckedObjects {
     pub(super) disallowed: BTreeMap<ObjectId, String>,
 }
 
+impl CheckedObjects {
+    /// Returns all objects, usable or not.
+    pub(super) fn ids(&self) -> impl Iterator<Item = &ObjectId> {
+        let objects = self.assembled.objects.iter().map(|object| &object.id);
+        objects.chain(self.assembled.invalid.iter().map(|invalid| &invalid.id))
+    }
+}
+
 /// The versions that charts were given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ChartVersions {

@@ -25,6 +25,7 @@ mod help;
 mod history;
 mod identities;
 mod journal;
+mod left_steps;
 mod lock;
 mod log;
 mod log_line;

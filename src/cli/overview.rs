@@ -256,7 +256,8 @@ pub(super) fn state(view: &StatusView, source: &SourceStatus) -> (TextStyle, Str
         .map(|(phase, count)| phase_words(*phase, *count))
         .collect();
     let looked_after = source.objects.keys().any(|phase| *phase != Phase::LeftAlone);
-    let worst = source.objects.keys().map(|phase| phase_style(*phase)).min_by_key(|style| gravity(*style));
+    let worst =
+        source.objects.keys().map(|phase| phase_style(*phase)).min_by_key(|style| severity_rank(*style));
     let mut style = worst.unwrap_or(TextStyle::Added);
     if source.incomplete.is_some() {
         // The reason follows below.
@@ -340,7 +341,7 @@ pub(super) fn phase_style(phase: Phase) -> TextStyle {
     }
 }
 
-fn gravity(style: TextStyle) -> u8 {
+fn severity_rank(style: TextStyle) -> u8 {
     match style {
         TextStyle::Error => 0,
         TextStyle::Changed => 1,
@@ -400,7 +401,7 @@ fn objects(view: &StatusView, detail: DetailLevel) -> Vec<Row> {
         let phase = object.map_or(Phase::Waiting, |object| object.phase);
         rows.push(object_row(&queued.object, phase, &waiting_text(queued), object, detail));
     }
-    rows.extend(troubled_objects(view).into_iter().map(|object| {
+    rows.extend(objects_needing_attention(view).into_iter().map(|object| {
         object_row(
             &object.object,
             object.phase,
@@ -414,13 +415,13 @@ fn objects(view: &StatusView, detail: DetailLevel) -> Vec<Row> {
 
 /// Returns the objects that need attention and neither roll out nor wait for the budget, the most
 /// severe first.
-pub(super) fn troubled_objects(view: &StatusView) -> Vec<&ObjectStatus> {
+pub(super) fn objects_needing_attention(view: &StatusView) -> Vec<&ObjectStatus> {
     let RolloutStatus { rolling, queue, .. } = &view.rollout;
     let rolling = rolling.iter().map(|roll| &roll.object);
     let listed: BTreeSet<&ObjectRef> = rolling.chain(queue.iter().map(|queued| &queued.object)).collect();
     let mut rest: Vec<&ObjectStatus> =
         view.objects.iter().filter(|object| !listed.contains(&object.object)).collect();
-    rest.sort_by_key(|object| (gravity(phase_style(object.phase)), object.phase, &object.object));
+    rest.sort_by_key(|object| (severity_rank(phase_style(object.phase)), object.phase, &object.object));
     rest
 }
 

@@ -72,7 +72,11 @@ impl SourceRendering {
     pub(super) fn of_locks(renderers: &RendererConfig, sources: &[SourceConfig]) -> Self {
         let fetch = FetchConfig::union(sources.iter().map(|source| &source.fetch));
         let stores: Vec<PathBuf> = sources.iter().map(|source| chart_folder(Some(&source.name))).collect();
-        Self::by_fetcher(Path::new(""), renderers, chart_fetcher(&fetch, None).heeding(stores.into_iter()))
+        Self::by_fetcher(
+            Path::new(""),
+            renderers,
+            chart_fetcher(&fetch, None).with_first_digests_of(stores.into_iter()),
+        )
     }
 
     fn by_fetcher(path: &Path, renderers: &RendererConfig, charts: ChartFetcher) -> Self {

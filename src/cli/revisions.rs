@@ -261,7 +261,7 @@ impl ReadRevision {
     /// Reads the files on disk, committed or not.
     fn of_disk(source: &SourceConfig, place: &RevisionFolder) -> Result<Self, CommandError> {
         let folder = here_if_empty(&place.shown);
-        if source::is_vacant(folder) {
+        if source::is_missing_or_empty(folder) {
             let missing = SourceError::Missing { place: folder.display().to_string() };
             return Ok(Self::Nothing(missing.into()));
         }

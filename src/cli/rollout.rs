@@ -11,6 +11,7 @@ use super::facts::ObjectFacts;
 use super::object_argument::ObjectArgument;
 use super::orders::{self, PersistedState};
 use super::overview::clean_text;
+use super::pass_progress::ProgressPauses;
 use super::rollout_words::{RolloutState, rollout_state};
 use super::target::ClusterSession;
 use super::{CommandError, ExitStatus, Terminal, facts, history, session, settings};
@@ -120,6 +121,7 @@ async fn status(
     terminal: &Terminal,
 ) -> Result<ExitStatus, CommandError> {
     let mut printed = String::new();
+    let mut pauses = ProgressPauses::start();
     loop {
         let (text, exit) = match &args.object {
             Some(name) => rollout_status(session, name).await?,
@@ -134,9 +136,15 @@ async fn status(
         }
         tokio::select! {
             () = tokio::time::sleep(POLL_INTERVAL) => {}
+            () = pauses.end() => terminal.report(&progress_line(&printed)),
             () = terminal.wait_until_closed() => return Err(CommandError::closed_output()),
         }
     }
+}
+
+/// Returns the line that stands for an unchanged state: its first one.
+fn progress_line(text: &str) -> String {
+    format!("progress: {}\n", text.lines().next().unwrap_or_default())
 }
 
 /// Indicates whether there is anything left to watch.

@@ -1,5 +1,6 @@
 //! `rhumb run`.
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::args::{GlobalArgs, RunArgs};
 use super::derived_name::{self, NameOrigin};
+use super::left_steps::left_step_text;
 use super::process_sources::{ServedSources, SourceShare, is_shared};
 use super::reload::{ReloadResult, reload};
 use super::settings::{FileRead, Invocation};
@@ -20,7 +22,7 @@ use crate::announce::announce;
 use crate::cluster::{self, Cluster};
 use crate::config::{Config, NotifyConfig, SourceConfig};
 use crate::daemon::{self, Inquiries, Reconciler, SourceSetup, StopCondition};
-use crate::engine::SourceLifecycle;
+use crate::engine::{SourceLifecycle, SteppedWorkload};
 use crate::heartbeat::Heartbeats;
 use crate::object::ErrorClass;
 use crate::queue;
@@ -132,7 +134,7 @@ async fn follow(
     let naming =
         if typed.args.config.is_some() { NameOrigin::Explicit } else { NameOrigin::of(typed.global) };
     let Some(settled) =
-        stop.run_until_cancelled(derived_name::settle_patiently(&mut config, naming, &cluster)).await
+        stop.run_until_cancelled(derived_name::settle_with_retries(&mut config, naming, &cluster)).await
     else {
         return Ok(ExitStatus::Done);
     };
@@ -161,6 +163,7 @@ async fn follow(
         metrics,
         recipients,
         share,
+        stepped: Cell::default(),
     };
     let ended = loop {
         match Box::pin(daemon.follow(&config)).await {
@@ -241,6 +244,8 @@ struct Daemon<'a> {
     recipients: watch::Sender<Vec<NotifyConfig>>,
     /// The sources that this process serves.
     share: SourceShare,
+    /// The workloads that the last loop has left at a step.
+    stepped: Cell<Vec<SteppedWorkload>>,
 }
 
 /// The step after a loop has ended.
@@ -257,6 +262,7 @@ impl Daemon<'_> {
     /// Follows one configuration to the end, or to what comes next.
     async fn follow(&self, config: &Config) -> Result<NextStep, CommandError> {
         let served = self.share.take(config, &self.cluster).await;
+        self.warn_about_steps(&served);
         let sources = self.open_sources(&served).map_err(|error| self.invocation.classify(error))?;
         let setup = session::daemon_setup(&served.config, served.cluster.clone(), sources);
         let (summary, summaries) = watch::channel(DaemonSummary::default());
@@ -300,8 +306,20 @@ impl Daemon<'_> {
         };
         drop(status_task);
         self.share.stop_serving();
-        ended?;
+        self.stepped.set(ended?.stepped);
         Ok(next.filter(|_| !self.signals.stop().is_cancelled()).unwrap_or(NextStep::End))
+    }
+
+    /// Logs which workloads stay at a step, as this process serves their source no more, and nobody
+    /// is to take it over.
+    fn warn_about_steps(&self, served: &ServedSources) {
+        for SteppedWorkload { source, id, shown } in self.stepped.take() {
+            if served.retired.contains(&source)
+                && let Some(text) = left_step_text(&id, shown)
+            {
+                tracing::warn!(%source, object = %id, "the source is served no more: {text}");
+            }
+        }
     }
 
     /// Opens the served sources. A faulty source in the cluster harms none of the others.

@@ -278,7 +278,7 @@ fn awaited_location(text: &str) -> Result<LocationKind, CommandError> {
             tracing::warn!("{place}: no such file or directory; waiting for it");
             Ok(LocationKind::Repository(text.into()))
         }
-        Ok(LocationKind::Directory(path)) if source::is_vacant(&path) => {
+        Ok(LocationKind::Directory(path)) if source::is_missing_or_empty(&path) => {
             tracing::warn!("{text}: the directory is empty; waiting for manifests or a repository");
             Ok(LocationKind::Repository(path))
         }

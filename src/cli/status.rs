@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::args::{GlobalArgs, StatusArgs, StatusOutputFormat};
-use super::cluster_status::survey;
+use super::cluster_status::read_cluster_status;
 use super::overview::{self, DetailLevel, Overview};
 use super::settings::{self, StatusSource};
 use super::socket::{DaemonSocket, SocketError};
@@ -51,7 +51,7 @@ impl StatusReader {
         match self {
             Self::Daemon(socket) => Ok(StatusView::of_daemon(socket).await?),
             Self::Cluster(session) => {
-                let mut view = survey(session).await?;
+                let mut view = read_cluster_status(session).await?;
                 view.objects.retain(|object| !object.phase.is_well());
                 Ok(view)
             }
@@ -67,7 +67,7 @@ impl StatusReader {
                 view.objects = status_view::objects(socket).await?;
                 Ok(view)
             }
-            Self::Cluster(session) => survey(session).await,
+            Self::Cluster(session) => read_cluster_status(session).await,
         }
     }
 

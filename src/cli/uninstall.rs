@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::args::UninstallArgs;
+use super::left_steps::left_step_text;
 use super::object_argument::ObjectArgument;
 use super::overview::clean_text;
 use super::pass_progress::{PassProgress, ProgressPauses};
@@ -20,12 +21,12 @@ use crate::cluster::{
     self, Cluster, ClusterFault, InventoryObject, KindLookup, KindTable, inventory_id_of, orders_name,
 };
 use crate::config::{API_VERSION, Config, DnsLabel, SOURCE_FINALIZER, SourceConfig, custom_path};
-use crate::daemon::{self, Reconciler, StopCondition};
+use crate::daemon::{self, OtherRequests, Reconciler, StopCondition};
 use crate::engine::{
     AllowList, IS_SERVED, KEY_SECRET, KeptObjects, LiveObject, ObjectOwner, PruneTiming, ReleaseKey,
-    ResourceVersion, Uid,
+    ResourceVersion, RolloutOverlayState, Uid,
 };
-use crate::object::{ErrorClass, Gvk, ObjectId, count_text, text_at};
+use crate::object::{ErrorClass, GroupKind, Gvk, ObjectId, PART_OF, count_text, text_at};
 use crate::report::{ObjectEvent, RemainingObjects};
 
 /// The time limit for deletions: finalizers take their time.
@@ -63,47 +64,56 @@ pub(super) fn carry_out(
 struct RemovableObject {
     id: ObjectId,
     uid: Uid,
-    stay: Option<StayReason>,
+    stay: Option<KeepReason>,
+    /// The overlay of its rollout, as the cluster shows it.
+    shown: RolloutOverlayState,
 }
 
 /// The reason for which an object stays whose source goes.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum StayReason {
+#[derive(Clone, PartialEq, Eq)]
+enum KeepReason {
     /// An annotation asks for it.
     Asked,
     /// It has the label of the source, and no seal that proves who made it.
     Unproven,
+    /// This source requests it, whoever serves that, and whenever.
+    Requested(Arc<str>),
 }
 
-impl StayReason {
+/// The facts that keep objects where they are.
+struct Keepers {
+    /// The objects that each inventory keeps.
+    kept: Vec<KeptObjects>,
+    /// The objects that other sources request.
+    requests: OtherRequests,
+    key: Option<ReleaseKey>,
+}
+
+impl KeepReason {
     /// Returns the reason to leave an object where it is. The record in the inventory counts beside
     /// the object, which others may have changed.
-    fn of(
-        live: &LiveObject,
-        set: &str,
-        id: &ObjectId,
-        key: Option<&ReleaseKey>,
-        recorded: PruneTiming,
-    ) -> Option<Self> {
-        let asked = live.prune_timing.strictest(recorded);
+    fn of(live: &LiveObject, set: &str, id: &ObjectId, keepers: &Keepers) -> Option<Self> {
+        let recorded = keepers.kept.iter().map(|kept| kept.timing(id));
+        let asked = recorded.fold(live.prune_timing, PruneTiming::strictest);
         let annotation = live.unproven_release.as_deref();
         // Without a key nothing was ever sealed: the label alone counts.
-        let sealed = match key {
+        let sealed = match &keepers.key {
             None => Some(PruneTiming::AfterUnit),
             Some(key) => annotation.and_then(|annotation| key.proven_timing(set, id, annotation)),
         };
         match sealed.map(|sealed| asked.strictest(sealed)) {
             Some(PruneTiming::Never) => Some(Self::Asked),
-            Some(_) => None,
+            Some(_) => keepers.requests.requester(id).map(Self::Requested),
             None if asked == PruneTiming::Never => Some(Self::Asked),
             None => Some(Self::Unproven),
         }
     }
 
-    fn text(self) -> &'static str {
+    fn text(&self) -> String {
         match self {
-            Self::Asked => "  (stays, as its annotation asks)",
-            Self::Unproven => "  (stays, as nothing proves that rhumb made it)",
+            Self::Asked => "  (stays, as its annotation asks)".to_owned(),
+            Self::Unproven => "  (stays, as nothing proves that rhumb made it)".to_owned(),
+            Self::Requested(source) => format!("  (stays, as source {source} wants it)"),
         }
     }
 }
@@ -116,6 +126,8 @@ struct InstalledSource {
     name: DnsLabel,
     members: Vec<RemovableObject>,
     reach: InventoryNamespaces,
+    /// The kinds that its inventory names.
+    kinds: BTreeSet<GroupKind>,
 }
 
 impl InstalledSource {
@@ -172,16 +184,19 @@ impl Uninstallation<'_> {
             return Err(CommandError::usage_error(missing).hint(hint));
         }
         // An object may carry the label of another source than the one that keeps it.
-        let kept: Vec<KeptObjects> = inventories.iter().map(|(_, one)| daemon::kept_objects(one)).collect();
         let is_meant = |name: &str| self.source.is_none_or(|meant| meant.as_str() == name);
-        // Without the key all count as proven here. The deletions themselves prove each again.
-        let key = self.cluster.read_release_key(namespace).await.ok().flatten();
+        let keepers = Keepers {
+            kept: inventories.iter().map(|(_, one)| daemon::kept_objects(one)).collect(),
+            requests: OtherRequests::beside(namespace, &inventories, is_meant),
+            // Without the key all count as proven here. The deletions themselves prove each again.
+            key: self.cluster.read_release_key(namespace).await.ok().flatten(),
+        };
         let mut holders = Vec::new();
         for (name, inventory) in inventories.into_iter().filter(|(name, _)| is_meant(name)) {
             // No source has a name that is not a DNS label.
             let Ok(name) = name.parse::<DnsLabel>() else { continue };
-            let (members, reach) = self.members(&name, &inventory, &kept, key.as_ref()).await?;
-            holders.push(InstalledSource { name, members, reach });
+            let (members, reach) = self.members(&name, &inventory, &keepers).await?;
+            holders.push(InstalledSource { name, members, reach, kinds: inventory.kinds });
         }
         holders.sort_by(|one, other| one.name.cmp(&other.name));
         Ok(holders)
@@ -191,8 +206,7 @@ impl Uninstallation<'_> {
         &self,
         name: &DnsLabel,
         inventory: &InventoryObject,
-        kept: &[KeptObjects],
-        key: Option<&ReleaseKey>,
+        keepers: &Keepers,
     ) -> Result<(Vec<RemovableObject>, InventoryNamespaces), CommandError> {
         let set: Arc<str> = inventory_id_of(&self.config.namespace, name.as_str()).into();
         let (mut members, mut reach) = (Vec::new(), None);
@@ -204,10 +218,8 @@ impl Uninstallation<'_> {
             }
             for (id, live) in listed.objects {
                 if matches!(&live.owner, ObjectOwner::Ours(of) if *of == set) {
-                    let timings = kept.iter().map(|kept| kept.timing(&id));
-                    let timing = timings.fold(PruneTiming::default(), PruneTiming::strictest);
-                    let stay = StayReason::of(&live, &set, &id, key, timing);
-                    members.push(RemovableObject { id, uid: live.uid, stay });
+                    let stay = KeepReason::of(&live, &set, &id, keepers);
+                    members.push(RemovableObject { id, uid: live.uid, stay, shown: live.overlay });
                 }
             }
         }
@@ -218,18 +230,24 @@ impl Uninstallation<'_> {
     fn list_text(&self, holders: &[InstalledSource]) -> String {
         let mut text = String::new();
         for InstalledSource { name, members, .. } in holders {
-            if !self.args.delete_objects {
+            if self.args.delete_objects {
+                let _ =
+                    writeln!(text, "source {name} is removed, with {}:", count_text(members.len(), "object"));
+                for member in members {
+                    let kept = member.stay.as_ref().map(KeepReason::text).unwrap_or_default();
+                    let object = ObjectArgument::of(&member.id).to_string();
+                    let _ = writeln!(text, "  {}", clean_text(&format!("{object}{kept}")));
+                }
+            } else {
                 let _ = writeln!(
                     text,
                     "source {name} is removed; its {} stay as they are",
                     count_text(members.len(), "object")
                 );
-                continue;
             }
-            let _ = writeln!(text, "source {name} is removed, with {}:", count_text(members.len(), "object"));
-            for member in members {
-                let kept = member.stay.map_or("", StayReason::text);
-                let _ = writeln!(text, "  {}{kept}", clean_text(&ObjectArgument::of(&member.id).to_string()));
+            let staying = members.iter().filter(|member| !self.args.delete_objects || member.stay.is_some());
+            for left in staying.filter_map(|member| left_step_text(&member.id, member.shown)) {
+                let _ = writeln!(text, "warning: {}", clean_text(&left));
             }
         }
         if self.source.is_none() {
@@ -290,11 +308,11 @@ impl Uninstallation<'_> {
         )
         .with_exit(ExitStatus::Guarded)
         .hint(format!("`kubectl delete sources.rhumb.dev -n {namespace} {}` ends it", names.join(" ")));
-        let is_tied = |custom: &Value| {
+        let waits_for_deletion = |custom: &Value| {
             let finalizers = custom["metadata"]["finalizers"].as_array();
             finalizers.is_some_and(|all| all.iter().any(|one| *one == SOURCE_FINALIZER))
         };
-        Err(if found.iter().any(is_tied) {
+        Err(if found.iter().any(waits_for_deletion) {
             error.hint(format!(
                 "its finalizer {SOURCE_FINALIZER} waits for `rhumb run`, which deletes its objects"
             ))
@@ -344,7 +362,7 @@ impl Uninstallation<'_> {
     async fn strike(&self, names: &[&DnsLabel], token: &str) -> Result<(), CommandError> {
         let mut all = Ok(());
         for name in names {
-            match self.strike_one(name.as_str(), token).await {
+            match self.delete_order_key_of(name.as_str(), token).await {
                 // Its daemon was faster.
                 Err(error) if *error.fault() == ClusterFault::VersionConflict => {}
                 struck => all = all.and(struck),
@@ -353,12 +371,12 @@ impl Uninstallation<'_> {
         Ok(all?)
     }
 
-    async fn strike_one(&self, name: &str, token: &str) -> Result<(), cluster::ClusterError> {
+    async fn delete_order_key_of(&self, name: &str, token: &str) -> Result<(), cluster::ClusterError> {
         let namespace = &self.config.namespace;
         match self.cluster.read_orders(namespace, name).await? {
             Some(orders) if orders.data.contains_key(token) => {
                 let keys = [token.to_owned()];
-                self.cluster.strike_orders(namespace, name, &orders, &keys).await.map(drop)
+                self.cluster.remove_orders(namespace, name, &orders, &keys).await.map(drop)
             }
             _ => Ok(()),
         }
@@ -401,7 +419,8 @@ impl Uninstallation<'_> {
             Some(RemainingObjects::Nothing) => return Ok(true),
             Some(RemainingObjects::Unread(why) | RemainingObjects::Objects(Some(why))) => why.clone(),
             Some(RemainingObjects::Unknown) => {
-                "its inventory does not name the kinds of its objects".to_owned()
+                self.terminal.report(&self.unknown_text(holder));
+                return Ok(false);
             }
             Some(RemainingObjects::Objects(None)) | None => "not everything is deleted yet".to_owned(),
         };
@@ -410,6 +429,21 @@ impl Uninstallation<'_> {
             clean_text(&why)
         ));
         Ok(false)
+    }
+
+    /// Returns what is not known of a source that was never read completely, and how it ends.
+    fn unknown_text(&self, holder: &InstalledSource) -> String {
+        let InstalledSource { name, kinds, .. } = holder;
+        let kinds: Vec<String> = kinds.iter().map(ToString::to_string).collect();
+        let kinds = if kinds.is_empty() { "none".to_owned() } else { kinds.join(", ") };
+        let set = inventory_id_of(&self.config.namespace, name.as_str());
+        format!(
+            "error: source {name} may have objects that are not known: its ConfigMap does not record that it was \
+             ever read completely, and names the kinds {kinds}\n\
+             hint: `kubectl get KIND -A -l {PART_OF}={set}` shows its objects of another kind\n\
+             hint: `rhumb uninstall {name}` then ends the source, and leaves what there may be\n",
+            kinds = clean_text(&kinds)
+        )
     }
 
     /// Takes away what is kept of a source: its inventory last, so that whoever begins again finds

@@ -32,7 +32,7 @@ pub(super) async fn add(
     let Some(inventory) = inventory else { return Ok(Vec::new()) };
     let inventory_id: Arc<str> = inventory_id_of(system, &source.name).into();
     let acting = acting_cluster(cluster, system, source);
-    let search = RemainsSearch {
+    let search = RemainingObjectSearch {
         cluster: &acting,
         kinds,
         source,
@@ -52,7 +52,7 @@ pub(super) async fn add(
     Ok(unseen)
 }
 
-struct RemainsSearch<'a> {
+struct RemainingObjectSearch<'a> {
     /// As the source sees it.
     cluster: &'a Cluster,
     kinds: &'a KindTable,
@@ -62,7 +62,7 @@ struct RemainsSearch<'a> {
     inventory_id: Arc<str>,
 }
 
-impl RemainsSearch<'_> {
+impl RemainingObjectSearch<'_> {
     async fn search_namespace(
         &self,
         kind: &GroupKind,

@@ -93,9 +93,9 @@ impl ExplainedObject {
     }
 }
 
-/// Returns the place that an object comes from without reading its source: by the word of the
-/// daemon on this host, else by the record of its source. The daemon also knows who changed an
-/// object that was repaired.
+/// Returns the place that an object comes from without reading its source. The daemon on this host
+/// says it, else the record of its source. The daemon also knows who changed an object that was
+/// repaired.
 async fn reported_lines(
     global: &GlobalArgs,
     args: &WhyArgs,

@@ -55,7 +55,7 @@ impl Cluster {
     /// Returns which of these kinds the server certainly does not have, so that no object of them
     /// is there either.
     ///
-    /// A kind that discovery does not list may exist all the same: a server that has just started
+    /// A kind that discovery does not list may exist all the same. A server that has just started
     /// lists kinds bit by bit, and the group of another server that is down may be missing. So the
     /// server must be ready, and discovery, asked anew, must list the kind in no version. No
     /// definition may name it, and its group may be served by no other server. A question without

@@ -34,7 +34,7 @@ pub(super) struct InformerBackoff {
 
 impl InformerBackoff {
     /// Returns the wait after a failure. A server that answers again is not made to wait for its
-    /// silence: its first answer after an outage says that the old version of a list is gone.
+    /// silence. Its first answer after an outage says that the old version of a list is gone.
     pub(super) fn note_failure(&mut self, reach: Reachability) -> Duration {
         let (count, most) = match reach {
             Reachability::Unreachable => (&mut self.silences, MAX_WATCH_BACKOFF_WHILE_DOWN),

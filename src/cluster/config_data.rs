@@ -120,7 +120,7 @@ fn core_kind(kind: &str) -> ServedKind {
 }
 
 /// Nobody listens any more.
-struct DataReceiverGone;
+struct DataReceiverClosed;
 
 /// The task of a follower.
 struct DataFollowTask {
@@ -152,7 +152,7 @@ impl DataFollowTask {
         }
     }
 
-    async fn take(&mut self, news: InformerChange<Option<ConfigData>>) -> Result<(), DataReceiverGone> {
+    async fn take(&mut self, news: InformerChange<Option<ConfigData>>) -> Result<(), DataReceiverClosed> {
         match news {
             InformerChange::Init => self.listed = Some(BTreeSet::new()),
             InformerChange::Apply(id, Some(data)) => {
@@ -185,9 +185,9 @@ impl DataFollowTask {
         Ok(())
     }
 
-    async fn send(&self, id: ObjectId, news: DataChange) -> Result<(), DataReceiverGone> {
+    async fn send(&self, id: ObjectId, news: DataChange) -> Result<(), DataReceiverClosed> {
         let account = self.account.clone();
-        self.sink.send(DataEvent { id, account, change: news }).await.map_err(|_| DataReceiverGone)
+        self.sink.send(DataEvent { id, account, change: news }).await.map_err(|_| DataReceiverClosed)
     }
 }
 

@@ -22,8 +22,8 @@ const KEY_DATA_KEY: &str = "key";
 /// Length of a key that is made, in bytes.
 const KEY_BYTES: usize = 32;
 
-/// Returns what helps where the key cannot be had: a Secret without a key has to go, as nobody may
-/// change it, and any other one has to be granted.
+/// Returns what helps where the key cannot be had. A Secret without a key has to go, as nobody may
+/// change it. Access to any other one has to be granted.
 pub(crate) fn missing_key_remedy(namespace: &str, fault: Option<&ClusterFault>) -> String {
     match fault {
         Some(ClusterFault::Garbled { .. }) => format!(

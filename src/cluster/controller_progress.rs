@@ -11,15 +11,16 @@ use crate::object::{GroupKind, text_at};
 pub(super) const REVISION_ANNOTATION: &str = "deployment.kubernetes.io/revision";
 /// The time after its creation, in seconds, within which a Deployment gets its first status.
 const FIRST_STATUS: i64 = 5;
-/// The part of its deadline by which the controller's clock may be behind that of the API server:
-/// ten seconds of the ten minutes that are the default.
+/// The part of its deadline by which the controller's clock may be behind that of the API server.
+/// It is ten seconds of the ten minutes that are the default.
 const CLOCK_TOLERANCE: i64 = 60;
 
-/// The fields of a spec that are read.
-pub(super) const SPEC_KEYS: [&str; 7] = [
+/// The fields of a spec that are read, here and for the claims of a StatefulSet.
+pub(super) const SPEC_KEYS: [&str; 8] = [
     "minReadySeconds",
     "ordinals",
     "paused",
+    "persistentVolumeClaimRetentionPolicy",
     "progressDeadlineSeconds",
     "replicas",
     "strategy",
@@ -65,7 +66,7 @@ pub(super) fn is_failed_before(kind: &GroupKind, object: &Value, time: &str) -> 
 }
 
 /// Returns the overlay on a workload's content. A held rollout without an annotation was held by
-/// us, and somebody took our annotation away: it must not pass for one that is let go.
+/// us, and somebody took our annotation away. It must not pass for one that is let go.
 pub(super) fn overlay_state(
     kind: &GroupKind,
     object: &Value,

@@ -225,7 +225,7 @@ impl Cluster {
 }
 
 /// Nobody listens any more.
-struct InformerReceiverGone;
+struct InformerReceiverClosed;
 
 /// The reason for which a watch ended.
 enum WatchEnd {
@@ -268,7 +268,7 @@ impl<P: WireDecoder> InformerTask<P> {
     }
 
     /// Runs one list and the watches that follow it, up to the next list.
-    async fn run_cycle(&mut self) -> Result<(), InformerReceiverGone> {
+    async fn run_cycle(&mut self) -> Result<(), InformerReceiverClosed> {
         self.send(InformerChange::Init).await?;
         let ListResult { mut version, mut watch } = match self.list().await? {
             Ok(listed) => listed,
@@ -289,7 +289,7 @@ impl<P: WireDecoder> InformerTask<P> {
     }
 
     /// Lists the kind, and sends every object that there is.
-    async fn list(&mut self) -> Result<Result<ListResult, ClusterError>, InformerReceiverGone> {
+    async fn list(&mut self) -> Result<Result<ListResult, ClusterError>, InformerReceiverClosed> {
         if self.stream_faults < STREAM_FAULTS {
             match self.list_by_stream().await? {
                 Err(error) if matches!(error.fault(), ClusterFault::Invalid { .. }) => {
@@ -307,7 +307,7 @@ impl<P: WireDecoder> InformerTask<P> {
         self.list_by_pages().await
     }
 
-    async fn list_by_stream(&mut self) -> Result<Result<ListResult, ClusterError>, InformerReceiverGone> {
+    async fn list_by_stream(&mut self) -> Result<Result<ListResult, ClusterError>, InformerReceiverClosed> {
         self.heartbeat.record(self.cluster.longest_call());
         let mut watch = match self.cluster.watch(&self.kind, &self.selector, &WatchStart::All).await {
             Ok(watch) => watch,
@@ -334,7 +334,7 @@ impl<P: WireDecoder> InformerTask<P> {
         }
     }
 
-    async fn list_by_pages(&mut self) -> Result<Result<ListResult, ClusterError>, InformerReceiverGone> {
+    async fn list_by_pages(&mut self) -> Result<Result<ListResult, ClusterError>, InformerReceiverClosed> {
         let mut next: Option<String> = None;
         loop {
             self.heartbeat.record(self.cluster.longest_call());
@@ -366,7 +366,7 @@ impl<P: WireDecoder> InformerTask<P> {
         &mut self,
         version: &mut String,
         running: Option<Watch>,
-    ) -> Result<WatchEnd, InformerReceiverGone> {
+    ) -> Result<WatchEnd, InformerReceiverClosed> {
         let mut watch = if let Some(watch) = running {
             watch
         } else {
@@ -425,7 +425,7 @@ impl<P: WireDecoder> InformerTask<P> {
     }
 
     /// Decides what follows a watch that could not be started, or broke.
-    async fn handle_failure(&mut self, error: ClusterError) -> Result<WatchEnd, InformerReceiverGone> {
+    async fn handle_failure(&mut self, error: ClusterError) -> Result<WatchEnd, InformerReceiverClosed> {
         let expired = *error.fault() == ClusterFault::Expired;
         if !error.is_unreachable() {
             self.broken += 1;
@@ -435,7 +435,7 @@ impl<P: WireDecoder> InformerTask<P> {
     }
 
     /// Sends a failure, and waits.
-    async fn report_failure(&mut self, error: ClusterError) -> Result<(), InformerReceiverGone> {
+    async fn report_failure(&mut self, error: ClusterError) -> Result<(), InformerReceiverClosed> {
         let reach = if error.is_unreachable() { Reachability::Unreachable } else { Reachability::Reachable };
         if reach == Reachability::Unreachable {
             self.cluster.call_metrics().record_silence();
@@ -448,10 +448,10 @@ impl<P: WireDecoder> InformerTask<P> {
         Ok(())
     }
 
-    async fn send(&self, news: InformerChange<P::Record>) -> Result<(), InformerReceiverGone> {
+    async fn send(&self, news: InformerChange<P::Record>) -> Result<(), InformerReceiverClosed> {
         self.heartbeat.record(HEARTBEAT_SLACK);
         let event = InformerEvent { listing: self.listing.clone(), change: news };
-        self.sink.send(event).await.map_err(|_| InformerReceiverGone)
+        self.sink.send(event).await.map_err(|_| InformerReceiverClosed)
     }
 }
 

@@ -80,11 +80,10 @@ pub use pods::{EvictionResult, PodFollower, PodsChange, PodsEvent, pod_selector}
 pub use read::LiveLookup;
 pub(crate) use rollout_ledger::{LedgerObject, explain_unread_claims, explain_unreadable_ledger};
 pub(crate) use source_objects::CustomSourceVersion;
-pub(crate) use union_members::is_of_content;
+pub(crate) use union_members::{DryRunAnswer, is_replaceable};
 #[cfg(test)]
 pub(crate) use wire::ScaleTarget;
 pub(crate) use wire::Scaler;
-pub(crate) use write::ApplyResult;
 pub use write::{ApplyForce, DeleteResult};
 
 /// The field manager of the daemon's and of applied writes; orders are written as `rhumb-cli`.

@@ -97,7 +97,7 @@ impl Cluster {
     /// Takes keys out of the orders object, as it was read, and puts its label back.
     ///
     /// Fails with [`ClusterFault::VersionConflict`] when somebody wrote there since.
-    pub(crate) async fn strike_orders(
+    pub(crate) async fn remove_orders(
         &self,
         namespace: &str,
         source: &str,

@@ -94,7 +94,7 @@ pub(super) fn keep(meta: &ObjectMetadata<'_>, ours: Option<&ManagedFieldsText<'_
 /// there came from a manifest, and a newer manifest counts for more.
 ///
 /// The manifest says if an object is only to be created, as Flux has it. Where we have written the
-/// object, another owner's mark says the same as such a word, in the place of our label; so does a
+/// object, another owner's mark in the place of our label says the same as such a word. So does a
 /// controller's.
 pub(super) fn opt_out(
     meta: &ObjectMetadata<'_>,

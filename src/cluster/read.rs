@@ -111,10 +111,10 @@ impl Cluster {
         }
     }
 
-    /// Looks up which of the named objects are there, by their metadata, and workloads completely: a
-    /// rollout or a step that goes on shows in their specs. The namespace is none for a
-    /// cluster-scoped kind. Many names cost one list, a few cost a GET each. That a namespace is
-    /// missing is not visible here: then all are absent.
+    /// Looks up which of the named objects are there, by their metadata. Workloads are read
+    /// completely, as a rollout or a step that goes on shows in their specs. The namespace is none
+    /// for a cluster-scoped kind. Many names cost one list, a few cost a GET each. That a namespace
+    /// is missing is not visible here: then all are absent.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
 //! Members of a union that others set in the place of ours, over objects where the server refuses
-//! both together: a volume has one source, a probe one handler.
+//! both together. A volume has one source, a probe one handler.
 //!
 //! An apply takes away only what is ours alone. So the other member is made ours first, without any
 //! change of a value, and goes with the next apply. Dry runs prove before that it alone is in the
@@ -14,16 +14,39 @@ use super::kinds::ServedKind;
 use super::kubectl_fields::{FieldOwners, JSON_PATCH};
 use super::omitted_strategy::{own_fields, resource_version_of};
 use super::{FIELD_MANAGER, path};
-use crate::engine::Precondition;
+use crate::engine::{DesiredObject, Precondition};
 use crate::fields::{self, FieldPath, PathElement, ReplacedMember};
 use crate::object::{ObjectId, text_at};
 
 /// The members that are in the way of a content, as dry runs have shown.
-struct BlockingMembers {
-    /// Our own ones, which are missing.
-    missing: Vec<FieldPath>,
-    /// The ones of others.
-    others: Vec<FieldPath>,
+struct BlockingMembers(Vec<ReplacedMember>);
+
+impl BlockingMembers {
+    /// Returns our own ones, which are missing.
+    fn missing(&self) -> impl Iterator<Item = &FieldPath> {
+        self.0.iter().map(|one| &one.missing)
+    }
+
+    /// Returns the ones of others.
+    fn others(&self) -> impl Iterator<Item = &FieldPath> {
+        self.0.iter().flat_map(|one| &one.others)
+    }
+}
+
+/// The members of others that are ours now, for an apply that takes them away.
+pub(crate) struct OwnedMembers {
+    /// The precondition of that apply.
+    pub precondition: Precondition,
+    /// Ours that were missing, with the ones in their place.
+    pub replaced: Vec<ReplacedMember>,
+}
+
+/// The answer of a dry run.
+pub(crate) struct DryRunAnswer {
+    /// The object as it would be.
+    pub after: Value,
+    /// Members of ours that others had replaced, and that come back.
+    pub replaced: Vec<ReplacedMember>,
 }
 
 /// A dry run that brings our members back into a version of an object.
@@ -37,8 +60,7 @@ struct MemberTrial<'a> {
 
 impl Cluster {
     /// Makes the members of others ours that are in the way of a content that the server has just
-    /// refused; no value changes. Returns the precondition of the apply that takes them away, or
-    /// none where nothing of the kind is in the way.
+    /// refused; no value changes. Returns none where nothing of the kind is in the way.
     ///
     /// # Errors
     ///
@@ -50,57 +72,59 @@ impl Cluster {
         id: &ObjectId,
         body: &Value,
         precondition: &Precondition,
-    ) -> Result<Option<Precondition>, ClusterError> {
+    ) -> Result<Option<OwnedMembers>, ClusterError> {
         let Some((uid, live)) = self.read_bound(kind, id, precondition).await? else { return Ok(None) };
         let on = CallSubject::Object(id.clone());
         let Some(blocking) = self.find_blocking_members(kind, id, body, &live).await? else {
             return Ok(None);
         };
         let mut object = live.clone();
-        for path in &blocking.others {
+        for path in blocking.others() {
             let shape = path.find(&live).map_or_else(|| json!({}), shape_of);
             object["metadata"]["managedFields"] =
                 Value::Array(own_fields(&object, &path.field_keys(), shape));
         }
         let entries = object["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
         let now: Value = self.write_owners(kind, id, &live, &entries).await?.decode(&on)?;
-        Ok(Some(Precondition::Exact(uid, resource_version_of(&now))))
+        let precondition = Precondition::Exact(uid, resource_version_of(&now));
+        Ok(Some(OwnedMembers { precondition, replaced: blocking.0 }))
     }
 
-    /// Returns the object as it would be after an apply, also where members of others are in its
-    /// way: the apply takes them away, see [`Cluster::own_replacing_members`].
+    /// Returns the object as it would be after an apply of a desired content. Members of others
+    /// that are in its way go only where the apply takes them away, see [`is_replaceable`].
     ///
     /// # Errors
     ///
     /// Fails as [`Cluster::dry_run`] does.
-    pub async fn dry_run_replacing(
+    pub(crate) async fn dry_run_replacing(
         &self,
         kind: &ServedKind,
-        id: &ObjectId,
+        desired: &DesiredObject,
         body: &Value,
         live: Option<&Value>,
         precondition: &Precondition,
-    ) -> Result<Value, ClusterError> {
+    ) -> Result<DryRunAnswer, ClusterError> {
+        let id = &desired.id;
         let refusal = match self.dry_run(kind, id, body, live, precondition).await {
-            Err(refusal) if is_of_content(&refusal) => refusal,
-            answer => return answer,
+            Err(refusal) if is_replaceable(desired, &refusal) => refusal,
+            answer => return answer.map(|after| DryRunAnswer { after, replaced: Vec::new() }),
         };
         let Some(live) = live else { return Err(refusal) };
         let Some(blocking) = self.find_blocking_members(kind, id, body, live).await? else {
             return Err(refusal);
         };
         let mut without = body.clone();
-        for path in &blocking.missing {
+        for path in blocking.missing() {
             remove_at(&mut without, path);
         }
-        let mut answer = self.dry_run(kind, id, &without, Some(live), precondition).await?;
-        for path in &blocking.others {
-            remove_at(&mut answer, path);
+        let mut after = self.dry_run(kind, id, &without, Some(live), precondition).await?;
+        for path in blocking.others() {
+            remove_at(&mut after, path);
         }
-        for path in &blocking.missing {
-            insert_at(&mut answer, path, path.find(body).cloned().unwrap_or_default());
+        for path in blocking.missing() {
+            insert_at(&mut after, path, path.find(body).cloned().unwrap_or_default());
         }
-        Ok(answer)
+        Ok(DryRunAnswer { after, replaced: blocking.0 })
     }
 
     /// Returns the members without which the server would take ours; none where they are not what
@@ -113,7 +137,7 @@ impl Cluster {
         live: &Value,
     ) -> Result<Option<BlockingMembers>, ClusterError> {
         let owners = FieldOwners::of(live);
-        let replaced = fields::replaced_members(body, live, owners.ours.as_deref(), &owners.others);
+        let mut replaced = fields::replaced_members(body, live, owners.ours.as_deref(), &owners.others);
         let mut others: Vec<&FieldPath> = replaced.iter().flat_map(|one| &one.others).collect();
         if others.is_empty() {
             return Ok(None);
@@ -133,8 +157,11 @@ impl Cluster {
                 nth += 1;
             }
         }
-        let others = others.into_iter().cloned().collect();
-        Ok(Some(BlockingMembers { missing: replaced.into_iter().map(|one| one.missing).collect(), others }))
+        let others: Vec<FieldPath> = others.into_iter().cloned().collect();
+        for one in &mut replaced {
+            one.others.retain(|path| others.contains(path));
+        }
+        Ok(Some(BlockingMembers(replaced)))
     }
 
     /// Returns whether the server would take our members once others are gone, as a JSON patch (RFC
@@ -162,8 +189,14 @@ impl Cluster {
     }
 }
 
+/// Returns whether members of others may be what a desired content was refused for, and may go. A
+/// content that leaves fields to others takes none away: they may be the ones that it leaves.
+pub(crate) fn is_replaceable(desired: &DesiredObject, error: &ClusterError) -> bool {
+    desired.ignores.is_none() && is_of_content(error)
+}
+
 /// Returns whether an error is the server's refusal of the content itself.
-pub(crate) fn is_of_content(error: &ClusterError) -> bool {
+fn is_of_content(error: &ClusterError) -> bool {
     matches!(error.fault(), ClusterFault::Invalid { .. })
 }
 

@@ -19,8 +19,8 @@ use super::interner::Interner;
 use super::kinds::ServedKind;
 use super::{FIELD_MANAGER, controller_progress, owner};
 use crate::engine::{
-    FieldManager, GeneratedMark, LiveObject, MetadataMap, ObjectIntents, ReleaseAnnotation, ReplicaStatus,
-    ResourceVersion, RolloutOverlayState, TOOL_WORDS, Uid,
+    ClaimRetention, FieldManager, GeneratedMark, LiveObject, MetadataMap, ObjectIntents, ReleaseAnnotation,
+    ReplicaStatus, ResourceVersion, RolloutOverlayState, TOOL_WORDS, Uid,
 };
 use crate::fields::{self, ValueDigest, ValueSchema};
 use crate::health::{self, Health, HealthStatus};
@@ -170,6 +170,9 @@ impl LiveDecoder {
                 meta.annotations.get(annotations::HOLD),
             ),
             generated: own_annotation(annotations::GENERATED).and_then(GeneratedMark::parse).map(Box::new),
+            claim_retention: tree
+                .as_ref()
+                .map_or(ClaimRetention::Retain, |tree| ClaimRetention::of(&self.group_kind, tree)),
             opt_out: owner::opt_out(meta, ours),
             deleting: !meta.deletion_timestamp.0.is_empty(),
         }

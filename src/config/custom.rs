@@ -390,7 +390,7 @@ impl CustomSource {
     }
 
     /// Returns whether the object waits for the deletion of its source's objects.
-    pub fn is_tied(&self) -> bool {
+    pub fn waits_for_deletion(&self) -> bool {
         self.finalizers.iter().any(|one| one == SOURCE_FINALIZER)
     }
 
@@ -399,7 +399,7 @@ impl CustomSource {
     pub fn finalizer_state(&self) -> FinalizerState {
         let observes = self.config.as_ref().is_ok_and(|config| config.mode == SourceMode::Observe);
         let owns = !observes && self.name.parse::<DnsLabel>().is_ok();
-        match (self.policy, self.is_tied()) {
+        match (self.policy, self.waits_for_deletion()) {
             (DeletionPolicy::Delete, true) if self.deleted && owns => FinalizerState::KeptUntilEmpty,
             (DeletionPolicy::Delete, true) if owns => FinalizerState::Correct,
             // The API server takes none for what is deleted.

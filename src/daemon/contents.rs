@@ -70,6 +70,8 @@ impl SourceBytes {
 pub(super) struct ContentOrigin {
     /// The id of its inventory.
     pub(super) inventory_id: Arc<str>,
+    /// Namespace of objects that name none.
+    pub(super) namespace: Arc<str>,
     /// The bytes of its files.
     pub(super) bytes: SourceBytes,
     /// The identities that open what is encrypted.
@@ -111,7 +113,9 @@ impl ContentStore {
         let parsed = self.manifest_items(place, desired)?;
         let found = parsed.binary_search_by_key(&desired.body.index, |one| one.index);
         let found = found.ok().and_then(|place| parsed.get(place));
-        let content = found.map(|found| effective_content(&object(found, desired), &place.inventory_id));
+        let content = found
+            .map(|found| object(found, desired, &place.namespace))
+            .map(|object| effective_content(&object, &place.inventory_id));
         let hash = |content: &Value| match desired.ignores {
             Some(_) => ContentHash::of(&remove_ignored(content.clone())),
             None => ContentHash::of(content),
@@ -200,7 +204,7 @@ fn file_of(desired: &DesiredObject) -> SnapshotFile {
     }
 }
 
-fn object(item: &ManifestItem, desired: &DesiredObject) -> Object {
+fn object(item: &ManifestItem, desired: &DesiredObject, default_namespace: &str) -> Object {
     let mut body = manifest::clean(item.body.clone());
     if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
         match desired.id.namespace() {
@@ -208,6 +212,7 @@ fn object(item: &ManifestItem, desired: &DesiredObject) -> Object {
             None => metadata.remove("namespace"),
         };
     }
+    manifest::complete_dependencies(&mut body, default_namespace);
     Object {
         id: desired.id.clone(),
         gvk: desired.gvk.clone(),

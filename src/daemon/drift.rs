@@ -1,5 +1,5 @@
-//! The comparison of an object with its content: by our entry, by the values behind it, and by a
-//! dry run where those leave a doubt. Also finds who changed it.
+//! The comparison of an object with its content. Our entry is compared and the values behind it. A
+//! dry run decides where those leave a doubt. Also finds who changed it.
 
 use std::sync::Arc;
 
@@ -17,7 +17,9 @@ use crate::engine::{
     Precondition, ReleaseAnnotation, RepairImpact, ResourceVersion, SharedDesiredObject, Uid,
     VerifiedCoverage,
 };
-use crate::fields::{self, Coverage, EmptyCounterpart, FieldPath, ValueDigest, ValueSchema};
+use crate::fields::{
+    self, Coverage, DriftedPaths, EmptyCounterpart, FieldPath, ReplacedMember, ValueDigest, ValueSchema,
+};
 use crate::object::{ObjectId, Revision, text_at};
 
 /// A question whether an object is as a content asks.
@@ -249,28 +251,28 @@ fn is_other_at(desired: &DesiredObject, path: &FieldPath, shown: &Value, content
     !is_left && change::is_other_at(path, shown, content)
 }
 
-/// Returns who changed an object that is about to be put back; none for any other write, and where
-/// that cannot be known.
-pub(super) async fn describe_repair(
+/// Reads an object that is about to be put back; none for any other write, and where it cannot be
+/// read.
+pub(super) async fn read_drifted(
     cluster: &Cluster,
-    contents: &ContentStore,
     kind: &ServedKind,
     id: &ObjectId,
     apply: &ApplyRequest,
-) -> Option<String> {
+) -> Option<Value> {
     if apply.purpose != ApplyPurpose::Repair || apply.precondition == Precondition::Absent {
         return None;
     }
-    let shown = cluster.get(kind, id).await.ok()??;
-    describe_writers(contents, id, apply, shown).await
+    cluster.get(kind, id).await.ok()?
 }
 
-/// Returns who changed an object, and which of its fields, by its `managedFields`.
+/// Returns who changed an object, and which of its fields, by its `managedFields`. `replaced` are
+/// the members of unions that somebody set others in the place of, as the server has shown.
 pub(super) async fn describe_writers(
     contents: &ContentStore,
     id: &ObjectId,
     apply: &ApplyRequest,
     shown: Value,
+    replaced: Vec<ReplacedMember>,
 ) -> Option<String> {
     let question = ComparisonRequest::new(id.clone(), apply.desired.clone(), apply.variant, None);
     let contents = contents.clone();
@@ -285,7 +287,8 @@ pub(super) async fn describe_writers(
         let mut rewritten = differing.unwrap_or_default();
         rewritten.retain(|path| is_other_at(&question.desired, path, &shown, &content));
         let managed = shown.pointer("/metadata/managedFields").unwrap_or(&Value::Null);
-        fields::drift_words(managed, &taken, &rewritten, FIELD_MANAGER)
+        let drifted = DriftedPaths { taken: &taken, replaced: &replaced, rewritten: &rewritten };
+        fields::drift_words(managed, drifted, FIELD_MANAGER)
     })
     .await
 }

@@ -2,8 +2,8 @@
 //! `src/cluster/write.rs` sends it.
 //!
 //! Decides nothing about objects. It adapts the precondition of a write to the version that it
-//! read. After it reclaimed fields of kubectl that is the uid alone; after it filled a strategy in,
-//! or made members of others ours, the version of that write.
+//! read. After it reclaimed fields of kubectl, that is the uid alone. After it filled a strategy
+//! in, or made members of others ours, it is the version of that write.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use super::drift::{self, ComparisonRequest};
 use super::loop_event::{LookupFailure, LoopEvent};
 use crate::change;
 use crate::cluster::{
-    self, ApplyForce, ApplyResult, Cluster, ClusterError, ClusterFault, DeleteResult, Denial, LiveLookup,
-    ReclaimResult, RetryAdvice, ServedKind,
+    self, ApplyForce, Cluster, ClusterError, ClusterFault, DeleteResult, Denial, LiveLookup, ReclaimResult,
+    RetryAdvice, ServedKind,
 };
 use crate::engine::{
     Action, ActionResult, ApplyPurpose, ApplyRequest, ApplyVariant, DeletionReason, DirectView, DryRunImpact,
@@ -50,11 +50,19 @@ impl Executor {
             }
         };
         // Before the apply, which takes over the managedFields entries that name the writer.
-        let drift = drift::describe_repair(&self.cluster, &self.contents, &kind, &id, &apply).await;
+        let drifted = drift::read_drifted(&self.cluster, &kind, &id, &apply).await;
         let answer = self.cluster.apply(&kind, &id, &body, &precondition, force).await;
+        let mut replaced = Vec::new();
         let answer = match answer {
-            Err(refusal) if cluster::is_of_content(&refusal) && apply.desired.ignores.is_none() => {
-                self.apply_replacing(&kind, &id, &body, &precondition).await.unwrap_or(Err(refusal))
+            Err(refusal) if cluster::is_replaceable(&apply.desired, &refusal) => {
+                match self.cluster.own_replacing_members(&kind, &id, &body, &precondition).await {
+                    Ok(Some(members)) => {
+                        replaced = members.replaced;
+                        self.cluster.apply(&kind, &id, &body, &members.precondition, ApplyForce::Yes).await
+                    }
+                    Ok(None) => Err(refusal),
+                    Err(error) => Err(error),
+                }
             }
             answer => answer,
         };
@@ -63,6 +71,12 @@ impl Executor {
                 for warning in &applied.warnings {
                     tracing::warn!(object = %id, "the server warns: {warning}");
                 }
+                let drift = match drifted.filter(|_| !applied.created) {
+                    Some(shown) => {
+                        drift::describe_writers(&self.contents, &id, &apply, shown, replaced).await
+                    }
+                    None => None,
+                };
                 let outcome = match drift {
                     _ if applied.created => Outcome::Created,
                     Some(drift) => Outcome::Repaired(drift.into()),
@@ -73,22 +87,6 @@ impl Executor {
             Err(error) => (ActionResult::Failed(classify_failure(&error)), None),
         };
         LoopEvent::ActionDone(id, Action::Apply(apply), result, outcome)
-    }
-
-    /// Applies a content once more that was refused, where members of others are in its way. None
-    /// where none are.
-    async fn apply_replacing(
-        &self,
-        kind: &Arc<ServedKind>,
-        id: &ObjectId,
-        body: &Value,
-        precondition: &Precondition,
-    ) -> Option<Result<ApplyResult, ClusterError>> {
-        match self.cluster.own_replacing_members(kind, id, body, precondition).await {
-            Ok(Some(bound)) => Some(self.cluster.apply(kind, id, body, &bound, ApplyForce::Yes).await),
-            Ok(None) => None,
-            Err(error) => Some(Err(error)),
-        }
     }
 
     /// Asks the server for the impact of a write on pods. The overlay is left out, as it only
@@ -121,8 +119,9 @@ impl Executor {
         let uid = Uid(text_at(&before, &["metadata", "uid"]).into());
         let generation = value_at(&before, &["metadata", "generation"]).and_then(Value::as_i64).unwrap_or(0);
         let precondition = Precondition::Uid(uid.clone());
-        let after = self.cluster.dry_run_replacing(kind, id, &body, Some(&before), &precondition).await;
-        let after = after.map_err(|error| classify_failure(&error))?;
+        let after =
+            self.cluster.dry_run_replacing(kind, &apply.desired, &body, Some(&before), &precondition).await;
+        let after = after.map_err(|error| classify_failure(&error))?.after;
         let impact = change::change_impact(&id.group_kind(), Some(&before), Some(&after));
         Ok(DryRunImpact { content: apply.desired.hash, uid, generation, impact })
     }

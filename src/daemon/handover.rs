@@ -1,16 +1,39 @@
 //! The statements of sources to each other, in their inventories.
 
+use std::sync::Arc;
+
 use super::inventory::{InventoryWriteMode, kept_objects};
 use super::unreadable_records;
 use crate::cluster::{Cluster, ClusterError, InventoryObject, inventory_id_of};
 use crate::engine::{Engine, PeerSource, SourceId, SourceStatement, UnknownStatement};
+use crate::object::ObjectId;
 
 /// Data key with what a source says to the others.
-pub(super) const HANDOVER_KEY: &str = "handover";
+pub(super) const STATEMENT_KEY: &str = "handover";
 
 /// Returns the statement in an inventory; none where it is missing or unreadable.
 fn read_statement(inventory: Option<&InventoryObject>) -> Option<SourceStatement> {
-    SourceStatement::parse(inventory?.data.get(HANDOVER_KEY)?).ok()
+    SourceStatement::parse(inventory?.data.get(STATEMENT_KEY)?).ok()
+}
+
+/// The takeover requests of other sources, as their inventories record them.
+pub(crate) struct OtherRequests(Vec<PeerSource>);
+
+impl OtherRequests {
+    /// Reads them of all inventories beside the ones of these sources.
+    pub(crate) fn beside(
+        namespace: &str,
+        inventories: &[(String, InventoryObject)],
+        own: impl Fn(&str) -> bool,
+    ) -> Self {
+        let others = inventories.iter().filter(|(name, _)| !own(name));
+        Self(others.map(|(name, inventory)| peer_of(namespace, name, inventory)).collect())
+    }
+
+    /// Returns the first source that requests an object by name.
+    pub(crate) fn requester(&self, id: &ObjectId) -> Option<Arc<str>> {
+        self.0.iter().find(|peer| peer.is_requesting(id)).map(|peer| peer.name.clone())
+    }
 }
 
 /// Returns which of the other sources say what cannot be read, in words with what mends it.
@@ -26,7 +49,7 @@ pub(super) fn explain_unreadable(namespace: &str, peers: &[PeerSource]) -> Vec<S
 
 /// Returns another source, as its inventory shows it.
 fn peer_of(namespace: &str, name: &str, inventory: &InventoryObject) -> PeerSource {
-    let statement = match inventory.data.get(HANDOVER_KEY) {
+    let statement = match inventory.data.get(STATEMENT_KEY) {
         Some(text) => SourceStatement::parse(text).map_err(UnknownStatement::Unreadable),
         None => Err(UnknownStatement::Unpublished),
     };
@@ -81,7 +104,7 @@ pub(super) fn record(
     };
     if let Some(statement) = statement {
         wanted.requests_observation = statement.observation_request.is_some();
-        wanted.data.insert(HANDOVER_KEY.to_owned(), statement.text());
+        wanted.data.insert(STATEMENT_KEY.to_owned(), statement.text());
     }
 }
 
@@ -89,6 +112,6 @@ pub(super) fn record(
 pub(super) fn retire_inventory(inventory: &InventoryObject) -> InventoryObject {
     let mut inventory = inventory.clone();
     inventory.requests_observation = false;
-    inventory.data.insert(HANDOVER_KEY.to_owned(), SourceStatement::default().text());
+    inventory.data.insert(STATEMENT_KEY.to_owned(), SourceStatement::default().text());
     inventory
 }

@@ -12,9 +12,9 @@ use super::unreadable_records::UnreadableRecords;
 use super::{handover, unreadable_records};
 use crate::cluster::InventoryObject;
 use crate::engine::{
-    Acknowledgement, Engine, HashSeals, Inventory, MAX_RECORD_BYTES, PauseIntent, PruneDecision, Rejection,
-    ResourceVersion, SealStatus, SourceId, SourceLifecycle, Uid, parse_rejections, rejections_seal_status,
-    rejections_text,
+    Acknowledgement, Engine, HashCipherStatus, HashCiphers, Inventory, MAX_RECORD_BYTES, PauseIntent,
+    PruneDecision, Rejection, ResourceVersion, SourceId, SourceLifecycle, Uid, parse_rejections,
+    rejections_seal_status, rejections_text,
 };
 use crate::object::{ContentHash, GroupKind, ObjectId, Revision};
 use crate::report::StatusSummary;
@@ -48,10 +48,10 @@ const ACKNOWLEDGED_KEY: &str = "acknowledged";
 const CONFIRMED_PRUNES_KEY: &str = "confirmed-prunes";
 
 /// Data key with how many pending deletions have no room in the list.
-const PENDING_LEFT: &str = "pending-prunes-left";
+const UNLISTED_PENDING_KEY: &str = "pending-prunes-left";
 
 /// The maximum number of pending deletions in an inventory. Rejections need room beside them.
-const PENDING_MOST: usize = 2000;
+const MAX_LISTED_PENDING: usize = 2000;
 const PENDING_BYTES: usize = 300_000;
 
 /// The most bytes about Jobs that have ended.
@@ -120,7 +120,7 @@ pub(crate) fn pending_prunes(inventory: &InventoryObject) -> Vec<PendingPrune> {
 
 /// Returns how many pending deletions the inventory has no room for.
 pub(crate) fn unlisted_prune_count(inventory: &InventoryObject) -> usize {
-    inventory.data.get(PENDING_LEFT).and_then(|text| text.parse().ok()).unwrap_or_default()
+    inventory.data.get(UNLISTED_PENDING_KEY).and_then(|text| text.parse().ok()).unwrap_or_default()
 }
 
 /// Returns the location that the inventory was made from, as it records it.
@@ -142,22 +142,22 @@ pub(crate) fn acknowledgements(inventory: &InventoryObject) -> Vec<Acknowledgeme
 /// Returns the contents that failed or were undone, as far as the inventory shows them without the
 /// key.
 pub(crate) fn rejections(inventory: &InventoryObject) -> Vec<Rejection> {
-    open_rejections(inventory, &HashSeals::default())
+    open_rejections(inventory, &HashCiphers::default())
 }
 
-fn open_rejections(inventory: &InventoryObject, seals: &HashSeals) -> Vec<Rejection> {
+fn open_rejections(inventory: &InventoryObject, seals: &HashCiphers) -> Vec<Rejection> {
     inventory.data.get(REJECTED_KEY).map(|text| parse_rejections(text, seals)).unwrap_or_default()
 }
 
 /// Returns how the hashes of Secrets are sealed in an inventory.
-pub(super) fn seal_status(inventory: Option<&InventoryObject>, seals: &HashSeals) -> SealStatus {
+pub(super) fn seal_status(inventory: Option<&InventoryObject>, seals: &HashCiphers) -> HashCipherStatus {
     let text = inventory.and_then(|inventory| inventory.data.get(REJECTED_KEY));
     text.map(|text| rejections_seal_status(text, seals)).unwrap_or_default()
 }
 
 /// Returns whether there is a key, and hashes of Secrets in an inventory are not sealed by it.
 fn is_to_be_sealed(engine: &Engine, inventory: Option<&InventoryObject>) -> bool {
-    engine.seals().number().is_some() && seal_status(inventory, engine.seals()) == SealStatus::Stale
+    engine.seals().number().is_some() && seal_status(inventory, engine.seals()) == HashCipherStatus::Stale
 }
 
 /// Returns whether an inventory says more of orders than has room beside all else.
@@ -196,7 +196,7 @@ fn list_pending(engine: &Engine, source: SourceId, room: usize) -> [(&'static st
     let (list, left) = list_within(waiting, room.min(PENDING_BYTES));
     [
         (PENDING_PRUNES_KEY, Some(list).filter(|list| !list.is_empty())),
-        (PENDING_LEFT, (left > 0).then(|| left.to_string())),
+        (UNLISTED_PENDING_KEY, (left > 0).then(|| left.to_string())),
     ]
 }
 
@@ -205,7 +205,7 @@ fn list_within(waiting: impl Iterator<Item = PendingPrune>, room: usize) -> (Str
     let (mut list, mut listed, mut left) = (String::new(), 0, 0_usize);
     for pending in waiting {
         let line = format!("{pending}\n");
-        if left == 0 && listed < PENDING_MOST && list.len() + line.len() <= room {
+        if left == 0 && listed < MAX_LISTED_PENDING && list.len() + line.len() <= room {
             list.push_str(&line);
             listed += 1;
         } else {
@@ -217,7 +217,8 @@ fn list_within(waiting: impl Iterator<Item = PendingPrune>, room: usize) -> (Str
 
 /// Returns the bytes that an inventory has left for the list of deletions.
 fn room_left(inventory: &InventoryObject) -> usize {
-    let others = inventory.data.iter().filter(|(key, _)| *key != PENDING_PRUNES_KEY && *key != PENDING_LEFT);
+    let others =
+        inventory.data.iter().filter(|(key, _)| *key != PENDING_PRUNES_KEY && *key != UNLISTED_PENDING_KEY);
     MAX_RECORD_BYTES.saturating_sub(others.map(|(key, text)| key.len() + text.len()).sum())
 }
 
@@ -248,7 +249,7 @@ pub(super) fn is_current(engine: &Engine, source: SourceId, inventory: Option<&I
 
 /// Reads an inventory, as seen from a source at this location. An inventory that cannot be read
 /// completely is left as it is.
-pub(super) fn read(inventory: Option<&InventoryObject>, location: &str, seals: &HashSeals) -> Inventory {
+pub(super) fn read(inventory: Option<&InventoryObject>, location: &str, seals: &HashCiphers) -> Inventory {
     let Some(inventory) = inventory else {
         return Inventory { other_location: Some(UNKNOWN_LOCATION.into()), ..Inventory::default() };
     };
@@ -360,6 +361,7 @@ pub(super) fn wanted_inventory(
     if here || (mode == InventoryWriteMode::Exact && all_wanted()) {
         inventory.annotations.insert(annotations::SOURCE.to_owned(), location.to_owned());
     } else if recorded.lacks_location
+        && state.lifecycle == SourceLifecycle::Active
         && let Some(made_from) = inventory.annotations.get_mut(annotations::SOURCE)
     {
         // After a return to the other location these objects must not pass for that one's.
@@ -487,12 +489,14 @@ pub(super) enum InventoryNeed {
 pub(super) struct InventoryStore {
     /// As last read.
     pub(super) inventory: InventoryState,
+    /// Indicates whether there was none when it was first read.
+    pub(super) was_absent: bool,
     /// Indicates whether a read or write is on its way.
     pub(super) call: CallState,
     /// The need to write.
     pub(super) need: InventoryNeed,
     /// The state of the seals of Secret hashes in it.
-    pub(super) sealing: SealStatus,
+    pub(super) sealing: HashCipherStatus,
     /// The records in it that cannot be read, as last shown to the engine.
     pub(super) unreadable_records: UnreadableRecords,
     /// The records in it that cannot be read, as last logged.
@@ -572,9 +576,10 @@ impl Default for InventoryStore {
         let (inventory, call, need) = (InventoryState::Unread, CallState::None, InventoryNeed::Growth);
         Self {
             inventory,
+            was_absent: false,
             call,
             need,
-            sealing: SealStatus::Valid,
+            sealing: HashCipherStatus::Valid,
             unreadable_records: UnreadableRecords::default(),
             unreadable: Vec::new(),
             first_status: None,

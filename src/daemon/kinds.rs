@@ -222,8 +222,8 @@ impl KindWatches {
         self.kinds.is_some() && (self.scalers.is_none() || self.targets.answered)
     }
 
-    /// Returns a kind in the version in which it is watched: one of the manifests', or the server's
-    /// own for a kind that only an inventory has.
+    /// Returns a kind in the version in which it is watched. That is a version of the manifests, or
+    /// the server's own for a kind that only an inventory has.
     pub(super) fn kind(&self, kind: &GroupKind) -> Option<Arc<ServedKind>> {
         self.versions.get(kind).cloned()
     }

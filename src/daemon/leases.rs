@@ -279,7 +279,7 @@ impl LeaseKeeper {
         match self.cluster.list_leases(&self.namespace).await {
             Ok(found) => self.record_leases(found),
             Err(error) if *error.fault() == ClusterFault::NoObject => {}
-            Err(error) => return self.complain(&error),
+            Err(error) => return self.log_lease_error(&error),
         }
         self.troubled = false;
     }
@@ -299,7 +299,7 @@ impl LeaseKeeper {
         self.records = found.into_iter().map(|record| (record.name.clone(), record)).collect();
     }
 
-    fn complain(&mut self, error: &ClusterError) {
+    fn log_lease_error(&mut self, error: &ClusterError) {
         if std::mem::replace(&mut self.troubled, true) {
             tracing::debug!("the Leases: {error}");
         } else {
@@ -345,7 +345,7 @@ impl LeaseKeeper {
             }
             // The next list shows its new holder.
             Err(error) if *error.fault() == ClusterFault::VersionConflict => {}
-            Err(error) => self.complain(&error),
+            Err(error) => self.log_lease_error(&error),
         }
     }
 
@@ -366,7 +366,9 @@ impl LeaseKeeper {
                 self.records.insert(record.name.clone(), record);
                 self.own_renewed = Some(Instant::now());
             }
-            Some(Err(error)) if *error.fault() != ClusterFault::VersionConflict => self.complain(&error),
+            Some(Err(error)) if *error.fault() != ClusterFault::VersionConflict => {
+                self.log_lease_error(&error);
+            }
             Some(Err(_)) | None => {}
         }
     }
@@ -380,7 +382,7 @@ impl LeaseKeeper {
         let rolling = status.rollout.rolling.iter().filter_map(|roll| roll.source.as_deref());
         let busy = rolling.map(Into::into).collect();
         for source in self.shares.surplus_leases(surplus, &busy) {
-            self.shares.note_offer(&source);
+            self.shares.offer_lease(&source);
             self.leaving.insert(source);
         }
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::cluster::{ConfigKey, InventoryObject, KindTable, LedgerObject, OrdersObject};
 use crate::engine::{
-    Action, ActionResult, ContentRef, DirectView, EvictionOutcome, LiveObject, MovedObjects, PastRevision,
+    Action, ActionResult, ContentRef, DirectView, EvictionOutcome, LiveObject, MovedObjects, OlderRevision,
     PeerSource, PodToEvict, RepositoryIdentity, ScaleRequest, ScaleResult, SharedDesiredObject, SourceId,
     SourceReading, VerifiedCoverage,
 };
@@ -36,7 +36,7 @@ pub(super) enum LoopEvent {
     /// Older contents were looked up.
     ContentsRead(Vec<(ObjectId, ContentRef, Option<SharedDesiredObject>)>),
     /// The older revision of an undo was looked up.
-    UndoTargetRead(Arc<str>, Result<PastRevision, String>),
+    UndoTargetRead(Arc<str>, Result<OlderRevision, String>),
     /// Other folders were searched for what a source has dropped.
     FoldersSearched(SourceId, MovedObjects),
     /// Discovery answered.

@@ -56,6 +56,7 @@ mod watchers;
 
 pub(crate) use cluster_facts::read_cluster_facts;
 pub(crate) use gathered_manifests::{GatheredManifests, SourceObjects, gather_manifests};
+pub(crate) use handover::OtherRequests;
 pub(crate) use host_marks::process_mark;
 pub(crate) use inventory::{
     PendingPrune, acknowledgements, is_made_from, kept_objects, location, pending_prunes, rejections,

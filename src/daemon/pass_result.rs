@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::cluster::ClusterError;
-use crate::engine::{Plan, PlanBasis, PlannedAction, PlannedObject, Reason};
+use crate::engine::{Plan, PlanBasis, PlannedAction, PlannedObject, Reason, SteppedWorkload};
 use crate::object::{Diagnostic, Gvk, ManifestOrigin, ObjectId};
 use crate::report::{Outcome, RemainingObjects};
 
@@ -32,6 +32,8 @@ pub(crate) struct PassResult {
     pub unhealthy: BTreeMap<ObjectId, String>,
     /// Workloads that a step of their rollout holds, and what each step waits for.
     pub held: BTreeMap<ObjectId, String>,
+    /// Workloads that show a step, whatever it waits for.
+    pub stepped: Vec<SteppedWorkload>,
     /// The findings of reading, of all sources.
     pub diagnostics: Vec<Diagnostic>,
     /// The reason for which a source was not read completely, by name.

@@ -181,14 +181,14 @@ impl PreviewRun {
         };
         let acting = self.cluster.with_account(setup.service_account(&self.namespace));
         let (location, namespaces) = (setup.location.clone(), setup.namespaces.clone());
-        let decrypter = setup.decrypter.clone();
+        let (decrypter, namespace) = (setup.decrypter.clone(), setup.namespace.as_str().into());
         let number = SourceId::new(self.engine.sources().len());
         let (reading, older_contents) = self.read(number, &inventory_id, setup, &acting).await?;
         if namespaces.is_some() {
             source.watcher = self.engine.add_watcher(namespaces.clone());
         }
         let number = self.engine.add_source(source);
-        self.contents.add(ContentOrigin { inventory_id, bytes, decrypter });
+        self.contents.add(ContentOrigin { inventory_id, namespace, bytes, decrypter });
         let scalable = self.take(number, reading);
         let view = SourceView { acting, namespaces, location, scalable, older_contents, folder_search };
         self.source_views.push(view);
@@ -250,7 +250,7 @@ impl PreviewRun {
         self.list().await?;
         self.read_scalers().await;
         self.read_configs().await?;
-        self.recall_contents().await;
+        self.reread_last_contents().await;
         self.search_folders().await;
         let mut decisions = self.decide_objects().await?;
         if self.engine.needs_peers() {
@@ -266,7 +266,7 @@ impl PreviewRun {
 
     /// Reads again the last content of what the source no longer wants: a manifest says which objects
     /// are never pruned. A content that cannot be had says nothing.
-    async fn recall_contents(&mut self) {
+    async fn reread_last_contents(&mut self) {
         let Some(mut older) = self.source_views[self.source].older_contents.take() else { return };
         let is_unwanted = |id: &ObjectId| self.engine.entry(id).is_some_and(|entry| entry.targets.is_empty());
         let mut unread = self.engine.unread_contents();
@@ -277,7 +277,7 @@ impl PreviewRun {
         for (revision, contents) in unread {
             let read = older.read(revision, contents).await;
             for (id, release, content) in read.unwrap_or_default() {
-                self.engine.record_past_content(&id, &release, content);
+                self.engine.record_older_content(&id, &release, content);
             }
         }
         self.source_views[self.source].older_contents = Some(older);
@@ -499,7 +499,7 @@ impl PreviewRun {
         let named = self.engine.unread_contents();
         for (revision, wanted) in named {
             for (other, hash) in wanted.into_iter().filter(|(other, _)| other == id) {
-                self.engine.record_past_content(
+                self.engine.record_older_content(
                     &other,
                     &ContentRef { hash, revision: revision.clone() },
                     None,

@@ -27,6 +27,7 @@ mod pods;
 mod scale_balance;
 mod source_readings;
 mod summary;
+mod unused_inventories;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -35,6 +36,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use self::answers::Inquiry;
 pub(crate) use self::answers::{FetchResult, Inquiries};
 use self::channels::LoopChannels;
 use self::claims::RolloutLedgerStore;
@@ -169,6 +171,8 @@ pub(crate) struct Reconciler {
     metrics: Metrics,
     history: EventHistory,
     summary: SummaryPublication,
+    /// Questions that are answered after the turn: what came with them is decided on first.
+    open_inquiries: Vec<Inquiry>,
     channels: LoopChannels,
     tasks: TaskSet,
     fatal: Option<FatalError>,
@@ -200,6 +204,7 @@ impl SourceParts {
             parts.folder_searches.add(number, source.folder_search.take());
             parts.content_origins.push(ContentOrigin {
                 inventory_id: inventory_id.clone(),
+                namespace: source.namespace.as_str().into(),
                 bytes: SourceBytes::of(&source.files),
                 decrypter: source.decrypter.clone(),
             });
@@ -293,6 +298,7 @@ impl Reconciler {
             started_at: jiff::Timestamp::now(),
             metrics,
             summary: SummaryPublication::default(),
+            open_inquiries: Vec::new(),
             channels,
             tasks: TaskSet::default(),
             fatal: None,
@@ -333,6 +339,7 @@ impl Reconciler {
         loop {
             if stop.is_cancelled() {
                 self.timers.stop.get_or_insert_with(|| Instant::now() + STOP_GRACE_PERIOD);
+                self.answer_inquiries();
             } else {
                 self.turn();
             }
@@ -359,7 +366,7 @@ impl Reconciler {
                 Some(event) = self.channels.from_pods.recv() => self.handle_pods_event(event),
                 Some(event) = self.nodes.events.recv() => self.handle_node_event(event),
                 Some(event) = self.channels.from_data.recv() => self.handle_data_event(event),
-                Some(question) = self.channels.asked.recv() => self.answer_inquiry(question),
+                Some(question) = self.channels.asked.recv() => self.open_inquiries.push(question),
                 () = stop.cancelled(), if !stopped => {}
                 () = tokio::time::sleep_until(wake.into()) => is_event = false,
             }
@@ -394,7 +401,7 @@ impl Reconciler {
             } else if let Ok(event) = self.channels.from_data.try_recv() {
                 self.handle_data_event(event);
             } else if let Ok(question) = self.channels.asked.try_recv() {
-                self.answer_inquiry(question);
+                self.open_inquiries.push(question);
             } else {
                 return number;
             }
@@ -453,7 +460,7 @@ impl Reconciler {
         if let Some(stop) = self.timers.stop {
             return stop;
         }
-        if self.timers.at_once {
+        if self.timers.at_once || self.inventory_rotation.is_pending() {
             return Instant::now();
         }
         let rollouts = self.engine.next_due(Instant::now());
@@ -495,7 +502,7 @@ impl Reconciler {
         let mut batch = LookupBatch::default();
         // Failed objects have slots of their own, so that a webhook which never answers delays
         // nobody else.
-        self.timers.at_once = self.inventory_rotation.is_pending();
+        self.timers.at_once = false;
         let mut decided = 0;
         while self.writes - self.retries.len() < self.write_window.min(self.concurrency) {
             if decided == MAX_DECISIONS_PER_TURN {
@@ -512,6 +519,9 @@ impl Reconciler {
         self.read_peers();
         self.request_observations();
         self.publish_summary(now);
+        if decided > 0 {
+            self.inventory_rotation.note_late_change();
+        }
         self.sync_inventories();
         self.sync_orders();
         self.sync_rollout_ledger();
@@ -529,6 +539,7 @@ impl Reconciler {
             (false, _) => self.timers.confirmation = None,
             (true, Some(_)) => {}
         }
+        self.answer_inquiries();
     }
 
     fn enqueue(&mut self) {

@@ -66,7 +66,7 @@ impl SourceDuty {
     fn finalizer_state(&self, custom: &CustomSource) -> FinalizerState {
         match self.meaning {
             DutySubject::ClusterSource => custom.finalizer_state(),
-            DutySubject::FileSource if custom.is_tied() => FinalizerState::Unneeded,
+            DutySubject::FileSource if custom.waits_for_deletion() => FinalizerState::Unneeded,
             DutySubject::FileSource => FinalizerState::Correct,
         }
     }
@@ -153,7 +153,7 @@ impl CustomSourceWatch {
 fn is_same(one: &[CustomSource], other: &[CustomSource]) -> bool {
     let asks = |custom: &CustomSource| {
         let CustomSource { name, uid, generation, config, deleted, .. } = custom;
-        (name.clone(), uid.clone(), *generation, config.clone(), *deleted, custom.is_tied())
+        (name.clone(), uid.clone(), *generation, config.clone(), *deleted, custom.waits_for_deletion())
     };
     one.iter().map(asks).eq(other.iter().map(asks))
 }

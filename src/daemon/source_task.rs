@@ -24,6 +24,7 @@ use tokio::time::{Instant, sleep_until};
 
 pub(super) use self::fact_reader::FactReader;
 pub(super) use self::last_check::LastCheck;
+pub(super) use self::older_revision::WantedContent;
 use self::older_revision::{ContentLookup, MissingContents};
 pub(super) use self::once::{OlderContents, read_disk, read_newest_once, read_once};
 use self::revision_step::{ReportedSnapshot, read_newest};
@@ -32,10 +33,10 @@ use super::loop_event::LoopEvent;
 use super::manifest_facts::ReadSettings;
 use super::pins::RevisionPins;
 use super::setup::SourceFiles;
-use crate::engine::{Authorship, PastRevision, RepositoryIdentity, SourceReading, UndoRequest};
+use crate::engine::{Authorship, OlderRevision, RepositoryIdentity, SourceReading, UndoRequest};
 use crate::heartbeat::Heartbeat;
 use crate::manifest::KindScopes;
-use crate::object::{ContentHash, GroupKind, ObjectId, Revision};
+use crate::object::{GroupKind, Revision};
 use crate::source::{
     CommitInfo, RenderStep, RevisionReader, ServedVersions, Snapshot, Source, SourceError, SourceObservation,
     VerificationAnchor,
@@ -65,7 +66,7 @@ pub(super) enum SourceTaskRequest {
     /// Look up where an undo leads to.
     ReadUndoTarget(UndoRequest),
     /// Look up contents of an older revision.
-    ReadContents(Revision, Vec<(ObjectId, ContentHash)>),
+    ReadContents(Revision, Vec<WantedContent>),
 }
 
 /// Returns the repository that these files come from.
@@ -538,7 +539,7 @@ impl ContentReader {
     }
 
     /// Returns where an undo leads to, as far as that is here.
-    async fn past_revision(self, undo: UndoRequest, head: Option<Revision>) -> Result<PastRevision, String> {
+    async fn past_revision(self, undo: UndoRequest, head: Option<Revision>) -> Result<OlderRevision, String> {
         let Self { reader, settings, scopes, .. } = self;
         let read = move |reader: &RevisionReader| {
             Ok(older_revision::read_undo_target(reader, &settings, scopes, &undo, head.as_ref()))

@@ -54,7 +54,7 @@ impl UnreadableRecords {
                  {command} lets each run that is not there"
             )
         });
-        let statement = inventory.data.get(handover::HANDOVER_KEY).and_then(|text| {
+        let statement = inventory.data.get(handover::STATEMENT_KEY).and_then(|text| {
             SourceStatement::parse(text).err().map(|why| explain_statement(namespace, source, &why))
         });
         Self { rejections, finished_jobs, statement }
@@ -72,7 +72,7 @@ pub(super) fn explain_statement(namespace: &str, source: &str, why: &str) -> Str
         "ConfigMap {namespace}/{source}: `{}` cannot be read: {why}: no other source deletes what source {source} may \
          want; whatever serves it, or `rhumb apply` of it, writes it anew, and `rhumb uninstall {source}` ends one that \
          is gone for good",
-        handover::HANDOVER_KEY
+        handover::STATEMENT_KEY
     )
 }
 

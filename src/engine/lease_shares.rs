@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 pub(crate) const LEASE_DURATION: Duration = Duration::from_secs(10);
 
 /// The interval at which a held Lease is renewed.
-const RENEWAL_INTERVAL: Duration = Duration::from_secs(2);
+pub(super) const RENEWAL_INTERVAL: Duration = Duration::from_secs(2);
 
 /// The time after the last renewal was sent within which writes for a source are sent. The rest of
 /// the Lease's duration is for writes that the server still has in its hands.
@@ -177,7 +177,7 @@ impl LeaseShares {
     }
 
     /// Lets a Lease go for others to take. It stays held until nothing is written for it any more.
-    pub(crate) fn note_offer(&mut self, source: &Arc<str>) {
+    pub(crate) fn offer_lease(&mut self, source: &Arc<str>) {
         self.offered.insert(source.clone());
     }
 

@@ -26,6 +26,7 @@ mod rollout;
 mod state;
 
 pub use crate::object::PART_OF;
+pub(crate) use decide::absent_dependencies::{KnownSources, find_absent_dependencies};
 pub(crate) use decide::cycles::find_dependency_cycles;
 pub(crate) use decide::decide::WRITE_ECHO_TIMEOUT;
 pub(crate) use decide::decide::kept_refusal_text;
@@ -60,6 +61,7 @@ pub(crate) use deletion::unlisted_kinds::GROUP_DOWN;
 pub(crate) use facts::allow_list::{AllowList, AllowViolation, ClusterScopeRule, KindPattern};
 pub(crate) use facts::annotation_words::{check_annotations, check_variables};
 pub(crate) use facts::authors::Authorship;
+pub(crate) use facts::claim_retention::ClaimRetention;
 pub(crate) use facts::desired::{
     BodyLocation, DesiredObject, ObjectLifetime, RecreatePolicy, SharedDesiredObject, has_replica_count,
     is_workload, recreate_policy, wave,
@@ -72,7 +74,7 @@ pub(crate) use facts::entry::{
     VerifiedCoverage, WaitTopic,
 };
 pub(crate) use facts::generated_mark::GeneratedMark;
-pub(crate) use facts::hash_seal::{HashSeals, SealStatus};
+pub(crate) use facts::hash_seal::{HashCipherStatus, HashCiphers};
 #[cfg(test)]
 pub(crate) use facts::ignore_fields::tool_requests;
 pub use facts::ignore_fields::{IgnoredFields, remove_ignored};
@@ -89,7 +91,7 @@ pub(crate) use facts::record_size::MAX_RECORD_BYTES;
 pub(crate) use facts::release_seal::{ReleaseAnnotation, ReleaseKey, ReleaseSeal};
 pub(crate) use facts::source_policy::{AdoptPolicy, BlastRadius, OptOutPolicy, PrunePolicy, SourceLifecycle};
 pub(crate) use facts::sources::{Inventory, SourceReading, SourceState, SourceWrites};
-pub(crate) use facts::tool_vocabulary::{MetadataMap, TOOL_WORDS, ToolRequests, WordEffect};
+pub(crate) use facts::tool_vocabulary::{AnnotationEffect, MetadataMap, TOOL_WORDS, ToolRequests};
 pub(crate) use facts::update_strategy::UpdateStrategy;
 pub(crate) use facts::watchers::{OWN_WATCHER, WatchScope, WatcherId};
 #[cfg(test)]
@@ -100,7 +102,7 @@ pub(crate) use orders::order::{
     IS_SERVED, MAX_CONFIRMED_PER_ORDER, Order, OrderVerb, confirmation_text, order_text, parse_orders,
 };
 pub(crate) use orders::pauses::{MAX_STATES, pause_reason};
-pub(crate) use orders::undo::{PastRevision, UndoRequest};
+pub(crate) use orders::undo::{OlderRevision, UndoRequest};
 pub(crate) use plan::{Plan, PlanBasis, PlannedAction, PlannedObject, PlannedUnit, units};
 pub use restart::config_hash::ConfigData;
 #[cfg(test)]
@@ -117,6 +119,7 @@ pub(crate) use rollout::budget::{BudgetBound, BudgetScope, SlotPriority, SlotReq
 pub(crate) use rollout::budget_tally::BudgetTally;
 pub(crate) use rollout::daemon_set_steps::{EvictionOutcome, PodToEvict};
 pub(crate) use rollout::dry_run_impact::DryRunImpact;
+pub(crate) use rollout::events::{RolloutEvent, RolloutEventKind};
 #[cfg(test)]
 pub(crate) use rollout::foreign_claims::ABANDONED_CLAIM_AGE;
 #[cfg(test)]
@@ -124,10 +127,9 @@ pub(crate) use rollout::ledger::ConfigRestart;
 #[cfg(test)]
 pub(crate) use rollout::ledger::RollbackTarget;
 pub(crate) use rollout::ledger::RolloutClaim;
-pub(crate) use rollout::ledger::{
-    ParseLedgerError, ReleaseUnit, RolloutLedger, UnitMember, object_word, parse_object_word,
-};
+pub(crate) use rollout::ledger::{ReleaseUnit, RolloutLedger, UnitMember};
 pub(crate) use rollout::ledger_recovery::NEW_LEDGER_DELAY;
+pub(crate) use rollout::ledger_text::{ParseLedgerError, object_word, parse_object_word};
 pub(crate) use rollout::overlay::HELD_MIN_READY_SECONDS;
 pub use rollout::overlay::{RolloutOverlay, apply_overlay};
 pub use rollout::pod_eviction::{
@@ -135,7 +137,7 @@ pub use rollout::pod_eviction::{
     count_nodes, find_stuck_pod, select_evictions,
 };
 pub(crate) use rollout::pods::{
-    ContainerTrouble, FailedPod, PodCreationFailure, Readiness, ReplicaSetFacts, UnschedulablePod,
+    ContainerFailure, FailedPod, PodCreationFailure, Readiness, ReplicaSetFacts, UnschedulablePod,
     grace_period, is_pull_failure,
 };
 pub use rollout::pods::{
@@ -151,12 +153,12 @@ pub(crate) use rollout::rollback::rejection::{
     ObjectRejection, Rejection, RejectionAction, ReplacementContent, is_readable_rejection, parse_rejections,
     rejections_seal_status, rejections_text,
 };
-pub(crate) use rollout::rollout_events::{RolloutEvent, RolloutEventKind};
 #[cfg(test)]
 pub(crate) use rollout::scale_balance::{ScaleBalance, StepShare, balance};
 pub(crate) use rollout::scale_balance::{ScalePurpose, ScaleRequest, ScaleResult};
 #[cfg(test)]
 pub(crate) use rollout::start_rate::RolloutStart;
+pub(crate) use rollout::step_overlay::SteppedWorkload;
 #[cfg(test)]
 pub(crate) use rollout::steps::check_steps;
 pub(crate) use rollout::steps::{PromotionMode, StepRequirement, StepSize};

@@ -59,7 +59,7 @@ impl<'e> ChildIndex<'e> {
     }
 
     /// Returns the child that speaks of the same as a child of another entry.
-    pub(super) fn twin(&self, child: EntryNode<'_>) -> Option<EntryNode<'e>> {
+    pub(super) fn counterpart(&self, child: EntryNode<'_>) -> Option<EntryNode<'e>> {
         match child.child() {
             ChildKey::Field(name) => self.fields.get(name).copied(),
             ChildKey::Index(index) => self.indices.get(&index).copied(),

@@ -136,7 +136,7 @@ impl CoverageWalk {
                 self.path.push(element);
                 self.found.push(CoverageGap {
                     path: narrow_to_parent(&self.path, value),
-                    hollow: is_hollow(value, 0),
+                    hollow: has_no_values(value, 0),
                 });
                 self.path.pop();
             }
@@ -164,7 +164,7 @@ impl CoverageWalk {
     }
 }
 
-/// Returns the topmost path with only one value below: the server drops parents that own nothing
+/// Returns the topmost path with only one value below. The server drops parents that own nothing
 /// any more, so the loss of one deep field shows as that of its parents.
 fn narrow_to_parent(path: &FieldPath, value: &Value) -> FieldPath {
     let (mut path, mut value) = (path.clone(), value);
@@ -178,12 +178,12 @@ fn narrow_to_parent(path: &FieldPath, value: &Value) -> FieldPath {
 }
 
 /// Returns whether nothing but empty lists, empty maps and nulls lies here.
-fn is_hollow(value: &Value, depth: usize) -> bool {
+fn has_no_values(value: &Value, depth: usize) -> bool {
     match value {
         Value::Null => true,
         Value::Array(items) => items.is_empty(),
         Value::Object(map) => {
-            depth < MAX_VALUE_DEPTH && map.values().all(|value| is_hollow(value, depth + 1))
+            depth < MAX_VALUE_DEPTH && map.values().all(|value| has_no_values(value, depth + 1))
         }
         _ => false,
     }
@@ -233,8 +233,8 @@ impl<'e> NodePairs<'e> {
     }
 
     /// Pairs the nodes of items that leave a key out or spell it differently (`\u003c`). A key that
-    /// is left out has its default: in a kind of Kubernetes itself that of a port's protocol, in any
-    /// other one nobody knows which. One key at least is there.
+    /// is left out has its default. In a kind of Kubernetes itself that is a port's protocol. In
+    /// any other kind nobody knows it. One key at least is there.
     ///
     /// A node with another key is of no item that there is: somebody has made it up.
     fn by_meaning(&mut self, items: &[Value], node: EntryNode<'e>, schema: ValueSchema) {

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::children::ChildIndex;
 use super::cover::uncovered_paths;
 use super::entry::{EntryNode, ManagedEntry};
+use super::members::ReplacedMember;
 use super::sole::owned_alone;
 use super::{FieldPath, PathElement};
 use crate::object::{canonical_json, count_text, text_at};
@@ -100,30 +101,39 @@ impl<'e> PathOwner<'e> {
 /// Returns who changed what, and when: `kubectl-edit changed .data.mode at 2026-01-02T00:00:00Z`;
 /// none where nothing is known to have changed.
 ///
-/// `taken` are the paths that left our entry; `rewritten` are those that are still ours with other
-/// values, which somebody put there under our name.
+/// A member of a union that somebody replaced has no owner any more. The one of the other member
+/// has replaced it: `kubectl-edit replaced .tmp.emptyDir by .tmp.hostPath at 2026-01-02T00:00:00Z`.
 pub(crate) fn drift_words(
     managed_fields: &Value,
-    taken: &[FieldPath],
-    rewritten: &[FieldPath],
+    drifted: DriftedPaths<'_>,
     our_manager: &str,
 ) -> Option<String> {
+    let DriftedPaths { taken, replaced, rewritten } = drifted;
     let mut writers: Vec<WriterPaths> = Vec::new();
     let found = path_owners(managed_fields, taken, our_manager);
     let mut last: HashMap<usize, &FieldWriter> = HashMap::new();
     for (nth, culprit) in &found {
         last.entry(*nth).or_insert(culprit);
     }
+    let replacements: Vec<Replacement<'_>> = replaced
+        .iter()
+        .filter_map(|one| {
+            let by = lost_field_writers(managed_fields, &one.others, our_manager).into_iter().next()?;
+            Some(Replacement { missing: &one.missing, by })
+        })
+        .collect();
     for (nth, path) in taken.iter().enumerate() {
-        match last.get(&nth) {
-            Some(culprit) => WriterPaths::note(&mut writers, WriterPaths::of(culprit), path),
-            None => WriterPaths::note(&mut writers, WriterPaths::nobody(), path),
+        let is_within = |one: &&Replacement<'_>| path.elements().starts_with(one.missing.elements());
+        match (last.get(&nth), replacements.iter().find(is_within)) {
+            (Some(culprit), _) => WriterPaths::note(&mut writers, WriterPaths::of(culprit), path),
+            (None, Some(one)) => one.note(&mut writers),
+            (None, None) => WriterPaths::note(&mut writers, WriterPaths::nobody(), path),
         }
     }
     let own = entries(managed_fields).iter().find(|entry| is_ours(entry, our_manager));
     let time = own.map(|own| text_at(own, &["time"])).unwrap_or_default();
     for path in rewritten {
-        WriterPaths::note(&mut writers, WriterPaths::under_our_name(our_manager, time), path);
+        WriterPaths::note(&mut writers, WriterPaths::with_our_field_manager(our_manager, time), path);
     }
     let mut words: Vec<String> =
         writers.iter().take(MAX_NAMED_WRITERS).map(WriterPaths::description).collect();
@@ -132,6 +142,31 @@ pub(crate) fn drift_words(
         more => words.push(format!("{} changed others", count_text(more, "more writer"))),
     }
     (!words.is_empty()).then(|| words.join("; "))
+}
+
+/// The paths of an object at which it is not as its content asks.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct DriftedPaths<'a> {
+    /// The paths that left our entry.
+    pub taken: &'a [FieldPath],
+    /// The members of unions among them that somebody set others in the place of.
+    pub replaced: &'a [ReplacedMember],
+    /// The paths that are still ours with other values, which somebody put there under our name.
+    pub rewritten: &'a [FieldPath],
+}
+
+/// A member of ours, and the writer of the one in its place.
+struct Replacement<'a> {
+    missing: &'a FieldPath,
+    by: FieldWriter,
+}
+
+impl Replacement<'_> {
+    fn note(&self, writers: &mut Vec<WriterPaths>) {
+        let writer = WriterPaths { action: "replaced", ..WriterPaths::of(&self.by) };
+        let path = format!("{} by {}", cut(&self.missing.to_string()), cut(&self.by.path.to_string()));
+        writer.note_text(writers, path);
+    }
 }
 
 /// The managers of Kubernetes itself: what they fill in is no change of anybody's.
@@ -165,7 +200,7 @@ pub(crate) fn later_writers(object: &Value, our_managers: [&str; 2]) -> Option<S
         taken.extend(uncovered_paths(&part, Some(&ours)));
         known.push(entry);
     }
-    drift_words(all, &taken, &[], our_manager)
+    drift_words(all, DriftedPaths { taken: &taken, ..DriftedPaths::default() }, our_manager)
 }
 
 fn entries(managed_fields: &Value) -> &[Value] {
@@ -202,17 +237,24 @@ impl WriterPaths {
         Self { name: "somebody".to_owned(), action: "removed", time: String::new(), paths: Vec::new() }
     }
 
-    fn under_our_name(our_manager: &str, time: &str) -> Self {
+    fn with_our_field_manager(our_manager: &str, time: &str) -> Self {
         let name = format!("another client with the field manager {our_manager}");
         Self { name, action: "changed", time: cut(time), paths: Vec::new() }
     }
 
     fn note(writers: &mut Vec<Self>, writer: Self, path: &FieldPath) {
-        let path = cut(&path.to_string());
-        let known = writers.iter_mut().find(|known| known.name == writer.name && known.time == writer.time);
-        match known {
+        writer.note_text(writers, cut(&path.to_string()));
+    }
+
+    /// Adds a path to what this writer did; the paths of one member in turn count once.
+    fn note_text(self, writers: &mut Vec<Self>, path: String) {
+        let is_same = |known: &&mut Self| {
+            [&*known.name, known.action, &*known.time] == [&*self.name, self.action, &*self.time]
+        };
+        match writers.iter_mut().find(is_same) {
+            Some(known) if known.paths.last() == Some(&path) => {}
             Some(known) => known.paths.push(path),
-            None => writers.push(Self { paths: vec![path], ..writer }),
+            None => writers.push(Self { paths: vec![path], ..self }),
         }
     }
 
@@ -258,7 +300,9 @@ mod tests {
             ]);
             let paths =
                 |keys: &[&str]| keys.iter().map(|key| FieldPath::of_keys(&["data", key])).collect::<Vec<_>>();
-            let words = drift_words(&managed, &paths(taken), &paths(rewritten), "rhumb");
+            let (taken, rewritten) = (paths(taken), paths(rewritten));
+            let drifted = DriftedPaths { taken: &taken, rewritten: &rewritten, replaced: &[] };
+            let words = drift_words(&managed, drifted, "rhumb");
             assert_eq!(words.as_deref().unwrap_or_default(), expected);
         }
         check(&[], &[], "");
@@ -276,6 +320,28 @@ mod tests {
         check(&["a"], &["own"], &format!("kubectl-edit changed .data.a at 2026-01-03T00:00:00Z; {forged}"));
         let long = "ü".repeat(5_000);
         check(&[&long], &[], &format!("somebody removed {}...", &format!(".data[\"{long}")[..159]));
+    }
+
+    #[test]
+    fn who_sets_the_other_member_of_a_union_has_replaced_ours() {
+        let entry = |manager: &str, time: &str, fields: Value| json!({"manager": manager, "operation": "Update", "time": time, "fieldsV1": {"f:spec": fields}});
+        let managed = json!([
+            entry("old", "2026-01-01T00:00:00Z", json!({"f:exec": {"f:command": {}}})),
+            entry("edit", "2026-01-02T00:00:00Z", json!({"f:exec": {"f:command": {}}, "f:more": {}})),
+        ]);
+        let path = |keys: &[&str]| FieldPath::of_keys(&[&["spec"], keys].concat());
+        let check = |taken: &[&[&str]], other: &str, expected: &str| {
+            let taken: Vec<FieldPath> = taken.iter().map(|keys| path(keys)).collect();
+            let replaced = [ReplacedMember { missing: path(&["httpGet"]), others: vec![path(&[other])] }];
+            let drifted = DriftedPaths { taken: &taken, replaced: &replaced, ..DriftedPaths::default() };
+            assert_eq!(drift_words(&managed, drifted, "rhumb").as_deref(), Some(expected));
+        };
+        let replaced = "edit replaced .spec.httpGet by .spec.exec at 2026-01-02T00:00:00Z";
+        check(&[&["httpGet", "path"], &["httpGet", "port"]], "exec", replaced);
+        let changed = "edit changed .spec.more at 2026-01-02T00:00:00Z";
+        check(&[&["httpGet"], &["more"]], "exec", &format!("{replaced}; {changed}"));
+        check(&[&["gone"]], "exec", "somebody removed .spec.gone");
+        check(&[&["httpGet"]], "nobodys", "somebody removed .spec.httpGet");
     }
 
     #[test]

@@ -57,6 +57,10 @@ fn of_list() -> Value {
     json!({"f:spec": {"f:ports": items}})
 }
 
+fn drifted(taken: &[FieldPath]) -> DriftedPaths<'_> {
+    DriftedPaths { taken, ..DriftedPaths::default() }
+}
+
 #[test]
 fn who_took_all_fields_of_a_large_object_is_soon_reported() {
     let taken = |entry: Value| {
@@ -66,7 +70,7 @@ fn who_took_all_fields_of_a_large_object_is_soon_reported() {
         ])
     };
     let fields: Vec<_> = names(MANY).map(|name| FieldPath::of_keys(&["data", &name])).collect();
-    let words = timely("a map", || drift_words(&taken(of_map()), &fields, &[], "rhumb")).unwrap();
+    let words = timely("a map", || drift_words(&taken(of_map()), drifted(&fields), "rhumb")).unwrap();
     let begin = "kubectl-edit changed .data.n00000, .data.n00001, .data.n00002 and 15997 more at";
     assert!(words.starts_with(begin), "{words}");
     let item = |keys: &[(&str, Value)]| {
@@ -82,7 +86,7 @@ fn who_took_all_fields_of_a_large_object_is_soon_reported() {
         ("items", (0..ITEMS).map(|n| item(&[("port", n.into()), ("protocol", "TCP".into())])).collect()),
         ("items that leave a key out", (0..ITEMS).map(|n| item(&[("port", n.into())])).collect::<Vec<_>>()),
     ] {
-        let words = timely(what, || drift_words(&taken(of_list()), &items, &[], "rhumb")).unwrap();
+        let words = timely(what, || drift_words(&taken(of_list()), drifted(&items), "rhumb")).unwrap();
         assert!(
             words.starts_with("kubectl-edit changed .spec.ports[port=0") && words.contains("5997 more"),
             "{words}"

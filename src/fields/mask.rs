@@ -11,7 +11,7 @@ pub(crate) const CHANGED_MASK: &str = "<masked: changed>";
 /// The annotation in which `kubectl apply` keeps a whole copy of the manifest, Secrets included.
 pub(crate) const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// The beginnings of annotation values in which tools keep a whole manifest: as JSON (kapp), or as
+/// The beginnings of annotation values in which tools keep a whole manifest. It is JSON (kapp), or
 /// base64 of gzip (Rancher), ZIP (Banzai Cloud's object matcher) or Zstandard.
 const MANIFEST_COPY_PREFIXES: [&str; 5] = ["{", "[", "H4sI", "UEsD", "KLUv"];
 
@@ -67,8 +67,8 @@ fn is_secret(kind: &GroupKind) -> bool {
     &*kind.kind == "Secret"
 }
 
-/// Returns whether a field of a Secret may be shown as it is: it is known to hold no value, and has
-/// the form that it should have. `stringDate` is a value too.
+/// Returns whether a field of a Secret may be shown as it is. Such a field is known to hold no
+/// value, and has the form that it should have. `stringDate` is a value too.
 fn is_shown(key: &str, value: &Value) -> bool {
     match key {
         "apiVersion" | "kind" | "type" => value.is_string(),

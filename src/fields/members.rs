@@ -1,4 +1,4 @@
-//! Members of a union that somebody set in the place of ours: of several fields the API takes one,
+//! Members of a union that somebody set in the place of ours. Of several fields the API takes one,
 //! as of the sources of a volume (KEP-1027).
 //!
 //! An apply that brings our member back leaves the other one, as its owner is another. The server

@@ -1,5 +1,5 @@
-//! Field paths and ownership: the fields of a content that are still ours, the writers of the
-//! others, and the values that must never be shown.
+//! Field paths and ownership: the fields of a content that are still ours, and the writers of the
+//! others. Also the values that must never be shown.
 //!
 //! Owns [`FieldPath`], the reading of FieldsV1 (the ownership trees of `metadata.managedFields`),
 //! and the rule that finds drift ([`uncovered_paths`]). Also owns the masking of Secrets
@@ -31,7 +31,7 @@ pub(crate) use blur::{blur, strip_credentials};
 pub(crate) use cover::owns;
 pub use cover::{Coverage, field_coverage, uncovered_paths};
 pub use culprit::lost_field_writers;
-pub(crate) use culprit::{drift_words, later_writers};
+pub(crate) use culprit::{DriftedPaths, drift_words, later_writers};
 pub(crate) use empty::{EmptyCounterpart, find_counterpart};
 #[cfg(test)]
 pub(crate) use mask::{CHANGED_MASK, LAST_APPLIED, MASK};

@@ -1,7 +1,7 @@
 //! The normal forms of values: what the server spells otherwise than the manifest that it was sent.
 //!
 //! Two values of one form mean the same to the server. Where that is not known for sure, they have
-//! two forms: a form too many costs a dry run, and one too few hides a change. So each equality is
+//! two forms. A form too many costs a dry run, and one too few hides a change. So each equality is
 //! one of the Go types of Kubernetes: a plain `bool` that is false is not there, but a `*bool` is.
 //!
 //! **Invariant:** a name that a user chose, such as the key of a label, is never taken for a field.
@@ -305,8 +305,9 @@ fn write_amount(out: &mut Vec<u8>, amount: f64) {
     out.extend_from_slice(format!("~{amount:.11e};").as_bytes());
 }
 
-/// Returns whether the server writes the same for this value as for none: empty maps and lists of
-/// the kinds of Kubernetes itself, nulls, and the zero values of fields that are no pointers.
+/// Returns whether the server writes the same for this value as for none. That holds for nulls, and
+/// for empty maps and lists of the kinds of Kubernetes itself. It also holds for the zero values of
+/// fields that are no pointers.
 ///
 /// An empty struct is none of them: `podSelector: {}` means all pods.
 fn is_left_out(value: &Value, place: ValuePosition<'_>, schema: ValueSchema) -> bool {

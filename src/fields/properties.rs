@@ -202,7 +202,7 @@ proptest! {
             let text = fields.to_string();
             let managed = json!([{"manager": "x", "fieldsV1": fields}, {"manager": 7, "fieldsV1": [fields]}]);
             let paths = uncovered_paths(&content, Some(&text));
-            let _ = drift_words(&managed, &paths, &paths, "rhumb");
+            let _ = drift_words(&managed, DriftedPaths { taken: &paths, rewritten: &paths, replaced: &[] }, "rhumb");
             let _ = (owned_alone(&content, &text, &[&text]), owned_alone(&content, &text, &[]));
             let _ = differing_values(&content, &managed, &text, ValueSchema::Secret);
             let _ = value_digest_of_text(&content.to_string(), &text, ValueSchema::Custom);

@@ -37,7 +37,7 @@ fn part(value: &Value, ours: EntryNode<'_>, others: &[EntryNode<'_>], depth: usi
             for child in ours.children() {
                 let ChildKey::Field(name) = child.child() else { continue };
                 let theirs: Vec<EntryNode<'_>> =
-                    others.iter().filter_map(|other| other.twin(child)).collect();
+                    others.iter().filter_map(|other| other.counterpart(child)).collect();
                 let inner = map.get(name).and_then(|inner| part(inner, child, &theirs, depth + 1));
                 kept.extend(inner.map(|inner| (name.to_owned(), inner)));
             }
@@ -49,7 +49,7 @@ fn part(value: &Value, ours: EntryNode<'_>, others: &[EntryNode<'_>], depth: usi
             for child in ours.children() {
                 let Some(nth) = places.place(child) else { continue };
                 let theirs: Vec<EntryNode<'_>> =
-                    others.iter().filter_map(|other| other.twin(child)).collect();
+                    others.iter().filter_map(|other| other.counterpart(child)).collect();
                 kept[nth] = item(&items[nth], child, &theirs, depth + 1).unwrap_or_default();
             }
             kept.iter().any(|item| !item.is_null()).then_some(Value::Array(kept))

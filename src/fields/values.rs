@@ -253,8 +253,9 @@ fn items_of<'v>(value: Option<&'v Value>, pairs: Option<&NodePairs<'_>>) -> Hash
     items.zip(pairs).map(|(items, pairs)| pairs.items(items)).unwrap_or_default()
 }
 
-/// Writes the order of the items of an associative list that are ours: that of init containers, and
-/// of variables that name others, has a meaning. Items of others may be between them.
+/// Writes the order of the items of an associative list that are ours. The order of init
+/// containers, and of variables that name others, has a meaning. Items of others may be between
+/// them.
 fn write_order(out: &mut Vec<u8>, pairs: Option<&NodePairs<'_>>) {
     for index in pairs.into_iter().flat_map(NodePairs::order) {
         out.extend_from_slice(&index.to_be_bytes());

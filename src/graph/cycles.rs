@@ -11,7 +11,7 @@ pub(crate) type WaitEdges = BTreeMap<ObjectId, BTreeSet<ObjectId>>;
 /// them. Each begins with the smallest of its objects, and each object follows the one that waits
 /// for it.
 pub(crate) fn find_cycles(edges: &WaitEdges) -> Vec<Vec<ObjectId>> {
-    let stuck = stuck_objects(edges);
+    let stuck = objects_in_cycles(edges);
     let next = |id: &ObjectId| edges[id].iter().find(|next| stuck.contains(*next)).cloned();
     let mut found = BTreeSet::new();
     let mut seen = BTreeSet::new();
@@ -34,7 +34,7 @@ pub(crate) fn find_cycles(edges: &WaitEdges) -> Vec<Vec<ObjectId>> {
 }
 
 /// Returns those that are left when whoever waits for nothing is taken away, again and again.
-fn stuck_objects(edges: &WaitEdges) -> BTreeSet<ObjectId> {
+fn objects_in_cycles(edges: &WaitEdges) -> BTreeSet<ObjectId> {
     let mut waiting: BTreeMap<&ObjectId, usize> = BTreeMap::new();
     let mut users: BTreeMap<&ObjectId, Vec<&ObjectId>> = BTreeMap::new();
     for (id, next) in edges {

@@ -4,8 +4,9 @@ use crate::object::GroupKind;
 
 /// Returns the rank of a kind in the order of creation, lower first; deletion runs the other way.
 ///
-/// References decide the waits. The rank only spares refusals by the server where no reference says
-/// so: a quota before the pods that it counts, a policy before the objects that it guards.
+/// References decide the waits. The rank only spares refusals by the server where no reference
+/// gives an order. A quota comes before the pods that it counts, and a policy before the objects
+/// that it guards.
 pub(crate) fn rank(kind: &GroupKind) -> u8 {
     match (&*kind.group, &*kind.kind) {
         ("", "Namespace") => 0,

@@ -60,9 +60,9 @@ pub(crate) fn references(id: &ObjectId, body: &Value) -> BTreeSet<ObjectId> {
     found.ids
 }
 
-/// Returns the `ConfigMaps` and Secrets whose data the pods of an object use: in their environment
-/// or as files, also where they may be missing (`optional: true`). Pull secrets are not among them,
-/// as running pods do not notice a change.
+/// Returns the `ConfigMaps` and Secrets whose data the pods of an object use, in their environment
+/// or as files. Optional ones (`optional: true`) are among them. Pull secrets are not, as running
+/// pods do not notice a change.
 pub(crate) fn configuration(id: &ObjectId, body: &Value) -> BTreeSet<ObjectId> {
     let mut found = FoundReferences { optional: OptionalReferences::Taken, ..FoundReferences::new(id) };
     if let Some(pod) = pod_spec(id, body) {

@@ -1,8 +1,8 @@
 //! A revision of which the files of one root are in memory, read at once.
 //!
-//! A render reads each file of its root several times: to look for encrypted values, to write it
-//! for the program, to find where objects come from. A read of its own takes a thread where the
-//! repository is one that others may write into.
+//! A render reads each file of its root several times. It looks for encrypted values, writes the
+//! file for the program, and finds where objects come from. A read of its own takes a thread where
+//! the repository is one that others may write into.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

@@ -182,8 +182,10 @@ impl<'a, T: FileTree> ChartResolver<'a, T> {
     /// where something else has that name.
     fn archive_name(&self, parts: &str, folder: &str, chart: &ChartReference) -> Result<String, SourceError> {
         let usual = format!("{}-{}.tgz", chart.name, chart.version);
-        let is_other =
-            self.archives.iter().any(|(other, name)| paths::folder_of(other) == parts && *name == usual);
+        let is_other = self
+            .archives
+            .iter()
+            .any(|(other, name)| other != folder && paths::folder_of(other) == parts && *name == usual);
         if !is_other && self.files.entry(&paths::inside(parts, &usual))?.is_none() {
             return Ok(usual);
         }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use zeroize::Zeroizing;
 
-use super::render_seal::{HOLDERS, RootSeal};
+use super::render_cipher::{HOLDERS, RootCipher};
 use super::sops::{
     AgeIdentities, DataKey, OpenedFile, PlaintextLayout, SealingSecret, SopsError, SopsFormat, is_encrypted,
     object_key, open, open_object, sealing_secret,
@@ -138,7 +138,7 @@ impl Decrypter {
         let secrets = holders.as_array().into_iter().flatten();
         let secrets = secrets.map(|holders| sealing_secret(holders, at, &identities));
         let secrets = secrets.collect::<Result<Vec<_>, _>>()?;
-        let seal = RootSeal::of(&secrets).ok_or_else(|| Box::new(bad_seal(at, "has no key")))?;
+        let seal = RootCipher::of(&secrets).ok_or_else(|| Box::new(bad_seal(at, "has no key")))?;
         seal.open(object).map_err(|fault| Box::new(bad_seal(at, &fault.to_string())))?;
         Ok(true)
     }

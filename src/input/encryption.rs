@@ -13,7 +13,7 @@ use super::kustomize::{Closure, ClosureFolder, FileReference, ReferenceRole};
 use super::opened_inputs::{OpenedInputs, OpenedValues};
 use super::paths;
 use super::plaintext_index::PlaintextIndex;
-use super::render_seal::HOLDERS;
+use super::render_cipher::HOLDERS;
 use super::root_render::{RenderError, RenderedObject};
 use super::sops::{SopsFormat, is_encrypted, is_encrypted_ini, is_sealed, text_excerpt};
 use super::tree::FileTree;

@@ -3,7 +3,7 @@
 //!
 //! The reading of an encrypted file is compared with that of the opened one. All that differs was
 //! encrypted, by whatever rule. An object is taken from the opened reading where nothing differs
-//! but a Secret's data: all else that is shown of it is in the clear in the repository.
+//! but a Secret's data. All else that is shown of it is in the clear in the repository.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap};
@@ -195,7 +195,7 @@ impl ExposureReview<'_> {
         encrypted_field(self.places.origin(value, sealed), &text_excerpt(path.trim_start_matches('.')))
     }
 
-    /// Drops an object that was none before it was opened: its encrypted `apiVersion`, or that of
+    /// Drops an object that was none before it was opened. Its encrypted `apiVersion`, or that of
     /// the list around it, has no form that any reader takes.
     fn without_partner(&mut self, item: &ManifestItem) -> ObjectExposure {
         self.newcomer.get_or_insert_with(|| item.origin.clone());

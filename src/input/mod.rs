@@ -1,13 +1,13 @@
 //! The step from files to manifests: rendering, decryption and variables.
 //!
 //! Owns which folders of a revision are roots to be rendered, and which files each of them reads
-//! ([`kustomize::Closure`], [`helm::ChartClosure`]). Owns the key of a render, and the place in
-//! the repository that a rendered object comes from. Also owns the reading of encrypted files
+//! ([`kustomize::Closure`], [`helm::ChartClosure`]). Owns the key of a render, and the place in the
+//! repository that a rendered object comes from. Also owns the reading of encrypted files
 //! ([`sops`]) and the variables in rendered files ([`variables`]). The sandbox of programs that
-//! render are here too ([`sandbox`]), and the charts of servers ([`charts`]).
+//! render is here too ([`sandbox`]), and so are the charts of servers ([`charts`]).
 //!
-//! **Invariant:** decides from the text of files alone, and pure: but for [`sandbox`] and the run
-//! of a program in it, and for [`charts`], nothing is started, written or fetched here. A file
+//! **Invariant:** decides from the text of files alone, and is pure. Nothing is started, written or
+//! fetched here but in [`sandbox`], by the run of a program in it, and in [`charts`]. A file
 //! outside the revision is refused by name before any program starts.
 
 mod buffered_tree;
@@ -40,10 +40,10 @@ mod plaintext_layout;
 mod program_slots;
 mod reading;
 mod release_render;
+mod render_cipher;
 mod render_host;
 mod render_pass;
 mod render_place;
-mod render_seal;
 mod root_closure;
 mod root_job;
 mod root_lock;

@@ -9,7 +9,7 @@ use serde_json::Value;
 use zeroize::Zeroizing;
 
 use super::plaintext_index::PlaintextIndex;
-use super::render_seal::{SEALED_FIELDS, is_secret};
+use super::render_cipher::{SEALED_FIELDS, is_secret};
 use super::root_job::RENDER_FAILED;
 use super::root_render::{RenderError, RenderedObject};
 use super::sandbox::SandboxError;

@@ -161,8 +161,8 @@ fn expected(root: &PlacedValue, key: &str, items: &[PlacedValue]) -> Value {
     value
 }
 
-/// Returns the texts with a field of its own: a line at the end, a line before all others, or a
-/// part of a mapping in braces.
+/// Returns the texts with a field of its own. That is a line at the end, a line before all others,
+/// or a part of a mapping in braces.
 fn beside_the_first_key(text: &str, root: &PlacedValue) -> Option<Vec<String>> {
     let first = root.entries().iter().map(|entry| entry.place).min()?;
     let at = offset(text, first)?;
@@ -178,8 +178,8 @@ fn beside_the_first_key(text: &str, root: &PlacedValue) -> Option<Vec<String>> {
     Some(candidates)
 }
 
-/// Returns the texts with another item of a list: before the first in brackets, before the first in
-/// lines of their own, or as the only one.
+/// Returns the texts with another item of a list. It is before the first in brackets, before the
+/// first in lines of their own, or the only one.
 fn before_the_first_item(text: &str, list: &PlacedValue) -> Option<Vec<String>> {
     if list.node == PlacedNode::List(Vec::new()) {
         let at = offset(text, list.place)? + 1;

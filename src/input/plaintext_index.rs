@@ -10,12 +10,12 @@ use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest as _, Sha256};
 use zeroize::Zeroizing;
 
-use super::plaintext_layout::{go_number, plain_readings, telling_lines};
+use super::plaintext_layout::{distinctive_lines, go_number, plain_readings};
 
 /// The bytes of the shortest value that is looked for. Shorter ones are guessed at once, and are in
 /// every text by chance.
 const MIN_VALUE: usize = 4;
-/// A value of fewer bytes counts only as a word by itself: it is part of longer words by chance,
+/// A value of fewer bytes counts only as a word by itself. It is part of longer words by chance,
 /// for example of the hash at the end of a generated name.
 const MIN_PART: usize = 8;
 /// The bytes in base64 that are looked for within a longer text in base64.
@@ -127,7 +127,7 @@ impl PlaintextIndex {
     fn add_lines(&mut self, values: &[(Arc<str>, Zeroizing<Vec<u8>>)], seen: &HashSet<&[u8]>) {
         let (mut lines, mut starts) = (HashSet::new(), HashSet::new());
         for (file, value) in values {
-            for line in telling_lines(value).filter(|line| !seen.contains(line)) {
+            for line in distinctive_lines(value).filter(|line| !seen.contains(line)) {
                 if lines.len() >= MAX_LINES || !lines.insert(line) {
                     continue;
                 }

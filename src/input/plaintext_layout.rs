@@ -1,5 +1,5 @@
-//! Layouts of texts: the lines that tell a value of several lines apart, and a text without what
-//! functions of templates do to the letters of a value.
+//! Layouts of texts: the lines by which a value of several lines is recognised. Also a text without
+//! what functions of templates do to the letters of a value.
 //!
 //! A chart that indents, escapes or takes apart a value hides nothing of it.
 
@@ -17,14 +17,14 @@ const MAX_LINES: usize = 1024;
 const COMMON_WORDS: [&[u8]; 4] = [b"disabled", b"enabled", b"default", b"localhost"];
 
 /// Returns the lines by which a value of several lines is known: none that many texts have.
-pub(super) fn telling_lines(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(super) fn distinctive_lines(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     let lines = value.split(|byte| matches!(byte, b'\n' | b'\r')).map(<[u8]>::trim_ascii);
     let starts = lines.map(|line| line.get(..MAX_LINE).unwrap_or(line).trim_ascii());
     let is_long = value.trim_ascii().contains(&b'\n');
-    starts.filter(move |line| is_long && is_telling(line)).take(MAX_LINES)
+    starts.filter(move |line| is_long && is_distinctive_line(line)).take(MAX_LINES)
 }
 
-fn is_telling(line: &[u8]) -> bool {
+fn is_distinctive_line(line: &[u8]) -> bool {
     let mut letters: Vec<u8> = line.iter().copied().filter(u8::is_ascii_alphanumeric).collect();
     letters.sort_unstable();
     letters.dedup();
@@ -228,7 +228,7 @@ mod tests {
             [database]\nkind: Secret\nport: 5432\n\"level\": \"debug\",\npassword: hunter2\nmetadata:\n========\n\
             host = localhost\n  - pin: 12345678\n\"token\": \"a-b-c-d-e\",\nurl: https://a.example\nshort\n";
         let lines: Vec<&str> =
-            telling_lines(value.as_bytes()).map(|line| std::str::from_utf8(line).unwrap()).collect();
+            distinctive_lines(value.as_bytes()).map(|line| std::str::from_utf8(line).unwrap()).collect();
         assert_eq!(
             lines,
             [
@@ -240,8 +240,8 @@ mod tests {
                 "url: https://a.example"
             ]
         );
-        assert_eq!(telling_lines(b"a single line\n").count(), 0);
-        assert_eq!(telling_lines("line of words\n".repeat(5000).as_bytes()).count(), MAX_LINES);
+        assert_eq!(distinctive_lines(b"a single line\n").count(), 0);
+        assert_eq!(distinctive_lines("line of words\n".repeat(5000).as_bytes()).count(), MAX_LINES);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The renders that run at once in this process, whatever the number of its sources.
 //!
-//! Each may take 512 MiB. Of the sources that wait, the one with the fewest renders goes first: one
-//! whose programs hang takes one place from the others, and never all.
+//! Each may take 512 MiB. Of the sources that wait, the one with the fewest renders goes first. So
+//! one whose programs hang takes one place from the others, and never all.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -7,7 +7,7 @@ use zeroize::Zeroizing;
 
 use super::decryption::{Decrypter, lacks_key};
 use super::exposure::{SealedPlaces, drop_unidentified, hold_exposed_back};
-use super::render_seal::SEALED_PREFIX;
+use super::render_cipher::SEALED_PREFIX;
 use super::sops::is_sealed;
 use crate::manifest::{self, ManifestFile};
 use crate::object::{Diagnostic, ManifestOrigin};
@@ -95,7 +95,7 @@ mod tests {
 
     use super::*;
     use crate::input::decryption::NO_KEY;
-    use crate::input::render_seal::RootSeal;
+    use crate::input::render_cipher::RootCipher;
     use crate::input::sops::{sealing, sealing_secret};
     use crate::object::RenderOrigin;
 
@@ -113,7 +113,7 @@ mod tests {
             "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "db"},
             "stringData": {"password": "hunter"},
         });
-        RootSeal::of(&[secret]).unwrap().seal(&mut object, &holders).unwrap();
+        RootCipher::of(&[secret]).unwrap().seal(&mut object, &holders).unwrap();
         object
     }
 

@@ -2,11 +2,9 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use super::helm::{
-    ChartClosure, ChartError, ChartObject, ChartRenderHost, GeneratedPolicy, HelmOptions, PackError,
-    UnnamedNamespace, ValuesSource, pack_fetched, render_chart,
+    ChartClosure, ChartError, ChartRenderHost, GeneratedPolicy, HelmOptions, PackError, UnnamedNamespace,
+    ValuesSource, pack_fetched, render_chart,
 };
 use super::kustomize::RenderTree;
 use super::opened_inputs::OpenedInputs;
@@ -15,8 +13,7 @@ use super::render_place::RenderPlace;
 use super::root_render::{RenderError, RenderOutput, log_notices, rendered_objects};
 use super::sandbox::InstalledProgram;
 use super::tree::FileTree;
-use crate::manifest::{KindScope, KindScopes};
-use crate::object::{Gvk, ManifestOrigin, text_at};
+use crate::object::ManifestOrigin;
 use crate::source::{ClusterFacts, KnownFacts};
 
 /// The longest name of a release: helm takes no longer one.
@@ -31,7 +28,7 @@ pub(crate) const ASSUMED_VERSION: &str = "v1.36.0";
 pub(crate) struct ReleaseSettings {
     /// The name of the release; none for that of each chart's folder.
     pub release: Option<String>,
-    /// The name of the folder that the source is of, which its files do not contain: a chart at its
+    /// The name of the folder that the source is of, which its files do not contain. A chart at its
     /// top is the same release wherever the folder is read.
     pub top: String,
     /// The namespace.
@@ -197,9 +194,6 @@ pub(super) async fn render_release<T: FileTree>(
     let TracedChart { chart, options } = chart;
     let place = write_chart(host, chart, files, opened)?;
     let mut rendered = render_chart(chart_host(&place, host, program), chart, options, files).await?;
-    if options.objects == UnnamedNamespace::Release {
-        name_namespace(&mut rendered.objects, &options.namespace);
-    }
     for object in &rendered.objects {
         let at = object.origin.places.first().cloned();
         let at = at.unwrap_or_else(|| ManifestOrigin::of_file(chart.closure.root.clone()));
@@ -211,26 +205,8 @@ pub(super) async fn render_release<T: FileTree>(
     Ok(RenderOutput { objects: rendered_objects(rendered.objects), warnings })
 }
 
-/// Puts objects that name no namespace into that of the release, but those of kinds that have none.
-fn name_namespace(objects: &mut [ChartObject], namespace: &str) {
-    let scopes = KindScopes::builtin();
-    for ChartObject { body, .. } in objects {
-        let kind =
-            Gvk::from_api_version(text_at(body, &["apiVersion"]), text_at(body, &["kind"])).group_kind();
-        let is_named = !text_at(body, &["metadata", "namespace"]).is_empty();
-        if is_named || scopes.get(&kind) == Some(KindScope::Cluster) {
-            continue;
-        }
-        if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
-            metadata.insert("namespace".to_owned(), namespace.into());
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
     use std::collections::BTreeSet;
 
@@ -239,7 +215,6 @@ mod tests {
     use crate::input::key::ProgramIdentity;
     use crate::input::kustomize::ParsedFiles;
     use crate::input::memory_supply::MemorySupply;
-    use crate::input::origin::ObjectOrigin;
     use crate::input::root_closure::{ClosureSettings, RootClosure};
     use crate::input::roots::{RenderRoot, RootForm};
     use crate::source::ServedVersions;
@@ -319,24 +294,6 @@ mod tests {
         ];
         let keys: BTreeSet<[u8; 32]> = all.iter().map(key).collect();
         assert_eq!(keys.len(), all.len());
-    }
-
-    #[test]
-    fn objects_that_name_no_namespace_are_in_that_of_the_release() {
-        let object = |kind: &str, version: &str, metadata: Value| ChartObject {
-            body: json!({ "apiVersion": version, "kind": kind, "metadata": metadata }),
-            origin: ObjectOrigin { root: "".into(), renderer: "".into(), places: Vec::new() },
-            generated: Vec::new(),
-        };
-        let mut objects = [
-            object("ConfigMap", "v1", json!({ "name": "a" })),
-            object("ConfigMap", "v1", json!({ "name": "a", "namespace": "other" })),
-            object("Order", "a.example/v1", json!({ "name": "a" })),
-            object("ClusterRole", "rbac.authorization.k8s.io/v1", json!({ "name": "a" })),
-        ];
-        name_namespace(&mut objects, "prod");
-        let namespaces = objects.each_ref().map(|object| text_at(&object.body, &["metadata", "namespace"]));
-        assert_eq!(namespaces, ["prod", "other", "prod", ""]);
     }
 
     #[test]

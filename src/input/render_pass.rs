@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::root_job::{JobOutcome, RENDER_STOPPED, RootJob};
 use crate::object::Diagnostic;
-use crate::source::{RenderExtent, RenderRest, RenderedRoot, RootKey, RootOutcome};
+use crate::source::{RemainingRenderWork, RenderExtent, RenderedRoot, RootKey, RootOutcome};
 
 /// The code of a root that a pass had no time for.
 pub(super) const RENDER_POSTPONED: &str = "render-postponed";
@@ -72,8 +72,8 @@ impl<'a> RenderPass<'a> {
         }
     }
 
-    /// Returns the outcome of a root that it has no time for: as it was before, where it ran out of
-    /// time itself, else an interruption.
+    /// Returns the outcome of a root that it has no time for. Where it ran out of time itself, that
+    /// is its last outcome, else an interruption.
     pub(super) fn postpone(&self, job: &RootJob) -> JobOutcome {
         let root = if let Some(RootHistory::Stopped { last, .. }) = self.histories.get(&job.folder) {
             (**last).clone()
@@ -97,8 +97,8 @@ impl<'a> RenderPass<'a> {
     }
 }
 
-/// Returns the place of a root in the order of a pass: first those that rendered, then the new
-/// ones, then those that ran out of time, the fewest times first.
+/// Returns the place of a root in the order of a pass. First come those that rendered, and then the
+/// new ones. Last come those that ran out of time, the fewest times first.
 fn run_rank(history: Option<&RootHistory>) -> (u8, u32) {
     match history {
         Some(RootHistory::Rendered) => (0, 0),
@@ -117,11 +117,11 @@ pub(super) fn has_code(outcome: &RootOutcome, code: &str) -> bool {
 }
 
 /// Returns what is left to be done for a root.
-pub(super) fn rest_of(outcome: &RootOutcome) -> RenderRest {
+pub(super) fn rest_of(outcome: &RootOutcome) -> RemainingRenderWork {
     match outcome {
-        RootOutcome::Rendered(_) | RootOutcome::Refused(_) => RenderRest::None,
-        RootOutcome::Interrupted(_) if has_code(outcome, RENDER_POSTPONED) => RenderRest::Postponed,
-        RootOutcome::Interrupted(_) => RenderRest::Interrupted,
+        RootOutcome::Rendered(_) | RootOutcome::Refused(_) => RemainingRenderWork::None,
+        RootOutcome::Interrupted(_) if has_code(outcome, RENDER_POSTPONED) => RemainingRenderWork::Postponed,
+        RootOutcome::Interrupted(_) => RemainingRenderWork::Interrupted,
     }
 }
 

@@ -20,7 +20,7 @@ const MEMORY_TREE_LIMIT: u64 = 4 << 20;
 
 /// The folders of one program, which are gone with this.
 pub(super) struct RenderPlace {
-    folder: PlaceFolder,
+    folder: RenderFolder,
     /// The folder with the files.
     pub(super) tree: PathBuf,
     /// The sandbox of the program.
@@ -40,7 +40,7 @@ impl RenderPlace {
         opened: &OpenedInputs,
     ) -> Result<Self, RenderError> {
         let failed = |error| RenderError::Tree { program, error };
-        let write = |folder: PlaceFolder| {
+        let write = |folder: RenderFolder| {
             let (below, private) = (folder.path().join("tree"), folder.path().join("private"));
             fs::create_dir(&private).map_err(failed)?;
             write_tree(program, &below, tree, files, opened)?;
@@ -48,11 +48,11 @@ impl RenderPlace {
             Ok(Self { folder, tree: below, policy })
         };
         if !opened.is_empty() {
-            let folder = PlaceFolder::in_memory(host).map_err(failed)?;
+            let folder = RenderFolder::in_memory(host).map_err(failed)?;
             return write(folder.ok_or(RenderError::NoMemoryFolder)?);
         }
         if tree.files.iter().map(|file| file.size).sum::<u64>() <= MEMORY_TREE_LIMIT
-            && let Ok(Some(folder)) = PlaceFolder::in_memory(host)
+            && let Ok(Some(folder)) = RenderFolder::in_memory(host)
         {
             match write(folder) {
                 // The memory may be full; the disk need not be.
@@ -60,7 +60,7 @@ impl RenderPlace {
                 written => return written,
             }
         }
-        write(PlaceFolder::anywhere(host).map_err(failed)?)
+        write(RenderFolder::anywhere(host).map_err(failed)?)
     }
 
     /// Returns the folder around both.
@@ -70,14 +70,14 @@ impl RenderPlace {
 }
 
 /// The folder around the others.
-enum PlaceFolder {
+enum RenderFolder {
     /// On a disk, where the host has its temporary files there.
     Anywhere(TempDir),
     /// In memory: where some of its files are in the open, or all are small.
     InMemory(MemoryPlace),
 }
 
-impl PlaceFolder {
+impl RenderFolder {
     fn anywhere(host: &RenderHost) -> io::Result<Self> {
         tempfile::Builder::new().prefix("rhumb-render-").tempdir_in(host.folder()).map(Self::Anywhere)
     }

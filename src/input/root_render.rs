@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use zeroize::Zeroizing;
 
-use super::helm::{ChartObject, translate_hooks};
+use super::helm::{ChartObject, UnnamedNamespace, translate_hooks};
 use super::kustomize::{
     Closure, ExpectedObjects, InflatedChart, OriginFinder, OriginTracking, PlannedContent, RenderTree,
     may_quote_secret, strip_mark,
@@ -290,7 +290,7 @@ impl BuiltObjects {
         let (mut all, mut warnings) = (self.plain, self.warnings);
         for (number, objects) in self.of_charts {
             let namespace = charts.get(number).map(|chart| chart.namespace.clone()).unwrap_or_default();
-            let (objects, notices) = translate_hooks(objects, &namespace);
+            let (objects, notices) = translate_hooks(objects, &namespace, UnnamedNamespace::Source);
             warnings.extend(log_notices(notices));
             all.extend(objects);
         }

@@ -1,12 +1,13 @@
 //! Opened values in what a renderer made: they may be in the data of Secrets alone.
 //!
 //! Masks follow the kind of an object, so an opened value elsewhere would be shown by every
-//! difference. This finds accidents. Who may write to the repository can give any Secret to a pod.
+//! difference. This finds accidents. A person who may write to the repository can give any Secret
+//! to a pod.
 
 use serde_json::Value;
 
 use super::plaintext_index::PlaintextIndex;
-use super::render_seal::{SEALED_FIELDS, is_secret};
+use super::render_cipher::{SEALED_FIELDS, is_secret};
 use super::sops::text_excerpt;
 use crate::fields::{FieldPath, PathElement};
 use crate::object::{Diagnostic, ManifestOrigin, text_at};

@@ -38,8 +38,8 @@ use super::value_files::take_value_files;
 use crate::config::{RenderMode, SubstitutionConfig};
 use crate::object::{Diagnostic, ObjectId};
 use crate::source::{
-    ClusterFacts, FactUse, RenderExtent, RenderRequest, RenderRest, RenderedRoot, RenderedSnapshot, RootKey,
-    RootOutcome, Snapshot, SnapshotFile, SnapshotRenderer, SourceError,
+    ClusterFacts, FactUse, RemainingRenderWork, RenderExtent, RenderRequest, RenderedRoot, RenderedSnapshot,
+    RootKey, RootOutcome, Snapshot, SnapshotFile, SnapshotRenderer, SourceError,
 };
 
 /// The code of a root whose charts depend on a version that the cluster does not report.
@@ -275,7 +275,7 @@ impl SourceRenderer {
             joined_outcomes(listing.plain, kept, plain.into_iter().chain(done).collect(), used);
         rendered.roots.iter_mut().for_each(|root| keep_what_was_rendered(root, &same));
         if lacks_identity {
-            rendered.rest = rendered.rest.max(RenderRest::Interrupted);
+            rendered.rest = rendered.rest.max(RemainingRenderWork::Interrupted);
         }
         narrow_use(&mut rendered, &versions);
         Ok(rendered)
@@ -438,7 +438,7 @@ impl SnapshotRenderer for SourceRenderer {
 }
 
 /// Puts what was rendered of a root in this very revision in the place of a try that was
-/// interrupted: the revision says the same as then.
+/// interrupted. The revision says the same as then.
 fn keep_what_was_rendered(root: &mut RenderedRoot, same: &[RenderedRoot]) {
     let RootOutcome::Interrupted(found) = &root.outcome else { return };
     let stored = same.iter().find(|stored| stored.path == root.path);

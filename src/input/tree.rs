@@ -37,8 +37,8 @@ pub trait FileTree {
     /// Fails where there is no such content, or where it cannot be read.
     fn read(&self, blob: BlobId) -> Result<Arc<[u8]>, SourceError>;
 
-    /// Returns the bytes of many files, in this order, by one look where a look costs
-    /// something. Who asks bounds their size.
+    /// Returns the bytes of many files, in this order, by one look where a look costs something.
+    /// The caller bounds their size.
     ///
     /// # Errors
     /// As [`FileTree::read`].

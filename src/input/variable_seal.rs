@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::decryption::{Decrypter, OpenedInput, lacks_key};
-use super::render_seal::{RootSeal, SealFault, is_secret};
+use super::render_cipher::{RootCipher, SealFault, is_secret};
 use super::sops::{SealingSecret, SopsFormat, is_encrypted};
 use super::variables::{HolderBody, is_holder};
 use crate::config::{VariableHolder, VariableHolderKind};
@@ -63,7 +63,7 @@ impl SealKeys {
         if self.secrets.is_empty() || !is_secret(object) {
             return Ok(());
         }
-        let seal = RootSeal::of(&self.secrets).ok_or(SealFault::Code);
+        let seal = RootCipher::of(&self.secrets).ok_or(SealFault::Code);
         let sealed = seal.and_then(|seal| seal.seal(object, &Value::Array(self.holders.clone())));
         sealed.map_err(|fault| {
             let message = format!("this Secret cannot be sealed: it {fault}");

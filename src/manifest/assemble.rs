@@ -8,7 +8,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{KindScope, KindScopes, ManifestItem, clean};
-use crate::object::{Diagnostic, GroupKind, Gvk, ManifestOrigin, Object, ObjectId};
+use crate::object::annotations::{DEPENDS_ON, OPEN_NAMESPACE};
+use crate::object::{Diagnostic, GroupKind, Gvk, ManifestOrigin, Object, ObjectId, annotation_text};
 
 /// The usable objects of a source.
 #[derive(Clone, Debug, Default)]
@@ -118,6 +119,7 @@ impl<'s> Assembly<'s> {
         };
         let mut body = clean(item.body);
         set_namespace(&mut body, &namespace);
+        complete_dependencies(&mut body, &self.default);
         let id = ObjectId::with_shared_namespace(&kind, namespace, &item.name);
         if scope.is_none() {
             self.assembled.unknown_scope.insert(id.clone());
@@ -217,5 +219,46 @@ fn set_namespace(body: &mut Value, namespace: &str) {
         metadata.remove("namespace");
     } else {
         metadata.insert("namespace".to_owned(), namespace.into());
+    }
+}
+
+/// Completes the names of dependencies that leave the namespace to the source. A chart's objects
+/// have such names, as the chart does not know where they will live.
+pub(crate) fn complete_dependencies(body: &mut Value, default: &str) {
+    let text = annotation_text(body, DEPENDS_ON);
+    if !text.contains(OPEN_NAMESPACE) {
+        return;
+    }
+    let text = text.replace(OPEN_NAMESPACE, &format!("/namespaces/{default}/"));
+    if let Some(written) = body.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
+        written.insert(DEPENDS_ON.to_owned(), text.into());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest;
+
+    #[test]
+    fn a_dependency_without_a_namespace_is_in_that_of_the_source() {
+        let check = |text: &str, expected: &str| {
+            let manifest = format!(
+                "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  namespace: other\n  annotations: \
+                 {{{DEPENDS_ON}: '{text}'}}\n"
+            );
+            let read = manifest::read(&Arc::from("a.yaml"), manifest.as_bytes());
+            let assembled = assemble(read.items, &KindScopes::builtin(), "shop");
+            assert_eq!(annotation_text(&assembled.objects[0].body, DEPENDS_ON), expected);
+        };
+        check("batch/namespaces//Job/a", "batch/namespaces/shop/Job/a");
+        check(
+            "Secret/b, /namespaces//ConfigMap/c, apps/namespaces//Deployment/web",
+            "Secret/b, /namespaces/shop/ConfigMap/c, apps/namespaces/shop/Deployment/web",
+        );
+        check(
+            "batch/namespaces/other/Job/a, v1/Namespace/shop",
+            "batch/namespaces/other/Job/a, v1/Namespace/shop",
+        );
     }
 }

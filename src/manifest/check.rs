@@ -217,7 +217,7 @@ impl<'s> ObjectCheck<'_, 's, '_> {
             Some(Value::String(name)) if !name.is_empty() => self.check_name(name),
             Some(value @ (Value::Number(_) | Value::Bool(_) | Value::Array(_) | Value::Object(_))) => {
                 self.identified = false;
-                self.mistyped("name", value, FieldType::Text);
+                self.report_wrong_type("name", value, FieldType::Text);
             }
             None | Some(Value::Null | Value::String(_)) => self.nameless(),
         }
@@ -228,7 +228,7 @@ impl<'s> ObjectCheck<'_, 's, '_> {
         let gvk = self.subject.gvk;
         if let Some(fault) = NameRule::of(&gvk.group, &gvk.kind).fault(name) {
             let message = format!("\"{name}\" cannot name {}: {fault}", with_article(&gvk.kind));
-            self.misnamed(path, "bad-name", message, name);
+            self.report_invalid_name(path, "bad-name", message, name);
         } else if gvk.group.is_empty()
             && &*gvk.kind == "Service"
             && name.starts_with(|c: char| c.is_ascii_digit())
@@ -271,7 +271,7 @@ impl<'s> ObjectCheck<'_, 's, '_> {
     }
 
     /// Reports a name that the API does not take, with what was probably meant.
-    fn misnamed(&mut self, path: &[&str], code: &'static str, message: String, name: &str) {
+    fn report_invalid_name(&mut self, path: &[&str], code: &'static str, message: String, name: &str) {
         let near = || names::nearest(name).map(|near| format!("a name that fits: {near}"));
         match find_template_sign(name).map(str::to_owned).or_else(near) {
             Some(hint) => self.hinted(path, code, message, &hint),
@@ -286,11 +286,11 @@ impl<'s> ObjectCheck<'_, 's, '_> {
             Some(Value::String(name)) if name.is_empty() || names::is_label(name) => {}
             Some(Value::String(name)) => {
                 let message = format!("\"{name}\" cannot name a namespace: {}", names::LABEL_RULE);
-                self.misnamed(path, "bad-namespace", message, name);
+                self.report_invalid_name(path, "bad-namespace", message, name);
             }
             Some(value) => {
                 self.identified = false;
-                self.mistyped("namespace", value, FieldType::Text);
+                self.report_wrong_type("namespace", value, FieldType::Text);
             }
         }
     }
@@ -344,12 +344,12 @@ impl<'s> ObjectCheck<'_, 's, '_> {
         let body = self.subject.body;
         for (field, wanted) in METADATA_TYPES {
             if let Some(value) = value_at(body, &["metadata", field]).filter(|value| !wanted.fits(value)) {
-                self.mistyped(field, value, wanted);
+                self.report_wrong_type(field, value, wanted);
             }
         }
     }
 
-    fn mistyped(&mut self, field: &str, value: &Value, wanted: FieldType) {
+    fn report_wrong_type(&mut self, field: &str, value: &Value, wanted: FieldType) {
         self.typed = false;
         let path = &["metadata", field];
         let message = format!("metadata.{field} must be {}", wanted.name());

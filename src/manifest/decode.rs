@@ -278,13 +278,13 @@ impl FileDecoder<'_> {
                 ));
                 continue;
             };
-            let written = ["kind", "apiVersion"].iter().any(|key| !text_of(&body, key).is_empty());
-            let implied = !written && kind != "List";
-            if implied {
-                body.insert("kind".to_owned(), kind.trim_end_matches("List").into());
+            let implied = implied_kind(&kind, &body);
+            let is_implied = implied.is_some();
+            if let Some(kind) = implied {
+                body.insert("kind".to_owned(), kind.into());
                 body.insert("apiVersion".to_owned(), api_version.clone().into());
             }
-            queue.push_back(ObjectCandidate { body, node, end, implied });
+            queue.push_back(ObjectCandidate { body, node, end, implied: is_implied });
         }
     }
 
@@ -433,12 +433,18 @@ fn drop_empty_namespace(body: &mut Map<String, Value>) {
     }
 }
 
-fn is_list(body: &Map<String, Value>) -> bool {
+/// Returns the kind that a list of this kind gives to an item; none where the item names its own.
+pub(super) fn implied_kind<'k>(list: &'k str, item: &Map<String, Value>) -> Option<&'k str> {
+    let is_written = ["kind", "apiVersion"].iter().any(|key| !text_of(item, key).is_empty());
+    (!is_written && list != "List").then(|| list.trim_end_matches("List"))
+}
+
+pub(super) fn is_list(body: &Map<String, Value>) -> bool {
     body.get("kind").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("List"))
         && body.contains_key("items")
 }
 
-fn text_of(body: &Map<String, Value>, key: &str) -> String {
+pub(super) fn text_of(body: &Map<String, Value>, key: &str) -> String {
     body.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 

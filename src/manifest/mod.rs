@@ -16,6 +16,7 @@ mod decode;
 mod document;
 mod findings;
 mod json;
+mod list;
 mod literal;
 mod names;
 mod number;
@@ -29,8 +30,9 @@ mod text;
 mod tree;
 mod yaml;
 
-pub(crate) use assemble::{AssembledSource, InvalidObject, assemble};
+pub(crate) use assemble::{AssembledSource, InvalidObject, assemble, complete_dependencies};
 pub(crate) use clean::clean;
+pub(crate) use list::listed_objects;
 pub(crate) use literal::{FLUX_SUBSTITUTE, stays_literal};
 pub(crate) use placed::{
     PlacedEntry, PlacedNode, PlacedValue, ScalarStyle, TextPlace, plain_value, read_documents,
@@ -60,8 +62,8 @@ pub const MAX_FILE: u64 = 16 << 20;
 /// that deep would need a stack to match.
 const MAX_DEPTH: usize = 1024;
 
-/// The maximum number of values, keys among them, in one file: more than any sensible object of 3
-/// MiB has, which is the limit of an API server.
+/// The maximum number of values, keys among them, in one file. No sensible object of 3 MiB, the
+/// limit of an API server, has as many.
 const MAX_NODES: usize = 500_000;
 
 /// Mappings that one file may have. Each costs hundreds of bytes, however small.

@@ -1,6 +1,6 @@
-//! A [`DocumentTree`] to a JSON value, as Kubernetes makes it: plain scalars by their table, merge
-//! keys in document order, keys as text, aliases expanded within bounds. It works on a stack of its
-//! own.
+//! A [`DocumentTree`] to a JSON value, as Kubernetes makes it. Plain scalars follow their table,
+//! merge keys the order of the document. Keys become text, and aliases are expanded within bounds.
+//! It works on a stack of its own.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};

@@ -6,6 +6,9 @@
 
 /// Objects of a source that must be healthy before this one is changed.
 pub const DEPENDS_ON: &str = "rhumb.dev/depends-on";
+/// The part of a name in that annotation which leaves the namespace to the source: it is that of
+/// objects that name none.
+pub(crate) const OPEN_NAMESPACE: &str = "/namespaces//";
 /// Fields that are left to other writers.
 pub const IGNORE_FIELDS: &str = "rhumb.dev/ignore-fields";
 /// The time when an object is pruned, if it is.
@@ -116,7 +119,8 @@ pub const ANNOTATIONS: [AnnotationKey; 27] = [
         "`Kind/name`, `group/Kind/name` or `group/namespaces/namespace/Kind/name`, separated by commas",
         "",
         "Names objects that must be healthy before this one is changed. They must be of sources that \
-         the same process serves. `Deployment/web` is in the namespace of the object itself.",
+         the same process serves. `Deployment/web` is in the namespace of the object itself, and \
+         `apps/namespaces//Deployment/web` in that of objects of the source that name none.",
     ),
     key(
         PRUNE,
@@ -271,7 +275,7 @@ pub const ANNOTATIONS: [AnnotationKey; 27] = [
         AnnotationPlace::Record,
         "a hash",
         "",
-        "Is in the pod template of a Job that is a hook of a chart: a hash of the other objects of its \
+        "Is in the pod template of a Job that is a hook of a chart. It is a hash of the other objects of its \
          release, without the data of Secrets. The Job runs again when these change.",
     ),
     key(

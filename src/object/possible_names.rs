@@ -1,6 +1,6 @@
 //! The names that objects may have of a root that is not rendered now.
 //!
-//! kustomize makes a name of texts that are in the files it reads: it puts parts before and behind,
+//! kustomize makes a name of texts that are in the files it reads. It puts parts before and behind,
 //! or takes a part out of another text. So a name whose words are in none of these files is no name
 //! of such an object. Any other name may be one.
 

@@ -125,7 +125,7 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
     }
 
     /// Counts a failure of a key and returns its backoff: 200 ms, doubled each time, 5 minutes at
-    /// most, less up to a fifth by `jitter` (0 to 1).
+    /// most. `jitter` (0 to 1) takes up to a fifth off.
     pub(crate) fn next_backoff(&mut self, key: &K, jitter: f64) -> Duration {
         let failures = self.failures.entry(key.clone()).or_insert(0);
         let doubled = FIRST_BACKOFF.saturating_mul(1_u32.checked_shl(*failures).unwrap_or(u32::MAX));

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use unicode_width::UnicodeWidthStr as _;
 
-use super::palette::{is_steering, sanitize};
+use super::palette::{is_invisible_control, sanitize};
 use super::{Palette, TextStyle};
 use crate::object::{Diagnostic, Severity, count_text};
 
@@ -77,7 +77,7 @@ fn excerpt(line: &str, column: u32) -> (String, Option<usize>) {
     };
     let end = line.len().min(start + MAX_EXCERPT_CHARS);
     let mut shown: String =
-        line[start..end].iter().map(|c| if is_steering(*c) { '\u{fffd}' } else { *c }).collect();
+        line[start..end].iter().map(|c| if is_invisible_control(*c) { '\u{fffd}' } else { *c }).collect();
     if end < line.len() {
         shown.push('…');
     }

@@ -45,7 +45,7 @@ impl Palette {
     /// Returns a whole output in which foreign texts may be as they came. Of the characters that
     /// steer a terminal only line ends, tabs and the colours of this palette are left.
     pub(crate) fn sanitize(self, text: &str) -> Cow<'_, str> {
-        let foreign = |c: char| is_steering(c) && !matches!(c, '\n' | '\t');
+        let foreign = |c: char| is_invisible_control(c) && !matches!(c, '\n' | '\t');
         if !text.contains(foreign) {
             return Cow::Borrowed(text);
         }
@@ -103,8 +103,8 @@ impl TextStyle {
 
 /// Returns the text with everything replaced that could steer a terminal or mislead a reader.
 pub(crate) fn sanitize(text: &str) -> Cow<'_, str> {
-    if text.chars().any(is_steering) {
-        Cow::Owned(text.chars().map(|c| if is_steering(c) { '\u{fffd}' } else { c }).collect())
+    if text.chars().any(is_invisible_control) {
+        Cow::Owned(text.chars().map(|c| if is_invisible_control(c) { '\u{fffd}' } else { c }).collect())
     } else {
         Cow::Borrowed(text)
     }
@@ -121,7 +121,7 @@ pub(crate) fn sanitize_line(text: &str) -> String {
 ///
 /// Beside controls and separators of lines these are the characters with the property
 /// `Default_Ignorable_Code_Point` of Unicode 17. The page has the same list.
-pub(super) fn is_steering(c: char) -> bool {
+pub(super) fn is_invisible_control(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}')
         || matches!(c, '\u{180b}'..='\u{180f}' | '\u{200b}' | '\u{200e}' | '\u{200f}')

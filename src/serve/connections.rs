@@ -108,22 +108,22 @@ pub(super) async fn serve(
 
 async fn serve_connection(incoming: IncomingConnection, router: Router) {
     match incoming {
-        IncomingConnection::Unix(stream) => converse(TimedStream::new(stream), router).await,
+        IncomingConnection::Unix(stream) => serve_http(TimedStream::new(stream), router).await,
         IncomingConnection::Tcp(stream) => {
             // Answers are short: one that waits for an acknowledgement is a slow one.
             let _ = stream.set_nodelay(true);
-            converse(TimedStream::new(stream), router).await;
+            serve_http(TimedStream::new(stream), router).await;
         }
         IncomingConnection::Tls(stream, tls) => {
             let _ = stream.set_nodelay(true);
             if let Some(stream) = tls.accept(TimedStream::new(stream)).await {
-                converse(stream, router).await;
+                serve_http(stream, router).await;
             }
         }
     }
 }
 
-async fn converse<S: AsyncRead + AsyncWrite + Unpin>(stream: S, router: Router) {
+async fn serve_http<S: AsyncRead + AsyncWrite + Unpin>(stream: S, router: Router) {
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIMEOUT)

@@ -1,4 +1,4 @@
-//! The checks of requests. A loopback address alone keeps nobody out: a web page that somebody has
+//! The checks of requests. A loopback address alone keeps nobody out. A web page that somebody has
 //! open may ask there too, under a name of its own that leads to this host. The same holds for a
 //! socket to which somebody has led a port.
 

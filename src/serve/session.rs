@@ -4,7 +4,7 @@
 //! A session is its end and a code over that under the token itself (RFC 2104). So nothing is
 //! stored, all replicas with one token know it, and a new token ends it.
 //!
-//! **Invariant:** the cookie is sent over TLS alone: browsers hold cookies apart by host and not by
+//! **Invariant:** the cookie is sent over TLS alone. Browsers hold cookies apart by host and not by
 //! port, and any program may listen on another port of a loopback address.
 
 use std::time::Duration;

@@ -252,7 +252,7 @@ impl Drop for ChildProcessGroup {
 
 /// Runs a command to its end, or to one of its limits.
 ///
-/// It holds the store's lock as long as it lives: should this process be killed, the next one must
+/// It holds the store's lock as long as it lives. Should this process be killed, the next one must
 /// not work in the store beside a child that goes on.
 pub(super) async fn run(
     mut command: Command,

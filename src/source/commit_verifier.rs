@@ -23,7 +23,7 @@ use super::keys::{self, VerificationKeys};
 use super::lineage::{self, CommitRange};
 use super::signature_report;
 use super::state_lock::StateLock;
-use super::store::{QuotaRoom, RevisionStore, remove_folder};
+use super::store::{RemainingQuota, RevisionStore, remove_folder};
 use crate::object::{Revision, annotations};
 use crate::secret::read_regular;
 
@@ -187,7 +187,7 @@ impl CommitVerifier {
             let mut command = bench.command(store);
             command.args(["verify-commit", "--raw", &commit.to_string()]);
             let settings = store.settings();
-            let bounds = store.child_limits(settings.answer, QuotaRoom(settings.quota));
+            let bounds = store.child_limits(settings.answer, RemainingQuota(settings.quota));
             let output = child::run(command, lock, bounds)
                 .await
                 .map_err(|failure| self.verification_error(failure, store))?;

@@ -18,7 +18,7 @@ use super::file_names;
 use super::folder::{self, FileReadResult, FileStat, OpenFolder};
 use super::reader::RevisionReader;
 use super::refusal::{RefusalReason, RefusedFile};
-use super::settling::{AbsentFiles, ChangeManner, FolderEntry};
+use super::settling::{AbsentFiles, FolderEntry, FolderReplacement};
 use super::state_lock::StateLock;
 use super::store::RevisionStore;
 use super::tree_builder::{self, ObjectSink as _};
@@ -176,8 +176,8 @@ impl PassInput {
             return Err(SourceError::Empty { place: self.place.clone(), within: "the folder".to_owned() });
         }
         let manner = match &memory.target {
-            Some(target) if *target != pass.target => ChangeManner::Swapped,
-            _ => ChangeManner::Gradual,
+            Some(target) if *target != pass.target => FolderReplacement::Swapped,
+            _ => FolderReplacement::Gradual,
         };
         let settings = self.store.settings();
         let before = memory.shown.as_ref().map(|shown| shown.files.as_slice()).unwrap_or_default();

@@ -169,8 +169,8 @@ impl DiskTree {
     }
 }
 
-/// Returns whether a name leads to no file of the tree: to another folder than it says, or to a
-/// repository's own files, which hold its credentials.
+/// Returns whether a name leads to no file of the tree. It may lead to another folder than it says,
+/// or to a repository's own files, which hold its credentials.
 fn is_hidden(name: &str) -> bool {
     matches!(name, "" | "." | "..") || name.eq_ignore_ascii_case(".git")
 }

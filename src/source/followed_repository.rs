@@ -355,8 +355,8 @@ fn follow(from: &Path, target: &[u8]) -> Option<PathBuf> {
     fs::canonicalize(from.join(OsStr::from_bytes(target))).ok()
 }
 
-/// Returns whether a repository says of itself that a `.git` file leads to it: the folder of a work
-/// tree by `gitdir`, any other by `core.worktree`.
+/// Returns whether a repository says of itself that a `.git` file leads to it. The folder of a work
+/// tree says so by `gitdir`, any other by `core.worktree`.
 fn names_back(own: &Path, file: &Path) -> bool {
     if is_there(&own.join("commondir")) {
         let Ok(Some(text)) = read_file(own, "gitdir", MAX_POINTER_BYTES) else { return false };

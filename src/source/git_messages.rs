@@ -93,8 +93,8 @@ const MESSAGE_PATTERNS: [(&str, GitErrorKind); 55] = [
 /// The mark of a line in which git repeats the peer's words.
 const PEER_MARK: &str = "remote error:";
 
-/// Returns the kind of a complaint. Of the peer's own messages only one counts that says what it
-/// does not have: any other would let a server choose the advice that a person gets.
+/// Returns the kind of a complaint. Of the peer's own messages only those count that say what it
+/// does not have. Any other would let a server choose the advice that a person gets.
 pub(super) fn kind(stderr: &str) -> GitErrorKind {
     let own = |sign: &str, kind: GitErrorKind| {
         let is_for_peers = matches!(kind, GitErrorKind::NotARepository | GitErrorKind::NoCommit);

@@ -34,8 +34,9 @@ impl RevisionReader {
         })
     }
 
-    /// Returns the revision with this id, or with this begin of it of at least four digits; none where
-    /// there is no such commit, or more than one. A whole id of what is not here stands for itself.
+    /// Returns the revision with this id, or with an id that begins so. The beginning has at least
+    /// four digits. None where there is no such commit, or more than one. A whole id of what is not
+    /// here stands for itself.
     pub(crate) fn find_by_prefix(&self, prefix: &str) -> Result<Option<Revision>, SourceError> {
         if !(4..=40).contains(&prefix.len()) || !prefix.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Ok(None);

@@ -1,11 +1,11 @@
-//! Objects of a repository that others write, copied into our own store by git's own program: of a
-//! followed one on this host, or of what a remote sent.
+//! Objects of a repository that others write, copied into our own store by git's own program. They
+//! are of a followed one on this host, or of what a remote sent.
 //!
 //! **Invariant:** no object of a pack is read in this process before it is in a store of ours.
 //!
-//! A pack that was written by hand decides what a reader of it does: two deltas that name each
+//! A pack that was written by hand decides what a reader of it does. Two deltas that name each
 //! other have no end, and a short one may take any memory. So a child reads them, in a sandbox and
-//! with limits. It writes each object without a delta: what follows no delta needs no more memory
+//! with limits. It writes each object without a delta. An object without one needs no more memory
 //! than its size says. A second child computes the id of each.
 
 use std::fmt::Write as _;
@@ -26,7 +26,7 @@ use super::followed_repository::RepositoryFolders;
 use super::git_messages::{self, GitErrorKind};
 use super::loose_objects::LooseObjects;
 use super::state_lock::StateLock;
-use super::store::{QuotaRoom, RevisionStore, remove_folder};
+use super::store::{RemainingQuota, RevisionStore, remove_folder};
 use crate::object::Revision;
 
 /// Each step of the history leaves a pack. With more of them it is copied anew.
@@ -40,7 +40,7 @@ const HISTORY_CUTS: &str = "rhumb-cuts";
 
 /// The reason for which a name leads to no commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unresolved {
+pub(super) enum UnresolvedReference {
     /// Nothing is called so.
     Unknown,
     /// More than one object begins with it.
@@ -90,26 +90,26 @@ impl<'a> HostObjects<'a> {
     pub(super) async fn resolve(
         &self,
         expression: &str,
-    ) -> Result<Result<Revision, Unresolved>, SourceError> {
+    ) -> Result<Result<Revision, UnresolvedReference>, SourceError> {
         let objects = self.objects();
         let mut command = child::git_command(self.store.path(), ChildPeer::Host(&objects));
         command.args(["rev-parse", "--verify", expression]);
         let settings = self.store.settings();
         let limit = settings.answer.min(settings.fetch);
-        let output = self.run(command, limit, QuotaRoom(settings.quota)).await?;
+        let output = self.run(command, limit, RemainingQuota(settings.quota)).await?;
         let id = output.stdout.trim();
         if output.status.success() && id.len() == 40 && Oid::from_str(id).is_ok() {
             return Ok(Ok(Revision::new(id)));
         }
         let said = |text: &str| output.stderr.contains(text);
         if said("is ambiguous") {
-            return Ok(Err(Unresolved::Ambiguous));
+            return Ok(Err(UnresolvedReference::Ambiguous));
         }
         if said("expected commit type") {
-            return Ok(Err(Unresolved::NoCommit));
+            return Ok(Err(UnresolvedReference::NoCommit));
         }
         let only_missing = output.stderr.lines().all(|line| line == "fatal: Needed a single revision");
-        if only_missing { Ok(Err(Unresolved::Unknown)) } else { Err(self.copy_error(&output)) }
+        if only_missing { Ok(Err(UnresolvedReference::Unknown)) } else { Err(self.copy_error(&output)) }
     }
 
     /// Returns whether an object is a commit that lies in a file of its own.
@@ -238,7 +238,7 @@ impl<'a> HostObjects<'a> {
         &self,
         command: Command,
         limit: Duration,
-        room: QuotaRoom,
+        room: RemainingQuota,
     ) -> Result<ChildOutput, SourceError> {
         self.judge().await?;
         let state = self.store.state_directory();

@@ -1,6 +1,6 @@
 //! The identity of a source's location, however its name is spelt.
 //!
-//! A repository is known by where it came from: an automation that checks it out into a new folder
+//! A repository is known by where it came from. An automation that checks it out into a new folder
 //! each time still deploys the same repository.
 
 use std::fs;

@@ -13,7 +13,7 @@ use super::bounded::{WorkSlot, await_bounded};
 use super::commit_verifier::{CommitVerifier, VerificationRange};
 use super::error::SourceError;
 use super::followed_repository::{self, RepositoryFolders};
-use super::host_objects::{HostObjects, Unresolved};
+use super::host_objects::{HostObjects, UnresolvedReference};
 use super::lineage::{Ancestry, CommitRange};
 use super::reader::RevisionReader;
 use super::repository_references::NamedTarget;
@@ -101,7 +101,7 @@ impl LocalReference {
             let copied = objects.pin_copy(&commit, self.remembered_revision().as_ref()).await;
             if matches!(copied, Err(SourceError::Damaged { .. })) {
                 // Our own store may be at fault: nothing that lies there is copied again.
-                reader.suspect_store();
+                reader.require_store_check();
             }
             copied?;
         }
@@ -295,13 +295,13 @@ async fn resolve(
     let place = place.to_owned();
     let why = match objects.resolve(&expression).await? {
         Ok(commit) => return Ok(commit),
-        Err(Unresolved::Unknown) if matches!(target, NamedTarget::Object(_)) && steps.is_empty() => {
+        Err(UnresolvedReference::Unknown) if matches!(target, NamedTarget::Object(_)) && steps.is_empty() => {
             let detail = format!("{name} names an object that is not there");
             return Err(SourceError::Damaged { place, detail });
         }
-        Err(Unresolved::Unknown) => "",
-        Err(Unresolved::Ambiguous) => " (more than one object begins with it)",
-        Err(Unresolved::NoCommit) => " (it leads to no commit)",
+        Err(UnresolvedReference::Unknown) => "",
+        Err(UnresolvedReference::Ambiguous) => " (more than one object begins with it)",
+        Err(UnresolvedReference::NoCommit) => " (it leads to no commit)",
     };
     Err(SourceError::NoReference { place, reference: format!("{name}{why}") })
 }

@@ -89,7 +89,7 @@ impl ResolvedLocation {
                 &git.url,
                 "it is a folder, whose files carry no signatures that `verify` could ask for",
             )),
-            LocationKind::Directory(path) if is_vacant(&path) => {
+            LocationKind::Directory(path) if is_missing_or_empty(&path) => {
                 Err(SourceError::Empty { place: git.url.clone(), within: "the folder".to_owned() })
             }
             LocationKind::Directory(path) => {
@@ -108,7 +108,7 @@ fn not_a_folder_error(text: &str) -> SourceError {
 
 /// Returns whether nothing is at a path: it is missing, or an empty folder, on which something may
 /// be mounted later.
-pub(crate) fn is_vacant(path: &Path) -> bool {
+pub(crate) fn is_missing_or_empty(path: &Path) -> bool {
     match std::fs::read_dir(path) {
         Ok(mut entries) => entries.next().is_none(),
         Err(error) => error.kind() == std::io::ErrorKind::NotFound,
@@ -303,8 +303,8 @@ pub(super) fn secret_parts(text: &str) -> Vec<String> {
     [user, password, query].into_iter().flatten().map(str::to_owned).collect()
 }
 
-/// Returns the part of a text before a login that is not where git looks for one, and what to write
-/// instead: an `@` follows what would be the host.
+/// Returns the part of a text before a misplaced login, and what to write instead. A login is
+/// misplaced where an `@` follows what would be the host.
 fn misplaced_login(text: &str) -> Option<(&str, &'static str)> {
     let Some((scheme, rest)) = text.split_once("://") else {
         let (user, path) = text.split_once(':').filter(|(user, _)| !user.contains(['/', '@']))?;

@@ -34,8 +34,8 @@ pub(super) struct LooseObjects {
 }
 
 impl LooseObjects {
-    /// Returns those in a folder of objects; none where it cannot be opened, or a link leads there:
-    /// to a repository that only this user may read.
+    /// Returns those in a folder of objects. None where it cannot be opened, or a link leads there:
+    /// the link may lead to a repository that only this user may read.
     pub(super) fn open(folder: &Path) -> Option<Self> {
         let folder = OpenFolder::open_without_links(folder)?;
         Some(Self { folder, objects: 0, bytes: 0 })

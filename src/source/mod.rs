@@ -83,14 +83,14 @@ pub(crate) use lineage::Ancestry;
 pub(crate) use local::find_revision;
 #[cfg(test)]
 pub(crate) use location::GitLocation;
-pub(crate) use location::{LocationKind, ResolvedLocation, classify, is_url, is_vacant};
+pub(crate) use location::{LocationKind, ResolvedLocation, classify, is_missing_or_empty, is_url};
 pub(crate) use outside_files::OutsideFiles;
 pub(crate) use program::GitVersion;
 pub(crate) use reader::{MAX_FILE, RevisionReader};
 pub(crate) use rendered_revision::RenderStep;
 pub(crate) use rendering::{
-    HOOK_NOT_RUN, RenderExtent, RenderRequest, RenderRest, RenderedContent, RenderedRoot, RenderedSnapshot,
-    RootKey, RootOutcome, SnapshotRenderer,
+    HOOK_NOT_RUN, RemainingRenderWork, RenderExtent, RenderRequest, RenderedContent, RenderedRoot,
+    RenderedSnapshot, RootKey, RootOutcome, SnapshotRenderer,
 };
 pub(crate) use revision_tree::{FileDefect, RevisionTree, TreeBounds, TreeEntry, TreeFile, TreeLink};
 pub(crate) use settings::SourceSettings;

@@ -12,7 +12,7 @@ use super::child::{self, ChildError, ChildPeer};
 use super::error::SourceError;
 use super::git_messages;
 use super::state_lock::StateLock;
-use super::store::{QuotaRoom, RevisionStore, remove_path};
+use super::store::{RemainingQuota, RevisionStore, remove_path};
 
 /// The name of the store before foreign deltas were kept out of it.
 const OLDER_NAME: &str = "store.git";
@@ -67,7 +67,7 @@ impl RevisionStore {
         let mut command = child::git_command(self.path(), ChildPeer::Nobody);
         command.args(REPACK);
         let settings = self.settings();
-        let bounds = self.child_limits(settings.fetch, QuotaRoom(settings.quota));
+        let bounds = self.child_limits(settings.fetch, RemainingQuota(settings.quota));
         match child::run(command, lock, bounds).await {
             Ok(output) if output.status.success() => Ok(Ok(())),
             Ok(output) => Ok(Err(git_messages::error_detail(&output.stderr, &[]))),

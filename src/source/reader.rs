@@ -129,17 +129,17 @@ impl RevisionReader {
     }
 
     /// Requires that the store is checked before it is used again.
-    pub(super) fn suspect_store(&self) {
+    pub(super) fn require_store_check(&self) {
         self.shared.suspect.store(true, Ordering::Relaxed);
     }
 
     /// Returns whether damage was met and nobody has looked at it yet.
-    pub(super) fn is_suspect(&self) -> bool {
+    pub(super) fn needs_store_check(&self) -> bool {
         self.shared.suspect.load(Ordering::Relaxed)
     }
 
-    /// Does the same as [`RevisionReader::is_suspect`], and it is looked at now.
-    pub(super) fn take_suspicion(&self) -> bool {
+    /// Does the same as [`RevisionReader::needs_store_check`], and it is looked at now.
+    pub(super) fn take_store_check(&self) -> bool {
         self.shared.suspect.swap(false, Ordering::Relaxed)
     }
 
@@ -174,6 +174,18 @@ impl RevisionReader {
     /// Lists the files of a revision as they are.
     pub(super) fn raw_snapshot(&self, revision: &Revision) -> Result<Snapshot, SourceError> {
         self.pass(|objects| self.list(objects, revision))
+    }
+
+    /// Lists the files of a whole revision as they are, where the source's root is a folder of it.
+    /// Its objects may have been elsewhere then. None where its root is the revision's own.
+    pub(crate) fn whole_snapshot(&self, revision: &Revision) -> Result<Option<Snapshot>, SourceError> {
+        if self.shared.path.is_none() || self.shared.form == RevisionForm::Snapshots {
+            return Ok(None);
+        }
+        self.pass(|objects| {
+            let root = self.find_whole(objects, revision)?.tree_id();
+            self.list_tree(objects, revision, root, Vec::new()).map(Some)
+        })
     }
 
     /// Returns every file of the snapshot of a folder, ordered by path, and what it had refused.
@@ -309,8 +321,8 @@ impl RevisionReader {
         self.pass(run)
     }
 
-    /// Returns every file of a revision, whatever its name, to be looked at one by one: also those
-    /// outside the folder that is the source's root.
+    /// Returns every file of a revision, whatever its name, to be looked at one by one. Files
+    /// outside the folder that is the source's root are among them.
     pub(crate) fn tree(&self, revision: &Revision) -> Result<RevisionTree, SourceError> {
         let root = self.pass(|objects| Ok(self.find_whole(objects, revision)?.tree_id()))?;
         Ok(RevisionTree::new(self.clone(), root))
@@ -350,7 +362,7 @@ impl RevisionReader {
             Err(SourceError::Damaged { .. } | SourceError::Unknown { .. }) => {
                 let again = attempt();
                 if matches!(again, Err(SourceError::Damaged { .. } | SourceError::Unknown { .. })) {
-                    self.suspect_store();
+                    self.require_store_check();
                 }
                 again
             }
@@ -422,7 +434,17 @@ impl RevisionReader {
     }
 
     fn list(&self, objects: &ObjectStores, revision: &Revision) -> Result<Snapshot, SourceError> {
-        let (root, mut refusals) = self.source_root(objects, revision)?;
+        let (root, refusals) = self.source_root(objects, revision)?;
+        self.list_tree(objects, revision, root, refusals)
+    }
+
+    fn list_tree(
+        &self,
+        objects: &ObjectStores,
+        revision: &Revision,
+        root: Oid,
+        mut refusals: Vec<RefusedFile>,
+    ) -> Result<Snapshot, SourceError> {
         let mut found = Vec::new();
         let walk = TreeWalk::new(objects, self.shared.limits.entries, |entry| {
             match entry {
@@ -438,7 +460,7 @@ impl RevisionReader {
         }
         let mut files = Vec::with_capacity(found.len());
         for (path, id) in found {
-            match self.weigh(objects, id)? {
+            match self.check_size(objects, id)? {
                 Ok(size) => files.push(SnapshotFile {
                     path: path.into(),
                     blob: BlobId::from_oid(id),
@@ -457,7 +479,7 @@ impl RevisionReader {
     }
 
     /// Returns a file's size, or the reason for which its content is refused.
-    pub(super) fn weigh(
+    pub(super) fn check_size(
         &self,
         objects: &ObjectStores,
         id: Oid,
@@ -481,13 +503,13 @@ impl RevisionReader {
         objects: &ObjectStores,
         pairs: Vec<changes::ChangedPath>,
     ) -> Result<Option<Vec<ChangedFile>>, SourceError> {
-        let weigh = |id: Option<Oid>| match id {
+        let check_size = |id: Option<Oid>| match id {
             None => Ok(Ok(None)),
-            Some(id) => Ok(self.weigh(objects, id)?.map(|size| Some((BlobId::from_oid(id), size)))),
+            Some(id) => Ok(self.check_size(objects, id)?.map(|size| Some((BlobId::from_oid(id), size)))),
         };
         let mut changed = Vec::with_capacity(pairs.len());
         for pair in pairs {
-            let (Ok(old), Ok(new)) = (weigh(pair.old)?, weigh(pair.new)?) else { return Ok(None) };
+            let (Ok(old), Ok(new)) = (check_size(pair.old)?, check_size(pair.new)?) else { return Ok(None) };
             changed.push(ChangedFile { path: pair.path.into(), old, new });
         }
         Ok(Some(changed))

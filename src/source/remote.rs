@@ -21,7 +21,7 @@ use super::login::GitLogin;
 use super::reader::RevisionReader;
 use super::settings::TransportPolicy;
 use super::state_lock::StateLock;
-use super::store::{QuotaRoom, RevisionStore};
+use super::store::{RemainingQuota, RevisionStore};
 
 /// The depths at which an older revision is looked for in turn: most are young, and a whole history
 /// may be large. The last is git's value for all.
@@ -320,7 +320,7 @@ impl RemoteReference {
             command.arg(name).arg(format!("{name}^{{}}"));
         }
         let settings = self.store.settings();
-        let bounds = self.store.child_limits(settings.answer, QuotaRoom(settings.quota));
+        let bounds = self.store.child_limits(settings.answer, RemainingQuota(settings.quota));
         let output = self.child_result(child::run(command, lock, bounds).await, settings.answer)?;
         // 2 is an empty answer, in which nothing and a failure look alike.
         if output.status.code() == Some(2) {
@@ -371,7 +371,7 @@ impl RemoteReference {
         let mut command = self.command(self.store.path())?;
         command.args(["ls-remote", "--heads", "--", self.address.url.as_str()]);
         let settings = self.store.settings();
-        let bounds = self.store.child_limits(settings.answer, QuotaRoom(settings.quota));
+        let bounds = self.store.child_limits(settings.answer, RemainingQuota(settings.quota));
         let output = self.child_result(child::run(command, lock, bounds).await, settings.answer)?;
         let listed = parse_listed(&output.stdout);
         let names = listed.iter().filter_map(|(name, _)| name.strip_prefix("refs/heads/"));
@@ -415,7 +415,7 @@ impl RemoteReference {
         command.env("GIT_TRACE_CURL", "2").env("GIT_TRACE_CURL_NO_DATA", "1");
         command.args(["ls-remote", "--", self.address.url.as_str(), "HEAD"]);
         let settings = self.store.settings();
-        let bounds = self.store.child_limits(settings.answer, QuotaRoom(settings.quota));
+        let bounds = self.store.child_limits(settings.answer, RemainingQuota(settings.quota));
         let output = child::run(command, lock, bounds).await.ok()?;
         git_messages::redirect_target(&output.stderr, &self.address.secrets)
     }

@@ -9,7 +9,7 @@ use super::cluster_facts::{ClusterFacts, FactUse};
 use super::error::SourceError;
 use super::reader::RevisionReader;
 use super::rendering::{
-    LastRender, RenderExtent, RenderRequest, RenderRest, RenderRetry, RenderedRoot, RenderedSnapshot,
+    LastRender, RemainingRenderWork, RenderExtent, RenderRequest, RenderRetry, RenderedRoot, RenderedSnapshot,
 };
 use super::source::Source;
 
@@ -83,7 +83,7 @@ impl Source {
     }
 
     /// Renders a revision that is not in force, unless that was done.
-    pub(crate) async fn render_past_revision(&mut self, revision: &Revision) -> Result<(), SourceError> {
+    pub(crate) async fn render_older_revision(&mut self, revision: &Revision) -> Result<(), SourceError> {
         if !self.may_render() {
             return Ok(());
         }
@@ -136,17 +136,17 @@ impl Source {
 
 /// The part of a render that is remembered beside its roots.
 struct RenderDone {
-    rest: RenderRest,
+    rest: RemainingRenderWork,
     used: FactUse,
 }
 
 /// Returns when the work that a pass left is taken up: what had no time at once, what was
 /// interrupted after growing pauses.
-fn next_retry(now: Instant, last: Option<Duration>, rest: RenderRest) -> Option<RenderRetry> {
+fn next_retry(now: Instant, last: Option<Duration>, rest: RemainingRenderWork) -> Option<RenderRetry> {
     let has_postponed = match rest {
-        RenderRest::None => return None,
-        RenderRest::Interrupted => false,
-        RenderRest::Postponed => true,
+        RemainingRenderWork::None => return None,
+        RemainingRenderWork::Interrupted => false,
+        RemainingRenderWork::Postponed => true,
     };
     let pause = match last {
         Some(last) if has_postponed => last,

@@ -67,7 +67,7 @@ pub(crate) enum RenderExtent {
 
 /// The work that a pass leaves for a later one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum RenderRest {
+pub(crate) enum RemainingRenderWork {
     /// Nothing.
     #[default]
     None,
@@ -90,7 +90,7 @@ pub(crate) struct RenderedSnapshot {
     /// The contents that are new.
     pub contents: Vec<RenderedContent>,
     /// The work for a later pass.
-    pub rest: RenderRest,
+    pub rest: RemainingRenderWork,
     /// The facts of the cluster that it depends on.
     pub used: FactUse,
 }
@@ -167,7 +167,7 @@ impl RootOutcome {
 impl RenderedSnapshot {
     /// Returns a revision whose roots, ordered by path, were rendered before.
     pub(crate) fn of_known_roots(plain: Snapshot, roots: Vec<RenderedRoot>) -> Self {
-        Self { plain, roots, contents: Vec::new(), rest: RenderRest::None, used: FactUse::default() }
+        Self { plain, roots, contents: Vec::new(), rest: RemainingRenderWork::None, used: FactUse::default() }
     }
 
     /// Returns the snapshot to be read in the place of the raw one.

@@ -283,7 +283,7 @@ impl RevisionTree {
                     TreeEntry::Link(TreeLink { blob, target })
                 })
             }
-            EntryKind::File => match self.reader.weigh(objects, id)? {
+            EntryKind::File => match self.reader.check_size(objects, id)? {
                 Ok(size) => TreeEntry::File(TreeFile { blob, size, is_executable: mode & 0o111 != 0 }),
                 Err(reason) => TreeEntry::Defect(reason.into()),
             },

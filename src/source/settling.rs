@@ -13,7 +13,7 @@ pub(super) type FolderEntry = (String, Oid, u64);
 
 /// The way in which the folder came to its present content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ChangeManner {
+pub(super) enum FolderReplacement {
     /// File by file.
     Gradual,
     /// All at once: the link to it was swapped. Absences count at once.
@@ -33,7 +33,7 @@ impl AbsentFiles {
         &mut self,
         there: &[FolderEntry],
         before: &[FolderEntry],
-        manner: ChangeManner,
+        manner: FolderReplacement,
         now: Instant,
         settle: Duration,
     ) -> Vec<FolderEntry> {
@@ -50,7 +50,7 @@ impl AbsentFiles {
             let moved = new.contains(&entry.1);
             // A file cannot stay where a folder is now, nor below what is a file now.
             let ousted = folders.contains(path) || parents(path).any(|folder| paths.contains(folder));
-            if manner == ChangeManner::Swapped || moved || ousted {
+            if manner == FolderReplacement::Swapped || moved || ousted {
                 continue;
             }
             let first = self.since.get(path).copied().unwrap_or(now);
@@ -106,7 +106,7 @@ mod tests {
 
     /// Merges steps of the form `seconds: what is there`, and compares the published list after the
     /// last one.
-    fn check(steps: &[(u64, &str)], manner: ChangeManner, expected: &str) {
+    fn check(steps: &[(u64, &str)], manner: FolderReplacement, expected: &str) {
         let start = Instant::now();
         let mut absences = AbsentFiles::default();
         let mut shown = Vec::new();
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn an_absence_counts_when_it_lasts() {
-        use ChangeManner::{Gradual, Swapped};
+        use FolderReplacement::{Gradual, Swapped};
         let all = "a=1 b=2";
         check(&[(0, all), (1, "a=1")], Gradual, all);
         check(&[(0, all), (1, "a=1"), (60, "a=1")], Gradual, all);
@@ -142,9 +142,9 @@ mod tests {
     fn it_says_when_to_look_again() {
         let start = Instant::now();
         let mut absences = AbsentFiles::default();
-        let shown = absences.merge(&list("a=1 b=2"), &[], ChangeManner::Gradual, start, SETTLE_DELAY);
+        let shown = absences.merge(&list("a=1 b=2"), &[], FolderReplacement::Gradual, start, SETTLE_DELAY);
         assert_eq!(absences.time_left(start, SETTLE_DELAY), None);
-        absences.merge(&list("a=1"), &shown, ChangeManner::Gradual, start, SETTLE_DELAY);
+        absences.merge(&list("a=1"), &shown, FolderReplacement::Gradual, start, SETTLE_DELAY);
         assert_eq!(
             absences.time_left(start + Duration::from_secs(45), SETTLE_DELAY),
             Some(Duration::from_secs(15))

@@ -187,12 +187,13 @@ impl Source {
         // Damage of a repository on this host is copied by nobody. That of our own store names it.
         let is_of_store =
             matches!(&seen, Err(SourceError::Damaged { place, .. }) if *place == self.store.place());
-        let own_store =
-            !matches!(self.origin, RevisionOrigin::Local(_)) || self.reader.is_suspect() || is_of_store;
+        let own_store = !matches!(self.origin, RevisionOrigin::Local(_))
+            || self.reader.needs_store_check()
+            || is_of_store;
         if own_store && matches!(seen, Err(SourceError::Damaged { .. } | SourceError::Git { .. })) {
             // An error in no table may be our own store's fault too. It is checked, and made anew
             // if it is.
-            self.reader.suspect_store();
+            self.reader.require_store_check();
             seen = self.observe_newest().await;
         }
         match seen {
@@ -375,7 +376,7 @@ impl Source {
         Box::pin(self.store.migrate_legacy_store(&lock)).await?;
         let (store, reader, current) = (self.store.clone(), self.reader.clone(), self.current.clone());
         let awaited = matches!(self.origin, RevisionOrigin::Awaited(_));
-        let (first, suspicion) = (!self.observed_once && !awaited, reader.take_suspicion());
+        let (first, suspicion) = (!self.observed_once && !awaited, reader.take_store_check());
         let prepare = move || {
             store.prepare(&lock)?;
             let is_complete = |revision: &Revision| awaited || reader.is_complete(revision);
@@ -385,7 +386,7 @@ impl Source {
             };
             if !sound || (suspicion && !readable()) {
                 store.replace(&lock, "objects are missing or cannot be read")?;
-                reader.take_suspicion();
+                reader.take_store_check();
             }
             if suspicion {
                 store.discard_caches(&lock)?;
@@ -431,7 +432,7 @@ impl Source {
             self.pins.insert(revision.clone());
             self.keep(&lock, revision).await?;
         }
-        self.render_past_revision(revision).await
+        self.render_older_revision(revision).await
     }
 
     /// Pins missing revisions, be it that the store had to be made anew. A failure is not tried

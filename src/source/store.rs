@@ -56,7 +56,7 @@ pub(super) struct RevisionStore {
 
 /// The rest of the quota in bytes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct QuotaRoom(pub(super) u64);
+pub(super) struct RemainingQuota(pub(super) u64);
 
 impl RevisionStore {
     pub(super) fn new(folder: &Path, settings: SourceSettings) -> Self {
@@ -439,7 +439,7 @@ impl RevisionStore {
     pub(super) async fn is_damaged_for_git(&self, lock: &StateLock) -> bool {
         let mut command = child::git_command(&self.path, ChildPeer::Nobody);
         command.args(["rev-list", "--objects", "--all", "--quiet"]);
-        let bounds = self.child_limits(self.settings.fetch, QuotaRoom(self.settings.quota));
+        let bounds = self.child_limits(self.settings.fetch, RemainingQuota(self.settings.quota));
         match child::run(command, lock, bounds).await {
             Ok(output) if !output.status.success() => {
                 git_messages::kind(&output.stderr) != GitErrorKind::Memory
@@ -449,10 +449,10 @@ impl RevisionStore {
     }
 
     /// Returns the room that the quota leaves for new files.
-    pub(super) fn quota_room(&self) -> Result<QuotaRoom, SourceError> {
+    pub(super) fn quota_room(&self) -> Result<RemainingQuota, SourceError> {
         let used = self.used_bytes();
         match self.settings.quota.checked_sub(used) {
-            Some(left) if left > 0 => Ok(QuotaRoom(left)),
+            Some(left) if left > 0 => Ok(RemainingQuota(left)),
             _ => Err(SourceError::Full {
                 path: self.path.clone(),
                 detail: format!("{used} bytes are used of a quota of {}", self.settings.quota),
@@ -461,7 +461,7 @@ impl RevisionStore {
     }
 
     /// Returns how much a command of git may take.
-    pub(super) const fn child_limits(&self, time: Duration, room: QuotaRoom) -> ChildLimits {
+    pub(super) const fn child_limits(&self, time: Duration, room: RemainingQuota) -> ChildLimits {
         ChildLimits { time, file: room.0, memory: self.settings.memory }
     }
 
@@ -495,7 +495,7 @@ impl RevisionStore {
         for step in steps {
             let mut command = child::git_command(&self.path, ChildPeer::Nobody);
             command.args(step);
-            let bounds = self.child_limits(self.settings.fetch, QuotaRoom(self.settings.quota));
+            let bounds = self.child_limits(self.settings.fetch, RemainingQuota(self.settings.quota));
             let done = child::run(command, lock, bounds).await;
             let failure = match done {
                 Ok(output) if output.status.success() => continue,

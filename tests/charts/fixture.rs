@@ -69,7 +69,7 @@ impl Fixture {
             ChartFetcher::new(fetch, folder.path().join(name), surroundings.clone())
         };
         let charts = folder.path().join("state/charts");
-        let of_commands = fetcher("state/commands").heeding(std::iter::once(charts));
+        let of_commands = fetcher("state/commands").with_first_digests_of(std::iter::once(charts));
         let fetcher = fetcher("state/charts");
         Self { folder, host, fetcher, of_commands }
     }

@@ -174,3 +174,44 @@ fn what_is_meant_must_be_plain() {
     let hint = ["shop: no such file or directory", "hint: --source shop is the source of that name"];
     check(&fixture, "diff --config one.yaml shop", 2, &hint, &[]);
 }
+
+#[test]
+fn validate_names_dependencies_that_no_source_has() {
+    let map = |name: &str, on: &str| {
+        format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n  namespace: shop\n  annotations:\n    \
+             rhumb.dev/depends-on: {on}\n"
+        )
+    };
+    let (near, far) = (map("a", "ConfigMap/env"), map("b", "ConfigMap/gone"));
+    let sources = |folders: &[&str]| {
+        let one = |name: &&str| {
+            format!(
+                "apiVersion: rhumb.dev/v1alpha1\nkind: Source\nmetadata: {{name: {name}}}\nspec: {{directory: {name}, \
+                 namespace: shop}}\n"
+            )
+        };
+        folders.iter().map(one).collect::<Vec<_>>().join("---\n")
+    };
+    let fixture = Fixture::new(&[
+        ("good.yaml", &sources(&["web", "env"])),
+        ("bad.yaml", &sources(&["web", "env", "far"])),
+        ("web/a.yaml", &near),
+        ("env/env.yaml", MAP),
+        ("far/b.yaml", &far),
+        ("far/bad/broken.yaml", "a: [\n"),
+        ("far/.rhumbignore", "bad\n"),
+    ]);
+    let absent =
+        "far/b.yaml:1:1: error: ConfigMap shop/b: it depends on ConfigMap shop/gone, which no source names";
+    check(&fixture, "validate --config good.yaml", 0, &["no errors"], &["it depends on"]);
+    check(&fixture, "validate --config bad.yaml", 1, &[absent], &["shop/a: it"]);
+    // Another source may have it.
+    let warning =
+        "web/a.yaml:1:1: warning: ConfigMap shop/a: it depends on ConfigMap shop/env, which is not among";
+    check(&fixture, "validate web", 0, &[warning], &[]);
+    check(&fixture, "validate --config good.yaml --source web", 0, &[warning], &[]);
+    // The missing object may be in the file that cannot be read.
+    std::fs::remove_file(fixture.path().join("far/.rhumbignore")).unwrap();
+    check(&fixture, "validate --config bad.yaml", 1, &["far/bad/broken.yaml"], &["it depends on"]);
+}

@@ -1,5 +1,5 @@
-//! The diagnostics of files that are wrong in the ways that people write: the place, the line with
-//! a caret below the fault, and the remedy.
+//! The diagnostics of files that are wrong in the ways that people write. Each has the place, the
+//! line with a caret below the fault, and the remedy.
 
 use crate::fixture::Fixture;
 

@@ -75,7 +75,7 @@ fn each_is_served_and_reported_by_its_holder_alone_and_moves_on_in_time() {
     }
 }
 
-/// Two sources in the cluster that go with all their objects, and two replicas: the first one has
+/// Two sources in the cluster that go with all their objects, and two replicas. The first one has
 /// the first source, the second one the other. One of them sees the cluster through a proxy.
 struct ReplicaPair<'a> {
     site: TestNamespace<'a>,

@@ -190,6 +190,29 @@ fn a_chart_of_a_kustomization_is_followed_commit_by_commit() {
     drop(daemon);
 }
 
+#[test]
+fn a_hook_of_a_chart_of_a_kustomization_is_awaited_where_it_is() {
+    let site = TestNamespace::new("helm-inflated-hook");
+    let hook = "apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: migrate\n  annotations: {helm.sh/hook: \
+                'pre-install,pre-upgrade'}\nspec:\n  template:\n    spec:\n      restartPolicy: Never\n      \
+                containers: [{name: a, image: 'busybox:1'}]\n";
+    // The release is in another namespace than the source, and the templates name none.
+    let chart = "helmCharts: [{name: web, releaseName: a, namespace: elsewhere}]\n";
+    let repo = Repo::new(&[
+        ("top/kustomization.yaml", chart.to_owned()),
+        ("top/charts/web/Chart.yaml", CHART.to_owned()),
+        ("top/charts/web/values.yaml", "level: low\n".to_owned()),
+        ("top/charts/web/templates/settings.yaml", TEMPLATE.to_owned()),
+        ("top/charts/web/templates/migrate.yaml", hook.to_owned()),
+    ]);
+    let Renderers { kustomize, helm } = Renderers::find().unwrap();
+    let programs = format!("programs: {{kustomize: {}, helm: {}}}", kustomize.display(), helm.display());
+    let daemon = site.configured(&site.configuration(repo.path(), &programs));
+    site.await_data("a-settings", "level", "low");
+    assert!(site.has("Job", "migrate"));
+    drop(daemon);
+}
+
 /// Returns a definition of a kind that charts look for.
 fn definition(group: &str) -> serde_json::Value {
     let schema = json!({"openAPIV3Schema": {"type": "object"}});

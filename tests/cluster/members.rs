@@ -1,4 +1,4 @@
-//! Members of a union that somebody sets in the place of ours, as `kubectl edit` does: the server
+//! Members of a union that somebody sets in the place of ours, as `kubectl edit` does. The server
 //! refuses both together, and git is put back all the same.
 
 use serde_json::{Value, json};
@@ -53,7 +53,8 @@ fn what_somebody_sets_in_the_place_of_a_field_of_git_goes_and_what_is_beside_it_
         });
     };
     replace(&site);
-    daemon.says(&["drift repaired", ".readinessProbe.httpGet", "Deployment members/web"]);
+    let by = "kubectl-edit replaced ";
+    daemon.says(&["drift repaired", by, ".readinessProbe.httpGet by ", "Deployment members/web"]);
     await_right(&after);
     // A new content meets them too.
     daemon.stop();
@@ -68,4 +69,20 @@ fn what_somebody_sets_in_the_place_of_a_field_of_git_goes_and_what_is_beside_it_
     await_right(&after);
     let image = "/spec/template/spec/containers/0/image";
     assert_eq!(site.value("Deployment", "web", image), json!("registry.example/web:2"));
+}
+
+#[test]
+fn a_content_that_leaves_fields_to_others_takes_no_member_away_and_diff_says_so() {
+    let site = TestNamespace::new("members-left");
+    let left = "metadata:\n  name: web\n  annotations: {rhumb.dev/ignore-fields: .spec.paused}\nspec";
+    let repo = Repo::new(&[("web.yaml", WEB.replace("metadata: {name: web}\nspec", left))]);
+    site.apply(repo.path(), &[]).ends(0);
+    replace(&site);
+    let shown = template(&site);
+    let refusal = "may not specify more than 1 volume type";
+    let diff = site.diff(repo.path(), &[]).ends(1);
+    diff.says(&[refusal]);
+    assert!(!diff.stdout.contains("hostPath:\n"), "{}", diff.stdout);
+    site.apply(repo.path(), &[]).ends(1).says(&[refusal]);
+    assert_eq!(template(&site), shown);
 }

@@ -40,3 +40,26 @@ fn a_diff_deletes_nothing_that_another_source_waits_for_and_says_who_may_come_to
     planned.says(&["- ConfigMap others-diff/env"]);
     planned.says(&["what other sources of the cluster want is not known"]);
 }
+
+// An inventory without objects would hold up the deletions of all others.
+#[test]
+fn an_apply_that_writes_nothing_leaves_no_inventory() {
+    let site = TestNamespace::new("others-nothing");
+    let flux = "metadata:\n  labels: {kustomize.toolkit.fluxcd.io/name: apps, \
+                kustomize.toolkit.fluxcd.io/namespace: flux}\n";
+    let theirs = yaml::config_map("theirs", "a", "1").replace("metadata:\n", flux);
+    site.cluster.kubectl_in(&["apply", "-n", &site.name, "-f", "-"], &theirs).unwrap();
+    let check = |text: &str, refusal: &str| {
+        let folder = Folder::new(&[("one.yaml", text.to_owned())]);
+        let ended = site.apply(folder.path(), &[]).ends(1);
+        ended.says(&[refusal]);
+        assert!(site.inventory().is_none(), "{ended:#?}");
+    };
+    check(&yaml::config_map("theirs", "a", "2"), "Flux Kustomization flux/apps");
+    check(&yaml::service("web", "web").replace("port: 80", "port: 700000"), "Service");
+    check("kind: [", "one.yaml");
+    // An object that was written is looked for again.
+    let folder = Folder::new(&[("env.yaml", yaml::config_map("env", "a", "1"))]);
+    site.apply(folder.path(), &[]).ends(0);
+    assert!(site.inventory().is_some());
+}

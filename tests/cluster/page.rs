@@ -214,7 +214,7 @@ fn what_went_back_is_shown_in_red(browser: &mut Browser) {
     assert_eq!(gauge(11, browser), json!("11, at most 3"), "no part of what there is");
 }
 
-/// Shows what a person or a manifest takes out of rhumb's hands: it is counted, and is not shown in
+/// Shows what a person or a manifest takes out of rhumb's hands. It is counted, and is not shown in
 /// the green of what is healthy.
 #[track_caller]
 fn what_nobody_looks_after_is_not_called_healthy(browser: &mut Browser) {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::customs::{HEAD, await_condition, custom, own};
 use crate::service::{Manager, configuration, repo, write};
 use crate::support::{
-    DEFAULT_TIMEOUT, DedicatedCluster, Nodes, Repo, TestNamespace, at, eventually, source, yaml,
+    DEFAULT_TIMEOUT, DedicatedCluster, Nodes, Repo, TestNamespace, at, eventually, source, until, yaml,
 };
 
 /// Claims of whoever is gone count until their workloads have rested for two minutes.
@@ -183,6 +183,29 @@ fn claims_of(ledger: &str, name: &str) -> usize {
     let claims = ledger["claims"].as_array().into_iter().flatten();
     let objects = claims.map(|claim| claim["object"].as_str().unwrap_or_default());
     objects.filter(|object| object.ends_with(&format!("/{name}"))).count()
+}
+
+#[test]
+fn a_workload_whose_source_goes_at_a_step_is_named_with_the_command_that_lets_it_go() {
+    let site = TestNamespace::new("reload-held");
+    let words = "rhumb.dev/steps: \"1\", rhumb.dev/step-promote: manual";
+    let web = |image: &str| {
+        yaml::workload("Deployment", "web", 2, image, "{}")
+            .replace("  name: web\nspec", &format!("  name: web\n  annotations: {{{words}}}\nspec"))
+    };
+    let (shop, ops) = (Repo::new(&[("web.yaml", web("app:1"))]), repo("ops"));
+    let settings = "budget: {soak: 0s, maxUnavailable: 100%}";
+    let both = configuration(&site, settings, &[("reload-held-shop", &shop), ("reload-held-ops", &ops)]);
+    let daemon = site.configured(&both);
+    site.await_rollout("web");
+    shop.change("web.yaml", &web("app:2"));
+    let overlay = || site.value("Deployment", "web", "/metadata/annotations/rhumb.dev~1overlay");
+    until("it is at its step", || overlay() == json!("surge=1 step=1"));
+    write(&site, &configuration(&site, settings, &[("reload-held-ops", &ops)]));
+    let mark = daemon.mark();
+    daemon.signal("HUP");
+    let command = "kubectl -n reload-held patch deployment web --type=merge";
+    daemon.says_since(mark, &["reload-held/deployment.apps/web stays at step 1", command]);
 }
 
 /// Checks that the steps of both are where they were. Nothing is written anew, nothing is evicted,

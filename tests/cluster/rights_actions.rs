@@ -1,5 +1,6 @@
-//! Daemons and people under exactly the printed roles: the rollback, steps, adoption, replicas, a
-//! source that only observes beside one that does not, and sources in the cluster.
+//! Daemons and people under exactly the printed roles. They roll back, roll out in steps, adopt,
+//! and run as replicas. A source only observes beside one that writes, and sources are in the
+//! cluster.
 
 use std::fs;
 use std::process::Command;

@@ -1,5 +1,5 @@
 //! `rhumb rbac` and `rhumb check`: the needs of a source that only observes, that prunes nothing,
-//! and that has more than it holds; and the words where the server does not answer.
+//! and that has more than it holds. Also the words where the server does not answer.
 
 use controlplane::{Answer, Fault, Requests, Rule};
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
-//! Charts of a repository over HTTPS: followed commit by commit, and in force while the server is
-//! away, gives something else, or is not allowed any more.
+//! Charts of a repository over HTTPS. They are followed commit by commit. They stay in force while
+//! the server is away, gives something else, or is not allowed any more.
 
 use std::fs;
 use std::path::PathBuf;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::customs::{custom, own};
 use crate::support::{
     DEFAULT_TIMEOUT, Daemon, DedicatedCluster, Folder, ProgramOutput, Repo, TestNamespace, at, eventually,
-    run, source, yaml,
+    run, source, until, yaml,
 };
 
 fn uninstall(site: &TestNamespace<'_>, words: &[&str]) -> ProgramOutput {
@@ -160,4 +160,84 @@ fn a_daemon_that_only_observes_does_not_hold_it_up_and_makes_nothing_again() {
     daemon.says(&["Service leaving-watched/web", "observe: true"]);
     window.assert_silent();
     assert!(site.inventory().is_none());
+}
+
+const STEP: &str = "rhumb.dev/steps: \"1\", rhumb.dev/step-promote: manual";
+
+/// Returns a Deployment that waits for a person at its first step.
+fn stepped(image: &str) -> String {
+    yaml::workload("Deployment", "web", 2, image, "{}")
+        .replace("  name: web\nspec", &format!("  name: web\n  annotations: {{{STEP}}}\nspec"))
+}
+
+#[test]
+fn a_workload_at_a_step_is_named_with_the_command_that_lets_it_go() {
+    let site = TestNamespace::new("leaving-held");
+    let repo = Repo::new(&[("web.yaml", stepped("app:1"))]);
+    let mut daemon = site.daemon(repo.path());
+    site.await_rollout("web");
+    repo.change("web.yaml", &stepped("app:2"));
+    let overlay = || site.value("Deployment", "web", "/metadata/annotations/rhumb.dev~1overlay");
+    until("it is at its step", || overlay() == json!("surge=1 step=1"));
+    // Without a terminal a line tells that it goes on waiting.
+    let mut watch = site.bare_command();
+    watch.args(["rollout", "status", "deploy/web", "-n", &site.name, "--watch"]);
+    watch.stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = watch.spawn().unwrap();
+    let line = BufReader::new(child.stderr.take().unwrap()).lines().next().map(Result::unwrap);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(line.as_deref().is_some_and(|line| line.starts_with("progress: Waiting for ")), "{line:?}");
+    assert_eq!(daemon.stop().code(), Some(0));
+    site.rhumb(&["status"]).says(&["leaving-held/deployment.apps/web is at step 1 of its rollout"]);
+    let left = uninstall(&site, &["leaving-held"]).ends(0);
+    left.says(&["warning: leaving-held/deployment.apps/web stays at step 1 of its rollout"]);
+    let command = left.stdout.lines().find_map(|line| line.split_once(": kubectl ")).unwrap().1;
+    let (words, patch) = command.split_once(" -p ").unwrap();
+    let words: Vec<&str> = words.split(' ').chain(["-p", patch.trim_matches('\'')]).collect();
+    site.cluster.kubectl_in(&words, "").unwrap();
+    site.await_rollout("web");
+    let spec = site.value("Deployment", "web", "/spec");
+    assert_eq!((overlay(), &spec["progressDeadlineSeconds"]), (Value::Null, &json!(600)), "{spec}");
+}
+
+#[test]
+fn of_a_source_that_was_never_read_completely_the_end_is_reported_and_can_be_reached() {
+    let site = TestNamespace::new("leaving-unread");
+    let folder =
+        Folder::new(&[("env.yaml", yaml::config_map("env", "a", "1")), ("bad.yaml", "kind: [".to_owned())]);
+    site.apply(folder.path(), &[]).ends(1);
+    site.await_object("ConfigMap", "env");
+    let ended = uninstall(&site, &["leaving-unread", "--delete-objects", "--count", "1"]).ends(1);
+    ended.says(&["error: source leaving-unread may have objects that are not known", "the kinds ConfigMap"]);
+    ended.says(&["hint: `rhumb uninstall leaving-unread` then ends the source"]);
+    assert!(!site.has("ConfigMap", "env"));
+    let location = "/metadata/annotations/rhumb.dev~1source";
+    assert_eq!(site.inventory().unwrap().pointer(location), None);
+    uninstall(&site, &["leaving-unread"]).ends(0);
+    assert!(site.inventory().is_none());
+}
+
+#[test]
+fn what_another_source_requests_stays_until_that_has_it() {
+    let site = TestNamespace::new("leaving-wanted");
+    let map = |name: &str| (format!("{name}.yaml"), yaml::config_map(name, "a", "1"));
+    let (ours, theirs) = (Folder::new(&["env", "old"].map(map)), Folder::new(&["env", "new"].map(map)));
+    site.apply(ours.path(), &[]).ends(0);
+    let apply_theirs =
+        || site.rhumb(&["apply", theirs.path().to_str().unwrap(), "--source", "leaving-theirs"]);
+    apply_theirs().ends(1).says(&["source leaving-wanted"]);
+    uninstall(&site, &["leaving-wanted", "--delete-objects", "--dry-run"])
+        .ends(0)
+        .says(&["leaving-wanted/configmap/env", "stays, as source leaving-theirs wants it"]);
+    let left = uninstall(&site, &["leaving-wanted", "--delete-objects", "--count", "1"]).ends(1);
+    left.says(&["something of source leaving-wanted is left", "source leaving-theirs wants it"]);
+    assert!(site.has("ConfigMap", "env") && !site.has("ConfigMap", "old"));
+    // Where it ends is no location that its objects came from.
+    let inventory = site.inventory().unwrap();
+    let location = &inventory["metadata"]["annotations"]["rhumb.dev/source"];
+    assert_eq!(location.as_str(), ours.path().to_str(), "{inventory}");
+    apply_theirs().ends(0);
+    uninstall(&site, &["leaving-wanted", "--delete-objects"]).ends(0);
+    assert!(site.has("ConfigMap", "env") && site.inventory().is_none());
 }

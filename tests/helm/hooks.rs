@@ -1,5 +1,6 @@
 //! Hooks of charts, as helm prints them and as they are applied.
 
+use rhumb::testing::input::helm::{GeneratedPolicy, HelmOptions, UnnamedNamespace};
 use rhumb::testing::object::{annotations, text_at};
 
 use crate::fixture::{Chart, options};
@@ -40,14 +41,14 @@ fn hooks_are_objects_in_the_order_of_helm_and_the_others_are_reported() {
         (name, on)
     };
     let pair = |name: &str, on: &str| (name.to_owned(), on.to_owned());
-    let before = "batch/namespaces/prod/Job/early, batch/namespaces/prod/Job/late";
+    let before = "batch/namespaces//Job/early, batch/namespaces//Job/late";
     assert_eq!(
         render.objects.iter().map(|object| waits(&object.body)).collect::<Vec<_>>(),
         [
             pair("early", ""),
-            pair("late", "batch/namespaces/prod/Job/early"),
+            pair("late", "batch/namespaces//Job/early"),
             pair("config", before),
-            pair("last", "/namespaces/prod/ConfigMap/config"),
+            pair("last", "/namespaces//ConfigMap/config"),
         ]
     );
     let mut notices: Vec<_> =
@@ -75,4 +76,25 @@ fn a_job_is_another_one_when_its_release_changes() {
     };
     assert_eq!(hash("a"), hash("a"));
     assert_ne!(hash("a"), hash("b"));
+}
+
+#[test]
+fn items_of_a_list_are_hooks_and_objects_as_others_are() {
+    let list = "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Secret\n  metadata: {name: key}\n  \
+                stringData: {a: {{ randAlphaNum 20 }}}\n- apiVersion: batch/v1\n  kind: Job\n  metadata:\n    \
+                name: first\n    annotations: {helm.sh/hook: pre-install}\n  spec: {template: {spec: {}}}\n";
+    let chart = Chart::of(&[("web/templates/list.yaml", list)], &[]);
+    let refused = crate::fixture::findings(chart.render(&options()));
+    assert_eq!(refused.len(), 1);
+    assert!(refused[0].contains("Secret key: /stringData/a differs"), "{refused:?}");
+    let once =
+        HelmOptions { generated: GeneratedPolicy::Once, objects: UnnamedNamespace::Release, ..options() };
+    let objects: Vec<_> =
+        chart.render(&once).unwrap().objects.into_iter().map(|object| object.body).collect();
+    let names =
+        objects.iter().map(|body| (text_at(body, &["kind"]), text_at(body, &["metadata", "namespace"])));
+    assert_eq!(names.collect::<Vec<_>>(), [("Job", "prod"), ("Secret", "prod")]);
+    let note = |key| text_at(&objects[1], &["metadata", "annotations", key]).to_owned();
+    assert_eq!(note(annotations::DEPENDS_ON), "batch/namespaces/prod/Job/first");
+    assert_eq!(note(annotations::IGNORE_FIELDS), "/stringData/a, /metadata/annotations/rhumb.dev~1generated");
 }

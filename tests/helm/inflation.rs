@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use rhumb::testing::object::text_at;
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -391,4 +392,55 @@ fn hooks_of_a_chart_are_those_of_any_chart() {
     let web = objects.iter().find(|object| object["kind"] == "Deployment").unwrap();
     let waits = web["metadata"]["annotations"]["rhumb.dev/depends-on"].as_str().unwrap();
     assert!(waits.contains("x-before"), "{waits}");
+}
+
+#[test]
+fn what_waits_for_a_hook_names_it_where_it_ends_up() {
+    let check = |kustomization: &str, namespace: &str, expected: &str| {
+        let hook = format!(
+            "apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: before\n{namespace}  annotations: {{helm.sh/hook: \
+             pre-install}}\nspec: {{template: {{spec: {{}}}}}}\n"
+        );
+        let folder = repository(&[
+            ("web/kustomization.yaml", kustomization),
+            ("web/charts/app/templates/before.yaml", &hook),
+        ]);
+        let (objects, _) = rendered(&folder.path().join("web"));
+        let of = |kind: &str| objects.iter().find(|object| object["kind"] == kind).unwrap();
+        let at = format!("batch/namespaces/{expected}/Job/before");
+        assert_eq!(text_at(of("Job"), &["metadata", "namespace"]), expected, "{kustomization}");
+        assert_eq!(
+            of("Deployment")["metadata"]["annotations"]["rhumb.dev/depends-on"],
+            at,
+            "{kustomization}"
+        );
+    };
+    // Without a word of its own an object is in the namespace of the source, wherever the chart is.
+    // It has none here, and its name in the annotation leaves it open too.
+    check("helmCharts: [{name: app, releaseName: a}]\n", "", "");
+    check("helmCharts: [{name: app, releaseName: a, namespace: other}]\n", "", "");
+    let named = "  namespace: {{ .Release.Namespace }}\n";
+    check("helmCharts: [{name: app, releaseName: a, namespace: other}]\n", named, "other");
+    let all = "namespace: shop\nhelmCharts: [{name: app, releaseName: a}]\n";
+    // The kustomization's namespace is that of the release, and is written on no object.
+    check(all, "", "");
+    check(all, named, "shop");
+    let both = "namespace: shop\nhelmCharts: [{name: app, releaseName: a, namespace: other}]\n";
+    check(both, "", "");
+    check(both, named, "other");
+}
+
+#[test]
+fn items_of_a_list_of_a_chart_are_objects_as_others_are() {
+    let list = "apiVersion: v1\nkind: List\nmetadata: {annotations: {helm.sh/hook: pre-install}}\nitems:\n\
+                - apiVersion: batch/v1\n  kind: Job\n  metadata: {name: before}\n  spec: {template: {spec: {}}}\n";
+    let folder = repository(&[
+        ("web/kustomization.yaml", "helmCharts: [{name: app, releaseName: a}]\nnamePrefix: x-\n"),
+        ("web/charts/app/templates/list.yaml", list),
+    ]);
+    let (objects, _) = rendered(&folder.path().join("web"));
+    let of = |kind: &str| objects.iter().find(|object| object["kind"] == kind).unwrap();
+    assert!(of("Job")["metadata"]["annotations"].get("helm.sh/hook").is_none());
+    let waits = of("Deployment")["metadata"]["annotations"]["rhumb.dev/depends-on"].as_str().unwrap();
+    assert!(waits.contains("Job/x-before"), "{waits}");
 }

@@ -1,5 +1,5 @@
-//! Charts compared with the real helm: the files that a closure names, and nothing else, give the
-//! objects that bare `helm template` prints; what is refused does not render there either.
+//! Charts compared with the real helm. The files that a closure names, and nothing else, give the
+//! objects that bare `helm template` prints. A chart that is refused does not render there either.
 //!
 //! `RHUMB_INPUTS` names a folder with more charts in `charts/` and `repositories/`. With
 //! `RHUMB_HELM=4` helm is Helm 4.

@@ -147,8 +147,8 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Returns the paths of the folders that are roots: those with a kustomization that is no
-/// component, and the charts that are no part of another one.
+/// Returns the paths of the folders that are roots. These have a kustomization that is no
+/// component, or are charts that are no part of another one.
 fn roots_of(repository: &Path) -> Vec<String> {
     let mut roots = BTreeSet::new();
     for entry in walkdir::WalkDir::new(repository) {

@@ -1,5 +1,5 @@
-//! Roots compared with the real kustomize: the files that a closure names, and nothing else, give
-//! the output of the whole repository; what is refused does not build without a network.
+//! Roots compared with the real kustomize. The files that a closure names, and nothing else, give
+//! the output of the whole repository. A root that is refused does not build without a network.
 //!
 //! `RHUMB_INPUTS` names a folder with more repositories in `repositories/`.
 

@@ -12,8 +12,8 @@ use crate::sets::await_set;
 use crate::support::{Repo, TestNamespace, until};
 
 /// The bounds where a template is left and taken up again. Its controller counts by the status of
-/// its ReplicaSet, which may still show the pod that it had before (`reconcileOldReplicaSets` of
-/// Kubernetes' Deployment controller): one pod more goes.
+/// its ReplicaSet, which may still show the pod that it had before. So one pod more goes
+/// (`reconcileOldReplicaSets` of Kubernetes' Deployment controller).
 const LEFT_AND_TAKEN_UP: Bounds = Bounds { workloads: 1, pods: 2 };
 
 /// Returns a Deployment that takes its time.

@@ -3,13 +3,13 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::failures::BUDGET;
+use crate::failures::{BOUNDS, BUDGET, IMAGE, await_image};
 use crate::manifests::{Web, config};
 use crate::observer::Observer;
 use crate::replay::Bounds;
-use crate::support::{Daemon, Repo, SHARED, TestNamespace, at, yaml};
+use crate::support::{Daemon, Repo, SHARED, TestNamespace, at, until, yaml};
 
 /// No pod is away, and nothing rolls.
 const UNTOUCHED: Bounds = Bounds { workloads: 0, pods: 0 };
@@ -48,15 +48,19 @@ struct DaemonPair {
 
 impl DaemonPair {
     fn new(name: &str, repo: &Repo) -> Self {
+        Self::within(name, repo, BUDGET)
+    }
+
+    fn within(name: &str, repo: &Repo, budget: &str) -> Self {
         let mut one = TestNamespace::new(name);
         let mut other = one.with_empty_state();
         one.known_as("one");
         other.known_as("other");
         let first = one.configured(&with(
-            BUDGET,
+            budget,
             &[of_folder(&one, repo, "a", "  blastRadius: {count: 10, percent: 100}")],
         ));
-        let second = other.configured(&with(BUDGET, &[of_folder(&one, repo, "b", "")]));
+        let second = other.configured(&with(budget, &[of_folder(&one, repo, "b", "")]));
         one.await_rollout("web");
         one.await_free_budget();
         for name in ["own-a", "own-b"] {
@@ -182,6 +186,49 @@ fn two_sources_of_a_daemon_that_swap_all_they_have_keep_it() {
     site.await_rollout("web");
     site.await_free_budget();
     swap_and_judge(&site, &repo);
+}
+
+/// Moves a workload in the middle of a rollout whose pods never get ready: it goes back where it
+/// has come to.
+#[track_caller]
+fn move_and_judge(site: &TestNamespace<'_>, repo: &Repo) {
+    let (before, observer, window) = (marks(site), Observer::new(site), site.window());
+    let bad = Web::new("web", "app:2").strategy(1, 0).fault("never-ready: \"true\"");
+    repo.write("a/web.yaml", &yaml::documents(&[bad.text(), yaml::service("web", "web")]));
+    repo.commit("Break it");
+    until("it rolls", || site.value("Deployment", "web", IMAGE) == json!("app:2"));
+    moved(repo, "a", "b");
+    await_moved(site, "b");
+    assert_eq!(site.value("Deployment", "web", IMAGE), json!("app:2"), "nobody has judged it yet");
+    await_image(site, "web", "app:1");
+    await_recorded(site, "b", &["web", "no progress"]);
+    site.await_free_budget();
+    assert_eq!(marks(site), before);
+    assert_eq!(observer.judge(BOUNDS).pods, 0, "the new pods come beside the old ones");
+    window.assert_no_deletes();
+}
+
+/// Returns a budget whose deadline leaves the time to move an object before it passes.
+fn patient() -> String {
+    BUDGET.replace("deadline: 60s", "deadline: 25s")
+}
+
+#[test]
+fn a_rollout_that_moves_to_another_daemon_goes_back_when_it_fails() {
+    let repo = two_folders();
+    let pair = DaemonPair::within("moves-bad-two", &repo, &patient());
+    move_and_judge(&pair.one, &repo);
+}
+
+#[test]
+fn a_rollout_that_moves_within_a_daemon_goes_back_when_it_fails() {
+    let repo = two_folders();
+    let site = TestNamespace::new("moves-bad-one");
+    let sources = ["a", "b"].map(|folder| of_folder(&site, &repo, folder, ""));
+    let _daemon = site.configured(&with(&patient(), &sources));
+    site.await_rollout("web");
+    site.await_free_budget();
+    move_and_judge(&site, &repo);
 }
 
 // Deleting the namespace would delete everything in it.

@@ -5,7 +5,8 @@ use crate::tree::{FOLDERS, sources};
 use crate::{none, rust};
 
 /// Openings that keep the reader waiting for the subject, or leave it to be guessed.
-const RELATIVE_OPENINGS: [&str; 6] = ["So many ", "Those ", "What ", "Whatever ", "Whether ", "Whoever "];
+const RELATIVE_OPENINGS: [&str; 7] =
+    ["So many ", "Those ", "What ", "Whatever ", "Whether ", "Who ", "Whoever "];
 
 /// First words that end as a verb in the third person does, and are none.
 const NO_VERBS: [&str; 48] = [

@@ -45,7 +45,7 @@ fn item(line: &str) -> Option<&str> {
     line.strip_prefix("- ").or_else(|| numbered().map(|(_, rest)| rest))
 }
 
-/// Splits a paragraph into its sentences.
+/// Splits a paragraph into its sentences. A colon or a semicolon ends none: the reader still waits.
 fn split(paragraph: &str, line: usize, found: &mut Vec<Sentence>) {
     let mut text = String::new();
     let mut is_code = false;
@@ -53,7 +53,7 @@ fn split(paragraph: &str, line: usize, found: &mut Vec<Sentence>) {
         text.push_str(word);
         text.push(' ');
         is_code ^= word.matches('`').count() % 2 == 1;
-        if !is_code && word.trim_end_matches(['*', ')', '`', '"']).ends_with(['.', ':', ';', '?', '!']) {
+        if !is_code && word.trim_end_matches(['*', ')', '"']).ends_with(['.', '?', '!']) {
             found.push(Sentence { line, text: std::mem::take(&mut text) });
         }
     }
@@ -76,7 +76,11 @@ fn sentences_are_distinguished() {
         assert_eq!(sentences(text), expected, "{text}");
     }
     check("One, and\non. Two\n", &[(1, "One, and on. "), (1, "Two ")]);
-    check("One: `a. b`.\n", &[(1, "One: "), (1, "`a. b`. ")]);
+    check("One: `a. b`. Two; three\n", &[(1, "One: `a. b`. "), (1, "Two; three ")]);
+    check(
+        "One `a!` is. (Two.) **Three.** Four\n",
+        &[(1, "One `a!` is. "), (1, "(Two.) "), (1, "**Three.** "), (1, "Four ")],
+    );
     check("- One\n- Two.\n\nThree\n", &[(1, "One "), (2, "Two. "), (4, "Three ")]);
     check("1. One\n   on\n2. Two\n", &[(1, "One on "), (3, "Two ")]);
     check("# Errors\n```\ncode\n```\nFails.\n", &[(5, "Fails. ")]);

@@ -1,6 +1,6 @@
 //! Every deviation from kubectl's reading.
 //!
-//! Where kubectl says nothing, it has read the file without a word: the result may be refused
+//! Where kubectl says nothing, it has read the file without a word. The result may be refused
 //! later, by the API server, or lost in silence. `@a` and `{@a}` stand for objects, as in the
 //! streams.
 

@@ -1,7 +1,7 @@
 //! The dialect of YAML, case by case: `tests/yaml/*.yaml` is read as kubectl reads it.
 //!
-//! Beside each case is kubectl's result: `documents`, in which `{"#num": "420"}` is a number with
-//! the text that kubectl wrote, and `error` where it stopped or complained.
+//! Beside each case is kubectl's result: `documents`, and `error` where it stopped or complained.
+//! In `documents`, `{"#num": "420"}` is a number with the text that kubectl wrote.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, also in its own functions")]
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::manual;
 use crate::cli::ExitStatus;
-use crate::engine::{PruneTiming, ReconcilePolicy, TOOL_WORDS, WordEffect};
+use crate::engine::{AnnotationEffect, PruneTiming, ReconcilePolicy, TOOL_WORDS};
 use crate::object::annotations::{ANNOTATIONS, AnnotationPlace, PRUNE, RECONCILE, RECREATE};
 use crate::report::{CONDITION_REASONS, EventReason, METRICS, MetricType, PHASES};
 use crate::serve;
@@ -133,20 +133,20 @@ fn annotations() -> String {
 }
 
 /// Returns the effect of another tool's key, as Markdown.
-fn effect_text(effect: WordEffect) -> String {
+fn effect_text(effect: AnnotationEffect) -> String {
     match effect {
-        WordEffect::Keep(PruneTiming::OnConfirmation) => {
+        AnnotationEffect::Keep(PruneTiming::OnConfirmation) => {
             "its deletion waits for `rhumb prune confirm`".to_owned()
         }
-        WordEffect::Keep(_) => format!("as `{PRUNE}: never`"),
-        WordEffect::Leave(ReconcilePolicy::OnlyCreate) => {
+        AnnotationEffect::Keep(_) => format!("as `{PRUNE}: never`"),
+        AnnotationEffect::Leave(ReconcilePolicy::OnlyCreate) => {
             "created where it is missing, then left alone".to_owned()
         }
-        WordEffect::Leave(_) => format!("as `{RECONCILE}: disabled`"),
-        WordEffect::Recreate => format!("as `{RECREATE}: \"true\"`"),
-        WordEffect::Same(key) => format!("as `{key}`"),
-        WordEffect::Ignored(why) => format!("ignored: {why}"),
-        WordEffect::HeldBack(why) => format!("the object is held back: the value {why}"),
+        AnnotationEffect::Leave(_) => format!("as `{RECONCILE}: disabled`"),
+        AnnotationEffect::Recreate => format!("as `{RECREATE}: \"true\"`"),
+        AnnotationEffect::Same(key) => format!("as `{key}`"),
+        AnnotationEffect::Ignored(why) => format!("ignored: {why}"),
+        AnnotationEffect::HeldBack(why) => format!("the object is held back: the value {why}"),
     }
 }
 

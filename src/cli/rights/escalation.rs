@@ -74,8 +74,8 @@ impl Rights {
         }
     }
 
-    /// Adds the rights that the server asks for when an object is written: to read a policy's
-    /// parameters, and to vouch for the signer of a trust bundle.
+    /// Adds the rights that the server asks for when an object is written. These are to read a
+    /// policy's parameters, and to vouch for the signer of a trust bundle.
     pub(super) fn add_admission(&mut self, object: &Object, plural: &dyn Fn(&GroupKind) -> String) {
         match (object.id.group(), object.id.kind()) {
             (ADMISSION_GROUP, "ValidatingAdmissionPolicy" | "MutatingAdmissionPolicy") => {

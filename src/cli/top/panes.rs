@@ -113,7 +113,7 @@ pub(super) fn pane_items(pane: Pane, view: &StatusView, events: &[EventRecord]) 
         }
         Pane::NeedsAttention => {
             let notes = view.notes.iter().map(|note| note_item(note));
-            notes.chain(overview::troubled_objects(view).into_iter().map(troubled_item)).collect()
+            notes.chain(overview::objects_needing_attention(view).into_iter().map(attention_item)).collect()
         }
         // The last first.
         Pane::Events => events.iter().rev().map(|event| event_item(view.at, event)).collect(),
@@ -188,7 +188,7 @@ fn waiting_item(known: &BTreeMap<&ObjectRef, &ObjectStatus>, queued: &QueuedWork
     }
 }
 
-fn troubled_item(object: &ObjectStatus) -> PaneItem {
+fn attention_item(object: &ObjectStatus) -> PaneItem {
     PaneItem {
         subject: ItemSubject::Object(object.object.clone()),
         source: Some(object.source.clone()),

@@ -22,7 +22,7 @@ const DEFAULT_SIZE: (u16, u16) = (80, 24);
 
 /// The screen: entered when this is made, and left when it is dropped, whyever.
 pub(super) struct Screen {
-    /// The terminal. It is never dropped: where it is gone, its drop would write to standard error,
+    /// The terminal. It is never dropped. Where it is gone, its drop would write to standard error,
     /// which is gone too, and so panic in the middle of the end. Everything that it would do is
     /// done below.
     terminal: ManuallyDrop<DefaultTerminal>,

@@ -3,7 +3,7 @@
 use tokio::sync::{mpsc, watch};
 
 use super::super::CommandError;
-use super::super::cluster_status::survey;
+use super::super::cluster_status::read_cluster_status;
 use super::super::events;
 use super::super::socket::SocketError;
 use super::super::status::StatusReader;
@@ -70,7 +70,7 @@ impl StatusPoller {
                 Ok(Refresh { view, events, object })
             }
             StatusReader::Cluster(session) => {
-                let mut view = survey(session).await?;
+                let mut view = read_cluster_status(session).await?;
                 let find = |named: &ObjectRef| view.objects.iter().find(|object| object.object == *named);
                 let object = wanted.map(|named| (named.clone(), find(named).cloned()));
                 view.objects.retain(|object| !object.phase.is_well());

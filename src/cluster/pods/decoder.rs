@@ -473,8 +473,8 @@ impl PodsRecord for RevisionRecord {
 
 /// Returns the number of a ReplicaSet's revision, in the order in which the controller gives them.
 ///
-/// It counts in 64 bits with a sign, from the highest that it can read: what it cannot read counts
-/// as nothing, and after the greatest number comes the least
+/// It counts in 64 bits with a sign, from the highest that it can read. A number that it cannot
+/// read counts as nothing. After the greatest number comes the least
 /// (`pkg/controller/deployment/util/deployment_util.go`, `MaxRevision`).
 fn revision_number(text: &str) -> Option<u64> {
     text.parse::<i64>().ok().map(i64::cast_unsigned)

@@ -10,7 +10,7 @@ use super::super::informer::InformerChange;
 use super::decoder::{PodRecord, RevisionRecord, WorkloadRecord};
 use super::warnings::WarningEvent;
 use crate::engine::{
-    ContainerTrouble, FailedPod, PodCreationFailure, PodFacts, Readiness, ReplicaSetFacts, Uid,
+    ContainerFailure, FailedPod, PodCreationFailure, PodFacts, Readiness, ReplicaSetFacts, Uid,
     UnschedulablePod, WorkloadPods, is_pull_failure,
 };
 
@@ -154,7 +154,7 @@ impl ObservedPod {
             restarts: pod.restarts,
             new_restarts: pod.restarts.saturating_sub(mark.old_restarts),
             restarted: pod.restarted.clone(),
-            trouble: trouble.map(|([container, reason, message], since)| ContainerTrouble {
+            trouble: trouble.map(|([container, reason, message], since)| ContainerFailure {
                 container,
                 reason,
                 message,
@@ -218,8 +218,9 @@ impl WorkloadStore {
         self.sets.take(change);
     }
 
-    /// Takes an Event about the workload. `wall` is the time of day, in seconds since 1970: whoever
-    /// writes Events writes their times, and one in the future would be the last for ever.
+    /// Takes an Event about the workload. `wall` is the time of day, in seconds since 1970. The
+    /// times of Events are those that their writers chose, and one in the future would be the last
+    /// for ever.
     pub(super) fn apply_warning(&mut self, change: InformerChange<WarningEvent>, now: Instant, wall: i64) {
         let bounded = |warning: WarningEvent| WarningEvent { at: warning.at.min(wall), ..warning };
         self.warnings.take(map_change(change, |_, warning| (bounded(warning), now)));
@@ -374,7 +375,7 @@ impl WorkloadStore {
     /// Returns the ReplicaSet that a Deployment rolls out.
     ///
     /// A list from after the generation was observed shows every ReplicaSet that was renumbered for
-    /// it. But a change that also scales is observed before its ReplicaSet is made: only then does
+    /// it. But a change that also scales is observed before its ReplicaSet is made. Only then does
     /// the count of updated pods belong to the newest one that there is. Of equal numbers the count
     /// decides: after an overflow the controller gives one number again and again.
     fn newest_replica_set(&mut self, workload: &WorkloadRecord) -> Option<RevisionRecord> {

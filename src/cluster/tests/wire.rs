@@ -5,7 +5,9 @@ use serde_json::json;
 use super::fake::{config_maps, kind};
 use crate::cluster::interner::Interner;
 use crate::cluster::wire::{LiveDecoder, ScalerDecoder, WireDecoder, WireForm};
-use crate::engine::{LiveObject, ObjectOwner, ReleaseAnnotation, ResourceVersion, RolloutPhase};
+use crate::engine::{
+    ClaimRetention, LiveObject, ObjectOwner, ReleaseAnnotation, ResourceVersion, RolloutPhase,
+};
 use crate::object::ObjectId;
 
 pub(super) fn live_of(text: &str) -> Option<(ObjectId, LiveObject)> {
@@ -70,6 +72,20 @@ fn values_behind_our_entry_are_distinguished_and_no_others() {
     check(r#""spec":{"replicas":3"#, r#""spec":{"replicas":4"#, true);
     assert_eq!(decoder(WireForm::Metadata).decode(DEPLOYMENT).unwrap().record.value_digest, None);
     assert_eq!(values(&DEPLOYMENT.replace(r#""manager":"rhumb""#, r#""manager":"kubectl""#)), None);
+}
+
+#[test]
+fn the_claims_that_go_with_a_stateful_set_are_known() {
+    let kind = kind("apps/v1", "StatefulSet", "statefulsets");
+    let decoder = LiveDecoder::new(&kind, &Arc::default(), WireForm::Full);
+    let check = |policy: &str, expected: ClaimRetention| {
+        let spec = format!(r#""spec":{{{policy}"replicas":3"#);
+        let text = DEPLOYMENT.replace(r#""spec":{"replicas":3"#, &spec);
+        assert_eq!(decoder.decode(&text).unwrap().record.claim_retention, expected, "{policy}");
+    };
+    check("", ClaimRetention::Retain);
+    let deletes = r#""persistentVolumeClaimRetentionPolicy":{"whenDeleted":"Delete"},"#;
+    check(deletes, ClaimRetention::Delete);
 }
 
 #[test]

@@ -56,8 +56,9 @@ fn of_many_deletions_those_are_listed_that_have_room_and_the_others_are_counted(
     };
     let line = pending(0).to_string().len() + 1;
     check(3, PENDING_BYTES, 3);
-    check(5000, PENDING_BYTES, PENDING_MOST);
+    check(5000, PENDING_BYTES, MAX_LISTED_PENDING);
     check(5000, line * 7 + line / 2, 7);
+    check(5000, line * 7, 7);
     check(5, 0, 0);
 }
 
@@ -116,7 +117,7 @@ fn what_nobody_looks_for_stays_in_the_inventory_and_so_does_where_it_came_from()
     ];
     for (looks_into, allowed, kinds, namespaces, location) in table {
         let mut engine = watching(looks_into, allowed);
-        engine.set_inventory(SourceId::new(0), read(Some(&inventory), here, &HashSeals::default()));
+        engine.set_inventory(SourceId::new(0), read(Some(&inventory), here, &HashCiphers::default()));
         let tidied =
             wanted_inventory(&engine, SourceId::new(0), here, Some(&inventory), InventoryWriteMode::Exact)
                 .unwrap();
@@ -153,7 +154,7 @@ fn an_inventory_that_is_lost_or_names_no_location_is_not_taken_for_one_of_here()
         ..InventoryObject::default()
     };
     let check = |inventory: Option<&InventoryObject>, other: Option<&str>, lacks: bool| {
-        let read = read(inventory, "/srv/a", &HashSeals::default());
+        let read = read(inventory, "/srv/a", &HashCiphers::default());
         assert_eq!((read.other_location.as_deref(), read.lacks_location), (other, lacks), "{inventory:?}");
     };
     check(None, Some(UNKNOWN_LOCATION), false);
@@ -234,7 +235,7 @@ fn the_present_location_is_written_down_once_nothing_of_the_other_one_is_left() 
         ..InventoryObject::default()
     };
     let (mut engine, other) = having_one_too_many();
-    engine.set_inventory(SourceId::new(0), read(Some(&known), "/srv/new", &HashSeals::default()));
+    engine.set_inventory(SourceId::new(0), read(Some(&known), "/srv/new", &HashCiphers::default()));
     let location = |engine: &Engine, mode| {
         let wanted = wanted_inventory(engine, SourceId::new(0), "/srv/new", Some(&known), mode).unwrap();
         wanted.annotations[annotations::SOURCE].clone()
@@ -245,6 +246,31 @@ fn the_present_location_is_written_down_once_nothing_of_the_other_one_is_left() 
     engine.observe_absence_by(crate::engine::OWN_WATCHER, &other);
     assert_eq!(location(&engine, InventoryWriteMode::Grow), both, "it may not be all that is there");
     assert_eq!(location(&engine, InventoryWriteMode::Exact), "/srv/new");
+}
+
+// It is read from nowhere, and that is no place that its objects came from.
+#[test]
+fn a_source_that_ends_adds_no_location_to_its_inventory() {
+    use crate::engine::{AdoptPolicy, BlastRadius, Budget, PrunePolicy, SourceState};
+    let known = InventoryObject {
+        annotations: [(annotations::SOURCE.to_owned(), "/srv/old".to_owned())].into(),
+        ..InventoryObject::default()
+    };
+    let location = |lifecycle, mode| {
+        let mut engine = Engine::new(Budget::default());
+        let radius = BlastRadius { count: 10, percent: 10 };
+        let mut source =
+            SourceState::new("shop", "applyset-shop", AdoptPolicy::Never, PrunePolicy::On, radius);
+        source.lifecycle = lifecycle;
+        let source = engine.add_source(source);
+        engine.set_inventory(source, read(Some(&known), "/nonexistent", &HashCiphers::default()));
+        let wanted = wanted_inventory(&engine, source, "/nonexistent", Some(&known), mode);
+        wanted.unwrap().annotations[annotations::SOURCE].clone()
+    };
+    for mode in [InventoryWriteMode::Grow, InventoryWriteMode::Exact] {
+        assert_eq!(location(SourceLifecycle::Deleting, mode), "/srv/old", "{mode:?}");
+    }
+    assert_eq!(location(SourceLifecycle::Active, InventoryWriteMode::Grow), "/srv/old and /nonexistent");
 }
 
 #[test]
@@ -279,4 +305,82 @@ fn a_job_that_has_ended_does_not_run_again_as_its_manifest_was_not_read_for_a_wh
         ended_jobs(&engine, SourceId::new(0), text.clone()).len()
     };
     assert_eq!((kept(None), kept(Some("a.yaml cannot be read"))), (0, 1));
+}
+
+/// Returns the inventory that is to be written, where nothing is recorded yet.
+fn to_write(engine: &Engine) -> InventoryObject {
+    wanted_inventory(engine, SourceId::new(0), "/srv/a", None, InventoryWriteMode::Exact).unwrap()
+}
+
+#[test]
+fn a_deletion_that_waits_for_a_person_is_listed_as_long_as_it_waits() {
+    let (mut engine, other) = having_one_too_many();
+    let listed = |engine: &Engine| {
+        let inventory = to_write(engine);
+        let ids = pending_prunes(&inventory).into_iter().map(|pending| pending.id);
+        let keys = [PENDING_PRUNES_KEY, UNLISTED_PENDING_KEY].map(|key| inventory.data.contains_key(key));
+        (ids.collect::<Vec<_>>(), keys)
+    };
+    engine.process_changes();
+    assert_eq!(listed(&engine), (vec![], [false, false]));
+    let shown = engine.informer_object(&other).cloned().unwrap();
+    let rv = ResourceVersion(shown.rv.0 + 1);
+    let asking =
+        crate::engine::LiveObject { prune_timing: crate::engine::PruneTiming::OnConfirmation, rv, ..shown };
+    engine.observe_object_by(crate::engine::OWN_WATCHER, &other, asking);
+    // No revision has its content any more.
+    for (revision, wanted) in engine.unread_contents() {
+        for (id, hash) in wanted {
+            let content = crate::engine::ContentRef { hash, revision: revision.clone() };
+            engine.record_older_content(&id, &content, None);
+        }
+    }
+    engine.process_changes();
+    assert_eq!(listed(&engine), (vec![other.clone()], [true, false]));
+    let inventory = to_write(&engine);
+    assert!(is_current(&engine, SourceId::new(0), Some(&inventory)));
+    assert!(!is_current(&engine, SourceId::new(0), Some(&InventoryObject::default())));
+    engine.observe_absence_by(crate::engine::OWN_WATCHER, &other);
+    engine.process_changes();
+    assert!(!is_current(&engine, SourceId::new(0), Some(&inventory)), "nothing waits any more");
+}
+
+#[test]
+fn an_inventory_is_not_current_that_says_more_than_is_so() {
+    let (mut engine, _) = having_one_too_many();
+    engine.process_changes();
+    let check = |key: &str, text: String, expected: bool| {
+        let mut inventory = to_write(&engine);
+        inventory.data.insert(key.to_owned(), text);
+        assert_eq!(is_current(&engine, SourceId::new(0), Some(&inventory)), expected, "{key}");
+    };
+    check("of-somebody-else", "x".to_owned(), true);
+    for key in [PENDING_PRUNES_KEY, UNLISTED_PENDING_KEY, PRUNE_CLOSED_KEY, KEPT_KEY] {
+        check(key, "1".to_owned(), false);
+    }
+    check(ACKNOWLEDGED_KEY, "x".repeat(ACKNOWLEDGED_MOST), true);
+    check(ACKNOWLEDGED_KEY, "x".repeat(ACKNOWLEDGED_MOST + 1), false);
+}
+
+#[test]
+fn an_inventory_says_where_it_was_made_from_and_how_many_deletions_it_does_not_list() {
+    let mut inventory = InventoryObject::default();
+    assert_eq!((is_made_from(&inventory, "/srv/a"), unlisted_prune_count(&inventory)), (None, 0));
+    inventory.annotations.insert(annotations::SOURCE.to_owned(), "/srv/a and /srv/b".to_owned());
+    inventory.data.insert(UNLISTED_PENDING_KEY.to_owned(), "7".to_owned());
+    assert_eq!(location(&inventory), Some("/srv/a and /srv/b"));
+    assert_eq!(["/srv/b", "/srv/c"].map(|here| is_made_from(&inventory, here)), [Some(true), Some(false)]);
+    assert_eq!(unlisted_prune_count(&inventory), 7);
+}
+
+#[test]
+fn of_the_jobs_that_have_ended_as_many_are_recorded_as_have_room() {
+    let line = format!("Job.batch shop/migrate0000 {}\n", "0".repeat(32));
+    let most = FINISHED_BYTES / line.len();
+    for (count, expected) in [(0, 0), (most - 1, most - 1), (most + 1, most)] {
+        let text: String = (0..count).map(|number| line.replace("0000 ", &format!("{number:04} "))).collect();
+        let written = finished_text(&parse_finished(&text));
+        assert_eq!(written.lines().count(), expected);
+        assert!(text.starts_with(&written));
+    }
 }

@@ -280,3 +280,18 @@ async fn a_lapsed_lease_that_somebody_else_had_ends_its_loop() {
     assert!(!fixture.may_write().await);
     assert_eq!((fixture.holder(), fixture.published()), (String::new(), names(&[])), "its loop runs");
 }
+
+// Others see by it how many there are, and take over at once when it is gone.
+#[tokio::test]
+async fn a_replica_has_a_lease_of_its_own_until_it_has_released_all() {
+    let mut fixture = LeaseFixture::serving().await;
+    let own = format!("{OF_REPLICA}{}", fixture.keeper.own);
+    let is_announced =
+        |fixture: &LeaseFixture| fixture.server.lock().unwrap().leases.contains_key(own.as_str());
+    assert!(is_announced(&fixture));
+    fixture.run.send_replace(names(&[]));
+    fixture.keeper.release_all().await;
+    assert!(!is_announced(&fixture));
+    assert_eq!(fixture.holder(), "");
+    assert!(!fixture.may_write().await);
+}

@@ -12,7 +12,7 @@ use super::super::plan_lookups::prove_absent;
 use super::PreviewRun;
 use crate::cluster::{ClusterError, InformerChange, KindLookup, ListSelector, ServedKind, ServedScope};
 use crate::engine::{
-    GROUP_DOWN, Inventory, KindState, Order, OrderVerb, PrunePolicy, SealStatus, Uid, WatchScope,
+    GROUP_DOWN, HashCipherStatus, Inventory, KindState, Order, OrderVerb, PrunePolicy, Uid, WatchScope,
     parse_orders,
 };
 use crate::object::{ErrorClass, GroupKind, Gvk, ObjectId};
@@ -26,7 +26,7 @@ impl PreviewRun {
         let name = self.engine.source(self.source).name.clone();
         let inventory = self.cluster.read_inventory(&self.namespace, &name).await?;
         let mut kinds: BTreeMap<GroupKind, Arc<ServedKind>> = BTreeMap::new();
-        if inventory::seal_status(inventory.as_ref(), self.engine.seals()) == SealStatus::Locked {
+        if inventory::seal_status(inventory.as_ref(), self.engine.seals()) == HashCipherStatus::Locked {
             self.read_key().await?;
         }
         let mut known =

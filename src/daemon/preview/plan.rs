@@ -10,7 +10,7 @@ use super::super::drift;
 use super::super::executor::run_blocking;
 use super::{CONCURRENT_DRY_RUNS, PreviewRun};
 use crate::change::{self, Impact, ImpactKind};
-use crate::cluster::{ClusterError, ClusterFault};
+use crate::cluster::{ClusterError, ClusterFault, DryRunAnswer};
 use crate::engine::{
     Action, ApplyPurpose, ApplyRequest, ApplyVariant, Decision, DeletionReason, Engine, Plan, PlanBasis,
     PlannedAction, PlannedObject, Precondition, PriorSource, Reason, RecreatePolicy, kept_refusal_text,
@@ -150,16 +150,17 @@ impl PreviewRun {
             precondition => precondition.clone(),
         };
         let shown_now = before.as_ref().ok().and_then(Option::as_ref);
-        let after = self
+        let answer = self
             .source_view()
             .acting
-            .dry_run_replacing(&kind, &base.id, &body, shown_now, &precondition)
+            .dry_run_replacing(&kind, &apply.desired, &body, shown_now, &precondition)
             .await;
-        match (before, after) {
-            (Ok(before), Ok(after)) => {
+        match (before, answer) {
+            (Ok(before), Ok(DryRunAnswer { after, replaced })) => {
                 let who = match &before {
                     Some(shown) if apply.purpose == ApplyPurpose::Repair => {
-                        drift::describe_writers(&self.contents, &base.id, apply, shown.clone()).await
+                        let shown = shown.clone();
+                        drift::describe_writers(&self.contents, &base.id, apply, shown, replaced).await
                     }
                     _ => None,
                 };
@@ -204,7 +205,7 @@ impl PreviewRun {
             .map_or(0, |rolling| rolling.replicas);
         // The server shows no object that would be made anew: what the manifest asks for is in
         // for it.
-        let after = before.as_ref().map(|before| change::lay_over(before, body));
+        let after = before.as_ref().map(|before| change::merge_content(before, body));
         let impact = Impact { kind: ImpactKind::Recreate, pods };
         PlannedObject {
             verdict: PlannedAction::Recreate,

@@ -134,8 +134,15 @@ impl Reconciler {
         Inquiries { questions: self.channels.questions.clone(), comparing }
     }
 
+    /// Answers what was asked since the last turn.
+    pub(super) fn answer_inquiries(&mut self) {
+        for question in std::mem::take(&mut self.open_inquiries) {
+            self.answer_inquiry(question);
+        }
+    }
+
     /// Answers an inquiry. One whose asker has gone away gets no answer.
-    pub(super) fn answer_inquiry(&mut self, question: Inquiry) {
+    fn answer_inquiry(&mut self, question: Inquiry) {
         let now = Instant::now();
         match question {
             Inquiry::Status(answer) => drop(answer.send(self.with_context(now, report::status))),
@@ -206,5 +213,39 @@ impl Reconciler {
             let _ = source_task.try_send(SourceTaskRequest::Hint);
         }
         FetchResult::Begun
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::super::setup::Setup;
+    use super::super::StopCondition;
+    use super::*;
+    use crate::cluster::tests::fake::{FakeApiServer, ScriptedReply};
+    use crate::engine::Budget;
+    use crate::object::GroupKind;
+
+    // A new revision and a question may come together. The revision alone says nothing of what
+    // follows from it, for example of pending deletions.
+    #[tokio::test]
+    async fn what_came_with_a_question_is_decided_before_the_answer() {
+        let setup = Setup {
+            cluster: FakeApiServer::start(|_, _| ScriptedReply::Silence).await.cluster,
+            namespace: "rhumb-system".to_owned(),
+            resync: Duration::from_mins(5),
+            budget: Budget::default(),
+            concurrency: 8,
+            sources: Vec::new(),
+        };
+        let mut reconciler = Reconciler::new(setup, StopCondition::Shutdown, mpsc::unbounded_channel().0);
+        let (answer, mut answered) = oneshot::channel();
+        reconciler.queue.add(ObjectId::new(&GroupKind::new("", "ConfigMap"), Some("shop"), "env"));
+        assert!(reconciler.channels.questions.try_send(Inquiry::Status(answer)).is_ok());
+        reconciler.drain_events();
+        assert!(answered.try_recv().is_err());
+        reconciler.turn();
+        assert_eq!(answered.try_recv().unwrap().process.queue, 0);
     }
 }

@@ -19,8 +19,8 @@ use crate::cluster::{
     explain_unreadable_ledger,
 };
 use crate::engine::{
-    Budget, Engine, LiveObject, MAX_RECORD_BYTES, NEW_LEDGER_DELAY, ParseLedgerError, QueuePublication,
-    RolloutLedger, SealStatus,
+    Budget, Engine, HashCipherStatus, LiveObject, MAX_RECORD_BYTES, NEW_LEDGER_DELAY, ParseLedgerError,
+    QueuePublication, RolloutLedger,
 };
 use crate::object::{ErrorClass, ObjectId};
 use crate::report::EventReason;
@@ -55,7 +55,7 @@ pub(super) struct RolloutLedgerStore {
     /// The published part of the queue.
     publication: QueuePublication,
     /// The state of the seals of Secret hashes in it.
-    sealing: SealStatus,
+    sealing: HashCipherStatus,
     /// The reason for the last failed read or write, as logged.
     logged_failure: Option<String>,
     /// The command by which a person fixes an unreadable ledger; none where it can be read.
@@ -75,7 +75,7 @@ impl Default for RolloutLedgerStore {
             reread: None,
             stale: true,
             publication: QueuePublication::default(),
-            sealing: SealStatus::Valid,
+            sealing: HashCipherStatus::Valid,
             logged_failure: None,
             unreadable: None,
             failures: 0,
@@ -124,8 +124,9 @@ impl Reconciler {
         let waited = self.ledger_store.not_before.take().is_some()
             || self.ledger_store.reread.take_if(|reread| *reread <= now).is_some();
         let (cluster, namespace) = (self.executor.cluster.clone(), self.namespace.clone());
-        if self.ledger_store.stale || waited {
+        if self.ledger_store.stale || waited || self.engine.needs_ledger_read() {
             self.ledger_store.call = CallState::Busy;
+            self.engine.note_ledger_read();
             self.spawn(async move { LoopEvent::Ledger(cluster.read_rollout_ledger(&namespace).await) });
         } else if let Some(next) = self.ledger_to_write(now) {
             let Some(text) = next.bounded_text(self.engine.seals()) else {
@@ -173,16 +174,16 @@ impl Reconciler {
         self.ledger_store.sealing = RolloutLedger::seal_status(text, self.engine.seals())?;
         // A process that writes nothing can go on with the part that can be read.
         if self.is_only_observing() {
-            self.ledger_store.sealing = SealStatus::Valid;
+            self.ledger_store.sealing = HashCipherStatus::Valid;
         }
         match self.ledger_store.sealing {
-            SealStatus::Locked => {
+            HashCipherStatus::Locked => {
                 self.engine.lock_ledger();
                 self.wait_for_key();
                 return Ok(());
             }
-            SealStatus::Stale => self.engine.request_seal_key(),
-            SealStatus::Valid => {}
+            HashCipherStatus::Stale => self.engine.request_seal_key(),
+            HashCipherStatus::Valid => {}
         }
         let ledger = RolloutLedger::parse(text, self.engine.seals())?;
         let unread = Some(ledger.unreadable_claims.len()).filter(|count| *count > 0);
@@ -248,7 +249,9 @@ impl Reconciler {
             }
             Some(next) => Some(engine.without_queue(next)),
             // A ledger of an older version, or sealed by an older key, is sealed anew.
-            None if self.ledger_store.sealing == SealStatus::Stale && engine.seals().number().is_some() => {
+            None if self.ledger_store.sealing == HashCipherStatus::Stale
+                && engine.seals().number().is_some() =>
+            {
                 engine.known_ledger().cloned()
             }
             None if self.stop_condition == StopCondition::Shutdown => {
@@ -304,6 +307,7 @@ impl Reconciler {
     /// Writes what is to be in the cluster once this process has ended: the status of each source
     /// last, then the claims.
     pub(super) async fn leave_records(&mut self, ending: PassEnding) {
+        self.remove_unused_inventories().await;
         if self.is_last() || self.ends_with_record(ending) {
             self.write_last_summaries().await;
         }

@@ -145,10 +145,10 @@ impl ComparisonInput {
         };
         let uid = live.map(|live| Uid(text_at(live, &["metadata", "uid"]).into()));
         let precondition = uid.map_or(Precondition::Absent, Precondition::Uid);
-        match self.executor.cluster.dry_run_replacing(kind, &self.id, &body, live, &precondition).await {
-            Ok(after) => (Some(after), None),
+        match self.executor.cluster.dry_run_replacing(kind, desired, &body, live, &precondition).await {
+            Ok(answer) => (Some(answer.after), None),
             Err(error) => {
-                let laid = live.map_or_else(|| body.clone(), |live| change::lay_over(live, &body));
+                let laid = live.map_or_else(|| body.clone(), |live| change::merge_content(live, &body));
                 (Some(laid), Some(format!("not from the API server, which says: {}", error.reason())))
             }
         }

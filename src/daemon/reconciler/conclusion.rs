@@ -142,6 +142,7 @@ impl Reconciler {
             ending,
             unhealthy: self.unhealthy_objects(),
             held: self.engine.held_steps(Instant::now()),
+            stepped: self.engine.stepped_workloads(),
             diagnostics: sources.iter().flat_map(SourceState::diagnostics).collect(),
             incomplete: incomplete.collect(),
             left: self.remaining_by_source(),

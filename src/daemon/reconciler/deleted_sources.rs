@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::super::inventory::{self, CallState, InventoryState};
 use super::Reconciler;
-use crate::engine::{PruneDecision, SealStatus, SourceId, SourceLifecycle};
+use crate::engine::{HashCipherStatus, PruneDecision, SourceId, SourceLifecycle};
 use crate::object::ObjectId;
 use crate::report::RemainingObjects;
 
@@ -37,7 +37,7 @@ impl Reconciler {
         if store.inventory == InventoryState::Absent {
             return Some(RemainingObjects::Unknown);
         }
-        if store.sealing == SealStatus::Locked {
+        if store.sealing == HashCipherStatus::Locked {
             let why = "its ConfigMap has hashes of Secrets that cannot be read without their key";
             return Some(RemainingObjects::Unread(why.to_owned()));
         }

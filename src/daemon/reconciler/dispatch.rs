@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 use super::super::drift::ComparisonRequest;
 use super::super::executor::Executor;
 use super::super::loop_event::LoopEvent;
-use super::super::source_task::SourceTaskRequest;
+use super::super::source_task::{SourceTaskRequest, WantedContent};
 use super::{Reconciler, StopCondition};
 use crate::cluster::{Cluster, ServiceAccount};
 use crate::engine::{
     Action, ActionResult, ApplyPurpose, ApplyRequest, ContentRef, DeletionReason, OWN_WATCHER, ObjectOwner,
     PrunePolicy, Reason, RefusalRule, SourceId, WriteFailure,
 };
-use crate::object::{ContentHash, GroupKind, ObjectId};
+use crate::object::{GroupKind, ObjectId};
 use crate::queue::WorkQueue;
 use crate::report::Outcome;
 
@@ -87,9 +87,11 @@ impl Reconciler {
                 continue;
             }
             // Several sources may follow the same repository.
-            let mut by_source: BTreeMap<Option<SourceId>, Vec<(ObjectId, ContentHash)>> = BTreeMap::new();
+            let mut by_source: BTreeMap<Option<SourceId>, Vec<WantedContent>> = BTreeMap::new();
             for (id, hash) in wanted {
-                by_source.entry(self.accepted_from(&id)).or_default().push((id, hash));
+                let source = self.accepted_from(&id);
+                let former_inventory = self.engine.former_inventory_of(&id);
+                by_source.entry(source).or_default().push(WantedContent { id, hash, former_inventory });
             }
             // Most contents turn out to be those that the newest revision wants, once that is read.
             let is_read = |source: &Option<SourceId>| {
@@ -103,13 +105,13 @@ impl Reconciler {
                             .try_send(SourceTaskRequest::ReadContents(revision.clone(), wanted.clone()))
                             .is_ok()
                         {
-                            self.reading_contents.extend(wanted.into_iter().map(|(id, _)| id));
+                            self.reading_contents.extend(wanted.into_iter().map(|wanted| wanted.id));
                         }
                     }
                     // A single reading has no history: what was accepted before is not known.
                     None => {
-                        for (id, hash) in wanted {
-                            self.engine.record_past_content(
+                        for WantedContent { id, hash, .. } in wanted {
+                            self.engine.record_older_content(
                                 &id,
                                 &ContentRef { hash, revision: revision.clone() },
                                 None,

@@ -41,7 +41,7 @@ impl Reconciler {
             LoopEvent::ContentsRead(all) => {
                 for (id, release, content) in all {
                     self.reading_contents.remove(&id);
-                    self.engine.record_past_content(&id, &release, content);
+                    self.engine.record_older_content(&id, &release, content);
                 }
             }
             LoopEvent::UndoTargetRead(token, past) => self.undo_target_read(&token, past),
@@ -73,7 +73,7 @@ impl Reconciler {
                 for (id, view) in all {
                     match view {
                         Ok(view) => self.engine.record_lookup(&id, view),
-                        Err(trouble) => self.put_off(&id, &trouble.0),
+                        Err(trouble) => self.requeue_after_failure(&id, &trouble.0),
                     }
                     self.queue.finish(&id);
                 }
@@ -82,7 +82,7 @@ impl Reconciler {
                 for (id, verified) in all {
                     match verified {
                         Ok(verified) => self.engine.record_coverage(&id, verified),
-                        Err(trouble) => self.put_off(&id, &trouble.0),
+                        Err(trouble) => self.requeue_after_failure(&id, &trouble.0),
                     }
                     self.queue.finish(&id);
                 }
@@ -117,7 +117,7 @@ impl Reconciler {
     }
 
     /// Requeues an object after a backoff, as a question about it had no answer.
-    fn put_off(&mut self, id: &ObjectId, why: &Arc<str>) {
+    fn requeue_after_failure(&mut self, id: &ObjectId, why: &Arc<str>) {
         let wait = self.queue.next_backoff(id, super::super::random_fraction()).min(MAX_OUTAGE_BACKOFF);
         self.reasons.insert(id.clone(), Reason::Retrying(why.clone(), wait));
         self.queue.add_at(id.clone(), Instant::now() + wait);

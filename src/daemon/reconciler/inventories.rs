@@ -17,7 +17,7 @@ use super::super::source_task::SourceTaskRequest;
 use super::super::unreadable_records::UnreadableRecords;
 use super::{Reconciler, StopCondition};
 use crate::cluster::{self, InventoryObject};
-use crate::engine::{Inventory, ResourceVersion, SealStatus, SourceId, SourceLifecycle, SourceWrites};
+use crate::engine::{HashCipherStatus, Inventory, ResourceVersion, SourceId, SourceLifecycle, SourceWrites};
 use crate::object::{ErrorClass, GroupKind, Revision};
 use crate::report::{AuthorCommand, EventReason, StatusAuthor, StatusSummary};
 
@@ -70,6 +70,7 @@ impl Reconciler {
                 let is_first = store.inventory == InventoryState::Unread;
                 store.inventory = inventory.map_or(InventoryState::Absent, InventoryState::Present);
                 if is_first {
+                    store.was_absent = store.inventory == InventoryState::Absent;
                     let data = store.inventory.inventory().map(|inventory| &inventory.data);
                     store.first_status = data.and_then(StatusSummary::from_data);
                     handover::restore_statement(
@@ -186,9 +187,9 @@ impl Reconciler {
             // A process that writes nothing can go on with the part that can be read.
             match store.sealing {
                 _ if self.engine.source(source).writes == SourceWrites::Observed => {}
-                SealStatus::Locked => return self.engine.lock_inventory(source),
-                SealStatus::Stale => self.engine.request_seal_key(),
-                SealStatus::Valid => {}
+                HashCipherStatus::Locked => return self.engine.lock_inventory(source),
+                HashCipherStatus::Stale => self.engine.request_seal_key(),
+                HashCipherStatus::Valid => {}
             }
             match inventory.other_location.as_deref() {
                 None => store.origin = InventoryOrigin::Local,
@@ -228,11 +229,12 @@ impl Reconciler {
             let state = self.engine.source(source);
             if self.inventories[source].call == CallState::Busy
                 || self.inventories[source].inventory == InventoryState::Unread
-                || self.inventories[source].sealing == SealStatus::Locked
+                || self.inventories[source].sealing == HashCipherStatus::Locked
                 || (state.head.is_none() && !self.is_to_be_registered(source))
                 || state.writes == SourceWrites::Observed
                 // A new one would look as if it recorded all.
                 || (state.lifecycle == SourceLifecycle::Deleting && self.inventories[source].inventory == InventoryState::Absent)
+                || self.needs_no_inventory(source)
             {
                 continue;
             }

@@ -30,6 +30,12 @@ impl InventoryRotation {
         self.left = self.count;
     }
 
+    /// Requires the same for a change that came late in a turn: the inventories of this turn are
+    /// compared after it.
+    pub(super) fn note_late_change(&mut self) {
+        self.left = self.count - self.due;
+    }
+
     /// Goes on to the inventories of the next turn.
     pub(super) fn begin_turn(&mut self) {
         self.start = (self.start + self.due).checked_rem(self.count).unwrap_or_default();
@@ -84,6 +90,27 @@ mod tests {
         assert_eq!(turns.iter().map(BTreeSet::len).collect::<Vec<_>>(), [16, 16, 8]);
         assert_eq!(turns.into_iter().flatten().collect::<BTreeSet<_>>().len(), 40);
         assert_eq!(next_turn(&mut rotation).len(), 0, "nothing has changed since");
+    }
+
+    #[test]
+    fn a_late_change_has_all_compared_that_were_compared_before_it() {
+        let check = |count: usize, turns: usize, expected: usize| {
+            let mut rotation = InventoryRotation::of(count);
+            let last = (0..turns).map(|_| next_turn(&mut rotation)).last().unwrap();
+            rotation.note_late_change();
+            let mut others = BTreeSet::new();
+            while rotation.is_pending() {
+                others.extend(next_turn(&mut rotation));
+            }
+            assert_eq!(others.len(), expected, "{count} {turns}");
+            assert!(others.is_disjoint(&last));
+        };
+        check(5, 1, 0);
+        check(40, 1, 24);
+        check(40, 2, 24);
+        check(40, 3, 32);
+        // In a turn that compares none, all are left.
+        check(40, 4, 40);
     }
 
     #[test]

@@ -78,7 +78,7 @@ impl PreviousProcess {
 
 impl SourceEventState {
     /// Records that the source is no longer settled: when it is again, that is an event.
-    fn unsettle(&mut self) {
+    fn mark_unsettled(&mut self) {
         (self.settled, self.previous_process, self.has_news) = (None, PreviousProcess::Settled(None), true);
     }
 
@@ -87,7 +87,7 @@ impl SourceEventState {
         // A commit that comes while it runs is worth an answer, even where it changes nothing, or
         // was in force before.
         if before.is_some() {
-            self.unsettle();
+            self.mark_unsettled();
         } else {
             (self.settled, self.has_news) = (None, false);
         }
@@ -97,7 +97,7 @@ impl SourceEventState {
     /// failure without recording it: a success is reported once too often rather than not at all.
     fn note_rollout(&mut self) {
         if self.settled.is_none() {
-            self.unsettle();
+            self.mark_unsettled();
         }
     }
 
@@ -190,7 +190,7 @@ impl Reconciler {
             let state = &mut self.history.sources[turn.source];
             state.note_rollout();
             if reason.is_warning() {
-                state.unsettle();
+                state.mark_unsettled();
             }
             // A rollback is news of the commit that failed.
             let head = self.engine.source(turn.source).head.clone();
@@ -542,13 +542,13 @@ mod tests {
     fn success_after_a_failure_is_reported_again() {
         for mut state in [after(""), after("a")] {
             settles(&mut state, "a");
-            state.unsettle();
+            state.mark_unsettled();
             assert!(settles(&mut state, "a"));
             assert!(!settles(&mut state, "a"));
         }
         // One that fails before anything was found to be well.
         let mut state = after("a");
-        state.unsettle();
+        state.mark_unsettled();
         assert!(settles(&mut state, "a"));
         // The process before may have been killed between a failure and writing it down.
         let mut state = after("a");

@@ -28,7 +28,7 @@ pub(super) struct OptOutHistory {
 
 /// The changes in the opt-outs of one source: each with the key of its annotation.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct OptOutNews {
+struct OptOutChanges {
     begun: Vec<(ObjectId, &'static str)>,
     ended: Vec<(ObjectId, &'static str)>,
 }
@@ -48,12 +48,12 @@ impl OptOutHistory {
 
     /// Takes over those that are there now, and returns what is new. Before all was seen, what an
     /// earlier process reported may be there still.
-    fn note(&mut self, now: BTreeMap<ObjectId, &'static str>, is_all_seen: bool) -> OptOutNews {
+    fn note(&mut self, now: BTreeMap<ObjectId, &'static str>, is_all_seen: bool) -> OptOutChanges {
         let begun = now.iter().filter(|(id, word)| self.known.get(*id) != Some(*word));
         let begun = begun.filter(|(id, word)| !self.earlier.contains(&mark(id, word)));
         let ended = self.known.iter().filter(|(id, _)| !now.contains_key(*id));
         let copied = |(id, word): (&ObjectId, &&'static str)| (id.clone(), *word);
-        let news = OptOutNews { begun: begun.map(copied).collect(), ended: ended.map(copied).collect() };
+        let news = OptOutChanges { begun: begun.map(copied).collect(), ended: ended.map(copied).collect() };
         for (id, word) in &now {
             self.earlier.remove(&mark(id, word));
         }
@@ -149,7 +149,7 @@ mod tests {
     ) {
         let news = history.note(now(there), is_all_seen);
         let [begun, ended] = expected.map(|all| now(all).into_iter().collect::<Vec<_>>());
-        assert_eq!(news, OptOutNews { begun, ended });
+        assert_eq!(news, OptOutChanges { begun, ended });
     }
 
     #[test]

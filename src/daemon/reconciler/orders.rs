@@ -7,7 +7,7 @@ use super::super::inventory::InventoryState;
 use super::super::source_task::SourceTaskRequest;
 use super::{PinState, Reconciler, StopCondition};
 use crate::cluster::{InformerChange, InformerEvent};
-use crate::engine::{PastRevision, ResourceVersion, SourceId};
+use crate::engine::{OlderRevision, ResourceVersion, SourceId};
 use crate::object::{ErrorClass, ObjectId};
 
 impl Reconciler {
@@ -37,15 +37,15 @@ impl Reconciler {
         }
     }
 
-    pub(super) fn undo_target_read(&mut self, token: &Arc<str>, past: Result<PastRevision, String>) {
+    pub(super) fn undo_target_read(&mut self, token: &Arc<str>, past: Result<OlderRevision, String>) {
         self.undoing.remove(token);
         self.engine.undo_target_read(token, past);
         // The revision of the rollback must stay readable.
         self.pins = PinState::Stale;
     }
 
-    /// Takes the inventory of a source that was written: by us, by a person with an order, or by a
-    /// process that asks for an observation.
+    /// Takes the inventory of a source that was written. The writer is this process, a person with
+    /// an order, or a process that asks for an observation.
     pub(super) fn handle_inventory_event(&mut self, event: InformerEvent<ResourceVersion>) {
         let Some((id, rv)) = self.own_object_event(event, "the inventories") else { return };
         match (self.source_by_name(id.name()), rv) {

@@ -65,8 +65,8 @@ enum OrdersState {
     Present(OrdersObject),
 }
 
-/// Returns the wait before an object is made anew that was deleted this many times: none for the
-/// first, then a second, twice as long each time.
+/// Returns the wait before an object is made anew that was deleted this many times. There is none
+/// for the first. Then it is a second, and twice as long each time.
 fn renewal_delay(deletions: u32) -> Duration {
     match deletions.checked_sub(2) {
         None => Duration::ZERO,
@@ -163,7 +163,7 @@ impl Reconciler {
                     }
                     self.call_begins(source);
                     self.spawn_write(async move {
-                        let struck = cluster.strike_orders(&namespace, &name, &object, &keys).await;
+                        let struck = cluster.remove_orders(&namespace, &name, &object, &keys).await;
                         LoopEvent::Orders(source, struck.map(Some))
                     });
                 }

@@ -102,7 +102,10 @@ impl Reconciler {
         if summaries.iter().any(Option::is_none) {
             (self.summary.written, self.summary.due) = (None, Some(now + SUMMARY_INTERVAL));
         }
-        self.summary.per_source = summaries;
+        if self.summary.per_source != summaries {
+            self.summary.per_source = summaries;
+            self.inventory_rotation.note_late_change();
+        }
     }
 
     /// Returns the status of each source of which enough is known.

@@ -84,7 +84,7 @@ impl FactReader {
     ) -> Result<(), SourceError> {
         loop {
             let prepared = match access {
-                RevisionAccess::Stored => source.render_past_revision(revision).await,
+                RevisionAccess::Stored => source.render_older_revision(revision).await,
                 RevisionAccess::Fetched => source.fetch_revision(revision).await,
             };
             match prepared {

@@ -2,23 +2,45 @@
 //!
 //! `Engine::unread_contents` says which, and `reconciler/dispatch.rs` asks for them
 //! (`request_contents`). Each answer is a `LoopEvent::ContentsRead`, and goes to
-//! `Engine::record_past_content`. That to an undo is a `LoopEvent::UndoTargetRead`.
+//! `Engine::record_older_content`. That to an undo is a `LoopEvent::UndoTargetRead`.
 //!
 //! A revision that is not in the store is fetched from the source, once that can be read. One that
 //! cannot be read now is not lost. A new state directory holds only the newest revision of a
 //! remote, and a repository may be away for a time. A content is reported as gone where the
 //! source can be read, and no longer has its revision. So is one that its revision does not have.
+//!
+//! An object may have moved to the source's folder since. So where the folder lacks a content, all
+//! plain files of the revision are searched for it. The hash proves that it is the very content
+//! that was in force.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::super::loop_event::LoopEvent;
 use super::super::manifest_facts::{FileReading, ReadSettings};
 use super::fact_reader::RevisionAccess;
 use super::{ContentReader, SourceTask};
-use crate::engine::{ContentRef, FileCompleteness, PastRevision, SharedDesiredObject, UndoRequest};
+use crate::engine::{ContentRef, FileCompleteness, OlderRevision, SharedDesiredObject, UndoRequest};
 use crate::manifest::KindScopes;
 use crate::object::{ContentHash, ErrorClass, ObjectId, Revision};
 use crate::source::{Ancestry, MAX_FILE, RevisionReader, SnapshotFile, SourceError};
+
+/// A content of an older revision that a decision needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::daemon) struct WantedContent {
+    pub(in crate::daemon) id: ObjectId,
+    /// Its hash in the inventory that it was released in.
+    pub(in crate::daemon) hash: ContentHash,
+    /// That inventory, where it is another source's.
+    pub(in crate::daemon) former_inventory: Option<Arc<str>>,
+}
+
+impl WantedContent {
+    /// Returns one that was released in the source's own inventory.
+    pub(super) const fn own(id: ObjectId, hash: ContentHash) -> Self {
+        Self { id, hash, former_inventory: None }
+    }
+}
 
 /// The contents of some objects in a revision.
 #[derive(Debug, Default)]
@@ -73,37 +95,110 @@ impl RevisionContents {
         }
     }
 
+    /// Returns the objects of which the content is not there.
+    fn missing<'a>(&self, wanted: &[&'a WantedContent]) -> BTreeSet<&'a ObjectId> {
+        let is_missing = |wanted: &&&WantedContent| self.content(&wanted.id, wanted.hash).is_none();
+        wanted.iter().filter(is_missing).map(|wanted| &wanted.id).collect()
+    }
+
     fn content(&self, id: &ObjectId, hash: ContentHash) -> Option<&SharedDesiredObject> {
         self.found.get(id)?.iter().find(|desired| desired.has_hash(hash))
     }
+
+    /// Returns an object that another reading has found in the same place of the same file.
+    fn counterpart(&self, other: &SharedDesiredObject) -> Option<&SharedDesiredObject> {
+        self.found.get(&other.id)?.iter().find(|desired| desired.body == other.body)
+    }
+}
+
+/// Returns the files of a whole revision that name one of these objects. None where it is too large
+/// to be searched.
+fn whole_files(
+    reader: &RevisionReader,
+    revision: &Revision,
+    ids: &BTreeSet<&ObjectId>,
+) -> Result<Vec<SnapshotFile>, SourceError> {
+    let snapshot = match reader.whole_snapshot(revision) {
+        Err(SourceError::TooMany { .. } | SourceError::Empty { .. }) => None,
+        read => read?,
+    };
+    let names = |file: &SnapshotFile| {
+        let bytes = if file.size <= MAX_FILE { reader.read(file.blob).ok() } else { None };
+        bytes.is_some_and(|bytes| {
+            let text = String::from_utf8_lossy(&bytes);
+            ids.iter().any(|id| text.contains(id.name()))
+        })
+    };
+    let files = snapshot.map(|snapshot| snapshot.files).unwrap_or_default();
+    Ok(files.into_iter().filter(names).collect())
 }
 
 /// Contents of a revision, each with what it is there, or nothing where it cannot be had.
 pub(in crate::daemon) type FoundContents = Vec<(ObjectId, ContentRef, Option<SharedDesiredObject>)>;
 
-/// Looks up contents in an older revision.
-pub(super) fn read_contents(
+/// Searches a revision for contents: its folder, what was rendered of it earlier, and all of it.
+fn search(
     reader: &RevisionReader,
     settings: &ReadSettings,
     mut scopes: KindScopes,
     revision: &Revision,
-    wanted: &[(ObjectId, ContentHash)],
-) -> Result<FoundContents, SourceError> {
-    let ids = wanted.iter().map(|(id, _)| id).collect();
+    wanted: &[&WantedContent],
+) -> Result<RevisionContents, SourceError> {
+    let ids = wanted.iter().map(|wanted| &wanted.id).collect();
     // A content is found by its hash, so a place that cannot be read only means that it is not had.
-    let mut contents = contents(reader, settings, &mut scopes, revision, &ids)?;
-    let missing = wanted.iter().filter(|(id, hash)| contents.content(id, *hash).is_none());
-    let missing: BTreeSet<&ObjectId> = missing.map(|(id, _)| id).collect();
+    let mut contents = match contents(reader, settings, &mut scopes, revision, &ids) {
+        // The folder that the source follows now is younger.
+        Err(SourceError::NoPath { .. } | SourceError::Empty { .. }) => RevisionContents::default(),
+        read => read?,
+    };
+    let missing = contents.missing(wanted);
     if !missing.is_empty() {
         // Facts of the cluster have changed since: it is in an older render of the same revision.
         let files = reader.earlier_objects(revision)?;
         contents.add(reader, settings, &mut scopes, &files, &missing);
     }
-    let lookup = |(id, hash): &(ObjectId, ContentHash)| {
-        let release = ContentRef { hash: *hash, revision: revision.clone() };
-        (id.clone(), release, contents.content(id, *hash).cloned())
-    };
-    Ok(wanted.iter().map(lookup).collect())
+    let missing = contents.missing(wanted);
+    if !missing.is_empty() {
+        // It was in another folder then, of this source or of the one that had it.
+        let files = whole_files(reader, revision, &missing)?;
+        contents.add(reader, settings, &mut scopes, &files, &missing);
+    }
+    Ok(contents)
+}
+
+/// Looks up contents in an older revision.
+pub(super) fn read_contents(
+    reader: &RevisionReader,
+    settings: &ReadSettings,
+    scopes: &KindScopes,
+    revision: &Revision,
+    wanted: &[WantedContent],
+) -> Result<FoundContents, SourceError> {
+    let mut groups: BTreeMap<Option<&Arc<str>>, Vec<&WantedContent>> = BTreeMap::new();
+    for content in wanted {
+        groups.entry(content.former_inventory.as_ref()).or_default().push(content);
+    }
+    let mut found = Vec::with_capacity(wanted.len());
+    for (former, wanted) in groups {
+        let own = search(reader, settings, scopes.clone(), revision, &wanted)?;
+        let released = match former {
+            Some(inventory_id) => {
+                let settings = ReadSettings { inventory_id: inventory_id.clone(), ..settings.clone() };
+                Some(search(reader, &settings, scopes.clone(), revision, &wanted)?)
+            }
+            None => None,
+        };
+        for WantedContent { id, hash, .. } in wanted {
+            let release = ContentRef { hash: *hash, revision: revision.clone() };
+            let content = match &released {
+                // The hash proves the content as it was there; here it has another one.
+                Some(released) => released.content(id, *hash).and_then(|there| own.counterpart(there)),
+                None => own.content(id, *hash),
+            };
+            found.push((id.clone(), release, content.cloned()));
+        }
+    }
+    Ok(found)
 }
 
 /// Looks up where an undo leads to, or says why it leads nowhere.
@@ -113,7 +208,7 @@ pub(super) fn read_undo_target(
     mut scopes: KindScopes,
     undo: &UndoRequest,
     head: Option<&Revision>,
-) -> Result<PastRevision, String> {
+) -> Result<OlderRevision, String> {
     let revision = undo_target_revision(reader, undo)?;
     require_followed(reader, undo, &revision, head)?;
     let unreadable =
@@ -136,7 +231,7 @@ pub(super) fn read_undo_target(
             Err(_) => return Err(format!("revision {} names {id} more than once", revision.short_name())),
         }
     }
-    Ok(PastRevision { revision, contents })
+    Ok(OlderRevision { revision, contents })
 }
 
 pub(super) fn undo_target_revision(reader: &RevisionReader, undo: &UndoRequest) -> Result<Revision, String> {
@@ -188,13 +283,14 @@ fn require_followed(
 #[derive(Debug)]
 pub(super) struct WantedContents {
     pub(super) revision: Revision,
-    pub(super) contents: Vec<(ObjectId, ContentHash)>,
+    pub(super) contents: Vec<WantedContent>,
 }
 
 impl WantedContents {
     /// Returns the answer where none of them can be had.
     pub(super) fn none_found(self) -> FoundContents {
-        let none = |(id, hash)| (id, ContentRef { hash, revision: self.revision.clone() }, None);
+        let none =
+            |WantedContent { id, hash, .. }| (id, ContentRef { hash, revision: self.revision.clone() }, None);
         self.contents.into_iter().map(none).collect()
     }
 }
@@ -216,7 +312,7 @@ impl ContentReader {
     pub(super) async fn read_contents(
         self,
         revision: Revision,
-        contents: Vec<(ObjectId, ContentHash)>,
+        contents: Vec<WantedContent>,
     ) -> ContentLookup {
         let wanted = WantedContents { revision, contents };
         let (wanted, found) = self.look_up(wanted).await;
@@ -232,7 +328,7 @@ impl ContentReader {
         let Self { reader, settings, scopes, .. } = self;
         let (revision, contents) = (wanted.revision.clone(), wanted.contents.clone());
         let read =
-            move |reader: &RevisionReader| read_contents(reader, &settings, scopes, &revision, &contents);
+            move |reader: &RevisionReader| read_contents(reader, &settings, &scopes, &revision, &contents);
         let found = reader.read_bounded(read).await;
         (wanted, found)
     }

@@ -7,7 +7,7 @@ use super::super::executor::run_blocking;
 use super::super::loop_event::LoopEvent;
 use super::super::manifest_facts::{FileReading, ReadSettings};
 use super::revision_step::read_newest;
-use super::{FactReader, ReadMode, authorship, older_revision, refusal_text};
+use super::{FactReader, ReadMode, WantedContent, authorship, older_revision, refusal_text};
 use crate::engine::{MAX_SOURCE_FINDINGS, SourceReading};
 use crate::manifest::KindScopes;
 use crate::object::{ContentHash, GroupKind, ObjectId, Revision};
@@ -104,8 +104,10 @@ impl OlderContents {
             self.source.fetch_revision(&revision).await?;
         }
         let (settings, scopes) = (self.settings.clone(), self.scopes.clone());
+        let contents: Vec<WantedContent> =
+            contents.into_iter().map(|(id, hash)| WantedContent::own(id, hash)).collect();
         let read = move |reader: &RevisionReader| {
-            older_revision::read_contents(reader, &settings, scopes, &revision, &contents)
+            older_revision::read_contents(reader, &settings, &scopes, &revision, &contents)
         };
         self.source.read_bounded(read).await
     }

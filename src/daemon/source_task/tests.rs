@@ -6,6 +6,8 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
+mod older_contents;
+
 use super::super::manifest_facts::TextInterner;
 use super::*;
 use crate::engine::SourceId;
@@ -13,9 +15,9 @@ use crate::heartbeat::Heartbeats;
 use crate::input::VariableUse;
 use crate::object::{Diagnostic, RenderOrigin};
 use crate::source::{
-    BlobId, FactUse, GitLocation, RenderRequest, RenderRest, RenderedContent, RenderedRoot, RenderedSnapshot,
-    ResolvedLocation, RootOutcome, SignatureVerification, Snapshot, SnapshotFile, SnapshotRenderer,
-    SourceSettings, VerifiedCommits,
+    BlobId, FactUse, GitLocation, RemainingRenderWork, RenderRequest, RenderedContent, RenderedRoot,
+    RenderedSnapshot, ResolvedLocation, RootOutcome, SignatureVerification, Snapshot, SnapshotFile,
+    SnapshotRenderer, SourceSettings, VerifiedCommits,
 };
 
 /// A repository with one manifest, and a source task that has reported nothing yet.
@@ -306,7 +308,7 @@ impl SnapshotRenderer for RootRenderer {
             plain: self.plain_part(request.raw),
             roots: vec![RenderedRoot::new("app".into(), key, outcome)],
             contents: vec![RenderedContent { blob, bytes: text.into_bytes().into() }],
-            rest: RenderRest::None,
+            rest: RemainingRenderWork::None,
             used: FactUse::default(),
         })
     }
@@ -432,7 +434,7 @@ async fn older_contents_are_looked_up_while_a_fetch_hangs() {
         MANIFEST.as_bytes(),
         &mut KindScopes::builtin(),
     );
-    let wanted = (read.facts.objects[0].id.clone(), read.facts.objects[0].hash);
+    let wanted = WantedContent::own(read.facts.objects[0].id.clone(), read.facts.objects[0].hash);
     let (orders, from_loop) = mpsc::channel(8);
     let running = tokio::spawn(source_task.run(from_loop));
     let _asked = tokio::task::spawn_blocking(move || silent.accept().unwrap()).await.unwrap();
@@ -477,88 +479,6 @@ async fn what_must_be_signed_is_looked_at_once_it_is_known_what_was_accepted() {
     );
     assert!(source_task.set_anchor(anchor(Some(&head))).await.is_empty(), "the same again is no news");
     assert!(!source_task.check_source().await.iter().any(accepted));
-}
-
-/// Returns the task's answer for the first revision, of which only a second one is in the store.
-async fn first_of_two(
-    place: impl Fn(&Path) -> String,
-    disturb: impl Fn(&Path),
-    mend: impl Fn(&Path),
-) -> bool {
-    let dir = TempDir::new().unwrap();
-    let origin = dir.path().join("repo");
-    make(&origin);
-    let head = Command::new("git").current_dir(&origin).args(["rev-parse", "HEAD"]).output().unwrap();
-    let first = Revision::new(String::from_utf8(head.stdout).unwrap().trim());
-    fs::write(origin.join("a.yaml"), format!("{MANIFEST}data: {{b: c}}\n")).unwrap();
-    git(&origin, &["commit", "--quiet", "--all", "--message=y"]);
-    let location = ResolvedLocation::Git(GitLocation::new(place(&origin)));
-    let SourceTaskFixture { dir: _dir, _state, source_task, mut events, .. } =
-        SourceTaskFixture::of(dir, &location);
-    let read = source_task.settings.read(
-        &SnapshotFile::in_test("a.yaml"),
-        MANIFEST.as_bytes(),
-        &mut KindScopes::builtin(),
-    );
-    let wanted = (read.facts.objects[0].id.clone(), read.facts.objects[0].hash);
-    let (orders, from_loop) = mpsc::channel(8);
-    let running = tokio::spawn(source_task.run(from_loop));
-    let limit = std::time::Duration::from_secs(20);
-    while !matches!(
-        tokio::time::timeout(limit, events.recv()).await.unwrap().unwrap(),
-        LoopEvent::SourceRead(..)
-    ) {}
-    disturb(&origin);
-    orders.send(SourceTaskRequest::ReadContents(first, vec![wanted])).await.unwrap();
-    let found = loop {
-        match tokio::time::timeout(limit, events.recv()).await.unwrap().unwrap() {
-            LoopEvent::ContentsRead(found) => break found,
-            LoopEvent::Unreadable(..) => {
-                mend(&origin);
-                orders.send(SourceTaskRequest::CheckAfter(1)).await.unwrap();
-            }
-            _ => {}
-        }
-    };
-    drop(orders);
-    running.await.unwrap();
-    found[0].2.is_some()
-}
-
-fn aside(repo: &Path) -> std::path::PathBuf {
-    repo.with_file_name("aside")
-}
-
-// A new state directory holds nothing but the newest revision.
-#[tokio::test]
-async fn an_older_revision_is_fetched_when_it_is_not_here() {
-    let url = |path: &Path| format!("file://{}", path.display());
-    assert!(first_of_two(url, |_| {}, |_| {}).await);
-    let rewrite = |repo: &Path| {
-        git(repo, &["checkout", "--quiet", "--orphan", "other"]);
-        git(repo, &["commit", "--quiet", "--message=z"]);
-        git(repo, &["branch", "--quiet", "--delete", "--force", "main"]);
-        git(repo, &["branch", "--quiet", "--move", "main"]);
-        git(repo, &["reflog", "expire", "--expire=now", "--all"]);
-        git(repo, &["gc", "--quiet", "--prune=now"]);
-    };
-    assert!(!first_of_two(url, rewrite, |_| {}).await, "it is gone");
-}
-
-// A revision that cannot be read now is not lost.
-#[tokio::test]
-async fn an_older_revision_is_awaited_while_the_repository_is_away() {
-    let away = |repo: &Path| fs::rename(repo, aside(repo)).unwrap();
-    // It may be reported more than once that the repository is away.
-    let back = |repo: &Path| {
-        if aside(repo).exists() {
-            fs::rename(aside(repo), repo).unwrap();
-        }
-    };
-    let path = |path: &Path| path.to_str().unwrap().to_owned();
-    assert!(first_of_two(path, away, back).await);
-    let url = |path: &Path| format!("file://{}", path.display());
-    assert!(first_of_two(url, away, back).await);
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use super::super::loop_event::LoopEvent;
 use super::fact_reader::RevisionAccess;
 use super::{OperationQueue, SourceTask, older_revision};
-use crate::engine::{PastRevision, UndoRequest};
+use crate::engine::{OlderRevision, UndoRequest};
 use crate::source::{RevisionReader, VerificationAnchor};
 
 /// The lookups that run beside the other operations of the task.
@@ -52,7 +52,7 @@ impl SourceTask {
         LoopEvent::UndoTargetRead(token, past)
     }
 
-    async fn past_revision(&mut self, undo: UndoRequest) -> Result<PastRevision, String> {
+    async fn past_revision(&mut self, undo: UndoRequest) -> Result<OlderRevision, String> {
         let (in_force, wanted) = (undo.in_force.clone(), undo.clone());
         let find = move |reader: &RevisionReader| Ok(older_revision::undo_target_revision(reader, &wanted));
         if let Ok(Ok(target)) = self.source.read_bounded(find).await {

@@ -51,8 +51,8 @@ impl Engine {
         competitors.any(|(competitor, _)| self.shares_account(source, *competitor))
     }
 
-    /// Returns whether the desired content of an object may delay the objects of a source: its own
-    /// account wants it, or one that has it, and may write it.
+    /// Returns whether the desired content of an object may delay the objects of a source. It may
+    /// where the source's own account wants it, or where one wants it that has it and may write it.
     pub(super) fn counts_for(&self, source: SourceId, id: &ObjectId) -> bool {
         if self.is_of_own_account(source, id) {
             return true;

@@ -13,14 +13,15 @@
 //! | `suppress_observed_writes` | `blockers.rs` | writes of a source with `observe: true` |
 //! | `require_dry_run` | `rollout/dry_run_impact.rs` | writes of unknown impact on pods |
 //! | `claim_budget` | `rollout/budget_claims.rs` | writes that restart pods, until their claim is there |
+//! | `require_unit_transfer` | `rollout/unit_transfer.rs` | takeovers, until the unit's record is there |
 //! | `advance_daemon_set` | `rollout/daemon_set_steps.rs` | the state of the step of a DaemonSet |
 //! | `explain_surplus_correction` | `rollout/scale_balance.rs` | that a scale gave a step too many pods |
 //! | `seal_decision` | `facts/release_seal.rs` | the seal of the release annotation |
 //! | `revisit_competitors` | `competing_accounts.rs` | when to ask again which source goes on |
 //!
 //! The order of the questions is the order of this file. Can it be seen, whose is it, is it what
-//! the newest revision asks for, may that be released? And, where it may not, is the accepted
-//! content still there (`repair.rs`)?
+//! the newest revision asks for, may that be released? Where it may not, is the accepted content
+//! still there (`repair.rs`)?
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -95,6 +96,7 @@ impl Engine {
         let decision = self.suppress_observed_writes(id, decision);
         let decision = self.require_dry_run(id, decision);
         let decision = self.claim_budget(id, decision);
+        let decision = self.require_unit_transfer(id, decision);
         let decision = self.advance_daemon_set(id, decision);
         let decision = self.explain_surplus_correction(id, decision);
         let decision = self.seal_decision(id, decision);

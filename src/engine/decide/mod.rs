@@ -3,6 +3,7 @@
 //! [`crate::engine::Engine::decide`] asks the budget, the prune guard and the blockers in its
 //! order.
 
+pub(super) mod absent_dependencies;
 pub(super) mod blockers;
 pub(super) mod competing_accounts;
 pub(super) mod cycles;

@@ -18,8 +18,8 @@ use crate::object::ObjectId;
 pub(crate) struct KeptObjects {
     /// Each with the time of its deletion.
     pub(crate) timings: BTreeMap<ObjectId, KeptTiming>,
-    /// Indicates whether not all of them have room in the inventory, or can be read: of any other
-    /// object it is not known, so each deletion of the source needs a confirmation.
+    /// Indicates whether some of them have no room in the inventory, or cannot be read. Then nobody
+    /// knows whether any other object is kept, so each deletion of the source needs a confirmation.
     pub(crate) is_truncated: bool,
 }
 
@@ -52,7 +52,7 @@ impl Engine {
         let state = &self.sources[source];
         let mut kept = state.inventory.as_ref().map(|recorded| recorded.kept.clone()).unwrap_or_default();
         lookup_counts::count(kept.timings.len());
-        kept.timings.retain(|id, _| self.asked_timing(source, id).is_none_or(PruneTiming::is_kept));
+        kept.timings.retain(|id, _| self.manifest_prune_timing(source, id).is_none_or(PruneTiming::is_kept));
         for id in state.manifests.kept_ids() {
             lookup_counts::count(1);
             let asked = self.wanted_timing(source, id).filter(|asked| asked.is_kept());
@@ -63,8 +63,8 @@ impl Engine {
         kept
     }
 
-    /// Returns the time of deletion that the newest manifest asks for, in force or not. Who may have
-    /// it held back does not get the object deleted by that.
+    /// Returns the time of deletion that the newest manifest asks for, in force or not. A client
+    /// that can have it held back does not get the object deleted by that.
     fn wanted_timing(&self, source: SourceId, id: &ObjectId) -> Option<PruneTiming> {
         let (wanting, desired) = self.entry(id)?.target_content()?;
         (wanting == source).then_some(desired.traits.prune_timing)
@@ -72,13 +72,13 @@ impl Engine {
 
     /// Returns the time of deletion that the manifest in force asks for; none where another one is
     /// to follow it, or nobody wants the object.
-    fn asked_timing(&self, source: SourceId, id: &ObjectId) -> Option<PruneTiming> {
+    fn manifest_prune_timing(&self, source: SourceId, id: &ObjectId) -> Option<PruneTiming> {
         let entry = self.entry(id)?;
         let (wanting, desired) = entry.target_content()?;
         (wanting == source && entry.accepted.is(desired.hash)).then_some(desired.traits.prune_timing)
     }
 
-    /// Returns when an object may be deleted, as the inventories of all sources record it: it may
+    /// Returns when an object may be deleted, as the inventories of all sources record it. It may
     /// have had the label of several, also of other processes.
     pub(in crate::engine) fn recorded_timing(&self, id: &ObjectId, live: &LiveObject) -> PruneTiming {
         let recorded = self.source_ids().filter_map(|source| self.sources[source].inventory.as_ref());

@@ -3,6 +3,7 @@
 //! **Invariant:** absence means deletion only when the whole desired set was read, every informer
 //! has synced and no other source wants the object.
 
+pub(super) mod cached_prune_decisions;
 pub(super) mod handover;
 pub(super) mod kept_objects;
 pub(super) mod moved_objects;
@@ -12,7 +13,6 @@ pub(super) mod peer_sources;
 pub(super) mod prune_counts;
 pub(super) mod prune_guard;
 pub(super) mod prune_inputs;
-pub(super) mod prune_judgement;
 pub(super) mod recreation_guard;
 pub(super) mod unlisted_kinds;
 pub(super) mod unowned_objects;

@@ -282,13 +282,18 @@ impl SourceStatement {
 
 impl PeerSource {
     /// Returns whether it requests an object by name.
+    pub(crate) fn is_requesting(&self, id: &ObjectId) -> bool {
+        self.requests_takeover(mark(id))
+    }
+
+    /// Returns whether it requests the object of a mark by name.
     pub(in crate::engine) fn requests_takeover(&self, mark: ContentHash) -> bool {
         matches!(&self.statement, Ok(SourceStatement { takeover_requests: TakeoverRequests::Listed(these), .. }) if these.contains(&mark))
     }
 
     /// Returns its consent to the deletion of an object by a source with this progress.
     ///
-    /// Sources of one repository are ordered by its revisions: once all have read the same one,
+    /// Sources of one repository are ordered by its revisions. Once all have read the same one,
     /// each object that they want is theirs or is requested. Sources of different ones get time to
     /// request it. One that was not read completely may want anything.
     pub(in crate::engine) fn deletion_consent(

@@ -82,7 +82,7 @@ impl PruneTiming {
 #[derive(Clone, Debug)]
 pub(crate) struct PruneGuard<'a> {
     /// The decision for all objects where nothing is pruned, for any of the reasons that hold for a
-    /// whole source; none where each is judged by itself.
+    /// whole source. None where each is judged by itself.
     pub closed: Option<PruneDecision>,
     /// The location that the inventory was made from, where it is not the present one.
     pub other_location: Option<Arc<str>>,
@@ -131,7 +131,7 @@ pub(crate) fn decide_prunes(
 }
 
 /// Returns the objects that a kept object still uses, each with that user, where the source is
-/// deleted: they are kept too, as nobody comes back to them.
+/// deleted. They are kept too, as nobody comes back to them.
 fn used_by_kept<'a>(
     pending: &'a [PruneCandidate],
     guard: &PruneGuard<'_>,

@@ -210,7 +210,7 @@ impl Engine {
         }
         let later =
             |kind| PruneDecision::Defer(format!("nothing is pruned while {kind} cannot be listed").into());
-        self.unlisted_kind(source).map(later).or_else(|| self.recall_contents(source))
+        self.unlisted_kind(source).map(later).or_else(|| self.reread_last_contents(source))
     }
 
     /// Returns a file with objects of a kind of which it is not known where they live, and that

@@ -3,16 +3,15 @@
 //! The manifest asks for it, so nobody is asked. Another annotation that keeps the object, and data
 //! that go with it, forbid it: then the refusal of the API server stays.
 
-use crate::engine::PruneTiming;
 use crate::engine::deletion::prune_guard::data_loss_reason;
 use crate::engine::facts::desired::DesiredObject;
 use crate::engine::facts::entry::{ObjectEntry, RefusalRule};
-use crate::engine::facts::live_object::LiveObject;
 use crate::engine::state::Engine;
+use crate::engine::{ClaimRetention, PruneTiming};
 use crate::object::ObjectId;
 
 /// The kind that `rhumb.dev/recreate` may delete though its pruning needs a confirmation. Its
-/// claims stay, unless its own `persistentVolumeClaimRetentionPolicy` says otherwise.
+/// claims stay then: where its `persistentVolumeClaimRetentionPolicy` deletes them, it may not.
 const RECREATED_KIND: &str = "StatefulSet";
 
 impl Engine {
@@ -25,13 +24,16 @@ impl Engine {
 
     /// Returns why an object is not deleted and created again, in words that follow "as".
     pub(crate) fn recreation_blocker(&self, id: &ObjectId, desired: &DesiredObject) -> Option<String> {
-        let timing = |live: &LiveObject| self.prune_timing(id, live).strictest(desired.traits.prune_timing);
-        match timing(self.live_object(id)?) {
+        let live = self.live_object(id)?;
+        match self.prune_timing(id, live).strictest(desired.traits.prune_timing) {
             PruneTiming::Never => return Some("an annotation keeps it from being deleted".to_owned()),
             PruneTiming::OnConfirmation => {
                 return Some("an annotation asks for a confirmation of its deletion".to_owned());
             }
             PruneTiming::AfterUnit | PruneTiming::BeforeUnit => {}
+        }
+        if [live.claim_retention, desired.traits.claim_retention].contains(&ClaimRetention::Delete) {
+            return Some("its persistentVolumeClaimRetentionPolicy deletes its claims with it".to_owned());
         }
         Some(format!("data are lost with {}", recreation_loss(id)?))
     }

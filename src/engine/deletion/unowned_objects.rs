@@ -1,5 +1,5 @@
-//! The wanted objects that are not in the inventory of whoever wants them, by source: the statement
-//! of a source must not cost more with each object that others want.
+//! The wanted objects that are not in the inventory of a source that wants them, by source. So the
+//! statement of a source costs no more with each object that others want.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,7 +1,7 @@
 //! The allow-list of a source, whatever its manifests say: the question before all others.
 //!
 //! A list only takes away. An object outside of it is neither written, compared nor deleted, and
-//! not even read from the cluster: narrowing a list leaves everything as it is.
+//! not even read from the cluster. So narrowing a list leaves everything as it is.
 
 use std::collections::BTreeSet;
 use std::fmt;

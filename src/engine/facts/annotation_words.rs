@@ -81,7 +81,7 @@ pub(crate) fn check_annotations(object: &Object) -> Vec<Diagnostic> {
         };
         found.push(Diagnostic::error(object.origin.clone(), "annotation", message).hint(hint));
     }
-    found.extend(find_objections(object));
+    found.extend(find_blocking_words(object));
     found.extend(check_dependencies(object));
     found.extend(ignore_fields::check_ignore_fields(object));
     found.extend(check_steps(object));
@@ -95,7 +95,7 @@ fn known_keys() -> impl Iterator<Item = &'static str> {
 }
 
 /// Finds words of other tools and misplaced words of ours that hold the object back.
-fn find_objections(object: &Object) -> Vec<Diagnostic> {
+fn find_blocking_words(object: &Object) -> Vec<Diagnostic> {
     let error = |code, message: String, hint: String| {
         Diagnostic::error(object.origin.clone(), code, message).hint(hint)
     };

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::SourceId;
-use crate::engine::rollout::ledger::{RolloutLedger, read_name};
+use crate::engine::rollout::ledger::RolloutLedger;
+use crate::engine::rollout::ledger_text::read_name;
 use crate::engine::state::Engine;
 use crate::object::Revision;
 

@@ -9,7 +9,9 @@ use crate::engine::facts::effective_content::effective_content;
 use crate::engine::facts::generated_mark::GeneratedMark;
 use crate::engine::facts::ignore_fields::{ReconcilePolicy, remove_ignored, tool_requests};
 use crate::engine::facts::tool_vocabulary::ToolRequests;
-use crate::engine::{ConfigData, PruneTiming, SourceId, Steps, UpdateStrategy, has_restart_on_change};
+use crate::engine::{
+    ClaimRetention, ConfigData, PruneTiming, SourceId, Steps, UpdateStrategy, has_restart_on_change,
+};
 use crate::graph::{self, LabelSelection, SelectableLabels};
 use crate::object::{
     ContentHash, GroupKind, Gvk, ManifestOrigin, Object, ObjectId, annotation_text, text_at, value_at,
@@ -37,6 +39,8 @@ pub(crate) struct ObjectTraits {
     pub reconcile: ReconcilePolicy,
     /// May it be deleted when no source wants it any more?
     pub prune_timing: PruneTiming,
+    /// What becomes of its claims when it is deleted?
+    pub claim_retention: ClaimRetention,
 }
 
 /// Indicates whether an object may be deleted and created again where the API refuses to change it.
@@ -232,6 +236,7 @@ fn object_traits(id: &ObjectId, content: &Value) -> ObjectTraits {
         lifetime: object_lifetime(id, content),
         reconcile: asks.reconcile,
         prune_timing: asks.prune_timing,
+        claim_retention: ClaimRetention::of(&id.group_kind(), content),
     }
 }
 

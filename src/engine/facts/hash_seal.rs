@@ -2,8 +2,9 @@
 //!
 //! The rollout ledger and the inventories are `ConfigMap`s, which many may read who may not read
 //! Secrets. A hash is as good as a weak password, as that is found by trying. So in these texts the
-//! hash of a Secret's content is sealed: one AES-128 block of it, under a key derived from the key
-//! for hashes of data. Equal hashes look equal, and nobody without the key can try a content.
+//! hash of a Secret's content is sealed. The seal is one AES-128 block of it, under a key derived
+//! from the key for hashes of data. Equal hashes look equal, and nobody without the key can try a
+//! content.
 //!
 //! **Invariant:** only the texts know seals. Everywhere else a hash is a hash, or an unreadable one
 //! ([`ContentHash::UNREADABLE`]). The content of such a one is never applied, and never equals
@@ -30,15 +31,15 @@ const SEAL_MARK: char = '~';
 
 /// The seals of all keys that this process has known. The newest one is set, each is read.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct HashSeals(Vec<HashSeal>);
+pub(crate) struct HashCiphers(Vec<HashCipher>);
 
 #[derive(Clone)]
-struct HashSeal {
+struct HashCipher {
     number: u32,
     cipher: Aes128,
 }
 
-impl fmt::Debug for HashSeal {
+impl fmt::Debug for HashCipher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Seal(..)")
     }
@@ -46,7 +47,7 @@ impl fmt::Debug for HashSeal {
 
 /// The state of the Secret hashes in a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum SealStatus {
+pub(crate) enum HashCipherStatus {
     /// There are none, or they are sealed as they would be now, or nobody here can read them.
     #[default]
     Valid,
@@ -56,11 +57,11 @@ pub(crate) enum SealStatus {
     Locked,
 }
 
-impl HashSeals {
+impl HashCiphers {
     /// Takes over the newest key.
     pub(in crate::engine) fn add(&mut self, key: &HashKey) {
         self.0.retain(|seal| seal.number != key.number());
-        self.0.push(HashSeal { number: key.number(), cipher: Aes128::new(&Array::from(key.cipher_key())) });
+        self.0.push(HashCipher { number: key.number(), cipher: Aes128::new(&Array::from(key.cipher_key())) });
     }
 
     /// Returns the number of the newest key; none where no key is known.
@@ -83,12 +84,12 @@ impl HashSeals {
         }
     }
 
-    /// Does the same as [`HashSeals::hash_word`], of `<hash>@<revision>`.
+    /// Does the same as [`HashCiphers::hash_word`], of `<hash>@<revision>`.
     pub(in crate::engine) fn content_ref_word(&self, id: &ObjectId, release: &ContentRef) -> Option<String> {
         Some(format!("{}@{}", self.hash_word(id, release.hash)?, release.revision))
     }
 
-    /// Reads what [`HashSeals::hash_word`] writes, and plain words of any object: an older version
+    /// Reads what [`HashCiphers::hash_word`] writes, and plain words of any object: an older version
     /// wrote them.
     pub(in crate::engine) fn read(&self, word: &str) -> ContentHash {
         let read = match parse_sealed(word) {
@@ -98,7 +99,7 @@ impl HashSeals {
         read.unwrap_or(ContentHash::UNREADABLE)
     }
 
-    /// Reads what [`HashSeals::content_ref_word`] writes; none where the hash cannot be read.
+    /// Reads what [`HashCiphers::content_ref_word`] writes; none where the hash cannot be read.
     pub(in crate::engine) fn read_content_ref(&self, word: &str) -> Option<ContentRef> {
         let (hash, revision) = word.split_once('@')?;
         let hash = Some(self.read(hash)).filter(|hash| *hash != ContentHash::UNREADABLE)?;
@@ -118,14 +119,14 @@ impl HashSeals {
     }
 
     /// Returns how one word about an object is written: a hash, or `<hash>@<revision>`.
-    pub(in crate::engine) fn seal_status(&self, id: &ObjectId, word: &str) -> SealStatus {
+    pub(in crate::engine) fn seal_status(&self, id: &ObjectId, word: &str) -> HashCipherStatus {
         let word = word.split_once('@').map_or(word, |(hash, _)| hash);
         match parse_sealed(word) {
-            Some(_) if self.0.is_empty() => SealStatus::Locked,
-            Some((number, _)) if self.number() == Some(number) => SealStatus::Valid,
-            Some((number, block)) if self.open(number, block).is_some() => SealStatus::Stale,
-            None if is_secret(id) && ContentHash::parse(word).is_some() => SealStatus::Stale,
-            _ => SealStatus::Valid,
+            Some(_) if self.0.is_empty() => HashCipherStatus::Locked,
+            Some((number, _)) if self.number() == Some(number) => HashCipherStatus::Valid,
+            Some((number, block)) if self.open(number, block).is_some() => HashCipherStatus::Stale,
+            None if is_secret(id) && ContentHash::parse(word).is_some() => HashCipherStatus::Stale,
+            _ => HashCipherStatus::Valid,
         }
     }
 }
@@ -169,7 +170,7 @@ impl Rejection {
 #[derive(Debug, Default)]
 #[cfg_attr(test, derive(Clone))]
 pub(in crate::engine) struct SealState {
-    seals: HashSeals,
+    seals: HashCiphers,
     /// Indicates whether something has to be sealed, or opened.
     wanted: bool,
     /// Indicates whether the rollout ledger says something else than was last read, and cannot be
@@ -179,7 +180,7 @@ pub(in crate::engine) struct SealState {
 
 impl Engine {
     /// Returns the keys that the texts of records are written and read with.
-    pub(crate) fn seals(&self) -> &HashSeals {
+    pub(crate) fn seals(&self) -> &HashCiphers {
         &self.configs.sealed.seals
     }
 

@@ -98,7 +98,7 @@ pub(crate) enum VersionBinding {
 }
 
 /// Returns whether a path leads to where overlays write.
-fn is_laid_over(steps: &[IgnoredPathStep]) -> bool {
+fn is_overlay_path(steps: &[IgnoredPathStep]) -> bool {
     let key = |nth: usize| match steps.get(nth) {
         Some(IgnoredPathStep::Key(key)) => key.as_str(),
         _ => "",
@@ -119,7 +119,7 @@ pub(crate) fn resolve_ignores(
     let mut ignored = IgnoredFields::of(&content);
     if !annotation_text(live, annotations::OVERLAY).is_empty() {
         // Fields of an overlay are never left to others.
-        ignored.0.retain(|steps| !is_laid_over(steps));
+        ignored.0.retain(|steps| !is_overlay_path(steps));
     }
     if ignored.is_empty() {
         return ResolvedIgnores { content, binds: VersionBinding::No };

@@ -5,7 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::engine::{
-    ConfigStamp, GeneratedMark, ObjectIntents, PruneTiming, ReleaseAnnotation, RolloutOverlayState,
+    ClaimRetention, ConfigStamp, GeneratedMark, ObjectIntents, PruneTiming, ReleaseAnnotation,
+    RolloutOverlayState,
 };
 use crate::fields::ValueDigest;
 use crate::health::Health;
@@ -195,6 +196,8 @@ pub struct LiveObject {
     pub intents: Option<Box<ObjectIntents>>,
     /// The render that made up values of it, by our annotation.
     pub generated: Option<Box<GeneratedMark>>,
+    /// The fate of its claims when it is deleted. Others may have changed it.
+    pub claim_retention: ClaimRetention,
     /// The word that somebody else put on it, by which it is to be left alone.
     pub opt_out: Option<&'static str>,
 }

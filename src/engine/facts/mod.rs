@@ -6,6 +6,7 @@ pub(super) mod allow_enforcement;
 pub(super) mod allow_list;
 pub(super) mod annotation_words;
 pub(super) mod authors;
+pub(super) mod claim_retention;
 pub(super) mod desired;
 pub(super) mod effective_content;
 pub(super) mod entry;

@@ -31,7 +31,7 @@ impl Engine {
     }
 
     /// Takes the content of an object in an older revision; none where it cannot be had.
-    pub(crate) fn record_past_content(
+    pub(crate) fn record_older_content(
         &mut self,
         id: &ObjectId,
         release: &ContentRef,
@@ -55,7 +55,7 @@ impl Engine {
 
     /// Has the contents of objects read again that a source no longer wants. The order of their
     /// deletions follows from them, and which of them are kept.
-    pub(in crate::engine) fn recall_contents(&self, source: SourceId) -> Option<PruneDecision> {
+    pub(in crate::engine) fn reread_last_contents(&self, source: SourceId) -> Option<PruneDecision> {
         let of_source = |id: &&ObjectId| {
             self.informer_object(id).is_some_and(|live| self.source_of(live) == Some(source))
                 && self.entry(id).is_some_and(|entry| entry.targets.is_empty())

@@ -1,4 +1,4 @@
-//! The counts of objects by kind and namespace, kept as objects come and go: a question after each
+//! The counts of objects by kind and namespace, kept as objects come and go. A question after each
 //! commit must not visit ten thousand of them.
 
 use std::collections::BTreeMap;

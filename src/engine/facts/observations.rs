@@ -31,7 +31,7 @@ impl Engine {
             self.observe_absence_by(listing.watcher, &id);
         }
         // The list is newer than any write of ours, and than any lookup, that it does not show.
-        let refuted = self.entries.iter().filter(|(id, entry)| self.is_refuted(&listing, id, entry));
+        let refuted = self.entries.iter().filter(|(id, entry)| self.is_gone_by_list(&listing, id, entry));
         let refuted: Vec<ObjectId> = refuted.map(|(id, _)| id.clone()).collect();
         for id in refuted {
             if let Some(entry) = self.entries.get_mut(&id) {

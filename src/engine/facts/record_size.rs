@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use crate::engine::Reason;
 use crate::engine::facts::entry::SourceId;
-use crate::engine::facts::hash_seal::HashSeals;
+use crate::engine::facts::hash_seal::HashCiphers;
 use crate::engine::facts::lookup_counts;
 use crate::engine::rollout::ledger::{ReleaseUnit, RollbackTarget, RolloutClaim, RolloutLedger, UnitMember};
 use crate::engine::state::Engine;
@@ -62,6 +62,9 @@ impl UnitMember {
         let content = self.content.map_or(0, |_| hash);
         let good = match &self.rollback_target {
             RollbackTarget::Content(release) => hash + text_bytes(release.revision.as_str()),
+            RollbackTarget::FormerContent { content, inventory_id } => {
+                hash + text_bytes(content.revision.as_str()) + text_bytes(inventory_id)
+            }
             RollbackTarget::Absent | RollbackTarget::Unknown => HASH_BYTES,
         };
         let restarted = self.restarted.map_or(0, |_| 3 * HASH_BYTES);
@@ -121,7 +124,7 @@ impl RolloutLedger {
 
     /// Does the same as [`RolloutLedger::text`], without the queue, older units and authors where
     /// it would be longer than [`MAX_RECORD_BYTES`]: nothing is decided by them.
-    pub(crate) fn bounded_text(&self, seals: &HashSeals) -> Option<String> {
+    pub(crate) fn bounded_text(&self, seals: &HashCiphers) -> Option<String> {
         let mut text = self.text(seals)?;
         let mut less = self.clone();
         let parts: [fn(&mut Self); 3] =

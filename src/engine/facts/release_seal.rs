@@ -416,8 +416,8 @@ impl Engine {
         self.proofs.unproven.iter().filter_map(found)
     }
 
-    /// Returns the release that can be gone back to: a proven one, else one that this process has
-    /// found to be what the followed reference asked for.
+    /// Returns the release that a rollback can go back to. That is a proven one, else one that this
+    /// process has found to be what the followed reference asked for.
     pub(in crate::engine) fn known_content_ref(
         &self,
         id: &ObjectId,

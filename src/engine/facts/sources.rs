@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::engine::deletion::prune_judgement::PruneJudgement;
+use crate::engine::deletion::cached_prune_decisions::CachedPruneDecisions;
 use crate::engine::facts::watchers::{OWN_WATCHER, WatcherId};
 use crate::engine::{
     Acknowledgement, AdoptPolicy, AllowList, Authorship, BlastRadius, BudgetNarrowing, FileFacts,
@@ -127,7 +127,7 @@ pub(crate) struct SourceState {
     /// are all asked again.
     pub(in crate::engine) wave_blockers: BTreeSet<ObjectId>,
     /// The last judgement of the prune guard.
-    pub(in crate::engine) prunes: PruneJudgement,
+    pub(in crate::engine) prunes: CachedPruneDecisions,
     /// The number of the last reading that removed an object from its desired state, or was its
     /// first.
     pub(in crate::engine) last_removal: u64,
@@ -180,7 +180,7 @@ impl SourceState {
             unfinished: BTreeSet::new(),
             waves: BTreeMap::new(),
             wave_blockers: BTreeSet::new(),
-            prunes: PruneJudgement::default(),
+            prunes: CachedPruneDecisions::default(),
             last_removal: 0,
             removed_at: None,
             checked_after: 0,

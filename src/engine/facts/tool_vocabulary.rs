@@ -42,7 +42,7 @@ enum ValueMatch {
 
 /// The effect of a word of another tool on its object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum WordEffect {
+pub(crate) enum AnnotationEffect {
     /// The object stays when no source names it any more, or waits for a person.
     Keep(PruneTiming),
     /// The object is left alone, or only created.
@@ -59,37 +59,38 @@ pub(crate) enum WordEffect {
 
 /// One word of another tool.
 #[derive(Debug)]
-pub(crate) struct ToolWord {
+pub(crate) struct ToolAnnotation {
     /// Its key; one that ends in `/` stands for all keys that begin so.
     pub key: &'static str,
     place: MetadataMaps,
     spelling: ValueMatch,
-    values: &'static [(&'static str, WordEffect)],
+    values: &'static [(&'static str, AnnotationEffect)],
     /// The meaning of any other value.
-    otherwise: WordEffect,
+    otherwise: AnnotationEffect,
 }
 
-const KEEP: WordEffect = WordEffect::Keep(PruneTiming::Never);
-const KEEP_UNTIL_CONFIRMED: WordEffect = WordEffect::Keep(PruneTiming::OnConfirmation);
-const LEAVE_ALONE: WordEffect = WordEffect::Leave(ReconcilePolicy::Disabled);
-const APPLY_ONCE: WordEffect = WordEffect::Leave(ReconcilePolicy::OnlyCreate);
-const DEFAULT_BEHAVIOUR: WordEffect = WordEffect::Ignored("this is the default here");
-const MISSING_KIND: WordEffect = WordEffect::Ignored("an object waits for its kind");
-const ONE_SOURCE: WordEffect = WordEffect::Ignored("an object belongs to one source");
-const NOT_UNDERSTOOD: WordEffect = WordEffect::HeldBack("is not understood");
-const OWNER_MARK: WordEffect = WordEffect::Ignored("identifies the owner of a live object");
-const HOOKS_ONLY: WordEffect = WordEffect::Ignored("only concerns hooks");
-const DISPLAY_ONLY: WordEffect = WordEffect::Ignored("only affects what Argo CD shows or compares");
-const ITS_OWN: WordEffect = WordEffect::Ignored("concerns Argo CD's own objects");
+const KEEP: AnnotationEffect = AnnotationEffect::Keep(PruneTiming::Never);
+const KEEP_UNTIL_CONFIRMED: AnnotationEffect = AnnotationEffect::Keep(PruneTiming::OnConfirmation);
+const LEAVE_ALONE: AnnotationEffect = AnnotationEffect::Leave(ReconcilePolicy::Disabled);
+const APPLY_ONCE: AnnotationEffect = AnnotationEffect::Leave(ReconcilePolicy::OnlyCreate);
+const DEFAULT_BEHAVIOUR: AnnotationEffect = AnnotationEffect::Ignored("this is the default here");
+const MISSING_KIND: AnnotationEffect = AnnotationEffect::Ignored("an object waits for its kind");
+const ONE_SOURCE: AnnotationEffect = AnnotationEffect::Ignored("an object belongs to one source");
+const NOT_UNDERSTOOD: AnnotationEffect = AnnotationEffect::HeldBack("is not understood");
+const OWNER_MARK: AnnotationEffect = AnnotationEffect::Ignored("identifies the owner of a live object");
+const HOOKS_ONLY: AnnotationEffect = AnnotationEffect::Ignored("only concerns hooks");
+const DISPLAY_ONLY: AnnotationEffect =
+    AnnotationEffect::Ignored("only affects what Argo CD shows or compares");
+const ITS_OWN: AnnotationEffect = AnnotationEffect::Ignored("concerns Argo CD's own objects");
 const HOOK_REASON: &str = "asks to run it as a hook, and rhumb runs only the hooks of charts that it renders";
 
 /// All words of other tools that are known.
-pub(crate) const TOOL_WORDS: &[ToolWord] = &[
+pub(crate) const TOOL_WORDS: &[ToolAnnotation] = &[
     list("argocd.argoproj.io/sync-options", ARGO_OPTIONS, NOT_UNDERSTOOD),
-    list("argocd.argoproj.io/hook", &[("Skip", LEAVE_ALONE)], WordEffect::HeldBack(HOOK_REASON)),
-    ToolWord {
+    list("argocd.argoproj.io/hook", &[("Skip", LEAVE_ALONE)], AnnotationEffect::HeldBack(HOOK_REASON)),
+    ToolAnnotation {
         spelling: ValueMatch::Number,
-        ..exact_word("argocd.argoproj.io/sync-wave", &[], WordEffect::Same(annotations::WAVE))
+        ..exact_word("argocd.argoproj.io/sync-wave", &[], AnnotationEffect::Same(annotations::WAVE))
     },
     any_value_word("argocd.argoproj.io/hook-delete-policy", HOOKS_ONLY),
     any_value_word("argocd.argoproj.io/compare-options", DISPLAY_ONLY),
@@ -132,12 +133,12 @@ pub(crate) const TOOL_WORDS: &[ToolWord] = &[
     ),
     flux_word(
         "kustomize.toolkit.fluxcd.io/force",
-        &[("enabled", WordEffect::Recreate), ("disabled", DEFAULT_BEHAVIOUR)],
+        &[("enabled", AnnotationEffect::Recreate), ("disabled", DEFAULT_BEHAVIOUR)],
     ),
     flux_word(
         FLUX_SUBSTITUTE,
         &[
-            ("disabled", WordEffect::Ignored("`${VAR}` in it is meant literally")),
+            ("disabled", AnnotationEffect::Ignored("`${VAR}` in it is meant literally")),
             ("enabled", DEFAULT_BEHAVIOUR),
         ],
     ),
@@ -147,35 +148,38 @@ pub(crate) const TOOL_WORDS: &[ToolWord] = &[
     label_word("helm.toolkit.fluxcd.io/name", OWNER_MARK),
     label_word("helm.toolkit.fluxcd.io/namespace", OWNER_MARK),
     flux_word("helm.toolkit.fluxcd.io/driftDetection", &[("enabled", DEFAULT_BEHAVIOUR)]),
-    label_word("toolkit.fluxcd.io/tenant", WordEffect::Ignored("names a tenant of Flux")),
-    label_word("toolkit.fluxcd.io/role", WordEffect::Ignored("only lets Flux's objects be selected")),
-    any_value_word("event.toolkit.fluxcd.io/", WordEffect::Ignored("only appears in Flux's events")),
+    label_word("toolkit.fluxcd.io/tenant", AnnotationEffect::Ignored("names a tenant of Flux")),
+    label_word("toolkit.fluxcd.io/role", AnnotationEffect::Ignored("only lets Flux's objects be selected")),
+    any_value_word("event.toolkit.fluxcd.io/", AnnotationEffect::Ignored("only appears in Flux's events")),
     flux_word("fluxcd.controlplane.io/prune", &[("disabled", KEEP), ("enabled", DEFAULT_BEHAVIOUR)]),
     flux_word(
         "fluxcd.controlplane.io/reconcile",
         &[("disabled", LEAVE_ALONE), ("enabled", DEFAULT_BEHAVIOUR)],
     ),
-    ToolWord { place: MetadataMaps::Annotation, ..flux_word("helm.sh/resource-policy", &[("keep", KEEP)]) },
-    any_value_word("helm.sh/hook", WordEffect::HeldBack(HOOK_REASON)),
+    ToolAnnotation {
+        place: MetadataMaps::Annotation,
+        ..flux_word("helm.sh/resource-policy", &[("keep", KEEP)])
+    },
+    any_value_word("helm.sh/hook", AnnotationEffect::HeldBack(HOOK_REASON)),
     any_value_word("helm.sh/hook-weight", HOOKS_ONLY),
     any_value_word("helm.sh/hook-delete-policy", HOOKS_ONLY),
     any_value_word("helm.sh/hook-output-log-policy", HOOKS_ONLY),
     exact_word("client.lifecycle.config.k8s.io/deletion", &[("detach", KEEP)], NOT_UNDERSTOOD),
     exact_word("client.lifecycle.config.k8s.io/mutation", &[("ignore", APPLY_ONCE)], NOT_UNDERSTOOD),
     exact_word("cli-utils.sigs.k8s.io/on-remove", &[("keep", KEEP)], NOT_UNDERSTOOD),
-    any_value_word("config.kubernetes.io/depends-on", WordEffect::Same(annotations::DEPENDS_ON)),
+    any_value_word("config.kubernetes.io/depends-on", AnnotationEffect::Same(annotations::DEPENDS_ON)),
     exact_word("kapp.k14s.io/delete-strategy", &[("orphan", KEEP), ("", DEFAULT_BEHAVIOUR)], NOT_UNDERSTOOD),
     any_value_word("kapp.k14s.io/noop", LEAVE_ALONE),
     any_value_word("kapp.k14s.io/exists", LEAVE_ALONE),
     exact_word("kapp.k14s.io/update-strategy", &[("skip", APPLY_ONCE)], DEFAULT_BEHAVIOUR),
-    any_value_word("kapp.k14s.io/create-strategy", WordEffect::Ignored("use `adopt` of the source")),
+    any_value_word("kapp.k14s.io/create-strategy", AnnotationEffect::Ignored("use `adopt` of the source")),
     any_value_word(
         "kapp.k14s.io/owned-for-deletion",
-        WordEffect::Ignored("asks to delete what controllers create"),
+        AnnotationEffect::Ignored("asks to delete what controllers create"),
     ),
 ];
 
-const ARGO_OPTIONS: &[(&str, WordEffect)] = &[
+const ARGO_OPTIONS: &[(&str, AnnotationEffect)] = &[
     ("Prune=false", KEEP),
     ("Prune=confirm", KEEP_UNTIL_CONFIRMED),
     ("Prune=true", DEFAULT_BEHAVIOUR),
@@ -184,68 +188,71 @@ const ARGO_OPTIONS: &[(&str, WordEffect)] = &[
     ("Delete=false", KEEP),
     ("Delete=confirm", KEEP_UNTIL_CONFIRMED),
     ("Delete=true", DEFAULT_BEHAVIOUR),
-    ("Force=true", WordEffect::Recreate),
+    ("Force=true", AnnotationEffect::Recreate),
     ("Force=false", DEFAULT_BEHAVIOUR),
-    ("Replace=true", WordEffect::Ignored("server-side apply needs no replace")),
+    ("Replace=true", AnnotationEffect::Ignored("server-side apply needs no replace")),
     ("Replace=false", DEFAULT_BEHAVIOUR),
     ("ServerSideApply=true", DEFAULT_BEHAVIOUR),
-    ("ServerSideApply=false", WordEffect::Ignored("everything is applied by the server")),
+    ("ServerSideApply=false", AnnotationEffect::Ignored("everything is applied by the server")),
     ("ClientSideApplyMigration=true", DEFAULT_BEHAVIOUR),
-    ("ClientSideApplyMigration=false", WordEffect::Ignored("fields that kubectl set are always taken over")),
+    (
+        "ClientSideApplyMigration=false",
+        AnnotationEffect::Ignored("fields that kubectl set are always taken over"),
+    ),
     ("Validate=true", DEFAULT_BEHAVIOUR),
-    ("Validate=false", WordEffect::Ignored("the API server checks everything")),
+    ("Validate=false", AnnotationEffect::Ignored("the API server checks everything")),
     ("SkipDryRunOnMissingResource=true", MISSING_KIND),
     ("SkipDryRunOnMissingResource=false", MISSING_KIND),
     ("ApplyOutOfSyncOnly=true", DEFAULT_BEHAVIOUR),
-    ("ApplyOutOfSyncOnly=false", WordEffect::Ignored("only what differs is applied")),
+    ("ApplyOutOfSyncOnly=false", AnnotationEffect::Ignored("only what differs is applied")),
     ("PruneLast=true", DEFAULT_BEHAVIOUR),
-    ("PruneLast=false", WordEffect::Ignored("a deletion comes after the changes of its unit")),
-    ("PrunePropagationPolicy=foreground", WordEffect::Ignored("deletions are in the background")),
+    ("PruneLast=false", AnnotationEffect::Ignored("a deletion comes after the changes of its unit")),
+    ("PrunePropagationPolicy=foreground", AnnotationEffect::Ignored("deletions are in the background")),
     ("PrunePropagationPolicy=background", DEFAULT_BEHAVIOUR),
-    ("CreateNamespace=true", WordEffect::Ignored("a namespace is created by its own manifest")),
+    ("CreateNamespace=true", AnnotationEffect::Ignored("a namespace is created by its own manifest")),
     ("CreateNamespace=false", DEFAULT_BEHAVIOUR),
     ("FailOnSharedResource=true", ONE_SOURCE),
     ("FailOnSharedResource=false", ONE_SOURCE),
-    ("RespectIgnoreDifferences=true", WordEffect::Ignored("use `rhumb.dev/ignore-fields`")),
+    ("RespectIgnoreDifferences=true", AnnotationEffect::Ignored("use `rhumb.dev/ignore-fields`")),
     ("RespectIgnoreDifferences=false", DEFAULT_BEHAVIOUR),
     ("", DEFAULT_BEHAVIOUR),
 ];
 
 const fn exact_word(
     key: &'static str,
-    values: &'static [(&'static str, WordEffect)],
-    otherwise: WordEffect,
-) -> ToolWord {
-    ToolWord { key, place: MetadataMaps::Annotation, spelling: ValueMatch::Exact, values, otherwise }
+    values: &'static [(&'static str, AnnotationEffect)],
+    otherwise: AnnotationEffect,
+) -> ToolAnnotation {
+    ToolAnnotation { key, place: MetadataMaps::Annotation, spelling: ValueMatch::Exact, values, otherwise }
 }
 
 const fn list(
     key: &'static str,
-    values: &'static [(&'static str, WordEffect)],
-    otherwise: WordEffect,
-) -> ToolWord {
-    ToolWord { spelling: ValueMatch::List, ..exact_word(key, values, otherwise) }
+    values: &'static [(&'static str, AnnotationEffect)],
+    otherwise: AnnotationEffect,
+) -> ToolAnnotation {
+    ToolAnnotation { spelling: ValueMatch::List, ..exact_word(key, values, otherwise) }
 }
 
 /// Returns a word of which any value means the same.
-const fn any_value_word(key: &'static str, meaning: WordEffect) -> ToolWord {
+const fn any_value_word(key: &'static str, meaning: AnnotationEffect) -> ToolAnnotation {
     exact_word(key, &[], meaning)
 }
 
-const fn label_word(key: &'static str, meaning: WordEffect) -> ToolWord {
-    ToolWord { place: MetadataMaps::Label, ..any_value_word(key, meaning) }
+const fn label_word(key: &'static str, meaning: AnnotationEffect) -> ToolAnnotation {
+    ToolAnnotation { place: MetadataMaps::Label, ..any_value_word(key, meaning) }
 }
 
 /// Returns a word of Flux, which reads its words from labels too, in any case.
-const fn flux_word(key: &'static str, values: &'static [(&'static str, WordEffect)]) -> ToolWord {
-    ToolWord {
+const fn flux_word(key: &'static str, values: &'static [(&'static str, AnnotationEffect)]) -> ToolAnnotation {
+    ToolAnnotation {
         place: MetadataMaps::Either,
         spelling: ValueMatch::AnyCase,
         ..exact_word(key, values, NOT_UNDERSTOOD)
     }
 }
 
-impl ToolWord {
+impl ToolAnnotation {
     /// Finds the word of a key.
     pub(crate) fn of(key: &str) -> Option<&'static Self> {
         TOOL_WORDS.iter().find(|word| word.key == key || word.key.ends_with('/') && key.starts_with(word.key))
@@ -253,7 +260,7 @@ impl ToolWord {
 
     /// Returns each part of a value with its meaning. Nothing is returned for a map that the tool
     /// does not read.
-    fn read<'a>(&self, carrier: MetadataMap, value: &'a str) -> Vec<(&'a str, WordEffect)> {
+    fn read<'a>(&self, carrier: MetadataMap, value: &'a str) -> Vec<(&'a str, AnnotationEffect)> {
         let is_read = match self.place {
             MetadataMaps::Either => true,
             MetadataMaps::Annotation => carrier == MetadataMap::Annotation,
@@ -270,26 +277,26 @@ impl ToolWord {
         }
     }
 
-    fn meaning(&self, value: &str) -> WordEffect {
+    fn meaning(&self, value: &str) -> AnnotationEffect {
         let same = |spelled: &str| match self.spelling {
             ValueMatch::AnyCase => spelled.eq_ignore_ascii_case(value.trim()),
             _ => spelled == value,
         };
         if self.spelling == ValueMatch::Number && value.trim().parse::<i32>().is_err() {
-            return WordEffect::HeldBack("is no whole number");
+            return AnnotationEffect::HeldBack("is no whole number");
         }
         let listed = self.values.iter().find(|(spelled, _)| same(spelled));
         listed.map_or(self.otherwise, |(_, meaning)| *meaning)
     }
 
     /// Returns each value that is distinguished, with its meaning; `*` for any other.
-    pub(crate) fn meanings(&self) -> impl Iterator<Item = (&'static str, WordEffect)> {
+    pub(crate) fn meanings(&self) -> impl Iterator<Item = (&'static str, AnnotationEffect)> {
         self.values.iter().copied().chain([("*", self.otherwise)])
     }
 
     /// Returns true where it says something about the object's deletion.
     fn is_about_deletion(&self) -> bool {
-        self.values.iter().any(|(_, meaning)| matches!(meaning, WordEffect::Keep(_)))
+        self.values.iter().any(|(_, meaning)| matches!(meaning, AnnotationEffect::Keep(_)))
     }
 }
 
@@ -306,7 +313,7 @@ pub(in crate::engine) fn objection(
     key: &str,
     value: &str,
 ) -> Option<(String, &'static str)> {
-    let Some(word) = ToolWord::of(key) else {
+    let Some(word) = ToolAnnotation::of(key) else {
         return is_reserved(key)
             .then(|| ("is not understood".to_owned(), "remove it, or use an annotation of rhumb.dev"));
     };
@@ -317,7 +324,7 @@ pub(in crate::engine) fn objection(
     };
     let parts = word.read(carrier, value);
     parts.into_iter().find_map(|(part, meaning)| match meaning {
-        WordEffect::HeldBack(why) => Some((format!("is {part:?}, which {why}"), hint)),
+        AnnotationEffect::HeldBack(why) => Some((format!("is {part:?}, which {why}"), hint)),
         _ => None,
     })
 }
@@ -344,16 +351,18 @@ impl ToolRequests {
         let mut asks = Self::default();
         for (carrier, key, value) in marks {
             asks.read_ours(carrier, key, value);
-            let Some(word) = ToolWord::of(key) else { continue };
+            let Some(word) = ToolAnnotation::of(key) else { continue };
             for (_, meaning) in word.read(carrier, value) {
                 match meaning {
-                    WordEffect::Keep(keep) => asks.prune_timing = asks.prune_timing.strictest(keep),
-                    WordEffect::Leave(reconcile) => asks.leave(reconcile, word.key),
-                    WordEffect::Recreate => asks.recreates = true,
-                    WordEffect::HeldBack(_) if word.is_about_deletion() => {
+                    AnnotationEffect::Keep(keep) => asks.prune_timing = asks.prune_timing.strictest(keep),
+                    AnnotationEffect::Leave(reconcile) => asks.leave(reconcile, word.key),
+                    AnnotationEffect::Recreate => asks.recreates = true,
+                    AnnotationEffect::HeldBack(_) if word.is_about_deletion() => {
                         asks.prune_timing = asks.prune_timing.strictest(PruneTiming::OnConfirmation);
                     }
-                    WordEffect::Same(_) | WordEffect::Ignored(_) | WordEffect::HeldBack(_) => {}
+                    AnnotationEffect::Same(_)
+                    | AnnotationEffect::Ignored(_)
+                    | AnnotationEffect::HeldBack(_) => {}
                 }
             }
         }

@@ -224,7 +224,8 @@ impl Engine {
     }
 
     /// Returns the watcher of an object: that of the source that wants it, else the one that shows
-    /// it, else that of the source that brought its content. None where there is none of these.
+    /// it. Else it is that of the source that brought its content. None where there is none of
+    /// these.
     pub(crate) fn watcher_of(&self, id: &ObjectId) -> Option<WatcherId> {
         if self.watchers.all.len() == 1 {
             return Some(OWN_WATCHER);
@@ -237,8 +238,8 @@ impl Engine {
         wanting.map(of).or_else(shown).or_else(|| brought().map(of))
     }
 
-    /// Returns the source with whose rights an object is read and written: the one that wants it,
-    /// else the one that has it, else the one that brought its content.
+    /// Returns the source with whose rights an object is read and written. That is the one that
+    /// wants it, else the one that has it, else the one that brought its content.
     pub(crate) fn acting_source(&self, id: &ObjectId) -> Option<SourceId> {
         let entry = self.entries.get(id);
         let wanting = entry.and_then(|entry| entry.targets.first()).map(|(source, _)| *source);
@@ -304,7 +305,7 @@ impl Engine {
 
     /// Returns whether what a list does not show, and only a lookup or our own write reported, is
     /// no more.
-    pub(in crate::engine) fn is_refuted(
+    pub(in crate::engine) fn is_gone_by_list(
         &self,
         listing: &WatchScope,
         id: &ObjectId,

@@ -1,8 +1,8 @@
 //! Orders in values: what a person asks rhumb to do once with its own rights.
 //!
 //! They are in one object for each source, in the namespace of the inventories: one key for each,
-//! which is its token. Who may write there is who may order. Every text in it is bounded, as it is
-//! written by others.
+//! which is its token. Everybody who may write there may order. Every text in it is bounded, as it
+//! is written by others.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::Uid;
-use crate::engine::rollout::ledger::{object_word, parse_object_word};
+use crate::engine::rollout::ledger_text::{object_word, parse_object_word};
 use crate::object::{ContentHash, ObjectId, truncate};
 
 /// The maximum number of pending orders of a source: each is remembered in the inventory, in at

@@ -23,7 +23,8 @@ use crate::object::ObjectId;
 pub(crate) const MAX_STATES: usize = 100;
 
 /// The age at which the lookup of an object that a person keeps as it is, and that no informer
-/// shows, is repeated: soon enough for who takes the annotation off, and one GET each.
+/// shows, is repeated. It is soon enough for a person who takes the annotation off, and costs one
+/// GET each.
 const ASKED_VIEW_LIFETIME: Duration = Duration::from_secs(15);
 
 /// The intents and orders of people.
@@ -95,7 +96,7 @@ impl Engine {
         self.live_object(id)?.intents.as_deref()
     }
 
-    /// Drops the view by a lookup of an object that a person keeps as it is, once it is old: no
+    /// Drops the view by a lookup of an object that a person keeps as it is, once it is old. No
     /// informer would show that the annotation is gone.
     pub(in crate::engine) fn expire_asked_view(&mut self, id: &ObjectId, now: Instant) {
         let is_by_lookup = self.orders.asked.contains(id) && !self.informer_objects.contains_key(id);
@@ -176,7 +177,7 @@ impl Engine {
     }
 
     /// Returns whether a person keeps a new content of an object from being released.
-    pub(in crate::engine) fn is_suspended(&self, id: &ObjectId) -> bool {
+    pub(in crate::engine) fn is_paused_by_person(&self, id: &ObjectId) -> bool {
         let held = || self.active_hold(id, self.orders.last_hold_check?);
         held().is_some() || self.release_pause(id).is_some()
     }
@@ -199,10 +200,10 @@ impl Engine {
         decision: Decision,
         now: Instant,
     ) -> Decision {
-        self.requeue_asked(id, self.suspend_asked(id, decision, now))
+        self.requeue_asked(id, self.apply_hold(id, decision, now))
     }
 
-    fn suspend_asked(&self, id: &ObjectId, decision: Decision, now: Instant) -> Decision {
+    fn apply_hold(&self, id: &ObjectId, decision: Decision, now: Instant) -> Decision {
         if let Some((hold, left)) = self.active_hold(id, now) {
             let differs = match &decision.action {
                 Action::Apply(apply) if apply.purpose == ApplyPurpose::Repair => {

@@ -40,7 +40,7 @@ pub(crate) struct UndoRequest {
 
 /// The contents of an older revision.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct PastRevision {
+pub(crate) struct OlderRevision {
     /// The revision.
     pub revision: Revision,
     /// The contents that it has.
@@ -132,7 +132,9 @@ impl Engine {
             );
         }
         let to = match unit.members.get(id).map(|member| &member.rollback_target) {
-            Some(RollbackTarget::Content(good)) => good.revision.short_name().to_owned(),
+            Some(RollbackTarget::Content(good) | RollbackTarget::FormerContent { content: good, .. }) => {
+                good.revision.short_name().to_owned()
+            }
             _ => format!("what was before {}", unit.revision.short_name()),
         };
         for (id, member) in &mut unit.members {
@@ -208,7 +210,7 @@ impl Engine {
     }
 
     /// Takes over the target of a rollback, or the reason for which it cannot be had, in words.
-    pub(crate) fn undo_target_read(&mut self, token: &str, past: Result<PastRevision, String>) {
+    pub(crate) fn undo_target_read(&mut self, token: &str, past: Result<OlderRevision, String>) {
         let Some(undo) = self.orders.undos.remove(token) else { return };
         // The order of another source may have waited for its token.
         self.orders.stale = true;
@@ -224,7 +226,7 @@ impl Engine {
         self.record_order_outcome(undo.source, &undo.token, &undo.id, &undo.by, words);
     }
 
-    fn go_back(&mut self, undo: &UndoRequest, shown: &ContentRef, past: &PastRevision) -> String {
+    fn go_back(&mut self, undo: &UndoRequest, shown: &ContentRef, past: &OlderRevision) -> String {
         let (id, to) = (&undo.id, past.revision.short_name());
         let wanted = |id: &ObjectId| self.desired_hash(undo.source, id);
         let target = past.contents.get(id);

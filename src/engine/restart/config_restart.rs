@@ -225,7 +225,7 @@ impl Engine {
         let candidate = entry.unreleased_content().filter(|_| wanting == source && self.is_from_git(id))?;
         let refused = entry.refused.as_ref().is_some_and(|refusal| refusal.is_of(candidate));
         let stays = entry.rejection.as_ref().is_some_and(|rejection| rejection.release_blocker().is_some());
-        (!refused && !stays && !self.is_suspended(id)).then_some(&**candidate)
+        (!refused && !stays && !self.is_paused_by_person(id)).then_some(&**candidate)
     }
 
     pub(super) fn data_of(&self, id: &ObjectId, when: ConfigBasis) -> DataView {

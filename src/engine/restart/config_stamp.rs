@@ -1,9 +1,9 @@
 //! The data that the pods of a workload were started with, in an annotation of the workload itself.
 //!
-//! The pod template carries a hash of the data only once they have changed, because a new
-//! annotation in a template restarts its pods: a workload that begins to ask for restarts is not
-//! restarted for that. Its pods' first data are *pinned*: these data stand for the template that
-//! was there, and going back to them is going back to it.
+//! A new annotation in a template restarts its pods. So the pod template carries a hash of the data
+//! only once they have changed. A workload that begins to ask for restarts is not restarted for
+//! that. Its pods' first data are *pinned*: these data stand for the template that was there, and
+//! going back to them is going back to it.
 
 use std::fmt;
 use std::str::FromStr;

@@ -192,7 +192,7 @@ pub(crate) struct SlotRequest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BudgetSlot {
     /// It takes one.
-    Held,
+    Taken,
     /// It takes none. It is not in flight, its step is held and healthy, a Service waits for it, or
     /// its failure does not go back.
     None,
@@ -415,12 +415,12 @@ impl<'a> BudgetAccounts<'a> {
     fn new(loads: &'a [WorkloadLoad], bounds: &'a [BudgetBound]) -> Self {
         let used = |bound: &BudgetBound| {
             let here = || loads.iter().filter(|load| bound.scope.applies_to(&load.id, load.source));
-            let slots = here().filter(|load| load.slot == BudgetSlot::Held).count() as u32;
+            let slots = here().filter(|load| load.slot == BudgetSlot::Taken).count() as u32;
             let slots = slots.saturating_add(bound.unreadable_claims);
             let unavailable = here().map(|load| load.unavailable).fold(bound.unnamed, u32::saturating_add);
             ScopeUsage { workloads: slots, unavailable, starts: 0, first_waiting: None }
         };
-        let rolling = loads.iter().filter(|load| load.slot == BudgetSlot::Held).map(|load| load.id.clone());
+        let rolling = loads.iter().filter(|load| load.slot == BudgetSlot::Taken).map(|load| load.id.clone());
         Self {
             bounds,
             loads: loads.iter().map(|load| (&load.id, load)).collect(),
@@ -470,7 +470,7 @@ impl<'a> BudgetAccounts<'a> {
 
 /// Returns whether a workload is in flight, and how many of its pods count as unavailable.
 fn own_share(own: Option<&WorkloadLoad>) -> (bool, u32) {
-    own.map_or((false, 0), |load| (load.slot == BudgetSlot::Held, load.unavailable))
+    own.map_or((false, 0), |load| (load.slot == BudgetSlot::Taken, load.unavailable))
 }
 
 fn find_shortage(

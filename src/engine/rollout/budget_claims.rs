@@ -85,7 +85,7 @@ impl Engine {
     fn waits_for_its_unit(&self, id: &ObjectId, decision: &Decision) -> bool {
         let Some(Reason::Needs(need, _)) = &decision.reason else { return false };
         let refused =
-            self.is_suspended(need) || self.entry(need).is_some_and(|entry| entry.refused.is_some());
+            self.is_paused_by_person(need) || self.entry(need).is_some_and(|entry| entry.refused.is_some());
         let candidate =
             self.entry(id).and_then(|entry| entry.unreleased_content()).map(|desired| desired.hash);
         let restarted = || {
@@ -273,7 +273,7 @@ impl Engine {
         let blamed = health
             .filter(|health| health.status == HealthStatus::Failed)
             .map(|health| health.message.clone());
-        let mut rollout = Rollout::new(BudgetSlot::Held, cost, claim, None);
+        let mut rollout = Rollout::new(BudgetSlot::Taken, cost, claim, None);
         rollout.earlier_failure = blamed;
         let before = self.rollouts.in_flight.remove(id);
         rollout.pods = before.as_ref().and_then(|before| before.pods.clone());
@@ -301,6 +301,8 @@ impl Engine {
         let claims: Vec<(ObjectId, RolloutClaim)> =
             claims.map(|(id, claim)| (id.clone(), claim.clone())).collect();
         self.rollouts.units_to_record.clear();
+        let transferring = self.rollouts.transfers.note_answer(|id| self.entries.contains_key(id));
+        self.dirty.extend(transferring);
         self.rollouts.saving = false;
         self.rollouts.starts.record_ledger(&ledger);
         self.rollouts
@@ -314,6 +316,7 @@ impl Engine {
         self.forget_authors();
         self.rollouts.budget_stale = true;
         for (id, claim) in &claims {
+            self.adopt_transferred_claim(id, claim);
             if let Some(rollout) =
                 self.rollouts.in_flight.get_mut(id).filter(|rollout| rollout.claim.is_none())
             {
@@ -366,6 +369,7 @@ impl Engine {
     pub(crate) fn note_ledger_write(&mut self, next: &RolloutLedger) {
         self.rollouts.saving = true;
         self.rollouts.note_write(next);
+        self.note_ledger_read();
     }
 
     /// Returns whether the cluster shows this content.
@@ -395,8 +399,9 @@ impl Engine {
                 return self.is_counted(id, claim);
             }
             !ours(&claim.inventory_id)
-                || self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.slot == BudgetSlot::Held)
+                || self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.slot == BudgetSlot::Taken)
                 || self.is_claimed(id)
+                || self.awaits_takeover(id, &claim.inventory_id)
                 || self.is_of_another(id, claim)
                 || self.entry(id).is_some_and(|entry| entry.min_resource_version.is_some())
                 || (!self.is_observable(id) && self.is_counted(id, claim))
@@ -409,21 +414,13 @@ impl Engine {
         for (id, rollout) in &self.rollouts.in_flight {
             let asked = self.rollouts.requests_by_id.get(id).map(|(_, asked)| asked.rollout_key);
             let newer = asked.is_some() && ledger.claims.get(id).map(|claim| claim.rollout_key) == asked;
-            if let Some(claim) = rollout.claim.as_ref().filter(|_| rollout.slot == BudgetSlot::Held && !newer)
-            {
+            let is_kept =
+                rollout.slot == BudgetSlot::Taken && !newer && !self.is_claim_transferred(id, rollout);
+            if let Some(claim) = rollout.claim.as_ref().filter(|_| is_kept) {
                 next.claims.insert(id.clone(), claim.clone());
             }
         }
-        for (source, id) in &self.rollouts.units_to_record {
-            let unit = self.build_unit(*source, id);
-            if !unit.members.is_empty()
-                && self.are_members_known(&unit)
-                && next.has_room_for(&unit)
-                && !next.units.iter().any(|known| has_contents_of(known, &unit))
-            {
-                record(&mut next.units, unit);
-            }
-        }
+        self.record_requested_units(&mut next);
         let answers =
             if self.rollouts.claims_to_write.is_empty() { BTreeMap::new() } else { self.slot_answers() };
         let allowed = |id: &&ObjectId| matches!(answers.get(*id), Some(None));
@@ -455,6 +452,26 @@ impl Engine {
         self.record_authors(&mut next);
         let tallies = self.tallies(&next);
         Some(self.with_tallies(next, tallies))
+    }
+}
+
+impl Engine {
+    /// Records the units that something waits for, though nothing of them asks for a claim.
+    fn record_requested_units(&self, next: &mut RolloutLedger) {
+        for (source, id) in &self.rollouts.units_to_record {
+            let unit = self.build_unit(*source, id);
+            if !unit.members.is_empty()
+                && self.are_members_known(&unit)
+                && next.has_room_for(&unit)
+                && !next.units.iter().any(|known| has_contents_of(known, &unit))
+            {
+                record(&mut next.units, unit);
+            }
+        }
+        for unit in self.transferred_units(next) {
+            self.transfer_claims(&unit, next);
+            record(&mut next.units, unit);
+        }
     }
 }
 

@@ -15,7 +15,7 @@ impl Engine {
     /// Returns the workloads that hold a slot: those that roll or were released to, and those that
     /// another daemon has claimed.
     pub(crate) fn workloads_in_flight(&self) -> BTreeSet<ObjectId> {
-        self.loads().into_iter().filter(|load| load.slot == BudgetSlot::Held).map(|load| load.id).collect()
+        self.loads().into_iter().filter(|load| load.slot == BudgetSlot::Taken).map(|load| load.id).collect()
     }
 
     /// Returns the load on the budget now, whoever serves it.
@@ -37,7 +37,7 @@ impl Engine {
                 .informer_object(id)
                 .and_then(|live| self.source_of(live))
                 .or_else(|| self.wanting_source(id)),
-            slot: if rollouts.unused_claims.contains(id) { BudgetSlot::Held } else { rollout.slot },
+            slot: if rollouts.unused_claims.contains(id) { BudgetSlot::Taken } else { rollout.slot },
             unavailable: away(id).max(rollout.additional_unavailable).max(claimed(id).unwrap_or(0)),
         });
         // A claim counts from the moment that it is written until it is taken back: only another
@@ -50,7 +50,7 @@ impl Engine {
             .filter(|(id, _)| !rollouts.ended_claims.contains(*id) || rollouts.unused_claims.contains(*id))
             .filter_map(|(id, claim)| {
                 let counts = self.is_counted(id, claim);
-                let slot = if counts { BudgetSlot::Held } else { BudgetSlot::None };
+                let slot = if counts { BudgetSlot::Taken } else { BudgetSlot::None };
                 let pods =
                     if counts { claim.additional_unavailable } else { self.abandoned_unavailable(id, claim) };
                 let source = self.source_of_inventory_id(&claim.inventory_id);
@@ -211,7 +211,7 @@ impl Engine {
     /// Returns the use of the whole cluster's rollout budget.
     pub(crate) fn usage(&self) -> BudgetUsage {
         let (loads, rollouts) = (self.loads(), &self.rollouts);
-        let in_flight = loads.iter().filter(|load| load.slot == BudgetSlot::Held).count();
+        let in_flight = loads.iter().filter(|load| load.slot == BudgetSlot::Taken).count();
         let cluster_bound =
             self.budget_bounds().into_iter().find(|bound| bound.scope == BudgetScope::Cluster);
         let (workloads, away, starts) =
@@ -239,7 +239,7 @@ impl Engine {
     /// takes of the budget.
     pub(crate) fn rolling_workloads(&self) -> Vec<WorkloadLoad> {
         let taking = |load: &WorkloadLoad| {
-            load.slot == BudgetSlot::Held || self.rollouts.in_flight.contains_key(&load.id)
+            load.slot == BudgetSlot::Taken || self.rollouts.in_flight.contains_key(&load.id)
         };
         let mut loads: Vec<WorkloadLoad> = self.loads().into_iter().filter(taking).collect();
         loads.sort_by(|one, other| one.id.cmp(&other.id));

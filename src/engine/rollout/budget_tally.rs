@@ -15,9 +15,8 @@ use serde::{Deserialize, Serialize};
 use crate::engine::facts::entry::SourceId;
 use crate::engine::rollout::budget::{BudgetScope, BudgetShortage, BudgetSlot, WorkloadLoad};
 use crate::engine::rollout::counted_pods::unavailable_pods;
-use crate::engine::rollout::ledger::{
-    RolloutClaim, RolloutLedger, object_word, parse_object_word, read_name,
-};
+use crate::engine::rollout::ledger::{RolloutClaim, RolloutLedger};
+use crate::engine::rollout::ledger_text::{object_word, parse_object_word, read_name};
 use crate::engine::rollout::rollouts::Rollouts;
 use crate::engine::state::Engine;
 use crate::engine::{KindState, LiveObject, is_workload};
@@ -346,7 +345,7 @@ impl Engine {
             BudgetScope::Source(number, _) => source == Some(*number),
         };
         let tallies = self.foreign_tallies().filter(|(source, _)| counts(*source));
-        let tallies = tallies.filter(|(_, tally)| !self.is_outlived(tally));
+        let tallies = tallies.filter(|(_, tally)| !self.is_disproven_by_lookups(tally));
         let unread = self.unreadable_claims(scope).map(|claim| claim.pods);
         tallies.map(|(_, tally)| tally.rest).chain(unread).fold(0, u32::saturating_add)
     }
@@ -354,7 +353,7 @@ impl Engine {
     /// Returns whether lookups have shown as healthy all workloads that a tally names, which are
     /// those that had lost the most pods. Its publisher would have named others instead, and has
     /// ended.
-    fn is_outlived(&self, tally: &BudgetTally) -> bool {
+    fn is_disproven_by_lookups(&self, tally: &BudgetTally) -> bool {
         let Some(now) = self.rollouts.starts.now() else { return false };
         let is_healthy = |id: &ObjectId| {
             let observation = self.rollouts.foreign_unavailable.get(id);

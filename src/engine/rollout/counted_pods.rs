@@ -150,6 +150,16 @@ mod tests {
         check(CountOrigin::Nodes, &[(3, 1), (5, 1), (5, 5), (5, 3)], &[(3, 2), (3, 2), (5, 0), (5, 2)]);
     }
 
+    // It was scaled to nothing, and is started anew.
+    #[test]
+    fn no_pod_of_a_first_start_is_unavailable() {
+        let before = counted(numbers(3, 3, 3), CountOrigin::Scale, None);
+        let first = ReplicaStatus { phase: RolloutPhase::FirstStart, ..numbers(3, 3, 1) };
+        assert_eq!(counted(first, CountOrigin::Scale, Some(before)).unavailable(), 0);
+        assert_eq!(unavailable_pods(first, RolloutOverlayState::Plain), 0);
+        assert_eq!(unavailable_pods(numbers(3, 3, 1), RolloutOverlayState::Plain), 2);
+    }
+
     #[test]
     fn a_count_that_becomes_known_is_counted_as_at_first_sight() {
         // Two of three cannot be made again.

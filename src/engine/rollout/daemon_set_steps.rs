@@ -234,7 +234,7 @@ impl Engine {
         }
         let rollout = self.rollouts.daemon_sets.get(id).filter(|rollout| rollout.asked.is_empty())?;
         let refused = rollout.refused.as_ref().filter(|refused| now >= refused.since + SLOT_RETURN_DELAY);
-        let until = if self.is_suspended(id) || rollout.lacks != MissingBudget::Nothing {
+        let until = if self.is_paused_by_person(id) || rollout.lacks != MissingBudget::Nothing {
             None
         } else {
             Some(refused?.until?)
@@ -381,7 +381,7 @@ impl Engine {
         if standing.shown == RolloutOverlayState::Other || !self.can_write(id) {
             return nothing;
         }
-        if self.is_suspended(id) {
+        if self.is_paused_by_person(id) {
             return EvictionPlan::Nothing(self.release_pause(id).map(|paused| paused.to_string().into()));
         }
         if let Some(why) = self.rollouts.nodes.unknown_reason() {
@@ -523,7 +523,7 @@ impl Engine {
         self.withdraw(id);
         let Some(before) = self.rollouts.in_flight.remove(id) else { return };
         let mut rollout = Rollout::new(
-            BudgetSlot::Held,
+            BudgetSlot::Taken,
             request.additional_unavailable,
             Some(claim),
             before.min_resource_version,

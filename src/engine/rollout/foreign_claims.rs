@@ -1,7 +1,7 @@
 //! Claims of other daemons on the budget: they count, unless their workload has long come to rest.
 //!
 //! A daemon that ends for good takes none of its claims back. Its workload may roll on without it.
-//! So only the workload shows that a claim is spent: it has come to rest, or has made no progress
+//! So only the workload shows that a claim is spent. It has come to rest, or has made no progress
 //! for the deadline of a rollout.
 
 use std::collections::BTreeMap;

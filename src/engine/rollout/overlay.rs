@@ -130,8 +130,8 @@ fn read(text: &str) -> Option<RolloutOverlay> {
 /// Lays an overlay and its annotation over an effective content; without one, takes the annotation
 /// out.
 ///
-/// A content that cannot have the overlay stays as it is: another kind, a Deployment that recreates
-/// its pods, a StatefulSet whose pods wait to be deleted.
+/// A content that cannot have the overlay stays as it is. That is one of another kind, a Deployment
+/// that recreates its pods, or a StatefulSet whose pods wait to be deleted.
 pub fn apply_overlay(mut content: Value, overlay: Option<RolloutOverlay>) -> Value {
     if let Some(annotations) = content.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
         annotations.remove(annotations::OVERLAY);

@@ -1,5 +1,5 @@
-//! The next pod to go, where the controller does not choose by itself: a DaemonSet's pods in steps,
-//! and the pod on which a StatefulSet is stuck.
+//! The next pod to go, where the controller does not choose by itself. These are a DaemonSet's pods
+//! in steps, and the pod on which a StatefulSet is stuck.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -175,7 +175,7 @@ pub struct StatefulSetState {
     pub current: Arc<str>,
 }
 
-/// Returns the pod of a StatefulSet that has to be deleted: its controller waits for it to get
+/// Returns the pod of a StatefulSet that has to be deleted. Its controller waits for it to get
 /// Ready although its template is no longer wanted.
 ///
 /// The controller goes by ordinals and waits for the first pod that is not Ready: that one is

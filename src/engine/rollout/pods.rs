@@ -34,7 +34,7 @@ pub enum Readiness {
 
 /// A container that waits for something that may never come.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ContainerTrouble {
+pub struct ContainerFailure {
     /// The container, which may be an init container.
     pub container: Arc<str>,
     /// The kubelet's word, one of those that [`grace_period`] knows.
@@ -102,7 +102,7 @@ pub struct PodFacts {
     /// The container that restarted most often; none before the first restart.
     pub restarted: Option<Arc<str>>,
     /// A container that waits for something that may never come.
-    pub trouble: Option<ContainerTrouble>,
+    pub trouble: Option<ContainerFailure>,
     /// The failure that it ended in.
     pub failure: Option<FailedPod>,
     /// Indicates whether it has ended, well or not: phase `Succeeded` or `Failed`.
@@ -184,9 +184,9 @@ impl WorkloadPods {
         self.ready_pods().count() as u32
     }
 
-    /// Returns the number of pods of the newest revision that are not Ready and show why: a
+    /// Returns the number of pods of the newest revision that are not Ready and show why. A
     /// container waits for something that may never come, or no node takes them.
-    pub fn count_troubled_newest(&self) -> u32 {
+    pub fn count_failing_newest(&self) -> u32 {
         let is_troubled = |pod: &&PodFacts| {
             pod.is_active()
                 && pod.ready == Readiness::NotReady

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::engine::decide::decision::Decision;
 use crate::engine::rollout::budget::BudgetSlot;
 use crate::engine::rollout::budget_tally::{BudgetTally, is_worth_writing};
-use crate::engine::rollout::ledger::read_name;
+use crate::engine::rollout::ledger_text::read_name;
 use crate::engine::rollout::step_overlay::live_overlay;
 use crate::engine::rollout::steps::{StepDecision, next};
 use crate::engine::state::Engine;
@@ -266,7 +266,7 @@ impl Engine {
             live_overlay(live).filter(|overlay| overlay.step().is_some())?;
             let (_, desired) = self.entry(id)?.target_content()?;
             let words = match next(self.steps_of(id, desired)?, &self.step_progress(id, desired, live, now)) {
-                StepDecision::Stay(wait) => format!("{wait}{}", self.takeback_words(id)),
+                StepDecision::Stay(wait) => format!("{wait}{}", self.surplus_words(id)),
                 StepDecision::Enter(_) | StepDecision::Finish => {
                     "its next step waits for the rollout budget".to_owned()
                 }
@@ -281,7 +281,7 @@ impl Engine {
     pub(crate) fn is_anything_claimed(&self) -> bool {
         let mut rolls = self.rollouts.in_flight.values();
         rolls.any(|rollout| {
-            rollout.claim.is_some() && rollout.slot == BudgetSlot::Held && rollout.failed.is_none()
+            rollout.claim.is_some() && rollout.slot == BudgetSlot::Taken && rollout.failed.is_none()
         }) || self.next_ledger().is_some()
     }
 

@@ -16,15 +16,16 @@ use crate::engine::facts::nodes::NodeStore;
 use crate::engine::rollout::budget::{Budget, BudgetShortage, BudgetSlot, SlotRequest};
 use crate::engine::rollout::counted_pods::CountedLoad;
 use crate::engine::rollout::daemon_set_steps::DaemonSetRollout;
+use crate::engine::rollout::evaluation::{RolloutTracking, RolloutVerdict};
+use crate::engine::rollout::events::{RolloutEvent, RolloutEventKind};
 use crate::engine::rollout::foreign_claims::ForeignWorkload;
 use crate::engine::rollout::ledger::{RolloutClaim, RolloutLedger};
 use crate::engine::rollout::ledger_recovery::LedgerRecovery;
 use crate::engine::rollout::pods::WorkloadPods;
-use crate::engine::rollout::rollout_events::{RolloutEvent, RolloutEventKind};
-use crate::engine::rollout::rollout_verdict::{RolloutTracking, RolloutVerdict};
 use crate::engine::rollout::scale_balance::SurplusCorrection;
 use crate::engine::rollout::start_rate::StartHistory;
 use crate::engine::rollout::step_overlay::{StepState, live_overlay};
+use crate::engine::rollout::unit_transfer::UnitTransfers;
 use crate::engine::state::Engine;
 use crate::engine::{Reason, ResourceVersion, RolloutPhase, Uid};
 use crate::object::{ContentHash, ObjectId};
@@ -83,6 +84,8 @@ pub(in crate::engine) struct Rollouts {
     pub(in crate::engine) newly_failed: BTreeMap<ObjectId, Vec<Uid>>,
     /// Objects whose unit is to be recorded, though nothing of it takes a slot.
     pub(in crate::engine) units_to_record: BTreeSet<(SourceId, ObjectId)>,
+    /// The takeovers that wait for the ledger.
+    pub(in crate::engine) transfers: UnitTransfers,
     /// Workloads whose claim is to be written.
     pub(in crate::engine) claims_to_write: BTreeSet<ObjectId>,
     /// Objects that are being written now, and of which nobody knows what they show next.
@@ -345,11 +348,11 @@ impl Engine {
             self.own_claim(id).filter(|claim| !over && self.is_showing(id, claim.rollout_key)).cloned();
         let rollout = match claim {
             Some(claim) => {
-                Rollout::new(BudgetSlot::Held, loss.max(claim.additional_unavailable), Some(claim), written)
+                Rollout::new(BudgetSlot::Taken, loss.max(claim.additional_unavailable), Some(claim), written)
             }
             None if !takes => return,
             None if is_at_step => self.slotless_rollout(id, written),
-            None if replacing => Rollout::new(BudgetSlot::Held, loss, None, written),
+            None if replacing => Rollout::new(BudgetSlot::Taken, loss, None, written),
             None if replica_status.phase == RolloutPhase::FirstStart && self.is_in_unit(id) => {
                 self.slotless_rollout(id, written)
             }
@@ -433,7 +436,7 @@ impl Engine {
         for id in held.map(|(id, _)| id.clone()).collect::<Vec<_>>() {
             let (over, rests) = (self.step_of(&id, now) == Some(StepState::Done), self.is_resting(&id, now));
             let Some(rollout) = self.rollouts.in_flight.get_mut(&id) else { continue };
-            if rollout.slot == BudgetSlot::Held && !self.rollouts.requests_by_id.contains_key(&id) {
+            if rollout.slot == BudgetSlot::Taken && !self.rollouts.requests_by_id.contains_key(&id) {
                 rollout.slot = BudgetSlot::None;
                 self.rollouts.slow_start_limit =
                     self.rollouts.slow_start_limit.saturating_add(u32::from(!rests));
@@ -470,7 +473,7 @@ impl Engine {
     }
 
     fn record_rollout_success(&mut self, id: &ObjectId, rollout: &Rollout) {
-        if rollout.claim.is_some() && rollout.slot == BudgetSlot::Held {
+        if rollout.claim.is_some() && rollout.slot == BudgetSlot::Taken {
             self.rollouts.slow_start_limit = self.rollouts.slow_start_limit.saturating_add(1);
         }
         self.note_rollout_event(id, rollout, RolloutEventKind::Succeeded);

@@ -171,7 +171,7 @@ impl Engine {
         };
         let new = allowed.max(steps.target(steps.step_of(overlay), standing.replicas));
         let old = if in_place { standing.replicas.saturating_sub(new) } else { standing.replicas };
-        let troubled = pods.count_troubled_newest();
+        let troubled = pods.count_failing_newest();
         let share = StepShare { replicas: standing.replicas, allowed, new, old, troubled };
         let current = rollout.claim.is_some() && rollout.failed.is_none() && pods.rv == live.rv;
         current.then_some((share, pods))
@@ -209,7 +209,7 @@ impl Engine {
     }
 
     fn can_take_back(&self, id: &ObjectId) -> bool {
-        self.can_write(id) && !self.is_suspended(id)
+        self.can_write(id) && !self.is_paused_by_person(id)
     }
 
     /// Returns the `ReplicaSets` to scale now, one of a Deployment at a time. The result is
@@ -281,7 +281,7 @@ impl Engine {
     }
 
     /// Returns the text about a Deployment's surplus, to be put behind the rest.
-    pub(in crate::engine) fn takeback_words(&self, id: &ObjectId) -> String {
+    pub(in crate::engine) fn surplus_words(&self, id: &ObjectId) -> String {
         let message =
             self.rollouts.surplus_corrections.get(id).and_then(|correction| correction.message.as_ref());
         message.map_or_else(String::new, |message| format!("; {message}"))

@@ -1,5 +1,6 @@
 //! The overlay of a workload's content during its rollout, and the state of its steps.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::engine::decide::decide::is_serving;
@@ -24,7 +25,29 @@ pub(in crate::engine) enum StepState {
     Done,
 }
 
+/// A workload of ours that shows the overlay of a step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SteppedWorkload {
+    /// The name of its source.
+    pub source: Arc<str>,
+    /// The workload.
+    pub id: ObjectId,
+    /// The state of its overlay, as the cluster shows it.
+    pub shown: RolloutOverlayState,
+}
+
 impl Engine {
+    /// Returns the workloads of all sources that show the overlay of a step, whatever it waits for.
+    pub(crate) fn stepped_workloads(&self) -> Vec<SteppedWorkload> {
+        let stepped = self.informer_objects().filter_map(|(id, live)| {
+            let is_at_step = live_overlay(live).is_some_and(|overlay| overlay.step().is_some());
+            let source = self.source_of(live).filter(|_| is_at_step)?;
+            let source = self.source(source).name.clone();
+            Some(SteppedWorkload { source, id: id.clone(), shown: live.overlay })
+        });
+        stepped.collect()
+    }
+
     /// Returns the overlay for the desired content of an object now.
     pub(in crate::engine) fn overlay(
         &self,
@@ -58,7 +81,7 @@ impl Engine {
     /// already.
     ///
     /// The controller acts on the count and on the overlay of one write. So the same write lets no
-    /// more pods go than the step has at either count, and takes nothing of the budget; the next
+    /// more pods go than the step has at either count, and takes nothing of the budget. The next
     /// one goes on from there.
     fn overlay_at_new_count(
         &self,

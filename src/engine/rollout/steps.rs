@@ -1,7 +1,7 @@
 //! Steps inside one workload: the number of its pods that get a new template before the others, and
 //! the time to go on.
 //!
-//! [`Steps`] is the annotations' request, [`next`] the decision. It keeps no state: the progress of
+//! [`Steps`] is the annotations' request, [`next`] the decision. It keeps no state. The progress of
 //! a rollout is read from the overlay that the cluster shows, so it goes on from there after any
 //! crash.
 

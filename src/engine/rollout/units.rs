@@ -98,8 +98,7 @@ impl Engine {
         let good = match self.live_object(id) {
             None if self.is_observable(id) => RollbackTarget::Absent,
             None => RollbackTarget::Unknown,
-            // Content of somebody else, or of unknown origin, cannot be put back.
-            Some(live) if self.source_of(live) != Some(source) => RollbackTarget::Unknown,
+            Some(live) if self.source_of(live) != Some(source) => self.former_rollback_target(id, live),
             Some(live) => {
                 self.known_content_ref(id, live).map_or(RollbackTarget::Unknown, RollbackTarget::Content)
             }
@@ -156,7 +155,9 @@ impl Engine {
             };
             // An object that the newest revision no longer wants is no part of it any more.
             let dropped = self.entry(id).is_none_or(|entry| entry.targets.is_empty());
-            !flying && !is_unreleased() && (released || dropped) && self.is_observable(id)
+            // Its rollout is judged once its new source has it.
+            let goes_over = self.awaits_takeover(id, &unit.inventory_id);
+            !flying && !goes_over && !is_unreleased() && (released || dropped) && self.is_observable(id)
         })
     }
 
@@ -212,7 +213,7 @@ impl Engine {
     /// Returns whether a workload cannot begin to roll before something that is released together
     /// with it: then that does not wait for the workload.
     fn is_waiting_for(&mut self, source: SourceId, workload: &ObjectId, desired: &DesiredObject) -> bool {
-        if desired.id == *workload || self.is_suspended(&desired.id) {
+        if desired.id == *workload || self.is_paused_by_person(&desired.id) {
             return false;
         }
         let blocker = self.lead_workload_blocker(source, workload);
@@ -227,7 +228,7 @@ impl Engine {
         };
         match blocker {
             Some(Reason::Wave(..)) => desired.wave < first.wave,
-            Some(Reason::Needs(need, _)) => together(&need) && !self.is_suspended(&need),
+            Some(Reason::Needs(need, _)) => together(&need) && !self.is_paused_by_person(&need),
             _ => false,
         }
     }
@@ -273,7 +274,7 @@ impl Engine {
             let is_refused =
                 || entry.is_none_or(|entry| entry.refused.is_some() || entry.target_content().is_none());
             let together = own_lead.is_some() && own_lead == lead(need);
-            together && !self.is_suspended(need) && !is_refused() && *opens
+            together && !self.is_paused_by_person(need) && !is_refused() && *opens
         }
     }
 

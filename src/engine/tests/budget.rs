@@ -80,7 +80,7 @@ fn rollbacks_go_first_then_repairs_then_waves_then_names() {
 fn a_no_says_what_is_short() {
     use SlotPriority::NewContent;
     let [a, b] = ["a", "b"].map(|name| ask(NewContent, 0, name, 2));
-    let rolling = |name| load(name, BudgetSlot::Held, 1);
+    let rolling = |name| load(name, BudgetSlot::Taken, 1);
     let x = "Deployment shop/x";
     check(
         std::slice::from_ref(&a),
@@ -159,7 +159,7 @@ fn a_fix_can_always_start() {
 fn a_workload_in_flight_needs_no_second_slot() {
     use SlotPriority::NewContent;
     let bounds = [BudgetBound { starts: (0, 0), ..cluster(1, 2) }];
-    check(&[ask(NewContent, 0, "a", 2)], &[load("a", BudgetSlot::Held, 2)], &bounds, 1, &[("a", "start")]);
+    check(&[ask(NewContent, 0, "a", 2)], &[load("a", BudgetSlot::Taken, 2)], &bounds, 1, &[("a", "start")]);
 }
 
 #[test]
@@ -192,7 +192,7 @@ prop_compose! {
 
 prop_compose! {
     fn some_load()(name in 0..6_usize, held in any::<bool>(), away in 0..4_u32) -> WorkloadLoad {
-        load(["a", "b", "c", "d", "e", "f"][name], if held { BudgetSlot::Held } else { BudgetSlot::None }, away)
+        load(["a", "b", "c", "d", "e", "f"][name], if held { BudgetSlot::Taken } else { BudgetSlot::None }, away)
     }
 }
 
@@ -215,9 +215,9 @@ proptest! {
         let queue: BTreeSet<SlotRequest> = asks.into_iter().collect();
         let answers = grant_slots(&queue, &loads, std::slice::from_ref(&bound), window);
         let of: BTreeMap<&ObjectId, &WorkloadLoad> = loads.iter().map(|load| (&load.id, load)).collect();
-        let held = |id: &ObjectId| of.get(id).is_some_and(|load| load.slot == BudgetSlot::Held);
+        let held = |id: &ObjectId| of.get(id).is_some_and(|load| load.slot == BudgetSlot::Taken);
         let starts: Vec<&SlotRequest> = queue.iter().filter(|ask| answers[&ask.id].is_none()).collect();
-        let before = loads.iter().filter(|load| load.slot == BudgetSlot::Held).count();
+        let before = loads.iter().filter(|load| load.slot == BudgetSlot::Taken).count();
         let new = starts.iter().filter(|ask| !held(&ask.id)).count();
         prop_assert!(new == 0 || before + new <= workloads.min(window) as usize);
         let total: u32 = loads.iter().map(|load| load.unavailable).sum();

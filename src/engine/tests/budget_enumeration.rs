@@ -11,7 +11,7 @@ const NAMES: [&str; 3] = ["a", "b", "c"];
 
 /// The loads of one workload: none, sick, and in flight with one pod away.
 const LOADS: [Option<(BudgetSlot, u32)>; 3] =
-    [None, Some((BudgetSlot::None, 1)), Some((BudgetSlot::Held, 1))];
+    [None, Some((BudgetSlot::None, 1)), Some((BudgetSlot::Taken, 1))];
 
 /// The pods that a write to it takes down beyond those; none where it does not ask.
 const COSTS: [Option<u32>; 4] = [None, Some(0), Some(1), Some(2)];
@@ -57,12 +57,12 @@ fn check(state: [WorkloadCase; 3], bounds: &[BudgetBound], window: u32) {
     let answers = grant_slots(&asks, &loads, bounds, window);
     for bound in bounds {
         let context = format!("{state:?} {bound:?} {window}: {answers:?}");
-        let mut slots = loads.iter().filter(|load| load.slot == BudgetSlot::Held).count() as u32;
+        let mut slots = loads.iter().filter(|load| load.slot == BudgetSlot::Taken).count() as u32;
         let mut away = bound.unnamed + loads.iter().map(|load| load.unavailable).sum::<u32>();
         let (mut starts, mut is_any_waiting) = (0, false);
         for ask in &asks {
             let own = loads.iter().find(|load| load.id == ask.id);
-            let holds = own.is_some_and(|load| load.slot == BudgetSlot::Held);
+            let holds = own.is_some_and(|load| load.slot == BudgetSlot::Taken);
             let own_away = own.map_or(0, |load| load.unavailable);
             let fits = ask.additional_unavailable == 0
                 || away - own_away + ask.additional_unavailable <= bound.unavailable;

@@ -342,7 +342,7 @@ fn what_is_taken_over_from_another_source_of_the_process_is_claimed() {
         engine.observe_object(&web, LiveObject { replica_status, ..live });
         for (revision, wanted) in engine.unread_contents() {
             for (id, hash) in wanted {
-                engine.record_past_content(&id, &ContentRef { hash, revision: revision.clone() }, None);
+                engine.record_older_content(&id, &ContentRef { hash, revision: revision.clone() }, None);
             }
         }
         let decision = engine.decide(&web, harness.now);
@@ -439,4 +439,63 @@ fn a_source_or_a_namespace_may_ask_for_quarantine_in_place_of_a_rollback() {
     assert_eq!(after_failure(Some(OnFailure::Quarantine), None), stays);
     assert_eq!(after_failure(None, Some(OnFailure::Quarantine)), stays);
     assert_eq!(after_failure(Some(OnFailure::Rollback), None), back);
+}
+
+// As one that somebody has begun by kubectl.
+#[test]
+fn a_rollout_that_nobody_has_claimed_takes_a_place() {
+    let one_at_a_time = Budget { max_workloads: 1, ..budget("100%", 100) };
+    let mut harness = waiting(one_at_a_time, BudgetNarrowing::default());
+    for (phase, expected) in [(RolloutPhase::Replacing, vec![]), (RolloutPhase::Settled, vec!["a"])] {
+        let rv = harness.world.tick();
+        let thing = harness.world.things.get_mut(&workload("c")).unwrap();
+        (thing.phase, thing.rv) = (phase, rv);
+        harness.world.announce(&workload("c"));
+        assert_eq!(begin(&mut harness, &["a", "b"]), expected, "{phase:?}");
+    }
+}
+
+// It may fail until then, and goes back to what the record says.
+#[test]
+fn a_unit_stays_on_record_until_its_workload_has_soaked() {
+    let soak = Duration::from_mins(1);
+    let mut harness = at_rest(&["web"], &Budget { soak, ..budget("100%", 100) });
+    harness.read(reading("r2", &files(&["web"], 2)));
+    harness.settle();
+    assert_eq!(begun(&harness), ["web"]);
+    harness.pass_time(soak.saturating_sub(ONE_SECOND));
+    harness.settle();
+    assert_eq!(harness.world.ledger.units.len(), 1);
+    harness.pass_time(ONE_SECOND);
+    harness.settle();
+    assert!(harness.world.is_free());
+}
+
+/// Asks for all of these before anything is claimed; returns the workloads that may be claimed.
+fn claimed_first(harness: &mut Harness, names: &[&str]) -> Vec<ObjectId> {
+    for name in names {
+        harness.deliver(usize::MAX);
+        for _ in 0..5 {
+            let decision = harness.engine.decide(&workload(name), harness.now);
+            if matches!(decision.reason, Some(Reason::Claiming | Reason::Budget(_))) {
+                break;
+            }
+            harness.act(&workload(name), decision);
+        }
+    }
+    // All have asked by now.
+    for name in names {
+        let reason = harness.engine.decide(&workload(name), harness.now).reason;
+        assert!(matches!(reason, Some(Reason::Claiming | Reason::Budget(_))), "{name}: {reason:?}");
+    }
+    harness.engine.next_ledger().map(|next| next.claims.into_keys().collect()).unwrap_or_default()
+}
+
+#[test]
+fn a_repair_begins_before_newer_contents() {
+    let mut harness = at_rest(&NAMES, &Budget { max_workloads: 1, ..budget("100%", 100) });
+    open_window(&mut harness);
+    harness.read(reading("r2", &files(&["a", "b"], 2)));
+    harness.world.drift(&workload("c"));
+    assert_eq!(claimed_first(&mut harness, &NAMES), [workload("c")]);
 }

@@ -183,3 +183,18 @@ fn so_many_confirmed_deletions_are_recorded_and_no_more() {
     assert!(answer.starts_with("nothing was confirmed: more than 4000 deletions"), "{answer}");
     assert_eq!(engine.next_confirmed(FIRST), None);
 }
+
+#[test]
+fn a_confirmation_of_what_is_wanted_again_does_not_count_once_it_is_dropped_and_has_to_be_given_anew() {
+    let mut engine = dropped();
+    let known = engine.source(FIRST).inventory.clone().unwrap();
+    engine.set_inventory(FIRST, Inventory { confirmed: uids(&["1", "3"]), ..known });
+    assert_eq!(judged(&mut engine, FIRST, &claim("a")), "delete");
+    engine.set_reading(FIRST, reading("r3", &[("c", None), file("d")]));
+    assert_ne!(judged(&mut engine, FIRST, &claim("c")), "delete");
+    assert_eq!(judged(&mut engine, FIRST, &claim("a")), "delete");
+    let expected = "confirmed: the deletion of PersistentVolumeClaim shop/c (ordered by ann)";
+    assert_eq!(confirm(&mut engine, "1-a", &["3"]), expected);
+    record(&mut engine);
+    assert_eq!(judged(&mut engine, FIRST, &claim("c")), "delete");
+}

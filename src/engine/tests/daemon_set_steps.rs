@@ -194,7 +194,7 @@ impl DaemonSetWorld {
         happened |= self.evict();
         let ledger = self.harness.world.ledger.clone();
         self.harness.keep_ledger();
-        self.harness.strike_orders();
+        self.harness.remove_orders();
         self.harness.engine.process_changes();
         let dirty: BTreeSet<ObjectId> = self.harness.engine.take_dirty().into_iter().collect();
         for id in &dirty {

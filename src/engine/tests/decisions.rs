@@ -3,7 +3,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::harness::Harness;
-use super::world::{AuditEntry, config, desired, reading, workload};
+use super::world::{AuditEntry, World, WorldObject, config, desired, reading, workload};
 use crate::engine::*;
 use crate::fields::{ValueSchema, value_digest};
 use crate::object::{NameWords, PossibleNames, UnrenderedRoot};
@@ -389,4 +389,85 @@ fn what_an_earlier_wave_waits_for_cannot_be_in_a_later_one() {
     assert_eq!(harness.world.log, []);
     let why = "it depends on ConfigMap shop/b, which is in the later wave 1 (its own is 0)";
     assert_eq!(reason(&mut harness, &a), why);
+}
+
+#[test]
+fn what_is_no_longer_wanted_and_has_another_owner_by_now_is_forgotten() {
+    let a = config("a");
+    let mut harness = settled(&a);
+    harness.read(reading("r2", &[("a", None)]));
+    let shown = harness.engine.live_object(&a).cloned().unwrap();
+    let owner = ObjectOwner::Foreign("Flux Kustomization a/b".into());
+    harness.engine.observe_object(&a, LiveObject { owner, rv: ResourceVersion(shown.rv.0 + 1), ..shown });
+    assert_eq!(harness.engine.decide(&a, harness.now).action, Action::Forget);
+}
+
+#[test]
+fn the_manifest_gives_the_replicas_where_no_autoscaler_does() {
+    let web = workload("web");
+    let wanted = |content: u32| {
+        let mut one = (*desired(&web, content, "web")).clone();
+        let without = crate::object::ContentHash::hash_bytes(format!("without {content}").as_bytes());
+        (one.hash_without_replicas, one.replicas) = (Some(without), Some(3));
+        SharedDesiredObject::from(one)
+    };
+    let mut harness = Harness::new(3);
+    harness.read(reading("r1", &[("web", Some(wanted(1)))]));
+    harness.settle();
+    harness.read(reading("r2", &[("web", Some(wanted(2)))]));
+    let Action::Apply(apply) = harness.decide(&web).action else { panic!("it is not changed") };
+    assert_eq!(apply.variant.replicas, ReplicaMode::FromManifest);
+}
+
+#[test]
+fn a_workload_serves_once_it_has_started_and_has_pods() {
+    let check = |id: &crate::object::ObjectId, status: Option<(RolloutPhase, u32)>, expected: bool| {
+        let thing = WorldObject::settled(desired(id, 1, "a").hash, "r1", 1);
+        let of = |(phase, replicas)| ReplicaStatus { replicas, phase, ..ReplicaStatus::default() };
+        let live = LiveObject { replica_status: status.map(of), ..World::live(id, &thing) };
+        assert_eq!(crate::engine::decide::decide::is_serving(id, &live), expected, "{id} {status:?}");
+    };
+    let web = workload("web");
+    check(&web, None, true);
+    check(&web, Some((RolloutPhase::Settled, 3)), true);
+    check(&web, Some((RolloutPhase::Settled, 0)), false);
+    check(&web, Some((RolloutPhase::FirstStart, 3)), false);
+    check(&web, Some((RolloutPhase::FirstStart, 0)), false);
+    check(&config("a"), None, false);
+}
+
+#[test]
+fn only_revisions_that_an_object_shows_are_counted() {
+    let a = config("a");
+    let mut harness = settled(&a);
+    let of = |harness: &Harness| {
+        let counts = [&harness.engine.live_objects_by_revision, &harness.engine.proven_objects_by_revision];
+        counts.map(|counts| counts.iter().map(|(name, count)| format!("{name} {count}")).collect::<Vec<_>>())
+    };
+    assert_eq!(of(&harness), [["r1 1"], ["r1 1"]]);
+    harness
+        .read(reading("r2", &[("a", Some(desired(&a, 2, "a"))), ("b", Some(desired(&config("b"), 1, "b")))]));
+    assert!(harness.engine.has_unfinished_changes(super::world::FIRST));
+    harness.settle();
+    assert!(!harness.engine.has_unfinished_changes(super::world::FIRST));
+    assert_eq!(of(&harness), [["r2 2"], ["r2 2"]]);
+    harness.world.things.remove(&a);
+    harness.world.announce(&a);
+    harness.deliver(usize::MAX);
+    assert_eq!(of(&harness), [["r2 1"], ["r2 1"]]);
+}
+
+#[test]
+fn whoever_waits_for_the_clock_is_decided_about_again() {
+    let check = |reason: Reason, expected: Option<u64>| {
+        let expected = expected.map(Duration::from_secs);
+        assert_eq!(Decision::wait(reason.clone()).requeue_after, expected, "{reason}");
+    };
+    let five = Duration::from_secs(5);
+    check(Reason::Refused("no".into(), Some(five)), Some(5));
+    check(Reason::Refused("no".into(), None), None);
+    check(Reason::Retrying("again".into(), five), Some(5));
+    check(Reason::Fight(FightCause::Deletions, five), Some(5));
+    check(Reason::OwnWrite, Some(WRITE_ECHO_TIMEOUT.as_secs()));
+    check(Reason::Terminating, None);
 }

@@ -1,8 +1,11 @@
 //! Dependencies by annotation, as those of a chart's post-upgrade hooks: the older content of a
 //! workload does not count.
 
+use std::time::Duration;
+
 use super::harness::Harness;
-use super::world::{AuditEntry, config, desired, reading, workload};
+use super::restart;
+use super::world::{AuditEntry, budget, config, desired, reading, workload};
 use crate::engine::*;
 use crate::object::ObjectId;
 
@@ -116,4 +119,119 @@ fn a_slot_is_not_held_for_a_dependency_that_waits_for_it() {
         assert!(position(&env).is_some() && position(other).is_some(), "{user} {log:?}");
         assert!(harness.world.is_free());
     }
+}
+
+#[test]
+fn what_depends_on_a_workload_goes_on_when_its_rollout_has_rested() {
+    let (web, post) = (workload("web"), config("post"));
+    let of = [("web", &web, &[][..]), ("post", &post, std::slice::from_ref(&web))];
+    let mut harness = Harness::new(3);
+    harness.engine = harness.fresh_with(Budget { soak: Duration::from_secs(10), ..budget(3) });
+    harness.read(reading("r1", &files(1, &of)));
+    harness.settle();
+    harness.pass_time(Duration::from_secs(11));
+    harness.settle();
+    harness.world.log.clear();
+    harness.read(reading("r2", &files(2, &of)));
+    harness.settle();
+    assert_eq!(harness.world.log, [changed(&web)]);
+    assert_eq!(why(&mut harness, &post), "needs Deployment shop/web, which is rolling out");
+    // Nothing else happens than that time passes.
+    harness.pass_time(Duration::from_secs(11));
+    harness.settle();
+    assert_eq!(harness.world.log, [changed(&web), changed(&post)]);
+}
+
+#[test]
+fn what_depends_on_a_workload_waits_for_its_restart() {
+    let (web, post) = (workload("web"), config("post"));
+    let revision = |content: u32| {
+        let mut all = restart::both(restart::env(1), restart::web(1, &["tls"])).to_vec();
+        all.extend(files(content, &[("post", &post, std::slice::from_ref(&web))]));
+        all
+    };
+    let mut harness = Harness::new(3);
+    harness.read(reading("r1", &revision(1)));
+    restart::show_data(&mut harness, 1);
+    harness.engine.set_config_key(restart::key(&[1; 16]));
+    harness.settle();
+    pause(&mut harness, &web, Some("1-a not now"));
+    harness.world.log.clear();
+    restart::show_data(&mut harness, 2);
+    harness.read(reading("r2", &revision(2)));
+    harness.settle();
+    assert_eq!(harness.world.log, []);
+    assert_eq!(why(&mut harness, &post), "needs Deployment shop/web, which is not changed yet");
+}
+
+// A repair writes the same content again, and its pods still use the former one.
+#[test]
+fn what_the_former_content_uses_stays_until_the_rollout_ends_though_it_is_repaired_meanwhile() {
+    let (web, old, new) = (workload("web"), config("old"), config("new"));
+    let using = |content: u32, need: &ObjectId| {
+        let mut object = (*desired(&web, content, "web")).clone();
+        object.needs = [need.clone()].into();
+        Some(SharedDesiredObject::from(object))
+    };
+    let mut harness = Harness::new(3);
+    let first = [("old", Some(desired(&old, 1, "old"))), ("web", using(1, &old))];
+    harness.read(reading("r1", &first));
+    harness.settle();
+    harness.world.log.clear();
+    let second = [("old", None), ("new", Some(desired(&new, 1, "new"))), ("web", using(2, &new))];
+    harness.read(reading("r2", &second));
+    let go_on = |harness: &mut Harness| {
+        for _ in 0..10 {
+            harness.deliver(usize::MAX);
+            harness.engine.advance(harness.now);
+            harness.keep_ledger();
+            harness.engine.process_changes();
+            for id in harness.engine.take_dirty() {
+                harness.step(&id);
+            }
+        }
+    };
+    go_on(&mut harness);
+    harness.world.drift(&web);
+    go_on(&mut harness);
+    let created = AuditEntry::Created(new);
+    assert_eq!(harness.world.log, [created, changed(&web), changed(&web)]);
+    harness.settle();
+    assert!(!harness.world.things.contains_key(&old), "{:?}", harness.world.log);
+}
+
+#[test]
+fn an_object_needs_what_it_names_and_the_namespace_that_it_is_in() {
+    let namespace = |name| super::world::id("", "Namespace", "", name);
+    let mut web = (*desired(&workload("web"), 1, "web")).clone();
+    web.needs = [config("env")].into();
+    assert!(web.has_need(&config("env")));
+    assert!(web.has_need(&namespace("shop")));
+    assert!(!web.has_need(&namespace("depot")));
+    assert!(!web.has_need(&config("shop")));
+}
+
+// It waits for an earlier wave, and comes in the one of whoever needs it.
+#[test]
+fn what_waits_for_its_wave_is_due_with_what_needs_it_in_an_earlier_one() {
+    let (env, web) = (config("env"), workload("web"));
+    let check = |wave: i32, needs: &[ObjectId], topic: Option<WaitTopic>, expected: bool| {
+        let mut wanted = [desired(&env, 1, "env"), desired(&web, 1, "web")].map(|one| (*one).clone());
+        (wanted[0].wave, wanted[1].needs) = (wave, needs.into());
+        let [first, second] = wanted.map(SharedDesiredObject::from);
+        let mut harness = Harness::new(3);
+        harness.read(reading("r1", &[("env", Some(first)), ("web", Some(second))]));
+        if let Some(topic) = topic.clone() {
+            harness.engine.waits.insert(env.clone(), topic);
+        }
+        assert_eq!(harness.engine.is_due_with(&web, &env), expected, "{wave} {needs:?} {topic:?}");
+    };
+    let waves = || Some(WaitTopic::Waves(super::world::FIRST));
+    let needs = [env.clone()];
+    check(1, &needs, waves(), true);
+    check(0, &needs, waves(), false);
+    check(-1, &needs, waves(), false);
+    check(1, &[], waves(), false);
+    check(1, &needs, None, false);
+    check(1, &needs, Some(WaitTopic::Waves(super::world::SECOND)), false);
 }

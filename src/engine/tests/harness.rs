@@ -121,14 +121,14 @@ impl Harness {
     }
 
     /// Returns the target of a rollback, as git has it.
-    fn past(&self, undo: &UndoRequest) -> Result<PastRevision, String> {
+    fn past(&self, undo: &UndoRequest) -> Result<OlderRevision, String> {
         let place = |name: &str| self.commits.iter().position(|(revision, _)| revision.as_str() == name);
         let before = || place(undo.from.as_str())?.checked_sub(1);
         let place = undo.to.as_ref().map_or_else(before, |to| place(to));
         let (revision, files) = &self.commits[place.ok_or("there is no such revision")?];
         let named = files.values().filter(|content| undo.objects.contains(&content.id));
         let contents = named.map(|content| (content.id.clone(), content.clone())).collect();
-        Ok(PastRevision { revision: revision.clone(), contents })
+        Ok(OlderRevision { revision: revision.clone(), contents })
     }
 
     /// Carries out what people have ordered, as the loop does at the beginning of each turn.
@@ -153,7 +153,7 @@ impl Harness {
     }
 
     /// Takes orders that are spent out of their object; returns whether any were.
-    pub(super) fn strike_orders(&mut self) -> bool {
+    pub(super) fn remove_orders(&mut self) -> bool {
         let spent = self.engine.finished_orders(FIRST);
         self.world.orders.retain(|order| !spent.contains(&order.token));
         if !spent.is_empty() {
@@ -328,7 +328,7 @@ impl Harness {
         for (revision, wanted) in self.engine.unread_contents() {
             for (id, hash) in wanted {
                 let release = ContentRef { hash, revision: revision.clone() };
-                self.engine.record_past_content(&id, &release, self.history.get(&hash).cloned());
+                self.engine.record_older_content(&id, &release, self.history.get(&hash).cloned());
             }
         }
     }
@@ -343,7 +343,7 @@ impl Harness {
             self.carry_out();
             self.engine.advance(self.now);
             self.keep_ledger();
-            self.strike_orders();
+            self.remove_orders();
             self.engine.process_changes();
             let dirty: BTreeSet<ObjectId> = self.engine.take_dirty().into_iter().collect();
             if dirty.is_empty() && self.world.events.is_empty() {
@@ -371,7 +371,7 @@ impl Harness {
         {
             return;
         }
-        if self.strike_orders() {
+        if self.remove_orders() {
             return;
         }
         self.engine.process_changes();

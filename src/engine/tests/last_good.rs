@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use super::harness::Harness;
-use super::world::{budget, config, desired, reading, workload};
+use super::world::{FIRST, SECOND, SET, budget, config, desired, reading, workload};
 use crate::engine::*;
-use crate::object::{ContentHash, ObjectId};
+use crate::object::{ContentHash, ObjectId, Revision};
 
 fn web(content: u32) -> SharedDesiredObject {
     let mut web = (*desired(&workload("web"), content, "web")).clone();
@@ -338,4 +338,135 @@ fn a_newer_configuration_does_not_keep_a_rollout_from_going_back() {
     assert_shows(&harness, 1, 1);
     assert_eq!(harness.world.rejections[0].unit.revision.as_str(), "r3");
     assert!(harness.world.is_free());
+}
+
+// Another process releases the same object, for a source of its own.
+#[test]
+fn a_retry_is_recorded_and_kept_whatever_units_other_sources_have() {
+    let mut harness = held();
+    let mut theirs = harness.world.rejections[0].unit.clone();
+    theirs.inventory_id = "applyset-theirs-v1".into();
+    harness.world.ledger.units.push(theirs.clone());
+    harness.engine.set_ledger(harness.world.ledger.clone());
+    retry(&mut harness);
+    harness.carry_out();
+    let next = harness.engine.next_ledger().expect("the retry is recorded");
+    let ours = harness.world.rejections[0].unit.clone();
+    assert_eq!(next.units, [theirs, ours]);
+    // The rejection is still in the inventory, so the record of what was good must not go.
+    harness.engine.set_ledger(next.clone());
+    assert!(harness.engine.next_ledger().is_none_or(|later| later.units == next.units));
+}
+
+#[test]
+fn a_unit_can_be_undone_where_it_has_replaced_something_and_was_not_rejected() {
+    let harness = held();
+    let rejected = harness.world.rejections[0].unit.clone();
+    let elsewhere = |target: &RollbackTarget| {
+        let member = UnitMember {
+            content: Some(hash(&workload("other"), 2)),
+            rollback_target: target.clone(),
+            restarted: None,
+        };
+        ReleaseUnit { members: [(workload("other"), member)].into(), ..rejected.clone() }
+    };
+    let replaced = rejected.members[&workload("web")].rollback_target.clone();
+    assert!(replaced.content_ref().is_some());
+    assert!(!harness.engine.can_be_undone(&rejected));
+    assert!(harness.engine.can_be_undone(&elsewhere(&replaced)));
+    assert!(!harness.engine.can_be_undone(&elsewhere(&RollbackTarget::Absent)));
+}
+
+#[test]
+fn failed_content_is_shown_where_a_wanted_object_is_not_at_its_last_good_content() {
+    let rejection = held().world.rejections[0].clone();
+    let both_deleted = |harness: &mut Harness| {
+        for id in [workload("web"), config("env")] {
+            let shown = harness.engine.live_object(&id).cloned().unwrap();
+            let rv = ResourceVersion(shown.rv.0 + 1);
+            harness.engine.observe_object(&id, LiveObject { deleting: true, rv, ..shown });
+        }
+    };
+    let unwanted = |harness: &mut Harness| harness.read(reading("r3", &[("env", None), ("web", None)]));
+    let check = |mut harness: Harness, change: &dyn Fn(&mut Harness), expected: bool| {
+        change(&mut harness);
+        assert_eq!(harness.engine.shows_failed_content(FIRST, &rejection), expected);
+        let is_only_record = harness.engine.is_only_record_of_targets(FIRST, &rejection);
+        assert!(expected || !is_only_record);
+    };
+    check(held(), &|_| (), true);
+    check(at_rest(OnFailure::Quarantine), &|_| (), false);
+    check(held(), &both_deleted, false);
+    check(held(), &unwanted, false);
+}
+
+#[test]
+fn a_rejection_is_the_only_record_of_what_was_good_as_long_as_no_unit_of_its_source_says_so_too() {
+    for (of, expected) in [(SET, false), ("applyset-theirs-v1", true)] {
+        let mut harness = held();
+        let rejection = harness.world.rejections[0].clone();
+        harness.read(reading("r3", &files(3, 3)));
+        assert!(harness.engine.is_only_record_of_targets(FIRST, &rejection));
+        let unit = ReleaseUnit { inventory_id: of.into(), ..rejection.unit.clone() };
+        harness.engine.set_ledger(RolloutLedger { units: vec![unit], ..harness.world.ledger.clone() });
+        assert_eq!(harness.engine.is_only_record_of_targets(FIRST, &rejection), expected, "{of}");
+    }
+}
+
+#[test]
+fn a_newer_unit_goes_back_to_what_was_good_before_failed_contents_and_takes_them_all_along() {
+    let inherited = |harness: &Harness, id: &ObjectId| {
+        let mut unit = ReleaseUnit {
+            inventory_id: SET.into(),
+            revision: Revision::new("r3"),
+            members: [(id.clone(), harness.engine.member(FIRST, id))].into(),
+        };
+        harness.engine.inherit_rollback_targets(FIRST, &mut unit);
+        let good = |member: &UnitMember| member.rollback_target.content_ref().map(|good| good.hash);
+        unit.members.iter().map(|(id, member)| (id.clone(), good(member))).collect::<Vec<_>>()
+    };
+    let (web, env, other) = (workload("web"), config("env"), config("other"));
+    let mut harness = held();
+    let as_shown = vec![(web.clone(), Some(hash(&web, 2)))];
+    assert_eq!(inherited(&harness, &web), as_shown, "the rejection still counts");
+    harness.read(reading("r3", &files(3, 3)));
+    let both = vec![(web.clone(), Some(hash(&web, 1))), (env.clone(), Some(hash(&env, 1)))];
+    let mut found = inherited(&harness, &web);
+    found.sort_by_key(|(id, _)| id.kind() == "ConfigMap");
+    assert_eq!(found, both);
+    assert_eq!(inherited(&harness, &other), [(other, None)]);
+}
+
+#[test]
+fn a_unit_is_renewed_with_what_the_newest_revision_asks_for_once_nothing_of_it_is_to_come() {
+    let (web, env) = (workload("web"), config("env"));
+    let unit = |revision: &str, content: Option<u32>| {
+        let member = |id: &ObjectId| UnitMember {
+            content: content.map(|content| hash(id, content)),
+            rollback_target: RollbackTarget::Unknown,
+            restarted: None,
+        };
+        ReleaseUnit {
+            inventory_id: SET.into(),
+            revision: Revision::new(revision),
+            members: [&web, &env].map(|id| (id.clone(), member(id))).into(),
+        }
+    };
+    let mut harness = at_rest(OnFailure::Quarantine);
+    let at_head = |harness: &Harness, unit: &ReleaseUnit| harness.engine.unit_at_head(FIRST, unit);
+    assert_eq!(at_head(&harness, &unit("r0", Some(1))), Some(unit("r0", Some(1))));
+    assert_eq!(at_head(&harness, &unit("r0", None)), Some(unit("r1", Some(1))));
+    harness.read(reading("r2", &files(2, 2)));
+    assert_eq!(at_head(&harness, &unit("r0", Some(1))), None, "a newer content is to come");
+    assert_eq!(at_head(&held(), &unit("r0", Some(1))), None, "it is rejected");
+}
+
+#[test]
+fn a_rejection_is_retried_for_its_own_source_alone() {
+    let mut harness = held();
+    let rejection = harness.world.rejections[0].clone();
+    let other = Rejection { cause: "another one".into(), ..rejection.clone() };
+    harness.engine.orders.retries_to_drop = vec![(SECOND, rejection.clone()), (FIRST, other.clone())];
+    assert!(!harness.engine.is_retried(FIRST, &rejection));
+    assert!(harness.engine.is_retried(FIRST, &other));
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 
+use crate::engine::lease_shares::RENEWAL_INTERVAL;
 use crate::engine::{
     LEASE_DURATION, LEASE_LIST_INTERVAL, LeaseMoves, LeaseShares, LeaseSnapshot, WRITE_TERM,
 };
@@ -183,7 +184,7 @@ fn what_is_too_much_is_let_go_for_those_who_came_to_stay() {
     assert_eq!(shares.surplus_leases(2, &names(held)), []);
     // A source in transit counts as gone, and is not chosen again.
     for source in names("c d") {
-        shares.note_offer(&source);
+        shares.offer_lease(&source);
     }
     let now = Instant::now() + LEASE_LIST_INTERVAL * 10;
     let moves = shares.next_moves(&names(held), now);
@@ -222,7 +223,7 @@ fn what_nobody_wants_comes_back_and_stays() {
     let (mut shares, moves) = after(10, "a=me b=me", held, "you", held);
     assert_eq!(moves.surplus, 1);
     let let_go = shares.surplus_leases(1, &names(""));
-    shares.note_offer(&let_go[0]);
+    shares.offer_lease(&let_go[0]);
     shares.note_loss(&let_go[0]);
     let start = Instant::now() + LEASE_LIST_INTERVAL * 20;
     let mut back = String::new();
@@ -328,7 +329,7 @@ impl TestReplica {
         }
         let surplus = self.shares.surplus_leases(moves.surplus, busy);
         for source in &surplus {
-            self.shares.note_offer(source);
+            self.shares.offer_lease(source);
         }
         for source in surplus.into_iter().chain(moves.leave) {
             self.terms.remove(&source);
@@ -424,4 +425,17 @@ fn an_older_renewal_shortens_no_term() {
     assert_eq!(shares.due_renewals(newer), [""; 0].map(Into::into));
     let moves = shares.next_moves(&names("a"), start + WRITE_TERM);
     assert_eq!((moves.lapsed, shares.has_lease("a")), (vec![], true));
+}
+
+#[test]
+fn a_lease_is_due_for_renewal_after_the_interval_and_whoever_sleeps_wakes_at_the_end_of_its_term() {
+    let start = Instant::now();
+    let mut shares = LeaseShares::new("me");
+    shares.note_renewal(&"a".into(), start);
+    let due = |after: Duration| shares.due_renewals(start + after).len();
+    assert_eq!((due(RENEWAL_INTERVAL * 9 / 10), due(RENEWAL_INTERVAL)), (0, 1));
+    let early = start + WRITE_TERM * 11 / 12;
+    assert_eq!(shares.next_wake(early), start + WRITE_TERM);
+    // A term that is over is no reason to wake.
+    assert_eq!(shares.next_wake(start + WRITE_TERM), start + WRITE_TERM + LEASE_LIST_INTERVAL);
 }

@@ -9,7 +9,7 @@ use super::harness::Harness;
 use super::shared_budget::{
     THEIRS, at_rest, budget, elsewhere, files, one, publish_tally, reason, tally, theirs,
 };
-use super::world::{reading, workload};
+use super::world::{config, desired, reading, workload};
 use crate::engine::*;
 
 /// Returns `web` at rest, and another process that has claimed something.
@@ -127,6 +127,10 @@ fn whoever_writes_the_first_workload_makes_the_object() {
     harness.world.ledger = RolloutLedger::default();
     harness.engine = harness.fresh(3);
     assert_eq!(harness.engine.initial_ledger(), None, "nothing was written yet");
+    harness.read(reading("r0", &[("env", Some(desired(&config("env"), 1, "env")))]));
+    harness.settle();
+    assert!(harness.world.things.contains_key(&config("env")));
+    assert_eq!(harness.engine.initial_ledger(), None, "no workload was written yet");
     harness.read(reading("r1", &files(&["web"], 1)));
     harness.settle();
     let first = harness.engine.initial_ledger().expect("a workload is there");
@@ -166,10 +170,10 @@ fn a_claim_that_cannot_be_read_counts_and_stays() {
     // The claim as it is there, the pods that it counts for, and whether they are too many.
     let check = |claim: serde_json::Value, pods: u32, begins: bool| {
         let text = json!({"claims": [claim], "begun": "1969-01-01T00:00:00Z"}).to_string();
-        let ledger = RolloutLedger::parse(&text, &HashSeals::default()).unwrap();
+        let ledger = RolloutLedger::parse(&text, &HashCiphers::default()).unwrap();
         assert_eq!((ledger.claims.len(), ledger.total_unavailable_pods()), (0, pods), "{text}");
         let again: serde_json::Value =
-            serde_json::from_str(&ledger.text(&HashSeals::default()).unwrap()).unwrap();
+            serde_json::from_str(&ledger.text(&HashCiphers::default()).unwrap()).unwrap();
         assert_eq!(again["claims"], json!([claim]));
         let mut harness = at_rest(&["web"], &budget("2", 100));
         harness.engine.explain_unread(Some("1 claim cannot be read".into()));

@@ -161,7 +161,7 @@ fn nothing_goes_back_before_all_of_it_has_been_read() {
     harness.world.log.clear();
     let release = |id: &ObjectId| ContentRef { hash: hash(id, 1), revision: Revision::new("r1") };
     for id in &ids()[..3] {
-        harness.engine.record_past_content(id, &release(id), harness.history.get(&hash(id, 1)).cloned());
+        harness.engine.record_older_content(id, &release(id), harness.history.get(&hash(id, 1)).cloned());
         harness.engine.process_changes();
         for id in harness.engine.take_dirty() {
             let decision = harness.engine.decide(&id, harness.now);
@@ -172,8 +172,8 @@ fn nothing_goes_back_before_all_of_it_has_been_read() {
     assert_all_show(&harness, &ids(), 1);
 }
 
-// A process that has just started does not know yet which objects exist, and must not take one for
-// added by the newest revision: a rollback would delete it.
+// A process that has just started does not know yet which objects exist. It must not take one for
+// added by the newest revision, as a rollback would delete it.
 #[test]
 fn where_a_unit_goes_back_to_is_written_down_when_all_of_it_is_listed() {
     let maps = config("env").group_kind();

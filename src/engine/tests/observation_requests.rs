@@ -111,7 +111,7 @@ fn a_daemon_that_does_not_answer_withholds_the_deletion_until_a_person_confirms(
     assert_eq!(fate(&mut engine, &id, &silent(), late), "deleted");
 }
 
-/// Brings an object with the label and the seal of a source that had dropped it long ago: somebody
+/// Brings an object with the label and the seal of a source that had dropped it long ago. Somebody
 /// wrote it over one of another source, whose process may be down.
 #[test]
 fn what_comes_with_a_label_is_deleted_only_when_the_daemons_of_the_same_repository_have_observed_too() {

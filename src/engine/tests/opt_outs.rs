@@ -274,3 +274,17 @@ fn after_a_restart_nothing_is_deleted_before_its_last_manifest_was_read_again() 
         assert_eq!(harness.world.log.iter().filter(deleted).count(), expected, "{timing:?}");
     }
 }
+
+#[test]
+fn what_cannot_be_used_and_is_being_deleted_is_not_repaired() {
+    let a = config("a");
+    let mut harness = Harness::new(3);
+    harness.read(reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
+    harness.settle();
+    let broken = SourceReading { files: vec![("a".into(), Some(unusable(&a)))], ..reading("r2", &[]) };
+    harness.engine.set_reading(FIRST, broken);
+    let shown = harness.engine.live_object(&a).cloned().unwrap();
+    let rv = ResourceVersion(shown.rv.0 + 1);
+    harness.engine.observe_object(&a, LiveObject { deleting: true, our_fields: None, rv, ..shown });
+    assert_eq!(harness.decide(&a), Decision::wait(Reason::Terminating));
+}

@@ -3,7 +3,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::engine::{RolloutOverlay, UpdateStrategy, apply_overlay};
+use crate::engine::rollout::step_overlay::is_tightening;
+use crate::engine::{RolloutOverlay, RolloutOverlayState, UpdateStrategy, apply_overlay};
 use crate::object::GroupKind;
 use crate::object::canonical_json;
 
@@ -191,4 +192,32 @@ fn what_a_strategy_takes_down_by_itself() {
     check("DaemonSet", json!({"type": "OnDelete"}), 11, 0);
     check("StatefulSet", json!({}), 4, 1);
     check("StatefulSet", rolling(json!({"maxUnavailable": "30%"})), 4, 2);
+}
+
+#[test]
+fn the_tightest_of_two_overlays_is_that_of_fewer_pods_at_the_same_step() {
+    use RolloutOverlay::{InPlace, Narrow, OnDelete, Partition, Surge};
+
+    let check = |one: RolloutOverlay, other: RolloutOverlay, expected: Option<RolloutOverlay>| {
+        assert_eq!((one.tightest(other), other.tightest(one)), (expected, expected), "{one} {other}");
+        let state = RolloutOverlayState::Overlaid;
+        let differs = one != other;
+        assert_eq!(is_tightening(state(one), Some(other)), differs && expected == Some(other));
+        assert_eq!(is_tightening(state(other), Some(one)), differs && expected == Some(one));
+        assert!(!is_tightening(state(one), None) && !is_tightening(RolloutOverlayState::Plain, Some(one)));
+    };
+    let surge = |pods, step| Surge { pods, step };
+    let in_place = |pods, step| InPlace { pods, step };
+    let partition = |from, step| Partition { from, step };
+    check(surge(1, 1), surge(2, 1), Some(surge(1, 1)));
+    check(surge(1, 1), surge(1, 1), Some(surge(1, 1)));
+    check(surge(1, 1), surge(2, 2), None);
+    check(in_place(1, 1), in_place(2, 1), Some(in_place(1, 1)));
+    check(in_place(1, 1), in_place(2, 2), None);
+    // The pods before the position stay.
+    check(partition(2, 1), partition(1, 1), Some(partition(2, 1)));
+    check(partition(2, 1), partition(1, 2), None);
+    check(surge(1, 1), in_place(1, 1), None);
+    check(OnDelete { step: 1 }, OnDelete { step: 1 }, None);
+    check(Narrow(1), Narrow(2), None);
 }

@@ -210,3 +210,19 @@ fn what_was_deleted_is_not_made_again_where_its_source_becomes_incomplete() {
     assert!(matches!(&harness.world.log[..], [AuditEntry::Deleted(..)]), "{:?}", harness.world.log);
     assert!(!harness.world.things.contains_key(&a));
 }
+
+#[test]
+fn of_two_views_of_an_object_the_newer_one_counts() {
+    let a = config("a");
+    let mut harness = Harness::new(3);
+    harness.read(reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
+    harness.settle();
+    let shown = harness.engine.live_object(&a).cloned().unwrap();
+    for (rv, expected) in [(shown.rv.0 + 1, Some(Reason::Terminating)), (shown.rv.0 - 1, None)] {
+        let mut harness = harness.clone();
+        harness.engine.mark_all();
+        let looked_up = LiveObject { deleting: true, rv: ResourceVersion(rv), ..shown.clone() };
+        harness.engine.record_lookup(&a, DirectView::Found(Box::new(looked_up)));
+        assert_eq!(harness.engine.decide(&a, harness.now).reason, expected, "{rv}");
+    }
+}

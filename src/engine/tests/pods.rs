@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::engine::{
-    ContainerTrouble, FailedPod, IMAGE_PULL_GRACE, PodCreationFailure, PodFacts, Readiness, ResourceVersion,
+    ContainerFailure, FailedPod, IMAGE_PULL_GRACE, PodCreationFailure, PodFacts, Readiness, ResourceVersion,
     TRANSIENT_REASON_GRACE, UNSCHEDULABLE_GRACE, Uid, UnschedulablePod, WorkloadPods, find_failure,
     grace_period, next_failure_check,
 };
@@ -38,12 +38,12 @@ pub(super) fn ready(name: &str, revision: &str, since: Instant) -> PodFacts {
 
 pub(super) fn waiting(pod: PodFacts, reason: &str, since: Instant) -> PodFacts {
     let trouble =
-        ContainerTrouble { container: "c".into(), reason: reason.into(), message: "says why".into(), since };
+        ContainerFailure { container: "c".into(), reason: reason.into(), message: "says why".into(), since };
     PodFacts { trouble: Some(trouble), ..pod }
 }
 
 fn saying(pod: PodFacts, message: &str) -> PodFacts {
-    let trouble = pod.trouble.map(|trouble| ContainerTrouble { message: message.into(), ..trouble });
+    let trouble = pod.trouble.map(|trouble| ContainerFailure { message: message.into(), ..trouble });
     PodFacts { trouble, ..pod }
 }
 
@@ -228,7 +228,7 @@ fn the_signal_that_says_most_is_reported_of_the_oldest_pod() {
     };
     let late = t + UNSCHEDULABLE_GRACE;
     assert_eq!(words(&all, late), "pod c, container c: InvalidImageName: says why");
-    let silent = ContainerTrouble { message: "".into(), ..all.pods[2].trouble.clone().unwrap() };
+    let silent = ContainerFailure { message: "".into(), ..all.pods[2].trouble.clone().unwrap() };
     let silent = PodFacts { trouble: Some(silent), ..all.pods[2].clone() };
     assert_eq!(words(&of(&[silent]), t), "pod c, container c: InvalidImageName");
     let fewer = |count: usize| WorkloadPods { pods: all.pods[..count].into(), ..all.clone() };
@@ -288,4 +288,18 @@ fn only_known_words_of_the_kubelet_are_failures() {
     }
     check("ContainerCreating", "", None);
     check("", "", None);
+}
+
+#[test]
+fn a_new_pod_is_in_trouble_where_it_is_not_ready_and_says_why() {
+    let t = Instant::now();
+    let check = |pod: PodFacts, expected: u32| {
+        assert_eq!(of(std::slice::from_ref(&pod)).count_failing_newest(), expected, "{pod:?}");
+    };
+    check(waiting(pod("web-1", NEW), "CrashLoopBackOff", t), 1);
+    check(unscheduled(pod("web-1", NEW), t), 1);
+    check(pod("web-1", NEW), 0);
+    check(waiting(ready("web-1", NEW, t), "CrashLoopBackOff", t), 0);
+    check(waiting(pod("web-1", OLD), "CrashLoopBackOff", t), 0);
+    check(PodFacts { terminating: true, ..waiting(pod("web-1", NEW), "CrashLoopBackOff", t) }, 0);
 }

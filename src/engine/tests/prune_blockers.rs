@@ -148,7 +148,7 @@ fn what_is_beside_a_change_under_way_whose_former_content_is_lost_waits_for_it()
     }
     for (revision, wanted) in engine.unread_contents() {
         for (id, hash) in wanted {
-            engine.record_past_content(&id, &ContentRef { hash, revision: revision.clone() }, None);
+            engine.record_older_content(&id, &ContentRef { hash, revision: revision.clone() }, None);
         }
     }
     let waits = judged(&mut engine, FIRST, &old);
@@ -189,4 +189,123 @@ fn what_the_content_before_used_waits_until_the_new_one_is_healthy() {
     assert!(waits.starts_with("pruned when Secret shop/user"), "{waits}");
     engine.observe_object(&user, LiveObject { rv: ResourceVersion(10), ..World::live(&user, &thing) });
     assert_eq!(judged(&mut engine, FIRST, &old), "delete");
+}
+
+// The deletion is decided, and has not been sent.
+#[test]
+fn a_fact_that_comes_after_the_decision_to_delete_an_object_keeps_it() {
+    let kept = "no longer wanted, and kept, as an annotation of it asks";
+    let (mut engine, a) = dropped();
+    let shown = engine.informer_object(&a).cloned().unwrap();
+    let rv = ResourceVersion(shown.rv.0 + 1);
+    engine.observe_object(&a, LiveObject { prune_timing: PruneTiming::Never, rv, ..shown });
+    assert_eq!(judged(&mut engine, FIRST, &a), kept);
+}
+
+#[test]
+fn what_changes_on_an_object_counts_also_while_its_guard_is_closed() {
+    let (mut engine, a) = dropped();
+    engine.set_unreadable(FIRST, "it is away".into());
+    let closed = "nothing is pruned, as the source was not read completely: it is away";
+    let kept = "no longer wanted, and kept, as an annotation of it asks";
+    assert_eq!(judged(&mut engine, FIRST, &a), closed);
+    let shown = engine.informer_object(&a).cloned().unwrap();
+    for (rv, prune_timing, expected) in
+        [(8, PruneTiming::Never, kept), (9, PruneTiming::AfterUnit, closed), (10, PruneTiming::Never, kept)]
+    {
+        let live = LiveObject { prune_timing, rv: ResourceVersion(rv), ..shown.clone() };
+        engine.observe_object(&a, live);
+        assert_eq!(judged(&mut engine, FIRST, &a), expected, "{prune_timing:?}");
+    }
+    engine.observe_absence(&a);
+    assert_eq!(judged(&mut engine, FIRST, &a), "wanted");
+}
+
+// Nothing that can be read connects them.
+#[test]
+fn what_is_recorded_as_released_together_with_a_change_under_way_waits_for_it() {
+    let [old, user] = [config("old"), id("", "Secret", "shop", "user")];
+    for (of, expected) in [(SET, "pruned when Secret shop/user"), ("applyset-theirs-v1", "delete")] {
+        let mut engine = engine(&[SET], &[maps(), user.group_kind()]);
+        let file = |id: &ObjectId, content| Some(desired(id, content, id.name()));
+        let files = [("user", file(&user, 1)), ("old", file(&old, 1)), ("b", file(&config("b"), 1))];
+        engine.set_reading(FIRST, reading("r1", &files));
+        for (uid, one) in [(1, &old), (2, &user), (3, &config("b"))] {
+            show(&mut engine, one, uid);
+        }
+        let member = UnitMember { content: None, rollback_target: RollbackTarget::Unknown, restarted: None };
+        let unit = ReleaseUnit {
+            inventory_id: of.into(),
+            revision: crate::object::Revision::new("r1"),
+            members: [&old, &user].map(|id| (id.clone(), member.clone())).into(),
+        };
+        engine.set_ledger(RolloutLedger { units: vec![unit], ..RolloutLedger::default() });
+        engine.set_reading(FIRST, reading("r2", &[("user", file(&user, 2)), ("old", None)]));
+        let judgement = judged(&mut engine, FIRST, &old);
+        assert!(judgement.starts_with(expected), "{of}: {judgement}");
+    }
+}
+
+#[test]
+fn it_is_said_what_a_person_can_do_about_a_kind_that_cannot_be_listed() {
+    use crate::engine::deletion::unlisted_kinds::GROUP_DOWN;
+    use crate::object::ErrorClass;
+
+    let secrets = GroupKind::new("", "Secret");
+    let blind = || {
+        let (mut engine, _) = dropped();
+        engine.set_inventory_namespace("rhumb-system");
+        let kinds = [maps(), secrets.clone()].into();
+        engine.set_inventory(FIRST, Inventory { kinds, ..inventory(&engine) });
+        engine
+    };
+    let begin = "nothing is pruned while Secret cannot be listed: ";
+    let check = |why: &str, class: ErrorClass, expected: Option<&str>| {
+        let mut engine = blind();
+        engine.set_informer_state(&secrets, KindState::Unobservable(why.into(), class));
+        let said = engine.unlisted_reason(FIRST);
+        let rest = said.as_deref().map(|said| said.strip_prefix(begin).unwrap_or(said));
+        let is_so = |rest: &str| expected.is_some_and(|expected| rest.starts_with(expected));
+        assert_eq!(rest.is_some_and(is_so), expected.is_some(), "{class:?}: {rest:?}");
+        assert_eq!(rest.is_some(), expected.is_some(), "{class:?}: {rest:?}");
+        engine.sources[FIRST].prune = PrunePolicy::Off;
+        assert_eq!(engine.unlisted_reason(FIRST), None, "nothing would be pruned");
+    };
+    check("it is denied", ErrorClass::Forbidden, Some("it is denied; let the user list and watch it"));
+    check(
+        GROUP_DOWN,
+        ErrorClass::Transient,
+        Some(&format!("{GROUP_DOWN}; repair it, or delete its APIService")),
+    );
+    check("it is slow", ErrorClass::Transient, None);
+    check("it is odd", ErrorClass::Invalid, Some("it is odd; `kubectl get crds,apiservices`"));
+    // The server has no such kind, or has it in another version.
+    for (others, expected) in [(vec![], true), (vec!["v2".to_owned()], false)] {
+        let mut engine = blind();
+        let gvk = crate::object::Gvk::new("", "v1", "Secret");
+        engine.set_kind_availability(gvk, KindAvailability::No(others.into()));
+        assert_eq!(engine.is_unserved(&secrets), expected);
+        assert!(!engine.is_unserved(&maps()));
+        let said = engine.unlisted_reason(FIRST);
+        assert_eq!(said.is_some(), expected, "{said:?}");
+        let command = "`kubectl -n rhumb-system annotate --overwrite configmap applyset-ours-v1 \
+                       applyset.kubernetes.io/contains-group-kinds=ConfigMap`";
+        assert!(said.is_none_or(|said| said.ends_with(command)));
+    }
+}
+
+// The deletion was decided on another view of it.
+#[test]
+fn what_turns_out_to_be_unproven_is_not_deleted_though_that_is_decided() {
+    let (mut engine, a) = dropped();
+    let now = std::time::Instant::now();
+    let action = engine.decide(&a, now).action;
+    assert!(matches!(action, Action::Delete(..)), "{action:?}");
+    let mut live = engine.informer_object(&a).cloned().unwrap();
+    let release = live.release.take().unwrap();
+    live.unproven_release = Some(Box::new(ReleaseAnnotation { release, seal: None }));
+    live.rv = ResourceVersion(live.rv.0 + 1);
+    engine.observe_object(&a, live);
+    let action = engine.decide(&a, now).action;
+    assert!(!matches!(action, Action::Delete(..)), "{action:?}");
 }

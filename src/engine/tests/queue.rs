@@ -151,7 +151,7 @@ fn the_queue_goes_out_beside_the_claims() {
     let ledger = harness.world.ledger.clone();
     let ledger_now = publication.add_to(&mut harness.engine, ledger, now);
     assert_eq!(words(&ledger_now.queue), expected());
-    let seals = HashSeals::default();
+    let seals = HashCiphers::default();
     assert_eq!(RolloutLedger::parse(&ledger_now.text(&seals).unwrap(), &seals).unwrap(), ledger_now);
     assert_eq!(publication.next_ledger(&mut harness.engine, now + PUBLICATION_INTERVAL), None);
     assert_eq!(harness.engine.without_queue(ledger_now.clone()).queue, []);

@@ -70,3 +70,21 @@ fn the_failure_of_a_content_that_is_no_longer_shown_rejects_nothing() {
         assert_eq!(harness.engine.sources[FIRST].pending_rejections.len(), expected, "{shown}");
     }
 }
+
+#[test]
+fn a_quarantine_takes_the_place_of_what_is_to_be_recorded_about_the_same_objects_alone() {
+    let of = |name: &str| {
+        let mut one = rejected(Some(web(2).hash));
+        let member = one.unit.members.pop_first().unwrap().1;
+        one.unit.members = [(workload(name), member)].into();
+        one
+    };
+    let mut harness = Harness::new(3);
+    for name in ["web", "api"] {
+        harness.engine.sources[FIRST].pending_rejections.push(of(name));
+    }
+    harness.engine.quarantine_failed_unit(FIRST, of("web"), "going back failed too".to_owned());
+    let quarantined =
+        Rejection { action: RejectionAction::Quarantine, cause: "going back failed too".into(), ..of("web") };
+    assert_eq!(harness.engine.sources[FIRST].pending_rejections, [of("api"), quarantined]);
+}

@@ -515,3 +515,34 @@ fn a_claim_ends_where_the_watch_shows_the_end_of_a_rollout_before_the_answer_to_
     harness.keep_ledger();
     assert!(harness.world.is_free(), "{:?}", harness.world.ledger);
 }
+
+#[test]
+fn each_pod_more_is_progress_and_pods_that_come_and_go_are_none() {
+    let deadline = super::world::budget(1).deadline;
+    // The new pods and the available ones, at two thirds of the deadline each.
+    let check = |states: [(u32, u32); 3], expected: bool| {
+        let mut harness = at_rest(1);
+        harness.read(reading("r2", &both(2)));
+        while !matches!(harness.step(&workload("web")), Some(Action::Apply(_))) {
+            harness.step(&config("env"));
+            harness.deliver(usize::MAX);
+        }
+        for (updated, available) in states {
+            harness.pass_time(deadline * 2 / 3);
+            let rv = harness.world.tick();
+            let thing = harness.world.things.get_mut(&workload("web")).unwrap();
+            let numbers = ReplicaStatus { updated, available, ready: available, ..super::world::all_ready() };
+            (thing.rv, thing.numbers) = (rv, Some(numbers));
+            harness.world.announce(&workload("web"));
+            harness.deliver(usize::MAX);
+            harness.engine.advance(harness.now);
+        }
+        assert_eq!(harness.engine.take_failed().is_empty(), expected, "{states:?}");
+    };
+    check([(1, 3), (2, 3), (2, 3)], true);
+    check([(1, 2), (1, 3), (1, 3)], true);
+    check([(1, 3), (1, 3), (1, 3)], false);
+    check([(1, 3), (1, 2), (1, 3)], false);
+    // Another template begins anew.
+    check([(2, 3), (1, 3), (1, 3)], true);
+}

@@ -125,7 +125,7 @@ fn no_record_is_larger_than_it_is_taken_for() {
             tallies: vec![tally],
             ..RolloutLedger::default()
         };
-        let (text, bytes) = (ledger.text(&HashSeals::default()).unwrap().len(), ledger.bytes());
+        let (text, bytes) = (ledger.text(&HashCiphers::default()).unwrap().len(), ledger.bytes());
         assert!(text <= bytes + 30, "{name:?}: {text} bytes are taken for {bytes}");
     }
 }
@@ -145,9 +145,9 @@ fn what_decides_nothing_is_left_out_where_it_does_not_fit() {
             queue: vec![queued(queue)],
             ..RolloutLedger::default()
         };
-        let text = ledger.bounded_text(&HashSeals::default()).unwrap();
+        let text = ledger.bounded_text(&HashCiphers::default()).unwrap();
         assert!(text.len() <= MAX_RECORD_BYTES, "{}", text.len());
-        let read = RolloutLedger::parse(&text, &HashSeals::default()).unwrap();
+        let read = RolloutLedger::parse(&text, &HashCiphers::default()).unwrap();
         assert_eq!(read.units, ledger.units);
         assert_eq!((read.queue.len(), read.history.len()), expected);
     };

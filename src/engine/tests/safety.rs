@@ -46,7 +46,7 @@ pub(super) fn engine(sets: &[&str], kinds: &[GroupKind]) -> Engine {
 fn lose_history(engine: &mut Engine) {
     for (revision, wanted) in engine.unread_contents() {
         for (id, hash) in wanted {
-            engine.record_past_content(&id, &ContentRef { hash, revision: revision.clone() }, None);
+            engine.record_older_content(&id, &ContentRef { hash, revision: revision.clone() }, None);
         }
     }
 }
@@ -276,10 +276,10 @@ fn what_a_source_that_ends_has_goes_in_the_order_of_its_contents_whether_it_is_k
     assert!(judged(&mut engine, FIRST, &user).starts_with(unread), "{}", judged(&mut engine, FIRST, &user));
     let named =
         |wanted: &SharedDesiredObject| ContentRef { hash: wanted.hash, revision: Revision::new("r1") };
-    engine.record_past_content(&user, &named(&with_need), Some(with_need.clone()));
+    engine.record_older_content(&user, &named(&with_need), Some(with_need.clone()));
     assert!(judged(&mut engine, FIRST, &user).starts_with(unread));
     // Where its content is nowhere to be had, nothing waits for it.
-    engine.record_past_content(&config_map, &named(&desired(&config_map, 1, "used")), None);
+    engine.record_older_content(&config_map, &named(&desired(&config_map, 1, "used")), None);
     assert_eq!(judged(&mut engine, FIRST, &user), "delete");
     assert_eq!(judged(&mut engine, FIRST, &config_map), "pruned after Deployment shop/web, which uses it");
 }
@@ -308,7 +308,7 @@ fn what_a_person_once_brought_back_goes_with_the_source_too() {
         engine.set_inventory(FIRST, Inventory { kinds, rejections, ..Inventory::default() });
         engine.set_reading(FIRST, reading("r3", &[]));
         engine.observe_object(&gone, World::live(&gone, &WorldObject::settled(good.hash, "r1", 1)));
-        engine.record_past_content(&gone, &release, Some(good.clone()));
+        engine.record_older_content(&gone, &release, Some(good.clone()));
         let expected = if life == SourceLifecycle::Active { "wanted" } else { "delete" };
         assert_eq!(judged(&mut engine, FIRST, &gone), expected);
     }
@@ -327,7 +327,7 @@ fn what_a_kept_object_uses_stays_whatever_changes_while_the_source_that_goes_can
     for (id, wanted) in [(&used, desired(&used, 1, "used")), (&keeper, kept)] {
         engine.observe_object(id, World::live(id, &WorldObject::settled(wanted.hash, "r1", 1)));
         let release = ContentRef { hash: wanted.hash, revision: Revision::new("r1") };
-        engine.record_past_content(id, &release, Some(wanted));
+        engine.record_older_content(id, &release, Some(wanted));
     }
     let expected = "Deployment shop/web, which is kept, uses it";
     assert_eq!(judged(&mut engine, FIRST, &used), expected);

@@ -16,8 +16,8 @@ fn key(byte: u8) -> HashKey {
     HashKey::of(&[byte; 32]).unwrap()
 }
 
-fn seals(keys: &[u8]) -> HashSeals {
-    let mut seals = HashSeals::default();
+fn seals(keys: &[u8]) -> HashCiphers {
+    let mut seals = HashCiphers::default();
     for byte in keys {
         seals.add(&key(*byte));
     }
@@ -66,11 +66,11 @@ fn the_hash_of_a_secret_is_written_only_under_a_seal() {
     }
     assert_eq!(RolloutLedger::parse(&texts[0], &seals).unwrap(), ledger());
     assert_eq!(parse_rejections(&texts[1], &seals), rejections());
-    assert_eq!(RolloutLedger::seal_status(&texts[0], &seals).unwrap(), SealStatus::Valid);
-    assert_eq!(rejections_seal_status(&texts[1], &seals), SealStatus::Valid);
+    assert_eq!(RolloutLedger::seal_status(&texts[0], &seals).unwrap(), HashCipherStatus::Valid);
+    assert_eq!(rejections_seal_status(&texts[1], &seals), HashCipherStatus::Valid);
     // Without a key it is not written at all.
-    assert_eq!(ledger().text(&HashSeals::default()), None);
-    assert_eq!(rejections_text(&rejections(), &HashSeals::default()), None);
+    assert_eq!(ledger().text(&HashCiphers::default()), None);
+    assert_eq!(rejections_text(&rejections(), &HashCiphers::default()), None);
 }
 
 #[test]
@@ -78,23 +78,23 @@ fn each_word_is_read_by_who_has_its_key() {
     let hash = release(&secret(), 1).hash;
     let plain = hash.to_string();
     let word = |keys: &[u8]| seals(keys).hash_word(&secret(), hash).unwrap();
-    let check = |word: &str, keys: &[u8], expected: (ContentHash, SealStatus)| {
+    let check = |word: &str, keys: &[u8], expected: (ContentHash, HashCipherStatus)| {
         let seals = seals(keys);
         assert_eq!((seals.read(word), seals.seal_status(&secret(), word)), expected, "{word} by {keys:?}");
     };
-    check(&word(&[1]), &[1], (hash, SealStatus::Valid));
-    check(&word(&[1]), &[], (ContentHash::UNREADABLE, SealStatus::Locked));
-    check(&word(&[1]), &[2], (ContentHash::UNREADABLE, SealStatus::Valid));
-    check(&word(&[1]), &[1, 2], (hash, SealStatus::Stale));
-    check(&word(&[1, 2]), &[2], (hash, SealStatus::Valid));
-    check(&word(&[1, 2, 1]), &[1], (hash, SealStatus::Valid));
+    check(&word(&[1]), &[1], (hash, HashCipherStatus::Valid));
+    check(&word(&[1]), &[], (ContentHash::UNREADABLE, HashCipherStatus::Locked));
+    check(&word(&[1]), &[2], (ContentHash::UNREADABLE, HashCipherStatus::Valid));
+    check(&word(&[1]), &[1, 2], (hash, HashCipherStatus::Stale));
+    check(&word(&[1, 2]), &[2], (hash, HashCipherStatus::Valid));
+    check(&word(&[1, 2, 1]), &[1], (hash, HashCipherStatus::Valid));
     // As an older version wrote it.
-    check(&plain, &[1], (hash, SealStatus::Stale));
-    check(&plain, &[], (hash, SealStatus::Stale));
+    check(&plain, &[1], (hash, HashCipherStatus::Stale));
+    check(&plain, &[], (hash, HashCipherStatus::Stale));
     for wrong in ["~", "~1", "~1.2", &format!("~x.{plain}"), "", "later"] {
-        check(wrong, &[1], (ContentHash::UNREADABLE, SealStatus::Valid));
+        check(wrong, &[1], (ContentHash::UNREADABLE, HashCipherStatus::Valid));
     }
-    assert_eq!(seals(&[1]).seal_status(&config("env"), &plain), SealStatus::Valid);
+    assert_eq!(seals(&[1]).seal_status(&config("env"), &plain), HashCipherStatus::Valid);
     assert_eq!(seals(&[1]).hash_word(&secret(), ContentHash::UNREADABLE).unwrap(), "~");
     assert_ne!(word(&[1]), word(&[2]));
     let other = seals(&[1]).hash_word(&secret(), release(&secret(), 2).hash).unwrap();
@@ -113,13 +113,13 @@ fn what_an_older_version_wrote_is_read_and_sealed() {
         text
     };
     let older = plain(ledger().text(&seals(&[1])).unwrap());
-    for seals in [HashSeals::default(), seals(&[2])] {
+    for seals in [HashCiphers::default(), seals(&[2])] {
         assert_eq!(RolloutLedger::parse(&older, &seals).unwrap(), ledger());
-        assert_eq!(RolloutLedger::seal_status(&older, &seals).unwrap(), SealStatus::Stale);
+        assert_eq!(RolloutLedger::seal_status(&older, &seals).unwrap(), HashCipherStatus::Stale);
     }
     let older = plain(rejections_text(&rejections(), &seals(&[1])).unwrap());
-    assert_eq!(parse_rejections(&older, &HashSeals::default()), rejections());
-    assert_eq!(rejections_seal_status(&older, &HashSeals::default()), SealStatus::Stale);
+    assert_eq!(parse_rejections(&older, &HashCiphers::default()), rejections());
+    assert_eq!(rejections_seal_status(&older, &HashCiphers::default()), HashCipherStatus::Stale);
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn a_rejection_is_written_in_the_words_of_older_versions() {
 #[test]
 fn what_cannot_be_read_is_no_content_and_no_removal() {
     let text = rejections_text(&rejections(), &seals(&[1])).unwrap();
-    for other in [seals(&[2]), HashSeals::default()] {
+    for other in [seals(&[2]), HashCiphers::default()] {
         let read = parse_rejections(&text, &other).remove(0);
         let member = &read.unit.members[&secret()];
         assert!(member.is_unreadable());

@@ -257,8 +257,8 @@ fn pods_that_nobody_names_count_no_longer_once_all_that_are_named_are_seen_compl
 // Of others' workloads nothing but their status is known.
 #[test]
 fn a_scale_of_what_nobody_serves_counts_no_pod_that_does_not_exist() {
-    // Pods that it is to have, that there are and that serve, and those that count as unavailable:
-    // one may have been taken down by the claim.
+    // Pods that it is to have, that there are and that serve, and those that count as unavailable.
+    // The claim may have taken one down.
     for (numbers, expected) in
         [((4000, 3, 3), 1), ((4000, 3, 1), 2), ((4000, 0, 0), 1), ((3, 0, 0), 1), ((3, 3, 0), 3)]
     {

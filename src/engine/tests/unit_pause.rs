@@ -63,3 +63,34 @@ fn whenever_somebody_pauses_a_unit_is_released_completely_or_not_at_all() {
     }
     assert_eq!(seen, [true, true], "both come up");
 }
+
+// Neither needs the other, and both are for one workload.
+#[test]
+fn a_pause_of_one_configuration_keeps_the_others_of_its_unit() {
+    let files = |content| {
+        let mut web = (*desired(&workload("web"), content, "web")).clone();
+        web.needs = [config("one"), config("two")].into();
+        let of = |name: &'static str| (name, Some(desired(&config(name), content, name)));
+        [of("one"), of("two"), ("web", Some(Arc::new(web)))]
+    };
+    let mut harness = Harness::new(1);
+    harness.read(reading("r1", &files(1)));
+    harness.settle();
+    harness.read(reading("r2", &files(2)));
+    while harness.world.ledger.units.is_empty() {
+        harness.turn();
+    }
+    let objects = [config("one"), config("two"), workload("web")];
+    let is_new =
+        |harness: &Harness| objects.each_ref().map(|id| shown(harness, id) == desired(id, 2, "").hash);
+    assert_eq!(is_new(&harness), [false; 3]);
+    for paused in &objects {
+        let mut harness = harness.clone();
+        pause(&mut harness, Some(paused), Some("1-a"));
+        harness.settle();
+        assert_eq!(is_new(&harness), [false; 3], "{paused}");
+        pause(&mut harness, Some(paused), None);
+        harness.settle();
+        assert_eq!(is_new(&harness), [true; 3], "{paused}");
+    }
+}

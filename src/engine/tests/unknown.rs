@@ -157,7 +157,7 @@ fn what_is_being_written_is_waited_for() {
 }
 
 // An object that the informers do not show, as it lacks the label, is not taken for absent before
-// anybody has looked: a rollback would delete it.
+// anybody has looked. A rollback would delete it.
 #[test]
 fn what_is_adopted_is_never_taken_for_added() {
     let env = config("env");

@@ -4,9 +4,10 @@
 use std::time::Duration;
 
 use super::harness::Harness;
-use super::shared_budget::{at_rest, budget, files, one};
-use super::world::{reading, workload};
+use super::shared_budget::{THEIRS, at_rest, budget, files, one};
+use super::world::{SET, config, desired, reading, workload};
 use crate::engine::*;
+use crate::object::ObjectId;
 
 const NAMES: [&str; 2] = ["a", "b"];
 
@@ -103,4 +104,70 @@ fn a_claim_whose_write_met_a_conflict_is_kept_until_a_newer_view_decides() {
     harness.engine.record_result(&id, &action, conflict, harness.now);
     harness.keep_ledger();
     assert!(harness.world.ledger.claims.contains_key(&id), "{:?}", harness.world.ledger);
+}
+
+/// Returns a workload that has its claim, and waits for the configuration that goes before it.
+fn claimed_before_its_configuration() -> Harness {
+    let web = |content| {
+        let mut web = (*one("web", content)).clone();
+        web.needs = [config("env")].into();
+        SharedDesiredObject::from(web)
+    };
+    let files =
+        |content| [("env", Some(desired(&config("env"), content, "env"))), ("web", Some(web(content)))];
+    let mut harness = Harness::new(9);
+    harness.read(reading("r1", &files(1)));
+    harness.settle();
+    harness.read(reading("r2", &files(2)));
+    while !harness.world.ledger.claims.contains_key(&workload("web")) {
+        harness.turn();
+    }
+    harness
+}
+
+#[test]
+fn a_claim_is_kept_while_what_goes_before_its_workload_is_written_and_not_when_that_is_refused() {
+    for (is_refused, expected) in [(false, true), (true, false)] {
+        let (env, web) = (config("env"), workload("web"));
+        let mut harness = claimed_before_its_configuration();
+        let action = harness.decide(&env).action;
+        assert!(matches!(action, Action::Apply(_)), "{action:?}");
+        harness.engine.note_dispatch(&env, &action);
+        if is_refused {
+            let why = WriteFailure::Refused("no".into(), RefusalRule::Other, None);
+            harness.engine.record_result(&env, &action, ActionResult::Failed(why), harness.now);
+        }
+        let reason = harness.engine.decide(&web, harness.now).reason;
+        assert!(matches!(&reason, Some(Reason::Needs(need, _)) if *need == env), "{reason:?}");
+        let next = harness.engine.next_ledger().unwrap_or(harness.world.ledger);
+        assert_eq!(next.claims.contains_key(&web), expected, "{is_refused}");
+    }
+}
+
+// Two sources of two processes have an object of the same name in their units.
+#[test]
+fn a_unit_is_recorded_apart_from_those_that_share_no_object_of_its_source_with_it() {
+    let mut harness = at_rest(&NAMES, &Budget { max_workloads: 2, ..budget("100%", 100) });
+    let member = UnitMember { content: None, rollback_target: RollbackTarget::Unknown, restarted: None };
+    let theirs = ReleaseUnit {
+        inventory_id: THEIRS.into(),
+        revision: crate::object::Revision::new("t1"),
+        members: [(workload("a"), member)].into(),
+    };
+    harness.world.ledger.units.push(theirs.clone());
+    harness.engine.set_ledger(harness.world.ledger.clone());
+    harness.read(reading("r2", &files(&NAMES, 2)));
+    harness.engine.rollouts.slow_start_limit = 9;
+    harness.engine.rollouts.budget_stale = true;
+    write(&mut harness, "a");
+    write(&mut harness, "b");
+    let units: Vec<(&str, Vec<&str>)> = harness
+        .world
+        .ledger
+        .units
+        .iter()
+        .map(|unit| (&*unit.inventory_id, unit.members.keys().map(ObjectId::name).collect()))
+        .collect();
+    assert_eq!(units, [(THEIRS, vec!["a"]), (SET, vec!["a"]), (SET, vec!["b"])]);
+    assert_eq!(harness.world.ledger.units[0], theirs);
 }

@@ -3,7 +3,10 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::world::config;
-use crate::engine::{TOOL_WORDS, WordEffect, check_annotations, check_variables, find_dependency_cycles};
+use crate::engine::{
+    AnnotationEffect, KnownSources, TOOL_WORDS, check_annotations, check_variables, find_absent_dependencies,
+    find_dependency_cycles,
+};
 use crate::object::{Diagnostic, Gvk, ManifestOrigin, Object, ObjectId};
 
 fn object(id: ObjectId, annotations: &Value) -> Object {
@@ -162,7 +165,10 @@ fn the_reference_names_each_word_of_another_tool() {
         let count = TOOL_WORDS.iter().filter(|other| other.key == word.key).count();
         assert_eq!(count, 1, "{} has two rows", word.key);
         for (value, meaning) in word.meanings() {
-            let keeps = matches!(meaning, WordEffect::Keep(_) | WordEffect::Leave(_) | WordEffect::Recreate);
+            let keeps = matches!(
+                meaning,
+                AnnotationEffect::Keep(_) | AnnotationEffect::Leave(_) | AnnotationEffect::Recreate
+            );
             assert!(
                 !keeps || value == "*" || value.is_empty() || reference.contains(value),
                 "{}: {value}",
@@ -193,4 +199,20 @@ fn objects_that_wait_for_each_other_are_reported_before_anything_is_applied() {
     let expected = "error: ConfigMap shop/a: it depends on ConfigMap shop/b, which is in the later wave 2 (its own is 0)";
     assert_eq!(finding_texts(&find_dependency_cycles(&late)), [expected]);
     assert_eq!(finding_texts(&find_dependency_cycles(&late[1..])), Vec::<String>::new());
+}
+
+#[test]
+fn a_dependency_that_nobody_brings_is_reported_before_anything_is_applied() {
+    let on = |what: &str| json!({"rhumb.dev/depends-on": what});
+    let check = |what: &str, sources: KnownSources, expected: &[&str]| {
+        let objects = [object(config("a"), &on(what))];
+        let named = [config("a"), config("b")].into();
+        assert_eq!(finding_texts(&find_absent_dependencies(&objects, &named, sources)), expected, "{what}");
+    };
+    let waits = "error: ConfigMap shop/a: it depends on ConfigMap shop/c, which no source names: it would wait for ever";
+    check("ConfigMap/b, ConfigMap/c", KnownSources::All, &[waits]);
+    let may_wait =
+        "warning: ConfigMap shop/a: it depends on ConfigMap other/b, which is not among the objects here";
+    check("/namespaces/other/ConfigMap/b", KnownSources::Some, &[may_wait]);
+    check("ConfigMap/b, /namespaces/shop/ConfigMap/b", KnownSources::All, &[]);
 }

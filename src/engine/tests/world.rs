@@ -247,6 +247,7 @@ impl World {
             prune_timing: PruneTiming::AfterUnit,
             intents: thing.asked.clone(),
             generated: thing.generated.clone(),
+            claim_retention: ClaimRetention::Retain,
             opt_out: (thing.asks == ReconcilePolicy::Disabled).then_some(annotations::RECONCILE),
         }
     }

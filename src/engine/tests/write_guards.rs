@@ -137,6 +137,19 @@ fn what_is_kept_or_holds_data_is_not_deleted_to_be_created_again() {
         assert_eq!((blocker(&id), &*with_replace_hint(&id, "no")), (lost(kind), "no"));
     }
     assert_eq!(blocker(&of("apps", "StatefulSet", shop)), None);
+    let claims = "its persistentVolumeClaimRetentionPolicy deletes its claims with it";
+    let set = of("apps", "StatefulSet", shop);
+    for (live, manifest, expected) in [
+        (ClaimRetention::Retain, ClaimRetention::Retain, None),
+        (ClaimRetention::Delete, ClaimRetention::Retain, Some(claims)),
+        (ClaimRetention::Retain, ClaimRetention::Delete, Some(claims)),
+    ] {
+        let (mut engine, mut object) = (Engine::new(Budget::default()), (*desired(&set, 1, "a")).clone());
+        let shown = World::live(&set, &WorldObject::settled(object.hash, "r1", 1));
+        engine.observe_object(&set, LiveObject { claim_retention: live, ..shown });
+        object.traits.claim_retention = manifest;
+        assert_eq!(engine.recreation_blocker(&set, &object).as_deref(), expected, "{live:?} {manifest:?}");
+    }
     let job = of("batch", "Job", Some("kube-system"));
     assert_eq!(blocker(&job), None);
     assert!(with_replace_hint(&job, "no").contains("rhumb.dev/recreate"));
@@ -221,4 +234,45 @@ fn an_object_of_somebody_else_is_taken_over_only_as_the_policy_says_and_one_of_a
     check(ObjectOwner::Ours("applyset-x-v1".into()), ["owned", "owned", "adopted"]);
     // Its controller would write it anew, again and again.
     check(ObjectOwner::Controlled("ReplicaSet shop/web".into()), ["owned"; 3]);
+}
+
+#[test]
+fn nothing_is_deleted_to_be_created_again_where_it_could_not_be_created() {
+    let id = workload("web");
+    let mut harness = Harness::new(3);
+    harness.read(reading("r1", &[("web", Some(web(1)))]));
+    harness.settle();
+    harness.read(reading("r2", &[("web", Some(web(2)))]));
+    refuse(&mut harness, &id);
+    let known = harness.engine.source(FIRST).inventory.clone().unwrap();
+    for (lacks_location, expected) in [(true, false), (false, true)] {
+        harness.engine.set_inventory(FIRST, Inventory { lacks_location, ..known.clone() });
+        let action = harness.decide(&id).action;
+        assert_eq!(matches!(action, Action::Delete(..)), expected, "{lacks_location}: {action:?}");
+    }
+}
+
+// Its claim counts the pods of that version.
+#[test]
+fn a_write_that_restarts_pods_is_bound_to_the_version_that_it_was_decided_on() {
+    let check = |id: &ObjectId, is_exact: bool| {
+        let mut harness = Harness::new(3);
+        harness.read(reading("r1", &[("a", Some(desired(id, 1, "a")))]));
+        harness.settle();
+        harness.read(reading("r2", &[("a", Some(desired(id, 2, "a")))]));
+        let Action::Apply(apply) = harness.decide(id).action else { panic!("{id} is not changed") };
+        let live = harness.engine.live_object(id).unwrap();
+        let expected = if is_exact {
+            Precondition::Exact(live.uid.clone(), live.rv)
+        } else {
+            Precondition::Uid(live.uid.clone())
+        };
+        assert_eq!((apply.precondition.clone(), apply.decided_on), (expected, Some(live.rv)), "{id}");
+        let (uid, rv) = (live.uid.clone(), live.rv);
+        assert_eq!(Action::Delete(uid, rv, DeletionReason::Prune).decided_on(), Some(rv));
+        assert_eq!(Action::Apply(apply).decided_on(), Some(rv));
+        assert_eq!(Action::Nothing.decided_on(), None);
+    };
+    check(&workload("web"), true);
+    check(&config("a"), false);
 }

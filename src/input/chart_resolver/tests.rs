@@ -1,6 +1,7 @@
 //! Charts of servers in memory, and what becomes of those who ask for them.
 
 use super::*;
+use crate::input::helm::ValuesSource;
 use crate::input::memory_supply::MemorySupply;
 use crate::input::{MemoryTree, kustomize::Closure};
 
@@ -137,6 +138,41 @@ fn a_fetched_chart_is_an_archive_for_helm() {
     let unseen = "the chart redis was fetched, and helm does not see it";
     let archives = traced(&web(REDIS).file("apps/web/.helmignore", "*.tgz\n"), &servers(), PinPolicy::Strict);
     assert_eq!(archives.found, [format!("missing-dependency apps/web/Chart.yaml:5: {unseen}")]);
+}
+
+#[test]
+fn two_charts_of_one_name_and_version_are_two_archives() {
+    let (one, other) = ("https://charts.example.org", "oci://example.org/charts");
+    let dependencies =
+        format!("{REDIS}- {{name: redis, alias: cache, version: 7.1.0, repository: '{other}'}}\n");
+    let check = |texts: [&str; 2], expected: &[&str]| {
+        let [first, second] = texts.map(|text| [("templates/a.yaml", text)]);
+        let supply = servers().chart(one, "redis", "7.1.0", &first).chart(other, "redis", "7.1.0", &second);
+        let found = traced(&web(&dependencies), &supply, PinPolicy::Strict);
+        assert_eq!(found.found, [""; 0]);
+        assert_eq!(found.archives, expected);
+    };
+    let usual = "apps/web/charts/redis-7.1.0.tgz";
+    check(["kind: A", "kind: B"], &[usual, "apps/web/charts/redis-7.1.0.fetched.tgz"]);
+    check(["kind: A", "kind: A"], &[usual]);
+}
+
+#[test]
+fn values_in_a_fetched_chart_are_refused() {
+    let values = ["charts/redis/templates/a.yaml", "charts/redis/Chart.yaml"];
+    for values in values.map(|path| ValuesSource::File(path.to_owned())) {
+        let options = HelmOptions {
+            release: "web".into(),
+            namespace: "prod".into(),
+            values: vec![values],
+            ..HelmOptions::default()
+        };
+        let (tree, supply) = (web(REDIS), servers());
+        let mut resolver = ChartResolver::new(&tree, "apps/web", &supply, PinPolicy::Strict);
+        let chart = resolver.find_chart_closure("apps/web", "apps", &options).unwrap();
+        let found: Vec<_> = chart.closure.diagnostics.iter().map(|found| found.code).collect();
+        assert_eq!(found, ["missing-file"], "{options:?}");
+    }
 }
 
 #[test]

@@ -63,7 +63,7 @@ impl ChartFetcher {
 
     /// Returns one that heeds the first digests in these folders too.
     #[must_use]
-    pub fn heeding(mut self, folders: impl Iterator<Item = PathBuf>) -> Self {
+    pub fn with_first_digests_of(mut self, folders: impl Iterator<Item = PathBuf>) -> Self {
         self.others = folders.map(|folder| ChartStore::new(folder, StoreLimits::default())).collect();
         self
     }

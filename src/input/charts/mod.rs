@@ -9,9 +9,9 @@
 //! `Debug`. A chart whose archive changed under the same version is an error. Knows nothing of who
 //! uses a chart.
 
-mod complaint;
 mod error;
 mod fetcher;
+mod helm_error;
 mod login;
 mod network;
 mod pull;

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::complaint::{judge, quote};
 use super::error::FetchError;
+use super::helm_error::{judge, quote};
 use super::login::{HostLogin, write_registries, write_repositories};
 use super::network::{proxy_ports, readable_files};
 use crate::config::ChartAddress;

@@ -30,7 +30,7 @@ pub(crate) enum PackError {
     Io(#[from] io::Error),
 }
 
-/// Puts archives in the place of the fetched charts that a chart is made of: helm takes its
+/// Puts archives in the place of the fetched charts that a chart is made of. helm takes its
 /// `.helmignore` for files in folders, and not for those in archives.
 ///
 /// # Errors

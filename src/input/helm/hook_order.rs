@@ -7,9 +7,11 @@ use serde_json::Value;
 use crate::graph;
 use crate::manifest::{KindScope, KindScopes};
 use crate::object::annotations::DEPENDS_ON;
-use crate::object::{GroupKind, Gvk, ObjectId, annotation_text, text_at};
+use crate::object::{Gvk, ObjectId, annotation_text, text_at};
 
 use super::hooks::{annotate, is_job, is_pod};
+use super::namespaces::scopes_of;
+use super::options::UnnamedNamespace;
 use super::output::ChartObject;
 
 /// When a hook runs.
@@ -54,8 +56,13 @@ impl HookSteps {
 ///
 /// Definitions and namespaces wait for no hook. Nor does what a hook needs that runs before, as its
 /// service account: at an upgrade it is there.
-pub(super) fn order(mut rest: Vec<ChartObject>, mut steps: HookSteps, namespace: &str) -> Vec<ChartObject> {
-    let names = ReleaseObjectIds::of(rest.iter(), namespace);
+pub(super) fn order(
+    mut rest: Vec<ChartObject>,
+    mut steps: HookSteps,
+    namespace: &str,
+    unnamed: UnnamedNamespace,
+) -> Vec<ChartObject> {
+    let names = ReleaseObjectIds { scopes: scopes_of(rest.iter()), namespace, unnamed };
     let (before, after) = (steps.take(HookPhase::Before), steps.take(HookPhase::After));
     let needed = needed(&names, &before, &rest);
     let mut awaited = Vec::new();
@@ -125,26 +132,13 @@ fn needed(names: &ReleaseObjectIds<'_>, before: &[HookStep], rest: &[ChartObject
 /// cluster.
 struct ReleaseObjectIds<'a> {
     scopes: KindScopes,
+    /// The namespace of the release.
     namespace: &'a str,
+    /// The namespace that objects get which name none.
+    unnamed: UnnamedNamespace,
 }
 
-impl<'a> ReleaseObjectIds<'a> {
-    /// Knows what Kubernetes brings along, and the kinds that the release defines itself.
-    fn of<'b>(objects: impl Iterator<Item = &'b ChartObject>, namespace: &'a str) -> Self {
-        let mut scopes = KindScopes::builtin();
-        for object in objects.filter(|object| text_at(&object.body, &["kind"]) == "CustomResourceDefinition")
-        {
-            let text = |path: &[&str]| text_at(&object.body, path);
-            let kind = GroupKind::new(text(&["spec", "group"]), text(&["spec", "names", "kind"]));
-            let scope = match text(&["spec", "scope"]) {
-                "Cluster" => KindScope::Cluster,
-                _ => KindScope::Namespaced,
-            };
-            scopes.insert(kind, scope);
-        }
-        Self { scopes, namespace }
-    }
-
+impl ReleaseObjectIds<'_> {
     /// Returns the identity of an object; none where that is not known.
     fn id(&self, body: &Value) -> Option<ObjectId> {
         let gvk = Gvk::from_api_version(text_at(body, &["apiVersion"]), text_at(body, &["kind"]));
@@ -162,13 +156,18 @@ impl<'a> ReleaseObjectIds<'a> {
         Some(ObjectId::new(&kind, namespace, name))
     }
 
-    /// Returns the identity of an object in the form of the annotation.
+    /// Returns the identity of an object in the form of the annotation. Where the source says where
+    /// an object lives, the name leaves it open as the object does.
     fn text(&self, body: &Value) -> Option<String> {
         let id = self.id(body)?;
         let (group, kind, name) = (id.group(), id.kind(), id.name());
-        Some(match id.namespace() {
-            Some(namespace) => format!("{group}/namespaces/{namespace}/{kind}/{name}"),
-            None => format!("{group}/{kind}/{name}"),
+        let written = text_at(body, &["metadata", "namespace"]);
+        Some(match (id.namespace(), self.unnamed) {
+            (Some(namespace), UnnamedNamespace::Release) => {
+                format!("{group}/namespaces/{namespace}/{kind}/{name}")
+            }
+            (Some(_), UnnamedNamespace::Source) => format!("{group}/namespaces/{written}/{kind}/{name}"),
+            (None, _) => format!("{group}/{kind}/{name}"),
         })
     }
 }

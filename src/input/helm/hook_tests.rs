@@ -5,7 +5,8 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::hook_events::HOOK;
-use super::hooks::{LEFT_ALONE, WEIGHT, annotate, tests_in, translate};
+use super::hooks::{LEFT_ALONE, WEIGHT, annotate, listed_objects, tests_in, translate};
+use super::options::UnnamedNamespace;
 use super::output::ChartObject;
 use crate::input::origin::ObjectOrigin;
 use crate::object::annotations::{DEPENDS_ON, HOOK_RELEASE, RECREATE};
@@ -35,7 +36,7 @@ fn object(kind: &str, name: &str, hook: &str, weight: &str) -> ChartObject {
 
 /// Returns each object by its name, with the names of those that it waits for.
 fn order(objects: Vec<ChartObject>) -> Vec<String> {
-    let (objects, _) = translate(objects, "prod");
+    let (objects, _) = translate(objects, "prod", UnnamedNamespace::Release);
     let waits = |object: &ChartObject| {
         let names = annotation_text(&object.body, DEPENDS_ON);
         let names = names.split(", ").map(|name| name.rsplit('/').next().unwrap());
@@ -113,7 +114,7 @@ fn an_object_is_named_as_the_annotation_wants_it() {
         definition,
         web,
     ];
-    let (objects, _) = translate(hooks, "prod");
+    let (objects, _) = translate(hooks, "prod", UnnamedNamespace::Release);
     assert_eq!(
         annotation_text(&objects[6].body, DEPENDS_ON),
         "Secret/own, batch/namespaces/prod/Job/a, /Namespace/d, example.com/namespaces/prod/Order/c, \
@@ -132,7 +133,7 @@ fn a_job_runs_again_when_its_release_changes() {
         config.body["data"] = json!({"token": password});
         config.generated = vec!["/data/token".to_owned()];
         let job = object("Job", "migrate", "pre-install,pre-upgrade", "");
-        let (objects, notices) = translate(vec![web, secret, config, job], "prod");
+        let (objects, notices) = translate(vec![web, secret, config, job], "prod", UnnamedNamespace::Release);
         assert_eq!(notices, []);
         objects[0].body.clone()
     };
@@ -148,7 +149,8 @@ fn a_job_runs_again_when_its_release_changes() {
 
 #[test]
 fn what_only_an_installation_runs_is_left_alone_afterwards() {
-    let (objects, notices) = translate(vec![object("Job", "a", "pre-install", "")], "prod");
+    let (objects, notices) =
+        translate(vec![object("Job", "a", "pre-install", "")], "prod", UnnamedNamespace::Release);
     assert_eq!(notices, []);
     assert_eq!(
         objects[0].body,
@@ -161,8 +163,11 @@ fn what_only_an_installation_runs_is_left_alone_afterwards() {
 #[test]
 fn what_is_not_run_as_by_helm_is_reported() {
     let check = |hook: &str, order: &[&str], notices: &[&str]| {
-        let (objects, findings) =
-            translate(vec![object("Secret", "web", "", ""), object("ConfigMap", "a", hook, "")], "prod");
+        let (objects, findings) = translate(
+            vec![object("Secret", "web", "", ""), object("ConfigMap", "a", hook, "")],
+            "prod",
+            UnnamedNamespace::Release,
+        );
         let names: Vec<_> =
             objects.iter().map(|object| text_at(&object.body, &["metadata", "name"])).collect();
         assert_eq!(names, order, "{hook}");
@@ -229,5 +234,38 @@ fn a_release_without_hooks_stays_as_it_is() {
     let mut kept = object("Secret", "kept", "", "");
     annotate(&mut kept.body, "helm.sh/resource-policy", "keep");
     let objects = vec![object("Deployment", "web", "", ""), kept];
-    assert_eq!(translate(objects.clone(), "prod"), (objects, Vec::new()));
+    assert_eq!(translate(objects.clone(), "prod", UnnamedNamespace::Release), (objects, Vec::new()));
+}
+
+#[test]
+fn a_name_leaves_the_namespace_open_where_the_source_gives_it() {
+    let check = |unnamed, namespace: &str, expected: &str| {
+        let mut first = object("Job", "a", "pre-install", "");
+        if !namespace.is_empty() {
+            first.body["metadata"]["namespace"] = namespace.into();
+        }
+        let (objects, _) = translate(vec![object("ConfigMap", "b", "", ""), first], "prod", unnamed);
+        assert_eq!(annotation_text(&objects[1].body, DEPENDS_ON), expected, "{unnamed:?} {namespace}");
+    };
+    check(UnnamedNamespace::Source, "", "batch/namespaces//Job/a");
+    check(UnnamedNamespace::Source, "other", "batch/namespaces/other/Job/a");
+    check(UnnamedNamespace::Release, "", "batch/namespaces/prod/Job/a");
+    check(UnnamedNamespace::Release, "other", "batch/namespaces/other/Job/a");
+}
+
+#[test]
+fn items_of_a_list_are_hooks_as_other_objects_are() {
+    let listed = |items: Vec<ChartObject>, hook: &str| {
+        let mut list = object("List", "", hook, "");
+        list.body["items"] = items.into_iter().map(|item| item.body).collect();
+        listed_objects(list).collect::<Vec<_>>()
+    };
+    let mut objects =
+        listed(vec![object("ConfigMap", "web", "", ""), object("Job", "a", "pre-install", "")], "");
+    assert_eq!(order(objects.clone()), ["a: ", "web: a"]);
+    // A list that is a hook makes hooks of its items, but of those that are others.
+    objects =
+        listed(vec![object("ConfigMap", "b", "", ""), object("Job", "c", "post-install", "")], "pre-install");
+    objects.push(object("Secret", "web", "", ""));
+    assert_eq!(order(objects), ["b: ", "web: b", "c: web"]);
 }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use crate::manifest::TextPlace;
+use crate::manifest::{self, TextPlace};
 use crate::object::annotations::{HOOK_RELEASE, RECREATE};
 use crate::object::{ContentHash, Diagnostic, annotation_text, text_at, value_at};
 use crate::source::HOOK_NOT_RUN;
@@ -24,6 +24,7 @@ use crate::source::HOOK_NOT_RUN;
 use super::generated::name_of;
 use super::hook_events::{HOOK, HookEvent, HookEvents};
 use super::hook_order::{HookSteps, order};
+use super::options::UnnamedNamespace;
 use super::output::ChartObject;
 use super::refusal::origin_at;
 
@@ -46,7 +47,11 @@ pub(crate) fn is_never_run(body: &Value) -> bool {
 
 /// Makes objects among others of the hooks of a release, in the order in which helm prints them.
 /// Returns also what a person should know of them.
-pub(crate) fn translate(objects: Vec<ChartObject>, namespace: &str) -> (Vec<ChartObject>, Vec<Diagnostic>) {
+pub(crate) fn translate(
+    objects: Vec<ChartObject>,
+    namespace: &str,
+    unnamed: UnnamedNamespace,
+) -> (Vec<ChartObject>, Vec<Diagnostic>) {
     let mut notices = Vec::new();
     let (mut rest, mut hooks) = (Vec::new(), Vec::new());
     for object in objects {
@@ -87,7 +92,26 @@ pub(crate) fn translate(objects: Vec<ChartObject>, namespace: &str) -> (Vec<Char
         }
         steps.add(phase, weight, object);
     }
-    (order(rest, steps, namespace), notices)
+    (order(rest, steps, namespace, unnamed), notices)
+}
+
+/// Returns the objects of a document that helm printed. Items of a list are hooks where the list is
+/// one, as helm runs it as a whole.
+pub(super) fn listed_objects(object: ChartObject) -> impl Iterator<Item = ChartObject> {
+    let ChartObject { body, origin, generated } = object;
+    let words: Vec<(&str, String)> = HOOK_WORDS
+        .into_iter()
+        .map(|key| (key, annotation_text(&body, key).to_owned()))
+        .filter(|(_, text)| !text.is_empty())
+        .collect();
+    manifest::listed_objects(body).into_iter().map(move |mut body| {
+        if HookEvents::of(&body).is_none() {
+            for (key, text) in &words {
+                annotate(&mut body, key, text);
+            }
+        }
+        ChartObject { body, origin: origin.clone(), generated: generated.clone() }
+    })
 }
 
 fn never_run(events: &HookEvents) -> &'static str {
@@ -174,8 +198,8 @@ pub(super) fn annotate(body: &mut Value, key: &str, text: &str) {
     }
 }
 
-/// Returns the hash of a release: of all its objects, without what must not be shown of Secrets and
-/// without what is another one at each render.
+/// Returns the hash of a release, over all its objects. It leaves out what must not be shown of
+/// Secrets, and what is another one at each render.
 fn release_hash<'a>(objects: impl Iterator<Item = &'a ChartObject>) -> ContentHash {
     let body = |object: &ChartObject| {
         let mut body = object.body.clone();

@@ -1,6 +1,6 @@
 //! `.helmignore`: which files of a folder are no part of its chart, by helm's own reading.
 //!
-//! It looks like git's file and is another one: a rule that begins with `!` leaves out all that it
+//! It looks like git's file and is another one. A rule that begins with `!` leaves out all that it
 //! does not match, and `**` is an error.
 
 /// The name of the file.

@@ -71,12 +71,18 @@ pub(super) fn read(chart: &ChartClosure, output: &[u8]) -> Result<Vec<ChartObjec
             };
             objects.push(ChartObject { body: document.to_value(), origin, generated: Vec::new() });
         }
-        if objects.len() > MAX_OBJECTS {
-            let message = format!("the chart makes more than {MAX_OBJECTS} objects");
-            return Err(vec![Diagnostic::error(chart_origin(chart), "render-failed", message)]);
-        }
+        check_count(chart, &objects)?;
     }
     if faults.is_empty() { Ok(objects) } else { Err(faults) }
+}
+
+/// Refuses more objects than one chart may have.
+pub(super) fn check_count(chart: &ChartClosure, objects: &[ChartObject]) -> Result<(), Vec<Diagnostic>> {
+    if objects.len() <= MAX_OBJECTS {
+        return Ok(());
+    }
+    let message = format!("the chart makes more than {MAX_OBJECTS} objects");
+    Err(vec![Diagnostic::error(chart_origin(chart), "render-failed", message)])
 }
 
 /// Returns the place of the chart's own file.
@@ -148,6 +154,17 @@ mod tests {
         let objects = read(&closure(), output.as_bytes()).unwrap();
         assert_eq!(objects[2].origin.to_string(), "apps/web (helm, web 1.0.0) ← apps/web/templates/a.yaml");
         assert_eq!(objects[2].body["x"], "---\n# Source: web/templates/none\n");
+    }
+
+    #[test]
+    fn a_chart_that_makes_too_many_objects_is_refused() {
+        let read = |count: usize| {
+            let output = format!("---\n# Source: web/templates/a.yaml\n{}", "kind: A\n---\n".repeat(count));
+            read(&closure(), output.as_bytes()).map(|objects| objects.len())
+        };
+        assert_eq!(read(MAX_OBJECTS), Ok(MAX_OBJECTS));
+        let refused = read(MAX_OBJECTS + 1).unwrap_err();
+        assert_eq!(refused[0].message, "the chart makes more than 20000 objects");
     }
 
     #[test]

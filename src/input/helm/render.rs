@@ -7,15 +7,16 @@ use std::path::Path;
 use crate::input::kustomize::ClosureFile;
 use crate::input::sandbox::{RunOutput, Sandbox, SandboxError, SandboxPolicy};
 use crate::input::tree::FileTree;
-use crate::object::{Diagnostic, ErrorClass};
+use crate::object::{Diagnostic, ErrorClass, text_at};
 use crate::source::SourceError;
 
 use super::closure::{ChartClosure, ChartValues};
 use super::command::{ChartFolders, command};
-use super::complaint::{self, TemplateTexts};
+use super::error_finding::{self, TemplateTexts};
 use super::generated;
 use super::hooks;
-use super::options::{GeneratedPolicy, HelmOptions};
+use super::namespaces::name_namespace;
+use super::options::{GeneratedPolicy, HelmOptions, UnnamedNamespace};
 use super::output::{self, ChartObject};
 use super::shifted_time::{ShiftedTree, restore_texts, shifted_values};
 
@@ -81,7 +82,8 @@ pub struct ChartRender {
 }
 
 /// Renders a chart whose files lie in the folder of the host's tree. Its hooks become objects among
-/// the others, in their order.
+/// the others, in their order. Objects that name no namespace get that of the release, where the
+/// options ask for it.
 ///
 /// # Errors
 /// Fails where the chart cannot be rendered, where the sandbox stops helm, and where helm cannot
@@ -93,7 +95,10 @@ pub async fn render_chart<T: FileTree>(
     files: &T,
 ) -> Result<ChartRender, ChartError> {
     let objects = print_chart(host, chart, options, files).await?.objects;
-    let (objects, mut notices) = hooks::translate(objects, &options.namespace);
+    let (mut objects, mut notices) = hooks::translate(objects, &options.namespace, options.objects);
+    if options.objects == UnnamedNamespace::Release {
+        name_namespace(&mut objects, &options.namespace);
+    }
     for file in templates(chart) {
         let text = files.read(file.file.blob)?;
         notices.extend(hooks::tests_in(&file.source, &String::from_utf8_lossy(&text)));
@@ -109,6 +114,27 @@ pub(crate) struct PrintedChart {
     pub(crate) objects: Vec<ChartObject>,
 }
 
+impl PrintedChart {
+    /// Puts the items of lists in the place of these.
+    fn without_lists(mut self, chart: &ChartClosure) -> Result<Self, ChartError> {
+        let is_list = |object: &ChartObject| {
+            text_at(&object.body, &["kind"]).ends_with("List") && object.body.get("items").is_some()
+        };
+        if self.objects.iter().any(is_list) {
+            self.objects = self.objects.into_iter().flat_map(hooks::listed_objects).collect();
+            output::check_count(chart, &self.objects).map_err(|findings| ChartError::Refused { findings })?;
+            self.write_text();
+        }
+        Ok(self)
+    }
+
+    /// Makes the text say what the objects say.
+    fn write_text(&mut self) {
+        let documents: Vec<String> = self.objects.iter().map(|object| object.body.to_string()).collect();
+        self.text = documents.join("\n---\n").into_bytes();
+    }
+}
+
 /// Renders a chart, and leaves its hooks as they are. Values that it makes up are refused, or left
 /// alone.
 ///
@@ -120,19 +146,18 @@ pub(crate) async fn print_chart<T: FileTree>(
     options: &HelmOptions,
     files: &T,
 ) -> Result<PrintedChart, ChartError> {
-    let mut printed = template(host, chart, options, files).await?;
+    let mut printed = template(host, chart, options, files).await?.without_lists(chart)?;
     if !generated::may_generate(chart, files)? {
         return Ok(printed);
     }
     let again = match template_at_another_time(host, chart, options, files).await? {
         Some(again) => again,
-        None => template(host, chart, options, files).await?.objects,
+        None => template(host, chart, options, files).await?.without_lists(chart)?.objects,
     };
     judge_generated(&mut printed.objects, &again, options)
         .map_err(|findings| ChartError::Refused { findings })?;
     if printed.objects.iter().any(|object| !object.generated.is_empty()) {
-        let documents: Vec<String> = printed.objects.iter().map(|object| object.body.to_string()).collect();
-        printed.text = documents.join("\n---\n").into_bytes();
+        printed.write_text();
     }
     Ok(printed)
 }
@@ -167,7 +192,7 @@ async fn template<T: FileTree>(
     Ok(PrintedChart { text: run.output, objects })
 }
 
-/// Returns the objects of a chart as helm prints them at another time; none where no template asks
+/// Returns the objects of a chart as helm prints them at another time. None where no template asks
 /// for the time, and where the chart does not render at that time.
 async fn template_at_another_time<T: FileTree>(
     host: ChartRenderHost<'_>,
@@ -184,7 +209,8 @@ async fn template_at_another_time<T: FileTree>(
     let outcome = template(host, values.as_ref().unwrap_or(chart), options, files).await;
     shifted.restore().map_err(failed)?;
     match outcome {
-        Ok(mut printed) => {
+        Ok(printed) => {
+            let mut printed = printed.without_lists(chart)?;
             printed.objects.iter_mut().for_each(|object| restore_texts(&mut object.body));
             Ok(Some(printed.objects))
         }
@@ -229,7 +255,7 @@ fn objects_of<T: FileTree>(
     if run.is_success() {
         return output::read(chart, &run.output).map_err(|findings| ChartError::Refused { findings });
     }
-    let found = complaint::finding(chart, run, &template_texts(chart, files)?);
+    let found = error_finding::finding(chart, run, &template_texts(chart, files)?);
     Err(ChartError::Refused { findings: vec![found] })
 }
 

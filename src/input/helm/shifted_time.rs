@@ -1,4 +1,4 @@
-//! The second of the two renders that are compared, at another time: a field that shows a time
+//! The second of the two renders that are compared, at another time. A field that shows a time
 //! differs then for certain, and not only where a second begins between the two.
 //!
 //! Templates ask for the time by the word `now`. It is replaced in the files that helm gets for

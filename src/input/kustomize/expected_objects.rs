@@ -116,7 +116,7 @@ impl ExpectedObjects {
         names.into_iter().any(|name| name.contains('$'))
     }
 
-    /// Returns the origins of the objects of an output, in its order; none where one of them is not
+    /// Returns the origins of the objects of an output, in its order. None where one of them is not
     /// expected, or more than one of the expected ones may be it.
     pub fn origins<'o>(&self, objects: impl IntoIterator<Item = &'o Value>) -> Option<Vec<OriginAnnotation>> {
         let mut is_used = vec![false; self.origins.len()];

@@ -417,7 +417,7 @@ pub(super) fn items<'a>(value: &'a PlacedValue, field: &str) -> impl Iterator<It
 }
 
 /// Returns whether a text is an object itself, and no path to one. Only a text that might be one is
-/// read as such: a path has neither a break nor a colon before a blank, nor a brace.
+/// read as such. A path has neither a break nor a colon before a blank, nor a brace.
 pub(super) fn is_inline(text: &str) -> bool {
     if text.trim().is_empty() {
         return true;

@@ -74,8 +74,8 @@ impl ClosureIndex {
 
     /// Returns which roots the changed paths of a revision concern.
     ///
-    /// A path concerns a root also where the root looked for one of the folders above it: a file
-    /// was sought there in vain, a link was there, or it takes all that is in it.
+    /// A path concerns a root also where the root looked for one of the folders above it. A file
+    /// was sought there in vain, a link was there, or the root takes all that is in it.
     pub fn impact<'p>(&self, changed: impl IntoIterator<Item = &'p str>) -> ChangeImpact {
         let mut impact = ChangeImpact::default();
         for path in changed {

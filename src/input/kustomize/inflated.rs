@@ -1,8 +1,8 @@
 //! Charts that a kustomization renders, as folders of plain objects in their place.
 //!
-//! kustomize gets a kustomization without its charts, and one folder more for each: with what helm
-//! printed, under the mark that kustomize itself gives to it. So kustomize never runs helm, and
-//! its own treatment of such objects stays what it is.
+//! kustomize gets a kustomization without its charts, and one folder more for each. The folder has
+//! what helm printed, under the mark that kustomize itself gives to it. So kustomize never runs
+//! helm, and its own treatment of such objects stays what it is.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

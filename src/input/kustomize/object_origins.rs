@@ -66,7 +66,7 @@ impl<'a, T: FileTree> OriginFinder<'a, T> {
     }
 
     /// Returns the path of the file that holds the objects of a chart, where an object is one of
-    /// them: by the word of kustomize, or without one by its kind and name.
+    /// them. The word of kustomize shows that, or without one its kind and name.
     pub fn chart_path(&self, said: Option<&OriginAnnotation>, object: &Value) -> Option<&str> {
         let Some(said) = said else {
             let object = named_object(object);

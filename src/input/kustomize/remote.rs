@@ -1,4 +1,4 @@
-//! The references that kustomize fetches from elsewhere, by its own rules: they decide between a
+//! The references that kustomize fetches from elsewhere, by its own rules. These decide between a
 //! path and an address, so a text is an address exactly where kustomize takes it for one.
 
 use crate::input::paths;

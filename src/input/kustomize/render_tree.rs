@@ -58,7 +58,7 @@ pub enum OriginTracking {
 impl RenderTree {
     /// Plans the tree of a closure in which kustomize writes where each object comes from.
     ///
-    /// It is not asked to where a patch or the like writes that annotation itself: kustomize reads
+    /// It is not asked to where a patch or the like writes that annotation itself. kustomize reads
     /// it again, and fails where it is not its own.
     ///
     /// # Errors

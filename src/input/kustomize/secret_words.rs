@@ -3,7 +3,7 @@
 //! kustomize quotes values in its errors, such as the one that a replacement cannot divide. Its
 //! words reach logs and Events, which more people may read than Secrets.
 //!
-//! **Invariant:** a doubt is a yes. Who renders the folder by hand reads all words.
+//! **Invariant:** a doubt is a yes. A person who renders the folder by hand reads all words.
 
 use std::collections::HashSet;
 

@@ -174,6 +174,25 @@ fn a_link_to_a_folder_that_would_need_two_contents_is_refused() {
 }
 
 #[test]
+fn a_path_over_a_link_goes_up_no_farther_than_the_link_is_deep() {
+    let check = |link: &str, target: &str, reference: &str, expected: &[&str]| {
+        let tree = MemoryTree::new()
+            .file("real/deep/kustomization.yaml", format!("resources: ['{reference}']\n"))
+            .file("x.yaml", "x")
+            .link(link, target)
+            .file("app/kustomization.yaml", format!("resources: [../{link}]\n"));
+        assert_eq!(refusals(&traced(&tree, "app")), expected, "{link} {target} {reference}");
+    };
+    // As the system goes it is the file at the top; without the link it would be above that.
+    check("link", "real/deep", "../../x.yaml", &["real/deep/kustomization.yaml:1 symlink"]);
+    check("some/link", "../real/deep", "../../x.yaml", &[]);
+    check("link", "real/deep", "../../../x.yaml", &["real/deep/kustomization.yaml:1 out-of-tree"]);
+    // A link that itself goes up above the revision is named where it is used.
+    check("link", "../..", "x.yaml", &["app/kustomization.yaml:1 out-of-tree"]);
+    check("some/link", "../../..", "x.yaml", &["app/kustomization.yaml:1 out-of-tree"]);
+}
+
+#[test]
 fn what_is_remote_is_refused_by_name() {
     let check = |text: &str, expected: &[&str]| {
         let tree = MemoryTree::new().file("kustomization.yaml", text).file("github.com/a/b", "local");

@@ -103,8 +103,8 @@ impl ProgramCommand {
         self
     }
 
-    /// Sets how a Go program uses memory and processors: it collects garbage only near `memory`
-    /// bytes, as it ends before it has much, and runs on so many processors.
+    /// Sets how a Go program uses memory and processors. It collects garbage only near `memory`
+    /// bytes, as it ends before it has much. It runs on `processors` processors.
     #[must_use]
     pub fn go_runtime(self, memory: u64, processors: usize) -> Self {
         self.variable("GOGC", "off")

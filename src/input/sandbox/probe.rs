@@ -24,9 +24,9 @@ impl SandboxSupport {
     /// # Errors
     /// Fails where that process cannot be started, which says nothing about the sandbox.
     pub async fn probe(sandbox: &Sandbox, private: &Path) -> Result<Self, SandboxError> {
-        let seccomp = rehearse(sandbox, private, SandboxMode::Seccomp).await?.map(drop);
+        let seccomp = test_sandbox(sandbox, private, SandboxMode::Seccomp).await?.map(drop);
         let landlock = match &seccomp {
-            Ok(()) => rehearse(sandbox, private, SandboxMode::Full).await?,
+            Ok(()) => test_sandbox(sandbox, private, SandboxMode::Full).await?,
             Err(reason) => Err(reason.clone()),
         };
         Ok(Self { landlock, seccomp })
@@ -45,7 +45,7 @@ impl SandboxSupport {
     }
 }
 
-async fn rehearse(
+async fn test_sandbox(
     sandbox: &Sandbox,
     private: &Path,
     mode: SandboxMode,
@@ -57,7 +57,7 @@ async fn rehearse(
         network: NetworkReach::None,
         limits: SandboxLimits::default(),
     };
-    Ok(match sandbox.rehearse(&policy).await? {
+    Ok(match sandbox.test_sandbox(&policy).await? {
         StartReport::Works { landlock } => Ok(landlock),
         StartReport::Unsupported { part, reason } => Err(format!("{part}: {reason}")),
         StartReport::NoProgram(reason) | StartReport::Failed(reason) => Err(reason),

@@ -97,7 +97,7 @@ impl Sandbox {
     }
 
     /// Sets up the sandbox of a policy around a process that does nothing, and returns what it says.
-    pub(super) async fn rehearse(&self, policy: &SandboxPolicy) -> Result<StartReport, SandboxError> {
+    pub(super) async fn test_sandbox(&self, policy: &SandboxPolicy) -> Result<StartReport, SandboxError> {
         let program = name(&self.launcher);
         let raw = self.raw_run(policy, None, &program).await?;
         StartReport::read(&raw.report).ok_or_else(|| SandboxError::NotStarted {
@@ -195,8 +195,8 @@ async fn read_or_kill(
     Ok(StreamStart { bytes, overflows })
 }
 
-/// Reads to the end, as a program that waits for room would never end, and keeps the beginning and
-/// the end: the cause of an error comes last.
+/// Reads to the end, as a program that waits for room would never end. Keeps the beginning and the
+/// end, as the cause of an error comes last.
 async fn read_both_ends(stream: &mut Receiver, most: usize) -> io::Result<Vec<u8>> {
     let half = most / 2;
     let mut bytes = Vec::new();

@@ -16,8 +16,8 @@ use super::value::{DataKey, OpenedValue, PREFIX, SealedValue, SealedValueFault};
 
 /// Bytes that are decrypted and authenticated for one file: those of the file, and of key paths.
 const MAX_WORK: usize = 64 << 20;
-/// The start of a MAC that leaves out what is not encrypted: the SHA-256 of `sops`, which SOPS
-/// chose to keep it apart from a MAC over everything.
+/// The start of a MAC that leaves out what is not encrypted: the SHA-256 of `sops`. SOPS chose it
+/// to keep that MAC apart from one over everything.
 const ONLY_ENCRYPTED: [u8; 32] = [
     0x8a, 0x3f, 0xd2, 0xad, 0x54, 0xce, 0x66, 0x52, 0x7b, 0x10, 0x34, 0xf3, 0xd1, 0x47, 0xbe, 0x0b, 0x0b,
     0x97, 0x5b, 0x3b, 0xf4, 0x4f, 0x72, 0xc6, 0xfd, 0xad, 0xec, 0x81, 0x76, 0xf2, 0x7d, 0x69,

@@ -1,5 +1,5 @@
-//! Regular expressions of Go in the words of the crate `regex`: the two differ in a few escapes, in
-//! what is in brackets, and in that Go's classes are those of ASCII.
+//! Regular expressions of Go in the words of the crate `regex`. The two differ in a few escapes and
+//! in what is in brackets. Go's classes are those of ASCII.
 
 use regex::bytes::{Regex, RegexBuilder};
 

@@ -161,7 +161,7 @@ impl LookupPlan {
         })
     }
 
-    /// Returns what became of each search, in the order of the objects that were named: the cluster
+    /// Returns what became of each search, in the order of the objects that were named. The cluster
     /// answers for those that the source does not have.
     pub(crate) fn answers(
         self,

@@ -225,9 +225,9 @@ impl VariableTable {
         self.variables.get(name)
     }
 
-    /// Returns the variables as they enter the key of a render: of a secret one the digest, which
-    /// must be one under a key of our own, or the encrypted file that it comes from: nothing of an
-    /// encrypted value is on disk. Where some are not known, that is an entry too.
+    /// Returns the variables as they enter the key of a render. A secret one enters as its digest,
+    /// which must be one under a key of our own. One from an encrypted file enters as that file, as
+    /// nothing of an encrypted value is on disk. Where some are not known, that is an entry too.
     pub(crate) fn key_values(&self, digest: &dyn Fn(&[u8]) -> [u8; 32]) -> BTreeMap<String, String> {
         let value = |value: &VariableValue| match (value.secrecy, value.opened_from) {
             (_, Some(file)) => format!("sealed:{file}"),

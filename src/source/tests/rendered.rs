@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex};
 use super::fixture::{TestRepository, state};
 use crate::object::{GroupKind, ObjectId};
 use crate::source::{
-    BlobId, ClusterFacts, FactUse, KnownFacts, ObjectFact, RenderRequest, RenderRest, RenderedContent,
-    RenderedRoot, RenderedSnapshot, RootOutcome, Snapshot, SnapshotFile, SnapshotRenderer, Source,
-    SourceError, SourceSettings,
+    BlobId, ClusterFacts, FactUse, KnownFacts, ObjectFact, RemainingRenderWork, RenderRequest,
+    RenderedContent, RenderedRoot, RenderedSnapshot, RootOutcome, Snapshot, SnapshotFile, SnapshotRenderer,
+    Source, SourceError, SourceSettings,
 };
 
 /// A renderer that makes one object of a text; none of an empty one.
@@ -40,7 +40,7 @@ impl SnapshotRenderer for TextRenderer {
                 RootOutcome::Rendered(files.into_iter().collect()),
             )],
             contents: vec![RenderedContent { blob, bytes: text.into_bytes().into() }],
-            rest: RenderRest::None,
+            rest: RemainingRenderWork::None,
             used: FactUse { versions: false, objects: [vars()].into() },
         })
     }

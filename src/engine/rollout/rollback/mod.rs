@@ -1,5 +1,5 @@
 //! Rollback: contents that failed, the last good ones, and the return to them.
 
+pub(in crate::engine) mod lifecycle;
 pub(in crate::engine) mod rejection;
 pub(in crate::engine) mod retry;
-pub(in crate::engine) mod rollbacks;

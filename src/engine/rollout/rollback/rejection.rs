@@ -7,7 +7,7 @@
 //!
 //! `Engine::reject` makes one of a failed rollout, once the Events about it are read. The inventory
 //! is written by `src/daemon/reconciler/inventories.rs`. Its answer calls
-//! `Engine::apply_rejections`, and `rollbacks.rs` goes on.
+//! `Engine::apply_rejections`, and `lifecycle.rs` goes on.
 //!
 //! The last good content before failed contents stays known until something newer has succeeded.
 //! A newer revision ends a rejection, and failed contents may still be there then. The rollback of
@@ -19,9 +19,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::facts::entry::SourceId;
-use crate::engine::facts::hash_seal::{HashSeals, SealStatus};
+use crate::engine::facts::hash_seal::{HashCipherStatus, HashCiphers};
 use crate::engine::rollout::budget::OnFailure;
-use crate::engine::rollout::ledger::{ReleaseUnit, RollbackTarget, UnitMember, UnitText};
+use crate::engine::rollout::ledger::{ReleaseUnit, RollbackTarget, UnitMember};
+use crate::engine::rollout::ledger_text::UnitText;
 use crate::engine::state::Engine;
 use crate::engine::{ContentRef, DesiredState, Reason, SharedDesiredObject, SourceLifecycle};
 use crate::object::ObjectId;
@@ -72,7 +73,7 @@ struct RejectionText {
 
 /// Returns the text of rejections: one line of JSON each. None where the hash of a Secret is to be
 /// sealed, and no key is known.
-pub(crate) fn rejections_text(rejections: &[Rejection], seals: &HashSeals) -> Option<String> {
+pub(crate) fn rejections_text(rejections: &[Rejection], seals: &HashCiphers) -> Option<String> {
     let line = |rejection: &Rejection| {
         let text = RejectionText {
             action: rejection.action,
@@ -90,7 +91,7 @@ pub(crate) fn is_readable_rejection(line: &str) -> bool {
 }
 
 /// Reads what [`rejections_text`] writes. A line that cannot be read is left out.
-pub(crate) fn parse_rejections(text: &str, seals: &HashSeals) -> Vec<Rejection> {
+pub(crate) fn parse_rejections(text: &str, seals: &HashCiphers) -> Vec<Rejection> {
     let read = |line: &str| {
         let read: RejectionText = serde_json::from_str(line).ok()?;
         Some(Rejection { unit: read.unit.read(seals), action: read.action, cause: bound_cause(read.cause) })
@@ -99,10 +100,10 @@ pub(crate) fn parse_rejections(text: &str, seals: &HashSeals) -> Vec<Rejection> 
 }
 
 /// Returns how the hashes of Secrets are written in a text that [`rejections_text`] has written.
-pub(crate) fn rejections_seal_status(text: &str, seals: &HashSeals) -> SealStatus {
+pub(crate) fn rejections_seal_status(text: &str, seals: &HashCiphers) -> HashCipherStatus {
     let read = |line| serde_json::from_str::<RejectionText>(line).ok();
     text.lines()
-        .filter(|line| HashSeals::can_be_in(line))
+        .filter(|line| HashCiphers::can_be_in(line))
         .filter_map(read)
         .map(|read| read.unit.seal_status(seals))
         .max()
@@ -172,9 +173,10 @@ impl ObjectRejection {
             (RollbackTarget::Absent, RejectionAction::RollBack) => {
                 ReplacementContent::AwaitingUnit(Box::new(ReplacementContent::Delete))
             }
-            (RollbackTarget::Content(release), RejectionAction::RollBack) => {
-                ReplacementContent::Unread(release.clone())
-            }
+            (
+                RollbackTarget::Content(release) | RollbackTarget::FormerContent { content: release, .. },
+                RejectionAction::RollBack,
+            ) => ReplacementContent::Unread(release.clone()),
         };
         let is_newest_content = member.keeps_content();
         Self { replacement, cause: rejection.cause.clone(), is_newest_content }

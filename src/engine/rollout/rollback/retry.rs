@@ -191,7 +191,7 @@ impl Engine {
         let pods = self.rollouts.in_flight.get(id).map_or(loss, |rollout| rollout.additional_unavailable);
         // A newer content asks for a claim of its own.
         let claim = self.make_claim(source, shown, pods);
-        let begun = || Rollout::new(BudgetSlot::Held, pods, Some(claim.clone()), written);
+        let begun = || Rollout::new(BudgetSlot::Taken, pods, Some(claim.clone()), written);
         let rollout = self.rollouts.in_flight.entry(id.clone()).or_insert_with(begun);
         rollout.claim.get_or_insert(claim.clone());
         (rollout.earlier_failure, rollout.started_from) = (earlier, RolloutStartState::Failure);

@@ -37,7 +37,7 @@ struct CandidateFacts {
 /// The decisions about all candidates of one source, as they were judged last.
 #[derive(Debug)]
 #[cfg_attr(test, derive(Clone))]
-pub(in crate::engine) struct PruneJudgement {
+pub(in crate::engine) struct CachedPruneDecisions {
     decisions: BTreeMap<ObjectId, PruneDecision>,
     facts: BTreeMap<ObjectId, CandidateFacts>,
     /// The decision for each object alike while the guard was closed. None for a source that goes:
@@ -52,7 +52,7 @@ pub(in crate::engine) struct PruneJudgement {
     undone: usize,
 }
 
-impl Default for PruneJudgement {
+impl Default for CachedPruneDecisions {
     fn default() -> Self {
         Self {
             decisions: BTreeMap::new(),
@@ -66,7 +66,7 @@ impl Default for PruneJudgement {
     }
 }
 
-impl PruneJudgement {
+impl CachedPruneDecisions {
     /// Returns the decisions about all candidates.
     pub(in crate::engine) fn decisions(&self) -> &BTreeMap<ObjectId, PruneDecision> {
         &self.decisions
@@ -127,7 +127,7 @@ impl Engine {
         }
     }
 
-    /// Records that an object has come to a source, or is no longer its own: the guard counts
+    /// Records that an object has come to a source, or is no longer its own. The guard counts
     /// these, and a Namespace waits for what lives in it.
     pub(in crate::engine) fn note_owner_change(
         &mut self,
@@ -170,7 +170,7 @@ impl Engine {
         let facts = decisions.keys().filter_map(known).collect();
         let undone = decisions.values().filter(|decision| **decision == PruneDecision::Delete).count();
         let is_active = self.sources[source].lifecycle == SourceLifecycle::Active;
-        let now = PruneJudgement {
+        let now = CachedPruneDecisions {
             decisions,
             facts,
             blocker: blocker.filter(|_| is_active),

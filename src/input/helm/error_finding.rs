@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** shows no value. helm quotes values in its words, and charts do in theirs. So only
 //! words that are known to quote none are shown, and text that is literally in a template. A chart
-//! can say the words of helm too, and a value after them: of such a text each word is one of the
+//! can say the words of helm too, and a value after them. Of such a text each word is one of the
 //! chart's or a known one, or is left out.
 
 use std::collections::{BTreeSet, HashSet};
@@ -357,7 +357,7 @@ fn plain_part(chart: &ChartClosure, part: &str, texts: &TemplateTexts) -> Option
     Some(printable(&format!("{words}{}", texts.known_words(rest))))
 }
 
-/// Returns what a line says of a value that the schema does not take: its place, and what is
+/// Returns what a line says of a value that the schema does not take. That is its place and what is
 /// wanted, as far as that shows no value.
 fn schema_violation(text: &str, texts: &TemplateTexts) -> String {
     let (path, what) = text.split_once("': ").unwrap_or((text.trim_end_matches('\''), ""));

@@ -46,19 +46,19 @@ pub(super) enum SealFault {
 }
 
 /// The key for the Secrets of one root.
-pub(super) struct RootSeal {
+pub(super) struct RootCipher {
     cipher: XChaCha20Poly1305,
     /// The key of the nonces, which follow from what is sealed: so no two values share one.
     nonces: Zeroizing<[u8; KEY]>,
 }
 
-impl fmt::Debug for RootSeal {
+impl fmt::Debug for RootCipher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("RootSeal(..)")
+        f.write_str("RootCipher(..)")
     }
 }
 
-impl RootSeal {
+impl RootCipher {
     /// Returns the key that follows from these secrets, in their order; none from none of them. All
     /// are needed: who may open one file alone opens nothing.
     pub(super) fn of(secrets: &[SealingSecret]) -> Option<Self> {
@@ -165,9 +165,9 @@ mod tests {
 
     use super::*;
 
-    fn seal(secrets: &[u8]) -> RootSeal {
+    fn seal(secrets: &[u8]) -> RootCipher {
         let secrets: Vec<SealingSecret> = secrets.iter().map(|byte| Zeroizing::new([*byte; 32])).collect();
-        RootSeal::of(&secrets).unwrap()
+        RootCipher::of(&secrets).unwrap()
     }
 
     fn secret(name: &str) -> Value {
@@ -177,7 +177,7 @@ mod tests {
         })
     }
 
-    fn sealed_secret(key: &RootSeal, name: &str) -> Value {
+    fn sealed_secret(key: &RootCipher, name: &str) -> Value {
         let mut object = secret(name);
         key.seal(&mut object, &json!([["x"]])).unwrap();
         object
@@ -192,7 +192,7 @@ mod tests {
         assert_eq!((&object["type"], &object[HOLDERS]), (&json!("Opaque"), &json!([["x"]])));
         key.open(&mut object).unwrap();
         assert_eq!(object, secret("db"));
-        assert_eq!(format!("{key:?}"), "RootSeal(..)");
+        assert_eq!(format!("{key:?}"), "RootCipher(..)");
     }
 
     /// Checks that an unchanged value keeps its text, and that equal values at two places show
@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn what_was_moved_or_changed_does_not_open() {
         let key = seal(&[1, 2]);
-        let check = |change: &dyn Fn(&mut Value), key: &RootSeal, expected: SealFault| {
+        let check = |change: &dyn Fn(&mut Value), key: &RootCipher, expected: SealFault| {
             let mut object = sealed_secret(&seal(&[1, 2]), "db");
             change(&mut object);
             assert_eq!(key.open(&mut object), Err(expected), "{object}");

@@ -45,13 +45,15 @@ impl Engine {
             .live_object(id)
             .and_then(LiveObject::shown_release)
             .is_some_and(|shown| shown.hash == release.hash);
+        // The reader has found it by its hash in the former inventory.
+        let is_former = self.former_inventory_of(id).is_some();
         let Some(entry) = self.entries.get_mut(id) else { return };
         let Some(rejected) =
             entry.rejection.as_mut().filter(|i| i.replacement == ReplacementContent::Unread(release.clone()))
         else {
             return;
         };
-        let read = match content.filter(|desired| desired.has_hash(release.hash)) {
+        let read = match content.filter(|desired| is_former || desired.has_hash(release.hash)) {
             Some(desired) => ReplacementContent::Read(desired.clone(), release.clone()),
             // A dry run reads the newest revision alone: that it lacks a content does not mean that
             // the content is lost.
@@ -199,7 +201,7 @@ impl Engine {
         for id in quarantined.unit.members.keys() {
             if let Some(rollout) =
                 self.rollouts.in_flight.get_mut(id).filter(|rollout| rollout.failed.is_some())
-                && rollout.slot == BudgetSlot::Held
+                && rollout.slot == BudgetSlot::Taken
             {
                 (rollout.slot, rollout.additional_unavailable) = (BudgetSlot::None, 0);
                 self.rollouts.budget_stale = true;

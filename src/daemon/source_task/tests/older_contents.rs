@@ -1,0 +1,121 @@
+//! Contents of older revisions, wherever they were then.
+
+use super::*;
+
+/// Returns the task's answer for the first revision, of which only a second one is in the store.
+async fn first_of_two(
+    place: impl Fn(&Path) -> String,
+    disturb: impl Fn(&Path),
+    mend: impl Fn(&Path),
+) -> bool {
+    let location = |repo: &Path| GitLocation::new(place(repo));
+    let change = |repo: &Path| fs::write(repo.join("a.yaml"), format!("{MANIFEST}data: {{b: c}}\n")).unwrap();
+    first_before(None, location, change, disturb, mend).await
+}
+
+/// Returns the task's answer for the first revision, which was changed in the second one. It may
+/// have been released in another inventory.
+async fn first_before(
+    former_inventory: Option<&str>,
+    place: impl Fn(&Path) -> GitLocation,
+    change: impl Fn(&Path),
+    disturb: impl Fn(&Path),
+    mend: impl Fn(&Path),
+) -> bool {
+    let dir = TempDir::new().unwrap();
+    let origin = dir.path().join("repo");
+    make(&origin);
+    let head = Command::new("git").current_dir(&origin).args(["rev-parse", "HEAD"]).output().unwrap();
+    let first = Revision::new(String::from_utf8(head.stdout).unwrap().trim());
+    change(&origin);
+    git(&origin, &["add", "."]);
+    git(&origin, &["commit", "--quiet", "--message=y"]);
+    let location = ResolvedLocation::Git(place(&origin));
+    let SourceTaskFixture { dir: _dir, _state, source_task, mut events, .. } =
+        SourceTaskFixture::of(dir, &location);
+    let inventory_id = former_inventory.unwrap_or("set").into();
+    let settings = ReadSettings { inventory_id, ..source_task.settings.clone() };
+    let read =
+        settings.read(&SnapshotFile::in_test("a.yaml"), MANIFEST.as_bytes(), &mut KindScopes::builtin());
+    let wanted = WantedContent {
+        id: read.facts.objects[0].id.clone(),
+        hash: read.facts.objects[0].hash,
+        former_inventory: former_inventory.map(Arc::from),
+    };
+    let (orders, from_loop) = mpsc::channel(8);
+    let running = tokio::spawn(source_task.run(from_loop));
+    let limit = Duration::from_secs(20);
+    while !matches!(
+        tokio::time::timeout(limit, events.recv()).await.unwrap().unwrap(),
+        LoopEvent::SourceRead(..)
+    ) {}
+    disturb(&origin);
+    orders.send(SourceTaskRequest::ReadContents(first, vec![wanted])).await.unwrap();
+    let found = loop {
+        match tokio::time::timeout(limit, events.recv()).await.unwrap().unwrap() {
+            LoopEvent::ContentsRead(found) => break found,
+            LoopEvent::Unreadable(..) => {
+                mend(&origin);
+                orders.send(SourceTaskRequest::CheckAfter(1)).await.unwrap();
+            }
+            _ => {}
+        }
+    };
+    drop(orders);
+    running.await.unwrap();
+    found[0].2.is_some()
+}
+
+fn aside(repo: &Path) -> std::path::PathBuf {
+    repo.with_file_name("aside")
+}
+
+// A new state directory holds nothing but the newest revision.
+#[tokio::test]
+async fn an_older_revision_is_fetched_when_it_is_not_here() {
+    let url = |path: &Path| format!("file://{}", path.display());
+    assert!(first_of_two(url, |_| {}, |_| {}).await);
+    let rewrite = |repo: &Path| {
+        git(repo, &["checkout", "--quiet", "--orphan", "other"]);
+        git(repo, &["commit", "--quiet", "--message=z"]);
+        git(repo, &["branch", "--quiet", "--delete", "--force", "main"]);
+        git(repo, &["branch", "--quiet", "--move", "main"]);
+        git(repo, &["reflog", "expire", "--expire=now", "--all"]);
+        git(repo, &["gc", "--quiet", "--prune=now"]);
+    };
+    assert!(!first_of_two(url, rewrite, |_| {}).await, "it is gone");
+}
+
+// A revision that cannot be read now is not lost.
+#[tokio::test]
+async fn an_older_revision_is_awaited_while_the_repository_is_away() {
+    let away = |repo: &Path| fs::rename(repo, aside(repo)).unwrap();
+    // It may be reported more than once that the repository is away.
+    let back = |repo: &Path| {
+        if aside(repo).exists() {
+            fs::rename(aside(repo), repo).unwrap();
+        }
+    };
+    let path = |path: &Path| path.to_str().unwrap().to_owned();
+    assert!(first_of_two(path, away, back).await);
+    let url = |path: &Path| format!("file://{}", path.display());
+    assert!(first_of_two(url, away, back).await);
+}
+
+// A commit has moved the object into the folder of the source since.
+#[tokio::test]
+async fn a_content_is_found_where_it_was_before_it_came_to_the_folder_of_the_source() {
+    let path = |repo: &Path| repo.to_str().unwrap().to_owned();
+    let url = |repo: &Path| format!("file://{}", repo.display());
+    let moved = |repo: &Path| {
+        fs::create_dir(repo.join("b")).unwrap();
+        fs::remove_file(repo.join("a.yaml")).unwrap();
+        fs::write(repo.join("b/a.yaml"), format!("{MANIFEST}data: {{b: c}}\n")).unwrap();
+    };
+    let everywhere = [path as fn(&Path) -> String, url].map(|place| [(place, None), (place, Some("former"))]);
+    for (place, former) in everywhere.into_iter().flatten() {
+        let location =
+            |repo: &Path| GitLocation { path: Some("b".to_owned()), ..GitLocation::new(place(repo)) };
+        assert!(first_before(former, location, moved, |_| {}, |_| {}).await, "{former:?}");
+    }
+}

@@ -1,0 +1,249 @@
+//! The record of a rollout that another source takes over together with its workload.
+//!
+//! A commit may move a workload to another source in the middle of its rollout. The new source goes
+//! on judging that rollout. For this it needs the record of the unit, which says where a rollback
+//! leads to. The former source ends that record once the workload is no longer its own. So the
+//! record is written for the new source first, by compare-and-swap. Then the workload is taken
+//! over. A claim goes with it.
+//!
+//! Another process may have recorded the unit since the ledger was read last. So the ledger is read
+//! again before a workload of another process is taken over.
+//!
+//! `Engine::decide` calls `require_unit_transfer`. `next_ledger` writes what that asks for.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::engine::decide::decision::{Action, ApplyPurpose, ApplyRequest, Decision};
+use crate::engine::facts::entry::{ObjectEntry, SourceId};
+use crate::engine::rollout::ledger::{ReleaseUnit, RollbackTarget, RolloutClaim, RolloutLedger, UnitMember};
+use crate::engine::rollout::rollouts::Rollout;
+use crate::engine::state::{DecisionMode, Engine};
+use crate::engine::{LiveObject, ObjectOwner, Reason, is_workload};
+use crate::object::{ContentHash, ObjectId, Revision};
+
+/// The takeovers that wait for the rollout ledger.
+#[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
+pub(in crate::engine) struct UnitTransfers {
+    /// Calls that read or wrote the ledger: so many were sent.
+    sent: u64,
+    /// The last of them that was answered.
+    answered: u64,
+    /// Workloads of other processes that are to be taken over, each with the calls sent by then.
+    asked: BTreeMap<ObjectId, u64>,
+    /// Objects whose record is to be written for the source that takes them over.
+    to_record: BTreeSet<(SourceId, ObjectId)>,
+}
+
+impl UnitTransfers {
+    /// Returns whether the ledger was read, or written, after this workload was asked about first.
+    fn is_current(&mut self, id: &ObjectId) -> bool {
+        let asked = *self.asked.entry(id.clone()).or_insert(self.sent);
+        self.answered > asked
+    }
+
+    /// Notes an answer to the last call. Returns the objects to decide on again: those that are
+    /// still known.
+    pub(in crate::engine) fn note_answer(&mut self, is_known: impl Fn(&ObjectId) -> bool) -> Vec<ObjectId> {
+        self.answered = self.sent;
+        self.asked.retain(|id, _| is_known(id));
+        let recorded = std::mem::take(&mut self.to_record).into_iter().map(|(_, id)| id);
+        recorded.chain(self.asked.keys().cloned()).collect()
+    }
+
+    fn forget(&mut self, id: &ObjectId) {
+        self.asked.remove(id);
+    }
+}
+
+impl Engine {
+    /// Notes that the rollout ledger is being read.
+    pub(crate) fn note_ledger_read(&mut self) {
+        self.rollouts.transfers.sent += 1;
+    }
+
+    /// Returns whether the rollout ledger is to be read before a workload is taken over.
+    pub(crate) fn needs_ledger_read(&self) -> bool {
+        let transfers = &self.rollouts.transfers;
+        transfers.asked.values().any(|asked| transfers.answered <= *asked)
+    }
+
+    /// Holds a takeover back until the record of the rollout under way is written for the source
+    /// that takes over.
+    pub(in crate::engine) fn require_unit_transfer(&mut self, id: &ObjectId, decision: Decision) -> Decision {
+        let taken_over = match &decision.action {
+            Action::Apply(apply) if self.mode == DecisionMode::Live => self.former_inventory(id, apply),
+            _ => None,
+        };
+        let Some((source, former)) = taken_over else {
+            self.rollouts.transfers.forget(id);
+            return decision;
+        };
+        let is_own = self.inventory_ids.contains(&former);
+        if is_workload(id) && !is_own && !self.rollouts.transfers.is_current(id) {
+            return self.wait_for_ledger();
+        }
+        let ledger = self.rollouts.ledger.as_ref();
+        let unit = ledger.and_then(|ledger| self.transferred_unit(ledger, source, id));
+        // A full ledger keeps nobody from the takeover: then its rollout is not judged.
+        if !unit.is_some_and(|unit| ledger.is_some_and(|ledger| ledger.has_room_for(&unit))) {
+            return decision;
+        }
+        self.rollouts.transfers.to_record.insert((source, id.clone()));
+        self.wait_for_ledger()
+    }
+
+    fn wait_for_ledger(&self) -> Decision {
+        let why = self.rollouts.unreadable.clone();
+        Decision::wait(why.map_or(Reason::Claiming, Reason::RecordUnreadable))
+    }
+
+    /// Returns the source that takes an object over, and the inventory that has it.
+    fn former_inventory(&self, id: &ObjectId, apply: &ApplyRequest) -> Option<(SourceId, Arc<str>)> {
+        let takes_over = matches!(apply.purpose, ApplyPurpose::Transfer | ApplyPurpose::Adopt);
+        let former = inventory_of(self.live_object(id).filter(|_| takes_over)?)?;
+        (former != self.inventory_ids[apply.source]).then_some((apply.source, former))
+    }
+
+    /// Returns the record of the rollout under way for the source that takes an object over, where
+    /// the ledger has none for it.
+    ///
+    /// All that goes over with the object is in it. Where anything else that changed stays behind,
+    /// nothing of it goes back: the last good contents were good together.
+    fn transferred_unit(
+        &self,
+        ledger: &RolloutLedger,
+        source: SourceId,
+        id: &ObjectId,
+    ) -> Option<ReleaseUnit> {
+        let former = inventory_of(self.live_object(id)?)?;
+        let older = ledger.unit_of(&former, id)?;
+        let own = &self.inventory_ids[source];
+        let is_known = |unit: &ReleaseUnit| self.wanted_hash(source, id) == unit.members[id].content;
+        let member = &older.members[id];
+        // A revision of the former source that removes it may be recorded already.
+        let is_under_way = member.content.is_none() || self.is_member_shown(id, member);
+        if !is_under_way || ledger.unit_of(own, id).is_some_and(is_known) {
+            return None;
+        }
+        let is_torn = older
+            .members
+            .iter()
+            .any(|(id, member)| self.wanted_hash(source, id).is_none() && !member.keeps_content());
+        let transfer = |(id, member): (&ObjectId, &UnitMember)| {
+            let content = self.wanted_hash(source, id)?;
+            let rollback_target = if is_torn {
+                RollbackTarget::Unknown
+            } else {
+                former_content(member.rollback_target.clone(), &former)
+            };
+            Some((id.clone(), UnitMember { content: Some(content), rollback_target, ..member.clone() }))
+        };
+        Some(ReleaseUnit {
+            inventory_id: own.clone(),
+            revision: self.sources[source].head.clone().unwrap_or_else(|| Revision::new("")),
+            members: older.members.iter().filter_map(transfer).collect(),
+        })
+    }
+
+    /// Returns where a rollback of another source's object leads to, as the unit says in which it
+    /// is being released. Content of unknown origin cannot be put back.
+    pub(in crate::engine) fn former_rollback_target(
+        &self,
+        id: &ObjectId,
+        live: &LiveObject,
+    ) -> RollbackTarget {
+        let Some(former) = inventory_of(live) else { return RollbackTarget::Unknown };
+        let unit = self.rollouts.ledger.as_ref().and_then(|ledger| ledger.unit_of(&former, id));
+        let released = || live.release.clone().map_or(RollbackTarget::Unknown, RollbackTarget::Content);
+        former_content(unit.map_or_else(released, |unit| unit.members[id].rollback_target.clone()), &former)
+    }
+
+    /// Returns the inventory in which the content was released that an object goes back to, where
+    /// that is another source's.
+    pub(crate) fn former_inventory_of(&self, id: &ObjectId) -> Option<Arc<str>> {
+        let inventory = self.sources[self.rejecting_source(id)?].inventory.as_ref()?;
+        let member = inventory.rejections.iter().find_map(|rejection| rejection.unit.members.get(id))?;
+        match &member.rollback_target {
+            RollbackTarget::FormerContent { inventory_id, .. } => Some(inventory_id.clone()),
+            _ => None,
+        }
+    }
+
+    fn wanted_hash(&self, source: SourceId, id: &ObjectId) -> Option<ContentHash> {
+        let (wanting, desired) = self.entry(id).and_then(ObjectEntry::target_content)?;
+        (wanting == source).then_some(desired.hash)
+    }
+
+    /// Returns the records to be written for the sources that take objects over.
+    pub(in crate::engine) fn transferred_units(&self, ledger: &RolloutLedger) -> Vec<ReleaseUnit> {
+        let requests = self.rollouts.transfers.to_record.iter();
+        requests
+            .filter_map(|(source, id)| self.transferred_unit(ledger, *source, id))
+            .filter(|unit| ledger.has_room_for(unit))
+            .collect()
+    }
+
+    /// Takes over the claims of what a transferred unit rolls out.
+    pub(in crate::engine) fn transfer_claims(&self, unit: &ReleaseUnit, next: &mut RolloutLedger) {
+        for (id, member) in &unit.members {
+            let former = self.live_object(id).and_then(inventory_of);
+            if let Some(claim) = next.claims.get_mut(id)
+                && former.as_ref() == Some(&claim.inventory_id)
+                && self.is_showing(id, claim.rollout_key)
+            {
+                claim.inventory_id = unit.inventory_id.clone();
+                claim.holder = self.rollouts.holder.clone();
+                claim.rollout_key = member.content.unwrap_or(claim.rollout_key);
+            }
+        }
+    }
+
+    /// Returns whether an object is still to be taken over from another source by the one that
+    /// wants it.
+    pub(in crate::engine) fn awaits_takeover(&self, id: &ObjectId, inventory_id: &Arc<str>) -> bool {
+        let is_wanted =
+            self.wanting_source(id).map(|source| &self.inventory_ids[source]) == Some(inventory_id);
+        let former = self.live_object(id).and_then(inventory_of);
+        is_wanted && former.is_some_and(|former| former != *inventory_id)
+    }
+
+    /// Returns whether the claim of a rollout went over to another source than the one that began
+    /// it.
+    pub(in crate::engine) fn is_claim_transferred(&self, id: &ObjectId, rollout: &Rollout) -> bool {
+        let recorded = self.rollouts.ledger.as_ref().and_then(|ledger| ledger.claims.get(id));
+        let Some((claim, recorded)) = rollout.claim.as_ref().zip(recorded) else { return false };
+        let wanting = self.wanting_source(id).map(|source| &self.inventory_ids[source]);
+        recorded.inventory_id != claim.inventory_id && wanting != Some(&claim.inventory_id)
+    }
+
+    /// Takes a claim of the ledger for that of a rollout which has gone over to another source.
+    pub(in crate::engine) fn adopt_transferred_claim(&mut self, id: &ObjectId, claim: &RolloutClaim) {
+        let wanting = self.wanting_source(id).map(|source| self.inventory_ids[source].clone());
+        if let Some(own) = self.rollouts.in_flight.get_mut(id).and_then(|rollout| rollout.claim.as_mut())
+            && own.inventory_id != claim.inventory_id
+            && wanting.as_ref() == Some(&claim.inventory_id)
+        {
+            own.clone_from(claim);
+        }
+    }
+}
+
+/// Returns a rollback target of another inventory's record.
+fn former_content(target: RollbackTarget, former: &Arc<str>) -> RollbackTarget {
+    match target {
+        RollbackTarget::Content(content) => {
+            RollbackTarget::FormerContent { content, inventory_id: former.clone() }
+        }
+        target => target,
+    }
+}
+
+/// Returns the inventory that has an object, or had it before its label was touched.
+fn inventory_of(live: &LiveObject) -> Option<Arc<str>> {
+    match &live.owner {
+        ObjectOwner::Ours(set) | ObjectOwner::Labelled(set) => Some(set.clone()),
+        _ => None,
+    }
+}

@@ -1,0 +1,215 @@
+//! Pauses and holds: what people keep as it is for a time.
+
+use std::time::Duration;
+
+use super::harness::Harness;
+use super::orders::*;
+use super::world::{AuditEntry, FIRST, config, desired, reading, workload};
+use crate::engine::*;
+use crate::object::annotations;
+
+#[test]
+fn what_is_paused_is_repaired_and_not_changed() {
+    let mut harness = second();
+    asks(&mut harness, &workload("web"), Some("1-a looking at it"), None);
+    harness.settle();
+    assert_eq!(last_outcome(&harness), "paused: Deployment shop/web");
+    harness.read(reading("r3", &both(3)));
+    harness.settle();
+    shows(&harness, 2, "r2");
+    assert_eq!(reason(&mut harness, &workload("web")), "it is paused: looking at it");
+    harness.world.drift(&workload("web"));
+    harness.settle();
+    assert_eq!(harness.world.log, [AuditEntry::Changed(workload("web"))]);
+    asks(&mut harness, &workload("web"), None, None);
+    harness.settle();
+    shows(&harness, 3, "r3");
+    assert_eq!(last_outcome(&harness), "resumed: Deployment shop/web");
+}
+
+#[test]
+fn a_paused_part_of_a_unit_keeps_no_slot() {
+    let mut harness = second();
+    asks(&mut harness, &config("env"), Some("1-a"), None);
+    harness.settle();
+    harness.read(reading("r3", &both(3)));
+    harness.settle();
+    shows(&harness, 2, "r2");
+    assert!(harness.engine.workloads_in_flight().is_empty());
+    assert!(harness.world.is_free());
+    asks(&mut harness, &config("env"), None, None);
+    harness.settle();
+    shows(&harness, 3, "r3");
+}
+
+#[test]
+fn a_paused_source_releases_nothing_and_goes_back_all_the_same() {
+    let mut harness = second();
+    harness.world.bad.insert(web(3).hash);
+    harness.read(reading("r3", &both(3)));
+    for id in [workload("web"), config("env"), workload("web")] {
+        harness.deliver(usize::MAX);
+        harness.step(&id);
+    }
+    pause(&mut harness, PauseIntent::parse("1-a"));
+    harness.settle();
+    assert_eq!(last_outcome(&harness), "paused: source test");
+    shows(&harness, 2, "r2");
+    harness.read(reading("r4", &both(4)));
+    harness.settle();
+    shows(&harness, 2, "r2");
+    harness.read(reading("r5", &[("env", None), ("web", None)]));
+    harness.settle();
+    shows(&harness, 2, "r2");
+    assert_eq!(reason(&mut harness, &workload("web")), "source test is paused");
+    pause(&mut harness, None);
+    harness.settle();
+    assert_eq!(last_outcome(&harness), "resumed: source test");
+    assert!(harness.world.things.is_empty());
+}
+
+fn pause(harness: &mut Harness, paused: Option<PauseIntent>) {
+    harness.world.paused.clone_from(&paused);
+    let inventory = harness.engine.source(FIRST).inventory.clone().unwrap();
+    harness.engine.set_inventory(FIRST, Inventory { paused, ..inventory });
+}
+
+#[test]
+fn whoever_holds_or_pauses_an_object_of_which_that_is_denied_is_informed() {
+    let until = "1-a until=1970-01-01T00:01:00Z heap dump";
+    for (paused, hold) in [(Some("1-a"), None), (None, Some(until))] {
+        let mut harness = second();
+        harness.engine.set_clock(harness.now, jiff::Timestamp::UNIX_EPOCH);
+        harness.engine.set_opt_out(FIRST, OptOutPolicy::Denied);
+        asks(&mut harness, &workload("web"), paused, hold);
+        harness.settle();
+        let expected = "not in effect: Deployment shop/web: optOut of its source is denied";
+        assert_eq!(last_outcome(&harness), expected);
+        assert!(harness.engine.active_hold(&workload("web"), harness.now).is_none());
+    }
+}
+
+/// Asks for a hold and for a pause where they have an effect, and where that is denied. Each is
+/// counted among what takes objects out of our hands, as its Event says.
+#[test]
+fn a_hold_and_a_pause_are_opt_outs_as_long_as_they_last() {
+    let until = "1-a until=1970-01-01T00:01:00Z heap dump";
+    let of = |harness: &Harness| harness.engine.opt_outs(FIRST, harness.now).into_iter().collect::<Vec<_>>();
+    for opt_out in [OptOutPolicy::Allowed, OptOutPolicy::Denied] {
+        let mut harness = second();
+        harness.engine.set_clock(harness.now, jiff::Timestamp::UNIX_EPOCH);
+        harness.engine.set_opt_out(FIRST, opt_out);
+        assert_eq!(of(&harness), []);
+        asks(&mut harness, &workload("web"), None, Some(until));
+        asks(&mut harness, &config("env"), Some("1-b looking at it"), None);
+        harness.settle();
+        let both = [(config("env"), annotations::PAUSED), (workload("web"), annotations::HOLD)];
+        assert_eq!(of(&harness), both, "{opt_out:?}");
+        asks(&mut harness, &config("env"), None, None);
+        harness.settle();
+        assert_eq!(of(&harness), both[1..], "{opt_out:?}");
+        if opt_out == OptOutPolicy::Allowed {
+            harness.pass_time(Duration::from_mins(1));
+            harness.settle();
+            assert_eq!(of(&harness), [], "it is over");
+        }
+    }
+}
+
+#[test]
+fn a_hold_keeps_everything_as_it_is_until_its_end() {
+    let mut harness = second();
+    harness.engine.set_clock(harness.now, jiff::Timestamp::UNIX_EPOCH);
+    asks(&mut harness, &workload("web"), None, Some("1-a until=1970-01-01T00:01:00Z heap dump"));
+    harness.settle();
+    assert_eq!(last_outcome(&harness), "held: Deployment shop/web until 1970-01-01T00:01:00Z");
+    harness.world.drift(&workload("web"));
+    harness.settle();
+    assert_eq!(harness.world.log, []);
+    let decision = harness.decide(&workload("web"));
+    assert_eq!(decision.requeue_after, Some(Duration::from_mins(1)));
+    assert_eq!(
+        decision.reason.unwrap().to_string(),
+        "on hold until 1970-01-01T00:01:00Z: heap dump; it was changed, and is not repaired"
+    );
+    harness.pass_time(Duration::from_mins(1));
+    harness.engine.mark(&workload("web"));
+    harness.settle();
+    assert_eq!(harness.world.log, [AuditEntry::Changed(workload("web"))]);
+}
+
+#[test]
+fn a_hold_whose_end_cannot_be_read_is_none() {
+    let mut harness = second();
+    asks(&mut harness, &workload("web"), None, Some("1-a until=tomorrow"));
+    harness.settle();
+    assert_eq!(last_outcome(&harness), "not held: Deployment shop/web: until when cannot be read");
+    harness.read(reading("r3", &both(3)));
+    harness.settle();
+    shows(&harness, 3, "r3");
+}
+
+// Anybody who may annotate an object may write any token there.
+#[test]
+fn a_pause_with_the_token_of_an_order_keeps_it_from_nothing() {
+    for first in ["the pause", "the order"] {
+        let mut harness = second();
+        if first == "the pause" {
+            asks(&mut harness, &config("env"), Some("1-a"), None);
+            harness.settle();
+        }
+        harness.give(&workload("web"), "1-a undo r1");
+        harness.carry_out();
+        harness.sync_inventories();
+        asks(&mut harness, &config("env"), Some("1-a"), None);
+        harness.settle();
+        asks(&mut harness, &config("env"), None, None);
+        harness.settle();
+        shows(&harness, 1, "r1");
+        let undone = harness.world.acknowledged.iter().filter(|one| one.outcome.starts_with("undone: "));
+        assert_eq!(undone.count(), 1, "{first}");
+        assert_eq!(harness.world.orders, [], "{first}");
+    }
+}
+
+#[test]
+fn so_many_pauses_are_acknowledged_and_all_count() {
+    let mut harness = Harness::new(3);
+    let name = |number: u32| format!("env-{number:03}");
+    let files = |content: u32| -> Vec<(String, SharedDesiredObject)> {
+        (0..130).map(|n| (name(n), desired(&config(&name(n)), content, &name(n)))).collect()
+    };
+    let read = |harness: &mut Harness, revision: &str, content: u32| {
+        let files = files(content);
+        let files: Vec<_> = files.iter().map(|(name, desired)| (&**name, Some(desired.clone()))).collect();
+        harness.read(reading(revision, &files));
+        harness.settle();
+    };
+    read(&mut harness, "r1", 1);
+    for number in 0..130 {
+        asks(&mut harness, &config(&name(number)), Some(&format!("{number}-{}", "t".repeat(5000))), None);
+    }
+    harness.settle();
+    assert_eq!(harness.world.acknowledged.len(), 100);
+    assert!(Acknowledgement::text(&harness.world.acknowledged).len() < 20_000);
+    harness.world.log.clear();
+    read(&mut harness, "r2", 2);
+    assert_eq!(harness.world.log, []);
+}
+
+#[test]
+fn a_unit_goes_on_when_the_hold_of_a_part_ends() {
+    let mut harness = second();
+    harness.engine.set_clock(harness.now, jiff::Timestamp::UNIX_EPOCH);
+    asks(&mut harness, &config("env"), None, Some("1-a until=1970-01-01T00:01:00Z x"));
+    harness.settle();
+    harness.read(reading("r3", &both(3)));
+    harness.settle();
+    shows(&harness, 2, "r2");
+    assert!(harness.engine.workloads_in_flight().is_empty());
+    assert!(harness.world.is_free());
+    harness.pass_time(Duration::from_mins(1));
+    harness.engine.advance(harness.now);
+    harness.settle();
+    shows(&harness, 3, "r3");
+}

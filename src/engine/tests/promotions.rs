@@ -1,0 +1,101 @@
+//! Promotions by people: the step that each is for, and how long its order counts.
+
+use super::harness::Harness;
+use super::world::{FIRST, desired, reading, workload};
+use crate::engine::*;
+use crate::object::ContentHash;
+
+fn hash(content: u32) -> ContentHash {
+    desired(&workload("web"), content, "web").hash
+}
+
+/// Returns a workload that is held at its second step, with content 1.
+fn held() -> Harness {
+    let web = workload("web");
+    let mut harness = Harness::new(3);
+    harness.read(reading("r1", &[("web", Some(desired(&web, 1, "web")))]));
+    harness.settle();
+    let overlay = RolloutOverlay::Surge { pods: 1, step: 2 };
+    let rv = harness.world.tick();
+    let thing = harness.world.things.get_mut(&web).unwrap();
+    (thing.shown, thing.rv) = (RolloutOverlayState::Overlaid(overlay), rv);
+    harness.world.announce(&web);
+    harness.deliver(usize::MAX);
+    harness
+}
+
+fn order(token: &str, name: &str, verb: OrderVerb) -> Order {
+    Order { token: token.into(), verb, object: workload(name), by: "ann".into() }
+}
+
+#[test]
+fn the_order_for_the_step_that_is_shown_counts_and_that_to_the_end_above_all() {
+    let check = |orders: &[(&str, OrderVerb)], expected: PromotionRequest| {
+        let mut harness = held();
+        let orders = orders.iter().enumerate();
+        let orders = orders.map(|(number, (name, verb))| order(&number.to_string(), name, verb.clone()));
+        let orders: Vec<Order> = orders.collect();
+        harness.engine.take_orders(FIRST, orders.clone());
+        let live = harness.engine.live_object(&workload("web")).unwrap();
+        let found =
+            harness.engine.promotion_request(&workload("web"), &desired(&workload("web"), 1, "web"), live);
+        assert_eq!(found, expected, "{orders:?}");
+    };
+    let one_step = |content, from| OrderVerb::Promote(hash(content), from);
+    let to_the_end = |content| OrderVerb::PromoteFull(hash(content));
+    let from = |from| PromotionRequest::OneStep { from };
+    check(&[], PromotionRequest::None);
+    check(&[("web", one_step(1, 2))], from(2));
+    check(&[("web", one_step(2, 2))], PromotionRequest::None);
+    check(&[("api", one_step(1, 2))], PromotionRequest::None);
+    check(&[("web", OrderVerb::Abort)], PromotionRequest::None);
+    // The first one, or that of the step that is shown.
+    check(&[("web", one_step(1, 1)), ("web", one_step(1, 2))], from(2));
+    check(&[("web", one_step(1, 2)), ("web", one_step(1, 1))], from(2));
+    check(&[("web", one_step(1, 1)), ("web", one_step(1, 3))], from(1));
+    check(&[("web", to_the_end(1)), ("web", one_step(1, 2))], PromotionRequest::Full);
+    check(&[("web", one_step(1, 2)), ("web", to_the_end(1))], PromotionRequest::Full);
+    check(&[("web", to_the_end(2))], PromotionRequest::None);
+}
+
+#[test]
+fn a_promotion_stays_until_its_rollout_has_come_past_its_step_and_other_orders_until_they_are_answered() {
+    let check = |verb: OrderVerb, is_answered: bool, expected: bool| {
+        let mut harness = held();
+        harness.engine.take_orders(FIRST, vec![order("1-a", "web", verb.clone())]);
+        let known = harness.engine.source(FIRST).inventory.clone().unwrap();
+        let token = if is_answered { "1-a" } else { "2-b" };
+        let acknowledged = vec![Acknowledgement::new(&token.into(), "promoted")];
+        harness.engine.set_inventory(FIRST, Inventory { acknowledged, ..known });
+        assert_eq!(!harness.engine.finished_orders(FIRST).is_empty(), expected, "{verb:?} {is_answered}");
+    };
+    check(OrderVerb::Abort, true, true);
+    check(OrderVerb::Abort, false, false);
+    check(OrderVerb::Promote(hash(1), 1), true, true);
+    check(OrderVerb::Promote(hash(1), 1), false, false);
+    check(OrderVerb::Promote(hash(1), 2), true, false);
+    check(OrderVerb::Promote(hash(1), 3), true, false);
+    check(OrderVerb::PromoteFull(hash(1)), true, false);
+    // Another content is wanted and shown by now.
+    check(OrderVerb::Promote(hash(2), 2), true, true);
+    check(OrderVerb::PromoteFull(hash(2)), true, true);
+}
+
+#[test]
+fn a_promotion_of_a_content_that_is_not_shown_or_of_a_rollout_that_is_over_is_spent() {
+    let spent = |change: &dyn Fn(&mut LiveObject)| {
+        let mut harness = held();
+        harness.engine.take_orders(FIRST, vec![order("1-a", "web", OrderVerb::Promote(hash(1), 2))]);
+        let known = harness.engine.source(FIRST).inventory.clone().unwrap();
+        let acknowledged = vec![Acknowledgement::new(&"1-a".into(), "promoted")];
+        harness.engine.set_inventory(FIRST, Inventory { acknowledged, ..known });
+        let mut live = harness.engine.live_object(&workload("web")).cloned().unwrap();
+        live.rv = ResourceVersion(live.rv.0 + 1);
+        change(&mut live);
+        harness.engine.observe_object(&workload("web"), live);
+        !harness.engine.finished_orders(FIRST).is_empty()
+    };
+    assert!(!spent(&|_| ()));
+    assert!(spent(&|live| live.overlay = RolloutOverlayState::Plain));
+    assert!(spent(&|live| live.release.as_mut().unwrap().hash = hash(7)));
+}

@@ -1,0 +1,122 @@
+//! Units in the rollout ledger: the objects that they name, what of them is shown, and where each
+//! goes back to.
+
+use super::harness::Harness;
+use super::world::{FIRST, SET, World, WorldObject, config, desired, reading, workload};
+use crate::engine::*;
+use crate::object::Revision;
+
+// Without its annotation only this process knows what it has written there.
+#[test]
+fn an_object_without_its_annotation_may_show_what_was_written_last_and_nothing_else() {
+    let a = config("a");
+    let mut harness = Harness::new(3);
+    harness.read(reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
+    harness.settle();
+    let check = |harness: &Harness, content: u32, expected: bool| {
+        let content = Some(desired(&a, content, "a").hash);
+        let member = UnitMember { content, rollback_target: RollbackTarget::Unknown, restarted: None };
+        assert_eq!(harness.engine.may_show_unit_content(&a, &member), expected, "{content:?}");
+    };
+    check(&harness, 1, true);
+    check(&harness, 2, false);
+    let shown = harness.engine.live_object(&a).cloned().unwrap();
+    let rv = ResourceVersion(shown.rv.0 + 1);
+    harness.engine.observe_object(&a, LiveObject { release: None, rv, ..shown });
+    check(&harness, 1, true);
+    check(&harness, 2, false);
+}
+
+#[test]
+fn an_object_goes_back_to_content_that_a_source_has_put_there_or_to_nothing() {
+    let (a, b) = (config("a"), config("b"));
+    let mut harness = Harness::new(3);
+    harness.read(reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
+    harness.settle();
+    let good = ContentRef { hash: desired(&a, 1, "a").hash, revision: Revision::new("r1") };
+    let target = |harness: &Harness, id| harness.engine.member(FIRST, id).rollback_target;
+    assert_eq!(target(&harness, &a), RollbackTarget::Content(good.clone()));
+    assert_eq!(target(&harness, &b), RollbackTarget::Absent);
+    let shown = harness.engine.live_object(&a).cloned().unwrap();
+    let (owner, rv) = (ObjectOwner::Ours("applyset-other-v1".into()), ResourceVersion(shown.rv.0 + 1));
+    let other = LiveObject { rv, owner, ..shown };
+    harness.engine.observe_object(&a, other.clone());
+    let inventory_id = "applyset-other-v1".into();
+    assert_eq!(target(&harness, &a), RollbackTarget::FormerContent { content: good, inventory_id });
+    // Without the proof of a seal it is content of unknown origin.
+    for owner in [other.owner.clone(), ObjectOwner::Nobody, ObjectOwner::Foreign("Flux".into())] {
+        let rv = ResourceVersion(harness.engine.live_object(&a).unwrap().rv.0 + 1);
+        harness.engine.observe_object(&a, LiveObject { rv, owner, release: None, ..other.clone() });
+        assert_eq!(target(&harness, &a), RollbackTarget::Unknown);
+    }
+    // Nobody knows whether it is there.
+    harness.engine.set_informer_state(&b.group_kind(), KindState::Syncing);
+    assert_eq!(target(&harness, &b), RollbackTarget::Unknown);
+}
+
+#[test]
+fn an_object_is_being_released_where_a_unit_of_an_inventory_of_this_process_names_it() {
+    let (a, b) = (config("a"), config("b"));
+    for (of, expected) in [(SET, true), ("applyset-theirs-v1", false)] {
+        let mut harness = Harness::new(3);
+        let member = UnitMember { content: None, rollback_target: RollbackTarget::Absent, restarted: None };
+        let unit = ReleaseUnit {
+            inventory_id: of.into(),
+            revision: Revision::new("r1"),
+            members: [(a.clone(), member)].into(),
+        };
+        harness.engine.set_ledger(RolloutLedger { units: vec![unit], ..RolloutLedger::default() });
+        assert_eq!([&a, &b].map(|id| harness.engine.is_in_unit(id)), [expected, false], "{of}");
+    }
+}
+
+// Nothing is known of its objects then, and it may have to go back.
+#[test]
+fn no_unit_is_over_before_its_source_and_its_inventory_were_read() {
+    let a = config("a");
+    let mut harness = Harness::new(3);
+    harness.read(reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
+    harness.settle();
+    let unit = ReleaseUnit {
+        inventory_id: SET.into(),
+        revision: Revision::new("r1"),
+        members: [(a.clone(), harness.engine.member(FIRST, &a))].into(),
+    };
+    let check = |lose: &dyn Fn(&mut Engine), expected: bool| {
+        let mut harness = harness.clone();
+        lose(&mut harness.engine);
+        assert_eq!(harness.engine.is_concluded(&unit), expected);
+    };
+    check(&|_| (), true);
+    check(&|engine| engine.sources[FIRST].head = None, false);
+    check(&|engine| engine.sources[FIRST].inventory = None, false);
+    check(&|engine| engine.set_informer_state(&a.group_kind(), KindState::Syncing), false);
+}
+
+// Its success decides about what it is released together with.
+#[test]
+fn a_new_workload_is_judged_where_it_is_in_a_unit_and_waited_for_nowhere_else() {
+    let web = workload("web");
+    for (is_in_unit, phase, expected) in [
+        (true, RolloutPhase::FirstStart, true),
+        (false, RolloutPhase::FirstStart, false),
+        (true, RolloutPhase::Settled, false),
+    ] {
+        let mut harness = Harness::new(3);
+        harness.read(reading("r1", &[("web", Some(desired(&web, 1, "web")))]));
+        let member = harness.engine.member(FIRST, &web);
+        let named = if is_in_unit { web.clone() } else { workload("other") };
+        let unit = ReleaseUnit {
+            inventory_id: SET.into(),
+            revision: Revision::new("r1"),
+            members: [(named, member)].into(),
+        };
+        harness.engine.set_ledger(RolloutLedger { units: vec![unit], ..RolloutLedger::default() });
+        let thing = WorldObject { phase, ..WorldObject::settled(desired(&web, 1, "web").hash, "r1", 1) };
+        harness.engine.observe_object(&web, World::live(&web, &thing));
+        let is_judged = |harness: &Harness| harness.engine.rollouts.in_flight.contains_key(&web);
+        assert_eq!(is_judged(&harness), expected, "{is_in_unit} {phase:?}");
+        harness.engine.advance(harness.now);
+        assert_eq!(is_judged(&harness), expected, "{is_in_unit} {phase:?}");
+    }
+}

@@ -1,0 +1,313 @@
+//! A workload that moves to another source in the middle of its rollout is still judged. The record
+//! of its unit and its claim go with it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::safety::engine;
+use super::world::{FIRST, SECOND, SET, World, WorldObject, config, desired, reading, workload};
+use crate::change::{Impact, ImpactKind};
+use crate::engine::*;
+use crate::health::{Health, HealthStatus};
+use crate::object::{ObjectId, Revision};
+
+const OTHER: &str = "applyset-other-v1";
+const REPOSITORY: &str = "host/shop HEAD";
+
+/// A process with its sources, and the time.
+struct Process {
+    engine: Engine,
+    now: Instant,
+}
+
+impl Process {
+    fn serving(sets: &[&str]) -> Self {
+        let kinds = [workload("web"), config("env")].map(|id| id.group_kind().clone());
+        let (mut engine, now) = (engine(sets, &kinds), Instant::now());
+        engine.set_holder(&sets.concat());
+        engine.set_clock(now, jiff::Timestamp::UNIX_EPOCH + Duration::from_hours(2));
+        let begun = Some(jiff::Timestamp::UNIX_EPOCH);
+        engine.set_ledger(RolloutLedger { begun, ..RolloutLedger::default() });
+        for source in engine.source_ids() {
+            engine.set_repository(source, RepositoryIdentity::Repository(REPOSITORY.into()));
+        }
+        Self { engine, now }
+    }
+
+    /// Reads a revision: the content of each object, or none where it is removed.
+    fn read(&mut self, source: SourceId, revision: &str, contents: &[(&ObjectId, Option<u32>)]) {
+        let file = |(id, content): &(&ObjectId, Option<u32>)| {
+            let name = format!("{}/{}", source, id.name());
+            (name.clone(), content.map(|content| desired(id, content, &name)))
+        };
+        let files: Vec<(String, Option<SharedDesiredObject>)> = contents.iter().map(file).collect();
+        let files: Vec<(&str, Option<SharedDesiredObject>)> =
+            files.iter().map(|(name, content)| (name.as_str(), content.clone())).collect();
+        self.engine.set_reading(source, reading(revision, &files));
+    }
+
+    /// Decides until something is written or waited for. The ledger is written meanwhile.
+    fn decide(&mut self, id: &ObjectId) -> Decision {
+        for _ in 0..10 {
+            self.engine.advance(self.now);
+            let decision = self.engine.decide(id, self.now);
+            match &decision.action {
+                Action::DryRun(apply) => self.answer_dry_run(id, &apply.clone()),
+                _ if decision.reason == Some(Reason::Claiming) => {
+                    let Some(next) = self.engine.next_ledger() else { return decision };
+                    self.engine.note_ledger_write(&next);
+                    self.engine.set_ledger(next);
+                }
+                _ => return decision,
+            }
+        }
+        panic!("{id} is never decided on");
+    }
+
+    fn answer_dry_run(&mut self, id: &ObjectId, apply: &ApplyRequest) {
+        let live = self.engine.live_object(id).unwrap().clone();
+        let same = live.shown_release().is_some_and(|release| release.hash == apply.desired.hash);
+        let kind = if same { ImpactKind::InPlace } else { ImpactKind::Restart };
+        let impact = Impact { kind, pods: if same { 0 } else { 3 } };
+        let answer = DryRunImpact {
+            content: apply.desired.hash,
+            uid: live.uid.clone(),
+            generation: live.generation,
+            impact,
+        };
+        let action = Action::DryRun(apply.clone());
+        self.engine.record_result(id, &action, ActionResult::DryRun(answer), self.now);
+    }
+
+    /// Writes what is decided, which the cluster shows then.
+    fn write(&mut self, id: &ObjectId, shown: LiveObject) -> ApplyRequest {
+        let decision = self.decide(id);
+        let Action::Apply(apply) = &decision.action else { panic!("{decision:?}") };
+        self.engine.note_dispatch(id, &decision.action);
+        let answer = ActionResult::Applied(WriteResult { live: shown.clone() });
+        self.engine.record_result(id, &decision.action, answer, self.now);
+        self.engine.observe_object(id, shown);
+        apply.clone()
+    }
+
+    fn ledger(&self) -> &RolloutLedger {
+        self.engine.known_ledger().unwrap()
+    }
+
+    /// Returns the inventory of an object's claim, and those of the units that it is in.
+    fn recorded(&self, id: &ObjectId) -> (Option<&str>, Vec<&str>) {
+        let ledger = self.ledger();
+        let units = ledger.units.iter().filter(|unit| unit.members.contains_key(id));
+        let claim = ledger.claims.get(id).map(|claim| &*claim.inventory_id);
+        (claim, units.map(|unit| &*unit.inventory_id).collect())
+    }
+
+    /// Lets the rollout of a workload fail. Returns the rejection that a source's inventory is to
+    /// record, and records it.
+    fn fail(&mut self, source: SourceId, id: &ObjectId) -> Vec<Rejection> {
+        let mut live = self.engine.live_object(id).unwrap().clone();
+        (live.rv, live.health) =
+            (ResourceVersion(live.rv.0 + 1), Health::new(HealthStatus::Failed, "it crashes"));
+        self.engine.observe_object(id, live);
+        self.engine.advance(self.now);
+        for id in self.engine.take_failed().into_keys() {
+            self.engine.reject_failed_rollout(&id, &[]);
+        }
+        let rejections = self.engine.next_rejections(source).unwrap_or_default();
+        let inventory = self.engine.source(source).inventory.clone().unwrap_or_default();
+        self.engine.set_inventory(source, Inventory { rejections: rejections.clone(), ..inventory });
+        rejections
+    }
+}
+
+/// Returns an object with a content of a revision, in an inventory.
+fn live(id: &ObjectId, set: &str, content: u32, revision: &str, rv: u64, phase: RolloutPhase) -> LiveObject {
+    let thing =
+        WorldObject { uid: 1, phase, ..WorldObject::settled(desired(id, content, "").hash, revision, rv) };
+    LiveObject { owner: ObjectOwner::Ours(set.into()), ..World::live(id, &thing) }
+}
+
+fn good(id: &ObjectId, content: u32, revision: &str) -> RollbackTarget {
+    RollbackTarget::Content(ContentRef {
+        hash: desired(id, content, "").hash,
+        revision: Revision::new(revision),
+    })
+}
+
+/// Returns the first content of an object, as the first source released it.
+fn good_of_first(id: &ObjectId) -> RollbackTarget {
+    let content = good(id, 1, "c1").content_ref().unwrap().clone();
+    RollbackTarget::FormerContent { content, inventory_id: SET.into() }
+}
+
+/// Returns a process of these sources in which the first one rolls out the second content of a
+/// workload.
+fn rolling(sets: &[&str]) -> (Process, ObjectId) {
+    let (mut process, web) = (Process::serving(sets), workload("web"));
+    process.read(FIRST, "c1", &[(&web, Some(1))]);
+    process.engine.observe_object(&web, live(&web, SET, 1, "c1", 1, RolloutPhase::Settled));
+    process.read(FIRST, "c2", &[(&web, Some(2))]);
+    for source in process.engine.source_ids().skip(1) {
+        process.read(source, "c2", &[]);
+    }
+    let written = process.write(&web, live(&web, SET, 2, "c2", 2, RolloutPhase::Replacing));
+    assert_eq!((written.purpose, written.restarts), (ApplyPurpose::Change, RestartRisk::Possible));
+    assert_eq!(process.recorded(&web), (Some(SET), vec![SET]));
+    (process, web)
+}
+
+/// Lets the rollout fail, and checks that the source that has it now goes back to the first
+/// content.
+fn check_rollback(process: &mut Process, source: SourceId, id: &ObjectId) {
+    let rejections = process.fail(source, id);
+    let [rejection] = &rejections[..] else { panic!("{rejections:?}") };
+    assert_eq!(rejection.action, RejectionAction::RollBack);
+    assert_eq!(rejection.unit.members[id].rollback_target, good_of_first(id));
+    let release = ContentRef { hash: desired(id, 1, "").hash, revision: Revision::new("c1") };
+    assert_eq!(process.engine.unread_contents().into_keys().next(), Some(release.revision.clone()));
+    assert_eq!(process.engine.former_inventory_of(id).as_deref(), Some(SET));
+    // The same content has another hash in this source.
+    let content = desired(id, 10, "");
+    process.engine.record_older_content(id, &release, Some(content.clone()));
+    process.engine.process_changes();
+    let decision = process.decide(id);
+    let Action::Apply(apply) = &decision.action else { panic!("{decision:?}") };
+    assert_eq!((apply.source, apply.desired.hash), (source, content.hash));
+    assert_eq!(apply.revision, release.revision);
+}
+
+#[test]
+fn a_rollout_that_moves_to_another_source_of_the_process_goes_back_when_it_fails() {
+    let (mut process, web) = rolling(&[SET, OTHER]);
+    process.read(FIRST, "c3", &[(&web, None)]);
+    process.read(SECOND, "c3", &[(&web, Some(2))]);
+    let written = process.write(&web, live(&web, OTHER, 2, "c3", 3, RolloutPhase::Replacing));
+    assert_eq!((written.purpose, written.source), (ApplyPurpose::Transfer, SECOND));
+    assert_eq!(process.recorded(&web), (Some(OTHER), vec![SET, OTHER]));
+    let kept = process.engine.next_ledger().unwrap_or_else(|| process.ledger().clone());
+    assert_eq!(&*kept.claims[&web].inventory_id, OTHER, "nothing takes it back");
+    check_rollback(&mut process, SECOND, &web);
+}
+
+#[test]
+fn a_rollout_that_had_failed_unjudged_when_it_moved_goes_back_too() {
+    let (mut process, web) = rolling(&[SET, OTHER]);
+    process.read(FIRST, "c3", &[(&web, None)]);
+    let mut failed = live(&web, SET, 2, "c2", 3, RolloutPhase::Replacing);
+    failed.health = Health::new(HealthStatus::Failed, "it crashes");
+    process.engine.observe_object(&web, failed);
+    process.engine.advance(process.now);
+    for id in process.engine.take_failed().into_keys() {
+        process.engine.reject_failed_rollout(&id, &[]);
+    }
+    process.read(SECOND, "c3", &[(&web, Some(2))]);
+    let written = process.write(&web, live(&web, OTHER, 2, "c3", 4, RolloutPhase::Replacing));
+    assert_eq!((written.purpose, written.source), (ApplyPurpose::Transfer, SECOND));
+    // It gave its slot back when it failed.
+    assert_eq!(process.recorded(&web), (None, vec![SET, OTHER]));
+    process.engine.advance(process.now);
+    process.now += Duration::from_hours(1);
+    process.engine.advance(process.now);
+    check_rollback(&mut process, SECOND, &web);
+}
+
+/// Returns what a source reads that wants these with their second content.
+fn wants<'a>(ids: &[&'a ObjectId]) -> Vec<(&'a ObjectId, Option<u32>)> {
+    ids.iter().map(|id| (*id, Some(2))).collect()
+}
+
+/// Returns the statement of the source that gives these up.
+fn giving_up(ids: &[&ObjectId]) -> Vec<PeerSource> {
+    let progress =
+        SourceProgress::Revision { repository: REPOSITORY.into(), read: Some(Revision::new("c3")) };
+    let statement = SourceStatement {
+        progress,
+        released: ids.iter().map(|id| mark(id)).collect(),
+        ..SourceStatement::default()
+    };
+    let kept = KeptObjects::default();
+    vec![PeerSource { name: "first".into(), inventory_id: SET.into(), statement: Ok(statement), kept }]
+}
+
+/// Returns a process that is about to take a workload over as a lookup shows it.
+fn taking_over(id: &ObjectId, shown: LiveObject) -> Process {
+    let mut process = Process::serving(&[OTHER]);
+    process.engine.require_peer_consent();
+    process.read(FIRST, "c3", &[(id, Some(2))]);
+    assert_eq!(process.decide(id).action, Action::Lookup);
+    process.engine.record_lookup(id, DirectView::Found(Box::new(shown)));
+    process.engine.set_peers(giving_up(&[id]), process.now);
+    process
+}
+
+#[test]
+fn a_rollout_that_moves_to_a_source_of_another_process_goes_back_when_it_fails() {
+    let (mut former, web) = rolling(&[SET]);
+    former.read(FIRST, "c3", &[(&web, None)]);
+    let mut process = taking_over(&web, live(&web, SET, 2, "c2", 2, RolloutPhase::Replacing));
+    // The ledger that it knows is older than the unit.
+    assert_eq!(process.decide(&web).reason, Some(Reason::Claiming));
+    assert!(process.engine.needs_ledger_read());
+    process.engine.note_ledger_read();
+    process.engine.set_ledger(former.ledger().clone());
+    assert!(!process.engine.needs_ledger_read());
+    let decision = process.decide(&web);
+    assert!(matches!(&decision.action, Action::Apply(apply) if apply.purpose == ApplyPurpose::Transfer));
+    assert_eq!(process.recorded(&web), (Some(OTHER), vec![SET, OTHER]));
+    // The former source leaves the claim where it is, before and after the takeover.
+    former.engine.set_ledger(process.ledger().clone());
+    assert_eq!(former.engine.next_ledger().map(|next| next.claims), None);
+    let shown = live(&web, OTHER, 2, "c3", 3, RolloutPhase::Replacing);
+    process.write(&web, shown);
+    former.engine.observe_absence(&web);
+    let ended = former.engine.next_ledger().unwrap();
+    assert_eq!(&*ended.claims[&web].inventory_id, OTHER);
+    assert_eq!(ended.units.iter().map(|unit| &*unit.inventory_id).collect::<Vec<_>>(), [OTHER]);
+    process.engine.set_ledger(ended);
+    check_rollback(&mut process, FIRST, &web);
+}
+
+#[test]
+fn a_workload_at_rest_is_taken_over_after_one_read_of_the_ledger() {
+    let web = workload("web");
+    let mut process = taking_over(&web, live(&web, SET, 2, "c2", 2, RolloutPhase::Settled));
+    assert_eq!(process.decide(&web).reason, Some(Reason::Claiming));
+    process.engine.note_ledger_read();
+    process.engine.set_ledger(process.ledger().clone());
+    let decision = process.decide(&web);
+    assert!(matches!(&decision.action, Action::Apply(apply) if apply.purpose == ApplyPurpose::Transfer));
+    assert_eq!(process.recorded(&web), (None, vec![]));
+}
+
+#[test]
+fn a_rollout_of_which_something_stays_behind_does_not_go_back_without_that() {
+    let (web, env) = (workload("web"), config("env"));
+    let member = |id: &ObjectId| UnitMember {
+        content: Some(desired(id, 2, "").hash),
+        rollback_target: good(id, 1, "c1"),
+        restarted: None,
+    };
+    let check = |moves: &[&ObjectId], expected: RollbackTarget| {
+        let mut process = Process::serving(&[SET, OTHER]);
+        let unit = ReleaseUnit {
+            inventory_id: Arc::from(SET),
+            revision: Revision::new("c2"),
+            members: [&web, &env].map(|id| (id.clone(), member(id))).into(),
+        };
+        let ledger = process.ledger().clone();
+        process.engine.set_ledger(RolloutLedger { units: vec![unit], ..ledger });
+        let (stay, go): (Vec<_>, Vec<_>) = [&web, &env].into_iter().partition(|id| !moves.contains(id));
+        for (id, rv) in [(&web, 1), (&env, 2)] {
+            process.engine.observe_object(id, live(id, SET, 2, "c2", rv, RolloutPhase::Replacing));
+        }
+        process.read(FIRST, "c3", &wants(&stay));
+        process.read(SECOND, "c3", &wants(&go));
+        let decision = process.decide(&web);
+        assert!(matches!(&decision.action, Action::Apply(apply) if apply.source == SECOND), "{decision:?}");
+        let unit = process.ledger().unit_of(OTHER, &web).unwrap();
+        assert_eq!(unit.members.len(), moves.len());
+        assert_eq!(unit.members[&web].rollback_target, expected);
+    };
+    check(&[&web, &env], good_of_first(&web));
+    check(&[&web], RollbackTarget::Unknown);
+}
