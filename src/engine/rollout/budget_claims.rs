@@ -401,7 +401,7 @@ impl Engine {
             !ours(&claim.inventory_id)
                 || self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.slot == BudgetSlot::Taken)
                 || self.is_claimed(id)
-                || self.awaits_takeover(id, &claim.inventory_id)
+                || (!self.rollouts.ended_claims.contains(id) && self.awaits_takeover(id, &claim.inventory_id))
                 || self.is_of_another(id, claim)
                 || self.entry(id).is_some_and(|entry| entry.min_resource_version.is_some())
                 || (!self.is_observable(id) && self.is_counted(id, claim))
