@@ -147,3 +147,18 @@ pub(crate) struct Setup {
     /// The sources.
     pub sources: Vec<SourceSetup>,
 }
+
+#[cfg(test)]
+impl Setup {
+    /// Returns one with the usual settings.
+    pub(super) fn in_test(cluster: Cluster, sources: Vec<SourceSetup>) -> Self {
+        Self {
+            cluster,
+            namespace: "rhumb-system".to_owned(),
+            resync: Duration::from_mins(5),
+            budget: Budget::default(),
+            concurrency: 8,
+            sources,
+        }
+    }
+}

@@ -218,27 +218,18 @@ impl Reconciler {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::super::super::setup::Setup;
     use super::super::StopCondition;
     use super::*;
     use crate::cluster::tests::fake::{FakeApiServer, ScriptedReply};
-    use crate::engine::Budget;
     use crate::object::GroupKind;
 
     // A new revision and a question may come together. The revision alone says nothing of what
     // follows from it, for example of pending deletions.
     #[tokio::test]
     async fn what_came_with_a_question_is_decided_before_the_answer() {
-        let setup = Setup {
-            cluster: FakeApiServer::start(|_, _| ScriptedReply::Silence).await.cluster,
-            namespace: "rhumb-system".to_owned(),
-            resync: Duration::from_mins(5),
-            budget: Budget::default(),
-            concurrency: 8,
-            sources: Vec::new(),
-        };
+        let cluster = FakeApiServer::start(|_, _| ScriptedReply::Silence).await.cluster;
+        let setup = Setup::in_test(cluster, Vec::new());
         let mut reconciler = Reconciler::new(setup, StopCondition::Shutdown, mpsc::unbounded_channel().0);
         let (answer, mut answered) = oneshot::channel();
         reconciler.queue.add(ObjectId::new(&GroupKind::new("", "ConfigMap"), Some("shop"), "env"));

@@ -126,7 +126,7 @@ impl Reconciler {
         let (cluster, namespace) = (self.executor.cluster.clone(), self.namespace.clone());
         if self.ledger_store.stale || waited || self.engine.needs_ledger_read() {
             self.ledger_store.call = CallState::Busy;
-            self.engine.note_ledger_read();
+            self.engine.note_ledger_call();
             self.spawn(async move { LoopEvent::Ledger(cluster.read_rollout_ledger(&namespace).await) });
         } else if let Some(next) = self.ledger_to_write(now) {
             let Some(text) = next.bounded_text(self.engine.seals()) else {

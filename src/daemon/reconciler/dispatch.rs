@@ -426,7 +426,6 @@ mod tests {
     use super::super::MAX_DECISIONS_PER_TURN;
     use super::*;
     use crate::cluster::Connection;
-    use crate::engine::Budget;
     use crate::report::ObjectEvent;
 
     fn id(kind: &str, name: &str) -> ObjectId {
@@ -440,14 +439,7 @@ mod tests {
                     users: [{name: a, user: {}}], contexts: [{name: a, context: {cluster: a, user: a}}]}";
         std::fs::write(&kubeconfig, text).unwrap();
         let connection = Connection { kubeconfig: Some(kubeconfig), ..Connection::default() };
-        let setup = Setup {
-            cluster: Cluster::connect(&connection).await.unwrap(),
-            namespace: "rhumb-system".to_owned(),
-            resync: Duration::from_mins(5),
-            budget: Budget::default(),
-            concurrency: 8,
-            sources: Vec::new(),
-        };
+        let setup = Setup::in_test(Cluster::connect(&connection).await.unwrap(), Vec::new());
         let (listener, events) = mpsc::unbounded_channel();
         (Reconciler::new(setup, StopCondition::Shutdown, listener), events)
     }

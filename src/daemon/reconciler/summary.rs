@@ -229,7 +229,6 @@ mod tests {
     use super::super::MAX_TURN_DURATION;
     use super::*;
     use crate::cluster::{Cluster, Connection};
-    use crate::engine::Budget;
     use crate::object::{GroupKind, ObjectId};
 
     /// Returns a cluster that never answers.
@@ -246,14 +245,7 @@ mod tests {
 
     /// Returns a loop without sources, and the receiver of its summary.
     fn looped(cluster: &Cluster) -> (Reconciler, watch::Receiver<DaemonSummary>) {
-        let setup = Setup {
-            cluster: cluster.clone(),
-            namespace: "rhumb-system".to_owned(),
-            resync: RESYNC,
-            budget: Budget::default(),
-            concurrency: 8,
-            sources: Vec::new(),
-        };
+        let setup = Setup { resync: RESYNC, ..Setup::in_test(cluster.clone(), Vec::new()) };
         let (to, summaries) = watch::channel(DaemonSummary::default());
         (
             Reconciler::new(setup, StopCondition::Shutdown, mpsc::unbounded_channel().0).with_summary(to),

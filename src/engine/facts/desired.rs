@@ -39,7 +39,7 @@ pub(crate) struct ObjectTraits {
     pub reconcile: ReconcilePolicy,
     /// May it be deleted when no source wants it any more?
     pub prune_timing: PruneTiming,
-    /// What becomes of its claims when it is deleted?
+    /// Do its claims stay when it is deleted?
     pub claim_retention: ClaimRetention,
 }
 

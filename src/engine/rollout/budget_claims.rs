@@ -369,7 +369,7 @@ impl Engine {
     pub(crate) fn note_ledger_write(&mut self, next: &RolloutLedger) {
         self.rollouts.saving = true;
         self.rollouts.note_write(next);
-        self.note_ledger_read();
+        self.note_ledger_call();
     }
 
     /// Returns whether the cluster shows this content.

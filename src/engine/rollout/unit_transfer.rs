@@ -58,8 +58,8 @@ impl UnitTransfers {
 }
 
 impl Engine {
-    /// Notes that the rollout ledger is being read.
-    pub(crate) fn note_ledger_read(&mut self) {
+    /// Notes that the rollout ledger is being read, or written.
+    pub(crate) fn note_ledger_call(&mut self) {
         self.rollouts.transfers.sent += 1;
     }
 
@@ -171,6 +171,11 @@ impl Engine {
         }
     }
 
+    /// Returns the inventory of the source that wants an object.
+    fn wanting_inventory(&self, id: &ObjectId) -> Option<&Arc<str>> {
+        self.wanting_source(id).map(|source| &self.inventory_ids[source])
+    }
+
     fn wanted_hash(&self, source: SourceId, id: &ObjectId) -> Option<ContentHash> {
         let (wanting, desired) = self.entry(id).and_then(ObjectEntry::target_content)?;
         (wanting == source).then_some(desired.hash)
@@ -203,8 +208,7 @@ impl Engine {
     /// Returns whether an object is still to be taken over from another source by the one that
     /// wants it.
     pub(in crate::engine) fn awaits_takeover(&self, id: &ObjectId, inventory_id: &Arc<str>) -> bool {
-        let is_wanted =
-            self.wanting_source(id).map(|source| &self.inventory_ids[source]) == Some(inventory_id);
+        let is_wanted = self.wanting_inventory(id) == Some(inventory_id);
         let former = self.live_object(id).and_then(inventory_of);
         is_wanted && former.is_some_and(|former| former != *inventory_id)
     }
@@ -214,16 +218,15 @@ impl Engine {
     pub(in crate::engine) fn is_claim_transferred(&self, id: &ObjectId, rollout: &Rollout) -> bool {
         let recorded = self.rollouts.ledger.as_ref().and_then(|ledger| ledger.claims.get(id));
         let Some((claim, recorded)) = rollout.claim.as_ref().zip(recorded) else { return false };
-        let wanting = self.wanting_source(id).map(|source| &self.inventory_ids[source]);
-        recorded.inventory_id != claim.inventory_id && wanting != Some(&claim.inventory_id)
+        recorded.inventory_id != claim.inventory_id && self.wanting_inventory(id) != Some(&claim.inventory_id)
     }
 
     /// Takes a claim of the ledger for that of a rollout which has gone over to another source.
     pub(in crate::engine) fn adopt_transferred_claim(&mut self, id: &ObjectId, claim: &RolloutClaim) {
-        let wanting = self.wanting_source(id).map(|source| self.inventory_ids[source].clone());
+        let is_wanted = self.wanting_inventory(id) == Some(&claim.inventory_id);
         if let Some(own) = self.rollouts.in_flight.get_mut(id).and_then(|rollout| rollout.claim.as_mut())
             && own.inventory_id != claim.inventory_id
-            && wanting.as_ref() == Some(&claim.inventory_id)
+            && is_wanted
         {
             own.clone_from(claim);
         }

@@ -248,7 +248,7 @@ fn a_rollout_that_moves_to_a_source_of_another_process_goes_back_when_it_fails()
     // The ledger that it knows is older than the unit.
     assert_eq!(process.decide(&web).reason, Some(Reason::Claiming));
     assert!(process.engine.needs_ledger_read());
-    process.engine.note_ledger_read();
+    process.engine.note_ledger_call();
     process.engine.set_ledger(former.ledger().clone());
     assert!(!process.engine.needs_ledger_read());
     let decision = process.decide(&web);
@@ -272,7 +272,7 @@ fn a_workload_at_rest_is_taken_over_after_one_read_of_the_ledger() {
     let web = workload("web");
     let mut process = taking_over(&web, live(&web, SET, 2, "c2", 2, RolloutPhase::Settled));
     assert_eq!(process.decide(&web).reason, Some(Reason::Claiming));
-    process.engine.note_ledger_read();
+    process.engine.note_ledger_call();
     process.engine.set_ledger(process.ledger().clone());
     let decision = process.decide(&web);
     assert!(matches!(&decision.action, Action::Apply(apply) if apply.purpose == ApplyPurpose::Transfer));

@@ -61,14 +61,19 @@ fn refuse(harness: &mut Harness, id: &ObjectId) {
     harness.engine.record_result(id, &action, ActionResult::Failed(why), harness.now);
 }
 
-#[test]
-fn only_what_is_provably_ours_is_deleted_to_be_created_again() {
-    let id = workload("web");
-    let mut harness = Harness::new(3);
+/// Returns a cluster in which the second content of `web` was refused.
+fn refused_change() -> (Harness, ObjectId) {
+    let (mut harness, id) = (Harness::new(3), workload("web"));
     harness.read(reading("r1", &[("web", Some(web(1)))]));
     harness.settle();
     harness.read(reading("r2", &[("web", Some(web(2)))]));
     refuse(&mut harness, &id);
+    (harness, id)
+}
+
+#[test]
+fn only_what_is_provably_ours_is_deleted_to_be_created_again() {
+    let (mut harness, id) = refused_change();
     let proven = harness.clone().decide(&id).action;
     assert!(matches!(proven, Action::Delete(_, _, DeletionReason::Recreate)), "{proven:?}");
     let mut live = World::live(&id, &harness.world.things[&id]);
@@ -238,12 +243,7 @@ fn an_object_of_somebody_else_is_taken_over_only_as_the_policy_says_and_one_of_a
 
 #[test]
 fn nothing_is_deleted_to_be_created_again_where_it_could_not_be_created() {
-    let id = workload("web");
-    let mut harness = Harness::new(3);
-    harness.read(reading("r1", &[("web", Some(web(1)))]));
-    harness.settle();
-    harness.read(reading("r2", &[("web", Some(web(2)))]));
-    refuse(&mut harness, &id);
+    let (mut harness, id) = refused_change();
     let known = harness.engine.source(FIRST).inventory.clone().unwrap();
     for (lacks_location, expected) in [(true, false), (false, true)] {
         harness.engine.set_inventory(FIRST, Inventory { lacks_location, ..known.clone() });

@@ -10,7 +10,7 @@ use super::super::super::setup::{Setup, SourceFiles, SourceSetup};
 use super::*;
 use crate::cluster::tests::fake::{FakeApiServer, ScriptedReply};
 use crate::engine::{
-    AdoptPolicy, BlastRadius, Budget, BudgetNarrowing, LiveObject, OWN_WATCHER, ObjectOwner, OptOutPolicy,
+    AdoptPolicy, BlastRadius, BudgetNarrowing, LiveObject, OWN_WATCHER, ObjectOwner, OptOutPolicy,
     PrunePolicy,
 };
 use crate::input::VariableUse;
@@ -50,14 +50,8 @@ async fn looped() -> Reconciler {
     let files = tempfile::tempdir().unwrap();
     std::fs::write(files.path().join("a.yaml"), "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
         .unwrap();
-    let setup = Setup {
-        cluster: FakeApiServer::start(|_, _| ScriptedReply::Silence).await.cluster,
-        namespace: "rhumb-system".to_owned(),
-        resync: Duration::from_mins(5),
-        budget: Budget::default(),
-        concurrency: 8,
-        sources: vec![source(files.path())],
-    };
+    let cluster = FakeApiServer::start(|_, _| ScriptedReply::Silence).await.cluster;
+    let setup = Setup::in_test(cluster, vec![source(files.path())]);
     Reconciler::new(setup, StopCondition::Shutdown, mpsc::unbounded_channel().0)
 }
 
