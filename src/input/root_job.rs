@@ -26,8 +26,9 @@ pub(super) const NO_PROGRAM: &str = "no-program";
 
 /// The remedy where a program fails.
 const FAILED_HINT: &str = "run the same program on this folder to see all it says";
-/// The remedy where it fails, and read opened files.
-const WORDLESS_HINT: &str = "decrypt the files in a copy of this folder in memory, and run the program on it";
+/// The remedy where it fails, and read Secrets or opened files.
+const WORDLESS_HINT: &str = "run the same program on this folder to see all it says; encrypted files must be decrypted for \
+                             that, in a copy of the folder in memory";
 
 /// The programs that the roots at hand need, each found or not.
 pub(super) type FoundPrograms = BTreeMap<RenderProgram, Result<InstalledProgram, ProgramError>>;

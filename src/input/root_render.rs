@@ -95,8 +95,8 @@ pub(crate) enum RenderError {
         /// The end of what it said.
         complaint: String,
     },
-    /// The program read opened files and fails, or prints what is no list of objects.
-    #[error("{program} fails, and its words are not shown: they may repeat what was encrypted")]
+    /// The program read opened files or Secrets and fails, or prints what is no list of objects.
+    #[error("{program} fails, and its words are not shown: they may repeat a value of a Secret")]
     MessageWithheld {
         /// The program.
         program: &'static str,

@@ -5,7 +5,7 @@ use sha2::Digest as _;
 use crate::archives::chart;
 use crate::fixture::{BASIC, CANARY, Fixture, LOGIN, log, refused, word};
 use crate::repository::Repository;
-use crate::server::{Answer, Certificate, ChartServer, SeenRequest, index};
+use crate::server::{Answer, Certificate, ChartServer, DISTANT, SeenRequest, TOKEN, index, start_proxy};
 
 const FOR_LOOPBACK: &str = ", credentials: [{host: '127.0.0.1:PORT', credential: acme}]";
 
@@ -73,12 +73,9 @@ fn another_host_is_shown_nothing() {
     assert_eq!(shown(&server.seen()), [vec!["127.0.0.1"], vec!["localhost"]]);
 }
 
-/// Starts a registry by hand, whose archive is at another host.
-#[test]
-fn another_host_of_a_registry_is_shown_nothing() {
-    let (server, fixture, url) = private("oci", "/acme");
-    let archive = chart("web", "1.0.0", "redirected");
-    let port = server.port;
+/// Lets a server be a registry with the chart `web` 1.0.0, but for its archive. Returns the place
+/// of that one.
+fn publish(server: &ChartServer, archive: &[u8], answer: impl Fn(&'static str, Vec<u8>) -> Answer) -> String {
     let digest = |bytes: &[u8]| {
         let hex = sha2::Sha256::digest(bytes)
             .iter()
@@ -95,20 +92,78 @@ fn another_host_of_a_registry_is_shown_nothing() {
         },
         "layers": [{
             "mediaType": "application/vnd.cncf.helm.chart.content.v1.tar+gzip",
-            "digest": digest(&archive), "size": archive.len(),
+            "digest": digest(archive), "size": archive.len(),
         }],
     });
     let manifest = manifest.to_string().into_bytes();
     let kind = "application/vnd.oci.image.manifest.v1+json";
     for name in ["1.0.0", &digest(&manifest)] {
-        server.answer(&format!("/v2/acme/web/manifests/{name}"), guarded(kind, manifest.clone()));
+        server.answer(&format!("/v2/acme/web/manifests/{name}"), answer(kind, manifest.clone()));
     }
     let blob = |bytes: &[u8]| format!("/v2/acme/web/blobs/{}", digest(bytes));
-    server.answer(&blob(&settings), guarded("application/octet-stream", settings.clone()));
-    server.answer(&blob(&archive), Answer::Redirect(format!("https://localhost:{port}/archive")));
+    server.answer(&blob(&settings), answer("application/octet-stream", settings.clone()));
+    blob(archive)
+}
+
+/// Starts a registry by hand, whose archive is at another host.
+#[test]
+fn another_host_of_a_registry_is_shown_nothing() {
+    let (server, fixture, url) = private("oci", "/acme");
+    let archive = chart("web", "1.0.0", "redirected");
+    let place = publish(&server, &archive, guarded);
+    server.answer(&place, Answer::Redirect(format!("https://localhost:{}/archive", server.port)));
     server.answer("/archive", Answer::Content(archive));
     assert_eq!(word(&fixture.fetch([&url, "web", "1.0.0"]).unwrap()), "redirected");
     assert_eq!(shown(&server.seen()), [vec!["127.0.0.1"], vec!["127.0.0.1", "localhost"]]);
+}
+
+/// Starts a registry by hand, which names a service for tokens at another host.
+#[test]
+fn a_service_for_tokens_that_a_registry_names_is_shown_the_credentials() {
+    let (server, fixture, url) = private("oci", "/acme");
+    let archive = chart("web", "1.0.0", "tokened");
+    let realm = format!("https://localhost:{}/token", server.port);
+    let tokened = |kind, content| Answer::Tokened(realm.clone(), kind, content);
+    let place = publish(&server, &archive, tokened);
+    server.answer(&place, tokened("application/octet-stream", archive));
+    server.answer("/token", Answer::Content(serde_json::json!({ "token": TOKEN }).to_string().into_bytes()));
+    assert_eq!(word(&fixture.fetch([&url, "web", "1.0.0"]).unwrap()), "tokened");
+    let seen = server.seen();
+    let with = |words: &str| {
+        let all = seen.iter().filter(|one| one.authorization.as_deref() == Some(words));
+        let mut places: Vec<String> = all.map(|one| format!("{} {}", one.host, one.path)).collect();
+        places.dedup();
+        places
+    };
+    assert_eq!(with(&format!("Basic {BASIC}")), ["localhost /token"]);
+    let tokened = with(&format!("Bearer {TOKEN}"));
+    assert!(
+        !tokened.is_empty() && tokened.iter().all(|place| place.starts_with("127.0.0.1 /v2/")),
+        "{tokened:?}"
+    );
+}
+
+#[test]
+fn after_a_redirect_only_a_host_below_the_same_name_is_shown_the_credentials() {
+    let certificate = Certificate::new();
+    let server = ChartServer::start(&certificate);
+    let port = server.port;
+    let [host, below, other] = DISTANT;
+    let url = format!("https://{host}:{port}/private");
+    let proxy = format!("http://127.0.0.1:{}", start_proxy());
+    let fetch = format!("{{allow: ['{url}'], credentials: [{{host: '{host}:{port}', credential: acme}}]}}");
+    let fixture = Fixture::with_variables(certificate, &fetch, vec![("HTTPS_PROXY".into(), proxy.into())]);
+    let entries = [["web", "1.0.0", "web-1.0.0.tgz"], ["web", "2.0.0", "web-2.0.0.tgz"]];
+    server.answer("/private/index.yaml", guarded("text/yaml", index(&entries)));
+    for (version, to) in [("1.0.0", below), ("2.0.0", other)] {
+        let place = format!("https://{to}:{port}/{version}");
+        server.answer(&format!("/private/web-{version}.tgz"), Answer::Redirect(place));
+        server.answer(&format!("/{version}"), Answer::Content(chart("web", version, "redirected")));
+    }
+    assert_eq!(word(&fixture.fetch([&url, "web", "1.0.0"]).unwrap()), "redirected");
+    assert_eq!(shown(&server.seen()), [vec![host, below], vec![]]);
+    assert_eq!(word(&fixture.fetch([&url, "web", "2.0.0"]).unwrap()), "redirected");
+    assert_eq!(shown(&server.seen()), [vec![host], vec![other]]);
 }
 
 #[test]

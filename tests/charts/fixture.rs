@@ -43,6 +43,15 @@ impl Fixture {
     }
 
     pub(crate) fn trusting(certificate: Certificate, fetch: &str) -> Self {
+        Self::with_variables(certificate, fetch, Vec::new())
+    }
+
+    /// Returns one that passes these variables too.
+    pub(crate) fn with_variables(
+        certificate: Certificate,
+        fetch: &str,
+        mut variables: Vec<(OsString, OsString)>,
+    ) -> Self {
         log();
         let folder = TempDir::new().unwrap();
         for name in ["credentials", "programs", "state"] {
@@ -57,10 +66,9 @@ impl Fixture {
             helm().display()
         );
         let config = read("rhumb.yaml", &text, &Environment::default()).unwrap();
-        let surroundings = FetchSurroundings {
-            credentials: Some(folder.path().join("credentials")),
-            variables: vec![("SSL_CERT_FILE".into(), folder.path().join("ca.pem").into())],
-        };
+        variables.push(("SSL_CERT_FILE".into(), folder.path().join("ca.pem").into()));
+        let surroundings =
+            FetchSurroundings { credentials: Some(folder.path().join("credentials")), variables };
         let sandbox = Sandbox::launched_by(launcher(folder.path()));
         let programs = folder.path().join("programs");
         let host = RenderHost::with_sandbox(&config.renderers, OsString::new(), programs, sandbox);

@@ -14,3 +14,4 @@ mod registry;
 mod repository;
 mod sandbox;
 mod server;
+mod slots;

@@ -2,8 +2,12 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
+use std::io::{self, Read as _, Write as _};
 use std::net::Ipv4Addr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
 
 use axum::body::Body;
 use http::{Request, Response, StatusCode};
@@ -15,9 +19,16 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use sha2::Digest as _;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
+use tokio::sync::Barrier;
 use tokio_rustls::TlsAcceptor;
 
-/// A certificate for all names of loopback, and its key; PEM.
+/// The token that a service for tokens gives.
+pub(crate) const TOKEN: &str = "token-of-the-service";
+
+/// Names that only a proxy leads to.
+pub(crate) const DISTANT: [&str; 3] = ["charts.example.org", "files.charts.example.org", "files.example.org"];
+
+/// A certificate for all names of loopback and for the distant ones, and its key; PEM.
 #[derive(Clone, Debug)]
 pub(crate) struct Certificate {
     pub(crate) certificate: String,
@@ -26,7 +37,8 @@ pub(crate) struct Certificate {
 
 impl Certificate {
     pub(crate) fn new() -> Self {
-        let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
+        let names = ["localhost", "127.0.0.1"].into_iter().chain(DISTANT).map(str::to_owned);
+        let names: Vec<String> = names.collect();
         let made = rcgen::generate_simple_self_signed(names).unwrap();
         Self { certificate: made.cert.pem(), key: made.signing_key.serialize_pem() }
     }
@@ -48,8 +60,36 @@ pub(crate) enum Answer {
     Content(Vec<u8>),
     /// This content for whoever shows `Basic` with this text, and 401 for others.
     Guarded(String, &'static str, Vec<u8>),
+    /// This content for whoever shows [`TOKEN`]; others are sent to this address for it.
+    Tokened(String, &'static str, Vec<u8>),
     /// Another place.
     Redirect(String),
+    /// This content, a while after another client asks for it too.
+    Slow(Arc<SlowAnswers>, Vec<u8>),
+}
+
+/// The answers that are given slowly, two at a time.
+#[derive(Debug)]
+pub(crate) struct SlowAnswers {
+    pair: Barrier,
+    open: AtomicUsize,
+    /// The most that were open at once.
+    pub(crate) most: AtomicUsize,
+}
+
+impl SlowAnswers {
+    pub(crate) fn new() -> Arc<Self> {
+        let (open, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Arc::new(Self { pair: Barrier::new(2), open, most })
+    }
+
+    async fn wait(&self) {
+        self.most.fetch_max(self.open.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+        self.pair.wait().await;
+        // The time in which more than two would be counted.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        self.open.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 type Routes = Arc<Mutex<HashMap<String, Answer>>>;
@@ -117,7 +157,13 @@ async fn serve(listener: TcpListener, tls: TlsAcceptor, routes: Routes, seen: Ar
             let Ok(stream) = tls.accept(stream).await else { return };
             let service = service_fn(move |request: Request<hyper::body::Incoming>| {
                 let response = respond(&request, &routes, &seen);
-                async { Ok::<_, Infallible>(response) }
+                let answer = routes.lock().unwrap().get(request.uri().path()).cloned();
+                async move {
+                    if let Some(Answer::Slow(slow, _)) = answer {
+                        slow.wait().await;
+                    }
+                    Ok::<_, Infallible>(response)
+                }
             });
             // A client may go away at any time.
             let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
@@ -140,7 +186,9 @@ fn respond<B>(request: &Request<B>, routes: &Routes, seen: &Mutex<Vec<SeenReques
     };
     let status = |status| Response::builder().status(status);
     match routes.lock().unwrap().get(&path).cloned() {
-        Some(Answer::Content(content)) => typed("application/octet-stream", content),
+        Some(Answer::Content(content) | Answer::Slow(_, content)) => {
+            typed("application/octet-stream", content)
+        }
         Some(Answer::Guarded(login, kind, content)) if authorization == Some(format!("Basic {login}")) => {
             typed(kind, content)
         }
@@ -151,9 +199,49 @@ fn respond<B>(request: &Request<B>, routes: &Routes, seen: &Mutex<Vec<SeenReques
                 .body(Body::empty())
                 .unwrap()
         }
+        Some(Answer::Tokened(_, kind, content)) if authorization == Some(format!("Bearer {TOKEN}")) => {
+            typed(kind, content)
+        }
+        Some(Answer::Tokened(realm, ..)) => {
+            let challenge = format!("Bearer realm=\"{realm}\",service=\"charts\"");
+            status(StatusCode::UNAUTHORIZED)
+                .header("www-authenticate", challenge)
+                .body(Body::empty())
+                .unwrap()
+        }
         Some(Answer::Redirect(to)) => {
             status(StatusCode::TEMPORARY_REDIRECT).header("location", to).body(Body::empty()).unwrap()
         }
         None => status(StatusCode::NOT_FOUND).body(Body::empty()).unwrap(),
     }
+}
+
+/// Starts a proxy that leads to loopback, whatever host it is asked for. Returns its port.
+pub(crate) fn start_proxy() -> u16 {
+    let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        for client in listener.incoming().map_while(Result::ok) {
+            thread::spawn(move || forward(client));
+        }
+    });
+    port
+}
+
+/// Answers one request to connect. Either side may go away at any time.
+fn forward(mut client: std::net::TcpStream) -> Option<()> {
+    let mut request = Vec::new();
+    while !request.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        client.read_exact(&mut byte).ok()?;
+        request.extend(byte);
+    }
+    let request = String::from_utf8(request).ok()?;
+    let port =
+        request.strip_prefix("CONNECT ")?.split(' ').next()?.rsplit(':').next()?.parse::<u16>().ok()?;
+    let mut server = std::net::TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok()?;
+    client.write_all(b"HTTP/1.1 200 OK\r\n\r\n").ok()?;
+    let (mut back, mut to) = (server.try_clone().ok()?, client.try_clone().ok()?);
+    thread::spawn(move || io::copy(&mut back, &mut to));
+    io::copy(&mut client, &mut server).ok().map(drop)
 }

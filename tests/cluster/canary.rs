@@ -16,7 +16,7 @@ use self::search::{Canary, SearchedTexts};
 use crate::support::{Daemon, DedicatedCluster, ServerBehavior, at, eventually, until};
 
 /// Each secret by where it is put.
-const PUT: [&str; 56] = [
+const PUT: [&str; 59] = [
     // In manifests.
     "data",
     "stringData",
@@ -46,6 +46,9 @@ const PUT: [&str; 56] = [
     "a mapping for a value in a List",
     "a generator of kustomize",
     "a patch of kustomize",
+    "a literal that kustomize refuses",
+    "a Secret that kustomize generates",
+    "a value that a chart fails with",
     "the URL of a submodule",
     "a Secret of sops",
     "a Secret of sops that was edited",
@@ -124,7 +127,9 @@ fn no_output_of_a_service_has_a_secret() {
         ("the log", "remote error"),
         ("the log", "list-broken.yaml"),
         ("the log", "list-nested.yaml"),
-        ("the log", "kustomize/kustomization.yaml"),
+        ("the log", "kustomize/kustomization.yaml: kustomize fails, and its words are not shown"),
+        ("the log", "literal/kustomization.yaml: kustomize fails, and its words are not shown"),
+        ("the log", "chart/templates/a.yaml:4: helm does not render it: execution error"),
         ("what the service manager heard", "STATUS="),
         ("a notification", "prune-waiting"),
         ("the status of a Source", "Reconciling"),
@@ -189,6 +194,7 @@ fn grow(estate: &CanaryFixture<'_>, daemon: &Daemon) {
     for secret in plants::REFUSED {
         daemon.says_since(mark, &["not carried out", &format!("Secret canary/{secret}")]);
     }
+    site.await_object("Secret", "made");
 }
 
 fn publish(estate: &CanaryFixture<'_>, message: &str) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use controlplane::Renderers;
 use serde_json::json;
 
-use crate::support::{Repo, TestNamespace, eventually, until, yaml};
+use crate::support::{Folder, Repo, TestNamespace, eventually, run, until, yaml};
 
 const CHART: &str = "apiVersion: v2\nname: web\nversion: 1.2.3\n";
 const TEMPLATE: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}-settings\n\
@@ -84,10 +84,13 @@ fn a_hook_runs_before_its_release_and_again_when_that_changes() {
     let site = TestNamespace::new("helm-hook");
     let hook = "apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: {{ .Release.Name }}-migrate\n  annotations:\n    \
                 helm.sh/hook: pre-install,pre-upgrade\n    helm.sh/hook-delete-policy: before-hook-creation\nspec:\n  \
-                template:\n    spec:\n      restartPolicy: Never\n      containers: [{name: a, image: 'busybox:1'}]\n";
+                template:\n    spec:\n      restartPolicy: Never\n      \
+                containers: [{name: a, image: 'busybox:{{ .Values.tag }}'}]\n";
+    let values = |level: &str, tag: &str| format!("level: {level}\ntag: '{tag}'\n");
     let repo = Repo::new(&[
         ("web/Chart.yaml", CHART.to_owned()),
-        ("web/values.yaml", "level: low\n".to_owned()),
+        ("web/values.yaml", values("low", "broken")),
+        ("own.yaml", yaml::config_map("own", "key", "one")),
         ("web/templates/settings.yaml", TEMPLATE.to_owned()),
         ("web/templates/migrate.yaml", hook.to_owned()),
         (
@@ -97,14 +100,28 @@ fn a_hook_runs_before_its_release_and_again_when_that_changes() {
     ]);
     let text = configuration(&site, &repo, "");
     let daemon = site.configured(&text);
-    let first = site.await_object("Job", "web-migrate")["metadata"]["uid"].clone();
-    site.await_data("web-settings", "level", "low");
-    repo.change("web/values.yaml", "level: high\n");
-    site.await_data("web-settings", "level", "high");
-    until("the hook ran again", || {
-        let now = site.value("Job", "web-migrate", "/metadata/uid");
-        now != first && now != json!(null)
+    let uid = || site.value("Job", "web-migrate", "/metadata/uid");
+    // A hook that does not end holds the rest of its release back, and nothing else.
+    site.await_object("Job", "web-migrate");
+    site.await_data("own", "key", "one");
+    eventually("the release waits for its hook", crate::support::DEFAULT_TIMEOUT, || {
+        let why = site.rhumb(&["why", "cm/web-settings"]).all();
+        if why.contains("needs Job helm-hook/web-migrate") { Ok(()) } else { Err(why) }
     });
+    assert!(!site.has("ConfigMap", "web-settings"));
+    repo.change("web/values.yaml", &values("low", "1"));
+    site.await_data("web-settings", "level", "low");
+    assert_eq!(site.value("Job", "web-migrate", "/status/succeeded"), json!(1));
+    // A commit that changes nothing of the release does not run it.
+    let first = uid();
+    repo.change("own.yaml", &yaml::config_map("own", "key", "two"));
+    site.await_data("own", "key", "two");
+    assert_eq!(uid(), first);
+    repo.change("web/values.yaml", &values("high", "1"));
+    site.await_data("web-settings", "level", "high");
+    let second = uid();
+    assert!(second != first && second != json!(null), "the hook ran again, and before the rest: {second}");
+    assert_eq!(site.value("Job", "web-migrate", "/status/succeeded"), json!(1));
     // A hook that is not run is nowhere in the cluster, so that it is reported where one looks.
     let reported = "Job web-goodbye: it is a hook for deletion or rollback, which is not run";
     site.with_config(&["diff"], &text).says(&["web/templates/goodbye.yaml", "warning", reported]);
@@ -112,6 +129,21 @@ fn a_hook_runs_before_its_release_and_again_when_that_changes() {
     site.with_config(&["render"], &text).ends(0).says(&["warning", reported]);
     assert!(!site.has("Job", "web-goodbye"));
     drop(daemon);
+}
+
+#[test]
+fn one_command_names_the_template_that_an_object_comes_from() {
+    let site = TestNamespace::new("helm-once");
+    let folder = Folder::new(&[
+        ("Chart.yaml", CHART),
+        ("values.yaml", "level: low\n"),
+        ("templates/settings.yaml", TEMPLATE),
+    ]);
+    let mut command = site.command(&["diff", folder.path().to_str().unwrap()]);
+    command.env("PATH", Renderers::find().unwrap().helm.parent().unwrap());
+    let diff = run(command).ends(1);
+    diff.says(&["+ ConfigMap helm-once/", "-settings"]);
+    diff.says(&[". (helm, web 1.2.3) ← templates/settings.yaml"]);
 }
 
 #[test]

@@ -108,7 +108,11 @@ fn git_objects(folder: &Path) -> String {
 fn an_encrypted_secret_is_applied_in_the_open_and_shown_nowhere() {
     let site = TestNamespace::new("sops");
     let identity = Identity::new();
+    let asks = "metadata:\n  annotations: {rhumb.dev/restart-on-change: 'true'}";
+    let web = yaml::deployment("web", 1, "app:1").replacen("metadata:", asks, 1)
+        + "        envFrom: [{secretRef: {name: plain}}]\n";
     let repo = Repo::new(&[
+        ("web.yaml", web),
         ("plain.yaml", identity.encrypt(&secret("plain", CANARY))),
         ("app/kustomization.yaml", "namePrefix: app-\nresources: [secret.yaml]\n".to_owned()),
         ("app/secret.yaml", identity.encrypt(&secret("rendered", CANARY))),
@@ -117,13 +121,17 @@ fn an_encrypted_secret_is_applied_in_the_open_and_shown_nowhere() {
     let expected = json!(STANDARD.encode(CANARY));
     until("the plain one is there", || password(&site, "plain") == expected);
     until("the rendered one is there", || password(&site, "app-rendered") == expected);
+    site.await_rollout("web");
     let version = site.value("Secret", "plain", "/metadata/resourceVersion");
+    let template = || site.value("Deployment", "web", "/spec/template");
+    let before = template();
 
-    // The same data, encrypted anew, changes nothing.
+    // The same data, encrypted anew, changes nothing, and restarts nothing.
     repo.write("plain.yaml", &identity.encrypt(&secret("plain", CANARY)));
     repo.change("other.yaml", &yaml::config_map("other", "key", "one"));
     site.await_data("other", "key", "one");
     assert_eq!(site.value("Secret", "plain", "/metadata/resourceVersion"), version);
+    assert_eq!(template(), before);
 
     // A file that was edited after it was encrypted is held back; all else goes on.
     let edited = identity.encrypt(&secret("plain", "another")).replace("name: plain", "name: moved");
@@ -133,10 +141,34 @@ fn an_encrypted_secret_is_applied_in_the_open_and_shown_nowhere() {
     assert!(!site.has("Secret", "moved"));
     daemon.says(&["WARN", "its `mac` does not fit"]);
     assert_eq!(password(&site, "plain"), expected);
+    assert_eq!(template(), before);
+    // Other data restarts it.
+    repo.change("plain.yaml", &identity.encrypt(&secret("plain", "another")));
+    until("the workload is restarted", || template() != before);
     daemon.stop();
     assert!(!daemon.full_log().contains(CANARY));
     assert_absent(site.state.path(), CANARY);
     assert_absent(site.state.path(), &STANDARD.encode(CANARY));
+}
+
+#[test]
+fn a_check_counts_the_identities_and_names_a_file_that_has_none() {
+    let site = TestNamespace::new("sops-check");
+    let identity = Identity::new();
+    let repo = Repo::new(&[("secret.yaml", identity.encrypt(&secret("db", "canary-5d20")))]);
+    let check = || {
+        let mut command = site.command_with_config(&["check"], &site.configuration(repo.path(), ""));
+        command.env("CREDENTIALS_DIRECTORY", identity.folder.path());
+        run(command)
+    };
+    let file = identity.file().display().to_string();
+    let found = check();
+    found.says(&["ok", &format!("{file}: 1 age identity")]);
+    found.says(&["ok", "encrypted files can be opened in memory for a render"]);
+    std::fs::write(identity.file(), "canary-5d20\n").unwrap();
+    let found = check().ends(1);
+    found.says(&["missing", "age identities: ", &file, "line 1: this is not an age identity"]);
+    assert!(!found.all().contains("canary-5d20"), "{}", found.all());
 }
 
 #[test]

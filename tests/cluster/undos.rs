@@ -1,5 +1,5 @@
 //! Rollbacks to revisions that were not read completely, or that are none: nothing is undone, and
-//! nothing is deleted.
+//! nothing is deleted. Rollbacks of what was rendered, to the revision of git.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -121,4 +121,27 @@ fn the_commit_of_what_was_rendered_is_no_revision_to_go_back_to() {
         site.rhumb(&["rollout", "undo", "cm/env", "--to-revision", id]).ends(1).says(&[&expected]);
     }
     assert_eq!(site.data("env", "a"), "two");
+}
+
+#[test]
+fn what_was_rendered_goes_back_to_the_revision_of_git_before() {
+    let site = TestNamespace::new("undo-overlay");
+    let repo = Repo::new(&[
+        ("app/kustomization.yaml", "namePrefix: prod-\nresources: [env.yaml]\n".to_owned()),
+        ("app/env.yaml", yaml::config_map("env", "a", "one")),
+    ]);
+    let first = repo.head();
+    let _daemon = site.configured(&site.configuration(repo.path(), &programs()));
+    let release = || {
+        let text = site.value("ConfigMap", "prod-env", "/metadata/annotations/rhumb.dev~1release");
+        text.as_str().unwrap_or_default().to_owned()
+    };
+    site.await_data("prod-env", "a", "one");
+    assert!(release().contains(&first), "{} is not {first}", release());
+    let second = repo.change("app/env.yaml", &yaml::config_map("env", "a", "two"));
+    site.await_data("prod-env", "a", "two");
+    assert!(release().contains(&second), "{} is not {second}", release());
+    site.rhumb(&["rollout", "undo", "cm/prod-env"]).ends(0).says(&["goes back to", &first[..12]]);
+    site.await_data("prod-env", "a", "one");
+    site.rhumb(&["why", "cm/prod-env"]).ends(0).says(&["brought by revision", &first]);
 }

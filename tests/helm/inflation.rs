@@ -292,11 +292,13 @@ fn what_cannot_be_rendered_is_reported_at_its_entry() {
              chart have it"
         )],
     );
-    check_refused(
-        &chart("name: app, nameTemplate: '{{ randAlpha 5 }}'"),
-        &[],
-        &[&format!("{at} helmCharts: nameTemplate makes up another name at each render")],
-    );
+    for template in ["{{ randAlpha 5 }}", "a-{{ now.Unix }}", "{{ now.Format \"20060102\" }}"] {
+        check_refused(
+            &chart(&format!("name: app, nameTemplate: '{template}'")),
+            &[],
+            &[&format!("{at} helmCharts: nameTemplate makes up another name at each render")],
+        );
+    }
     check_refused(
         &chart("name: none, releaseName: a"),
         &[],

@@ -4,14 +4,15 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use controlplane::Renderers;
 use serde_json::json;
 use tempfile::TempDir;
 
 /// Gives the registry an image `rhumb` that trusts a certificate.
 ///
 /// There is no builder of images here, so the Dockerfile of the example is not what makes it. It
-/// has the program of this build without its debug information, `sh` and `git` of this machine, and
-/// the libraries of each. It has no `kustomize`, `helm`, `ssh` and `gpg`. User and entry point are
+/// has the program of this build without its debug information, `sh` and `git` of this machine, the
+/// libraries of each, and `kustomize`. It has no `helm`, `ssh` and `gpg`. User and entry point are
 /// those of the Dockerfile.
 pub(crate) fn add(cluster: &controlplane::Cluster, trusted: &str) {
     let folder = TempDir::new().unwrap();
@@ -24,6 +25,9 @@ pub(crate) fn add(cluster: &controlplane::Cluster, trusted: &str) {
     layer.add_program("/usr/bin/git", &find("git"));
     let helper = PathBuf::from(run("git", &["--exec-path"]).trim()).join("git-remote-https");
     layer.add_program(helper.to_str().unwrap(), &helper);
+    // It needs no libraries.
+    let kustomize = Renderers::find().unwrap().kustomize;
+    layer.add("/usr/bin/kustomize", 0o755, &fs::read(kustomize).unwrap());
     layer.add("/etc/ssl/certs/ca-certificates.crt", 0o644, trusted.as_bytes());
     layer.archive.into_inner().unwrap();
     let settings = json!({

@@ -60,18 +60,24 @@ fn await_holder(api: &Api, pods: &[String]) -> String {
 }
 
 #[track_caller]
-fn await_value(api: &Api, expected: &str) {
-    eventually(&format!("the ConfigMap has {expected}"), SLOW_TIMEOUT, || {
-        let shown = api.value(&at("ConfigMap", "shop", "env"), "/data/key");
+fn await_value(api: &Api, name: &str, expected: &str) {
+    eventually(&format!("the ConfigMap {name} has {expected}"), SLOW_TIMEOUT, || {
+        let shown = api.value(&at("ConfigMap", "shop", name), "/data/key");
         if shown == expected { Ok(()) } else { Err(shown) }
     });
 }
 
 #[test]
-fn a_replica_takes_over_from_one_that_is_deleted() {
+fn a_replica_renders_an_overlay_and_takes_over_from_one_that_is_deleted() {
     let Some(cluster) = cluster() else { return };
     let web = Workload::new("web", "app:1").file();
-    let repo = Repo::new(&[web, ("env.yaml".to_owned(), yaml::config_map("env", "key", "one"))]);
+    let file = |path: &str, text: String| (path.to_owned(), text);
+    let repo = Repo::new(&[
+        web,
+        file("env.yaml", yaml::config_map("env", "key", "one")),
+        file("app/kustomization.yaml", "namePrefix: rendered-\nresources: [map.yaml]\n".to_owned()),
+        file("app/map.yaml", yaml::config_map("map", "key", "one")),
+    ]);
     let remote = Remote::of(&repo);
     image::add(cluster, &remote.authority());
     let server = cluster.expose_to_pods(remote.port()).unwrap();
@@ -80,16 +86,20 @@ fn a_replica_takes_over_from_one_that_is_deleted() {
     let replicas = await_replicas(&api);
     let wait = ["wait", "--for=condition=Ready", "source/shop", "--timeout=120s"];
     cluster.kubectl(&[&["-n", SYSTEM], &wait[..]].concat()).unwrap();
-    await_value(&api, "one");
+    await_value(&api, "env", "one");
+    // Its sandbox works within the pod's own restrictions.
+    await_value(&api, "rendered-map", "one");
     let first = await_holder(&api, &replicas);
     let status = cluster.kubectl(&["-n", SYSTEM, "exec", &first, "--", "rhumb", "status"]).unwrap();
     assert!(status.contains("shop"), "{status}");
     cluster.kubectl(&["-n", SYSTEM, "delete", "pod", &first, "--wait=false"]).unwrap();
     let others: Vec<String> = replicas.iter().filter(|name| **name != first).cloned().collect();
     await_holder(&api, &others);
+    repo.write("app/map.yaml", &yaml::config_map("map", "key", "two"));
     repo.change("env.yaml", &yaml::config_map("env", "key", "two"));
     repo.git(&["push", "--quiet", "origin", "main"]);
-    await_value(&api, "two");
+    await_value(&api, "env", "two");
+    await_value(&api, "rendered-map", "two");
     await_replicas(&api);
     let events = cluster.audit().unwrap();
     let own = || events.iter().filter(|event| event.user == "system:serviceaccount:rhumb-system:rhumb");

@@ -1,9 +1,12 @@
 //! Hostile charts, rendered by the real program.
 
+use std::fs;
 use std::time::Duration;
 
 use rhumb::testing::input::sandbox::{RunOutput, SandboxError, SandboxPart};
+use tar::EntryType;
 
+use crate::archives::{archive, bomb, chart_with};
 use crate::fixture::{CANARY, Fixture, Stop, assert_stopped, helm, text};
 
 const TEMPLATE: [&str; 5] = ["template", "release", ".", "--namespace", "prod"];
@@ -150,6 +153,38 @@ fn dependencies_are_not_fetched_through_a_lock_that_is_a_link() {
     let words = [&TEMPLATE[..], &["--dependency-update"]].concat();
     assert_stopped("update", fixture.render(helm(), &words), &[FILES]);
     assert_eq!(std::fs::read_to_string(fixture.canary()).unwrap(), CANARY);
+}
+
+/// Returns a chart with an archive of another one among its files.
+fn chart_with_archive(archive: &[u8]) -> Fixture {
+    let fixture = chart(&map("b"));
+    fs::create_dir(fixture.tree().join("charts")).unwrap();
+    fs::write(fixture.tree().join("charts/web-1.0.0.tgz"), archive).unwrap();
+    fixture
+}
+
+#[test]
+fn an_archive_in_the_repository_neither_grows_nor_leads_out_of_it() {
+    let up = chart_with("web/../../../up", EntryType::Regular);
+    for (case, archive, words) in [
+        ("zeros", bomb(64 << 20), "larger than the maximum file size"),
+        ("a folder above", up, "illegally references parent directory"),
+    ] {
+        let fixture = chart_with_archive(&archive);
+        assert_stopped(case, template(&fixture), &[Stop::Refused(words)]);
+        assert!(!fixture.tree().with_file_name("up").exists());
+    }
+    // helm takes a link in an archive for an empty file.
+    for kind in [EntryType::Symlink, EntryType::Link] {
+        let file = |path: &str, text: &str| (format!("web/{path}"), EntryType::Regular, text.to_owned());
+        let entries = [
+            file("Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n"),
+            file("templates/a.yaml", &map("{{ .Files.Get \"link\" | printf \"<%s>\" | quote }}")),
+            ("web/link".to_owned(), kind, String::new()),
+        ];
+        let output = text(template(&chart_with_archive(&archive(&entries))));
+        assert!(output.contains("a: \"<>\"") && !output.contains("root:"), "{kind:?}: {output}");
+    }
 }
 
 #[test]

@@ -12,6 +12,9 @@
     reason = "a test fails by panicking, also in its own functions"
 )]
 
+#[path = "../charts/archives.rs"]
+#[expect(dead_code, reason = "the tests of servers make more of them")]
+mod archives;
 mod calls;
 mod ends;
 mod files;
@@ -21,6 +24,7 @@ mod helm;
 #[expect(dead_code, reason = "the tests of the service ask it for more")]
 mod host;
 mod kustomize;
+mod landlock;
 mod limits;
 mod network;
 mod probe;

@@ -3,6 +3,8 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -12,6 +14,7 @@
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -246,6 +249,22 @@ static int limits(void) {
     return 0;
 }
 
+/* Becomes a program for which the kernel is one without Landlock. */
+static int without_landlock(char **command) {
+    /* Landlock's calls have the same numbers on each machine: 444, 445 and 446. */
+    struct sock_filter rules[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
+        BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 444, 0, 2),
+        BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, 446, 1, 0),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog filter = {.len = sizeof rules / sizeof *rules, .filter = rules};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter))
+        return outcome(-1);
+    return outcome(execv(command[0], command));
+}
+
 int main(int count, char **words) {
     const char *act = count > 1 ? words[1] : "";
     const char *argument = count > 2 ? words[2] : "";
@@ -275,6 +294,7 @@ int main(int count, char **words) {
     if (!strcmp(act, "listen")) return listens(atoi(argument));
     if (!strcmp(act, "chmod")) return outcome(chmod(argument, 0777));
     if (!strcmp(act, "foreign")) return foreign();
+    if (!strcmp(act, "without-landlock") && count > 2) return without_landlock(words + 2);
     if (!strcmp(act, "spin")) for (;;) {}
     if (!strcmp(act, "stay")) {
         for (int signal_number = 1; signal_number < 65; signal_number++) signal(signal_number, SIG_IGN);

@@ -2,8 +2,8 @@
 //! says what stops it.
 //!
 //! Two more are elsewhere. Texts in variables that would be more than a text are in
-//! `src/input/variables/tests.rs`. Words of programs that quote an opened line are in `opened.rs`
-//! and in `tests/cluster/canary.rs`.
+//! `src/input/variables/tests.rs`. Words of programs that quote an opened line are in `opened.rs`,
+//! and those that quote a value of a plain Secret in `tests/cluster/canary.rs`.
 
 use std::io::ErrorKind;
 use std::net::TcpListener;

@@ -193,7 +193,7 @@ fn an_opened_value_beside_the_data_of_secrets_refuses_the_root() {
         ("configMapGenerator: [{name: a, files: [db.ini]}]\n".to_owned(), "in the format INI"),
         ("secretGenerator: [{name: a, files: [other.tfvars]}]\n".to_owned(), "no binary data below `data`"),
         // kustomize repeats a line that it does not take.
-        ("secretGenerator: [{name: a, envs: [db.env]}]\npatches: [{path: broken.txt, target: {kind: Secret}}]\n".to_owned(), "kustomize fails, and its words are not shown"),
+        ("secretGenerator: [{name: a, envs: [db.env]}]\npatches: [{path: broken.txt, target: {kind: Secret}}]\n".to_owned(), "app/kustomization.yaml: error: kustomize fails, and its words are not shown"),
     ] {
         workshop.root(&[("kustomization.yaml", &kustomization), ("map.yaml", map)]);
         workshop.check_refused(expected);
@@ -301,8 +301,14 @@ fn a_chart_gets_encrypted_values_and_may_put_them_into_secrets_alone() {
             "apiVersion: v1\nkind: Secret\nmetadata: {name: made}\nstringData: {a: '{{ randAlphaNum 9 }}'}\n",
             "app/templates/other.yaml: error: Secret made: /stringData/a differs from render to render",
         ),
-        ("{{ fail .Values.password }}\n", "and the words on it are not shown"),
-        ("a: [{{ .Values.password }}\n", "and the words on it are not shown"),
+        (
+            "{{ fail .Values.password }}\n",
+            "app/templates/other.yaml:1:1: error: it cannot be rendered, and the words on it are not shown",
+        ),
+        (
+            "a: [{{ .Values.password }}\n",
+            "app/templates/other.yaml: error: it cannot be rendered, and the words on it are not shown",
+        ),
     ] {
         workshop.root(&[("templates/other.yaml", template)]);
         let (succeeds, said) = render(&["--show-secrets"]);

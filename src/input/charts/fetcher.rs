@@ -3,8 +3,9 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
+use std::time::Duration;
 
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, MutexGuard, Semaphore, SemaphorePermit};
 
 use super::error::FetchError;
 use super::login::HostLogin;
@@ -25,6 +26,16 @@ const CREDENTIALS: &str = "chart-credentials";
 const LONGEST_ADDRESS: usize = 2048;
 const LONGEST_NAME: usize = 250;
 const LONGEST_RANGE: usize = 256;
+
+/// The fetches that run at once in this process, whatever the number of its sources. Each may take
+/// 1 GiB. A source has one of them at most, so one whose server hangs takes one place from the
+/// others, and never all.
+const MAX_FETCHES: usize = 2;
+/// Their places. A new configuration makes new fetchers while older ones still run.
+static PROCESS_FETCHES: Semaphore = Semaphore::const_new(MAX_FETCHES);
+/// The longest wait for a place: longer than one fetch takes, and short enough for whoever waits
+/// for the source.
+const MAX_WAIT: Duration = Duration::from_mins(5);
 
 /// The parts of rhumb's surroundings that a fetch depends on.
 #[derive(Clone, Default)]
@@ -50,8 +61,14 @@ pub struct ChartFetcher {
     /// The stores of others, whose first digests count too.
     others: Vec<ChartStore>,
     surroundings: FetchSurroundings,
-    /// Held by the one fetch that goes on: it may take a lot of memory.
+    /// Held by the one fetch of this fetcher that goes on.
     turn: Mutex<()>,
+}
+
+/// The place of a fetch among those of its fetcher and of the process.
+struct FetchTurn<'f> {
+    _of_fetcher: MutexGuard<'f, ()>,
+    _of_process: SemaphorePermit<'static>,
 }
 
 impl ChartFetcher {
@@ -97,7 +114,7 @@ impl ChartFetcher {
         if let Some(chart) = stored(self.expected_digest(&named, asked)?)? {
             return Ok(FetchedChart { reference: reference.clone(), ..chart });
         }
-        let _turn = self.turn.lock().await;
+        let _turn = self.turn(&address, name).await?;
         // Somebody else may have fetched it meanwhile.
         let expected = self.expected_digest(&named, asked)?;
         let chart = if let Some(chart) = stored(expected)? {
@@ -122,7 +139,7 @@ impl ChartFetcher {
         constraint: &str,
     ) -> Result<String, FetchError> {
         let address = self.allowed_address(repository, name, constraint)?;
-        let _turn = self.turn.lock().await;
+        let _turn = self.turn(&address, name).await?;
         let pulled = PulledChart { address: &address, name, version: constraint };
         let version = self.helm_pull(host, pulled).await?.newest_version().await?;
         if is_exact(&version) {
@@ -130,6 +147,25 @@ impl ChartFetcher {
         }
         let reason = "the server gives it as the newest in the range, and it is not one exact version";
         Err(FetchError::Malformed { what: "the version", text: printable(&version), reason })
+    }
+
+    /// Waits until a fetch may go on.
+    ///
+    /// # Errors
+    /// Fails where the fetches of others take too long.
+    async fn turn(&self, address: &ChartAddress, name: &str) -> Result<FetchTurn<'_>, FetchError> {
+        let of_fetcher = self.turn.lock().await;
+        match tokio::time::timeout(MAX_WAIT, PROCESS_FETCHES.acquire()).await {
+            Ok(Ok(of_process)) => Ok(FetchTurn { _of_fetcher: of_fetcher, _of_process: of_process }),
+            Ok(Err(_)) | Err(_) => Err(FetchError::Network {
+                repository: address.to_string(),
+                name: name.to_owned(),
+                said: format!(
+                    "for {} minutes, slower servers kept all fetches busy",
+                    MAX_WAIT.as_secs() / 60
+                ),
+            }),
+        }
     }
 
     /// Returns the address of a repository from which this chart may be fetched.
@@ -290,4 +326,26 @@ fn is_chart_name(name: &str) -> bool {
     name.len() <= LONGEST_NAME
         && name.bytes().all(plain)
         && name.bytes().next().is_some_and(|first| first.is_ascii_alphanumeric())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_fetch_that_finds_no_place_is_tried_again_later() {
+        let [fetcher, other, third] = [(); 3].map(|()| ChartFetcher::without_servers());
+        let address: ChartAddress = "https://charts.example.org/stable".parse().unwrap();
+        let first = fetcher.turn(&address, "web").await.unwrap();
+        let _second = other.turn(&address, "web").await.unwrap();
+        let Err(error) = third.turn(&address, "web").await else { panic!("three fetches go on at once") };
+        assert!(error.is_transient(), "{error}");
+        assert_eq!(
+            error.to_string(),
+            "the chart web cannot be fetched from https://charts.example.org/stable: for 5 minutes, slower servers \
+             kept all fetches busy"
+        );
+        drop(first);
+        assert!(third.turn(&address, "web").await.is_ok());
+    }
 }

@@ -22,17 +22,22 @@ use super::output::ChartObject;
 
 /// Functions of templates whose answer is another one each time, besides those whose names begin
 /// with `rand` and `gen`.
-const CHANGING_FUNCTIONS: [&str; 10] = [
+const CHANGING_FUNCTIONS: [&str; 15] = [
     "ago",
     "bcrypt",
     "date",
+    "dateInZone",
+    "date_in_zone",
+    "durationRound",
     "encryptAES",
     "htmlDate",
     "htmlDateInZone",
     "htpasswd",
+    "keys",
     "now",
     "shuffle",
     "uuidv4",
+    "values",
 ];
 
 /// The path of the mark of a render.
@@ -78,9 +83,12 @@ pub(crate) fn names_changing_function(text: &str) -> bool {
 }
 
 /// Returns the names in an action that may be those of functions: none of fields and variables.
+/// A method behind a name is none of its parts: `now.Unix`.
 fn function_names(action: &str) -> impl Iterator<Item = &str> {
     let is_part = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '.' | '$');
-    action.split(move |letter| !is_part(letter)).filter(|name| !name.contains(['.', '$']))
+    let words = action.split(move |letter| !is_part(letter));
+    let names = words.map(|word| word.split_once('.').map_or(word, |(name, _)| name));
+    names.filter(|name| !name.is_empty() && !name.contains('$'))
 }
 
 fn is_changing(name: &str) -> bool {
@@ -244,6 +252,13 @@ mod tests {
             "{{ .Values.a | default (htpasswd \"a\" \"b\") }}",
             "{{/* x */}}{{ bcrypt .Values.a }}",
             "{{now}}",
+            "{{ now.Unix }}",
+            "{{ (now.UTC).Year }}",
+            "{{ dateInZone \"2006\" \"\" \"UTC\" }}{{/* x */}}",
+            "{{ date_in_zone \"2006\" .Values.a \"UTC\" }}",
+            "{{ toDate \"2006\" \"2001\" | durationRound }}",
+            "{{ keys .Values.a | join \",\" }}",
+            "{{ range values .Values.a }}{{ . }}{{ end }}",
         ] {
             assert!(names_changing_function(text), "{text}");
         }
@@ -258,6 +273,8 @@ mod tests {
             "{{ genome }}",
             "",
             "{{ .Values.genCA.now }}",
+            "{{ .now.Unix }}{{ $now.Unix }}{{ $.Values.keys.now }}{{ (.a).now.keys }}",
+            "{{ known.now }}",
         ] {
             assert!(!names_changing_function(text), "{text}");
         }

@@ -1,5 +1,6 @@
 //! A service with everything that it can have, and a secret in each of them.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Read as _};
 use std::net::TcpStream;
@@ -10,7 +11,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use controlplane::{Cluster, FaultProxy};
+use controlplane::{Cluster, FaultProxy, Renderers};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -193,7 +194,8 @@ impl<'a> CanaryFixture<'a> {
             .env("CREDENTIALS_DIRECTORY", self.path("credentials"))
             .env("RUNTIME_DIRECTORY", self.dir.path())
             .env("NOTIFY_SOCKET", self.path("notify"))
-            .env("RHUMB_PASSWORD", Canary::of("an environment variable").text());
+            .env("RHUMB_PASSWORD", Canary::of("an environment variable").text())
+            .env("PATH", path_with_renderers());
         self.remote.trusted(&mut command);
         command
     }
@@ -263,6 +265,14 @@ impl<'a> CanaryFixture<'a> {
         }
         written
     }
+}
+
+/// Returns the folders of programs, with those that render first.
+fn path_with_renderers() -> OsString {
+    let renderers = Renderers::find().unwrap();
+    let own = [renderers.kustomize, renderers.helm].map(|program| program.parent().unwrap().to_owned());
+    let usual = std::env::var_os("PATH").unwrap_or_default();
+    std::env::join_paths(own.into_iter().chain(std::env::split_paths(&usual))).unwrap()
 }
 
 /// Sends a request and returns its whole answer.

@@ -155,6 +155,24 @@ pub(super) fn within() -> Vec<(&'static str, String)> {
                 text("a patch of kustomize")
             ),
         ),
+        // kustomize itself repeats what it does not take.
+        (
+            "literal/kustomization.yaml",
+            format!(
+                "secretGenerator:\n- name: literal\n  literals: ['{}']\n",
+                text("a literal that kustomize refuses")
+            ),
+        ),
+        (
+            "generated/kustomization.yaml",
+            format!(
+                "secretGenerator:\n- name: made\n  literals: ['a={}']\n  options: {{disableNameSuffixHash: true}}\n",
+                text("a Secret that kustomize generates")
+            ),
+        ),
+        ("chart/Chart.yaml", "apiVersion: v2\nname: chart\nversion: 1.0.0\n".to_owned()),
+        ("chart/values.yaml", format!("a: '{}'\n", text("a value that a chart fails with"))),
+        ("chart/templates/a.yaml", secret("failed", "stringData: {a: '{{ fail .Values.a }}'}")),
         (
             ".gitmodules",
             format!(
