@@ -27,9 +27,13 @@ faults *flags:
 # The files that decide what is deleted, what may roll out, and what goes back
 decisive := "-f 'src/engine/{deletion,decide,orders}/*.rs' -f 'src/engine/rollout/**/*.rs' -f 'src/engine/{lease_shares,state}.rs' -f 'src/daemon/{inventory,leases}.rs'"
 
-# Small bugs planted one at a time, in what decides or in other files: `just mutants --file FILE --list`
+# Small bugs planted one at a time in what decides; the tests of `engine` and `daemon` alone look for them
 mutants *flags=decisive:
     cargo mutants --no-shuffle {{ flags }}
+
+# Readers of texts that others write, for an hour each; `just fuzz ledger_texts` runs one
+fuzz target="fuzz_tests":
+    RHUMB_FUZZ_SECONDS=${RHUMB_FUZZ_SECONDS:-3600} cargo test --lib -- {{ target }}
 
 # What would change in the current cluster
 diff source *flags:

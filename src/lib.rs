@@ -38,6 +38,8 @@ pub(crate) mod config;
 pub(crate) mod daemon;
 pub(crate) mod engine;
 pub(crate) mod fields;
+#[cfg(test)]
+pub(crate) mod fuzz_tests;
 pub(crate) mod graph;
 pub(crate) mod health;
 pub(crate) mod heartbeat;

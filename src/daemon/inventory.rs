@@ -596,4 +596,6 @@ impl Default for InventoryStore {
 }
 
 #[cfg(test)]
+mod fuzz_tests;
+#[cfg(test)]
 mod tests;

@@ -138,6 +138,7 @@ impl FileFindings {
 
     /// Returns the diagnostics, in the order of their lines.
     pub(super) fn into_diagnostics(mut self, text: &str) -> Vec<Diagnostic> {
+        self.keep_within(text);
         self.list.sort_by_key(|(_, finding)| finding.mark);
         self.drop_lesser();
         let excerpts = self.excerpts(text);
@@ -156,6 +157,19 @@ impl FileFindings {
             diagnostics.push(Diagnostic { severity, ..diagnostic });
         }
         diagnostics
+    }
+
+    /// Moves what is behind the end of a text to that end: the reader ends its last line by itself.
+    fn keep_within(&mut self, text: &str) {
+        if self.list.is_empty() {
+            return;
+        }
+        let last = text::line_breaks(text) + 1;
+        for (_, finding) in self.list.iter_mut().filter(|(_, finding)| finding.mark.line > last) {
+            let characters = text::lines(text).last().unwrap_or_default().chars().count();
+            let column = u32::try_from(characters).map_or(u32::MAX, |characters| characters + 1);
+            finding.mark = TextMark { line: last, column };
+        }
     }
 
     /// Leaves out what only explains how a value was read, where the value itself is refused.

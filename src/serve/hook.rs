@@ -256,4 +256,6 @@ fn is_right(secret: &Secret, headers: &HeaderMap, code: &Mac) -> bool {
 }
 
 #[cfg(test)]
+mod fuzz_tests;
+#[cfg(test)]
 mod tests;

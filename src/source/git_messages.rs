@@ -124,7 +124,9 @@ pub(super) fn error_detail(stderr: &str, secrets: &[String]) -> String {
         .unwrap_or("it ended without a word");
     // ssh frames its loudest warnings.
     let line = line.trim_matches(['@', ' ']).trim_end_matches('.');
-    let mut text = line.trim_start_matches("fatal: ").trim_start_matches("error: ").to_owned();
+    let line = line.trim_start_matches("fatal: ").trim_start_matches("error: ");
+    // First of all: a control character could hide a secret from what follows.
+    let mut text = without_control_characters(line);
     for secret in secrets.iter().filter(|secret| !secret.is_empty()) {
         text = text.replace(secret.as_str(), "***");
     }
@@ -132,7 +134,11 @@ pub(super) fn error_detail(stderr: &str, secrets: &[String]) -> String {
     // proxy's address.
     let shown: Vec<_> =
         text.split(' ').map(|word| if is_id(word) { word.into() } else { blur(word) }).collect();
-    shown.join(" ").chars().filter(|c| !c.is_control()).take(300).collect()
+    shown.join(" ").chars().take(300).collect()
+}
+
+fn without_control_characters(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).collect()
 }
 
 /// Returns the address that a server sends on to, out of a trace of the headers.
@@ -142,13 +148,12 @@ pub(super) fn redirect_target(trace: &str, secrets: &[String]) -> Option<String>
         let (name, value) = header.split_once(':')?;
         name.eq_ignore_ascii_case("location").then(|| value.trim().to_owned())
     };
-    let mut found = trace.lines().find_map(header)?;
+    let mut found = without_control_characters(&trace.lines().find_map(header)?);
     found.truncate(found.find("/info/refs").or_else(|| found.find(['?', '#'])).unwrap_or(found.len()));
     for secret in secrets.iter().filter(|secret| !secret.is_empty()) {
         found = found.replace(secret.as_str(), "***");
     }
-    let shown = blur(&found);
-    Some(shown.chars().filter(|c| !c.is_control()).take(300).collect())
+    Some(blur(&found).chars().take(300).collect())
 }
 
 /// Returns whether a word is the name of an object, which looks like a secret and is none.

@@ -102,4 +102,6 @@ pub(crate) use snapshot::{BlobId, CommitInfo, Snapshot, SnapshotFile};
 pub(crate) use source::{Source, SourceObservation};
 
 #[cfg(test)]
+mod fuzz_tests;
+#[cfg(test)]
 mod tests;

@@ -80,9 +80,9 @@ impl WantedReference {
 
 /// The remote's answer about the wanted reference.
 #[derive(Debug, PartialEq, Eq)]
-struct AdvertisedReference {
-    name: String,
-    commit: Revision,
+pub(super) struct AdvertisedReference {
+    pub(super) name: String,
+    pub(super) commit: Revision,
 }
 
 impl RemoteReference {
@@ -484,7 +484,7 @@ fn wanted_reference(reference: Option<&str>, place: &str) -> Result<WantedRefere
 }
 
 /// Returns the lines of `ls-remote`: whole names and ids.
-fn parse_listed(text: &str) -> Vec<(&str, Revision)> {
+pub(super) fn parse_listed(text: &str) -> Vec<(&str, Revision)> {
     let lines = text.lines().filter_map(|line| line.split_once('\t'));
     lines
         .filter(|(id, _)| id.len() == 40 && id.bytes().all(|b| b.is_ascii_hexdigit()))
@@ -494,7 +494,7 @@ fn parse_listed(text: &str) -> Vec<(&str, Revision)> {
 
 /// Returns a reference by its whole name (patterns match tails too), annotated tags by what they
 /// lead to.
-fn find_reference(listed: &[(&str, Revision)], name: &str) -> Option<AdvertisedReference> {
+pub(super) fn find_reference(listed: &[(&str, Revision)], name: &str) -> Option<AdvertisedReference> {
     let id = |name: &str| listed.iter().find(|(listed, _)| *listed == name).map(|(_, id)| id.clone());
     let commit = id(&format!("{name}^{{}}")).or_else(|| id(name))?;
     Some(AdvertisedReference { name: name.to_owned(), commit })

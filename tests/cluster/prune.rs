@@ -122,6 +122,55 @@ fn what_asks_for_a_confirmation_waits_for_one() {
     site.await_absence("ConfigMap", "asking");
 }
 
+/// Checks that an object whose deletion loses data waits when its file is removed, while all else
+/// goes on, and that a confirmation deletes it.
+fn waits_for_a_person(site: &TestNamespace<'_>, kind: &str, name: &str, file: &str) {
+    let mut files = many(30);
+    files.push(("data.yaml".to_owned(), file.to_owned()));
+    let repo = Repo::new(&files);
+    let _daemon = site.daemon(repo.path());
+    let path = at(kind, "", name);
+    until("it is there", || site.api.get(&path).is_some());
+    site.await_data("c029", "key", "one");
+    let window = site.window();
+    repo.remove("data.yaml");
+    repo.change("c000.yaml", &yaml::config_map("c000", "key", "two"));
+    site.await_data("c000", "key", "two");
+    let names = eventually("its deletion is listed", DEFAULT_TIMEOUT, || match listed(site) {
+        names if names.len() == 1 => Ok(names),
+        names => Err(format!("{names:?}")),
+    });
+    let (word, named) = names[0].split_once('/').unwrap();
+    assert_eq!((word.split('.').next().unwrap(), named), (kind.to_lowercase().as_str(), name));
+    let reason = format!("a {kind} is deleted only when confirmed by name");
+    site.rhumb(&["prune", "list"]).ends(0).says(&[name, &reason]);
+    site.rhumb(&["why", &names[0]]).ends(0).says(&[&reason]);
+    window.assert_no_deletes();
+    assert!(site.api.get(&path).is_some());
+    confirm(site, &names);
+    until("it is gone", || site.api.get(&path).is_none());
+    let deleted: Vec<String> = window.deletes().into_iter().map(|event| event.name).collect();
+    assert_eq!(deleted, [name]);
+}
+
+#[test]
+fn a_volume_that_leaves_git_waits_for_a_person() {
+    let file = "apiVersion: v1\nkind: PersistentVolume\nmetadata: {name: gone-volume-disk}\nspec: \
+                {capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], hostPath: {path: /nowhere}}\n";
+    let site = TestNamespace::new("gone-volume");
+    waits_for_a_person(&site, "PersistentVolume", "gone-volume-disk", file);
+}
+
+#[test]
+fn a_definition_that_leaves_git_waits_for_a_person() {
+    let file = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n\
+                metadata: {name: widgets.gone-crd.example.org}\nspec:\n  group: gone-crd.example.org\n  \
+                names: {kind: Widget, plural: widgets}\n  scope: Namespaced\n  versions:\n  - {name: v1, served: true, \
+                storage: true, schema: {openAPIV3Schema: {type: object}}}\n";
+    let site = TestNamespace::new("gone-crd");
+    waits_for_a_person(&site, "CustomResourceDefinition", "widgets.gone-crd.example.org", file);
+}
+
 #[test]
 fn a_name_that_says_more_than_a_name_is_confirmed_as_it_is() {
     let site = TestNamespace::new("confirm-odd");

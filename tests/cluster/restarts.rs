@@ -297,14 +297,19 @@ fn what_changed_while_rhumb_was_down_restarts_once() {
 fn a_pause_keeps_pods_as_they_are() {
     let site = TestNamespace::new("restart-pause");
     let repo = repo("nginx:1", WORD);
+    repo.change("near.yaml", &web("near", "nginx:1", WORD, "{}"));
     secret(&site, "first");
     let _daemon = daemon(&site, &repo);
     await_word(&site);
+    await_word_of(&site, "near");
     site.rhumb(&["rollout", "pause", "deploy/web", "--reason", "a fair"]).ends(0);
     let window = site.window();
     secret(&site, "second");
-    repo.change("other.yaml", &yaml::config_map("other", "a", "one"));
-    site.await_data("other", "a", "one");
+    // Once its neighbour has restarted, the daemon has seen the change.
+    let revision_word = "/metadata/annotations/deployment.kubernetes.io~1revision";
+    until("its neighbour restarts", || site.value("Deployment", "near", revision_word) == json!("2"));
+    site.await_rollout("near");
+    site.await_free_budget();
     assert_eq!(written(&window), [""; 0]);
     site.rhumb(&["rollout", "resume", "deploy/web"]).ends(0);
     await_revision(&site, "2");

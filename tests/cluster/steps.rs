@@ -1,7 +1,6 @@
 //! Steps inside one workload.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -166,52 +165,6 @@ fn a_stateful_set_is_rolled_out_by_its_partition() {
     until("it is let go", || overlay(&site, "StatefulSet") == Value::Null);
     await_pods(&site, &[("pg:2", 6)]);
     site.await_free_budget();
-}
-
-/// Returns six pods of a strategy that takes all of them down at once.
-fn wide(image: &str, words: &str) -> String {
-    let strategy = "  strategy: {rollingUpdate: {maxUnavailable: 100%, maxSurge: 0}}\n  selector:";
-    yaml::workload("Deployment", "web", 6, image, "{controlplane/ready-delay: 500ms}")
-        .replace("  name: web\nspec", &format!("  name: web\n  annotations: {{{words}}}\nspec"))
-        .replace("  selector:", strategy)
-}
-
-/// Waits for the end of a rollout, in which never more than two of the six pods are missing.
-#[track_caller]
-fn await_end(site: &TestNamespace<'_>) {
-    let mut least = 6;
-    eventually("it is let go", Duration::from_secs(30), || {
-        let ready = site.value("Deployment", "web", "/status/readyReplicas").as_u64().unwrap_or(0);
-        least = least.min(ready);
-        if overlay(site, "Deployment") == Value::Null { Ok(()) } else { Err("it is not") }
-    });
-    assert!(least >= 4, "{least} were ready");
-    await_pods(site, &[("nginx:2", 6)]);
-}
-
-#[test]
-fn a_strategy_that_takes_down_too_many_is_narrowed_while_it_rolls() {
-    let site = TestNamespace::new("steps-narrow");
-    let repo = Repo::new(&[("web.yaml", wide("nginx:1", ""))]);
-    let _daemon = site.configured(&site.configuration(repo.path(), "budget: {soak: 0s, maxUnavailable: 2}"));
-    site.await_rollout("web");
-    repo.change("web.yaml", &wide("nginx:2", ""));
-    until("it is narrowed", || overlay(&site, "Deployment") == json!("narrow=2"));
-    await_end(&site);
-}
-
-#[test]
-fn a_strategy_that_takes_down_too_many_is_narrowed_when_its_steps_are_over() {
-    let site = TestNamespace::new("steps-narrow-end");
-    let words = "rhumb.dev/steps: \"1\", rhumb.dev/step-mode: in-place, rhumb.dev/step-promote: manual";
-    let repo = Repo::new(&[("web.yaml", wide("nginx:1", words))]);
-    let _daemon = site.configured(&site.configuration(repo.path(), "budget: {soak: 0s, maxUnavailable: 2}"));
-    site.await_rollout("web");
-    repo.change("web.yaml", &wide("nginx:2", words));
-    await_pods(&site, &[("nginx:1", 5), ("nginx:2", 1)]);
-    site.rhumb(&["rollout", "promote", "deploy/web"]).ends(0).says(&["promoted"]);
-    until("it is narrowed", || overlay(&site, "Deployment") == json!("narrow=2"));
-    await_end(&site);
 }
 
 #[test]

@@ -59,9 +59,13 @@ fn what_an_object_needs_comes_with_its_wave() {
         ("role.yaml", waved(&rbac("Role"), "reader", 2, "  namespace: waits-needs-inner\nrules: []\n")),
         ("namespace.yaml", waved("v1\nkind: Namespace", "waits-needs-inner", 1, "")),
     ]);
+    let window = site.window();
     site.apply(folder.path(), &["--wait=60s"]).ends(0);
-    let role = "/apis/rbac.authorization.k8s.io/v1/namespaces/waits-needs-inner/roles/reader";
-    assert!(site.api.get(role).is_some());
+    let is_ours = |name: &str| ["waits-needs-inner", "reader", "reads"].contains(&name);
+    let written = window.writes().into_iter().filter(|event| event.code < 300 && is_ours(&event.name));
+    let mut written: Vec<String> = written.map(|event| event.name).collect();
+    written.dedup();
+    assert_eq!(written, ["waits-needs-inner", "reader", "reads"], "all are of the binding's wave");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Charts of other people.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use rhumb::testing::input::helm::{GeneratedPolicy, HelmOptions};
@@ -44,7 +45,8 @@ fn stable(value: &serde_json::Value, other: &serde_json::Value) -> serde_json::V
 fn inputs() -> Option<PathBuf> {
     let inputs = std::env::var_os("RHUMB_INPUTS").map(PathBuf::from);
     if inputs.is_none() {
-        eprintln!("not tried: RHUMB_INPUTS names no folder with charts");
+        // Past the harness, which shows nothing of a test that passes.
+        let _ = writeln!(std::io::stderr(), "SKIPPED: no inputs: RHUMB_INPUTS names no folder with charts");
     }
     inputs
 }

@@ -86,6 +86,12 @@ impl Workload {
         self
     }
 
+    /// Adds a line to its container, for example `imagePullPolicy: Never`.
+    pub(crate) fn has(mut self, line: &str) -> Self {
+        self.container = format!("{}        {line}\n", self.container);
+        self
+    }
+
     /// Takes more memory than it may have, and serves nothing.
     pub(crate) fn hogs_memory(mut self) -> Self {
         self.container

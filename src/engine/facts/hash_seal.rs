@@ -59,7 +59,7 @@ pub(crate) enum HashCipherStatus {
 
 impl HashCiphers {
     /// Takes over the newest key.
-    pub(in crate::engine) fn add(&mut self, key: &HashKey) {
+    pub(crate) fn add(&mut self, key: &HashKey) {
         self.0.retain(|seal| seal.number != key.number());
         self.0.push(HashCipher { number: key.number(), cipher: Aes128::new(&Array::from(key.cipher_key())) });
     }

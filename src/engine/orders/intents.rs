@@ -104,9 +104,12 @@ pub(crate) struct Acknowledgement {
 }
 
 impl Acknowledgement {
-    /// Creates an intent of bounded length.
+    /// Creates one of bounded length, without what its line would lose: blanks at its ends, and line
+    /// breaks.
     pub(crate) fn new(token: &Arc<str>, outcome: &str) -> Self {
-        Self { token: token.clone(), outcome: truncate(outcome, MAX_OUTCOME_BYTES).into() }
+        let outcome = outcome.replace('\n', " ");
+        let bounded = truncate(outcome.trim(), MAX_OUTCOME_BYTES).trim_end();
+        Self { token: token.clone(), outcome: bounded.into() }
     }
 
     /// Returns whether it is of a pause or a hold, whose token is written by whoever may annotate
@@ -187,5 +190,10 @@ mod tests {
         assert_eq!(Acknowledgement::parse_all(&Acknowledgement::text(&all)), all);
         assert_eq!(Acknowledgement::text(&[line("1-a", "two\nlines")]), "1-a two lines\n");
         assert_eq!(Acknowledgement::parse_all("\n  \n"), []);
+        // It reads back the same, wherever its words are cut.
+        for outcome in [&*"a ".repeat(400), "two\nlines\r", " held: x\n", ""] {
+            let made = Acknowledgement::new(&"1-a".into(), outcome);
+            assert_eq!(Acknowledgement::parse_all(&Acknowledgement::text(&[made.clone()])), [made]);
+        }
     }
 }

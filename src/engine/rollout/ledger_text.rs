@@ -55,12 +55,19 @@ struct LedgerText {
     begun: Option<Timestamp>,
 }
 
-/// A claim as it is in the object, whoever has written it.
+/// A claim as it is in the object, whoever has written it. It is read from its tree, in which each
+/// key is there once: so what is written of it means the same again.
 #[derive(Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, from = "Value")]
 enum AnyClaimText {
     Known(RolloutClaimText),
     Unknown(Value),
+}
+
+impl From<Value> for AnyClaimText {
+    fn from(raw: Value) -> Self {
+        RolloutClaimText::deserialize(&raw).map_or(Self::Unknown(raw), Self::Known)
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -395,6 +402,23 @@ mod tests {
         for wrong in ["", "web", "Deployment.apps/web", "/shop/web", "Deployment.apps/shop/"] {
             assert_eq!(parse_object_word(wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_claim_with_a_key_twice_is_the_same_when_it_is_read_again() {
+        let seals = HashCiphers::default();
+        let check = |claim: &str, known: usize, unreadable: usize| {
+            let text = format!("{{\"claims\":[{claim}]}}");
+            let ledger = RolloutLedger::parse(&text, &seals).unwrap();
+            assert_eq!((ledger.claims.len(), ledger.unreadable_claims.len()), (known, unreadable), "{claim}");
+            let written = ledger.text(&seals).unwrap();
+            assert_eq!(RolloutLedger::parse(&written, &seals).unwrap(), ledger, "{claim}");
+        };
+        let hash = ContentHash::hash_bytes(b"a");
+        let object = r#""object":"Deployment.apps/shop/web","source":"a-v1""#;
+        check(&format!(r#"{{{object},"content":"{hash}","pods":2,"pods":3}}"#), 1, 0);
+        check(&format!(r#"{{{object},"content":"{hash}","pods":2,"pods":"x"}}"#), 0, 1);
+        check(&format!(r#"{{{object},"content":"x","pods":2,"pods":3}}"#), 0, 1);
     }
 
     #[test]

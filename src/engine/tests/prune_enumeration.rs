@@ -9,7 +9,6 @@ use crate::engine::{
 };
 use crate::object::{GroupKind, ObjectId};
 
-const BOTH: [bool; 2] = [false, true];
 const TIMINGS: [PruneTiming; 4] =
     [PruneTiming::AfterUnit, PruneTiming::BeforeUnit, PruneTiming::OnConfirmation, PruneTiming::Never];
 
@@ -56,6 +55,7 @@ const PLAIN: ObjectFacts = ObjectFacts {
 struct SourceFacts {
     is_closed: bool,
     is_from_elsewhere: bool,
+    is_kept_complete: bool,
     lifecycle: SourceLifecycle,
     company: Company,
 }
@@ -84,10 +84,12 @@ fn object_facts() -> impl Iterator<Item = ObjectFacts> {
 
 fn source_facts() -> Vec<SourceFacts> {
     let mut all = Vec::new();
-    for (is_closed, is_from_elsewhere) in BOTH.into_iter().flat_map(|one| BOTH.map(|other| (one, other))) {
+    for bits in 0..8_u8 {
+        let [is_closed, is_from_elsewhere, is_kept_complete] =
+            std::array::from_fn::<bool, 3, _>(|bit| bits & (1 << bit) != 0);
         for lifecycle in [SourceLifecycle::Active, SourceLifecycle::Deleting] {
             for company in [Company::Few, Company::BeyondRadius, Company::AllOfKind] {
-                all.push(SourceFacts { is_closed, is_from_elsewhere, lifecycle, company });
+                all.push(SourceFacts { is_closed, is_from_elsewhere, is_kept_complete, lifecycle, company });
             }
         }
     }
@@ -114,6 +116,7 @@ fn goes(is_precious: bool, object: ObjectFacts, source: SourceFacts) -> bool {
     let is_much = source.lifecycle == SourceLifecycle::Active && source.company != Company::Few;
     let needs_person = is_precious
         || source.is_from_elsewhere
+        || !source.is_kept_complete
         || is_much
         || object.timing == PruneTiming::OnConfirmation
         || object.withheld == Some(true);
@@ -148,7 +151,7 @@ fn decide(id: &ObjectId, object: ObjectFacts, source: SourceFacts) -> PruneDecis
     let confirmed: BTreeSet<Uid> =
         if object.is_confirmed { [Uid("of-it".into())].into() } else { BTreeSet::new() };
     let guard = PruneGuard {
-        is_kept_complete: true,
+        is_kept_complete: source.is_kept_complete,
         closed: source.is_closed.then(|| PruneDecision::Defer("because".into())),
         other_location: source.is_from_elsewhere.then(|| "elsewhere".into()),
         radius: BlastRadius { count: most, percent: 100 },
@@ -159,9 +162,13 @@ fn decide(id: &ObjectId, object: ObjectFacts, source: SourceFacts) -> PruneDecis
     decide_prunes(&pending, &guard).remove(id).unwrap()
 }
 
+/// The combinations for an object, as docs/reliability.md has them.
+const COMBINATIONS: usize = 768 * 48;
+
 /// Checks all combinations for an object.
 fn check(id: &ObjectId, is_precious: bool) {
     let sources = source_facts();
+    assert_eq!(object_facts().count() * sources.len(), COMBINATIONS);
     for object in object_facts() {
         for source in &sources {
             let decided = decide(id, object, *source);

@@ -203,4 +203,6 @@ pub(crate) fn sealing_secret(
 pub(super) use tests::sealing;
 
 #[cfg(test)]
+mod fuzz_tests;
+#[cfg(test)]
 mod tests;

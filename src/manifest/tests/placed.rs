@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use crate::manifest::placed::PlacedFile;
-use crate::manifest::{PlacedValue, TextPlace, read_documents, read_first_document};
+use crate::manifest::{PlacedValue, TextPlace, read_documents, read_first_document, yaml_documents};
 
 fn all(text: &str) -> PlacedFile {
     read_documents(&Arc::from("file.yaml"), text.as_bytes())
@@ -40,6 +40,16 @@ fn each_part_of_a_value_has_its_place() {
     check_place(entry(merged, "x").0, 5, 16);
     check_place(entry(merged, "z").0, 9, 6);
     assert_eq!(merged.to_value(), json!({"x": 1, "z": 2}));
+}
+
+#[test]
+fn a_text_that_ends_inside_a_collection_is_refused() {
+    for text in
+        ["{\"a\":\"b\",", "{a: b,", "{a: {b: c,", "[{a: b,", "[{a", "[{? a", "[a: b", "{a: [", "- {a: b,"]
+    {
+        let fault = yaml_documents(text).err().unwrap_or_else(|| panic!("{text}"));
+        assert_eq!(fault.code, "yaml-syntax", "{text}");
+    }
 }
 
 #[test]

@@ -98,6 +98,17 @@ fn findings_are_counted_where_they_are_too_many() {
 }
 
 #[test]
+fn what_is_missing_at_the_end_is_missed_in_the_last_line() {
+    fn check(text: &str, expected: (u32, u32)) {
+        let found = super::read(&std::sync::Arc::from("a.yaml"), text.as_bytes()).diagnostics;
+        assert_eq!((found[0].origin.line, found[0].origin.column), expected, "{text:?}");
+    }
+    check("a: {", (1, 5));
+    check("a: {\r\nb: [", (2, 5));
+    check("a: {\n", (2, 1));
+}
+
+#[test]
 fn places_are_found_through_merges_and_odd_keys_and_lists() {
     let places = |text: &str| -> Vec<(u32, u32)> {
         read_text(text)

@@ -295,6 +295,8 @@ impl<'a> YamlScanner<'a> {
 /// Indicators.
 impl<'a> YamlScanner<'a> {
     fn end(&mut self) -> Result<(), DocumentFault> {
+        // The end ends its line too: nothing that is open can become a key any more.
+        self.cursor.breaks += 1;
         self.unroll(-1);
         self.drop_key()?;
         self.key_allowed = false;

@@ -213,6 +213,8 @@ fn complaints_are_distinguished() {
         assert_eq!(error.class(), class, "{text}");
     }
     assert_eq!(git_messages::error_detail("", &[]), "it ended without a word");
+    let hidden = "fatal: no s3\u{7}cr\u{1b}et\r here\n";
+    assert_eq!(git_messages::error_detail(hidden, &["s3cret".to_owned()]), "no *** here");
 }
 
 #[test]
@@ -227,6 +229,7 @@ fn where_a_server_sends_on_to_is_reported_without_secrets() {
     check(&format!("header: Location: https://b/{path}\r"), Some("https://b/a.git"));
     check(&format!("header: location: https://me:pw@b/{path}"), Some("https://***@b/a.git"));
     check("header: location: https://b/s3cret?token=1", Some("https://b/***"));
+    check("header: location: https://b/s3\u{1b}cr\ret", Some("https://b/***"));
     check("header: locations: https://b/a", None);
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -100,8 +101,10 @@ async fn no_process_outlives_the_deadline() {
     check("http", &["git --git-dir=", "git-remote-http "]).await;
     // The client waits for the server's part of the TLS handshake.
     check("https", &["git --git-dir=", "git-remote-https "]).await;
-    if std::process::Command::new("ssh").arg("-V").output().is_ok() {
-        check("ssh", &["git --git-dir=", "ssh -F /dev/null"]).await;
+    match std::process::Command::new("ssh").arg("-V").output() {
+        Ok(_) => check("ssh", &["git --git-dir=", "ssh -F /dev/null"]).await,
+        // Past the harness, which shows nothing of a test that passes.
+        Err(error) => drop(writeln!(std::io::stderr(), "SKIPPED: there is no ssh: {error}")),
     }
 }
 

@@ -147,6 +147,7 @@ pub(crate) fn at(kind: &str, namespace: &str, name: &str) -> String {
         "Service" => ("/api/v1", "services"),
         "ServiceAccount" => ("/api/v1", "serviceaccounts"),
         "Pod" => ("/api/v1", "pods"),
+        "PersistentVolume" => ("/api/v1", "persistentvolumes"),
         "PersistentVolumeClaim" => ("/api/v1", "persistentvolumeclaims"),
         "ResourceQuota" => ("/api/v1", "resourcequotas"),
         "Event" => ("/api/v1", "events"),

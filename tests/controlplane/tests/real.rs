@@ -10,9 +10,14 @@ use common::{DEFAULT_TIMEOUT, apply, eventually, field};
 use controlplane::Cluster;
 
 fn pod(name: &str, image: &str, arguments: &str) -> String {
+    placed_pod(name, "controlplane/node: real", image, arguments)
+}
+
+/// Returns a pod for the nodes that have a label.
+fn placed_pod(name: &str, label: &str, image: &str, arguments: &str) -> String {
     format!(
         "{{apiVersion: v1, kind: Pod, metadata: {{name: {name}}}, spec: {{terminationGracePeriodSeconds: 1, \
-         containers: [{{name: main, image: 'test.local/{image}', args: [{arguments}]}}]}}}}"
+         nodeSelector: {{{label}}}, containers: [{{name: main, image: 'test.local/{image}', args: [{arguments}]}}]}}}}"
     )
 }
 
@@ -28,7 +33,8 @@ fn real_pods_run_beside_played_ones() {
         let _ = writeln!(std::io::stderr(), "SKIPPED: no real node: {reason}");
         return;
     }
-    let cluster = Cluster::builder().nodes(0).real_nodes(1).start().unwrap();
+    let cluster = Cluster::builder().nodes(1).real_nodes(1).start().unwrap();
+    apply(&cluster, &placed_pod("played", "kubernetes.io/hostname: node-1", "app:1", "serve"));
     for (name, image, arguments) in [
         ("serving", "app:7", "serve"),
         ("missing", "missing:1", "serve"),
@@ -39,6 +45,9 @@ fn real_pods_run_beside_played_ones() {
         apply(&cluster, &pod(name, image, arguments));
     }
     eventually(DEFAULT_TIMEOUT, "Running".to_owned(), || field(&cluster, "pod/serving", "{.status.phase}"));
+    eventually(DEFAULT_TIMEOUT, "Running".to_owned(), || field(&cluster, "pod/played", "{.status.phase}"));
+    let node = |name: &str| field(&cluster, &format!("pod/{name}"), "{.spec.nodeName}");
+    assert_eq!((node("serving"), node("played")), ("real-1".to_owned(), "node-1".to_owned()));
     let ip = field(&cluster, "pod/serving", "{.status.podIP}");
     eventually(DEFAULT_TIMEOUT, true, || cluster.connect_inside(&format!("{ip}:8080")).is_ok());
     let mut stream = cluster.connect_inside(&format!("{ip}:8080")).unwrap();
