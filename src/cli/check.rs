@@ -309,17 +309,21 @@ fn hidden_refusal_text(error: &cluster::ClusterError, role: &str) -> String {
     }
 }
 
-/// Reports whether the rollout ledger can be read, or what mends it. The right to read it is asked
-/// about with all others.
+/// Reports whether the rollout ledger can be read and written, or what mends it. The right to read
+/// it is asked about with all others.
 async fn check_ledger(cluster: &Cluster, namespace: &str, report: &mut CheckReport) {
     let Ok(Some(budget)) = retry_when_throttled(|| cluster.read_rollout_ledger(namespace)).await else {
         return;
     };
+    if let Some(why) = &budget.unwritable {
+        report.add(CheckLevel::Missing, explain_unreadable_ledger(namespace, why));
+    }
     match RolloutLedger::parse(&budget.text, &HashCiphers::default()) {
         Ok(ledger) if !ledger.unreadable_claims.is_empty() => {
             report.add(CheckLevel::Missing, explain_unread_claims(namespace, ledger.unreadable_claims.len()));
         }
-        Ok(_) => report.add(CheckLevel::Ok, "the rollout budget can be read"),
+        Ok(_) if budget.unwritable.is_none() => report.add(CheckLevel::Ok, "the rollout budget can be read"),
+        Ok(_) => {}
         Err(error) => {
             report.add(CheckLevel::Missing, explain_unreadable_ledger(namespace, &error.to_string()));
         }

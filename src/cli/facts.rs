@@ -165,13 +165,15 @@ pub(super) async fn read_ledger(
     session: &ClusterSession,
 ) -> Result<(RolloutLedger, Option<String>), CommandError> {
     let budget = session.cluster.read_rollout_ledger(&session.system).await?;
+    let unwritable = budget.as_ref().and_then(|budget| budget.unwritable.as_deref());
+    let unwritable = unwritable.map(|why| explain_unreadable_ledger(&session.system, why));
     let read = budget.map(|budget| RolloutLedger::parse(&budget.text, &HashCiphers::default()));
     Ok(match read.transpose() {
         Ok(ledger) => {
             let ledger = ledger.unwrap_or_default();
             let unread = Some(ledger.unreadable_claims.len()).filter(|count| *count > 0);
             let unread = unread.map(|count| explain_unread_claims(&session.system, count));
-            (ledger, unread)
+            (ledger, unwritable.or(unread))
         }
         Err(error) => {
             (RolloutLedger::default(), Some(explain_unreadable_ledger(&session.system, &error.to_string())))

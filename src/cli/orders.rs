@@ -12,7 +12,7 @@ use super::overview::clean_text;
 use super::target::{ClusterSession, ManagedObject};
 use super::{CommandError, ExitStatus, Terminal};
 use crate::cluster::{AnnotationTarget, Cluster, InventoryObject, orders_name};
-use crate::daemon;
+use crate::daemon::{self, UnreadableRecords};
 use crate::engine::{HoldIntent, PauseIntent, is_workload, order_text};
 use crate::object::ErrorClass;
 
@@ -293,9 +293,11 @@ async fn wait_for_acknowledgement(
         }
         if Instant::now() >= deadline {
             let message = format!("it is {place}, but rhumb has not acknowledged it within 5 s");
+            let hint = "it is read as soon as `rhumb run` follows the source, and answered with what came of it; see whether that runs";
+            let unwritable = UnreadableRecords::find(&inventory, &session.system, source).unwritable;
             return Err(CommandError::new(ErrorClass::Transient, message)
                 .with_exit(ExitStatus::TimedOut)
-                .hint("it is read as soon as `rhumb run` follows the source, and answered with what came of it; see whether that runs"));
+                .hint(unwritable.unwrap_or_else(|| hint.to_owned())));
         }
         tokio::time::sleep(POLL_INTERVAL).await;
     }

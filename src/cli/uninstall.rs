@@ -417,7 +417,11 @@ impl Uninstallation<'_> {
         })??;
         let why = match pass.left.get(name.as_str()) {
             Some(RemainingObjects::Nothing) => return Ok(true),
-            Some(RemainingObjects::Unread(why) | RemainingObjects::Objects(Some(why))) => why.clone(),
+            Some(
+                RemainingObjects::Unread(why)
+                | RemainingObjects::NoInventory(why)
+                | RemainingObjects::Objects(Some(why)),
+            ) => why.clone(),
             Some(RemainingObjects::Unknown) => {
                 self.terminal.report(&self.unknown_text(holder));
                 return Ok(false);

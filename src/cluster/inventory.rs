@@ -13,6 +13,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::call::{ApiRequest, Cluster};
 use super::error::{CallSubject, ClusterError, ClusterFault};
+use super::obstacles::WriteObstacles;
 use super::write::{JSON_TYPE, exact_version, json_body};
 use super::{FIELD_MANAGER, path};
 use crate::engine::{ResourceVersion, Uid};
@@ -44,6 +45,8 @@ pub struct InventoryObject {
     pub requests_observation: bool,
     /// Data.
     pub data: BTreeMap<String, String>,
+    /// The obstacles to writing it.
+    pub obstacles: WriteObstacles,
 }
 
 /// Returns the ApplySet id of the ConfigMap with this name: KEP-3659's
@@ -62,6 +65,7 @@ impl InventoryObject {
     }
 
     pub(super) fn read(object: ConfigMap) -> Self {
+        let obstacles = WriteObstacles::of(&object);
         let mut annotations = object.metadata.annotations.unwrap_or_default();
         let list = |text: Option<String>| -> Vec<String> {
             let text = text.unwrap_or_default();
@@ -81,6 +85,7 @@ impl InventoryObject {
             namespaces: list(annotations.remove(NAMESPACES_ANNOTATION)).into_iter().collect(),
             annotations: annotations.into_iter().filter(|(key, _)| key.starts_with("rhumb.dev/")).collect(),
             data: object.data.unwrap_or_default(),
+            obstacles,
         }
     }
 

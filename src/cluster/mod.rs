@@ -31,6 +31,7 @@ mod kubectl_fields;
 mod leases;
 mod measures;
 mod nodes;
+mod obstacles;
 mod omitted_strategy;
 mod orders;
 mod owner;
@@ -73,6 +74,8 @@ pub(crate) use kubectl_fields::FieldOwners;
 pub use kubectl_fields::ReclaimResult;
 pub(crate) use leases::{LeaseRecord, LeaseWrite};
 pub(crate) use measures::CallMetrics;
+#[cfg(test)]
+pub(crate) use obstacles::WriteObstacles;
 pub(crate) use orders::{OrdersObject, orders_name, source_of_orders};
 pub use path::ListSelector;
 pub(crate) use path::NamespaceSelector;

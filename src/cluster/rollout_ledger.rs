@@ -9,6 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use super::call::{ApiRequest, Cluster};
 use super::error::{CallSubject, ClusterError, ClusterFault};
 use super::inventory::MERGE_PATCH;
+use super::obstacles::WriteObstacles;
 use super::write::{exact_version, json_body};
 use super::{FIELD_MANAGER, path};
 use crate::engine::{ResourceVersion, Uid};
@@ -27,12 +28,15 @@ pub(crate) struct LedgerObject {
     pub known: (Uid, ResourceVersion),
     /// The text; its meaning is the engine's.
     pub text: String,
+    /// Why nobody can write it; none where it can be written.
+    pub unwritable: Option<String>,
 }
 
 /// The longest reason, in bytes, for which a text cannot be read: it may quote the text.
 const MAX_PARSE_ERROR_BYTES: usize = 200;
 
-/// Says that the rollout ledger cannot be read, what follows, and the command that mends it.
+/// Says that the rollout ledger cannot be read or written, what follows, and the command that mends
+/// it.
 pub(crate) fn explain_unreadable_ledger(namespace: &str, why: &str) -> String {
     let why = truncate(why, MAX_PARSE_ERROR_BYTES);
     format!(
@@ -55,12 +59,13 @@ pub(crate) fn explain_unread_claims(namespace: &str, count: usize) -> String {
 
 impl LedgerObject {
     fn read(object: ConfigMap, on: CallSubject) -> Result<Self, ClusterError> {
+        let unwritable = WriteObstacles::of(&object).reason(&[LEDGER_KEY]);
         let version = object.metadata.resource_version.unwrap_or_default();
         let Some(uid) = object.metadata.uid else {
             return Err(ClusterError::new(on, ClusterFault::Garbled { reason: "it has no uid".to_owned() }));
         };
         let text = object.data.unwrap_or_default().remove(LEDGER_KEY).unwrap_or_else(|| "{}".to_owned());
-        Ok(Self { known: (Uid(uid.into()), ResourceVersion::read(&version)), text })
+        Ok(Self { known: (Uid(uid.into()), ResourceVersion::read(&version)), text, unwritable })
     }
 }
 

@@ -1,17 +1,17 @@
-//! Members of a union that others set in the place of ours, over objects where the server refuses
-//! both together. A volume has one source, a probe one handler.
+//! Members of a union, and items of a list, that others set in the place of ours, over objects
+//! where the server refuses both together. A volume has one source, a port a name of its own.
 //!
-//! An apply takes away only what is ours alone. So the other member is made ours first, without any
+//! An apply takes away only what is ours alone. So the other one is made ours first, without any
 //! change of a value, and goes with the next apply. Dry runs prove before that it alone is in the
 //! way.
 
 use http::Method;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::call::{ApiRequest, Cluster};
 use super::error::{CallSubject, ClusterError, ClusterFault};
 use super::kinds::ServedKind;
-use super::kubectl_fields::{FieldOwners, JSON_PATCH};
+use super::kubectl_fields::{FieldOwners, JSON_PATCH, is_ours};
 use super::omitted_strategy::{own_fields, resource_version_of};
 use super::{FIELD_MANAGER, path};
 use crate::engine::{DesiredObject, Precondition};
@@ -28,8 +28,8 @@ impl BlockingMembers {
     }
 
     /// Returns the ones of others.
-    fn others(&self) -> impl Iterator<Item = &FieldPath> {
-        self.0.iter().flat_map(|one| &one.others)
+    fn others(&self) -> Vec<&FieldPath> {
+        distinct_others(&self.0)
     }
 }
 
@@ -122,7 +122,7 @@ impl Cluster {
             remove_at(&mut after, path);
         }
         for path in blocking.missing() {
-            insert_at(&mut after, path, path.find(body).cloned().unwrap_or_default());
+            insert_at(&mut after, path, body);
         }
         Ok(DryRunAnswer { after, replaced: blocking.0 })
     }
@@ -136,9 +136,11 @@ impl Cluster {
         body: &Value,
         live: &Value,
     ) -> Result<Option<BlockingMembers>, ClusterError> {
-        let owners = FieldOwners::of(live);
-        let mut replaced = fields::replaced_members(body, live, owners.ours.as_deref(), &owners.others);
-        let mut others: Vec<&FieldPath> = replaced.iter().flat_map(|one| &one.others).collect();
+        let owned = FieldOwners::of(live);
+        let unnamed = unnamed_owners(live);
+        let owners = fields::Owners { ours: owned.ours.as_deref(), others: &owned.others, unnamed: &unnamed };
+        let mut replaced = fields::replaced_members(body, live, owners);
+        let mut others = distinct_others(&replaced);
         if others.is_empty() {
             return Ok(None);
         }
@@ -174,10 +176,10 @@ impl Cluster {
         let MemberTrial { kind, id, live, additions } = trial;
         let on = CallSubject::Object((*id).clone());
         let version = text_at(live, &["metadata", "resourceVersion"]);
-        let removals = removed.iter().filter_map(|path| path.pointer(live));
-        let removals = removals.map(|pointer| json!({ "op": "remove", "path": pointer }));
+        let removals = removals(removed, live);
         let bound = json!({ "op": "replace", "path": "/metadata/resourceVersion", "value": version });
-        let patch: Vec<Value> = removals.chain(additions.iter().cloned()).chain([bound]).collect();
+        // All places are those of the version: additions move none, as items come last.
+        let patch: Vec<Value> = additions.iter().cloned().chain(removals).chain([bound]).collect();
         let parameters = [("fieldManager", FIELD_MANAGER), ("dryRun", "All")];
         let url = path::with_query(path::object(kind, id), &parameters);
         let body = super::write::json_body(&patch, &on)?;
@@ -200,13 +202,47 @@ fn is_of_content(error: &ClusterError) -> bool {
     matches!(error.fault(), ClusterFault::Invalid { .. })
 }
 
-/// Returns the operations that bring our members back.
+/// Returns the entries whose items stay where they are, as FieldsV1 texts.
+fn unnamed_owners(live: &Value) -> Vec<String> {
+    let entries = live["metadata"]["managedFields"].as_array().map_or(&[][..], Vec::as_slice);
+    let unnamed = entries.iter().filter(|entry| !is_ours(entry) && !fields::names_writer(entry));
+    unnamed.map(|entry| entry["fieldsV1"].to_string()).collect()
+}
+
+/// Returns what others set in the place of ours, each once.
+fn distinct_others(replaced: &[ReplacedMember]) -> Vec<&FieldPath> {
+    let mut others: Vec<&FieldPath> = Vec::new();
+    for path in replaced.iter().flat_map(|one| &one.others) {
+        if !others.contains(&path) {
+            others.push(path);
+        }
+    }
+    others
+}
+
+/// Returns the operations that bring our members and items back. Items come last in their list.
 fn additions(replaced: &[ReplacedMember], body: &Value, live: &Value) -> Vec<Value> {
     let addition = |one: &ReplacedMember| {
-        let (pointer, value) = (one.missing.pointer(live)?, one.missing.find(body)?);
+        let value = one.missing.find(body)?;
+        let (parent, last) = split(&one.missing)?;
+        let pointer = match last {
+            PathElement::Key(_) => one.missing.pointer(live)?,
+            _ => format!("{}/-", parent.pointer(live)?),
+        };
         Some(json!({ "op": "add", "path": pointer, "value": value }))
     };
     replaced.iter().filter_map(addition).collect()
+}
+
+/// Returns the operations that take fields and items away. The last items go first, as each moves
+/// those behind it.
+fn removals(removed: &[&FieldPath], live: &Value) -> Vec<Value> {
+    let mut pointers: Vec<String> = removed.iter().filter_map(|path| path.pointer(live)).collect();
+    let steps = |pointer: &String| -> Vec<(Option<usize>, String)> {
+        pointer.split('/').map(|step| (step.parse().ok(), step.to_owned())).collect()
+    };
+    pointers.sort_by_key(|pointer| std::cmp::Reverse(steps(pointer)));
+    pointers.into_iter().map(|pointer| json!({ "op": "remove", "path": pointer })).collect()
 }
 
 /// Returns the FieldsV1 tree of a value, whose lists are owned as one.
@@ -216,25 +252,75 @@ fn shape_of(value: &Value) -> Value {
     Value::Object(fields.chain([(".".to_owned(), json!({}))]).collect())
 }
 
-/// Returns the map that a path's last step leads out of, and that step.
-fn parent_of<'a>(
-    object: &'a mut Value,
-    path: &'a FieldPath,
-) -> Option<(&'a mut Map<String, Value>, &'a str)> {
-    let Some(PathElement::Key(key)) = path.elements().last() else { return None };
-    let pointer = path.pointer(object)?;
-    let (parent, _) = pointer.rsplit_once('/')?;
-    Some((object.pointer_mut(parent)?.as_object_mut()?, &**key))
+/// Returns the path above a path's last step, and that step.
+fn split(path: &FieldPath) -> Option<(FieldPath, &PathElement)> {
+    let (last, above) = path.elements().split_last()?;
+    Some((FieldPath::from(above.to_vec()), last))
+}
+
+/// Returns the value above a path's last step.
+fn parent_of<'a>(object: &'a mut Value, parent: &FieldPath) -> Option<&'a mut Value> {
+    let pointer = parent.pointer(object)?;
+    object.pointer_mut(&pointer)
 }
 
 fn remove_at(object: &mut Value, path: &FieldPath) {
-    if let Some((parent, key)) = parent_of(object, path) {
-        parent.remove(key);
+    let Some((parent, last)) = split(path) else { return };
+    let nth = position(object, path);
+    match (parent_of(object, &parent), last, nth) {
+        (Some(Value::Object(map)), PathElement::Key(key), _) => drop(map.remove(&**key)),
+        (Some(Value::Array(items)), _, Some(nth)) => drop(items.remove(nth)),
+        _ => {}
     }
 }
 
-fn insert_at(object: &mut Value, path: &FieldPath, value: Value) {
-    if let Some((parent, key)) = parent_of(object, path) {
-        parent.insert(key.to_owned(), value);
+/// Puts a value in where a path ends. An item comes to the place that it has in its content.
+fn insert_at(object: &mut Value, path: &FieldPath, content: &Value) {
+    let (Some((parent, last)), Some(value)) = (split(path), path.find(content)) else { return };
+    match (parent_of(object, &parent), last) {
+        (Some(Value::Object(map)), PathElement::Key(key)) => {
+            map.insert(key.to_string(), value.clone());
+        }
+        (Some(Value::Array(items)), _) => {
+            let nth = position(content, path).map_or(items.len(), |nth| nth.min(items.len()));
+            items.insert(nth, value.clone());
+        }
+        _ => {}
+    }
+}
+
+/// Returns the position of the item at which a path ends.
+fn position(object: &Value, path: &FieldPath) -> Option<usize> {
+    path.pointer(object)?.rsplit_once('/')?.1.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the path of a port.
+    fn port(number: u16) -> FieldPath {
+        let mut path = FieldPath::of_keys(&["spec", "ports"]);
+        path.push(PathElement::Item(vec![("port".into(), json!(number))]));
+        path
+    }
+
+    #[test]
+    fn places_of_a_version_hold_while_items_come_and_go() {
+        let ports = |numbers: &[u16]| -> Value {
+            let ports = numbers.iter().map(|number| json!({ "port": number }));
+            json!({ "spec": { "ports": ports.collect::<Vec<_>>() } })
+        };
+        let live = ports(&(0..12).collect::<Vec<u16>>());
+        let gone = [&port(2), &port(10), &port(9)];
+        let paths: Vec<Value> = removals(&gone, &live).iter().map(|one| one["path"].clone()).collect();
+        assert_eq!(paths, ["/spec/ports/10", "/spec/ports/9", "/spec/ports/2"]);
+        let replaced = [ReplacedMember { missing: port(80), others: vec![port(2)] }];
+        let added = additions(&replaced, &ports(&[1, 80]), &live);
+        assert_eq!(added, [json!({ "op": "add", "path": "/spec/ports/-", "value": { "port": 80 } })]);
+        let mut shown = ports(&[1, 2, 3]);
+        remove_at(&mut shown, &port(2));
+        insert_at(&mut shown, &port(80), &ports(&[1, 80]));
+        assert_eq!(shown, ports(&[1, 80, 3]));
     }
 }

@@ -10,7 +10,7 @@ use crate::object::annotations;
 use crate::source::VerificationAnchor;
 
 /// Data key with the revision that was accepted last.
-const ACCEPTED_KEY: &str = "accepted";
+pub(super) const ACCEPTED_KEY: &str = "accepted";
 
 /// Stands for a record that cannot be read: nothing comes after it before a person says with what
 /// to begin.

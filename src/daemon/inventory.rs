@@ -2,11 +2,10 @@
 
 mod kept;
 
-use crate::object::annotations;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) use kept::kept_objects;
-use kept::{KEPT_KEY, kept_text};
+pub(super) use kept::{KEPT_KEY, kept_text};
 
 use super::unreadable_records::UnreadableRecords;
 use super::{handover, unreadable_records};
@@ -16,7 +15,7 @@ use crate::engine::{
     PruneDecision, Rejection, ResourceVersion, SourceId, SourceLifecycle, Uid, parse_rejections,
     rejections_seal_status, rejections_text,
 };
-use crate::object::{ContentHash, GroupKind, ObjectId, Revision};
+use crate::object::{ContentHash, GroupKind, ObjectId, Revision, annotations};
 use crate::report::StatusSummary;
 use crate::source::VerificationAnchor;
 
@@ -33,22 +32,22 @@ const MAX_LOCATIONS: usize = 8;
 pub(super) const FINISHED_JOBS_KEY: &str = "finished-jobs";
 
 /// Data key with the deletions that wait for a person: one line an object.
-const PENDING_PRUNES_KEY: &str = "pending-prunes";
+pub(super) const PENDING_PRUNES_KEY: &str = "pending-prunes";
 
 /// Data key with the kind that cannot be listed, so that nothing is pruned: `since <time>: <why>`.
-const PRUNE_CLOSED_KEY: &str = "prune-closed";
+pub(super) const PRUNE_CLOSED_KEY: &str = "prune-closed";
 
 /// Data key with the contents that failed here: one line of JSON a unit.
 pub(super) const REJECTED_KEY: &str = "rejected";
 
 /// Data key with the outcomes of orders: one line each, `<token> <outcome>`.
-const ACKNOWLEDGED_KEY: &str = "acknowledged";
+pub(super) const ACKNOWLEDGED_KEY: &str = "acknowledged";
 
 /// Data key with the confirmed deletions: one uid a line.
-const CONFIRMED_PRUNES_KEY: &str = "confirmed-prunes";
+pub(super) const CONFIRMED_PRUNES_KEY: &str = "confirmed-prunes";
 
 /// Data key with how many pending deletions have no room in the list.
-const UNLISTED_PENDING_KEY: &str = "pending-prunes-left";
+pub(super) const UNLISTED_PENDING_KEY: &str = "pending-prunes-left";
 
 /// The maximum number of pending deletions in an inventory. Rejections need room beside them.
 const MAX_LISTED_PENDING: usize = 2000;
@@ -511,6 +510,8 @@ pub(super) struct InventoryStore {
     pub(super) unwatched: Option<String>,
     /// The reason for the last failed read or write.
     pub(super) last_error: Option<String>,
+    /// Indicates whether what has its name is no inventory of ours.
+    pub(super) is_foreign: bool,
     /// Calls in a row that have failed: each waits longer.
     pub(super) failures: u32,
     /// Indicates whether this process knows that all of it was made from the source's location.
@@ -573,12 +574,11 @@ impl InventoryStore {
 
 impl Default for InventoryStore {
     fn default() -> Self {
-        let (inventory, call, need) = (InventoryState::Unread, CallState::None, InventoryNeed::Growth);
         Self {
-            inventory,
+            inventory: InventoryState::Unread,
             was_absent: false,
-            call,
-            need,
+            call: CallState::None,
+            need: InventoryNeed::Growth,
             sealing: HashCipherStatus::Valid,
             unreadable_records: UnreadableRecords::default(),
             unreadable: Vec::new(),
@@ -587,6 +587,7 @@ impl Default for InventoryStore {
             unlisted_reason: None,
             unwatched: None,
             last_error: None,
+            is_foreign: false,
             failures: 0,
             origin: InventoryOrigin::Unknown,
             accepted_revision: None,

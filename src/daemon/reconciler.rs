@@ -18,7 +18,7 @@ mod folder_searches;
 mod inventories;
 mod inventory_rotation;
 mod object_events;
-mod opt_out_events;
+pub(super) mod opt_out_events;
 mod orders;
 mod orders_objects;
 mod other_daemons;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::{Notify, watch};
 use tokio_util::task::AbortOnDropHandle;
 
@@ -19,7 +19,7 @@ use crate::config::{
     API_VERSION, CustomSource, CustomSourcePolicy, FinalizerState, SOURCE_FINALIZER, custom_path,
 };
 use crate::object::{ErrorClass, count_text};
-use crate::report::{DaemonStatus, RemainingObjects, SourceCondition, is_ready, updated_status};
+use crate::report::{DaemonStatus, Phase, RemainingObjects, SourceCondition, is_ready, updated_status};
 
 /// The interval of listing and of status updates.
 const LIST_INTERVAL: Duration = Duration::from_secs(2);
@@ -259,7 +259,9 @@ impl CustomSourceFollower {
         tie: FinalizerState,
         known: &CustomSourceState,
     ) -> bool {
-        if tie == FinalizerState::KeptUntilEmpty && !is_empty(custom, known) {
+        if tie == FinalizerState::KeptUntilEmpty
+            && !is_empty(&custom.status, known.endings.get(&*custom.name))
+        {
             return true;
         }
         let Some(finalizers) = custom.finalizers(tie) else { return true };
@@ -340,10 +342,46 @@ impl CustomSourceFollower {
 
 /// Returns whether nothing is left to delete. Where nobody knows that any more, one that never had
 /// anything has nothing.
-fn is_empty(custom: &CustomSource, known: &CustomSourceState) -> bool {
-    match known.endings.get(&*custom.name) {
+fn is_empty(status: &Value, left: Option<&RemainingObjects>) -> bool {
+    let had_none = || status["objects"].as_u64().unwrap_or_default() == 0;
+    match left {
         Some(RemainingObjects::Nothing) => true,
-        Some(RemainingObjects::Unknown) => custom.status["objects"].as_u64().unwrap_or_default() == 0,
+        Some(RemainingObjects::Unknown) => had_none(),
+        Some(RemainingObjects::NoInventory(_)) => had_none() || has_released_nothing(status),
         Some(RemainingObjects::Objects(_) | RemainingObjects::Unread(_)) | None => false,
+    }
+}
+
+/// Returns whether none of a source's objects has ever left the phases before its first write.
+fn has_released_nothing(status: &Value) -> bool {
+    let before = [Phase::Waiting, Phase::Refused].map(|phase| phase.to_string());
+    status["phases"].as_object().is_some_and(|phases| phases.keys().all(|phase| before.contains(phase)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_goes_once_nothing_of_it_is_left_or_it_never_had_anything() {
+        let unread = || RemainingObjects::Unread("no rights".to_owned());
+        let foreign = || RemainingObjects::NoInventory("it is somebody's".to_owned());
+        let check = |left: Option<RemainingObjects>, status: Value, expected: bool| {
+            assert_eq!(is_empty(&status, left.as_ref()), expected, "{left:?} {status}");
+        };
+        let none = || json!({ "objects": 0 });
+        let some = || json!({ "objects": 2, "phases": { "Settled": 1, "Waiting": 1 } });
+        let waiting = || json!({ "objects": 2, "phases": { "Refused": 1, "Waiting": 1 } });
+        check(None, none(), false);
+        check(Some(unread()), none(), false);
+        check(Some(RemainingObjects::Objects(None)), none(), false);
+        check(Some(RemainingObjects::Nothing), some(), true);
+        check(Some(RemainingObjects::Unknown), json!({}), true);
+        check(Some(RemainingObjects::Unknown), waiting(), false);
+        // The object of its name was never its inventory.
+        check(Some(foreign()), none(), true);
+        check(Some(foreign()), waiting(), true);
+        check(Some(foreign()), some(), false);
+        check(Some(foreign()), json!({ "objects": 2 }), false);
     }
 }

@@ -107,6 +107,8 @@ pub(super) struct SourceTask {
     repository: RepositoryIdentity,
     /// The reason for the last failure; none after a success.
     last_error: Option<Arc<str>>,
+    /// The reason for which revisions could not be pinned; none after a success.
+    pin_error: Option<String>,
     read_mode: ReadMode,
     /// Indicates whether the last pass over its roots had no time for some of them.
     has_postponed_roots: bool,
@@ -153,6 +155,7 @@ impl SourceTask {
             identity,
             repository: RepositoryIdentity::Unknown,
             last_error: None,
+            pin_error: None,
             read_mode: ReadMode::Changes,
             has_postponed_roots: false,
             pins: RevisionPins::default(),
@@ -433,10 +436,17 @@ impl SourceTask {
                 for revision in lost {
                     tracing::debug!(source = self.source.name(), %revision, "a revision is gone");
                 }
+                self.pin_error = None;
                 self.pins.mark_kept(wanted);
             }
             Err(error) => {
-                tracing::warn!(source = self.source.name(), "older revisions cannot be kept: {error}");
+                let why = error.to_string();
+                // A source that cannot be read has been reported.
+                let is_read = self.reported.is_some();
+                if is_read && self.pin_error.as_ref() != Some(&why) {
+                    tracing::warn!(source = self.source.name(), "older revisions cannot be kept: {why}");
+                }
+                self.pin_error = is_read.then_some(why);
                 self.pins.note_failure();
             }
         }

@@ -1,13 +1,19 @@
-//! Records in an inventory that cannot be read, and the commands that mend them.
+//! Records in an inventory that cannot be read or written, and the commands that mend them.
 //!
 //! **Invariant:** such a record never widens what rhumb does. It may name anything of its source,
 //! so all that it could forbid waits. It stays in the inventory until a person takes it out.
 
+use super::accepted_revision::ACCEPTED_KEY;
 use super::handover;
-use super::inventory::{FINISHED_JOBS_KEY, REJECTED_KEY, parse_finished_job};
+use super::inventory::{
+    ACKNOWLEDGED_KEY, CONFIRMED_PRUNES_KEY, FINISHED_JOBS_KEY, KEPT_KEY, PENDING_PRUNES_KEY,
+    PRUNE_CLOSED_KEY, REJECTED_KEY, UNLISTED_PENDING_KEY, kept_objects, parse_finished_job,
+};
+use super::reconciler::opt_out_events::REPORTED_OPT_OUTS_KEY;
 use crate::cluster::InventoryObject;
 use crate::engine::{SourceStatement, is_readable_rejection};
 use crate::object::{count_text, truncate};
+use crate::report::{AUTHOR_KEY, STATUS_KEYS};
 
 /// The maximum number of bytes of a line that is kept: it is not read, and only its being there
 /// counts.
@@ -15,6 +21,22 @@ const MAX_KEPT_LINE_BYTES: usize = 1000;
 
 /// The maximum number of such lines that are kept.
 const MAX_KEPT_LINES: usize = 20;
+
+/// The keys of an inventory's data, but those of its status.
+const RECORD_KEYS: [&str; 12] = [
+    ACCEPTED_KEY,
+    ACKNOWLEDGED_KEY,
+    AUTHOR_KEY,
+    CONFIRMED_PRUNES_KEY,
+    FINISHED_JOBS_KEY,
+    KEPT_KEY,
+    PENDING_PRUNES_KEY,
+    PRUNE_CLOSED_KEY,
+    REJECTED_KEY,
+    REPORTED_OPT_OUTS_KEY,
+    UNLISTED_PENDING_KEY,
+    handover::STATEMENT_KEY,
+];
 
 /// The records of an inventory that cannot be read, each in words with the command that mends it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,6 +47,10 @@ pub(crate) struct UnreadableRecords {
     pub finished_jobs: Option<String>,
     /// The statement to other sources: none of them deletes what this one may want.
     pub statement: Option<String>,
+    /// The list of kept objects: it may lack any, so each deletion waits for a person.
+    pub kept: Option<String>,
+    /// All of it, as nobody can write it.
+    pub unwritable: Option<String>,
 }
 
 impl UnreadableRecords {
@@ -57,13 +83,41 @@ impl UnreadableRecords {
         let statement = inventory.data.get(handover::STATEMENT_KEY).and_then(|text| {
             SourceStatement::parse(text).err().map(|why| explain_statement(namespace, source, &why))
         });
-        Self { rejections, finished_jobs, statement }
+        let kept = kept_objects(inventory).is_truncated.then(|| {
+            format!(
+                "{place}: `{KEPT_KEY}` does not name all objects that are kept: each deletion of source {source} waits \
+                 for a confirmation; {} forgets those that no manifest names any more",
+                forget(KEPT_KEY)
+            )
+        });
+        let unwritable = explain_unwritable(inventory, namespace, source);
+        Self { rejections, finished_jobs, statement, kept, unwritable }
     }
 
     /// Returns all of them, those that others may write anew too.
     pub(crate) fn into_texts(self) -> Vec<String> {
-        [self.rejections, self.finished_jobs, self.statement].into_iter().flatten().collect()
+        let all = [self.unwritable, self.rejections, self.finished_jobs, self.statement, self.kept];
+        all.into_iter().flatten().collect()
     }
+}
+
+/// Says why nobody can write an inventory, what follows, and what mends it; none where it can be
+/// written.
+fn explain_unwritable(inventory: &InventoryObject, namespace: &str, source: &str) -> Option<String> {
+    let keys = [&RECORD_KEYS[..], &STATUS_KEYS[..]].concat();
+    let why = inventory.obstacles.reason(&keys)?;
+    let mends = match inventory.obstacles.first_binary(&keys).filter(|_| !inventory.obstacles.immutable) {
+        Some(key) => format!(
+            "`kubectl -n {namespace} patch configmap {source} -p '{{\"binaryData\":{{\"{key}\":null}}}}'` takes it out"
+        ),
+        None => format!(
+            "`kubectl -n {namespace} get configmap {source} -o yaml | sed '/^immutable: true$/d' | kubectl replace \
+             --force -f -` makes it anew with all that it says"
+        ),
+    };
+    Some(format!(
+        "ConfigMap {namespace}/{source}: {why}: no order to source {source} and no rollback of it takes effect; {mends}"
+    ))
 }
 
 /// Says that the statement of a source cannot be read, what follows, and what mends it.
@@ -108,6 +162,7 @@ fn kept_lines(known: Option<&InventoryObject>, key: &str, is_readable: fn(&str) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cluster::WriteObstacles;
 
     fn inventory(key: &str, text: &str) -> InventoryObject {
         InventoryObject { data: [(key.to_owned(), text.to_owned())].into(), ..InventoryObject::default() }
@@ -155,6 +210,46 @@ mod tests {
             "read",
             &[object, "`handover` cannot be read: it is garbled", "`rhumb uninstall shop`"],
         );
+        check("kept", "never ConfigMap shop/env\n", &[]);
+        for line in ["garbage", "and others"] {
+            check(
+                "kept",
+                &format!("never ConfigMap shop/env\n{line}"),
+                &[
+                    object,
+                    "`kept` does not name all objects that are kept",
+                    "each deletion of source shop waits for a confirmation",
+                    "patch configmap shop -p '{\"data\":{\"kept\":null}}'`",
+                ],
+            );
+        }
+    }
+
+    #[test]
+    fn what_nobody_can_write_is_reported_with_the_command_that_mends_it() {
+        let check = |immutable: bool, binary: &[&str], expected: &[&str]| {
+            let binary_keys = binary.iter().map(|key| (*key).to_owned()).collect();
+            let obstacles = WriteObstacles { immutable, binary_keys };
+            let inventory = InventoryObject { obstacles, ..InventoryObject::default() };
+            let reported = UnreadableRecords::find(&inventory, "rhumb-system", "shop").into_texts();
+            assert_eq!(reported.len(), usize::from(!expected.is_empty()), "{reported:?}");
+            for text in expected {
+                assert!(reported[0].contains(text), "{reported:?}");
+            }
+        };
+        check(false, &[], &[]);
+        check(false, &["mine"], &[]);
+        let object = "ConfigMap rhumb-system/shop: it cannot be written: ";
+        let anew = "`kubectl -n rhumb-system get configmap shop -o yaml | sed '/^immutable: true$/d' | kubectl replace \
+                    --force -f -`";
+        check(true, &[], &[object, "`immutable` is set", anew]);
+        check(true, &["status"], &["`immutable` is set", anew]);
+        for key in ["handover", "settled", "reported-by"] {
+            let command = format!(
+                "`kubectl -n rhumb-system patch configmap shop -p '{{\"binaryData\":{{\"{key}\":null}}}}'`"
+            );
+            check(false, &["mine", key], &[object, &format!("`{key}` is in its `binaryData`"), &command]);
+        }
     }
 
     #[test]

@@ -251,16 +251,7 @@ impl<'e> NodePairs<'e> {
             .collect();
         for (item, slot) in items.iter().zip(&mut self.children).filter(|(_, slot)| slot.is_none()) {
             let found = free.iter().position(|(_, keys)| match keys {
-                Value::Object(keys) if !self.is_set => {
-                    let is_default = |key: &str, value: &Value| {
-                        schema == ValueSchema::Custom || key == "protocol" && value == "TCP"
-                    };
-                    let agrees = |(key, value): (&String, &Value)| match item.get(key) {
-                        Some(own) => own == value,
-                        None => is_default(key, value),
-                    };
-                    keys.keys().any(|key| item.get(key).is_some()) && keys.iter().all(agrees)
-                }
+                Value::Object(keys) if !self.is_set => has_keys(item, keys, schema),
                 value => value == item,
             });
             if let Some(found) = found {
@@ -296,6 +287,18 @@ impl<'e> NodePairs<'e> {
             .filter_map(|(child, item)| Some((child.as_ref()?.index(), item)))
             .collect()
     }
+}
+
+/// Returns whether an item of an associative list has these keys, as far as it names them. See
+/// [`NodePairs::by_meaning`] for those that it leaves out.
+pub(super) fn has_keys(item: &Value, keys: &Map<String, Value>, schema: ValueSchema) -> bool {
+    let is_default =
+        |key: &str, value: &Value| schema == ValueSchema::Custom || key == "protocol" && value == "TCP";
+    let agrees = |(key, value): (&String, &Value)| match item.get(key) {
+        Some(own) => own == value,
+        None => is_default(key, value),
+    };
+    keys.keys().any(|key| item.get(key).is_some()) && keys.iter().all(agrees)
 }
 
 /// Returns the node whose key has exactly this item's text.

@@ -172,6 +172,16 @@ impl Replacement<'_> {
 /// The managers of Kubernetes itself: what they fill in is no change of anybody's.
 const CONTROL_PLANE_MANAGERS: [&str; 3] = ["kube-controller-manager", "kube-scheduler", "kubelet"];
 
+/// Returns whether what an entry of `managedFields` holds is known to be a person's or a tool's.
+/// The control plane, its autoscalers and who wrote before ownership was tracked are none.
+pub(crate) fn names_writer(entry: &Value) -> bool {
+    let manager = text_at(entry, &["manager"]);
+    !manager.is_empty()
+        && manager != UNKNOWN_MANAGER
+        && !CONTROL_PLANE_MANAGERS.contains(&manager)
+        && text_at(entry, &["subresource"]).is_empty()
+}
+
 /// Returns who else has written to an object since our last apply, and which fields, by the object
 /// alone; none where nobody did.
 ///

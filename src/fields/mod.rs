@@ -31,12 +31,12 @@ pub(crate) use blur::{blur, strip_credentials};
 pub(crate) use cover::owns;
 pub use cover::{Coverage, field_coverage, uncovered_paths};
 pub use culprit::lost_field_writers;
-pub(crate) use culprit::{DriftedPaths, drift_words, later_writers};
+pub(crate) use culprit::{DriftedPaths, drift_words, later_writers, names_writer};
 pub(crate) use empty::{EmptyCounterpart, find_counterpart};
 #[cfg(test)]
 pub(crate) use mask::{CHANGED_MASK, LAST_APPLIED, MASK};
 pub(crate) use mask::{mask_pair, mask_value};
-pub(crate) use members::{ReplacedMember, replaced_members};
+pub(crate) use members::{Owners, ReplacedMember, replaced_members};
 pub use normal_form::ValueSchema;
 pub(crate) use path::{FieldPath, PathElement};
 pub(crate) use quantity::parse_quantity;

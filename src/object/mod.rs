@@ -194,6 +194,11 @@ impl Revision {
         &self.0
     }
 
+    /// Returns whether it is a whole id. Of a source that wants nothing any more it is a word.
+    pub(crate) fn is_id(&self) -> bool {
+        self.0.len() == 40 && self.0.bytes().all(|byte| byte.is_ascii_hexdigit())
+    }
+
     /// Returns the first twelve digits, as people write them.
     pub fn short_name(&self) -> &str {
         self.0.get(..12).unwrap_or(&self.0)

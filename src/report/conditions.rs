@@ -33,6 +33,8 @@ pub(crate) enum RemainingObjects {
     Objects(Option<String>),
     /// Nothing but what is kept.
     Nothing,
+    /// The object of its inventory's name is somebody's own data: why nothing is known.
+    NoInventory(String),
     /// Its inventory is gone, and with it the list of the kinds that it had objects of.
     Unknown,
 }
@@ -136,7 +138,7 @@ fn ending_condition(status: Option<&SourceStatus>, left: Option<&RemainingObject
                        of them is not known; with `deletionPolicy: Orphan` they stay, and it goes";
             of(true, "InventoryLost", why.to_owned())
         }
-        (_, Some(RemainingObjects::Unread(why))) => of(
+        (_, Some(RemainingObjects::Unread(why) | RemainingObjects::NoInventory(why))) => of(
             true,
             "InventoryUnread",
             format!("{why}; set `deletionPolicy: Orphan` to keep its objects and let the Source go"),

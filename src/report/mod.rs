@@ -46,8 +46,8 @@ pub(crate) use status::{
     RolloutStatus, STATUS_VERSION, SourceStatus, SourceTimes, StatusContext, WorkloadRolloutStatus,
     first_objects, object_status, objects, status,
 };
-pub(crate) use status_author::{AuthorCommand, StatusAuthor};
-pub(crate) use status_summary::{MAX_NAMED_OBJECTS, RecordedObject, STATUS_KEY, StatusSummary};
+pub(crate) use status_author::{AUTHOR_KEY, AuthorCommand, StatusAuthor};
+pub(crate) use status_summary::{MAX_NAMED_OBJECTS, RecordedObject, STATUS_KEY, STATUS_KEYS, StatusSummary};
 
 use crate::engine::Reason;
 

@@ -9,7 +9,7 @@ use crate::object::truncate;
 use crate::render::sanitize_line;
 
 /// The key of a [`StatusAuthor`] in the ConfigMap's data.
-const AUTHOR_KEY: &str = "reported-by";
+pub(crate) const AUTHOR_KEY: &str = "reported-by";
 
 /// A longer name of a host is cut.
 const MAX_HOST_BYTES: usize = 100;

@@ -38,6 +38,10 @@ const OPT_OUT_DENIED: &str = "denied";
 /// The key of [`StatusSummary::settled`] in the ConfigMap's data.
 const SETTLED_KEY: &str = "settled";
 
+/// All keys of a status in the ConfigMap's data.
+pub(crate) const STATUS_KEYS: [&str; 6] =
+    [STATUS_KEY, OPEN_OBJECTS_KEY, LEFT_ALONE_KEY, ORIGINS_KEY, OPT_OUT_KEY, SETTLED_KEY];
+
 /// The status of a source. It holds nothing that changes while nothing happens.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StatusSummary {

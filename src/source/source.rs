@@ -442,7 +442,7 @@ impl Source {
         let missing: Vec<Revision> = self
             .pins
             .iter()
-            .filter(|pin| !pinned.contains(pin) && !self.unavailable_pins.contains(pin))
+            .filter(|pin| pin.is_id() && !pinned.contains(pin) && !self.unavailable_pins.contains(pin))
             .cloned()
             .collect();
         let mut failed = Ok(());

@@ -317,6 +317,24 @@ fn where_the_inventory_is_lost_the_source_stays_until_a_person_lets_it_go() {
 }
 
 #[test]
+fn a_source_with_the_name_of_somebodys_data_goes_when_it_is_deleted_and_the_data_stay() {
+    let cluster = DedicatedCluster::bare();
+    let site = own(&cluster);
+    let repo = Repo::new(&[("a.yaml", yaml::config_map("a", "a", "1"))]);
+    let _daemon = daemon(&site);
+    let data = json!({"x": "y"});
+    let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "shop"}, "data": data});
+    site.api.create(&at("ConfigMap", &site.system(), ""), "people", &object);
+    create(&site, "shop", repo.path(), "Delete");
+    await_condition(&site, "shop", "Ready", &["False InventoryUnread", "no inventory"]);
+    assert_eq!(finalizers(&site, "shop"), json!([FINALIZER]));
+    site.api.delete(&path(&site, "shop"));
+    await_gone(&site, "shop");
+    assert_eq!(site.api.value(&at("ConfigMap", &site.system(), "shop"), "/data"), data);
+    assert!(!site.has("ConfigMap", "a"));
+}
+
+#[test]
 fn an_inventory_that_is_not_the_one_it_wrote_is_never_taken_for_all_that_it_has() {
     let cluster = DedicatedCluster::bare();
     let site = own(&cluster);

@@ -1,5 +1,6 @@
 //! Members of a union that somebody sets in the place of ours, as `kubectl edit` does. The server
-//! refuses both together, and git is put back all the same.
+//! refuses both together, and git is put back all the same. So are items of lists whose key
+//! somebody changes.
 
 use serde_json::{Value, json};
 
@@ -85,4 +86,97 @@ fn a_content_that_leaves_fields_to_others_takes_no_member_away_and_diff_says_so(
     assert!(!diff.stdout.contains("hostPath:\n"), "{}", diff.stdout);
     site.apply(repo.path(), &[]).ends(1).says(&[refusal]);
     assert_eq!(template(&site), shown);
+}
+
+/// Returns a Service with these ports, and that selects these labels.
+fn service(name: &str, ports: &str, labels: &str) -> String {
+    format!(
+        "apiVersion: v1\nkind: Service\nmetadata: {{name: {name}}}\nspec:\n  selector: {{{labels}}}\n  ports: [{ports}]\n"
+    )
+}
+
+/// The objects with ports: kind, name, their list, the key of each and the first in git.
+const PORTS: [(&str, &str, &str, &str, u64); 4] = [
+    ("Service", "plain", "/spec/ports", "port", 80),
+    ("Service", "named", "/spec/ports", "port", 80),
+    ("Service", "two", "/spec/ports", "port", 80),
+    ("Deployment", "web", "/spec/template/spec/containers/0/ports", "containerPort", 8080),
+];
+
+/// Writes what has ports into a repository.
+fn write_ports(repo: &Repo, version: &str) {
+    let labels = format!("app: web, version: '{version}'");
+    repo.write("plain.yaml", &service("plain", "{port: 80}", &labels));
+    repo.write("named.yaml", &service("named", "{name: http, port: 80}", &labels));
+    repo.write("two.yaml", &service("two", "{name: a, port: 80}, {name: b, port: 81}", &labels));
+    let ports = format!("web:{version}'\n        ports: [{{name: http, containerPort: 8080}}]\n");
+    repo.write("web.yaml", &WEB.replace("web:1'\n", &ports));
+    repo.commit(&format!("version {version}"));
+}
+
+/// Returns the numbers of the ports of an object, in their order.
+fn ports(site: &TestNamespace<'_>, kind: &str, name: &str, list: &str, key: &str) -> Vec<u64> {
+    let shown = site.value(kind, name, list);
+    shown.as_array().unwrap().iter().map(|port| port[key].as_u64().unwrap()).collect()
+}
+
+/// Changes the number of each first port, as `kubectl edit` does.
+fn edit_ports(site: &TestNamespace<'_>) {
+    for (kind, name, list, key, number) in PORTS {
+        let nth = ports(site, kind, name, list, key).iter().position(|port| *port == number).unwrap();
+        let change = json!([{"op": "replace", "path": format!("{list}/{nth}/{key}"), "value": 9999}]);
+        edit(site, kind, name, &change);
+    }
+}
+
+fn edit(site: &TestNamespace<'_>, kind: &str, name: &str, change: &Value) {
+    let path = format!("{}?fieldManager=kubectl-edit", site.at(kind, name));
+    site.api.call("PATCH", &path, "application/json-patch+json", change).unwrap();
+}
+
+/// Waits until the objects have these ports, each in the order of their numbers.
+fn await_ports(site: &TestNamespace<'_>, expected: [&[u64]; 4]) {
+    eventually("the ports of git are in force", DEFAULT_TIMEOUT, || {
+        let shown = PORTS.map(|(kind, name, list, key, _)| {
+            let mut shown = ports(site, kind, name, list, key);
+            shown.sort_unstable();
+            shown
+        });
+        if shown == expected { Ok(()) } else { Err(format!("{shown:?}")) }
+    });
+}
+
+#[test]
+fn an_item_whose_key_somebody_changes_comes_back_and_what_is_beside_it_stays() {
+    let site = TestNamespace::new("members-keys");
+    let repo = Repo::new(&[("plain.yaml", service("plain", "{port: 80}", "app: web"))]);
+    write_ports(&repo, "1");
+    let mut daemon = site.daemon(repo.path());
+    for (kind, name, ..) in PORTS {
+        site.await_object(kind, name);
+    }
+    await_ports(&site, [&[80], &[80], &[80, 81], &[8080]]);
+    let other = json!({"name": "metrics", "port": 90});
+    edit(&site, "Service", "named", &json!([{"op": "add", "path": "/spec/ports/-", "value": other}]));
+    edit_ports(&site);
+    for (kind, name, ..) in PORTS {
+        daemon.says(&["drift repaired", "kubectl-edit ", "orts", &format!("{kind} members-keys/{name}")]);
+    }
+    let right: [&[u64]; 4] = [&[80], &[80, 90], &[80, 81], &[8080]];
+    await_ports(&site, right);
+    daemon.says(&["kubectl-edit replaced .spec.ports[port=80] by .spec.ports[port=9999,protocol=\"TCP\"]"]);
+    // A new content meets them too.
+    daemon.stop();
+    edit_ports(&site);
+    write_ports(&repo, "2");
+    site.diff(repo.path(), &[]).ends(1).says(&["port: 9999"]);
+    let new = site.with_empty_state();
+    let _daemon = new.daemon(repo.path());
+    await_ports(&site, right);
+    for name in ["plain", "named", "two"] {
+        eventually("the selector of git is in force", DEFAULT_TIMEOUT, || {
+            let shown = site.value("Service", name, "/spec/selector/version");
+            if shown == json!("2") { Ok(()) } else { Err(shown) }
+        });
+    }
 }

@@ -2,13 +2,27 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::{DEFAULT_TIMEOUT, Daemon, Folder, Repo, TestNamespace, ask, at, eventually, run, yaml};
 
 #[test]
 fn a_rollout_ledger_that_cannot_be_read_is_reported_everywhere_with_the_command_that_mends_it() {
-    let site = TestNamespace::new("unread-budget");
+    is_reported_until_it_is_deleted("unread-budget", &json!({"data": {"claims": "{"}}), "it cannot be read");
+}
+
+#[test]
+fn a_rollout_ledger_that_nobody_can_write_is_reported_everywhere_with_the_command_that_mends_it() {
+    let why = "it cannot be written: `immutable` is set";
+    is_reported_until_it_is_deleted("fixed-budget", &json!({"immutable": true}), why);
+    let binary = json!({"data": null, "binaryData": {"claims": "e30="}});
+    let why = "it cannot be written: `claims` is in its `binaryData`";
+    is_reported_until_it_is_deleted("binary-budget", &binary, why);
+}
+
+/// Changes the rollout ledger so that no rollout begins any more.
+fn is_reported_until_it_is_deleted(name: &str, change: &Value, why: &str) {
+    let site = TestNamespace::new(name);
     let repo = Repo::new(&[("web.yaml", yaml::deployment("web", 1, "example.org/web:1"))]);
     let runtime = tempfile::tempdir().unwrap();
     let source = repo.path().to_str().unwrap();
@@ -18,12 +32,10 @@ fn a_rollout_ledger_that_cannot_be_read_is_reported_everywhere_with_the_command_
     site.await_rollout("web");
     let name = "rollout-budget.rhumb.dev";
     let budget = at("ConfigMap", &site.system(), name);
-    let garbage =
-        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"claims": "{"}});
-    site.api.apply(&budget, "somebody", &garbage);
+    site.api.merge(&budget, "somebody", change);
     repo.change("web.yaml", &yaml::deployment("web", 1, "example.org/web:2"));
     let mends = format!("`kubectl -n {} delete configmap {name}`", site.system());
-    let expected = [name, "it cannot be read", "no rollout begins", &mends];
+    let expected = [name, why, "no rollout begins", &mends];
     daemon.says(&expected);
     for command in [&["status"][..], &["rollout", "status"], &["why", "deploy/web"]] {
         site.rhumb(command).says(&expected);
@@ -43,6 +55,36 @@ fn a_rollout_ledger_that_cannot_be_read_is_reported_everywhere_with_the_command_
         let image = site.value("Deployment", "web", "/spec/template/spec/containers/0/image");
         if image == json!("example.org/web:2") { Ok(()) } else { Err(image) }
     });
+}
+
+#[test]
+fn an_inventory_that_nobody_can_write_is_reported_with_the_command_and_no_order_counts_as_done_before() {
+    let site = TestNamespace::new("fixed-inventory");
+    let repo = Repo::new(&[("map.yaml", yaml::config_map("map", "a", "1"))]);
+    let runtime = tempfile::tempdir().unwrap();
+    let daemon = listening(&site, &repo, &runtime);
+    site.await_data("map", "a", "1");
+    repo.change("map.yaml", &yaml::config_map("map", "a", "2"));
+    site.await_data("map", "a", "2");
+    let inventory = at("ConfigMap", &site.system(), &site.name);
+    site.api.merge(&inventory, "somebody", &json!({"immutable": true}));
+    let fixed =
+        "fixed-inventory: it cannot be written: `immutable` is set: no order to source fixed-inventory";
+    let reported = [fixed, "get configmap fixed-inventory -o yaml", "kubectl replace --force -f -`"];
+    daemon.says(&[&["WARN"], &reported[..]].concat());
+    await_reported(&site, &[&["status"], &["check", repo.path().to_str().unwrap()]], &reported);
+    site.rhumb(&["rollout", "undo", "configmap/map"]).ends(5).says(&reported);
+    assert!(!daemon.log().contains("undone: "), "{}", daemon.log());
+    // As the command does it.
+    let mut object = site.api.get(&inventory).unwrap();
+    for key in ["uid", "resourceVersion", "managedFields", "creationTimestamp"] {
+        object["metadata"].as_object_mut().unwrap().remove(key);
+    }
+    object.as_object_mut().unwrap().remove("immutable");
+    site.api.delete(&inventory);
+    site.api.create(&at("ConfigMap", &site.system(), ""), "somebody", &object);
+    daemon.says(&["undone: ", "ConfigMap fixed-inventory/map"]);
+    site.await_data("map", "a", "1");
 }
 
 /// Starts a daemon with a socket.

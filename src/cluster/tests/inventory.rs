@@ -33,6 +33,7 @@ fn inventory() -> InventoryObject {
         annotations: [("rhumb.dev/source".to_owned(), "url".to_owned())].into(),
         requests_observation: false,
         data: [("finished".to_owned(), "x".to_owned())].into(),
+        ..InventoryObject::default()
     }
 }
 

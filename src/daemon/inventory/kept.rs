@@ -6,7 +6,7 @@ use crate::engine::{KeptObjects, KeptTiming, PruneTiming};
 use crate::object::ObjectId;
 
 /// Data key with the objects that are kept when nobody wants them: one line an object.
-pub(super) const KEPT_KEY: &str = "kept";
+pub(in crate::daemon) const KEPT_KEY: &str = "kept";
 
 /// The most bytes about kept objects: some four thousand lines.
 const KEPT_BYTES: usize = 200_000;
@@ -45,7 +45,7 @@ fn parse_kept(line: &str) -> Option<(ObjectId, KeptTiming)> {
 }
 
 /// Returns the text about kept objects; none where there is none.
-pub(super) fn kept_text(kept: &KeptObjects) -> Option<String> {
+pub(in crate::daemon) fn kept_text(kept: &KeptObjects) -> Option<String> {
     let (mut text, mut has_room) = (String::new(), !kept.is_truncated);
     for (id, KeptTiming { timing, serial }) in &kept.timings {
         let word = if *timing == PruneTiming::Never { "never" } else { "confirm" };

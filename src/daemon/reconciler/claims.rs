@@ -60,8 +60,12 @@ pub(super) struct RolloutLedgerStore {
     logged_failure: Option<String>,
     /// The command by which a person fixes an unreadable ledger; none where it can be read.
     pub(super) unreadable: Option<String>,
-    /// Calls in a row that have failed: each waits longer.
+    /// Reads in a row that have failed: each waits longer.
     failures: u32,
+    /// Writes in a row that have failed, whatever was read in between.
+    write_failures: u32,
+    /// Indicates whether the call on its way is a write.
+    is_writing: bool,
     /// Ends the process, where a stop of the loop may be for another one.
     end: CancellationToken,
 }
@@ -79,6 +83,8 @@ impl Default for RolloutLedgerStore {
             logged_failure: None,
             unreadable: None,
             failures: 0,
+            write_failures: 0,
+            is_writing: false,
             end: CancellationToken::new(),
         }
     }
@@ -96,10 +102,24 @@ impl RolloutLedgerStore {
         self.not_before.or_else(|| all.min().filter(|_| self.is_quiet()))
     }
 
+    /// Counts a call that has failed, and returns how long the next one waits. A write that fails
+    /// is followed by a read, which says nothing about the next write.
+    fn note_failure(&mut self, was_write: bool) -> Duration {
+        let failures = if was_write { &mut self.write_failures } else { &mut self.failures };
+        *failures = failures.saturating_add(1).min(10);
+        let doublings = self.failures.max(self.write_failures).saturating_sub(1);
+        PERSON_RETRY_DELAY.min(MIN_RETRY_DELAY * 2_u32.saturating_pow(doublings))
+    }
+
     /// Reads the ledger again with a new key, and writes it with that.
     pub(super) fn note_new_key(&mut self) {
         (self.not_before, self.stale) = (None, true);
     }
+}
+
+/// Returns whether a call that failed so fails again until a person changes something.
+fn retries_late(class: ErrorClass) -> bool {
+    matches!(class, ErrorClass::Config | ErrorClass::Forbidden | ErrorClass::Invalid)
 }
 
 /// Returns an engine that claims under a name of its own, and knows the time.
@@ -138,7 +158,7 @@ impl Reconciler {
                 self.ledger_store.not_before = Some(now + PERSON_RETRY_DELAY);
                 return self.log_full_ledger(text.len());
             }
-            self.ledger_store.call = CallState::Busy;
+            (self.ledger_store.call, self.ledger_store.is_writing) = (CallState::Busy, true);
             self.engine.note_ledger_write(&next);
             let known = self.ledger_store.object.clone();
             self.spawn_write(async move {
@@ -169,8 +189,9 @@ impl Reconciler {
         }
     }
 
-    /// Takes over what the rollout ledger says, where it can be opened.
-    fn take_ledger(&mut self, text: &str) -> Result<(), ParseLedgerError> {
+    /// Takes over what the rollout ledger says, where it can be opened. `unwritable` says why it
+    /// cannot be written: then nothing begins, and nobody tries before a person has mended it.
+    fn take_ledger(&mut self, text: &str, unwritable: Option<String>) -> Result<(), ParseLedgerError> {
         self.ledger_store.sealing = RolloutLedger::seal_status(text, self.engine.seals())?;
         // A process that writes nothing can go on with the part that can be read.
         if self.is_only_observing() {
@@ -190,7 +211,11 @@ impl Reconciler {
         let unread = unread.map(|count| explain_unread_claims(&self.namespace, count));
         self.engine.explain_unread(unread.as_deref().map(Arc::from));
         self.engine.set_ledger(ledger);
-        self.log_unreadable(unread);
+        if let Some(why) = &unwritable {
+            self.engine.set_ledger_unreadable(why);
+            self.ledger_store.not_before = Some(Instant::now() + PERSON_RETRY_DELAY);
+        }
+        self.log_unreadable(unwritable.or(unread));
         Ok(())
     }
 
@@ -367,11 +392,17 @@ impl Reconciler {
 
     pub(super) fn record_ledger_answer(&mut self, answer: Result<Option<LedgerObject>, ClusterError>) {
         self.ledger_store.call = CallState::None;
+        let was_write = std::mem::take(&mut self.ledger_store.is_writing);
         match answer {
             Ok(object) => {
                 self.ledger_store.failures = 0;
+                if was_write {
+                    self.ledger_store.write_failures = 0;
+                }
                 let text = object.as_ref().map_or("{}", |object| &object.text);
-                if let Err(error) = self.take_ledger(text) {
+                let unwritable = object.as_ref().and_then(|object| object.unwritable.as_deref());
+                let unwritable = unwritable.map(|why| explain_unreadable_ledger(&self.namespace, why));
+                if let Err(error) = self.take_ledger(text, unwritable) {
                     let why = explain_unreadable_ledger(&self.namespace, &error.to_string());
                     self.engine.set_ledger_unreadable(&why);
                     self.log_unreadable(Some(why));
@@ -388,15 +419,42 @@ impl Reconciler {
                 tracing::warn!("the rollout ledger: {error}");
                 self.ledger_store.publication.note_failure(&mut self.engine);
                 self.ledger_store.stale = true;
-                let wait = match error.class() {
-                    ErrorClass::Config | ErrorClass::Forbidden => PERSON_RETRY_DELAY,
-                    _ => PERSON_RETRY_DELAY
-                        .min(MIN_RETRY_DELAY * 2_u32.saturating_pow(self.ledger_store.failures)),
-                };
-                self.ledger_store.failures = self.ledger_store.failures.saturating_add(1).min(10);
+                let needs_person = retries_late(error.class());
+                if was_write && error.class() == ErrorClass::Invalid {
+                    self.engine.set_ledger_unreadable(&format!("{error}; no rollout begins"));
+                }
+                let wait = self.ledger_store.note_failure(was_write);
+                let wait = if needs_person { PERSON_RETRY_DELAY } else { wait };
                 self.ledger_store.not_before =
                     Some(Instant::now() + wait.mul_f64(1.0 + super::super::random_fraction()));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // Each write that fails is followed by a read that does not.
+    #[test]
+    fn writes_that_fail_in_a_row_wait_longer_whatever_is_read_in_between() {
+        let mut store = RolloutLedgerStore::default();
+        let mut waits = Vec::new();
+        for _ in 0..7 {
+            waits.push(store.note_failure(true).as_millis());
+            store.failures = 0;
+        }
+        assert_eq!(waits, [500, 1000, 2000, 4000, 8000, 15_000, 15_000]);
+        store.write_failures = 0;
+        let waits = [store.note_failure(false), store.note_failure(false)].map(|wait| wait.as_millis());
+        assert_eq!(waits, [500, 1000]);
+    }
+
+    #[test]
+    fn what_a_person_has_to_change_is_tried_seldom() {
+        let seldom = [ErrorClass::Config, ErrorClass::Forbidden, ErrorClass::Invalid].map(retries_late);
+        assert_eq!(seldom, [true; 3]);
+        assert_eq!([ErrorClass::Transient, ErrorClass::Conflict].map(retries_late), [false; 2]);
     }
 }

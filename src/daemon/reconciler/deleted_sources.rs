@@ -29,7 +29,12 @@ impl Reconciler {
     fn remaining_objects(&self, source: SourceId) -> Option<RemainingObjects> {
         let store = &self.inventories[source];
         if let Some(why) = self.blocking_reason(source) {
-            return Some(RemainingObjects::Unread(why));
+            let is_foreign = store.is_foreign;
+            return Some(if is_foreign {
+                RemainingObjects::NoInventory(why)
+            } else {
+                RemainingObjects::Unread(why)
+            });
         }
         if store.call == CallState::Busy || !self.attempted_sources.contains(&source) {
             return None;

@@ -64,6 +64,13 @@ fn action_label(action: &Action) -> &'static str {
     }
 }
 
+/// Returns whether a reason stands until the answer to an action is there. A content that the
+/// server has not taken is not in force because it is sent again.
+fn is_kept_during(reason: &Reason, action: &Action) -> bool {
+    let is_try = !matches!(action, Action::Nothing | Action::Forget | Action::Delete(..));
+    is_try && matches!(reason, Reason::Refused(..) | Reason::Retrying(..))
+}
+
 /// The kind, namespace and account that are looked up together.
 type LookupGroup = (GroupKind, Option<String>, Option<ServiceAccount>);
 
@@ -302,7 +309,10 @@ impl Reconciler {
                 self.reasons.insert(id.clone(), reason);
             }
         } else {
-            self.reasons.remove(id);
+            let is_kept = |known: &Reason| wanted && is_kept_during(known, action);
+            if !self.reasons.get(id).is_some_and(is_kept) {
+                self.reasons.remove(id);
+            }
             if matches!(action, Action::Nothing | Action::Forget) {
                 self.refused.remove(id);
             }
@@ -467,6 +477,23 @@ mod tests {
             reconciler.record_reason(object, Some(Reason::NotAdopted), &Action::Nothing);
         }
         assert_eq!(std::iter::from_fn(|| events.try_recv().ok()).count(), 3);
+    }
+
+    #[test]
+    fn what_was_refused_stays_so_until_the_next_try_is_answered() {
+        let refused = [
+            Reason::Refused("it is invalid".into(), None),
+            Reason::Retrying("no answer".into(), Duration::from_secs(1)),
+        ];
+        for reason in refused {
+            for action in [Action::Lookup, Action::AwaitContent] {
+                assert!(is_kept_during(&reason, &action), "{reason} {action:?}");
+                assert!(!is_kept_during(&Reason::Claiming, &action), "{action:?}");
+            }
+            for action in [Action::Nothing, Action::Forget] {
+                assert!(!is_kept_during(&reason, &action), "{reason} {action:?}");
+            }
+        }
     }
 
     /// Gives a stop, an answer and a question their turn in between.

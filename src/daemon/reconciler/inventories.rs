@@ -28,6 +28,11 @@ const MAX_RETRY_DELAY: Duration = Duration::from_secs(4);
 /// The same where a person has to change something first.
 const PERSON_RETRY_DELAY: Duration = Duration::from_secs(15);
 
+/// Returns whether an inventory cannot be read because its name is that of somebody's own data.
+fn is_foreign(error: &cluster::ClusterError) -> bool {
+    *error.fault() == cluster::ClusterFault::NoInventory
+}
+
 impl Reconciler {
     pub(super) fn reread_inventories(&mut self) {
         for source in self.engine.source_ids() {
@@ -55,13 +60,9 @@ impl Reconciler {
         source: SourceId,
         inventory: Result<Option<InventoryObject>, cluster::ClusterError>,
     ) {
+        self.note_inventory_error(source, &inventory);
         let store = &mut self.inventories[source];
         store.call = CallState::None;
-        let passes = |error: &&cluster::ClusterError| {
-            matches!(error.class(), ErrorClass::Transient | ErrorClass::Conflict)
-        };
-        let trouble = inventory.as_ref().err().filter(|error| !passes(error));
-        store.last_error = trouble.map(ToString::to_string);
         match inventory {
             Ok(inventory) => {
                 store.failures = 0;
@@ -128,13 +129,36 @@ impl Reconciler {
         }
     }
 
+    /// Notes why an inventory cannot be read or written, with the command that mends it where the
+    /// inventory itself shows why.
+    fn note_inventory_error(
+        &mut self,
+        source: SourceId,
+        answer: &Result<Option<InventoryObject>, cluster::ClusterError>,
+    ) {
+        let name = self.engine.source(source).name.clone();
+        let store = &mut self.inventories[source];
+        let passes = |error: &&cluster::ClusterError| {
+            matches!(error.class(), ErrorClass::Transient | ErrorClass::Conflict)
+        };
+        let error = answer.as_ref().err().filter(|error| !passes(error));
+        let shown = match answer {
+            Ok(inventory) => inventory.as_ref(),
+            Err(_) => store.inventory.inventory().filter(|_| error.is_some()),
+        };
+        let records = shown.map(|shown| UnreadableRecords::find(shown, &self.namespace, &name));
+        let unwritable = records.and_then(|records| records.unwritable);
+        store.is_foreign = error.is_some_and(is_foreign);
+        store.last_error = unwritable.or_else(|| error.map(ToString::to_string));
+    }
+
     /// Logs each record that cannot be read, once.
     fn log_unreadable_records(&mut self, source: SourceId) {
         let name = self.engine.source(source).name.clone();
         let store = &mut self.inventories[source];
-        let UnreadableRecords { rejections, finished_jobs, .. } = store.unreadable_records.clone();
         // Its own statement is written anew at once.
-        let reported: Vec<String> = [rejections, finished_jobs].into_iter().flatten().collect();
+        let records = UnreadableRecords { statement: None, ..store.unreadable_records.clone() };
+        let reported = records.into_texts();
         let known = std::mem::replace(&mut store.unreadable, reported.clone());
         for why in reported.into_iter().filter(|why| !known.contains(why)) {
             tracing::warn!(source = %name, message_id = EventReason::RecordUnreadable.message_id(), "{why}");

@@ -11,7 +11,7 @@ use crate::object::{ContentHash, ObjectId};
 use crate::report::EventReason;
 
 /// Data key with the opt-outs that were reported: one mark a line.
-const REPORTED_OPT_OUTS_KEY: &str = "told-opt-outs";
+pub(in crate::daemon) const REPORTED_OPT_OUTS_KEY: &str = "told-opt-outs";
 
 /// The maximum number of marks in an inventory: 17 kB of it. Anybody who may write an object can
 /// add one, and of more the surplus is reported again by the next process.

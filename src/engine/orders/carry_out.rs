@@ -21,6 +21,19 @@ use crate::object::{ContentHash, ObjectId, count_text};
 /// The number of acknowledgements kept, besides those of orders and intents that are still there.
 const MAX_ACKNOWLEDGEMENTS: usize = 50;
 
+/// An order that was carried out, and is to be reported.
+#[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
+pub(in crate::engine) struct DoneOrder {
+    /// The source that it was given to.
+    source: SourceId,
+    /// The identity of the order.
+    token: Arc<str>,
+    object: ObjectId,
+    /// In words.
+    outcome: String,
+}
+
 /// The answer to an order.
 pub(in crate::engine) enum OrderAnswer {
     /// It is done, or there was nothing to do.
@@ -51,9 +64,14 @@ impl Engine {
         orders.iter().filter(spent).map(|order| order.token.clone()).collect()
     }
 
-    /// Returns the orders carried out since the last call, each with its outcome.
+    /// Returns the orders carried out since the last call, each with its outcome. An order takes
+    /// effect once its acknowledgement is written, so none counts before.
     pub(crate) fn take_done_orders(&mut self) -> Vec<(SourceId, ObjectId, String)> {
-        std::mem::take(&mut self.orders.done)
+        let all = std::mem::take(&mut self.orders.done);
+        let (written, open): (Vec<DoneOrder>, Vec<DoneOrder>) =
+            all.into_iter().partition(|done| self.is_acknowledged(done.source, &done.token));
+        self.orders.done = open;
+        written.into_iter().map(|done| (done.source, done.object, done.outcome)).collect()
     }
 
     /// Returns the objects with an order on them that is not obeyed there, each once.
@@ -204,7 +222,8 @@ impl Engine {
             words = format!("{words} (ordered by {by})");
         }
         self.acknowledge(source, token, &words);
-        self.orders.done.push((source, id.clone(), words));
+        let done = DoneOrder { source, token: token.clone(), object: id.clone(), outcome: words };
+        self.orders.done.push(done);
     }
 
     /// Returns the outcome of a promotion. The order itself lets the steps go on, and remains until

@@ -11,6 +11,7 @@ use crate::engine::OptOutPolicy;
 use crate::engine::Reason;
 use crate::engine::decide::decision::{Action, ApplyPurpose, Decision};
 use crate::engine::facts::entry::SourceId;
+use crate::engine::orders::carry_out::DoneOrder;
 use crate::engine::orders::intents::{Acknowledgement, HoldIntent, ObjectIntents, PauseIntent};
 use crate::engine::orders::order::Order;
 use crate::engine::orders::undo::UndoRequest;
@@ -38,7 +39,7 @@ pub(in crate::engine) struct OrderState {
     /// The orders that are there, of each source whose orders object was read.
     pub(in crate::engine) given: BTreeMap<SourceId, Vec<Order>>,
     /// Orders that were carried out since they were last reported.
-    pub(in crate::engine) done: Vec<(SourceId, ObjectId, String)>,
+    pub(in crate::engine) done: Vec<DoneOrder>,
     /// Objects of which it was reported that the order on them is not obeyed, with its beginning.
     pub(in crate::engine) misplaced: BTreeMap<ObjectId, Arc<str>>,
     /// Indicates whether one of them was seen since orders on them were reported.
