@@ -225,6 +225,7 @@ fn setup(config: &SourceConfig, location: String, files: SourceFiles) -> SourceS
         } else {
             config.prune_delay.get()
         },
+        extent: config.location.extent(),
         writes: if config.mode == SourceMode::Observe {
             SourceWrites::Observed
         } else {

@@ -8,6 +8,7 @@ use serde::de::{self, Deserializer};
 use serde::{Deserialize, Serialize};
 
 use super::{Environment, PositiveDuration, VerifySpec};
+use crate::engine::RepositoryExtent;
 use crate::fields::strip_credentials;
 
 /// The location of a source's manifests.
@@ -34,6 +35,14 @@ impl SourceLocation {
     /// Returns a location where nothing is.
     pub fn nowhere() -> Self {
         Self::Directory("/nonexistent".into())
+    }
+
+    /// Returns how much of the repository it is.
+    pub fn extent(&self) -> RepositoryExtent {
+        match self {
+            Self::Git { path, .. } if !path.is_root() => RepositoryExtent::Folder,
+            Self::Git { .. } | Self::Directory(_) => RepositoryExtent::Whole,
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::inventory::{InventoryWriteMode, kept_objects};
+use super::inventory::{InventoryWriteMode, kept_objects, rejections};
 use super::unreadable_records;
 use crate::cluster::{Cluster, ClusterError, InventoryObject, inventory_id_of};
 use crate::engine::{Engine, PeerSource, SourceId, SourceStatement, UnknownStatement};
@@ -54,7 +54,8 @@ fn peer_of(namespace: &str, name: &str, inventory: &InventoryObject) -> PeerSour
         None => Err(UnknownStatement::Unpublished),
     };
     let inventory_id = inventory_id_of(namespace, name).into();
-    PeerSource { name: name.into(), inventory_id, statement, kept: kept_objects(inventory) }
+    let (kept, rejections) = (kept_objects(inventory), rejections(inventory));
+    PeerSource { name: name.into(), inventory_id, statement, kept, rejections }
 }
 
 /// Reads what all sources of the cluster say.

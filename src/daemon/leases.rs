@@ -92,7 +92,7 @@ impl Leases {
             leaving: SourceNames::new(),
             lapsed: SourceNames::new(),
             own_renewed: None,
-            troubled: false,
+            trouble: LeaseTrouble::default(),
             heartbeat,
         };
         let keeper = tokio::spawn(keeper.keep(stop.clone()));
@@ -162,9 +162,17 @@ struct LeaseKeeper {
     /// loop goes on, and writes nothing.
     lapsed: SourceNames,
     own_renewed: Option<Instant>,
-    /// Indicates whether the log says that the Leases cannot be read or written.
-    troubled: bool,
+    trouble: LeaseTrouble,
     heartbeat: Heartbeat,
+}
+
+/// The log's knowledge of Leases that cannot be read or written: it says so once.
+#[derive(Debug, Default)]
+struct LeaseTrouble {
+    /// Indicates whether the log says it.
+    is_logged: bool,
+    /// Indicates whether this round has met it.
+    is_met: bool,
 }
 
 /// An answer about the Lease of a source.
@@ -200,6 +208,12 @@ impl LeaseKeeper {
 
     /// Renews the held Leases before anything else is asked.
     async fn renew_and_list(&mut self) {
+        self.trouble.is_met = false;
+        self.take_and_release().await;
+        self.trouble.is_logged &= self.trouble.is_met;
+    }
+
+    async fn take_and_release(&mut self) {
         let due = self.shares.due_renewals(Instant::now());
         let (own, saved) = futures::join!(self.announce_replica(), self.save(due));
         self.record_own_lease(own);
@@ -279,9 +293,8 @@ impl LeaseKeeper {
         match self.cluster.list_leases(&self.namespace).await {
             Ok(found) => self.record_leases(found),
             Err(error) if *error.fault() == ClusterFault::NoObject => {}
-            Err(error) => return self.log_lease_error(&error),
+            Err(error) => self.log_lease_error(&error),
         }
-        self.troubled = false;
     }
 
     fn record_leases(&mut self, found: Vec<LeaseRecord>) {
@@ -300,7 +313,8 @@ impl LeaseKeeper {
     }
 
     fn log_lease_error(&mut self, error: &ClusterError) {
-        if std::mem::replace(&mut self.troubled, true) {
+        self.trouble.is_met = true;
+        if std::mem::replace(&mut self.trouble.is_logged, true) {
             tracing::debug!("the Leases: {error}");
         } else {
             tracing::warn!("the Leases: {error}");

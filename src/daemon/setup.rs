@@ -9,7 +9,7 @@ use super::moved_objects::MovedObjectSearch;
 use crate::cluster::{Cluster, ServiceAccount};
 use crate::engine::{
     self, AdoptPolicy, AllowList, BlastRadius, Budget, BudgetNarrowing, MovedObjects, OptOutPolicy,
-    PrunePolicy, RepositoryIdentity, SourceLifecycle, SourceWrites, Uid,
+    PrunePolicy, RepositoryExtent, RepositoryIdentity, SourceLifecycle, SourceWrites, Uid,
 };
 use crate::input::{Decrypter, VariableUse};
 use crate::source::{DiskSnapshot, Source};
@@ -55,6 +55,8 @@ pub(crate) struct SourceSetup {
     pub radius: BlastRadius,
     /// The time for which other sources may request a dropped object before it is deleted.
     pub prune_delay: Duration,
+    /// The part of its repository that it follows.
+    pub extent: RepositoryExtent,
     /// Indicates whether it writes.
     pub writes: SourceWrites,
     /// Indicates whether it goes on. Of one that ends, the files only show what its objects were
@@ -122,6 +124,7 @@ impl SourceSetup {
         source.budget = self.budget.clone();
         source.lifecycle = self.life;
         source.prune_delay = self.prune_delay;
+        source.extent = self.extent;
         source.moved = self.moved_objects();
         source.confirmed.clone_from(&self.confirmed);
         if let SourceFiles::Snapshot(_) = self.files {

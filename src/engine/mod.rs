@@ -89,7 +89,9 @@ pub(crate) use facts::nodes::{NodeChange, NodeFacts};
 pub(crate) use facts::object_counts::ObjectCounts;
 pub(crate) use facts::record_size::MAX_RECORD_BYTES;
 pub(crate) use facts::release_seal::{ReleaseAnnotation, ReleaseKey, ReleaseSeal};
-pub(crate) use facts::source_policy::{AdoptPolicy, BlastRadius, OptOutPolicy, PrunePolicy, SourceLifecycle};
+pub(crate) use facts::source_policy::{
+    AdoptPolicy, BlastRadius, OptOutPolicy, PrunePolicy, RepositoryExtent, SourceLifecycle,
+};
 pub(crate) use facts::sources::{Inventory, SourceReading, SourceState, SourceWrites};
 pub(crate) use facts::tool_vocabulary::{AnnotationEffect, MetadataMap, TOOL_WORDS, ToolRequests};
 pub(crate) use facts::update_strategy::UpdateStrategy;

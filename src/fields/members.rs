@@ -60,7 +60,9 @@ pub(crate) fn replaced_members(content: &Value, live: &Value, owners: Owners<'_>
     let mut found = sides.members(&lost);
     let mut count = found.iter().map(|one| one.others.len()).sum::<usize>();
     let mut lists: Vec<FieldPath> = Vec::new();
-    lost.iter().for_each(|path| sides.add_lists(path, &mut lists));
+    for path in &lost {
+        sides.add_lists(path, &mut lists);
+    }
     for list in lists {
         let items = sides.items(&list);
         let suspects = items.first().map_or(0, |one| one.others.len());
@@ -81,7 +83,7 @@ struct Sides<'a> {
     unnamed: Vec<ManagedEntry<'a>>,
 }
 
-impl<'a> Sides<'a> {
+impl Sides<'_> {
     /// Returns whether others own a path, and we do not.
     fn is_foreign(&self, path: &FieldPath) -> bool {
         let is_in = |entry: &ManagedEntry<'_>| holds(entry.root(), path.elements());

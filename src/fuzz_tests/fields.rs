@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::{FuzzTarget, fuzz, seeds, shape};
 use crate::fields::{
-    ValueSchema, differing_values, field_coverage, later_writers, lost_field_writers, owned_alone, owns,
-    replaced_members, uncovered_paths, value_digest, value_digest_of_text,
+    Owners, ValueSchema, differing_values, field_coverage, later_writers, lost_field_writers, owned_alone,
+    owns, replaced_members, uncovered_paths, value_digest, value_digest_of_text,
 };
 use crate::object::GroupKind;
 
@@ -75,7 +75,8 @@ fn check(bytes: &[u8]) -> u64 {
     assert!(writers.iter().all(|writer| writer.manager == "other"), "{writers:?}");
     let live = json!({"metadata": {"managedFields": managed}});
     let later = later_writers(&live, ["rhumb", "rhumb"]);
-    drop(replaced_members(&value, &live, Some(ours), &[theirs.to_owned()]));
+    let owners = Owners { ours: Some(ours), others: &[theirs.to_owned()], unnamed: &[] };
+    drop(replaced_members(&value, &live, owners));
     let owned = owns(ours, &["spec", "replicas"]);
     shape((
         format!("{coverage:?}").len() / 8,

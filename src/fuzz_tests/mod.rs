@@ -43,7 +43,7 @@ const MOST_SEEDS: usize = 2000;
 const MOST_TIME: Duration = Duration::from_secs(2);
 
 /// The most time between two inputs. More than that means that one never ends.
-const MOST_SILENCE: Duration = Duration::from_secs(120);
+const MOST_SILENCE: Duration = Duration::from_mins(2);
 
 /// The stack of a check: that of the threads which read in the daemon.
 const STACK_BYTES: usize = 2 << 20;

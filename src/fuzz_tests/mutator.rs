@@ -8,7 +8,7 @@ impl Dice {
         Self(seed)
     }
 
-    /// Returns the next number, by SplitMix64.
+    /// Returns the next number, by `SplitMix64`.
     fn roll(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.0;

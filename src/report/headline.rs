@@ -145,33 +145,17 @@ mod tests {
 
     use super::*;
     use crate::report::PHASES;
+    use crate::report::status_fixture::{daemon_status, source_status};
 
     fn source(name: &str, revision: Option<&str>, incomplete: bool) -> SourceSummary {
         SourceSummary { name: name.into(), revision: revision.map(Revision::new), incomplete }
     }
 
-    /// Returns the status of two sources with these objects.
+    /// Returns the status of two sources with these objects. The second one is incomplete.
     fn status(one: &serde_json::Value, other: &serde_json::Value) -> DaemonStatus {
-        let source = |name: &str, objects: &serde_json::Value| {
-            json!({
-                "name": name, "location": "", "complete": name == "shop", "observed": false, "healthy": true,
-                "objects": objects, "findings": 0, "pruneWaiting": 0,
-            })
-        };
-        let share = json!({"used": 0, "of": 0});
-        serde_json::from_value(json!({
-            "apiVersion": "", "kind": "Status", "at": "2030-01-02T03:04:05Z",
-            "process": {
-                "version": "", "since": "2030-01-02T03:04:05Z", "nextResync": "2030-01-02T03:04:05.6Z", "queue": 0,
-                "unfinishedSeconds": 0, "longestSeconds": 0,
-            },
-            "sources": [source("shop", one), source("ops", other)],
-            "rollout": {
-                "known": true, "workloads": share, "unavailable": share, "starts": share, "window": 0,
-                "onFailure": "", "rolling": [], "queue": [],
-            },
-        }))
-        .unwrap()
+        let mut incomplete = source_status("ops", other);
+        incomplete["complete"] = json!(false);
+        daemon_status(&[source_status("shop", one), incomplete], &[])
     }
 
     #[test]

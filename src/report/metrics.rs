@@ -393,6 +393,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::report::status_fixture::{daemon_status, source_status};
     use crate::report::{METRICS, MetricType, RequestRejection, WebhookOutcome};
 
     fn text(metrics: &Metrics) -> String {
@@ -432,26 +433,8 @@ mod tests {
     }
 
     fn status(sources: &[&str]) -> DaemonStatus {
-        let source = |name: &&str| {
-            json!({
-                "name": name, "location": "", "complete": true, "observed": false, "healthy": true, "objects": {},
-                "findings": 0, "pruneWaiting": 0,
-            })
-        };
-        let share = json!({"used": 0, "of": 0});
-        serde_json::from_value(json!({
-            "apiVersion": "", "kind": "Status", "at": "2030-01-02T03:04:05Z",
-            "process": {
-                "version": "", "since": "2030-01-02T03:04:05Z", "nextResync": "2030-01-02T03:04:05Z", "queue": 0,
-                "unfinishedSeconds": 0, "longestSeconds": 0,
-            },
-            "sources": sources.iter().map(source).collect::<Vec<_>>(),
-            "rollout": {
-                "known": true, "workloads": share, "unavailable": share, "starts": share, "window": 0,
-                "onFailure": "", "rolling": [], "queue": [],
-            },
-        }))
-        .unwrap()
+        let sources: Vec<_> = sources.iter().map(|name| source_status(name, &json!({}))).collect();
+        daemon_status(&sources, &[])
     }
 
     #[test]

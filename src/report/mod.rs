@@ -21,6 +21,8 @@ mod phase;
 mod sd_notify;
 mod status;
 mod status_author;
+#[cfg(test)]
+pub(crate) mod status_fixture;
 mod status_summary;
 mod watchdog;
 

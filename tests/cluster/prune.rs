@@ -140,8 +140,8 @@ fn waits_for_a_person(site: &TestNamespace<'_>, kind: &str, name: &str, file: &s
         names if names.len() == 1 => Ok(names),
         names => Err(format!("{names:?}")),
     });
-    let (word, named) = names[0].split_once('/').unwrap();
-    assert_eq!((word.split('.').next().unwrap(), named), (kind.to_lowercase().as_str(), name));
+    let (word, label) = names[0].split_once('/').unwrap();
+    assert_eq!((word.split('.').next().unwrap(), label), (kind.to_lowercase().as_str(), name));
     let reason = format!("a {kind} is deleted only when confirmed by name");
     site.rhumb(&["prune", "list"]).ends(0).says(&[name, &reason]);
     site.rhumb(&["why", &names[0]]).ends(0).says(&[&reason]);

@@ -231,6 +231,39 @@ fn a_rollout_that_moves_within_a_daemon_goes_back_when_it_fails() {
     move_and_judge(&site, &repo);
 }
 
+// To the controller the step is a rollout that is done. Were the canary taken for the last good
+// content, going back would bring it to all pods.
+#[test]
+fn a_held_canary_that_moves_to_another_daemon_goes_back_from_there() {
+    let repo = two_folders();
+    let text = |image: &str| {
+        let steps = "rhumb.dev/steps: \"1\", rhumb.dev/step-promote: manual";
+        Web::of("StatefulSet", "db", image).word(steps).text()
+    };
+    repo.write("a/db.yaml", &text("app:1"));
+    repo.commit("Add a set");
+    let pair = DaemonPair::new("moves-canary", &repo);
+    let site = &pair.one;
+    let shows = |image: &str, ready: u32, updated: u32| {
+        let status = |field: &str| site.value("StatefulSet", "db", &format!("/status/{field}"));
+        site.value("StatefulSet", "db", IMAGE) == json!(image)
+            && status("readyReplicas") == json!(ready)
+            && status("updatedReplicas") == json!(updated)
+    };
+    until("it is there", || shows("app:1", 3, 3));
+    repo.write("a/db.yaml", &text("app:2"));
+    repo.commit("Try another image");
+    until("it is held", || shows("app:2", 3, 1));
+    repo.git(&["mv", "a/db.yaml", "b/db.yaml"]);
+    repo.commit("Move it");
+    await_owner(site, &site.at("StatefulSet", "db"), "b");
+    assert!(shows("app:2", 3, 1));
+    let source = format!("{}-b", site.name);
+    let abort = ["rollout", "abort", "sts/db", "--source", &source];
+    until("it is aborted", || site.rhumb(&abort).all().contains("goes back"));
+    until("it is back", || shows("app:1", 3, 3));
+}
+
 // Deleting the namespace would delete everything in it.
 #[test]
 fn a_namespace_that_moves_keeps_what_is_in_it() {

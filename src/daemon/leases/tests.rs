@@ -27,6 +27,8 @@ struct ServerState {
     leases: BTreeMap<String, Value>,
     version: u64,
     refuses_writes: bool,
+    /// Has a new value with each call.
+    calls: watch::Sender<()>,
 }
 
 impl ServerState {
@@ -42,6 +44,12 @@ impl ServerState {
     }
 
     fn answer(&mut self, asked: &ReceivedCall) -> ScriptedReply {
+        let reply = self.reply(asked);
+        self.calls.send_replace(());
+        reply
+    }
+
+    fn reply(&mut self, asked: &ReceivedCall) -> ScriptedReply {
         let reply = |code: u16, body: &Value| ScriptedReply::Complete(code, "", body.to_string());
         let conflict = || reply(409, &json!({ "code": 409, "reason": "Conflict" }));
         let body: Value = serde_json::from_str(&asked.body).unwrap_or_default();
@@ -90,12 +98,17 @@ fn names(names: &[&str]) -> SourceNames {
     names.iter().map(|name| (*name).into()).collect()
 }
 
+async fn start_server() -> (Arc<Mutex<ServerState>>, FakeApiServer) {
+    let server: Arc<Mutex<ServerState>> = Arc::default();
+    let state = server.clone();
+    let fake = FakeApiServer::start(move |_, asked| state.lock().unwrap().answer(asked)).await;
+    (server, fake)
+}
+
 impl LeaseFixture {
     /// Returns a replica alone that wants source a, and serves nothing yet.
     async fn new() -> Self {
-        let server: Arc<Mutex<ServerState>> = Arc::default();
-        let state = server.clone();
-        let fake = FakeApiServer::start(move |_, asked| state.lock().unwrap().answer(asked)).await;
+        let (server, fake) = start_server().await;
         let (wish, wished) = watch::channel(names(&["a"]));
         let (run, runs) = watch::channel(SourceNames::new());
         let (published, share) = watch::channel(SourceNames::new());
@@ -114,7 +127,7 @@ impl LeaseFixture {
             leaving: SourceNames::new(),
             lapsed: SourceNames::new(),
             own_renewed: None,
-            troubled: false,
+            trouble: LeaseTrouble::default(),
             heartbeat: fake.cluster.heartbeats().expect_part("the Leases", MAX_BEAT_DURATION),
         };
         Self { server, fake, keeper, wish, run, share }
@@ -294,4 +307,124 @@ async fn a_replica_has_a_lease_of_its_own_until_it_has_released_all() {
     assert!(!is_announced(&fixture));
     assert_eq!(fixture.holder(), "");
     assert!(!fixture.may_write().await);
+}
+
+/// Follows a source from the wish to serve it until it is served no more, without a look inside.
+#[tokio::test]
+async fn a_source_is_served_while_it_is_wanted_and_is_free_once_its_loop_has_ended() {
+    let (server, fake) = start_server().await;
+    let mut calls = server.lock().unwrap().calls.subscribe();
+    let holder = || {
+        let server = server.lock().unwrap();
+        server.leases.get("rhumb-a").map(|lease| lease["spec"]["holderIdentity"].clone())
+    };
+    let leases = Leases::keep(fake.cluster.clone(), NAMESPACE, watch::channel(None).1);
+    let fenced = fake.cluster.with_fence(leases.fence(&names(&["a"])));
+    let may_write = async || {
+        let renewal = LeaseWrite::Renew("probe", LEASE_DURATION);
+        let written = fenced.save_lease(NAMESPACE, "probe", None, renewal).await;
+        written.is_ok_and(|_| server.lock().unwrap().leases.remove("probe").is_some())
+    };
+    assert_eq!((leases.share(), may_write().await), (names(&[]), false));
+    leases.set_wanted_sources(names(&["a"]));
+    assert!(leases.changed(&names(&[])).await);
+    assert_eq!((leases.share(), may_write().await), (names(&["a"]), true));
+    leases.set_served_sources(names(&["a"]));
+    leases.set_wanted_sources(names(&["b"]));
+    // Nothing has been taken anew at this moment, and what is not wanted is not to be served.
+    assert_eq!(leases.share(), names(&[]));
+    assert!(leases.changed(&names(&["a"])).await);
+    // Its loop has not ended before this.
+    assert!(holder().is_some() && may_write().await);
+    leases.set_served_sources(names(&[]));
+    while holder().is_some() {
+        calls.changed().await.unwrap();
+    }
+    assert!(!may_write().await);
+    assert!(leases.changed(&names(&[])).await);
+    let terms = leases.lease_terms();
+    leases.end().await;
+    let left: Vec<Value> = {
+        let server = server.lock().unwrap();
+        server.leases.values().map(|lease| lease["spec"]["holderIdentity"].clone()).collect()
+    };
+    assert_eq!(left, [json!("")], "b is free, and the replica is gone");
+    let of_b = fake.cluster.with_fence(terms.new_fence(names(&["b"])));
+    let renewal = LeaseWrite::Renew("probe", LEASE_DURATION);
+    assert!(of_b.save_lease(NAMESPACE, "probe", None, renewal).await.is_err());
+}
+
+#[tokio::test]
+async fn a_replica_with_too_much_gives_away_what_does_not_roll_out() {
+    use crate::report::status_fixture::{daemon_status, source_status};
+    let rolling = |source: &str| {
+        json!({
+            "group": "apps", "kind": "Deployment", "namespace": "shop", "name": "web", "source": source,
+            "replicas": 1, "updated": 0, "available": 1, "unavailable": 0,
+        })
+    };
+    let check = async |running: Option<&[Value]>, expected: &[&str]| {
+        let mut fixture = LeaseFixture::new().await;
+        fixture.wish.send_replace(names(&["a", "b"]));
+        fixture.keeper.renew_and_list().await;
+        assert_eq!(fixture.published(), names(&["a", "b"]));
+        let sources = ["a", "b"].map(|name| source_status(name, &json!({})));
+        let inquiries = running.map(|rolling| Inquiries::of_status(daemon_status(&sources, rolling)));
+        fixture.keeper.running = watch::channel(inquiries).1;
+        fixture.run.send_replace(names(&["a", "b"]));
+        fixture.keeper.choose_surplus(1).await;
+        fixture.keeper.publish();
+        assert_eq!(fixture.published(), names(expected), "{running:?}");
+    };
+    check(Some(&[]), &["a"]).await;
+    check(Some(&[rolling("b")]), &["b"]).await;
+    check(Some(&[rolling("a"), rolling("b")]), &["a", "b"]).await;
+    // Nobody knows of the rollouts.
+    check(None, &["a", "b"]).await;
+}
+
+#[tokio::test]
+async fn an_error_of_leases_is_logged_once_until_a_round_is_without_one() {
+    let mut fixture = LeaseFixture::serving().await;
+    let mut round = async |refuses: bool, expected: bool| {
+        fixture.server.lock().unwrap().refuses_writes = refuses;
+        // The Lease and that of the replica are due.
+        fixture.keeper.own_renewed = None;
+        fixture.keeper.renew_and_list().await;
+        assert_eq!(fixture.keeper.trouble.is_logged, expected, "{refuses}");
+    };
+    round(false, false).await;
+    round(true, true).await;
+    round(true, true).await;
+    round(false, false).await;
+}
+
+// Each round would otherwise write it.
+#[tokio::test]
+async fn a_replica_renews_its_own_lease_only_when_that_is_due() {
+    let mut fixture = LeaseFixture::serving().await;
+    let version = |fixture: &LeaseFixture| {
+        let name = format!("{OF_REPLICA}{}", fixture.keeper.own);
+        fixture.server.lock().unwrap().leases[&name]["metadata"]["resourceVersion"].clone()
+    };
+    let before = version(&fixture);
+    fixture.keeper.renew_and_list().await;
+    assert_eq!(version(&fixture), before);
+    fixture.keeper.own_renewed = Instant::now().checked_sub(LEASE_LIST_INTERVAL * 2);
+    fixture.keeper.renew_and_list().await;
+    assert_ne!(version(&fixture), before);
+}
+
+/// Writes Leases that somebody else has written meanwhile: nothing is wrong.
+#[tokio::test]
+async fn a_conflict_is_no_error_of_leases() {
+    let mut fixture = LeaseFixture::serving().await;
+    fixture.keeper.own_renewed = None;
+    fixture.hand_over("other.2");
+    let own = format!("{OF_REPLICA}{}", fixture.keeper.own);
+    fixture.server.lock().unwrap().put(&own, &json!({ "renewTime": "by somebody" }));
+    let source: Arc<str> = "a".into();
+    fixture.keeper.shares.note_renewal(&source, Instant::now().checked_sub(LEASE_LIST_INTERVAL * 3).unwrap());
+    fixture.keeper.renew_and_list().await;
+    assert!(!fixture.keeper.trouble.is_met);
 }

@@ -127,6 +127,22 @@ impl Inquiries {
     }
 }
 
+#[cfg(test)]
+impl Inquiries {
+    /// Returns those to a loop that has this status, and answers nothing else.
+    pub(crate) fn of_status(status: DaemonStatus) -> Self {
+        let (questions, mut open) = mpsc::channel(1);
+        tokio::spawn(async move {
+            while let Some(question) = open.recv().await {
+                if let Inquiry::Status(answer) = question {
+                    let _ = answer.send(status.clone());
+                }
+            }
+        });
+        Self { questions, comparing: Arc::new(Semaphore::new(CONCURRENT_COMPARISONS)) }
+    }
+}
+
 impl Reconciler {
     /// Returns a way to ask it while it runs.
     pub(crate) fn inquiry_sender(&self) -> Inquiries {

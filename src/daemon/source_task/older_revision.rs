@@ -67,6 +67,20 @@ fn contents(
     Ok(contents)
 }
 
+/// Does the same where the folder that the source follows now may be younger.
+fn folder_contents(
+    reader: &RevisionReader,
+    settings: &ReadSettings,
+    scopes: &mut KindScopes,
+    revision: &Revision,
+    ids: &BTreeSet<&ObjectId>,
+) -> Result<RevisionContents, SourceError> {
+    match contents(reader, settings, scopes, revision, ids) {
+        Err(SourceError::NoPath { .. } | SourceError::Empty { .. }) => Ok(RevisionContents::default()),
+        read => read,
+    }
+}
+
 impl RevisionContents {
     fn add(
         &mut self,
@@ -146,11 +160,7 @@ fn search(
 ) -> Result<RevisionContents, SourceError> {
     let ids = wanted.iter().map(|wanted| &wanted.id).collect();
     // A content is found by its hash, so a place that cannot be read only means that it is not had.
-    let mut contents = match contents(reader, settings, &mut scopes, revision, &ids) {
-        // The folder that the source follows now is younger.
-        Err(SourceError::NoPath { .. } | SourceError::Empty { .. }) => RevisionContents::default(),
-        read => read?,
-    };
+    let mut contents = folder_contents(reader, settings, &mut scopes, revision, &ids)?;
     let missing = contents.missing(wanted);
     if !missing.is_empty() {
         // Facts of the cluster have changed since: it is in an older render of the same revision.
@@ -215,15 +225,15 @@ pub(super) fn read_undo_target(
         |error: SourceError| format!("revision {} cannot be read: {error}", revision.short_name());
     let ids: BTreeSet<&ObjectId> = undo.objects.iter().collect();
     let RevisionContents { found, unread } =
-        contents(reader, settings, &mut scopes, &revision, &ids).map_err(unreadable)?;
-    // An object is absent only where the whole revision was read: its absence deletes it.
-    let absent = ids.iter().find(|id| !found.contains_key(**id));
-    if let (Some(id), Some(place)) = (absent, unread) {
+        folder_contents(reader, settings, &mut scopes, &revision, &ids).map_err(unreadable)?;
+    let absent: BTreeSet<&ObjectId> = ids.into_iter().filter(|id| !found.contains_key(*id)).collect();
+    if let (Some(id), Some(place)) = (absent.first(), unread) {
         return Err(format!(
             "revision {} was not read completely, and may have {id}: {place}",
             revision.short_name()
         ));
     }
+    require_absence(reader, settings, &mut scopes, &revision, &absent)?;
     let mut contents = BTreeMap::new();
     for (id, all) in found {
         match <[SharedDesiredObject; 1]>::try_from(all) {
@@ -232,6 +242,32 @@ pub(super) fn read_undo_target(
         }
     }
     Ok(OlderRevision { revision, contents })
+}
+
+/// Refuses a revision that has one of these objects in a folder that the source does not read. It
+/// may have been in force there, and nothing shows that.
+fn require_absence(
+    reader: &RevisionReader,
+    settings: &ReadSettings,
+    scopes: &mut KindScopes,
+    revision: &Revision,
+    absent: &BTreeSet<&ObjectId>,
+) -> Result<(), String> {
+    if absent.is_empty() {
+        return Ok(());
+    }
+    let short = revision.short_name();
+    let files = whole_files(reader, revision, absent)
+        .map_err(|error| format!("revision {short} cannot be searched: {error}"))?;
+    let mut elsewhere = RevisionContents::default();
+    elsewhere.add(reader, settings, scopes, &files, absent);
+    let Some(there) = elsewhere.found.into_values().flatten().next() else { return Ok(()) };
+    let file = files.iter().find(|file| file.blob == there.body.blob.into());
+    let place = file.map(|file| format!(" in {}", file.path)).unwrap_or_default();
+    Err(format!(
+        "in revision {short} {} was{place}, which this source does not read: revert the commit",
+        there.id
+    ))
 }
 
 pub(super) fn undo_target_revision(reader: &RevisionReader, undo: &UndoRequest) -> Result<Revision, String> {

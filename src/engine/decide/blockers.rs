@@ -159,6 +159,7 @@ impl Engine {
         let needs = needs.find_map(|need| self.missing_reference(source, need));
         let after =
             || desired.depends_on.iter().find_map(|before| self.dependency_wait(source, desired, before));
+        let before_needs = || self.needed_dependency_wait(source, desired);
         let crd = || self.definition_blocker(source, desired);
         let wave = || {
             self.wave_blocker(source, desired.wave)?;
@@ -168,6 +169,7 @@ impl Engine {
         needs
             .or_else(|| self.config_blocker(source, desired))
             .or_else(after)
+            .or_else(before_needs)
             .or_else(crd)
             .or_else(wave)
             .or_else(switch)
@@ -360,10 +362,12 @@ impl Engine {
     }
 
     /// Returns whether the desired content of a Service selects others than the content that is
-    /// there.
+    /// there. One of unknown content may, as that of another process.
     fn is_switch(&self, service: &DesiredObject) -> bool {
         let accepted = self.entry(&service.id).and_then(|entry| entry.accepted.content());
-        service.id.is("", "Service") && accepted.is_some_and(|accepted| accepted.selects != service.selects)
+        let is_there = || self.live_object(&service.id).is_some();
+        service.id.is("", "Service")
+            && accepted.map_or_else(is_there, |accepted| accepted.selects != service.selects)
     }
 
     fn not_ready_reason(&self, id: &ObjectId) -> Option<Reason> {

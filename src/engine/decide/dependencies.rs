@@ -1,5 +1,7 @@
 //! Dependencies by annotation: an object that is changed only once others are changed and healthy.
 
+use std::collections::BTreeSet;
+
 use crate::engine::decide::blockers::{health_words, is_content_pending, is_healthy};
 use crate::engine::facts::entry::{ObjectEntry, SourceId};
 use crate::engine::state::Engine;
@@ -56,6 +58,38 @@ impl Engine {
             return None;
         }
         needs("is not changed yet")
+    }
+
+    /// Returns why a workload asks for no slot yet: something that it needs, and that is released
+    /// with it, waits for another workload. The slot would be held for as long as that one takes.
+    ///
+    /// A workload of a later wave is not awaited: it waits for this one itself.
+    pub(in crate::engine) fn needed_dependency_wait(
+        &self,
+        source: SourceId,
+        desired: &DesiredObject,
+    ) -> Option<Reason> {
+        let is_released_with = self.released_with(source, desired);
+        let is_later = |id: &ObjectId| {
+            let target = self.entry(id).and_then(ObjectEntry::target_content);
+            target.is_some_and(|(of, before)| of == source && before.wave > desired.wave)
+        };
+        let mut seen = BTreeSet::new();
+        let mut needs: Vec<&ObjectId> = desired.needs.iter().collect();
+        while let Some(need) = needs.pop() {
+            let Some(entry) = self.entry(need).filter(|entry| is_content_pending(entry)) else { continue };
+            if is_workload(need) || !seen.insert(need) || !is_released_with(need) {
+                continue;
+            }
+            let Some((_, needed)) = entry.target_content() else { continue };
+            let workloads = needed.depends_on.iter().filter(|id| is_workload(id));
+            let mut awaited = workloads.filter(|id| **id != desired.id && !is_later(id));
+            if let Some(reason) = awaited.find_map(|before| self.dependency_wait(source, needed, before)) {
+                return Some(reason);
+            }
+            needs.extend(needed.needs.iter().chain(&needed.depends_on));
+        }
+        None
     }
 
     /// Returns whether the newest content of a workload, or a restart of it, is still to come.

@@ -23,7 +23,7 @@ use crate::engine::deletion::peer_sources::{
 use crate::engine::deletion::unowned_objects::UnownedObjects;
 use crate::engine::facts::entry::SourceId;
 use crate::engine::state::Engine;
-use crate::engine::{ObjectOwner, Reason, SourceLifecycle, SourceState, Uid};
+use crate::engine::{ObjectOwner, Reason, RepositoryExtent, SourceLifecycle, SourceState, Uid};
 use crate::object::{ContentHash, ObjectId};
 
 /// A deletion relies on what was read within this time.
@@ -286,6 +286,7 @@ impl Engine {
             inventory_id: inventory_id.clone(),
             statement: Ok(says),
             kept: KeptObjects::default(),
+            rejections: Vec::new(),
         }
     }
 
@@ -353,13 +354,16 @@ impl Engine {
         let uid = self.informer_object(id).map(|live| &live.uid);
         let arrived =
             uid.and_then(|uid| self.handover.arrived.get(uid)).filter(|_| self.handover.has_peers());
+        let state = &self.sources[source];
+        // A source that nobody has configured yet may follow the folder to which it moved.
         let waits = arrived.is_some()
+            || (state.extent == RepositoryExtent::Folder && state.lifecycle == SourceLifecycle::Active)
             || self
                 .other_sources(source, id)
                 .any(|peer| peer.deletion_consent(mark, &own) == DeletionConsent::AfterDelay);
         let unwanted = uid.and_then(|uid| self.handover.since.get(uid)).map(|wait| wait.proven_since);
         let since = arrived.copied().or(unwanted).unwrap_or(now);
-        let until = since + self.sources[source].prune_delay;
+        let until = since + state.prune_delay;
         Some(until.saturating_duration_since(now)).filter(|left| waits && !left.is_zero())
     }
 

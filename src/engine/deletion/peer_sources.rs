@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use crate::engine::deletion::kept_objects::KeptObjects;
 use crate::engine::deletion::observation_requests::ObservationRequest;
+use crate::engine::rollout::rollback::rejection::Rejection;
 use crate::object::{ContentHash, ObjectId, Revision};
 
 /// The maximum number of objects in a list: with 33 bytes each it stays far below the limit of a
@@ -124,6 +125,8 @@ pub(crate) struct PeerSource {
     pub statement: Result<SourceStatement, UnknownStatement>,
     /// The objects that its inventory records as kept.
     pub kept: KeptObjects,
+    /// The contents that failed or were undone, as far as its inventory shows them.
+    pub rejections: Vec<Rejection>,
 }
 
 /// The reason for which the statement of a source is not known.

@@ -54,6 +54,7 @@ impl Engine {
     /// Takes an object that an informer shows.
     pub(crate) fn observe_object_by(&mut self, watcher: WatcherId, id: &ObjectId, mut live: LiveObject) {
         self.prove(id, &mut live);
+        self.restore_overlay(id, &mut live);
         let listed = self.remove_expected(watcher, id);
         let known = self.informer_objects.get(id);
         if self.is_shown_by_another(watcher, id) {
@@ -153,9 +154,17 @@ impl Engine {
     pub(crate) fn record_lookup(&mut self, id: &ObjectId, mut view: DirectView) {
         if let DirectView::Found(live) = &mut view {
             self.prove(id, live);
+            self.restore_overlay(id, live);
             self.note_release(id, live);
         }
         let newest = self.newest_revision_of(id);
+        let is_found = |live: &LiveObject| {
+            self.live_object(id).is_none() && self.source_of(live) != self.wanting_source(id)
+        };
+        if matches!(&view, DirectView::Found(live) if is_found(live)) {
+            // It may go over to this source together with others.
+            self.unit_lead_workloads.clear();
+        }
         let overdue = self.entries.get(id).is_some_and(|entry| entry.min_resource_version.is_some());
         match (self.informer_objects.contains_key(id), &view) {
             // The watch owes us an event.

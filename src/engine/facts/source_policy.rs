@@ -67,6 +67,16 @@ pub enum OptOutPolicy {
     Denied,
 }
 
+/// The part of its repository that a source follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum RepositoryExtent {
+    /// All of it.
+    #[default]
+    Whole,
+    /// One folder: other folders may be another source's.
+    Folder,
+}
+
 /// Indicates whether a source goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum SourceLifecycle {

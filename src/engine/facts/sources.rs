@@ -9,7 +9,7 @@ use crate::engine::facts::watchers::{OWN_WATCHER, WatcherId};
 use crate::engine::{
     Acknowledgement, AdoptPolicy, AllowList, Authorship, BlastRadius, BudgetNarrowing, FileFacts,
     KeptObjects, ManifestIndex, MovedObjects, ObjectCounts, OptOutPolicy, PRUNE_DELAY, PauseIntent,
-    PrunePolicy, Rejection, RepositoryIdentity, SourceLifecycle, Uid,
+    PrunePolicy, Rejection, RepositoryExtent, RepositoryIdentity, SourceLifecycle, Uid,
 };
 use crate::object::{ContentHash, Diagnostic, GroupKind, ObjectId, Revision, UnrenderedRoot};
 
@@ -100,6 +100,8 @@ pub(crate) struct SourceState {
     pub repository: RepositoryIdentity,
     /// The time for which other sources may request a dropped object before it is deleted.
     pub prune_delay: Duration,
+    /// The part of its repository that it follows.
+    pub extent: RepositoryExtent,
     /// Objects that another folder of its repository has come to name.
     pub moved: MovedObjects,
     /// Bounds on its rollouts beside those of the whole cluster.
@@ -167,6 +169,7 @@ impl SourceState {
             lifecycle: SourceLifecycle::Active,
             repository: RepositoryIdentity::Unknown,
             prune_delay: PRUNE_DELAY,
+            extent: RepositoryExtent::Whole,
             moved: MovedObjects::default(),
             budget: BudgetNarrowing::default(),
             watcher: OWN_WATCHER,

@@ -193,7 +193,10 @@ mod tests {
         // It reads back the same, wherever its words are cut.
         for outcome in [&*"a ".repeat(400), "two\nlines\r", " held: x\n", ""] {
             let made = Acknowledgement::new(&"1-a".into(), outcome);
-            assert_eq!(Acknowledgement::parse_all(&Acknowledgement::text(&[made.clone()])), [made]);
+            assert_eq!(
+                Acknowledgement::parse_all(&Acknowledgement::text(std::slice::from_ref(&made))),
+                [made]
+            );
         }
     }
 }

@@ -230,23 +230,39 @@ impl Engine {
         let (id, to) = (&undo.id, past.revision.short_name());
         let wanted = |id: &ObjectId| self.desired_hash(undo.source, id);
         let target = past.contents.get(id);
+        if target.is_none() {
+            return format!("nothing to undo: revision {to} has no {id}; a commit removes it");
+        }
         if target.is_some_and(|target| target.has_hash(shown.hash)) {
             return format!("nothing to undo: {id} is in revision {to} as it is now");
         }
         if target.is_some_and(|target| wanted(id) == Some(target.hash)) {
             return format!("nothing to undo: the newest revision asks for {id} as it is in revision {to}");
         }
+        // The revision does not show that an object was absent then: it may be older than its
+        // manifest. So one that it lacks stays, and nothing is deleted.
         let member = |id: &ObjectId| {
-            let good = past.contents.get(id).map_or(RollbackTarget::Absent, |desired| {
-                RollbackTarget::Content(ContentRef { hash: desired.hash, revision: past.revision.clone() })
-            });
-            (id.clone(), UnitMember { content: wanted(id), rollback_target: good, restarted: None })
+            let good = past.contents.get(id)?;
+            let good = ContentRef { hash: good.hash, revision: past.revision.clone() };
+            let rollback_target = RollbackTarget::Content(good);
+            Some((id.clone(), UnitMember { content: wanted(id), rollback_target, restarted: None }))
         };
         let unit = ReleaseUnit {
             inventory_id: self.inventory_ids[undo.source].clone(),
             revision: undo.from.clone(),
-            members: undo.objects.iter().map(member).collect(),
+            members: undo.objects.iter().filter_map(member).collect(),
         };
-        self.reject_for_undo(undo.source, id, &undo.by, unit, to)
+        let lacking: Vec<String> = undo
+            .objects
+            .iter()
+            .filter(|id| !past.contents.contains_key(*id))
+            .map(ToString::to_string)
+            .collect();
+        let words = self.reject_for_undo(undo.source, id, &undo.by, unit, to);
+        if lacking.is_empty() {
+            words
+        } else {
+            format!("{words}; {to} has no {}, which stays", lacking.join(", "))
+        }
     }
 }

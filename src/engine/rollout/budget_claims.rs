@@ -19,7 +19,7 @@ use crate::engine::rollout::budget::{
     BudgetBound, BudgetNarrowing, BudgetScope, BudgetShortage, BudgetSlot, SlotPriority, SlotRequest,
     grant_slots,
 };
-use crate::engine::rollout::ledger::{ReleaseUnit, RolloutClaim, RolloutLedger};
+use crate::engine::rollout::ledger::{ReleaseUnit, RollbackTarget, RolloutClaim, RolloutLedger};
 use crate::engine::rollout::rollouts::{Rollout, RolloutStartState};
 use crate::engine::rollout::start_rate::RolloutStart;
 use crate::engine::state::{DecisionMode, Engine};
@@ -513,6 +513,9 @@ fn has_contents_of(known: &ReleaseUnit, unit: &ReleaseUnit) -> bool {
 }
 
 /// Records a unit; those that share an object with it are one with it.
+///
+/// An older record ends where all that it shares comes from another inventory: that one has had
+/// the objects since.
 fn record(units: &mut Vec<ReleaseUnit>, mut unit: ReleaseUnit) {
     let shares = |other: &ReleaseUnit| {
         other.inventory_id == unit.inventory_id
@@ -521,7 +524,14 @@ fn record(units: &mut Vec<ReleaseUnit>, mut unit: ReleaseUnit) {
     let (same, others): (Vec<ReleaseUnit>, Vec<ReleaseUnit>) =
         std::mem::take(units).into_iter().partition(shares);
     for older in &same {
-        unit.merge_older(older);
+        let is_outdated = older
+            .members
+            .keys()
+            .filter_map(|id| unit.members.get(id))
+            .all(|member| matches!(member.rollback_target, RollbackTarget::FormerContent { .. }));
+        if !is_outdated {
+            unit.merge_older(older);
+        }
     }
     *units = others;
     units.push(unit);

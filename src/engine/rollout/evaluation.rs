@@ -203,6 +203,9 @@ impl Engine {
         now: Instant,
     ) -> RolloutCondition {
         let step = self.step_of(id, now);
+        if step.is_none() && self.is_left_at_step(id, live) {
+            return RolloutCondition::StepDone { until: None, soaks: false };
+        }
         match replica_status.phase {
             _ if step.is_some() => {}
             RolloutPhase::Settled => return RolloutCondition::Complete,

@@ -40,12 +40,36 @@ impl Engine {
     /// Returns the workloads of all sources that show the overlay of a step, whatever it waits for.
     pub(crate) fn stepped_workloads(&self) -> Vec<SteppedWorkload> {
         let stepped = self.informer_objects().filter_map(|(id, live)| {
-            let is_at_step = live_overlay(live).is_some_and(|overlay| overlay.step().is_some());
-            let source = self.source_of(live).filter(|_| is_at_step)?;
+            let source = self.source_of(live).filter(|_| is_at_step(live))?;
             let source = self.source(source).name.clone();
             Some(SteppedWorkload { source, id: id.clone(), shown: live.overlay })
         });
         stepped.collect()
+    }
+
+    /// Takes the overlay that this process has written or compared last for that of a workload whose
+    /// annotation somebody else has changed: that one would let more pods go, or end a step.
+    ///
+    /// Nobody else writes for a source that this process serves. The change itself is drift.
+    pub(in crate::engine) fn restore_overlay(&self, id: &ObjectId, live: &mut LiveObject) {
+        let Some(entry) = self.entry(id).filter(|_| is_workload(id)) else { return };
+        let is_own_write =
+            self.rollouts.writes_in_flight.contains(id) || entry.min_resource_version.is_some();
+        let shown = live.shown_release().map(|release| release.hash);
+        let is_same = entry.incarnation.as_ref() == Some(&live.uid)
+            && entry
+                .accepted
+                .content()
+                .is_some_and(|accepted| shown.is_some_and(|hash| accepted.has_hash(hash)));
+        if let Some(verified) = entry.verified.as_ref().filter(|_| is_same && !is_own_write) {
+            live.overlay = verified.overlay.into();
+        }
+    }
+
+    /// Returns whether a workload that no source here wants shows the overlay of a step. Only a part
+    /// of its pods is new, and whoever wants it judges it.
+    pub(in crate::engine) fn is_left_at_step(&self, id: &ObjectId, live: &LiveObject) -> bool {
+        is_at_step(live) && self.entry(id).is_none_or(|entry| entry.target_content().is_none())
     }
 
     /// Returns the overlay for the desired content of an object now.
@@ -182,7 +206,7 @@ impl Engine {
     /// Returns the state of the step that a workload shows; none where it shows none.
     pub(in crate::engine) fn step_of(&self, id: &ObjectId, now: Instant) -> Option<StepState> {
         let live = self.live_object(id)?;
-        live_overlay(live).filter(|overlay| overlay.step().is_some())?;
+        is_at_step(live).then_some(())?;
         let (_, desired) = self.entry(id)?.target_content()?;
         let steps = self.steps_of(id, desired)?;
         let standing = self.step_progress(id, desired, live, now);
@@ -215,6 +239,11 @@ pub(in crate::engine) fn live_overlay(live: &LiveObject) -> Option<RolloutOverla
         RolloutOverlayState::Overlaid(overlay) => Some(overlay),
         _ => None,
     }
+}
+
+/// Returns whether a workload shows the overlay of a step.
+pub(in crate::engine) fn is_at_step(live: &LiveObject) -> bool {
+    live_overlay(live).is_some_and(|overlay| overlay.step().is_some())
 }
 
 /// Returns the most pods that a content takes down at a time under an overlay, of so many.

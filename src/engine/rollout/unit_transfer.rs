@@ -18,8 +18,9 @@ use crate::engine::decide::decision::{Action, ApplyPurpose, ApplyRequest, Decisi
 use crate::engine::facts::entry::{ObjectEntry, SourceId};
 use crate::engine::rollout::ledger::{ReleaseUnit, RollbackTarget, RolloutClaim, RolloutLedger, UnitMember};
 use crate::engine::rollout::rollouts::Rollout;
+use crate::engine::rollout::step_overlay::is_at_step;
 use crate::engine::state::{DecisionMode, Engine};
-use crate::engine::{LiveObject, ObjectOwner, Reason, is_workload};
+use crate::engine::{LiveObject, ObjectOwner, Reason, RolloutPhase, is_workload};
 use crate::object::{ContentHash, ObjectId, Revision};
 
 /// The takeovers that wait for the rollout ledger.
@@ -118,7 +119,7 @@ impl Engine {
         id: &ObjectId,
     ) -> Option<ReleaseUnit> {
         let former = inventory_of(self.live_object(id)?)?;
-        let older = ledger.unit_of(&former, id)?;
+        let older = self.former_unit(ledger, &former, id)?;
         let own = &self.inventory_ids[source];
         let is_known = |unit: &ReleaseUnit| self.wanted_hash(source, id) == unit.members[id].content;
         let member = &older.members[id];
@@ -127,10 +128,7 @@ impl Engine {
         if !is_under_way || ledger.unit_of(own, id).is_some_and(is_known) {
             return None;
         }
-        let is_torn = older
-            .members
-            .iter()
-            .any(|(id, member)| self.wanted_hash(source, id).is_none() && !member.keeps_content());
+        let is_torn = self.is_torn(source, older);
         let transfer = |(id, member): (&ObjectId, &UnitMember)| {
             let content = self.wanted_hash(source, id)?;
             let rollback_target = if is_torn {
@@ -147,17 +145,54 @@ impl Engine {
         })
     }
 
+    /// Returns the record of what another inventory has released of an object, and not finished: the
+    /// unit that is being released, or one that failed and was left as it is.
+    fn former_unit<'a>(
+        &'a self,
+        ledger: &'a RolloutLedger,
+        former: &Arc<str>,
+        id: &ObjectId,
+    ) -> Option<&'a ReleaseUnit> {
+        ledger.unit_of(former, id).or_else(|| {
+            let source = self.source_of_inventory_id(former).map(|source| &self.sources[source]);
+            let pending = source.into_iter().flat_map(|source| &source.pending_rejections);
+            let recorded = source.and_then(|source| source.inventory.as_ref());
+            let recorded = recorded.into_iter().flat_map(|inventory| &inventory.rejections);
+            let peers = self.peers().filter(|peer| peer.inventory_id == *former);
+            let known = pending.chain(recorded).chain(peers.flat_map(|peer| &peer.rejections));
+            let shows = |unit: &&ReleaseUnit| {
+                unit.members.get(id).is_some_and(|member| self.is_member_shown(id, member))
+            };
+            known.map(|rejection| &rejection.unit).find(shows)
+        })
+    }
+
+    /// Returns whether something of a unit that was changed does not go over to a source.
+    fn is_torn(&self, source: SourceId, unit: &ReleaseUnit) -> bool {
+        let mut members = unit.members.iter();
+        members.any(|(id, member)| self.wanted_hash(source, id).is_none() && !member.keeps_content())
+    }
+
     /// Returns where a rollback of another source's object leads to, as the unit says in which it
-    /// is being released. Content of unknown origin cannot be put back.
+    /// is being released. Content of unknown origin cannot be put back. Neither can one whose
+    /// rollout nobody has seen end, or whose companions stay behind.
     pub(in crate::engine) fn former_rollback_target(
         &self,
+        source: SourceId,
         id: &ObjectId,
         live: &LiveObject,
     ) -> RollbackTarget {
         let Some(former) = inventory_of(live) else { return RollbackTarget::Unknown };
-        let unit = self.rollouts.ledger.as_ref().and_then(|ledger| ledger.unit_of(&former, id));
-        let released = || live.release.clone().map_or(RollbackTarget::Unknown, RollbackTarget::Content);
-        former_content(unit.map_or_else(released, |unit| unit.members[id].rollback_target.clone()), &former)
+        let unit = self.rollouts.ledger.as_ref().and_then(|ledger| self.former_unit(ledger, &former, id));
+        let target = match unit {
+            Some(unit) if self.is_torn(source, unit) => RollbackTarget::Unknown,
+            Some(unit) => unit.members[id].rollback_target.clone(),
+            None => {
+                let release = live.release.clone().filter(|_| has_finished_rollout(live));
+                release.map_or(RollbackTarget::Unknown, RollbackTarget::Content)
+            }
+        };
+        former_content(target, &former)
     }
 
     /// Returns the inventory in which the content was released that an object goes back to, where
@@ -243,8 +278,16 @@ fn former_content(target: RollbackTarget, former: &Arc<str>) -> RollbackTarget {
     }
 }
 
+/// Returns whether all pods of a workload are of its content. Without a record nothing else shows
+/// that the content is good.
+fn has_finished_rollout(live: &LiveObject) -> bool {
+    let phase = live.replica_status.map(|replica_status| replica_status.phase);
+    !is_at_step(live)
+        && phase.is_none_or(|phase| matches!(phase, RolloutPhase::Settled | RolloutPhase::Recovering))
+}
+
 /// Returns the inventory that has an object, or had it before its label was touched.
-fn inventory_of(live: &LiveObject) -> Option<Arc<str>> {
+pub(in crate::engine) fn inventory_of(live: &LiveObject) -> Option<Arc<str>> {
     match &live.owner {
         ObjectOwner::Ours(set) | ObjectOwner::Labelled(set) => Some(set.clone()),
         _ => None,

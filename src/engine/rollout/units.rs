@@ -15,6 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::engine::facts::entry::{ObjectEntry, SourceId};
 use crate::engine::facts::lookup_counts;
 use crate::engine::rollout::ledger::{ReleaseUnit, RollbackTarget, UnitMember};
+use crate::engine::rollout::unit_transfer::inventory_of;
 use crate::engine::state::{Engine, KindState};
 use crate::engine::{DesiredObject, LiveObject, Reason, ReplacementContent, SourceState, is_workload};
 use crate::graph::{ConnectedUnits, GraphNode, connect_objects};
@@ -98,7 +99,9 @@ impl Engine {
         let good = match self.live_object(id) {
             None if self.is_observable(id) => RollbackTarget::Absent,
             None => RollbackTarget::Unknown,
-            Some(live) if self.source_of(live) != Some(source) => self.former_rollback_target(id, live),
+            Some(live) if self.source_of(live) != Some(source) => {
+                self.former_rollback_target(source, id, live)
+            }
             Some(live) => {
                 self.known_content_ref(id, live).map_or(RollbackTarget::Unknown, RollbackTarget::Content)
             }
@@ -110,13 +113,18 @@ impl Engine {
     /// what lacks our label, and what is adopted must not be taken for added: going back would
     /// delete it.
     pub(in crate::engine) fn are_members_known(&self, unit: &ReleaseUnit) -> bool {
-        self.can_be_recorded(unit)
-            && unit.members.keys().all(|id| {
-                let Some(entry) = self.entry(id) else { return true };
-                self.live_object(id).is_some()
-                    || entry.direct_view.is_some()
-                    || self.unobserved_reason(id, entry).is_some()
-            })
+        self.can_be_recorded(unit) && unit.members.keys().all(|id| self.is_member_known(id))
+    }
+
+    /// Returns whether it is known what is there of an object, or why that cannot be known. A list
+    /// that is on its way shows it soon.
+    fn is_member_known(&self, id: &ObjectId) -> bool {
+        let Some(entry) = self.entry(id) else { return true };
+        let is_hidden = || {
+            let reason = self.unobserved_reason(id, entry);
+            reason.is_some_and(|reason| !matches!(reason, Reason::Syncing(_)))
+        };
+        self.live_object(id).is_some() || entry.direct_view.is_some() || is_hidden()
     }
 
     /// Returns whether an object is in a unit that is being released.
@@ -156,7 +164,10 @@ impl Engine {
             // An object that the newest revision no longer wants is no part of it any more.
             let dropped = self.entry(id).is_none_or(|entry| entry.targets.is_empty());
             // Its rollout is judged once its new source has it.
-            let goes_over = self.awaits_takeover(id, &unit.inventory_id);
+            let goes_over = self.awaits_takeover(id, &unit.inventory_id)
+                || self.live_object(id).is_some_and(|live| {
+                    self.is_left_at_step(id, live) && inventory_of(live).as_ref() == Some(&unit.inventory_id)
+                });
             !flying && !goes_over && !is_unreleased() && (released || dropped) && self.is_observable(id)
         })
     }
@@ -165,11 +176,20 @@ impl Engine {
         unit.members.keys().any(|id| self.entry(id).is_some_and(|entry| entry.rejection.is_some()))
     }
 
-    /// Returns whether a unit that is over has replaced something and was not rejected.
+    /// Returns whether a unit that is over has replaced something and was not rejected. One that
+    /// ended because something of it was dropped, or is another source's, was not judged here.
     pub(in crate::engine) fn can_be_undone(&self, unit: &ReleaseUnit) -> bool {
         let replaced =
             |member: &UnitMember| member.rollback_target.content_ref().is_some() && !member.keeps_content();
-        !self.is_rejected(unit) && unit.members.values().any(replaced)
+        let has_moved = |id: &ObjectId| {
+            let inventory = self.live_object(id).and_then(inventory_of);
+            inventory.is_some_and(|inventory| inventory != unit.inventory_id)
+        };
+        let is_dropped = |id: &ObjectId| self.entry(id).is_none_or(|entry| entry.targets.is_empty());
+        let is_judged = |(id, member): (&ObjectId, &UnitMember)| {
+            member.content.is_none() || (!is_dropped(id) && !has_moved(id))
+        };
+        !self.is_rejected(unit) && unit.members.values().any(replaced) && unit.members.iter().all(is_judged)
     }
 
     /// Returns the reason for which a change waits for its unit's workload to begin: a
@@ -228,9 +248,17 @@ impl Engine {
         };
         match blocker {
             Some(Reason::Wave(..)) => desired.wave < first.wave,
-            Some(Reason::Needs(need, _)) => together(&need) && !self.is_paused_by_person(&need),
+            Some(Reason::Needs(need, _)) => {
+                together(&need) && !self.is_paused_by_person(&need) && !self.asks_for_slot(source, &need)
+            }
             _ => false,
         }
+    }
+
+    /// Returns whether a workload that restarts pods asks the budget for itself now, as nothing else
+    /// is in its way. The record of its unit comes with its claim.
+    fn asks_for_slot(&mut self, source: SourceId, id: &ObjectId) -> bool {
+        self.restarts_lead_workload(source, id) && self.lead_workload_blocker(source, id).is_none()
     }
 
     /// Returns a kind of which nobody knows yet what there is, and so what is released together,
@@ -239,8 +267,15 @@ impl Engine {
         let state = &self.sources[source];
         let workloads = ["Deployment", "StatefulSet", "DaemonSet"].map(|kind| GroupKind::new("apps", kind));
         let recorded = state.inventory.iter().flat_map(|inventory| &inventory.kinds);
-        let mut kinds = workloads.iter().chain(recorded).chain(state.desired_counts.kinds());
-        kinds.find(|kind| self.kind_state(source, kind) == Some(&KindState::Syncing)).cloned()
+        // A watch of a kind that the source asks for anew has not begun yet.
+        let begins = |kind: &GroupKind| {
+            workloads.contains(kind) && state.desired_counts.kinds().any(|wanted| wanted == kind)
+        };
+        let is_unlisted = |kind: &&GroupKind| match self.kind_state(source, kind) {
+            Some(state) => *state == KindState::Syncing,
+            None => begins(kind),
+        };
+        workloads.iter().chain(recorded).chain(state.desired_counts.kinds()).find(is_unlisted).cloned()
     }
 
     /// Finds the units of a source, where that has to be done again.
@@ -314,8 +349,18 @@ impl Engine {
             let beside = units.number_of(id).is_some_and(|number| changed.contains(&number));
             is_workload(id) && beside && self.live_object(id).is_none()
         };
+        // Beside something that is there, a workload that was not looked up may be there too.
+        let shown: BTreeSet<usize> = nodes
+            .iter()
+            .filter(|id| self.live_object(id).is_some())
+            .filter_map(|id| units.number_of(id))
+            .collect();
+        let is_unseen = |id: &ObjectId| {
+            let beside = units.number_of(id).is_some_and(|number| shown.contains(&number));
+            is_workload(id) && beside && !self.is_member_known(id)
+        };
         let mut workloads: Vec<&ObjectId> =
-            nodes.iter().filter(|id| self.can_restart_pods(id) || is_new(id)).collect();
+            nodes.iter().filter(|id| self.can_restart_pods(id) || is_new(id) || is_unseen(id)).collect();
         // One that restarts pods asks the budget, and so opens the unit.
         workloads.sort_by_key(|id| (!self.can_restart_pods(id), *id));
         let mut firsts: BTreeMap<usize, &ObjectId> = BTreeMap::new();

@@ -121,6 +121,43 @@ fn a_slot_is_not_held_for_a_dependency_that_waits_for_it() {
     }
 }
 
+/// Has slots for all, so nothing but the order keeps a workload back that needs what comes last.
+#[test]
+fn what_a_workload_needs_waits_for_another_workload_though_the_budget_is_free() {
+    let (web, post) = (workload("web"), config("post"));
+    // One comes before `web` in the order of ids, and one after it.
+    for user in [workload("a"), workload("z")] {
+        for chained in [false, true] {
+            let link = config("link");
+            let revision = |content| {
+                let of = [("post", &post, std::slice::from_ref(&web)), ("web", &web, &[])];
+                let mut all = files(content, &of);
+                let mut uses = (*desired(&user, content, "user")).clone();
+                uses.needs = [if chained { link.clone() } else { post.clone() }].into();
+                all.push(("user", Some(uses.into())));
+                let mut between = (*desired(&link, content, "link")).clone();
+                between.needs = [post.clone()].into();
+                all.push(("link", Some(between.into())));
+                all
+            };
+            let mut harness = Harness::new(3);
+            harness.read(reading("r1", &revision(1)));
+            harness.settle();
+            pause(&mut harness, &web, Some("1-a not now"));
+            harness.world.log.clear();
+            harness.read(reading("r2", &revision(2)));
+            harness.settle();
+            assert_eq!(harness.world.log, [], "{user}");
+            assert_eq!(why(&mut harness, &user), "needs Deployment shop/web, which is not changed yet");
+            pause(&mut harness, &web, None);
+            let log = &harness.world.log;
+            let position = |id: &ObjectId| log.iter().position(|entry| *entry == changed(id));
+            assert!(position(&web) < position(&post) && position(&post) < position(&user), "{log:?}");
+            assert!(position(&web).is_some() && harness.world.is_free());
+        }
+    }
+}
+
 #[test]
 fn what_depends_on_a_workload_goes_on_when_its_rollout_has_rested() {
     let (web, post) = (workload("web"), config("post"));

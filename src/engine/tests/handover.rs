@@ -33,6 +33,7 @@ fn peer(says: Result<SourceStatement, &str>) -> PeerSource {
         inventory_id: OTHER.into(),
         statement: says.map_err(|why| UnknownStatement::Unreadable(why.into())),
         kept: KeptObjects::default(),
+        rejections: Vec::new(),
     }
 }
 

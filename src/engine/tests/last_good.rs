@@ -359,8 +359,9 @@ fn a_retry_is_recorded_and_kept_whatever_units_other_sources_have() {
 }
 
 #[test]
-fn a_unit_can_be_undone_where_it_has_replaced_something_and_was_not_rejected() {
-    let harness = held();
+fn a_unit_can_be_undone_where_it_has_replaced_something_that_is_wanted_and_was_not_rejected() {
+    let mut harness = held();
+    harness.read(reading("r9", &[("other", Some(desired(&workload("other"), 2, "other")))]));
     let rejected = harness.world.rejections[0].unit.clone();
     let elsewhere = |target: &RollbackTarget| {
         let member = UnitMember {
@@ -375,6 +376,9 @@ fn a_unit_can_be_undone_where_it_has_replaced_something_and_was_not_rejected() {
     assert!(!harness.engine.can_be_undone(&rejected));
     assert!(harness.engine.can_be_undone(&elsewhere(&replaced)));
     assert!(!harness.engine.can_be_undone(&elsewhere(&RollbackTarget::Absent)));
+    // Nobody has judged what was dropped meanwhile.
+    harness.read(reading("r10", &[("other", None)]));
+    assert!(!harness.engine.can_be_undone(&elsewhere(&replaced)));
 }
 
 #[test]

@@ -88,6 +88,19 @@ fn other_repositories_of_the_same_process_have_a_time_to_request_what_one_drops(
     assert_eq!(fate(&mut engine, &id, now), "deleted");
 }
 
+// It may move to a source that is configured only after the commit.
+#[test]
+fn a_source_of_a_folder_waits_for_sources_that_nobody_knows_yet() {
+    let (mut engine, id, now) = two([at(REPOSITORY), at(REPOSITORY)], AdoptPolicy::IfUnowned);
+    engine.sources[FIRST].extent = RepositoryExtent::Folder;
+    engine.set_reading(FIRST, reading("c2", &[("a", None)]));
+    engine.set_reading(SECOND, reading("c2", &[]));
+    let waits = "pruned when the other sources have had 30 s to take it over";
+    assert_eq!(fate(&mut engine, &id, now), waits);
+    assert_eq!(fate(&mut engine, &id, now + Duration::from_secs(29)), waits);
+    assert_eq!(fate(&mut engine, &id, now + Duration::from_secs(31)), "deleted");
+}
+
 #[test]
 fn a_policy_never_to_adopt_leaves_what_another_source_of_the_process_gives_up() {
     let (mut engine, id, now) = two([at(REPOSITORY), at(REPOSITORY)], AdoptPolicy::Never);
@@ -109,7 +122,13 @@ fn elsewhere(requests: &[&ObjectId]) -> PeerSource {
     let takeover_requests = TakeoverRequests::Listed(requests.iter().map(|id| mark(id)).collect());
     let says = SourceStatement { takeover_requests, ..SourceStatement::default() };
     let inventory_id = "applyset-elsewhere-v1".into();
-    PeerSource { name: "other".into(), inventory_id, statement: Ok(says), kept: KeptObjects::default() }
+    PeerSource {
+        name: "other".into(),
+        inventory_id,
+        statement: Ok(says),
+        kept: KeptObjects::default(),
+        rejections: Vec::new(),
+    }
 }
 
 // The other source has the object. It has read the same revision, so that it consents at once to

@@ -45,6 +45,7 @@ fn peer(says: SourceStatement) -> PeerSource {
         inventory_id: OTHER.into(),
         statement: Ok(SourceStatement { service, ..says }),
         kept: KeptObjects::default(),
+        rejections: Vec::new(),
     }
 }
 

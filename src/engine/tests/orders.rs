@@ -216,6 +216,30 @@ fn what_the_undone_revision_added_goes_away() {
     assert_eq!(release.revision, Revision::new("r1"));
 }
 
+// The revision is older than its manifest in this source, and not than the object.
+#[test]
+fn what_a_named_revision_does_not_have_stays() {
+    let mut harness = Harness::new(3);
+    harness.read(reading("r0", &[("other", Some(desired(&config("other"), 1, "other")))]));
+    harness.read(reading("r1", &[("web", Some(desired(&workload("web"), 1, "web")))]));
+    harness.settle();
+    harness.read(reading("r2", &both(2)));
+    harness.settle();
+    order(&mut harness, &workload("web"), "1-a undo r0");
+    assert_eq!(
+        last_outcome(&harness),
+        "nothing to undo: revision r0 has no Deployment shop/web; a commit removes it"
+    );
+    order(&mut harness, &workload("web"), "2-b undo r1");
+    assert_eq!(
+        last_outcome(&harness),
+        "undone: revision r2 of Deployment shop/web (1 object) goes back to r1; r1 has no ConfigMap shop/env, which stays"
+    );
+    assert!(harness.world.things.contains_key(&config("env")), "{:?}", harness.world.log);
+    let release = harness.world.things[&workload("web")].release.clone().unwrap();
+    assert_eq!(release.revision, Revision::new("r1"));
+}
+
 #[test]
 fn an_order_with_nothing_to_do_says_so() {
     fn check(words: &str, expected: &str) {

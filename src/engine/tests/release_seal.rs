@@ -429,9 +429,10 @@ fn what_the_inventory_of_another_process_records_as_kept_stays_until_a_newer_rel
         let kept = KeptObjects { timings: kept.into_iter().collect(), is_truncated: false };
         let (name, inventory_id, says) =
             ("other".into(), "applyset-x-v1".into(), Ok(SourceStatement::default()));
-        harness
-            .engine
-            .set_peers(vec![PeerSource { name, inventory_id, statement: says, kept }], Instant::now());
+        harness.engine.set_peers(
+            vec![PeerSource { name, inventory_id, statement: says, kept, rejections: Vec::new() }],
+            Instant::now(),
+        );
         let judged = judgement(&mut harness, &a);
         assert!(judged.starts_with(expected), "{recorded:?}, {found}: {judged}");
     };

@@ -53,6 +53,7 @@ impl Process {
             let decision = self.engine.decide(id, self.now);
             match &decision.action {
                 Action::DryRun(apply) => self.answer_dry_run(id, &apply.clone()),
+                Action::CompareCached(content, variant) => self.answer_comparison(id, content, *variant),
                 _ if decision.reason == Some(Reason::Claiming) => {
                     let Some(next) = self.engine.next_ledger() else { return decision };
                     self.engine.note_ledger_write(&next);
@@ -62,6 +63,20 @@ impl Process {
             }
         }
         panic!("{id} is never decided on");
+    }
+
+    /// Says that the cluster shows a content as it is.
+    fn answer_comparison(&mut self, id: &ObjectId, content: &SharedDesiredObject, variant: ApplyVariant) {
+        let live = self.engine.live_object(id).unwrap();
+        let verified = VerifiedCoverage {
+            content: variant.hash(content),
+            overlay: variant.overlay,
+            config_stamp: variant.config_stamp,
+            managed_fields: live.our_fields.clone(),
+            value_digest: live.value_digest,
+            cover: FieldCoverage::Complete,
+        };
+        self.engine.record_coverage(id, verified);
     }
 
     fn answer_dry_run(&mut self, id: &ObjectId, apply: &ApplyRequest) {
@@ -226,7 +241,13 @@ fn giving_up(ids: &[&ObjectId]) -> Vec<PeerSource> {
         ..SourceStatement::default()
     };
     let kept = KeptObjects::default();
-    vec![PeerSource { name: "first".into(), inventory_id: SET.into(), statement: Ok(statement), kept }]
+    vec![PeerSource {
+        name: "first".into(),
+        inventory_id: SET.into(),
+        statement: Ok(statement),
+        kept,
+        rejections: Vec::new(),
+    }]
 }
 
 /// Returns a process that is about to take a workload over as a lookup shows it.
@@ -310,4 +331,199 @@ fn a_rollout_of_which_something_stays_behind_does_not_go_back_without_that() {
     };
     check(&[&web, &env], good_of_first(&web));
     check(&[&web], RollbackTarget::Unknown);
+}
+
+/// Returns a workload whose pods wait at a step, as far as the controller is concerned.
+fn at_step(id: &ObjectId, rv: u64) -> LiveObject {
+    let overlay = RolloutOverlayState::Overlaid(RolloutOverlay::Partition { from: 2, step: 1 });
+    LiveObject { overlay, ..live(id, SET, 2, "c2", rv, RolloutPhase::Settled) }
+}
+
+// Without its manifest nobody here knows the steps: pods that wait are no end of a rollout.
+#[test]
+fn a_step_whose_workload_is_dropped_is_neither_done_nor_failed_until_another_source_has_it() {
+    let web = workload("web");
+    let mut former = Process::serving(&[SET]);
+    let member = UnitMember {
+        content: Some(desired(&web, 2, "").hash),
+        rollback_target: good(&web, 1, "c1"),
+        restarted: None,
+    };
+    let unit = ReleaseUnit {
+        inventory_id: SET.into(),
+        revision: Revision::new("c2"),
+        members: [(web.clone(), member)].into(),
+    };
+    former.engine.observe_object(&web, at_step(&web, 3));
+    former.read(FIRST, "c2", &[(&web, Some(2))]);
+    former.engine.set_inventory(FIRST, Inventory::default());
+    let ledger = RolloutLedger { units: vec![unit], ..former.ledger().clone() };
+    former.engine.set_ledger(ledger);
+    former.read(FIRST, "c3", &[(&web, None)]);
+    for _ in 0..3 {
+        former.engine.process_changes();
+        former.engine.advance(former.now);
+        former.now += Duration::from_hours(1);
+    }
+    let units = |process: &Process| {
+        let next = process.engine.next_ledger().unwrap_or_else(|| process.ledger().clone());
+        (next.units.len(), next.history.len())
+    };
+    assert!(former.engine.take_failed().is_empty());
+    assert_eq!(units(&former), (1, 0));
+    former.engine.observe_absence(&web);
+    former.engine.advance(former.now);
+    assert_eq!(units(&former), (0, 0), "nobody has judged it here");
+}
+
+/// Looks a workload up that no record says anything of, and that has another content here.
+#[test]
+fn a_content_of_another_source_is_good_only_where_its_rollout_has_ended() {
+    let check = |change: &dyn Fn(&mut LiveObject), expected: bool| {
+        let web = workload("web");
+        let mut shown = live(&web, SET, 2, "c2", 2, RolloutPhase::Settled);
+        change(&mut shown);
+        let mut process = taking_over(&web, shown.clone());
+        process.read(FIRST, "c4", &[(&web, Some(3))]);
+        assert_eq!(process.decide(&web).reason, Some(Reason::Claiming));
+        process.engine.note_ledger_call();
+        process.engine.set_ledger(process.ledger().clone());
+        let decision = process.decide(&web);
+        assert!(matches!(decision.action, Action::Apply(_)), "{decision:?}");
+        let target = process.ledger().unit_of(OTHER, &web).unwrap().members[&web].rollback_target.clone();
+        let content = good(&web, 2, "c2").content_ref().unwrap().clone();
+        let good = RollbackTarget::FormerContent { content, inventory_id: SET.into() };
+        assert_eq!(target, if expected { good } else { RollbackTarget::Unknown }, "{shown:?}");
+    };
+    let phase = |phase: RolloutPhase| {
+        move |live: &mut LiveObject| live.replica_status.as_mut().unwrap().phase = phase
+    };
+    check(&|_| (), true);
+    check(&phase(RolloutPhase::Recovering), true);
+    check(&phase(RolloutPhase::Replacing), false);
+    check(&|live| live.overlay = at_step(&workload("web"), 2).overlay, false);
+}
+
+// Its own inventory alone says what was good before it.
+#[test]
+fn a_content_that_failed_in_another_process_and_was_left_moves_with_its_last_good_one() {
+    let web = workload("web");
+    let mut process = taking_over(&web, live(&web, SET, 2, "c2", 2, RolloutPhase::Replacing));
+    let member = UnitMember {
+        content: Some(desired(&web, 2, "").hash),
+        rollback_target: good(&web, 1, "c1"),
+        restarted: None,
+    };
+    let unit = ReleaseUnit {
+        inventory_id: SET.into(),
+        revision: Revision::new("c2"),
+        members: [(web.clone(), member)].into(),
+    };
+    let failed = Rejection { unit, action: RejectionAction::Quarantine, cause: "it crashes".into() };
+    let peers =
+        giving_up(&[&web]).into_iter().map(|peer| PeerSource { rejections: vec![failed.clone()], ..peer });
+    process.engine.set_peers(peers.collect(), process.now);
+    assert_eq!(process.decide(&web).reason, Some(Reason::Claiming));
+    process.engine.note_ledger_call();
+    process.engine.set_ledger(process.ledger().clone());
+    let decision = process.decide(&web);
+    assert!(matches!(decision.action, Action::Apply(_)), "{decision:?}");
+    let unit = process.ledger().unit_of(OTHER, &web).unwrap();
+    assert_eq!(unit.members[&web].rollback_target, good_of_first(&web));
+}
+
+#[test]
+fn a_rollout_that_is_changed_as_it_moves_does_not_go_back_without_what_stays_behind() {
+    let (web, env) = (workload("web"), config("env"));
+    let member = |id: &ObjectId| UnitMember {
+        content: Some(desired(id, 2, "").hash),
+        rollback_target: good(id, 1, "c1"),
+        restarted: None,
+    };
+    let check = |moves: &[&ObjectId], expected: RollbackTarget| {
+        let mut process = Process::serving(&[SET, OTHER]);
+        let unit = ReleaseUnit {
+            inventory_id: Arc::from(SET),
+            revision: Revision::new("c2"),
+            members: [&web, &env].map(|id| (id.clone(), member(id))).into(),
+        };
+        let ledger = process.ledger().clone();
+        process.engine.set_ledger(RolloutLedger { units: vec![unit], ..ledger });
+        for (id, rv) in [(&web, 1), (&env, 2)] {
+            process.engine.observe_object(id, live(id, SET, 2, "c2", rv, RolloutPhase::Replacing));
+        }
+        process.read(FIRST, "c2", &wants(&[&web, &env]));
+        let (stay, go): (Vec<_>, Vec<_>) = [&web, &env].into_iter().partition(|id| !moves.contains(id));
+        let left: Vec<_> = wants(&stay).into_iter().chain(go.iter().map(|id| (*id, None))).collect();
+        process.read(FIRST, "c3", &left);
+        let changed: Vec<_> = go.iter().map(|id| (*id, Some(3))).collect();
+        process.read(SECOND, "c3", &changed);
+        let decision = process.decide(&web);
+        assert!(matches!(&decision.action, Action::Apply(apply) if apply.source == SECOND), "{decision:?}");
+        let unit = process.ledger().unit_of(OTHER, &web).unwrap();
+        assert_eq!(unit.members[&web].rollback_target, expected, "{moves:?}");
+    };
+    check(&[&web, &env], good_of_first(&web));
+    check(&[&web], RollbackTarget::Unknown);
+}
+
+// The other source has had it since, and its content is the last good one.
+#[test]
+fn an_older_record_of_the_same_source_says_nothing_of_what_another_source_had_meanwhile() {
+    let web = workload("web");
+    let mut process = taking_over(&web, live(&web, SET, 2, "c2", 2, RolloutPhase::Settled));
+    let member = UnitMember {
+        content: Some(desired(&web, 9, "").hash),
+        rollback_target: good(&web, 8, "c0"),
+        restarted: None,
+    };
+    let outdated = ReleaseUnit {
+        inventory_id: OTHER.into(),
+        revision: Revision::new("c0"),
+        members: [(web.clone(), member)].into(),
+    };
+    let ledger = RolloutLedger { units: vec![outdated], ..process.ledger().clone() };
+    process.engine.set_ledger(ledger);
+    process.read(FIRST, "c4", &[(&web, Some(3))]);
+    assert_eq!(process.decide(&web).reason, Some(Reason::Claiming));
+    process.engine.note_ledger_call();
+    process.engine.set_ledger(process.ledger().clone());
+    let decision = process.decide(&web);
+    assert!(matches!(decision.action, Action::Apply(_)), "{decision:?}");
+    let unit = process.ledger().unit_of(OTHER, &web).unwrap();
+    let content = good(&web, 2, "c2").content_ref().unwrap().clone();
+    let expected = RollbackTarget::FormerContent { content, inventory_id: SET.into() };
+    assert_eq!(unit.members[&web].rollback_target, expected);
+}
+
+/// Looks up the data of a workload before the workload itself.
+#[test]
+fn data_of_another_source_wait_for_a_workload_beside_them_that_was_not_looked_up() {
+    let (web, env) = (workload("web"), config("env"));
+    let mut process = Process::serving(&[OTHER]);
+    process.engine.require_peer_consent();
+    let mut uses = (*desired(&web, 3, "web")).clone();
+    uses.needs = [env.clone()].into();
+    let files = [("web", Some(SharedDesiredObject::from(uses))), ("env", Some(desired(&env, 3, "env")))];
+    process.engine.set_reading(FIRST, reading("c3", &files));
+    assert_eq!(process.decide(&env).action, Action::Lookup);
+    let shown = |id: &ObjectId, rv| Box::new(live(id, SET, 2, "c2", rv, RolloutPhase::Settled));
+    process.engine.record_lookup(&env, DirectView::Found(shown(&env, 1)));
+    process.engine.set_peers(giving_up(&[&web, &env]), process.now);
+    let decision = process.decide(&env);
+    assert_eq!(decision.reason, Some(Reason::Claiming), "{decision:?}");
+    process.engine.record_lookup(&web, DirectView::Found(shown(&web, 2)));
+    let decision = process.decide(&env);
+    assert_eq!(decision.reason, Some(Reason::UnitWorkload(web.clone())), "{decision:?}");
+    for id in [&web, &env] {
+        let shown = good(id, 2, "c2").content_ref().unwrap().clone();
+        process.engine.record_older_content(id, &shown, Some(desired(id, 2, "")));
+    }
+    process.decide(&web);
+    process.engine.note_ledger_call();
+    process.engine.set_ledger(process.ledger().clone());
+    process.decide(&env);
+    process.decide(&web);
+    let unit = process.ledger().unit_of(OTHER, &env).unwrap();
+    assert_eq!(unit.members.keys().collect::<Vec<_>>(), [&env, &web]);
 }

@@ -11,7 +11,7 @@ use super::*;
 use crate::cluster::tests::fake::{FakeApiServer, ScriptedReply};
 use crate::engine::{
     AdoptPolicy, BlastRadius, BudgetNarrowing, LiveObject, OWN_WATCHER, ObjectOwner, OptOutPolicy,
-    PrunePolicy,
+    PrunePolicy, RepositoryExtent,
 };
 use crate::input::VariableUse;
 use crate::object::annotations;
@@ -36,6 +36,7 @@ fn source(dir: &Path) -> SourceSetup {
         prune: PrunePolicy::On,
         radius: BlastRadius { count: 10, percent: 10 },
         prune_delay: Duration::ZERO,
+        extent: RepositoryExtent::Whole,
         writes: SourceWrites::Allowed,
         life: SourceLifecycle::Active,
         confirmed: BTreeSet::new(),

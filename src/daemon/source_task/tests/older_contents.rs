@@ -119,3 +119,75 @@ async fn a_content_is_found_where_it_was_before_it_came_to_the_folder_of_the_sou
         assert!(first_before(former, location, moved, |_| {}, |_| {}).await, "{former:?}");
     }
 }
+
+/// Returns the answer to an undo to the first revision, after which a commit has changed the
+/// repository.
+async fn undo_to_first(change: impl Fn(&Path), path: &str) -> Result<usize, String> {
+    let dir = TempDir::new().unwrap();
+    let origin = dir.path().join("repo");
+    make(&origin);
+    let head = |repo: &Path| {
+        let head = Command::new("git").current_dir(repo).args(["rev-parse", "HEAD"]).output().unwrap();
+        Revision::new(String::from_utf8(head.stdout).unwrap().trim())
+    };
+    let first = head(&origin);
+    change(&origin);
+    git(&origin, &["add", "."]);
+    git(&origin, &["commit", "--quiet", "--message=y"]);
+    let url = origin.to_str().unwrap().to_owned();
+    let location = GitLocation { path: Some(path.to_owned()), ..GitLocation::new(url) };
+    let SourceTaskFixture { dir: _dir, _state, source_task, mut events, .. } =
+        SourceTaskFixture::of(dir, &ResolvedLocation::Git(location));
+    let read = source_task.settings.read(
+        &SnapshotFile::in_test("a.yaml"),
+        MANIFEST.as_bytes(),
+        &mut KindScopes::builtin(),
+    );
+    let id = read.facts.objects[0].id.clone();
+    let undo = UndoRequest {
+        token: "1-a".into(),
+        id: id.clone(),
+        source: FIRST,
+        from: head(&origin),
+        to: Some(first.as_str().into()),
+        objects: vec![id],
+        in_force: BTreeSet::new(),
+        by: "".into(),
+    };
+    let (orders, from_loop) = mpsc::channel(8);
+    let running = tokio::spawn(source_task.run(from_loop));
+    let limit = Duration::from_secs(20);
+    let mut next = async || tokio::time::timeout(limit, events.recv()).await.unwrap().unwrap();
+    while !matches!(next().await, LoopEvent::SourceRead(..)) {}
+    orders.send(SourceTaskRequest::ReadUndoTarget(undo)).await.unwrap();
+    let found = loop {
+        if let LoopEvent::UndoTargetRead(_, found) = next().await {
+            break found;
+        }
+    };
+    drop(orders);
+    running.await.unwrap();
+    let short = first.short_name().to_owned();
+    found.map(|found| found.contents.len()).map_err(|why| why.replace(&short, "FIRST"))
+}
+
+// Whether it was in force there, nothing shows. That it was absent is not so.
+#[tokio::test]
+async fn an_undo_takes_an_object_of_another_folder_for_no_absent_one() {
+    let moved = |repo: &Path| {
+        fs::create_dir(repo.join("b")).unwrap();
+        fs::rename(repo.join("a.yaml"), repo.join("b/a.yaml")).unwrap();
+    };
+    let copied = |repo: &Path| {
+        fs::create_dir(repo.join("b")).unwrap();
+        fs::write(repo.join("b/a.yaml"), MANIFEST).unwrap();
+        fs::write(repo.join("a.yaml"), format!("{MANIFEST}data: {{b: c}}\n")).unwrap();
+    };
+    let changed =
+        |repo: &Path| fs::write(repo.join("a.yaml"), format!("{MANIFEST}data: {{b: c}}\n")).unwrap();
+    assert_eq!(undo_to_first(changed, "").await, Ok(1));
+    for change in [moved as fn(&Path), copied] {
+        let why = undo_to_first(change, "b").await.unwrap_err();
+        assert!(why.contains("a.yaml, which this source does not read: revert the commit"), "{why}");
+    }
+}
