@@ -279,7 +279,8 @@ impl Reconciler {
         // Nobody asked for what was not named.
         let asked = |_: &Reason| wanted || !self.is_partial();
         if let Some(reason) = reason.filter(asked) {
-            if self.reasons.get(id) != Some(&reason) {
+            // A refusal of another content may have the same words, and is kept until then.
+            if reason.is_refusal() || self.reasons.get(id) != Some(&reason) {
                 let passing = matches!(
                     reason,
                     Reason::OwnWrite
