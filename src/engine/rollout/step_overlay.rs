@@ -47,8 +47,8 @@ impl Engine {
         stepped.collect()
     }
 
-    /// Takes the overlay that this process has written or compared last for that of a workload whose
-    /// annotation somebody else has changed: that one would let more pods go, or end a step.
+    /// Takes the overlay that this process has written or compared last for that of a workload.
+    /// Somebody else may have changed the annotation, to let more pods go or to end a step.
     ///
     /// Nobody else writes for a source that this process serves. The change itself is drift.
     pub(in crate::engine) fn restore_overlay(&self, id: &ObjectId, live: &mut LiveObject) {

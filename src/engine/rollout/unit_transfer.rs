@@ -145,8 +145,8 @@ impl Engine {
         })
     }
 
-    /// Returns the record of what another inventory has released of an object, and not finished: the
-    /// unit that is being released, or one that failed and was left as it is.
+    /// Returns the record of what another inventory has released of an object, and not finished.
+    /// That is the unit that is being released, or one that failed and was left as it is.
     fn former_unit<'a>(
         &'a self,
         ledger: &'a RolloutLedger,

@@ -171,7 +171,7 @@ async fn undo_to_first(change: impl Fn(&Path), path: &str) -> Result<usize, Stri
     found.map(|found| found.contents.len()).map_err(|why| why.replace(&short, "FIRST"))
 }
 
-// Whether it was in force there, nothing shows. That it was absent is not so.
+// Nothing shows that it was in force there. It was not absent.
 #[tokio::test]
 async fn an_undo_takes_an_object_of_another_folder_for_no_absent_one() {
     let moved = |repo: &Path| {
