@@ -362,12 +362,10 @@ impl Engine {
     }
 
     /// Returns whether the desired content of a Service selects others than the content that is
-    /// there. One of unknown content may, as that of another process.
+    /// there.
     fn is_switch(&self, service: &DesiredObject) -> bool {
         let accepted = self.entry(&service.id).and_then(|entry| entry.accepted.content());
-        let is_there = || self.live_object(&service.id).is_some();
-        service.id.is("", "Service")
-            && accepted.map_or_else(is_there, |accepted| accepted.selects != service.selects)
+        service.id.is("", "Service") && accepted.is_some_and(|accepted| accepted.selects != service.selects)
     }
 
     fn not_ready_reason(&self, id: &ObjectId) -> Option<Reason> {

@@ -158,13 +158,6 @@ impl Engine {
             self.note_release(id, live);
         }
         let newest = self.newest_revision_of(id);
-        let is_found = |live: &LiveObject| {
-            self.live_object(id).is_none() && self.source_of(live) != self.wanting_source(id)
-        };
-        if matches!(&view, DirectView::Found(live) if is_found(live)) {
-            // It may go over to this source together with others.
-            self.unit_lead_workloads.clear();
-        }
         let overdue = self.entries.get(id).is_some_and(|entry| entry.min_resource_version.is_some());
         match (self.informer_objects.contains_key(id), &view) {
             // The watch owes us an event.

@@ -116,15 +116,12 @@ impl Engine {
         self.can_be_recorded(unit) && unit.members.keys().all(|id| self.is_member_known(id))
     }
 
-    /// Returns whether it is known what is there of an object, or why that cannot be known. A list
-    /// that is on its way shows it soon.
+    /// Returns whether it is known what is there of an object, or why that cannot be known.
     fn is_member_known(&self, id: &ObjectId) -> bool {
         let Some(entry) = self.entry(id) else { return true };
-        let is_hidden = || {
-            let reason = self.unobserved_reason(id, entry);
-            reason.is_some_and(|reason| !matches!(reason, Reason::Syncing(_)))
-        };
-        self.live_object(id).is_some() || entry.direct_view.is_some() || is_hidden()
+        self.live_object(id).is_some()
+            || entry.direct_view.is_some()
+            || self.unobserved_reason(id, entry).is_some()
     }
 
     /// Returns whether an object is in a unit that is being released.
@@ -267,15 +264,8 @@ impl Engine {
         let state = &self.sources[source];
         let workloads = ["Deployment", "StatefulSet", "DaemonSet"].map(|kind| GroupKind::new("apps", kind));
         let recorded = state.inventory.iter().flat_map(|inventory| &inventory.kinds);
-        // A watch of a kind that the source asks for anew has not begun yet.
-        let begins = |kind: &GroupKind| {
-            workloads.contains(kind) && state.desired_counts.kinds().any(|wanted| wanted == kind)
-        };
-        let is_unlisted = |kind: &&GroupKind| match self.kind_state(source, kind) {
-            Some(state) => *state == KindState::Syncing,
-            None => begins(kind),
-        };
-        workloads.iter().chain(recorded).chain(state.desired_counts.kinds()).find(is_unlisted).cloned()
+        let mut kinds = workloads.iter().chain(recorded).chain(state.desired_counts.kinds());
+        kinds.find(|kind| self.kind_state(source, kind) == Some(&KindState::Syncing)).cloned()
     }
 
     /// Finds the units of a source, where that has to be done again.
@@ -349,18 +339,8 @@ impl Engine {
             let beside = units.number_of(id).is_some_and(|number| changed.contains(&number));
             is_workload(id) && beside && self.live_object(id).is_none()
         };
-        // Beside something that is there, a workload that was not looked up may be there too.
-        let shown: BTreeSet<usize> = nodes
-            .iter()
-            .filter(|id| self.live_object(id).is_some())
-            .filter_map(|id| units.number_of(id))
-            .collect();
-        let is_unseen = |id: &ObjectId| {
-            let beside = units.number_of(id).is_some_and(|number| shown.contains(&number));
-            is_workload(id) && beside && !self.is_member_known(id)
-        };
         let mut workloads: Vec<&ObjectId> =
-            nodes.iter().filter(|id| self.can_restart_pods(id) || is_new(id) || is_unseen(id)).collect();
+            nodes.iter().filter(|id| self.can_restart_pods(id) || is_new(id)).collect();
         // One that restarts pods asks the budget, and so opens the unit.
         workloads.sort_by_key(|id| (!self.can_restart_pods(id), *id));
         let mut firsts: BTreeMap<usize, &ObjectId> = BTreeMap::new();

@@ -495,35 +495,3 @@ fn an_older_record_of_the_same_source_says_nothing_of_what_another_source_had_me
     let expected = RollbackTarget::FormerContent { content, inventory_id: SET.into() };
     assert_eq!(unit.members[&web].rollback_target, expected);
 }
-
-/// Looks up the data of a workload before the workload itself.
-#[test]
-fn data_of_another_source_wait_for_a_workload_beside_them_that_was_not_looked_up() {
-    let (web, env) = (workload("web"), config("env"));
-    let mut process = Process::serving(&[OTHER]);
-    process.engine.require_peer_consent();
-    let mut uses = (*desired(&web, 3, "web")).clone();
-    uses.needs = [env.clone()].into();
-    let files = [("web", Some(SharedDesiredObject::from(uses))), ("env", Some(desired(&env, 3, "env")))];
-    process.engine.set_reading(FIRST, reading("c3", &files));
-    assert_eq!(process.decide(&env).action, Action::Lookup);
-    let shown = |id: &ObjectId, rv| Box::new(live(id, SET, 2, "c2", rv, RolloutPhase::Settled));
-    process.engine.record_lookup(&env, DirectView::Found(shown(&env, 1)));
-    process.engine.set_peers(giving_up(&[&web, &env]), process.now);
-    let decision = process.decide(&env);
-    assert_eq!(decision.reason, Some(Reason::Claiming), "{decision:?}");
-    process.engine.record_lookup(&web, DirectView::Found(shown(&web, 2)));
-    let decision = process.decide(&env);
-    assert_eq!(decision.reason, Some(Reason::UnitWorkload(web.clone())), "{decision:?}");
-    for id in [&web, &env] {
-        let shown = good(id, 2, "c2").content_ref().unwrap().clone();
-        process.engine.record_older_content(id, &shown, Some(desired(id, 2, "")));
-    }
-    process.decide(&web);
-    process.engine.note_ledger_call();
-    process.engine.set_ledger(process.ledger().clone());
-    process.decide(&env);
-    process.decide(&web);
-    let unit = process.ledger().unit_of(OTHER, &env).unwrap();
-    assert_eq!(unit.members.keys().collect::<Vec<_>>(), [&env, &web]);
-}
