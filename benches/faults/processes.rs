@@ -159,10 +159,15 @@ fn sleeps() -> Vec<Fault> {
             let number = holder(stage)?;
             stage.change();
             stage.pass(0, 300);
+            let mut next = Ok(number);
             stop_during(stage, number, |stage| {
                 stage.pass(17_000, 20_000);
+                next = holder(stage);
                 stage.remove_old();
             });
+            if next? == number {
+                return Err(Obstacle::Unmet("nobody takes the Lease over".to_owned()));
+            }
             Ok(())
         })
         .of(Shape::Leases(2)),

@@ -22,6 +22,10 @@ pub(crate) fn write_yaml(value: &Value) -> String {
     writer.out
 }
 
+/// The most bytes of a key, with its quotes, that YAML reads without a `?` before it. By its
+/// definition they are characters, but there are readers that count bytes.
+const LONGEST_KEY: usize = 1024;
+
 struct YamlWriter {
     out: String,
 }
@@ -48,11 +52,7 @@ impl YamlWriter {
     fn map(&mut self, map: &Map<String, Value>, indent: usize) {
         for (nth, (key, value)) in map.iter().enumerate() {
             self.pad(nth, indent);
-            if is_plain(key) {
-                self.out.push_str(key);
-            } else {
-                self.quoted(key);
-            }
+            self.key(key, indent);
             self.out.push(':');
             // As kubectl does, a list is under its key's own column.
             let inner = match value {
@@ -69,6 +69,21 @@ impl YamlWriter {
                 self.scalar(value, indent + 2);
                 self.out.push('\n');
             }
+        }
+    }
+
+    /// Writes a key without its colon, which gets a line of its own after a long one.
+    fn key(&mut self, key: &str, indent: usize) {
+        let begin = self.out.len();
+        if is_plain(key) {
+            self.out.push_str(key);
+        } else {
+            self.quoted(key);
+        }
+        if self.out.len() - begin > LONGEST_KEY {
+            self.out.insert_str(begin, "? ");
+            self.out.push('\n');
+            self.pad(1, indent);
         }
     }
 

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::write_yaml;
+use crate::manifest;
 
 #[test]
 fn trees_are_written_as_kubectl_writes_them() {
@@ -127,6 +128,37 @@ fn texts_that_some_reader_takes_for_something_else_are_quoted() {
     {
         assert_eq!(write_yaml(&json!({ "k": text })), format!("k: {text}\n"));
     }
+}
+
+#[test]
+fn a_key_that_is_too_long_for_its_line_is_written_with_a_mark() {
+    fn check(key: &str, value: &Value, expected: &str) {
+        let tree = json!({ key: value });
+        let written = write_yaml(&tree);
+        assert_eq!(written.replace(key, "KEY"), expected);
+        let object = json!({"apiVersion": "v1", "kind": "A", "metadata": {"name": "a"}, "spec": tree,
+            "then": [tree, [tree], {"on": tree, "x": 1}]});
+        let written = write_yaml(&object);
+        assert_eq!(serde_yaml::from_str::<Value>(&written).unwrap(), object, "{written}");
+        let read = manifest::read(&"a.yaml".into(), written.as_bytes());
+        let bodies: Vec<&Value> = read.items.iter().map(|item| &item.body).collect();
+        assert_eq!(bodies, [&object], "{written}");
+    }
+    let (fits, long) = ("k".repeat(1024), "k".repeat(1025));
+    check(&fits, &json!("v"), "KEY: v\n");
+    check(&long, &json!("v"), "? KEY\n: v\n");
+    check(&long, &json!(null), "? KEY\n: null\n");
+    check(&long, &json!([]), "? KEY\n: []\n");
+    check(&long, &json!("a\nb\n"), "? KEY\n: |\n  a\n  b\n");
+    check(&long, &json!({"a": {"b": 1}, "c": 2}), "? KEY\n:\n  a:\n    b: 1\n  c: 2\n");
+    check(&long, &json!([1, {"a": 2, "b": [3]}]), "? KEY\n:\n- 1\n- a: 2\n  b:\n  - 3\n");
+    // The quotes count, and so does what is written for a character.
+    check(&" ".repeat(1022), &json!("v"), "'KEY': v\n");
+    check(&" ".repeat(1023), &json!("v"), "? 'KEY'\n: v\n");
+    let escapes = write_yaml(&json!({ "\u{1b}".repeat(256): "v" }));
+    assert_eq!(escapes, format!("? \"{}\"\n: v\n", "\\x1b".repeat(256)));
+    check(&"é".repeat(512), &json!("v"), "KEY: v\n");
+    check(&"é".repeat(513), &json!("v"), "? KEY\n: v\n");
 }
 
 fn text() -> impl Strategy<Value = String> {

@@ -2,6 +2,7 @@
 
 mod credentials;
 mod granted;
+mod records;
 mod renderers;
 
 use std::collections::BTreeSet;
@@ -28,7 +29,6 @@ use crate::cluster::{
     explain_unreadable_ledger, missing_key_remedy,
 };
 use crate::config::{Config, CustomSource, DeletionPolicy, SourceConfig, custom_path};
-use crate::daemon::UnreadableRecords;
 use crate::engine::{HashCiphers, PrunePolicy, RolloutLedger, SourceLifecycle};
 use crate::manifest::KindScopes;
 use crate::object::{ErrorClass, GroupKind, Gvk, Object, count_text, verb_to_be};
@@ -292,7 +292,7 @@ async fn check_sources_in_cluster(
         check_writable(&folder, report);
     }
     check_ledger(&cluster, &config.namespace, report).await;
-    check_records(&cluster, &config.namespace, report).await;
+    records::check(&cluster, &config.namespace, &kinds, report).await;
     check_key(&cluster, &config.namespace, report).await;
     let config = with_cluster_sources(&config, &cluster, &kinds, report).await;
     if let Some(actors) = check_rights(&config, &cluster, &kinds, checked, report).await {
@@ -326,17 +326,6 @@ async fn check_ledger(cluster: &Cluster, namespace: &str, report: &mut CheckRepo
         Ok(_) => {}
         Err(error) => {
             report.add(CheckLevel::Missing, explain_unreadable_ledger(namespace, &error.to_string()));
-        }
-    }
-}
-
-/// Reports records of sources that cannot be read, and what mends them. The right to read them is
-/// asked about with all others.
-async fn check_records(cluster: &Cluster, namespace: &str, report: &mut CheckReport) {
-    let read = retry_when_throttled(|| cluster.read_inventories(namespace)).await;
-    for (source, inventory) in read.unwrap_or_default() {
-        for why in UnreadableRecords::find(&inventory, namespace, &source).into_texts() {
-            report.add(CheckLevel::Missing, why);
         }
     }
 }

@@ -65,8 +65,6 @@ pub(super) async fn read_cluster_status(session: &ClusterSession) -> Result<Stat
     notes.extend(records.iter().flat_map(|source| {
         UnreadableRecords::find(&source.inventory, &session.system, &source.name).into_texts()
     }));
-    let there: BTreeSet<&ObjectId> =
-        members.iter().map(|(id, _)| id).chain(proven.iter().map(|(_, id, _)| id)).collect();
     let objects = records.iter().enumerate().flat_map(|(number, source)| {
         let ours =
             members.iter().filter(|(_, live)| live.owner == ObjectOwner::Ours(source.inventory_id.clone()));
@@ -74,8 +72,11 @@ pub(super) async fn read_cluster_status(session: &ClusterSession) -> Result<Stat
         let bare = proven.iter().filter(|(of, ..)| *of == number).map(|(_, id, live)| (id, live));
         let ours: Vec<ObjectStatus> =
             ours.chain(bare).map(|(id, live)| object(source, &ledger, id, live)).collect();
+        let there: BTreeSet<ObjectId> = ours.iter().map(|status| status.object.id()).collect();
         let others = source.last.ids().filter(|id| !there.contains(id));
-        ours.into_iter().chain(others.filter_map(|id| source.last.absent_object(&source.name, id)))
+        let others: Vec<ObjectStatus> =
+            others.filter_map(|id| source.last.absent_object(&source.name, id)).collect();
+        ours.into_iter().chain(others)
     });
     let objects: Vec<ObjectStatus> = objects.collect();
     let sources = records.iter().map(|source| source_status(source, &ledger, &objects)).collect();
@@ -422,7 +423,15 @@ fn rollout_status(
     let name = |inventory_id: &str| {
         records.iter().find(|source| *source.inventory_id == *inventory_id).map(|source| source.name.clone())
     };
-    let rolling = members.iter().filter(|(id, live)| is_rolling(ledger, id, live)).map(|(id, live)| {
+    // A failed one that is held rolls out no more, though its pods are of two templates.
+    let is_held = |id: &ObjectId, live: &LiveObject| {
+        let source =
+            records.iter().find(|source| live.owner == ObjectOwner::Ours(source.inventory_id.clone()));
+        let found = source.and_then(|source| find_blocker(source, ledger, id, live));
+        !ledger.claims.contains_key(id) && found.is_some_and(|found| found.blocker == Blocker::Quarantine)
+    };
+    let rolling = members.iter().filter(|(id, live)| is_rolling(ledger, id, live) && !is_held(id, live));
+    let rolling = rolling.map(|(id, live)| {
         let numbers = live.replica_status.unwrap_or_default();
         WorkloadRolloutStatus {
             object: ObjectRef::of(id),

@@ -11,7 +11,7 @@ use super::target::{ClusterSession, ManagedObject};
 use super::{CommandError, ExitStatus, Terminal, facts};
 use crate::cluster::{FieldOwners, KindLookup, inventory_id_of};
 use crate::daemon;
-use crate::engine::{Acknowledgement, Authorship, ContentRef, is_workload};
+use crate::engine::{Acknowledgement, Authorship, ContentRef, RollbackTarget, is_workload};
 use crate::fields;
 use crate::object::{GroupKind, Revision, annotation_text, text_at, value_at};
 
@@ -56,16 +56,15 @@ pub(super) async fn print(
     let (ledger, _) = facts::read_ledger(session).await?;
     let heads = ["NUMBER", "COMMIT", "AUTHOR", "SUBJECT", "SINCE", "OUTCOME"].map(str::to_owned);
     let inventory_id = inventory_id_of(&session.system, &target.source);
-    let newest = lines.first().map(|line| line.number);
-    let rows = lines.iter().map(|line| {
+    let outcomes = TemplateOutcomes::of(&target, &lines);
+    let rows = lines.iter().enumerate().map(|(place, line)| {
         let authored =
-            line.revision.as_ref().and_then(|revision| ledger.author(&inventory_id, revision).cloned());
+            line.revision.as_ref().and_then(|revision| ledger.any_author(&inventory_id, revision).cloned());
         let authored = authored.unwrap_or_else(|| Authorship::of("-", "-"));
         let commit = line.revision.as_ref().map_or("-", |revision| revision.short_name());
         let cells = [&line.number.to_string(), commit, &authored.author, &authored.subject, &line.when];
         let [number, commit, author, subject, when] = cells.map(clean_text);
-        let is_newest = Some(line.number) == newest;
-        [number, commit, author, subject, when, clean_text(&outcome(&target, line, is_newest))]
+        [number, commit, author, subject, when, clean_text(&outcomes.outcome(place, line))]
     });
     let rows: Vec<[String; 6]> = std::iter::once(heads).chain(rows).collect();
     terminal.print(&format_columns(&rows))?;
@@ -175,21 +174,85 @@ fn line(object: &Value) -> HistoryLine {
     }
 }
 
-fn outcome(target: &ManagedObject, line: &HistoryLine, is_newest: bool) -> String {
-    if line.author == TemplateAuthor::Other {
-        return "changed by somebody else".to_owned();
+/// The facts that say what became of the templates of a workload.
+struct TemplateOutcomes {
+    /// The rejection of the workload's content.
+    rejection: Option<TemplateRejection>,
+    /// The place of the template that is in force, and of the rejected one.
+    in_force: Option<usize>,
+    rejected: Option<usize>,
+}
+
+/// The rejection of one content of a workload.
+struct TemplateRejection {
+    cause: String,
+    /// The hash of the content.
+    content: String,
+    /// The revision of another source that is gone back to.
+    former: Option<Revision>,
+}
+
+impl TemplateOutcomes {
+    fn of(target: &ManagedObject, lines: &[HistoryLine]) -> Self {
+        let rejections = daemon::rejections(&target.inventory);
+        let rejection = rejections.iter().find_map(|rejection| {
+            let member = rejection.unit.members.get(&target.id)?;
+            let former = match &member.rollback_target {
+                RollbackTarget::FormerContent { content, .. } => Some(content.revision.clone()),
+                _ => None,
+            };
+            let (cause, content) = (rejection.cause.to_string(), member.content?.to_string());
+            Some(TemplateRejection { cause, content, former })
+        });
+        let shown = target.content_ref().map(|release| release.hash.to_string());
+        let pods = value_at(&target.object, &["spec", "template", "spec"]).cloned().unwrap_or_default();
+        Self::find(rejection, shown.as_deref(), &pods, lines)
     }
-    let rejections = daemon::rejections(&target.inventory);
-    let rejected = rejections.iter().find(|rejection| {
-        let member = rejection.unit.members.get(&target.id);
-        member.and_then(|member| member.content).is_some_and(|hash| hash.to_string() == line.hash)
-    });
-    let shown = target.content_ref().map(|release| release.hash.to_string());
-    match rejected {
-        Some(rejection) => rejection.cause.to_string(),
-        None if is_newest && shown.as_deref() == Some(&*line.hash) => "in force".to_owned(),
-        None if line.hash.is_empty() => "not from a source".to_owned(),
-        None => "replaced".to_owned(),
+
+    /// Finds the templates that are in force and rejected, the newest of all being the first.
+    ///
+    /// The hash of a content is another one in each inventory, and controllers may keep that of the
+    /// source that brought the template first. So the newest template is the live one by its pods.
+    /// Where the workload went back to the content of another source, the last template before it
+    /// is the rejected one.
+    fn find(
+        rejection: Option<TemplateRejection>,
+        shown: Option<&str>,
+        pods: &Value,
+        lines: &[HistoryLine],
+    ) -> Self {
+        let is_live = |line: &HistoryLine| shown == Some(&*line.hash) || line.pods == *pods;
+        let is_released =
+            |line: &&HistoryLine| !line.hash.is_empty() && line.author == TemplateAuthor::Commit;
+        let in_force = lines.first().filter(is_released).filter(|line| shown.is_some() && is_live(line));
+        let in_force = in_force.map(|_| 0);
+        let rejected = rejection.as_ref().and_then(|rejection| {
+            let is_it = |line: &HistoryLine| line.hash == rejection.content;
+            let is_shown = shown == Some(&*rejection.content);
+            let by_hash = in_force.filter(|_| is_shown).or_else(|| lines.iter().position(is_it));
+            let before = || {
+                let former = rejection.former.as_ref()?;
+                let place = lines.iter().skip(1).position(|line| is_released(&line))? + 1;
+                let line = lines.get(place)?;
+                (in_force.is_some() && line.revision.as_ref() != Some(former)).then_some(place)
+            };
+            by_hash.or_else(before)
+        });
+        Self { rejection, in_force, rejected }
+    }
+
+    fn outcome(&self, place: usize, line: &HistoryLine) -> String {
+        if line.author == TemplateAuthor::Other {
+            return "changed by somebody else".to_owned();
+        }
+        let is_rejected =
+            |rejection: &&TemplateRejection| self.rejected == Some(place) || rejection.content == line.hash;
+        match self.rejection.as_ref().filter(is_rejected) {
+            Some(rejection) => rejection.cause.clone(),
+            None if self.in_force == Some(place) => "in force".to_owned(),
+            None if line.hash.is_empty() => "not from a source".to_owned(),
+            None => "replaced".to_owned(),
+        }
     }
 }
 
@@ -231,5 +294,41 @@ mod tests {
         let revisions = [(4, "b", "theirs"), (3, "b", "app:2"), (2, "b", "theirs before"), (1, "a", "app:1")];
         check(TemplateOwner::Foreign, &revisions, &[4, 2]);
         check(TemplateOwner::Foreign, &[(2, "b", "app:2"), (1, "a", "app:1")], &[]);
+    }
+
+    #[test]
+    fn a_template_is_known_by_its_pods_where_another_source_brought_it() {
+        #[track_caller]
+        fn check(rejected: Option<(&str, Option<&str>)>, shown: (&str, &str), expected: [&str; 3]) {
+            let line = |(number, hash, revision): (i64, &str, &str)| HistoryLine {
+                number,
+                revision: Some(Revision::new(revision)),
+                hash: hash.to_owned(),
+                pods: json!({ "image": revision }),
+                ..HistoryLine::default()
+            };
+            let lines: Vec<HistoryLine> =
+                [(4, "a1", "r1"), (3, "a2", "r2"), (2, "a0", "r0")].into_iter().map(line).collect();
+            let rejection = rejected.map(|(content, former)| TemplateRejection {
+                cause: "it failed".to_owned(),
+                content: content.to_owned(),
+                former: former.map(Revision::new),
+            });
+            let (hash, image) = shown;
+            let pods = json!({ "image": image });
+            let outcomes = TemplateOutcomes::find(rejection, Some(hash), &pods, &lines);
+            let found: Vec<String> =
+                lines.iter().enumerate().map(|(place, line)| outcomes.outcome(place, line)).collect();
+            assert_eq!(found, expected);
+        }
+        check(None, ("a1", "r1"), ["in force", "replaced", "replaced"]);
+        check(Some(("a2", None)), ("a1", "r1"), ["in force", "it failed", "replaced"]);
+        // Another source has it: its hashes are other ones.
+        check(None, ("b1", "r1"), ["in force", "replaced", "replaced"]);
+        check(Some(("b2", Some("r1"))), ("b1", "r1"), ["in force", "it failed", "replaced"]);
+        check(Some(("b1", Some("r1"))), ("b1", "r1"), ["it failed", "replaced", "replaced"]);
+        // The template before is not the one that failed.
+        check(Some(("b2", Some("r2"))), ("b1", "r1"), ["in force", "replaced", "replaced"]);
+        check(Some(("b2", Some("r1"))), ("b3", "r3"), ["replaced", "replaced", "replaced"]);
     }
 }

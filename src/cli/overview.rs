@@ -17,6 +17,9 @@ use crate::report::{
 /// The maximum number of objects listed by default.
 const MAX_LISTED_OBJECTS: usize = 20;
 
+/// The age of what is known of claims that other processes have.
+const LEDGER_AGE: &str = "as the rollout ledger was last read";
+
 /// The level of detail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DetailLevel {
@@ -266,6 +269,9 @@ pub(super) fn state(view: &StatusView, source: &SourceStatus) -> (TextStyle, Str
     } else if source.revision.is_none() && view.process.is_some() {
         parts.push("not read yet".to_owned());
         style = TextStyle::Waiting;
+    } else if parts.is_empty() && !source.healthy {
+        parts.push("errors in its files".to_owned());
+        style = TextStyle::Error;
     } else if parts.is_empty() && (source.objects.is_empty() || looked_after) {
         parts.push("healthy".to_owned());
     }
@@ -375,7 +381,10 @@ pub(super) fn budget_text(rollout: &RolloutStatus) -> String {
     } else {
         format!("{pods} of {most} pods unavailable")
     };
-    format!("rollout budget: {workloads} of {of} workloads{now}, {pods}")
+    let is_of_others = |roll: &WorkloadRolloutStatus| !roll.has_numbers();
+    let age =
+        if rollout.rolling.iter().any(is_of_others) { format!(", {LEDGER_AGE}") } else { String::new() };
+    format!("rollout budget: {workloads} of {of} workloads{now}, {pods}{age}")
 }
 
 /// Returns the objects that need attention: first those that roll out, then the rollout queue in
@@ -387,12 +396,10 @@ fn objects(view: &StatusView, detail: DetailLevel) -> Vec<Row> {
     let mut rows = Vec::new();
     for roll in &view.rollout.rolling {
         let object = known(&roll.object);
-        // A refusal in the middle of a rollout blocks it.
-        let refused = object.filter(|object| object.phase == Phase::Refused);
-        let (phase, text) = match refused.map(|object| object.reason.as_deref().unwrap_or_default()) {
-            Some(why) => (Phase::Refused, format!("{}; {why}", rollout_text(roll))),
-            None => (Phase::RollingOut, rollout_text(roll)),
-        };
+        // A refusal in the middle of a rollout blocks it, and a failed one has its own phase.
+        let phase = object.map_or(Phase::RollingOut, |object| object.phase);
+        let why = object.filter(|_| phase != Phase::RollingOut).and_then(|object| object.reason.as_ref());
+        let text = rollout_text(roll) + &why.map(|why| format!("; {why}")).unwrap_or_default();
         rows.push(object_row(&roll.object, phase, &text, object, detail));
         listed.push(&roll.object);
     }
@@ -448,6 +455,7 @@ fn object_row(
 pub(super) fn rollout_text(roll: &WorkloadRolloutStatus) -> String {
     let step = roll.step.as_ref().map(|step| format!("; {step}")).unwrap_or_default();
     let other = match &roll.holder {
+        Some(holder) if !roll.has_numbers() => return format!("claimed by {holder}, {LEDGER_AGE}"),
         Some(holder) => format!("; claimed by {holder}"),
         None if roll.source.is_none() => "; another daemon's".to_owned(),
         None => String::new(),

@@ -55,7 +55,15 @@ impl StatusView {
 
     /// Returns the objects by their names: a queue may be as long as they are many.
     pub(super) fn objects_by_name(&self) -> BTreeMap<&ObjectRef, &ObjectStatus> {
-        self.objects.iter().map(|object| (&object.object, object)).collect()
+        let mut known: BTreeMap<&ObjectRef, &ObjectStatus> = BTreeMap::new();
+        for object in &self.objects {
+            // The manifest of one source may be refused, and the object be of another.
+            let stays = known.get(&object.object).is_some_and(|known| known.phase != Phase::Refused);
+            if !stays {
+                known.insert(&object.object, object);
+            }
+        }
+        known
     }
 
     /// Returns whether nothing needs attention.

@@ -99,7 +99,8 @@ impl KeepReason {
         // Without a key nothing was ever sealed: the label alone counts.
         let sealed = match &keepers.key {
             None => Some(PruneTiming::AfterUnit),
-            Some(key) => annotation.and_then(|annotation| key.proven_timing(set, id, annotation)),
+            Some(key) => annotation
+                .and_then(|annotation| key.proven_facts(set, id, annotation).map(|facts| facts.timing)),
         };
         match sealed.map(|sealed| asked.strictest(sealed)) {
             Some(PruneTiming::Never) => Some(Self::Asked),

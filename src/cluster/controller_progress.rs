@@ -41,7 +41,7 @@ pub(crate) fn of(kind: &GroupKind, object: &Value) -> Option<ReplicaStatus> {
         _ => return None,
     };
     let max_unavailable = UpdateStrategy::of(kind, object).max_loss(replica_status.replicas);
-    Some(ReplicaStatus { max_unavailable, ..replica_status })
+    Some(ReplicaStatus { max_unavailable, is_outdated: is_unobserved(object), ..replica_status })
 }
 
 /// Returns whether the controller gave up another rollout than the one that was written at this

@@ -83,7 +83,7 @@ impl ListPageMetadata {
 /// Returns the form in which objects of a kind are looked up.
 fn lookup_form(kind: &ServedKind) -> WireForm {
     let any = ObjectId::new(&kind.gvk.group_kind(), None, "");
-    if is_workload(&any) { WireForm::Full } else { WireForm::Metadata }
+    if is_workload(&any) || any.is("", "Service") { WireForm::Full } else { WireForm::Metadata }
 }
 
 /// Returns the request of a lookup. `metadata` is the type of its answer where the metadata are

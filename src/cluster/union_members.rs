@@ -128,7 +128,7 @@ impl Cluster {
     }
 
     /// Returns the members without which the server would take ours; none where they are not what
-    /// it refuses. Costs at most ten dry runs.
+    /// it refuses. Costs about two dry runs for each suspect at most.
     async fn find_blocking_members(
         &self,
         kind: &ServedKind,
@@ -148,16 +148,20 @@ impl Cluster {
         if self.takes_without(&trial, &[]).await? || !self.takes_without(&trial, &others).await? {
             return Ok(None);
         }
-        // Each that need not go stays.
-        let mut nth = 0;
-        while nth < others.len() && others.len() > 1 {
-            let mut fewer = others.clone();
-            fewer.remove(nth);
-            if self.takes_without(&trial, &fewer).await? {
-                others = fewer;
-            } else {
-                nth += 1;
+        // Each that need not go stays. Most need not where there are many, so halves are tried first.
+        let mut size = others.len() / 2;
+        while size > 0 {
+            let mut nth = 0;
+            while nth < others.len() && others.len() > size {
+                let end = others.len().min(nth + size);
+                let fewer = [&others[..nth], &others[end..]].concat();
+                if self.takes_without(&trial, &fewer).await? {
+                    others = fewer;
+                } else {
+                    nth = end;
+                }
             }
+            size /= 2;
         }
         let others: Vec<FieldPath> = others.into_iter().cloned().collect();
         for one in &mut replaced {

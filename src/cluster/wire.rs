@@ -23,6 +23,7 @@ use crate::engine::{
     ReplicaStatus, ResourceVersion, RolloutOverlayState, TOOL_WORDS, Uid,
 };
 use crate::fields::{self, ValueDigest, ValueSchema};
+use crate::graph::LabelSelection;
 use crate::health::{self, Health, HealthStatus};
 use crate::object::{GroupKind, ObjectId};
 
@@ -161,6 +162,10 @@ impl LiveDecoder {
                     meta.annotations.get(annotations::OVERLAY),
                 )
             }),
+            selects: tree
+                .as_ref()
+                .filter(|_| self.group_kind.is("", "Service"))
+                .and_then(|tree| LabelSelection::of(&ObjectId::new(&self.group_kind, None, ""), tree)),
             config_stamp: own_annotation(annotations::CONFIG).and_then(|text| text.parse().ok()),
             finished: tree.as_ref().is_some_and(|tree| health::is_finished(&self.group_kind, tree)),
             prune_timing: owner::keep(meta, ours),
@@ -471,7 +476,10 @@ impl<'de: 'a, 'a> Deserialize<'de> for WatchedTexts<'a> {
     }
 }
 
-/// The parts of a spec that health and rolling look at.
+/// The part of a Service's spec that names its pods.
+const SELECTOR_KEY: &str = "selector";
+
+/// The parts of a spec that health, rolling and the switch of a Service look at.
 #[derive(Default)]
 struct SpecSubset(Map<String, Value>);
 
@@ -487,7 +495,10 @@ impl<'de> Deserialize<'de> for SpecSubset {
                 let mut kept = Map::new();
                 while let Some(key) = map.next_key::<WireText<'de>>()? {
                     let key_of = |keys: &[&str]| keys.contains(&&*key.0);
-                    if key_of(&health::HEALTH_SPEC_KEYS) || key_of(&controller_progress::SPEC_KEYS) {
+                    let is_kept = key_of(&health::HEALTH_SPEC_KEYS)
+                        || key_of(&controller_progress::SPEC_KEYS)
+                        || key_of(&[SELECTOR_KEY]);
+                    if is_kept {
                         kept.insert(
                             key.0.into_owned(),
                             lenient_part(Some(map.next_value::<&'de RawValue>()?)),

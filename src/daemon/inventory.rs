@@ -1,9 +1,12 @@
 //! The inventory of a source, and what it means to the engine.
 
+mod finished_jobs;
 mod kept;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
+pub(super) use finished_jobs::{FINISHED_JOBS_KEY, parse_finished_job};
+use finished_jobs::{ended_jobs, finished_text, parse_finished};
 pub(crate) use kept::kept_objects;
 pub(super) use kept::{KEPT_KEY, kept_text};
 
@@ -15,7 +18,7 @@ use crate::engine::{
     PruneDecision, Rejection, ResourceVersion, SourceId, SourceLifecycle, Uid, parse_rejections,
     rejections_seal_status, rejections_text,
 };
-use crate::object::{ContentHash, GroupKind, ObjectId, Revision, annotations};
+use crate::object::{GroupKind, ObjectId, Revision, annotations};
 use crate::report::StatusSummary;
 use crate::source::VerificationAnchor;
 
@@ -27,9 +30,6 @@ const LOCATION_SEPARATOR: &str = " and ";
 
 /// The maximum number of locations that are named.
 const MAX_LOCATIONS: usize = 8;
-
-/// Data key with the contents of Jobs that have ended and go away by themselves.
-pub(super) const FINISHED_JOBS_KEY: &str = "finished-jobs";
 
 /// Data key with the deletions that wait for a person: one line an object.
 pub(super) const PENDING_PRUNES_KEY: &str = "pending-prunes";
@@ -52,9 +52,6 @@ pub(super) const UNLISTED_PENDING_KEY: &str = "pending-prunes-left";
 /// The maximum number of pending deletions in an inventory. Rejections need room beside them.
 const MAX_LISTED_PENDING: usize = 2000;
 const PENDING_BYTES: usize = 300_000;
-
-/// The most bytes about Jobs that have ended.
-const FINISHED_BYTES: usize = 200_000;
 
 /// A longer text of acknowledgements is written anew: an older version took over whatever was
 /// written on objects, until nothing else had room any more.
@@ -277,34 +274,6 @@ pub(super) fn read(inventory: Option<&InventoryObject>, location: &str, seals: &
     }
 }
 
-fn parse_finished(text: &str) -> BTreeMap<ObjectId, ContentHash> {
-    text.lines().filter_map(parse_finished_job).collect()
-}
-
-/// Reads one line: `Job.batch shop/migrate <hash>`.
-pub(super) fn parse_finished_job(line: &str) -> Option<(ObjectId, ContentHash)> {
-    let mut words = line.split(' ');
-    let (kind, name, hash) = (words.next()?, words.next()?, words.next()?);
-    let (namespace, name) = name.split_once('/')?;
-    Some((ObjectId::new(&GroupKind::parse(kind), Some(namespace), name), ContentHash::parse(hash)?))
-}
-
-fn finished_text(finished: &BTreeMap<ObjectId, ContentHash>) -> String {
-    let line = |(id, hash): (&ObjectId, &ContentHash)| {
-        format!("{} {}/{} {hash}\n", id.group_kind(), id.namespace().unwrap_or_default(), id.name())
-    };
-    let mut text = String::new();
-    // One that is left out may run again once it is gone: a source that can write nothing does
-    // nothing at all.
-    for line in finished.iter().map(line) {
-        if text.len() + line.len() > FINISHED_BYTES {
-            break;
-        }
-        text.push_str(&line);
-    }
-    text
-}
-
 /// Returns whether a location is one of those that an inventory was made from.
 fn is_among(location: &str, made_from: &str) -> bool {
     let begins = |text: &str| text.is_empty() || text.starts_with(LOCATION_SEPARATOR);
@@ -439,37 +408,6 @@ pub(super) enum InventoryWriteMode {
     Grow,
     /// The inventory names exactly the present kinds, once nothing is left to do.
     Exact,
-}
-
-/// Returns the Jobs that have ended with the content that is wanted: that they go away is no drift.
-fn ended_jobs(
-    engine: &Engine,
-    source: SourceId,
-    known: BTreeMap<ObjectId, ContentHash>,
-) -> BTreeMap<ObjectId, ContentHash> {
-    let state = engine.source(source);
-    let mut ended: BTreeMap<ObjectId, ContentHash> = known
-        .into_iter()
-        .filter(|(id, hash)| {
-            let wanted = engine.entry(id).and_then(|entry| entry.target_content());
-            // A manifest that was not read, or is disallowed for now, may be wanted still, and
-            // would run again.
-            let may_be = !state.is_complete() || !engine.is_allowed(source, id);
-            wanted.map_or(may_be, |(_, desired)| desired.has_hash(*hash))
-        })
-        .collect();
-    let manifests = &state.manifests;
-    let has_jobs = manifests.object_counts().kinds().any(|kind| kind.is("batch", "Job"));
-    for id in manifests.ids().filter(|id| has_jobs && id.is("batch", "Job")) {
-        let Some(entry) = engine.entry(id) else { continue };
-        let Some((_, desired)) = entry.target_content() else { continue };
-        if desired.traits.lifetime == crate::engine::ObjectLifetime::AfterFinish
-            && let Some(hash) = entry.ended.as_deref().filter(|hash| desired.has_hash(**hash))
-        {
-            ended.insert(id.clone(), *hash);
-        }
-    }
-    ended
 }
 
 /// The need to write an inventory.

@@ -76,6 +76,7 @@ impl ReadSettings {
             facts.diagnostics.extend(assembled.diagnostics);
             for object in assembled.objects {
                 if let Some(found) = self.allow.finding(&object.id, scope, &object.origin) {
+                    facts.disallowed.push(unusable_object(object.id, object.gvk, &found));
                     refused.add(found);
                     continue;
                 }
@@ -99,7 +100,10 @@ impl ReadSettings {
             }
             for invalid in assembled.invalid {
                 match self.allow.finding(&invalid.id, scope, &invalid.origin) {
-                    Some(found) => refused.add(found),
+                    Some(found) => {
+                        facts.disallowed.push(unusable_object(invalid.id, invalid.gvk, &found));
+                        refused.add(found);
+                    }
                     None => facts.unusable.push(Arc::new(UnusableObject {
                         id: invalid.id,
                         gvk: invalid.gvk,
@@ -114,6 +118,11 @@ impl ReadSettings {
         facts.unscoped.clone_from(&unknown);
         FileReading { facts, unknown }
     }
+}
+
+/// Returns an object that cannot be used for the reason that a finding gives.
+fn unusable_object(id: ObjectId, gvk: Gvk, found: &Diagnostic) -> Arc<UnusableObject> {
+    Arc::new(UnusableObject { id, gvk, origin: found.origin.clone(), reason: found.message.as_str().into() })
 }
 
 /// The maximum number of disallowed objects of a file that are named.
@@ -205,6 +214,8 @@ mod tests {
         let left: Vec<String> = read.facts.objects.iter().map(|object| object.id.to_string()).collect();
         assert_eq!((left, read.facts.unusable.len()), (vec!["ConfigMap shop/a".to_owned()], 0));
         assert_eq!(read.facts.completeness, FileCompleteness::Complete);
+        let named: Vec<String> = read.facts.disallowed.iter().map(|object| object.id.to_string()).collect();
+        assert_eq!(named, ["ConfigMap web/b", "Secret shop/c", "Namespace shop", "Secret shop/d"]);
         let starts = [
             "5: ConfigMap web/b is not allowed: the namespace web",
             "6: Secret shop/c is not allowed: the kind Secret",

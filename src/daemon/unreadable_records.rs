@@ -103,7 +103,11 @@ impl UnreadableRecords {
 
 /// Says why nobody can write an inventory, what follows, and what mends it; none where it can be
 /// written.
-fn explain_unwritable(inventory: &InventoryObject, namespace: &str, source: &str) -> Option<String> {
+pub(super) fn explain_unwritable(
+    inventory: &InventoryObject,
+    namespace: &str,
+    source: &str,
+) -> Option<String> {
     let keys = [&RECORD_KEYS[..], &STATUS_KEYS[..]].concat();
     let why = inventory.obstacles.reason(&keys)?;
     let mends = match inventory.obstacles.first_binary(&keys).filter(|_| !inventory.obstacles.immutable) {

@@ -57,7 +57,7 @@ pub(crate) use deletion::peer_sources::{
 #[cfg(test)]
 pub(crate) use deletion::prune_guard::{PruneCandidate, PruneGuard, decide_prunes};
 pub(crate) use deletion::prune_guard::{PruneDecision, PruneTiming, data_loss_reason};
-pub(crate) use deletion::unlisted_kinds::GROUP_DOWN;
+pub(crate) use deletion::unlisted_kinds::{GROUP_DOWN, explain_unserved_kind};
 pub(crate) use facts::allow_list::{AllowList, AllowViolation, ClusterScopeRule, KindPattern};
 pub(crate) use facts::annotation_words::{check_annotations, check_variables};
 pub(crate) use facts::authors::Authorship;
@@ -88,7 +88,8 @@ pub(crate) use facts::manifest_index::{
 pub(crate) use facts::nodes::{NodeChange, NodeFacts};
 pub(crate) use facts::object_counts::ObjectCounts;
 pub(crate) use facts::record_size::MAX_RECORD_BYTES;
-pub(crate) use facts::release_seal::{ReleaseAnnotation, ReleaseKey, ReleaseSeal};
+pub(crate) use facts::refused_manifests::RefusedManifest;
+pub(crate) use facts::release_annotation::{ReleaseAnnotation, ReleaseKey, ReleaseSeal};
 pub(crate) use facts::source_policy::{
     AdoptPolicy, BlastRadius, OptOutPolicy, PrunePolicy, RepositoryExtent, SourceLifecycle,
 };
@@ -126,10 +127,7 @@ pub(crate) use rollout::events::{RolloutEvent, RolloutEventKind};
 pub(crate) use rollout::foreign_claims::ABANDONED_CLAIM_AGE;
 #[cfg(test)]
 pub(crate) use rollout::ledger::ConfigRestart;
-#[cfg(test)]
-pub(crate) use rollout::ledger::RollbackTarget;
-pub(crate) use rollout::ledger::RolloutClaim;
-pub(crate) use rollout::ledger::{ReleaseUnit, RolloutLedger, UnitMember};
+pub(crate) use rollout::ledger::{ReleaseUnit, RollbackTarget, RolloutClaim, RolloutLedger, UnitMember};
 pub(crate) use rollout::ledger_recovery::NEW_LEDGER_DELAY;
 pub(crate) use rollout::ledger_text::{ParseLedgerError, object_word, parse_object_word};
 pub(crate) use rollout::overlay::HELD_MIN_READY_SECONDS;

@@ -18,6 +18,7 @@ use crate::engine::orders::pauses::OrderState;
 use crate::engine::restart::config_restart::ConfigDataState;
 use crate::engine::rollout::kept_answers::KeptAnswers;
 use crate::engine::rollout::rollouts::Rollouts;
+use crate::engine::rollout::units::UnitWorkloads;
 use crate::engine::{Budget, DesiredState, LiveObject};
 use crate::manifest::KindScopes;
 use crate::object::{ErrorClass, GroupKind, Gvk, ObjectId, Revision};
@@ -74,9 +75,8 @@ pub(crate) struct Engine {
     pub(super) rollouts: Rollouts,
     /// The orders, pauses and holds of people.
     pub(super) orders: OrderState,
-    /// The objects of each source that are released together with a workload that restarts pods,
-    /// with the first such workload. Made on demand, void when a content comes or goes.
-    pub(super) unit_lead_workloads: BTreeMap<SourceId, BTreeMap<ObjectId, ObjectId>>,
+    /// The workloads of the units of each source. Made on demand, void when a content comes or goes.
+    pub(super) unit_workloads: BTreeMap<SourceId, UnitWorkloads>,
     /// The record sizes of those units, by source.
     pub(super) records: BTreeMap<SourceId, RecordSizes>,
     /// Answers about workloads that are asked for once for each object of a unit.
@@ -271,7 +271,7 @@ impl Engine {
         if first {
             self.give_up_unwanted();
         }
-        self.unit_lead_workloads.remove(&source);
+        self.unit_workloads.remove(&source);
         self.apply_rejections(source);
         self.find_cycles();
         let unwanted = |id| self.entry(id).is_none_or(|entry: &ObjectEntry| entry.targets.is_empty());
@@ -423,7 +423,7 @@ impl Engine {
         if known != Some(&inventory) {
             if known.is_some_and(|known| known.paused != inventory.paused) {
                 self.mark_all();
-                self.unit_lead_workloads.remove(&source);
+                self.unit_workloads.remove(&source);
             }
             self.sources[source].inventory = Some(inventory);
             self.forget_answers();
@@ -463,6 +463,7 @@ impl Engine {
             self.forget_answers();
             self.entries.remove(id);
             self.forget_blocker(id);
+            self.rollouts.interrupted.remove(id);
             if !self.informer_objects.contains_key(id) {
                 self.wake_topic(&WaitTopic::Object(id.clone()));
             } else if self.unwanted.contains(id) {

@@ -14,8 +14,9 @@ use super::cover::{has_keys, holds, uncovered_paths};
 use super::entry::{ChildKey, EntryNode, ManagedEntry, item_keys};
 use super::{FieldPath, PathElement, ValueSchema};
 
-/// The maximum number of fields and items that are suspected. More are no union, and each is tried.
-const MAX_SUSPECTS: usize = 8;
+/// The maximum number of fields and items that are suspected: each may be tried for itself.
+/// Somebody may have renumbered all ports of a Service.
+const MAX_SUSPECTS: usize = 32;
 
 /// The maximum length of a list whose items are compared, each with each.
 const MAX_ITEMS: usize = 512;
@@ -166,17 +167,47 @@ impl Sides<'_> {
         if suspects.is_empty() || suspects.len() > MAX_SUSPECTS {
             return Vec::new();
         }
+        let namesakes = self.namesakes(list, wanted, &names);
         let shown: Vec<Map<String, Value>> = there.iter().map(|item| keys_of(item, &names)).collect();
         let missing = wanted.iter().filter(|item| !shown.iter().any(|keys| has_keys(item, keys, schema)));
         let replaced = missing.filter_map(|item| {
-            let keys = keys_of(item, &names).into_iter().map(|(name, value)| (name.into(), value));
+            let own = keys_of(item, &names);
+            let keys = own.iter().map(|(name, value)| (name.as_str().into(), value.clone()));
             let keys = Some(keys.collect::<Vec<_>>()).filter(|keys| !keys.is_empty())?;
             let mut others = suspects.clone();
             others.sort_by_key(|(_, other)| std::cmp::Reverse(equal_fields(item, other)));
-            let others = others.into_iter().map(|(path, _)| path).collect();
+            let same = namesakes.iter().filter(|(keys, _)| *keys == own).map(|(_, path)| path.clone());
+            let others = others.into_iter().map(|(path, _)| path).chain(same).collect();
             Some(ReplacedMember { missing: extend_path(list, PathElement::Item(keys)), others })
         });
         replaced.collect()
+    }
+
+    /// Returns the items of the lists beside one that have the keys of an item of ours, and that only
+    /// others own. A container and an init container may not have the same name either.
+    fn namesakes(
+        &self,
+        list: &FieldPath,
+        wanted: &[Value],
+        names: &[String],
+    ) -> Vec<(Map<String, Value>, FieldPath)> {
+        let Some((own_key, above)) = list.elements().split_last() else { return Vec::new() };
+        let above = FieldPath::from(above.to_vec());
+        let Some(Value::Object(parent)) = above.find(self.live) else { return Vec::new() };
+        let beside = parent.keys().map(|key| extend_path(&above, PathElement::key(key)));
+        let lists = beside.filter(|path| path.elements().last() != Some(own_key));
+        let keyed: Vec<_> =
+            wanted.iter().map(|item| keys_of(item, names)).filter(|keys| !keys.is_empty()).collect();
+        let found = lists.flat_map(|list| {
+            keyed.iter().map(move |keys| {
+                let item = keys.iter().map(|(name, value)| (name.as_str().into(), value.clone()));
+                (keys.clone(), extend_path(&list, PathElement::Item(item.collect())))
+            })
+        });
+        let is_kept = |path: &FieldPath| self.unnamed.iter().any(|one| holds(one.root(), path.elements()));
+        let is_there = |path: &FieldPath| path.find(self.live).is_some() && path.find(self.content).is_none();
+        let is_suspect = |path: &FieldPath| is_there(path) && self.is_foreign(path) && !is_kept(path);
+        found.filter(|(_, path)| is_suspect(path)).take(MAX_SUSPECTS).collect()
     }
 
     /// Returns the keys by which others own items of a list, as far as they are not ours too.
@@ -231,29 +262,31 @@ mod tests {
 
     use super::*;
 
+    /// Returns what is missing, each with what stands beside it, as texts.
+    fn texts(found: Vec<ReplacedMember>) -> Vec<(String, Vec<String>)> {
+        let text = |one: ReplacedMember| {
+            (one.missing.to_string(), one.others.iter().map(FieldPath::to_string).collect())
+        };
+        found.into_iter().map(text).collect()
+    }
+
     #[test]
     fn what_others_set_beside_a_missing_field_of_ours_is_suspected() {
-        let check = |content: Value,
-                     live: Value,
-                     ours: Value,
-                     others: Value,
-                     expected: &[(&str, &[&str])]| {
-            let [ours, others] = [ours, others].map(|fields| json!({ "f:spec": fields }).to_string());
-            let [content, live] = [content, live].map(|spec| json!({ "kind": "Deployment", "spec": spec }));
-            let owners = Owners { ours: Some(&ours), others: &[others], unnamed: &[] };
-            let found = replaced_members(&content, &live, owners);
-            let found: Vec<(String, Vec<String>)> = found
-                .into_iter()
-                .map(|one| (one.missing.to_string(), one.others.iter().map(FieldPath::to_string).collect()))
-                .collect();
-            let expected: Vec<(String, Vec<String>)> = expected
-                .iter()
-                .map(|(missing, others)| {
-                    ((*missing).to_owned(), others.iter().map(|path| (*path).to_owned()).collect())
-                })
-                .collect();
-            assert_eq!(found, expected, "{content} {live}");
-        };
+        let check =
+            |content: Value, live: Value, ours: Value, others: Value, expected: &[(&str, &[&str])]| {
+                let [ours, others] = [ours, others].map(|fields| json!({ "f:spec": fields }).to_string());
+                let [content, live] =
+                    [content, live].map(|spec| json!({ "kind": "Deployment", "spec": spec }));
+                let owners = Owners { ours: Some(&ours), others: &[others], unnamed: &[] };
+                let found = texts(replaced_members(&content, &live, owners));
+                let expected: Vec<(String, Vec<String>)> = expected
+                    .iter()
+                    .map(|(missing, others)| {
+                        ((*missing).to_owned(), others.iter().map(|path| (*path).to_owned()).collect())
+                    })
+                    .collect();
+                assert_eq!(found, expected, "{content} {live}");
+            };
         let volume = |source: Value| json!({ "volumes": [source] });
         let item = |fields: Value| json!({ "f:volumes": { "k:{\"name\":\"tmp\"}": fields } });
         let source = r#".spec.volumes[name="tmp"]"#;
@@ -309,11 +342,7 @@ mod tests {
             let [ours, others, unnamed] = [ours, others, unnamed].map(ports_text);
             let (others, unnamed) = (vec![others, unnamed.clone()], vec![unnamed]);
             let owners = Owners { ours: Some(&ours), others: &others, unnamed: &unnamed };
-            let found = replaced_members(&service(content), &service(live.clone()), owners);
-            let found: Vec<(String, Vec<String>)> = found
-                .into_iter()
-                .map(|one| (one.missing.to_string(), one.others.iter().map(FieldPath::to_string).collect()))
-                .collect();
+            let found = texts(replaced_members(&service(content), &service(live.clone()), owners));
             let expected: Vec<(String, Vec<String>)> = expected
                 .iter()
                 .map(|(missing, others)| {
@@ -360,8 +389,31 @@ mod tests {
         check(wanted.clone(), json!([tcp(82)]), [&[], &["83/TCP"], &[]], &[]);
         check(wanted.clone(), json!([tcp(82)]), [&[], &["82/TCP"], &["82/TCP"]], &[]);
         // More than are tried.
-        let texts: Vec<String> = (0..9).map(|n| format!("{}/TCP", 100 + n)).collect();
+        let texts: Vec<String> = (0..33).map(|n| format!("{}/TCP", 100 + n)).collect();
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-        check(wanted, (100..109).map(tcp).collect(), [&[], &texts, &[]], &[]);
+        check(wanted, (100..133).map(tcp).collect(), [&[], &texts, &[]], &[]);
+    }
+
+    #[test]
+    fn an_item_of_another_list_that_has_the_name_of_a_missing_one_is_suspected() {
+        let check = |init: Value, others: Value, expected: &[&str]| {
+            let deployment =
+                |spec: Value| json!({ "apiVersion": "apps/v1", "kind": "Deployment", "spec": spec });
+            let container = |name: &str| json!({ "name": name, "image": "app:1" });
+            let content = deployment(json!({ "containers": [container("c")] }));
+            let live = deployment(json!({ "containers": [container("d")], "initContainers": init }));
+            let others = vec![json!({ "f:spec": others }).to_string()];
+            let owners = Owners { ours: Some("{}"), others: &others, unnamed: &[] };
+            let found = texts(replaced_members(&content, &live, owners));
+            let expected = expected.iter().map(|text| (*text).to_owned()).collect();
+            assert_eq!(found, [(r#".spec.containers[name="c"]"#.to_owned(), expected)], "{live}");
+        };
+        let owned = |init: &str| json!({ "f:containers": { "k:{\"name\":\"d\"}": {} }, "f:initContainers": { init: {} } });
+        let (same, other) = (r#"k:{"name":"c"}"#, r#"k:{"name":"e"}"#);
+        let [beside, above] = [r#".spec.containers[name="d"]"#, r#".spec.initContainers[name="c"]"#];
+        let init = json!([{ "name": "c", "image": "app:2" }]);
+        check(init.clone(), owned(same), &[beside, above]);
+        check(init, owned(other), &[beside]);
+        check(json!([{ "name": "e", "image": "app:2" }]), owned(other), &[beside]);
     }
 }

@@ -110,11 +110,8 @@ fn check_manifest(bytes: &[u8]) -> u64 {
     for (item, json) in reading.items.iter().zip(&written).take(3) {
         let again = manifest::read(&file(), json.as_bytes());
         assert_eq!(bodies(&again), [&item.body], "{json}");
-        // YAML has no plain keys of more than 1,024 characters, and the writer makes no others.
-        if json.split('"').all(|word| word.len() <= 1000) {
-            let yaml = write_yaml(&item.body);
-            assert_eq!(bodies(&manifest::read(&file(), yaml.as_bytes())), [&item.body], "{yaml}");
-        }
+        let yaml = write_yaml(&item.body);
+        assert_eq!(bodies(&manifest::read(&file(), yaml.as_bytes())), [&item.body], "{yaml}");
     }
     shape((codes(&reading.diagnostics), reading.items.len(), reading.understood, reading.before_error))
 }

@@ -235,10 +235,10 @@ pub const ANNOTATIONS: [AnnotationKey; 27] = [
     key(
         RELEASE,
         AnnotationPlace::Record,
-        "a hash, a revision, and a seal with its number",
+        "a hash, a revision, and a seal with its number and the overlay",
         "",
         "Records which content was applied, and which revision brought it. The seal is an HMAC over \
-         source, kind, namespace, name, content and revision.",
+         source, kind, namespace, name, content, revision and, of a workload, its overlay.",
     ),
     key(
         OVERLAY,

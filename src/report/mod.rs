@@ -17,6 +17,7 @@ mod headline;
 mod log;
 mod metrics;
 mod object_events;
+mod object_statuses;
 mod phase;
 mod sd_notify;
 mod status;
@@ -40,13 +41,13 @@ pub(crate) use metrics::{MEDIA_TYPE, Metrics, ProcessFacts, RolloutResult};
 pub(crate) use object_events::{
     EventDraft, EventReason, EventRecord, EventRecorder, LosslessSubscription, RegardingObjects,
 };
+pub(crate) use object_statuses::{ObjectFilter, first_objects, object_status, objects};
 pub(crate) use phase::{Blocker, PHASES, Phase, PhaseFacts, healthy_text};
 #[cfg(test)]
 pub(crate) use status::CommitStatus;
 pub(crate) use status::{
-    BoundUsage, DaemonStatus, ObjectFilter, ObjectRef, ObjectStatus, ProcessStatus, QueuedWorkloadStatus,
-    RolloutStatus, STATUS_VERSION, SourceStatus, SourceTimes, StatusContext, WorkloadRolloutStatus,
-    first_objects, object_status, objects, status,
+    BoundUsage, DaemonStatus, ObjectRef, ObjectStatus, ProcessStatus, QueuedWorkloadStatus, RolloutStatus,
+    STATUS_VERSION, SourceStatus, SourceTimes, StatusContext, WorkloadRolloutStatus, status,
 };
 pub(crate) use status_author::{AUTHOR_KEY, AuthorCommand, StatusAuthor};
 pub(crate) use status_summary::{MAX_NAMED_OBJECTS, RecordedObject, STATUS_KEY, STATUS_KEYS, StatusSummary};

@@ -12,10 +12,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::object_statuses::RefusedObjects;
 use super::{Metrics, Phase};
 use crate::engine::{
-    Authorship, DesiredState, Engine, ObjectEntry, OnFailure, OptOutPolicy, PruneDecision, Reason, SourceId,
-    SourceWrites, pause_reason,
+    Authorship, Engine, OnFailure, OptOutPolicy, PruneDecision, Reason, SourceId, SourceWrites,
 };
 use crate::object::{Diagnostic, GroupKind, ObjectId, Revision};
 
@@ -209,6 +209,13 @@ pub(crate) struct WorkloadRolloutStatus {
     pub step: Option<String>,
 }
 
+impl WorkloadRolloutStatus {
+    /// Returns whether its pods are known. Nobody here looks at a workload of another process.
+    pub(crate) fn has_numbers(&self) -> bool {
+        self.holder.is_none() || self.replicas + self.updated + self.available > 0
+    }
+}
+
 /// One workload that waits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -332,10 +339,9 @@ pub(crate) struct StatusContext<'a> {
 /// Returns the status of the daemon.
 pub(crate) fn status(engine: &Engine, context: &StatusContext<'_>) -> DaemonStatus {
     let mut counts: Vec<BTreeMap<Phase, usize>> = vec![BTreeMap::new(); engine.sources().len()];
-    for (id, entry) in engine.entries() {
-        if let Some(source) = source_of_object(engine, id, entry) {
-            *counts[source].entry(Phase::of(engine, id, entry, context.open.get(id))).or_default() += 1;
-        }
+    let refused = RefusedObjects::of(engine);
+    for object in refused.reported_objects(engine, context) {
+        *counts[object.source].entry(object.phase).or_default() += 1;
     }
     let sources = engine.source_ids().zip(counts);
     DaemonStatus {
@@ -371,10 +377,9 @@ fn source(
     let times = context.times.get(number.position()).copied().unwrap_or_default();
     let authored = source.head.as_ref().and_then(|head| engine.author(number, head));
     let paused = source.inventory.as_ref().and_then(|inventory| inventory.paused.as_ref());
-    let contested = engine.contested_findings(number);
-    let is_well = incomplete.is_none() && contested.is_empty();
     let mut findings = source.diagnostics();
-    findings.extend(contested);
+    findings.extend(engine.contested_findings(number).map(|(_, found)| found));
+    let is_well = incomplete.is_none() && !findings.iter().any(Diagnostic::is_error);
     SourceStatus {
         name: source.name.to_string(),
         location: context.locations.get(number.position()).cloned().unwrap_or_default(),
@@ -458,127 +463,4 @@ fn rollout_status(engine: &Engine, context: &StatusContext<'_>) -> RolloutStatus
         rolling: rolling.collect(),
         queue: queue.collect(),
     }
-}
-
-/// The filter of a list of objects.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct ObjectFilter {
-    /// The source.
-    pub source: Option<String>,
-    /// The phase.
-    pub phase: Option<Phase>,
-    /// The kind, for example `Deployment` or `Deployment.apps`.
-    pub kind: Option<String>,
-}
-
-impl ObjectFilter {
-    /// Compares the kind without regard to case, as kubectl does.
-    fn is_of_kind(&self, id: &ObjectId) -> bool {
-        let is = |kind: &String| {
-            kind.eq_ignore_ascii_case(id.kind()) || kind.eq_ignore_ascii_case(&id.group_kind().to_string())
-        };
-        self.kind.as_ref().is_none_or(is)
-    }
-}
-
-/// Returns the objects that a filter lets through, in their order.
-pub(crate) fn objects(
-    engine: &Engine,
-    context: &StatusContext<'_>,
-    filter: &ObjectFilter,
-) -> Vec<ObjectStatus> {
-    let chosen = engine.entries().filter(|(id, _)| filter.is_of_kind(id));
-    let queued = queue_reasons(engine);
-    let status = chosen.filter_map(|(id, entry)| Some((id, object(engine, context, &queued, id, entry)?)));
-    let of_source =
-        |status: &ObjectStatus| filter.source.as_ref().is_none_or(|source| *source == status.source);
-    let of_phase = |status: &ObjectStatus| filter.phase.is_none_or(|phase| phase == status.phase);
-    let mut status: Vec<(&ObjectId, ObjectStatus)> =
-        status.filter(|(_, status)| of_source(status) && of_phase(status)).collect();
-    status.sort_by_key(|(id, _)| *id);
-    status.into_iter().map(|(_, status)| status).collect()
-}
-
-/// Returns the objects of each source in some phases: the first so many, in their order.
-pub(crate) fn first_objects(
-    engine: &Engine,
-    context: &StatusContext<'_>,
-    most: usize,
-    is_asked_for: impl Fn(Phase) -> bool,
-) -> Vec<Vec<ObjectStatus>> {
-    let mut found: Vec<Vec<(&ObjectId, &ObjectEntry)>> =
-        engine.sources().iter().map(|_| Vec::new()).collect();
-    for (id, entry) in engine.entries() {
-        let of = source_of_object(engine, id, entry).and_then(|source| found.get_mut(source.position()));
-        if let Some(of) = of.filter(|_| is_asked_for(Phase::of(engine, id, entry, context.open.get(id)))) {
-            of.push((id, entry));
-        }
-    }
-    let queued = queue_reasons(engine);
-    let grouped = found.into_iter().map(|mut of| {
-        of.sort_by_key(|(id, _)| *id);
-        of.into_iter()
-            .take(most)
-            .filter_map(|(id, entry)| object(engine, context, &queued, id, entry))
-            .collect()
-    });
-    grouped.collect()
-}
-
-/// Returns one object; none where no source of this process knows it.
-pub(crate) fn object_status(
-    engine: &Engine,
-    context: &StatusContext<'_>,
-    id: &ObjectId,
-) -> Option<ObjectStatus> {
-    object(engine, context, &queue_reasons(engine), id, engine.entry(id)?)
-}
-
-/// Returns the present reason of each object in the rollout queue: it changes without a new
-/// decision about the object.
-fn queue_reasons(engine: &Engine) -> BTreeMap<ObjectId, String> {
-    let waits = engine.rollout_queue().into_iter().filter(|queued| queued.position.is_some());
-    waits.map(|queued| (queued.id, queued.reason.to_string())).collect()
-}
-
-fn object(
-    engine: &Engine,
-    context: &StatusContext<'_>,
-    queued: &BTreeMap<ObjectId, String>,
-    id: &ObjectId,
-    entry: &ObjectEntry,
-) -> Option<ObjectStatus> {
-    let open = context.open.get(id);
-    let phase = Phase::of(engine, id, entry, open);
-    let unhealthy = || {
-        let live = engine.live_object(id).filter(|live| !live.health.is_current())?;
-        Some(match &*live.health.message {
-            "" => live.health.status.to_string(),
-            message => message.to_owned(),
-        })
-    };
-    let reason = || queued.get(id).cloned().or_else(|| open.map(ToString::to_string));
-    let paused = || {
-        let paused = engine.annotated_pause(id).filter(|_| phase == Phase::Paused)?;
-        Some(pause_reason("it", &paused.reason).to_string())
-    };
-    Some(ObjectStatus {
-        object: ObjectRef::of(id),
-        source: engine.source(source_of_object(engine, id, entry)?).name.to_string(),
-        phase,
-        reason: reason().or_else(paused).or_else(unhealthy),
-        revision: entry.revision.as_ref().map(ToString::to_string),
-        origin: entry.targets.first().map(|(_, state)| state.origin().to_string()),
-        wave: match entry.targets.first() {
-            Some((_, DesiredState::Object(desired))) => desired.wave,
-            Some((_, DesiredState::Unusable(_))) | None => 0,
-        },
-    })
-}
-
-/// Returns the source that wants an object, or has it in its inventory.
-fn source_of_object(engine: &Engine, id: &ObjectId, entry: &ObjectEntry) -> Option<SourceId> {
-    let wanting = entry.targets.first().map(|(source, _)| *source);
-    wanting.or_else(|| engine.source_of(engine.informer_object(id)?))
 }

@@ -189,6 +189,17 @@ pub enum SourceError {
         /// The deadline.
         after: Duration,
     },
+    /// No place for a fetch among those of other sources.
+    #[error(
+        "{place}: not fetched: for {} the fetches of other sources took all places; it is tried again",
+        seconds(*after)
+    )]
+    FetchesBusy {
+        /// The source.
+        place: String,
+        /// The time that it waited.
+        after: Duration,
+    },
     /// The server sent what fsck refuses.
     #[error("{place}: the server's objects are refused: {detail}")]
     Refused {
@@ -222,7 +233,7 @@ pub enum SourceError {
         instead: &'static str,
     },
     /// The revision is in no store any more.
-    #[error("{place}: revision {revision} is not here any more and cannot be fetched again")]
+    #[error("{place}: revision {revision} is not here and cannot be fetched")]
     Unknown {
         /// The source.
         place: String,
@@ -456,6 +467,7 @@ impl SourceError {
             Self::Denied { .. } => ErrorClass::Forbidden,
             Self::Unreachable { .. }
             | Self::Silent { .. }
+            | Self::FetchesBusy { .. }
             | Self::EmptyRepository { .. }
             | Self::Busy { .. }
             | Self::Full { .. }

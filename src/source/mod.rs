@@ -24,6 +24,7 @@ mod directory;
 mod disk_snapshot;
 mod disk_tree;
 mod error;
+mod fetch_slots;
 mod file_contents;
 mod file_names;
 mod folder;

@@ -89,12 +89,30 @@ fn what_is_not_allowed_is_refused_with_its_place_and_holds_up_nothing_else() {
             status().all().lines().any(|line| line.contains(place) && line.contains(what))
         })
     });
+    // A refusal keeps the source from being healthy, and its revision from being settled.
+    let shown = site.rhumb(&["status", "--exit-code", "--socket", &socket(&site)]).ends(1);
+    shown.says(&["4 refused"]);
+    assert!(!shown.all().contains("healthy"), "{shown:#?}");
+    let recorded = |key: &str| site.inventory().map(|inventory| inventory["data"][key].clone());
+    until("the record names what is refused", || {
+        let open = recorded("not-as-wanted").and_then(|open| Some(open.as_str()?.to_owned()));
+        open.is_some_and(|open| open.matches("Refused ").count() == refused.len())
+    });
+    assert_eq!(recorded("settled"), Some(json!(null)));
+    assert!(!daemon.log().contains("settled"), "{}", daemon.log());
+    let why = site.rhumb(&["status", "RoleBinding/reads", "--socket", &socket(&site)]);
+    why.says(&["phase", "Refused"]);
+    why.says(&["reason", "RoleBinding allowed/reads is not allowed"]);
+    why.says(&["rights.yaml:5"]);
     let written = window.writes();
     for name in ["elsewhere", "reads", "allowed-new"] {
         assert!(written.iter().all(|call| call.name != name), "{written:#?}");
     }
     assert!(written.iter().all(|call| call.resource != "clusterroles"), "{written:#?}");
     assert!(daemon.is_running());
+    // Without a daemon the record says so.
+    daemon.stop();
+    site.rhumb(&["status", "--exit-code"]).ends(1).says(&["4 refused"]);
 }
 
 #[test]

@@ -403,6 +403,7 @@ fn a_kind_that_a_person_knows_to_be_gone_is_let_go_of_by_the_command_that_is_sho
     let warning = daemon.says(&["WARN", words]);
     let command = warning.split('`').find(|part| part.starts_with("kubectl ") && part.contains(kinds));
     let command = command.unwrap_or_else(|| panic!("no command: {warning}"));
+    site.with_config(&["check"], &site.configuration(repo.path(), "")).says(&[words, command]);
     let arguments: Vec<&str> = command.split(' ').skip(1).collect();
     site.cluster.kubectl(&arguments).unwrap();
     site.await_absence("ConfigMap", "a");

@@ -87,7 +87,7 @@ fn who_prunes_nothing_may_delete_nothing_but_what_asks_to_be_made_anew() {
     let window = site.window();
     let _daemon = site.configured(&text);
     let uid = || site.value("Job", "once", "/metadata/uid");
-    until("the Job is there", || uid().is_string());
+    until("both are there", || uid().is_string() && site.has("ConfigMap", "old"));
     let first = uid();
     repo.remove("old.yaml");
     repo.change("job.yaml", &job("app:2"));

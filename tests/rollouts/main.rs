@@ -8,6 +8,7 @@
 
 mod accounts;
 mod adopted;
+mod changed_moves;
 mod failures;
 mod ledger;
 mod lost;

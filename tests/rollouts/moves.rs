@@ -14,12 +14,12 @@ use crate::support::{Daemon, Repo, SHARED, TestNamespace, at, until, yaml};
 /// No pod is away, and nothing rolls.
 const UNTOUCHED: Bounds = Bounds { workloads: 0, pods: 0 };
 
-fn web() -> String {
+pub(crate) fn web() -> String {
     yaml::documents(&[Web::new("web", "app:1").text(), yaml::service("web", "web")])
 }
 
 /// Returns a repository with a folder for each of two sources; the first one has the workload.
-fn two_folders() -> Repo {
+pub(crate) fn two_folders() -> Repo {
     let file =
         |name: &str| (format!("{name}/own.yaml"), yaml::config_map(&format!("own-{name}"), "key", "one"));
     Repo::new(&[file("a"), file("b"), ("a/web.yaml".to_owned(), web())])
@@ -40,18 +40,18 @@ fn with(settings: &str, sources: &[String]) -> String {
 }
 
 /// Two daemons, each a user of its own, with a source each.
-struct DaemonPair {
-    one: TestNamespace<'static>,
+pub(crate) struct DaemonPair {
+    pub(crate) one: TestNamespace<'static>,
     first: Daemon,
     second: Daemon,
 }
 
 impl DaemonPair {
-    fn new(name: &str, repo: &Repo) -> Self {
+    pub(crate) fn new(name: &str, repo: &Repo) -> Self {
         Self::within(name, repo, BUDGET)
     }
 
-    fn within(name: &str, repo: &Repo, budget: &str) -> Self {
+    pub(crate) fn within(name: &str, repo: &Repo, budget: &str) -> Self {
         let mut one = TestNamespace::new(name);
         let mut other = one.with_empty_state();
         one.known_as("one");
@@ -115,7 +115,7 @@ fn marks(site: &TestNamespace<'_>) -> ObjectMarks {
 
 /// Waits until an object is in the inventory of a folder's source.
 #[track_caller]
-fn await_owner(site: &TestNamespace<'_>, object: &str, folder: &str) {
+pub(crate) fn await_owner(site: &TestNamespace<'_>, object: &str, folder: &str) {
     let inventory = at("ConfigMap", &site.system(), &format!("{}-{folder}", site.name));
     let set = site.api.value(&inventory, "/metadata/labels/applyset.kubernetes.io~1id");
     crate::support::eventually(&format!("{object} belongs to {folder}"), SHARED, || {
@@ -130,7 +130,7 @@ fn moved(repo: &Repo, from: &str, to: &str) -> String {
 }
 
 #[track_caller]
-fn await_moved(site: &TestNamespace<'_>, to: &str) {
+pub(crate) fn await_moved(site: &TestNamespace<'_>, to: &str) {
     for kind in ["Deployment", "Service"] {
         await_owner(site, &site.at(kind, "web"), to);
     }
@@ -209,7 +209,7 @@ fn move_and_judge(site: &TestNamespace<'_>, repo: &Repo) {
 }
 
 /// Returns a budget whose deadline leaves the time to move an object before it passes.
-fn patient() -> String {
+pub(crate) fn patient() -> String {
     BUDGET.replace("deadline: 60s", "deadline: 25s")
 }
 
@@ -262,6 +262,10 @@ fn a_held_canary_that_moves_to_another_daemon_goes_back_from_there() {
     let abort = ["rollout", "abort", "sts/db", "--source", &source];
     until("it is aborted", || site.rhumb(&abort).all().contains("goes back"));
     until("it is back", || shows("app:1", 3, 3));
+    // The controller keeps what the former source wrote of each template.
+    let history = || site.rhumb(&["rollout", "history", "sts/db"]).ends(0);
+    history().says(&["Add a set", "in force"]);
+    history().says(&["Try another image", "aborted"]);
 }
 
 // Deleting the namespace would delete everything in it.

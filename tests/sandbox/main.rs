@@ -29,6 +29,7 @@ mod limits;
 mod network;
 mod probe;
 mod programs;
+mod roots;
 mod unit;
 #[path = "../cluster/support/wait.rs"]
 #[expect(dead_code, reason = "the tests of the cluster wait for more")]

@@ -125,6 +125,49 @@ shop/configmap/a          Progressing
 }
 
 #[test]
+fn a_workload_that_rolls_out_has_the_phase_that_its_source_counts() {
+    let row = |change: &dyn Fn(&mut StatusView)| {
+        let mut view = troubled();
+        change(&mut view);
+        let text = Overview::of(&view, DetailLevel::Short).text(Palette::Plain);
+        text.lines().find(|line| line.starts_with("shop/deployment.apps/web")).unwrap().to_owned()
+    };
+    let numbers = "2 of 5 pods are new, 4 available; held at step 1";
+    let shown = |phase: &str, why: &str| format!("shop/deployment.apps/web  {phase:<12} {why}");
+    for phase in [Phase::Quarantined, Phase::RolledBack, Phase::Refused] {
+        let failed = row(&|view| view.objects[1] = object("Deployment", "web", phase, "it failed"));
+        assert_eq!(failed, shown(&phase.to_string(), &format!("{numbers}; it failed")));
+    }
+    // One that needs no attention is not listed by its source.
+    assert_eq!(row(&|view| drop(view.objects.remove(1))), shown("RollingOut", numbers));
+}
+
+#[test]
+fn the_pods_of_another_processs_workload_are_not_known_and_its_claim_is_as_old_as_the_ledger() {
+    let mut view = troubled();
+    let roll = &mut view.rollout.rolling[0];
+    (roll.holder, roll.step) = (Some("source b, process 7 on vm".to_owned()), None);
+    let shown = |view: &StatusView| (rollout_text(&view.rollout.rolling[0]), budget_text(&view.rollout));
+    let budget = "rollout budget: 1 of 3 workloads (now at most 1), 1 of 10 pods unavailable";
+    let seen = "2 of 5 pods are new, 4 available; claimed by source b, process 7 on vm";
+    assert_eq!(shown(&view), (seen.to_owned(), budget.to_owned()));
+    let roll = &mut view.rollout.rolling[0];
+    (roll.replicas, roll.updated, roll.available) = (0, 0, 0);
+    let claimed = "claimed by source b, process 7 on vm, as the rollout ledger was last read";
+    let budget = format!("{budget}, as the rollout ledger was last read");
+    assert_eq!(shown(&view), (claimed.to_owned(), budget));
+}
+
+#[test]
+fn a_source_with_errors_is_not_called_healthy() {
+    let settled = source("ops", &[(Phase::Settled, 3)]);
+    let view = troubled();
+    assert_eq!(state(&view, &settled).1, "healthy");
+    let unhealthy = SourceStatus { healthy: false, ..settled };
+    assert_eq!(state(&view, &unhealthy).1, "errors in its files");
+}
+
+#[test]
 fn wide_is_complete() {
     let mut view = troubled();
     view.objects

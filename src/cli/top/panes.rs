@@ -154,6 +154,7 @@ fn source(view: &StatusView, source: &SourceStatus) -> PaneItem {
 fn rollout_item(roll: &WorkloadRolloutStatus) -> PaneItem {
     let WorkloadRolloutStatus { replicas, updated, available, .. } = *roll;
     let style = if available < replicas { TextStyle::Warning } else { TextStyle::Added };
+    let counted = |text: String| if roll.has_numbers() { text } else { "-".to_owned() };
     let mut more = vec![roll.step.clone().unwrap_or_default()];
     let other = || roll.source.is_none().then(|| "another daemon's".to_owned());
     more.extend(roll.holder.as_ref().map(|holder| format!("claimed by {holder}")).or_else(other));
@@ -164,9 +165,9 @@ fn rollout_item(roll: &WorkloadRolloutStatus) -> PaneItem {
         cells: vec![
             Cell::plain_cell(overview::name(&roll.object)),
             Cell::styled_cell(TextStyle::Changed, bar_text(updated, replicas, TABLE_BAR_WIDTH)),
-            Cell::plain_cell(format!("{updated}/{replicas} new")),
+            Cell::plain_cell(counted(format!("{updated}/{replicas} new"))),
             Cell::styled_cell(style, bar_text(available, replicas, TABLE_BAR_WIDTH)),
-            Cell::plain_cell(format!("{available} up")),
+            Cell::plain_cell(counted(format!("{available} up"))),
             Cell::styled_cell(TextStyle::Waiting, more.join("; ")),
         ],
         notes: Vec::new(),

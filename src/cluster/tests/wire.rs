@@ -8,6 +8,7 @@ use crate::cluster::wire::{LiveDecoder, ScalerDecoder, WireDecoder, WireForm};
 use crate::engine::{
     ClaimRetention, LiveObject, ObjectOwner, ReleaseAnnotation, ResourceVersion, RolloutPhase,
 };
+use crate::graph::LabelSelection;
 use crate::object::ObjectId;
 
 pub(super) fn live_of(text: &str) -> Option<(ObjectId, LiveObject)> {
@@ -86,6 +87,25 @@ fn the_claims_that_go_with_a_stateful_set_are_known() {
     check("", ClaimRetention::Retain);
     let deletes = r#""persistentVolumeClaimRetentionPolicy":{"whenDeleted":"Delete"},"#;
     check(deletes, ClaimRetention::Delete);
+}
+
+#[test]
+fn the_pods_that_a_service_selects_are_read_and_equal_those_of_its_manifest() {
+    let check = |api_version: &str, name: &str, form: WireForm, spec: serde_json::Value, expected: bool| {
+        let decoder = LiveDecoder::new(&kind(api_version, name, "x"), &Arc::default(), form);
+        let metadata = json!({ "name": "web", "namespace": "shop", "uid": "u", "resourceVersion": "1" });
+        let object = json!({ "apiVersion": api_version, "kind": name, "metadata": metadata, "spec": spec });
+        let seen = decoder.decode(&object.to_string()).unwrap();
+        let wanted = LabelSelection::of(&seen.id, &object).filter(|_| expected);
+        assert_eq!(seen.record.selects, wanted, "{name} {spec}");
+        assert_eq!(wanted.is_some(), expected, "{name} {spec}");
+    };
+    let selector = json!({ "clusterIP": "10.0.0.1", "selector": { "tier": "x", "app": "web" }, "ports": [] });
+    check("v1", "Service", WireForm::Full, selector.clone(), true);
+    check("v1", "Service", WireForm::Metadata, selector.clone(), false);
+    check("v1", "Service", WireForm::Full, json!({ "selector": {} }), false);
+    check("v1", "Service", WireForm::Full, json!({}), false);
+    check("apps/v1", "Deployment", WireForm::Full, selector, false);
 }
 
 #[test]

@@ -29,10 +29,8 @@ fn so_many_places_are_named_the_first_and_the_last_ones() {
 fn what_an_older_version_took_over_from_objects_is_cut() {
     let line = |number: u32| format!("{number}-{} undone: {}\n", "t".repeat(240_000), "x".repeat(9000));
     let text: String = (0..4).map(line).collect();
-    let inventory = InventoryObject {
-        data: BTreeMap::from([(ACKNOWLEDGED_KEY.to_owned(), text)]),
-        ..InventoryObject::default()
-    };
+    let inventory =
+        InventoryObject { data: [(ACKNOWLEDGED_KEY.to_owned(), text)].into(), ..InventoryObject::default() };
     assert!(is_overlong(Some(&inventory)));
     let all = acknowledgements(&inventory);
     let text = Acknowledgement::text(&all);
@@ -376,7 +374,7 @@ fn an_inventory_says_where_it_was_made_from_and_how_many_deletions_it_does_not_l
 #[test]
 fn of_the_jobs_that_have_ended_as_many_are_recorded_as_have_room() {
     let line = format!("Job.batch shop/migrate0000 {}\n", "0".repeat(32));
-    let most = FINISHED_BYTES / line.len();
+    let most = finished_jobs::FINISHED_BYTES / line.len();
     for (count, expected) in [(0, 0), (most - 1, most - 1), (most + 1, most)] {
         let text: String = (0..count).map(|number| line.replace("0000 ", &format!("{number:04} "))).collect();
         let written = finished_text(&parse_finished(&text));

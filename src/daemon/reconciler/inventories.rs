@@ -14,7 +14,7 @@ use super::super::inventory::{
 };
 use super::super::loop_event::LoopEvent;
 use super::super::source_task::SourceTaskRequest;
-use super::super::unreadable_records::UnreadableRecords;
+use super::super::unreadable_records::{UnreadableRecords, explain_unwritable};
 use super::{Reconciler, StopCondition};
 use crate::cluster::{self, InventoryObject};
 use crate::engine::{HashCipherStatus, Inventory, ResourceVersion, SourceId, SourceLifecycle, SourceWrites};
@@ -146,8 +146,7 @@ impl Reconciler {
             Ok(inventory) => inventory.as_ref(),
             Err(_) => store.inventory.inventory().filter(|_| error.is_some()),
         };
-        let records = shown.map(|shown| UnreadableRecords::find(shown, &self.namespace, &name));
-        let unwritable = records.and_then(|records| records.unwritable);
+        let unwritable = shown.and_then(|shown| explain_unwritable(shown, &self.namespace, &name));
         store.is_foreign = error.is_some_and(is_foreign);
         store.last_error = unwritable.or_else(|| error.map(ToString::to_string));
     }

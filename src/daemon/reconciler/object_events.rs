@@ -323,8 +323,12 @@ impl Reconciler {
         }
     }
 
-    /// Returns the revision in force, where it was reported that all of it is settled.
+    /// Returns the revision in force, where it was reported that all of it is settled, and nothing
+    /// of it is refused to the source since.
     pub(super) fn settled_revision(&self, source: SourceId) -> Option<&Revision> {
+        if !self.engine.refused_manifests(source).is_empty() {
+            return None;
+        }
         let (state, head) = (&self.history.sources[source], self.engine.source(source).head.as_ref()?);
         [state.settled.as_ref(), state.previous_process.settled_revision()]
             .into_iter()

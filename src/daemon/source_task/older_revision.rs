@@ -50,7 +50,8 @@ struct RevisionContents {
     unread: Option<String>,
 }
 
-/// Returns all that a revision says of some objects.
+/// Returns all that a revision says of some objects. The folder that the source follows now may be
+/// younger, and then it says nothing.
 fn contents(
     reader: &RevisionReader,
     settings: &ReadSettings,
@@ -58,27 +59,16 @@ fn contents(
     revision: &Revision,
     ids: &BTreeSet<&ObjectId>,
 ) -> Result<RevisionContents, SourceError> {
-    let snapshot = reader.snapshot(revision)?;
+    let snapshot = match reader.snapshot(revision) {
+        Err(SourceError::NoPath { .. } | SourceError::Empty { .. }) => return Ok(RevisionContents::default()),
+        read => read?,
+    };
     let mut contents = RevisionContents {
         unread: snapshot.refused.first().map(|refused| refused.origin.to_string()),
         ..RevisionContents::default()
     };
     contents.add(reader, settings, scopes, &snapshot.files, ids);
     Ok(contents)
-}
-
-/// Does the same where the folder that the source follows now may be younger.
-fn folder_contents(
-    reader: &RevisionReader,
-    settings: &ReadSettings,
-    scopes: &mut KindScopes,
-    revision: &Revision,
-    ids: &BTreeSet<&ObjectId>,
-) -> Result<RevisionContents, SourceError> {
-    match contents(reader, settings, scopes, revision, ids) {
-        Err(SourceError::NoPath { .. } | SourceError::Empty { .. }) => Ok(RevisionContents::default()),
-        read => read,
-    }
 }
 
 impl RevisionContents {
@@ -160,7 +150,7 @@ fn search(
 ) -> Result<RevisionContents, SourceError> {
     let ids = wanted.iter().map(|wanted| &wanted.id).collect();
     // A content is found by its hash, so a place that cannot be read only means that it is not had.
-    let mut contents = folder_contents(reader, settings, &mut scopes, revision, &ids)?;
+    let mut contents = contents(reader, settings, &mut scopes, revision, &ids)?;
     let missing = contents.missing(wanted);
     if !missing.is_empty() {
         // Facts of the cluster have changed since: it is in an older render of the same revision.
@@ -225,7 +215,7 @@ pub(super) fn read_undo_target(
         |error: SourceError| format!("revision {} cannot be read: {error}", revision.short_name());
     let ids: BTreeSet<&ObjectId> = undo.objects.iter().collect();
     let RevisionContents { found, unread } =
-        folder_contents(reader, settings, &mut scopes, &revision, &ids).map_err(unreadable)?;
+        contents(reader, settings, &mut scopes, &revision, &ids).map_err(unreadable)?;
     let absent: BTreeSet<&ObjectId> = ids.into_iter().filter(|id| !found.contains_key(*id)).collect();
     if let (Some(id), Some(place)) = (absent.first(), unread) {
         return Err(format!(

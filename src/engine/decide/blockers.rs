@@ -340,6 +340,13 @@ pub(in crate::engine) fn health_words(live: &LiveObject) -> String {
     }
 }
 
+/// Returns whether a workload comes after a Service, so that the Service cannot wait for it.
+fn waits_for(workload: &DesiredObject, service: &DesiredObject) -> bool {
+    workload.needs.contains(&service.id)
+        || workload.depends_on.contains(&service.id)
+        || workload.wave > service.wave
+}
+
 impl Engine {
     /// Returns why a Service is not switched yet to the workloads that its desired content selects.
     pub(in crate::engine) fn switch_blocker(
@@ -355,17 +362,23 @@ impl Engine {
             is_workload(id)
                 && desired.labels.as_deref().is_some_and(|labels| selects.matches(namespace, labels, place))
         });
-        // One that needs the Service cannot be waited for.
-        let mut targets = targets
-            .filter(|(id, desired)| !desired.needs.contains(&service.id) && self.counts_for(source, id));
+        let mut targets =
+            targets.filter(|(id, desired)| !waits_for(desired, service) && self.counts_for(source, id));
         targets.find_map(|(id, _)| self.not_ready_reason(id))
     }
 
     /// Returns whether the desired content of a Service selects others than the content that is
-    /// there.
+    /// there. Where that is not known, as for one of another process, its live selector counts.
     fn is_switch(&self, service: &DesiredObject) -> bool {
+        if !service.id.is("", "Service") {
+            return false;
+        }
         let accepted = self.entry(&service.id).and_then(|entry| entry.accepted.content());
-        service.id.is("", "Service") && accepted.is_some_and(|accepted| accepted.selects != service.selects)
+        let shown = || self.live_object(&service.id).map(|live| &live.selects);
+        accepted
+            .map(|accepted| &accepted.selects)
+            .or_else(shown)
+            .is_some_and(|found| *found != service.selects)
     }
 
     fn not_ready_reason(&self, id: &ObjectId) -> Option<Reason> {
@@ -398,7 +411,10 @@ impl Engine {
                 let namespace = member.namespace().unwrap_or_default();
                 let selected =
                     service.selects.as_deref().is_some_and(|s| s.matches(namespace, labels, place));
-                selected && self.is_switch(service) && !service.needs.contains(id)
+                selected
+                    && self.is_switch(service)
+                    && !service.needs.contains(id)
+                    && !waits_for(desired, service)
             })
         })
     }

@@ -153,9 +153,12 @@ impl Engine {
         }
     }
 
-    /// Returns the findings about objects that a source wants and that another account has.
-    pub(crate) fn contested_findings(&self, source: SourceId) -> Vec<Diagnostic> {
-        let finding = |id: &ObjectId| {
+    /// Returns the objects that a source wants and that another account has, each with its finding.
+    pub(crate) fn contested_findings(
+        &self,
+        source: SourceId,
+    ) -> impl Iterator<Item = (&ObjectId, Diagnostic)> {
+        let finding = move |id| {
             let entry = self.entries.get(id)?;
             let (_, state) = entry.targets.iter().skip(1).find(|(one, _)| *one == source)?;
             let (owner, _) = entry.targets.first().filter(|(first, _)| entry.owner == Some(*first))?;
@@ -164,8 +167,8 @@ impl Engine {
             }
             let message = format!("{id} is not applied: source {} has it", self.sources[*owner].name);
             let found = Diagnostic::error(state.origin().clone(), "other-source", message);
-            Some(found.hint("remove it from one of the two"))
+            Some((id, found.hint("remove it from one of the two")))
         };
-        self.contested.iter().filter_map(finding).collect()
+        self.contested.iter().filter_map(finding)
     }
 }

@@ -342,7 +342,8 @@ pub(super) fn decide_present(
         if live.has_lost_config(input.config_stamp) {
             return Decision::wait(Reason::Reading(input.id.clone()));
         }
-        if there
+        let is_unreadable = live.overlay == RolloutOverlayState::Unreadable;
+        if (there || is_unreadable)
             && (live.overlay != RolloutOverlayState::from(input.overlay)
                 || live.config_stamp != input.config_stamp)
         {
@@ -521,8 +522,7 @@ pub(super) fn content_blocker(
     desired: &SharedDesiredObject,
     now: Instant,
 ) -> Option<Reason> {
-    let refused = input.entry.refused.as_ref().filter(|refusal| refusal.is_of(desired));
-    let refused = refused.and_then(|refusal| match refusal.retry {
+    let refused = input.entry.refusal_of(desired).and_then(|refusal| match refusal.retry {
         Some(retry) if retry <= now => None,
         Some(retry) => Some(Reason::Refused(refusal.text.clone(), Some(retry - now))),
         None => Some(Reason::Refused(refusal.text.clone(), None)),

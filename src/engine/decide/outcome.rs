@@ -133,7 +133,8 @@ impl Engine {
         }
         entry.revision = Some(apply.revision.clone());
         entry.incarnation = Some(answer.uid.clone());
-        (entry.refused, entry.last_failure, entry.dry_run) = (None, None, None);
+        (entry.refused, entry.refused_repair) = (None, None);
+        (entry.last_failure, entry.dry_run) = (None, None);
         // The fields that the server tracks of our own apply are all that it will ever track of
         // this content.
         entry.verified = Some(VerifiedCoverage {
@@ -164,7 +165,9 @@ impl Engine {
         self.write_denials.remove(id);
         for id in self.denied_writes.remove(&self.role_scope(source, id)).unwrap_or_default() {
             if let Some(entry) = self.entries.get_mut(&id) {
-                entry.refused = entry.refused.take().filter(|refusal| refusal.rule != RefusalRule::Rights);
+                for refused in [&mut entry.refused, &mut entry.refused_repair] {
+                    *refused = refused.take().filter(|refusal| refusal.rule != RefusalRule::Rights);
+                }
                 self.dirty.push(id);
             }
         }
@@ -238,10 +241,15 @@ impl Engine {
                     let text =
                         if rule == RefusalRule::Immutable { with_replace_hint(id, &text) } else { text };
                     let content = apply.desired.hash;
-                    let before = entry.refused.take().filter(|before| before.content == content);
+                    let is_wanted = entry.target_content().is_none_or(|(_, wanted)| wanted.hash == content);
+                    let refused = match apply.purpose {
+                        ApplyPurpose::Repair if !is_wanted => &mut entry.refused_repair,
+                        _ => &mut entry.refused,
+                    };
+                    let before = refused.take().filter(|before| before.content == content);
                     let times = before.map_or(0, |before| before.times).saturating_add(1);
                     let source = apply.source;
-                    entry.refused = Some(Box::new(ApiRefusal { source, content, text, retry, rule, times }));
+                    *refused = Some(Box::new(ApiRefusal { source, content, text, retry, rule, times }));
                     if rule == RefusalRule::Rights {
                         self.denied_writes.entry(self.role_scope(source, id)).or_default().insert(id.clone());
                     }

@@ -50,6 +50,8 @@ pub(super) fn verify(
     };
     let overlay = match live.overlay {
         RolloutOverlayState::Overlaid(overlay) => Some(overlay),
+        // To write the content as it is would let all pods go.
+        RolloutOverlayState::Unreadable if desired.steps.is_some() => return Decision::act(Action::Nothing),
         _ => None,
     };
     let variant = ApplyVariant { replicas, overlay, config_stamp: live.config_stamp };

@@ -190,7 +190,9 @@ impl Engine {
         };
         (handover.peers, handover.read) = (Some(peers), Some(now));
         handover.observations.is_expected = false;
-        self.dirty.extend(std::mem::take(&mut self.handover.asking));
+        let asking = std::mem::take(&mut self.handover.asking);
+        self.rollouts.transfers.note_peers(asking.iter());
+        self.dirty.extend(asking);
         self.dirty.extend(self.unwanted.iter().cloned());
         let since =
             |id: &ObjectId| Some((self.informer_object(id)?.uid.clone(), self.released_since(id, now)));
@@ -394,13 +396,22 @@ impl Engine {
                 None => self.await_observations(source, id, decision, now),
                 Some(left) => {
                     let delay = self.sources[source].prune_delay.as_secs();
-                    let why = format!("pruned when the other sources have had {delay} s to take it over");
+                    let why = format!("pruned when other sources have had {delay} s to take it over");
                     Decision { requeue_after: Some(left), ..Decision::wait(Reason::Prune(why.into())) }
                 }
             };
         }
         let waits = self.withheld_deletion(source, id).is_some();
         self.ask_again(id, decision, waits, now)
+    }
+
+    /// Has the inventories of the other processes read for an object. Returns whether this process
+    /// reads them at all.
+    pub(in crate::engine) fn ask_peers(&mut self, id: &ObjectId) -> bool {
+        if self.handover.consults_peers {
+            self.handover.asking.insert(id.clone());
+        }
+        self.handover.consults_peers
     }
 
     /// Schedules the next question to the other sources: at once where none was asked yet, and in

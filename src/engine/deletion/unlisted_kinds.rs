@@ -1,5 +1,6 @@
 //! Kinds that cannot be listed: what is not seen may be there, so their source prunes nothing.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::engine::facts::entry::SourceId;
@@ -9,6 +10,9 @@ use crate::object::{ErrorClass, GroupKind};
 
 /// The reason for a kind whose API group is another server's that is down.
 pub(crate) const GROUP_DOWN: &str = "the server of its API group does not answer";
+
+/// The reason for a kind that no server of the cluster has.
+const NO_SUCH_KIND: &str = "the server has no such kind";
 
 /// The annotation of an inventory with the kinds of its objects.
 const KINDS_ANNOTATION: &str = "applyset.kubernetes.io/contains-group-kinds";
@@ -51,7 +55,7 @@ impl Engine {
             // It passes by itself.
             (None, _) => return None,
         };
-        Some(format!("nothing is pruned while {kind} cannot be listed: {why}; {advice}"))
+        Some(explain_unlisted_kind(&kind, &why, &advice))
     }
 
     /// Returns whether a kind is wanted that the server has in no version.
@@ -63,7 +67,7 @@ impl Engine {
     pub(in crate::engine) fn missing_kind_reason(&self, kind: &GroupKind) -> Option<Arc<str>> {
         self.served.iter().find_map(|(gvk, served)| match served {
             KindAvailability::No(others) if others.is_empty() && gvk.group_kind() == *kind => {
-                Some("the server has no such kind".into())
+                Some(NO_SUCH_KIND.into())
             }
             _ => None,
         })
@@ -78,23 +82,40 @@ impl Engine {
             "install its definition, or remove its manifests; `kubectl get crds,apiservices` shows what defines kinds"
                 .to_owned()
         } else {
-            format!(
-                "`kubectl get crds,apiservices` shows what defines kinds: bring its definition back, or, if none of its \
-                 objects is left, take it out of the inventory: `{}`",
-                self.removal_command(state, kind)
-            )
+            let kinds = state.inventory.iter().flat_map(|inventory| &inventory.kinds);
+            unserved_kind_remedy(&self.inventory_namespace, &state.name, kinds, kind)
         })
     }
+}
 
-    /// Returns the command by which a person takes a kind out of the inventory of a source.
-    fn removal_command(&self, state: &SourceState, kind: &GroupKind) -> String {
-        let recorded = state.inventory.iter().flat_map(|inventory| &inventory.kinds);
-        let others: Vec<String> = recorded.filter(|other| *other != kind).map(GroupKind::to_string).collect();
-        format!(
-            "kubectl -n {} annotate --overwrite configmap {} {KINDS_ANNOTATION}={}",
-            self.inventory_namespace,
-            state.name,
-            others.join(",")
-        )
-    }
+/// Says that a source prunes nothing, as a kind of its inventory is not served, and what mends it.
+pub(crate) fn explain_unserved_kind(
+    namespace: &str,
+    source: &str,
+    kinds: &BTreeSet<GroupKind>,
+    kind: &GroupKind,
+) -> String {
+    let remedy = unserved_kind_remedy(namespace, source, kinds, kind);
+    format!("ConfigMap {namespace}/{source}: {}", explain_unlisted_kind(kind, NO_SUCH_KIND, &remedy))
+}
+
+fn explain_unlisted_kind(kind: &GroupKind, why: &str, advice: &str) -> String {
+    format!("nothing is pruned while {kind} cannot be listed: {why}; {advice}")
+}
+
+/// Returns the remedy for a kind of an inventory that no manifest wants and no server has.
+fn unserved_kind_remedy<'a>(
+    namespace: &str,
+    source: &str,
+    kinds: impl IntoIterator<Item = &'a GroupKind>,
+    kind: &GroupKind,
+) -> String {
+    let others: Vec<String> =
+        kinds.into_iter().filter(|other| *other != kind).map(GroupKind::to_string).collect();
+    format!(
+        "`kubectl get crds,apiservices` shows what defines kinds: bring its definition back, or, if none of its \
+         objects is left, take it out of the inventory: `kubectl -n {namespace} annotate --overwrite configmap \
+         {source} {KINDS_ANNOTATION}={}`",
+        others.join(",")
+    )
 }

@@ -127,6 +127,13 @@ impl RolloutLedger {
         self.commits.iter().find(is_it).map(|commit| &commit.authored)
     }
 
+    /// Does the same for a revision that another source may have brought: one commit has the same
+    /// author in each.
+    pub(crate) fn any_author(&self, inventory_id: &str, revision: &Revision) -> Option<&Authorship> {
+        let of_others = || self.commits.iter().find(|commit| commit.revision == *revision);
+        self.author(inventory_id, revision).or_else(|| of_others().map(|commit| &commit.authored))
+    }
+
     fn remember_commit(&mut self, commit: AuthoredRevision) {
         if self.author(&commit.inventory_id, &commit.revision).is_none() {
             self.commits.push(commit);

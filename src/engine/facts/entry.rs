@@ -102,14 +102,19 @@ impl VerifiedCoverage {
     /// Returns whether the verdict speaks of this content and of what the object shows: our entry,
     /// and the values behind it.
     pub(crate) fn is_about(&self, content: ContentHash, variant: ApplyVariant, live: &LiveObject) -> bool {
+        self.is_of_view(live)
+            && self.content == content
+            && self.overlay == variant.overlay
+            && self.config_stamp == variant.config_stamp
+    }
+
+    /// Returns whether the verdict speaks of what the object shows.
+    pub(crate) fn is_of_view(&self, live: &LiveObject) -> bool {
         let same = match (&self.managed_fields, &live.our_fields) {
             (Some(old), Some(new)) => Arc::ptr_eq(old, new) || old == new,
             (old, new) => old.is_none() && new.is_none(),
         };
-        let same = same && self.value_digest == live.value_digest;
-        same && self.content == content
-            && self.overlay == variant.overlay
-            && self.config_stamp == variant.config_stamp
+        same && self.value_digest == live.value_digest
     }
 }
 
@@ -188,6 +193,9 @@ pub(crate) struct ObjectEntry {
     pub dry_run: Option<Box<DryRunImpact>>,
     /// The last refusal.
     pub refused: Option<Box<ApiRefusal>>,
+    /// The last refusal of a repair of the accepted content, while another one is wanted. Kept
+    /// apart: each of the two would make the other one forgotten, and be tried again at once.
+    pub refused_repair: Option<Box<ApiRefusal>>,
     /// The times of our repairs within the last minute: five are a fight.
     pub repairs: Vec<Instant>,
     /// The content with which it was seen ended, for a Job: it may go away by itself in the next
@@ -201,6 +209,12 @@ pub(crate) struct ObjectEntry {
 }
 
 impl ObjectEntry {
+    /// Returns the last refusal of a content.
+    pub(in crate::engine) fn refusal_of(&self, content: &DesiredObject) -> Option<&ApiRefusal> {
+        let mut refusals = [&self.refused, &self.refused_repair].into_iter().flatten();
+        refusals.find(|refusal| refusal.is_of(content)).map(|refusal| &**refusal)
+    }
+
     /// Returns the target content of one source, when only one wants the object, or has it, and its
     /// manifest is usable.
     pub(crate) fn target_content(&self) -> Option<(SourceId, &SharedDesiredObject)> {

@@ -21,6 +21,7 @@ use crate::engine::restart::config_hash::HashKey;
 use crate::engine::restart::config_restart::{ReadState, key_id};
 use crate::engine::rollout::ledger::UnitMember;
 use crate::engine::rollout::rollback::rejection::{Rejection, RejectionAction};
+use crate::engine::rollout::units::UnitWorkloads;
 use crate::engine::state::Engine;
 use crate::engine::{ContentRef, Reason};
 use crate::object::{ContentHash, GroupKind, ObjectId, Revision};
@@ -247,13 +248,13 @@ impl Engine {
         id: &ObjectId,
     ) -> Option<Reason> {
         let why = self.key_blocker()?;
-        let together = |units: &std::collections::BTreeMap<ObjectId, ObjectId>| {
-            let first = units.get(id)?;
+        let together = |units: &UnitWorkloads| {
+            let first = units.leads.get(id)?;
             let begin = ObjectId::new(&GroupKind::new("", "Secret"), None, "");
-            let mut secrets = units.range(begin..).take_while(|(other, _)| is_secret(other));
+            let mut secrets = units.leads.range(begin..).take_while(|(other, _)| is_secret(other));
             secrets.any(|(_, of)| of == first).then_some(())
         };
-        if self.configs.sealed.locked || self.unit_lead_workloads.get(&source).and_then(together).is_some() {
+        if self.configs.sealed.locked || self.unit_workloads.get(&source).and_then(together).is_some() {
             self.configs.sealed.wanted = true;
             return Some(why);
         }

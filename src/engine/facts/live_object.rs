@@ -9,6 +9,7 @@ use crate::engine::{
     RolloutOverlayState,
 };
 use crate::fields::ValueDigest;
+use crate::graph::LabelSelection;
 use crate::health::Health;
 use crate::object::{ContentHash, Gvk, Revision};
 
@@ -134,6 +135,9 @@ pub struct ReplicaStatus {
     pub phase: RolloutPhase,
     /// Indicates whether the controller reported its failure before our last write.
     pub failed_before: bool,
+    /// Indicates whether its controller has not seen the newest spec yet: the numbers are of an older
+    /// one.
+    pub is_outdated: bool,
 }
 
 /// The phase of a workload's controller with its newest template.
@@ -183,6 +187,8 @@ pub struct LiveObject {
     pub replica_status: Option<ReplicaStatus>,
     /// The overlay on a workload's content, by our annotation.
     pub overlay: RolloutOverlayState,
+    /// The pods that a Service selects. None for all else, and where its spec was not read.
+    pub(crate) selects: Option<Box<LabelSelection>>,
     /// The data that a workload's pods were started with, by our annotation.
     pub config_stamp: Option<ConfigStamp>,
     /// Indicates whether a Job or Pod has ended.

@@ -36,6 +36,8 @@ pub(crate) struct FileFacts {
     pub objects: Vec<SharedDesiredObject>,
     /// Objects that are wanted but cannot be used.
     pub unusable: Vec<Arc<UnusableObject>>,
+    /// Objects that it names and that its source may not have. Nobody wants them.
+    pub disallowed: Vec<Arc<UnusableObject>>,
     /// Indicates whether every document of it was understood.
     pub completeness: FileCompleteness,
     /// Kinds in it of which it was not known whether their objects live in namespaces: who is meant
@@ -121,6 +123,8 @@ pub(crate) struct ManifestIndex {
     object_counts: ObjectCounts,
     /// The number of findings in the files.
     findings: usize,
+    /// The number of objects in the files that the source may not have.
+    disallowed: usize,
     partly_understood: BTreeSet<Arc<str>>,
     /// The files with a kind of unknown scope. Each turn of the loop asks for the first. A walk over
     /// all files would cost the square of their number in a first pass.
@@ -142,6 +146,7 @@ impl ManifestIndex {
         self.remember_lost_names(file, before.as_ref(), facts.as_ref(), &mut touched);
         if let Some(old) = before {
             self.findings -= old.diagnostics.len();
+            self.disallowed -= old.disallowed.len();
             for id in ids(&old) {
                 if let Some(states) = self.states.get_mut(id) {
                     states.retain(|state| state.origin().file != *file);
@@ -156,6 +161,7 @@ impl ManifestIndex {
         if let Some(mut facts) = facts {
             facts.bound_findings(&mut MAX_SOURCE_FINDINGS.saturating_sub(self.findings));
             self.findings += facts.diagnostics.len();
+            self.disallowed += facts.disallowed.len();
             let objects = facts.objects.iter().map(|d| (&d.id, DesiredState::Object(d.clone())));
             for (id, state) in
                 objects.chain(facts.unusable.iter().map(|h| (&h.id, DesiredState::Unusable(h.clone()))))
@@ -271,6 +277,12 @@ impl ManifestIndex {
     /// Returns the counts of their kinds and namespaces.
     pub(crate) fn object_counts(&self) -> &ObjectCounts {
         &self.object_counts
+    }
+
+    /// Returns the objects that the source names and may not have.
+    pub(crate) fn disallowed(&self) -> impl Iterator<Item = &Arc<UnusableObject>> {
+        let files = (self.disallowed > 0).then(|| self.files.values());
+        files.into_iter().flatten().flat_map(|facts| &facts.disallowed)
     }
 
     /// Returns the first file that was not understood.

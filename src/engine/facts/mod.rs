@@ -22,6 +22,8 @@ pub(super) mod nodes;
 pub(super) mod object_counts;
 pub(super) mod observations;
 pub(super) mod record_size;
+pub(super) mod refused_manifests;
+pub(super) mod release_annotation;
 pub(super) mod release_seal;
 pub(super) mod source_id;
 pub(super) mod source_policy;

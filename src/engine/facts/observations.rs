@@ -46,7 +46,7 @@ impl Engine {
     pub(in crate::engine) fn mark_changed_kinds(&mut self) {
         // Reports of workloads by others count as long as they are not shown.
         self.rollouts.budget_stale = true;
-        self.unit_lead_workloads.clear();
+        self.unit_workloads.clear();
         self.wake_topic(&WaitTopic::Kinds);
         self.mark_prunes_stale();
     }
@@ -54,7 +54,6 @@ impl Engine {
     /// Takes an object that an informer shows.
     pub(crate) fn observe_object_by(&mut self, watcher: WatcherId, id: &ObjectId, mut live: LiveObject) {
         self.prove(id, &mut live);
-        self.restore_overlay(id, &mut live);
         let listed = self.remove_expected(watcher, id);
         let known = self.informer_objects.get(id);
         if self.is_shown_by_another(watcher, id) {
@@ -103,7 +102,7 @@ impl Engine {
         self.track_asked(id);
         let was_ours = before.is_some_and(|before| self.source_of(&before).is_some());
         if changed && !own {
-            self.unit_lead_workloads.clear();
+            self.unit_workloads.clear();
         }
         self.track(id);
         if !was_ours {
@@ -154,7 +153,6 @@ impl Engine {
     pub(crate) fn record_lookup(&mut self, id: &ObjectId, mut view: DirectView) {
         if let DirectView::Found(live) = &mut view {
             self.prove(id, live);
-            self.restore_overlay(id, live);
             self.note_release(id, live);
         }
         let newest = self.newest_revision_of(id);

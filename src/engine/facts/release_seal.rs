@@ -2,8 +2,8 @@
 //!
 //! Anybody who may write an object may write its annotations, under the name of our field manager
 //! too. So the annotation alone is unproven. Its seal makes it a fact: an HMAC over the source, the
-//! identity of the object, the hash of the content and the revision. The key is in rhumb's
-//! namespace alone.
+//! identity of the object, the hash of the content and the revision. That of a workload covers its
+//! overlay too. The key is in rhumb's namespace alone.
 //!
 //! A seal of the past is valid too: whoever may read an object may keep its annotation, and write
 //! it back later. So a seal has a serial number, which rises with each content that is written. Of
@@ -17,178 +17,19 @@
 //! object, and does nothing else.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::sync::Arc;
 
 use crate::engine::decide::decision::{Action, ApplyRequest, Decision};
 use crate::engine::facts::entry::{AcceptedContent, DirectView, ObjectEntry, WaitTopic};
+use crate::engine::facts::release_annotation::{ReleaseAnnotation, ReleaseKey, SealedFacts, SealedOverlay};
 use crate::engine::restart::config_hash::HashKey;
 use crate::engine::restart::config_restart::{ReadState, key_id};
 use crate::engine::state::Engine;
-use crate::engine::{ContentRef, KEY_SECRET, LiveObject, ObjectOwner, PruneTiming, Reason, SourceId};
+use crate::engine::{
+    ContentRef, KEY_SECRET, LiveObject, ObjectOwner, Reason, RolloutOverlayState, RolloutPhase, SourceId,
+    is_workload,
+};
 use crate::object::{ContentHash, ObjectId, Revision};
-
-/// Length of a seal, in bytes: 128 bits cannot be guessed, and its digits fit into an annotation.
-const RELEASE_SEAL_BYTES: usize = 16;
-
-/// The longest revision that an annotation may name, in bytes: SHA-256 in hex.
-const MAX_REVISION_BYTES: usize = 64;
-
-/// The text that sets seals of releases apart from all else that is signed with the same key.
-const RELEASE_SEAL_DOMAIN: &str = "rhumb.dev/release v1";
-
-/// The proof in a release annotation. Of no use for another object, source, content or revision.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct ReleaseSeal {
-    code: [u8; RELEASE_SEAL_BYTES],
-    /// The place among all releases of its object; 0 where an older version made it.
-    serial: u64,
-}
-
-impl ReleaseSeal {
-    /// Reads `<code> <serial>`; an older version wrote the code alone.
-    fn parse(text: &str) -> Option<Self> {
-        let (code, serial) = match text.split_once(' ') {
-            Some((code, serial)) => (code, serial.parse().ok().filter(|serial| *serial > 0)?),
-            None => (text, 0),
-        };
-        Some(Self { code: ContentHash::parse(code)?.bytes(), serial })
-    }
-}
-
-impl fmt::Display for ReleaseSeal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        ContentHash::from_bytes(self.code).fmt(f)?;
-        match self.serial {
-            0 => Ok(()),
-            serial => write!(f, " {serial}"),
-        }
-    }
-}
-
-impl fmt::Debug for ReleaseSeal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ReleaseSeal({self})")
-    }
-}
-
-/// The text of a release annotation: `<hash>@<revision> <code of the seal> <serial>`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReleaseAnnotation {
-    /// The content that it names, and the revision that brought that.
-    pub release: ContentRef,
-    /// Its proof; none where an older version wrote it, or one that had no key.
-    pub seal: Option<ReleaseSeal>,
-}
-
-impl ReleaseAnnotation {
-    /// Reads the text of an annotation.
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::read(text, Revision::new)
-    }
-
-    /// Reads the text of an annotation, the revision by a function that may keep one copy of each.
-    ///
-    /// The text is bounded before anything of it is kept: others can write it.
-    pub fn read(text: &str, revision: impl FnOnce(&str) -> Revision) -> Option<Self> {
-        let (release, seal) = text.split_once(' ').map_or((text, None), |(text, seal)| (text, Some(seal)));
-        let (hash, name) = release.split_once('@')?;
-        let bounded = name.len() <= MAX_REVISION_BYTES && name.bytes().all(|byte| byte.is_ascii_graphic());
-        let hash = ContentHash::parse(hash).filter(|hash| bounded && *hash != ContentHash::UNREADABLE)?;
-        let seal = seal.and_then(ReleaseSeal::parse);
-        Some(Self { release: ContentRef { hash, revision: revision(name) }, seal })
-    }
-}
-
-impl fmt::Display for ReleaseAnnotation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.seal {
-            Some(seal) => write!(f, "{} {seal}", self.release),
-            None => self.release.fmt(f),
-        }
-    }
-}
-
-/// A key for seals of releases, which says nothing of the one that it is made from.
-#[derive(Clone, Debug)]
-pub(crate) struct ReleaseKey {
-    number: u32,
-    key: HashKey,
-}
-
-impl ReleaseKey {
-    /// Makes the key for seals out of the key of the cluster.
-    pub(crate) fn of(key: &HashKey) -> Self {
-        Self { number: key.number(), key: key.derive(RELEASE_SEAL_DOMAIN) }
-    }
-
-    /// Seals what a source has put into one object, and the time of pruning that its manifest asks
-    /// for. The serial number is its place among the releases of that object.
-    pub(crate) fn seal(
-        &self,
-        inventory_id: &str,
-        id: &ObjectId,
-        release: &ContentRef,
-        timing: PruneTiming,
-        serial: u64,
-    ) -> ReleaseSeal {
-        let hash = release.hash.bytes();
-        let keep: Option<&[u8]> = match timing {
-            PruneTiming::AfterUnit | PruneTiming::BeforeUnit => None,
-            PruneTiming::OnConfirmation => Some(b"prune on confirmation"),
-            PruneTiming::Never => Some(b"prune never"),
-        };
-        let parts: [&[u8]; 7] = [
-            inventory_id.as_bytes(),
-            id.group().as_bytes(),
-            id.kind().as_bytes(),
-            id.namespace().unwrap_or_default().as_bytes(),
-            id.name().as_bytes(),
-            &hash,
-            release.revision.as_str().as_bytes(),
-        ];
-        let mut text = Vec::with_capacity(256);
-        let place = [b"serial ".as_slice(), &serial.to_be_bytes()].concat();
-        let place = (serial > 0).then_some(place.as_slice());
-        for part in parts.into_iter().chain(keep).chain(place) {
-            // With its length, so that no two lists of parts have the same text.
-            text.extend((part.len() as u64).to_be_bytes());
-            text.extend(part);
-        }
-        let [code @ .., _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _] = self.key.sign(&text);
-        ReleaseSeal { code, serial }
-    }
-
-    /// Returns whether a source with this inventory has put into the object what the annotation
-    /// says.
-    pub(crate) fn is_proven(
-        &self,
-        inventory_id: &str,
-        id: &ObjectId,
-        annotation: &ReleaseAnnotation,
-    ) -> bool {
-        self.proven_timing(inventory_id, id, annotation).is_some()
-    }
-
-    /// Returns the time of pruning that the manifest asked for, as the seal proves it; none where
-    /// it proves nothing.
-    pub(crate) fn proven_timing(
-        &self,
-        inventory_id: &str,
-        id: &ObjectId,
-        annotation: &ReleaseAnnotation,
-    ) -> Option<PruneTiming> {
-        let ReleaseSeal { code: found, serial } = annotation.seal?;
-        let is_made_with = |timing: &PruneTiming| {
-            let made = self.seal(inventory_id, id, &annotation.release, *timing, serial);
-            // Takes as long wherever they differ.
-            made.code.iter().zip(found).fold(0, |sum, (one, other)| sum | (one ^ other)) == 0
-        };
-        [PruneTiming::AfterUnit, PruneTiming::OnConfirmation, PruneTiming::Never]
-            .into_iter()
-            .find(is_made_with)
-    }
-}
 
 /// The newest release that was seen on an object, by its seal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -197,6 +38,7 @@ pub(crate) struct NewestRelease {
     hash: ContentHash,
     /// The source that it was sealed for, where that is one of this process.
     source: Option<SourceId>,
+    overlay: RolloutOverlayState,
 }
 
 /// The keys that this process has known, and the objects whose annotation none of them proves.
@@ -246,8 +88,12 @@ impl Engine {
     /// Records a proven release of an object. From then on no earlier one is proven.
     pub(in crate::engine) fn note_release(&mut self, id: &ObjectId, live: &LiveObject) {
         let Some(release) = &live.release else { return };
-        let newest =
-            NewestRelease { serial: live.release_serial, hash: release.hash, source: self.source_of(live) };
+        let newest = NewestRelease {
+            serial: live.release_serial,
+            hash: release.hash,
+            source: self.source_of(live),
+            overlay: live.overlay,
+        };
         if let Some(entry) = self.entries.get_mut(id)
             && entry.newest_release.is_none_or(|known| known.serial <= newest.serial)
         {
@@ -260,15 +106,19 @@ impl Engine {
         self.entry(id).and_then(|entry| entry.newest_release).map_or(0, |newest| newest.serial)
     }
 
-    /// Returns the serial number for the next release of an object. The same release keeps its own,
-    /// so that to write it again changes nothing.
+    /// Returns the serial number for the next release of an object. The same release under the same
+    /// overlay keeps its own, so that to write it again changes nothing.
     ///
     /// It is the time in seconds at least. So it is above all earlier ones, also of an earlier
     /// object of this name, and of releases that this process has not seen.
     fn next_serial(&self, id: &ObjectId, apply: &ApplyRequest, hash: ContentHash) -> u64 {
         let wall = self.wall_clock().map_or(1, |wall| wall.as_second().max(1).cast_unsigned());
         match self.entry(id).and_then(|entry| entry.newest_release) {
-            Some(newest) if newest.hash == hash && newest.source == Some(apply.source) => {
+            Some(newest)
+                if newest.hash == hash
+                    && newest.source == Some(apply.source)
+                    && newest.overlay == RolloutOverlayState::from(apply.variant.overlay) =>
+            {
                 newest.serial.max(1)
             }
             Some(newest) => wall.max(newest.serial + 1),
@@ -280,11 +130,13 @@ impl Engine {
     pub(crate) fn set_release_key(&mut self, key: ReadState<HashKey>) {
         let proofs = &mut self.proofs;
         match key {
-            ReadState::Value(key) if proofs.keys.last().is_some_and(|known| known.number == key.number()) => {
+            ReadState::Value(key)
+                if proofs.keys.last().is_some_and(|known| known.number() == key.number()) =>
+            {
                 return;
             }
             ReadState::Value(key) => {
-                proofs.keys.retain(|known| known.number != key.number());
+                proofs.keys.retain(|known| known.number() != key.number());
                 proofs.keys.push(ReleaseKey::of(&key));
                 proofs.blind = None;
                 self.prove_again();
@@ -320,38 +172,78 @@ impl Engine {
         self.source_of(live).filter(|_| !live.is_unproven())
     }
 
-    /// Moves an unproven release that its seal proves to the proven one.
+    /// Moves an unproven release that its seal proves to the proven one. The overlay that the seal
+    /// proves is taken for the one that is there.
+    ///
+    /// The annotation of the overlay alone proves nothing: somebody may have changed it, to let more
+    /// pods go or to end a step. The change itself is drift.
     pub(in crate::engine) fn prove(&self, id: &ObjectId, live: &mut LiveObject) {
-        let Some(annotation) = &live.unproven_release else { return };
-        if self.entry(id).is_some_and(|entry| entry.is_outdated(annotation)) {
+        let sealed = self.prove_release(id, live);
+        if !is_workload(id) {
             return;
         }
-        let serial = annotation.seal.map_or(0, |seal| seal.serial);
-        let timing_of = |inventory_id: &str| {
-            self.proofs.keys.iter().find_map(|key| key.proven_timing(inventory_id, id, annotation))
+        let is_own_write = || {
+            let awaited = |entry: &ObjectEntry| entry.min_resource_version.is_some();
+            self.rollouts.writes_in_flight.contains(id) || self.entry(id).is_some_and(awaited)
+        };
+        live.overlay = match sealed {
+            Some(SealedOverlay::Known(overlay)) => overlay.into(),
+            // An older version made the seal.
+            Some(SealedOverlay::Unsaid) if is_own_write() => live.overlay,
+            Some(SealedOverlay::Unsaid) => self.written_overlay(id, live).unwrap_or(live.overlay),
+            None if live.is_unproven() => {
+                self.written_overlay(id, live).unwrap_or_else(|| self.unproven_overlay(live))
+            }
+            None => live.overlay,
+        };
+    }
+
+    /// Returns the overlay to reckon with where nothing proves the one that is shown. A rollout that
+    /// may be held begins its steps anew.
+    fn unproven_overlay(&self, live: &LiveObject) -> RolloutOverlayState {
+        let is_rolling = live.replica_status.is_some_and(|replica_status| {
+            replica_status.phase == RolloutPhase::Replacing
+                || replica_status.updated < replica_status.replicas
+        });
+        match live.overlay {
+            shown if self.proofs.keys.is_empty() => shown,
+            RolloutOverlayState::Plain if !is_rolling => RolloutOverlayState::Plain,
+            _ => RolloutOverlayState::Unreadable,
+        }
+    }
+
+    /// Proves the release of an object. Returns what its seal says of an overlay; none where it
+    /// proves nothing now.
+    fn prove_release(&self, id: &ObjectId, live: &mut LiveObject) -> Option<SealedOverlay> {
+        let annotation = live.unproven_release.as_deref()?;
+        if self.entry(id).is_some_and(|entry| entry.is_outdated(annotation)) {
+            return None;
+        }
+        let facts_of = |inventory_id: &str| {
+            self.proofs.keys.iter().find_map(|key| key.proven_facts(inventory_id, id, annotation))
         };
         let wanting = || self.entry(id).into_iter().flat_map(|entry| &entry.targets);
         let (sealed, is_relabelled) = match &live.owner {
             ObjectOwner::Ours(set) => {
-                let own = timing_of(set);
+                let own = facts_of(set);
                 // A source that takes an object over seals it anew: until then the label is
                 // unproven. The release of an unwanted object stays unproven, so that its source
                 // reports that it is kept.
-                let other = || wanting().find_map(|(source, _)| timing_of(&self.inventory_ids[*source]));
+                let other = || wanting().find_map(|(source, _)| facts_of(&self.inventory_ids[*source]));
                 let sealed = own.or_else(other);
                 (sealed, own.is_none() && sealed.is_some())
             }
             // Its label is gone or altered, which is drift where we wrote it.
-            _ => (self.inventory_ids.iter().find_map(|set| timing_of(set)), false),
+            _ => (self.inventory_ids.iter().find_map(|set| facts_of(set)), false),
         };
-        if let Some(timing) = sealed {
-            live.release = live.unproven_release.take().map(|annotation| annotation.release);
-            live.release_serial = serial;
-            live.prune_timing = live.prune_timing.strictest(timing);
-        }
+        let SealedFacts { timing, serial, overlay } = sealed?;
+        live.release = live.unproven_release.take().map(|annotation| annotation.release);
+        live.release_serial = serial;
+        live.prune_timing = live.prune_timing.strictest(timing);
         if let (true, ObjectOwner::Ours(set)) = (is_relabelled, &live.owner) {
             live.owner = ObjectOwner::Labelled(set.clone());
         }
+        Some(overlay)
     }
 
     /// Proves the record of an object that a source has come to want: it may have been
@@ -438,8 +330,8 @@ impl Engine {
             return decision;
         };
         let release = apply.release_annotation().release;
-        let (inventory_id, timing) = (&self.inventory_ids[apply.source], apply.desired.traits.prune_timing);
-        let seal = key.seal(inventory_id, id, &release, timing, self.next_serial(id, apply, release.hash));
+        let facts = SealedFacts::of_write(id, apply, self.next_serial(id, apply, release.hash));
+        let seal = key.seal(&self.inventory_ids[apply.source], id, &release, facts);
         Decision { action: Action::Apply(ApplyRequest { seal: Some(seal), ..apply.clone() }), ..decision }
     }
 }

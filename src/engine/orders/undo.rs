@@ -229,14 +229,13 @@ impl Engine {
     fn go_back(&mut self, undo: &UndoRequest, shown: &ContentRef, past: &OlderRevision) -> String {
         let (id, to) = (&undo.id, past.revision.short_name());
         let wanted = |id: &ObjectId| self.desired_hash(undo.source, id);
-        let target = past.contents.get(id);
-        if target.is_none() {
+        let Some(target) = past.contents.get(id) else {
             return format!("nothing to undo: revision {to} has no {id}; a commit removes it");
-        }
-        if target.is_some_and(|target| target.has_hash(shown.hash)) {
+        };
+        if target.has_hash(shown.hash) {
             return format!("nothing to undo: {id} is in revision {to} as it is now");
         }
-        if target.is_some_and(|target| wanted(id) == Some(target.hash)) {
+        if wanted(id) == Some(target.hash) {
             return format!("nothing to undo: the newest revision asks for {id} as it is in revision {to}");
         }
         // The revision does not show that an object was absent then: it may be older than its

@@ -283,6 +283,7 @@ impl Engine {
             rollout.started_from = RolloutStartState::Failure;
         }
         rollout.replaced = before.map(Box::new);
+        self.continue_rollout(id, action, &mut rollout);
         self.rollouts.in_flight.insert(id.clone(), rollout);
         self.rollouts.budget_stale = true;
     }
@@ -300,7 +301,9 @@ impl Engine {
         let claims = ledger.claims.iter().filter(|(_, claim)| ours(&claim.inventory_id));
         let claims: Vec<(ObjectId, RolloutClaim)> =
             claims.map(|(id, claim)| (id.clone(), claim.clone())).collect();
-        self.rollouts.units_to_record.clear();
+        // This may be the answer to a call from before their requests, so they ask again.
+        let waiting = std::mem::take(&mut self.rollouts.units_to_record).into_values().flatten();
+        self.dirty.extend(waiting);
         let transferring = self.rollouts.transfers.note_answer(|id| self.entries.contains_key(id));
         self.dirty.extend(transferring);
         self.rollouts.saving = false;
@@ -458,7 +461,7 @@ impl Engine {
 impl Engine {
     /// Records the units that something waits for, though nothing of them asks for a claim.
     fn record_requested_units(&self, next: &mut RolloutLedger) {
-        for (source, id) in &self.rollouts.units_to_record {
+        for (source, id) in self.rollouts.units_to_record.keys() {
             let unit = self.build_unit(*source, id);
             if !unit.members.is_empty()
                 && self.are_members_known(&unit)

@@ -236,11 +236,9 @@ impl Engine {
     }
 
     /// Returns the workloads that roll now, and those that others have claimed, each with what it
-    /// takes of the budget.
+    /// takes of the budget. A failed one that stays as it is rolls no more.
     pub(crate) fn rolling_workloads(&self) -> Vec<WorkloadLoad> {
-        let taking = |load: &WorkloadLoad| {
-            load.slot == BudgetSlot::Taken || self.rollouts.in_flight.contains_key(&load.id)
-        };
+        let taking = |load: &WorkloadLoad| load.slot == BudgetSlot::Taken || self.is_in_progress(&load.id);
         let mut loads: Vec<WorkloadLoad> = self.loads().into_iter().filter(taking).collect();
         loads.sort_by(|one, other| one.id.cmp(&other.id));
         loads

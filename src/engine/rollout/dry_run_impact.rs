@@ -15,7 +15,7 @@ use crate::engine::decide::decision::{
 };
 use crate::engine::rollout::step_overlay::live_overlay;
 use crate::engine::state::{DecisionMode, Engine};
-use crate::engine::{DesiredObject, LiveObject, Uid};
+use crate::engine::{DesiredObject, LiveObject, RolloutOverlayState, Uid};
 use crate::object::{ContentHash, ObjectId};
 
 /// The server's answer about one content.
@@ -124,7 +124,7 @@ impl Engine {
         }
         if before != guess(self) {
             // Other objects may be released together now.
-            self.unit_lead_workloads.clear();
+            self.unit_workloads.clear();
         }
     }
 }
@@ -133,6 +133,8 @@ fn restarted_by(impact: Impact) -> bool {
     matches!(impact.kind, ImpactKind::Restart | ImpactKind::Recreate)
 }
 
+/// Returns whether a step may hold pods back, which the server does not count.
 fn is_stepped(live: &LiveObject) -> bool {
-    live_overlay(live).is_some_and(|overlay| overlay.step().is_some())
+    live.overlay == RolloutOverlayState::Unreadable
+        || live_overlay(live).is_some_and(|overlay| overlay.step().is_some())
 }

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use crate::engine::decide::blockers::health_words;
 use crate::engine::rollout::budget::BudgetSlot;
 use crate::engine::rollout::pods::{PodFacts, WorkloadPods, find_failure, next_failure_check};
+use crate::engine::rollout::progress::ProgressTracking;
 use crate::engine::rollout::rollouts::{Rollout, ServiceSwitch};
 use crate::engine::rollout::step_overlay::StepState;
 use crate::engine::state::Engine;
@@ -39,25 +40,13 @@ pub(in crate::engine) enum RolloutVerdict {
 pub(in crate::engine) struct RolloutTracking {
     pub(in crate::engine) slot: BudgetSlot,
     pub(in crate::engine) additional_unavailable: u32,
-    pub(in crate::engine) furthest: Option<(u32, u32)>,
-    pub(in crate::engine) last_progress: Option<Instant>,
+    pub(in crate::engine) progress: ProgressTracking,
     pub(in crate::engine) healthy_since: Option<Instant>,
     pub(in crate::engine) switch: ServiceSwitch,
     pub(in crate::engine) step_held_since: Option<Instant>,
 }
 
 impl RolloutTracking {
-    /// Notes how far it has come.
-    fn with_progress(mut self, replica_status: ReplicaStatus, now: Instant) -> Self {
-        let came = (replica_status.updated, replica_status.available);
-        let best = self.furthest.unwrap_or_default();
-        // Pods that come and go are no progress; another template begins anew.
-        if self.furthest.is_none() || came > best || came.0 < best.0 {
-            (self.furthest, self.last_progress) = (Some(came), Some(now));
-        }
-        self
-    }
-
     fn with_verdict(self, verdict: RolloutVerdict) -> RolloutEvaluation {
         RolloutEvaluation { verdict, tracking: self }
     }
@@ -108,7 +97,11 @@ impl Engine {
         let Some(replica_status) = live.replica_status else {
             return tracking.with_verdict(RolloutVerdict::Done);
         };
-        let mut tracking = tracking.with_progress(replica_status, now);
+        let mut tracking = tracking;
+        tracking.progress.note_view(now);
+        if !replica_status.is_outdated && !self.is_changed_by_others(id, rollout, live) {
+            tracking.progress.note_numbers(replica_status, rollout.origin(), now);
+        }
         let condition = self.rollout_condition(id, rollout, live, replica_status, now);
         if !matches!(condition, RolloutCondition::NothingToWatch | RolloutCondition::Complete) {
             tracking.healthy_since = None;
@@ -127,7 +120,11 @@ impl Engine {
             }
             RolloutCondition::StepDone { until, soaks } => {
                 // Pods that are Ready and unready in turns come no farther by that.
-                tracking.last_progress = tracking.last_progress.filter(|_| soaks).or(Some(now));
+                if soaks {
+                    tracking.progress.last_progress(now);
+                } else {
+                    tracking.progress.rest(now);
+                }
                 tracking.additional_unavailable = 0;
                 tracking.step_held_since.get_or_insert(now);
                 tracking.with_verdict(RolloutVerdict::InProgress(until))
@@ -179,7 +176,7 @@ impl Engine {
     ) -> RolloutEvaluation {
         let soak = self.step_of(id, now).map_or(Duration::ZERO, |_| self.step_soak_time(id));
         let patience = soak + self.deadline(id);
-        let deadline = *tracking.last_progress.get_or_insert(now) + patience;
+        let deadline = tracking.progress.deadline(patience, now);
         if now < deadline {
             let ripe = own_pods(rollout).and_then(|pods| next_failure_check(pods, now));
             let due = ripe.map_or(deadline, |ripe| ripe.min(deadline));
@@ -203,7 +200,7 @@ impl Engine {
         now: Instant,
     ) -> RolloutCondition {
         let step = self.step_of(id, now);
-        if step.is_none() && self.is_left_at_step(id, live) {
+        if self.is_left_at_step(id, live) {
             return RolloutCondition::StepDone { until: None, soaks: false };
         }
         match replica_status.phase {

@@ -17,6 +17,7 @@ pub(super) mod ledger_text;
 pub(super) mod overlay;
 pub(super) mod pod_eviction;
 pub(super) mod pods;
+pub(super) mod progress;
 pub(super) mod queue;
 pub(super) mod rollback;
 pub(super) mod rollouts;

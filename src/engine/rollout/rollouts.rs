@@ -22,6 +22,7 @@ use crate::engine::rollout::foreign_claims::ForeignWorkload;
 use crate::engine::rollout::ledger::{RolloutClaim, RolloutLedger};
 use crate::engine::rollout::ledger_recovery::LedgerRecovery;
 use crate::engine::rollout::pods::WorkloadPods;
+use crate::engine::rollout::progress::{InterruptedRollout, ProgressTracking};
 use crate::engine::rollout::scale_balance::SurplusCorrection;
 use crate::engine::rollout::start_rate::StartHistory;
 use crate::engine::rollout::step_overlay::{StepState, live_overlay};
@@ -40,6 +41,8 @@ pub(in crate::engine) struct Rollouts {
     pub(in crate::engine) holder: Arc<str>,
     /// The workloads whose pods are being replaced, failed ones included.
     pub(in crate::engine) in_flight: BTreeMap<ObjectId, Rollout>,
+    /// The progress of rollouts whose workload is not seen at present.
+    pub(in crate::engine) interrupted: BTreeMap<ObjectId, InterruptedRollout>,
     /// The counted load of each workload that a source wants, or that is provably ours.
     pub(in crate::engine) counted: HashMap<ObjectId, CountedLoad>,
     /// Pods that are unavailable on workloads of ours.
@@ -82,8 +85,9 @@ pub(in crate::engine) struct Rollouts {
     pub(in crate::engine) foreign_unavailable: BTreeMap<ObjectId, (Instant, u32)>,
     /// Workloads whose rollout has failed, and whose Events have not been asked for.
     pub(in crate::engine) newly_failed: BTreeMap<ObjectId, Vec<Uid>>,
-    /// Objects whose unit is to be recorded, though nothing of it takes a slot.
-    pub(in crate::engine) units_to_record: BTreeSet<(SourceId, ObjectId)>,
+    /// Objects whose unit is to be recorded, though nothing of it takes a slot. Each with those of
+    /// the unit that wait for the record.
+    pub(in crate::engine) units_to_record: BTreeMap<(SourceId, ObjectId), BTreeSet<ObjectId>>,
     /// The takeovers that wait for the ledger.
     pub(in crate::engine) transfers: UnitTransfers,
     /// Workloads whose claim is to be written.
@@ -121,12 +125,8 @@ pub(in crate::engine) struct Rollout {
     pub(in crate::engine) claim: Option<RolloutClaim>,
     /// Words of a failure that it had before our write: not a failure of what we wrote.
     pub(in crate::engine) earlier_failure: Option<Arc<str>>,
-    /// The farthest that it has come: updated pods, and available ones beside so many.
-    pub(in crate::engine) furthest: Option<(u32, u32)>,
-    /// The most new pods that it has had at once, as its pods were last reported.
-    pub(in crate::engine) most_new_pods: u32,
-    /// The time of its last progress.
-    pub(in crate::engine) last_progress: Option<Instant>,
+    /// How far it has come.
+    pub(in crate::engine) progress: ProgressTracking,
     /// The time since which it is healthy.
     pub(in crate::engine) healthy_since: Option<Instant>,
     /// Indicates whether a Service is switched to it now that it is complete: it is watched until
@@ -160,9 +160,7 @@ impl Rollout {
             additional_unavailable,
             claim,
             earlier_failure: None,
-            furthest: None,
-            most_new_pods: 0,
-            last_progress: None,
+            progress: ProgressTracking::default(),
             healthy_since: None,
             switch: ServiceSwitch::NotWaiting,
             step_held_since: None,
@@ -174,27 +172,16 @@ impl Rollout {
         }
     }
 
+    /// Returns the content whose pods it brings; none for a rollout that somebody else began.
+    pub(in crate::engine) fn content(&self) -> Option<ContentHash> {
+        self.claim.as_ref().map(|claim| claim.rollout_key)
+    }
+
     /// Returns what it remembers of what the cluster has shown.
     pub(in crate::engine) fn tracking(&self) -> RolloutTracking {
-        let Self {
-            slot,
-            additional_unavailable,
-            furthest,
-            last_progress,
-            healthy_since,
-            switch,
-            step_held_since,
-            ..
-        } = *self;
-        RolloutTracking {
-            slot,
-            additional_unavailable,
-            furthest,
-            last_progress,
-            healthy_since,
-            switch,
-            step_held_since,
-        }
+        let Self { slot, additional_unavailable, progress, healthy_since, switch, step_held_since, .. } =
+            *self;
+        RolloutTracking { slot, additional_unavailable, progress, healthy_since, switch, step_held_since }
     }
 
     /// Takes over what a judgement has to remember.
@@ -202,15 +189,13 @@ impl Rollout {
         let RolloutTracking {
             slot,
             additional_unavailable,
-            furthest,
-            last_progress,
+            progress,
             healthy_since,
             switch,
             step_held_since,
         } = tracking;
-        (self.slot, self.additional_unavailable, self.furthest) = (slot, additional_unavailable, furthest);
-        (self.last_progress, self.healthy_since, self.switch, self.step_held_since) =
-            (last_progress, healthy_since, switch, step_held_since);
+        (self.slot, self.additional_unavailable, self.progress) = (slot, additional_unavailable, progress);
+        (self.healthy_since, self.switch, self.step_held_since) = (healthy_since, switch, step_held_since);
     }
 }
 
@@ -265,8 +250,7 @@ impl Engine {
                     (rollout.min_resource_version.replace(rv).is_none(), rollout.replaced.take());
                 // A step of the same rollout, or another try, begins nothing.
                 let going = before.filter(|before| before.failed.is_none());
-                let content = |rollout: &Rollout| rollout.claim.as_ref().map(|claim| claim.rollout_key);
-                let same = going.is_some_and(|before| content(&before) == content(rollout));
+                let same = going.is_some_and(|before| before.content() == rollout.content());
                 if first && !same {
                     let rollout = rollout.clone();
                     self.note_rollout_event(id, &rollout, RolloutEventKind::Started);
@@ -303,11 +287,12 @@ impl Engine {
     /// Records the release of a workload's content.
     pub(in crate::engine) fn record_release(&mut self, id: &ObjectId, apply: &ApplyRequest) {
         if apply.purpose != ApplyPurpose::Create {
-            self.unit_lead_workloads.remove(&apply.source);
+            self.unit_workloads.remove(&apply.source);
         } else if self.is_in_unit(id) && !self.rollouts.in_flight.contains_key(id) {
             // Its success decides about its unit.
             let claim = self.make_claim(apply.source, apply.desired.hash, 0);
-            let rollout = Rollout::new(BudgetSlot::None, 0, Some(claim), Some(ResourceVersion(0)));
+            let mut rollout = Rollout::new(BudgetSlot::None, 0, Some(claim), Some(ResourceVersion(0)));
+            self.resume_rollout(id, &mut rollout);
             self.note_rollout_event(id, &rollout, RolloutEventKind::Started);
             self.rollouts.in_flight.insert(id.clone(), rollout);
         }
@@ -324,8 +309,7 @@ impl Engine {
             // A deleted workload has no pods to replace. One that we have deleted to make it again
             // comes back.
             if self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.min_resource_version.is_some()) {
-                self.rollouts.in_flight.remove(id);
-                self.rollouts.budget_stale = true;
+                self.interrupt_rollout(id);
             }
             return;
         };
@@ -346,7 +330,7 @@ impl Engine {
         let over = self.rollouts.ended_claims.contains(id) || self.rollouts.unused_claims.contains(id);
         let claim =
             self.own_claim(id).filter(|claim| !over && self.is_showing(id, claim.rollout_key)).cloned();
-        let rollout = match claim {
+        let mut rollout = match claim {
             Some(claim) => {
                 Rollout::new(BudgetSlot::Taken, loss.max(claim.additional_unavailable), Some(claim), written)
             }
@@ -358,6 +342,7 @@ impl Engine {
             }
             None => return,
         };
+        self.resume_rollout(id, &mut rollout);
         self.rollouts.in_flight.insert(id.clone(), rollout);
         self.rollouts.budget_stale = true;
     }
@@ -528,14 +513,17 @@ impl Engine {
 
     /// Records the pods of a workload, as they are now.
     pub(crate) fn record_pods(&mut self, id: &ObjectId, pods: WorkloadPods) {
+        let rollout = self.rollouts.in_flight.get(id);
+        let is_changed = rollout
+            .zip(self.live_object(id))
+            .is_some_and(|(rollout, live)| self.is_changed_by_others(id, rollout, live));
         if let Some(rollout) = self.rollouts.in_flight.get_mut(id) {
-            let count = pods.count_updated();
-            if rollout.pods.is_none() || count > rollout.most_new_pods {
-                // One more new pod is progress, also where the workload's own status shows it
-                // later. Pods that come and go are none.
-                rollout.last_progress = None;
+            if rollout.pods.is_none() {
+                rollout.progress.postpone();
             }
-            rollout.most_new_pods = rollout.most_new_pods.max(count);
+            if !is_changed {
+                rollout.progress.note_pods(pods.count_updated());
+            }
             rollout.pods = Some(Arc::new(pods));
         }
     }
@@ -571,7 +559,7 @@ impl Engine {
                 rollout.additional_unavailable,
                 &rollout.claim,
                 &rollout.earlier_failure,
-                rollout.furthest,
+                rollout.progress.furthest,
                 &rollout.failed,
             )
         });

@@ -47,23 +47,17 @@ impl Engine {
         stepped.collect()
     }
 
-    /// Takes the overlay that this process has written or compared last for that of a workload.
-    /// Somebody else may have changed the annotation, to let more pods go or to end a step.
-    ///
-    /// Nobody else writes for a source that this process serves. The change itself is drift.
-    pub(in crate::engine) fn restore_overlay(&self, id: &ObjectId, live: &mut LiveObject) {
-        let Some(entry) = self.entry(id).filter(|_| is_workload(id)) else { return };
-        let is_own_write =
-            self.rollouts.writes_in_flight.contains(id) || entry.min_resource_version.is_some();
-        let shown = live.shown_release().map(|release| release.hash);
-        let is_same = entry.incarnation.as_ref() == Some(&live.uid)
-            && entry
-                .accepted
-                .content()
-                .is_some_and(|accepted| shown.is_some_and(|hash| accepted.has_hash(hash)));
-        if let Some(verified) = entry.verified.as_ref().filter(|_| is_same && !is_own_write) {
-            live.overlay = verified.overlay.into();
-        }
+    /// Returns the overlay that this process has written or compared last for a workload. Nobody
+    /// else writes for a source that this process serves.
+    pub(in crate::engine) fn written_overlay(
+        &self,
+        id: &ObjectId,
+        live: &LiveObject,
+    ) -> Option<RolloutOverlayState> {
+        let entry = self.entry(id)?;
+        entry.accepted.content()?;
+        let verified = entry.verified.as_ref().filter(|_| entry.incarnation.as_ref() == Some(&live.uid))?;
+        Some(verified.overlay.into())
     }
 
     /// Returns whether a workload that no source here wants shows the overlay of a step. Only a part
@@ -159,13 +153,15 @@ impl Engine {
         let there = live.shown_release().is_some_and(|release| desired.has_hash(release.hash));
         let stepped = live_overlay(live).is_some_and(|overlay| overlay.step().is_some());
         let restarts = self.restart_stamp(id).is_some();
-        if there && !stepped && !restarts {
-            let narrow = live_overlay(live).filter(|overlay| matches!(overlay, RolloutOverlay::Narrow(_)));
-            return narrow.filter(|_| replica_status.phase == RolloutPhase::Replacing);
-        }
         let able = matches!(id.kind(), "Deployment" | "DaemonSet") && !desired.strategy.is_recreate();
+        let is_rolling = replica_status.phase == RolloutPhase::Replacing;
+        let is_unreadable = is_rolling && live.overlay == RolloutOverlayState::Unreadable;
+        if there && !stepped && !restarts && !is_unreadable {
+            let narrow = live_overlay(live).filter(|overlay| matches!(overlay, RolloutOverlay::Narrow(_)));
+            return narrow.filter(|_| is_rolling);
+        }
         // A rollout beyond its last step goes on by its own strategy.
-        if !able || !(stepped || restarts || self.can_restart(id, desired, live)) {
+        if !able || !(stepped || restarts || is_unreadable || self.can_restart(id, desired, live)) {
             return None;
         }
         let most = self.max_unavailable(id);

@@ -7,7 +7,8 @@
 //! over. A claim goes with it.
 //!
 //! Another process may have recorded the unit since the ledger was read last. So the ledger is read
-//! again before a workload of another process is taken over.
+//! again before a workload of another process is taken over. So are the inventories of the others:
+//! a rejected content is no good one, and its unit says where that rollback leads to.
 //!
 //! `Engine::decide` calls `require_unit_transfer`. `next_ledger` writes what that asks for.
 
@@ -33,6 +34,8 @@ pub(in crate::engine) struct UnitTransfers {
     answered: u64,
     /// Workloads of other processes that are to be taken over, each with the calls sent by then.
     asked: BTreeMap<ObjectId, u64>,
+    /// Workloads for which the inventories of the other processes were read since.
+    informed: BTreeSet<ObjectId>,
     /// Objects whose record is to be written for the source that takes them over.
     to_record: BTreeSet<(SourceId, ObjectId)>,
 }
@@ -49,12 +52,19 @@ impl UnitTransfers {
     pub(in crate::engine) fn note_answer(&mut self, is_known: impl Fn(&ObjectId) -> bool) -> Vec<ObjectId> {
         self.answered = self.sent;
         self.asked.retain(|id, _| is_known(id));
+        self.informed.retain(|id| is_known(id));
         let recorded = std::mem::take(&mut self.to_record).into_iter().map(|(_, id)| id);
         recorded.chain(self.asked.keys().cloned()).collect()
     }
 
+    /// Notes that the inventories of the other processes were read for these objects.
+    pub(in crate::engine) fn note_peers<'a>(&mut self, ids: impl Iterator<Item = &'a ObjectId>) {
+        self.informed.extend(ids.filter(|id| self.asked.contains_key(id)).cloned());
+    }
+
     fn forget(&mut self, id: &ObjectId) {
         self.asked.remove(id);
+        self.informed.remove(id);
     }
 }
 
@@ -84,6 +94,11 @@ impl Engine {
         let is_own = self.inventory_ids.contains(&former);
         if is_workload(id) && !is_own && !self.rollouts.transfers.is_current(id) {
             return self.wait_for_ledger();
+        }
+        // The content that it has may have failed there.
+        let is_uninformed = is_workload(id) && !is_own && !self.rollouts.transfers.informed.contains(id);
+        if is_uninformed && self.ask_peers(id) {
+            return Decision::wait(Reason::ReadingPeers);
         }
         let ledger = self.rollouts.ledger.as_ref();
         let unit = ledger.and_then(|ledger| self.transferred_unit(ledger, source, id));

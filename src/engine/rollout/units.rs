@@ -11,6 +11,7 @@
 
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::engine::facts::entry::{ObjectEntry, SourceId};
 use crate::engine::facts::lookup_counts;
@@ -20,6 +21,17 @@ use crate::engine::state::{Engine, KindState};
 use crate::engine::{DesiredObject, LiveObject, Reason, ReplacementContent, SourceState, is_workload};
 use crate::graph::{ConnectedUnits, GraphNode, connect_objects};
 use crate::object::{GroupKind, ObjectId, Revision};
+
+/// The workloads of the units of one source, by the objects of the units.
+#[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
+pub(in crate::engine) struct UnitWorkloads {
+    /// The first workload that restarts pods, for each object released together with one or new
+    /// beside changed ones.
+    pub leads: BTreeMap<ObjectId, ObjectId>,
+    /// The workloads of which it was not known what is there.
+    pub unseen: BTreeMap<ObjectId, Arc<[ObjectId]>>,
+}
 
 impl Engine {
     /// Returns the objects that the newest revision of a source changes and that are connected, as
@@ -113,15 +125,21 @@ impl Engine {
     /// what lacks our label, and what is adopted must not be taken for added: going back would
     /// delete it.
     pub(in crate::engine) fn are_members_known(&self, unit: &ReleaseUnit) -> bool {
-        self.can_be_recorded(unit) && unit.members.keys().all(|id| self.is_member_known(id))
+        self.can_be_recorded(unit)
+            && unit.members.keys().all(|id| {
+                let Some(entry) = self.entry(id) else { return true };
+                self.live_object(id).is_some()
+                    || entry.direct_view.is_some()
+                    || self.unobserved_reason(id, entry).is_some()
+            })
     }
 
-    /// Returns whether it is known what is there of an object, or why that cannot be known.
-    fn is_member_known(&self, id: &ObjectId) -> bool {
-        let Some(entry) = self.entry(id) else { return true };
-        self.live_object(id).is_some()
-            || entry.direct_view.is_some()
-            || self.unobserved_reason(id, entry).is_some()
+    /// Returns whether it is not known yet what is there of an object, and will be known soon.
+    fn is_unseen(&self, id: &ObjectId) -> bool {
+        let Some(entry) = self.entry(id) else { return false };
+        self.live_object(id).is_none()
+            && entry.direct_view.is_none()
+            && self.unobserved_reason(id, entry).is_none_or(|reason| matches!(reason, Reason::Syncing(_)))
     }
 
     /// Returns whether an object is in a unit that is being released.
@@ -211,7 +229,10 @@ impl Engine {
         {
             return Some(Reason::Syncing(kind));
         }
-        let first = self.unit_lead_workloads.get(&source)?.get(&desired.id)?.clone();
+        if let Some(unseen) = self.unseen_workload(source, &desired.id) {
+            return Some(Reason::Reading(unseen));
+        }
+        let first = self.unit_workloads.get(&source)?.leads.get(&desired.id)?.clone();
         if let Some(reason) = self.room_shortage(source, &first) {
             return Some(reason);
         }
@@ -220,7 +241,8 @@ impl Engine {
                 return Some(Reason::RecordUnreadable(why.clone()));
             }
             // Nothing of it asks the budget, so nothing but this asks for its record.
-            self.rollouts.units_to_record.insert((source, first));
+            let waiting = self.rollouts.units_to_record.entry((source, first)).or_default();
+            waiting.insert(desired.id.clone());
             return Some(Reason::Claiming);
         }
         // It asks for itself.
@@ -238,9 +260,9 @@ impl Engine {
             return false;
         };
         let together = |id: &ObjectId| {
-            self.unit_lead_workloads
+            self.unit_workloads
                 .get(&source)
-                .and_then(|units| units.get(id))
+                .and_then(|units| units.leads.get(id))
                 .is_some_and(|one| one == workload)
         };
         match blocker {
@@ -264,14 +286,41 @@ impl Engine {
         let state = &self.sources[source];
         let workloads = ["Deployment", "StatefulSet", "DaemonSet"].map(|kind| GroupKind::new("apps", kind));
         let recorded = state.inventory.iter().flat_map(|inventory| &inventory.kinds);
-        let mut kinds = workloads.iter().chain(recorded).chain(state.desired_counts.kinds());
-        kinds.find(|kind| self.kind_state(source, kind) == Some(&KindState::Syncing)).cloned()
+        // The watch of a kind that the source asks for anew has not begun yet.
+        let begins = |kind: &GroupKind| {
+            !self.is_unserved(kind) && state.desired_counts.kinds().any(|wanted| wanted == kind)
+        };
+        let is_unlisted = |kind: &&GroupKind| match self.kind_state(source, kind) {
+            Some(state) => *state == KindState::Syncing,
+            None => begins(kind),
+        };
+        workloads.iter().chain(recorded).chain(state.desired_counts.kinds()).find(is_unlisted).cloned()
+    }
+
+    /// Returns a workload of the same unit of which it is not known yet what is there, for an object
+    /// that is taken over.
+    ///
+    /// Both may come from a source of another process. Informers show neither, and the lookup of
+    /// the object may be answered first.
+    fn unseen_workload(&mut self, source: SourceId, id: &ObjectId) -> Option<ObjectId> {
+        let live = self.live_object(id)?;
+        if self.source_of(live) == Some(source) {
+            return None;
+        }
+        let workloads = self.unit_workloads.get(&source)?.unseen.get(id)?.clone();
+        let unseen = workloads.iter().find(|workload| self.is_unseen(workload));
+        if unseen.is_none() {
+            // They were looked up since, and may restart pods.
+            self.unit_workloads.remove(&source);
+            self.find_units(source);
+        }
+        unseen.cloned()
     }
 
     /// Finds the units of a source, where that has to be done again.
     pub(in crate::engine) fn find_units(&mut self, source: SourceId) {
-        if !self.unit_lead_workloads.contains_key(&source) {
-            self.unit_lead_workloads.insert(source, self.restarting_units(source));
+        if !self.unit_workloads.contains_key(&source) {
+            self.unit_workloads.insert(source, self.find_unit_workloads(source));
             self.records.insert(source, self.record_sizes(source));
         }
     }
@@ -283,7 +332,7 @@ impl Engine {
         source: SourceId,
         desired: &'a DesiredObject,
     ) -> impl Fn(&ObjectId) -> bool + 'a {
-        let lead = move |id: &ObjectId| self.unit_lead_workloads.get(&source)?.get(id);
+        let lead = move |id: &ObjectId| self.unit_workloads.get(&source)?.leads.get(id);
         let own_lead = lead(&desired.id);
         let goes_back = self.has_rollback_target(&desired.id);
         // It costs a walk over all that it uses.
@@ -322,12 +371,10 @@ impl Engine {
         unit.is_some_and(|unit| unit.members.get(&desired.id).is_some_and(|member| is_it(unit, member)))
     }
 
-    /// Returns the first workload that restarts pods, for each object released together with one or
-    /// new beside changed ones.
-    fn restarting_units(&self, source: SourceId) -> BTreeMap<ObjectId, ObjectId> {
+    fn find_unit_workloads(&self, source: SourceId) -> UnitWorkloads {
         let state = &self.sources[source];
         if state.head.is_none() {
-            return BTreeMap::new();
+            return UnitWorkloads::default();
         }
         let (units, nodes) = self.connected_units(source);
         let changed: BTreeSet<usize> = nodes
@@ -350,7 +397,16 @@ impl Engine {
             }
         }
         let first = |id: &ObjectId| firsts.get(&units.number_of(id)?).copied().cloned();
-        nodes.iter().filter_map(|id| Some((id.clone(), first(id)?))).collect()
+        let leads = nodes.iter().filter_map(|id| Some((id.clone(), first(id)?))).collect();
+        let mut hidden: BTreeMap<usize, Vec<ObjectId>> = BTreeMap::new();
+        for id in nodes.iter().filter(|id| is_workload(id) && self.is_unseen(id)) {
+            hidden.entry(units.number_of(id).unwrap_or(usize::MAX)).or_default().push(id.clone());
+        }
+        let hidden: BTreeMap<usize, Arc<[ObjectId]>> =
+            hidden.into_iter().map(|(number, ids)| (number, ids.into())).collect();
+        let beside = |id: &ObjectId| hidden.get(&units.number_of(id)?).cloned();
+        let unseen = nodes.iter().filter_map(|id| Some((id.clone(), beside(id)?))).collect();
+        UnitWorkloads { leads, unseen }
     }
 
     /// Returns whether the target content of a workload restarts pods, as far as the contents

@@ -9,6 +9,7 @@ use serde_json::json;
 use super::harness::{Harness, release_key};
 use super::shared_budget::{at_rest, budget, files, one};
 use super::world::{FIRST, SET, World, reading, workload};
+use crate::engine::facts::release_annotation::SealedFacts;
 use crate::engine::*;
 use crate::object::{ContentHash, GroupKind, ObjectId, Revision};
 
@@ -36,8 +37,12 @@ fn labelled(harness: &Harness, phase: RolloutPhase, available: u32) -> LiveObjec
 fn copied(harness: &Harness, phase: RolloutPhase, available: u32) -> LiveObject {
     let live = labelled(harness, phase, available);
     let release = live.release.clone().unwrap();
-    let seal =
-        Some(ReleaseKey::of(&release_key()).seal(SET, &workload("a"), &release, PruneTiming::AfterUnit, 0));
+    let seal = Some(ReleaseKey::of(&release_key()).seal(
+        SET,
+        &workload("a"),
+        &release,
+        SealedFacts::of(PruneTiming::AfterUnit, 0),
+    ));
     LiveObject {
         release: None,
         unproven_release: Some(Box::new(ReleaseAnnotation { release, seal })),
@@ -49,7 +54,12 @@ fn copied(harness: &Harness, phase: RolloutPhase, available: u32) -> LiveObject 
 fn sealed(harness: &Harness, id: &ObjectId, phase: RolloutPhase, available: u32) -> LiveObject {
     let live = labelled(harness, phase, available);
     let release = ContentRef { hash: one(id.name(), 1).hash, revision: Revision::new("r1") };
-    let seal = Some(ReleaseKey::of(&release_key()).seal(SET, id, &release, PruneTiming::AfterUnit, 0));
+    let seal = Some(ReleaseKey::of(&release_key()).seal(
+        SET,
+        id,
+        &release,
+        SealedFacts::of(PruneTiming::AfterUnit, 0),
+    ));
     LiveObject {
         release: None,
         unproven_release: Some(Box::new(ReleaseAnnotation { release, seal })),

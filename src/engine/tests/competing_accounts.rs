@@ -262,10 +262,12 @@ fn the_wish_of_another_account_is_among_its_own_findings_alone() {
     let verified = VerifiedCoverage { content, overlay, config_stamp, managed_fields, value_digest, cover };
     engine.record_coverage(&id, verified);
     assert_eq!(engine.decide(&id, now).reason, None);
-    let findings = engine.contested_findings(FIRST);
-    let messages: Vec<String> = findings.iter().map(|found| found.message.clone()).collect();
-    assert_eq!(messages, [format!("{id} is not applied: source two has it")]);
-    assert_eq!(engine.contested_findings(SECOND), []);
+    let refused = |source| {
+        let refused = engine.refused_manifests(source).into_iter();
+        refused.map(|(id, manifest)| (id.clone(), manifest.reason.to_string())).collect::<Vec<_>>()
+    };
+    assert_eq!(refused(FIRST), [(id.clone(), format!("{id} is not applied: source two has it"))]);
+    assert_eq!(refused(SECOND), []);
 }
 
 #[test]

@@ -71,6 +71,26 @@ fn only_what_restarts_pods_by_the_servers_word_takes_a_slot() {
     check(same, Some(ImpactKind::Restart), RestartRisk::Possible);
 }
 
+// To the server the template is the same. The hold of the other pods would be lifted.
+#[test]
+fn the_server_is_not_asked_about_a_workload_that_a_step_may_hold() {
+    for (shown, expected) in [
+        (RolloutOverlayState::Plain, true),
+        (RolloutOverlayState::Overlaid(RolloutOverlay::Narrow(1)), true),
+        (RolloutOverlayState::Overlaid(RolloutOverlay::Surge { pods: 1, step: 1 }), false),
+        (RolloutOverlayState::Unreadable, false),
+    ] {
+        let mut harness = busy();
+        let candidate = like(web(3), &web(1));
+        harness.read(reading("r3", &[("web", Some(candidate.clone()))]));
+        harness.decide(&workload("web"));
+        let live = harness.engine.live_object(&workload("web")).unwrap().clone();
+        let live = LiveObject { overlay: shown, ..live };
+        let impact = harness.engine.impact(&workload("web"), &candidate, &live);
+        assert_eq!(impact.is_some(), expected, "{shown:?}");
+    }
+}
+
 #[test]
 fn an_answer_holds_for_one_content_and_one_generation() {
     let mut harness = busy();

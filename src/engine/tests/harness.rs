@@ -298,7 +298,7 @@ impl Harness {
         }
     }
 
-    fn compare(&mut self, id: &ObjectId, desired: &SharedDesiredObject, variant: ApplyVariant) {
+    pub(super) fn compare(&mut self, id: &ObjectId, desired: &SharedDesiredObject, variant: ApplyVariant) {
         let shown = self.engine.live_object(id);
         let (managed_fields, value_digest) =
             (shown.and_then(|live| live.our_fields.clone()), shown.and_then(|live| live.value_digest));

@@ -73,7 +73,7 @@ fn other_repositories_of_the_same_process_have_a_time_to_request_what_one_drops(
     let check = |other: RepositoryIdentity| {
         let (mut engine, id, now) = two([at(REPOSITORY), other], AdoptPolicy::IfUnowned);
         engine.set_reading(FIRST, reading("c2", &[("a", None)]));
-        let waits = "pruned when the other sources have had 30 s to take it over";
+        let waits = "pruned when other sources have had 30 s to take it over";
         assert_eq!(fate(&mut engine, &id, now), waits);
         assert_eq!(fate(&mut engine, &id, now + Duration::from_secs(29)), waits);
         let expected = "pruned when source two, which may want it, was looked at again";
@@ -95,7 +95,7 @@ fn a_source_of_a_folder_waits_for_sources_that_nobody_knows_yet() {
     engine.sources[FIRST].extent = RepositoryExtent::Folder;
     engine.set_reading(FIRST, reading("c2", &[("a", None)]));
     engine.set_reading(SECOND, reading("c2", &[]));
-    let waits = "pruned when the other sources have had 30 s to take it over";
+    let waits = "pruned when other sources have had 30 s to take it over";
     assert_eq!(fate(&mut engine, &id, now), waits);
     assert_eq!(fate(&mut engine, &id, now + Duration::from_secs(29)), waits);
     assert_eq!(fate(&mut engine, &id, now + Duration::from_secs(31)), "deleted");
@@ -161,7 +161,7 @@ fn what_comes_with_a_label_of_a_source_that_does_not_want_it_is_left_to_whoever_
 
     engine.observe_absence(&id);
     engine.observe_object(&id, LiveObject { rv: ResourceVersion(100), ..live.clone() });
-    let waits = "pruned when the other sources have had 30 s to take it over";
+    let waits = "pruned when other sources have had 30 s to take it over";
     assert_eq!(fate(&mut engine, &id, vec![peer()], now), waits);
     assert_eq!(fate(&mut engine, &id, vec![peer()], now + Duration::from_secs(29)), waits);
     let later = now + Duration::from_secs(31);

@@ -71,7 +71,7 @@ const WAITS: &str = "pruned when source other, which may want it, was looked at 
 fn what_was_dropped_is_deleted_when_a_daemon_of_another_repository_has_observed_after_its_time_to_request() {
     let (mut engine, id, now) = dropped(&[]);
     let silent = || peer(SourceStatement::default());
-    let waits = "pruned when the other sources have had 30 s to take it over";
+    let waits = "pruned when other sources have had 30 s to take it over";
     assert_eq!(fate(&mut engine, &id, &[silent()], now), waits);
     assert_eq!(engine.statement(FIRST, None).unwrap().observation_request, None, "nobody is asked before");
     assert_eq!(fate(&mut engine, &id, &[silent()], now + DELAY), WAITS);
@@ -89,7 +89,7 @@ fn a_source_that_only_passes_serve_is_not_asked() {
     let passes = PeerSource { statement: Ok(SourceStatement::default()), ..peer(SourceStatement::default()) };
     assert_eq!(
         fate(&mut engine, &id, std::slice::from_ref(&passes), now),
-        "pruned when the other sources have had 30 s to take it over"
+        "pruned when other sources have had 30 s to take it over"
     );
     assert_eq!(fate(&mut engine, &id, &[passes], now + DELAY), "deleted");
 }
@@ -98,7 +98,7 @@ fn a_source_that_only_passes_serve_is_not_asked() {
 fn a_daemon_that_does_not_answer_withholds_the_deletion_until_a_person_confirms() {
     let (mut engine, id, now) = dropped(&[]);
     let silent = || [peer(SourceStatement::default())];
-    let waits = "pruned when the other sources have had 30 s to take it over";
+    let waits = "pruned when other sources have had 30 s to take it over";
     assert_eq!(fate(&mut engine, &id, &silent(), now), waits);
     assert_eq!(fate(&mut engine, &id, &silent(), now + DELAY), WAITS);
     assert_eq!(fate(&mut engine, &id, &silent(), now + DELAY + Duration::from_secs(59)), WAITS);
@@ -129,7 +129,7 @@ fn what_comes_with_a_label_is_deleted_only_when_the_daemons_of_the_same_reposito
     engine.observe_absence(&id);
     engine.observe_object(&id, World::live(&id, &WorldObject::settled(desired(&id, 1, "a").hash, "c1", 2)));
     engine.process_changes();
-    let waits = "pruned when the other sources have had 30 s to take it over";
+    let waits = "pruned when other sources have had 30 s to take it over";
     assert_eq!(fate(&mut engine, &id, &beside(None), now), waits);
     assert_eq!(fate(&mut engine, &id, &beside(None), now + DELAY), WAITS);
     let request = engine.statement(FIRST, None).unwrap().observation_request.unwrap();
@@ -152,10 +152,7 @@ fn a_source_answers_requests_of_the_same_repository() {
 fn sources_of_one_process_are_looked_at_after_the_time_to_request_too() {
     let (mut engine, id, now) = dropped(&[("other", SECOND_SET, at("host/other HEAD"))]);
     engine.take_due_observations();
-    assert_eq!(
-        fate(&mut engine, &id, &[], now),
-        "pruned when the other sources have had 30 s to take it over"
-    );
+    assert_eq!(fate(&mut engine, &id, &[], now), "pruned when other sources have had 30 s to take it over");
     assert_eq!(engine.take_due_observations(), []);
     assert_eq!(fate(&mut engine, &id, &[], now + DELAY), WAITS);
     let due = engine.take_due_observations();
@@ -257,7 +254,7 @@ fn no_skew_of_minutes_shortens_the_time_in_which_others_may_request() {
         next.restore_statement(FIRST, &reported);
         assert_eq!(fate(&mut next, &id, &[peer(SourceStatement::default())], now), expected, "{clock}");
     };
-    let waits = "pruned when the other sources have had 30 s to take it over";
+    let waits = "pruned when other sources have had 30 s to take it over";
     for clock in [700, 1_000, 1_031, 1_300, 1_329] {
         check(clock, waits);
     }
@@ -274,6 +271,6 @@ fn a_source_of_the_process_that_cannot_be_looked_at_withholds_deletions_until_a_
     let why = "source other may want it: it was not looked at since; see `rhumb prune list`";
     assert_eq!(fate(&mut engine, &id, &[], now + Duration::from_mins(1)), why);
     engine.record_check(SECOND, engine.last_observation_number());
-    let waits = "pruned when the other sources have had 30 s to take it over";
+    let waits = "pruned when other sources have had 30 s to take it over";
     assert_eq!(fate(&mut engine, &id, &[], now + Duration::from_mins(1)), waits);
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::harness::{Harness, release_key, source};
 use super::world::{FIRST, SECOND, SET, World, config, desired, id, reading};
+use crate::engine::facts::release_annotation::SealedFacts;
 use crate::engine::*;
 use crate::object::{GroupKind, Gvk, ObjectId};
 
@@ -33,8 +34,9 @@ fn theirs(harness: &Harness, id: &ObjectId, owner: ObjectOwner) -> LiveObject {
 /// Returns the object as a lookup reads it: unproven.
 fn read_as(live: LiveObject, sealed_for: Option<&str>, id: &ObjectId) -> LiveObject {
     let release = live.release.clone().unwrap();
-    let seal = sealed_for
-        .map(|set| ReleaseKey::of(&release_key()).seal(set, id, &release, PruneTiming::AfterUnit, 0));
+    let seal = sealed_for.map(|set| {
+        ReleaseKey::of(&release_key()).seal(set, id, &release, SealedFacts::of(PruneTiming::AfterUnit, 0))
+    });
     LiveObject {
         release: None,
         unproven_release: Some(Box::new(ReleaseAnnotation { release, seal })),

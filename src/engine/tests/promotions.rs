@@ -26,30 +26,6 @@ fn held() -> Harness {
     harness
 }
 
-// It would let more pods go, or end a step that a person is to end.
-#[test]
-fn an_overlay_that_somebody_else_writes_is_drift_and_no_step() {
-    let web = workload("web");
-    let mut harness = Harness::new(3);
-    harness.read(reading("r1", &[("web", Some(desired(&web, 1, "web")))]));
-    harness.settle();
-    for forged in [
-        RolloutOverlayState::Overlaid(RolloutOverlay::Surge { pods: 5, step: 3 }),
-        RolloutOverlayState::Overlaid(RolloutOverlay::Narrow(6)),
-        RolloutOverlayState::Unreadable,
-    ] {
-        let rv = harness.world.tick();
-        let thing = harness.world.things.get_mut(&web).unwrap();
-        (thing.shown, thing.drifted, thing.rv, thing.shape) = (forged, true, rv, rv);
-        harness.world.announce(&web);
-        harness.deliver(usize::MAX);
-        let shown = harness.engine.live_object(&web).unwrap().overlay;
-        assert_eq!(shown, RolloutOverlayState::Plain, "{forged:?}");
-        harness.settle();
-        assert_eq!(harness.world.things[&web].shown, RolloutOverlayState::Plain, "{forged:?}");
-    }
-}
-
 fn order(token: &str, name: &str, verb: OrderVerb) -> Order {
     Order { token: token.into(), verb, object: workload(name), by: "ann".into() }
 }

@@ -135,6 +135,16 @@ fn goes(is_precious: bool, object: ObjectFacts, source: SourceFacts) -> bool {
 }
 
 fn decide(id: &ObjectId, object: ObjectFacts, source: SourceFacts) -> PruneDecision {
+    decide_closed(id, object, source, &PruneDecision::Defer("because".into()))
+}
+
+/// Does the same where a closed guard has this decision for all.
+fn decide_closed(
+    id: &ObjectId,
+    object: ObjectFacts,
+    source: SourceFacts,
+    closed: &PruneDecision,
+) -> PruneDecision {
     let mut pending = vec![candidate(id, object)];
     let count = match source.company {
         Company::Few | Company::BeyondRadius => 1,
@@ -152,7 +162,7 @@ fn decide(id: &ObjectId, object: ObjectFacts, source: SourceFacts) -> PruneDecis
         if object.is_confirmed { [Uid("of-it".into())].into() } else { BTreeSet::new() };
     let guard = PruneGuard {
         is_kept_complete: source.is_kept_complete,
-        closed: source.is_closed.then(|| PruneDecision::Defer("because".into())),
+        closed: source.is_closed.then(|| closed.clone()),
         other_location: source.is_from_elsewhere.then(|| "elsewhere".into()),
         radius: BlastRadius { count: most, percent: 100 },
         lifecycle: source.lifecycle,
@@ -198,6 +208,24 @@ fn what_loses_data_goes_only_when_it_is_confirmed_whatever_else_holds() {
         id("", "ConfigMap", "kube-system", "dns"),
     ] {
         check(&precious, true);
+    }
+}
+
+#[test]
+fn a_closed_guard_has_one_decision_for_all_that_is_neither_kept_nor_out_of_reach() {
+    let id = config("a");
+    let closed_sources: Vec<SourceFacts> =
+        source_facts().into_iter().filter(|source| source.is_closed).collect();
+    let decisions = [PruneDecision::Defer, PruneDecision::Confirm, PruneDecision::Keep];
+    for closed in decisions.map(|decision| decision("closed".into())) {
+        for object in object_facts() {
+            let is_exempt = object.is_not_allowed || object.timing == PruneTiming::Never;
+            for source in &closed_sources {
+                let decided = decide_closed(&id, object, *source, &closed);
+                assert_eq!(decided == closed, !is_exempt, "{object:?} {source:?}: {decided:?}");
+                assert_ne!(decided, PruneDecision::Delete, "{object:?} {source:?}");
+            }
+        }
     }
 }
 

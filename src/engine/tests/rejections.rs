@@ -52,6 +52,33 @@ fn a_rejection_lasts_as_long_as_the_newest_revision_asks_for_what_was_rejected()
     assert!(!is_over(&unreadable, newest(3), active));
 }
 
+// The workload runs on with its earlier content, which the data beside it belong to. Another source
+// that takes it over reads what was rejected.
+#[test]
+fn a_rejection_lasts_until_an_object_that_was_dropped_is_gone_or_stays_for_good() {
+    let check = |prune: PrunePolicy, timing: PruneTiming, owner: &str, expected: bool| {
+        let mut harness = Harness::new(3);
+        harness.read(reading("r1", &[("web", Some(web(1)))]));
+        harness.settle();
+        harness.engine.sources[FIRST].prune = prune;
+        let mut live = World::live(&workload("web"), &harness.world.things[&workload("web")]);
+        live.rv = ResourceVersion(live.rv.0 + 1);
+        (live.prune_timing, live.owner) = (timing, ObjectOwner::Ours(owner.into()));
+        harness.engine.observe_object(&workload("web"), live);
+        harness.engine.set_reading(FIRST, reading("r3", &[("web", None)]));
+        let rejected = rejected(Some(web(2).hash));
+        assert_eq!(harness.engine.is_superseded(FIRST, &rejected), expected, "{prune:?} {timing:?} {owner}");
+        harness.engine.observe_absence(&workload("web"));
+        harness.engine.record_lookup(&workload("web"), DirectView::Absent);
+        assert!(harness.engine.is_superseded(FIRST, &rejected), "it is gone");
+    };
+    check(PrunePolicy::On, PruneTiming::AfterUnit, SET, false);
+    check(PrunePolicy::On, PruneTiming::OnConfirmation, SET, false);
+    check(PrunePolicy::On, PruneTiming::Never, SET, true);
+    check(PrunePolicy::Off, PruneTiming::AfterUnit, SET, true);
+    check(PrunePolicy::On, PruneTiming::AfterUnit, "applyset-another-v1", true);
+}
+
 // Something newer replaced the failed content meanwhile, and has a claim of its own.
 #[test]
 fn the_failure_of_a_content_that_is_no_longer_shown_rejects_nothing() {

@@ -5,10 +5,11 @@ use std::time::Instant;
 
 use super::harness::{Harness, release_key};
 use super::world::{AuditEntry, FIRST, SET, World, config, desired, id, reading, workload};
+use crate::engine::facts::release_annotation::SealedFacts;
 use crate::engine::*;
 use crate::object::{ContentHash, ObjectId, Revision};
 
-fn release(content: &str, revision: &str) -> ContentRef {
+pub(super) fn release(content: &str, revision: &str) -> ContentRef {
     ContentRef { hash: ContentHash::hash_bytes(content.as_bytes()), revision: Revision::new(revision) }
 }
 
@@ -26,7 +27,8 @@ fn unproven_view(harness: &Harness, id: &ObjectId, by: Option<&HashKey>) -> Live
     let thing = &harness.world.things[id];
     let mut live = World::live(id, thing);
     let release = live.release.take().unwrap();
-    let seal = by.map(|key| ReleaseKey::of(key).seal(SET, id, &release, PruneTiming::AfterUnit, 0));
+    let seal =
+        by.map(|key| ReleaseKey::of(key).seal(SET, id, &release, SealedFacts::of(PruneTiming::AfterUnit, 0)));
     LiveObject { unproven_release: Some(Box::new(ReleaseAnnotation { release, seal })), ..live }
 }
 
@@ -41,7 +43,7 @@ fn restarted(harness: &Harness, by: Option<&HashKey>, key: ReadState<HashKey>) -
     engine
 }
 
-fn at_rest() -> Harness {
+pub(super) fn at_rest() -> Harness {
     let mut harness = Harness::new(3);
     let files = [config("a"), workload("web")].map(|id| (id.name().to_owned(), desired(&id, 1, id.name())));
     let files: Vec<_> = files.iter().map(|(file, desired)| (&**file, Some(desired.clone()))).collect();
@@ -63,11 +65,13 @@ fn judgement(harness: &mut Harness, id: &ObjectId) -> String {
 fn a_seal_holds_for_one_source_object_content_and_revision_under_one_key() {
     let web = id("apps", "Deployment", "shop", "web");
     let of = |key: &HashKey, set: &str, id: &ObjectId, release: &ContentRef| {
-        ReleaseKey::of(key).seal(set, id, release, PruneTiming::AfterUnit, 0)
+        ReleaseKey::of(key).seal(set, id, release, SealedFacts::of(PruneTiming::AfterUnit, 0))
     };
     let seal = of(&release_key(), SET, &web, &release("a", "r1"));
     assert_eq!(seal, of(&release_key(), SET, &web, &release("a", "r1")));
-    let timed = |timing| ReleaseKey::of(&release_key()).seal(SET, &web, &release("a", "r1"), timing, 0);
+    let timed = |timing| {
+        ReleaseKey::of(&release_key()).seal(SET, &web, &release("a", "r1"), SealedFacts::of(timing, 0))
+    };
     assert_eq!(seal, timed(PruneTiming::BeforeUnit), "the order of a deletion is no proof");
     let others = [
         ("source", of(&release_key(), "applyset-other-v1", &web, &release("a", "r1"))),
@@ -127,7 +131,7 @@ fn what_is_written_is_sealed_and_its_own_seal_proves_it() {
     };
     let Action::Apply(apply) = decision.action else { panic!("{decision:?}") };
     let release = apply.release_annotation().release;
-    let seal = |timing| ReleaseKey::of(&release_key()).seal(SET, &a, &release, timing, 1);
+    let seal = |timing| ReleaseKey::of(&release_key()).seal(SET, &a, &release, SealedFacts::of(timing, 1));
     assert_eq!(apply.seal, Some(seal(PruneTiming::AfterUnit)));
     // A manifest that asks to be kept says so in the seal too.
     let mut kept = (*apply.desired).clone();
@@ -148,7 +152,12 @@ fn a_word_to_keep_outlives_the_annotation_and_the_manifest_that_had_it() {
             Harness { world: World { things: [].into(), ..harness.world.clone() }, ..harness.clone() };
         let mut live = unproven_view(&harness, &a, None);
         let annotation = live.unproven_release.as_mut().unwrap();
-        annotation.seal = Some(ReleaseKey::of(&release_key()).seal(SET, &a, &annotation.release, timing, 0));
+        annotation.seal = Some(ReleaseKey::of(&release_key()).seal(
+            SET,
+            &a,
+            &annotation.release,
+            SealedFacts::of(timing, 0),
+        ));
         let content = annotation.release.hash;
         harness.engine = empty.fresh_without_key();
         harness.engine.observe_object(&a, live);
@@ -250,8 +259,15 @@ fn a_forged_release_is_neither_fetched_nor_kept_nor_gone_back_to() {
     let mut harness = at_rest();
     let web = workload("web");
     let forged = release("of a fork", "f0f0f0");
-    for seal in [None, Some(ReleaseKey::of(&other_key()).seal(SET, &web, &forged, PruneTiming::AfterUnit, 0))]
-    {
+    for seal in [
+        None,
+        Some(ReleaseKey::of(&other_key()).seal(
+            SET,
+            &web,
+            &forged,
+            SealedFacts::of(PruneTiming::AfterUnit, 0),
+        )),
+    ] {
         let mut live = unproven_view(&harness, &web, None);
         live.rv = ResourceVersion(live.rv.0 + 100);
         live.unproven_release = Some(Box::new(ReleaseAnnotation { release: forged.clone(), seal }));
@@ -332,7 +348,12 @@ fn what_was_found_as_asked_for_can_be_gone_back_to_without_a_seal() {
 fn show_release(harness: &mut Harness, id: &ObjectId, release: &ContentRef, serial: u64) {
     let rv = harness.engine.informer_object(id).unwrap().rv;
     let live = World::live(id, &harness.world.things[id]);
-    let seal = ReleaseKey::of(&release_key()).seal(SET, id, release, PruneTiming::AfterUnit, serial);
+    let seal = ReleaseKey::of(&release_key()).seal(
+        SET,
+        id,
+        release,
+        SealedFacts::of(PruneTiming::AfterUnit, serial),
+    );
     let annotation = ReleaseAnnotation { release: release.clone(), seal: Some(seal) };
     let unproven_release = Some(Box::new(annotation));
     let live = LiveObject { rv: rv.next(), release: None, unproven_release, ..live };

@@ -49,6 +49,7 @@ fn a_rollout_that_has_failed_does_not_go_on() {
     harness.settle();
     assert!(harness.engine.rollouts.in_flight.contains_key(&workload("web")));
     assert!(!harness.engine.is_any_in_progress());
+    assert_eq!(harness.engine.rolling_workloads(), []);
 }
 
 #[test]

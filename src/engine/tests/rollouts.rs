@@ -543,6 +543,5 @@ fn each_pod_more_is_progress_and_pods_that_come_and_go_are_none() {
     check([(1, 2), (1, 3), (1, 3)], true);
     check([(1, 3), (1, 3), (1, 3)], false);
     check([(1, 3), (1, 2), (1, 3)], false);
-    // Another template begins anew.
-    check([(2, 3), (1, 3), (1, 3)], true);
+    check([(2, 3), (1, 3), (1, 3)], false);
 }

@@ -319,6 +319,7 @@ const EMPTY: ReplicaStatus = ReplicaStatus {
     ordinal_start: 0,
     misscheduled: 0,
     failed_before: false,
+    is_outdated: false,
 };
 
 fn reason(harness: &mut Harness) -> String {

@@ -30,9 +30,8 @@ fn files(content: u32) -> [(&'static str, Option<SharedDesiredObject>); 2] {
     [("shop", Some(Arc::new(switch))), ("green", Some(Arc::new(green)))]
 }
 
-/// Returns the second revision of a Service and a workload: all pods of the newer content are
-/// available.
-fn rolled_out() -> Harness {
+/// Returns a process that watches Services too.
+fn watching_services() -> Harness {
     let mut harness = Harness::new(3);
     harness.engine = harness.fresh_with(Budget { soak: SOAK, ..budget(3) });
     let mut inventory = harness.engine.source(FIRST).inventory.clone().unwrap();
@@ -41,6 +40,13 @@ fn rolled_out() -> Harness {
     harness.engine.set_kind_availability(gvk(&service()), KindAvailability::Yes);
     harness.engine.list_started(&service().group_kind());
     harness.engine.list_complete(&service().group_kind());
+    harness
+}
+
+/// Returns the second revision of a Service and a workload: all pods of the newer content are
+/// available.
+fn rolled_out() -> Harness {
+    let mut harness = watching_services();
     harness.read(reading("r1", &files(1)));
     harness.settle();
     harness.read(reading("r2", &files(2)));
@@ -64,6 +70,43 @@ fn a_service_is_switched_once_its_workload_has_soaked_which_is_watched_for_anoth
         harness.settle();
         assert_eq!(state(&harness), expected, "after {passes} s more");
     }
+}
+
+// Each would wait for the other, for ever.
+#[test]
+fn a_service_is_switched_at_once_to_a_workload_that_comes_after_it() {
+    let check = |change: &dyn Fn(&mut DesiredObject, &mut DesiredObject), expected: Option<Reason>| {
+        let mut harness = watching_services();
+        harness.read(reading("r1", &files(1)[..1]));
+        harness.settle();
+        let [(_, switch), (_, green)] = files(2);
+        let [mut switch, mut green] = [switch, green].map(|found| (*found.unwrap()).clone());
+        change(&mut switch, &mut green);
+        let switch: SharedDesiredObject = switch.into();
+        let files = [("shop", Some(switch.clone())), ("green", Some(green.into()))];
+        harness.read(reading("r2", &files));
+        assert_eq!(harness.engine.switch_blocker(FIRST, &switch), expected, "{switch:?}");
+    };
+    let waits = Some(Reason::Needs(workload("green"), "is not there yet".into()));
+    check(&|_, _| (), waits.clone());
+    check(&|_, green| green.needs = [service()].into(), None);
+    check(&|_, green| green.depends_on = [service()].into(), None);
+    check(&|_, green| green.wave = 1, None);
+    check(&|switch, green| (switch.wave, green.wave) = (1, 1), waits.clone());
+    check(&|switch, _| switch.wave = 1, waits);
+}
+
+// The daemon had published its queue, or read the ledger for another reason. Nobody asked again,
+// and neither the workload was made nor the Service switched.
+#[test]
+fn who_waits_for_a_record_asks_again_after_another_call_of_the_ledger() {
+    let mut harness = rolled_out();
+    harness.engine.take_dirty();
+    let request = ((FIRST, workload("green")), [service()].into());
+    harness.engine.rollouts.units_to_record.extend([request]);
+    harness.engine.set_ledger(harness.engine.known_ledger().unwrap().clone());
+    assert!(harness.engine.rollouts.units_to_record.is_empty());
+    assert!(harness.engine.take_dirty().contains(&service()));
 }
 
 #[test]

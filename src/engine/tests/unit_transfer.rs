@@ -1,7 +1,6 @@
 //! A workload that moves to another source in the middle of its rollout is still judged. The record
 //! of its unit and its claim go with it.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::safety::engine;
@@ -105,6 +104,21 @@ impl Process {
         apply.clone()
     }
 
+    /// Decides on a takeover, for which the ledger is read once more, and then the inventories of
+    /// the others.
+    fn decide_after_read(&mut self, id: &ObjectId, peers: Vec<PeerSource>) -> Decision {
+        assert_eq!(self.decide(id).reason, Some(Reason::Claiming));
+        self.engine.note_ledger_call();
+        self.engine.set_ledger(self.ledger().clone());
+        self.decide_after_peers(id, peers)
+    }
+
+    fn decide_after_peers(&mut self, id: &ObjectId, peers: Vec<PeerSource>) -> Decision {
+        assert_eq!(self.decide(id).reason, Some(Reason::ReadingPeers));
+        self.engine.set_peers(peers, self.now);
+        self.decide(id)
+    }
+
     fn ledger(&self) -> &RolloutLedger {
         self.engine.known_ledger().unwrap()
     }
@@ -205,6 +219,24 @@ fn a_rollout_that_moves_to_another_source_of_the_process_goes_back_when_it_fails
 }
 
 #[test]
+fn a_content_that_the_repository_of_the_new_source_never_had_is_not_called_lost() {
+    let (mut process, web) = rolling(&[SET, OTHER]);
+    process.read(FIRST, "c3", &[(&web, None)]);
+    process.read(SECOND, "d1", &[(&web, Some(2))]);
+    process.write(&web, live(&web, OTHER, 2, "d1", 3, RolloutPhase::Replacing));
+    process.fail(SECOND, &web);
+    let release = ContentRef { hash: desired(&web, 1, "").hash, revision: Revision::new("c1") };
+    process.engine.record_older_content(&web, &release, None);
+    process.engine.process_changes();
+    process.decide(&web);
+    let rejections = process.engine.next_rejections(SECOND).unwrap_or_default();
+    let [rejection] = &rejections[..] else { panic!("{rejections:?}") };
+    assert_eq!(rejection.action, RejectionAction::Quarantine);
+    let words = format!("as revision c1 of {web} of another source is not in the repository of this one");
+    assert!(rejection.cause.ends_with(&words), "{}", rejection.cause);
+}
+
+#[test]
 fn a_rollout_that_had_failed_unjudged_when_it_moved_goes_back_too() {
     let (mut process, web) = rolling(&[SET, OTHER]);
     process.read(FIRST, "c3", &[(&web, None)]);
@@ -272,7 +304,7 @@ fn a_rollout_that_moves_to_a_source_of_another_process_goes_back_when_it_fails()
     process.engine.note_ledger_call();
     process.engine.set_ledger(former.ledger().clone());
     assert!(!process.engine.needs_ledger_read());
-    let decision = process.decide(&web);
+    let decision = process.decide_after_peers(&web, giving_up(&[&web]));
     assert!(matches!(&decision.action, Action::Apply(apply) if apply.purpose == ApplyPurpose::Transfer));
     assert_eq!(process.recorded(&web), (Some(OTHER), vec![SET, OTHER]));
     // The former source leaves the claim where it is, before and after the takeover.
@@ -289,38 +321,45 @@ fn a_rollout_that_moves_to_a_source_of_another_process_goes_back_when_it_fails()
 }
 
 #[test]
-fn a_workload_at_rest_is_taken_over_after_one_read_of_the_ledger() {
+fn a_workload_at_rest_is_taken_over_after_one_read_of_the_ledger_and_of_the_others() {
     let web = workload("web");
     let mut process = taking_over(&web, live(&web, SET, 2, "c2", 2, RolloutPhase::Settled));
-    assert_eq!(process.decide(&web).reason, Some(Reason::Claiming));
-    process.engine.note_ledger_call();
-    process.engine.set_ledger(process.ledger().clone());
-    let decision = process.decide(&web);
+    let decision = process.decide_after_read(&web, giving_up(&[&web]));
     assert!(matches!(&decision.action, Action::Apply(apply) if apply.purpose == ApplyPurpose::Transfer));
     assert_eq!(process.recorded(&web), (None, vec![]));
 }
 
-#[test]
-fn a_rollout_of_which_something_stays_behind_does_not_go_back_without_that() {
-    let (web, env) = (workload("web"), config("env"));
+/// Returns the unit of the first source in which the second contents of these are released.
+fn unit_of(ids: &[&ObjectId]) -> ReleaseUnit {
     let member = |id: &ObjectId| UnitMember {
         content: Some(desired(id, 2, "").hash),
         rollback_target: good(id, 1, "c1"),
         restarted: None,
     };
+    ReleaseUnit {
+        inventory_id: SET.into(),
+        revision: Revision::new("c2"),
+        members: ids.iter().map(|id| ((*id).clone(), member(id))).collect(),
+    }
+}
+
+/// Returns a process of two sources, of which the first one has both in the middle of a rollout.
+fn both_rolling(web: &ObjectId, env: &ObjectId) -> Process {
+    let mut process = Process::serving(&[SET, OTHER]);
+    let ledger = RolloutLedger { units: vec![unit_of(&[web, env])], ..process.ledger().clone() };
+    process.engine.set_ledger(ledger);
+    for (id, rv) in [(web, 1), (env, 2)] {
+        process.engine.observe_object(id, live(id, SET, 2, "c2", rv, RolloutPhase::Replacing));
+    }
+    process
+}
+
+#[test]
+fn a_rollout_of_which_something_stays_behind_does_not_go_back_without_that() {
+    let (web, env) = (workload("web"), config("env"));
     let check = |moves: &[&ObjectId], expected: RollbackTarget| {
-        let mut process = Process::serving(&[SET, OTHER]);
-        let unit = ReleaseUnit {
-            inventory_id: Arc::from(SET),
-            revision: Revision::new("c2"),
-            members: [&web, &env].map(|id| (id.clone(), member(id))).into(),
-        };
-        let ledger = process.ledger().clone();
-        process.engine.set_ledger(RolloutLedger { units: vec![unit], ..ledger });
+        let mut process = both_rolling(&web, &env);
         let (stay, go): (Vec<_>, Vec<_>) = [&web, &env].into_iter().partition(|id| !moves.contains(id));
-        for (id, rv) in [(&web, 1), (&env, 2)] {
-            process.engine.observe_object(id, live(id, SET, 2, "c2", rv, RolloutPhase::Replacing));
-        }
         process.read(FIRST, "c3", &wants(&stay));
         process.read(SECOND, "c3", &wants(&go));
         let decision = process.decide(&web);
@@ -344,16 +383,7 @@ fn at_step(id: &ObjectId, rv: u64) -> LiveObject {
 fn a_step_whose_workload_is_dropped_is_neither_done_nor_failed_until_another_source_has_it() {
     let web = workload("web");
     let mut former = Process::serving(&[SET]);
-    let member = UnitMember {
-        content: Some(desired(&web, 2, "").hash),
-        rollback_target: good(&web, 1, "c1"),
-        restarted: None,
-    };
-    let unit = ReleaseUnit {
-        inventory_id: SET.into(),
-        revision: Revision::new("c2"),
-        members: [(web.clone(), member)].into(),
-    };
+    let unit = unit_of(&[&web]);
     former.engine.observe_object(&web, at_step(&web, 3));
     former.read(FIRST, "c2", &[(&web, Some(2))]);
     former.engine.set_inventory(FIRST, Inventory::default());
@@ -385,10 +415,7 @@ fn a_content_of_another_source_is_good_only_where_its_rollout_has_ended() {
         change(&mut shown);
         let mut process = taking_over(&web, shown.clone());
         process.read(FIRST, "c4", &[(&web, Some(3))]);
-        assert_eq!(process.decide(&web).reason, Some(Reason::Claiming));
-        process.engine.note_ledger_call();
-        process.engine.set_ledger(process.ledger().clone());
-        let decision = process.decide(&web);
+        let decision = process.decide_after_read(&web, giving_up(&[&web]));
         assert!(matches!(decision.action, Action::Apply(_)), "{decision:?}");
         let target = process.ledger().unit_of(OTHER, &web).unwrap().members[&web].rollback_target.clone();
         let content = good(&web, 2, "c2").content_ref().unwrap().clone();
@@ -409,24 +436,11 @@ fn a_content_of_another_source_is_good_only_where_its_rollout_has_ended() {
 fn a_content_that_failed_in_another_process_and_was_left_moves_with_its_last_good_one() {
     let web = workload("web");
     let mut process = taking_over(&web, live(&web, SET, 2, "c2", 2, RolloutPhase::Replacing));
-    let member = UnitMember {
-        content: Some(desired(&web, 2, "").hash),
-        rollback_target: good(&web, 1, "c1"),
-        restarted: None,
-    };
-    let unit = ReleaseUnit {
-        inventory_id: SET.into(),
-        revision: Revision::new("c2"),
-        members: [(web.clone(), member)].into(),
-    };
+    let unit = unit_of(&[&web]);
     let failed = Rejection { unit, action: RejectionAction::Quarantine, cause: "it crashes".into() };
     let peers =
         giving_up(&[&web]).into_iter().map(|peer| PeerSource { rejections: vec![failed.clone()], ..peer });
-    process.engine.set_peers(peers.collect(), process.now);
-    assert_eq!(process.decide(&web).reason, Some(Reason::Claiming));
-    process.engine.note_ledger_call();
-    process.engine.set_ledger(process.ledger().clone());
-    let decision = process.decide(&web);
+    let decision = process.decide_after_read(&web, peers.collect());
     assert!(matches!(decision.action, Action::Apply(_)), "{decision:?}");
     let unit = process.ledger().unit_of(OTHER, &web).unwrap();
     assert_eq!(unit.members[&web].rollback_target, good_of_first(&web));
@@ -435,23 +449,8 @@ fn a_content_that_failed_in_another_process_and_was_left_moves_with_its_last_goo
 #[test]
 fn a_rollout_that_is_changed_as_it_moves_does_not_go_back_without_what_stays_behind() {
     let (web, env) = (workload("web"), config("env"));
-    let member = |id: &ObjectId| UnitMember {
-        content: Some(desired(id, 2, "").hash),
-        rollback_target: good(id, 1, "c1"),
-        restarted: None,
-    };
     let check = |moves: &[&ObjectId], expected: RollbackTarget| {
-        let mut process = Process::serving(&[SET, OTHER]);
-        let unit = ReleaseUnit {
-            inventory_id: Arc::from(SET),
-            revision: Revision::new("c2"),
-            members: [&web, &env].map(|id| (id.clone(), member(id))).into(),
-        };
-        let ledger = process.ledger().clone();
-        process.engine.set_ledger(RolloutLedger { units: vec![unit], ..ledger });
-        for (id, rv) in [(&web, 1), (&env, 2)] {
-            process.engine.observe_object(id, live(id, SET, 2, "c2", rv, RolloutPhase::Replacing));
-        }
+        let mut process = both_rolling(&web, &env);
         process.read(FIRST, "c2", &wants(&[&web, &env]));
         let (stay, go): (Vec<_>, Vec<_>) = [&web, &env].into_iter().partition(|id| !moves.contains(id));
         let left: Vec<_> = wants(&stay).into_iter().chain(go.iter().map(|id| (*id, None))).collect();
@@ -485,13 +484,64 @@ fn an_older_record_of_the_same_source_says_nothing_of_what_another_source_had_me
     let ledger = RolloutLedger { units: vec![outdated], ..process.ledger().clone() };
     process.engine.set_ledger(ledger);
     process.read(FIRST, "c4", &[(&web, Some(3))]);
-    assert_eq!(process.decide(&web).reason, Some(Reason::Claiming));
-    process.engine.note_ledger_call();
-    process.engine.set_ledger(process.ledger().clone());
-    let decision = process.decide(&web);
+    let decision = process.decide_after_read(&web, giving_up(&[&web]));
     assert!(matches!(decision.action, Action::Apply(_)), "{decision:?}");
     let unit = process.ledger().unit_of(OTHER, &web).unwrap();
     let content = good(&web, 2, "c2").content_ref().unwrap().clone();
     let expected = RollbackTarget::FormerContent { content, inventory_id: SET.into() };
     assert_eq!(unit.members[&web].rollback_target, expected);
+}
+
+/// Looks up the data of a workload before the workload itself.
+#[test]
+fn data_of_another_source_wait_for_a_workload_beside_them_that_was_not_looked_up() {
+    let (web, env) = (workload("web"), config("env"));
+    let mut process = Process::serving(&[OTHER]);
+    process.engine.require_peer_consent();
+    let mut uses = (*desired(&web, 3, "web")).clone();
+    uses.needs = [env.clone()].into();
+    let files = [("web", Some(SharedDesiredObject::from(uses))), ("env", Some(desired(&env, 3, "env")))];
+    process.engine.set_reading(FIRST, reading("c3", &files));
+    assert_eq!(process.decide(&env).action, Action::Lookup);
+    let shown = |id: &ObjectId, rv| Box::new(live(id, SET, 2, "c2", rv, RolloutPhase::Settled));
+    process.engine.record_lookup(&env, DirectView::Found(shown(&env, 1)));
+    process.engine.set_peers(giving_up(&[&web, &env]), process.now);
+    let decision = process.decide(&env);
+    assert_eq!(decision.reason, Some(Reason::Reading(web.clone())), "{decision:?}");
+    process.engine.record_lookup(&web, DirectView::Found(shown(&web, 2)));
+    let decision = process.decide(&env);
+    assert_eq!(decision.reason, Some(Reason::UnitWorkload(web.clone())), "{decision:?}");
+    for id in [&web, &env] {
+        let shown = good(id, 2, "c2").content_ref().unwrap().clone();
+        process.engine.record_older_content(id, &shown, Some(desired(id, 2, "")));
+    }
+    process.decide(&web);
+    process.engine.note_ledger_call();
+    process.engine.set_ledger(process.ledger().clone());
+    process.decide(&web);
+    process.engine.set_peers(giving_up(&[&web, &env]), process.now);
+    process.decide(&env);
+    process.decide(&web);
+    let unit = process.ledger().unit_of(OTHER, &env).unwrap();
+    assert_eq!(unit.members.keys().collect::<Vec<_>>(), [&env, &web]);
+}
+
+#[test]
+fn data_of_another_source_go_on_where_a_workload_beside_them_is_not_there() {
+    let (web, env) = (workload("web"), config("env"));
+    let mut process = Process::serving(&[OTHER]);
+    process.engine.require_peer_consent();
+    let mut uses = (*desired(&web, 3, "web")).clone();
+    uses.needs = [env.clone()].into();
+    let files = [("web", Some(SharedDesiredObject::from(uses))), ("env", Some(desired(&env, 3, "env")))];
+    process.engine.set_reading(FIRST, reading("c3", &files));
+    process.decide(&env);
+    let shown = live(&env, SET, 2, "c2", 1, RolloutPhase::Settled);
+    process.engine.record_lookup(&env, DirectView::Found(Box::new(shown)));
+    process.engine.set_peers(giving_up(&[&env]), process.now);
+    assert_eq!(process.decide(&env).reason, Some(Reason::Reading(web.clone())));
+    assert_eq!(process.decide(&web).action, Action::Lookup);
+    process.engine.record_lookup(&web, DirectView::Absent);
+    let decision = process.decide(&env);
+    assert!(matches!(decision.action, Action::Apply(_)), "{decision:?}");
 }

@@ -248,6 +248,7 @@ impl World {
             intents: thing.asked.clone(),
             generated: thing.generated.clone(),
             claim_retention: ClaimRetention::Retain,
+            selects: None,
             opt_out: (thing.asks == ReconcilePolicy::Disabled).then_some(annotations::RECONCILE),
         }
     }

@@ -148,8 +148,10 @@ function gauge(title, used, of, note) {
 function rolling(roll) {
   const behind = Math.max(0, roll.updated - roll.available);
   const fresh = Math.max(0, Math.min(roll.updated, roll.available));
+  // Nobody here looks at a workload of another process.
+  const unknown = roll.holder && roll.replicas + roll.updated + roll.available === 0;
   return el('li', { class: 'roll' }, named(roll, 'roll'),
-    el('div', { class: 'pods' },
+    unknown ? null : el('div', { class: 'pods' },
       bar([['good', fresh], ['move', behind], ['', Math.max(0, roll.replicas - roll.updated)]]),
       el('span', {}, `${roll.updated} of ${roll.replicas} new, ${roll.available} available`)),
     roll.step ? el('p', { class: 'why' }, roll.step) : null,

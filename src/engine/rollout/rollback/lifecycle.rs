@@ -15,7 +15,7 @@
 
 use crate::engine::facts::entry::{RefusalRule, SourceId};
 use crate::engine::rollout::budget::BudgetSlot;
-use crate::engine::rollout::ledger::UnitMember;
+use crate::engine::rollout::ledger::{RollbackTarget, UnitMember};
 use crate::engine::rollout::rollback::rejection::{
     Rejection, RejectionAction, ReplacementContent, bound_cause,
 };
@@ -143,8 +143,13 @@ impl Engine {
                 // An object that never left its good content, or is back already, need not be read.
                 let is_there = shown.is_some_and(|shown| shown.hash == release.hash);
                 let revision = release.revision.short_name();
-                (!is_there).then(|| {
-                    format!("it cannot go back, as revision {revision} of {id} cannot be read any more")
+                (!is_there).then(|| match member.rollback_target {
+                    // Only the repository of the source that has it now is read.
+                    RollbackTarget::FormerContent { .. } => format!(
+                        "it cannot go back, as revision {revision} of {id} of another source is not in the repository \
+                         of this one"
+                    ),
+                    _ => format!("it cannot go back, as revision {revision} of {id} cannot be read any more"),
                 })
             }
             ReplacementContent::Quarantined if self.may_show_unit_content(id, member) => {

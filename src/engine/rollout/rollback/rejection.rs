@@ -24,7 +24,10 @@ use crate::engine::rollout::budget::OnFailure;
 use crate::engine::rollout::ledger::{ReleaseUnit, RollbackTarget, UnitMember};
 use crate::engine::rollout::ledger_text::UnitText;
 use crate::engine::state::Engine;
-use crate::engine::{ContentRef, DesiredState, Reason, SharedDesiredObject, SourceLifecycle};
+use crate::engine::{
+    ContentRef, DesiredState, LiveObject, PrunePolicy, PruneTiming, Reason, SharedDesiredObject,
+    SourceLifecycle,
+};
 use crate::object::ObjectId;
 
 /// A rejection: contents that are not wanted here though the newest revision asks for them.
@@ -274,9 +277,20 @@ impl Engine {
                 }
                 (Some(DesiredState::Object(_)), None) => true,
                 (Some(DesiredState::Unusable(_)), _) | (None, None) => false,
-                (None, Some(_)) => state.is_complete(),
+                // As long as its earlier content runs, that of the others belongs to it. Another
+                // source that takes it over reads here what was rejected.
+                (None, Some(_)) => state.is_complete() && !self.is_to_be_pruned(source, id),
             }
         })
+    }
+
+    /// Returns whether an unwanted object is there, goes as soon as it may, and no other source has
+    /// taken it over.
+    fn is_to_be_pruned(&self, source: SourceId, id: &ObjectId) -> bool {
+        let is_pruned = |live: &LiveObject| {
+            self.source_of(live) == Some(source) && live.prune_timing != PruneTiming::Never
+        };
+        self.sources[source].prune == PrunePolicy::On && self.live_object(id).is_some_and(is_pruned)
     }
 
     /// Applies the rejections that are in force, and no others.
@@ -325,7 +339,7 @@ impl Engine {
                 set.remove(id);
             }
         }
-        self.unit_lead_workloads.remove(&source);
+        self.unit_workloads.remove(&source);
         self.follow_again();
         self.recompute_target(source, id);
         self.dirty.push(id.clone());

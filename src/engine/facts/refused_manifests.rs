@@ -1,0 +1,33 @@
+//! The manifests that are refused to their source, so that no entry tells of them under its name.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::engine::SourceId;
+use crate::engine::state::Engine;
+use crate::object::{ManifestOrigin, ObjectId};
+
+/// A manifest that is refused to its source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RefusedManifest {
+    /// The place of the manifest.
+    pub origin: ManifestOrigin,
+    /// The reason.
+    pub reason: Arc<str>,
+}
+
+impl Engine {
+    /// Returns the objects that a source names and does not get: its allow-list leaves them out, or
+    /// another account has them.
+    pub(crate) fn refused_manifests(&self, source: SourceId) -> BTreeMap<&ObjectId, RefusedManifest> {
+        let disallowed = self.sources[source].manifests.disallowed().map(|object| {
+            let (origin, reason) = (object.origin.clone(), object.reason.clone());
+            (&object.id, RefusedManifest { origin, reason })
+        });
+        let contested = self.contested_findings(source).map(|(id, found)| {
+            let reason = found.message.as_str().into();
+            (id, RefusedManifest { origin: found.origin, reason })
+        });
+        disallowed.chain(contested).collect()
+    }
+}

@@ -1,0 +1,240 @@
+//! The text of the release annotation, and the seal in it.
+//!
+//! **Invariant:** knows one annotation and one key, and nothing of the engine's state.
+
+use std::fmt;
+
+use crate::engine::decide::decision::ApplyRequest;
+use crate::engine::restart::config_hash::HashKey;
+use crate::engine::{ContentRef, PruneTiming, RolloutOverlay, is_workload};
+use crate::object::{ContentHash, ObjectId, Revision};
+
+/// Length of a seal, in bytes: 128 bits cannot be guessed, and its digits fit into an annotation.
+const RELEASE_SEAL_BYTES: usize = 16;
+
+/// The longest revision that an annotation may name, in bytes: SHA-256 in hex.
+const MAX_REVISION_BYTES: usize = 64;
+
+/// The text that sets seals of releases apart from all else that is signed with the same key.
+const RELEASE_SEAL_DOMAIN: &str = "rhumb.dev/release v1";
+
+/// The overlay of a workload that a seal proves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SealedOverlay {
+    /// The seal says nothing of one: the object is no workload, or an older version made the seal.
+    Unsaid,
+    /// The workload has this overlay; none where nothing holds or narrows its rollout.
+    Known(Option<RolloutOverlay>),
+}
+
+impl SealedOverlay {
+    /// Returns the bytes that are signed for it; none where it says nothing.
+    fn signed_text(self) -> Option<Vec<u8>> {
+        match self {
+            Self::Unsaid => None,
+            Self::Known(None) => Some(b"overlay none".to_vec()),
+            Self::Known(Some(overlay)) => Some(format!("overlay {overlay}").into_bytes()),
+        }
+    }
+}
+
+/// The facts that a seal proves beside the content that it was made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SealedFacts {
+    /// The time of pruning that the manifest asks for.
+    pub timing: PruneTiming,
+    /// The place among all releases of the object.
+    pub serial: u64,
+    /// The overlay on a workload.
+    pub overlay: SealedOverlay,
+}
+
+impl SealedFacts {
+    /// Returns the facts of an object that is no workload.
+    pub(crate) fn of(timing: PruneTiming, serial: u64) -> Self {
+        Self { timing, serial, overlay: SealedOverlay::Unsaid }
+    }
+
+    /// Returns the facts for the seal of a write.
+    pub(in crate::engine) fn of_write(id: &ObjectId, apply: &ApplyRequest, serial: u64) -> Self {
+        let overlay =
+            if is_workload(id) { SealedOverlay::Known(apply.variant.overlay) } else { SealedOverlay::Unsaid };
+        Self { overlay, ..Self::of(apply.desired.traits.prune_timing, serial) }
+    }
+}
+
+/// The proof in a release annotation. Of no use for another object, source, content or revision.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct ReleaseSeal {
+    code: [u8; RELEASE_SEAL_BYTES],
+    /// The place among all releases of its object; 0 where an older version made it.
+    pub(in crate::engine) serial: u64,
+    /// The overlay on its workload, if there is one.
+    overlay: Option<RolloutOverlay>,
+}
+
+impl ReleaseSeal {
+    /// Reads `<code> <serial> <overlay>`. Without an overlay the last part is missing; an older
+    /// version wrote the code alone.
+    fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.splitn(3, ' ');
+        let code = ContentHash::parse(parts.next()?)?.bytes();
+        let serial = match parts.next() {
+            Some(serial) => serial.parse().ok().filter(|serial| *serial > 0)?,
+            None => 0,
+        };
+        let overlay = parts.next().map(|overlay| overlay.parse().ok());
+        Some(Self { code, serial, overlay: overlay.map_or(Some(None), |read| read.map(Some))? })
+    }
+}
+
+impl fmt::Display for ReleaseSeal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        ContentHash::from_bytes(self.code).fmt(f)?;
+        match (self.serial, self.overlay) {
+            (0, _) => Ok(()),
+            (serial, None) => write!(f, " {serial}"),
+            (serial, Some(overlay)) => write!(f, " {serial} {overlay}"),
+        }
+    }
+}
+
+impl fmt::Debug for ReleaseSeal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ReleaseSeal({self})")
+    }
+}
+
+/// The text of a release annotation: `<hash>@<revision> <code of the seal> <serial> <overlay>`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReleaseAnnotation {
+    /// The content that it names, and the revision that brought that.
+    pub release: ContentRef,
+    /// Its proof; none where an older version wrote it, or one that had no key.
+    pub seal: Option<ReleaseSeal>,
+}
+
+impl ReleaseAnnotation {
+    /// Reads the text of an annotation.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::read(text, Revision::new)
+    }
+
+    /// Reads the text of an annotation, the revision by a function that may keep one copy of each.
+    ///
+    /// The text is bounded before anything of it is kept: others can write it.
+    pub fn read(text: &str, revision: impl FnOnce(&str) -> Revision) -> Option<Self> {
+        let (release, seal) = text.split_once(' ').map_or((text, None), |(text, seal)| (text, Some(seal)));
+        let (hash, name) = release.split_once('@')?;
+        let bounded = name.len() <= MAX_REVISION_BYTES && name.bytes().all(|byte| byte.is_ascii_graphic());
+        let hash = ContentHash::parse(hash).filter(|hash| bounded && *hash != ContentHash::UNREADABLE)?;
+        let seal = seal.and_then(ReleaseSeal::parse);
+        Some(Self { release: ContentRef { hash, revision: revision(name) }, seal })
+    }
+}
+
+impl fmt::Display for ReleaseAnnotation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.seal {
+            Some(seal) => write!(f, "{} {seal}", self.release),
+            None => self.release.fmt(f),
+        }
+    }
+}
+
+/// A key for seals of releases, which says nothing of the one that it is made from.
+#[derive(Clone, Debug)]
+pub(crate) struct ReleaseKey {
+    number: u32,
+    key: HashKey,
+}
+
+impl ReleaseKey {
+    /// Returns the number of the key of the cluster that it is made from.
+    pub(in crate::engine) fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Makes the key for seals out of the key of the cluster.
+    pub(crate) fn of(key: &HashKey) -> Self {
+        Self { number: key.number(), key: key.derive(RELEASE_SEAL_DOMAIN) }
+    }
+
+    /// Seals what a source has put into one object, and what else is a fact of it.
+    pub(crate) fn seal(
+        &self,
+        inventory_id: &str,
+        id: &ObjectId,
+        release: &ContentRef,
+        facts: SealedFacts,
+    ) -> ReleaseSeal {
+        let SealedFacts { timing, serial, overlay } = facts;
+        let hash = release.hash.bytes();
+        let keep: Option<&[u8]> = match timing {
+            PruneTiming::AfterUnit | PruneTiming::BeforeUnit => None,
+            PruneTiming::OnConfirmation => Some(b"prune on confirmation"),
+            PruneTiming::Never => Some(b"prune never"),
+        };
+        let parts: [&[u8]; 7] = [
+            inventory_id.as_bytes(),
+            id.group().as_bytes(),
+            id.kind().as_bytes(),
+            id.namespace().unwrap_or_default().as_bytes(),
+            id.name().as_bytes(),
+            &hash,
+            release.revision.as_str().as_bytes(),
+        ];
+        let mut text = Vec::with_capacity(256);
+        let place = [b"serial ".as_slice(), &serial.to_be_bytes()].concat();
+        let place = (serial > 0).then_some(place.as_slice());
+        let overlaid = overlay.signed_text();
+        for part in parts.into_iter().chain(keep).chain(place).chain(overlaid.as_deref()) {
+            // With its length, so that no two lists of parts have the same text.
+            text.extend((part.len() as u64).to_be_bytes());
+            text.extend(part);
+        }
+        let [code @ .., _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _] = self.key.sign(&text);
+        let shown = match overlay {
+            SealedOverlay::Unsaid => None,
+            SealedOverlay::Known(overlay) => overlay,
+        };
+        ReleaseSeal { code, serial, overlay: shown }
+    }
+
+    /// Returns whether a source with this inventory has put into the object what the annotation
+    /// says.
+    pub(crate) fn is_proven(
+        &self,
+        inventory_id: &str,
+        id: &ObjectId,
+        annotation: &ReleaseAnnotation,
+    ) -> bool {
+        self.proven_facts(inventory_id, id, annotation).is_some()
+    }
+
+    /// Returns the facts that the seal proves; none where it proves nothing.
+    pub(crate) fn proven_facts(
+        &self,
+        inventory_id: &str,
+        id: &ObjectId,
+        annotation: &ReleaseAnnotation,
+    ) -> Option<SealedFacts> {
+        let ReleaseSeal { code: found, serial, overlay } = annotation.seal?;
+        let overlays = match (is_workload(id), overlay) {
+            (true, Some(_)) => &[SealedOverlay::Known(overlay)][..],
+            (true, None) => &[SealedOverlay::Known(None), SealedOverlay::Unsaid],
+            (false, Some(_)) => &[],
+            (false, None) => &[SealedOverlay::Unsaid],
+        };
+        let timings = [PruneTiming::AfterUnit, PruneTiming::OnConfirmation, PruneTiming::Never];
+        let facts = overlays
+            .iter()
+            .flat_map(|overlay| timings.map(|timing| SealedFacts { timing, serial, overlay: *overlay }));
+        let is_made_with = |facts: &SealedFacts| {
+            let made = self.seal(inventory_id, id, &annotation.release, *facts);
+            // Takes as long wherever they differ.
+            made.code.iter().zip(found).fold(0, |sum, (one, other)| sum | (one ^ other)) == 0
+        };
+        facts.into_iter().find(is_made_with)
+    }
+}

@@ -1,0 +1,183 @@
+//! The progress of one rollout, and the time that it may go without any.
+//!
+//! Newer pods are progress. A repair of the same content is none, or else whoever may write a
+//! workload could keep its failing rollout, and its slot, for ever. So the part of the deadline
+//! that a rollout has used up goes over to the one that takes its place with the same content.
+
+use std::time::{Duration, Instant};
+
+use crate::engine::decide::decision::{Action, ApplyPurpose};
+use crate::engine::facts::entry::VerifiedCoverage;
+use crate::engine::rollout::rollouts::Rollout;
+use crate::engine::state::Engine;
+use crate::engine::{FieldCoverage, LiveObject, ReplicaStatus};
+use crate::object::{ContentHash, ObjectId};
+
+/// How far a rollout has come, and when.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::engine) struct ProgressTracking {
+    /// The farthest that it has come: updated pods, and available ones beside so many.
+    pub(in crate::engine) furthest: Option<(u32, u32)>,
+    /// The most new pods that it has had at once, as its pods were last reported.
+    most_new_pods: u32,
+    /// The time of its last progress.
+    last: Option<Instant>,
+    /// The time without progress that was used up before, where the content was written again.
+    spent: Duration,
+    /// The time since which the cluster shows the write.
+    shown_since: Option<Instant>,
+    /// The time of its last evaluation.
+    evaluated: Option<Instant>,
+}
+
+/// Says whose pods a rollout is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine) enum RolloutOrigin {
+    /// Ours: its content is known, and another template is somebody else's.
+    Claim,
+    /// Somebody else's: another template begins it anew.
+    Others,
+}
+
+impl ProgressTracking {
+    /// Notes that the cluster shows the write.
+    pub(in crate::engine) fn note_view(&mut self, now: Instant) {
+        self.shown_since.get_or_insert(now);
+        self.evaluated = Some(now);
+    }
+
+    /// Notes the numbers of its workload.
+    pub(in crate::engine) fn note_numbers(
+        &mut self,
+        status: ReplicaStatus,
+        origin: RolloutOrigin,
+        now: Instant,
+    ) {
+        let came = (status.updated, status.available);
+        let best = self.furthest.unwrap_or_default();
+        // It was scaled down: fewer pods than it had are all that there can be.
+        let best = if best.0 > status.replicas.max(came.0) { came } else { best };
+        let begins_anew = origin == RolloutOrigin::Others && came.0 < best.0;
+        // Pods that come and go are no progress.
+        if self.furthest.is_none() || came > best || begins_anew {
+            (self.furthest, self.last, self.spent) = (Some(came), Some(now), Duration::ZERO);
+        } else {
+            self.furthest = Some(best);
+        }
+    }
+
+    /// Notes how many new pods there are. One more is progress, also where the workload's own
+    /// status shows it later.
+    pub(in crate::engine) fn note_pods(&mut self, count: u32) {
+        if count > self.most_new_pods {
+            (self.most_new_pods, self.last, self.spent) = (count, None, Duration::ZERO);
+        }
+    }
+
+    /// Lets its deadline begin with the next evaluation.
+    pub(in crate::engine) fn postpone(&mut self) {
+        self.last = None;
+    }
+
+    /// Notes that it need not make any progress now.
+    pub(in crate::engine) fn rest(&mut self, now: Instant) {
+        self.last = Some(now);
+    }
+
+    /// Returns since when it makes no progress.
+    pub(in crate::engine) fn last_progress(&mut self, now: Instant) -> Instant {
+        *self.last.get_or_insert(now.checked_sub(self.spent).unwrap_or(now))
+    }
+
+    /// Returns the time at which it fails without progress.
+    ///
+    /// A repair may have begun all pods anew, with images that are on the nodes by then. They have
+    /// half of the patience. All repairs together make it no longer than twice the patience.
+    pub(in crate::engine) fn deadline(&mut self, patience: Duration, now: Instant) -> Instant {
+        let since = self.last_progress(now);
+        let shown = self.shown_since.unwrap_or(since);
+        (since + patience).max((shown + patience / 2).min(since + patience * 2))
+    }
+
+    /// Returns the progress of a rollout that goes on with the same content after another write.
+    pub(in crate::engine) fn continuation(self) -> Self {
+        let spent = self.last.zip(self.evaluated);
+        let spent = spent.map_or(self.spent, |(last, evaluated)| evaluated.saturating_duration_since(last));
+        Self { furthest: self.furthest, most_new_pods: self.most_new_pods, spent, ..Self::default() }
+    }
+}
+
+impl Rollout {
+    /// Returns whose pods it is about.
+    pub(in crate::engine) fn origin(&self) -> RolloutOrigin {
+        if self.claim.is_some() { RolloutOrigin::Claim } else { RolloutOrigin::Others }
+    }
+}
+
+/// The progress of a rollout whose workload is not seen at present, or is made again.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::engine) struct InterruptedRollout {
+    content: ContentHash,
+    progress: ProgressTracking,
+}
+
+impl Engine {
+    /// Removes a rollout whose workload is not seen any more, and keeps its progress.
+    pub(in crate::engine) fn interrupt_rollout(&mut self, id: &ObjectId) {
+        let Some(rollout) = self.rollouts.in_flight.remove(id) else { return };
+        self.rollouts.budget_stale = true;
+        if let Some(content) = rollout.content().filter(|_| rollout.failed.is_none()) {
+            let interrupted = InterruptedRollout { content, progress: rollout.progress };
+            self.rollouts.interrupted.insert(id.clone(), interrupted);
+        }
+    }
+
+    /// Lets a rollout go on from where the one before it was, where it is of the same content.
+    pub(in crate::engine) fn resume_rollout(&mut self, id: &ObjectId, rollout: &mut Rollout) {
+        let Some(before) = self.rollouts.interrupted.remove(id) else { return };
+        if rollout.content() == Some(before.content) {
+            rollout.progress = before.progress.continuation();
+        }
+    }
+
+    /// Does the same for a write, which may take the place of a rollout.
+    pub(in crate::engine) fn continue_rollout(
+        &mut self,
+        id: &ObjectId,
+        action: &Action,
+        rollout: &mut Rollout,
+    ) {
+        let purpose = match action {
+            Action::Apply(apply) => apply.purpose,
+            _ => return,
+        };
+        let Some(before) = &rollout.replaced else { return self.resume_rollout(id, rollout) };
+        self.rollouts.interrupted.remove(id);
+        let is_same = match purpose {
+            ApplyPurpose::Repair => true,
+            ApplyPurpose::Step | ApplyPurpose::Restart => false,
+            _ => {
+                let content = rollout.content();
+                content.is_some() && content == before.content() && before.failed.is_none()
+            }
+        };
+        if is_same {
+            rollout.progress = before.progress.continuation();
+        }
+    }
+
+    /// Returns whether a workload that we roll out shows what somebody else has made of it, as far
+    /// as is known. Its pods say nothing of our content then.
+    pub(in crate::engine) fn is_changed_by_others(
+        &self,
+        id: &ObjectId,
+        rollout: &Rollout,
+        live: &LiveObject,
+    ) -> bool {
+        let is_lost = |verified: &VerifiedCoverage| {
+            matches!(verified.cover, FieldCoverage::Lost(_)) && verified.is_of_view(live)
+        };
+        let verified = self.entry(id).and_then(|entry| entry.verified.as_ref());
+        rollout.origin() == RolloutOrigin::Claim && verified.is_some_and(is_lost)
+    }
+}

@@ -1,0 +1,149 @@
+//! The deadline of a rollout: progress and another content begin it anew, and a repair does not.
+
+use std::time::{Duration, Instant};
+
+use super::harness::Harness;
+use super::world::{all_ready, budget, desired, reading, workload};
+use crate::engine::decide::decision::ApplyPurpose;
+use crate::engine::rollout::progress::{ProgressTracking, RolloutOrigin};
+use crate::engine::*;
+use crate::object::ObjectId;
+
+/// Returns a world in which the pods of a new content do not become available.
+fn rolling() -> (Harness, ObjectId) {
+    let mut harness = Harness::new(1);
+    let id = workload("web");
+    let content = |number| [("web", Some(desired(&id, number, "web")))];
+    harness.read(reading("r1", &content(1)));
+    harness.settle();
+    harness.read(reading("r2", &content(2)));
+    harness.engine.process_changes();
+    await_write(&mut harness, &id, ApplyPurpose::Change);
+    show(&mut harness, &id, 1);
+    (harness, id)
+}
+
+/// Goes on until a workload is written for this purpose.
+fn await_write(harness: &mut Harness, id: &ObjectId, purpose: ApplyPurpose) {
+    for _ in 0..10 {
+        harness.deliver(usize::MAX);
+        match harness.step(id) {
+            Some(Action::Apply(apply)) if apply.purpose == purpose => return,
+            _ => harness.keep_claims(),
+        }
+    }
+    panic!("it is not written: {:?}", harness.decide(id));
+}
+
+/// Shows this many updated pods.
+fn show(harness: &mut Harness, id: &ObjectId, updated: u32) {
+    let rv = harness.world.tick();
+    let thing = harness.world.things.get_mut(id).unwrap();
+    (thing.rv, thing.numbers) = (rv, Some(ReplicaStatus { updated, ..all_ready() }));
+    harness.world.announce(id);
+    harness.deliver(usize::MAX);
+    harness.engine.advance(harness.now);
+}
+
+/// Returns after how many quarters of the deadline a rollout fails to which this happens in each.
+fn failing_quarter(happens: impl Fn(&mut Harness, &ObjectId, u32)) -> Option<u32> {
+    let (mut harness, id) = rolling();
+    (1..=20).find(|quarter| {
+        harness.pass_time(budget(1).deadline / 4);
+        harness.engine.advance(harness.now);
+        let has_failed = !harness.engine.take_failed().is_empty();
+        if !has_failed {
+            happens(&mut harness, &id, *quarter);
+        }
+        has_failed
+    })
+}
+
+/// Changes the template of a workload, and lets it be repaired: its pods begin anew.
+fn drift(harness: &mut Harness, id: &ObjectId) {
+    harness.world.drift(id);
+    show(harness, id, 0);
+    await_write(harness, id, ApplyPurpose::Repair);
+    show(harness, id, 0);
+    show(harness, id, 1);
+}
+
+#[test]
+fn a_repair_of_the_same_content_gives_half_a_deadline_at_least_and_all_of_them_two() {
+    let check = |repaired: &[u32], expected: u32| {
+        let failing = failing_quarter(|harness, id, quarter| {
+            if repaired.contains(&quarter) {
+                drift(harness, id);
+            }
+        });
+        assert_eq!(failing, Some(expected), "{repaired:?}");
+    };
+    check(&[], 4);
+    check(&[1], 4);
+    check(&[2], 4);
+    check(&[3], 5);
+    check(&[1, 2, 3], 5);
+    check(&[1, 2, 3, 4, 5], 7);
+    check(&(1..=20).collect::<Vec<_>>(), 8);
+}
+
+#[test]
+fn a_workload_that_is_not_seen_for_a_while_goes_on_with_what_is_left_of_its_deadline() {
+    let failing = failing_quarter(|harness, id, _| {
+        harness.engine.observe_absence(id);
+        harness.engine.advance(harness.now);
+        show(harness, id, 1);
+    });
+    assert_eq!(failing, Some(8));
+}
+
+#[test]
+fn newer_pods_and_another_content_begin_the_deadline_anew() {
+    let more = |harness: &mut Harness, id: &ObjectId, quarter| {
+        if quarter == 3 {
+            drift(harness, id);
+            show(harness, id, 2);
+        }
+    };
+    assert_eq!(failing_quarter(more), Some(7));
+    let commit = |harness: &mut Harness, id: &ObjectId, quarter| {
+        if quarter == 3 {
+            harness.read(reading("r3", &[("web", Some(desired(id, 3, "web")))]));
+            harness.engine.process_changes();
+            await_write(harness, id, ApplyPurpose::Change);
+            show(harness, id, 1);
+        }
+    };
+    assert_eq!(failing_quarter(commit), Some(7));
+}
+
+#[test]
+fn newer_and_more_available_pods_are_progress_also_after_a_scale_down() {
+    // The pods that are asked for, the updated and the available ones.
+    let check = |origin: RolloutOrigin, views: &[(u32, u32, u32)], expected: bool| {
+        let (mut progress, mut now) = (ProgressTracking::default(), Instant::now());
+        for (replicas, updated, available) in views {
+            now += Duration::from_secs(1);
+            let numbers = ReplicaStatus {
+                replicas: *replicas,
+                updated: *updated,
+                available: *available,
+                ..ReplicaStatus::default()
+            };
+            progress.note_numbers(numbers, origin, now);
+        }
+        assert_eq!(progress.last_progress(now) == now, expected, "{origin:?} {views:?}");
+    };
+    for origin in [RolloutOrigin::Claim, RolloutOrigin::Others] {
+        check(origin, &[(3, 0, 3)], true);
+        check(origin, &[(3, 0, 3), (3, 1, 3)], true);
+        check(origin, &[(3, 1, 2), (3, 1, 3)], true);
+        check(origin, &[(3, 1, 3), (3, 1, 3)], false);
+        check(origin, &[(3, 1, 4), (3, 1, 3), (3, 1, 4)], false);
+        check(origin, &[(9, 8, 8), (4, 4, 2), (4, 4, 3)], true);
+    }
+    // Fewer updated pods are another template: of our content that is somebody's change.
+    check(RolloutOrigin::Claim, &[(3, 2, 3), (3, 0, 3)], false);
+    check(RolloutOrigin::Claim, &[(3, 2, 3), (3, 0, 3), (3, 2, 3)], false);
+    check(RolloutOrigin::Others, &[(3, 2, 3), (3, 0, 3)], true);
+}
