@@ -46,9 +46,9 @@ use crate::source::{
 /// until the loop takes them.
 const HEARTBEAT_SLACK: Duration = Duration::from_mins(1);
 
-/// The longest time of one operation. It takes three deadlines of a fetch at most, and two waits
-/// for a slot that are as long, besides its other waits.
-const MAX_OPERATION_DURATION: Duration = Duration::from_mins(55);
+/// The longest time of one operation. A fetch ends by its own deadline, and one takes two of them
+/// at most besides its waits.
+const MAX_OPERATION_DURATION: Duration = Duration::from_mins(25);
 
 /// A request of the loop to a source task.
 #[derive(Debug)]

@@ -189,17 +189,6 @@ pub enum SourceError {
         /// The deadline.
         after: Duration,
     },
-    /// No place for a fetch among those of other sources.
-    #[error(
-        "{place}: not fetched: for {} the fetches of other sources took all places; it is tried again",
-        seconds(*after)
-    )]
-    FetchesBusy {
-        /// The source.
-        place: String,
-        /// The time that it waited.
-        after: Duration,
-    },
     /// The server sent what fsck refuses.
     #[error("{place}: the server's objects are refused: {detail}")]
     Refused {
@@ -467,7 +456,6 @@ impl SourceError {
             Self::Denied { .. } => ErrorClass::Forbidden,
             Self::Unreachable { .. }
             | Self::Silent { .. }
-            | Self::FetchesBusy { .. }
             | Self::EmptyRepository { .. }
             | Self::Busy { .. }
             | Self::Full { .. }

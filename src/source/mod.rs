@@ -24,7 +24,6 @@ mod directory;
 mod disk_snapshot;
 mod disk_tree;
 mod error;
-mod fetch_slots;
 mod file_contents;
 mod file_names;
 mod folder;

@@ -11,7 +11,6 @@ use super::bounded::{await_bounded, run_bounded};
 use super::child::{self, ChildError, ChildOutput, ChildPeer};
 use super::commit_verifier::{CommitVerifier, VerificationRange};
 use super::error::SourceError;
-use super::fetch_slots::FetchSlot;
 use super::followed_repository::RepositoryFolders;
 use super::git_messages::{self, GitErrorKind};
 use super::host_objects::HostObjects;
@@ -79,12 +78,6 @@ impl WantedReference {
     }
 }
 
-/// The place of fetches among those of this store, and among those of the process.
-struct FetchTurn<'a> {
-    lock: &'a StateLock,
-    _slot: FetchSlot<'static>,
-}
-
 /// The remote's answer about the wanted reference.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct AdvertisedReference {
@@ -150,7 +143,8 @@ impl RemoteReference {
         let revision = if here { commit } else { self.fetched_revision(lock, &name).await? };
         reader.check(&revision)?;
         if let Some(guard) = guard {
-            self.pass(lock, guard, &name, &revision).await?;
+            let deadline = self.store.settings().fetch;
+            await_bounded(&self.place, deadline, self.pass(lock, guard, &name, &revision)).await?;
         }
         self.store.set_reference(lock, &self.head_ref, &revision)?;
         Ok(revision)
@@ -165,44 +159,30 @@ impl RemoteReference {
         name: &str,
         revision: &Revision,
     ) -> Result<(), SourceError> {
-        let range = guard.verification_range(revision);
-        if range == VerificationRange::Nothing {
-            return Ok(());
-        }
+        let check = async |commits: &[Oid]| guard.check(&self.store, lock, revision, commits).await;
+        let base = match guard.verification_range(revision) {
+            VerificationRange::Nothing => return Ok(()),
+            VerificationRange::Single => return check(&[self.id(revision)?]).await,
+            VerificationRange::After(base) => base,
+        };
         // A commit that cannot be verified at all is not worth a history.
-        let (deadline, commits) = (self.store.settings().fetch, [self.id(revision)?]);
-        await_bounded(&self.place, deadline, guard.check(&self.store, lock, revision, &commits)).await?;
-        let VerificationRange::After(base) = range else { return Ok(()) };
-        let turn = self.fetch_turn(lock).await?;
-        await_bounded(&self.place, deadline, self.pass_since(&turn, guard, name, &base, revision)).await
-    }
-
-    /// Fails unless a guard lets all pass that came after a base.
-    async fn pass_since(
-        &self,
-        turn: &FetchTurn<'_>,
-        guard: &CommitVerifier,
-        name: &str,
-        base: &Revision,
-        revision: &Revision,
-    ) -> Result<(), SourceError> {
-        let check = async |commits: &[Oid]| guard.check(&self.store, turn.lock, revision, commits).await;
+        check(&[self.id(revision)?]).await?;
         let mut depths = FETCH_DEPTHS.iter();
         loop {
-            let refused = match guard.commits_between(&self.store, base, revision).await? {
+            let refused = match guard.commits_between(&self.store, &base, revision).await? {
                 CommitRange::Exactly(commits) => return check(&commits).await,
-                CommitRange::Diverged => return Err(guard.unrelated_error(revision, base)),
+                CommitRange::Diverged => return Err(guard.unrelated_error(revision, &base)),
                 // More of the history may show that what is refused was accepted long ago.
                 CommitRange::AtMost(commits) => match check(&commits).await {
                     Err(error @ SourceError::Unverified { .. }) => error,
                     checked => return checked,
                 },
-                CommitRange::Unknown => guard.shallow_error(revision, base),
+                CommitRange::Unknown => guard.shallow_error(revision, &base),
             };
             let Some(depth) = depths.next() else { return Err(refused) };
-            self.fetch(turn, name, *depth).await?;
+            self.fetch(lock, name, *depth).await?;
             let folders = self.incoming.folders()?;
-            self.copy_history(&self.fetched_objects(turn.lock, &folders)).await?;
+            self.copy_history(&self.fetched_objects(lock, &folders)).await?;
         }
     }
 
@@ -225,7 +205,7 @@ impl RemoteReference {
     }
 
     async fn fetched_revision(&self, lock: &StateLock, name: &str) -> Result<Revision, SourceError> {
-        self.fetch(&self.fetch_turn(lock).await?, name, 1).await?;
+        self.fetch(lock, name, 1).await?;
         let folders = self.incoming.folders()?;
         let objects = self.fetched_objects(lock, &folders);
         let Some(revision) = self.fetched_commit(&objects).await? else {
@@ -263,6 +243,15 @@ impl RemoteReference {
         lock: &StateLock,
         revision: &Revision,
     ) -> Result<bool, SourceError> {
+        // All fetches together may take as long as one: nothing else of the source is fetched
+        // meanwhile.
+        let deadline = self.store.settings().fetch;
+        await_bounded(&self.place, deadline, self.fetch_until_found(lock, revision)).await
+    }
+
+    /// Pins a revision that is in the history, of which more and more is fetched. Returns whether
+    /// it is.
+    async fn fetch_until_found(&self, lock: &StateLock, revision: &Revision) -> Result<bool, SourceError> {
         if let Some(tip) = self.remembered_revision()
             && self.store.has_revision(revision)
             && self.descends(&tip, revision).await?
@@ -270,21 +259,6 @@ impl RemoteReference {
             self.store.pin(lock, revision)?;
             return Ok(true);
         }
-        let turn = self.fetch_turn(lock).await?;
-        // All fetches together may take as long as one: nothing else of the source is fetched
-        // meanwhile.
-        let deadline = self.store.settings().fetch;
-        await_bounded(&self.place, deadline, self.fetch_until_found(&turn, revision)).await
-    }
-
-    /// Pins a revision that is in the history, of which more and more is fetched. Returns whether
-    /// it is.
-    async fn fetch_until_found(
-        &self,
-        turn: &FetchTurn<'_>,
-        revision: &Revision,
-    ) -> Result<bool, SourceError> {
-        let lock = turn.lock;
         let name = match &self.wanted {
             WantedReference::Commit(commit) => commit.to_string(),
             WantedReference::Head | WantedReference::Named(_) => {
@@ -299,7 +273,7 @@ impl RemoteReference {
             }
         };
         for depth in FETCH_DEPTHS {
-            self.fetch(turn, &name, depth).await?;
+            self.fetch(lock, &name, depth).await?;
             if self.copy_older(lock, revision).await? {
                 return Ok(true);
             }
@@ -404,16 +378,9 @@ impl RemoteReference {
         Ok(names.map(|name| name.chars().filter(|c| !c.is_control()).take(100).collect()).take(2).collect())
     }
 
-    /// Waits until a fetch may go on. The wait is part of no deadline of a fetch.
-    async fn fetch_turn<'a>(&self, lock: &'a StateLock) -> Result<FetchTurn<'a>, SourceError> {
-        let slot = self.store.settings().fetch_slots.acquire(&self.place).await?;
-        Ok(FetchTurn { lock, _slot: slot })
-    }
-
     /// Fetches the newest commits of a name into the incoming folder. Nothing of them is in our own
     /// store yet.
-    async fn fetch(&self, turn: &FetchTurn<'_>, name: &str, depth: u32) -> Result<(), SourceError> {
-        let lock = turn.lock;
+    async fn fetch(&self, lock: &StateLock, name: &str, depth: u32) -> Result<(), SourceError> {
         let room = self.store.quota_room()?;
         self.incoming.prepare(lock)?;
         let mut command = self.command(self.incoming.path())?;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::credentials::Credentials;
-use super::fetch_slots::FetchSlots;
 use super::reader::{MAX_ENTRIES, MAX_FILE, MAX_READ_TIME, ReadLimits};
 use super::rendering::SnapshotRenderer;
 use crate::config::CredentialUse;
@@ -17,8 +16,6 @@ pub(crate) struct SourceSettings {
     pub answer: Duration,
     /// The time limit of a fetch; its processes are killed then.
     pub fetch: Duration,
-    /// The slots of fetches, which sources share.
-    pub fetch_slots: &'static FetchSlots,
     /// The time for which another process may hold the state directory.
     pub lock: Duration,
     /// The size in bytes that a source's store may have on disk.
@@ -76,7 +73,6 @@ impl Default for SourceSettings {
         Self {
             answer: Duration::from_secs(30),
             fetch: MAX_READ_TIME,
-            fetch_slots: FetchSlots::of_process(),
             lock: Duration::from_secs(30),
             quota: 4 << 30,
             // A million references, or two versions of a file of 200 MB, fit.

@@ -9,7 +9,6 @@ use tempfile::TempDir;
 use super::fixture::{TestRepository, git, marks, noise, paths};
 use super::server::{ScriptedGitServer, ServerManner};
 use crate::object::{ErrorClass, Revision};
-use crate::source::fetch_slots::FetchSlots;
 use crate::source::{GitLocation, ResolvedLocation, Source, SourceError, SourceSettings, TransportPolicy};
 
 /// A repository, the server that serves it, and a state directory.
@@ -93,22 +92,6 @@ async fn a_second_process_goes_on_where_the_first_ended() {
     assert!(source.observe().await.unwrap().changed, "the first look of a process is always news");
     let other = fixture.open_with(|location, _| location.reference = Some("other".to_owned()));
     assert_eq!(other.current_revision(), None, "not mistaken for another branch's");
-}
-
-#[tokio::test]
-async fn a_fetch_needs_a_slot_and_a_question_for_references_needs_none() {
-    let slots: &'static FetchSlots = Box::leak(Box::new(FetchSlots::new(1, Duration::ZERO)));
-    let (fixture, first) = RemoteFixture::new(&[("a.yaml", "1")]);
-    let mut source = fixture.open_with(|_, settings| settings.fetch_slots = slots);
-    source.observe().await.unwrap();
-    let of_another_source = slots.acquire("other").await.unwrap();
-    assert!(!source.observe().await.unwrap().changed);
-    let second = fixture.repo.commit(&[("a.yaml", "2")]);
-    let refused = source.observe().await;
-    assert!(matches!(refused, Err(SourceError::FetchesBusy { .. })), "{refused:?}");
-    assert_eq!(source.current_revision(), Some(&first));
-    drop(of_another_source);
-    assert_eq!(source.observe().await.unwrap().revision, second);
 }
 
 #[tokio::test]
