@@ -4,6 +4,7 @@
 //! `Engine::decide` asks for them, in the order of this file. A blocked object is woken by
 //! `waits.rs`.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::engine::decide::decision::{Action, Decision};
@@ -340,14 +341,32 @@ pub(in crate::engine) fn health_words(live: &LiveObject) -> String {
     }
 }
 
-/// Returns whether a workload comes after a Service, so that the Service cannot wait for it.
-fn waits_for(workload: &DesiredObject, service: &DesiredObject) -> bool {
-    workload.needs.contains(&service.id)
-        || workload.depends_on.contains(&service.id)
-        || workload.wave > service.wave
-}
-
 impl Engine {
+    /// Returns whether a workload comes after a Service, or waits for something that does, so that
+    /// the Service cannot wait for it.
+    fn comes_after(&self, workload: &DesiredObject, service: &DesiredObject) -> bool {
+        let is_behind = |object: &DesiredObject| {
+            object.wave > service.wave
+                || object.needs.contains(&service.id)
+                || object.depends_on.contains(&service.id)
+        };
+        if is_behind(workload) {
+            return true;
+        }
+        let (mut seen, mut open) = (BTreeSet::new(), vec![workload]);
+        while let Some(object) = open.pop() {
+            for id in object.needs.iter().chain(&object.depends_on).filter(|id| seen.insert(*id)) {
+                let wanted = self.entry(id).and_then(ObjectEntry::target_content);
+                let Some((_, before)) = wanted else { continue };
+                if is_behind(before) {
+                    return true;
+                }
+                open.push(before);
+            }
+        }
+        false
+    }
+
     /// Returns why a Service is not switched yet to the workloads that its desired content selects.
     pub(in crate::engine) fn switch_blocker(
         &self,
@@ -362,8 +381,8 @@ impl Engine {
             is_workload(id)
                 && desired.labels.as_deref().is_some_and(|labels| selects.matches(namespace, labels, place))
         });
-        let mut targets =
-            targets.filter(|(id, desired)| !waits_for(desired, service) && self.counts_for(source, id));
+        let mut targets = targets
+            .filter(|(id, desired)| !self.comes_after(desired, service) && self.counts_for(source, id));
         targets.find_map(|(id, _)| self.not_ready_reason(id))
     }
 
@@ -414,7 +433,7 @@ impl Engine {
                 selected
                     && self.is_switch(service)
                     && !service.needs.contains(id)
-                    && !waits_for(desired, service)
+                    && !self.comes_after(desired, service)
             })
         })
     }

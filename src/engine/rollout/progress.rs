@@ -91,12 +91,12 @@ impl ProgressTracking {
 
     /// Returns the time at which it fails without progress.
     ///
-    /// A repair may have begun all pods anew, with images that are on the nodes by then. They have
-    /// half of the patience. All repairs together make it no longer than twice the patience.
+    /// A repair may have begun all pods anew, so they have the whole patience. All repairs together
+    /// make it no longer than twice the patience.
     pub(in crate::engine) fn deadline(&mut self, patience: Duration, now: Instant) -> Instant {
         let since = self.last_progress(now);
         let shown = self.shown_since.unwrap_or(since);
-        (since + patience).max((shown + patience / 2).min(since + patience * 2))
+        (since + patience).max((shown + patience).min(since + patience * 2))
     }
 
     /// Returns the progress of a rollout that goes on with the same content after another write.

@@ -69,7 +69,7 @@ fn drift(harness: &mut Harness, id: &ObjectId) {
 }
 
 #[test]
-fn a_repair_of_the_same_content_gives_half_a_deadline_at_least_and_all_of_them_two() {
+fn a_repair_of_the_same_content_gives_its_pods_a_deadline_and_all_of_them_two() {
     let check = |repaired: &[u32], expected: u32| {
         let failing = failing_quarter(|harness, id, quarter| {
             if repaired.contains(&quarter) {
@@ -79,11 +79,11 @@ fn a_repair_of_the_same_content_gives_half_a_deadline_at_least_and_all_of_them_t
         assert_eq!(failing, Some(expected), "{repaired:?}");
     };
     check(&[], 4);
-    check(&[1], 4);
-    check(&[2], 4);
-    check(&[3], 5);
-    check(&[1, 2, 3], 5);
-    check(&[1, 2, 3, 4, 5], 7);
+    check(&[1], 5);
+    check(&[2], 6);
+    check(&[3], 7);
+    check(&[1, 2, 3], 7);
+    check(&[1, 2, 3, 4, 5], 8);
     check(&(1..=20).collect::<Vec<_>>(), 8);
 }
 

@@ -79,6 +79,32 @@ fn a_rejection_lasts_until_an_object_that_was_dropped_is_gone_or_stays_for_good(
     check(PrunePolicy::On, PruneTiming::AfterUnit, "applyset-another-v1", true);
 }
 
+// Were its earlier content still wanted, it would never be pruned, and the rejection never end.
+#[test]
+fn an_object_that_the_newest_revision_drops_goes_back_to_nothing() {
+    let (a, web_id) = (config("a"), workload("web"));
+    let mut harness = Harness::new(3);
+    harness.read(reading("r1", &[("web", Some(web(1))), ("a", Some(desired(&a, 1, "a")))]));
+    harness.settle();
+    let mut both = rejected(Some(web(2).hash));
+    let target =
+        RollbackTarget::Content(ContentRef { hash: desired(&a, 1, "a").hash, revision: Revision::new("r1") });
+    let member =
+        UnitMember { content: Some(desired(&a, 2, "a").hash), rollback_target: target, restarted: None };
+    both.unit.members.insert(a.clone(), member);
+    let rejected = |harness: &Harness| {
+        [&web_id, &a].map(|id| harness.engine.entry(id).is_some_and(|entry| entry.rejection.is_some()))
+    };
+    let newest = [("web", Some(web(2))), ("a", Some(desired(&a, 2, "a")))];
+    harness.engine.set_reading(FIRST, reading("r2", &newest));
+    let inventory = harness.engine.source(FIRST).inventory.clone().unwrap();
+    harness.engine.set_inventory(FIRST, Inventory { rejections: vec![both], ..inventory });
+    assert_eq!(rejected(&harness), [true, true]);
+    harness.engine.set_reading(FIRST, reading("r3", &[("web", None)]));
+    assert_eq!(rejected(&harness), [false, true]);
+    assert!(harness.engine.unwanted.contains(&web_id));
+}
+
 // Something newer replaced the failed content meanwhile, and has a claim of its own.
 #[test]
 fn the_failure_of_a_content_that_is_no_longer_shown_rejects_nothing() {

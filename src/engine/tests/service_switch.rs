@@ -94,6 +94,21 @@ fn a_service_is_switched_at_once_to_a_workload_that_comes_after_it() {
     check(&|_, green| green.wave = 1, None);
     check(&|switch, green| (switch.wave, green.wave) = (1, 1), waits.clone());
     check(&|switch, _| switch.wave = 1, waits);
+    // Another one stands between them.
+    let between = |harness: &mut Harness| {
+        let mut blue = (*desired(&workload("blue"), 2, "blue")).clone();
+        blue.needs = [service()].into();
+        let [(_, switch), (_, green)] = files(2);
+        let mut green = (*green.unwrap()).clone();
+        green.depends_on = [workload("blue")].into();
+        let files = [("shop", switch.clone()), ("green", Some(green.into())), ("blue", Some(blue.into()))];
+        harness.read(reading("r2", &files));
+        harness.engine.switch_blocker(FIRST, &switch.unwrap())
+    };
+    let mut harness = watching_services();
+    harness.read(reading("r1", &files(1)[..1]));
+    harness.settle();
+    assert_eq!(between(&mut harness), None);
 }
 
 // The daemon had published its queue, or read the ledger for another reason. Nobody asked again,

@@ -279,9 +279,16 @@ impl Engine {
                 (Some(DesiredState::Unusable(_)), _) | (None, None) => false,
                 // As long as its earlier content runs, that of the others belongs to it. Another
                 // source that takes it over reads here what was rejected.
-                (None, Some(_)) => state.is_complete() && !self.is_to_be_pruned(source, id),
+                (None, Some(_)) => self.is_dropped_by_head(source, id) && !self.is_to_be_pruned(source, id),
             }
         })
+    }
+
+    /// Returns whether the newest revision, read completely, does not name an object. It goes back
+    /// to nothing then: it goes, once the prune guard allows that.
+    fn is_dropped_by_head(&self, source: SourceId, id: &ObjectId) -> bool {
+        let state = &self.sources[source];
+        state.is_complete() && state.manifests.desired_state(id).is_none()
     }
 
     /// Returns whether an unwanted object is there, goes as soon as it may, and no other source has
@@ -300,7 +307,8 @@ impl Engine {
             inventory.map(|inventory| inventory.rejections.clone()).unwrap_or_default();
         let mut rejections = BTreeMap::new();
         for rejection in known.iter().filter(|rejection| !self.is_superseded(source, rejection)) {
-            for (id, member) in &rejection.unit.members {
+            let applies = |id: &ObjectId| !self.is_dropped_by_head(source, id);
+            for (id, member) in rejection.unit.members.iter().filter(|(id, _)| applies(id)) {
                 rejections.insert(id.clone(), ObjectRejection::of(rejection, member));
             }
         }
