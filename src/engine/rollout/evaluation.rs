@@ -206,11 +206,8 @@ impl Engine {
         match replica_status.phase {
             _ if step.is_some() => {}
             RolloutPhase::Settled => return RolloutCondition::Complete,
-            // Nothing of it was ever up, so there is nothing to wait for. One that failed is out of its
-            // unit for another reason.
-            RolloutPhase::FirstStart if rollout.failed.is_none() && !self.is_in_unit(id) => {
-                return RolloutCondition::NothingToWatch;
-            }
+            // Nothing of it was ever up, so there is nothing to wait for.
+            RolloutPhase::FirstStart if !self.is_in_unit(id) => return RolloutCondition::NothingToWatch,
             // Somebody else's rollout is over with its last new pod.
             RolloutPhase::Recovering if rollout.claim.is_none() => return RolloutCondition::NothingToWatch,
             _ => {}

@@ -458,10 +458,15 @@ impl Engine {
     }
 
     fn record_rollout_success(&mut self, id: &ObjectId, rollout: &Rollout) {
-        if rollout.claim.is_some() && rollout.slot == BudgetSlot::Taken {
-            self.rollouts.slow_start_limit = self.rollouts.slow_start_limit.saturating_add(1);
+        // A first rollout that failed ends here too, once its unit is rejected.
+        let status = self.live_object(id).and_then(|live| live.replica_status);
+        let is_up = status.is_none_or(|status| status.phase != RolloutPhase::FirstStart);
+        if is_up || rollout.failed.is_none() {
+            if rollout.claim.is_some() && rollout.slot == BudgetSlot::Taken {
+                self.rollouts.slow_start_limit = self.rollouts.slow_start_limit.saturating_add(1);
+            }
+            self.note_rollout_event(id, rollout, RolloutEventKind::Succeeded);
         }
-        self.note_rollout_event(id, rollout, RolloutEventKind::Succeeded);
         self.end_claim(id);
         self.rollouts.budget_stale = true;
         self.track_wave(id);

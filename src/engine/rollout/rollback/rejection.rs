@@ -307,8 +307,11 @@ impl Engine {
             inventory.map(|inventory| inventory.rejections.clone()).unwrap_or_default();
         let mut rejections = BTreeMap::new();
         for rejection in known.iter().filter(|rejection| !self.is_superseded(source, rejection)) {
-            let applies = |id: &ObjectId| !self.is_dropped_by_head(source, id);
-            for (id, member) in rejection.unit.members.iter().filter(|(id, _)| applies(id)) {
+            // A rejected removal is of an object that the newest revision does not name.
+            let applies = |id: &ObjectId, member: &UnitMember| {
+                member.content.is_none() || !self.is_dropped_by_head(source, id)
+            };
+            for (id, member) in rejection.unit.members.iter().filter(|(id, member)| applies(id, member)) {
                 rejections.insert(id.clone(), ObjectRejection::of(rejection, member));
             }
         }
