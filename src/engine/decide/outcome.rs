@@ -99,6 +99,10 @@ impl Engine {
     fn record_applied(&mut self, id: &ObjectId, apply: &ApplyRequest, answer: &LiveObject, now: Instant) {
         let mut proven = answer.clone();
         self.prove(id, &mut proven);
+        if is_workload(id) {
+            // The answer shows our own write, whatever became of its seal.
+            proven.overlay = apply.variant.overlay.into();
+        }
         let nothing = apply.decided_on == Some(answer.rv);
         if apply.restarts == RestartRisk::Possible {
             // An answer that changed nothing starts no rollout, unless another process wrote the

@@ -38,6 +38,7 @@ pub(crate) struct NewestRelease {
     hash: ContentHash,
     /// The source that it was sealed for, where that is one of this process.
     source: Option<SourceId>,
+    /// The overlay of a workload, as its seal proves it.
     overlay: RolloutOverlayState,
 }
 
@@ -182,34 +183,27 @@ impl Engine {
         if !is_workload(id) {
             return;
         }
-        let is_own_write = || {
-            let awaited = |entry: &ObjectEntry| entry.min_resource_version.is_some();
-            self.rollouts.writes_in_flight.contains(id) || self.entry(id).is_some_and(awaited)
-        };
         live.overlay = match sealed {
             Some(SealedOverlay::Known(overlay)) => overlay.into(),
             // An older version made the seal.
-            Some(SealedOverlay::Unsaid) if is_own_write() => live.overlay,
-            Some(SealedOverlay::Unsaid) => self.written_overlay(id, live).unwrap_or(live.overlay),
-            None if live.is_unproven() => {
-                self.written_overlay(id, live).unwrap_or_else(|| self.unproven_overlay(live))
-            }
-            None => live.overlay,
+            Some(SealedOverlay::Unsaid) => self.unsealed_overlay(id, live),
+            None if !live.is_unproven() => live.overlay,
+            // Without a key our own writes have no seal either.
+            None if self.proofs.keys.is_empty() => self.unsealed_overlay(id, live),
+            None => self.written_overlay(id, live).unwrap_or_else(|| unproven_overlay(live)),
         };
     }
 
-    /// Returns the overlay to reckon with where nothing proves the one that is shown. A rollout that
-    /// may be held begins its steps anew.
-    fn unproven_overlay(&self, live: &LiveObject) -> RolloutOverlayState {
-        let is_rolling = live.replica_status.is_some_and(|replica_status| {
-            replica_status.phase == RolloutPhase::Replacing
-                || replica_status.updated < replica_status.replicas
-        });
-        match live.overlay {
-            shown if self.proofs.keys.is_empty() => shown,
-            RolloutOverlayState::Plain if !is_rolling => RolloutOverlayState::Plain,
-            _ => RolloutOverlayState::Unreadable,
-        }
+    /// Returns the overlay of a workload where no seal can say it: the one that this process has
+    /// written, as far as the workload shows that content and no write of ours is on its way.
+    fn unsealed_overlay(&self, id: &ObjectId, live: &LiveObject) -> RolloutOverlayState {
+        let awaited = |entry: &ObjectEntry| entry.min_resource_version.is_some();
+        let is_own_write = self.rollouts.writes_in_flight.contains(id) || self.entry(id).is_some_and(awaited);
+        let accepted = self.entry(id).and_then(|entry| entry.accepted.content());
+        let is_same =
+            live.shown_release().zip(accepted).is_some_and(|(shown, accepted)| accepted.has_hash(shown.hash));
+        let written = self.written_overlay(id, live).filter(|_| is_same && !is_own_write);
+        written.unwrap_or(live.overlay)
     }
 
     /// Proves the release of an object. Returns what its seal says of an overlay; none where it
@@ -333,6 +327,18 @@ impl Engine {
         let facts = SealedFacts::of_write(id, apply, self.next_serial(id, apply, release.hash));
         let seal = key.seal(&self.inventory_ids[apply.source], id, &release, facts);
         Decision { action: Action::Apply(ApplyRequest { seal: Some(seal), ..apply.clone() }), ..decision }
+    }
+}
+
+/// Returns the overlay to reckon with where nothing proves the one that is shown. A rollout that may
+/// be held begins its steps anew.
+fn unproven_overlay(live: &LiveObject) -> RolloutOverlayState {
+    let is_rolling = live.replica_status.is_some_and(|replica_status| {
+        replica_status.phase == RolloutPhase::Replacing || replica_status.updated < replica_status.replicas
+    });
+    match live.overlay {
+        RolloutOverlayState::Plain if !is_rolling => RolloutOverlayState::Plain,
+        _ => RolloutOverlayState::Unreadable,
     }
 }
 

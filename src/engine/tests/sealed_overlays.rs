@@ -2,7 +2,7 @@
 
 use super::harness::release_key;
 use super::release_seal::{at_rest, release};
-use super::world::{SET, World, all_ready, config, workload};
+use super::world::{SET, World, all_ready, config, desired, reading, workload};
 use crate::engine::facts::entry::VerifiedCoverage;
 use crate::engine::facts::release_annotation::{SealedFacts, SealedOverlay};
 use crate::engine::tests::harness::Harness;
@@ -116,4 +116,23 @@ fn the_overlay_of_an_annotation_is_read_back() {
     let key = ReleaseKey::of(&release_key());
     let seal = Some(key.seal(SET, &web, &release, older));
     assert_eq!(key.proven_facts(SET, &web, &ReleaseAnnotation { release, seal }), Some(older));
+}
+
+// The view of its own write may come before the answer, and no seal proves it.
+#[test]
+fn without_a_key_another_content_has_the_overlay_that_it_shows() {
+    let (mut harness, web) = (at_rest(), workload("web"));
+    harness.engine = harness.fresh_without_key();
+    harness.engine.set_release_key(ReadState::Unreadable("forbidden".into()));
+    let files = [config("a"), web.clone()].map(|id| (id.name().to_owned(), desired(&id, 1, id.name())));
+    let files: Vec<_> = files.iter().map(|(file, desired)| (&**file, Some(desired.clone()))).collect();
+    harness.read(reading("r1", &files));
+    harness.settle();
+    assert!(harness.engine.entry(&web).unwrap().verified.is_some());
+    let shown = RolloutOverlayState::Overlaid(RolloutOverlay::Surge { pods: 1, step: 1 });
+    for (forgery, expected) in [(Forgery::Renamed, shown), (Forgery::Unsealed, RolloutOverlayState::Plain)] {
+        let mut view = forged_view(&harness, None, shown, forgery);
+        harness.engine.prove(&web, &mut view);
+        assert_eq!(view.overlay, expected, "{forgery:?}");
+    }
 }
