@@ -194,8 +194,8 @@ impl Engine {
         };
     }
 
-    /// Returns the overlay of a workload where no seal can say it: the one that this process has
-    /// written, as far as the workload shows that content and no write of ours is on its way.
+    /// Returns the overlay of a workload where no seal can say it. It is the one that this process
+    /// has written. The shown one counts during a write of ours, and under another content.
     fn unsealed_overlay(&self, id: &ObjectId, live: &LiveObject) -> RolloutOverlayState {
         let awaited = |entry: &ObjectEntry| entry.min_resource_version.is_some();
         let is_own_write = self.rollouts.writes_in_flight.contains(id) || self.entry(id).is_some_and(awaited);
@@ -330,8 +330,8 @@ impl Engine {
     }
 }
 
-/// Returns the overlay to reckon with where nothing proves the one that is shown. A rollout that may
-/// be held begins its steps anew.
+/// Returns the overlay to reckon with where nothing proves the one that is shown. A rollout that
+/// may be held begins its steps anew.
 fn unproven_overlay(live: &LiveObject) -> RolloutOverlayState {
     let is_rolling = live.replica_status.is_some_and(|replica_status| {
         replica_status.phase == RolloutPhase::Replacing || replica_status.updated < replica_status.replicas
