@@ -497,7 +497,7 @@ impl<'de> Deserialize<'de> for SpecSubset {
                     let key_of = |keys: &[&str]| keys.contains(&&*key.0);
                     let is_kept = key_of(&health::HEALTH_SPEC_KEYS)
                         || key_of(&controller_progress::SPEC_KEYS)
-                        || key_of(&[SELECTOR_KEY]);
+                        || *key.0 == *SELECTOR_KEY;
                     if is_kept {
                         kept.insert(
                             key.0.into_owned(),

@@ -91,6 +91,12 @@ impl Sides<'_> {
         !self.ours.as_ref().is_some_and(is_in) && self.others.iter().any(is_in)
     }
 
+    /// Returns whether others own an item, and we do not. One of no known writer stays.
+    fn may_go(&self, path: &FieldPath) -> bool {
+        let is_kept = || self.unnamed.iter().any(|one| holds(one.root(), path.elements()));
+        self.is_foreign(path) && !is_kept()
+    }
+
     /// Returns the missing fields of maps; none where too many stand beside them.
     fn members(&self, lost: &[FieldPath]) -> Vec<ReplacedMember> {
         let mut found: Vec<ReplacedMember> = Vec::new();
@@ -155,13 +161,9 @@ impl Sides<'_> {
             return Vec::new();
         };
         let beside = keys.iter().filter(|keys| !wanted.iter().any(|item| has_keys(item, keys, schema)));
-        let paths = beside.map(|keys| {
-            let keys = keys.iter().map(|(name, value)| (name.as_str().into(), value.clone()));
-            extend_path(list, PathElement::Item(keys.collect()))
-        });
-        let is_kept = |path: &FieldPath| self.unnamed.iter().any(|one| holds(one.root(), path.elements()));
+        let paths = beside.map(|keys| item_path(list, keys));
         let suspects: Vec<(FieldPath, &Value)> = paths
-            .filter(|path| self.is_foreign(path) && !is_kept(path))
+            .filter(|path| self.may_go(path))
             .filter_map(|path| path.find(self.live).map(|item| (path, item)))
             .collect();
         if suspects.is_empty() || suspects.len() > MAX_SUSPECTS {
@@ -171,14 +173,12 @@ impl Sides<'_> {
         let shown: Vec<Map<String, Value>> = there.iter().map(|item| keys_of(item, &names)).collect();
         let missing = wanted.iter().filter(|item| !shown.iter().any(|keys| has_keys(item, keys, schema)));
         let replaced = missing.filter_map(|item| {
-            let own = keys_of(item, &names);
-            let keys = own.iter().map(|(name, value)| (name.as_str().into(), value.clone()));
-            let keys = Some(keys.collect::<Vec<_>>()).filter(|keys| !keys.is_empty())?;
+            let own = Some(keys_of(item, &names)).filter(|keys| !keys.is_empty())?;
             let mut others = suspects.clone();
             others.sort_by_key(|(_, other)| std::cmp::Reverse(equal_fields(item, other)));
             let same = namesakes.iter().filter(|(keys, _)| *keys == own).map(|(_, path)| path.clone());
             let others = others.into_iter().map(|(path, _)| path).chain(same).collect();
-            Some(ReplacedMember { missing: extend_path(list, PathElement::Item(keys)), others })
+            Some(ReplacedMember { missing: item_path(list, &own), others })
         });
         replaced.collect()
     }
@@ -198,16 +198,10 @@ impl Sides<'_> {
         let lists = beside.filter(|path| path.elements().last() != Some(own_key));
         let keyed: Vec<_> =
             wanted.iter().map(|item| keys_of(item, names)).filter(|keys| !keys.is_empty()).collect();
-        let found = lists.flat_map(|list| {
-            keyed.iter().map(move |keys| {
-                let item = keys.iter().map(|(name, value)| (name.as_str().into(), value.clone()));
-                (keys.clone(), extend_path(&list, PathElement::Item(item.collect())))
-            })
-        });
-        let is_kept = |path: &FieldPath| self.unnamed.iter().any(|one| holds(one.root(), path.elements()));
+        let found =
+            lists.flat_map(|list| keyed.iter().map(move |keys| (keys.clone(), item_path(&list, keys))));
         let is_there = |path: &FieldPath| path.find(self.live).is_some() && path.find(self.content).is_none();
-        let is_suspect = |path: &FieldPath| is_there(path) && self.is_foreign(path) && !is_kept(path);
-        found.filter(|(_, path)| is_suspect(path)).take(MAX_SUSPECTS).collect()
+        found.filter(|(_, path)| is_there(path) && self.may_go(path)).take(MAX_SUSPECTS).collect()
     }
 
     /// Returns the keys by which others own items of a list, as far as they are not ours too.
@@ -223,6 +217,12 @@ impl Sides<'_> {
         let others = self.others.iter().flat_map(|entry| texts(entry, list));
         others.filter(|text| known.insert(text)).filter_map(item_keys).collect()
     }
+}
+
+/// Returns the path of the item of a list that has these keys.
+fn item_path(list: &FieldPath, keys: &Map<String, Value>) -> FieldPath {
+    let keys = keys.iter().map(|(name, value)| (name.as_str().into(), value.clone()));
+    extend_path(list, PathElement::Item(keys.collect()))
 }
 
 /// Returns the keys of an item, as far as it has them.

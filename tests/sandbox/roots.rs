@@ -74,6 +74,15 @@ fn names(objects: &[Value]) -> Vec<&str> {
     objects.iter().map(|object| object["metadata"]["name"].as_str().unwrap()).collect()
 }
 
+/// Checks that the good root of a tree gives its one object, and the bad one its one finding.
+#[track_caller]
+fn check_good_beside_bad(case: &str, tree: &WorkTree, object: &str, expected: &str) {
+    let printed = tree.print(".", programs());
+    assert_eq!(names(&printed.objects), [object], "{case}");
+    let [found] = &*printed.findings else { panic!("{case}: {printed:?}") };
+    assert!(found.contains(expected), "{case}: {found}");
+}
+
 /// Leaves no program to start: the finding about its absence is that of a harmless kustomization.
 #[test]
 fn a_kustomization_that_grows_is_refused_before_a_program_starts() {
@@ -104,10 +113,7 @@ fn a_resource_that_grows_ends_its_own_root_alone() {
             ("good/kustomization.yaml", "namePrefix: good-\nresources: [a.yaml]\n"),
             ("good/a.yaml", MAP),
         ]);
-        let printed = tree.print(".", programs());
-        assert_eq!(names(&printed.objects), ["good-map"], "{case}");
-        let [found] = &*printed.findings else { panic!("{case}: {printed:?}") };
-        assert!(found.contains(expected), "{case}: {found}");
+        check_good_beside_bad(case, &tree, "good-map", expected);
     }
 }
 
@@ -155,9 +161,6 @@ fn a_chart_that_makes_too_much_ends_within_memory_and_alone() {
             ("good/Chart.yaml", "apiVersion: v2\nname: good\nversion: 1.0.0\n"),
             ("good/templates/a.yaml", MAP),
         ]);
-        let printed = tree.print(".", programs());
-        assert_eq!(names(&printed.objects), ["map"], "{case}");
-        let [found] = &*printed.findings else { panic!("{case}: {printed:?}") };
-        assert!(found.contains(expected), "{case}: {found}");
+        check_good_beside_bad(case, &tree, "map", expected);
     }
 }

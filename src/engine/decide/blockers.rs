@@ -350,19 +350,13 @@ impl Engine {
                 || object.needs.contains(&service.id)
                 || object.depends_on.contains(&service.id)
         };
-        if is_behind(workload) {
-            return true;
-        }
         let (mut seen, mut open) = (BTreeSet::new(), vec![workload]);
         while let Some(object) = open.pop() {
-            for id in object.needs.iter().chain(&object.depends_on).filter(|id| seen.insert(*id)) {
-                let wanted = self.entry(id).and_then(ObjectEntry::target_content);
-                let Some((_, before)) = wanted else { continue };
-                if is_behind(before) {
-                    return true;
-                }
-                open.push(before);
+            if is_behind(object) {
+                return true;
             }
+            let before = object.needs.iter().chain(&object.depends_on).filter(|id| seen.insert(*id));
+            open.extend(before.filter_map(|id| Some(self.desired_state(id)?.1)));
         }
         false
     }

@@ -48,7 +48,8 @@ impl Engine {
         found
     }
 
-    fn desired_state(&self, id: &ObjectId) -> Option<(SourceId, &DesiredObject)> {
+    /// Returns the desired content of an object, and the source that wants it.
+    pub(super) fn desired_state(&self, id: &ObjectId) -> Option<(SourceId, &DesiredObject)> {
         self.entries.get(id)?.target_content().map(|(source, desired)| (source, &**desired))
     }
 }

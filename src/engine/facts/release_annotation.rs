@@ -83,8 +83,11 @@ impl ReleaseSeal {
             Some(serial) => serial.parse().ok().filter(|serial| *serial > 0)?,
             None => 0,
         };
-        let overlay = parts.next().map(|overlay| overlay.parse().ok());
-        Some(Self { code, serial, overlay: overlay.map_or(Some(None), |read| read.map(Some))? })
+        let overlay = match parts.next() {
+            Some(overlay) => Some(overlay.parse().ok()?),
+            None => None,
+        };
+        Some(Self { code, serial, overlay })
     }
 }
 

@@ -13,7 +13,7 @@ use crate::engine::decide::decide::is_serving;
 use crate::engine::decide::decision::{
     Action, ApplyPurpose, ApplyRequest, Decision, Precondition, RestartRisk,
 };
-use crate::engine::rollout::step_overlay::live_overlay;
+use crate::engine::rollout::step_overlay::is_at_step;
 use crate::engine::state::{DecisionMode, Engine};
 use crate::engine::{DesiredObject, LiveObject, RolloutOverlayState, Uid};
 use crate::object::{ContentHash, ObjectId};
@@ -135,6 +135,5 @@ fn restarted_by(impact: Impact) -> bool {
 
 /// Returns whether a step may hold pods back, which the server does not count.
 fn is_stepped(live: &LiveObject) -> bool {
-    live.overlay == RolloutOverlayState::Unreadable
-        || live_overlay(live).is_some_and(|overlay| overlay.step().is_some())
+    live.overlay == RolloutOverlayState::Unreadable || is_at_step(live)
 }

@@ -88,7 +88,7 @@ impl Engine {
         rollout: &Rollout,
         now: Instant,
     ) -> RolloutEvaluation {
-        let tracking = rollout.tracking();
+        let mut tracking = rollout.tracking();
         // Our write is not visible yet, or the workload is being made again.
         let live = self
             .live_object(id)
@@ -97,7 +97,6 @@ impl Engine {
         let Some(replica_status) = live.replica_status else {
             return tracking.with_verdict(RolloutVerdict::Done);
         };
-        let mut tracking = tracking;
         tracking.progress.note_view(now);
         if !replica_status.is_outdated && !self.is_changed_by_others(id, rollout, live) {
             tracking.progress.note_numbers(replica_status, rollout.origin(), now);

@@ -13,7 +13,7 @@ use crate::engine::state::Engine;
 use crate::engine::{FieldCoverage, LiveObject, ReplicaStatus};
 use crate::object::{ContentHash, ObjectId};
 
-/// How far a rollout has come, and when.
+/// The progress of a rollout, with its times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::engine) struct ProgressTracking {
     /// The farthest that it has come: updated pods, and available ones beside so many.

@@ -125,7 +125,7 @@ pub(in crate::engine) struct Rollout {
     pub(in crate::engine) claim: Option<RolloutClaim>,
     /// Words of a failure that it had before our write: not a failure of what we wrote.
     pub(in crate::engine) earlier_failure: Option<Arc<str>>,
-    /// How far it has come.
+    /// Its progress so far.
     pub(in crate::engine) progress: ProgressTracking,
     /// The time since which it is healthy.
     pub(in crate::engine) healthy_since: Option<Instant>,

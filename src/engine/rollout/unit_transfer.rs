@@ -91,14 +91,14 @@ impl Engine {
             self.rollouts.transfers.forget(id);
             return decision;
         };
-        let is_own = self.inventory_ids.contains(&former);
-        if is_workload(id) && !is_own && !self.rollouts.transfers.is_current(id) {
-            return self.wait_for_ledger();
-        }
-        // The content that it has may have failed there.
-        let is_uninformed = is_workload(id) && !is_own && !self.rollouts.transfers.informed.contains(id);
-        if is_uninformed && self.ask_peers(id) {
-            return Decision::wait(Reason::ReadingPeers);
+        if is_workload(id) && !self.inventory_ids.contains(&former) {
+            if !self.rollouts.transfers.is_current(id) {
+                return self.wait_for_ledger();
+            }
+            // The content that it has may have failed there.
+            if !self.rollouts.transfers.informed.contains(id) && self.ask_peers(id) {
+                return Decision::wait(Reason::ReadingPeers);
+            }
         }
         let ledger = self.rollouts.ledger.as_ref();
         let unit = ledger.and_then(|ledger| self.transferred_unit(ledger, source, id));

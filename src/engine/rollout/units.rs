@@ -400,7 +400,9 @@ impl Engine {
         let leads = nodes.iter().filter_map(|id| Some((id.clone(), first(id)?))).collect();
         let mut hidden: BTreeMap<usize, Vec<ObjectId>> = BTreeMap::new();
         for id in nodes.iter().filter(|id| is_workload(id) && self.is_unseen(id)) {
-            hidden.entry(units.number_of(id).unwrap_or(usize::MAX)).or_default().push(id.clone());
+            if let Some(number) = units.number_of(id) {
+                hidden.entry(number).or_default().push(id.clone());
+            }
         }
         let hidden: BTreeMap<usize, Arc<[ObjectId]>> =
             hidden.into_iter().map(|(number, ids)| (number, ids.into())).collect();

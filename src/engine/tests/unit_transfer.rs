@@ -492,23 +492,33 @@ fn an_older_record_of_the_same_source_says_nothing_of_what_another_source_had_me
     assert_eq!(unit.members[&web].rollback_target, expected);
 }
 
-/// Looks up the data of a workload before the workload itself.
+/// Returns what a lookup shows of an object at rest that another source has.
+fn at_rest(id: &ObjectId, rv: u64) -> DirectView {
+    DirectView::Found(Box::new(live(id, SET, 2, "c2", rv, RolloutPhase::Settled)))
+}
+
+/// Returns a process that has looked up the data of a workload before the workload itself. Both are
+/// changed, and another source gives these up.
+fn data_looked_up(web: &ObjectId, env: &ObjectId, given_up: &[&ObjectId]) -> Process {
+    let mut process = Process::serving(&[OTHER]);
+    process.engine.require_peer_consent();
+    let mut uses = (*desired(web, 3, "web")).clone();
+    uses.needs = [env.clone()].into();
+    let files = [("web", Some(SharedDesiredObject::from(uses))), ("env", Some(desired(env, 3, "env")))];
+    process.engine.set_reading(FIRST, reading("c3", &files));
+    assert_eq!(process.decide(env).action, Action::Lookup);
+    process.engine.record_lookup(env, at_rest(env, 1));
+    process.engine.set_peers(giving_up(given_up), process.now);
+    let decision = process.decide(env);
+    assert_eq!(decision.reason, Some(Reason::Reading(web.clone())), "{decision:?}");
+    process
+}
+
 #[test]
 fn data_of_another_source_wait_for_a_workload_beside_them_that_was_not_looked_up() {
     let (web, env) = (workload("web"), config("env"));
-    let mut process = Process::serving(&[OTHER]);
-    process.engine.require_peer_consent();
-    let mut uses = (*desired(&web, 3, "web")).clone();
-    uses.needs = [env.clone()].into();
-    let files = [("web", Some(SharedDesiredObject::from(uses))), ("env", Some(desired(&env, 3, "env")))];
-    process.engine.set_reading(FIRST, reading("c3", &files));
-    assert_eq!(process.decide(&env).action, Action::Lookup);
-    let shown = |id: &ObjectId, rv| Box::new(live(id, SET, 2, "c2", rv, RolloutPhase::Settled));
-    process.engine.record_lookup(&env, DirectView::Found(shown(&env, 1)));
-    process.engine.set_peers(giving_up(&[&web, &env]), process.now);
-    let decision = process.decide(&env);
-    assert_eq!(decision.reason, Some(Reason::Reading(web.clone())), "{decision:?}");
-    process.engine.record_lookup(&web, DirectView::Found(shown(&web, 2)));
+    let mut process = data_looked_up(&web, &env, &[&web, &env]);
+    process.engine.record_lookup(&web, at_rest(&web, 2));
     let decision = process.decide(&env);
     assert_eq!(decision.reason, Some(Reason::UnitWorkload(web.clone())), "{decision:?}");
     for id in [&web, &env] {
@@ -529,17 +539,7 @@ fn data_of_another_source_wait_for_a_workload_beside_them_that_was_not_looked_up
 #[test]
 fn data_of_another_source_go_on_where_a_workload_beside_them_is_not_there() {
     let (web, env) = (workload("web"), config("env"));
-    let mut process = Process::serving(&[OTHER]);
-    process.engine.require_peer_consent();
-    let mut uses = (*desired(&web, 3, "web")).clone();
-    uses.needs = [env.clone()].into();
-    let files = [("web", Some(SharedDesiredObject::from(uses))), ("env", Some(desired(&env, 3, "env")))];
-    process.engine.set_reading(FIRST, reading("c3", &files));
-    process.decide(&env);
-    let shown = live(&env, SET, 2, "c2", 1, RolloutPhase::Settled);
-    process.engine.record_lookup(&env, DirectView::Found(Box::new(shown)));
-    process.engine.set_peers(giving_up(&[&env]), process.now);
-    assert_eq!(process.decide(&env).reason, Some(Reason::Reading(web.clone())));
+    let mut process = data_looked_up(&web, &env, &[&env]);
     assert_eq!(process.decide(&web).action, Action::Lookup);
     process.engine.record_lookup(&web, DirectView::Absent);
     let decision = process.decide(&env);

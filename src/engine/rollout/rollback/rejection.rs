@@ -279,7 +279,7 @@ impl Engine {
                 (Some(DesiredState::Unusable(_)), _) | (None, None) => false,
                 // As long as its earlier content runs, that of the others belongs to it. Another
                 // source that takes it over reads here what was rejected.
-                (None, Some(_)) => self.is_dropped_by_head(source, id) && !self.is_to_be_pruned(source, id),
+                (None, Some(_)) => state.is_complete() && !self.is_to_be_pruned(source, id),
             }
         })
     }
