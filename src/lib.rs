@@ -64,10 +64,10 @@ pub mod testing {
     /// The API server.
     pub mod cluster {
         pub use crate::cluster::{
-            ApplyForce, Cluster, ClusterFault, ConfigKey, Connection, DataChange, DataEvent, DeleteResult,
-            Denial, EvictionResult, Informer, InformerChange, InformerEvent, InventoryObject, KindLookup,
-            KindTable, ListSelector, LiveLookup, PodFollower, PodsChange, PodsEvent, ReclaimResult,
-            RetryAdvice, ServedKind, inventory_id_of, pod_selector,
+            AccessDenial, ApplyForce, Cluster, ClusterFault, ConfigKey, Connection, DataChange, DataEvent,
+            DeleteResult, EvictionResponse, Informer, InformerChange, InformerEvent, InventoryObject,
+            KindLookup, KindTable, ListSelector, LiveLookup, PodWatchHandle, PodsChange, PodsEvent,
+            ReclaimResult, RetryAdvice, ServedKind, inventory_id_of, pod_selector,
         };
     }
     /// The configuration.
@@ -79,8 +79,8 @@ pub mod testing {
         pub use crate::engine::{
             ConfigData, IMAGE_PULL_GRACE, IgnoredFields, NodePod, NodeState, NodeStep, ObjectOwner,
             OrdinalPod, PART_OF, PodAvailability, PodFacts, Precondition, PromotionRequest, ResourceVersion,
-            RolloutFailure, RolloutOverlay, RolloutOverlayState, RolloutPhase, StatefulSetState,
-            StepDecision, StepProgress, Steps, TemplateVersion, UNSCHEDULABLE_GRACE, Uid, WorkloadPods,
+            RolloutFailure, RolloutOverlay, RolloutOverlayState, StatefulSetState, StepDecision,
+            StepProgress, Steps, TemplateVersion, UNSCHEDULABLE_GRACE, Uid, WorkloadPhase, WorkloadPods,
             apply_overlay, count_nodes, find_failure, find_stuck_pod, next, next_failure_check,
             remove_ignored, select_evictions,
         };
@@ -88,8 +88,8 @@ pub mod testing {
     /// Field paths and ownership.
     pub mod fields {
         pub use crate::fields::{
-            Coverage, ValueSchema, differing_values, field_coverage, lost_field_writers, uncovered_paths,
-            value_digest,
+            OwnershipCheck, ValueSchema, check_ownership, differing_values, lost_field_writers,
+            uncovered_paths, value_digest,
         };
     }
     /// Health.
@@ -126,7 +126,7 @@ pub mod testing {
     }
     /// Manifests.
     pub mod manifest {
-        pub use crate::manifest::{MAX_FILE, ManifestFile, ManifestItem, read};
+        pub use crate::manifest::{MAX_MANIFEST_BYTES, ManifestFile, ManifestItem, read};
     }
     /// Objects.
     pub mod object {

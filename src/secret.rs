@@ -13,7 +13,7 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use rustix::fs::OFlags;
 use sha2::Sha256;
 
-use crate::fields::blur;
+use crate::fields::mask_likely_secrets;
 
 /// The minimum length of a secret: shorter ones can be guessed.
 const MIN_SECRET_BYTES: usize = 16;
@@ -73,7 +73,7 @@ impl Secret {
     ///
     /// The error hides the path if it may be the secret itself, written in place of a file name.
     pub(crate) fn read(path: &Path) -> Result<Self, String> {
-        let shown = blur(&path.display().to_string());
+        let shown = mask_likely_secrets(&path.display().to_string());
         let failed = |error: io::Error| format!("{shown}: {error}");
         let mut bytes = read_regular(path, MAX_SECRET_BYTES + 1).map_err(failed)?;
         if bytes.len() as u64 > MAX_SECRET_BYTES {

@@ -9,7 +9,7 @@ use rhumb::testing::cluster::{
     ApplyForce, Cluster, Connection, Informer, InformerChange, InformerEvent, KindLookup, ListSelector,
 };
 use rhumb::testing::engine::Precondition;
-use rhumb::testing::engine::RolloutPhase::{self, FirstStart, Recovering, Replacing, Settled};
+use rhumb::testing::engine::WorkloadPhase::{self, FirstStart, Recovering, Replacing, Settled};
 use rhumb::testing::object::{Gvk, ObjectId};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -27,7 +27,7 @@ struct Workload {
     body: Value,
     events: mpsc::Receiver<InformerEvent>,
     _informer: Informer,
-    phases: Vec<RolloutPhase>,
+    phases: Vec<WorkloadPhase>,
 }
 
 impl Workload {
@@ -69,18 +69,18 @@ impl Workload {
 
     async fn apply(&self) {
         let guard = &Precondition::Absent;
-        self.cluster.apply(&self.kind, &self.id, &self.body, guard, ApplyForce::Yes).await.unwrap();
+        self.cluster.apply(&self.kind, &self.id, &self.body, guard, ApplyForce::Forced).await.unwrap();
     }
 
     /// Applies an image, and returns the phases up to the last one, each once in a row.
-    async fn roll(&mut self, image: &str, last: RolloutPhase) -> Vec<RolloutPhase> {
+    async fn roll(&mut self, image: &str, last: WorkloadPhase) -> Vec<WorkloadPhase> {
         self.body["spec"]["template"]["spec"]["containers"][0]["image"] = json!(image);
         self.apply().await;
         self.until(last).await
     }
 
     /// Returns the phases until one has held for a second.
-    async fn until(&mut self, last: RolloutPhase) -> Vec<RolloutPhase> {
+    async fn until(&mut self, last: WorkloadPhase) -> Vec<WorkloadPhase> {
         let deadline = Instant::now() + Duration::from_mins(1);
         loop {
             match tokio::time::timeout(Duration::from_secs(1), self.events.recv()).await {
@@ -101,7 +101,7 @@ impl Workload {
 
 /// Checks that a rollout begins and ends as expected. In between, a controller with an old view may
 /// go back and forth.
-fn check(phases: &[RolloutPhase], expected: [RolloutPhase; 2], between: &[RolloutPhase]) {
+fn check(phases: &[WorkloadPhase], expected: [WorkloadPhase; 2], between: &[WorkloadPhase]) {
     assert_eq!([phases.first(), phases.last()], [Some(&expected[0]), Some(&expected[1])], "{phases:?}");
     assert!(phases.iter().all(|phase| expected.contains(phase) || between.contains(phase)), "{phases:?}");
 }

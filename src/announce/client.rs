@@ -64,7 +64,7 @@ impl NotificationClient {
     }
 
     /// Tries once.
-    pub(super) async fn bring(&self, notification: &Notification) -> Result<(), DeliveryError> {
+    pub(super) async fn deliver(&self, notification: &Notification) -> Result<(), DeliveryError> {
         let client = self.client.as_ref().map_err(DeliveryError::for_now)?;
         let notification = notification.clone();
         // A disk that hangs delays nobody else.
@@ -96,7 +96,7 @@ fn cause(error: &(dyn Error + 'static)) -> String {
 
 fn delivery_result(status: StatusCode, headers: &HeaderMap, now: Timestamp) -> Result<(), DeliveryError> {
     let why = format!("it answers {status}");
-    let after = asked_rest(headers, now).map(|rest| rest.min(MAX_RETRY_DELAY));
+    let after = requested_pause(headers, now).map(|rest| rest.min(MAX_RETRY_DELAY));
     let is_limit = status == StatusCode::FORBIDDEN && (after.is_some() || is_used_up(headers));
     match status {
         _ if status.is_success() => Ok(()),
@@ -122,7 +122,7 @@ fn is_used_up(headers: &HeaderMap) -> bool {
 
 /// Returns the pause that a server asks for: `Retry-After` (RFC 9110, section 10.2.3), else
 /// GitHub's rate limit reset.
-fn asked_rest(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
+fn requested_pause(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     let until = |then: Timestamp| Duration::try_from(then.duration_since(now)).unwrap_or_default();
     if let Some(after) = header_text(headers, "retry-after") {
         let seconds = after.parse().ok().map(Duration::from_secs);
@@ -138,7 +138,7 @@ fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 }
 
 /// Checks that its files can be read and used as they are now.
-pub(super) fn checked(notification: &Notification) -> Result<(), String> {
+pub(super) fn validate(notification: &Notification) -> Result<(), String> {
     request(notification).map(drop)
 }
 

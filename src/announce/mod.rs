@@ -17,7 +17,7 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::task::AbortOnDropHandle;
 
 use self::client::{DeliveryError, NotificationClient};
-use self::notification::{Notification, addressed, notification};
+use self::notification::{Notification, empty_notification, notification};
 use self::outbox::Outbox;
 use crate::config::{NotifyConfig, Recipient};
 use crate::report::{EventRecord, EventRecorder, LosslessSubscription};
@@ -35,7 +35,7 @@ pub(crate) async fn announce(recipients: watch::Receiver<Vec<NotifyConfig>>, rec
 /// Returns why nothing can be brought to it as its files are: a token or URL that cannot be read or
 /// used. Reads them.
 pub(crate) fn unusable(to: &Recipient) -> Option<String> {
-    client::checked(&addressed(to))
+    client::validate(&empty_notification(to))
         .err()
         .map(|why| format!("{} cannot be notified: {why}", notification::name(to)))
 }
@@ -43,14 +43,14 @@ pub(crate) fn unusable(to: &Recipient) -> Option<String> {
 async fn announce_with(
     mut recipients: watch::Receiver<Vec<NotifyConfig>>,
     recorder: &EventRecorder,
-    rests: &[Duration],
+    retry_pauses: &[Duration],
 ) {
     let LosslessSubscription { live: mut coming, .. } =
         recorder.follow(|reason| notification::occasion(reason).is_some());
     let mut workers = Vec::new();
     loop {
         let now = recipients.borrow_and_update().clone();
-        workers = assign_workers(now, workers, rests);
+        workers = assign_workers(now, workers, retry_pauses);
         loop {
             tokio::select! {
                 biased;
@@ -82,7 +82,7 @@ struct NotificationWorker {
 fn assign_workers(
     recipients: Vec<NotifyConfig>,
     mut known: Vec<NotificationWorker>,
-    rests: &[Duration],
+    retry_pauses: &[Duration],
 ) -> Vec<NotificationWorker> {
     let client = Arc::new(NotificationClient::new());
     let mut workers: Vec<NotificationWorker> = Vec::new();
@@ -94,14 +94,14 @@ fn assign_workers(
         let kept = known.iter().position(|worker| worker.to == entry.to).map(|at| known.swap_remove(at));
         workers.push(match kept {
             Some(kept) => NotificationWorker { entries: vec![entry], ..kept },
-            None => NotificationWorker::new(entry, client.clone(), rests.to_vec()),
+            None => NotificationWorker::new(entry, client.clone(), retry_pauses.to_vec()),
         });
     }
     workers
 }
 
 impl NotificationWorker {
-    fn new(entry: NotifyConfig, client: Arc<NotificationClient>, rests: Vec<Duration>) -> Self {
+    fn new(entry: NotifyConfig, client: Arc<NotificationClient>, retry_pauses: Vec<Duration>) -> Self {
         let (to, name, outbox) =
             (entry.to.clone(), notification::name(&entry.to), Arc::new(Outbox::default()));
         let (looked_at, left) =
@@ -111,7 +111,7 @@ impl NotificationWorker {
             if let Ok(Some(why)) = tokio::task::spawn_blocking(move || unusable(&looked_at)).await {
                 tracing::warn!("{why}");
             }
-            carry(left, &client, &rests).await;
+            deliver_in_turn(left, &client, &retry_pauses).await;
         };
         Self { to, entries: vec![entry], name, outbox, _task: AbortOnDropHandle::new(tokio::spawn(task)) }
     }
@@ -128,7 +128,7 @@ fn hand_out(
     for event in std::iter::once(first).chain(behind) {
         for (worker, lost) in workers.iter().zip(&mut lost) {
             let notification = worker.entries.iter().find_map(|entry| notification_for(entry, &event));
-            *lost += notification.map_or(0, |notification| worker.outbox.put(notification));
+            *lost += notification.map_or(0, |notification| worker.outbox.add(notification));
         }
     }
     for (NotificationWorker { name, .. }, lost) in workers.iter().zip(lost).filter(|(_, lost)| *lost > 0) {
@@ -164,29 +164,33 @@ impl Drop for PendingDeliveries {
 }
 
 /// Brings notifications to one recipient, one after another.
-async fn carry(mut left: PendingDeliveries, client: &NotificationClient, rests: &[Duration]) {
+async fn deliver_in_turn(
+    mut left: PendingDeliveries,
+    client: &NotificationClient,
+    retry_pauses: &[Duration],
+) {
     loop {
         let notification = left.outbox.next().await;
         left.in_flight = 1;
-        bring(&notification, &left, client, rests).await;
+        deliver(&notification, &left, client, retry_pauses).await;
         left.in_flight = 0;
     }
 }
 
-async fn bring(
+async fn deliver(
     notification: &Notification,
     PendingDeliveries { name, outbox, .. }: &PendingDeliveries,
     client: &NotificationClient,
-    rests: &[Duration],
+    retry_pauses: &[Duration],
 ) {
-    let mut rests = rests.iter();
+    let mut retry_pauses = retry_pauses.iter();
     while !outbox.supersedes(notification) {
-        match (client.bring(notification).await, rests.next()) {
+        match (client.deliver(notification).await, retry_pauses.next()) {
             (Ok(()), _) => return,
-            (Err(DeliveryError::Temporary { why, after }), Some(rest)) => {
-                let rest = after.unwrap_or_default().max(*rest);
-                tracing::debug!("{name}: {why}; again in {} s", rest.as_secs());
-                tokio::time::sleep(rest).await;
+            (Err(DeliveryError::Temporary { why, after }), Some(pause)) => {
+                let pause = after.unwrap_or_default().max(*pause);
+                tracing::debug!("{name}: {why}; again in {} s", pause.as_secs());
+                tokio::time::sleep(pause).await;
             }
             (Err(DeliveryError::Temporary { why, .. } | DeliveryError::Permanent(why)), _) => {
                 return tracing::warn!("{name}: a notification was not delivered: {why}");

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::config::{Forge, NotificationEvent, Recipient, UrlSource};
-use crate::fields::blur;
+use crate::fields::mask_likely_secrets;
 use crate::render::sanitize;
 use crate::report::{EventReason, EventRecord};
 
@@ -69,7 +69,7 @@ pub(super) fn name(to: &Recipient) -> String {
         rest.split(['/', '?', '#']).next().unwrap_or_default().to_owned()
     };
     // Somebody may have written the URL in place of its file's name.
-    let shown = |file: &Path| blur(&file.display().to_string());
+    let shown = |file: &Path| mask_likely_secrets(&file.display().to_string());
     match to {
         Recipient::Webhook { url: UrlSource::Url(url), .. } => format!("the webhook at {}", host(url)),
         Recipient::Webhook { url: UrlSource::File(file), .. } => format!("the webhook of {}", shown(file)),
@@ -79,7 +79,7 @@ pub(super) fn name(to: &Recipient) -> String {
 }
 
 /// Returns an empty notification for it.
-pub(super) fn addressed(to: &Recipient) -> Notification {
+pub(super) fn empty_notification(to: &Recipient) -> Notification {
     let (url, token) = match to {
         Recipient::Webhook { url, token } => {
             (url.clone(), token.clone().map(|file| ("authorization", "Bearer ", file)))
@@ -112,13 +112,13 @@ pub(super) fn notification(
                 text: text(event),
                 event,
             };
-            Some(Notification { body: serde_json::to_value(body).ok()?, ..addressed(to) })
+            Some(Notification { body: serde_json::to_value(body).ok()?, ..empty_notification(to) })
         }
         Recipient::Slack { .. } => {
             let mark =
                 if occasion == NotificationEvent::Succeeded { ":white_check_mark:" } else { ":warning:" };
             let body = json!({ "text": format!("{mark} {}", escaped(&sanitize(&text(event)))) });
-            Some(Notification { body, ..addressed(to) })
+            Some(Notification { body, ..empty_notification(to) })
         }
         Recipient::Forge { forge, repository, context, .. } => {
             let context = context.replace("{source}", &event.source);
@@ -126,7 +126,7 @@ pub(super) fn notification(
                 status: Some(format!("{path} {context}")),
                 path: path.replace("{repository}", &encode_repository(*forge, repository)),
                 body,
-                ..addressed(to)
+                ..empty_notification(to)
             })
         }
     }

@@ -20,7 +20,7 @@ pub(super) struct Outbox {
 
 impl Outbox {
     /// Adds a notification, in place of all that it makes void. Returns the number of dropped ones.
-    pub(super) fn put(&self, notification: Notification) -> usize {
+    pub(super) fn add(&self, notification: Notification) -> usize {
         let mut notifications = self.notifications();
         notifications.retain(|old| !notification.supersedes(old));
         let lost = usize::from(notifications.len() >= MAX_PENDING_NOTIFICATIONS);
@@ -82,7 +82,7 @@ mod tests {
     fn a_full_bag_lets_the_oldest_go() {
         let outbox = Outbox::default();
         let lost: usize =
-            (0..MAX_PENDING_NOTIFICATIONS + 2).map(|number| outbox.put(notification(None, number))).sum();
+            (0..MAX_PENDING_NOTIFICATIONS + 2).map(|number| outbox.add(notification(None, number))).sum();
         let left = numbers(&outbox);
         assert_eq!(
             (lost, left.len(), left[0], *left.last().unwrap()),
@@ -94,14 +94,14 @@ mod tests {
     fn a_newer_status_of_a_commit_takes_the_place_of_the_older() {
         let outbox = Outbox::default();
         for (number, status) in ["a", "b", "a"].into_iter().enumerate() {
-            assert_eq!(outbox.put(notification(Some(status), number)), 0);
+            assert_eq!(outbox.add(notification(Some(status), number)), 0);
         }
         assert_eq!(numbers(&outbox), [1, 2]);
         assert!(
             outbox.supersedes(&notification(Some("a"), 0)) && !outbox.supersedes(&notification(Some("c"), 0))
         );
         // Messages for people are each news of their own.
-        assert_eq!((outbox.put(notification(None, 3)), outbox.put(notification(None, 4))), (0, 0));
+        assert_eq!((outbox.add(notification(None, 3)), outbox.add(notification(None, 4))), (0, 0));
         assert!(!outbox.supersedes(&notification(None, 3)));
         assert_eq!(numbers(&outbox), [1, 2, 3, 4]);
     }

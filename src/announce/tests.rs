@@ -409,7 +409,7 @@ async fn a_server_in_trouble_is_tried_again_and_one_that_refuses_is_not() {
 #[tokio::test]
 async fn no_failure_shows_a_secret() {
     async fn check(notification: Notification, expected: &str) {
-        let failed = NotificationClient::new().bring(&notification).await.unwrap_err();
+        let failed = NotificationClient::new().deliver(&notification).await.unwrap_err();
         let words = format!("{failed:?}");
         assert!(words.contains(expected), "{words}");
         assert!(!words.contains(SECRET), "{words}");

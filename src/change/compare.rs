@@ -58,14 +58,15 @@ fn are_maps_different(
     wanted: &Map<String, Value>,
     lists: ListComparison,
 ) -> bool {
-    let said = wanted.iter().any(|(key, value)| {
+    let is_wanted_different = wanted.iter().any(|(key, value)| {
         let own = live.get(key);
         let is_same = QUANTITY_MAPS.contains(&field)
             && own.is_some_and(|own| compare_quantities(own, value) == Some(Ordering::Equal));
         !is_same && is_different(key, own, value, lists)
     });
-    said || UNDEFAULTED_MAPS.contains(&field)
-        && live.keys().any(|key| wanted.get(key).is_none_or(Value::is_null))
+    is_wanted_different
+        || UNDEFAULTED_MAPS.contains(&field)
+            && live.keys().any(|key| wanted.get(key).is_none_or(Value::is_null))
 }
 
 fn are_lists_different(field: &str, live: &[Value], wanted: &[Value], lists: ListComparison) -> bool {

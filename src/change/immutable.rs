@@ -17,7 +17,7 @@ pub struct ImmutableField {
     pub text: &'static str,
 }
 
-const IMMUTABLE_TEXT: &str = "field is immutable";
+const IMMUTABLE_MESSAGE: &str = "field is immutable";
 
 /// Names the fields of a desired content that the API server would refuse to change on this live
 /// object.
@@ -38,7 +38,7 @@ pub fn immutable_fields(kind: &GroupKind, live: &Value, wanted: &Value) -> Vec<I
         ("apps", "ControllerRevision") => check.fields(&[&["data"]]),
         ("apps", "DaemonSet" | "Deployment" | "ReplicaSet") => check.fields(&[&["spec", "selector"]]),
         ("apps", "StatefulSet") => {
-            check.spec_but(&STATEFUL_SET_MUTABLE, STATEFUL_SET_TEXT, ListComparison::Exact)
+            check.spec_but(&MUTABLE_STATEFUL_SET_FIELDS, STATEFUL_SET_MESSAGE, ListComparison::Exact)
         }
         ("apiextensions.k8s.io", "CustomResourceDefinition") => check.definition(),
         ("batch", "Job") => check.job(),
@@ -60,13 +60,13 @@ pub fn immutable_fields(kind: &GroupKind, live: &Value, wanted: &Value) -> Vec<I
             check.fields(&[&["spec", "attachRequired"], &["spec", "volumeLifecycleModes"]])
         }
         ("storage.k8s.io", "CSIStorageCapacity") => check.fields(&[&["nodeTopology"], &["storageClassName"]]),
-        ("storage.k8s.io", "StorageClass") => check.fields(&STORAGE_CLASS),
+        ("storage.k8s.io", "StorageClass") => check.fields(&IMMUTABLE_STORAGE_CLASS_PATHS),
         ("storage.k8s.io", "VolumeAttributesClass") => check.fields(&[&["driverName"], &["parameters"]]),
         _ => Vec::new(),
     }
 }
 
-const STATEFUL_SET_MUTABLE: [&str; 7] = [
+const MUTABLE_STATEFUL_SET_FIELDS: [&str; 7] = [
     "minReadySeconds",
     "ordinals",
     "persistentVolumeClaimRetentionPolicy",
@@ -75,12 +75,12 @@ const STATEFUL_SET_MUTABLE: [&str; 7] = [
     "template",
     "updateStrategy",
 ];
-const STATEFUL_SET_TEXT: &str = "updates to statefulset spec for fields other than 'replicas', 'ordinals', \
+const STATEFUL_SET_MESSAGE: &str = "updates to statefulset spec for fields other than 'replicas', 'ordinals', \
      'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and \
      'minReadySeconds' are forbidden";
-const STORAGE_CLASS: [&[&str]; 4] =
+const IMMUTABLE_STORAGE_CLASS_PATHS: [&[&str]; 4] =
     [&["parameters"], &["provisioner"], &["reclaimPolicy"], &["volumeBindingMode"]];
-const JOB_FIELDS: [&[&str]; 6] = [
+const IMMUTABLE_JOB_PATHS: [&[&str]; 6] = [
     &["spec", "backoffLimitPerIndex"],
     &["spec", "completionMode"],
     &["spec", "managedBy"],
@@ -89,7 +89,7 @@ const JOB_FIELDS: [&[&str]; 6] = [
     &["spec", "successPolicy"],
 ];
 /// The fields of a `PersistentVolume`'s spec that are no volume source, and that may change.
-const VOLUME_MUTABLE: [&str; 7] = [
+const MUTABLE_VOLUME_FIELDS: [&str; 7] = [
     "accessModes",
     "capacity",
     "claimRef",
@@ -99,7 +99,7 @@ const VOLUME_MUTABLE: [&str; 7] = [
     "volumeAttributesClassName",
 ];
 /// The fields of a Pod that may change, at least in one direction.
-const POD_MUTABLE: [&str; 7] = [
+const MUTABLE_POD_FIELDS: [&str; 7] = [
     "activeDeadlineSeconds",
     "containers",
     "ephemeralContainers",
@@ -108,9 +108,9 @@ const POD_MUTABLE: [&str; 7] = [
     "terminationGracePeriodSeconds",
     "tolerations",
 ];
-const POD_TEXT: &str = "pod updates may not change fields other than image, activeDeadlineSeconds, \
+const POD_MESSAGE: &str = "pod updates may not change fields other than image, activeDeadlineSeconds, \
      terminationGracePeriodSeconds and tolerations";
-const CLAIM_TEXT: &str = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
+const VOLUME_CLAIM_MESSAGE: &str = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
 
 struct ImmutabilityCheck<'a> {
     live: &'a Value,
@@ -126,7 +126,7 @@ impl ImmutabilityCheck<'_> {
     }
 
     fn fields(&self, paths: &[&[&str]]) -> Vec<ImmutableField> {
-        self.fields_because(paths, IMMUTABLE_TEXT)
+        self.fields_because(paths, IMMUTABLE_MESSAGE)
     }
 
     fn fields_because(&self, paths: &[&[&str]], text: &'static str) -> Vec<ImmutableField> {
@@ -165,14 +165,14 @@ impl ImmutabilityCheck<'_> {
     }
 
     fn job(&self) -> Vec<ImmutableField> {
-        let mut rules = self.fields(&JOB_FIELDS);
+        let mut rules = self.fields(&IMMUTABLE_JOB_PATHS);
         let is_indexed = text_at(self.live, &["spec", "completionMode"]) == "Indexed";
         if !is_indexed {
-            rules.extend(self.field(&["spec", "completions"], IMMUTABLE_TEXT));
+            rules.extend(self.field(&["spec", "completions"], IMMUTABLE_MESSAGE));
         }
         // Of a suspended Job, some of the template may change: the server decides.
         if value_at(self.live, &["spec", "suspend"]) != Some(&Value::Bool(true)) {
-            rules.extend(self.field(&["spec", "template"], IMMUTABLE_TEXT));
+            rules.extend(self.field(&["spec", "template"], IMMUTABLE_MESSAGE));
         }
         rules
     }
@@ -223,7 +223,7 @@ impl ImmutabilityCheck<'_> {
                 mutable.push(key);
             }
         }
-        let mut rules = self.spec_but(&mutable, CLAIM_TEXT, ListComparison::Exact);
+        let mut rules = self.spec_but(&mutable, VOLUME_CLAIM_MESSAGE, ListComparison::Exact);
         rules.extend(self.claim_size(is_bound));
         rules
     }
@@ -236,7 +236,7 @@ impl ImmutabilityCheck<'_> {
         let capacity = value_at(self.live, &["status", "capacity", "storage"]);
         match (is_bound, order) {
             (_, Ordering::Equal) | (true, Ordering::Greater) => None,
-            (false, _) => Some(rule(&PATH, CLAIM_TEXT)),
+            (false, _) => Some(rule(&PATH, VOLUME_CLAIM_MESSAGE)),
             (true, Ordering::Less) => {
                 let order = compare_quantities(value_at(self.wanted, &PATH)?, capacity?)?;
                 (order != Ordering::Greater)
@@ -249,16 +249,16 @@ impl ImmutabilityCheck<'_> {
         const TEXT: &str = "spec.persistentvolumesource is immutable after creation";
         let has_affinity = value_at(self.live, &["spec", "nodeAffinity"]).is_some();
         let mut rules = self.spec_but(
-            &[&VOLUME_MUTABLE[..], &["nodeAffinity", "volumeMode"]].concat(),
+            &[&MUTABLE_VOLUME_FIELDS[..], &["nodeAffinity", "volumeMode"]].concat(),
             TEXT,
             ListComparison::Exact,
         );
         if rules.iter().any(|rule| rule.path == ".spec.csi") && self.only_adds_expand_secret() {
             rules.retain(|rule| rule.path != ".spec.csi");
         }
-        rules.extend(self.field(&["spec", "volumeMode"], IMMUTABLE_TEXT));
+        rules.extend(self.field(&["spec", "volumeMode"], IMMUTABLE_MESSAGE));
         if has_affinity {
-            rules.extend(self.field(&["spec", "nodeAffinity"], IMMUTABLE_TEXT));
+            rules.extend(self.field(&["spec", "nodeAffinity"], IMMUTABLE_MESSAGE));
         }
         rules
     }
@@ -280,14 +280,14 @@ impl ImmutabilityCheck<'_> {
     }
 
     fn pod(&self) -> Vec<ImmutableField> {
-        let mut rules = self.spec_but(&POD_MUTABLE, POD_TEXT, ListComparison::MayGrow);
+        let mut rules = self.spec_but(&MUTABLE_POD_FIELDS, POD_MESSAGE, ListComparison::MayGrow);
         for list in ["containers", "initContainers"] {
             let Some(Value::Array(wanted)) = value_at(self.wanted, &["spec", list]) else { continue };
             let imageless: Value = wanted.iter().map(without_image).collect();
             let live = value_at(self.live, &["spec", list]);
             let is_longer = live.and_then(Value::as_array).map(Vec::len) != Some(wanted.len());
             if is_longer || is_different(list, live, &imageless, ListComparison::MayGrow) {
-                rules.push(rule(&["spec", list], POD_TEXT));
+                rules.push(rule(&["spec", list], POD_MESSAGE));
             }
         }
         rules
@@ -312,7 +312,7 @@ impl ImmutabilityCheck<'_> {
         let (live, wanted) = (list(self.live), list(self.wanted));
         let adds_second = live.len() == 1 && wanted.len() == 2 && live.first() == wanted.first();
         let is_fixed = !wanted.is_empty() && live != wanted && !adds_second;
-        is_fixed.then(|| rule(&PATH, IMMUTABLE_TEXT)).into_iter().collect()
+        is_fixed.then(|| rule(&PATH, IMMUTABLE_MESSAGE)).into_iter().collect()
     }
 }
 

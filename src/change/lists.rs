@@ -63,14 +63,15 @@ pub(super) fn pair_items<'a>(field: &str, before: &'a [Value], after: &'a [Value
 
 fn pair_by_keys<'a>(keys: &[MergeKey], before: &'a [Value], after: &'a [Value]) -> Option<ItemPairs<'a>> {
     let (old, new) = (named_items(keys, before)?, named_items(keys, after)?);
-    let places: HashMap<&str, usize> = old.iter().enumerate().map(|(nth, item)| (&*item.text, nth)).collect();
-    let kept: Vec<Option<usize>> = new.iter().map(|item| places.get(&*item.text).copied()).collect();
+    let indexes: HashMap<&str, usize> =
+        old.iter().enumerate().map(|(nth, item)| (&*item.text, nth)).collect();
+    let kept: Vec<Option<usize>> = new.iter().map(|item| indexes.get(&*item.text).copied()).collect();
     let common: Vec<usize> = kept.iter().copied().flatten().collect();
     let same_order = common.is_sorted();
     let common: HashSet<usize> = common.into_iter().collect();
     let mut items = Vec::with_capacity(new.len());
-    for ((item, place), value) in new.into_iter().zip(kept).zip(after) {
-        items.push((item.element, place.and_then(|nth| before.get(nth)), Some(value)));
+    for ((item, index), value) in new.into_iter().zip(kept).zip(after) {
+        items.push((item.element, index.and_then(|nth| before.get(nth)), Some(value)));
     }
     for (nth, (item, value)) in old.into_iter().zip(before).enumerate() {
         if !common.contains(&nth) {

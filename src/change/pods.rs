@@ -111,12 +111,12 @@ fn first_ordinal(kind: &GroupKind, object: &Value) -> u32 {
 
 /// Returns whether a held `DaemonSet` asks for other nodes.
 fn is_leaving_nodes(kind: &GroupKind, before: &Value, after: &Value) -> bool {
-    let place = |object, field| value_at(object, &["spec", "template", "spec", field]);
+    let field_of = |object, field| value_at(object, &["spec", "template", "spec", field]);
     kind.is("apps", "DaemonSet")
         && is_on_delete(after)
         && ["affinity", "nodeName", "nodeSelector", "tolerations"]
             .iter()
-            .any(|field| !is_same(place(before, field), place(after, field)))
+            .any(|field| !is_same(field_of(before, field), field_of(after, field)))
 }
 
 fn deletion_impact(kind: &GroupKind, before: &Value) -> Impact {
@@ -128,25 +128,25 @@ fn deletion_impact(kind: &GroupKind, before: &Value) -> Impact {
 
 /// Returns whether repairing these lost paths may restart pods; paths of the object's own content.
 pub(crate) fn can_touch_template(kind: &GroupKind, uncovered: &[FieldPath]) -> bool {
-    let place: &[&str] = match TemplateRollout::of(kind) {
+    let template_path: &[&str] = match TemplateRollout::of(kind) {
         TemplateRollout::Never if kind.is("", "Pod") => &["spec"],
         TemplateRollout::Never => return false,
         _ => &["spec", "template"],
     };
     let ordinals =
         |path: &FieldPath| kind.is("apps", "StatefulSet") && path.is_prefix_related(&["spec", "ordinals"]);
-    uncovered.iter().any(|path| path.is_prefix_related(place) || ordinals(path))
+    uncovered.iter().any(|path| path.is_prefix_related(template_path) || ordinals(path))
 }
 
 /// Returns whether setting lost paths may free pods that keep an older template. A workload is
 /// paused, or holds its pods by a partition or by `OnDelete`, by taking such paths away.
 pub(crate) fn can_release_pods(kind: &GroupKind, uncovered: &[FieldPath]) -> bool {
-    let place: &[&str] = match TemplateRollout::of(kind) {
+    let template_path: &[&str] = match TemplateRollout::of(kind) {
         TemplateRollout::Never => return false,
         _ if kind.is("apps", "Deployment") => &["spec", "paused"],
         _ => &["spec", "updateStrategy"],
     };
-    uncovered.iter().any(|path| path.is_prefix_related(place))
+    uncovered.iter().any(|path| path.is_prefix_related(template_path))
 }
 
 /// Returns the number of pods that a change between two live trees restarts.

@@ -6,7 +6,7 @@ use similar::TextDiff;
 
 use super::{lists, write_yaml};
 use crate::fields::{mask_pair, mask_value};
-use crate::object::{ObjectId, SERVER_SET};
+use crate::object::{ObjectId, SERVER_SET_METADATA};
 
 /// Lines around each change of a unified diff.
 const CONTEXT_LINES: usize = 3;
@@ -40,7 +40,7 @@ pub(super) fn drop_noise(object: &mut Value) {
     let Some(object) = object.as_object_mut() else { return };
     object.remove("status");
     let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
-    metadata.retain(|key, _| !SERVER_SET.contains(&key.as_str()));
+    metadata.retain(|key, _| !SERVER_SET_METADATA.contains(&key.as_str()));
     if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut)
         && annotations.remove(annotations::RELEASE).is_some()
         && annotations.is_empty()
@@ -52,15 +52,16 @@ pub(super) fn drop_noise(object: &mut Value) {
 /// Returns the live object as it would be with a content laid over it. Less exact than a dry run:
 /// what leaves the content stays, and defaults are those of the live object.
 pub(crate) fn merge_content(live: &Value, content: &Value) -> Value {
-    laid_over_at("", live, content)
+    merge_onto_live("", live, content)
 }
 
-fn laid_over_at(field: &str, live: &Value, content: &Value) -> Value {
+fn merge_onto_live(field: &str, live: &Value, content: &Value) -> Value {
     match (live, content) {
         (Value::Object(below), Value::Object(above)) => {
             let mut present = below.clone();
             for (key, value) in above {
-                let laid = below.get(key).map_or_else(|| value.clone(), |old| laid_over_at(key, old, value));
+                let laid =
+                    below.get(key).map_or_else(|| value.clone(), |old| merge_onto_live(key, old, value));
                 present.insert(key.clone(), laid);
             }
             Value::Object(present)
@@ -69,7 +70,7 @@ fn laid_over_at(field: &str, live: &Value, content: &Value) -> Value {
             Some(pairs) => {
                 let laid = |(old, new): (Option<&Value>, Option<&Value>)| {
                     let new = new?;
-                    Some(old.map_or_else(|| new.clone(), |old| laid_over_at("", old, new)))
+                    Some(old.map_or_else(|| new.clone(), |old| merge_onto_live("", old, new)))
                 };
                 pairs.items.into_iter().filter_map(|(_, old, new)| laid((old, new))).collect()
             }

@@ -24,7 +24,7 @@ pub(crate) fn write_yaml(value: &Value) -> String {
 
 /// The most bytes of a key, with its quotes, that YAML reads without a `?` before it. By its
 /// definition they are characters, but there are readers that count bytes.
-const LONGEST_KEY: usize = 1024;
+const MAX_SIMPLE_KEY_CHARS: usize = 1024;
 
 struct YamlWriter {
     out: String,
@@ -80,7 +80,7 @@ impl YamlWriter {
         } else {
             self.quoted(key);
         }
-        if self.out.len() - begin > LONGEST_KEY {
+        if self.out.len() - begin > MAX_SIMPLE_KEY_CHARS {
             self.out.insert_str(begin, "? ");
             self.out.push('\n');
             self.pad(1, indent);

@@ -14,7 +14,7 @@ use super::terminal::Confirmation;
 use super::{CommandError, ExitStatus, Terminal, diff, session};
 use crate::cluster::Cluster;
 use crate::config::Config;
-use crate::daemon::{self, PassEnding, PassResult, PendingPrune, Reconciler, StopCondition};
+use crate::daemon::{self, PassEnding, PassResult, PendingPrune, Reconciler, RunMode};
 use crate::engine::{BlastRadius, Plan, PlannedAction, Reason, Uid, data_loss_reason};
 use crate::object::{ErrorClass, ObjectId};
 use crate::render::{self, ApplyLine, Palette, SummaryTense};
@@ -96,8 +96,8 @@ async fn run_one_pass(
         setup.radius = BlastRadius { count: u32::MAX, percent: 100 };
     }
     let until = match args.wait {
-        Some(wait) => StopCondition::Healthy(Instant::now() + wait.get()),
-        None => StopCondition::Settled(Instant::now() + PASS_TIMEOUT),
+        Some(wait) => RunMode::UntilHealthy(Instant::now() + wait.get()),
+        None => RunMode::UntilSettled(Instant::now() + PASS_TIMEOUT),
     };
     let setup = session::daemon_setup(&once.config, cluster.clone(), vec![setup]);
     let (listener, mut events) = mpsc::unbounded_channel();
@@ -170,7 +170,7 @@ async fn confirm_deletions(
     let names: Vec<String> = pending.iter().map(name).collect();
     let why = if is_same { &first.reason } else { "they wait for a confirmation" };
     let question = format!("{why}:\n  {}\nDelete {}?", names.join("\n  "), count_objects(pending.len()));
-    if terminal.ask(&question) != Some(Confirmation::Yes) {
+    if terminal.ask(&question) != Some(Confirmation::Confirmed) {
         return Ok(nothing);
     }
     Ok(pending.iter().map(|pending| pending.uid.clone()).collect())

@@ -158,7 +158,7 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: PruneCommand,
     },
-    /// Show and steer rollouts
+    /// Show and control rollouts
     #[command(after_help = help::ROLLOUT, subcommand_required = true)]
     Rollout {
         /// The subcommand.

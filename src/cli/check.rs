@@ -102,8 +102,8 @@ impl CheckReport {
     }
 
     /// Records the finding of a step; returns its value where it succeeded.
-    fn record<T>(&mut self, tried: Result<T, CommandError>, what: &str) -> Option<T> {
-        tried.map_err(|error| self.add(CheckLevel::Missing, format!("{what}: {error}"))).ok()
+    fn record<T>(&mut self, tried: Result<T, CommandError>, subject: &str) -> Option<T> {
+        tried.map_err(|error| self.add(CheckLevel::Missing, format!("{subject}: {error}"))).ok()
     }
 
     fn is_met(&self) -> bool {
@@ -180,8 +180,8 @@ fn denied_json(denied: &DeniedAccess) -> serde_json::Value {
 }
 
 fn check_git(report: &mut CheckReport) {
-    let said = Command::new("git").arg("--version").output().ok().filter(|said| said.status.success());
-    let text = said.map(|said| String::from_utf8_lossy(&said.stdout).trim().to_owned());
+    let output = Command::new("git").arg("--version").output().ok().filter(|output| output.status.success());
+    let text = output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
     match text.as_deref().map(|text| (text, GitVersion::read(text))) {
         Some((text, Some(version))) if version.is_safe() => match version.repaired_by() {
             None => report.add(CheckLevel::Ok, text),
@@ -198,7 +198,7 @@ fn check_git(report: &mut CheckReport) {
             format!(
                 "{text}: git {} or newer is needed, as older ones run commands that a repository's \
                  configuration names",
-                GitVersion::FLOOR
+                GitVersion::MIN_GIT_VERSION
             ),
         ),
         None => {
@@ -236,7 +236,7 @@ fn check_notifications(config: &Config, report: &mut CheckReport) {
             report.add(CheckLevel::Missing, why);
         }
     }
-    for uncommitted in config.uncommitted() {
+    for uncommitted in config.directory_status_errors() {
         report.add(CheckLevel::Warning, uncommitted.to_string());
     }
 }
@@ -258,7 +258,7 @@ async fn check_sources_in_cluster(
     } else {
         report.add(CheckLevel::Missing, format!("Kubernetes {version_text}: 1.27 or newer is needed"));
     }
-    let settled = derived_name::settle(&mut config, naming, None, &cluster).await;
+    let settled = derived_name::require_free_name(&mut config, naming, None, &cluster).await;
     if let Some(Some(note)) = report.record(settled, "the name of the source") {
         report.add(CheckLevel::Ok, note);
     }
@@ -418,7 +418,7 @@ async fn check_rights(
     report: &mut CheckReport,
 ) -> Option<AccountRights> {
     let mut rights = Rights::of_rhumb(&config.namespace, SourceAccess::of_all(config));
-    if process_sources::is_shared(config, || cluster.is_in_cluster()) && !config.only_observes() {
+    if process_sources::is_shared(config, || cluster.is_in_cluster()) && !config.is_observe_only() {
         rights.add_leases(&config.namespace);
     }
     if config.custom_sources.is_open() {
@@ -492,8 +492,8 @@ fn add(actors: &mut AccountRights, all: &[(&SourceConfig, Vec<Object>)], kinds: 
 /// server does not answer.
 fn check_kinds(held: &[Object], kinds: &KindTable, report: &mut CheckReport) {
     let own = defined_plurals(held.iter());
-    let asked: BTreeSet<&Gvk> = held.iter().map(|object| &object.gvk).collect();
-    for gvk in asked.into_iter().filter(|gvk| !own.contains_key(&gvk.group_kind())) {
+    let requested: BTreeSet<&Gvk> = held.iter().map(|object| &object.gvk).collect();
+    for gvk in requested.into_iter().filter(|gvk| !own.contains_key(&gvk.group_kind())) {
         match kinds.get(gvk) {
             KindLookup::Served(_) => {}
             KindLookup::Unserved { versions } => {

@@ -21,7 +21,7 @@ use crate::cluster::{InventoryObject, KindLookup, ListSelector, inventory_id_of}
 use crate::daemon::{self, PendingPrune, UnreadableRecords};
 use crate::engine::{
     LiveObject, ObjectOwner, PauseIntent, QueuedObject, Reason, Rejection, RejectionAction, RolloutLedger,
-    RolloutOverlayState, RolloutPhase, pause_reason,
+    RolloutOverlayState, WorkloadPhase, pause_reason,
 };
 use crate::object::ObjectId;
 use crate::report::{
@@ -49,8 +49,9 @@ pub(super) async fn read_cluster_status(session: &ClusterSession) -> Result<Stat
     records.sort_by(|one, other| one.name.cmp(&other.name));
     let (ledger, unreadable) = facts::read_ledger(session).await?;
     let members = members(session, &mut records).await;
-    let is_at_rest =
-        |live: &LiveObject| live.replica_status.is_some_and(|numbers| numbers.phase == RolloutPhase::Settled);
+    let is_at_rest = |live: &LiveObject| {
+        live.replica_status.is_some_and(|numbers| numbers.phase == WorkloadPhase::Settled)
+    };
     let at_rest = members.iter().filter(|(_, live)| is_at_rest(live)).map(|(id, _)| id.clone()).collect();
     let ledger = facts::without_ended_claims(ledger, &at_rest);
     let UnlabelledObjects { proven, mut notes } = unlabelled_objects::find(session, &records).await;
@@ -288,8 +289,8 @@ fn is_rolling(ledger: &RolloutLedger, id: &ObjectId, live: &LiveObject) -> bool 
     let is_in = |phase| live.replica_status.is_some_and(|rolling| rolling.phase == phase);
     // A claim that a process has left behind lasts until its workload is at rest.
     let claimed =
-        ledger.claims.get(id).is_some_and(|claim| !(claim.holder_exited && is_in(RolloutPhase::Settled)));
-    claimed || is_in(RolloutPhase::Replacing)
+        ledger.claims.get(id).is_some_and(|claim| !(claim.holder_exited && is_in(WorkloadPhase::Settled)));
+    claimed || is_in(WorkloadPhase::Replacing)
 }
 
 /// Returns the objects of a source in the rollout queue.

@@ -14,7 +14,7 @@ use crate::manifest::{InvalidObject, KindScopes};
 use crate::object::{Diagnostic, Gvk, ManifestOrigin, Object, ObjectId, RenderOrigin};
 
 /// The number of objects that a note names.
-const MAX_NAMED: usize = 5;
+const MAX_NAMED_FILES: usize = 5;
 
 /// The key under which SOPS keeps its metadata, which no object has in the cluster.
 const SOPS_METADATA: &str = "sops";
@@ -119,15 +119,15 @@ pub(super) fn compare(from: &RevisionObjects, to: &RevisionObjects) -> Plan {
     for id in all {
         match (from.objects.get(id), to.objects.get(id)) {
             (Some(before), None) if to.completeness == Completeness::Complete => {
-                objects.push(compared(id, Some(before), before, PlannedAction::Delete, &from.name));
+                objects.push(compare_sides(id, Some(before), before, PlannedAction::Delete, &from.name));
             }
             (Some(_), None) => unknown.0.push(id),
             (None, Some(after)) if from.completeness == Completeness::Complete => {
-                objects.push(compared(id, None, after, PlannedAction::Create, &from.name));
+                objects.push(compare_sides(id, None, after, PlannedAction::Create, &from.name));
             }
             (None, Some(_)) => unknown.1.push(id),
             (Some(before), Some(after)) => {
-                objects.push(compared(id, Some(before), after, PlannedAction::Configure, &from.name));
+                objects.push(compare_sides(id, Some(before), after, PlannedAction::Configure, &from.name));
             }
             (None, None) => {}
         }
@@ -154,7 +154,7 @@ pub(super) fn compare(from: &RevisionObjects, to: &RevisionObjects) -> Plan {
 
 /// Returns the step of one object. Its kind and place are those of `shown`, the newer side that has
 /// it.
-fn compared(
+fn compare_sides(
     id: &ObjectId,
     before: Option<&RevisionObject>,
     shown: &RevisionObject,
@@ -212,7 +212,7 @@ fn impact(id: &ObjectId, old: Option<&Value>, new: Option<&Value>) -> (Impact, O
 /// reported for the newer one alone, and the older one's warnings are past.
 fn findings(from: &RevisionObjects, to: &RevisionObjects) -> Vec<Diagnostic> {
     let key =
-        |found: &Diagnostic| (found.origin.edited_place().file.clone(), found.code, found.message.clone());
+        |found: &Diagnostic| (found.origin.edited_origin().file.clone(), found.code, found.message.clone());
     let newer: BTreeSet<_> = to.diagnostics.iter().map(key).collect();
     let older = from.diagnostics.iter().filter(|found| found.is_error() && !newer.contains(&key(found)));
     let named =
@@ -225,25 +225,28 @@ fn findings(from: &RevisionObjects, to: &RevisionObjects) -> Vec<Diagnostic> {
 /// Returns a place in a revision, as git writes it: `REV:PATH`.
 fn named_origin(origin: &ManifestOrigin, revision: &str) -> ManifestOrigin {
     let named = |file: &str| -> Arc<str> { format!("{revision}:{file}").into() };
-    let place = |place: &ManifestOrigin| ManifestOrigin { file: named(&place.file), ..place.clone() };
+    let file_origin = |file_origin: &ManifestOrigin| ManifestOrigin {
+        file: named(&file_origin.file),
+        ..file_origin.clone()
+    };
     let render = origin.render.as_ref().map(|render| {
         Arc::new(RenderOrigin {
             root: named(&render.root),
             renderer: render.renderer.clone(),
-            places: render.places.iter().map(place).collect(),
+            places: render.places.iter().map(file_origin).collect(),
         })
     });
-    ManifestOrigin { render, ..place(origin) }
+    ManifestOrigin { render, ..file_origin(origin) }
 }
 
-fn unknown_note(unknown: &[&ObjectId], has: &str, lacks: &str, what: &str) -> Option<String> {
+fn unknown_note(unknown: &[&ObjectId], has: &str, lacks: &str, subject: &str) -> Option<String> {
     if unknown.is_empty() {
         return None;
     }
-    let mut names: Vec<String> = unknown.iter().take(MAX_NAMED).map(ToString::to_string).collect();
-    names.extend(unknown.len().checked_sub(MAX_NAMED + 1).map(|more| format!("{} more", more + 1)));
+    let mut names: Vec<String> = unknown.iter().take(MAX_NAMED_FILES).map(ToString::to_string).collect();
+    names.extend(unknown.len().checked_sub(MAX_NAMED_FILES + 1).map(|more| format!("{} more", more + 1)));
     Some(format!(
-        "{lacks} was not read completely, so it is not known whether these objects of {has} are {what}: {}",
+        "{lacks} was not read completely, so it is not known whether these objects of {has} are {subject}: {}",
         names.join(", ")
     ))
 }

@@ -14,7 +14,7 @@ use super::terminal::Terminal;
 use crate::render::sanitize;
 
 /// The beginnings of standard library messages that contain only numbers, up to the first quote.
-const OF_NUMBERS: [&str; 8] = [
+const NUMERIC_PANIC_PREFIXES: [&str; 8] = [
     "index out of bounds: ",
     "range start index ",
     "range end index ",
@@ -26,7 +26,7 @@ const OF_NUMBERS: [&str; 8] = [
 ];
 
 /// Lets every panic from now on say what may be shown of it, in the form of the log.
-pub(super) fn keep_panics_quiet(format: LogFormat) {
+pub(super) fn redact_panics(format: LogFormat) {
     let terminal = Terminal::new(Color::Never);
     panic::set_hook(Box::new(move |panic| {
         let text = message(panic, &Backtrace::capture());
@@ -37,8 +37,8 @@ pub(super) fn keep_panics_quiet(format: LogFormat) {
 fn message(panic: &PanicHookInfo<'_>, backtrace: &Backtrace) -> String {
     let thread = std::thread::current();
     let mut text = format!("thread '{}' panicked", sanitize(thread.name().unwrap_or("<unnamed>")));
-    if let Some(place) = panic.location() {
-        let _ = write!(text, " at {place}");
+    if let Some(location) = panic.location() {
+        let _ = write!(text, " at {location}");
     }
     let words = safe_payload(panic.payload());
     let words = words.as_deref().unwrap_or("(what it says is not shown: it may hold values)");
@@ -57,7 +57,7 @@ fn safe_payload(payload: &(dyn Any + Send)) -> Option<String> {
         return Some((*text).to_owned());
     }
     let text = payload.downcast_ref::<String>()?;
-    OF_NUMBERS.iter().find(|begin| text.starts_with(**begin))?;
+    NUMERIC_PANIC_PREFIXES.iter().find(|begin| text.starts_with(**begin))?;
     let end = text.find(['`', '\'', '"']).unwrap_or(text.len());
     Some(sanitize(text[..end].trim_end()).into_owned())
 }
@@ -77,7 +77,7 @@ mod tests {
     const SECRET: &str = "\u{e9}hunter2-hunter2-hunter2";
 
     fn panic_by(role: &str) {
-        keep_panics_quiet(if role == "json" { LogFormat::Json } else { LogFormat::Text });
+        redact_panics(if role == "json" { LogFormat::Json } else { LogFormat::Text });
         let secret = std::hint::black_box(SECRET);
         let number = std::hint::black_box(7);
         let end = std::hint::black_box(1);

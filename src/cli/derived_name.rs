@@ -48,7 +48,7 @@ enum NameChoice {
 /// # Errors
 ///
 /// Another location goes by that name: its objects would be taken for this one's.
-pub(super) async fn settle(
+pub(super) async fn require_free_name(
     config: &mut Config,
     naming: NameOrigin,
     location: Option<&str>,
@@ -90,8 +90,8 @@ pub(super) async fn settle(
     }
 }
 
-/// Does the same as [`settle`] for a daemon: waits for an API server that does not answer, and logs
-/// its notes.
+/// Does the same as [`require_free_name`] for a daemon: waits for an API server that does not
+/// answer, and logs its notes.
 pub(super) async fn settle_with_retries(
     config: &mut Config,
     naming: NameOrigin,
@@ -99,7 +99,7 @@ pub(super) async fn settle_with_retries(
 ) -> Result<(), CommandError> {
     let mut wait = FIRST_RETRY_DELAY;
     loop {
-        match settle(config, naming, None, cluster).await {
+        match require_free_name(config, naming, None, cluster).await {
             Err(error) if error.exit == ExitStatus::Unreachable => {
                 tracing::warn!("{error}; retry in {} ms", wait.as_millis());
                 tokio::time::sleep(wait).await;

@@ -63,7 +63,7 @@ fn diff_configured(
             Err(error) if is_only => return Err(error),
             Err(error) => {
                 let error = error.of_source(&name);
-                terminal.complain(&error);
+                terminal.print_error(&error);
                 error.exit
             }
         };
@@ -103,8 +103,8 @@ async fn plan_sources(configured: &SelectedSources) -> Result<SourcePlans, Comma
     let planned = planned.into_iter().map(|(name, plan)| (name, plan.map_err(CommandError::from)));
     let (mut plans, others): (Vec<_>, Vec<_>) =
         planned.chain(failed).partition(|(name, _)| configured.is_chosen(name));
-    let place = |name: &str| config.sources.iter().position(|source| source.name == name);
-    plans.sort_by_key(|(name, _)| place(name));
+    let position = |name: &str| config.sources.iter().position(|source| source.name == name);
+    plans.sort_by_key(|(name, _)| position(name));
     let mut notes = configured.notes();
     let unread = others.into_iter().filter_map(|(name, plan)| Some((name, plan.err()?)));
     notes.extend(unread.map(|(name, error)| format!("what source {name} wants is not known: {error}")));

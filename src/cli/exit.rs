@@ -137,20 +137,23 @@ impl From<source::SourceError> for CommandError {
     fn from(error: source::SourceError) -> Self {
         match &error {
             // Its own text is for those who follow it: here there is no last revision.
-            source::SourceError::Missing { place } => {
-                let missing = Self::new(error.class(), format!("{place}: no such file or directory"));
-                if place.contains('/') {
+            source::SourceError::Missing { shown_location } => {
+                let missing =
+                    Self::new(error.class(), format!("{shown_location}: no such file or directory"));
+                if shown_location.contains('/') {
                     return missing;
                 }
                 missing.hint("a path or a git URL is wanted here, not the name of a source")
             }
-            source::SourceError::Unreachable { place, .. }
-            | source::SourceError::NotARepository { place, .. } => {
+            source::SourceError::Unreachable { shown_location, .. }
+            | source::SourceError::NotARepository { shown_location, .. } => {
                 Self::new(error.class(), error.to_string())
-                    .hint(format!("check with `git ls-remote {place}` that it answers"))
+                    .hint(format!("check with `git ls-remote {shown_location}` that it answers"))
             }
-            source::SourceError::NoReference { place, .. } => Self::new(error.class(), error.to_string())
-                .hint(format!("`git ls-remote {place}` lists them")),
+            source::SourceError::NoReference { shown_location, .. } => {
+                Self::new(error.class(), error.to_string())
+                    .hint(format!("`git ls-remote {shown_location}` lists them"))
+            }
             other => Self::new(other.class(), other.to_string()),
         }
     }

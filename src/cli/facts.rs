@@ -21,7 +21,7 @@ use crate::engine::{
 use crate::object::ObjectId;
 
 /// The facts about one object, as texts of the cluster.
-pub(super) struct ObjectFacts {
+pub(super) struct ClusterObjectFacts {
     id: ObjectId,
     inventory_id: String,
     standing: ManagedObjectState,
@@ -39,7 +39,7 @@ pub(super) struct ObjectFacts {
     steps: Vec<String>,
 }
 
-impl ObjectFacts {
+impl ClusterObjectFacts {
     /// Reads what is not known yet.
     pub(super) async fn read(session: &ClusterSession, target: &ManagedObject) -> Result<Self, CommandError> {
         let (ledger, unreadable) = read_ledger(session).await?;
@@ -107,8 +107,8 @@ impl ObjectFacts {
             let until = hold.until.map(|until| until.to_string()).unwrap_or_default();
             lines.push(format!("on hold until {until}{}", because(&hold.reason)));
         }
-        if let Some((what, paused)) = &self.paused {
-            lines.push(format!("{what} is paused{}", because(&paused.reason)));
+        if let Some((state, paused)) = &self.paused {
+            lines.push(format!("{state} is paused{}", because(&paused.reason)));
         }
         if let Some(rejection) = &self.rejection {
             let stays = match rejection.action {
@@ -231,7 +231,7 @@ pub(super) fn budget_words(ledger: &RolloutLedger) -> String {
     let holders = if holders.is_empty() { String::new() } else { format!(": {}{more}", holders.join(", ")) };
     let workloads = count_text(ledger.claims.len() + ledger.unreadable_claims.len(), "workload");
     format!(
-        "rollout budget: {workloads} rolling out, at most {} unavailable{holders}",
+        "rollout budget: {workloads} rolling out, which may take down {}{holders}",
         count_text(ledger.total_unavailable_pods(), "pod")
     )
 }

@@ -29,8 +29,8 @@ pub(super) fn carry_out(args: &GenerateArgs) -> Result<ExitStatus, CommandError>
         GenerateTarget::Reference => write_references(&args.directory),
     };
     made.map(|()| ExitStatus::Done).map_err(|error| {
-        let place = args.directory.display();
-        CommandError::new(ErrorClass::Config, format!("{place}: {}", os_message(&error)))
+        let directory = args.directory.display();
+        CommandError::new(ErrorClass::Config, format!("{directory}: {}", os_message(&error)))
     })
 }
 

@@ -320,7 +320,7 @@ Examples:
 pub(super) const PRUNE: &str = "\
 Objects that leave a source are deleted within the bounds of --blast-radius. Beyond these, and for
 namespaces, custom resource definitions, volumes, StatefulSets and everything in kube-system, a
-deletion is pending until a person confirms it by name.
+deletion is pending until a person confirms it.
 
 Examples:
   rhumb prune list

@@ -57,14 +57,14 @@ pub(super) async fn print(
     let heads = ["NUMBER", "COMMIT", "AUTHOR", "SUBJECT", "SINCE", "OUTCOME"].map(str::to_owned);
     let inventory_id = inventory_id_of(&session.system, &target.source);
     let outcomes = TemplateOutcomes::of(&target, &lines);
-    let rows = lines.iter().enumerate().map(|(place, line)| {
+    let rows = lines.iter().enumerate().map(|(index, line)| {
         let authored =
             line.revision.as_ref().and_then(|revision| ledger.any_author(&inventory_id, revision).cloned());
         let authored = authored.unwrap_or_else(|| Authorship::of("-", "-"));
         let commit = line.revision.as_ref().map_or("-", |revision| revision.short_name());
         let cells = [&line.number.to_string(), commit, &authored.author, &authored.subject, &line.when];
         let [number, commit, author, subject, when] = cells.map(clean_text);
-        [number, commit, author, subject, when, clean_text(&outcomes.outcome(place, line))]
+        [number, commit, author, subject, when, clean_text(&outcomes.outcome(index, line))]
     });
     let rows: Vec<[String; 6]> = std::iter::once(heads).chain(rows).collect();
     terminal.print(&format_columns(&rows))?;
@@ -78,14 +78,14 @@ pub(super) async fn print(
 fn past_orders(target: &ManagedObject) -> Vec<String> {
     let words = format!("{} ", target.id);
     let acknowledgements = daemon::acknowledgements(&target.inventory);
-    let mine = acknowledgements.iter().filter(|one| format!("{} ", one.outcome).contains(&words));
+    let matching = acknowledgements.iter().filter(|one| format!("{} ", one.outcome).contains(&words));
     let line = |one: &Acknowledgement| {
         let begun = one.token.split('-').next().and_then(|millis| millis.parse().ok());
         let begun = begun.and_then(|millis| Timestamp::from_millisecond(millis).ok());
         let begun = begun.map(|time| time.strftime("%Y-%m-%dT%H:%M:%SZ ").to_string());
         format!("{}{}", begun.unwrap_or_default(), one.outcome)
     };
-    mine.map(line).collect()
+    matching.map(line).collect()
 }
 
 /// Formats rows as columns, all but the last padded to the width of their longest cell.
@@ -232,24 +232,24 @@ impl TemplateOutcomes {
             let by_hash = in_force.filter(|_| is_shown).or_else(|| lines.iter().position(is_it));
             let before = || {
                 let former = rejection.former.as_ref()?;
-                let place = lines.iter().skip(1).position(|line| is_released(&line))? + 1;
-                let line = lines.get(place)?;
-                (in_force.is_some() && line.revision.as_ref() != Some(former)).then_some(place)
+                let index = lines.iter().skip(1).position(|line| is_released(&line))? + 1;
+                let line = lines.get(index)?;
+                (in_force.is_some() && line.revision.as_ref() != Some(former)).then_some(index)
             };
             by_hash.or_else(before)
         });
         Self { rejection, in_force, rejected }
     }
 
-    fn outcome(&self, place: usize, line: &HistoryLine) -> String {
+    fn outcome(&self, index: usize, line: &HistoryLine) -> String {
         if line.author == TemplateAuthor::Other {
             return "changed by somebody else".to_owned();
         }
         let is_rejected =
-            |rejection: &&TemplateRejection| self.rejected == Some(place) || rejection.content == line.hash;
+            |rejection: &&TemplateRejection| self.rejected == Some(index) || rejection.content == line.hash;
         match self.rejection.as_ref().filter(is_rejected) {
             Some(rejection) => rejection.cause.clone(),
-            None if self.in_force == Some(place) => "in force".to_owned(),
+            None if self.in_force == Some(index) => "in force".to_owned(),
             None if line.hash.is_empty() => "not from a source".to_owned(),
             None => "replaced".to_owned(),
         }
@@ -318,7 +318,7 @@ mod tests {
             let pods = json!({ "image": image });
             let outcomes = TemplateOutcomes::find(rejection, Some(hash), &pods, &lines);
             let found: Vec<String> =
-                lines.iter().enumerate().map(|(place, line)| outcomes.outcome(place, line)).collect();
+                lines.iter().enumerate().map(|(index, line)| outcomes.outcome(index, line)).collect();
             assert_eq!(found, expected);
         }
         check(None, ("a1", "r1"), ["in force", "replaced", "replaced"]);

@@ -78,19 +78,19 @@ impl JournalWriter {
         if !self.can_take(entry) {
             return self.add_missed(1);
         }
-        let mut trouble = self.backlog();
-        if trouble.hasty > 0 {
-            trouble.hasty -= 1;
-            if trouble.hasty == 0 {
+        let mut backlog = self.backlog();
+        if backlog.hasty > 0 {
+            backlog.hasty -= 1;
+            if backlog.hasty == 0 {
                 let _ = self.socket.set_nonblocking(false);
             }
         }
     }
 
     fn add_missed(&self, count: u64) {
-        let mut trouble = self.backlog();
-        trouble.lost = trouble.lost.saturating_add(count);
-        trouble.hasty = LINES_BEFORE_NEXT_WAIT;
+        let mut backlog = self.backlog();
+        backlog.lost = backlog.lost.saturating_add(count);
+        backlog.hasty = LINES_BEFORE_NEXT_WAIT;
         let _ = self.socket.set_nonblocking(true);
     }
 

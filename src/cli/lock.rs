@@ -40,7 +40,7 @@ pub(super) fn carry_out(
     for folder in folders {
         let locks = rendering.find_locks(folder, policy)?;
         for lock in &locks.roots {
-            exit = exit.worst(settle(lock, args, terminal)?);
+            exit = exit.worst(report_lock(lock, args, terminal)?);
             count += 1;
         }
         found.refused.extend(locks.refused);
@@ -61,7 +61,7 @@ pub(super) fn carry_out(
 }
 
 /// Reports about one lock, and writes it where it has to be written.
-fn settle(lock: &RootLock, args: &LockArgs, terminal: &Terminal) -> Result<ExitStatus, CommandError> {
+fn report_lock(lock: &RootLock, args: &LockArgs, terminal: &Terminal) -> Result<ExitStatus, CommandError> {
     let file = &lock.file;
     if lock.state == LockState::Current {
         terminal.print(&format!("{}: up to date\n", file.display()))?;

@@ -37,9 +37,13 @@ pub(super) enum Verbosity {
 }
 
 /// Starts logging. Flags take precedence over `RUST_LOG`, that over the default.
-pub(super) fn start(global: &GlobalArgs, talk: Verbosity, terminal: &Terminal) -> Result<(), CommandError> {
+pub(super) fn start(
+    global: &GlobalArgs,
+    verbosity: Verbosity,
+    terminal: &Terminal,
+) -> Result<(), CommandError> {
     let variable = std::env::var("RUST_LOG").ok().filter(|directives| !directives.is_empty());
-    let directives = directives(global, talk, variable);
+    let directives = directives(global, verbosity, variable);
     let filter = EnvFilter::try_new(with_silenced(&directives)).map_err(|error| {
         CommandError::usage_error(format!("wrong log level `{directives}`: {error}"))
             .hint("use error, warn, info, debug or trace, or directives as rhumb=debug,kube=info")
@@ -82,8 +86,8 @@ fn with_silenced(directives: &str) -> String {
     format!("{silenced},{HARMLESS_TARGET}=off,{directives}")
 }
 
-fn directives(global: &GlobalArgs, talk: Verbosity, variable: Option<String>) -> String {
-    let silent = match talk {
+fn directives(global: &GlobalArgs, verbosity: Verbosity, variable: Option<String>) -> String {
+    let silent = match verbosity {
         Verbosity::Silent => return "off".to_owned(),
         Verbosity::Quiet => "warn",
         Verbosity::Normal => "info",
@@ -103,9 +107,15 @@ mod tests {
 
     #[test]
     fn flags_take_precedence_over_the_environment() {
-        fn check(level: Option<&str>, verbose: u8, variable: Option<&str>, talk: Verbosity, expected: &str) {
+        fn check(
+            level: Option<&str>,
+            verbose: u8,
+            variable: Option<&str>,
+            verbosity: Verbosity,
+            expected: &str,
+        ) {
             let global = GlobalArgs { log_level: level.map(str::to_owned), verbose, ..GlobalArgs::default() };
-            let found = directives(&global, talk, variable.map(str::to_owned));
+            let found = directives(&global, verbosity, variable.map(str::to_owned));
             assert_eq!(found, expected);
         }
         check(None, 0, None, Verbosity::Quiet, "warn");

@@ -79,9 +79,9 @@ mod tests {
 
     /// A collector of what is written.
     #[derive(Clone, Default)]
-    struct LogCapture(Arc<Mutex<Vec<u8>>>);
+    struct LineCapture(Arc<Mutex<Vec<u8>>>);
 
-    impl io::Write for LogCapture {
+    impl io::Write for LineCapture {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.0.lock().unwrap().extend_from_slice(bytes);
             Ok(bytes.len())
@@ -94,7 +94,7 @@ mod tests {
 
     /// Returns the text lines that are logged while `done` runs.
     fn written(done: impl FnOnce()) -> String {
-        let page = LogCapture::default();
+        let page = LineCapture::default();
         let to = page.clone();
         let lines = tracing_subscriber::fmt::layer().with_writer(move || to.clone());
         let lines = lines.with_ansi(false).without_time().with_target(false).fmt_fields(TextFields);

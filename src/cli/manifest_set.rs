@@ -31,7 +31,7 @@ pub(super) struct ManifestSet {
     /// The findings in each file by itself.
     pub(super) diagnostics: Vec<Diagnostic>,
     /// The files and roots that were read.
-    pub(super) places: ReadPlaces,
+    pub(super) counts: ManifestCounts,
     /// Indicates whether every file was read and every document understood.
     pub(super) understood: bool,
     /// The versions that charts were given.
@@ -44,12 +44,12 @@ pub(super) struct ManifestSet {
 
 /// The counts of what manifests were read from.
 #[derive(Debug, Default)]
-pub(super) struct ReadPlaces {
+pub(super) struct ManifestCounts {
     files: usize,
     roots: BTreeSet<Arc<str>>,
 }
 
-impl ReadPlaces {
+impl ManifestCounts {
     /// Counts a file. One that was rendered counts as its root, which has one for each object.
     fn count(&mut self, origin: Option<&RenderOrigin>) {
         match origin.filter(|origin| !origin.renderer.is_empty()) {
@@ -59,7 +59,7 @@ impl ReadPlaces {
     }
 }
 
-impl fmt::Display for ReadPlaces {
+impl fmt::Display for ManifestCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (files, roots) = (count_text(self.files, "file"), count_text(self.roots.len(), "root"));
         match (self.files, self.roots.len()) {
@@ -118,7 +118,7 @@ impl Default for ManifestSet {
         Self {
             items: Vec::new(),
             diagnostics: Vec::new(),
-            places: ReadPlaces::default(),
+            counts: ManifestCounts::default(),
             understood: true,
             versions: ChartVersions::Named,
             variables: VariableUse::Literal,
@@ -198,7 +198,7 @@ impl ManifestSet {
 
     /// Adds the scopes of the kinds that are defined here.
     pub(super) fn add_scopes_to(&self, scopes: &mut KindScopes) {
-        self.items.iter().for_each(|item| scopes.learn(item));
+        self.items.iter().for_each(|item| scopes.add_definition(item));
     }
 
     /// Puts the manifests together, and checks them alone and all together.
@@ -239,7 +239,7 @@ impl ManifestSet {
     }
 
     fn take(&mut self, reading: ManifestFile, origin: Option<&RenderOrigin>, scope: ReadScope) {
-        self.places.count(origin);
+        self.counts.count(origin);
         self.understood &= reading.understood;
         match scope {
             ReadScope::All => self.items.extend(reading.items),
@@ -257,7 +257,7 @@ fn shown_file(file: &SnapshotFile, shown: impl Fn(&str) -> Arc<str>) -> Snapshot
             root: shown(&origin.root),
             renderer: origin.renderer.clone(),
             places: places
-                .map(|place| ManifestOrigin { file: shown(&place.file), ..place.clone() })
+                .map(|file_origin| ManifestOrigin { file: shown(&file_origin.file), ..file_origin.clone() })
                 .collect(),
         })
     });
@@ -285,9 +285,10 @@ pub(super) fn exit_status_of(found: &[Diagnostic]) -> ExitStatus {
 /// Returns a source's error, without what only matters to those who follow one.
 fn without_cluster_advice(error: SourceError) -> CommandError {
     match error {
-        SourceError::Empty { place, .. } => {
-            CommandError::new(ErrorClass::Source, format!("{place}: no *.yaml, *.yml or *.json file in it"))
-        }
+        SourceError::Empty { shown_location, .. } => CommandError::new(
+            ErrorClass::Source,
+            format!("{shown_location}: no *.yaml, *.yml or *.json file in it"),
+        ),
         other => other.into(),
     }
 }
@@ -299,7 +300,7 @@ mod tests {
     #[test]
     fn objects_of_a_root_count_as_one_place_and_files_for_themselves() {
         let check = |rendered: &[Option<(&str, &str)>], expected: &str| {
-            let mut places = ReadPlaces::default();
+            let mut places = ManifestCounts::default();
             for origin in rendered {
                 let origin = origin.map(|(root, renderer)| RenderOrigin {
                     root: root.into(),

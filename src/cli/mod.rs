@@ -79,43 +79,43 @@ use crate::input::sandbox;
 
 /// Runs one command line, its first word being the program's name, and returns how it ended.
 pub fn main(words: impl IntoIterator<Item = OsString>) -> ExitCode {
-    crash::keep_panics_quiet(LogFormat::Text);
+    crash::redact_panics(LogFormat::Text);
     let words: Vec<OsString> = words.into_iter().collect();
     // Before any other word is understood: it must be quick, and is nothing for people.
-    if words.get(1).is_some_and(|word| word == sandbox::ENTRY) {
+    if words.get(1).is_some_and(|word| word == sandbox::ENTRY_COMMAND) {
         return sandbox::enter(words.into_iter().skip(2));
     }
     let line = match args::parse(words) {
         Ok(line) => line,
         Err(error) => return explain(&error).into(),
     };
-    crash::keep_panics_quiet(line.global.log_format);
+    crash::redact_panics(line.global.log_format);
     let terminal = Terminal::new(line.global.color);
     let exit = carry_out(&line, &terminal).unwrap_or_else(|error| {
-        complain(&line, &error, &terminal);
+        report_error(&line, &error, &terminal);
         error.exit
     });
     exit.into()
 }
 
 /// Says why a command could not do its work: of the daemon in the form of its log.
-fn complain(line: &CommandLine, error: &CommandError, terminal: &Terminal) {
+fn report_error(line: &CommandLine, error: &CommandError, terminal: &Terminal) {
     match line.command {
         Command::Run(_) if line.global.log_format == LogFormat::Json && !error.message.is_empty() => {
             terminal.report(&log_line::json_line(&error.message, &error.hints));
         }
-        _ => terminal.complain(error),
+        _ => terminal.print_error(error),
     }
 }
 
 fn carry_out(line: &CommandLine, terminal: &Terminal) -> Result<ExitStatus, CommandError> {
     let global = &line.global;
-    let talk = match line.command {
+    let verbosity = match line.command {
         Command::Run(_) => Verbosity::Normal,
         Command::Top(_) if Terminal::is_error_terminal() => Verbosity::Silent,
         _ => Verbosity::Quiet,
     };
-    log::start(global, talk, terminal)?;
+    log::start(global, verbosity, terminal)?;
     match &line.command {
         Command::Run(args) => run::carry_out(args, global, terminal),
         Command::Diff(args) => diff::carry_out(args, global, terminal),

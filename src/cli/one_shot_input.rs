@@ -16,7 +16,7 @@ use crate::daemon::{MovedObjectSearch, SourceFiles, SourceSetup};
 use crate::engine::PrunePolicy;
 use crate::manifest;
 use crate::object::ErrorClass;
-use crate::source::{self, LocationKind, NamedInput};
+use crate::source::{self, InputArgument, LocationKind};
 
 /// The path that stands for standard input.
 pub(super) const STANDARD_INPUT: &str = "-";
@@ -113,11 +113,11 @@ impl OneShotSource {
         refuse_urls(&named)?;
         let folder = common_folder(&named)?;
         let config = settings::folder_config(global, &folder, &args.location)?;
-        let place = session::location(&session::only_source(&config)?);
+        let location = session::location(&session::only_source(&config)?);
         let is_piped = named.iter().any(|path| is_pipe(path));
-        let place = if is_piped { format!("standard input in {place}") } else { place };
+        let location = if is_piped { format!("standard input in {location}") } else { location };
         let read = read_pieces(named)?;
-        Ok(Self { config, name_origin: naming, files: Some(NamedFiles { read, location: place }) })
+        Ok(Self { config, name_origin: naming, files: Some(NamedFiles { read, location }) })
     }
 
     /// Returns the source.
@@ -129,8 +129,9 @@ impl OneShotSource {
     /// too.
     pub(super) async fn connect(&mut self) -> Result<(Cluster, Option<String>), CommandError> {
         let cluster = session::connect(&self.config).await?;
-        let place = self.files.as_ref().map(|part| part.location.as_str());
-        let note = derived_name::settle(&mut self.config, self.name_origin, place, &cluster).await?;
+        let location = self.files.as_ref().map(|part| part.location.as_str());
+        let note =
+            derived_name::require_free_name(&mut self.config, self.name_origin, location, &cluster).await?;
         Ok((cluster, note))
     }
 
@@ -145,7 +146,7 @@ impl OneShotSource {
         if let (PrunePolicy::On, SourceLocation::Directory(folder), SourceFiles::Snapshot(disk)) =
             (source.prune, &source.location, &setup.files)
         {
-            setup.folder_search = MovedObjectSearch::around(folder, disk.clone())?;
+            setup.folder_search = MovedObjectSearch::of_folder(folder, disk.clone())?;
         }
         Ok(setup)
     }
@@ -201,9 +202,9 @@ fn refuse_urls(named: &[PathBuf]) -> Result<(), CommandError> {
     }
 }
 
-fn read_piece(path: PathBuf) -> Result<NamedInput, CommandError> {
+fn read_piece(path: PathBuf) -> Result<InputArgument, CommandError> {
     if path == Path::new(STANDARD_INPUT) {
-        return Ok(NamedInput::Text(STDIN_FILE_NAME.to_owned(), read_standard_input()?));
+        return Ok(InputArgument::Text(STDIN_FILE_NAME.to_owned(), read_standard_input()?));
     }
     if is_pipe(&path) {
         let shown = path.display().to_string();
@@ -211,9 +212,9 @@ fn read_piece(path: PathBuf) -> Result<NamedInput, CommandError> {
         let failed = |error| {
             CommandError::new(ErrorClass::Source, format!("cannot read {shown}: {}", os_message(&error)))
         };
-        return Ok(NamedInput::Text(shown.clone(), read_bounded(file.map_err(failed)?, &shown)?));
+        return Ok(InputArgument::Text(shown.clone(), read_bounded(file.map_err(failed)?, &shown)?));
     }
-    Ok(NamedInput::Path(path))
+    Ok(InputArgument::Path(path))
 }
 
 /// Returns whether something is read once and never again, as the output of another program is.
@@ -246,15 +247,15 @@ pub(super) fn read_standard_input() -> Result<Vec<u8>, CommandError> {
     read_bounded(std::io::stdin().lock(), "standard input")
 }
 
-fn read_bounded(from: impl Read, what: &str) -> Result<Vec<u8>, CommandError> {
+fn read_bounded(from: impl Read, subject: &str) -> Result<Vec<u8>, CommandError> {
     let mut bytes = Vec::new();
-    let read = from.take(manifest::MAX_FILE + 1).read_to_end(&mut bytes);
+    let read = from.take(manifest::MAX_MANIFEST_BYTES + 1).read_to_end(&mut bytes);
     let size = read.map_err(|error| {
-        CommandError::new(ErrorClass::Source, format!("cannot read {what}: {}", os_message(&error)))
+        CommandError::new(ErrorClass::Source, format!("cannot read {subject}: {}", os_message(&error)))
     })?;
-    if size as u64 > manifest::MAX_FILE {
-        let limit = manifest::MAX_FILE >> 20;
-        return Err(CommandError::new(ErrorClass::Source, format!("{what} has more than {limit} MiB"))
+    if size as u64 > manifest::MAX_MANIFEST_BYTES {
+        let limit = manifest::MAX_MANIFEST_BYTES >> 20;
+        return Err(CommandError::new(ErrorClass::Source, format!("{subject} has more than {limit} MiB"))
             .hint("put the manifests into files of a directory"));
     }
     Ok(bytes)

@@ -138,8 +138,9 @@ pub(super) async fn give_order(
         .map_err(|error| CommandError::new(ErrorClass::Internal, error.to_string()))?;
     let source = target.source.clone();
     give(&session.cluster, &session.system, &source, &token, &text).await?;
-    let place = format!("in {}", object_text(&session.system, &source));
-    wait_for_acknowledgement(session, &source, &place, &token, StateDuration::Yes, terminal).await
+    let subject_text = format!("in {}", object_text(&session.system, &source));
+    wait_for_acknowledgement(session, &source, &subject_text, &token, StateLifetime::Persistent, terminal)
+        .await
 }
 
 /// Returns the orders object of a source in words.
@@ -177,7 +178,7 @@ pub(super) async fn answer(
     let deadline = Instant::now() + ACKNOWLEDGEMENT_TIMEOUT;
     loop {
         let inventory = cluster.read_inventory(system, source).await?;
-        let outcome = inventory.and_then(|inventory| outcome(&inventory, token, StateDuration::Yes));
+        let outcome = inventory.and_then(|inventory| outcome(&inventory, token, StateLifetime::Persistent));
         if outcome.is_some() || Instant::now() >= deadline {
             return Ok(outcome);
         }
@@ -202,8 +203,16 @@ pub(super) async fn set(
     let token = token();
     let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
     subject.set_annotation(session, state.key(), Some(format!("{token} {words}").trim())).await?;
-    let place = format!("on {subject}");
-    wait_for_acknowledgement(session, subject.source(), &place, &token, StateDuration::Yes, terminal).await
+    let subject_text = format!("on {subject}");
+    wait_for_acknowledgement(
+        session,
+        subject.source(),
+        &subject_text,
+        &token,
+        StateLifetime::Persistent,
+        terminal,
+    )
+    .await
 }
 
 /// Ends a state.
@@ -224,8 +233,9 @@ pub(super) async fn end(
         terminal.print(&format!("ended before rhumb took note of it: {subject}\n"))?;
         return Ok(ExitStatus::Done);
     }
-    let place = format!("on {subject}");
-    wait_for_acknowledgement(session, subject.source(), &place, &token, StateDuration::No, terminal).await
+    let subject_text = format!("on {subject}");
+    wait_for_acknowledgement(session, subject.source(), &subject_text, &token, StateLifetime::Ended, terminal)
+        .await
 }
 
 /// Replaces a workload's pods, as `kubectl rollout restart` does it.
@@ -256,18 +266,20 @@ pub(super) async fn restart(
 
 /// Indicates whether what was asked for goes on from now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum StateDuration {
-    Yes,
-    No,
+enum StateLifetime {
+    /// It holds until somebody ends it.
+    Persistent,
+    /// It was ended, or it was done once.
+    Ended,
 }
 
 /// Returns the acknowledgement of a token in the inventory. For a state that was ended, only the
 /// acknowledgement of its end counts.
-fn outcome(inventory: &InventoryObject, token: &str, lasts: StateDuration) -> Option<String> {
+fn outcome(inventory: &InventoryObject, token: &str, lasts: StateLifetime) -> Option<String> {
     let all = daemon::acknowledgements(inventory);
     let found = all.iter().find(|one| *one.token == *token)?;
     let begun = ["paused: ", "held: "].iter().any(|word| found.outcome.starts_with(word));
-    (lasts == StateDuration::Yes || !begun).then(|| found.outcome.to_string())
+    (lasts == StateLifetime::Persistent || !begun).then(|| found.outcome.to_string())
 }
 
 /// Returns whether an order or intent has changed nothing.
@@ -279,9 +291,9 @@ pub(super) fn is_idle(outcome: &str) -> bool {
 async fn wait_for_acknowledgement(
     session: &ClusterSession,
     source: &str,
-    place: &str,
+    subject_text: &str,
     token: &str,
-    lasts: StateDuration,
+    lasts: StateLifetime,
     terminal: &Terminal,
 ) -> Result<ExitStatus, CommandError> {
     let deadline = Instant::now() + ACKNOWLEDGEMENT_TIMEOUT;
@@ -292,7 +304,7 @@ async fn wait_for_acknowledgement(
             return Ok(if is_idle(&outcome) { ExitStatus::Differs } else { ExitStatus::Done });
         }
         if Instant::now() >= deadline {
-            let message = format!("it is {place}, but rhumb has not acknowledged it within 5 s");
+            let message = format!("it is {subject_text}, but rhumb has not acknowledged it within 5 s");
             let hint = "it is read as soon as `rhumb run` follows the source, and answered with what came of it; see whether that runs";
             let unwritable = UnreadableRecords::find(&inventory, &session.system, source).unwritable;
             return Err(CommandError::new(ErrorClass::Transient, message)

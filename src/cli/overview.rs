@@ -18,7 +18,7 @@ use crate::report::{
 const MAX_LISTED_OBJECTS: usize = 20;
 
 /// The age of what is known of claims that other processes have.
-const LEDGER_AGE: &str = "as the rollout ledger was last read";
+const LEDGER_AGE_WORDS: &str = "as the rollout ledger was last read";
 
 /// The level of detail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -312,12 +312,12 @@ pub(super) fn source_notes(source: &SourceStatus) -> Vec<(TextStyle, String)> {
         notes.push((TextStyle::Waiting, text));
     }
     notes.extend(source.unlisted.clone().map(|why| (TextStyle::Warning, why)));
-    notes.extend(source.unwatched.as_ref().map(|what| (TextStyle::Waiting, what.clone())));
+    notes.extend(source.unwatched.as_ref().map(|kinds_text| (TextStyle::Waiting, kinds_text.clone())));
     notes
 }
 
 fn phase_words(phase: Phase, count: usize) -> String {
-    let what = match phase {
+    let words = match phase {
         Phase::Settled => "settled",
         Phase::Progressing => "progressing",
         Phase::Failed => "failed",
@@ -332,7 +332,7 @@ fn phase_words(phase: Phase, count: usize) -> String {
         Phase::LeftAlone => "left alone",
         Phase::OptedOut => "left alone by annotation",
     };
-    format!("{count} {what}")
+    format!("{count} {words}")
 }
 
 /// Returns how a phase is shown.
@@ -369,7 +369,7 @@ pub(super) fn budget_text(rollout: &RolloutStatus) -> String {
     if of == 0 {
         // Nobody but the daemon knows the bounds.
         return format!(
-            "rollout budget: {} rolling out, at most {} unavailable",
+            "rollout budget: {} rolling out, which may take down {}",
             count_text(workloads, "workload"),
             count_text(pods, "pod")
         );
@@ -382,8 +382,11 @@ pub(super) fn budget_text(rollout: &RolloutStatus) -> String {
         format!("{pods} of {most} pods unavailable")
     };
     let is_of_others = |roll: &WorkloadRolloutStatus| !roll.has_numbers();
-    let age =
-        if rollout.rolling.iter().any(is_of_others) { format!(", {LEDGER_AGE}") } else { String::new() };
+    let age = if rollout.rolling.iter().any(is_of_others) {
+        format!(", {LEDGER_AGE_WORDS}")
+    } else {
+        String::new()
+    };
     format!("rollout budget: {workloads} of {of} workloads{now}, {pods}{age}")
 }
 
@@ -455,7 +458,7 @@ fn object_row(
 pub(super) fn rollout_text(roll: &WorkloadRolloutStatus) -> String {
     let step = roll.step.as_ref().map(|step| format!("; {step}")).unwrap_or_default();
     let other = match &roll.holder {
-        Some(holder) if !roll.has_numbers() => return format!("claimed by {holder}, {LEDGER_AGE}"),
+        Some(holder) if !roll.has_numbers() => return format!("claimed by {holder}, {LEDGER_AGE_WORDS}"),
         Some(holder) => format!("; claimed by {holder}"),
         None if roll.source.is_none() => "; another daemon's".to_owned(),
         None => String::new(),
@@ -466,11 +469,11 @@ pub(super) fn rollout_text(roll: &WorkloadRolloutStatus) -> String {
 
 /// Returns why something waits, and how long the queue before it is.
 pub(super) fn waiting_text(queued: &QueuedWorkloadStatus) -> String {
-    let place = queued
+    let queue_position = queued
         .position
         .map(|position| format!("number {position} in the rollout queue: "))
         .unwrap_or_default();
-    format!("{place}{}", queued.reason)
+    format!("{queue_position}{}", queued.reason)
 }
 
 /// Returns all that is known of one object.

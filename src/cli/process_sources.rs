@@ -10,7 +10,7 @@ use super::CommandError;
 use crate::cluster::{Cluster, LeaseTerms};
 use crate::config::{Config, CustomSource, LeaseMode};
 use crate::daemon::{
-    CustomSourceWatch, DutySubject, Inquiries, Leases, SourceDuties, SourceDuty, SourceNames,
+    CustomSourceWatch, Leases, LoopQueries, SourceNames, StatusTarget, StatusTargetKind, StatusTargets,
 };
 use crate::object::ErrorClass;
 
@@ -22,7 +22,7 @@ pub(super) struct SourceShare {
     /// None before anything is shared.
     leases: OnceCell<Leases>,
     terms: watch::Sender<Option<LeaseTerms>>,
-    running: watch::Receiver<Option<Inquiries>>,
+    running: watch::Receiver<Option<LoopQueries>>,
     custom_sources: Option<CustomSourceWatch>,
     /// The sources of the last loop.
     before: Cell<SourceNames>,
@@ -76,7 +76,7 @@ impl SourceShare {
     pub(super) fn of(
         config: &Config,
         cluster: &Cluster,
-        running: &watch::Receiver<Option<Inquiries>>,
+        running: &watch::Receiver<Option<LoopQueries>>,
     ) -> Self {
         let allowed = &config.custom_sources;
         let follow = || {
@@ -98,7 +98,7 @@ impl SourceShare {
     /// writes nothing, so it takes no Lease; a newer configuration may do more.
     fn keep_leases(&self, config: &Config, cluster: &Cluster) -> Option<&Leases> {
         if self.leases.get().is_none()
-            && (config.only_observes() || !is_shared(config, || cluster.is_in_cluster()))
+            && (config.is_observe_only() || !is_shared(config, || cluster.is_in_cluster()))
         {
             return None;
         }
@@ -128,7 +128,7 @@ impl SourceShare {
             let new =
                 |custom: &CustomSource| names.contains(&*custom.name) && !before.contains(&*custom.name);
             if let Some(followed) = self.custom_sources.as_ref().filter(|_| customs.iter().any(new)) {
-                if followed.list_now().await {
+                if followed.try_list_now().await {
                     customs = known();
                     // Nothing else says what has come and gone meanwhile: the next list shows the
                     // same.
@@ -151,14 +151,14 @@ impl SourceShare {
         self.before.set(names.difference(&doubtful).cloned().collect());
         let mut joined = config.with_custom_sources(&customs);
         joined.sources.retain(|source| names.contains(&*source.name) && !doubtful.contains(&*source.name));
-        let duties = self.source_duties(config, &customs, &names, cluster);
-        let reported = duties
+        let status_targets = self.source_duties(config, &customs, &names, cluster);
+        let reported = status_targets
             .iter()
-            .filter(|(_, duty)| duty.meaning == DutySubject::ClusterSource)
+            .filter(|(_, status_target)| status_target.kind == StatusTargetKind::ClusterSource)
             .map(|(name, _)| name.clone());
         let reported = reported.collect();
         if let Some(customs) = &self.custom_sources {
-            customs.set_duties(duties);
+            customs.set_status_targets(status_targets);
         }
         ServedSources { config: joined, cluster: fenced, names, customs, reported, retired, doubtful }
     }
@@ -169,7 +169,7 @@ impl SourceShare {
         customs: &[CustomSource],
         names: &SourceNames,
         cluster: &Cluster,
-    ) -> SourceDuties {
+    ) -> StatusTargets {
         let own = customs.iter().filter_map(|custom| Some((names.get(&*custom.name)?, custom)));
         own.map(|(name, custom)| {
             let unusable = match &custom.config {
@@ -184,10 +184,13 @@ impl SourceShare {
                 Some(leases) => cluster.with_fence(leases.fence(&SourceNames::from([name.clone()]))),
                 None => cluster.clone(),
             };
-            let meaning =
-                if config.names(name) { DutySubject::FileSource } else { DutySubject::ClusterSource };
+            let meaning = if config.names(name) {
+                StatusTargetKind::FileSource
+            } else {
+                StatusTargetKind::ClusterSource
+            };
             let (uid, generation) = (custom.uid.clone(), custom.generation);
-            (name.clone(), SourceDuty { uid, generation, unusable, meaning, cluster })
+            (name.clone(), StatusTarget { uid, generation, unusable, kind: meaning, cluster })
         })
         .collect()
     }
@@ -203,7 +206,7 @@ impl SourceShare {
     /// Stops serving all sources, until one is taken again.
     pub(super) fn stop_serving(&self) {
         if let Some(customs) = &self.custom_sources {
-            customs.set_duties(SourceDuties::new());
+            customs.set_status_targets(StatusTargets::new());
         }
         if let Some(leases) = self.leases.get() {
             leases.set_served_sources(SourceNames::new());
@@ -211,28 +214,28 @@ impl SourceShare {
     }
 
     /// Waits until something else is to be served.
-    pub(super) async fn changed(&self, served: &ServedSources) -> Result<(), CommandError> {
+    pub(super) async fn wait_for_change(&self, served: &ServedSources) -> Result<(), CommandError> {
         let leases = async {
             match self.leases.get() {
-                Some(leases) => leases.changed(&served.names).await,
+                Some(leases) => leases.wait_for_change(&served.names).await,
                 None => std::future::pending().await,
             }
         };
         let customs = async {
             match &self.custom_sources {
-                Some(customs) if served.doubtful.is_empty() => customs.changed(&served.customs).await,
+                Some(customs) if served.doubtful.is_empty() => customs.wait_for_change(&served.customs).await,
                 Some(customs) => {
-                    let listed = async { while !customs.list_now().await {} };
+                    let listed = async { while !customs.try_list_now().await {} };
                     tokio::select! {
                         biased;
-                        lives = customs.changed(&served.customs) => lives,
+                        lives = customs.wait_for_change(&served.customs) => lives,
                         () = listed => true,
                     }
                 }
                 None => std::future::pending().await,
             }
         };
-        let (lives, what) = tokio::select! {
+        let (lives, subject) = tokio::select! {
             lives = leases => (lives, "Leases"),
             lives = customs => (lives, "sources in the cluster"),
         };
@@ -240,7 +243,7 @@ impl SourceShare {
             return Ok(());
         }
         let words =
-            format!("what looks after the {what} ended, which is a bug in rhumb; a restart loses nothing");
+            format!("what looks after the {subject} ended, which is a bug in rhumb; a restart loses nothing");
         Err(CommandError::new(ErrorClass::Internal, words))
     }
 

@@ -126,7 +126,7 @@ async fn read_rights(
         LeaseMode::Never => false,
         LeaseMode::Auto => matches!(bound, Some(RoleSubject::ServiceAccount(..))),
     };
-    if shared && !config.only_observes() {
+    if shared && !config.is_observe_only() {
         rights.add_leases(&config.namespace);
     }
     if config.custom_sources.is_open() {
@@ -223,13 +223,13 @@ fn yaml_document(object: &Value) -> String {
 
 /// Returns the roles with these rights, and their bindings.
 pub(super) fn role_documents(rights: &Rights, name: &str, bound: Option<&RoleSubject>) -> String {
-    let mut places: BTreeMap<&RightScope, Vec<(&RightSubject, BTreeSet<&str>)>> = BTreeMap::new();
-    for ((place, subject), verbs) in &rights.all {
-        places.entry(place).or_default().push((subject, verbs.keys().map(String::as_str).collect()));
+    let mut scopes: BTreeMap<&RightScope, Vec<(&RightSubject, BTreeSet<&str>)>> = BTreeMap::new();
+    for ((scope, subject), verbs) in &rights.all {
+        scopes.entry(scope).or_default().push((subject, verbs.keys().map(String::as_str).collect()));
     }
     let mut text = String::new();
-    for (place, subjects) in places {
-        let (kind, metadata) = match place {
+    for (scope, subjects) in scopes {
+        let (kind, metadata) = match scope {
             RightScope::Cluster => ("ClusterRole", json!({"name": name})),
             RightScope::Namespace(namespace) => ("Role", json!({"name": name, "namespace": namespace})),
         };

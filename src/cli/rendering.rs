@@ -12,18 +12,19 @@ use crate::config::{
     FetchConfig, GeneratedValues, HelmSpec, RenderMode, RendererConfig, SourceConfig, SourceLocation,
 };
 use crate::daemon;
-use crate::input::charts::{ChartFetcher, FetchSurroundings, PASSED_VARIABLES};
-use crate::input::helm::{GeneratedPolicy, UnnamedNamespace};
+use crate::input::charts::{ChartFetcher, FetchEnvironment, PASSED_VARIABLES};
+use crate::input::helm::{GeneratedPolicy, SchemaUse, UnnamedNamespace};
 use crate::input::{
-    Decrypter, PinPolicy, ReadFolder, ReleaseSettings, RenderHost, RootLocks, SourceRenderer,
+    Decrypter, HelmReleaseSettings, PinPolicy, ReadFolder, RenderHost, RootLocks, SourceRenderer,
     SourceVariables, VariableUse, find_locks, render_folders,
 };
 use crate::source::{
-    self, ClusterFacts, DiskSnapshot, KnownFacts, NamedInput, SnapshotRenderer, SourceError, SourceSettings,
+    self, ClusterFacts, DiskSnapshot, InputArgument, KnownClusterFacts, SnapshotRenderer, SourceError,
+    SourceSettings,
 };
 
 /// Leftovers are looked for once: the renderers of all sources have the same folders.
-static LEFTOVERS: Once = Once::new();
+static LEFTOVERS_REMOVAL: Once = Once::new();
 
 /// The renderer of one source.
 #[derive(Clone, Debug)]
@@ -41,10 +42,18 @@ impl SourceRendering {
             namespace: config.namespace.clone(),
         });
         let decrypter = identities::of_source(config);
-        let HelmSpec { release, namespace, values, values_inline, kube_version, api_versions, generated } =
-            config.helm.clone();
+        let HelmSpec {
+            release,
+            namespace,
+            values,
+            values_inline,
+            kube_version,
+            api_versions,
+            generated,
+            skip_schema_validation,
+        } = config.helm.clone();
         let own = namespace.filter(|own| own.as_str() != config.namespace);
-        let releases = ReleaseSettings {
+        let releases = HelmReleaseSettings {
             release,
             top: top_name(&config.location, &config.name),
             objects: own.as_ref().map_or(UnnamedNamespace::Source, |_| UnnamedNamespace::Release),
@@ -57,6 +66,7 @@ impl SourceRendering {
                 GeneratedValues::Refuse => GeneratedPolicy::Refuse,
                 GeneratedValues::Once => GeneratedPolicy::Once,
             },
+            schemas: if skip_schema_validation { SchemaUse::Skip } else { SchemaUse::Validate },
         };
         let charts = chart_fetcher(&config.fetch, Some(&config.name));
         Self::new(config.render, &config.renderers, decrypter, releases, variables, charts)
@@ -82,7 +92,7 @@ impl SourceRendering {
     fn by_fetcher(path: &Path, renderers: &RendererConfig, charts: ChartFetcher) -> Self {
         let folder = if path.is_file() { path.parent().unwrap_or(path) } else { path };
         let (top, namespace) = (folder_name(folder).unwrap_or_default(), "default".to_owned());
-        let releases = ReleaseSettings { top, namespace, ..ReleaseSettings::default() };
+        let releases = HelmReleaseSettings { top, namespace, ..HelmReleaseSettings::default() };
         Self::new(RenderMode::Auto, renderers, identities::of_command(), releases, None, charts)
     }
 
@@ -90,13 +100,13 @@ impl SourceRendering {
         mode: RenderMode,
         renderers: &RendererConfig,
         decrypter: Arc<Decrypter>,
-        releases: ReleaseSettings,
+        releases: HelmReleaseSettings,
         variables: Option<SourceVariables>,
         charts: ChartFetcher,
     ) -> Self {
         let search = std::env::var_os("PATH").unwrap_or_default();
         let host = RenderHost::new(renderers, search, private_folder());
-        LEFTOVERS.call_once(|| host.remove_leftovers());
+        LEFTOVERS_REMOVAL.call_once(|| host.remove_leftovers());
         let renderer = SourceRenderer::new(host.into(), mode, decrypter.clone(), charts);
         let use_of_variables = VariableUse::of(variables.as_ref());
         let renderer = renderer.with_variables(variables).with_releases(releases);
@@ -129,7 +139,7 @@ impl SourceRendering {
         files: &UnrenderedFiles,
         cluster: &Cluster,
     ) -> Result<Arc<DiskSnapshot>, CommandError> {
-        let mut known = KnownFacts::default();
+        let mut known = KnownClusterFacts::default();
         loop {
             let facts = ClusterFacts::Queried(known.clone());
             match render_folders(&files.disk, &files.folders, &self.renderer, &facts) {
@@ -163,7 +173,7 @@ impl UnrenderedFiles {
     }
 
     /// Reads what was named piece by piece.
-    pub(super) fn read_named(named: Vec<NamedInput>) -> Result<Self, SourceError> {
+    pub(super) fn read_named(named: Vec<InputArgument>) -> Result<Self, SourceError> {
         let folders = named.iter().filter_map(folder_of).collect();
         Ok(Self { disk: source::read_named(named)?.into(), folders })
     }
@@ -201,7 +211,7 @@ fn folder_name(folder: &Path) -> Option<String> {
 /// Returns the fetcher of a source's charts, or of those of a command. Each source keeps its own
 /// archives: another may not read what its credentials brought.
 fn chart_fetcher(config: &FetchConfig, source: Option<&str>) -> ChartFetcher {
-    ChartFetcher::new(config.clone(), chart_folder(source), fetch_surroundings())
+    ChartFetcher::new(config.clone(), chart_folder(source), fetch_environment())
 }
 
 /// Returns the folder of a source's archives, or of those of commands.
@@ -212,9 +222,9 @@ fn chart_folder(source: Option<&str>) -> PathBuf {
 }
 
 /// Returns the parts of this process's surroundings that fetches depend on.
-pub(super) fn fetch_surroundings() -> FetchSurroundings {
+pub(super) fn fetch_environment() -> FetchEnvironment {
     let variables = PASSED_VARIABLES.iter().filter_map(|name| Some(((*name).into(), variable(name)?)));
-    FetchSurroundings { credentials: credentials_directory(), variables: variables.collect() }
+    FetchEnvironment { credentials: credentials_directory(), variables: variables.collect() }
 }
 
 pub(super) fn variable(name: &str) -> Option<std::ffi::OsString> {
@@ -222,8 +232,8 @@ pub(super) fn variable(name: &str) -> Option<std::ffi::OsString> {
 }
 
 /// Returns the folder of a piece, and what the paths of its files begin with.
-fn folder_of(named: &NamedInput) -> Option<ReadFolder> {
-    let NamedInput::Path(path) = named else { return None };
+fn folder_of(named: &InputArgument) -> Option<ReadFolder> {
+    let InputArgument::Path(path) = named else { return None };
     if path == Path::new(STANDARD_INPUT) {
         return None;
     }
@@ -242,9 +252,9 @@ pub(super) fn here_if_empty(folder: &Path) -> &Path {
 /// Returns the folder below which the files for programs are written. That of a service, and that
 /// of a person who is logged in, are in memory.
 pub(super) fn private_folder() -> PathBuf {
-    let surroundings = process_environment(PathBuf::new());
-    let of_service = surroundings.service_runtime_directory().into_iter();
-    let mut folders = of_service.chain(surroundings.personal_runtime_directory());
+    let environment = process_environment(PathBuf::new());
+    let of_service = environment.service_runtime_directory().into_iter();
+    let mut folders = of_service.chain(environment.personal_runtime_directory());
     folders.find(|folder| folder.is_dir()).unwrap_or_else(std::env::temp_dir)
 }
 

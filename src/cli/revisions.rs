@@ -34,9 +34,10 @@ pub(super) fn carry_out(
     let revisions = RevisionPair { from, to: args.to.as_deref() };
     let Some(file) = &args.source.config else {
         let text = args.source.source.as_deref().unwrap_or(".");
-        let place = RevisionFolder::find(text, args.source.location.path.as_ref())?;
-        let config = source_config(global, args, &place)?;
-        let plan = session::only_source(&config).and_then(|source| revisions.plan(&source, &place))?;
+        let revision_folder = RevisionFolder::find(text, args.source.location.path.as_ref())?;
+        let config = source_config(global, args, &revision_folder)?;
+        let plan =
+            session::only_source(&config).and_then(|source| revisions.plan(&source, &revision_folder))?;
         diff::show(args.output, &plan, [], terminal)?;
         return Ok(diff::exit_status(&plan));
     };
@@ -54,19 +55,21 @@ pub(super) fn carry_out(
         if !is_only {
             terminal.print(&diff::source_heading(args.output, &source.name, number))?;
         }
-        let place = named.clone().map_or_else(|| RevisionFolder::of_source(source), Ok);
-        exit = exit.worst(match place.and_then(|place| revisions.plan(source, &place)) {
-            Ok(plan) => {
-                diff::show(args.output, &plan, [], terminal)?;
-                diff::exit_status(&plan)
-            }
-            Err(error) if is_only => return Err(error),
-            Err(error) => {
-                let error = error.of_source(&source.name);
-                terminal.complain(&error);
-                error.exit
-            }
-        });
+        let revision_folder = named.clone().map_or_else(|| RevisionFolder::of_source(source), Ok);
+        exit = exit.worst(
+            match revision_folder.and_then(|revision_folder| revisions.plan(source, &revision_folder)) {
+                Ok(plan) => {
+                    diff::show(args.output, &plan, [], terminal)?;
+                    diff::exit_status(&plan)
+                }
+                Err(error) if is_only => return Err(error),
+                Err(error) => {
+                    let error = error.of_source(&source.name);
+                    terminal.print_error(&error);
+                    error.exit
+                }
+            },
+        );
     }
     Ok(exit)
 }
@@ -74,10 +77,10 @@ pub(super) fn carry_out(
 fn source_config(
     global: &GlobalArgs,
     args: &DiffArgs,
-    place: &RevisionFolder,
+    revision_folder: &RevisionFolder,
 ) -> Result<Config, CommandError> {
     let location = super::args::LocationArgs { path: None, ..args.source.location.clone() };
-    settings::folder_config(global, &place.shown, &location)
+    settings::folder_config(global, &revision_folder.shown, &location)
 }
 
 /// A folder of a repository on this host.
@@ -137,8 +140,8 @@ impl RevisionFolder {
     }
 }
 
-fn remote_error(place: &str) -> CommandError {
-    let shown = GitUrl::new(place).to_string();
+fn remote_error(location: &str) -> CommandError {
+    let shown = GitUrl::new(location).to_string();
     CommandError::usage_error(format!("{shown} is not on this host, and --from reads a repository that is"))
         .hint("name a folder of a clone as SOURCE; with --config and --source the source's settings count")
 }
@@ -152,13 +155,13 @@ struct RevisionPair<'a> {
 
 impl RevisionPair<'_> {
     /// Reads both revisions as a source would be read, and compares them.
-    fn plan(self, source: &SourceConfig, place: &RevisionFolder) -> Result<Plan, CommandError> {
-        let to = self.to.or_else(|| (!place.has_work_tree()).then_some(HEAD));
+    fn plan(self, source: &SourceConfig, revision_folder: &RevisionFolder) -> Result<Plan, CommandError> {
+        let to = self.to.or_else(|| (!revision_folder.has_work_tree()).then_some(HEAD));
         let (older, newer) = (
-            ReadRevision::of_commit(source, place, self.from)?,
+            ReadRevision::of_commit(source, revision_folder, self.from)?,
             match to {
-                Some(to) => ReadRevision::of_commit(source, place, to)?,
-                None => ReadRevision::of_disk(source, place)?,
+                Some(to) => ReadRevision::of_commit(source, revision_folder, to)?,
+                None => ReadRevision::of_disk(source, revision_folder)?,
             },
         );
         let to = to.unwrap_or(ON_DISK);
@@ -170,7 +173,7 @@ impl RevisionPair<'_> {
         for side in [&older, &newer] {
             side.add_scopes_to(&mut scopes);
         }
-        let notes = [(self.from, &older), (to, &newer)].map(|(name, side)| side.note(name, place));
+        let notes = [(self.from, &older), (to, &newer)].map(|(name, side)| side.note(name, revision_folder));
         let versions = [older.version_note(), newer.version_note()].into_iter().flatten().next();
         let signed = matches!(source.location, SourceLocation::Git { verify: Some(_), .. });
         let signed = signed.then(|| {
@@ -209,18 +212,25 @@ enum ReadRevision {
 
 impl ReadRevision {
     /// Reads a commit.
-    fn of_commit(source: &SourceConfig, place: &RevisionFolder, name: &str) -> Result<Self, CommandError> {
-        let url = place.repository.to_str().ok_or_else(|| {
-            CommandError::usage_error(format!("{}: the path is not UTF-8", place.repository.display()))
+    fn of_commit(
+        source: &SourceConfig,
+        revision_folder: &RevisionFolder,
+        name: &str,
+    ) -> Result<Self, CommandError> {
+        let url = revision_folder.repository.to_str().ok_or_else(|| {
+            CommandError::usage_error(format!(
+                "{}: the path is not UTF-8",
+                revision_folder.repository.display()
+            ))
         })?;
         session::start_runtime()?.block_on(async {
             let kept = source_contents::temporary_folder()?;
             let names = kept.path().join(NAMES_FOLDER);
-            let revision = match source::find_revision(&place.repository, name, &names).await {
+            let revision = match source::find_revision(&revision_folder.repository, name, &names).await {
                 Err(error @ SourceError::NoReference { .. }) => return Err(no_revision_error(error, name)),
                 found => found?,
             };
-            let source = Self::source_at(source, place, url, &revision);
+            let source = Self::source_at(source, revision_folder, url, &revision);
             let mut commits = source_contents::open_newest(&source, kept.path())?;
             match commits.observe().await {
                 Ok(_) => {}
@@ -234,7 +244,7 @@ impl ReadRevision {
                 Err(error) => return Err(error.into()),
             }
             let decrypter = identities::of_source(&source);
-            let shown = place.shown.to_string_lossy();
+            let shown = revision_folder.shown.to_string_lossy();
             let variables = VariableUse::of(source.substitution.as_ref());
             Ok(Self::Read(ManifestSet::read_newest(commits, &shown, &decrypter, variables).await?.into()))
         })
@@ -243,14 +253,14 @@ impl ReadRevision {
     /// Returns a source that is at a revision.
     fn source_at(
         source: &SourceConfig,
-        place: &RevisionFolder,
+        revision_folder: &RevisionFolder,
         url: &str,
         revision: &Revision,
     ) -> SourceConfig {
         let location = SourceLocation::Git {
             url: GitUrl::new(url),
             reference: Some(revision.to_string()),
-            path: place.inside.clone(),
+            path: revision_folder.inside.clone(),
             interval: GitSpec::new(GitUrl::new(url)).interval,
             // A proposed commit need not be signed yet.
             verify: None,
@@ -259,10 +269,10 @@ impl ReadRevision {
     }
 
     /// Reads the files on disk, committed or not.
-    fn of_disk(source: &SourceConfig, place: &RevisionFolder) -> Result<Self, CommandError> {
-        let folder = here_if_empty(&place.shown);
+    fn of_disk(source: &SourceConfig, revision_folder: &RevisionFolder) -> Result<Self, CommandError> {
+        let folder = here_if_empty(&revision_folder.shown);
         if source::is_missing_or_empty(folder) {
-            let missing = SourceError::Missing { place: folder.display().to_string() };
+            let missing = SourceError::Missing { shown_location: folder.display().to_string() };
             return Ok(Self::Nothing(missing.into()));
         }
         let manifests = ManifestSet::read(folder, ReadScope::All, &SourceRendering::of(source))?;
@@ -275,8 +285,8 @@ impl ReadRevision {
         }
     }
 
-    fn note(&self, name: &str, place: &RevisionFolder) -> Option<String> {
-        let none = || format!("{}: no manifest in {name}", place.shown.display());
+    fn note(&self, name: &str, revision_folder: &RevisionFolder) -> Option<String> {
+        let none = || format!("{}: no manifest in {name}", revision_folder.shown.display());
         matches!(self, Self::Nothing(_)).then(none)
     }
 

@@ -15,8 +15,8 @@ use crate::config::{
     Config, SourceConfig, SourceMode, SubstitutionConfig, VariableHolder, VariableHolderKind,
 };
 use crate::engine::{
-    KEY_SECRET, PrunePolicy, RecreatePolicy, has_replica_count, has_restart_on_change, is_workload,
-    recreate_policy,
+    CONFIG_KEY_SECRET_NAME, PrunePolicy, RecreatePolicy, has_replica_count, has_restart_on_change,
+    is_workload, recreate_policy,
 };
 use crate::graph;
 use crate::manifest::{KindScope, KindScopes};
@@ -64,7 +64,7 @@ impl SourceAccess {
 
     /// Returns the most that any source does.
     pub(super) fn of_all(config: &Config) -> Self {
-        if config.only_observes() { Self::Observe } else { Self::Prune }
+        if config.is_observe_only() { Self::Observe } else { Self::Prune }
     }
 
     fn is_writing(self) -> bool {
@@ -196,14 +196,14 @@ impl Rights {
     pub(super) fn add_source(
         &mut self,
         conduct: SourceAccess,
-        reach: &Reach,
+        watched: &Reach,
         declared: &[Object],
         plural: PluralLookup<'_>,
     ) {
         let plural = |kind: &GroupKind| plural(kind).unwrap_or_else(|| guess_plural(&kind.kind));
         for object in declared {
             let kind = object.id.group_kind();
-            self.add_watch(reach, object, &plural(&kind));
+            self.add_watch(watched, object, &plural(&kind));
             self.add_object(conduct, object, &plural(&kind));
             if is_workload(&object.id) {
                 self.add_workload(conduct, object);
@@ -242,13 +242,13 @@ impl Rights {
             };
             declared.iter().any(|object| is_it(&object.id))
         };
-        let asked = config.from.iter().filter(|holder| holder.kind == VariableHolderKind::ConfigMap);
-        for holder in asked.filter(|holder| !is_declared(holder)) {
+        let requested = config.from.iter().filter(|holder| holder.kind == VariableHolderKind::ConfigMap);
+        for holder in requested.filter(|holder| !is_declared(holder)) {
             let names = Some([holder.name.to_string()].into());
             let subject =
                 RightSubject::Objects { group: String::new(), resource: "configmaps".into(), names };
-            let place = RightScope::Namespace(holder.namespace.to_string());
-            self.add(place, subject, &["get"], "variables are taken from this object");
+            let right_scope = RightScope::Namespace(holder.namespace.to_string());
+            self.add(right_scope, subject, &["get"], "variables are taken from this object");
         }
     }
 
@@ -256,13 +256,13 @@ impl Rights {
     /// longer holds.
     pub(super) fn add_remaining_kind(
         &mut self,
-        reach: &Reach,
+        watched: &Reach,
         scope: KindScope,
         kind: &GroupKind,
         resource: &str,
     ) {
-        for place in reach.right_scopes(scope) {
-            self.add(place, objects(&kind.group, resource), &WATCH_VERBS, REMAINS_PURPOSE);
+        for right_scope in watched.right_scopes(scope) {
+            self.add(right_scope, objects(&kind.group, resource), &WATCH_VERBS, REMAINS_PURPOSE);
         }
         self.add_proof_of(kind);
     }
@@ -276,9 +276,10 @@ impl Rights {
         resource: &str,
         namespace: Option<&str>,
     ) {
-        let place = namespace.map_or(RightScope::Cluster, |name| RightScope::Namespace(name.to_owned()));
+        let right_scope =
+            namespace.map_or(RightScope::Cluster, |name| RightScope::Namespace(name.to_owned()));
         self.add(
-            place,
+            right_scope,
             objects(&kind.group, resource),
             conduct.object_verbs(RecreatePolicy::Never),
             REMAINS_PURPOSE,
@@ -302,18 +303,18 @@ impl Rights {
         }
     }
 
-    fn add(&mut self, place: RightScope, subject: RightSubject, verbs: &[&str], why: &'static str) {
-        note(&mut self.all, place, subject, verbs, why);
+    fn add(&mut self, right_scope: RightScope, subject: RightSubject, verbs: &[&str], why: &'static str) {
+        note(&mut self.all, right_scope, subject, verbs, why);
     }
 
     /// Adds what rhumb does by its own account, whoever acts for the source.
-    fn add_own(&mut self, place: RightScope, subject: RightSubject, verbs: &[&str], why: &'static str) {
-        note(self.own.as_mut().unwrap_or(&mut self.all), place, subject, verbs, why);
+    fn add_own(&mut self, right_scope: RightScope, subject: RightSubject, verbs: &[&str], why: &'static str) {
+        note(self.own.as_mut().unwrap_or(&mut self.all), right_scope, subject, verbs, why);
     }
 
     /// Adds the watch of an object's kind, in each place where its source may have objects.
-    fn add_watch(&mut self, reach: &Reach, object: &Object, resource: &str) {
-        let (scope, why) = match (object.id.namespace(), reach) {
+    fn add_watch(&mut self, watched: &Reach, object: &Object, resource: &str) {
+        let (scope, why) = match (object.id.namespace(), watched) {
             (None, _) => (KindScope::Cluster, "objects of this kind are watched"),
             (Some(_), Reach::Cluster) => {
                 (KindScope::Namespaced, "objects of this kind are watched in all namespaces")
@@ -323,16 +324,16 @@ impl Rights {
                 (KindScope::Namespaced, "objects of this kind are watched in each namespace of the source")
             }
         };
-        for place in reach.right_scopes(scope) {
-            self.add(place, objects(object.id.group(), resource), &WATCH_VERBS, why);
+        for right_scope in watched.right_scopes(scope) {
+            self.add(right_scope, objects(object.id.group(), resource), &WATCH_VERBS, why);
         }
     }
 
     fn add_object(&mut self, conduct: SourceAccess, object: &Object, resource: &str) {
-        let place = self.place(object);
+        let right_scope = self.right_scope(object);
         let verbs = conduct.object_verbs(recreate_policy(&object.body));
         self.add(
-            place,
+            right_scope,
             objects(object.id.group(), resource),
             verbs,
             "objects of this kind are in the source",
@@ -343,43 +344,43 @@ impl Rights {
         }
     }
 
-    fn place(&mut self, object: &Object) -> RightScope {
+    fn right_scope(&mut self, object: &Object) -> RightScope {
         let Some(namespace) = object.id.namespace() else { return RightScope::Cluster };
         self.namespaces.insert(namespace.to_owned());
         RightScope::Namespace(namespace.to_owned())
     }
 
     fn add_workload(&mut self, conduct: SourceAccess, object: &Object) {
-        let place = self.place(object);
+        let right_scope = self.right_scope(object);
         let pods = "its pods show the progress of a rollout";
-        self.add(place.clone(), objects("", "pods"), &WATCH_VERBS, pods);
+        self.add(right_scope.clone(), objects("", "pods"), &WATCH_VERBS, pods);
         let (events, why) = (objects("", "events"), "Events show why pods cannot be created");
         match object.id.kind() {
             "Deployment" => {
-                self.add(place.clone(), events, &["list"], why);
-                self.add(place.clone(), objects("apps", "replicasets"), &WATCH_VERBS, pods);
+                self.add(right_scope.clone(), events, &["list"], why);
+                self.add(right_scope.clone(), objects("apps", "replicasets"), &WATCH_VERBS, pods);
             }
             kind => {
-                self.add(place.clone(), events, &WATCH_VERBS, why);
-                self.add(place.clone(), objects("apps", "controllerrevisions"), &["list"], pods);
+                self.add(right_scope.clone(), events, &WATCH_VERBS, why);
+                self.add(right_scope.clone(), objects("apps", "controllerrevisions"), &["list"], pods);
                 if kind == "StatefulSet" && conduct.is_writing() {
                     let stuck = "a pod that would block a StatefulSet forever is deleted";
-                    self.add(place.clone(), objects("", "pods"), &["get", "delete"], stuck);
+                    self.add(right_scope.clone(), objects("", "pods"), &["get", "delete"], stuck);
                 }
             }
         }
         let steps = !annotation_text(&object.body, annotations::STEPS).is_empty();
         if steps && object.id.kind() == "Deployment" && conduct.is_writing() {
             let shared = "a step takes back the pods that a scale gave its template";
-            self.add(place.clone(), objects("apps", "replicasets/scale"), &["patch"], shared);
+            self.add(right_scope.clone(), objects("apps", "replicasets/scale"), &["patch"], shared);
         }
         if steps && object.id.kind() == "DaemonSet" {
             self.add_own(RightScope::Cluster, objects("", "nodes"), &WATCH_VERBS, "steps go node by node");
             if conduct.is_writing() {
                 let evict = "steps evict pods";
-                self.add(place.clone(), objects("", "pods/eviction"), &["create"], evict);
+                self.add(right_scope.clone(), objects("", "pods/eviction"), &["create"], evict);
                 // Where the server says that something else was changed, it is looked what.
-                self.add(place.clone(), objects("", "pods"), &["get"], evict);
+                self.add(right_scope.clone(), objects("", "pods"), &["get"], evict);
             }
         }
         if has_restart_on_change(&object.body) {
@@ -387,7 +388,7 @@ impl Rights {
             for used in graph::configuration(&object.id, &object.body) {
                 let why = "workloads are restarted when these change";
                 self.add(
-                    place.clone(),
+                    right_scope.clone(),
                     objects("", &guess_plural(used.kind())),
                     &["get", "list", "watch"],
                     why,
@@ -399,10 +400,11 @@ impl Rights {
     /// Returns each right as a question, with what it is for.
     pub(super) fn access_questions(&self) -> Vec<(AccessRequest, &'static str)> {
         let mut questions = Vec::new();
-        for ((place, subject), verbs) in &self.all {
+        for ((right_scope, subject), verbs) in &self.all {
             for (verb, why) in verbs {
-                questions
-                    .extend(access_requests(place, subject, verb).into_iter().map(|access| (access, *why)));
+                questions.extend(
+                    access_requests(right_scope, subject, verb).into_iter().map(|access| (access, *why)),
+                );
             }
         }
         questions
@@ -411,9 +413,9 @@ impl Rights {
     /// Returns the rights among these to which a question was answered with no.
     pub(super) fn denied_rights(&self, denied: &BTreeSet<AccessRequest>) -> Self {
         let mut lacking = Self { all: BTreeMap::new(), ..self.clone() };
-        for ((place, subject), verbs) in &self.all {
+        for ((right_scope, subject), verbs) in &self.all {
             let is_denied = |verb: &str| {
-                access_requests(place, subject, verb).iter().any(|access| denied.contains(access))
+                access_requests(right_scope, subject, verb).iter().any(|access| denied.contains(access))
             };
             let verbs: BTreeMap<String, &'static str> = verbs
                 .iter()
@@ -421,23 +423,29 @@ impl Rights {
                 .map(|(verb, why)| (verb.clone(), *why))
                 .collect();
             if !verbs.is_empty() {
-                lacking.all.insert((place.clone(), subject.clone()), verbs);
+                lacking.all.insert((right_scope.clone(), subject.clone()), verbs);
             }
         }
         lacking
     }
 }
 
-fn note(all: &mut VerbsByRight, place: RightScope, subject: RightSubject, verbs: &[&str], why: &'static str) {
-    let known = all.entry((place, subject)).or_default();
+fn note(
+    all: &mut VerbsByRight,
+    right_scope: RightScope,
+    subject: RightSubject,
+    verbs: &[&str],
+    why: &'static str,
+) {
+    let known = all.entry((right_scope, subject)).or_default();
     for verb in verbs {
         known.entry((*verb).to_owned()).or_insert(why);
     }
 }
 
-fn access_requests(place: &RightScope, subject: &RightSubject, verb: &str) -> Vec<AccessRequest> {
+fn access_requests(right_scope: &RightScope, subject: &RightSubject, verb: &str) -> Vec<AccessRequest> {
     let verb = verb.to_owned();
-    let namespace = match place {
+    let namespace = match right_scope {
         RightScope::Cluster => None,
         RightScope::Namespace(namespace) => Some(namespace.clone()),
     };
@@ -467,7 +475,7 @@ fn is_builtin(kind: &GroupKind) -> bool {
 
 /// Returns the key for seals.
 fn key() -> RightSubject {
-    let names = Some([KEY_SECRET.to_owned()].into());
+    let names = Some([CONFIG_KEY_SECRET_NAME.to_owned()].into());
     RightSubject::Objects { group: String::new(), resource: "secrets".to_owned(), names }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 
 use super::args::{GlobalArgs, HoldArgs, PromoteArgs, RolloutCommand, RolloutStatusArgs};
-use super::facts::ObjectFacts;
+use super::facts::ClusterObjectFacts;
 use super::object_argument::ObjectArgument;
 use super::orders::{self, PersistedState};
 use super::overview::clean_text;
@@ -131,8 +131,8 @@ async fn status(
             terminal.print(&text)?;
             printed = text;
         }
-        if !args.watch || exit != WatchState::InProgress {
-            return Ok(if exit == WatchState::Done { ExitStatus::Done } else { ExitStatus::Differs });
+        if !args.watch || exit != RolloutState::InProgress {
+            return Ok(if exit == RolloutState::Done { ExitStatus::Done } else { ExitStatus::Differs });
         }
         tokio::select! {
             () = tokio::time::sleep(POLL_INTERVAL) => {}
@@ -147,24 +147,16 @@ fn progress_line(text: &str) -> String {
     format!("progress: {}\n", text.lines().next().unwrap_or_default())
 }
 
-/// Indicates whether there is anything left to watch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum WatchState {
-    Done,
-    InProgress,
-    Failed,
-}
-
 async fn rollout_status(
     session: &ClusterSession,
     name: &ObjectArgument,
-) -> Result<(String, WatchState), CommandError> {
+) -> Result<(String, RolloutState), CommandError> {
     let target = session.find_object(name).await?;
     if !is_workload(&target.id) {
         return Err(CommandError::usage_error(format!("{} is not rolled out", target.id))
             .hint("name a Deployment, StatefulSet or DaemonSet; `rhumb why` takes any object"));
     }
-    let facts = ObjectFacts::read(session, &target).await?;
+    let facts = ClusterObjectFacts::read(session, &target).await?;
     let (words, state) = rollout_state(&target.object);
     let waits = facts.queue_entry().is_some() && state == RolloutState::Done;
     // A rollout of the content before is not an answer.
@@ -173,16 +165,14 @@ async fn rollout_status(
     let lines: Vec<String> = lines.map(|line| clean_text(&line)).collect();
     let text = format!("{}\n", lines.join("\n  "));
     let progress = match state {
-        RolloutState::Done if waits => WatchState::InProgress,
-        RolloutState::Done => WatchState::Done,
-        RolloutState::InProgress => WatchState::InProgress,
-        RolloutState::Failed => WatchState::Failed,
+        RolloutState::Done if waits => RolloutState::InProgress,
+        state => state,
     };
     Ok((text, progress))
 }
 
 /// Returns all workloads of all sources that are not rolled out.
-async fn all_rollouts(session: &ClusterSession) -> Result<(String, WatchState), CommandError> {
+async fn all_rollouts(session: &ClusterSession) -> Result<(String, RolloutState), CommandError> {
     let mut lines = Vec::new();
     let mut states = Vec::new();
     let (mut inventory_ids, mut at_rest) = (BTreeSet::new(), BTreeSet::new());
@@ -222,11 +212,11 @@ async fn all_rollouts(session: &ClusterSession) -> Result<(String, WatchState), 
         lines.push(format!("{}\n", facts::budget_words(&ledger)));
     }
     let progress = if states.contains(&RolloutState::InProgress) {
-        WatchState::InProgress
+        RolloutState::InProgress
     } else if states.is_empty() {
-        WatchState::Done
+        RolloutState::Done
     } else {
-        WatchState::Failed
+        RolloutState::Failed
     };
     Ok((lines.concat(), progress))
 }

@@ -21,7 +21,7 @@ use super::{CommandError, ExitStatus, Terminal, session, settings};
 use crate::announce::announce;
 use crate::cluster::{self, Cluster};
 use crate::config::{Config, NotifyConfig, SourceConfig};
-use crate::daemon::{self, Inquiries, Reconciler, SourceSetup, StopCondition};
+use crate::daemon::{self, LoopQueries, Reconciler, RunMode, SourceSetup};
 use crate::engine::{SourceLifecycle, SteppedWorkload};
 use crate::heartbeat::Heartbeats;
 use crate::object::ErrorClass;
@@ -140,7 +140,7 @@ async fn follow(
     };
     settled?;
     let _credentials =
-        AbortOnDropHandle::new(tokio::spawn(cluster.follow_credentials(KUBECONFIG_CHECK_INTERVAL)));
+        AbortOnDropHandle::new(tokio::spawn(cluster.watch_credentials(KUBECONFIG_CHECK_INTERVAL)));
     let (listener, object_events) = mpsc::unbounded_channel();
     let log = tokio::spawn(log(object_events, recorder.follow(report::has_line)));
     let (recipients, announced) = watch::channel(Vec::new());
@@ -220,9 +220,9 @@ fn serve_endpoints(config: &Config, process: &ProcessHandle, stop: &Cancellation
         (ListenEndpoint::Address(address, spec.tls.clone()), RouteSet::Guarded(guard))
     };
     let probes = spec.probes.map(|address| (ListenEndpoint::Probes(address), RouteSet::Probes));
-    for (place, door) in [socket, spec.listen.map(listen), probes].into_iter().flatten() {
+    for (endpoint, door) in [socket, spec.listen.map(listen), probes].into_iter().flatten() {
         let router = serve::router(process.clone(), hooks.clone(), door);
-        tokio::spawn(serve::serve_endpoint(place, router, process.endpoints.clone(), stop.clone()));
+        tokio::spawn(serve::serve_endpoint(endpoint, router, process.endpoints.clone(), stop.clone()));
     }
 }
 
@@ -234,8 +234,8 @@ struct Daemon<'a> {
     signals: &'a Signals,
     service: &'a SystemdService,
     listener: mpsc::UnboundedSender<ObjectEvent>,
-    /// The inquiries of the running loop.
-    running: watch::Sender<Option<Inquiries>>,
+    /// The queries of the running loop.
+    running: watch::Sender<Option<LoopQueries>>,
     /// The events, over all configurations.
     recorder: EventRecorder,
     /// The metrics, over all configurations.
@@ -269,7 +269,7 @@ impl Daemon<'_> {
         let mut status_task =
             Some(AbortOnDropHandle::new(tokio::spawn(report_status(self.service.clone(), summaries))));
         let stop = self.signals.stop().child_token();
-        let reconciler = Reconciler::new(setup, StopCondition::Shutdown, self.listener.clone());
+        let reconciler = Reconciler::new(setup, RunMode::Daemon, self.listener.clone());
         let reconciler = reconciler.with_summary(summary).with_recorder(self.recorder.clone());
         let reconciler = reconciler.with_metrics(self.metrics.clone()).with_retired_sources(&served.retired);
         let reconciler = reconciler.with_end_token(self.signals.stop().clone());
@@ -279,9 +279,9 @@ impl Daemon<'_> {
             changed
         });
         if are_others {
-            config.uncommitted().iter().for_each(|uncommitted| tracing::warn!("{uncommitted}"));
+            config.directory_status_errors().iter().for_each(|uncommitted| tracing::warn!("{uncommitted}"));
         }
-        self.running.send_replace(Some(reconciler.inquiry_sender()));
+        self.running.send_replace(Some(reconciler.query_sender()));
         let mut running = std::pin::pin!(reconciler.run(stop.clone()));
         let mut next = None;
         let ended = loop {
@@ -297,7 +297,7 @@ impl Daemon<'_> {
                         stop.cancel();
                     }
                 }
-                changed = self.share.changed(&served), if next.is_none() => {
+                changed = self.share.wait_for_change(&served), if next.is_none() => {
                     changed?;
                     next = Some(NextStep::Share);
                     stop.cancel();

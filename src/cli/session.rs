@@ -160,7 +160,7 @@ pub(super) fn awaited_setup(config: &SourceConfig, state: &Path) -> Result<Sourc
 /// Returns a source that ends, wherever it was: of one that cannot be opened no older contents are
 /// known.
 pub(super) fn ending_setup(config: &SourceConfig, state: &Path) -> Result<SourceSetup, CommandError> {
-    let nowhere = source::ResolvedLocation::from(&SourceLocation::nowhere()).into_awaited();
+    let nowhere = source::ResolvedLocation::from(&SourceLocation::unset()).into_awaited();
     awaited_setup(config, state).or_else(|_| followed_setup_in(&nowhere, config, state))
 }
 

@@ -107,8 +107,8 @@ pub(super) fn systemd_service() -> (SystemdService, Option<Duration>) {
 
 /// Returns how often the manager expects a heartbeat, where it expects them of this process.
 fn watchdog_interval(micros: Option<u64>, named: Option<u64>, own: u32) -> Option<Duration> {
-    let meant = named.is_none_or(|named| named == u64::from(own));
-    micros.filter(|micros| meant && *micros > 0).map(Duration::from_micros)
+    let is_for_process = named.is_none_or(|named| named == u64::from(own));
+    micros.filter(|micros| is_for_process && *micros > 0).map(Duration::from_micros)
 }
 
 /// Returns the environment with the working directory.
@@ -191,14 +191,14 @@ pub(super) fn one_shot_config(
     args: &LocationArgs,
     prune: PrunePolicy,
 ) -> Result<Config, CommandError> {
-    let place = source::classify(text)?;
-    let mut spec = match place {
+    let kind = source::classify(text)?;
+    let mut spec = match kind {
         LocationKind::Repository(path)
             if args.reference.is_none() && !source::is_url(text) && is_work_tree(&path) =>
         {
             disk_spec(&path, args)
         }
-        place => spec_by_place(place, text, args)?,
+        kind => spec_of_kind(kind, text, args)?,
     };
     spec.prune = prune == PrunePolicy::On;
     config_with_source(global, spec, args)
@@ -254,7 +254,7 @@ fn run_config(
         return from_file(global, mode, file, reading, terminal);
     }
     let text = args.source.as_deref().unwrap_or_default();
-    let mut spec = spec_by_place(awaited_location(text)?, text, &args.location)?;
+    let mut spec = spec_of_kind(awaited_location(text)?, text, &args.location)?;
     match (&mut spec.git, args.interval) {
         (Some(git), Some(interval)) => git.interval = interval,
         (None, Some(_)) => {
@@ -274,22 +274,22 @@ fn run_config(
 /// more is seen: `run` waits for it, and defends what it accepted meanwhile.
 fn awaited_location(text: &str) -> Result<LocationKind, CommandError> {
     match source::classify(text) {
-        Err(source::SourceError::Missing { place }) => {
-            tracing::warn!("{place}: no such file or directory; waiting for it");
+        Err(source::SourceError::Missing { shown_location }) => {
+            tracing::warn!("{shown_location}: no such file or directory; waiting for it");
             Ok(LocationKind::Repository(text.into()))
         }
         Ok(LocationKind::Directory(path)) if source::is_missing_or_empty(&path) => {
             tracing::warn!("{text}: the directory is empty; waiting for manifests or a repository");
             Ok(LocationKind::Repository(path))
         }
-        place => Ok(place?),
+        classified => Ok(classified?),
     }
 }
 
-fn spec_by_place(place: LocationKind, text: &str, args: &LocationArgs) -> Result<SourceSpec, CommandError> {
-    match place {
+fn spec_of_kind(kind: LocationKind, text: &str, args: &LocationArgs) -> Result<SourceSpec, CommandError> {
+    match kind {
         LocationKind::Remote | LocationKind::Repository(_) => {
-            let here = matches!(place, LocationKind::Repository(_)) && !source::is_url(text);
+            let here = matches!(kind, LocationKind::Repository(_)) && !source::is_url(text);
             let url = GitUrl::new(text);
             // With a colon in its name it would be taken for a host from here on.
             let url = if here && url.is_url() { GitUrl::new(&format!("./{text}")) } else { url };

@@ -125,7 +125,7 @@ async fn text(body: Body) -> Result<String, String> {
 
 /// Returns the message of an error response.
 fn message(text: &str) -> String {
-    let said = serde_json::from_str::<Value>(text).ok();
-    let message = said.as_ref().and_then(|said| said.get("message")?.as_str());
+    let body = serde_json::from_str::<Value>(text).ok();
+    let message = body.as_ref().and_then(|body| body.get("message")?.as_str());
     message.unwrap_or(text).trim().to_owned()
 }

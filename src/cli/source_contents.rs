@@ -12,7 +12,7 @@ use crate::daemon::{GatheredManifests, SourceFiles, SourceObjects, gather_manife
 use crate::input::VariableUse;
 use crate::manifest::KindScopes;
 use crate::object::ErrorClass;
-use crate::source::{self, Source, VerificationAnchor};
+use crate::source::{self, Source, VerificationRecord};
 
 /// Reads what sources hold, in their order. Where objects live says any of them that defines their
 /// kind, unless it is known already.
@@ -50,7 +50,7 @@ pub(super) fn open_newest(config: &SourceConfig, folder: &Path) -> Result<Source
     let location = source::ResolvedLocation::from(&config.location);
     let settings = source_settings(config);
     let mut source = Source::open_with(&config.name, &location, &folder.join(&config.name), settings)?;
-    source.set_anchor(VerificationAnchor::default());
+    source.record_verification(VerificationRecord::default());
     Ok(source)
 }
 

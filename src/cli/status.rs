@@ -34,10 +34,10 @@ impl StatusReader {
         socket: Option<&std::path::Path>,
         terminal: &Terminal,
     ) -> Result<Self, CommandError> {
-        let asked = settings::status_source(global, socket)?;
-        if let StatusSource::Daemon(path) | StatusSource::DaemonOrCluster(path) = &asked {
+        let origin = settings::status_source(global, socket)?;
+        if let StatusSource::Daemon(path) | StatusSource::DaemonOrCluster(path) = &origin {
             let socket = DaemonSocket::new(path);
-            match (socket.get("/v1/status").await, &asked) {
+            match (socket.get("/v1/status").await, &origin) {
                 (Ok(_), _) => return Ok(Self::Daemon(socket)),
                 (Err(why), StatusSource::Daemon(_)) => return Err(why.into()),
                 (Err(why), _) => terminal.report(&format!("{why}; read from the cluster\n")),

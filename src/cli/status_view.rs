@@ -109,9 +109,9 @@ pub(super) fn matching_objects<'a>(
 ) -> Vec<&'a ObjectStatus> {
     let means = |object: &&ObjectStatus| {
         let other = ObjectArgument::of(&id(&object.object));
-        let place = name.namespace.as_deref().or(namespace.map(DnsLabel::as_str));
+        let namespace_name = name.namespace.as_deref().or(namespace.map(DnsLabel::as_str));
         let same_place = other.namespace.is_none() && name.namespace.is_none()
-            || place.is_none_or(|place| other.namespace.as_deref() == Some(place));
+            || namespace_name.is_none_or(|namespace_name| other.namespace.as_deref() == Some(namespace_name));
         // A kind without its group means each kind of that name.
         let plain = other.kind.split('.').next() == Some(&name.kind);
         same_place && (other.kind == name.kind || plain) && other.name == name.name

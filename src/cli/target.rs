@@ -80,12 +80,12 @@ impl ClusterSession {
             KindLookup::Unserved { .. } | KindLookup::Unknown => None,
         };
         let (plain, group) = word.split_once('.').map_or((word, None), |(kind, group)| (kind, Some(group)));
-        let meant = |kind: &Arc<ServedKind>| {
+        let is_match = |kind: &Arc<ServedKind>| {
             let named = kind.gvk.kind.eq_ignore_ascii_case(plain) || &*kind.plural == plain;
             named && group.is_none_or(|group| *kind.gvk.group == *group)
         };
         let mut found: Vec<Arc<ServedKind>> =
-            self.kinds.scopes().filter_map(|(kind, _)| served(kind)).filter(meant).collect();
+            self.kinds.scopes().filter_map(|(kind, _)| served(kind)).filter(is_match).collect();
         found.sort_by_key(|kind| kind.gvk.group.len());
         match &found[..] {
             [] => Err(CommandError::usage_error(format!("the server has no kind {word}"))

@@ -33,9 +33,9 @@ enum ProgressDisplay {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Confirmation {
     /// Go on.
-    Yes,
+    Confirmed,
     /// Anything else.
-    No,
+    Declined,
 }
 
 impl Terminal {
@@ -77,7 +77,7 @@ impl Terminal {
         let mut line = String::new();
         let read = io::stdin().read_line(&mut line);
         let yes = read.is_ok() && matches!(line.trim().to_ascii_lowercase().as_str(), "y" | "yes");
-        Some(if yes { Confirmation::Yes } else { Confirmation::No })
+        Some(if yes { Confirmation::Confirmed } else { Confirmation::Declined })
     }
 
     /// Writes results for people to standard output, without control characters: a pod's message or
@@ -155,7 +155,7 @@ impl Terminal {
     }
 
     /// Writes an error and its hints to standard error.
-    pub(crate) fn complain(&self, error: &CommandError) {
+    pub(crate) fn print_error(&self, error: &CommandError) {
         if error.message.is_empty() {
             return;
         }

@@ -53,7 +53,8 @@ pub(super) fn carry_out(
             return Err(CommandError::usage_error(format!("there is no source {name}"))
                 .hint("`rhumb status` lists them"));
         }
-        let mut model = TopModel::new(poller.place(), terminal.palette(), only.map(str::to_owned), refresh);
+        let mut model =
+            TopModel::new(poller.status_origin(), terminal.palette(), only.map(str::to_owned), refresh);
         show(&mut model, poller).await?;
         Ok(ExitStatus::Done)
     })
@@ -94,9 +95,9 @@ enum TerminalSignal {
 /// Shows it until somebody ends it.
 async fn show(model: &mut TopModel, poller: StatusPoller) -> Result<(), CommandError> {
     let mut signals = TerminalSignals::listen()?;
-    let (wanted, asked) = watch::channel(None);
+    let (wanted, requested) = watch::channel(None);
     let (sink, mut refreshes) = mpsc::channel(1);
-    let mut asking = pin!(poller.run_loop(asked, sink));
+    let mut asking = pin!(poller.run_loop(requested, sink));
     let mut screen = Screen::enter()?;
     let mut typed = screen::read_input();
     loop {

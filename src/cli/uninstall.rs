@@ -18,13 +18,14 @@ use super::source_objects::list_members;
 use super::terminal::Confirmation;
 use super::{CommandError, ExitStatus, Terminal, apply, orders, session};
 use crate::cluster::{
-    self, Cluster, ClusterFault, InventoryObject, KindLookup, KindTable, inventory_id_of, orders_name,
+    self, Cluster, ClusterFault, InventoryObject, KindLookup, KindTable, LEDGER_NAME, inventory_id_of,
+    orders_name,
 };
-use crate::config::{API_VERSION, Config, DnsLabel, SOURCE_FINALIZER, SourceConfig, custom_path};
-use crate::daemon::{self, OtherRequests, Reconciler, StopCondition};
+use crate::config::{CONFIG_API_VERSION, Config, DnsLabel, SOURCE_FINALIZER, SourceConfig, custom_path};
+use crate::daemon::{self, OtherRequests, Reconciler, RunMode};
 use crate::engine::{
-    AllowList, IS_SERVED, KEY_SECRET, KeptObjects, LiveObject, ObjectOwner, PruneTiming, ReleaseKey,
-    ResourceVersion, RolloutOverlayState, Uid,
+    AllowList, CONFIG_KEY_SECRET_NAME, KeptObjects, LiveObject, ObjectOwner, PruneTiming, ReleaseKey,
+    ResourceVersion, RolloutOverlayState, SERVING_PROBE_NAME, Uid,
 };
 use crate::object::{ErrorClass, GroupKind, Gvk, ObjectId, PART_OF, count_text, text_at};
 use crate::report::{ObjectEvent, RemainingObjects};
@@ -36,14 +37,11 @@ const DELETION_TIMEOUT: Duration = Duration::from_mins(5);
 const SERVING_ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// The ConfigMap in which all rollouts are claimed.
-const LEDGER_NAME: &str = "rollout-budget.rhumb.dev";
-
 /// The maximum number of objects of kind `Source` in a hint.
 const MAX_HINTED_SOURCES: usize = 10;
 
 /// The prefix of the names of our Leases.
-const LEASE_PREFIX: &str = "rhumb-";
+const SOURCE_LEASE_PREFIX: &str = "rhumb-";
 
 /// Carries the command out, for the source that is named, also by `--source`, or for all.
 pub(super) fn carry_out(
@@ -81,7 +79,7 @@ enum KeepReason {
 }
 
 /// The facts that keep objects where they are.
-struct Keepers {
+struct KeepRules {
     /// The objects that each inventory keeps.
     kept: Vec<KeptObjects>,
     /// The objects that other sources request.
@@ -92,9 +90,9 @@ struct Keepers {
 impl KeepReason {
     /// Returns the reason to leave an object where it is. The record in the inventory counts beside
     /// the object, which others may have changed.
-    fn of(live: &LiveObject, set: &str, id: &ObjectId, keepers: &Keepers) -> Option<Self> {
+    fn of(live: &LiveObject, set: &str, id: &ObjectId, keepers: &KeepRules) -> Option<Self> {
         let recorded = keepers.kept.iter().map(|kept| kept.timing(id));
-        let asked = recorded.fold(live.prune_timing, PruneTiming::strictest);
+        let timing = recorded.fold(live.prune_timing, PruneTiming::strictest);
         let annotation = live.unproven_release.as_deref();
         // Without a key nothing was ever sealed: the label alone counts.
         let sealed = match &keepers.key {
@@ -102,10 +100,10 @@ impl KeepReason {
             Some(key) => annotation
                 .and_then(|annotation| key.proven_facts(set, id, annotation).map(|facts| facts.timing)),
         };
-        match sealed.map(|sealed| asked.strictest(sealed)) {
+        match sealed.map(|sealed| timing.strictest(sealed)) {
             Some(PruneTiming::Never) => Some(Self::Asked),
             Some(_) => keepers.requests.requester(id).map(Self::Requested),
-            None if asked == PruneTiming::Never => Some(Self::Asked),
+            None if timing == PruneTiming::Never => Some(Self::Asked),
             None => Some(Self::Unproven),
         }
     }
@@ -126,7 +124,7 @@ type InventoryNamespaces = Option<BTreeSet<Arc<str>>>;
 struct InstalledSource {
     name: DnsLabel,
     members: Vec<RemovableObject>,
-    reach: InventoryNamespaces,
+    watched_namespaces: InventoryNamespaces,
     /// The kinds that its inventory names.
     kinds: BTreeSet<GroupKind>,
 }
@@ -164,7 +162,7 @@ impl Uninstallation<'_> {
         for holder in &holders {
             let done = !self.args.delete_objects || self.delete_objects(holder).await?;
             if done {
-                self.forget(&holder.name).await?;
+                self.delete_records(&holder.name).await?;
             }
             is_complete &= done;
         }
@@ -185,10 +183,10 @@ impl Uninstallation<'_> {
             return Err(CommandError::usage_error(missing).hint(hint));
         }
         // An object may carry the label of another source than the one that keeps it.
-        let is_meant = |name: &str| self.source.is_none_or(|meant| meant.as_str() == name);
-        let keepers = Keepers {
+        let is_meant = |name: &str| self.source.is_none_or(|selected| selected.as_str() == name);
+        let keepers = KeepRules {
             kept: inventories.iter().map(|(_, one)| daemon::kept_objects(one)).collect(),
-            requests: OtherRequests::beside(namespace, &inventories, is_meant),
+            requests: OtherRequests::of_other_sources(namespace, &inventories, is_meant),
             // Without the key all count as proven here. The deletions themselves prove each again.
             key: self.cluster.read_release_key(namespace).await.ok().flatten(),
         };
@@ -196,8 +194,8 @@ impl Uninstallation<'_> {
         for (name, inventory) in inventories.into_iter().filter(|(name, _)| is_meant(name)) {
             // No source has a name that is not a DNS label.
             let Ok(name) = name.parse::<DnsLabel>() else { continue };
-            let (members, reach) = self.members(&name, &inventory, &keepers).await?;
-            holders.push(InstalledSource { name, members, reach, kinds: inventory.kinds });
+            let (members, watched_namespaces) = self.members(&name, &inventory, &keepers).await?;
+            holders.push(InstalledSource { name, members, watched_namespaces, kinds: inventory.kinds });
         }
         holders.sort_by(|one, other| one.name.cmp(&other.name));
         Ok(holders)
@@ -207,15 +205,16 @@ impl Uninstallation<'_> {
         &self,
         name: &DnsLabel,
         inventory: &InventoryObject,
-        keepers: &Keepers,
+        keepers: &KeepRules,
     ) -> Result<(Vec<RemovableObject>, InventoryNamespaces), CommandError> {
         let set: Arc<str> = inventory_id_of(&self.config.namespace, name.as_str()).into();
-        let (mut members, mut reach) = (Vec::new(), None);
+        let (mut members, mut watched_namespaces) = (Vec::new(), None);
         for group_kind in &inventory.kinds {
             let KindLookup::Served(kind) = self.kinds.preferred_kind(group_kind) else { continue };
             let listed = list_members(&self.cluster, &kind, &set, inventory).await?;
             if listed.is_by_namespace {
-                reach = Some(inventory.namespaces.iter().map(|name| name.as_str().into()).collect());
+                watched_namespaces =
+                    Some(inventory.namespaces.iter().map(|name| name.as_str().into()).collect());
             }
             for (id, live) in listed.objects {
                 if matches!(&live.owner, ObjectOwner::Ours(of) if *of == set) {
@@ -225,7 +224,7 @@ impl Uninstallation<'_> {
             }
         }
         members.sort_by(|one, other| one.id.cmp(&other.id));
-        Ok((members, reach))
+        Ok((members, watched_namespaces))
     }
 
     fn list_text(&self, holders: &[InstalledSource]) -> String {
@@ -275,8 +274,8 @@ impl Uninstallation<'_> {
             ))
             .hint("--dry-run lists them")),
             None => match self.terminal.ask(&format!("Delete {}?", count_text(found, "object"))) {
-                Some(Confirmation::Yes) => Ok(None),
-                Some(Confirmation::No) => Ok(Some(ExitStatus::Guarded)),
+                Some(Confirmation::Confirmed) => Ok(None),
+                Some(Confirmation::Declined) => Ok(Some(ExitStatus::Guarded)),
                 None => Err(CommandError::usage_error(format!(
                     "{} would be deleted",
                     count_text(found, "object")
@@ -290,7 +289,7 @@ impl Uninstallation<'_> {
     /// Refuses a source that an object of kind `Source` declares: the next daemon would begin it
     /// again. A `Source` that is being deleted needs its inventory for that.
     async fn refuse_where_declared(&self) -> Result<(), CommandError> {
-        let (group, version) = API_VERSION.split_once('/').unwrap_or_default();
+        let (group, version) = CONFIG_API_VERSION.split_once('/').unwrap_or_default();
         if matches!(self.kinds.get(&Gvk::new(group, version, "Source")), KindLookup::Unserved { .. }) {
             return Ok(());
         }
@@ -326,7 +325,7 @@ impl Uninstallation<'_> {
         let token = orders::token();
         let served = self.serving_source(names, &token).await;
         // The question is removed whatever came of it.
-        let struck = self.strike(names, &token).await;
+        let struck = self.withdraw_order(names, &token).await;
         let Some(name) = served? else { return struck };
         let message = format!("a daemon serves source {name}, and would create all of it again");
         Err(CommandError::new(ErrorClass::Conflict, message)
@@ -343,7 +342,7 @@ impl Uninstallation<'_> {
     ) -> Result<Option<&'a DnsLabel>, CommandError> {
         let namespace = &self.config.namespace;
         for name in names {
-            self.cluster.give_order(namespace, name.as_str(), token, IS_SERVED).await?;
+            self.cluster.give_order(namespace, name.as_str(), token, SERVING_PROBE_NAME).await?;
         }
         let deadline = Instant::now() + SERVING_ANSWER_TIMEOUT;
         while Instant::now() < deadline && !names.is_empty() {
@@ -360,7 +359,7 @@ impl Uninstallation<'_> {
 
     /// Takes a question back out of all orders; one that cannot be reached keeps no other one from
     /// it.
-    async fn strike(&self, names: &[&DnsLabel], token: &str) -> Result<(), CommandError> {
+    async fn withdraw_order(&self, names: &[&DnsLabel], token: &str) -> Result<(), CommandError> {
         let mut all = Ok(());
         for name in names {
             match self.delete_order_key_of(name.as_str(), token).await {
@@ -386,17 +385,17 @@ impl Uninstallation<'_> {
     /// Deletes what a source has, as it is done for a `Source` that a person deletes. Returns
     /// whether nothing is left.
     async fn delete_objects(&self, holder: &InstalledSource) -> Result<bool, CommandError> {
-        let InstalledSource { name, reach, .. } = holder;
+        let InstalledSource { name, watched_namespaces, .. } = holder;
         let state = session::state(self.config, &self.cluster).await?;
         let mut setup =
             session::ending_setup(&SourceConfig::ending_config(name, &AllowList::default()), &state)?;
         setup.prune_delay = Duration::ZERO;
         // All were listed and counted: also those that are deleted only when a person names them.
         setup.confirmed = holder.removable_objects().map(|member| member.uid.clone()).collect();
-        setup.namespaces.clone_from(reach);
+        setup.namespaces.clone_from(watched_namespaces);
         let setup = session::daemon_setup(self.config, self.cluster.clone(), vec![setup]);
         let (listener, mut outcomes) = mpsc::unbounded_channel();
-        let until = StopCondition::Settled(Instant::now() + DELETION_TIMEOUT);
+        let until = RunMode::UntilSettled(Instant::now() + DELETION_TIMEOUT);
         let pass = tokio::spawn(Reconciler::new(setup, until, listener).run(CancellationToken::new()));
         let mut progress = PassProgress::default();
         let mut pauses = ProgressPauses::start();
@@ -453,8 +452,8 @@ impl Uninstallation<'_> {
 
     /// Takes away what is kept of a source: its inventory last, so that whoever begins again finds
     /// it.
-    async fn forget(&self, name: &DnsLabel) -> Result<(), CommandError> {
-        self.remove(&Gvk::new("coordination.k8s.io", "v1", "Lease"), &format!("{LEASE_PREFIX}{name}"))
+    async fn delete_records(&self, name: &DnsLabel) -> Result<(), CommandError> {
+        self.remove(&Gvk::new("coordination.k8s.io", "v1", "Lease"), &format!("{SOURCE_LEASE_PREFIX}{name}"))
             .await?;
         self.remove(&Gvk::new("", "v1", "ConfigMap"), &orders_name(name.as_str())).await?;
         self.remove(&Gvk::new("", "v1", "ConfigMap"), name.as_str()).await
@@ -463,12 +462,12 @@ impl Uninstallation<'_> {
     /// Takes away what sources share, once there are none.
     async fn forget_shared(&self) -> Result<(), CommandError> {
         for lease in self.cluster.list_leases(&self.config.namespace).await? {
-            if lease.name.starts_with(LEASE_PREFIX) {
+            if lease.name.starts_with(SOURCE_LEASE_PREFIX) {
                 self.remove(&Gvk::new("coordination.k8s.io", "v1", "Lease"), &lease.name).await?;
             }
         }
         self.remove(&Gvk::new("", "v1", "ConfigMap"), LEDGER_NAME).await?;
-        self.remove(&Gvk::new("", "v1", "Secret"), KEY_SECRET).await
+        self.remove(&Gvk::new("", "v1", "Secret"), CONFIG_KEY_SECRET_NAME).await
     }
 
     /// Deletes one object of the system namespace as it is now.

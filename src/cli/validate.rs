@@ -67,7 +67,7 @@ fn sources(
             Err(error) if is_only => return Err(error),
             Err(error) => {
                 let error = error.of_source(&source.name);
-                terminal.complain(&error);
+                terminal.print_error(&error);
                 error.exit
             }
         };
@@ -105,7 +105,7 @@ impl NamedObjects {
 struct ReadSource {
     note: Option<String>,
     documents: usize,
-    places: String,
+    counts_text: String,
     understood: bool,
     checked: CheckedObjects,
 }
@@ -116,7 +116,7 @@ impl ReadSource {
         Self {
             note: manifests.versions.note(),
             documents: manifests.items.len(),
-            places: manifests.places.to_string(),
+            counts_text: manifests.counts.to_string(),
             understood: manifests.understood,
             checked: manifests.into_objects(&scopes, namespace, allow),
         }
@@ -130,13 +130,13 @@ impl ReadSource {
         }
         diff::print_notes(&self.note, terminal);
         terminal.print(&render::diagnostics(&diagnostics, terminal.palette()))?;
-        report_diagnostics(&diagnostics, self.documents, &self.places, terminal);
+        report_diagnostics(&diagnostics, self.documents, &self.counts_text, terminal);
         Ok(if self.understood { exit_status_of(&diagnostics) } else { ExitStatus::Differs })
     }
 }
 
-fn report_diagnostics(found: &[Diagnostic], documents: usize, places: &str, terminal: &Terminal) {
+fn report_diagnostics(found: &[Diagnostic], documents: usize, counts_text: &str, terminal: &Terminal) {
     let summary = Some(render::tally(found)).filter(|tally| !tally.is_empty());
     let summary = summary.as_deref().unwrap_or("no errors");
-    terminal.report(&format!("{} in {places}: {summary}\n", count_text(documents, "object")));
+    terminal.report(&format!("{} in {counts_text}: {summary}\n", count_text(documents, "object")));
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::args::{GlobalArgs, WhyArgs};
-use super::facts::ObjectFacts;
+use super::facts::ClusterObjectFacts;
 use super::overview::clean_text;
 use super::settings::{self, StatusSource};
 use super::socket::{DaemonSocket, SocketError};
@@ -175,7 +175,7 @@ async fn cluster_lines(
     session: &ClusterSession,
     target: &ManagedObject,
 ) -> Result<Vec<KeyValueLine>, CommandError> {
-    let facts = ObjectFacts::read(session, target).await?;
+    let facts = ClusterObjectFacts::read(session, target).await?;
     let mut lines = vec![("source", target.source.clone())];
     match target.content_ref() {
         Some(release) => {

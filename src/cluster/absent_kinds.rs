@@ -82,9 +82,9 @@ impl Cluster {
     async fn list_specs<S: serde::de::DeserializeOwned>(
         &self,
         collection: &str,
-        what: &'static str,
+        subject: &'static str,
     ) -> Result<Vec<S>, ClusterError> {
-        let on = CallSubject::Server(what);
+        let on = CallSubject::Server(subject);
         let (mut specs, mut next) = (Vec::new(), String::new());
         loop {
             let mut parameters = vec![("limit", DEFINITIONS_PAGE_SIZE)];

@@ -67,7 +67,7 @@ struct AccessReviewStatus {
 impl From<AccessReviewStatus> for AccessDecision {
     fn from(reviewed: AccessReviewStatus) -> Self {
         let AccessReviewStatus { allowed, denied, reason, evaluation_error } = reviewed;
-        let said = if reason.contains(&evaluation_error) {
+        let message = if reason.contains(&evaluation_error) {
             reason
         } else if evaluation_error.contains(&reason) {
             evaluation_error
@@ -76,8 +76,8 @@ impl From<AccessReviewStatus> for AccessDecision {
         };
         match (allowed, denied) {
             (true, _) => Self::Allowed,
-            (false, true) => Self::Denied(said),
-            (false, false) => Self::NoOpinion(said),
+            (false, true) => Self::Denied(message),
+            (false, false) => Self::NoOpinion(message),
         }
     }
 }

@@ -16,7 +16,7 @@ const MIN_WATCH_LIFETIME: Duration = Duration::from_secs(2);
 
 /// Indicates whether the server could be reached at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reachability {
+pub(super) enum ServerReachability {
     /// It answered, with an error or not.
     Reachable,
     /// It did not.
@@ -35,14 +35,14 @@ pub(super) struct InformerBackoff {
 impl InformerBackoff {
     /// Returns the wait after a failure. A server that answers again is not made to wait for its
     /// silence. Its first answer after an outage says that the old version of a list is gone.
-    pub(super) fn note_failure(&mut self, reach: Reachability) -> Duration {
+    pub(super) fn note_failure(&mut self, reach: ServerReachability) -> Duration {
         let (count, most) = match reach {
-            Reachability::Unreachable => (&mut self.silences, MAX_WATCH_BACKOFF_WHILE_DOWN),
-            Reachability::Reachable => (&mut self.failures, MAX_WATCH_BACKOFF),
+            ServerReachability::Unreachable => (&mut self.silences, MAX_WATCH_BACKOFF_WHILE_DOWN),
+            ServerReachability::Reachable => (&mut self.failures, MAX_WATCH_BACKOFF),
         };
         let full = FIRST_WATCH_BACKOFF.saturating_mul(1 << (*count).min(16)).min(most);
         *count = count.saturating_add(1);
-        if reach == Reachability::Reachable {
+        if reach == ServerReachability::Reachable {
             self.silences = 0;
         }
         jitter(full)
@@ -53,7 +53,11 @@ impl InformerBackoff {
         if lived >= BACKOFF_RESET_AFTER {
             *self = Self::default();
         }
-        if lived < MIN_WATCH_LIFETIME { self.note_failure(Reachability::Reachable) } else { Duration::ZERO }
+        if lived < MIN_WATCH_LIFETIME {
+            self.note_failure(ServerReachability::Reachable)
+        } else {
+            Duration::ZERO
+        }
     }
 }
 
@@ -73,16 +77,16 @@ mod tests {
     fn a_server_that_answers_again_is_not_made_to_wait_for_its_silence() {
         let mut backoff = InformerBackoff::default();
         for _ in 0..20 {
-            assert!(backoff.note_failure(Reachability::Unreachable) <= MAX_WATCH_BACKOFF_WHILE_DOWN);
+            assert!(backoff.note_failure(ServerReachability::Unreachable) <= MAX_WATCH_BACKOFF_WHILE_DOWN);
         }
-        assert!(backoff.note_failure(Reachability::Unreachable) >= MAX_WATCH_BACKOFF_WHILE_DOWN / 2);
-        assert!(backoff.note_failure(Reachability::Reachable) <= FIRST_WATCH_BACKOFF);
-        assert!(backoff.note_failure(Reachability::Unreachable) <= FIRST_WATCH_BACKOFF);
+        assert!(backoff.note_failure(ServerReachability::Unreachable) >= MAX_WATCH_BACKOFF_WHILE_DOWN / 2);
+        assert!(backoff.note_failure(ServerReachability::Reachable) <= FIRST_WATCH_BACKOFF);
+        assert!(backoff.note_failure(ServerReachability::Unreachable) <= FIRST_WATCH_BACKOFF);
         for _ in 0..20 {
-            backoff.note_failure(Reachability::Reachable);
+            backoff.note_failure(ServerReachability::Reachable);
         }
-        assert!(backoff.note_failure(Reachability::Reachable) >= MAX_WATCH_BACKOFF / 2);
+        assert!(backoff.note_failure(ServerReachability::Reachable) >= MAX_WATCH_BACKOFF / 2);
         assert!(backoff.delay_after_end(BACKOFF_RESET_AFTER).is_zero());
-        assert!(backoff.note_failure(Reachability::Reachable) <= FIRST_WATCH_BACKOFF);
+        assert!(backoff.note_failure(ServerReachability::Reachable) <= FIRST_WATCH_BACKOFF);
     }
 }

@@ -14,7 +14,7 @@ use tokio::sync::{Mutex, OnceCell, RwLock, watch};
 use tokio::task::JoinHandle;
 
 use super::classify;
-use super::connect::{ConnectedClient, Connection, IN_CLUSTER, LOGIN_TIMEOUT, WatchTimeouts};
+use super::connect::{ConnectedClient, Connection, IN_CLUSTER_NAME, LOGIN_TIMEOUT, WatchTimeouts};
 use super::credentials::CredentialFiles;
 use super::error::{CallSubject, ClusterError, ClusterFault};
 use super::fence::{InFlightWrite, WriteFence};
@@ -33,14 +33,14 @@ use crate::heartbeat::Heartbeats;
 pub(super) const HEARTBEAT_SLACK: Duration = Duration::from_mins(1);
 
 /// The header by which a server shows that it has priority and fairness (APF).
-const FAIR_QUEUES: &str = "x-kubernetes-pf-flowschema-uid";
+const FAIR_QUEUEING_HEADER: &str = "x-kubernetes-pf-flowschema-uid";
 /// The shortest time between two renewals of refused credentials.
 const MIN_RENEWAL_INTERVAL: Duration = Duration::from_secs(5);
 /// The time before their expiry at which credentials are renewed.
 const RENEWAL_MARGIN: SignedDuration = SignedDuration::from_secs(60);
 /// The namespace whose uid identifies a cluster.
-const KUBE_SYSTEM: &str = "/api/v1/namespaces/kube-system";
-const CLUSTER_IDENTITY: CallSubject = CallSubject::Server("the cluster's identity");
+const KUBE_SYSTEM_PATH: &str = "/api/v1/namespaces/kube-system";
+const CLUSTER_IDENTITY_SUBJECT: CallSubject = CallSubject::Server("the cluster's identity");
 
 /// A cluster. Cheap to clone; all clones share one client, one rate limit and one interner.
 #[derive(Clone)]
@@ -176,7 +176,7 @@ impl Cluster {
 
     /// Returns whether the credentials are those that a pod is given.
     pub fn is_in_cluster(&self) -> bool {
-        self.inner.context == IN_CLUSTER
+        self.inner.context == IN_CLUSTER_NAME
     }
 
     /// Returns the name of the context, for messages; `in-cluster` in a pod.
@@ -197,7 +197,9 @@ impl Cluster {
     pub async fn uid(&self) -> Result<Uid, ClusterError> {
         let own = self.with_account(None);
         let read = async {
-            cluster_identity(&own.call(ApiRequest::read(KUBE_SYSTEM.to_owned(), CLUSTER_IDENTITY)).await?)
+            cluster_identity(
+                &own.call(ApiRequest::read(KUBE_SYSTEM_PATH.to_owned(), CLUSTER_IDENTITY_SUBJECT)).await?,
+            )
         };
         self.inner.uid.get_or_try_init(|| read).await.cloned()
     }
@@ -301,7 +303,7 @@ impl Cluster {
         }
         let (head, body) = answered?;
         tracing::trace!(code = head.status.as_u16(), ms = begun.elapsed().as_millis(), "{method} {path}");
-        if head.headers.contains_key(FAIR_QUEUES) {
+        if head.headers.contains_key(FAIR_QUEUEING_HEADER) {
             self.inner.rate_limiter.note_server_queues();
         }
         if head.status.is_success() {
@@ -463,11 +465,17 @@ impl Cluster {
         let ConnectedClient { client, server, credentials: seen, expires, impersonation, .. } = connected;
         let renewed = ActiveClient { client, server, credentials: seen, expires, impersonation };
         if let Some(known) = self.inner.uid.get() {
-            let request =
-                ApiRequest::read(KUBE_SYSTEM.to_owned(), CLUSTER_IDENTITY).build_request(Body::from)?;
-            let (head, body) = self.exchange(&renewed, request, &CLUSTER_IDENTITY, self.timeout()).await?;
+            let request = ApiRequest::read(KUBE_SYSTEM_PATH.to_owned(), CLUSTER_IDENTITY_SUBJECT)
+                .build_request(Body::from)?;
+            let (head, body) =
+                self.exchange(&renewed, request, &CLUSTER_IDENTITY_SUBJECT, self.timeout()).await?;
             if !head.status.is_success() {
-                return Err(classify::classify_answer(head.status.as_u16(), None, &body, CLUSTER_IDENTITY));
+                return Err(classify::classify_answer(
+                    head.status.as_u16(),
+                    None,
+                    &body,
+                    CLUSTER_IDENTITY_SUBJECT,
+                ));
             }
             let found = cluster_identity(&ApiResponse { status: head.status, headers: head.headers, body })?;
             if found != *known {
@@ -498,10 +506,10 @@ fn wrong_cluster_error(why: &str) -> ClusterError {
 
 /// Returns the identity of a cluster.
 fn cluster_identity(answer: &ApiResponse) -> Result<Uid, ClusterError> {
-    let namespace: Namespace = answer.decode(&CLUSTER_IDENTITY)?;
+    let namespace: Namespace = answer.decode(&CLUSTER_IDENTITY_SUBJECT)?;
     let garbled = || {
         ClusterError::new(
-            CLUSTER_IDENTITY,
+            CLUSTER_IDENTITY_SUBJECT,
             ClusterFault::Garbled { reason: "kube-system has no uid".to_owned() },
         )
     };

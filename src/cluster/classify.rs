@@ -8,8 +8,8 @@ use std::time::Duration;
 use kube::client::AuthError;
 use kube::core::response::{Status, StatusCause};
 
-use super::error::{CallSubject, ClusterError, ClusterFault, Denial, FieldConflict, InvalidField};
-use crate::fields::blur;
+use super::error::{AccessDenial, CallSubject, ClusterError, ClusterFault, FieldConflict, InvalidField};
+use crate::fields::mask_likely_secrets;
 use crate::object::shorten;
 
 /// The longest wait that a server may ask for.
@@ -77,13 +77,15 @@ pub(super) fn classify_auth(error: &AuthError) -> ClusterFault {
             "the credential plugin's answer cannot be read".to_owned()
         }
         AuthError::AuthExecStart(error) => {
-            let said = without_errno(&error.to_string()).to_lowercase();
+            let message = without_errno(&error.to_string()).to_lowercase();
             return ClusterFault::Config {
-                reason: format!("the credential plugin cannot be started: {said}"),
+                reason: format!("the credential plugin cannot be started: {message}"),
             };
         }
         other => {
-            return ClusterFault::Config { reason: format!("credentials: {}", blur(&error_chain(other))) };
+            return ClusterFault::Config {
+                reason: format!("credentials: {}", mask_likely_secrets(&error_chain(other))),
+            };
         }
     };
     // The service behind the plugin may be away.
@@ -91,10 +93,13 @@ pub(super) fn classify_auth(error: &AuthError) -> ClusterFault {
 }
 
 /// Returns the fault of a credential plugin that failed, with its complaint.
-pub(super) fn plugin_fault(status: ExitStatus, said: &[u8]) -> ClusterFault {
-    let said = String::from_utf8_lossy(said);
+pub(super) fn plugin_fault(status: ExitStatus, output: &[u8]) -> ClusterFault {
+    let output = String::from_utf8_lossy(output);
     ClusterFault::Plugin {
-        reason: format!("the credential plugin failed ({status}): {}", shorten_message(&blur(said.trim()))),
+        reason: format!(
+            "the credential plugin failed ({status}): {}",
+            shorten_message(&mask_likely_secrets(output.trim()))
+        ),
     }
 }
 
@@ -123,7 +128,7 @@ pub(super) fn without_errno(text: &str) -> String {
 
 fn classify_status(code: u16, retry_after: Option<u64>, status: &Status, on: &CallSubject) -> ClusterFault {
     let causes = status.details.as_ref().map_or(&[][..], |details| details.causes.as_slice());
-    let asked = status.details.as_ref().map(|details| u64::from(details.retry_after_seconds));
+    let requested_delay = status.details.as_ref().map(|details| u64::from(details.retry_after_seconds));
     match code {
         401 => ClusterFault::Unauthorized,
         403 => classify_denial(status, causes, on),
@@ -134,7 +139,7 @@ fn classify_status(code: u16, retry_after: Option<u64>, status: &Status, on: &Ca
             ClusterFault::Disruption { message: disruption_text(status, causes) }
         }
         429 => {
-            let seconds = retry_after.or(asked.filter(|seconds| *seconds > 0));
+            let seconds = retry_after.or(requested_delay.filter(|seconds| *seconds > 0));
             ClusterFault::TooMany { after: seconds.map(|s| Duration::from_secs(s).min(MAX_RETRY_AFTER)) }
         }
         400 | 405 | 406 | 413 | 415 | 422 => classify_refusal(status, causes, on),
@@ -179,24 +184,24 @@ fn schema_faults(message: &str) -> Vec<InvalidField> {
 fn classify_denial(status: &Status, causes: &[StatusCause], on: &CallSubject) -> ClusterFault {
     let says = |text: &str| status.message.contains(text);
     let by = if says("exceeded quota") || says("failed quota") {
-        Denial::Quota
+        AccessDenial::Quota
     } else if causes.iter().any(|cause| cause.reason == "NamespaceTerminating")
         || says("because it is being terminated")
     {
-        Denial::Terminating
+        AccessDenial::Terminating
     } else if says("\" cannot impersonate resource \"") && says("User \"") {
-        Denial::Impersonation
+        AccessDenial::Impersonation
     } else if says(" cannot ") && says("User \"") {
-        Denial::Rbac
+        AccessDenial::Rbac
     } else {
-        Denial::Admission
+        AccessDenial::Admission
     };
     let ours = match by {
-        Denial::Rbac => "the user may not do this",
-        Denial::Impersonation => "the user may not impersonate it",
-        Denial::Quota => "a quota is used up",
-        Denial::Terminating => "the namespace is being deleted",
-        Denial::Admission => {
+        AccessDenial::Rbac => "the user may not do this",
+        AccessDenial::Impersonation => "the user may not impersonate it",
+        AccessDenial::Quota => "a quota is used up",
+        AccessDenial::Terminating => "the namespace is being deleted",
+        AccessDenial::Admission => {
             "admission denied it (its words are not shown, they may hold the Secret's values)"
         }
     };

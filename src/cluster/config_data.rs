@@ -17,6 +17,7 @@ use tokio::task::JoinHandle;
 
 use super::call::Cluster;
 use super::error::{CallSubject, ClusterError, ClusterFault};
+use super::event_sink::{EventSink, ReceiverClosed};
 use super::impersonation::ServiceAccount;
 use super::informer::{Informer, InformerChange, InformerEvent};
 use super::kinds::{ServedKind, ServedScope};
@@ -28,7 +29,7 @@ use crate::object::{ErrorClass, GroupKind, Gvk, ObjectId};
 /// News that wait to be taken over.
 const CHANNEL_CAPACITY: usize = 64;
 
-/// One event of a follower.
+/// One event of a data watch.
 #[derive(Debug)]
 pub struct DataEvent {
     /// The object.
@@ -49,21 +50,21 @@ pub enum DataChange {
     Failed(Arc<str>, ErrorClass),
 }
 
-/// A running follower. It stops when this is dropped, or when nobody listens any more.
+/// A running watch of data. It stops when this is dropped, or when nobody listens any more.
 #[derive(Debug)]
-pub struct DataFollower {
+pub struct DataWatchHandle {
     task: JoinHandle<()>,
     relist: Arc<Notify>,
 }
 
-impl DataFollower {
+impl DataWatchHandle {
     /// Lists all again, as an audit of what the watch reported.
     pub fn relist(&self) {
         self.relist.notify_one();
     }
 }
 
-impl Drop for DataFollower {
+impl Drop for DataWatchHandle {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -74,11 +75,12 @@ impl Cluster {
     /// for other kinds than `ConfigMap` and Secret, and where no object is named.
     ///
     /// Waits while the sink is full. Needs a running tokio runtime.
-    pub fn follow_data(
+    pub fn watch_data(
         &self,
         ids: &BTreeSet<ObjectId>,
-        sink: mpsc::Sender<DataEvent>,
-    ) -> Option<DataFollower> {
+        sink: impl Into<EventSink<DataEvent>>,
+    ) -> Option<DataWatchHandle> {
+        let sink = sink.into();
         let first = ids.first()?;
         let (namespace, group_kind) = (first.namespace()?, first.group_kind());
         let data_kind = ["ConfigMap", "Secret"].into_iter().find(|kind| first.is("", kind))?;
@@ -88,7 +90,7 @@ impl Cluster {
         let (to_task, events) = mpsc::channel(CHANNEL_CAPACITY);
         let relist = Arc::new(Notify::new());
         let decoder = DataDecoder { kind: group_kind, ids: Arc::new(ids.clone()) };
-        let follow = DataFollowTask {
+        let follow = DataWatchTask {
             informer: self.inform(&kind, ListSelector::Namespace(Arc::new(within)), decoder.clone(), to_task),
             events,
             relist: relist.clone(),
@@ -101,11 +103,11 @@ impl Cluster {
         let task = async move {
             if AssertUnwindSafe(follow.run()).catch_unwind().await.is_err() {
                 let bug = ClusterError::new(CallSubject::Object(id.clone()), ClusterFault::Bug);
-                let news = DataChange::Failed(bug.reason().into(), bug.class());
-                let _ = sink.send(DataEvent { id, account, change: news }).await;
+                let change = DataChange::Failed(bug.reason().into(), bug.class());
+                let _ = sink.send(DataEvent { id, account, change }).await;
             }
         };
-        Some(DataFollower { task: tokio::spawn(task), relist })
+        Some(DataWatchHandle { task: tokio::spawn(task), relist })
     }
 }
 
@@ -119,11 +121,8 @@ fn core_kind(kind: &str) -> ServedKind {
     }
 }
 
-/// Nobody listens any more.
-struct DataReceiverClosed;
-
-/// The task of a follower.
-struct DataFollowTask {
+/// The task of a watch of data.
+struct DataWatchTask {
     informer: Informer,
     events: mpsc::Receiver<InformerEvent<Option<ConfigData>>>,
     relist: Arc<Notify>,
@@ -131,10 +130,10 @@ struct DataFollowTask {
     /// The objects in the list that goes on.
     listed: Option<BTreeSet<ObjectId>>,
     account: Option<ServiceAccount>,
-    sink: mpsc::Sender<DataEvent>,
+    sink: EventSink<DataEvent>,
 }
 
-impl DataFollowTask {
+impl DataWatchTask {
     async fn run(mut self) {
         loop {
             let relist = self.relist.clone();
@@ -152,8 +151,8 @@ impl DataFollowTask {
         }
     }
 
-    async fn take(&mut self, news: InformerChange<Option<ConfigData>>) -> Result<(), DataReceiverClosed> {
-        match news {
+    async fn take(&mut self, change: InformerChange<Option<ConfigData>>) -> Result<(), ReceiverClosed> {
+        match change {
             InformerChange::Init => self.listed = Some(BTreeSet::new()),
             InformerChange::Apply(id, Some(data)) => {
                 if let Some(listed) = &mut self.listed {
@@ -185,9 +184,9 @@ impl DataFollowTask {
         Ok(())
     }
 
-    async fn send(&self, id: ObjectId, news: DataChange) -> Result<(), DataReceiverClosed> {
+    async fn send(&self, id: ObjectId, change: DataChange) -> Result<(), ReceiverClosed> {
         let account = self.account.clone();
-        self.sink.send(DataEvent { id, account, change: news }).await.map_err(|_| DataReceiverClosed)
+        self.sink.send(DataEvent { id, account, change }).await
     }
 }
 

@@ -13,7 +13,7 @@ use super::call::{ApiRequest, Cluster};
 use super::error::{CallSubject, ClusterError, ClusterFault};
 use super::write::{JSON_TYPE, json_body};
 use super::{FIELD_MANAGER, path};
-use crate::engine::{HashKey, KEY_SECRET, ReleaseKey};
+use crate::engine::{CONFIG_KEY_SECRET_NAME, HashKey, ReleaseKey};
 use crate::object::{GroupKind, ObjectId};
 
 /// The key of its data.
@@ -27,7 +27,7 @@ const KEY_BYTES: usize = 32;
 pub(crate) fn missing_key_remedy(namespace: &str, fault: Option<&ClusterFault>) -> String {
     match fault {
         Some(ClusterFault::Garbled { .. }) => format!(
-            "`kubectl -n {namespace} delete secret {KEY_SECRET}` has another one made, and what the lost one sealed is \
+            "`kubectl -n {namespace} delete secret {CONFIG_KEY_SECRET_NAME}` has another one made, and what the lost one sealed is \
              kept until its content changes"
         ),
         _ => "grant `get` and `create` on it".to_owned(),
@@ -77,7 +77,7 @@ impl Cluster {
     /// Fails where the server refuses it or does not answer, and where the Secret holds no key.
     pub async fn read_config_key(&self, namespace: &str) -> Result<Option<ConfigKey>, ClusterError> {
         let on = key_subject(namespace);
-        let url = format!("/api/v1/namespaces/{namespace}/secrets/{KEY_SECRET}");
+        let url = format!("/api/v1/namespaces/{namespace}/secrets/{CONFIG_KEY_SECRET_NAME}");
         match self.call(ApiRequest::read(url, on.clone())).await {
             Ok(answer) => ConfigKey::read(answer.decode(&on)?, on).map(Some),
             Err(error) if *error.fault() == ClusterFault::NoObject => Ok(None),
@@ -105,7 +105,7 @@ impl Cluster {
     pub async fn make_config_key(&self, namespace: &str, key: &ConfigKey) -> Result<ConfigKey, ClusterError> {
         let on = key_subject(namespace);
         let metadata = ObjectMeta {
-            name: Some(KEY_SECRET.to_owned()),
+            name: Some(CONFIG_KEY_SECRET_NAME.to_owned()),
             namespace: Some(namespace.to_owned()),
             ..ObjectMeta::default()
         };
@@ -136,5 +136,5 @@ impl Cluster {
 }
 
 fn key_subject(namespace: &str) -> CallSubject {
-    CallSubject::Object(ObjectId::new(&GroupKind::new("", "Secret"), Some(namespace), KEY_SECRET))
+    CallSubject::Object(ObjectId::new(&GroupKind::new("", "Secret"), Some(namespace), CONFIG_KEY_SECRET_NAME))
 }

@@ -14,7 +14,7 @@ use super::error::{CallSubject, ClusterError, ClusterFault};
 use super::impersonation::Impersonation;
 use super::plugin;
 use super::proxy;
-use crate::fields::blur;
+use crate::fields::mask_likely_secrets;
 use crate::secret;
 
 /// A TCP and TLS handshake that takes longer than this fails, whatever the deadline of the call.
@@ -32,7 +32,7 @@ const IN_CLUSTER_VARIABLES: [&str; 2] = [
 ];
 
 /// The name in place of the context in a pod.
-pub(super) const IN_CLUSTER: &str = "in-cluster";
+pub(super) const IN_CLUSTER_NAME: &str = "in-cluster";
 
 /// The address of the API server, and the limits of requests to it.
 #[derive(Clone, Debug, PartialEq)]
@@ -122,8 +122,8 @@ impl Connection {
     /// Makes a client; reads files and may run a credential plugin, but calls no server.
     pub(super) async fn open(&self, timeout: Duration) -> Result<ConnectedClient, ClusterError> {
         let LoadedKubeconfig { mut config, context, credentials: seen } = self.load_config().await?;
-        let asked = plugin::run_plugin(&mut config.auth_info, timeout).await;
-        let expires = asked.map_err(|fault| ClusterError::new(CONNECTION_SUBJECT, fault))?;
+        let login = plugin::run_plugin(&mut config.auth_info, timeout).await;
+        let expires = login.map_err(|fault| ClusterError::new(CONNECTION_SUBJECT, fault))?;
         // The retries of the client would hide up to 15 attempts in one call, and its read timeout
         // would cut quiet watches.
         config.default_retry = false;
@@ -154,7 +154,9 @@ impl Connection {
                     "a proxy by {scheme} cannot be used: use http:// or https://"
                 )));
             }
-            Ok(Ok(Err(error))) => return Err(kubeconfig_error(blur(&classify::error_chain(&error)))),
+            Ok(Ok(Err(error))) => {
+                return Err(kubeconfig_error(mask_likely_secrets(&classify::error_chain(&error))));
+            }
             Ok(Err(_)) => return Err(kubeconfig_error("the client could not be made".to_owned())),
             Err(_) => return Err(kubeconfig_error("the client could not be made in time".to_owned())),
         };
@@ -178,7 +180,7 @@ impl Connection {
                 )
             })?;
             take_token(&mut config)?;
-            return Ok(LoadedKubeconfig { config, context: IN_CLUSTER.to_owned(), credentials: seen });
+            return Ok(LoadedKubeconfig { config, context: IN_CLUSTER_NAME.to_owned(), credentials: seen });
         };
         let context = chosen_context(&kubeconfig, self.context.as_deref())?;
         let named = named_files(&kubeconfig, &context);
@@ -190,7 +192,10 @@ impl Connection {
         let options = KubeConfigOptions { context: self.context.clone(), cluster: None, user: None };
         let mut config =
             kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(|error| {
-                kubeconfig_error(format!("kubeconfig: {}", blur(&classify::error_chain(&error))))
+                kubeconfig_error(format!(
+                    "kubeconfig: {}",
+                    mask_likely_secrets(&classify::error_chain(&error))
+                ))
             })?;
         if !has_proxy {
             let proxy = proxy::of(&config.cluster_url, |name| std::env::var(name).ok());
@@ -264,14 +269,14 @@ pub(super) fn merge_kubeconfigs(paths: &[PathBuf]) -> Result<Kubeconfig, Cluster
 }
 
 /// Returns the context that is asked for, or the current one; it must be there.
-fn chosen_context(kubeconfig: &Kubeconfig, asked: Option<&str>) -> Result<String, ClusterError> {
+fn chosen_context(kubeconfig: &Kubeconfig, requested: Option<&str>) -> Result<String, ClusterError> {
     let current = || kubeconfig.current_context.as_deref().filter(|name| !name.is_empty());
     let names: Vec<&str> = kubeconfig.contexts.iter().map(|named| named.name.as_str()).collect();
     let known = match names[..] {
         [] => "it has no context at all".to_owned(),
         _ => format!("it has {}", names.join(", ")),
     };
-    let Some(name) = asked.or_else(current) else {
+    let Some(name) = requested.or_else(current) else {
         return Err(kubeconfig_error(format!("the kubeconfig names no current context; {known}")));
     };
     if names.contains(&name) {
@@ -304,10 +309,10 @@ fn read(path: &Path) -> Result<Kubeconfig, ClusterError> {
         )));
     }
     Kubeconfig::read_from(path).map_err(|error| {
-        let said = classify::error_chain(&error);
+        let message = classify::error_chain(&error);
         // A YAML reader draws the place below its first line.
-        let said = blur(said.lines().next().unwrap_or_default());
-        kubeconfig_error(format!("the kubeconfig {} is not usable: {said}", path.display()))
+        let message = mask_likely_secrets(message.lines().next().unwrap_or_default());
+        kubeconfig_error(format!("the kubeconfig {} is not usable: {message}", path.display()))
     })
 }
 
@@ -343,16 +348,16 @@ fn take_token(config: &mut kube::Config) -> Result<(), ClusterError> {
     let bytes = bytes.map_err(|error| unreadable_file_error("token file", file, &error))?;
     let text = std::str::from_utf8(&bytes).ok().map(|text| text.trim_start_matches('\u{feff}').trim());
     let Some(token) = text.filter(|text| is_token(text)) else {
-        let what = if text.is_some_and(str::is_empty) { "is empty" } else { "holds no single token" };
-        return Err(kubeconfig_error(format!("the token file {} {what}", file.display())));
+        let problem = if text.is_some_and(str::is_empty) { "is empty" } else { "holds no single token" };
+        return Err(kubeconfig_error(format!("the token file {} {problem}", file.display())));
     };
     config.auth_info.token = Some(token.to_owned().into());
     Ok(())
 }
 
-fn unreadable_file_error(what: &str, file: &Path, error: &std::io::Error) -> ClusterError {
-    let said = classify::without_errno(&error.to_string()).to_lowercase();
-    kubeconfig_error(format!("the {what} {} cannot be read: {said}", file.display()))
+fn unreadable_file_error(subject: &str, file: &Path, error: &std::io::Error) -> ClusterError {
+    let message = classify::without_errno(&error.to_string()).to_lowercase();
+    kubeconfig_error(format!("the {subject} {} cannot be read: {message}", file.display()))
 }
 
 fn kubeconfig_error(reason: String) -> ClusterError {

@@ -3,17 +3,17 @@
 use serde_json::Value;
 
 use crate::engine::{
-    HELD_MIN_READY_SECONDS, ReplicaStatus, RolloutOverlayState, RolloutPhase, UpdateStrategy,
+    HELD_MIN_READY_SECONDS, ReplicaStatus, RolloutOverlayState, UpdateStrategy, WorkloadPhase,
 };
 use crate::object::{GroupKind, text_at};
 
 /// The annotation in which the Deployment controller counts its templates.
 pub(super) const REVISION_ANNOTATION: &str = "deployment.kubernetes.io/revision";
 /// The time after its creation, in seconds, within which a Deployment gets its first status.
-const FIRST_STATUS: i64 = 5;
+const FIRST_STATUS_SECONDS: i64 = 5;
 /// The part of its deadline by which the controller's clock may be behind that of the API server.
 /// It is ten seconds of the ten minutes that are the default.
-const CLOCK_TOLERANCE: i64 = 60;
+const CLOCK_TOLERANCE_SECONDS: i64 = 60;
 
 /// The fields of a spec that are read, here and for the claims of a StatefulSet.
 pub(super) const SPEC_KEYS: [&str; 8] = [
@@ -59,7 +59,7 @@ pub(super) fn is_failed_before(kind: &GroupKind, object: &Value, time: &str) -> 
         .and_then(|progressing| unix_seconds(text_at(progressing, &["lastUpdateTime"])));
     let deadline = count(object, &["spec", "progressDeadlineSeconds"]).map_or(0, i64::from);
     // Times within one second cannot be distinguished, and no deadline is that short.
-    let least = (deadline - deadline / CLOCK_TOLERANCE).max(1);
+    let least = (deadline - deadline / CLOCK_TOLERANCE_SECONDS).max(1);
     reported
         .zip(unix_seconds(time))
         .is_some_and(|(reported, written)| reported < written.saturating_add(least))
@@ -92,16 +92,16 @@ fn deployment(object: &Value) -> ReplicaStatus {
         ..ReplicaStatus::default()
     };
     let phase = if is_never_observed(object) || is_first_start(object, numbers, all) {
-        RolloutPhase::FirstStart
+        WorkloadPhase::FirstStart
     } else if is_unobserved(object) || all > numbers.updated {
-        RolloutPhase::Replacing
+        WorkloadPhase::Replacing
     } else if numbers.updated < replicas && is_progressing(object) {
         // Strategy Recreate, between the end of the old pods and the first of the new ones.
-        RolloutPhase::Replacing
+        WorkloadPhase::Replacing
     } else if numbers.updated < replicas || numbers.available < replicas {
-        RolloutPhase::Recovering
+        WorkloadPhase::Recovering
     } else {
-        RolloutPhase::Settled
+        WorkloadPhase::Settled
     };
     ReplicaStatus { phase, ..numbers }
 }
@@ -127,7 +127,9 @@ fn is_first_start(object: &Value, numbers: ReplicaStatus, all: u32) -> bool {
     }
     let since = unix_seconds(text_at(available, &["lastTransitionTime"]));
     let created = unix_seconds(text_at(object, &["metadata", "creationTimestamp"]));
-    since.zip(created).is_some_and(|(since, created)| since.saturating_sub(created).abs() <= FIRST_STATUS)
+    since
+        .zip(created)
+        .is_some_and(|(since, created)| since.saturating_sub(created).abs() <= FIRST_STATUS_SECONDS)
 }
 
 /// Returns whether the controller has a newer template in its hands; it drops the condition where
@@ -157,11 +159,11 @@ fn stateful_set(object: &Value) -> ReplicaStatus {
     };
     // Pods below the partition keep the older template on purpose, and OnDelete moves none by
     // itself.
-    let asked = if is_on_delete(object) { 0 } else { replicas.saturating_sub(partition) };
+    let target = if is_on_delete(object) { 0 } else { replicas.saturating_sub(partition) };
     let phase = if is_never_observed(object) {
-        RolloutPhase::FirstStart
-    } else if is_unobserved(object) || (moving && numbers.updated < asked) {
-        RolloutPhase::Replacing
+        WorkloadPhase::FirstStart
+    } else if is_unobserved(object) || (moving && numbers.updated < target) {
+        WorkloadPhase::Replacing
     } else {
         settled_or_missing(object, numbers, !moving)
     };
@@ -181,9 +183,9 @@ fn daemon_set(object: &Value) -> ReplicaStatus {
     // Pods of an older template; a node without any pod is missing one, not replacing it.
     let older = status(object, "currentNumberScheduled").saturating_sub(numbers.updated);
     let phase = if is_never_observed(object) {
-        RolloutPhase::FirstStart
+        WorkloadPhase::FirstStart
     } else if is_unobserved(object) || (older > 0 && !is_on_delete(object)) {
-        RolloutPhase::Replacing
+        WorkloadPhase::Replacing
     } else {
         settled_or_missing(object, numbers, older == 0)
     };
@@ -192,16 +194,16 @@ fn daemon_set(object: &Value) -> ReplicaStatus {
 
 /// Returns the phase of the two kinds whose status has no history. A spec that was never changed
 /// and has no available pod is on its first start.
-fn settled_or_missing(object: &Value, numbers: ReplicaStatus, is_one_template: bool) -> RolloutPhase {
+fn settled_or_missing(object: &Value, numbers: ReplicaStatus, is_one_template: bool) -> WorkloadPhase {
     if numbers.available >= numbers.replicas {
-        RolloutPhase::Settled
+        WorkloadPhase::Settled
     } else if is_one_template
         && numbers.available == 0
         && count(object, &["metadata", "generation"]) == Some(1)
     {
-        RolloutPhase::FirstStart
+        WorkloadPhase::FirstStart
     } else {
-        RolloutPhase::Recovering
+        WorkloadPhase::Recovering
     }
 }
 

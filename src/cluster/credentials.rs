@@ -5,10 +5,10 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 /// The identity of a file's content on disk; none where there is no file.
-type FileStamp = Option<(u64, u64, i64, i64, u64)>;
+type FileFingerprint = Option<(u64, u64, i64, i64, u64)>;
 
 /// The files that credentials come from, as they were right before they were read.
-pub(super) type CredentialFiles = BTreeMap<PathBuf, FileStamp>;
+pub(super) type CredentialFiles = BTreeMap<PathBuf, FileFingerprint>;
 
 /// No token is longer, in bytes: no server takes longer headers.
 pub(super) const MAX_BEARER_TOKEN_BYTES: u64 = 64 << 10;
@@ -25,7 +25,7 @@ pub(super) fn stamp_files(files: Vec<PathBuf>) -> CredentialFiles {
     files.into_iter().map(|file| (file.clone(), file_stamp(&file))).collect()
 }
 
-fn file_stamp(file: &Path) -> FileStamp {
+fn file_stamp(file: &Path) -> FileFingerprint {
     let found = std::fs::metadata(file).ok()?;
     // The modification time can be set back, the change time cannot.
     Some((found.dev(), found.ino(), found.ctime(), found.ctime_nsec(), found.size()))

@@ -34,7 +34,7 @@ impl fmt::Display for CallSubject {
         match self {
             Self::Object(id) => write!(f, "{id}"),
             Self::Kind(kind) => write!(f, "{kind}"),
-            Self::Server(what) => f.write_str(what),
+            Self::Server(subject) => f.write_str(subject),
         }
     }
 }
@@ -68,7 +68,7 @@ pub struct InvalidField {
 
 /// The part of the API server that denied a request: its authorizer, or admission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Denial {
+pub enum AccessDenial {
     /// The user may not do this.
     Rbac,
     /// The user may not act as the account as which this was asked.
@@ -155,7 +155,7 @@ pub enum ClusterFault {
     #[error("{message}")]
     Denied {
         /// The part of the server that denied it.
-        by: Denial,
+        by: AccessDenial,
         /// The server's words, or for Secrets our own.
         message: String,
     },
@@ -321,10 +321,14 @@ impl ClusterFault {
             | Self::UnreadableVersion
             | Self::Webhook { .. }
             | Self::Denied {
-                by: Denial::Rbac | Denial::Impersonation | Denial::Quota | Denial::Admission,
+                by:
+                    AccessDenial::Rbac
+                    | AccessDenial::Impersonation
+                    | AccessDenial::Quota
+                    | AccessDenial::Admission,
                 ..
             } => RetryAdvice::LongBackoff,
-            Self::Denied { by: Denial::Terminating, .. }
+            Self::Denied { by: AccessDenial::Terminating, .. }
             | Self::Unauthorized
             | Self::Plugin { .. }
             | Self::Disruption { .. }

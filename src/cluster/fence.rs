@@ -14,11 +14,11 @@ use tokio::sync::Notify;
 /// The terms of all sources that a replica holds. Cheap to clone; all clones say the same.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LeaseTerms {
-    inner: Arc<SharedTerms>,
+    inner: Arc<LeaseTermMap>,
 }
 
 #[derive(Debug, Default)]
-struct SharedTerms {
+struct LeaseTermMap {
     known: Mutex<TermState>,
     /// A write has ended, answered or not.
     ended: Notify,
@@ -94,7 +94,7 @@ impl LeaseTerms {
     }
 
     /// Waits until no write for any of these sources is on its way, or for so long.
-    pub(crate) async fn wait_until_idle(&self, sources: &[Arc<str>], patience: Duration) {
+    pub(crate) async fn wait_until_idle(&self, sources: &[Arc<str>], timeout: Duration) {
         let rest = async {
             loop {
                 let ended = self.inner.ended.notified();
@@ -105,7 +105,7 @@ impl LeaseTerms {
             }
         };
         // A write that is still in flight then counts as unanswered.
-        let _ = tokio::time::timeout(patience, rest).await;
+        let _ = tokio::time::timeout(timeout, rest).await;
     }
 
     fn lock(&self) -> MutexGuard<'_, TermState> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use super::error::{CallSubject, ClusterError, ClusterFault, Denial};
+use super::error::{AccessDenial, CallSubject, ClusterError, ClusterFault};
 
 /// Left alone, the server adds the groups that a token of the account would have.
 const IMPERSONATE_USER: HeaderName = HeaderName::from_static("impersonate-user");
@@ -71,13 +71,14 @@ pub(super) fn set_impersonation(
 /// Says who it is that lacks a right: rhumb's own account, which may not act as the other one, or
 /// that one itself.
 pub(super) fn with_account_name(account: &ServiceAccount, error: ClusterError) -> ClusterError {
-    let ClusterFault::Denied { by: by @ (Denial::Rbac | Denial::Impersonation), message } = error.fault()
+    let ClusterFault::Denied { by: by @ (AccessDenial::Rbac | AccessDenial::Impersonation), message } =
+        error.fault()
     else {
         return error;
     };
     let ServiceAccount { namespace, name } = account;
     let message = match by {
-        Denial::Impersonation => format!(
+        AccessDenial::Impersonation => format!(
             "rhumb's own account may not act as {account}: grant it `impersonate` on serviceaccounts/{name} in namespace \
              {namespace} (`rhumb rbac` prints the rule); the server says: {message}"
         ),
@@ -96,7 +97,7 @@ mod tests {
     #[test]
     fn a_refusal_says_who_lacks_the_right() {
         #[track_caller]
-        fn check(kind: &str, said: &str, by: Denial, expected: &[&str]) {
+        fn check(kind: &str, said: &str, by: AccessDenial, expected: &[&str]) {
             let on = CallSubject::Object(ObjectId::new(&GroupKind::new("", kind), Some("shop"), "a"));
             let body = serde_json::json!({
                 "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 403, "reason": "Forbidden",
@@ -117,13 +118,13 @@ mod tests {
                      resource \"configmaps\" in API group \"\" in the namespace \"shop\"";
         let own =
             ["rhumb's own account may not act as system:serviceaccount:rhumb-system:shop", "`impersonate`"];
-        check("ConfigMap", refused, Denial::Impersonation, &own);
-        check("Secret", refused, Denial::Impersonation, &own);
-        check("ConfigMap", lacks, Denial::Rbac, &[lacks]);
+        check("ConfigMap", refused, AccessDenial::Impersonation, &own);
+        check("Secret", refused, AccessDenial::Impersonation, &own);
+        check("ConfigMap", lacks, AccessDenial::Rbac, &[lacks]);
         check(
             "Secret",
             lacks,
-            Denial::Rbac,
+            AccessDenial::Rbac,
             &["as system:serviceaccount:rhumb-system:shop: the user may not"],
         );
     }

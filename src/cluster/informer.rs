@@ -10,30 +10,31 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::FutureExt as _;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
-use super::backoff::{InformerBackoff, Reachability};
+use super::backoff::{InformerBackoff, ServerReachability};
 use super::call::{Cluster, HEARTBEAT_SLACK};
 use super::error::{CallSubject, ClusterError, ClusterFault};
+use super::event_sink::{EventSink, ReceiverClosed};
 use super::kinds::ServedKind;
 use super::path::{ListSelector, NamespaceSelector};
 use super::watch::{Watch, WatchEvent, WatchStart};
-use super::wire::{LiveDecoder, Scaler, ScalerDecoder, VersionDecoder, WireDecoder, WireForm};
-use crate::engine::{LiveObject, OWN_WATCHER, ResourceVersion, WatchScope, WatcherId};
+use super::wire::{Autoscaler, AutoscalerDecoder, LiveDecoder, VersionDecoder, WireDecoder, WireForm};
+use crate::engine::{InformerGroupId, LiveObject, OWN_INFORMER_GROUP, ResourceVersion, WatchScope};
 use crate::heartbeat::Heartbeat;
 use crate::object::ObjectId;
 use crate::object::annotations;
 
 /// The prefix of a watch's heartbeat name; its kind follows.
-pub(crate) const WATCH_OVER: &str = "the watch over ";
+pub(crate) const WATCH_PREFIX: &str = "the watch over ";
 
 /// After so many failed watches in a row the kind is listed again, whatever the failures were.
 const MAX_FAILED_WATCHES: u32 = 5;
 /// After so many streaming lists that never ended the kind is read in pages.
-const STREAM_FAULTS: u32 = 2;
+const MAX_STREAM_FAULTS: u32 = 2;
 /// A watch that lived so long was sound, however it ended.
-const SOUND_WATCH_LIFETIME: Duration = Duration::from_secs(30);
+const HEALTHY_WATCH_LIFETIME: Duration = Duration::from_secs(30);
 /// One event of an informer.
 #[derive(Debug)]
 pub struct InformerEvent<R = LiveObject> {
@@ -89,59 +90,65 @@ impl Drop for Informer {
 
 impl Cluster {
     /// Reports everything about the selected objects of a kind, in the version given, until it is
-    /// dropped. The number of the watcher is handed back with each change.
+    /// dropped. The number of the informer group is handed back with each change.
     ///
     /// Waits while the sink is full. Needs a running tokio runtime.
     pub fn informer(
         &self,
         kind: &Arc<ServedKind>,
         selector: ListSelector,
-        watcher: WatcherId,
-        sink: mpsc::Sender<InformerEvent<LiveObject>>,
+        informer_group: InformerGroupId,
+        sink: impl Into<EventSink<InformerEvent<LiveObject>>>,
     ) -> Informer {
-        self.inform_by(watcher, kind, selector, LiveDecoder::new(kind, self.interner(), WireForm::Full), sink)
+        self.inform_by(
+            informer_group,
+            kind,
+            selector,
+            LiveDecoder::new(kind, self.interner(), WireForm::Full),
+            sink,
+        )
     }
 
     /// Reports what the autoscalers of the cluster scale; the kind is `HorizontalPodAutoscaler`.
-    pub fn scaler_informer(
+    pub fn autoscaler_informer(
         &self,
         kind: &Arc<ServedKind>,
-        sink: mpsc::Sender<InformerEvent<Scaler>>,
+        sink: impl Into<EventSink<InformerEvent<Autoscaler>>>,
     ) -> Informer {
-        self.inform(kind, ListSelector::All, ScalerDecoder::new(kind, self.interner()), sink)
+        self.inform(kind, ListSelector::All, AutoscalerDecoder::new(kind, self.interner()), sink)
     }
 
     /// Reports in which versions the inventories of these sets are, in one namespace; the kind is
     /// `ConfigMap`.
-    pub fn follow_versions(
+    pub fn watch_versions(
         &self,
         kind: &Arc<ServedKind>,
         namespace: &str,
         sets: &BTreeSet<Arc<str>>,
-        sink: mpsc::Sender<InformerEvent<ResourceVersion>>,
+        sink: impl Into<EventSink<InformerEvent<ResourceVersion>>>,
     ) -> Informer {
         self.version_informer(kind, namespace, super::inventory::ID_LABEL, sets, sink)
     }
 
     /// Reports the inventories whose sources ask for an observation, as
-    /// [`Cluster::follow_versions`].
+    /// [`Cluster::watch_versions`].
     pub fn follow_observation_requests(
         &self,
         kind: &Arc<ServedKind>,
         namespace: &str,
-        sink: mpsc::Sender<InformerEvent<ResourceVersion>>,
+        sink: impl Into<EventSink<InformerEvent<ResourceVersion>>>,
     ) -> Informer {
         self.labelled_versions(kind, namespace, annotations::OBSERVATION_REQUEST.to_owned(), sink)
     }
 
     /// Reports in which versions the orders objects of these sets are, as
-    /// [`Cluster::follow_versions`].
+    /// [`Cluster::watch_versions`].
     pub fn order_versions(
         &self,
         kind: &Arc<ServedKind>,
         namespace: &str,
         sets: &BTreeSet<Arc<str>>,
-        sink: mpsc::Sender<InformerEvent<ResourceVersion>>,
+        sink: impl Into<EventSink<InformerEvent<ResourceVersion>>>,
     ) -> Informer {
         self.version_informer(kind, namespace, annotations::ORDERS_OF, sets, sink)
     }
@@ -152,7 +159,7 @@ impl Cluster {
         namespace: &str,
         label: &str,
         sets: &BTreeSet<Arc<str>>,
-        sink: mpsc::Sender<InformerEvent<ResourceVersion>>,
+        sink: impl Into<EventSink<InformerEvent<ResourceVersion>>>,
     ) -> Informer {
         let sets: Vec<&str> = sets.iter().map(|set| &**set).collect();
         self.labelled_versions(kind, namespace, format!("{label} in ({})", sets.join(",")), sink)
@@ -163,7 +170,7 @@ impl Cluster {
         kind: &Arc<ServedKind>,
         namespace: &str,
         labels: String,
-        sink: mpsc::Sender<InformerEvent<ResourceVersion>>,
+        sink: impl Into<EventSink<InformerEvent<ResourceVersion>>>,
     ) -> Informer {
         let within =
             NamespaceSelector { namespace: namespace.into(), labels: Some(labels.into()), fields: None };
@@ -176,21 +183,21 @@ impl Cluster {
         kind: &Arc<ServedKind>,
         selector: ListSelector,
         decoder: P,
-        sink: mpsc::Sender<InformerEvent<P::Record>>,
+        sink: impl Into<EventSink<InformerEvent<P::Record>>>,
     ) -> Informer {
-        self.inform_by(OWN_WATCHER, kind, selector, decoder, sink)
+        self.inform_by(OWN_INFORMER_GROUP, kind, selector, decoder, sink)
     }
 
     fn inform_by<P: WireDecoder>(
         &self,
-        watcher: WatcherId,
+        informer_group: InformerGroupId,
         kind: &Arc<ServedKind>,
         selector: ListSelector,
         decoder: P,
-        sink: mpsc::Sender<InformerEvent<P::Record>>,
+        sink: impl Into<EventSink<InformerEvent<P::Record>>>,
     ) -> Informer {
         let namespace = selector.namespace().map(Arc::from);
-        let listing = WatchScope { watcher, kind: kind.gvk.group_kind(), namespace };
+        let listing = WatchScope { informer_group, kind: kind.gvk.group_kind(), namespace };
         let relist = Arc::new(Notify::new());
         let follower = InformerTask {
             cluster: self.clone(),
@@ -198,7 +205,7 @@ impl Cluster {
             listing,
             selector,
             decoder,
-            sink,
+            sink: sink.into(),
             relist: relist.clone(),
             backoff: InformerBackoff::default(),
             stream_faults: 0,
@@ -206,7 +213,7 @@ impl Cluster {
             failing: false,
             heartbeat: self
                 .heartbeats()
-                .expect_part(&format!("{WATCH_OVER}{}", kind.gvk.group_kind()), HEARTBEAT_SLACK),
+                .expect_part(&format!("{WATCH_PREFIX}{}", kind.gvk.group_kind()), HEARTBEAT_SLACK),
         };
         let (bug, sink) = (
             ClusterError::new(CallSubject::Kind(follower.listing.kind.clone()), ClusterFault::Bug),
@@ -223,9 +230,6 @@ impl Cluster {
         Informer { task: tokio::spawn(task), relist }
     }
 }
-
-/// Nobody listens any more.
-struct InformerReceiverClosed;
 
 /// The reason for which a watch ended.
 enum WatchEnd {
@@ -249,7 +253,7 @@ struct InformerTask<P: WireDecoder> {
     listing: WatchScope,
     selector: ListSelector,
     decoder: P,
-    sink: mpsc::Sender<InformerEvent<P::Record>>,
+    sink: EventSink<InformerEvent<P::Record>>,
     relist: Arc<Notify>,
     backoff: InformerBackoff,
     /// The number of times that a streaming list has failed as such.
@@ -268,7 +272,7 @@ impl<P: WireDecoder> InformerTask<P> {
     }
 
     /// Runs one list and the watches that follow it, up to the next list.
-    async fn run_cycle(&mut self) -> Result<(), InformerReceiverClosed> {
+    async fn run_cycle(&mut self) -> Result<(), ReceiverClosed> {
         self.send(InformerChange::Init).await?;
         let ListResult { mut version, mut watch } = match self.list().await? {
             Ok(listed) => listed,
@@ -289,11 +293,11 @@ impl<P: WireDecoder> InformerTask<P> {
     }
 
     /// Lists the kind, and sends every object that there is.
-    async fn list(&mut self) -> Result<Result<ListResult, ClusterError>, InformerReceiverClosed> {
-        if self.stream_faults < STREAM_FAULTS {
+    async fn list(&mut self) -> Result<Result<ListResult, ClusterError>, ReceiverClosed> {
+        if self.stream_faults < MAX_STREAM_FAULTS {
             match self.list_by_stream().await? {
                 Err(error) if matches!(error.fault(), ClusterFault::Invalid { .. }) => {
-                    self.stream_faults = STREAM_FAULTS;
+                    self.stream_faults = MAX_STREAM_FAULTS;
                 }
                 // Some servers ignore the parameter, and then never send the end.
                 Err(error) if matches!(error.fault(), ClusterFault::Timeout { .. }) => {
@@ -307,7 +311,7 @@ impl<P: WireDecoder> InformerTask<P> {
         self.list_by_pages().await
     }
 
-    async fn list_by_stream(&mut self) -> Result<Result<ListResult, ClusterError>, InformerReceiverClosed> {
+    async fn list_by_stream(&mut self) -> Result<Result<ListResult, ClusterError>, ReceiverClosed> {
         self.heartbeat.record(self.cluster.longest_call());
         let mut watch = match self.cluster.watch(&self.kind, &self.selector, &WatchStart::All).await {
             Ok(watch) => watch,
@@ -334,7 +338,7 @@ impl<P: WireDecoder> InformerTask<P> {
         }
     }
 
-    async fn list_by_pages(&mut self) -> Result<Result<ListResult, ClusterError>, InformerReceiverClosed> {
+    async fn list_by_pages(&mut self) -> Result<Result<ListResult, ClusterError>, ReceiverClosed> {
         let mut next: Option<String> = None;
         loop {
             self.heartbeat.record(self.cluster.longest_call());
@@ -366,7 +370,7 @@ impl<P: WireDecoder> InformerTask<P> {
         &mut self,
         version: &mut String,
         running: Option<Watch>,
-    ) -> Result<WatchEnd, InformerReceiverClosed> {
+    ) -> Result<WatchEnd, ReceiverClosed> {
         let mut watch = if let Some(watch) = running {
             watch
         } else {
@@ -414,7 +418,7 @@ impl<P: WireDecoder> InformerTask<P> {
                     return Ok(WatchEnd::Resume);
                 }
                 Err(error) => {
-                    if since.elapsed() >= SOUND_WATCH_LIFETIME {
+                    if since.elapsed() >= HEALTHY_WATCH_LIFETIME {
                         self.broken = 0;
                         self.backoff = InformerBackoff::default();
                     }
@@ -425,7 +429,7 @@ impl<P: WireDecoder> InformerTask<P> {
     }
 
     /// Decides what follows a watch that could not be started, or broke.
-    async fn handle_failure(&mut self, error: ClusterError) -> Result<WatchEnd, InformerReceiverClosed> {
+    async fn handle_failure(&mut self, error: ClusterError) -> Result<WatchEnd, ReceiverClosed> {
         let expired = *error.fault() == ClusterFault::Expired;
         if !error.is_unreachable() {
             self.broken += 1;
@@ -435,9 +439,13 @@ impl<P: WireDecoder> InformerTask<P> {
     }
 
     /// Sends a failure, and waits.
-    async fn report_failure(&mut self, error: ClusterError) -> Result<(), InformerReceiverClosed> {
-        let reach = if error.is_unreachable() { Reachability::Unreachable } else { Reachability::Reachable };
-        if reach == Reachability::Unreachable {
+    async fn report_failure(&mut self, error: ClusterError) -> Result<(), ReceiverClosed> {
+        let reach = if error.is_unreachable() {
+            ServerReachability::Unreachable
+        } else {
+            ServerReachability::Reachable
+        };
+        if reach == ServerReachability::Unreachable {
             self.cluster.call_metrics().record_silence();
         }
         let wait = self.backoff.note_failure(reach).max(error.retry_after().unwrap_or_default());
@@ -448,10 +456,10 @@ impl<P: WireDecoder> InformerTask<P> {
         Ok(())
     }
 
-    async fn send(&self, news: InformerChange<P::Record>) -> Result<(), InformerReceiverClosed> {
+    async fn send(&self, change: InformerChange<P::Record>) -> Result<(), ReceiverClosed> {
         self.heartbeat.record(HEARTBEAT_SLACK);
-        let event = InformerEvent { listing: self.listing.clone(), change: news };
-        self.sink.send(event).await.map_err(|_| InformerReceiverClosed)
+        let event = InformerEvent { listing: self.listing.clone(), change };
+        self.sink.send(event).await
     }
 }
 

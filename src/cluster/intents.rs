@@ -53,12 +53,12 @@ impl Cluster {
         &self,
         kind: &ServedKind,
         id: &ObjectId,
-        spot: AnnotationTarget,
+        target: AnnotationTarget,
         key: &str,
         value: Option<&str>,
     ) -> Result<(), ClusterError> {
         let url = path::with_query(path::object(kind, id), &[("fieldManager", CLI_FIELD_MANAGER)]);
-        self.merge(url, spot, key, value, CallSubject::Object(id.clone())).await
+        self.merge(url, target, key, value, CallSubject::Object(id.clone())).await
     }
 
     /// Does the same as [`Cluster::patch_annotation`], on the inventory of a source.
@@ -78,14 +78,14 @@ impl Cluster {
     async fn merge(
         &self,
         url: String,
-        spot: AnnotationTarget,
+        target: AnnotationTarget,
         key: &str,
         value: Option<&str>,
         on: CallSubject,
     ) -> Result<(), ClusterError> {
         let annotations = Map::from_iter([(key.to_owned(), value.map_or(Value::Null, Value::from))]);
         let metadata = json!({"metadata": {"annotations": annotations}});
-        let patch = match spot {
+        let patch = match target {
             AnnotationTarget::Object => metadata,
             AnnotationTarget::Template => json!({"spec": {"template": metadata}}),
         };

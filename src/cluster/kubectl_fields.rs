@@ -14,7 +14,7 @@ use crate::object::{ObjectId, text_at};
 pub(super) const JSON_PATCH: &str = "application/json-patch+json";
 
 /// The managers of client-side apply, whose `Update` entries hold what it had applied.
-const CLIENT_SIDE: [&str; 2] = ["kubectl-client-side-apply", "before-first-apply"];
+const CLIENT_SIDE_MANAGERS: [&str; 2] = ["kubectl-client-side-apply", "before-first-apply"];
 
 /// The result of reclaiming the fields of a client-side apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,7 +117,7 @@ impl FieldOwners {
 }
 
 fn is_client_side(entry: &Value) -> bool {
-    CLIENT_SIDE.contains(&text_at(entry, &["manager"]))
+    CLIENT_SIDE_MANAGERS.contains(&text_at(entry, &["manager"]))
         && text_at(entry, &["operation"]) == "Update"
         && text_at(entry, &["subresource"]).is_empty()
 }

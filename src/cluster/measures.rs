@@ -16,7 +16,7 @@ use tokio::sync::watch;
 const CALL_BUCKETS_SECONDS: [f64; 10] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 15.0, 30.0];
 
 /// The code of a call that had no answer.
-const NO_ANSWER: &str = "none";
+const NO_ANSWER_WORD: &str = "none";
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct CallLabels {
@@ -68,7 +68,7 @@ impl CallMetrics {
     /// Counts a call, with its answer if there was one.
     pub(crate) fn record_call(&self, method: &Method, code: Option<StatusCode>, took: Duration) {
         let verb = method.as_str().to_owned();
-        let code = code.map_or_else(|| NO_ANSWER.to_owned(), |code| code.as_u16().to_string());
+        let code = code.map_or_else(|| NO_ANSWER_WORD.to_owned(), |code| code.as_u16().to_string());
         self.calls.get_or_create(&CallLabels { verb: verb.clone(), code }).inc();
         self.seconds.get_or_create(&VerbLabels { verb }).observe(took.as_secs_f64());
     }

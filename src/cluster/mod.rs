@@ -20,6 +20,7 @@ mod controller_progress;
 mod credentials;
 mod error;
 mod event;
+mod event_sink;
 mod fence;
 mod impersonation;
 mod informer;
@@ -52,19 +53,20 @@ mod write;
 
 pub(crate) use access::{AccessDecision, AccessRequest};
 pub use call::Cluster;
-pub(crate) use config_data::DataFollower;
+pub(crate) use config_data::DataWatchHandle;
 pub use config_data::{DataChange, DataEvent};
 pub use config_key::ConfigKey;
 pub(crate) use config_key::missing_key_remedy;
 pub use connect::Connection;
 pub(crate) use error::ClusterError;
+pub use error::{AccessDenial, ClusterFault, RetryAdvice};
 #[cfg(test)]
 pub(crate) use error::{CallSubject, FieldConflict, InvalidField};
-pub use error::{ClusterFault, Denial, RetryAdvice};
 pub(crate) use event::{EventType, KubernetesEvent, MAX_EVENT_MESSAGE_BYTES};
+pub(crate) use event_sink::EventSink;
 pub(crate) use fence::{LeaseTerms, TermStart, WriteFence};
 pub(crate) use impersonation::ServiceAccount;
-pub(crate) use informer::WATCH_OVER;
+pub(crate) use informer::WATCH_PREFIX;
 pub use informer::{Informer, InformerChange, InformerEvent};
 pub(crate) use intents::{AnnotationTarget, later_writers};
 pub use inventory::{InventoryObject, inventory_id_of};
@@ -79,14 +81,16 @@ pub(crate) use obstacles::WriteObstacles;
 pub(crate) use orders::{OrdersObject, orders_name, source_of_orders};
 pub use path::ListSelector;
 pub(crate) use path::NamespaceSelector;
-pub use pods::{EvictionResult, PodFollower, PodsChange, PodsEvent, pod_selector};
+pub use pods::{EvictionResponse, PodWatchHandle, PodsChange, PodsEvent, pod_selector};
 pub use read::LiveLookup;
-pub(crate) use rollout_ledger::{LedgerObject, explain_unread_claims, explain_unreadable_ledger};
+pub(crate) use rollout_ledger::{
+    LEDGER_NAME, LedgerObject, explain_unread_claims, explain_unreadable_ledger,
+};
 pub(crate) use source_objects::CustomSourceVersion;
 pub(crate) use union_members::{DryRunAnswer, is_replaceable};
+pub(crate) use wire::Autoscaler;
 #[cfg(test)]
 pub(crate) use wire::ScaleTarget;
-pub(crate) use wire::Scaler;
 pub use write::{ApplyForce, DeleteResult};
 
 /// The field manager of the daemon's and of applied writes; orders are written as `rhumb-cli`.

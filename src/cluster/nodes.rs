@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::Deserialize;
-use tokio::sync::mpsc;
 
 use super::call::Cluster;
+use super::event_sink::EventSink;
 use super::informer::{Informer, InformerEvent};
 use super::kinds::{ServedKind, ServedScope};
 use super::path::ListSelector;
@@ -20,7 +20,7 @@ use crate::object::{GroupKind, Gvk, ObjectId};
 impl Cluster {
     /// Reports the facts of all nodes, until it is dropped. Needs the right to list and watch
     /// `nodes`.
-    pub fn follow_nodes(&self, sink: mpsc::Sender<InformerEvent<NodeFacts>>) -> Informer {
+    pub fn watch_nodes(&self, sink: impl Into<EventSink<InformerEvent<NodeFacts>>>) -> Informer {
         let kind = Arc::new(ServedKind {
             gvk: Gvk::new("", "v1", "Node"),
             plural: "nodes".into(),

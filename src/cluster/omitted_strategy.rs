@@ -75,7 +75,7 @@ impl Cluster {
     /// Costs nothing for most contents, and a read for those that ask for such a strategy. Fails
     /// with [`ClusterFault::VersionConflict`] when the object is not the one of the precondition,
     /// or changes meanwhile.
-    pub(crate) async fn own_rolling_update(
+    pub(crate) async fn take_rolling_update_ownership(
         &self,
         kind: &ServedKind,
         id: &ObjectId,
@@ -87,7 +87,7 @@ impl Cluster {
             return Ok(precondition);
         };
         let on = CallSubject::Object(id.clone());
-        let Some(entries) = own_filled_entries(&live, field) else { return Ok(precondition) };
+        let Some(entries) = with_filled_entries_taken(&live, field) else { return Ok(precondition) };
         let now: Value = self.write_owners(kind, id, &live, &entries).await?.decode(&on)?;
         Ok(Precondition::Exact(uid, resource_version_of(&now)))
     }
@@ -125,17 +125,17 @@ pub(super) fn resource_version_of(object: &Value) -> ResourceVersion {
 
 /// Returns the entries with all of a `rollingUpdate` in ours and in nobody else's; none where there
 /// is none.
-pub(super) fn own_filled_entries(live: &Value, field: &str) -> Option<Vec<Value>> {
+pub(super) fn with_filled_entries_taken(live: &Value, field: &str) -> Option<Vec<Value>> {
     let mut shape: Map<String, Value> =
         rolling_update_of(live, field)?.keys().map(|key| (format!("f:{key}"), json!({}))).collect();
     shape.insert(".".to_owned(), json!({}));
     let names = ["f:spec".to_owned(), format!("f:{field}"), format!("f:{ROLLING_UPDATE_FIELD}")];
-    Some(own_fields(live, &names, Value::Object(shape)))
+    Some(with_fields_taken(live, &names, Value::Object(shape)))
 }
 
 /// Returns the entries of an object with a field in ours and in nobody else's. `names` are the keys
 /// of the tree that lead to it, `shape` the tree below it.
-pub(super) fn own_fields(live: &Value, names: &[String], shape: Value) -> Vec<Value> {
+pub(super) fn with_fields_taken(live: &Value, names: &[String], shape: Value) -> Vec<Value> {
     let shape = names.iter().rev().fold(shape, |inner, name| json!({ name.as_str(): inner }));
     let mut entries = live["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
     for entry in entries.iter_mut().filter(|entry| !is_ours(entry)) {

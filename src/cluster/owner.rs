@@ -8,13 +8,14 @@ use crate::object::annotations;
 
 const FLUX_KUSTOMIZATION_LABELS: [&str; 2] =
     ["kustomize.toolkit.fluxcd.io/name", "kustomize.toolkit.fluxcd.io/namespace"];
-const HELM_RELEASE: [&str; 2] = ["helm.toolkit.fluxcd.io/name", "helm.toolkit.fluxcd.io/namespace"];
-const ARGO_TRACKING: &str = "argocd.argoproj.io/tracking-id";
-const ARGO_INSTANCE: &str = "argocd.argoproj.io/instance";
-const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+const FLUX_HELM_RELEASE_LABELS: [&str; 2] =
+    ["helm.toolkit.fluxcd.io/name", "helm.toolkit.fluxcd.io/namespace"];
+const ARGO_TRACKING_ANNOTATION: &str = "argocd.argoproj.io/tracking-id";
+const ARGO_INSTANCE_LABEL: &str = "argocd.argoproj.io/instance";
+const MANAGED_BY_LABEL: &str = "app.kubernetes.io/managed-by";
 const HELM_ANNOTATIONS: [&str; 2] = ["meta.helm.sh/release-name", "meta.helm.sh/release-namespace"];
-const CONFIG_SYNC_MANAGED: &str = "configmanagement.gke.io/managed";
-const CONFIG_SYNC_ID: &str = "configsync.gke.io/resource-id";
+const CONFIG_SYNC_MANAGED_ANNOTATION: &str = "configmanagement.gke.io/managed";
+const CONFIG_SYNC_ID_ANNOTATION: &str = "configsync.gke.io/resource-id";
 const KAPP_LABEL: &str = "kapp.k14s.io/app";
 
 /// The field by which an object names its controller.
@@ -26,15 +27,15 @@ pub(super) const OWNER_MARKS: [&str; 13] = [
     PART_OF,
     FLUX_KUSTOMIZATION_LABELS[0],
     FLUX_KUSTOMIZATION_LABELS[1],
-    HELM_RELEASE[0],
-    HELM_RELEASE[1],
-    ARGO_TRACKING,
-    ARGO_INSTANCE,
-    MANAGED_BY,
+    FLUX_HELM_RELEASE_LABELS[0],
+    FLUX_HELM_RELEASE_LABELS[1],
+    ARGO_TRACKING_ANNOTATION,
+    ARGO_INSTANCE_LABEL,
+    MANAGED_BY_LABEL,
     HELM_ANNOTATIONS[0],
     HELM_ANNOTATIONS[1],
-    CONFIG_SYNC_MANAGED,
-    CONFIG_SYNC_ID,
+    CONFIG_SYNC_MANAGED_ANNOTATION,
+    CONFIG_SYNC_ID_ANNOTATION,
     KAPP_LABEL,
 ];
 
@@ -54,9 +55,9 @@ pub(super) fn of(
         (Some(set), ..) if is_label_owner(ours) => ObjectOwner::Ours(set),
         (_, Some(controller), _) => {
             let (kind, name) = (&controller.kind.0, &controller.name.0);
-            let place = Some(&meta.namespace.0).filter(|namespace| !namespace.is_empty());
-            let place = place.map_or_else(String::new, |namespace| format!("{namespace}/"));
-            ObjectOwner::Controlled(interner.text(&format!("{kind} {place}{name}")))
+            let namespace_name = Some(&meta.namespace.0).filter(|namespace| !namespace.is_empty());
+            let namespace_name = namespace_name.map_or_else(String::new, |namespace| format!("{namespace}/"));
+            ObjectOwner::Controlled(interner.text(&format!("{kind} {namespace_name}{name}")))
         }
         (_, None, Some((_, mark))) => ObjectOwner::Foreign(interner.text(&mark)),
         (Some(set), None, None) => ObjectOwner::Labelled(set),
@@ -100,11 +101,11 @@ pub(super) fn opt_out(
     meta: &ObjectMetadata<'_>,
     ours: Option<&ManagedFieldsText<'_>>,
 ) -> Option<&'static str> {
-    let is_disabled = |asks: ToolRequests| asks.reconcile == ReconcilePolicy::Disabled;
+    let is_disabled = |requests: ToolRequests| requests.reconcile == ReconcilePolicy::Disabled;
     let all = is_disabled(ToolRequests::of(meta.marks()));
-    let asks =
+    let requests =
         all.then(|| ToolRequests::of(meta.marks().filter(|(map, key, _)| is_foreign(ours, *map, key))));
-    let word = asks.filter(|asks| is_disabled(*asks)).and_then(|asks| asks.left_by);
+    let word = requests.filter(|requests| is_disabled(*requests)).and_then(|requests| requests.left_by);
     // Most objects have no such mark, which is cheaper to see than what our entry owns.
     let controlled = controller_reference(meta).map(|_| CONTROLLER_FIELD);
     let claimed = || controlled.or_else(|| foreign_mark(meta, ours).map(|(key, _)| key));
@@ -137,29 +138,34 @@ fn foreign_mark(
         None => name.to_owned(),
     };
     if let Some(name) = label(FLUX_KUSTOMIZATION_LABELS[0]) {
-        let place = placed(label(FLUX_KUSTOMIZATION_LABELS[1]), name);
-        return Some((FLUX_KUSTOMIZATION_LABELS[0], format!("Flux Kustomization {place}")));
+        let namespace_name = placed(label(FLUX_KUSTOMIZATION_LABELS[1]), name);
+        return Some((FLUX_KUSTOMIZATION_LABELS[0], format!("Flux Kustomization {namespace_name}")));
     }
-    if let Some(name) = label(HELM_RELEASE[0]) {
-        return Some((HELM_RELEASE[0], format!("Flux HelmRelease {}", placed(label(HELM_RELEASE[1]), name))));
+    if let Some(name) = label(FLUX_HELM_RELEASE_LABELS[0]) {
+        return Some((
+            FLUX_HELM_RELEASE_LABELS[0],
+            format!("Flux HelmRelease {}", placed(label(FLUX_HELM_RELEASE_LABELS[1]), name)),
+        ));
     }
-    if let Some(tracking) = annotation(ARGO_TRACKING) {
+    if let Some(tracking) = annotation(ARGO_TRACKING_ANNOTATION) {
         // `<application>:<group>/<kind>:<namespace>/<name>`
         let name = tracking.split(':').next().unwrap_or(tracking);
-        return Some((ARGO_TRACKING, format!("Argo CD Application {name}")));
+        return Some((ARGO_TRACKING_ANNOTATION, format!("Argo CD Application {name}")));
     }
-    if let Some(name) = label(ARGO_INSTANCE) {
-        return Some((ARGO_INSTANCE, format!("Argo CD Application {name}")));
+    if let Some(name) = label(ARGO_INSTANCE_LABEL) {
+        return Some((ARGO_INSTANCE_LABEL, format!("Argo CD Application {name}")));
     }
     // Its label is in many a manifest, so only the annotation has to be theirs.
-    if let (Some("Helm"), Some(name)) = (meta.labels.get(MANAGED_BY), annotation(HELM_ANNOTATIONS[0])) {
+    if let (Some("Helm"), Some(name)) = (meta.labels.get(MANAGED_BY_LABEL), annotation(HELM_ANNOTATIONS[0])) {
         return Some((
             HELM_ANNOTATIONS[0],
             format!("Helm release {}", placed(annotation(HELM_ANNOTATIONS[1]), name)),
         ));
     }
-    if annotation(CONFIG_SYNC_MANAGED) == Some("enabled") || annotation(CONFIG_SYNC_ID).is_some() {
-        return Some((CONFIG_SYNC_MANAGED, "Config Sync".to_owned()));
+    if annotation(CONFIG_SYNC_MANAGED_ANNOTATION) == Some("enabled")
+        || annotation(CONFIG_SYNC_ID_ANNOTATION).is_some()
+    {
+        return Some((CONFIG_SYNC_MANAGED_ANNOTATION, "Config Sync".to_owned()));
     }
     label(KAPP_LABEL).map(|app| (KAPP_LABEL, format!("kapp app {app}")))
 }

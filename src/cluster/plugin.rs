@@ -25,7 +25,7 @@ use super::credentials::is_token;
 use super::error::ClusterFault;
 
 /// The environment that the service manager sets for this process and none of its children.
-const OF_THE_SERVICE: [&str; 3] = ["NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC"];
+const SERVICE_VARIABLES: [&str; 3] = ["NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC"];
 
 /// No answer is longer, in bytes.
 const MAX_PLUGIN_OUTPUT_BYTES: u64 = 1 << 20;
@@ -70,14 +70,14 @@ impl Drop for PluginProcessGroup {
 /// that holds.
 pub(super) async fn run_plugin(
     user: &mut AuthInfo,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<Option<Timestamp>, ClusterFault> {
     // These take precedence over it.
     if user.token.is_some() || user.password.is_some() {
         return Ok(None);
     }
     let Some(plugin) = user.exec.take() else { return Ok(None) };
-    let output = match tokio::time::timeout(patience, run(&plugin)).await {
+    let output = match tokio::time::timeout(timeout, run(&plugin)).await {
         Ok(output) => output?,
         Err(_) => return Err(hanging_fault()),
     };
@@ -117,18 +117,18 @@ fn unreadable_fault() -> ClusterFault {
 async fn run(plugin: &ExecConfig) -> Result<Vec<u8>, ClusterFault> {
     let mode = plugin.interactive_mode.as_ref();
     let somebody = mode != Some(&ExecInteractiveMode::Never) && std::io::stdin().is_terminal();
-    let talk = if somebody { PluginInteraction::Allowed } else { PluginInteraction::Denied };
-    let mut child = plugin_command(plugin, talk)?.spawn().map_err(|error| {
-        let said = classify::without_errno(&error.to_string()).to_lowercase();
-        ClusterFault::Config { reason: format!("the credential plugin cannot be started: {said}") }
+    let interaction = if somebody { PluginInteraction::Allowed } else { PluginInteraction::Denied };
+    let mut child = plugin_command(plugin, interaction)?.spawn().map_err(|error| {
+        let message = classify::without_errno(&error.to_string()).to_lowercase();
+        ClusterFault::Config { reason: format!("the credential plugin cannot be started: {message}") }
     })?;
     let pid = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
-    let mut group = PluginProcessGroup(pid.filter(|_| talk == PluginInteraction::Denied));
+    let mut group = PluginProcessGroup(pid.filter(|_| interaction == PluginInteraction::Denied));
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-    let (mut out, mut said) = (Vec::new(), Vec::new());
+    let (mut out, mut message) = (Vec::new(), Vec::new());
     let status = {
         let read =
-            async { tokio::try_join!(read_answer(stdout, &mut out), read_complaints(stderr, &mut said)) };
+            async { tokio::try_join!(read_answer(stdout, &mut out), read_complaints(stderr, &mut message)) };
         match select(pin!(child.wait()), pin!(read)).await {
             Either::Left((status, read)) => {
                 group.0 = None;
@@ -144,20 +144,20 @@ async fn run(plugin: &ExecConfig) -> Result<Vec<u8>, ClusterFault> {
     group.0 = None;
     match status {
         Ok(status) if status.success() => Ok(out),
-        Ok(status) => Err(classify::plugin_fault(status, &said)),
+        Ok(status) => Err(classify::plugin_fault(status, &message)),
         Err(_) => {
             Err(ClusterFault::Plugin { reason: "how the credential plugin ended is not known".to_owned() })
         }
     }
 }
 
-fn plugin_command(plugin: &ExecConfig, talk: PluginInteraction) -> Result<Command, ClusterFault> {
-    let wrong = |what: &str| ClusterFault::Config { reason: format!("the credential plugin {what}") };
+fn plugin_command(plugin: &ExecConfig, interaction: PluginInteraction) -> Result<Command, ClusterFault> {
+    let wrong = |problem: &str| ClusterFault::Config { reason: format!("the credential plugin {problem}") };
     let program = plugin.command.as_ref().ok_or_else(|| wrong("has no command"))?;
     let mut info = json!({
         "apiVersion": plugin.api_version,
         "kind": "ExecCredential",
-        "spec": { "interactive": talk == PluginInteraction::Allowed },
+        "spec": { "interactive": interaction == PluginInteraction::Allowed },
     });
     if plugin.provide_cluster_info {
         let cluster =
@@ -166,7 +166,7 @@ fn plugin_command(plugin: &ExecConfig, talk: PluginInteraction) -> Result<Comman
     }
     let mut command = Command::new(program);
     command.args(plugin.args.iter().flatten());
-    for name in OF_THE_SERVICE {
+    for name in SERVICE_VARIABLES {
         command.env_remove(name);
     }
     for pair in plugin.env.iter().flatten() {
@@ -176,7 +176,7 @@ fn plugin_command(plugin: &ExecConfig, talk: PluginInteraction) -> Result<Comman
     }
     command.env("KUBERNETES_EXEC_INFO", info.to_string());
     command.stdout(Stdio::piped()).kill_on_drop(true);
-    if talk == PluginInteraction::Denied {
+    if interaction == PluginInteraction::Denied {
         // Its complaints go into our own error, without anything that looks like a token.
         command.stdin(Stdio::null()).stderr(Stdio::piped()).process_group(0);
     }

@@ -30,7 +30,7 @@ const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=met
 
 /// The maximum number of pages that are read of what carries no label of a set: nothing bounds how
 /// many such objects there are.
-const UNLABELLED_PAGES: usize = 20;
+const MAX_UNLABELLED_PAGES: usize = 20;
 
 /// Some objects of a kind.
 #[derive(Debug)]
@@ -186,7 +186,7 @@ impl Cluster {
         let on = CallSubject::Kind(kind.gvk.group_kind());
         let decoder = LiveDecoder::new(kind, self.interner(), WireForm::Metadata);
         let (mut objects, mut next): (Vec<_>, Option<String>) = (Vec::new(), None);
-        for _ in 0..UNLABELLED_PAGES {
+        for _ in 0..MAX_UNLABELLED_PAGES {
             let url =
                 page_url(path::collection_path(kind, namespace), &ListSelector::Unlabelled, next.as_deref());
             let answer = self.call(ApiRequest::read(url, on.clone()).accept(METADATA_LIST)).await?;

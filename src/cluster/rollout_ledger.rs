@@ -16,7 +16,7 @@ use crate::engine::{ResourceVersion, Uid};
 use crate::object::{GroupKind, ObjectId, truncate};
 
 /// Its name is no DNS label, so no source's inventory can have it.
-const LEDGER_NAME: &str = "rollout-budget.rhumb.dev";
+pub(crate) const LEDGER_NAME: &str = "rollout-budget.rhumb.dev";
 
 /// The key of its data.
 const LEDGER_KEY: &str = "claims";

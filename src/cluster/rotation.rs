@@ -11,7 +11,7 @@ impl Cluster {
     /// Checks the files of the credentials at each pause, and uses newer ones: the kubeconfig, and
     /// the tokens, keys and certificates that it names. Files that are unusable, or name another
     /// cluster, change nothing. Never ends.
-    pub fn follow_credentials(&self, pause: Duration) -> impl Future<Output = ()> + Send + 'static {
+    pub fn watch_credentials(&self, pause: Duration) -> impl Future<Output = ()> + Send + 'static {
         let cluster = self.clone();
         async move {
             let (mut elsewhere, mut logged) = (None, None);

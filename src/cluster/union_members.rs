@@ -12,7 +12,7 @@ use super::call::{ApiRequest, Cluster};
 use super::error::{CallSubject, ClusterError, ClusterFault};
 use super::kinds::ServedKind;
 use super::kubectl_fields::{FieldOwners, JSON_PATCH, is_ours};
-use super::omitted_strategy::{own_fields, resource_version_of};
+use super::omitted_strategy::{resource_version_of, with_fields_taken};
 use super::{FIELD_MANAGER, path};
 use crate::engine::{DesiredObject, Precondition};
 use crate::fields::{self, FieldPath, PathElement, ReplacedMember};
@@ -66,7 +66,7 @@ impl Cluster {
     ///
     /// Fails with [`ClusterFault::VersionConflict`] when the object is not the one of the
     /// precondition or changes meanwhile, and where the server does not answer.
-    pub(crate) async fn own_replacing_members(
+    pub(crate) async fn take_replacing_members_ownership(
         &self,
         kind: &ServedKind,
         id: &ObjectId,
@@ -82,7 +82,7 @@ impl Cluster {
         for path in blocking.others() {
             let shape = path.find(&live).map_or_else(|| json!({}), shape_of);
             object["metadata"]["managedFields"] =
-                Value::Array(own_fields(&object, &path.field_keys(), shape));
+                Value::Array(with_fields_taken(&object, &path.field_keys(), shape));
         }
         let entries = object["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
         let now: Value = self.write_owners(kind, id, &live, &entries).await?.decode(&on)?;
@@ -138,7 +138,8 @@ impl Cluster {
     ) -> Result<Option<BlockingMembers>, ClusterError> {
         let owned = FieldOwners::of(live);
         let unnamed = unnamed_owners(live);
-        let owners = fields::Owners { ours: owned.ours.as_deref(), others: &owned.others, unnamed: &unnamed };
+        let owners =
+            fields::FieldsV1Texts { ours: owned.ours.as_deref(), others: &owned.others, unnamed: &unnamed };
         let mut replaced = fields::replaced_members(body, live, owners);
         let mut others = distinct_others(&replaced);
         if others.is_empty() {

@@ -49,7 +49,7 @@ pub(super) enum WatchEvent<T> {
 #[derive(Deserialize)]
 struct WatchLine<'a> {
     #[serde(rename = "type")]
-    what: &'a str,
+    kind: &'a str,
     #[serde(borrow)]
     object: &'a RawValue,
 }
@@ -135,13 +135,13 @@ impl Watch {
                 Err(error) => return Err(unreadable_error(&self.subject, &error)),
             };
             let object = line.object.get();
-            match line.what {
+            match line.kind {
                 "ADDED" | "MODIFIED" | "DELETED" => {
                     let Some(object) = project(object) else {
                         tracing::debug!(kind = %self.subject, "an object cannot be read");
                         continue;
                     };
-                    let gone = line.what == "DELETED";
+                    let gone = line.kind == "DELETED";
                     return Ok(Some(if gone {
                         WatchEvent::Delete(object)
                     } else {

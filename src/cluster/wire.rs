@@ -19,8 +19,8 @@ use super::interner::Interner;
 use super::kinds::ServedKind;
 use super::{FIELD_MANAGER, controller_progress, owner};
 use crate::engine::{
-    ClaimRetention, FieldManager, GeneratedMark, LiveObject, MetadataMap, ObjectIntents, ReleaseAnnotation,
-    ReplicaStatus, ResourceVersion, RolloutOverlayState, TOOL_WORDS, Uid,
+    FieldManager, GeneratedMark, LiveObject, MetadataMap, ObjectIntents, ReleaseAnnotation, ReplicaStatus,
+    ResourceVersion, RolloutOverlayState, TOOL_WORDS, Uid, VolumeClaimRetention,
 };
 use crate::fields::{self, ValueDigest, ValueSchema};
 use crate::graph::LabelSelection;
@@ -175,9 +175,9 @@ impl LiveDecoder {
                 meta.annotations.get(annotations::HOLD),
             ),
             generated: own_annotation(annotations::GENERATED).and_then(GeneratedMark::parse).map(Box::new),
-            claim_retention: tree
-                .as_ref()
-                .map_or(ClaimRetention::Retain, |tree| ClaimRetention::of(&self.group_kind, tree)),
+            volume_claim_retention: tree.as_ref().map_or(VolumeClaimRetention::Retain, |tree| {
+                VolumeClaimRetention::of(&self.group_kind, tree)
+            }),
             opt_out: owner::opt_out(meta, ours),
             deleting: !meta.deletion_timestamp.0.is_empty(),
         }
@@ -242,19 +242,19 @@ pub struct ScaleTarget {
 
 /// One `HorizontalPodAutoscaler`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Scaler {
+pub struct Autoscaler {
     /// The target; none where its reference cannot be read.
     pub target: Option<ScaleTarget>,
 }
 
 /// The decoder of `HorizontalPodAutoscaler`s.
 #[derive(Clone)]
-pub(super) struct ScalerDecoder {
+pub(super) struct AutoscalerDecoder {
     group_kind: GroupKind,
     interner: Arc<Interner>,
 }
 
-impl ScalerDecoder {
+impl AutoscalerDecoder {
     /// Returns a decoder for a kind that has `spec.scaleTargetRef`.
     pub(super) fn new(kind: &ServedKind, interner: &Arc<Interner>) -> Self {
         Self { group_kind: kind.gvk.group_kind(), interner: interner.clone() }
@@ -304,10 +304,10 @@ struct TargetRef<'a> {
     name: WireText<'a>,
 }
 
-impl WireDecoder for ScalerDecoder {
-    type Record = Scaler;
+impl WireDecoder for AutoscalerDecoder {
+    type Record = Autoscaler;
 
-    fn decode(&self, text: &str) -> Option<DecodedObject<Scaler>> {
+    fn decode(&self, text: &str) -> Option<DecodedObject<Autoscaler>> {
         let raw: RawObject<'_> = serde_json::from_str(text).ok()?;
         let meta: ObjectMetadata<'_> = lenient_part(raw.metadata);
         let id = meta.id(&self.group_kind, &self.interner)?;
@@ -320,7 +320,7 @@ impl WireDecoder for ScalerDecoder {
         Some(DecodedObject {
             rv: ResourceVersion::read(&meta.resource_version.0),
             id,
-            record: Scaler { target },
+            record: Autoscaler { target },
         })
     }
 }

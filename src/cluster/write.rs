@@ -24,9 +24,9 @@ pub(super) const JSON_TYPE: &str = "application/json";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ApplyForce {
     /// The write is refused.
-    No,
+    Unforced,
     /// They are taken.
-    Yes,
+    Forced,
 }
 
 /// The result of an apply.
@@ -91,7 +91,7 @@ impl Cluster {
 
     /// Returns the whole object as it would be after an apply. Nothing is written. The live object
     /// shows which fields the apply would have to make ours first, see
-    /// [`Cluster::own_rolling_update`].
+    /// [`Cluster::take_rolling_update_ownership`].
     ///
     /// # Errors
     ///
@@ -106,7 +106,8 @@ impl Cluster {
         precondition: &Precondition,
     ) -> Result<Value, ClusterError> {
         let on = CallSubject::Object(id.clone());
-        let force = if *precondition == Precondition::Absent { ApplyForce::No } else { ApplyForce::Yes };
+        let force =
+            if *precondition == Precondition::Absent { ApplyForce::Unforced } else { ApplyForce::Forced };
         let left_out = OmittedStrategy::of(&id.group_kind(), body, live);
         let body = left_out.as_ref().map_or(body, |left_out| &left_out.body);
         let content = ConditionalBody { body, precondition: PreconditionFields::new(precondition, &on)? };
@@ -127,7 +128,7 @@ impl Cluster {
     ) -> Result<ApiResponse, ClusterError> {
         let on = CallSubject::Object(id.clone());
         let mut parameters = vec![("fieldManager", FIELD_MANAGER), ("fieldValidation", "Strict")];
-        if force == ApplyForce::Yes {
+        if force == ApplyForce::Forced {
             parameters.push(("force", "true"));
         }
         if mode == WriteMode::Dry {

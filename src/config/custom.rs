@@ -11,12 +11,12 @@ use serde_json::Value;
 
 use super::allow::require_value;
 use super::{
-    API_VERSION, AllowSpec, BoundCredentials, CredentialUse, DnsLabel, Environment, FetchConfig, FetchSpec,
-    HelmSpec, NarrowingSpec, RenderMode, RendererConfig, ServiceAccountName, SourceConfig, SourceLocation,
-    SourceMode, SourceSpec, UrlPrefix, VerifySpec,
+    AllowSpec, BoundCredentials, CONFIG_API_VERSION, CredentialUse, DnsLabel, Environment, FetchConfig,
+    FetchSpec, HelmSpec, NarrowingSpec, RenderMode, RendererConfig, ServiceAccountName, SourceConfig,
+    SourceLocation, SourceMode, SourceSpec, UrlPrefix, VerifySpec,
 };
 use crate::engine::{self, AdoptPolicy, AllowList, BlastRadius, OptOutPolicy, PrunePolicy, SourceLifecycle};
-use crate::fields::blur;
+use crate::fields::mask_likely_secrets;
 use crate::manifest::KindScope;
 use crate::object::{GroupKind, ObjectId};
 
@@ -76,7 +76,7 @@ impl CustomSourcePolicy {
         for file in self.keys.values_mut() {
             *file = environment.resolve(file);
         }
-        self.verify = self.verify.map(|verify| verify.resolved(environment));
+        self.verify = self.verify.map(|verify| verify.resolve(environment));
         self
     }
 
@@ -453,7 +453,7 @@ impl SourceConfig {
     pub fn ending_config(name: &DnsLabel, allow: &AllowList) -> Self {
         Self {
             name: name.to_string(),
-            location: SourceLocation::nowhere(),
+            location: SourceLocation::unset(),
             render: RenderMode::None,
             helm: HelmSpec::default(),
             renderers: RendererConfig::default(),
@@ -484,15 +484,15 @@ fn allow(spec: &Value) -> AllowList {
 
 /// Takes the key out of a spec that the file does not have.
 fn take_policy(spec: &mut Value) -> Result<DeletionPolicy, String> {
-    let said = spec.as_object_mut().and_then(|spec| spec.remove("deletionPolicy"));
+    let policy = spec.as_object_mut().and_then(|spec| spec.remove("deletionPolicy"));
     let wrong = |error: serde_json::Error| format!("spec.deletionPolicy: {error}");
-    said.map_or(Ok(DeletionPolicy::Orphan), |said| serde_json::from_value(said).map_err(wrong))
+    policy.map_or(Ok(DeletionPolicy::Orphan), |policy| serde_json::from_value(policy).map_err(wrong))
 }
 
 fn check_spec(name: &str, spec: Value, allowed: &CustomSourcePolicy) -> Result<SourceConfig, String> {
     let name: DnsLabel = name.parse().map_err(|error| format!("metadata.name: {error}"))?;
     // The words of the error may show a value that has a password in it.
-    let wrong = |error: serde_json::Error| blur(&format!("spec: {error}"));
+    let wrong = |error: serde_json::Error| mask_likely_secrets(&format!("spec: {error}"));
     let mut spec: SourceSpec = serde_json::from_value(spec).map_err(wrong)?;
     if spec.fetch != FetchSpec::default() {
         return Err(
@@ -502,8 +502,9 @@ fn check_spec(name: &str, spec: Value, allowed: &CustomSourcePolicy) -> Result<S
         );
     }
     allowed.name_keys(&mut spec)?;
-    let config =
-        spec.into_config(&name, &Environment::default()).map_err(|error| blur(&error.to_string()))?;
+    let config = spec
+        .into_config(&name, &Environment::default())
+        .map_err(|error| mask_likely_secrets(&error.to_string()))?;
     match allowed.refusal(&config.location).or_else(|| allowed.holder_refusal(&config)) {
         Some(why) => Err(why),
         None => {
@@ -525,7 +526,7 @@ impl super::Config {
 
     /// Returns whether nothing is ever written: no source writes, and none can come from the
     /// cluster that does.
-    pub fn only_observes(&self) -> bool {
+    pub fn is_observe_only(&self) -> bool {
         !self.custom_sources.is_open() && self.sources.iter().all(|source| source.mode == SourceMode::Observe)
     }
 
@@ -537,7 +538,7 @@ impl super::Config {
 
 /// Returns the path of all of them in a namespace.
 pub(crate) fn custom_path(namespace: &str) -> String {
-    format!("/apis/{API_VERSION}/namespaces/{namespace}/sources")
+    format!("/apis/{CONFIG_API_VERSION}/namespaces/{namespace}/sources")
 }
 
 #[cfg(test)]

@@ -4,14 +4,14 @@ use std::fmt;
 
 use serde::de::{self, Expected, Unexpected};
 
-use super::tree::NodeMark;
+use super::tree::ConfigNodeMark;
 use crate::object::DiagnosticCode;
 
 /// One finding.
 #[derive(Debug)]
 pub(super) struct ConfigFault {
     /// The key or value at fault; none until the reader that noticed it adds it.
-    pub(super) mark: Option<NodeMark>,
+    pub(super) mark: Option<ConfigNodeMark>,
     /// Stable name.
     pub(super) code: DiagnosticCode,
     /// The fault.
@@ -30,7 +30,7 @@ impl ConfigFault {
 
     /// Adds the place, unless it is known more precisely already.
     #[must_use]
-    pub(super) fn with_mark(mut self, mark: NodeMark) -> Self {
+    pub(super) fn with_mark(mut self, mark: ConfigNodeMark) -> Self {
         self.mark.get_or_insert(mark);
         self
     }
@@ -53,8 +53,8 @@ pub(super) fn suggestion(word: &str, known: &[&str]) -> String {
 }
 
 /// Returns the value that was found, in YAML's words.
-fn found_words(what: Unexpected<'_>) -> String {
-    match what {
+fn found_words(unexpected: Unexpected<'_>) -> String {
+    match unexpected {
         Unexpected::Bool(value) => value.to_string(),
         Unexpected::Unsigned(number) => number.to_string(),
         Unexpected::Signed(number) => number.to_string(),
@@ -68,8 +68,8 @@ fn found_words(what: Unexpected<'_>) -> String {
 }
 
 /// Returns the expected type; serde names the integers by their Rust types.
-fn expected_words(what: &dyn Expected) -> String {
-    match what.to_string().as_str() {
+fn expected_words(expected: &dyn Expected) -> String {
+    match expected.to_string().as_str() {
         "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number from 0".to_owned(),
         "a string" | "path string" => "text".to_owned(),
         "a boolean" => "true or false".to_owned(),

@@ -39,7 +39,7 @@ impl ChartAddress {
 
     /// Returns whether it is an OCI registry; else it is a server with an index.
     pub fn is_registry(&self) -> bool {
-        self.0.scheme == OCI
+        self.0.scheme == OCI_SCHEME
     }
 
     /// Returns the host, with its port where that is not the usual one.
@@ -55,7 +55,7 @@ impl ChartAddress {
 }
 
 /// The scheme of registries.
-const OCI: &str = "oci";
+const OCI_SCHEME: &str = "oci";
 /// The port of both schemes.
 const DEFAULT_PORT: u16 = 443;
 
@@ -63,7 +63,7 @@ impl FromStr for ChartAddress {
     type Err = ParseChartAddressError;
 
     fn from_str(text: &str) -> Result<Self, ParseChartAddressError> {
-        let is_of_charts = |address: &PrefixAddress| matches!(&*address.scheme, "https" | OCI);
+        let is_of_charts = |address: &PrefixAddress| matches!(&*address.scheme, "https" | OCI_SCHEME);
         PrefixAddress::read(text).filter(is_of_charts).map(Self).ok_or(ParseChartAddressError)
     }
 }

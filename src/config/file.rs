@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use super::fault::{ConfigFault, suggestion};
 use super::spec::{ConfigurationDocument, SourceDocument, default_resync};
-use super::tree::{self, ConfigNode, NodeMark};
+use super::tree::{self, ConfigNode, ConfigNodeMark};
 use super::{
-    API_VERSION, ApiSpec, BudgetSpec, Config, ConnectionSpec, CustomSourcePolicy, DnsLabel, Environment,
-    LeaseMode, NotifyConfig, RendererConfig, ServeConfig, SourceConfig, reader,
+    ApiSpec, BudgetSpec, CONFIG_API_VERSION, Config, ConnectionSpec, CustomSourcePolicy, DnsLabel,
+    Environment, LeaseMode, NotifyConfig, RendererConfig, ServeConfig, SourceConfig, reader,
 };
-use crate::fields::blur;
+use crate::fields::mask_likely_secrets;
 use crate::object::{Diagnostic, ManifestOrigin};
 
 const DOCUMENT_KINDS: [&str; 2] = ["Configuration", "Source"];
@@ -42,7 +42,7 @@ pub fn read(file: &str, text: &str, environment: &Environment) -> Result<Config,
         let fault = ConfigFault::new("config-no-source", "the file names no source");
         findings
             .faults
-            .push(fault.hint(format!("add a document of apiVersion {API_VERSION} and kind Source")));
+            .push(fault.hint(format!("add a document of apiVersion {CONFIG_API_VERSION} and kind Source")));
     }
     if findings.faults.is_empty() { Ok(reading.into_config()) } else { Err(findings.into_diagnostics()) }
 }
@@ -50,10 +50,10 @@ pub fn read(file: &str, text: &str, environment: &Environment) -> Result<Config,
 struct ConfigFileReader<'a> {
     environment: &'a Environment,
     /// The position and contents of the first `Configuration`, if it could be read.
-    configuration: Option<(NodeMark, Option<ConfigurationDocument>)>,
+    configuration: Option<(ConfigNodeMark, Option<ConfigurationDocument>)>,
     notify: Vec<NotifyConfig>,
     sources: Vec<SourceConfig>,
-    names: Vec<(String, NodeMark)>,
+    names: Vec<(String, ConfigNodeMark)>,
 }
 
 impl ConfigFileReader<'_> {
@@ -76,12 +76,17 @@ impl ConfigFileReader<'_> {
         }
     }
 
-    fn configuration(&mut self, document: &mut ConfigNode, mark: NodeMark, faults: &mut Vec<ConfigFault>) {
+    fn configuration(
+        &mut self,
+        document: &mut ConfigNode,
+        mark: ConfigNodeMark,
+        faults: &mut Vec<ConfigFault>,
+    ) {
         let mut read: Option<ConfigurationDocument> = reader::read(document, faults);
         if let Some(read) = &mut read {
             read.serve.check(self.environment, document, faults);
             for (number, spec) in std::mem::take(&mut read.notify).into_iter().enumerate() {
-                self.notify.extend(spec.checked(self.environment, document, number, faults));
+                self.notify.extend(spec.validate(self.environment, document, number, faults));
             }
         }
         if let Some((first, _)) = &self.configuration {
@@ -131,7 +136,7 @@ impl ConfigFileReader<'_> {
         };
         let resolve = |path: std::path::PathBuf| self.environment.resolve(&path);
         let renderers = RendererConfig {
-            programs: document.programs.resolved(self.environment),
+            programs: document.programs.resolve(self.environment),
             sandbox: document.sandbox,
         };
         let rendered = |source| SourceConfig { renderers: renderers.clone(), ..source };
@@ -147,7 +152,7 @@ impl ConfigFileReader<'_> {
             budget: document.budget,
             leases: document.leases,
             custom_sources: document.custom_sources.resolve(self.environment).with_renderers(&renderers),
-            serve: document.serve.resolved(self.environment),
+            serve: document.serve.resolve(self.environment),
             notify: self.notify,
             sources: self.sources.into_iter().map(rendered).collect(),
             renderers,
@@ -164,7 +169,7 @@ fn refuse_deletion_policy(document: &mut ConfigNode, faults: &mut Vec<ConfigFaul
     faults.push(fault.hint(
         "leave it out: the objects of a source that is taken out of the file stay; to delete them, take them out of git before",
     ));
-    document.take_out(mark);
+    document.try_remove_entry(mark);
 }
 
 impl Default for Config {
@@ -200,15 +205,15 @@ impl ConfigFindings<'_> {
             .map(|fault| {
                 let (line, column) = fault.mark.map_or((0, 0), |mark| (mark.line, mark.column));
                 Diagnostic {
-                    hint: fault.hint.as_deref().map(blur),
+                    hint: fault.hint.as_deref().map(mask_likely_secrets),
                     excerpt: (line as usize)
                         .checked_sub(1)
                         .and_then(|index| lines.get(index))
-                        .map(|line| blur(line)),
+                        .map(|line| mask_likely_secrets(line)),
                     ..Diagnostic::error(
                         ManifestOrigin::new(self.file.clone(), line, column),
                         fault.code,
-                        blur(&fault.message),
+                        mask_likely_secrets(&fault.message),
                     )
                 }
             })

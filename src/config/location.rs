@@ -33,7 +33,7 @@ pub enum SourceLocation {
 
 impl SourceLocation {
     /// Returns a location where nothing is.
-    pub fn nowhere() -> Self {
+    pub fn unset() -> Self {
         Self::Directory("/nonexistent".into())
     }
 
@@ -79,7 +79,7 @@ impl GitUrl {
     }
 
     /// Returns a path made independent of the working directory; a URL stays as it is.
-    pub(super) fn resolved(&self, environment: &Environment) -> Self {
+    pub(super) fn resolve(&self, environment: &Environment) -> Self {
         if self.is_url() {
             return self.clone();
         }

@@ -54,7 +54,7 @@ pub(crate) use reload::{ConfigChange, differences};
 pub use render::SandboxMode;
 pub(crate) use render::{GeneratedValues, HelmSpec, ProgramSpec, RenderMode, RendererConfig};
 pub(crate) use serve::SOCKET_FILE;
-pub(crate) use spec::{API_VERSION, ApiSpec, BudgetSpec, GitSpec, NarrowingSpec, SourceSpec};
+pub(crate) use spec::{ApiSpec, BudgetSpec, CONFIG_API_VERSION, GitSpec, NarrowingSpec, SourceSpec};
 pub(crate) use substitute::{
     SubstituteFromSpec, SubstitutionConfig, VariableHolder, VariableHolderKind, VariableHolderNeed,
     VariableName,

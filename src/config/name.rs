@@ -32,7 +32,7 @@ impl DnsLabel {
     /// Returns the name of a place: its parts as one DNS label. Where a part had to be cut, or has
     /// letters that no name may have, digits of the hash of `place` follow. They keep it apart from
     /// all others.
-    pub fn derived(parts: &[&str], place: &str) -> Self {
+    pub fn derived(parts: &[&str], location: &str) -> Self {
         let text = parts.join("-").to_lowercase();
         let is_plain = text.is_ascii();
         let words: Vec<&str> =
@@ -41,7 +41,7 @@ impl DnsLabel {
         if is_plain && (1..=63).contains(&label.len()) {
             return Self(label);
         }
-        let hash = ContentHash::hash_bytes(place.as_bytes()).to_string();
+        let hash = ContentHash::hash_bytes(location.as_bytes()).to_string();
         let (head, tail) = (label.get(..MAX_NAME_HEAD_CHARS).unwrap_or(&label), hash.get(..HASH_DIGITS));
         let head = if head.is_empty() { "source" } else { head.trim_end_matches('-') };
         Self(format!("{head}-{}", tail.unwrap_or_default()))

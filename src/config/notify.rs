@@ -32,7 +32,7 @@ const MAX_CONTEXT_BYTES: usize = 128;
     expecting = "a mapping with webhook, slack, github, gitea or gitlab"
 )]
 pub(super) struct NotifySpec {
-    webhook: Option<WebhookSpec>,
+    webhook: Option<WebhookRecipientSpec>,
     slack: Option<SlackSpec>,
     github: Option<ForgeSpec>,
     gitea: Option<ForgeSpec>,
@@ -43,7 +43,7 @@ pub(super) struct NotifySpec {
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields, expecting = "a mapping with url or urlFile")]
-pub(super) struct WebhookSpec {
+pub(super) struct WebhookRecipientSpec {
     url: Option<String>,
     url_file: Option<PathBuf>,
     token: Option<PathBuf>,
@@ -95,7 +95,7 @@ impl Visitor<'_> for ForgeRepositoryVisitor {
 
 impl NotifySpec {
     /// Returns the checked form; adds its faults to this document's entry of this number.
-    pub(super) fn checked(
+    pub(super) fn validate(
         self,
         environment: &Environment,
         document: &ConfigNode,
@@ -127,7 +127,7 @@ impl NotifySpec {
         for (spec, forge) in
             [(self.github, Forge::GitHub), (self.gitea, Forge::Gitea), (self.gitlab, Forge::GitLab)]
         {
-            match spec.map(|spec| spec.checked(forge, environment)).transpose() {
+            match spec.map(|spec| spec.validate(forge, environment)).transpose() {
                 Ok(recipient) => recipients.extend(recipient),
                 Err((code, message, hint)) => {
                     wrong((code, message), hint);
@@ -161,7 +161,7 @@ impl NotifySpec {
 type NotifyFault = (&'static str, String, &'static str);
 
 impl ForgeSpec {
-    fn checked(self, forge: Forge, environment: &Environment) -> Result<Recipient, NotifyFault> {
+    fn validate(self, forge: Forge, environment: &Environment) -> Result<Recipient, NotifyFault> {
         let default = match forge {
             Forge::GitHub => Some(GITHUB_API_URL),
             Forge::Gitea => None,
@@ -227,7 +227,7 @@ impl fmt::Display for DirectoryStatusError {
 
 impl Config {
     /// Returns the sources that a forge is to be notified of by name, and cannot be.
-    pub fn uncommitted(&self) -> Vec<DirectoryStatusError> {
+    pub fn directory_status_errors(&self) -> Vec<DirectoryStatusError> {
         let is_directory = |name: &str| {
             let mut named = self.sources.iter().filter(|source| source.name == name);
             named.any(|source| matches!(source.location, SourceLocation::Directory(_)))

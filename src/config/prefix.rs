@@ -12,9 +12,9 @@ use super::SourceLocation;
 
 /// The ports that need not be named.
 const DEFAULT_PORTS: [(&str, u16); 5] =
-    [("https", 443), ("http", 80), ("ssh", 22), ("git", 9418), (REGISTRY, 443)];
+    [("https", 443), ("http", 80), ("ssh", 22), ("git", 9418), (OCI_SCHEME, 443)];
 /// The scheme of registries, which hold no repositories of git.
-const REGISTRY: &str = "oci";
+const OCI_SCHEME: &str = "oci";
 
 /// The address of a server and the first folders of a path on it, or folders of this host.
 ///
@@ -75,7 +75,7 @@ impl FromStr for UrlPrefix {
     type Err = ParseUrlPrefixError;
 
     fn from_str(text: &str) -> Result<Self, ParseUrlPrefixError> {
-        let address = PrefixAddress::read(text).filter(|address| address.scheme != REGISTRY);
+        let address = PrefixAddress::read(text).filter(|address| address.scheme != OCI_SCHEME);
         address.map(Self).ok_or(ParseUrlPrefixError)
     }
 }

@@ -11,7 +11,7 @@ use serde::forward_to_deserialize_any;
 use serde_yaml::Value;
 
 use super::fault::ConfigFault;
-use super::tree::{ConfigNode, MappingEntry, NodeData};
+use super::tree::{ConfigNode, ConfigNodeData, MappingEntry};
 
 /// A file with more faults than this is of another kind altogether.
 const MAX_FAULTS: usize = 100;
@@ -31,7 +31,7 @@ where
         if !follows_from_another(document, &fault) {
             faults.push(fault);
         }
-        if faults.len() >= MAX_FAULTS || !document.take_out(mark) {
+        if faults.len() >= MAX_FAULTS || !document.try_remove_entry(mark) {
             return None;
         }
     }
@@ -43,10 +43,10 @@ fn follows_from_another(document: &ConfigNode, fault: &ConfigFault) -> bool {
     let mut open = vec![document];
     while let Some(node) = open.pop() {
         match &node.data {
-            NodeData::Mapping(mapping) if node.mark == mark => return mapping.was_taken(key),
-            NodeData::Mapping(mapping) => open.extend(mapping.entries.iter().map(|entry| &entry.value)),
-            NodeData::List(items) => open.extend(items),
-            NodeData::Plain(_) | NodeData::Text(_) => {}
+            ConfigNodeData::Mapping(mapping) if node.mark == mark => return mapping.was_taken(key),
+            ConfigNodeData::Mapping(mapping) => open.extend(mapping.entries.iter().map(|entry| &entry.value)),
+            ConfigNodeData::List(items) => open.extend(items),
+            ConfigNodeData::Plain(_) | ConfigNodeData::Text(_) => {}
         }
     }
     false
@@ -57,19 +57,19 @@ impl<'de> Deserializer<'de> for &'de ConfigNode {
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ConfigFault> {
         let read = match &self.data {
-            NodeData::Plain(Value::Bool(value)) => visitor.visit_bool(*value),
-            NodeData::Plain(Value::Number(number)) => {
+            ConfigNodeData::Plain(Value::Bool(value)) => visitor.visit_bool(*value),
+            ConfigNodeData::Plain(Value::Number(number)) => {
                 match (number.as_u64(), number.as_i64(), number.as_f64()) {
                     (Some(number), _, _) => visitor.visit_u64(number),
                     (_, Some(number), _) => visitor.visit_i64(number),
                     (_, _, number) => visitor.visit_f64(number.unwrap_or(f64::NAN)),
                 }
             }
-            NodeData::Plain(_) => visitor.visit_unit(),
-            NodeData::Text(text) => visitor.visit_borrowed_str(text),
-            NodeData::List(items) => visitor.visit_seq(NodeItems(items.iter())),
-            NodeData::Mapping(mapping) => {
-                visitor.visit_map(NodeEntries { rest: mapping.entries.iter(), value: None })
+            ConfigNodeData::Plain(_) => visitor.visit_unit(),
+            ConfigNodeData::Text(text) => visitor.visit_borrowed_str(text),
+            ConfigNodeData::List(items) => visitor.visit_seq(ConfigNodeItems(items.iter())),
+            ConfigNodeData::Mapping(mapping) => {
+                visitor.visit_map(ConfigNodeEntries { rest: mapping.entries.iter(), value: None })
             }
         };
         read.map_err(|fault: ConfigFault| fault.with_mark(self.mark))
@@ -77,7 +77,7 @@ impl<'de> Deserializer<'de> for &'de ConfigNode {
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ConfigFault> {
         match self.data {
-            NodeData::Plain(Value::Null) => visitor.visit_none(),
+            ConfigNodeData::Plain(Value::Null) => visitor.visit_none(),
             _ => visitor.visit_some(self),
         }
     }
@@ -111,9 +111,9 @@ impl<'de> Deserializer<'de> for &'de ConfigNode {
     }
 }
 
-struct NodeItems<'de>(std::slice::Iter<'de, ConfigNode>);
+struct ConfigNodeItems<'de>(std::slice::Iter<'de, ConfigNode>);
 
-impl<'de> SeqAccess<'de> for NodeItems<'de> {
+impl<'de> SeqAccess<'de> for ConfigNodeItems<'de> {
     type Error = ConfigFault;
 
     fn next_element_seed<T: DeserializeSeed<'de>>(
@@ -124,12 +124,12 @@ impl<'de> SeqAccess<'de> for NodeItems<'de> {
     }
 }
 
-struct NodeEntries<'de> {
+struct ConfigNodeEntries<'de> {
     rest: std::slice::Iter<'de, MappingEntry>,
     value: Option<&'de ConfigNode>,
 }
 
-impl<'de> MapAccess<'de> for NodeEntries<'de> {
+impl<'de> MapAccess<'de> for ConfigNodeEntries<'de> {
     type Error = ConfigFault;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, ConfigFault> {

@@ -83,7 +83,7 @@ pub struct ProgramSpec {
 }
 
 impl ProgramSpec {
-    pub(super) fn resolved(self, environment: &Environment) -> Self {
+    pub(super) fn resolve(self, environment: &Environment) -> Self {
         let resolve = |file: PathBuf| environment.resolve(&file);
         Self { kustomize: self.kustomize.map(resolve), helm: self.helm.map(resolve) }
     }
@@ -101,7 +101,7 @@ pub enum GeneratedValues {
 }
 
 /// The most bytes of inline values, as JSON: a file of values seldom has a tenth of it.
-const MAX_INLINE_VALUES: usize = 256 << 10;
+const MAX_INLINE_VALUES_BYTES: usize = 256 << 10;
 
 /// Values of charts that are in the configuration itself. Shows none, as some may be secret.
 #[derive(Clone, Default, PartialEq, Eq, Serialize)]
@@ -130,9 +130,9 @@ impl<'de> Deserialize<'de> for InlineValues {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let values = Self(Map::deserialize(deserializer)?);
         match values.text() {
-            Some(text) if text.len() > MAX_INLINE_VALUES => {
-                Err(de::Error::custom(format_args!("the values have more than {MAX_INLINE_VALUES} bytes")))
-            }
+            Some(text) if text.len() > MAX_INLINE_VALUES_BYTES => Err(de::Error::custom(format_args!(
+                "the values have more than {MAX_INLINE_VALUES_BYTES} bytes"
+            ))),
             _ => Ok(values),
         }
     }
@@ -163,6 +163,9 @@ pub struct HelmSpec {
     pub api_versions: Vec<String>,
     /// The treatment of generated values.
     pub generated: GeneratedValues,
+    /// Leaves the schemas of charts for their values unread.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub skip_schema_validation: bool,
 }
 
 impl HelmSpec {
@@ -198,9 +201,9 @@ mod tests {
             let helm_spec = serde_json::json!({ "valuesInline": { "a": "x".repeat(bytes) } });
             serde_json::from_value::<HelmSpec>(helm_spec)
         };
-        let most = MAX_INLINE_VALUES - r#"{"a":""}"#.len();
+        let most = MAX_INLINE_VALUES_BYTES - r#"{"a":""}"#.len();
         let spec = values(most).unwrap();
-        assert_eq!(spec.values_inline.text().map(|text| text.len()), Some(MAX_INLINE_VALUES));
+        assert_eq!(spec.values_inline.text().map(|text| text.len()), Some(MAX_INLINE_VALUES_BYTES));
         assert!(!format!("{spec:?}").contains('x'));
         let fault = values(most + 1).unwrap_err().to_string();
         assert_eq!(fault, "the values have more than 262144 bytes");

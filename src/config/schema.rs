@@ -158,6 +158,10 @@ fn helm() -> Value {
                 &["refuse", "once"],
                 "What becomes of values that a chart makes up anew at each render. Left out: refuse.",
             ),
+            "skipSchemaValidation": {
+                "type": "boolean",
+                "description": "Renders charts without a look at their schemas for values. Left out: false.",
+            },
         },
     })
 }

@@ -24,7 +24,7 @@ pub(super) struct ServeSpec {
     hosts: Vec<HostName>,
     tls: Option<TlsSpec>,
     token: Option<PathBuf>,
-    hook: HookSpec,
+    hook: WebhookReceiverSpec,
 }
 
 /// A certificate and its key.
@@ -38,7 +38,7 @@ pub(super) struct TlsSpec {
 /// The secret of webhooks.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a mapping")]
-pub(super) struct HookSpec {
+pub(super) struct WebhookReceiverSpec {
     secret: Option<PathBuf>,
 }
 
@@ -85,7 +85,7 @@ impl ServeSpec {
 
     /// Returns it with paths that are independent of the file's folder, and with what the
     /// environment adds.
-    pub(super) fn resolved(self, environment: &Environment) -> ServeConfig {
+    pub(super) fn resolve(self, environment: &Environment) -> ServeConfig {
         let resolve = |path: PathBuf| environment.resolve(&path);
         ServeConfig {
             socket: self.socket.map(resolve).or_else(|| environment.socket_path()),
@@ -102,7 +102,7 @@ impl ServeSpec {
 impl ServeConfig {
     /// Returns the endpoints without a file.
     pub fn of_environment(environment: &Environment) -> Self {
-        ServeSpec::default().resolved(environment)
+        ServeSpec::default().resolve(environment)
     }
 }
 

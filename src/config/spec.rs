@@ -24,7 +24,7 @@ use crate::engine::{
 };
 
 /// The version of the documents.
-pub(crate) const API_VERSION: &str = "rhumb.dev/v1alpha1";
+pub(crate) const CONFIG_API_VERSION: &str = "rhumb.dev/v1alpha1";
 
 /// The text of a `Source`'s spec.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -179,11 +179,11 @@ impl SourceSpec {
             (Some(_), Some(_)) => return Err(SpecError::TwoLocations),
             (None, Some(path)) => SourceLocation::Directory(environment.resolve(&path)),
             (Some(git), None) => SourceLocation::Git {
-                url: git.url.resolved(environment),
+                url: git.url.resolve(environment),
                 reference: git.reference,
                 path: git.path,
                 interval: git.interval,
-                verify: git.verify.map(|verify| verify.resolved(environment)),
+                verify: git.verify.map(|verify| verify.resolve(environment)),
             },
         };
         Ok(SourceConfig {
@@ -395,10 +395,10 @@ struct ApiVersion;
 impl<'de> Deserialize<'de> for ApiVersion {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        if text == API_VERSION {
+        if text == CONFIG_API_VERSION {
             return Ok(Self);
         }
-        Err(de::Error::invalid_value(de::Unexpected::Str(&text), &API_VERSION))
+        Err(de::Error::invalid_value(de::Unexpected::Str(&text), &CONFIG_API_VERSION))
     }
 }
 

@@ -71,6 +71,7 @@ fn the_example_says_what_it_explains() {
                 kube_version: Some("1.36.0".to_owned()),
                 api_versions: vec!["monitoring.coreos.com/v1".to_owned()],
                 generated: GeneratedValues::Refuse,
+                skip_schema_validation: false,
             },
             renderers: RendererConfig {
                 programs: ProgramSpec {
@@ -131,7 +132,7 @@ fn the_example_names_every_key() {
         keys_of::<BudgetSpec>(),
         keys_of::<super::serve::ServeSpec>(),
         keys_of::<super::serve::TlsSpec>(),
-        keys_of::<super::serve::HookSpec>(),
+        keys_of::<super::serve::WebhookReceiverSpec>(),
         keys_of::<super::ProgramSpec>(),
         keys_of::<HelmSpec>(),
         keys_of::<super::notify::NotifySpec>(),

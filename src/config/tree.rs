@@ -5,7 +5,7 @@ use serde_yaml::Value;
 
 /// The place of a node, and its number in the file, by which it can be found again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct NodeMark {
+pub(super) struct ConfigNodeMark {
     number: usize,
     /// From 1.
     pub(super) line: u32,
@@ -17,14 +17,14 @@ pub(super) struct NodeMark {
 #[derive(Debug)]
 pub(super) struct ConfigNode {
     /// The place where it begins.
-    pub(super) mark: NodeMark,
+    pub(super) mark: ConfigNodeMark,
     /// The value.
-    pub(super) data: NodeData,
+    pub(super) data: ConfigNodeData,
 }
 
 /// The value of a [`ConfigNode`].
 #[derive(Debug)]
-pub(super) enum NodeData {
+pub(super) enum ConfigNodeData {
     /// A scalar without quotes, as YAML's core schema reads it: nothing, a boolean or a number.
     Plain(Value),
     /// Any other scalar.
@@ -32,12 +32,12 @@ pub(super) enum NodeData {
     /// A list.
     List(Vec<ConfigNode>),
     /// A mapping.
-    Mapping(NodeMapping),
+    Mapping(ConfigNodeMapping),
 }
 
 /// The entries of a mapping.
 #[derive(Debug, Default)]
-pub(super) struct NodeMapping {
+pub(super) struct ConfigNodeMapping {
     /// In the order of the file.
     pub(super) entries: Vec<MappingEntry>,
     /// Keys whose entries were taken out.
@@ -50,7 +50,7 @@ pub(super) struct MappingEntry {
     /// The key.
     pub(super) key: String,
     /// The place where the key begins.
-    pub(super) mark: NodeMark,
+    pub(super) mark: ConfigNodeMark,
     /// The value.
     pub(super) value: ConfigNode,
 }
@@ -59,12 +59,12 @@ pub(super) struct MappingEntry {
 #[derive(Debug)]
 pub(super) struct SyntaxError {
     /// The place; the beginning for the whole file.
-    pub(super) mark: NodeMark,
+    pub(super) mark: ConfigNodeMark,
     /// The fault.
     pub(super) message: String,
 }
 
-impl NodeMapping {
+impl ConfigNodeMapping {
     /// Returns whether this key was there and has been taken out.
     pub(super) fn was_taken(&self, key: &str) -> bool {
         self.taken.iter().any(|taken| taken == key)
@@ -74,44 +74,44 @@ impl NodeMapping {
 impl ConfigNode {
     /// Returns an entry of a list.
     pub(super) fn at(&self, number: usize) -> Option<&Self> {
-        let NodeData::List(list) = &self.data else { return None };
+        let ConfigNodeData::List(list) = &self.data else { return None };
         list.get(number)
     }
 
     /// Returns the value under a key of a mapping.
     pub(super) fn get(&self, key: &str) -> Option<&Self> {
-        let NodeData::Mapping(mapping) = &self.data else { return None };
+        let ConfigNodeData::Mapping(mapping) = &self.data else { return None };
         mapping.entries.iter().find(|entry| entry.key == key).map(|entry| &entry.value)
     }
 
     /// Returns the place of a key of a mapping.
-    pub(super) fn mark_of(&self, key: &str) -> Option<NodeMark> {
-        let NodeData::Mapping(mapping) = &self.data else { return None };
+    pub(super) fn mark_of(&self, key: &str) -> Option<ConfigNodeMark> {
+        let ConfigNodeData::Mapping(mapping) = &self.data else { return None };
         mapping.entries.iter().find(|entry| entry.key == key).map(|entry| entry.mark)
     }
 
     /// Returns its text, where it is one.
     pub(super) fn text(&self) -> Option<&str> {
-        if let NodeData::Text(text) = &self.data { Some(text) } else { None }
+        if let ConfigNodeData::Text(text) = &self.data { Some(text) } else { None }
     }
 
     /// Takes the entry out whose key or value has this mark; false when there is none.
-    pub(super) fn take_out(&mut self, mark: NodeMark) -> bool {
+    pub(super) fn try_remove_entry(&mut self, mark: ConfigNodeMark) -> bool {
         match &mut self.data {
-            NodeData::Plain(_) | NodeData::Text(_) => false,
-            NodeData::List(items) => {
+            ConfigNodeData::Plain(_) | ConfigNodeData::Text(_) => false,
+            ConfigNodeData::List(items) => {
                 let before = items.len();
                 items.retain(|item| item.mark != mark);
-                items.len() < before || items.iter_mut().any(|item| item.take_out(mark))
+                items.len() < before || items.iter_mut().any(|item| item.try_remove_entry(mark))
             }
-            NodeData::Mapping(mapping) => {
+            ConfigNodeData::Mapping(mapping) => {
                 let hit = |entry: &MappingEntry| entry.mark == mark || entry.value.mark == mark;
-                if let Some(place) = mapping.entries.iter().position(hit) {
-                    let entry = mapping.entries.remove(place);
+                if let Some(index) = mapping.entries.iter().position(hit) {
+                    let entry = mapping.entries.remove(index);
                     mapping.taken.push(entry.key);
                     return true;
                 }
-                mapping.entries.iter_mut().any(|entry| entry.value.take_out(mark))
+                mapping.entries.iter_mut().any(|entry| entry.value.try_remove_entry(mark))
             }
         }
     }
@@ -133,26 +133,26 @@ pub(super) fn documents(text: &str) -> Result<Vec<ConfigNode>, SyntaxError> {
     Ok(builder.documents)
 }
 
-fn place(number: usize, span: &Span) -> NodeMark {
+fn place(number: usize, span: &Span) -> ConfigNodeMark {
     let start = span.tag_span().map_or(span.start, |tag| tag.start);
     mark(number, start.line(), start.col())
 }
 
-fn mark(number: usize, line: usize, column: usize) -> NodeMark {
+fn mark(number: usize, line: usize, column: usize) -> ConfigNodeMark {
     let narrow = |number| u32::try_from(number).unwrap_or(u32::MAX);
-    NodeMark { number, line: narrow(line), column: narrow(column).saturating_add(1) }
+    ConfigNodeMark { number, line: narrow(line), column: narrow(column).saturating_add(1) }
 }
 
 /// A builder of a tree from events. Its stack holds the open collections, each with the key that
 /// waits for a value.
 #[derive(Default)]
 struct TreeBuilder {
-    open: Vec<(ConfigNode, Option<(String, NodeMark)>)>,
+    open: Vec<(ConfigNode, Option<(String, ConfigNodeMark)>)>,
     documents: Vec<ConfigNode>,
 }
 
 impl TreeBuilder {
-    fn take(&mut self, event: Event<'_>, mark: NodeMark) -> Result<(), SyntaxError> {
+    fn take(&mut self, event: Event<'_>, mark: ConfigNodeMark) -> Result<(), SyntaxError> {
         let refuse = |message: &str| Err(SyntaxError { mark, message: message.to_owned() });
         match event {
             Event::Alias(_) | Event::UnresolvedAlias(_) => refuse("aliases have no place in a configuration"),
@@ -161,11 +161,14 @@ impl TreeBuilder {
             | Event::MappingStart(_, _, Some(_)) => refuse("tags have no place in a configuration"),
             Event::Scalar(text, style, ..) => self.place(ConfigNode { mark, data: scalar(&text, style) }),
             Event::SequenceStart(..) => {
-                self.open.push((ConfigNode { mark, data: NodeData::List(Vec::new()) }, None));
+                self.open.push((ConfigNode { mark, data: ConfigNodeData::List(Vec::new()) }, None));
                 Ok(())
             }
             Event::MappingStart(..) => {
-                self.open.push((ConfigNode { mark, data: NodeData::Mapping(NodeMapping::default()) }, None));
+                self.open.push((
+                    ConfigNode { mark, data: ConfigNodeData::Mapping(ConfigNodeMapping::default()) },
+                    None,
+                ));
                 Ok(())
             }
             Event::SequenceEnd | Event::MappingEnd => match self.open.pop() {
@@ -178,13 +181,13 @@ impl TreeBuilder {
 
     fn place(&mut self, node: ConfigNode) -> Result<(), SyntaxError> {
         let Some((parent, waiting)) = self.open.last_mut() else {
-            if !matches!(node.data, NodeData::Plain(Value::Null)) {
+            if !matches!(node.data, ConfigNodeData::Plain(Value::Null)) {
                 self.documents.push(node);
             }
             return Ok(());
         };
         match (&mut parent.data, waiting.take()) {
-            (NodeData::Mapping(mapping), Some((key, mark))) => {
+            (ConfigNodeData::Mapping(mapping), Some((key, mark))) => {
                 if let Some(first) = mapping.entries.iter().find(|entry| entry.key == key) {
                     let message =
                         format!("the key `{key}` is given twice, first on line {}", first.mark.line);
@@ -192,26 +195,26 @@ impl TreeBuilder {
                 }
                 mapping.entries.push(MappingEntry { key, mark, value: node });
             }
-            (NodeData::Mapping(_), None) => {
-                let NodeData::Text(key) = node.data else {
+            (ConfigNodeData::Mapping(_), None) => {
+                let ConfigNodeData::Text(key) = node.data else {
                     return Err(SyntaxError { mark: node.mark, message: "a key must be text".to_owned() });
                 };
                 *waiting = Some((key, node.mark));
             }
-            (NodeData::List(items), _) => items.push(node),
-            (NodeData::Plain(_) | NodeData::Text(_), _) => {}
+            (ConfigNodeData::List(items), _) => items.push(node),
+            (ConfigNodeData::Plain(_) | ConfigNodeData::Text(_), _) => {}
         }
         Ok(())
     }
 }
 
-fn scalar(text: &str, style: ScalarStyle) -> NodeData {
+fn scalar(text: &str, style: ScalarStyle) -> ConfigNodeData {
     let text = text.to_owned();
     if style != ScalarStyle::Plain {
-        return NodeData::Text(text);
+        return ConfigNodeData::Text(text);
     }
     match serde_yaml::from_str(&text) {
-        Ok(value @ (Value::Null | Value::Bool(_) | Value::Number(_))) => NodeData::Plain(value),
-        _ => NodeData::Text(text),
+        Ok(value @ (Value::Null | Value::Bool(_) | Value::Number(_))) => ConfigNodeData::Plain(value),
+        _ => ConfigNodeData::Text(text),
     }
 }

@@ -38,7 +38,7 @@ impl VerifyMode {
 }
 
 impl VerifySpec {
-    pub(super) fn resolved(self, environment: &Environment) -> Self {
+    pub(super) fn resolve(self, environment: &Environment) -> Self {
         Self { keys: environment.resolve(&self.keys), ..self }
     }
 
@@ -68,11 +68,11 @@ impl VerifySpec {
 impl Config {
     /// Returns the files with keys that a source asks for, or may.
     pub fn key_files(&self) -> BTreeSet<&Path> {
-        let asked = self.sources.iter().filter_map(|source| match &source.location {
+        let signed = self.sources.iter().filter_map(|source| match &source.location {
             SourceLocation::Git { verify, .. } => verify.as_ref(),
             SourceLocation::Directory(_) => None,
         });
-        let files = asked.chain(&self.custom_sources.verify).map(|verify| &*verify.keys);
+        let files = signed.chain(&self.custom_sources.verify).map(|verify| &*verify.keys);
         files.chain(self.custom_sources.keys.values().map(PathBuf::as_path)).collect()
     }
 }

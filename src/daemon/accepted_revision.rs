@@ -7,21 +7,21 @@ use super::setup::{SourceFiles, SourceSetup};
 use crate::cluster::{self, Cluster, InventoryObject};
 use crate::object::Revision;
 use crate::object::annotations;
-use crate::source::VerificationAnchor;
+use crate::source::VerificationRecord;
 
 /// Data key with the revision that was accepted last.
 pub(super) const ACCEPTED_KEY: &str = "accepted";
 
 /// Stands for a record that cannot be read: nothing comes after it before a person says with what
 /// to begin.
-const UNREADABLE_RECORD: &str = "0000000000000000000000000000000000000000";
+const UNREADABLE_RECORD_WORD: &str = "0000000000000000000000000000000000000000";
 
 /// Returns the accepted revision in the inventory of a namespace.
 pub(super) fn verification_anchor(
     namespace: &str,
     inventory: Option<&InventoryObject>,
-) -> VerificationAnchor {
-    VerificationAnchor {
+) -> VerificationRecord {
+    VerificationRecord {
         accepted_revision: inventory.and_then(accepted_revision),
         confirmed: inventory.and_then(confirmed_revision),
         namespace: namespace.to_owned(),
@@ -30,7 +30,10 @@ pub(super) fn verification_anchor(
 
 /// Returns what was accepted last.
 fn accepted_revision(inventory: &InventoryObject) -> Option<Revision> {
-    inventory.data.get(ACCEPTED_KEY).map(|text| id(text).unwrap_or_else(|| Revision::new(UNREADABLE_RECORD)))
+    inventory
+        .data
+        .get(ACCEPTED_KEY)
+        .map(|text| id(text).unwrap_or_else(|| Revision::new(UNREADABLE_RECORD_WORD)))
 }
 
 /// Returns what a person has confirmed.
@@ -72,7 +75,7 @@ pub(super) async fn with_anchor(
     if let SourceFiles::Source(source) = &mut setup.files
         && source.is_verified()
     {
-        source.set_anchor(verification_anchor(
+        source.record_verification(verification_anchor(
             namespace,
             cluster.read_inventory(namespace, &setup.name).await?.as_ref(),
         ));
@@ -104,10 +107,10 @@ mod tests {
         let (a, b) = ("a".repeat(40), "b".repeat(40));
         check("", "", (None, None));
         check(&a, &b, (Some(&a), Some(&b)));
-        check("main", &b[1..], (Some(UNREADABLE_RECORD), None));
+        check("main", &b[1..], (Some(UNREADABLE_RECORD_WORD), None));
         check(&a, &format!(" {}\n", b.to_uppercase()), (Some(&a), Some(&b)));
         let none =
-            VerificationAnchor { namespace: "rhumb-system".to_owned(), ..VerificationAnchor::default() };
+            VerificationRecord { namespace: "rhumb-system".to_owned(), ..VerificationRecord::default() };
         assert_eq!(verification_anchor("rhumb-system", None), none);
     }
 

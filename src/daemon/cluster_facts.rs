@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::cluster::{Cluster, ClusterError, KindTable};
 use crate::object::{ErrorClass, ObjectId};
-use crate::source::{FactUse, KnownFacts, ObjectFact, ServedVersions};
+use crate::source::{FactUse, KnownClusterFacts, ObjectFact, ServedVersions};
 
 /// Returns the versions that a server reports.
 ///
@@ -45,7 +45,7 @@ pub(super) fn versions_of(kinds: &KindTable) -> Arc<ServedVersions> {
 pub(crate) async fn read_cluster_facts(
     cluster: &Cluster,
     wanted: &FactUse,
-    known: &mut KnownFacts,
+    known: &mut KnownClusterFacts,
 ) -> Result<(), ClusterError> {
     if wanted.versions {
         known.versions = Some(served_versions(&cluster.discover().await?, None).into());

@@ -23,7 +23,7 @@ use crate::source::{self, BlobId, DiskSnapshot, RevisionReader, SnapshotFile};
 const MAX_PARSED_FILES: usize = 16;
 
 /// The kept files together are not larger than this, unless it is one alone.
-const KEPT_BYTES: usize = 1 << 20;
+const MAX_KEPT_FILE_BYTES: usize = 1 << 20;
 
 /// The reason for a missing body.
 #[derive(Debug, thiserror::Error)]
@@ -109,13 +109,13 @@ impl ContentStore {
     /// the disk.
     pub(super) fn effective_content(&self, desired: &DesiredObject) -> Result<Value, ContentError> {
         let file = || desired.origin.file.clone();
-        let place = &self.origins[desired.body.source];
-        let parsed = self.manifest_items(place, desired)?;
+        let origin = &self.origins[desired.body.source];
+        let parsed = self.manifest_items(origin, desired)?;
         let found = parsed.binary_search_by_key(&desired.body.index, |one| one.index);
-        let found = found.ok().and_then(|place| parsed.get(place));
+        let found = found.ok().and_then(|origin| parsed.get(origin));
         let content = found
-            .map(|found| object(found, desired, &place.namespace))
-            .map(|object| effective_content(&object, &place.inventory_id));
+            .map(|found| object(found, desired, &origin.namespace))
+            .map(|object| effective_content(&object, &origin.inventory_id));
         let hash = |content: &Value| match desired.ignores {
             Some(_) => ContentHash::of(&remove_ignored(content.clone())),
             None => ContentHash::of(content),
@@ -158,7 +158,7 @@ impl ContentStore {
 
     fn manifest_items(
         &self,
-        place: &ContentOrigin,
+        origin: &ContentOrigin,
         desired: &DesiredObject,
     ) -> Result<Arc<Vec<ManifestItem>>, ContentError> {
         let blob = BlobId::from(desired.body.blob);
@@ -168,15 +168,15 @@ impl ContentStore {
             return Ok(parsed);
         }
         let missing = |source| ContentError::Store { file: desired.origin.file.clone(), source };
-        let bytes = match &place.bytes {
+        let bytes = match &origin.bytes {
             SourceBytes::Store(reader) => reader.read(blob).map_err(missing)?,
             SourceBytes::Disk(disk) => disk.read(blob).unwrap_or_default().to_vec(),
         };
-        let items = Arc::new(read_manifest(&file_of(desired), &bytes, &place.decrypter).items);
+        let items = Arc::new(read_manifest(&file_of(desired), &bytes, &origin.decrypter).items);
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.push_back((blob, bytes.len(), items.clone()));
         let size = |kept: &RecentParses| kept.iter().map(|(_, size, _)| size).sum::<usize>();
-        while kept.len() > MAX_PARSED_FILES || (kept.len() > 1 && size(&kept) > KEPT_BYTES) {
+        while kept.len() > MAX_PARSED_FILES || (kept.len() > 1 && size(&kept) > MAX_KEPT_FILE_BYTES) {
             kept.pop_front();
         }
         drop(kept);
@@ -186,8 +186,8 @@ impl ContentStore {
     /// Forgets the parsed files and closes what they were read from.
     pub(super) fn clear(&self) {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        for place in self.origins.iter() {
-            if let SourceBytes::Store(reader) = &place.bytes {
+        for origin in self.origins.iter() {
+            if let SourceBytes::Store(reader) = &origin.bytes {
                 reader.close();
             }
         }

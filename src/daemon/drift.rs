@@ -10,15 +10,15 @@ use super::executor::run_blocking;
 use super::loop_event::LookupFailure;
 use crate::change;
 use crate::cluster::{
-    Cluster, ClusterError, ClusterFault, Denial, FIELD_MANAGER, FieldOwners, RetryAdvice, ServedKind,
+    AccessDenial, Cluster, ClusterError, ClusterFault, FIELD_MANAGER, FieldOwners, RetryAdvice, ServedKind,
 };
 use crate::engine::{
-    ApplyPurpose, ApplyRequest, ApplyVariant, ContentRef, DesiredObject, FieldCoverage, LiveObject,
+    ApplyPurpose, ApplyRequest, ApplyVariant, ContentRef, DesiredObject, FieldOwnership, LiveObject,
     Precondition, ReleaseAnnotation, RepairImpact, ResourceVersion, SharedDesiredObject, Uid,
-    VerifiedCoverage,
+    VerifiedOwnership,
 };
 use crate::fields::{
-    self, Coverage, DriftedPaths, EmptyCounterpart, FieldPath, ReplacedMember, ValueDigest, ValueSchema,
+    self, DriftedPaths, EmptyCounterpart, FieldPath, OwnershipCheck, ReplacedMember, ValueDigest, ValueSchema,
 };
 use crate::object::{ObjectId, Revision, text_at};
 
@@ -66,13 +66,13 @@ impl ComparisonRequest {
     }
 
     /// Answers by what the cluster was last seen to show, without a call.
-    pub(super) fn answer_from_view(&self, content: Value) -> VerifiedCoverage {
+    pub(super) fn answer_from_view(&self, content: Value) -> VerifiedOwnership {
         let content = self.with_stamp(content);
-        let cover = match fields::field_coverage(&content, self.shape.as_deref()) {
-            Coverage::Complete if self.has_values_of(&content) => FieldCoverage::Complete,
-            Coverage::Complete => FieldCoverage::Unequal,
-            Coverage::OnlyEmpty(_) => FieldCoverage::OnlyEmptyMissing,
-            Coverage::Lost(paths) => self.lost_coverage(&paths),
+        let cover = match fields::check_ownership(&content, self.shape.as_deref()) {
+            OwnershipCheck::Complete if self.has_values_of(&content) => FieldOwnership::Complete,
+            OwnershipCheck::Complete => FieldOwnership::Unequal,
+            OwnershipCheck::OnlyEmpty(_) => FieldOwnership::OnlyEmptyMissing,
+            OwnershipCheck::Lost(paths) => self.lost_ownership(&paths),
         };
         self.verdict(cover)
     }
@@ -82,19 +82,19 @@ impl ComparisonRequest {
         self.values.is_some() && self.values == self.shape.as_deref().map(digest)
     }
 
-    fn lost_coverage(&self, paths: &[FieldPath]) -> FieldCoverage {
+    fn lost_ownership(&self, paths: &[FieldPath]) -> FieldOwnership {
         let kind = self.id.group_kind();
         // An overlay holds pods, and must be restored at once.
         let lets_go = self.variant.overlay.is_none() && change::can_release_pods(&kind, paths);
         let template = lets_go || change::can_touch_template(&kind, paths);
-        FieldCoverage::Lost(if template { RepairImpact::Template } else { RepairImpact::InPlace })
+        FieldOwnership::Lost(if template { RepairImpact::Template } else { RepairImpact::InPlace })
     }
 
     /// Returns the verdict, bound to what the question is about.
-    pub(super) fn verdict(&self, cover: FieldCoverage) -> VerifiedCoverage {
+    pub(super) fn verdict(&self, cover: FieldOwnership) -> VerifiedOwnership {
         let (content, overlay) = (self.variant.hash(&self.desired), self.variant.overlay);
         let (config_stamp, value_digest) = (self.variant.config_stamp, self.values);
-        VerifiedCoverage {
+        VerifiedOwnership {
             content,
             overlay,
             config_stamp,
@@ -124,34 +124,33 @@ pub(super) async fn compare_live(
     cluster: &Cluster,
     contents: &ContentStore,
     kind: &ServedKind,
-    question: &ComparisonRequest,
-) -> Result<VerifiedCoverage, LookupFailure> {
+    request: &ComparisonRequest,
+) -> Result<VerifiedOwnership, LookupFailure> {
     let content = {
-        let (contents, desired) = (contents.clone(), question.desired.clone());
+        let (contents, desired) = (contents.clone(), request.desired.clone());
         run_blocking(move || contents.defended_content(&desired))
             .await
             .map_err(|error| LookupFailure(error.to_string().into()))?
     };
-    let content = question.with_stamp(content);
-    let shown =
-        cluster.get(kind, &question.id).await.map_err(|error| LookupFailure(error.reason().into()))?;
+    let content = request.with_stamp(content);
+    let shown = cluster.get(kind, &request.id).await.map_err(|error| LookupFailure(error.reason().into()))?;
     let Some(shown) = shown else { return Err(LookupFailure("it is gone".into())) };
     let entry = FieldOwners::of(&shown).ours;
     let UncoveredPaths { lost, absent } =
-        UncoveredPaths::find(&content, &shown, entry.as_deref(), question.value_schema());
+        UncoveredPaths::find(&content, &shown, entry.as_deref(), request.value_schema());
     let lost = match entry {
         Some(entry) if lost.is_empty() => {
             let values = ValueComparison { content: &content, shown: &shown, entry: &entry };
-            differing_values_of(cluster, contents, kind, question, values, absent).await?
+            differing_values_of(cluster, contents, kind, request, values, absent).await?
         }
         _ => lost,
     };
-    match (lost.is_empty(), question.is_about(&shown)) {
-        (true, true) => Ok(question.verdict(FieldCoverage::Complete)),
+    match (lost.is_empty(), request.is_about(&shown)) {
+        (true, true) => Ok(request.verdict(FieldOwnership::Complete)),
         // Remembered, it would speak of values that were never compared.
         (true, false) => Err(LookupFailure("it changed while it was looked at".into())),
         // Somebody who goes on writing does not keep the object from being repaired.
-        (false, _) => Ok(question.verdict(question.lost_coverage(&lost))),
+        (false, _) => Ok(request.verdict(request.lost_ownership(&lost))),
     }
 }
 
@@ -168,10 +167,10 @@ struct UncoveredPaths {
 impl UncoveredPaths {
     /// Finds them. Of an empty list the value decides, as the server tracks no path for it.
     fn find(content: &Value, shown: &Value, entry: Option<&str>, schema: ValueSchema) -> Self {
-        let empty = match fields::field_coverage(content, entry) {
-            Coverage::Complete => Vec::new(),
-            Coverage::Lost(lost) => return Self { lost, absent: Vec::new() },
-            Coverage::OnlyEmpty(paths) => paths,
+        let empty = match fields::check_ownership(content, entry) {
+            OwnershipCheck::Complete => Vec::new(),
+            OwnershipCheck::Lost(lost) => return Self { lost, absent: Vec::new() },
+            OwnershipCheck::OnlyEmpty(paths) => paths,
         };
         let mut found = Self::default();
         for path in empty {
@@ -202,34 +201,34 @@ async fn differing_values_of(
     cluster: &Cluster,
     contents: &ContentStore,
     kind: &ServedKind,
-    question: &ComparisonRequest,
+    request: &ComparisonRequest,
     values: ValueComparison<'_>,
     absent: Vec<FieldPath>,
 ) -> Result<Vec<FieldPath>, LookupFailure> {
     let ValueComparison { content, shown, entry } = values;
-    let mut differing = fields::differing_values(content, shown, entry, question.value_schema());
+    let mut differing = fields::differing_values(content, shown, entry, request.value_schema());
     differing.extend(absent);
     if differing.is_empty() {
         return Ok(differing);
     }
     let (contents, desired, variant, live) =
-        (contents.clone(), question.desired.clone(), question.variant, shown.clone());
+        (contents.clone(), request.desired.clone(), request.variant, shown.clone());
     let release = ContentRef { hash: desired.hash, revision: Revision::new("") };
     let release = ReleaseAnnotation { release, seal: None };
     let body = run_blocking(move || contents.body_for_live(&desired, &release, variant, &live)).await;
     let (body, _) = body.map_err(|error| LookupFailure(error.to_string().into()))?;
     let precondition = Precondition::Uid(Uid(text_at(shown, &["metadata", "uid"]).into()));
-    match cluster.dry_run(kind, &question.id, &body, Some(shown), &precondition).await {
+    match cluster.dry_run(kind, &request.id, &body, Some(shown), &precondition).await {
         // The server has spelled both, so nothing is left to be known of normal forms.
         Ok(after) => {
-            let mut lost = fields::differing_values(&after, shown, entry, ValueSchema::Answers);
+            let mut lost = fields::differing_values(&after, shown, entry, ValueSchema::ServerOutput);
             let entry_after = FieldOwners::of(&after).ours.unwrap_or_default();
             lost.extend(fields::unequal_leaves(&entry_after, entry));
             Ok(lost)
         }
         Err(error) if is_inconclusive(&error) => Ok(differing
             .into_iter()
-            .filter(|path| is_other_at(&question.desired, path, shown, content))
+            .filter(|path| is_other_at(&request.desired, path, shown, content))
             .collect()),
         // The write that tries it reports a value that cannot be restored.
         Err(error) if error.retry() == RetryAdvice::Never => Ok(differing),
@@ -240,7 +239,10 @@ async fn differing_values_of(
 /// Returns whether a refused dry run says nothing about the values. A reader without write rights
 /// is refused it, and so is everybody by a webhook that has no dry run.
 fn is_inconclusive(error: &ClusterError) -> bool {
-    matches!(error.fault(), ClusterFault::Denied { by: Denial::Rbac, .. } | ClusterFault::Webhook { .. })
+    matches!(
+        error.fault(),
+        ClusterFault::Denied { by: AccessDenial::Rbac, .. } | ClusterFault::Webhook { .. }
+    )
 }
 
 /// Returns whether an object has another value than a content at a path of our entry, as far as is
@@ -274,18 +276,18 @@ pub(super) async fn describe_writers(
     shown: Value,
     replaced: Vec<ReplacedMember>,
 ) -> Option<String> {
-    let question = ComparisonRequest::new(id.clone(), apply.desired.clone(), apply.variant, None);
+    let request = ComparisonRequest::new(id.clone(), apply.desired.clone(), apply.variant, None);
     let contents = contents.clone();
     run_blocking(move || {
-        let content = question.with_stamp(contents.defended_content(&question.desired).ok()?);
+        let content = request.with_stamp(contents.defended_content(&request.desired).ok()?);
         let entry = FieldOwners::of(&shown).ours;
-        let uncovered = UncoveredPaths::find(&content, &shown, entry.as_deref(), question.value_schema());
+        let uncovered = UncoveredPaths::find(&content, &shown, entry.as_deref(), request.value_schema());
         // This is about to be put back: what is absent was taken.
         let taken = [uncovered.lost, uncovered.absent].concat();
         let differing =
-            entry.map(|entry| fields::differing_values(&content, &shown, &entry, question.value_schema()));
+            entry.map(|entry| fields::differing_values(&content, &shown, &entry, request.value_schema()));
         let mut rewritten = differing.unwrap_or_default();
-        rewritten.retain(|path| is_other_at(&question.desired, path, &shown, &content));
+        rewritten.retain(|path| is_other_at(&request.desired, path, &shown, &content));
         let managed = shown.pointer("/metadata/managedFields").unwrap_or(&Value::Null);
         let drifted = DriftedPaths { taken: &taken, replaced: &replaced, rewritten: &rewritten };
         fields::drift_words(managed, drifted, FIELD_MANAGER)

@@ -16,8 +16,8 @@ use super::drift::{self, ComparisonRequest};
 use super::loop_event::{LookupFailure, LoopEvent};
 use crate::change;
 use crate::cluster::{
-    self, ApplyForce, Cluster, ClusterError, ClusterFault, DeleteResult, Denial, LiveLookup, ReclaimResult,
-    RetryAdvice, ServedKind,
+    self, AccessDenial, ApplyForce, Cluster, ClusterError, ClusterFault, DeleteResult, LiveLookup,
+    ReclaimResult, RetryAdvice, ServedKind,
 };
 use crate::engine::{
     Action, ActionResult, ApplyPurpose, ApplyRequest, ApplyVariant, DeletionReason, DirectView, DryRunImpact,
@@ -42,7 +42,11 @@ impl Executor {
         apply: ApplyRequest,
         owner: Option<Arc<str>>,
     ) -> LoopEvent {
-        let force = if apply.precondition == Precondition::Absent { ApplyForce::No } else { ApplyForce::Yes };
+        let force = if apply.precondition == Precondition::Absent {
+            ApplyForce::Unforced
+        } else {
+            ApplyForce::Forced
+        };
         let (body, precondition) = match self.prepare(&kind, &id, &apply).await {
             Ok(prepared) => prepared,
             Err(failure) => {
@@ -55,10 +59,10 @@ impl Executor {
         let mut replaced = Vec::new();
         let answer = match answer {
             Err(refusal) if cluster::is_replaceable(&apply.desired, &refusal) => {
-                match self.cluster.own_replacing_members(&kind, &id, &body, &precondition).await {
+                match self.cluster.take_replacing_members_ownership(&kind, &id, &body, &precondition).await {
                     Ok(Some(members)) => {
                         replaced = members.replaced;
-                        self.cluster.apply(&kind, &id, &body, &members.precondition, ApplyForce::Yes).await
+                        self.cluster.apply(&kind, &id, &body, &members.precondition, ApplyForce::Forced).await
                     }
                     Ok(None) => Err(refusal),
                     Err(error) => Err(error),
@@ -139,7 +143,8 @@ impl Executor {
             let body = self.body(apply).await.map_err(unreadable)?;
             let precondition =
                 self.reclaim(kind, id, apply).await.map_err(|error| classify_failure(&error))?;
-            let precondition = self.cluster.own_rolling_update(kind, id, &body, precondition).await;
+            let precondition =
+                self.cluster.take_rolling_update_ownership(kind, id, &body, precondition).await;
             return Ok((body, precondition.map_err(|error| classify_failure(&error))?));
         }
         // The owners are read after fields were taken over, as those would be reset.
@@ -154,12 +159,12 @@ impl Executor {
         let (body, binds) = prepared.map_err(unreadable)?;
         // A body repeated from one version would undo somebody's later change.
         let precondition = match (precondition, binds) {
-            (Precondition::Uid(uid), VersionBinding::ToVersion) => Precondition::Exact(uid, version),
+            (Precondition::Uid(uid), VersionBinding::OneVersion) => Precondition::Exact(uid, version),
             (precondition, _) => precondition,
         };
         let precondition = self
             .cluster
-            .own_rolling_update(kind, id, &body, precondition)
+            .take_rolling_update_ownership(kind, id, &body, precondition)
             .await
             .map_err(|error| classify_failure(&error))?;
         Ok((body, precondition))
@@ -241,16 +246,16 @@ impl Executor {
     }
 
     /// Compares contents with what the informers showed last.
-    pub(super) async fn compare_cached(self, questions: Vec<ComparisonRequest>) -> LoopEvent {
+    pub(super) async fn compare_cached(self, requests: Vec<ComparisonRequest>) -> LoopEvent {
         let answered = run_blocking(move || {
-            questions
+            requests
                 .into_iter()
-                .map(|question| {
+                .map(|request| {
                     let verified = self
                         .contents
-                        .defended_content(&question.desired)
-                        .map(|content| question.answer_from_view(content));
-                    (question.id, verified.map_err(|error| LookupFailure(error.to_string().into())))
+                        .defended_content(&request.desired)
+                        .map(|content| request.answer_from_view(content));
+                    (request.id, verified.map_err(|error| LookupFailure(error.to_string().into())))
                 })
                 .collect()
         });
@@ -258,9 +263,9 @@ impl Executor {
     }
 
     /// Compares a content with a live read of its object.
-    pub(super) async fn compare_live(self, kind: Arc<ServedKind>, question: ComparisonRequest) -> LoopEvent {
-        let verified = drift::compare_live(&self.cluster, &self.contents, &kind, &question).await;
-        LoopEvent::Compared(vec![(question.id, verified)])
+    pub(super) async fn compare_live(self, kind: Arc<ServedKind>, request: ComparisonRequest) -> LoopEvent {
+        let verified = drift::compare_live(&self.cluster, &self.contents, &kind, &request).await;
+        LoopEvent::Compared(vec![(request.id, verified)])
     }
 }
 
@@ -275,7 +280,7 @@ fn classify_failure(error: &ClusterError) -> WriteFailure {
         // Credentials that cannot be had now say nothing about the content.
         (ClusterFault::Config { .. }, _) => WriteFailure::Unknown(text, wait),
         (ClusterFault::Immutable { .. }, _) => WriteFailure::Refused(text, RefusalRule::Immutable, None),
-        (ClusterFault::Denied { by: Denial::Rbac | Denial::Impersonation, .. }, _) => {
+        (ClusterFault::Denied { by: AccessDenial::Rbac | AccessDenial::Impersonation, .. }, _) => {
             WriteFailure::Refused(text, RefusalRule::Rights, Some(wait))
         }
         (ClusterFault::Webhook { .. }, _) => WriteFailure::Refused(text, RefusalRule::Webhook, Some(wait)),

@@ -54,7 +54,7 @@ impl GatheredManifests {
     /// Adds the scopes of those kinds that the source defines.
     pub(crate) fn add_scopes_to(&self, scopes: &mut KindScopes) {
         for item in &self.items {
-            scopes.learn(item);
+            scopes.add_definition(item);
         }
     }
 

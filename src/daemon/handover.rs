@@ -21,7 +21,7 @@ pub(crate) struct OtherRequests(Vec<PeerSource>);
 
 impl OtherRequests {
     /// Reads them of all inventories beside the ones of these sources.
-    pub(crate) fn beside(
+    pub(crate) fn of_other_sources(
         namespace: &str,
         inventories: &[(String, InventoryObject)],
         own: impl Fn(&str) -> bool,

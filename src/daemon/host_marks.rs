@@ -9,7 +9,7 @@ const BOOT_ID_FILE: &str = "/proc/sys/kernel/random/boot_id";
 const PROCESS_NAMESPACE_LINK: &str = "/proc/self/ns/pid";
 
 /// The number of characters of a mark: as many as no two hosts of a cluster share.
-const MARK_LENGTH: usize = 12;
+const MARK_CHARS: usize = 12;
 
 /// Returns a name for this process that no other one has, on this host or another.
 /// [`crate::engine::RolloutLedger::holder_words`] reads it.
@@ -27,14 +27,14 @@ pub(super) fn host_name() -> String {
 /// Returns a mark of the clock of this host: whoever has the same one has the same clock. Where the
 /// host has no name for itself, it is that of this call alone.
 pub(super) fn clock_mark() -> String {
-    mark(&std::fs::read(BOOT_ID_FILE).unwrap_or_else(|_| unknown_mark().into_bytes()))
+    hash_mark(&std::fs::read(BOOT_ID_FILE).unwrap_or_else(|_| unknown_mark().into_bytes()))
 }
 
 /// Returns a mark of the numbers of processes here: whoever has the same one means the same process
 /// by a number.
 pub(crate) fn process_mark() -> String {
     let namespace = std::fs::read_link(PROCESS_NAMESPACE_LINK).unwrap_or_else(|_| unknown_mark().into());
-    mark(format!("{} {}", clock_mark(), namespace.display()).as_bytes())
+    hash_mark(format!("{} {}", clock_mark(), namespace.display()).as_bytes())
 }
 
 /// Returns what no other process, and no later call, has for itself.
@@ -42,6 +42,6 @@ fn unknown_mark() -> String {
     format!("{} {}", std::process::id(), jiff::Timestamp::now().as_nanosecond())
 }
 
-fn mark(bytes: &[u8]) -> String {
-    ContentHash::hash_bytes(bytes).to_string().chars().take(MARK_LENGTH).collect()
+fn hash_mark(bytes: &[u8]) -> String {
+    ContentHash::hash_bytes(bytes).to_string().chars().take(MARK_CHARS).collect()
 }

@@ -20,7 +20,7 @@ use crate::engine::{
 };
 use crate::object::{GroupKind, ObjectId, Revision, annotations};
 use crate::report::StatusSummary;
-use crate::source::VerificationAnchor;
+use crate::source::VerificationRecord;
 
 /// The text in place of a location that an inventory does not have.
 pub(super) const UNKNOWN_LOCATION: &str = "a location that is not recorded (its ConfigMap was lost, or the source was never complete since it was made)";
@@ -51,11 +51,11 @@ pub(super) const UNLISTED_PENDING_KEY: &str = "pending-prunes-left";
 
 /// The maximum number of pending deletions in an inventory. Rejections need room beside them.
 const MAX_LISTED_PENDING: usize = 2000;
-const PENDING_BYTES: usize = 300_000;
+const MAX_PENDING_BYTES: usize = 300_000;
 
 /// A longer text of acknowledgements is written anew: an older version took over whatever was
 /// written on objects, until nothing else had room any more.
-const ACKNOWLEDGED_MOST: usize = 200 << 10;
+const MAX_ACKNOWLEDGED_BYTES: usize = 200 << 10;
 
 /// One deletion that waits for a person's confirmation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -159,7 +159,7 @@ fn is_to_be_sealed(engine: &Engine, inventory: Option<&InventoryObject>) -> bool
 /// Returns whether an inventory says more of orders than has room beside all else.
 fn is_overlong(inventory: Option<&InventoryObject>) -> bool {
     let text = inventory.and_then(|inventory| inventory.data.get(ACKNOWLEDGED_KEY));
-    text.is_some_and(|text| text.len() > ACKNOWLEDGED_MOST)
+    text.is_some_and(|text| text.len() > MAX_ACKNOWLEDGED_BYTES)
 }
 
 /// Returns why nothing at all is pruned, and since when, as the inventory records it.
@@ -181,15 +181,15 @@ fn unlisted_text(engine: &Engine, source: SourceId, known: Option<&InventoryObje
 
 /// Returns the deletions of a source that wait for a person, and the number of those that have no
 /// room in the list.
-fn list_pending(engine: &Engine, source: SourceId, room: usize) -> [(&'static str, Option<String>); 2] {
-    let waiting = engine.prune_decisions(source).filter_map(|(id, judgement)| match judgement {
+fn list_pending(engine: &Engine, source: SourceId, max_bytes: usize) -> [(&'static str, Option<String>); 2] {
+    let waiting = engine.prune_decisions(source).filter_map(|(id, decision)| match decision {
         PruneDecision::Confirm(why) => {
             let uid = engine.informer_object(id)?.uid.clone();
             Some(PendingPrune { uid, id: id.clone(), reason: why.to_string() })
         }
         _ => None,
     });
-    let (list, left) = list_within(waiting, room.min(PENDING_BYTES));
+    let (list, left) = list_within(waiting, max_bytes.min(MAX_PENDING_BYTES));
     [
         (PENDING_PRUNES_KEY, Some(list).filter(|list| !list.is_empty())),
         (UNLISTED_PENDING_KEY, (left > 0).then(|| left.to_string())),
@@ -197,11 +197,11 @@ fn list_pending(engine: &Engine, source: SourceId, room: usize) -> [(&'static st
 }
 
 /// Returns the list of as many deletions as have room, and how many have none.
-fn list_within(waiting: impl Iterator<Item = PendingPrune>, room: usize) -> (String, usize) {
+fn list_within(waiting: impl Iterator<Item = PendingPrune>, max_bytes: usize) -> (String, usize) {
     let (mut list, mut listed, mut left) = (String::new(), 0, 0_usize);
     for pending in waiting {
         let line = format!("{pending}\n");
-        if left == 0 && listed < MAX_LISTED_PENDING && list.len() + line.len() <= room {
+        if left == 0 && listed < MAX_LISTED_PENDING && list.len() + line.len() <= max_bytes {
             list.push_str(&line);
             listed += 1;
         } else {
@@ -457,7 +457,7 @@ pub(super) struct InventoryStore {
     /// The last revision that this process has accepted of a source whose commits must be signed.
     pub(super) accepted_revision: Option<Revision>,
     /// The record that the source was given.
-    pub(super) anchor: Option<VerificationAnchor>,
+    pub(super) verification_record: Option<VerificationRecord>,
 }
 
 /// Indicates whether an inventory was made from the source's location.
@@ -529,7 +529,7 @@ impl Default for InventoryStore {
             failures: 0,
             origin: InventoryOrigin::Unknown,
             accepted_revision: None,
-            anchor: None,
+            verification_record: None,
         }
     }
 }

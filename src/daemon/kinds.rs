@@ -7,20 +7,22 @@ use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
 
 use super::cluster_facts::served_versions;
+use super::informer_groups::{InformerGroup, InformerGroups};
+use super::loop_event::LoopEvent;
 use super::missing_kinds::MissingKinds;
-use super::watchers::{AccountWatcher, AccountWatchers};
 use crate::cluster::{
-    Cluster, ClusterError, Informer, InformerChange, InformerEvent, KindLookup, KindTable, Scaler, ServedKind,
+    Autoscaler, Cluster, ClusterError, EventSink, Informer, InformerChange, InformerEvent, KindLookup,
+    KindTable, ServedKind,
 };
 use crate::engine::{
-    Engine, GROUP_DOWN, KindAvailability, KindState, LiveObject, ResourceVersion, WatchScope, WatcherId,
+    Engine, GROUP_UNAVAILABLE_REASON, InformerGroupId, KindAvailability, KindState, LiveObject, WatchScope,
 };
 use crate::manifest::KindScopes;
 use crate::object::{ErrorClass, GroupKind, Gvk, ObjectId};
 use crate::source::ServedVersions;
 
 /// Discovery is asked again after this time while a kind is missing, doubled up to a minute.
-const FIRST_RETRY: Duration = Duration::from_millis(250);
+const FIRST_DISCOVERY_BACKOFF: Duration = Duration::from_millis(250);
 const MAX_DISCOVERY_RETRY_DELAY: Duration = Duration::from_mins(1);
 /// After a discovery that failed as a whole, it is asked again within this.
 const MAX_DISCOVERY_BACKOFF: Duration = Duration::from_secs(10);
@@ -31,7 +33,7 @@ pub(super) const UNLISTED_REASON: &str = "the server does not list this kind now
 /// Kinds, informers and autoscalers.
 pub(super) struct KindWatches {
     cluster: Cluster,
-    watchers: AccountWatchers,
+    informer_groups: InformerGroups,
     /// The inventories of all sources.
     inventory_ids: BTreeSet<Arc<str>>,
     kinds: Option<KindTable>,
@@ -55,23 +57,17 @@ pub(super) struct KindWatches {
     version_use: VersionUse,
     retry: Duration,
     next: Option<Instant>,
-    to_informers: mpsc::Sender<InformerEvent<LiveObject>>,
-    to_scalers: mpsc::Sender<InformerEvent<Scaler>>,
-    to_inventories: mpsc::Sender<InformerEvent<ResourceVersion>>,
+    /// The channel of the loop, for the events of all informers.
+    events: mpsc::Sender<LoopEvent>,
 }
 
 impl KindWatches {
     /// Creates the watches, of no kind yet.
-    pub(super) fn new(
-        watchers: AccountWatchers,
-        to_informers: mpsc::Sender<InformerEvent<LiveObject>>,
-        to_scalers: mpsc::Sender<InformerEvent<Scaler>>,
-        to_inventories: mpsc::Sender<InformerEvent<ResourceVersion>>,
-    ) -> Self {
+    pub(super) fn new(informer_groups: InformerGroups, events: mpsc::Sender<LoopEvent>) -> Self {
         Self {
-            cluster: watchers.own.clone(),
-            inventory_ids: watchers.inventory_ids(),
-            watchers,
+            cluster: informer_groups.own.clone(),
+            inventory_ids: informer_groups.inventory_ids(),
+            informer_groups,
             kinds: None,
             failure: None,
             wanted: BTreeSet::new(),
@@ -85,11 +81,9 @@ impl KindWatches {
             served_scopes: watch::Sender::new(kind_scopes(None)),
             served_versions: watch::Sender::default(),
             version_use: VersionUse::Unused,
-            retry: FIRST_RETRY,
+            retry: FIRST_DISCOVERY_BACKOFF,
             next: Some(Instant::now()),
-            to_informers,
-            to_scalers,
-            to_inventories,
+            events,
         }
     }
 
@@ -107,7 +101,7 @@ impl KindWatches {
     /// Records a hint that a missing kind may be there now.
     pub(super) fn hint(&mut self) {
         if self.kinds.is_some() && self.asks_again() {
-            self.retry = FIRST_RETRY;
+            self.retry = FIRST_DISCOVERY_BACKOFF;
             self.next = Some(Instant::now());
         }
     }
@@ -121,8 +115,8 @@ impl KindWatches {
 
     /// Returns the kinds that discovery has not listed for so long that the server is asked whether
     /// they are gone.
-    pub(super) fn begin_question(&mut self) -> BTreeSet<GroupKind> {
-        self.missing.begin_question(Instant::now())
+    pub(super) fn begin_absence_lookup(&mut self) -> BTreeSet<GroupKind> {
+        self.missing.begin_absence_lookup(Instant::now())
     }
 
     /// Returns the kinds that discovery does not list, for a pass that cannot wait and asks at once
@@ -145,8 +139,8 @@ impl KindWatches {
     pub(super) fn set_absent(&mut self, kinds: BTreeSet<GroupKind>, engine: &mut Engine) {
         for kind in self.missing.set_absent(kinds) {
             tracing::info!(%kind, "the server does not have this kind, and so none of its objects");
-            for (number, watcher) in self.watchers.all.iter().enumerate() {
-                if watcher.recorded.contains(&kind) || watcher.wanted.contains(&kind) {
+            for (number, informer_group) in self.informer_groups.all.iter().enumerate() {
+                if informer_group.recorded.contains(&kind) || informer_group.wanted.contains(&kind) {
                     engine.set_informer_state(WatchScope::cluster_wide(number, &kind), KindState::Absent);
                 }
             }
@@ -159,10 +153,13 @@ impl KindWatches {
     }
 
     fn has_missing_kinds(&self) -> bool {
-        let lacks = |watcher: &AccountWatcher| {
-            watcher.recorded.iter().any(|kind| !watcher.is_listing(kind) && !self.missing.is_absent(kind))
+        let lacks = |informer_group: &InformerGroup| {
+            informer_group
+                .recorded
+                .iter()
+                .any(|kind| !informer_group.is_listing(kind) && !self.missing.is_absent(kind))
         };
-        self.watchers.all.iter().any(lacks)
+        self.informer_groups.all.iter().any(lacks)
             || self.kinds.as_ref().is_none_or(|kinds| {
                 self.wanted.iter().any(|gvk| !matches!(kinds.get(gvk), KindLookup::Served(_)))
             })
@@ -200,7 +197,7 @@ impl KindWatches {
 
     /// Asks for the versions again and again from now on: something that is rendered depends on
     /// them.
-    pub(super) fn follow_versions(&mut self) {
+    pub(super) fn watch_versions(&mut self) {
         self.version_use = VersionUse::Used;
         if self.kinds.is_some() && self.next.is_none() {
             self.retry_discovery();
@@ -229,8 +226,8 @@ impl KindWatches {
     }
 
     /// Returns the cluster as whoever watches for a source sees it.
-    pub(super) fn cluster_for_watcher(&self, watcher: WatcherId) -> &Cluster {
-        self.watchers.cluster(watcher).unwrap_or(&self.cluster)
+    pub(super) fn cluster_for_informer_group(&self, informer_group: InformerGroupId) -> &Cluster {
+        self.informer_groups.cluster(informer_group).unwrap_or(&self.cluster)
     }
 
     /// Returns a kind of which nothing may be watched, in the server's own version.
@@ -252,14 +249,14 @@ impl KindWatches {
     /// Watches these kinds for a source, as its manifests ask for them.
     pub(super) fn request_kinds(
         &mut self,
-        watcher: WatcherId,
+        informer_group: InformerGroupId,
         gvks: impl IntoIterator<Item = Gvk>,
         engine: &mut Engine,
     ) {
         let mut are_new = false;
         for gvk in gvks {
-            if let Some(watcher) = self.watchers.all.get_mut(watcher) {
-                are_new |= watcher.wanted.insert(gvk.group_kind());
+            if let Some(informer_group) = self.informer_groups.all.get_mut(informer_group) {
+                are_new |= informer_group.wanted.insert(gvk.group_kind());
             }
             are_new |= self.wanted.insert(gvk);
         }
@@ -269,14 +266,14 @@ impl KindWatches {
     /// Records the kinds that the inventory of a source names.
     pub(super) fn add_recorded(
         &mut self,
-        watcher: WatcherId,
+        informer_group: InformerGroupId,
         kinds: impl IntoIterator<Item = GroupKind>,
         engine: &mut Engine,
     ) {
-        let Some(watcher) = self.watchers.all.get_mut(watcher) else { return };
-        let before = watcher.recorded.len();
-        watcher.recorded.extend(kinds);
-        let are_new = watcher.recorded.len() != before;
+        let Some(informer_group) = self.informer_groups.all.get_mut(informer_group) else { return };
+        let before = informer_group.recorded.len();
+        informer_group.recorded.extend(kinds);
+        let are_new = informer_group.recorded.len() != before;
         self.update_for(are_new, engine);
     }
 
@@ -293,22 +290,22 @@ impl KindWatches {
         let Some(kinds) = self.kinds.clone() else { return };
         for gvk in &self.wanted.clone() {
             let served = match kinds.get(gvk) {
-                KindLookup::Served(_) => KindAvailability::Yes,
-                KindLookup::Unserved { versions } => {
-                    KindAvailability::No(versions.iter().map(std::string::ToString::to_string).collect())
-                }
+                KindLookup::Served(_) => KindAvailability::Served,
+                KindLookup::Unserved { versions } => KindAvailability::Unserved(
+                    versions.iter().map(std::string::ToString::to_string).collect(),
+                ),
                 KindLookup::Unknown => KindAvailability::Unknown,
             };
             engine.set_kind_availability(gvk.clone(), served);
         }
-        for number in 0..self.watchers.all.len() {
-            self.update_watcher(number, &kinds, engine);
+        for number in 0..self.informer_groups.all.len() {
+            self.update_informer_group(number, &kinds, engine);
         }
     }
 
-    fn update_watcher(&mut self, number: WatcherId, kinds: &KindTable, engine: &mut Engine) {
-        let Some(watcher) = self.watchers.all.get(number) else { return };
-        let (all, recorded) = (watcher.kinds(), watcher.recorded.clone());
+    fn update_informer_group(&mut self, number: InformerGroupId, kinds: &KindTable, engine: &mut Engine) {
+        let Some(informer_group) = self.informer_groups.all.get(number) else { return };
+        let (all, recorded) = (informer_group.kinds(), informer_group.recorded.clone());
         // One informer for each kind, in one version, whatever versions the manifests name: two
         // would show every object twice.
         for kind in all {
@@ -316,8 +313,12 @@ impl KindWatches {
             if !matches!(found, KindLookup::Unserved { .. }) {
                 self.missing.remove(&kind);
             }
-            let is_listed = self.watchers.all.get(number).is_some_and(|watcher| watcher.is_listing(&kind));
-            let blind = |why: &str| KindState::Unobservable(why.into(), ErrorClass::Source);
+            let is_listed = self
+                .informer_groups
+                .all
+                .get(number)
+                .is_some_and(|informer_group| informer_group.is_listing(&kind));
+            let unobservable = |why: &str| KindState::Unobservable(why.into(), ErrorClass::Source);
             match found {
                 KindLookup::Served(kind) => self.inform(number, &kind, engine),
                 // Another source may have found that out.
@@ -329,32 +330,38 @@ impl KindWatches {
                 // touched.
                 KindLookup::Unserved { .. } => {
                     self.missing.add(&kind, Instant::now());
-                    engine
-                        .set_informer_state(WatchScope::cluster_wide(number, &kind), blind(UNLISTED_REASON));
+                    engine.set_informer_state(
+                        WatchScope::cluster_wide(number, &kind),
+                        unobservable(UNLISTED_REASON),
+                    );
                 }
                 KindLookup::Unknown => {
-                    engine.set_informer_state(WatchScope::cluster_wide(number, &kind), blind(GROUP_DOWN));
+                    engine.set_informer_state(
+                        WatchScope::cluster_wide(number, &kind),
+                        unobservable(GROUP_UNAVAILABLE_REASON),
+                    );
                 }
             }
         }
     }
 
-    fn inform(&mut self, number: WatcherId, kind: &Arc<ServedKind>, engine: &mut Engine) {
-        let Some(watcher) = self.watchers.all.get_mut(number) else { return };
-        if watcher.is_listing_version(kind) {
+    fn inform(&mut self, number: InformerGroupId, kind: &Arc<ServedKind>, engine: &mut Engine) {
+        let Some(informer_group) = self.informer_groups.all.get_mut(number) else { return };
+        if informer_group.is_listing_version(kind) {
             return;
         }
         self.versions.insert(kind.gvk.group_kind(), kind.clone());
         let mut informers = BTreeMap::new();
-        for (listing, selector) in watcher.list_scopes(number, kind) {
+        for (listing, selector) in informer_group.list_scopes(number, kind) {
             // It may have been missing until now.
-            if !engine.is_listed(&listing) || watcher.informer(&listing).is_none() {
+            if !engine.is_listed(&listing) || informer_group.informer(&listing).is_none() {
                 engine.set_informer_state(&listing, KindState::Syncing);
             }
-            let informer = watcher.cluster.informer(kind, selector, number, self.to_informers.clone());
+            let sink = EventSink::new(self.events.clone(), LoopEvent::Informer);
+            let informer = informer_group.cluster.informer(kind, selector, number, sink);
             informers.insert(listing.namespace, informer);
         }
-        watcher.keep(kind.clone(), informers);
+        informer_group.keep(kind.clone(), informers);
     }
 
     /// Watches autoscalers: some workload's manifest sets a count that one of them may change.
@@ -365,7 +372,8 @@ impl KindWatches {
         }
         match kinds.get(&Gvk::new("autoscaling", "v2", "HorizontalPodAutoscaler")) {
             KindLookup::Served(kind) => {
-                self.scalers = Some(self.cluster.scaler_informer(&kind, self.to_scalers.clone()));
+                let sink = EventSink::new(self.events.clone(), LoopEvent::Autoscaler);
+                self.scalers = Some(self.cluster.autoscaler_informer(&kind, sink));
             }
             KindLookup::Unserved { .. } => engine.set_autoscaled(HashSet::new()),
             KindLookup::Unknown => {}
@@ -378,32 +386,30 @@ impl KindWatches {
         if let (None, Some(KindLookup::Served(kind))) =
             (&self.inventories, self.kinds.as_ref().map(|kinds| kinds.get(&config_map)))
         {
-            let (sets, sink) = (&self.inventory_ids, self.to_inventories.clone());
-            self.inventories = Some(self.cluster.follow_versions(&kind, namespace, sets, sink.clone()));
+            let sets = &self.inventory_ids;
+            let sink = EventSink::new(self.events.clone(), LoopEvent::InventoryVersion);
+            self.inventories = Some(self.cluster.watch_versions(&kind, namespace, sets, sink.clone()));
             self.observation_requests =
                 Some(self.cluster.follow_observation_requests(&kind, namespace, sink));
         }
     }
 
     /// Watches the sources' orders objects, on which people write too.
-    pub(super) fn watch_orders(
-        &mut self,
-        namespace: &str,
-        sink: &mpsc::Sender<InformerEvent<ResourceVersion>>,
-    ) {
+    pub(super) fn watch_orders(&mut self, namespace: &str) {
         let config_map = Gvk::new("", "v1", "ConfigMap");
         if let (None, Some(KindLookup::Served(kind))) =
             (&self.orders, self.kinds.as_ref().map(|kinds| kinds.get(&config_map)))
         {
             let sets = &self.inventory_ids;
-            self.orders = Some(self.cluster.order_versions(&kind, namespace, sets, sink.clone()));
+            let sink = EventSink::new(self.events.clone(), LoopEvent::OrdersVersion);
+            self.orders = Some(self.cluster.order_versions(&kind, namespace, sets, sink));
         }
     }
 
     /// Takes over an event of the informer of autoscalers. Returns why it ended, where it did.
     pub(super) fn relay_scaler_event(
         &mut self,
-        event: InformerEvent<Scaler>,
+        event: InformerEvent<Autoscaler>,
         engine: &mut Engine,
     ) -> Option<ClusterError> {
         match event.change {
@@ -430,15 +436,17 @@ impl KindWatches {
                 if id.kind() == "CustomResourceDefinition" && live.health.is_current() {
                     self.hint();
                 }
-                engine.observe_object_by(event.listing.watcher, &id, live);
+                engine.observe_object_by(event.listing.informer_group, &id, live);
             }
-            InformerChange::Delete(id, _) => engine.observe_absence_by(event.listing.watcher, &id),
+            InformerChange::Delete(id, _) => engine.observe_absence_by(event.listing.informer_group, &id),
             InformerChange::InitDone => engine.list_complete(&event.listing),
             // The outage may have ended with a restore of older data. The version that the watch
             // went on from then means something else, and what came before it was never reported.
             InformerChange::Resumed => {
-                let watcher = self.watchers.all.get(event.listing.watcher);
-                watcher.and_then(|watcher| watcher.informer(&event.listing)).inspect(|it| it.relist());
+                let informer_group = self.informer_groups.all.get(event.listing.informer_group);
+                informer_group
+                    .and_then(|informer_group| informer_group.informer(&event.listing))
+                    .inspect(|it| it.relist());
             }
             InformerChange::Failed(error, wait) => {
                 let (kind, namespace) = (&event.listing.kind, event.listing.namespace.as_deref());
@@ -458,7 +466,7 @@ impl KindWatches {
 
     /// Lists every kind again, as an audit of what the watches reported.
     pub(super) fn relist_all(&self) {
-        let kinds = self.watchers.all.iter().flat_map(AccountWatcher::informers);
+        let kinds = self.informer_groups.all.iter().flat_map(InformerGroup::informers);
         let own = [&self.scalers, &self.inventories, &self.observation_requests, &self.orders];
         for informer in kinds.chain(own.into_iter().flatten()) {
             informer.relist();
@@ -492,8 +500,8 @@ struct AutoscalerTargets {
 impl AutoscalerTargets {
     /// Takes news over, and returns all targets where they are known. While a list goes on nobody
     /// has lost his autoscaler: his count would be sent as the manifest has it.
-    fn take(&mut self, news: InformerChange<Scaler>) -> Option<HashSet<ObjectId>> {
-        match news {
+    fn take(&mut self, change: InformerChange<Autoscaler>) -> Option<HashSet<ObjectId>> {
+        match change {
             InformerChange::Init => self.listed = Some(HashMap::new()),
             InformerChange::Apply(id, scaler) => {
                 for map in self.listed.iter_mut().chain([&mut self.known]) {
@@ -547,11 +555,11 @@ mod tests {
         let scaler = |name| id("HorizontalPodAutoscaler.autoscaling", name);
         let target = |name| id("Deployment.apps", name);
         let seen = |name| {
-            InformerChange::Apply(scaler(name), Scaler { target: Some(ScaleTarget { id: target(name) }) })
+            InformerChange::Apply(scaler(name), Autoscaler { target: Some(ScaleTarget { id: target(name) }) })
         };
         let both = Some(HashSet::from([target("a"), target("b")]));
         let mut targets = AutoscalerTargets::default();
-        for (news, expected) in [
+        for (change, expected) in [
             (InformerChange::Init, None),
             (seen("a"), None),
             (seen("b"), None),
@@ -561,8 +569,8 @@ mod tests {
             (InformerChange::InitDone, Some(HashSet::from([target("b")]))),
             (InformerChange::Delete(scaler("b"), crate::engine::ResourceVersion(1)), Some(HashSet::new())),
         ] {
-            let words = format!("{news:?}");
-            assert_eq!(targets.take(news), expected, "{words}");
+            let words = format!("{change:?}");
+            assert_eq!(targets.take(change), expected, "{words}");
         }
     }
 }

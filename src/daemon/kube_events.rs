@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 use self::correlate::{EventCorrelator, EventWrite, EventWriteVerb};
-use crate::cluster::{Cluster, ClusterError, ClusterFault, Denial, LeaseTerms, RetryAdvice};
+use crate::cluster::{AccessDenial, Cluster, ClusterError, ClusterFault, LeaseTerms, RetryAdvice};
 use crate::report::{EventRecorder, LosslessSubscription};
 
 /// A namespace in which the user may make no Events is not tried again for so long.
@@ -123,7 +123,7 @@ impl EventWriter {
     ) {
         match error.fault() {
             // The Events of the namespace go with it; another one may have its name soon.
-            ClusterFault::Denied { by: Denial::Terminating, .. }
+            ClusterFault::Denied { by: AccessDenial::Terminating, .. }
             | ClusterFault::NoNamespace { .. }
             | ClusterFault::NotHeld => {
                 self.correlator.note_skipped(&write);
@@ -137,7 +137,7 @@ impl EventWriter {
                 return;
             }
             _ if error.retry() != RetryAdvice::ShortBackoff => self.correlator.note_lost(&write),
-            _ if self.correlator.note_failure(write) => self.rest = Some(Instant::now() + OUTAGE_RETRY_DELAY),
+            _ if self.correlator.try_requeue(write) => self.rest = Some(Instant::now() + OUTAGE_RETRY_DELAY),
             _ => {}
         }
         tracing::debug!("an Event could not be written: {error}");

@@ -25,7 +25,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::reconciler::Inquiries;
+use super::reconciler::LoopQueries;
 use crate::cluster::{
     Cluster, ClusterError, ClusterFault, LeaseRecord, LeaseTerms, LeaseWrite, TermStart, WriteFence,
 };
@@ -39,10 +39,10 @@ const LOST_REASON: &str = "lost the Lease of the source: another replica holds i
 pub(crate) type SourceNames = BTreeSet<Arc<str>>;
 
 /// The prefix of the Leases of sources.
-const OF_SOURCE: &str = "rhumb-";
+const SOURCE_LEASE_PREFIX: &str = "rhumb-";
 /// The prefix of the Leases of replicas. It is no DNS label, so no Lease of a source has such a
 /// name.
-const OF_REPLICA: &str = "rhumb-replica.";
+const REPLICA_LEASE_PREFIX: &str = "rhumb-replica.";
 /// The maximum number of concurrent writes of Leases.
 const CONCURRENT_WRITES: usize = 16;
 /// The time limit for the loop's answer about rollouts.
@@ -70,7 +70,7 @@ impl Leases {
     pub(crate) fn keep(
         cluster: Cluster,
         namespace: &str,
-        running: watch::Receiver<Option<Inquiries>>,
+        running: watch::Receiver<Option<LoopQueries>>,
     ) -> Self {
         let (wish, wished) = watch::channel(SourceNames::new());
         let (runs, run) = watch::channel(SourceNames::new());
@@ -92,7 +92,7 @@ impl Leases {
             leaving: SourceNames::new(),
             lapsed: SourceNames::new(),
             own_renewed: None,
-            trouble: LeaseTrouble::default(),
+            failure_log: LeaseFailureLog::default(),
             heartbeat,
         };
         let keeper = tokio::spawn(keeper.keep(stop.clone()));
@@ -115,7 +115,7 @@ impl Leases {
 
     /// Waits until this replica may serve other sources than these. Returns false once the Leases
     /// are no longer kept.
-    pub(crate) async fn changed(&self, serving: &SourceNames) -> bool {
+    pub(crate) async fn wait_for_change(&self, serving: &SourceNames) -> bool {
         let mut share = self.share.clone();
         let differs = |share: &SourceNames| share.intersection(&self.wish.borrow()).ne(serving.iter());
         share.wait_for(differs).await.is_ok()
@@ -153,7 +153,7 @@ struct LeaseKeeper {
     wished: watch::Receiver<SourceNames>,
     run: watch::Receiver<SourceNames>,
     published: watch::Sender<SourceNames>,
-    running: watch::Receiver<Option<Inquiries>>,
+    running: watch::Receiver<Option<LoopQueries>>,
     /// The Leases as they were last read or written, by name.
     records: BTreeMap<String, LeaseRecord>,
     /// The sources to release as soon as no loop serves them.
@@ -162,13 +162,13 @@ struct LeaseKeeper {
     /// loop goes on, and writes nothing.
     lapsed: SourceNames,
     own_renewed: Option<Instant>,
-    trouble: LeaseTrouble,
+    failure_log: LeaseFailureLog,
     heartbeat: Heartbeat,
 }
 
 /// The log's knowledge of Leases that cannot be read or written: it says so once.
 #[derive(Debug, Default)]
-struct LeaseTrouble {
+struct LeaseFailureLog {
     /// Indicates whether the log says it.
     is_logged: bool,
     /// Indicates whether this round has met it.
@@ -208,9 +208,9 @@ impl LeaseKeeper {
 
     /// Renews the held Leases before anything else is asked.
     async fn renew_and_list(&mut self) {
-        self.trouble.is_met = false;
+        self.failure_log.is_met = false;
         self.take_and_release().await;
-        self.trouble.is_logged &= self.trouble.is_met;
+        self.failure_log.is_logged &= self.failure_log.is_met;
     }
 
     async fn take_and_release(&mut self) {
@@ -248,7 +248,7 @@ impl LeaseKeeper {
         self.publish();
         self.release().await;
         for id in moves.stale_replicas {
-            if let Some(record) = self.records.get(&format!("{OF_REPLICA}{id}")) {
+            if let Some(record) = self.records.get(&format!("{REPLICA_LEASE_PREFIX}{id}")) {
                 let removed = self.cluster.delete_lease(&self.namespace, record).await;
                 tracing::debug!(replica = %id, "is long gone: {removed:?}");
             }
@@ -257,7 +257,7 @@ impl LeaseKeeper {
 
     /// Returns whether the Lease of a source, as it was last read or written, names this replica.
     fn is_last_holder(&self, source: &str) -> bool {
-        let record = self.records.get(&format!("{OF_SOURCE}{source}"));
+        let record = self.records.get(&format!("{SOURCE_LEASE_PREFIX}{source}"));
         record.is_some_and(|record| record.holder.as_ref() == Some(&self.own))
     }
 
@@ -302,9 +302,9 @@ impl LeaseKeeper {
         for record in &found {
             let (holder, renewed) = (record.holder.clone(), record.renewed.clone());
             let mark = LeaseSnapshot { holder, renewed, duration: record.duration };
-            if let Some(id) = record.name.strip_prefix(OF_REPLICA) {
+            if let Some(id) = record.name.strip_prefix(REPLICA_LEASE_PREFIX) {
                 replicas.insert(id.into(), mark);
-            } else if let Some(source) = record.name.strip_prefix(OF_SOURCE) {
+            } else if let Some(source) = record.name.strip_prefix(SOURCE_LEASE_PREFIX) {
                 sources.insert(source.into(), mark);
             }
         }
@@ -313,8 +313,8 @@ impl LeaseKeeper {
     }
 
     fn log_lease_error(&mut self, error: &ClusterError) {
-        self.trouble.is_met = true;
-        if std::mem::replace(&mut self.trouble.is_logged, true) {
+        self.failure_log.is_met = true;
+        if std::mem::replace(&mut self.failure_log.is_logged, true) {
             tracing::debug!("the Leases: {error}");
         } else {
             tracing::warn!("the Leases: {error}");
@@ -325,7 +325,7 @@ impl LeaseKeeper {
     async fn save(&self, sources: Vec<Arc<str>>) -> Vec<LeaseAnswer> {
         let (cluster, namespace, records, own) = (&self.cluster, &self.namespace, &self.records, &self.own);
         let answers = futures::stream::iter(sources).map(|source| async move {
-            let name = format!("{OF_SOURCE}{source}");
+            let name = format!("{SOURCE_LEASE_PREFIX}{source}");
             let (sent, tick) = (Instant::now(), LeaseTerms::tick());
             let tenure = LeaseWrite::Renew(own, LEASE_DURATION);
             let answer = cluster.save_lease(namespace, &name, records.get(&name), tenure).await;
@@ -369,7 +369,7 @@ impl LeaseKeeper {
         if renewed.is_some_and(|since| since < LEASE_LIST_INTERVAL * 2) {
             return None;
         }
-        let name = format!("{OF_REPLICA}{}", self.own);
+        let name = format!("{REPLICA_LEASE_PREFIX}{}", self.own);
         let tenure = LeaseWrite::Renew(&self.own, LEASE_DURATION);
         Some(self.cluster.save_lease(&self.namespace, &name, self.records.get(&name), tenure).await)
     }
@@ -389,9 +389,9 @@ impl LeaseKeeper {
 
     /// Chooses the sources that other replicas take over.
     async fn choose_surplus(&mut self, surplus: usize) {
-        let inquiries = self.running.borrow().clone();
-        let Some(inquiries) = inquiries else { return };
-        let status = tokio::time::timeout(LOOP_ANSWER_TIMEOUT, inquiries.status()).await;
+        let queries = self.running.borrow().clone();
+        let Some(queries) = queries else { return };
+        let status = tokio::time::timeout(LOOP_ANSWER_TIMEOUT, queries.status()).await;
         let Ok(Some(status)) = status else { return };
         let rolling = status.rollout.rolling.iter().filter_map(|roll| roll.source.as_deref());
         let busy = rolling.map(Into::into).collect();
@@ -424,7 +424,7 @@ impl LeaseKeeper {
         let sources: Vec<_> = sources.into_iter().filter(sure).collect();
         let (cluster, namespace, records) = (&self.cluster, &self.namespace, &self.records);
         let answers = futures::stream::iter(sources).map(|source| async move {
-            let name = format!("{OF_SOURCE}{source}");
+            let name = format!("{SOURCE_LEASE_PREFIX}{source}");
             let record = records.get(&name)?;
             if wished.contains(&source) {
                 let opened = cluster.save_lease(namespace, &name, Some(record), LeaseWrite::Release).await;
@@ -448,7 +448,7 @@ impl LeaseKeeper {
         // The configuration is the same as before: somebody serves them soon.
         let all = held.iter().cloned().collect();
         self.open(held, &all).await;
-        if let Some(record) = self.records.get(&format!("{OF_REPLICA}{}", self.own)) {
+        if let Some(record) = self.records.get(&format!("{REPLICA_LEASE_PREFIX}{}", self.own)) {
             let removed = self.cluster.delete_lease(&self.namespace, record).await;
             tracing::debug!("the replica's own Lease: {removed:?}");
         }

@@ -1,24 +1,44 @@
-//! Results of spawned tasks, as the loop receives them.
+//! Events of the loop: results of tasks, changes that informers report, and queries.
 //!
 //! `reconciler/event_handlers.rs` handles each.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::cluster::{ConfigKey, InventoryObject, KindTable, LedgerObject, OrdersObject};
+use super::reconciler::LoopQuery;
+use crate::cluster::{
+    Autoscaler, ConfigKey, DataEvent, InformerEvent, InventoryObject, KindTable, LedgerObject, OrdersObject,
+    PodsEvent,
+};
 use crate::engine::{
-    Action, ActionResult, ContentRef, DirectView, EvictionOutcome, LiveObject, MovedObjects, OlderRevision,
-    PeerSource, PodToEvict, RepositoryIdentity, ScaleRequest, ScaleResult, SharedDesiredObject, SourceId,
-    SourceReading, VerifiedCoverage,
+    Action, ActionResult, ContentRef, DirectView, EvictionOutcome, LiveObject, MovedObjects, NodeFacts,
+    OlderRevision, PeerSource, PodToEvict, RepositoryIdentity, ResourceVersion, ScaleRequest, ScaleResult,
+    SharedDesiredObject, SourceId, SourceReading, VerifiedOwnership,
 };
 use crate::object::{GroupKind, ObjectId, Revision};
 use crate::report::Outcome;
 
-/// The result of a task. Informers, pods, nodes, data, orders, inquiries and timers wake the loop
-/// by channels of their own.
+/// An event that wakes the loop. All come by one channel, in the order in which they were sent.
+/// Besides it only the clock and a stop wake the loop.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "few are alive at once, and the large one is the frequent one")]
 pub(super) enum LoopEvent {
+    /// An informer reports a change of a live object.
+    Informer(InformerEvent<LiveObject>),
+    /// The informer of autoscalers reports a change.
+    Autoscaler(InformerEvent<Autoscaler>),
+    /// The version of an inventory has changed.
+    InventoryVersion(InformerEvent<ResourceVersion>),
+    /// The version of an orders object has changed.
+    OrdersVersion(InformerEvent<ResourceVersion>),
+    /// The pods of a workload have changed.
+    Pods(PodsEvent),
+    /// The watch of this number reports a change of a node.
+    Node(u64, InformerEvent<NodeFacts>),
+    /// Data that pods use have changed.
+    Data(DataEvent),
+    /// Somebody asks for the status.
+    LoopQuery(LoopQuery),
     /// A source was read.
     SourceRead(SourceId, SourceReading, BTreeSet<GroupKind>),
     /// A source could not be read.
@@ -68,7 +88,7 @@ pub(super) enum LoopEvent {
     /// Objects were looked up at the API server.
     LiveObjectsRead(BTreeMap<ObjectId, Result<DirectView, LookupFailure>>),
     /// Contents were compared.
-    Compared(Vec<(ObjectId, Result<VerifiedCoverage, LookupFailure>)>),
+    Compared(Vec<(ObjectId, Result<VerifiedOwnership, LookupFailure>)>),
     /// An action was carried out, or not.
     ActionDone(ObjectId, Action, ActionResult, Option<Outcome>),
 }

@@ -61,7 +61,7 @@ impl ReadSettings {
         }
         let mut unknown = BTreeSet::new();
         for item in &reading.items {
-            scopes.learn(item);
+            scopes.add_definition(item);
         }
         let mut refused = DisallowedObjects::default();
         for item in reading.items {
@@ -71,7 +71,7 @@ impl ReadSettings {
             if scope.is_none() && self.allow.can_allow_kind(&kind, None) {
                 unknown.insert(kind);
             }
-            let place = BodyLocation { source: self.source, blob, index: item.index };
+            let location = BodyLocation { source: self.source, blob, index: item.index };
             let assembled = manifest::assemble([item], scopes, &self.namespace);
             facts.diagnostics.extend(assembled.diagnostics);
             for object in assembled.objects {
@@ -93,7 +93,7 @@ impl ReadSettings {
                         reason: fault.message.as_str().into(),
                     })),
                     None => {
-                        facts.objects.push(Arc::new(DesiredObject::of(object, place, &self.inventory_id)));
+                        facts.objects.push(Arc::new(DesiredObject::of(object, location, &self.inventory_id)));
                     }
                 }
                 facts.diagnostics.extend(misuse);

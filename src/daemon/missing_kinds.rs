@@ -47,7 +47,7 @@ impl MissingKinds {
 
     /// Returns the kinds to ask about that have been missing for so long that they may be gone.
     /// Returns none while an answer is on its way.
-    pub(super) fn begin_question(&mut self, now: Instant) -> BTreeSet<GroupKind> {
+    pub(super) fn begin_absence_lookup(&mut self, now: Instant) -> BTreeSet<GroupKind> {
         if self.is_asking {
             return BTreeSet::new();
         }
@@ -100,19 +100,19 @@ mod tests {
         let (rollout, order) = (GroupKind::parse("Rollout.argoproj.io"), GroupKind::parse("Order.shop"));
         let mut missing = MissingKinds::default();
         missing.add(&rollout, start);
-        assert_eq!(missing.begin_question(start), kinds(&[]), "it may come yet");
+        assert_eq!(missing.begin_absence_lookup(start), kinds(&[]), "it may come yet");
         missing.add(&rollout, later);
-        assert_eq!(missing.begin_question(later), kinds(&["Rollout.argoproj.io"]));
+        assert_eq!(missing.begin_absence_lookup(later), kinds(&["Rollout.argoproj.io"]));
         missing.add(&order, start);
-        assert_eq!(missing.begin_question(later), kinds(&[]), "an answer is on its way");
+        assert_eq!(missing.begin_absence_lookup(later), kinds(&[]), "an answer is on its way");
         assert!(missing.is_asking());
         let answer = || kinds(&["Rollout.argoproj.io", "Widget.shop"]);
         assert_eq!(missing.set_absent(answer()), std::slice::from_ref(&rollout));
         assert_eq!(missing.set_absent(answer()), []);
         assert!(missing.is_absent(&rollout) && !missing.is_asking());
-        assert_eq!(missing.begin_question(later), kinds(&["Order.shop"]));
+        assert_eq!(missing.begin_absence_lookup(later), kinds(&["Order.shop"]));
         missing.note_no_answer();
-        assert_eq!(missing.begin_question(later), kinds(&["Order.shop"]));
+        assert_eq!(missing.begin_absence_lookup(later), kinds(&["Order.shop"]));
         missing.remove(&rollout);
         assert!(!missing.is_absent(&rollout));
         assert_eq!(missing.set_absent(answer()), [], "it was listed meanwhile");

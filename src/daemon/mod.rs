@@ -15,7 +15,7 @@
 //! | `drift` | compares an object with its content, and finds who changed it |
 //! | `kinds` | discovery, informers, autoscalers |
 //! | `missing_kinds` | kinds that discovery does not list, and the question whether they are gone |
-//! | `watchers` | the accounts and namespaces of the informers |
+//! | `informer_groups` | the accounts and namespaces of the informers |
 //! | `moved_objects` | objects that went to another folder of a repository |
 //! | `source_objects` | sources in the cluster |
 //! | `leases` | the sources that this replica holds |
@@ -34,6 +34,7 @@ mod executor;
 mod gathered_manifests;
 mod handover;
 mod host_marks;
+mod informer_groups;
 mod inventory;
 mod kinds;
 mod kube_events;
@@ -52,7 +53,6 @@ mod source_objects;
 mod source_task;
 mod tasks;
 mod unreadable_records;
-mod watchers;
 
 pub(crate) use cluster_facts::read_cluster_facts;
 pub(crate) use gathered_manifests::{GatheredManifests, SourceObjects, gather_manifests};
@@ -67,9 +67,9 @@ pub(crate) use leases::{Leases, SourceNames};
 pub(crate) use moved_objects::MovedObjectSearch;
 pub(crate) use pass_result::{PassEnding, PassResult};
 pub(crate) use preview::{PreviewError, preview, preview_all, preview_of};
-pub(crate) use reconciler::{FetchResult, Inquiries, Reconciler, StopCondition};
+pub(crate) use reconciler::{FetchResult, LoopQueries, Reconciler, RunMode};
 pub(crate) use setup::{Setup, SourceFiles, SourceSetup};
-pub(crate) use source_objects::{CustomSourceWatch, DutySubject, SourceDuties, SourceDuty};
+pub(crate) use source_objects::{CustomSourceWatch, StatusTarget, StatusTargetKind, StatusTargets};
 pub(crate) use tasks::FatalError;
 pub(crate) use unreadable_records::UnreadableRecords;
 

@@ -67,8 +67,8 @@ impl MovedObjectSearch {
     ///
     /// # Errors
     /// Fails where the folder is not there, or where its `.git` leads elsewhere.
-    pub(crate) fn around(folder: &Path, disk: Arc<DiskSnapshot>) -> Result<Option<Self>, SourceError> {
-        Ok(OutsideFiles::around(folder)?.map(|outside| Self { outside, disk }))
+    pub(crate) fn of_folder(folder: &Path, disk: Arc<DiskSnapshot>) -> Result<Option<Self>, SourceError> {
+        Ok(OutsideFiles::of_folder(folder)?.map(|outside| Self { outside, disk }))
     }
 
     /// Returns those of the dropped objects that another folder has come to name. Each comes with

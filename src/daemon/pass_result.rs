@@ -49,7 +49,7 @@ pub(crate) struct PassResult {
     /// The notes about a source as a whole.
     pub notes: Vec<String>,
     /// Kinds and places of the objects.
-    pub places: BTreeMap<ObjectId, (Gvk, Option<ManifestOrigin>)>,
+    pub origins: BTreeMap<ObjectId, (Gvk, Option<ManifestOrigin>)>,
 }
 
 impl PassResult {
@@ -59,7 +59,7 @@ impl PassResult {
         let foreseen: BTreeMap<&ObjectId, &PlannedObject> =
             foreseen.iter().flat_map(|plan| &plan.objects).map(|planned| (&planned.id, planned)).collect();
         let objects = self.outcomes.iter().filter_map(|(id, outcome)| {
-            let (gvk, origin) = self.places.get(id)?.clone();
+            let (gvk, origin) = self.origins.get(id)?.clone();
             let (verdict, reason) = match outcome {
                 Outcome::Created => (PlannedAction::Create, None),
                 Outcome::Configured => (PlannedAction::Configure, None),

@@ -20,12 +20,12 @@ use super::kinds::kind_scopes;
 use super::moved_objects::MovedObjectSearch;
 use super::plan_lookups::decide_foreign_objects;
 use super::setup::{SourceFiles, SourceSetup};
-use super::source_task::{FactReader, OlderContents, read_disk, repository_of};
+use super::source_task::{ClusterFactReader, OlderContents, read_disk, repository_of};
 use crate::cluster::{Cluster, ClusterError, KindLookup, KindTable, LiveLookup, ServedKind, inventory_id_of};
 use crate::engine::{
-    Action, ApplyVariant, Budget, ContentRef, Decision, DesiredState, DirectView, Engine, FieldCoverage,
+    Action, ApplyVariant, Budget, ContentRef, Decision, DesiredState, DirectView, Engine, FieldOwnership,
     KindAvailability, KindState, ObjectEntry, ObjectOwner, Plan, PrunePolicy, ReadState, ReleaseAnnotation,
-    RepairImpact, SharedDesiredObject, SourceId, SourceReading, SourceState, VerifiedCoverage, WatchScope,
+    RepairImpact, SharedDesiredObject, SourceId, SourceReading, SourceState, VerifiedOwnership, WatchScope,
 };
 use crate::object::{GroupKind, Gvk, ObjectId, Revision};
 use crate::source;
@@ -185,7 +185,7 @@ impl PreviewRun {
         let number = SourceId::new(self.engine.sources().len());
         let (reading, older_contents) = self.read(number, &inventory_id, setup, &acting).await?;
         if namespaces.is_some() {
-            source.watcher = self.engine.add_watcher(namespaces.clone());
+            source.informer_group = self.engine.add_informer_group(namespaces.clone());
         }
         let number = self.engine.add_source(source);
         self.contents.add(ContentOrigin { inventory_id, namespace, bytes, decrypter });
@@ -217,7 +217,7 @@ impl PreviewRun {
                 Ok((reading, None))
             }
             SourceFiles::Source(source) => {
-                let facts = FactReader::new(acting.clone(), Some(versions_of(&self.kinds)));
+                let facts = ClusterFactReader::new(acting.clone(), Some(versions_of(&self.kinds)));
                 let (reading, older) =
                     super::source_task::read_newest_once(source, read_settings, scopes, facts).await?;
                 Ok((reading, Some(older)))
@@ -232,9 +232,9 @@ impl PreviewRun {
         self.engine.set_reading(source, reading);
         for gvk in desired.iter().map(|desired| desired.gvk.clone()).collect::<BTreeSet<Gvk>>() {
             let served = match self.kinds.get(&gvk) {
-                KindLookup::Served(_) => KindAvailability::Yes,
+                KindLookup::Served(_) => KindAvailability::Served,
                 KindLookup::Unserved { versions } => {
-                    KindAvailability::No(versions.iter().map(ToString::to_string).collect())
+                    KindAvailability::Unserved(versions.iter().map(ToString::to_string).collect())
                 }
                 KindLookup::Unknown => KindAvailability::Unknown,
             };
@@ -341,7 +341,7 @@ impl PreviewRun {
         if !self.engine.needs_key() {
             return Ok(());
         }
-        for id in self.engine.data_to_follow() {
+        for id in self.engine.data_to_watch() {
             let data = match self.source_view().acting.read_config_data(&id).await {
                 Ok(data) => ReadState::Value(data),
                 Err(error) if error.is_unreachable() => return Err(error),
@@ -461,11 +461,11 @@ impl PreviewRun {
         id: &ObjectId,
         desired: &SharedDesiredObject,
         variant: ApplyVariant,
-    ) -> VerifiedCoverage {
-        let question = self.comparison_request(id, desired, variant);
+    ) -> VerifiedOwnership {
+        let request = self.comparison_request(id, desired, variant);
         let (contents, desired) = (self.contents.clone(), desired.clone());
         let content = run_blocking(move || contents.defended_content(&desired)).await.unwrap_or_default();
-        question.answer_from_view(content)
+        request.answer_from_view(content)
     }
 
     /// Reads an object whose values have to be compared, and asks a dry run where they are spelled
@@ -475,15 +475,15 @@ impl PreviewRun {
         id: &ObjectId,
         desired: &SharedDesiredObject,
         variant: ApplyVariant,
-    ) -> VerifiedCoverage {
-        let question = self.comparison_request(id, desired, variant);
+    ) -> VerifiedOwnership {
+        let request = self.comparison_request(id, desired, variant);
         let verified = match self.served_kind_of_version(&desired.gvk) {
             Some(kind) => {
-                drift::compare_live(&self.source_view().acting, &self.contents, &kind, &question).await.ok()
+                drift::compare_live(&self.source_view().acting, &self.contents, &kind, &request).await.ok()
             }
             None => None,
         };
-        verified.unwrap_or_else(|| question.verdict(FieldCoverage::Lost(RepairImpact::InPlace)))
+        verified.unwrap_or_else(|| request.verdict(FieldOwnership::Lost(RepairImpact::InPlace)))
     }
 
     fn comparison_request(

@@ -4,8 +4,6 @@
 //! Its write runs in a task, and `finish_action` finishes the key. Both are in
 //! `reconciler/dispatch.rs`.
 
-mod answers;
-mod channels;
 mod claims;
 mod comparisons;
 mod conclusion;
@@ -14,9 +12,12 @@ mod daemon_sets;
 mod deleted_sources;
 mod dispatch;
 mod event_handlers;
+mod event_history;
 mod folder_searches;
 mod inventories;
-mod inventory_rotation;
+mod inventory_round_robin;
+mod loop_queries;
+mod loop_state;
 mod object_events;
 pub(super) mod opt_out_events;
 mod orders;
@@ -28,57 +29,53 @@ mod scale_balance;
 mod source_readings;
 mod summary;
 mod unused_inventories;
+mod write_window;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use self::answers::Inquiry;
-pub(crate) use self::answers::{FetchResult, Inquiries};
-use self::channels::LoopChannels;
-use self::claims::RolloutLedgerStore;
-use self::configs::ConfigFollowers;
-use self::daemon_sets::NodeWatch;
 use self::dispatch::LookupBatch;
-use self::folder_searches::FolderSearches;
-use self::inventory_rotation::InventoryRotation;
-use self::object_events::EventHistory;
+use self::event_history::EventHistory;
+pub(in crate::daemon) use self::loop_queries::LoopQuery;
+pub(crate) use self::loop_queries::{FetchResult, LoopQueries};
+use self::loop_state::{
+    ClusterWatches, LoopChannel, LoopTelemetry, LoopTimers, ObjectReports, OwnRecords, SourceTasks,
+    audit_interval,
+};
 use self::orders_objects::OrderStore;
-use self::pods::PodFollowers;
 use self::source_readings::PinState;
 use self::summary::SummaryPublication;
-use super::contents::{ContentOrigin, ContentStore, SourceBytes};
+use self::write_window::WriteWindow;
+use super::contents::ContentStore;
 use super::executor::Executor;
-use super::inventory::{CallState, InventoryStore};
-use super::kinds::KindWatches;
+use super::informer_groups::InformerGroups;
+use super::inventory::CallState;
 use super::loop_event::LoopEvent;
-use super::manifest_facts::ReadSettings;
 use super::pass_result::{PassEnding, PassResult};
-use super::setup::{Setup, SourceFiles, SourceSetup};
-use super::source_task::SourceTaskRequest;
+use super::setup::Setup;
 use super::tasks::{FatalError, TaskSet};
-use super::watchers::AccountWatchers;
 use crate::cluster::inventory_id_of;
-use crate::engine::{Engine, PruneDecision, Reason, SourceId};
+use crate::engine::{Engine, PruneDecision, SourceId};
 use crate::heartbeat::Heartbeat;
-use crate::object::{ContentHash, ErrorClass, GroupKind, ObjectId};
+use crate::object::{ErrorClass, ObjectId};
 use crate::queue::WorkQueue;
-use crate::report::{Metrics, ObjectEvent, Outcome};
+use crate::report::{Metrics, ObjectEvent};
 
 /// Events wait here while the loop is busy; a full channel slows the informers down, nothing is
 /// lost.
 const CHANNEL_CAPACITY: usize = 1024;
 
-/// The interval at which a fresh list of every kind audits the watches, or every second resync
-/// where that is sooner. A lost event is found within it.
-const AUDIT_INTERVAL: Duration = Duration::from_mins(10);
-
 /// The time limit of a stop for the answers to writes in flight. A missing answer does no harm: the
 /// next start lists everything.
 const STOP_GRACE_PERIOD: Duration = Duration::from_secs(3);
+
+/// The further time of a stop for its last records. Together they stay below the 5 s of the
+/// documentation, also where nothing is answered.
+const STOP_RECORDS_PERIOD: Duration = Duration::from_secs(1);
 
 /// While a prune waits for a person, the inventory is read again at this interval.
 const CONFIRMATION_INTERVAL: Duration = Duration::from_secs(2);
@@ -94,212 +91,81 @@ const MAX_DECISIONS_PER_TURN: usize = 10_000;
 /// The interval at which the driving thread shows that nothing blocks it.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The condition that ends the loop.
+/// The time for which the loop runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum StopCondition {
-    /// Runs until it is stopped.
-    Shutdown,
+pub(crate) enum RunMode {
+    /// A daemon: runs until it is stopped.
+    Daemon,
     /// Runs until nothing is left that passes by itself, or the time is over.
-    Settled(Instant),
-    /// As [`StopCondition::Settled`], and all that is wanted is healthy.
-    Healthy(Instant),
+    UntilSettled(Instant),
+    /// As [`RunMode::UntilSettled`], and all that is wanted is healthy.
+    UntilHealthy(Instant),
+}
+
+impl RunMode {
+    /// Returns whether it is that of a daemon.
+    pub(crate) fn is_daemon(self) -> bool {
+        self == Self::Daemon
+    }
+
+    /// Returns the time at which the loop gives up; none for a daemon.
+    fn deadline(self) -> Option<Instant> {
+        match self {
+            Self::Daemon => None,
+            Self::UntilSettled(deadline) | Self::UntilHealthy(deadline) => Some(deadline),
+        }
+    }
 }
 
 /// The loop over one cluster.
 pub(crate) struct Reconciler {
     pub(super) engine: Engine,
     pub(super) queue: WorkQueue<ObjectId>,
-    /// The reason for each object that is not, or not yet, in its desired state.
-    pub(super) reasons: BTreeMap<ObjectId, Reason>,
-    /// The last outcome of each object.
-    pub(super) outcomes: BTreeMap<ObjectId, Outcome>,
-    /// The health of each unhealthy object, as last logged.
-    unhealthy: BTreeMap<ObjectId, String>,
-    /// The reason for each refused object as last logged, with the content: each try would log it
-    /// anew.
-    refused: BTreeMap<ObjectId, (Option<ContentHash>, String)>,
+    objects: ObjectReports,
     executor: Executor,
-    watched: KindWatches,
-    namespace: String,
-    locations: Vec<String>,
-    inventories: Vec<InventoryStore>,
-    inventory_rotation: InventoryRotation,
-    orders: Vec<OrderStore>,
-    /// Indicates whether what the other sources say is being read.
-    peers: CallState,
-    /// The statements of other sources that cannot be read, as last logged.
-    unreadable_peers: Vec<String>,
-    /// Sources that this process has served, and that nobody is to serve any more.
-    retired_sources: BTreeSet<Arc<str>>,
-    folder_searches: FolderSearches,
-    /// The sources that are to be observed, each after a number.
-    due_observations: BTreeMap<SourceId, u64>,
-    ledger_store: RolloutLedgerStore,
-    followers: PodFollowers,
-    nodes: NodeWatch,
-    configs: ConfigFollowers,
-    /// The requests to the task of each source; none where it has not begun, or reads only once.
-    source_tasks: Vec<Option<mpsc::Sender<SourceTaskRequest>>>,
-    /// Sources whose task begins once discovery has answered.
-    pending_source_tasks: Vec<(SourceId, SourceFiles, ReadSettings)>,
-    /// Kinds of which sources have objects that were read without a known scope.
-    unscoped: BTreeSet<(SourceId, GroupKind)>,
-    /// Sources that were read, or could not be, at least once.
-    attempted_sources: BTreeSet<SourceId>,
-    /// Objects whose older content is being read.
-    reading_contents: BTreeSet<ObjectId>,
-    /// Orders whose rollback is being looked up.
-    undoing: BTreeSet<Arc<str>>,
-    /// The number of writes and dry runs in flight.
-    writes: usize,
-    /// One reference for each write in flight that `writes` does not count.
-    in_flight: Arc<()>,
-    /// Writes in flight that failed before, and objects whose turn comes when one of them is
-    /// answered.
-    retries: BTreeSet<ObjectId>,
-    waiting_retries: BTreeSet<ObjectId>,
-    /// The number of writes that may be in flight now: answers double it, outages halve it.
-    write_window: usize,
-    /// The maximum of the write window.
-    concurrency: usize,
-    resync: Duration,
+    watches: ClusterWatches,
+    sources: SourceTasks,
+    records: OwnRecords,
+    writes: WriteWindow,
     timers: LoopTimers,
-    pins: PinState,
-    listener: mpsc::UnboundedSender<ObjectEvent>,
-    stop_condition: StopCondition,
-    started_at: jiff::Timestamp,
-    metrics: Metrics,
-    history: EventHistory,
-    summary: SummaryPublication,
-    /// Questions that are answered after the turn: what came with them is decided on first.
-    open_inquiries: Vec<Inquiry>,
-    channels: LoopChannels,
+    run_mode: RunMode,
+    telemetry: LoopTelemetry,
+    events: LoopChannel,
     tasks: TaskSet,
     fatal: Option<FatalError>,
 }
 
-/// The parts that the loop has of each source.
-#[derive(Default)]
-struct SourceParts {
-    pending_source_tasks: Vec<(SourceId, SourceFiles, ReadSettings)>,
-    content_origins: Vec<ContentOrigin>,
-    locations: Vec<String>,
-    folder_searches: FolderSearches,
-}
-
-impl SourceParts {
-    /// Adds all sources to the engine, and takes them apart.
-    fn add_all(
-        sources: Vec<SourceSetup>,
-        namespace: &str,
-        engine: &mut Engine,
-        watchers: &mut AccountWatchers,
-    ) -> Self {
-        let mut parts = Self::default();
-        for mut source in sources {
-            let inventory_id: Arc<str> = inventory_id_of(namespace, &source.name).into();
-            let mut facts = source.initial_state(&inventory_id, namespace);
-            facts.watcher = watchers.watch_for(&source, namespace, &inventory_id, engine);
-            let number = engine.add_source(facts);
-            parts.folder_searches.add(number, source.folder_search.take());
-            parts.content_origins.push(ContentOrigin {
-                inventory_id: inventory_id.clone(),
-                namespace: source.namespace.as_str().into(),
-                bytes: SourceBytes::of(&source.files),
-                decrypter: source.decrypter.clone(),
-            });
-            let read_settings = source.read_settings(number, &inventory_id, namespace);
-            parts.locations.push(source.location);
-            parts.pending_source_tasks.push((number, source.files, read_settings));
-        }
-        parts
-    }
-}
-
-struct LoopTimers {
-    resync: Instant,
-    audit: Instant,
-    confirmation: Option<Instant>,
-    /// The time at which a stop ends the loop, whatever is in flight.
-    stop: Option<Instant>,
-    /// Indicates whether the last turn ended before all was decided and compared.
-    at_once: bool,
-}
-
-impl LoopTimers {
-    fn new(now: Instant, resync: Duration) -> Self {
-        Self {
-            resync: now + resync,
-            audit: now + AUDIT_INTERVAL.min(resync * 2),
-            confirmation: None,
-            stop: None,
-            at_once: false,
-        }
-    }
-}
-
 impl Reconciler {
     /// Builds the loop from its parts. The listener gets each object's events as they happen.
-    pub(crate) fn new(
-        setup: Setup,
-        stop_condition: StopCondition,
-        listener: mpsc::UnboundedSender<ObjectEvent>,
-    ) -> Self {
-        let (sinks, channels) = LoopChannels::open();
+    pub(crate) fn new(setup: Setup, run_mode: RunMode, listener: mpsc::UnboundedSender<ObjectEvent>) -> Self {
+        let (sender, receiver) = mpsc::channel(CHANNEL_CAPACITY);
         let mut engine = claims::engine(setup.budget);
-        set_peer_rules(&mut engine, &setup.namespace, stop_condition);
-        let mut watchers = AccountWatchers::new(&setup.cluster);
-        let SourceParts { pending_source_tasks, content_origins, locations, folder_searches } =
-            SourceParts::add_all(setup.sources, &setup.namespace, &mut engine, &mut watchers);
-        let watched = KindWatches::new(watchers, sinks.informers, sinks.scalers, sinks.inventories);
+        set_peer_rules(&mut engine, &setup.namespace, run_mode);
+        let mut informer_groups = InformerGroups::new(&setup.cluster);
+        let (sources, content_origins) =
+            SourceTasks::of_sources(setup.sources, &setup.namespace, &mut engine, &mut informer_groups);
         let queue = WorkQueue::default();
-        let metrics = Metrics::new(setup.cluster.call_metrics().clone(), queue.metrics().clone());
+        let telemetry = LoopTelemetry {
+            listener,
+            metrics: Metrics::new(setup.cluster.call_metrics().clone(), queue.metrics().clone()),
+            history: EventHistory::of(sources.locations.len()),
+            summary: SummaryPublication::default(),
+            started_at: jiff::Timestamp::now(),
+            open_queries: Vec::new(),
+        };
         Self {
-            history: EventHistory::of(locations.len()),
-            inventories: locations.iter().map(|_| InventoryStore::default()).collect(),
-            inventory_rotation: InventoryRotation::of(locations.len()),
-            orders: locations.iter().map(|_| OrderStore::default()).collect(),
-            source_tasks: locations.iter().map(|_| None).collect(),
-            peers: CallState::None,
-            unreadable_peers: Vec::new(),
-            retired_sources: BTreeSet::new(),
-            folder_searches,
-            due_observations: BTreeMap::new(),
-            ledger_store: RolloutLedgerStore::default(),
-            followers: PodFollowers::new(sinks.pods),
-            nodes: NodeWatch::closed(),
-            configs: ConfigFollowers::new(sinks.data),
-            executor: Executor { cluster: setup.cluster, contents: ContentStore::new(content_origins) },
             engine,
             queue,
-            reasons: BTreeMap::new(),
-            outcomes: BTreeMap::new(),
-            unhealthy: BTreeMap::new(),
-            refused: BTreeMap::new(),
-            watched,
-            namespace: setup.namespace,
-            locations,
-            pending_source_tasks,
-            unscoped: BTreeSet::new(),
-            attempted_sources: BTreeSet::new(),
-            reading_contents: BTreeSet::new(),
-            undoing: BTreeSet::new(),
-            writes: 0,
-            in_flight: Arc::default(),
-            retries: BTreeSet::new(),
-            waiting_retries: BTreeSet::new(),
-            write_window: 1,
-            concurrency: setup.concurrency,
-            resync: setup.resync,
+            objects: ObjectReports::default(),
+            executor: Executor { cluster: setup.cluster, contents: ContentStore::new(content_origins) },
+            watches: ClusterWatches::new(informer_groups, &sender),
+            records: OwnRecords::unread(setup.namespace, sources.locations.len()),
+            sources,
+            writes: WriteWindow::new(setup.concurrency),
             timers: LoopTimers::new(Instant::now(), setup.resync),
-            pins: PinState::Current,
-            listener,
-            stop_condition,
-            started_at: jiff::Timestamp::now(),
-            metrics,
-            summary: SummaryPublication::default(),
-            open_inquiries: Vec::new(),
-            channels,
+            run_mode,
+            telemetry,
+            events: LoopChannel { sender, receiver },
             tasks: TaskSet::default(),
             fatal: None,
         }
@@ -310,16 +176,18 @@ impl Reconciler {
     #[must_use]
     pub(crate) fn with_retired_sources(mut self, sources: &BTreeSet<Arc<str>>) -> Self {
         for source in sources {
-            self.engine.retire(inventory_id_of(&self.namespace, source).into());
+            self.engine.retire(inventory_id_of(&self.records.namespace, source).into());
         }
-        self.retired_sources.clone_from(sources);
+        self.sources.retired.clone_from(sources);
         self
     }
 
     /// Goes on counting where another loop of this process has stopped.
     #[must_use]
-    pub(crate) fn with_metrics(self, metrics: Metrics) -> Self {
-        Self { queue: self.queue.with_metrics(metrics.queue_metrics().clone()), metrics, ..self }
+    pub(crate) fn with_metrics(mut self, metrics: Metrics) -> Self {
+        self.queue = self.queue.with_metrics(metrics.queue_metrics().clone());
+        self.telemetry.metrics = metrics;
+        self
     }
 
     /// Runs the loop. A stop ends it when the writes that are on their way have been answered, or
@@ -339,40 +207,36 @@ impl Reconciler {
         loop {
             if stop.is_cancelled() {
                 self.timers.stop.get_or_insert_with(|| Instant::now() + STOP_GRACE_PERIOD);
-                self.answer_inquiries();
+                self.answer_queries();
             } else {
                 self.turn();
             }
             if let Some(ending) = self.find_pass_ending(&stop) {
-                heartbeat.record(STOP_GRACE_PERIOD + MAX_TURN_DURATION);
+                heartbeat.record(STOP_GRACE_PERIOD + STOP_RECORDS_PERIOD + MAX_TURN_DURATION);
+                let until = match self.timers.stop {
+                    Some(stop) => stop + STOP_RECORDS_PERIOD,
+                    None => Instant::now() + STOP_GRACE_PERIOD,
+                };
                 // Without an answer claims count until they have long rested.
-                let _ = tokio::time::timeout(STOP_GRACE_PERIOD, self.leave_records(ending)).await;
+                let _ = tokio::time::timeout_at(until.into(), self.leave_records(ending)).await;
                 return Ok(self.pass_result(ending));
             }
             // Once stopped, only the answers of what was begun are waited for.
             let stopped = stop.is_cancelled();
             let wake = self.timers.stop.unwrap_or_else(|| self.wake());
             heartbeat.record(wake.saturating_duration_since(Instant::now()) + MAX_TURN_DURATION);
-            let (goes_on, mut is_event) = (self.inventory_rotation.is_pending(), true);
+            let (is_pending, mut is_event) = (self.records.round_robin.is_pending(), true);
             tokio::select! {
                 biased;
                 error = &mut wrong_cluster => return Err(FatalError::WrongCluster(error)),
                 fatal = self.tasks.first_failure() => return Err(fatal),
-                Some(event) = self.channels.from_tasks.recv() => self.handle_event(event),
-                Some(event) = self.channels.from_informers.recv() => self.handle_informer_event(event),
-                Some(event) = self.channels.from_scalers.recv() => self.handle_scaler_event(event),
-                Some(event) = self.channels.from_inventories.recv() => self.handle_inventory_event(event),
-                Some(event) = self.channels.from_orders.recv() => self.handle_orders_event(event),
-                Some(event) = self.channels.from_pods.recv() => self.handle_pods_event(event),
-                Some(event) = self.nodes.events.recv() => self.handle_node_event(event),
-                Some(event) = self.channels.from_data.recv() => self.handle_data_event(event),
-                Some(question) = self.channels.asked.recv() => self.open_inquiries.push(question),
+                Some(event) = self.events.receiver.recv() => self.handle_event(event),
                 () = stop.cancelled(), if !stopped => {}
                 () = tokio::time::sleep_until(wake.into()) => is_event = false,
             }
             heartbeat.record(MAX_TURN_DURATION);
-            if self.drain_events() > 0 || is_event || !goes_on {
-                self.inventory_rotation.note_change();
+            if self.drain_events() > 0 || is_event || !is_pending {
+                self.records.round_robin.note_change();
             }
             if let Some(fatal) = self.fatal.take() {
                 return Err(fatal);
@@ -384,27 +248,8 @@ impl Reconciler {
     /// events.
     fn drain_events(&mut self) -> usize {
         for number in 0..CHANNEL_CAPACITY {
-            if let Ok(event) = self.channels.from_tasks.try_recv() {
-                self.handle_event(event);
-            } else if let Ok(event) = self.channels.from_informers.try_recv() {
-                self.handle_informer_event(event);
-            } else if let Ok(event) = self.channels.from_scalers.try_recv() {
-                self.handle_scaler_event(event);
-            } else if let Ok(event) = self.channels.from_inventories.try_recv() {
-                self.handle_inventory_event(event);
-            } else if let Ok(event) = self.channels.from_orders.try_recv() {
-                self.handle_orders_event(event);
-            } else if let Ok(event) = self.channels.from_pods.try_recv() {
-                self.handle_pods_event(event);
-            } else if let Ok(event) = self.nodes.events.try_recv() {
-                self.handle_node_event(event);
-            } else if let Ok(event) = self.channels.from_data.try_recv() {
-                self.handle_data_event(event);
-            } else if let Ok(question) = self.channels.asked.try_recv() {
-                self.open_inquiries.push(question);
-            } else {
-                return number;
-            }
+            let Ok(event) = self.events.receiver.try_recv() else { return number };
+            self.handle_event(event);
         }
         CHANNEL_CAPACITY
     }
@@ -412,34 +257,30 @@ impl Reconciler {
     fn find_pass_ending(&mut self, stop: &CancellationToken) -> Option<PassEnding> {
         if stop.is_cancelled() {
             let over = self.timers.stop.is_some_and(|stop| stop <= Instant::now());
-            let answered = self.writes == 0 && Arc::strong_count(&self.in_flight) == 1;
-            return (answered || over).then_some(PassEnding::Stopped);
+            return (self.writes.is_answered() || over).then_some(PassEnding::Stopped);
         }
-        let (StopCondition::Settled(deadline) | StopCondition::Healthy(deadline)) = self.stop_condition
-        else {
-            return None;
-        };
-        if Instant::now() >= deadline {
+        if Instant::now() >= self.run_mode.deadline()? {
             return Some(PassEnding::TimedOut);
         }
         // Another request would be denied again.
-        if self.watched.discovery_error().is_some_and(|error| error.class() == ErrorClass::Forbidden) {
+        if self.watches.kinds.discovery_error().is_some_and(|error| error.class() == ErrorClass::Forbidden) {
             return Some(PassEnding::DiscoveryFailed);
         }
         let depth = self.queue.depth();
-        let started = self.attempted_sources.len() == self.locations.len() && self.watched.is_known();
+        let started =
+            self.sources.attempted.len() == self.sources.locations.len() && self.watches.kinds.is_known();
         let quiet = depth.ready == 0
             && depth.processing == 0
-            && self.inventories.iter().all(|store| store.call == CallState::None)
-            && !self.inventory_rotation.is_pending()
-            && self.orders.iter().all(OrderStore::is_quiet)
-            && !self.watched.is_asking()
-            && self.ledger_store.is_quiet()
-            && self.configs.is_quiet()
-            && self.folder_searches.is_quiet()
+            && self.records.inventories.iter().all(|store| store.call == CallState::None)
+            && !self.records.round_robin.is_pending()
+            && self.records.orders.iter().all(OrderStore::is_quiet)
+            && !self.watches.kinds.is_asking()
+            && self.records.ledger.is_quiet()
+            && self.watches.data.is_quiet()
+            && self.sources.folder_searches.is_quiet()
             && !self.engine.is_reading_data();
-        let healthy = !matches!(self.stop_condition, StopCondition::Healthy(_))
-            || (self.report_unhealthy() && !self.engine.is_anything_claimed());
+        let healthy = !matches!(self.run_mode, RunMode::UntilHealthy(_))
+            || (self.log_health_changes() && !self.engine.is_anything_claimed());
         (started && quiet && healthy && !self.is_listing() && !self.has_transient_reasons())
             .then_some(PassEnding::Settled)
     }
@@ -454,24 +295,24 @@ impl Reconciler {
 
     fn wake(&mut self) -> Instant {
         let mut wake = self.timers.resync.min(self.timers.audit);
-        if let StopCondition::Settled(deadline) | StopCondition::Healthy(deadline) = self.stop_condition {
+        if let Some(deadline) = self.run_mode.deadline() {
             wake = wake.min(deadline);
         }
         if let Some(stop) = self.timers.stop {
             return stop;
         }
-        if self.timers.at_once || self.inventory_rotation.is_pending() {
+        if self.timers.at_once || self.records.round_robin.is_pending() {
             return Instant::now();
         }
         let rollouts = self.engine.next_due(Instant::now());
         let others = [
             self.queue.next_due(),
-            self.watched.next_due(),
+            self.watches.kinds.next_due(),
             self.timers.confirmation,
             rollouts,
-            self.ledger_store.next_wake(),
-            self.configs.due,
-            self.summary.due,
+            self.records.ledger.next_wake(),
+            self.watches.data.due,
+            self.telemetry.summary.due,
         ];
         others.into_iter().flatten().fold(wake, Instant::min)
     }
@@ -490,21 +331,19 @@ impl Reconciler {
         self.evict_due(now);
         self.rescale_due(now);
         self.engine.process_changes();
-        self.inventory_rotation.begin_turn();
+        self.records.round_robin.begin_turn();
         // Before the inventories, so that nothing is tidied while there is something to write.
         self.enqueue();
         self.sync_inventories();
-        if self.stop_condition == StopCondition::Shutdown {
+        if self.run_mode.is_daemon() {
             self.log_unlisted();
         }
         self.request_contents();
         self.search_folders();
         let mut batch = LookupBatch::default();
-        // Failed objects have slots of their own, so that a webhook which never answers delays
-        // nobody else.
         self.timers.at_once = false;
         let mut decided = 0;
-        while self.writes - self.retries.len() < self.write_window.min(self.concurrency) {
+        while self.writes.has_room() {
             if decided == MAX_DECISIONS_PER_TURN {
                 self.timers.at_once = true;
                 break;
@@ -520,13 +359,13 @@ impl Reconciler {
         self.request_observations();
         self.publish_summary(now);
         if decided > 0 {
-            self.inventory_rotation.note_late_change();
+            self.records.round_robin.note_late_change();
         }
         self.sync_inventories();
         self.sync_orders();
         self.sync_rollout_ledger();
-        self.follow_pods();
-        self.follow_nodes();
+        self.watch_pods();
+        self.watch_nodes();
         self.sync_configs();
         self.pin();
         if let Some(objects) = resynced {
@@ -539,7 +378,7 @@ impl Reconciler {
             (false, _) => self.timers.confirmation = None,
             (true, Some(_)) => {}
         }
-        self.answer_inquiries();
+        self.answer_queries();
     }
 
     fn enqueue(&mut self) {
@@ -549,25 +388,25 @@ impl Reconciler {
     }
 
     fn is_waiting_for_person(&self, source: SourceId) -> bool {
-        self.stop_condition == StopCondition::Shutdown
+        self.run_mode.is_daemon()
             && self.engine.prune_decisions(source).any(|(_, j)| matches!(j, PruneDecision::Confirm(_)))
     }
 
     /// Does what is due. Returns how many objects a resync marked.
     fn run_due_work(&mut self, now: Instant) -> Option<usize> {
         let mut resynced = None;
-        if self.watched.next_due().is_some_and(|due| due <= now) {
-            self.watched.note_discovery_start();
+        if self.watches.kinds.next_due().is_some_and(|due| due <= now) {
+            self.watches.kinds.note_discovery_start();
             let cluster = self.executor.cluster.clone();
             self.spawn(async move { LoopEvent::Kinds(cluster.discover().await) });
         }
         if self.timers.resync <= now {
-            self.timers.resync = now + self.resync.mul_f64(0.9 + 0.2 * super::random_fraction());
+            self.timers.resync = now + self.timers.interval.mul_f64(0.9 + 0.2 * super::random_fraction());
             resynced = Some(self.engine.mark_all());
         }
         if self.timers.audit <= now {
-            self.timers.audit = now + AUDIT_INTERVAL.min(self.resync * 2);
-            self.watched.relist_all();
+            self.timers.audit = now + audit_interval(self.timers.interval);
+            self.watches.kinds.relist_all();
             self.reread_configs();
             self.reread_inventories();
             self.reread_orders();
@@ -589,10 +428,10 @@ async fn tick(heartbeat: Heartbeat) {
 }
 
 /// Makes a process regard the other sources of the cluster. A daemon answers their requests too.
-fn set_peer_rules(engine: &mut Engine, namespace: &str, stop_condition: StopCondition) {
+fn set_peer_rules(engine: &mut Engine, namespace: &str, run_mode: RunMode) {
     engine.require_peer_consent();
     engine.set_inventory_namespace(namespace);
-    if stop_condition == StopCondition::Shutdown {
+    if run_mode.is_daemon() {
         engine.answer_observation_requests();
     }
 }

@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 use tokio::sync::{Notify, watch};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::reconciler::Inquiries;
+use super::reconciler::LoopQueries;
 use crate::cluster::{Cluster, ClusterFault, CustomSourceVersion};
 use crate::config::{
-    API_VERSION, CustomSource, CustomSourcePolicy, FinalizerState, SOURCE_FINALIZER, custom_path,
+    CONFIG_API_VERSION, CustomSource, CustomSourcePolicy, FinalizerState, SOURCE_FINALIZER, custom_path,
 };
 use crate::object::{ErrorClass, count_text};
 use crate::report::{DaemonStatus, Phase, RemainingObjects, SourceCondition, is_ready, updated_status};
@@ -26,7 +26,7 @@ const LIST_INTERVAL: Duration = Duration::from_secs(2);
 
 /// A loop that is younger has not seen everything yet: what was well before is not reported to be
 /// otherwise by it.
-const WARM_UP: SignedDuration = SignedDuration::from_secs(10);
+const WARM_UP_PERIOD: SignedDuration = SignedDuration::from_secs(10);
 
 /// The time limit of a list that somebody waits for.
 const LIST_TIMEOUT: Duration = Duration::from_secs(2);
@@ -39,16 +39,17 @@ const FINALIZER_RETRY_DELAY: Duration = Duration::from_secs(15);
 
 /// The kind of source that a status is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum DutySubject {
+pub(crate) enum StatusTargetKind {
     /// Its own.
     ClusterSource,
-    /// Duties of a source of the file with the same name: nothing of it is deleted for this one.
+    /// Status targets of a source of the file with the same name: nothing of it is deleted for this
+    /// one.
     FileSource,
 }
 
 /// The status that this process reports for one of them.
 #[derive(Clone, Debug)]
-pub(crate) struct SourceDuty {
+pub(crate) struct StatusTarget {
     /// The incarnation that it is about: another one of the same name is begun with a loop of its
     /// own.
     pub uid: String,
@@ -57,29 +58,29 @@ pub(crate) struct SourceDuty {
     /// The reason for which it is not followed, in a word and in a sentence.
     pub unusable: Option<(&'static str, String)>,
     /// The kind of source.
-    pub meaning: DutySubject,
+    pub kind: StatusTargetKind,
     /// The cluster, written only as long as the source is this process's.
     pub cluster: Cluster,
 }
 
-impl SourceDuty {
+impl StatusTarget {
     fn finalizer_state(&self, custom: &CustomSource) -> FinalizerState {
-        match self.meaning {
-            DutySubject::ClusterSource => custom.finalizer_state(),
-            DutySubject::FileSource if custom.waits_for_deletion() => FinalizerState::Unneeded,
-            DutySubject::FileSource => FinalizerState::Correct,
+        match self.kind {
+            StatusTargetKind::ClusterSource => custom.finalizer_state(),
+            StatusTargetKind::FileSource if custom.waits_for_deletion() => FinalizerState::Unneeded,
+            StatusTargetKind::FileSource => FinalizerState::Correct,
         }
     }
 }
 
-/// The duties, by source.
-pub(crate) type SourceDuties = BTreeMap<Arc<str>, SourceDuty>;
+/// The status targets, by source.
+pub(crate) type StatusTargets = BTreeMap<Arc<str>, StatusTarget>;
 
 /// The sources in the cluster. Once dropped, they are not listed any more.
 #[derive(Debug)]
 pub(crate) struct CustomSourceWatch {
     known: watch::Receiver<Vec<CustomSource>>,
-    duties: watch::Sender<SourceDuties>,
+    status_targets: watch::Sender<StatusTargets>,
     /// The time of the last list that was answered.
     listed: watch::Receiver<Option<Instant>>,
     nudge: Arc<Notify>,
@@ -92,13 +93,13 @@ impl CustomSourceWatch {
         cluster: Cluster,
         namespace: &str,
         allowed: CustomSourcePolicy,
-        running: watch::Receiver<Option<Inquiries>>,
+        running: watch::Receiver<Option<LoopQueries>>,
     ) -> Self {
         let (published, known) = watch::channel(Vec::new());
-        let (duties, duty) = watch::channel(SourceDuties::new());
+        let (status_targets, status_target) = watch::channel(StatusTargets::new());
         let (seen, listed) = watch::channel(None);
         let nudge = Arc::new(Notify::new());
-        let follower = CustomSourceFollower {
+        let follower = CustomSourceWatcher {
             cluster,
             namespace: namespace.to_owned(),
             path: custom_path(namespace),
@@ -106,13 +107,13 @@ impl CustomSourceWatch {
             published,
             seen,
             nudge: nudge.clone(),
-            duties: duty,
+            status_targets: status_target,
             running,
-            trouble: None,
+            last_error: None,
             refused: BTreeMap::new(),
         };
         let follower = AbortOnDropHandle::new(tokio::spawn(follower.follow()));
-        Self { known, duties, listed, nudge, _follower: follower }
+        Self { known, status_targets, listed, nudge, _follower: follower }
     }
 
     /// Returns the sources known now.
@@ -121,29 +122,29 @@ impl CustomSourceWatch {
     }
 
     /// Lists them now; returns whether there was an answer in time. The result is known then.
-    pub(crate) async fn list_now(&self) -> bool {
+    pub(crate) async fn try_list_now(&self) -> bool {
         let now = Instant::now();
         self.nudge.notify_one();
         let mut listed = self.listed.clone();
-        let since = listed.wait_for(|asked| asked.is_some_and(|asked| asked >= now));
+        let since = listed.wait_for(|listed_at| listed_at.is_some_and(|listed_at| listed_at >= now));
         tokio::time::timeout(LIST_TIMEOUT, since).await.is_ok_and(|listed| listed.is_ok())
     }
 
     /// Waits until something else is known; false where they are not listed any more.
-    pub(crate) async fn changed(&self, known: &[CustomSource]) -> bool {
+    pub(crate) async fn wait_for_change(&self, known: &[CustomSource]) -> bool {
         self.known.clone().wait_for(|newer| !is_same(newer, known)).await.is_ok()
     }
 
     /// Says what is to be reported by this process.
-    pub(crate) fn set_duties(&self, duties: SourceDuties) {
-        self.duties.send_replace(duties);
+    pub(crate) fn set_status_targets(&self, status_targets: StatusTargets) {
+        self.status_targets.send_replace(status_targets);
     }
 
     /// Records that a source cannot be followed after all.
     pub(crate) fn set_unusable(&self, source: &str, why: String) {
-        self.duties.send_modify(|duties| {
-            if let Some(duty) = duties.get_mut(source) {
-                duty.unusable = Some((FAILED_REASON, why));
+        self.status_targets.send_modify(|status_targets| {
+            if let Some(status_target) = status_targets.get_mut(source) {
+                status_target.unusable = Some((FAILED_REASON, why));
             }
         });
     }
@@ -158,7 +159,7 @@ fn is_same(one: &[CustomSource], other: &[CustomSource]) -> bool {
     one.iter().map(asks).eq(other.iter().map(asks))
 }
 
-struct CustomSourceFollower {
+struct CustomSourceWatcher {
     cluster: Cluster,
     namespace: String,
     path: String,
@@ -166,10 +167,10 @@ struct CustomSourceFollower {
     published: watch::Sender<Vec<CustomSource>>,
     seen: watch::Sender<Option<Instant>>,
     nudge: Arc<Notify>,
-    duties: watch::Receiver<SourceDuties>,
-    running: watch::Receiver<Option<Inquiries>>,
+    status_targets: watch::Receiver<StatusTargets>,
+    running: watch::Receiver<Option<LoopQueries>>,
     /// The reason for which they cannot be listed, as the log has it.
-    trouble: Option<String>,
+    last_error: Option<String>,
     /// Sources whose finalizers may not be written: since when, and why.
     refused: BTreeMap<String, (Instant, String)>,
 }
@@ -180,7 +181,7 @@ struct CustomSourceState {
     endings: BTreeMap<Arc<str>, RemainingObjects>,
 }
 
-impl CustomSourceFollower {
+impl CustomSourceWatcher {
     async fn follow(mut self) {
         loop {
             if let Some(customs) = self.list().await {
@@ -194,20 +195,20 @@ impl CustomSourceFollower {
     }
 
     async fn list(&mut self) -> Option<Vec<CustomSource>> {
-        let asked = Instant::now();
+        let listed_at = Instant::now();
         let listed = self.cluster.list_custom_sources(&self.path).await;
         let objects = match listed {
             Ok(objects) => objects,
             Err(error) => {
                 let why = error.to_string();
-                if self.trouble.as_ref() != Some(&why) {
+                if self.last_error.as_ref() != Some(&why) {
                     tracing::warn!("the sources in the cluster: {why}; their last known specs stay in force");
                 }
-                self.trouble = Some(why);
+                self.last_error = Some(why);
                 return None;
             }
         };
-        self.trouble = None;
+        self.last_error = None;
         let read = objects.into_iter().filter_map(|object| CustomSource::read(object, &self.allowed));
         let mut customs: Vec<CustomSource> = read.collect();
         customs.sort_by(|one, other| one.name.cmp(&other.name));
@@ -224,28 +225,29 @@ impl CustomSourceFollower {
             known.clone_from(&customs);
             true
         });
-        self.seen.send_replace(Some(asked));
+        self.seen.send_replace(Some(listed_at));
         Some(customs)
     }
 
     async fn write_statuses(&mut self, customs: &[CustomSource]) {
-        let duties = self.duties.borrow().clone();
-        let inquiries = self.running.borrow().clone();
-        if duties.is_empty() {
+        let status_targets = self.status_targets.borrow().clone();
+        let queries = self.running.borrow().clone();
+        if status_targets.is_empty() {
             return;
         }
-        let Some(inquiries) = inquiries else { return };
-        let (Some(endings), Some(status)) = (inquiries.ending_sources().await, inquiries.status().await)
-        else {
+        let Some(queries) = queries else { return };
+        let (Some(endings), Some(status)) = (queries.ending_sources().await, queries.status().await) else {
             return;
         };
         let known = CustomSourceState { status, endings };
-        self.refused.retain(|name, _| duties.contains_key(&**name));
+        self.refused.retain(|name, _| status_targets.contains_key(&**name));
         for custom in customs {
-            if let Some(duty) = duties.get(&*custom.name).filter(|duty| duty.uid == custom.uid) {
-                let tie = duty.finalizer_state(custom);
-                if self.set_finalizer(custom, duty, tie, &known).await {
-                    self.write_status(custom, duty, tie, &known).await;
+            if let Some(status_target) =
+                status_targets.get(&*custom.name).filter(|status_target| status_target.uid == custom.uid)
+            {
+                let tie = status_target.finalizer_state(custom);
+                if self.set_finalizer(custom, status_target, tie, &known).await {
+                    self.write_status(custom, status_target, tie, &known).await;
                 }
             }
         }
@@ -255,7 +257,7 @@ impl CustomSourceFollower {
     async fn set_finalizer(
         &mut self,
         custom: &CustomSource,
-        duty: &SourceDuty,
+        status_target: &StatusTarget,
         tie: FinalizerState,
         known: &CustomSourceState,
     ) -> bool {
@@ -270,7 +272,7 @@ impl CustomSourceFollower {
             return true;
         }
         let read = CustomSourceVersion { name: &custom.name, uid: &custom.uid, version: &custom.version };
-        match duty.cluster.patch_finalizers(&self.path, read, &finalizers).await {
+        match status_target.cluster.patch_finalizers(&self.path, read, &finalizers).await {
             Ok(()) => {
                 self.refused.remove(&custom.name);
                 let does = if tie == FinalizerState::Missing { "has" } else { "no longer has" };
@@ -297,7 +299,7 @@ impl CustomSourceFollower {
     async fn write_status(
         &self,
         custom: &CustomSource,
-        duty: &SourceDuty,
+        status_target: &StatusTarget,
         tie: FinalizerState,
         known: &CustomSourceState,
     ) {
@@ -305,7 +307,7 @@ impl CustomSourceFollower {
         let followed = status.sources.iter().find(|source| source.name == custom.name);
         let refused = self.refused.get(&custom.name);
         let left = endings.get(&*custom.name);
-        let standing = match (&duty.unusable, tie, followed) {
+        let standing = match (&status_target.unusable, tie, followed) {
             (_, FinalizerState::Missing | FinalizerState::KeptUntilEmpty | FinalizerState::Unneeded, _)
                 if let Some((_, why)) = refused =>
             {
@@ -322,19 +324,23 @@ impl CustomSourceFollower {
             (None, FinalizerState::Missing, _) | (None, _, None) => SourceCondition::Starting,
             (None, _, Some(followed)) => SourceCondition::Active(followed),
         };
-        let Some(next) = updated_status(&custom.status, duty.generation, standing, Timestamp::now()) else {
+        let Some(next) = updated_status(&custom.status, status_target.generation, standing, Timestamp::now())
+        else {
             return;
         };
-        let young = status.at.duration_since(status.process.since) < WARM_UP;
-        if young && is_ready(&custom.status, duty.generation) && !is_ready(&next, duty.generation) {
+        let young = status.at.duration_since(status.process.since) < WARM_UP_PERIOD;
+        if young
+            && is_ready(&custom.status, status_target.generation)
+            && !is_ready(&next, status_target.generation)
+        {
             return;
         }
         let head = json!({
-            "apiVersion": API_VERSION,
+            "apiVersion": CONFIG_API_VERSION,
             "kind": "Source",
             "metadata": { "name": custom.name, "namespace": self.namespace },
         });
-        if let Err(error) = duty.cluster.apply_custom_source_status(&self.path, head, &next).await {
+        if let Err(error) = status_target.cluster.apply_custom_source_status(&self.path, head, &next).await {
             tracing::debug!(source = %custom.name, "its status cannot be written: {error}");
         }
     }

@@ -4,8 +4,8 @@
 //! `source_task/revision_step.rs` reads what changed. Each result is a [`LoopEvent`], which
 //! `reconciler/event_handlers.rs` hands to the engine.
 
+mod cluster_fact_reader;
 mod deleted_source;
-mod fact_reader;
 mod last_check;
 mod older_revision;
 mod once;
@@ -22,7 +22,7 @@ use futures::{FutureExt as _, StreamExt as _};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 
-pub(super) use self::fact_reader::FactReader;
+pub(super) use self::cluster_fact_reader::ClusterFactReader;
 pub(super) use self::last_check::LastCheck;
 pub(super) use self::older_revision::WantedContent;
 use self::older_revision::{ContentLookup, MissingContents};
@@ -39,7 +39,7 @@ use crate::manifest::KindScopes;
 use crate::object::{GroupKind, Revision};
 use crate::source::{
     CommitInfo, RenderStep, RevisionReader, ServedVersions, Snapshot, Source, SourceError, SourceObservation,
-    VerificationAnchor,
+    VerificationRecord,
 };
 
 /// The slack after which a source task that sends no heartbeat counts as dead: its events wait
@@ -58,7 +58,7 @@ pub(super) enum SourceTaskRequest {
     /// Check whether there is anything new, after the reading of this number.
     CheckAfter(u64),
     /// The record of the accepted revision.
-    Anchor(VerificationAnchor),
+    VerificationRecord(VerificationRecord),
     /// Somebody outside says that there is something new.
     Hint,
     /// Keep these revisions readable.
@@ -96,7 +96,7 @@ pub(super) struct SourceTask {
     pub(super) events: mpsc::Sender<LoopEvent>,
     heartbeat: Heartbeat,
     last_check: LastCheck,
-    facts: FactReader,
+    facts: ClusterFactReader,
     /// The versions of the cluster, which renders may depend on.
     versions: watch::Receiver<Option<Arc<ServedVersions>>>,
     /// Indicates whether it is known that renders depend on them.
@@ -148,7 +148,7 @@ impl SourceTask {
             events,
             heartbeat,
             last_check: LastCheck::default(),
-            facts: FactReader::default(),
+            facts: ClusterFactReader::default(),
             versions: watch::channel(None).1,
             uses_versions: false,
             reported: None,
@@ -172,7 +172,7 @@ impl SourceTask {
     }
 
     /// Asks by this reader for what renders depend on.
-    pub(super) fn with_facts(self, facts: FactReader) -> Self {
+    pub(super) fn with_facts(self, facts: ClusterFactReader) -> Self {
         Self { facts, ..self }
     }
 
@@ -185,7 +185,7 @@ impl SourceTask {
     pub(super) async fn run(mut self, requests: mpsc::Receiver<SourceTaskRequest>) {
         let hints = self.source.change_hints();
         let mut next = Instant::now();
-        let concurrent = if self.source.is_verified() || self.source.may_render() {
+        let concurrent = if self.source.is_verified() || self.source.can_render() {
             ConcurrentLookups::UnsignedOnly
         } else {
             ConcurrentLookups::All
@@ -273,7 +273,9 @@ impl SourceTask {
                 events.extend(self.fetch_missing().await);
                 events
             }
-            SourceOperation::Anchor(anchor) => self.set_anchor(anchor).await,
+            SourceOperation::VerificationRecord(verification_record) => {
+                self.record_verification(verification_record).await
+            }
             SourceOperation::ReadUndoTarget(undo) => vec![self.read_undo_target(undo).await],
             SourceOperation::SavePins => {
                 self.pin().await;
@@ -321,7 +323,7 @@ impl SourceTask {
 
     async fn check_source(&mut self) -> Vec<LoopEvent> {
         // The record of the accepted revision has not arrived yet.
-        if !self.source.is_anchored() {
+        if !self.source.has_verification_record() {
             return Vec::new();
         }
         let number = self.settings.source;
@@ -342,11 +344,11 @@ impl SourceTask {
             events.push(LoopEvent::VersionsUsed);
         }
         match seen {
-            Ok(news) => {
+            Ok(reading) => {
                 self.last_error = None;
                 self.last_check.set(jiff::Timestamp::now());
                 events.extend(self.take_accepted());
-                events.extend(news.map(read));
+                events.extend(reading.map(read));
                 if self.check_done < self.check_requested {
                     self.check_done = self.check_requested;
                     events.push(LoopEvent::SourceChecked(number, self.check_requested));
@@ -356,8 +358,8 @@ impl SourceTask {
                 let remembered = self.read_remembered().await.map(read);
                 let why: Arc<str> = self.with_age(&error).into();
                 // The same trouble again is no news, also where its place was reached since.
-                let trouble: Arc<str> = error.to_string().into();
-                let known = self.last_error.replace(trouble.clone()).is_some_and(|before| before == trouble);
+                let reason: Arc<str> = error.to_string().into();
+                let known = self.last_error.replace(reason.clone()).is_some_and(|before| before == reason);
                 if remembered.is_some() || !known {
                     events.extend(remembered);
                     events.push(LoopEvent::Unreadable(number, why));
@@ -392,12 +394,16 @@ impl SourceTask {
         let SourceObservation { revision, rendered, .. } = self.facts.observe(&mut self.source).await?;
         self.has_postponed_roots = rendered == RenderStep::Rendered && self.source.has_postponed_roots();
         let reported = self.reported.as_ref().map(|reported| &reported.snapshot);
-        let same = reported.filter(|reported| reported.revision == revision && rendered == RenderStep::Kept);
+        // The read after an earlier render may have failed.
+        let is_read = |reported: &&Snapshot| {
+            reported.revision == revision && reported.rendered == self.source.render_id()
+        };
+        let same = reported.filter(is_read).filter(|_| rendered == RenderStep::Kept);
         if let (Some(reported), ReadMode::Changes) = (same, self.read_mode) {
             // Nothing is new, unless that it can be read again.
             let reading = SourceReading {
                 revision: Some(revision),
-                incomplete: refusal_text(reported),
+                incomplete_reason: refusal_text(reported),
                 unrendered: reported.lacking_roots(),
                 refused: reported.refused.clone(),
                 warnings: reported.warnings.clone(),
@@ -470,7 +476,9 @@ impl OperationQueue {
             SourceTaskRequest::ReadContents(revision, wanted) => {
                 return self.lookups.push(lookups.read_contents(revision, wanted).boxed());
             }
-            SourceTaskRequest::Anchor(anchor) => SourceOperation::Anchor(anchor),
+            SourceTaskRequest::VerificationRecord(verification_record) => {
+                SourceOperation::VerificationRecord(verification_record)
+            }
             SourceTaskRequest::ReadUndoTarget(undo) if self.is_waiting_for_signatures() => {
                 SourceOperation::ReadUndoTarget(undo)
             }
@@ -514,7 +522,7 @@ enum SourceOperation {
     /// It is time to check.
     Poll,
     /// The record of the accepted revision has arrived.
-    Anchor(VerificationAnchor),
+    VerificationRecord(VerificationRecord),
     /// An undo is looked up, and its signature verified.
     ReadUndoTarget(UndoRequest),
     /// The wanted revisions are pinned.

@@ -56,9 +56,9 @@ pub(crate) struct UnreadableRecords {
 impl UnreadableRecords {
     /// Finds those of the inventory of a source.
     pub(crate) fn find(inventory: &InventoryObject, namespace: &str, source: &str) -> Self {
-        let place = format!("ConfigMap {namespace}/{source}");
+        let config_map = format!("ConfigMap {namespace}/{source}");
         let lines = |key: &str, unread: usize| {
-            format!("{place}: {} of `{key}` cannot be read", count_text(unread, "line"))
+            format!("{config_map}: {} of `{key}` cannot be read", count_text(unread, "line"))
         };
         let forget = |key: &str| {
             format!("`kubectl -n {namespace} patch configmap {source} -p '{{\"data\":{{\"{key}\":null}}}}'`")
@@ -67,16 +67,16 @@ impl UnreadableRecords {
             Some(unreadable_lines(inventory, key, is_readable).count()).filter(|count| *count > 0)
         };
         let rejections = unread(REJECTED_KEY, is_readable_rejection).map(|count| {
-            let (what, command) = (lines(REJECTED_KEY, count), forget(REJECTED_KEY));
+            let (subject, command) = (lines(REJECTED_KEY, count), forget(REJECTED_KEY));
             format!(
-                "{what}: nothing new of source {source} is released, as it may have failed or been undone; {command} \
+                "{subject}: nothing new of source {source} is released, as it may have failed or been undone; {command} \
                  forgets all that did"
             )
         });
         let finished_jobs = unread(FINISHED_JOBS_KEY, is_readable_job).map(|count| {
-            let (what, command) = (lines(FINISHED_JOBS_KEY, count), forget(FINISHED_JOBS_KEY));
+            let (subject, command) = (lines(FINISHED_JOBS_KEY, count), forget(FINISHED_JOBS_KEY));
             format!(
-                "{what}: no Job of source {source} that goes away by itself is created, as it may have ended; \
+                "{subject}: no Job of source {source} that goes away by itself is created, as it may have ended; \
                  {command} lets each run that is not there"
             )
         });
@@ -85,7 +85,7 @@ impl UnreadableRecords {
         });
         let kept = kept_objects(inventory).is_truncated.then(|| {
             format!(
-                "{place}: `{KEPT_KEY}` does not name all objects that are kept: each deletion of source {source} waits \
+                "{config_map}: `{KEPT_KEY}` does not name all objects that are kept: each deletion of source {source} waits \
                  for a confirmation; {} forgets those that no manifest names any more",
                 forget(KEPT_KEY)
             )

@@ -218,11 +218,11 @@ impl LeaseShares {
             self.free.keys().filter(|source| !self.held.contains_key(*source)).collect();
         let turn = if open.is_empty() { 0 } else { rank * cap % open.len() };
         open.rotate_left(turn);
-        let room = cap.saturating_sub(kept);
+        let capacity = cap.saturating_sub(kept);
         let stranded = |source: &Arc<str>| {
             self.free.get(source).is_some_and(|since| now.duration_since(*since) >= LEASE_DURATION)
         };
-        let take = open.iter().enumerate().filter(|(place, source)| *place < room || stranded(source));
+        let take = open.iter().enumerate().filter(|(index, source)| *index < capacity || stranded(source));
         let take = take.map(|(_, source)| (*source).clone()).collect();
         let surplus = kept.saturating_sub(cap).min(self.spare_room_of_others(cap, now));
         let dead = self

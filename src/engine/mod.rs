@@ -39,14 +39,14 @@ pub(crate) use decide::outcome::{ActionResult, WriteFailure, WriteResult, with_r
 pub(crate) use decide::ownership::PriorSource;
 pub(crate) use decide::reason::{FightCause, Reason};
 #[cfg(test)]
-pub(crate) use decide::repair::{FIGHT_PAUSE, REPAIRS_PER_FIGHT};
+pub(crate) use decide::repair::{FIGHT_PAUSE, MAX_REPAIRS_PER_FIGHT};
 pub(crate) use deletion::handover::{InventoryHolder, WithheldDeletion};
 pub(crate) use deletion::kept_objects::{KeptObjects, KeptTiming};
 pub(crate) use deletion::moved_objects::{DroppedObject, MovedObjects};
 #[cfg(test)]
 pub(crate) use deletion::observation_requests::ObservationRequest;
 #[cfg(test)]
-pub(crate) use deletion::peer_sources::{MAX_REQUESTED_OBJECTS, mark};
+pub(crate) use deletion::peer_sources::{MAX_REQUESTED_OBJECTS, object_hash};
 pub(crate) use deletion::peer_sources::{
     PRUNE_DELAY, PeerSource, RepositoryIdentity, SourceStatement, UnknownStatement,
 };
@@ -57,21 +57,20 @@ pub(crate) use deletion::peer_sources::{
 #[cfg(test)]
 pub(crate) use deletion::prune_guard::{PruneCandidate, PruneGuard, decide_prunes};
 pub(crate) use deletion::prune_guard::{PruneDecision, PruneTiming, data_loss_reason};
-pub(crate) use deletion::unlisted_kinds::{GROUP_DOWN, explain_unserved_kind};
+pub(crate) use deletion::unlisted_kinds::{GROUP_UNAVAILABLE_REASON, explain_unserved_kind};
 pub(crate) use facts::allow_list::{AllowList, AllowViolation, ClusterScopeRule, KindPattern};
 pub(crate) use facts::annotation_words::{check_annotations, check_variables};
 pub(crate) use facts::authors::Authorship;
-pub(crate) use facts::claim_retention::ClaimRetention;
 pub(crate) use facts::desired::{
     BodyLocation, DesiredObject, ObjectLifetime, RecreatePolicy, SharedDesiredObject, has_replica_count,
     is_workload, recreate_policy, wave,
 };
 #[cfg(test)]
-pub(crate) use facts::desired::{ConfigRole, ObjectTraits};
+pub(crate) use facts::desired::{ConfigRole, ObjectPolicies};
 pub(crate) use facts::effective_content::{ApplyVariant, ReplicaMode, effective_content, stamp_release};
 pub(crate) use facts::entry::{
-    AcceptedContent, DirectView, FieldCoverage, ObjectEntry, RefusalRule, RepairImpact, SourceId,
-    VerifiedCoverage, WaitTopic,
+    AcceptedContent, DirectView, FieldOwnership, ObjectEntry, RefusalRule, RepairImpact, SourceId,
+    VerifiedOwnership, WaitTopic,
 };
 pub(crate) use facts::generated_mark::GeneratedMark;
 pub(crate) use facts::hash_seal::{HashCipherStatus, HashCiphers};
@@ -79,9 +78,10 @@ pub(crate) use facts::hash_seal::{HashCipherStatus, HashCiphers};
 pub(crate) use facts::ignore_fields::tool_requests;
 pub use facts::ignore_fields::{IgnoredFields, remove_ignored};
 pub(crate) use facts::ignore_fields::{ReconcilePolicy, VersionBinding, keep_ignored, resolve_ignores};
+pub(crate) use facts::informer_groups::{InformerGroupId, OWN_INFORMER_GROUP, WatchScope};
 pub(crate) use facts::label_selector::LabelSelector;
 pub(crate) use facts::live_object::{ContentRef, FieldManager, LiveObject, ReplicaStatus};
-pub use facts::live_object::{ObjectOwner, ResourceVersion, RolloutPhase, Uid};
+pub use facts::live_object::{ObjectOwner, ResourceVersion, Uid, WorkloadPhase};
 pub(crate) use facts::manifest_index::{
     DesiredState, FileCompleteness, FileFacts, MAX_SOURCE_FINDINGS, ManifestIndex, UnusableObject,
 };
@@ -96,13 +96,14 @@ pub(crate) use facts::source_policy::{
 pub(crate) use facts::sources::{Inventory, SourceReading, SourceState, SourceWrites};
 pub(crate) use facts::tool_vocabulary::{AnnotationEffect, MetadataMap, TOOL_WORDS, ToolRequests};
 pub(crate) use facts::update_strategy::UpdateStrategy;
-pub(crate) use facts::watchers::{OWN_WATCHER, WatchScope, WatcherId};
+pub(crate) use facts::volume_claim_retention::VolumeClaimRetention;
 #[cfg(test)]
 pub(crate) use lease_shares::LeaseMoves;
 pub(crate) use lease_shares::{LEASE_DURATION, LEASE_LIST_INTERVAL, LeaseShares, LeaseSnapshot, WRITE_TERM};
 pub(crate) use orders::intents::{Acknowledgement, HoldIntent, ObjectIntents, PauseIntent};
 pub(crate) use orders::order::{
-    IS_SERVED, MAX_CONFIRMED_PER_ORDER, Order, OrderVerb, confirmation_text, order_text, parse_orders,
+    MAX_CONFIRMED_PER_ORDER, Order, OrderVerb, SERVING_PROBE_NAME, confirmation_text, order_text,
+    parse_orders,
 };
 pub(crate) use orders::pauses::{MAX_STATES, pause_reason};
 pub(crate) use orders::undo::{OlderRevision, UndoRequest};
@@ -111,7 +112,7 @@ pub use restart::config_hash::ConfigData;
 #[cfg(test)]
 pub(crate) use restart::config_hash::config_hash;
 pub(crate) use restart::config_hash::{HashKey, has_restart_on_change, with_config_hash};
-pub(crate) use restart::config_restart::{KEY_SECRET, ReadState, changed_words};
+pub(crate) use restart::config_restart::{CONFIG_KEY_SECRET_NAME, ReadState, changed_words};
 pub(crate) use restart::config_stamp::ConfigStamp;
 pub(crate) use rollout::budget::{
     Budget, BudgetNarrowing, BudgetShortage, BudgetSlot, OnFailure, PodAmount, WorkloadLoad,

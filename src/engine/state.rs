@@ -7,16 +7,17 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::engine::decide::competing_accounts::{RoleScope, WriteDenial};
+use crate::engine::decide::ownership::OwnerChange;
 use crate::engine::deletion::handover::Handover;
 use crate::engine::facts::entry::{AcceptedContent, ObjectEntry, SourceId, WaitTopic};
+use crate::engine::facts::informer_groups::InformerGroupSet;
 use crate::engine::facts::record_size::RecordSizes;
 use crate::engine::facts::release_seal::ReleaseProofs;
 use crate::engine::facts::sources::{Inventory, SourceReading, SourceState};
-use crate::engine::facts::watchers::WatcherSet;
 use crate::engine::facts::{authors, lookup_counts};
 use crate::engine::orders::pauses::OrderState;
 use crate::engine::restart::config_restart::ConfigDataState;
-use crate::engine::rollout::kept_answers::KeptAnswers;
+use crate::engine::rollout::decision_memo::DecisionMemo;
 use crate::engine::rollout::rollouts::Rollouts;
 use crate::engine::rollout::units::UnitWorkloads;
 use crate::engine::{Budget, DesiredState, LiveObject};
@@ -61,16 +62,16 @@ pub(crate) struct Engine {
     pub(super) entries: HashMap<ObjectId, Box<ObjectEntry>>,
     /// The live objects that the informers show.
     pub(super) informer_objects: HashMap<ObjectId, Box<LiveObject>>,
-    /// The watchers, each with the kinds that it lists.
-    pub(super) watchers: WatcherSet,
+    /// The informer groups, each with the kinds that it lists.
+    pub(super) informer_groups: InformerGroupSet,
     /// Indicates for each kind and version whether the server has it.
     pub(super) served: HashMap<Gvk, KindAvailability>,
     /// The objects whose replicas an autoscaler sets; none as long as that is not known.
     pub(super) autoscaled: Option<HashSet<ObjectId>>,
     /// The objects that wait for a topic.
-    pub(super) waiting: HashMap<WaitTopic, BTreeSet<ObjectId>>,
+    pub(super) waiters_by_topic: HashMap<WaitTopic, BTreeSet<ObjectId>>,
     /// The topic that each object waits for.
-    pub(super) waits: HashMap<ObjectId, WaitTopic>,
+    pub(super) topic_by_waiter: HashMap<ObjectId, WaitTopic>,
     /// The budget, and the workloads that roll.
     pub(super) rollouts: Rollouts,
     /// The orders, pauses and holds of people.
@@ -80,7 +81,7 @@ pub(crate) struct Engine {
     /// The record sizes of those units, by source.
     pub(super) records: BTreeMap<SourceId, RecordSizes>,
     /// Answers about workloads that are asked for once for each object of a unit.
-    pub(super) answers: KeptAnswers,
+    pub(super) memo: DecisionMemo,
     /// Objects that go back to a content that has not been read.
     pub(super) unread_rollbacks: BTreeSet<ObjectId>,
     /// Objects that go back once all that goes back together with them has been read.
@@ -127,9 +128,9 @@ pub(crate) struct Engine {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum KindAvailability {
     /// The server has the kind in this version.
-    Yes,
+    Served,
     /// The server does not have it; these versions of the kind it has.
-    No(Arc<[String]>),
+    Unserved(Arc<[String]>),
     /// Its group did not answer.
     Unknown,
 }
@@ -206,13 +207,13 @@ impl Engine {
     pub(crate) fn take_dirty(&mut self) -> Vec<ObjectId> {
         self.requeue_config_consumers();
         if !self.dirty.is_empty() {
-            self.forget_answers();
+            self.clear_memo();
         }
         std::mem::take(&mut self.dirty)
     }
 
     /// Marks an object as changed.
-    pub(crate) fn mark(&mut self, id: &ObjectId) {
+    pub(crate) fn mark_dirty(&mut self, id: &ObjectId) {
         self.dirty.push(id.clone());
     }
 
@@ -224,13 +225,13 @@ impl Engine {
 
     /// Wakes the objects that wait for a topic.
     pub(crate) fn wake_topic(&mut self, topic: &WaitTopic) {
-        for id in self.waiting.remove(topic).unwrap_or_default() {
-            self.waits.remove(&id);
+        for id in self.waiters_by_topic.remove(topic).unwrap_or_default() {
+            self.topic_by_waiter.remove(&id);
             self.dirty.push(id);
         }
-        if self.waits.is_empty() {
+        if self.topic_by_waiter.is_empty() {
             // Memory that a first pass over a large source needed is given back.
-            self.waits.shrink_to_fit();
+            self.topic_by_waiter.shrink_to_fit();
         }
     }
 
@@ -243,12 +244,12 @@ impl Engine {
         }
         let doubt =
             state.manifests.first_unreadable_file().map(|file| format!("{file} is not understood").into());
-        let before = std::mem::replace(&mut state.incomplete, reading.incomplete.or(doubt));
+        let before = std::mem::replace(&mut state.incomplete_reason, reading.incomplete_reason.or(doubt));
         (state.refused, state.warnings) = (reading.refused, reading.warnings);
         let is_by_roots = !state.manifests.has_unreadable_plain_file();
         let unrendered = if is_by_roots { reading.unrendered } else { Arc::default() };
         let is_doubt_new = std::mem::replace(&mut state.unrendered, unrendered) != state.unrendered;
-        if is_doubt_new || before.is_some() && state.incomplete.is_none() {
+        if is_doubt_new || before.is_some() && state.incomplete_reason.is_none() {
             let unwanted = self.entries.iter().filter(|(_, entry)| entry.targets.is_empty());
             self.dirty.extend(unwanted.map(|(id, _)| id.clone()));
         }
@@ -299,7 +300,7 @@ impl Engine {
 
     /// Keeps what is in force; nothing is pruned while the source cannot be read.
     pub(crate) fn set_unreadable(&mut self, source: SourceId, why: Arc<str>) {
-        self.sources[source].incomplete = Some(why);
+        self.sources[source].incomplete_reason = Some(why);
         self.sources[source].unrendered = Arc::default();
         self.sources[source].prunes.mark_stale();
     }
@@ -309,7 +310,11 @@ impl Engine {
         let newest = self.sources[source].head.clone();
         let entry = self.entries.entry(id.clone()).or_default();
         let named = entry.targets.iter().any(|(other, _)| *other == source);
-        self.sources[source].count(id, named, target.is_some());
+        match (named, &target) {
+            (false, Some(_)) => self.sources[source].desired_counts_mut().add(id),
+            (true, None) => self.sources[source].desired_counts_mut().remove(id),
+            _ => {}
+        }
         let before = entry.targets.clone();
         let was = entry.target_content().map(|(_, desired)| desired.clone());
         let mut left_wave = false;
@@ -327,7 +332,7 @@ impl Engine {
             entry.targets.push((source, target));
         }
         entry.targets.sort_by_key(|(source, _)| *source);
-        self.order_wants(id);
+        self.sort_targets_by_owner(id);
         self.index_target(id);
         let Some(entry) = self.entries.get(id) else { return };
         if entry.targets.len() > 1 {
@@ -371,7 +376,7 @@ impl Engine {
     /// Processes what a batch of facts changed: begins rollbacks, divides the budget, and judges
     /// prunes again. Marks the objects whose prune decision changed. To be called after each batch.
     pub(crate) fn process_changes(&mut self) {
-        self.forget_answers();
+        self.clear_memo();
         self.complete_changes();
     }
 
@@ -381,13 +386,13 @@ impl Engine {
         self.begin_rollbacks();
         self.requeue_config_consumers();
         self.divide_budget();
-        self.judge_prunes();
+        self.decide_changed_prunes();
     }
 
     /// Keeps the set of objects whose accepted content has not been read, and of those that are
     /// ours and that no source wants.
     pub(super) fn track(&mut self, id: &ObjectId) {
-        if self.order_wants(id) {
+        if self.sort_targets_by_owner(id) == OwnerChange::Changed {
             self.change_owner(id);
         }
         let named =
@@ -426,7 +431,7 @@ impl Engine {
                 self.unit_workloads.remove(&source);
             }
             self.sources[source].inventory = Some(inventory);
-            self.forget_answers();
+            self.clear_memo();
             self.drop_recorded_confirmations(source);
             self.note_inventory_change(source);
             self.apply_rejections(source);
@@ -458,9 +463,9 @@ impl Engine {
     }
 
     /// Forgets an object of which nothing is known any more.
-    pub(crate) fn forget(&mut self, id: &ObjectId) {
+    pub(crate) fn drop_entry(&mut self, id: &ObjectId) {
         if self.entries.get(id).is_some_and(|entry| entry.targets.is_empty()) {
-            self.forget_answers();
+            self.clear_memo();
             self.entries.remove(id);
             self.forget_blocker(id);
             self.rollouts.interrupted.remove(id);

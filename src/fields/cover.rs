@@ -19,7 +19,7 @@ const UNOWNED_METADATA: [&str; 7] =
 
 /// Indicates whether our entry covers a content.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Coverage {
+pub enum OwnershipCheck {
     /// Every leaf is ours: the content is in force.
     Complete,
     /// Only empty lists and maps lack a path. An associative list that is empty (`env: []`) leaves
@@ -41,15 +41,15 @@ pub fn uncovered_paths(content: &Value, entry: Option<&str>) -> Vec<FieldPath> {
 }
 
 /// Returns whether our FieldsV1 text covers a content, and what it lacks.
-pub fn field_coverage(content: &Value, entry: Option<&str>) -> Coverage {
+pub fn check_ownership(content: &Value, entry: Option<&str>) -> OwnershipCheck {
     let gaps = coverage_gaps(content, entry);
-    let lost = gaps.iter().any(|gap| !gap.hollow);
+    let lost = gaps.iter().any(|gap| !gap.has_no_values);
     let paths: Vec<FieldPath> =
-        gaps.into_iter().filter(|gap| gap.hollow != lost).map(|gap| gap.path).collect();
+        gaps.into_iter().filter(|gap| gap.has_no_values != lost).map(|gap| gap.path).collect();
     match (lost, paths.is_empty()) {
-        (_, true) => Coverage::Complete,
-        (true, _) => Coverage::Lost(paths),
-        (false, _) => Coverage::OnlyEmpty(paths),
+        (_, true) => OwnershipCheck::Complete,
+        (true, _) => OwnershipCheck::Lost(paths),
+        (false, _) => OwnershipCheck::OnlyEmpty(paths),
     }
 }
 
@@ -71,28 +71,28 @@ pub(super) fn holds(root: EntryNode<'_>, path: &[PathElement]) -> bool {
     true
 }
 
-struct CoverageGap {
+struct OwnershipGap {
     path: FieldPath,
     /// Nothing but empty lists, empty maps and nulls lies there.
-    hollow: bool,
+    has_no_values: bool,
 }
 
-fn coverage_gaps(content: &Value, entry: Option<&str>) -> Vec<CoverageGap> {
+fn coverage_gaps(content: &Value, entry: Option<&str>) -> Vec<OwnershipGap> {
     let entry = entry.and_then(ManagedEntry::parse);
     let schema = ValueSchema::of_object(content);
-    let mut walk = CoverageWalk { path: FieldPath::default(), depth: 0, schema, found: Vec::new() };
+    let mut walk = OwnershipWalk { path: FieldPath::default(), depth: 0, schema, found: Vec::new() };
     walk.root(content, entry.as_ref().map(ManagedEntry::root));
     walk.found
 }
 
-struct CoverageWalk {
+struct OwnershipWalk {
     path: FieldPath,
     depth: usize,
     schema: ValueSchema,
-    found: Vec<CoverageGap>,
+    found: Vec<OwnershipGap>,
 }
 
-impl CoverageWalk {
+impl OwnershipWalk {
     fn root(&mut self, content: &Value, root: Option<EntryNode<'_>>) {
         let Some(content) = content.as_object() else { return };
         let mut fields = root.map(EntryNode::fields);
@@ -134,9 +134,9 @@ impl CoverageWalk {
             }
             None => {
                 self.path.push(element);
-                self.found.push(CoverageGap {
+                self.found.push(OwnershipGap {
                     path: narrow_to_parent(&self.path, value),
-                    hollow: has_no_values(value, 0),
+                    has_no_values: has_no_values(value, 0),
                 });
                 self.path.pop();
             }
@@ -152,14 +152,14 @@ impl CoverageWalk {
                 }
             }
             Value::Array(items) => {
-                let pairs = NodePairs::of(items, node, self.schema);
+                let pairs = EntryNodePairs::of(items, node, self.schema);
                 for (nth, (item, child)) in items.iter().zip(&pairs.children).enumerate() {
                     self.child(pairs.element(nth, item), item, *child);
                 }
             }
             // Somebody wrote into our entry that it owns what lies below a scalar. The scalar is
             // anybody's then: the server takes no path away from us that we do not have.
-            _ => self.found.push(CoverageGap { path: self.path.clone(), hollow: false }),
+            _ => self.found.push(OwnershipGap { path: self.path.clone(), has_no_values: false }),
         }
     }
 }
@@ -195,14 +195,14 @@ pub(super) fn item_element(text: &str) -> PathElement {
 }
 
 /// The nodes of a list's items.
-pub(super) struct NodePairs<'e> {
+pub(super) struct EntryNodePairs<'e> {
     /// The names of the keys; empty when the list is not associative.
     names: Vec<String>,
     is_set: bool,
     children: Vec<Option<EntryNode<'e>>>,
 }
 
-impl<'e> NodePairs<'e> {
+impl<'e> EntryNodePairs<'e> {
     /// Pairs the items of a list with the children of its node.
     pub(super) fn of(items: &[Value], node: EntryNode<'e>, schema: ValueSchema) -> Self {
         let mut by_text: HashMap<&str, EntryNode<'e>> = HashMap::new();
@@ -290,7 +290,7 @@ impl<'e> NodePairs<'e> {
 }
 
 /// Returns whether an item of an associative list has these keys, as far as it names them. See
-/// [`NodePairs::by_meaning`] for those that it leaves out.
+/// [`EntryNodePairs::by_meaning`] for those that it leaves out.
 pub(super) fn has_keys(item: &Value, keys: &Map<String, Value>, schema: ValueSchema) -> bool {
     let is_default =
         |key: &str, value: &Value| schema == ValueSchema::Custom || key == "protocol" && value == "TCP";

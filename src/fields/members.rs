@@ -16,10 +16,10 @@ use super::{FieldPath, PathElement, ValueSchema};
 
 /// The maximum number of fields and items that are suspected: each may be tried for itself.
 /// Somebody may have renumbered all ports of a Service.
-const MAX_SUSPECTS: usize = 32;
+const MAX_WRITER_CANDIDATES: usize = 32;
 
 /// The maximum length of a list whose items are compared, each with each.
-const MAX_ITEMS: usize = 512;
+const MAX_COMPARED_ITEMS: usize = 512;
 
 /// A member or an item of ours that is missing, and what others own beside it.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,7 +33,7 @@ pub(crate) struct ReplacedMember {
 
 /// FieldsV1 texts of an object.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Owners<'a> {
+pub(crate) struct FieldsV1Texts<'a> {
     /// Our own, of the object itself and not of a subresource.
     pub ours: Option<&'a str>,
     /// All others.
@@ -44,11 +44,15 @@ pub(crate) struct Owners<'a> {
 
 /// Returns the fields and items of a content that are missing in a live object and no longer ours.
 /// Each comes with what others set beside it. Metadata has no unions, so nothing of it is returned.
-pub(crate) fn replaced_members(content: &Value, live: &Value, owners: Owners<'_>) -> Vec<ReplacedMember> {
+pub(crate) fn replaced_members(
+    content: &Value,
+    live: &Value,
+    owners: FieldsV1Texts<'_>,
+) -> Vec<ReplacedMember> {
     fn parse(texts: &[String]) -> Vec<ManagedEntry<'_>> {
         texts.iter().filter_map(|text| ManagedEntry::parse(text)).collect()
     }
-    let sides = Sides {
+    let sides = OwnedContentPair {
         content,
         live,
         ours: owners.ours.and_then(ManagedEntry::parse),
@@ -67,7 +71,7 @@ pub(crate) fn replaced_members(content: &Value, live: &Value, owners: Owners<'_>
     for list in lists {
         let items = sides.items(&list);
         let suspects = items.first().map_or(0, |one| one.others.len());
-        if count + suspects <= MAX_SUSPECTS {
+        if count + suspects <= MAX_WRITER_CANDIDATES {
             count += suspects;
             found.extend(items);
         }
@@ -76,7 +80,7 @@ pub(crate) fn replaced_members(content: &Value, live: &Value, owners: Owners<'_>
 }
 
 /// A content and a live object, with who owns what of it.
-struct Sides<'a> {
+struct OwnedContentPair<'a> {
     content: &'a Value,
     live: &'a Value,
     ours: Option<ManagedEntry<'a>>,
@@ -84,7 +88,7 @@ struct Sides<'a> {
     unnamed: Vec<ManagedEntry<'a>>,
 }
 
-impl Sides<'_> {
+impl OwnedContentPair<'_> {
     /// Returns whether others own a path, and we do not.
     fn is_foreign(&self, path: &FieldPath) -> bool {
         let is_in = |entry: &ManagedEntry<'_>| holds(entry.root(), path.elements());
@@ -92,7 +96,7 @@ impl Sides<'_> {
     }
 
     /// Returns whether others own an item, and we do not. One of no known writer stays.
-    fn may_go(&self, path: &FieldPath) -> bool {
+    fn can_go(&self, path: &FieldPath) -> bool {
         let is_kept = || self.unnamed.iter().any(|one| holds(one.root(), path.elements()));
         self.is_foreign(path) && !is_kept()
     }
@@ -115,7 +119,7 @@ impl Sides<'_> {
             }
         }
         let count = found.iter().map(|one| one.others.len()).sum::<usize>();
-        if count > MAX_SUSPECTS { Vec::new() } else { found }
+        if count > MAX_WRITER_CANDIDATES { Vec::new() } else { found }
     }
 
     /// Adds the lists that a lost path leads through, and those that were lost whole.
@@ -153,7 +157,7 @@ impl Sides<'_> {
             return Vec::new();
         };
         let keys = self.foreign_keys(list);
-        if wanted.len().max(there.len()).max(keys.len()) > MAX_ITEMS {
+        if wanted.len().max(there.len()).max(keys.len()) > MAX_COMPARED_ITEMS {
             return Vec::new();
         }
         let schema = ValueSchema::of_object(self.content);
@@ -163,10 +167,10 @@ impl Sides<'_> {
         let beside = keys.iter().filter(|keys| !wanted.iter().any(|item| has_keys(item, keys, schema)));
         let paths = beside.map(|keys| item_path(list, keys));
         let suspects: Vec<(FieldPath, &Value)> = paths
-            .filter(|path| self.may_go(path))
+            .filter(|path| self.can_go(path))
             .filter_map(|path| path.find(self.live).map(|item| (path, item)))
             .collect();
-        if suspects.is_empty() || suspects.len() > MAX_SUSPECTS {
+        if suspects.is_empty() || suspects.len() > MAX_WRITER_CANDIDATES {
             return Vec::new();
         }
         let namesakes = self.namesakes(list, wanted, &names);
@@ -201,7 +205,7 @@ impl Sides<'_> {
         let found =
             lists.flat_map(|list| keyed.iter().map(move |keys| (keys.clone(), item_path(&list, keys))));
         let is_there = |path: &FieldPath| path.find(self.live).is_some() && path.find(self.content).is_none();
-        found.filter(|(_, path)| is_there(path) && self.may_go(path)).take(MAX_SUSPECTS).collect()
+        found.filter(|(_, path)| is_there(path) && self.can_go(path)).take(MAX_WRITER_CANDIDATES).collect()
     }
 
     /// Returns the keys by which others own items of a list, as far as they are not ours too.
@@ -277,7 +281,7 @@ mod tests {
                 let [ours, others] = [ours, others].map(|fields| json!({ "f:spec": fields }).to_string());
                 let [content, live] =
                     [content, live].map(|spec| json!({ "kind": "Deployment", "spec": spec }));
-                let owners = Owners { ours: Some(&ours), others: &[others], unnamed: &[] };
+                let owners = FieldsV1Texts { ours: Some(&ours), others: &[others], unnamed: &[] };
                 let found = texts(replaced_members(&content, &live, owners));
                 let expected: Vec<(String, Vec<String>)> = expected
                     .iter()
@@ -341,7 +345,7 @@ mod tests {
                 |ports: Value| json!({ "apiVersion": "v1", "kind": "Service", "spec": { "ports": ports } });
             let [ours, others, unnamed] = [ours, others, unnamed].map(ports_text);
             let (others, unnamed) = (vec![others, unnamed.clone()], vec![unnamed]);
-            let owners = Owners { ours: Some(&ours), others: &others, unnamed: &unnamed };
+            let owners = FieldsV1Texts { ours: Some(&ours), others: &others, unnamed: &unnamed };
             let found = texts(replaced_members(&service(content), &service(live.clone()), owners));
             let expected: Vec<(String, Vec<String>)> = expected
                 .iter()
@@ -403,7 +407,7 @@ mod tests {
             let content = deployment(json!({ "containers": [container("c")] }));
             let live = deployment(json!({ "containers": [container("d")], "initContainers": init }));
             let others = vec![json!({ "f:spec": others }).to_string()];
-            let owners = Owners { ours: Some("{}"), others: &others, unnamed: &[] };
+            let owners = FieldsV1Texts { ours: Some("{}"), others: &others, unnamed: &[] };
             let found = texts(replaced_members(&content, &live, owners));
             let expected = expected.iter().map(|text| (*text).to_owned()).collect();
             assert_eq!(found, [(r#".spec.containers[name="c"]"#.to_owned(), expected)], "{live}");

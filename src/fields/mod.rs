@@ -3,7 +3,7 @@
 //!
 //! Owns [`FieldPath`], the reading of FieldsV1 (the ownership trees of `metadata.managedFields`),
 //! and the rule that finds drift ([`uncovered_paths`]). Also owns the masking of Secrets
-//! ([`mask_value`]), and of text by others that looks like a secret ([`blur()`]).
+//! ([`mask_value`]), and of text by others that looks like a secret ([`mask_likely_secrets()`]).
 //!
 //! The API server takes a path out of our entry as soon as another field manager changes its value.
 //! A writer under our own name leaves it there, so the values behind our entry are compared too, by
@@ -12,13 +12,13 @@
 //!
 //! **Invariant:** knows no kinds (but the name of Secret) and no schemas.
 
-mod blur;
 mod children;
 mod cover;
-mod culprit;
 mod empty;
 mod entry;
+mod field_writers;
 mod mask;
+mod mask_likely_secrets;
 mod members;
 mod normal_form;
 mod owned;
@@ -27,16 +27,16 @@ mod quantity;
 mod sole;
 mod values;
 
-pub(crate) use blur::{blur, strip_credentials};
 pub(crate) use cover::owns;
-pub use cover::{Coverage, field_coverage, uncovered_paths};
-pub use culprit::lost_field_writers;
-pub(crate) use culprit::{DriftedPaths, drift_words, later_writers, names_writer};
+pub use cover::{OwnershipCheck, check_ownership, uncovered_paths};
 pub(crate) use empty::{EmptyCounterpart, find_counterpart};
+pub use field_writers::lost_field_writers;
+pub(crate) use field_writers::{DriftedPaths, drift_words, later_writers, names_writer};
 #[cfg(test)]
 pub(crate) use mask::{CHANGED_MASK, LAST_APPLIED, MASK};
 pub(crate) use mask::{mask_pair, mask_value};
-pub(crate) use members::{Owners, ReplacedMember, replaced_members};
+pub(crate) use mask_likely_secrets::{mask_likely_secrets, strip_credentials};
+pub(crate) use members::{FieldsV1Texts, ReplacedMember, replaced_members};
 pub use normal_form::ValueSchema;
 pub(crate) use path::{FieldPath, PathElement};
 pub(crate) use quantity::parse_quantity;

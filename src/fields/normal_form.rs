@@ -91,7 +91,7 @@ const DEFAULT_TEXTS: [(&str, &str); 6] = [
 ];
 
 /// The groups of the kinds of Kubernetes itself, whose normal forms are known.
-const BUILT_IN: [&str; 16] = [
+const BUILTIN_GROUPS: [&str; 16] = [
     "",
     "admissionregistration.k8s.io",
     "apiextensions.k8s.io",
@@ -120,7 +120,7 @@ pub enum ValueSchema {
     /// Any other: nothing but the spelling of numbers.
     Custom,
     /// Two answers of the server, of whatever kind: it has spelled both.
-    Answers,
+    ServerOutput,
 }
 
 impl ValueSchema {
@@ -128,7 +128,7 @@ impl ValueSchema {
     pub fn of(kind: &GroupKind) -> Self {
         match &*kind.group {
             "" if &*kind.kind == "Secret" => Self::Secret,
-            group if BUILT_IN.contains(&group) => Self::BuiltIn,
+            group if BUILTIN_GROUPS.contains(&group) => Self::BuiltIn,
             _ => Self::Custom,
         }
     }
@@ -232,7 +232,7 @@ pub(super) fn write_shape(
         }
         Some(scalar) => {
             out.push(b's');
-            write_value(out, scalar, ValuePosition::ROOT, ValueSchema::Answers);
+            write_value(out, scalar, ValuePosition::ROOT, ValueSchema::ServerOutput);
         }
     }
 }
@@ -241,44 +241,44 @@ pub(super) fn write_shape(
 pub(super) fn write_leaf(
     out: &mut Vec<u8>,
     value: Option<&Value>,
-    place: ValuePosition<'_>,
+    position: ValuePosition<'_>,
     schema: ValueSchema,
 ) {
     match value {
-        Some(Value::String(text)) if schema == ValueSchema::Secret && place.is_datum() => {
+        Some(Value::String(text)) if schema == ValueSchema::Secret && position.is_datum() => {
             write_text(out, &text.replace(['\n', '\r'], ""));
         }
-        Some(value) if !is_left_out(value, place, schema) => write_value(out, value, place, schema),
+        Some(value) if !is_left_out(value, position, schema) => write_value(out, value, position, schema),
         _ => out.push(b'0'),
     }
 }
 
-fn write_value(out: &mut Vec<u8>, value: &Value, place: ValuePosition<'_>, schema: ValueSchema) {
+fn write_value(out: &mut Vec<u8>, value: &Value, position: ValuePosition<'_>, schema: ValueSchema) {
     match value {
         Value::Null => out.push(b'n'),
         Value::Bool(value) => out.push(if *value { b't' } else { b'f' }),
-        Value::Number(number) if place.is_quantity(schema) => {
+        Value::Number(number) if position.is_quantity(schema) => {
             write_amount(out, number.as_f64().unwrap_or_default());
         }
         Value::Number(number) => write_number(out, number),
-        Value::String(text) => match parse_quantity(text).filter(|_| place.is_quantity(schema)) {
+        Value::String(text) => match parse_quantity(text).filter(|_| position.is_quantity(schema)) {
             Some(amount) => write_amount(out, amount),
             None => write_text(out, text),
         },
         Value::Array(items) => {
             out.push(b'[');
             for item in items {
-                write_value(out, item, place.item(), schema);
+                write_value(out, item, position.item(), schema);
             }
             out.push(b']');
         }
         Value::Object(map) => {
             out.push(b'{');
             for (key, value) in map {
-                let place = place.child(key);
-                if !is_left_out(value, place, schema) && !is_default(value, place, schema) {
+                let position = position.child(key);
+                if !is_left_out(value, position, schema) && !is_default(value, position, schema) {
                     write_text(out, key);
-                    write_value(out, value, place, schema);
+                    write_value(out, value, position, schema);
                 }
             }
             out.push(b'}');
@@ -310,14 +310,14 @@ fn write_amount(out: &mut Vec<u8>, amount: f64) {
 /// fields that are no pointers.
 ///
 /// An empty struct is none of them: `podSelector: {}` means all pods.
-fn is_left_out(value: &Value, place: ValuePosition<'_>, schema: ValueSchema) -> bool {
-    let is_among = |names: &[&str]| place.is_known(schema) && names.contains(&place.field);
+fn is_left_out(value: &Value, position: ValuePosition<'_>, schema: ValueSchema) -> bool {
+    let is_among = |names: &[&str]| position.is_known(schema) && names.contains(&position.field);
     match value {
-        Value::Null => place.is_known(schema),
+        Value::Null => position.is_known(schema),
         Value::Bool(value) => !value && is_among(&FALSE_OR_ABSENT),
         Value::Number(number) => number.as_f64() == Some(0.0) && is_among(&ZERO_OR_ABSENT),
         Value::String(text) => text.is_empty() && is_among(&EMPTY_OR_ABSENT),
-        Value::Array(items) => items.is_empty() && place.is_known(schema),
+        Value::Array(items) => items.is_empty() && position.is_known(schema),
         Value::Object(map) => map.is_empty() && (is_among(&EMPTY_MAPS) || is_among(&QUANTITY_MAPS)),
     }
 }
@@ -325,21 +325,21 @@ fn is_left_out(value: &Value, place: ValuePosition<'_>, schema: ValueSchema) -> 
 /// Returns whether the server writes the same for an empty list or map at a path as for none. The
 /// metadata of all kinds has the same types.
 pub(super) fn is_left_out_at(value: &Value, path: &FieldPath, schema: ValueSchema) -> bool {
-    let mut place = ValuePosition::ROOT;
+    let mut position = ValuePosition::ROOT;
     for element in path.elements() {
-        place = match element {
-            PathElement::Key(name) => place.child(name),
-            _ => place.item(),
+        position = match element {
+            PathElement::Key(name) => position.child(name),
+            _ => position.item(),
         };
     }
-    let schema = if place.top == "metadata" { ValueSchema::BuiltIn } else { schema };
-    is_left_out(value, place, schema)
+    let schema = if position.top == "metadata" { ValueSchema::BuiltIn } else { schema };
+    is_left_out(value, position, schema)
 }
 
 /// Returns whether the server writes this value into the items of an atomic list that leave it out.
-fn is_default(value: &Value, place: ValuePosition<'_>, schema: ValueSchema) -> bool {
-    let field = place.field;
-    place.is_known(schema)
+fn is_default(value: &Value, position: ValuePosition<'_>, schema: ValueSchema) -> bool {
+    let field = position.field;
+    position.is_known(schema)
         && match value {
             Value::String(text) => {
                 DEFAULT_TEXTS.contains(&(field, text)) || field == "divisor" && text == "0"

@@ -150,7 +150,7 @@ proptest! {
             for spec in changes(&content["spec"], others) {
                 let mut live = content.clone();
                 live["spec"] = spec;
-                let is_covered = field_coverage(&content, Some(&forged)) == Coverage::Complete;
+                let is_covered = check_ownership(&content, Some(&forged)) == OwnershipCheck::Complete;
                 let is_equal = value_digest(&content, &forged, schema) == value_digest(&live, &forged, schema);
                 prop_assert!(!(is_covered && is_equal), "{} passes for {} by {}", live, content, forged);
             }
@@ -169,7 +169,7 @@ proptest! {
             let entry = cut.map(|entry| entry.to_string());
             let lost = uncovered_paths(&content, entry.as_deref());
             prop_assert!(!lost.is_empty(), "{:?}", entry);
-            prop_assert!(field_coverage(&content, entry.as_deref()) != Coverage::Complete);
+            prop_assert!(check_ownership(&content, entry.as_deref()) != OwnershipCheck::Complete);
         }
     }
 
@@ -186,7 +186,7 @@ proptest! {
         }
         let managed = json!([{"manager": "x", "operation": "Update", "fieldsV1": owned}]);
         let found: Vec<FieldPath> =
-            lost_field_writers(&managed, &all, "rhumb").into_iter().map(|culprit| culprit.path).collect();
+            lost_field_writers(&managed, &all, "rhumb").into_iter().map(|writer| writer.path).collect();
         let text = owned.to_string();
         let tree = entry::ManagedEntry::parse(&text).unwrap();
         all.retain(|path| cover::holds(tree.root(), path.elements()));

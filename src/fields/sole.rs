@@ -45,9 +45,9 @@ fn part(value: &Value, ours: EntryNode<'_>, others: &[EntryNode<'_>], depth: usi
         }
         Value::Array(items) => {
             let (mut kept, others) = (vec![Value::Null; items.len()], index_children(others));
-            let mut places = ItemIndex::of(items);
+            let mut index = ItemIndex::of(items);
             for child in ours.children() {
-                let Some(nth) = places.place(child) else { continue };
+                let Some(nth) = index.place(child) else { continue };
                 let theirs: Vec<EntryNode<'_>> =
                     others.iter().filter_map(|other| other.counterpart(child)).collect();
                 kept[nth] = item(&items[nth], child, &theirs, depth + 1).unwrap_or_default();

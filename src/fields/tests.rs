@@ -55,7 +55,7 @@ fn paths_read_as_people_write_them() {
 #[test]
 fn what_the_server_wrote_for_a_content_covers_it() {
     assert_eq!(shown(&uncovered_paths(&web(), Some(WEB))), [""; 0]);
-    assert_eq!(field_coverage(&web(), Some(WEB)), Coverage::Complete);
+    assert_eq!(check_ownership(&web(), Some(WEB)), OwnershipCheck::Complete);
 }
 
 #[test]
@@ -166,20 +166,24 @@ fn an_entry_shaped_otherwise_than_its_values_covers_none_of_them() {
 
 #[test]
 fn only_empty_values_ask_for_a_lookup_instead_of_a_write() {
-    fn check(content: Value, entry: &str, expected: Coverage) {
-        assert_eq!(field_coverage(&content, Some(entry)), expected, "{content}");
+    fn check(content: Value, entry: &str, expected: OwnershipCheck) {
+        assert_eq!(check_ownership(&content, Some(entry)), expected, "{content}");
     }
     let path = |keys: &[&str]| vec![FieldPath::of_keys(keys)];
     let entry = r#"{"f:spec":{"f:a":{}}}"#;
-    check(json!({"spec": {"a": 1, "env": []}}), entry, Coverage::OnlyEmpty(path(&["spec", "env"])));
-    check(json!({"spec": {"a": 1, "x": {"y": []}}}), entry, Coverage::OnlyEmpty(path(&["spec", "x", "y"])));
+    check(json!({"spec": {"a": 1, "env": []}}), entry, OwnershipCheck::OnlyEmpty(path(&["spec", "env"])));
+    check(
+        json!({"spec": {"a": 1, "x": {"y": []}}}),
+        entry,
+        OwnershipCheck::OnlyEmpty(path(&["spec", "x", "y"])),
+    );
     check(
         json!({"spec": {"a": 1, "x": {"y": [], "z": {}}}}),
         entry,
-        Coverage::OnlyEmpty(path(&["spec", "x"])),
+        OwnershipCheck::OnlyEmpty(path(&["spec", "x"])),
     );
-    check(json!({"spec": {"a": 1, "env": [], "b": 2}}), entry, Coverage::Lost(path(&["spec", "b"])));
-    check(json!({"spec": {"a": {"deep": {"env": []}}, "b": null}}), entry, Coverage::Complete);
+    check(json!({"spec": {"a": 1, "env": [], "b": 2}}), entry, OwnershipCheck::Lost(path(&["spec", "b"])));
+    check(json!({"spec": {"a": {"deep": {"env": []}}, "b": null}}), entry, OwnershipCheck::Complete);
 }
 
 #[test]

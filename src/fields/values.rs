@@ -13,7 +13,7 @@ use std::fmt;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use super::cover::{MAX_VALUE_DEPTH, NodePairs, item_element};
+use super::cover::{EntryNodePairs, MAX_VALUE_DEPTH, item_element};
 use super::entry::{ChildKey, EntryNode, ManagedEntry};
 use super::normal_form::{ValuePosition, ValueSchema, write_leaf, write_shape};
 use super::owned::owned_part;
@@ -111,14 +111,14 @@ struct ValueHasher {
 }
 
 impl ValueHasher {
-    fn node(&mut self, value: Option<&Value>, node: EntryNode<'_>, place: ValuePosition<'_>) {
-        if node.is_leaf() && place.depth > 0 {
+    fn node(&mut self, value: Option<&Value>, node: EntryNode<'_>, position: ValuePosition<'_>) {
+        if node.is_leaf() && position.depth > 0 {
             self.leaf.clear();
-            write_leaf(&mut self.leaf, value, place, self.schema);
+            write_leaf(&mut self.leaf, value, position, self.schema);
             self.hasher.update(&self.leaf);
             return;
         }
-        if place.depth >= MAX_VALUE_DEPTH {
+        if position.depth >= MAX_VALUE_DEPTH {
             return;
         }
         self.leaf.clear();
@@ -131,16 +131,16 @@ impl ValueHasher {
             match child.child() {
                 ChildKey::SelfMarker | ChildKey::Unknown => {}
                 ChildKey::Field(name) => {
-                    let place = place.child(name);
-                    if !place.is_release_annotation() {
-                        self.node(value.and_then(|value| value.get(name)), child, place);
+                    let position = position.child(name);
+                    if !position.is_release_annotation() {
+                        self.node(value.and_then(|value| value.get(name)), child, position);
                     }
                 }
                 ChildKey::Index(index) => {
-                    self.node(value.and_then(|value| value.get(index)), child, place.item());
+                    self.node(value.and_then(|value| value.get(index)), child, position.item());
                 }
                 ChildKey::Item(_) | ChildKey::Value(_) => {
-                    self.node(items.get(&child.index()).copied(), child, place.item());
+                    self.node(items.get(&child.index()).copied(), child, position.item());
                 }
             }
         }
@@ -166,12 +166,12 @@ impl ValueDiff {
         one: Option<&Value>,
         other: Option<&Value>,
         node: EntryNode<'_>,
-        place: ValuePosition<'_>,
+        position: ValuePosition<'_>,
     ) {
-        if node.is_leaf() && place.depth > 0 {
+        if node.is_leaf() && position.depth > 0 {
             let form = |value| {
                 let mut form = Vec::new();
-                write_leaf(&mut form, value, place, self.schema);
+                write_leaf(&mut form, value, position, self.schema);
                 form
             };
             if form(one) != form(other) {
@@ -179,11 +179,11 @@ impl ValueDiff {
             }
             return;
         }
-        if place.depth >= MAX_VALUE_DEPTH {
+        if position.depth >= MAX_VALUE_DEPTH {
             return;
         }
         let found = self.found.len();
-        self.below(one, other, node, place);
+        self.below(one, other, node, position);
         let shape = |value| {
             let mut shape = Vec::new();
             write_shape(&mut shape, value, node, self.schema);
@@ -200,55 +200,59 @@ impl ValueDiff {
         one: Option<&Value>,
         other: Option<&Value>,
         node: EntryNode<'_>,
-        place: ValuePosition<'_>,
+        position: ValuePosition<'_>,
     ) {
         let [ones, others] =
             [one, other].map(|value| items_of(value, pairs_of(value, node, self.schema).as_ref()));
         for child in node.children() {
-            let (element, one, other, place) = match child.child() {
+            let (element, one, other, position) = match child.child() {
                 ChildKey::SelfMarker | ChildKey::Unknown => continue,
                 ChildKey::Field(name) => (
                     PathElement::key(name),
                     one.and_then(|value| value.get(name)),
                     other.and_then(|value| value.get(name)),
-                    place.child(name),
+                    position.child(name),
                 ),
                 ChildKey::Index(index) => (
                     PathElement::Index(index),
                     one.and_then(|value| value.get(index)),
                     other.and_then(|value| value.get(index)),
-                    place.item(),
+                    position.item(),
                 ),
                 ChildKey::Item(text) => (
                     item_element(text),
                     ones.get(&child.index()).copied(),
                     others.get(&child.index()).copied(),
-                    place.item(),
+                    position.item(),
                 ),
                 ChildKey::Value(text) => (
                     PathElement::Value(serde_json::from_str(text).unwrap_or_default()),
                     ones.get(&child.index()).copied(),
                     others.get(&child.index()).copied(),
-                    place.item(),
+                    position.item(),
                 ),
             };
-            if place.is_release_annotation() {
+            if position.is_release_annotation() {
                 continue;
             }
             self.path.push(element);
-            self.node(one, other, child, place);
+            self.node(one, other, child, position);
             self.path.pop();
         }
     }
 }
 
 /// Returns the nodes of the items of a list; none of any other value.
-fn pairs_of<'e>(value: Option<&Value>, node: EntryNode<'e>, schema: ValueSchema) -> Option<NodePairs<'e>> {
-    value.and_then(Value::as_array).map(|items| NodePairs::of(items, node, schema))
+fn pairs_of<'e>(
+    value: Option<&Value>,
+    node: EntryNode<'e>,
+    schema: ValueSchema,
+) -> Option<EntryNodePairs<'e>> {
+    value.and_then(Value::as_array).map(|items| EntryNodePairs::of(items, node, schema))
 }
 
 /// Returns the item that each node of a list stands for, by the node's index.
-fn items_of<'v>(value: Option<&'v Value>, pairs: Option<&NodePairs<'_>>) -> HashMap<usize, &'v Value> {
+fn items_of<'v>(value: Option<&'v Value>, pairs: Option<&EntryNodePairs<'_>>) -> HashMap<usize, &'v Value> {
     let items = value.and_then(Value::as_array);
     items.zip(pairs).map(|(items, pairs)| pairs.items(items)).unwrap_or_default()
 }
@@ -256,8 +260,8 @@ fn items_of<'v>(value: Option<&'v Value>, pairs: Option<&NodePairs<'_>>) -> Hash
 /// Writes the order of the items of an associative list that are ours. The order of init
 /// containers, and of variables that name others, has a meaning. Items of others may be between
 /// them.
-fn write_order(out: &mut Vec<u8>, pairs: Option<&NodePairs<'_>>) {
-    for index in pairs.into_iter().flat_map(NodePairs::order) {
+fn write_order(out: &mut Vec<u8>, pairs: Option<&EntryNodePairs<'_>>) {
+    for index in pairs.into_iter().flat_map(EntryNodePairs::order) {
         out.extend_from_slice(&index.to_be_bytes());
     }
     out.push(b';');

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::{FuzzTarget, fuzz, seeds, shape};
 use crate::fields::{
-    Owners, ValueSchema, differing_values, field_coverage, later_writers, lost_field_writers, owned_alone,
-    owns, replaced_members, uncovered_paths, value_digest, value_digest_of_text,
+    FieldsV1Texts, ValueSchema, check_ownership, differing_values, later_writers, lost_field_writers,
+    owned_alone, owns, replaced_members, uncovered_paths, value_digest, value_digest_of_text,
 };
 use crate::object::GroupKind;
 
@@ -57,7 +57,7 @@ fn check(bytes: &[u8]) -> u64 {
     assert!(of_text.is_none_or(|of_text| of_text == digest), "the digests differ");
     let differing = differing_values(&value, &value, ours, schema);
     assert!(differing.is_empty(), "{differing:?} of one object");
-    let coverage = field_coverage(&value, Some(ours));
+    let coverage = check_ownership(&value, Some(ours));
     let uncovered = uncovered_paths(&value, Some(ours));
     for path in &uncovered {
         assert!(path.find(&value).is_some(), "{path} is no path of the object");
@@ -75,7 +75,7 @@ fn check(bytes: &[u8]) -> u64 {
     assert!(writers.iter().all(|writer| writer.manager == "other"), "{writers:?}");
     let live = json!({"metadata": {"managedFields": managed}});
     let later = later_writers(&live, ["rhumb", "rhumb"]);
-    let owners = Owners { ours: Some(ours), others: &[theirs.to_owned()], unnamed: &[] };
+    let owners = FieldsV1Texts { ours: Some(ours), others: &[theirs.to_owned()], unnamed: &[] };
     drop(replaced_members(&value, &live, owners));
     let owned = owns(ours, &["spec", "replicas"]);
     shape((

@@ -16,7 +16,7 @@ use crate::{graph, health};
 const INVENTORY_ID: &str = "applyset-x-v1";
 
 /// The most bytes that aliases may add to what a file holds.
-const MOST_EXPANSION: usize = 8 << 20;
+const MAX_EXPANSION_BYTES: usize = 8 << 20;
 
 const WORDS: &[&str] = &[
     "---\n",
@@ -106,7 +106,7 @@ fn check_manifest(bytes: &[u8]) -> u64 {
     assert!(reading.understood || says_why, "nobody says why the file is incomplete");
     let written: Vec<String> = bodies(&reading).into_iter().map(canonical_json).collect();
     let size: usize = written.iter().map(String::len).sum();
-    assert!(size <= 10 * bytes.len() + MOST_EXPANSION, "{size} bytes of {}", bytes.len());
+    assert!(size <= 10 * bytes.len() + MAX_EXPANSION_BYTES, "{size} bytes of {}", bytes.len());
     for (item, json) in reading.items.iter().zip(&written).take(3) {
         let again = manifest::read(&file(), json.as_bytes());
         assert_eq!(bodies(&again), [&item.body], "{json}");
@@ -142,7 +142,7 @@ fn check_objects(bytes: &[u8]) -> u64 {
     let reading = manifest::read(&file(), bytes);
     let mut scopes = KindScopes::builtin();
     for item in &reading.items {
-        scopes.learn(item);
+        scopes.add_definition(item);
     }
     let assembled = manifest::assemble(reading.items, &scopes, "default");
     check_findings(&assembled.diagnostics, bytes);

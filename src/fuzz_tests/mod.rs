@@ -34,16 +34,16 @@ use rustix::time::{ClockId, clock_gettime};
 const PLAIN_SEED: u64 = 1;
 
 /// The most bytes of an input.
-const MOST_BYTES: usize = 32 << 10;
+const MAX_INPUT_BYTES: usize = 32 << 10;
 
 /// The most inputs that are kept as seeds.
-const MOST_SEEDS: usize = 2000;
+const MAX_SEEDS: usize = 2000;
 
 /// The most time of the processor that one input may take. Most take less than a millisecond.
-const MOST_TIME: Duration = Duration::from_secs(2);
+const MAX_RUN_TIME: Duration = Duration::from_secs(2);
 
 /// The most time between two inputs. More than that means that one never ends.
-const MOST_SILENCE: Duration = Duration::from_mins(2);
+const MAX_SILENCE: Duration = Duration::from_mins(2);
 
 /// The stack of a check: that of the threads which read in the daemon.
 const STACK_BYTES: usize = 2 << 20;
@@ -116,7 +116,7 @@ pub(crate) fn fuzz(target: &FuzzTarget<'_>, check: impl Fn(&[u8]) -> u64 + Sync)
         };
         let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, run).unwrap();
         let mut before = 0;
-        while ended.recv_timeout(MOST_SILENCE) == Err(RecvTimeoutError::Timeout) {
+        while ended.recv_timeout(MAX_SILENCE) == Err(RecvTimeoutError::Timeout) {
             let (number, input) = &*current.lock().unwrap();
             if *number == before {
                 // No thread can be ended from outside, and a test ends only with its threads.
@@ -157,7 +157,7 @@ fn run(
                 minimize(input, &|smaller| catch_unwind(AssertUnwindSafe(|| check(smaller))).is_err());
             panic!("{}, seed {}: it failed for {}", target.name, bounds.seed, shown(&small));
         };
-        assert!(took < MOST_TIME, "{}, seed {}: {took:?} for {}", target.name, bounds.seed, shown(input));
+        assert!(took < MAX_RUN_TIME, "{}, seed {}: {took:?} for {}", target.name, bounds.seed, shown(input));
         shapes.insert(shape)
     };
     for seed in &target.seeds {
@@ -165,8 +165,8 @@ fn run(
     }
     while bounds.inputs.is_none_or(|most| tried < most) && begun.elapsed() < bounds.time {
         tried += 1;
-        let input = mutate(&mut dice, &pool, target.words, MOST_BYTES);
-        if try_input(&input) && pool.len() < MOST_SEEDS {
+        let input = mutate(&mut dice, &pool, target.words, MAX_INPUT_BYTES);
+        if try_input(&input) && pool.len() < MAX_SEEDS {
             pool.push(input);
         }
     }
@@ -233,7 +233,7 @@ fn a_run_finds_a_panic_and_shows_a_small_input() {
 fn a_seed_leads_to_the_same_inputs() {
     let inputs = |seed| {
         let (mut dice, pool) = (Dice::new(seed), seeds(&["a: b\nc: [1, 2]\n", "{}"]));
-        (0..500).map(|_| mutate(&mut dice, &pool, &["word"], MOST_BYTES)).collect::<Vec<_>>()
+        (0..500).map(|_| mutate(&mut dice, &pool, &["word"], MAX_INPUT_BYTES)).collect::<Vec<_>>()
     };
     assert_eq!(inputs(1), inputs(1));
     assert_ne!(inputs(1), inputs(2));

@@ -46,7 +46,7 @@ const NUMBERS: [&str; 10] = [
 ];
 
 /// The most times that a piece is repeated, to nest or to lengthen.
-const MOST_COPIES: usize = 600;
+const MAX_COPIES: usize = 600;
 
 /// Returns a changed copy of an input: some changes, each small or of a whole piece.
 pub(super) fn mutate(dice: &mut Dice, pool: &[Vec<u8>], words: &[&str], most_bytes: usize) -> Vec<u8> {
@@ -84,7 +84,7 @@ fn change(dice: &mut Dice, bytes: &mut Vec<u8>, pool: &[Vec<u8>], words: &[&str]
         5 => overwrite_by_word(dice, bytes, words),
         6 => {
             let piece = piece(dice, bytes, 40);
-            let copies = 1 + dice.below(if piece.len() < 8 { MOST_COPIES } else { 4 });
+            let copies = 1 + dice.below(if piece.len() < 8 { MAX_COPIES } else { 4 });
             insert(dice, bytes, &piece.repeat(copies));
         }
         7 => {

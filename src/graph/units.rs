@@ -84,11 +84,11 @@ impl ConnectedUnits {
 
     /// Returns the units, each with its members in order, by their first members.
     pub(crate) fn unit_members(&self) -> Vec<Vec<&ObjectId>> {
-        let mut places: HashMap<usize, usize> = HashMap::new();
+        let mut indexes: HashMap<usize, usize> = HashMap::new();
         let mut parts: Vec<Vec<&ObjectId>> = Vec::new();
         for (id, number) in &self.numbers {
-            let place = *places.entry(self.root(*number)).or_insert(parts.len());
-            match parts.get_mut(place) {
+            let index = *indexes.entry(self.root(*number)).or_insert(parts.len());
+            match parts.get_mut(index) {
                 Some(part) => part.push(id),
                 None => parts.push(vec![id]),
             }
@@ -171,8 +171,8 @@ impl<'a> SelectionIndex<'a> {
         for namespace in self.namespaces(selects, own) {
             let is_repeated = selects.is_everything() && !self.joined.insert((selects.target(), namespace));
             let enough = if is_repeated { 1 } else { usize::MAX };
-            for place in self.candidates(selects, namespace).take(enough) {
-                let other = &nodes[place];
+            for candidate in self.candidates(selects, namespace).take(enough) {
+                let other = &nodes[candidate];
                 if other.labels.is_some_and(|labels| selects.matches(own, labels, namespace)) {
                     units.join_known(node.id, other.id);
                 }

@@ -4,7 +4,7 @@ use super::Health;
 use super::view::{HealthView, failed, in_progress};
 
 /// The message of a claim that nothing works on: no node is chosen and no provisioner is called.
-pub(super) const WAITS_FOR_CONSUMER: &str =
+pub(super) const WAITS_FOR_CONSUMER_MESSAGE: &str =
     "Pending: waits for the first pod that uses it, or for a volume that fits";
 
 pub(super) fn of(view: &HealthView<'_>) -> Health {
@@ -23,7 +23,7 @@ fn pending(view: &HealthView<'_>) -> String {
         return format!("Pending: waits for its volume from {provisioner}");
     }
     match view.annotation("volume.kubernetes.io/selected-node") {
-        "" => WAITS_FOR_CONSUMER.to_owned(),
+        "" => WAITS_FOR_CONSUMER_MESSAGE.to_owned(),
         node => format!("Pending: waits for its volume on node {node}"),
     }
 }

@@ -15,7 +15,7 @@ pub(super) fn of(view: &HealthView<'_>) -> Health {
         return failed(&message);
     }
     let Some(missing) = missing(view) else { return Health::current() };
-    if view.spec_flag("paused") {
+    if view.has_spec_flag("paused") {
         return in_progress(&format!("{missing}; its rollout is paused"));
     }
     match view.holds("ReplicaFailure") {

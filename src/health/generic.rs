@@ -57,9 +57,9 @@ pub(super) fn conditions(view: &HealthView<'_>) -> Health {
 
 fn summary(kind: &str, condition: StatusCondition<'_>) -> Health {
     match kind {
-        _ if condition.is("True") => Health::current(),
+        _ if condition.has_status("True") => Health::current(),
         // Kinds that run to an end use this one, and do not try again.
-        "Succeeded" if condition.is("False") => failed(&condition.message_or("did not succeed")),
+        "Succeeded" if condition.has_status("False") => failed(&condition.message_or("did not succeed")),
         _ => in_progress(&condition.message_or(&format!("is not {kind} yet"))),
     }
 }

@@ -14,7 +14,7 @@ pub(super) fn of(view: &HealthView<'_>) -> Health {
     if let Some(condition) = view.holds("FailureTarget") {
         return in_progress(&format!("{}; its pods are being stopped", condition.message_or("has failed")));
     }
-    if view.spec_flag("suspend") {
+    if view.has_spec_flag("suspend") {
         return in_progress("is suspended");
     }
     if view.status_text("startTime").is_empty() {

@@ -141,7 +141,7 @@ pub(crate) fn is_finished(kind: &GroupKind, object: &Value) -> bool {
 /// (`WaitForFirstConsumer`). Dependents must not wait for it, because one of them may be that very
 /// pod.
 pub fn waits_for_consumer(health: &Health) -> bool {
-    &*health.message == claim::WAITS_FOR_CONSUMER
+    &*health.message == claim::WAITS_FOR_CONSUMER_MESSAGE
 }
 
 #[cfg(test)]

@@ -46,7 +46,8 @@ fn stuck(view: &HealthView<'_>) -> Option<String> {
 }
 
 fn pending(view: &HealthView<'_>, phase: &str) -> String {
-    if let Some(condition) = view.condition("PodScheduled").filter(|condition| condition.is("False")) {
+    if let Some(condition) = view.condition("PodScheduled").filter(|condition| condition.has_status("False"))
+    {
         return format!("is not scheduled: {}", condition.message_or("no reason given"));
     }
     if phase == "Running" {

@@ -45,7 +45,7 @@ pub(super) fn service(view: &HealthView<'_>) -> Health {
 
 /// Returns the health of an autoscaler: current while it can scale its target, with metrics or not.
 pub(super) fn autoscaler(view: &HealthView<'_>) -> Health {
-    match view.condition("AbleToScale").filter(|condition| condition.is("False")) {
+    match view.condition("AbleToScale").filter(|condition| condition.has_status("False")) {
         Some(condition) => in_progress(&condition.message_or("cannot scale its target")),
         None => Health::current(),
     }
@@ -76,7 +76,7 @@ pub(super) fn migration(view: &HealthView<'_>) -> Health {
 
 fn wants(view: &HealthView<'_>, condition: &str, missing: &str) -> Health {
     match view.condition(condition) {
-        Some(condition) if condition.is("True") => Health::current(),
+        Some(condition) if condition.has_status("True") => Health::current(),
         Some(condition) => in_progress(&condition.message_or(missing)),
         None => in_progress(missing),
     }

@@ -52,7 +52,7 @@ impl<'a> HealthView<'a> {
         self.spec(path).and_then(Value::as_str).unwrap_or_default()
     }
 
-    pub(super) fn spec_flag(&self, key: &str) -> bool {
+    pub(super) fn has_spec_flag(&self, key: &str) -> bool {
         self.spec(&[key]).and_then(Value::as_bool).unwrap_or_default()
     }
 
@@ -89,12 +89,12 @@ impl<'a> HealthView<'a> {
 
     /// Returns the condition of this type, if it is `True`.
     pub(super) fn holds(&self, kind: &str) -> Option<StatusCondition<'a>> {
-        self.condition(kind).filter(|condition| condition.is("True"))
+        self.condition(kind).filter(|condition| condition.has_status("True"))
     }
 }
 
 impl<'a> StatusCondition<'a> {
-    pub(super) fn is(self, status: &str) -> bool {
+    pub(super) fn has_status(self, status: &str) -> bool {
         text_at(self.0, &["status"]) == status
     }
 

@@ -13,7 +13,7 @@ use crate::source::{BlobId, SourceError, TreeEntry};
 
 /// Bytes that are in memory for one render. Roots with more are rare: the rest of their files is
 /// read one by one.
-const MAX_BUFFERED: u64 = 8 << 20;
+const MAX_BUFFERED_BYTES: u64 = 8 << 20;
 
 /// A revision of which some files are in memory.
 pub(super) struct BufferedTree<'a, T> {
@@ -31,7 +31,7 @@ impl<'a, T: FileTree> BufferedTree<'a, T> {
         closures: impl IntoIterator<Item = &'c Closure>,
     ) -> Result<Self, SourceError> {
         let files = closures.into_iter().flat_map(|closure| closure.files.values());
-        let (mut wanted, mut left) = (HashSet::new(), MAX_BUFFERED);
+        let (mut wanted, mut left) = (HashSet::new(), MAX_BUFFERED_BYTES);
         for file in files.map(|file| file.file) {
             if let Some(rest) = left.checked_sub(file.size)
                 && wanted.insert(file.blob)
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn files_are_in_memory_up_to_a_bound_and_each_can_be_read() {
-        let large = vec![b'x'; usize::try_from(MAX_BUFFERED).unwrap()];
+        let large = vec![b'x'; usize::try_from(MAX_BUFFERED_BYTES).unwrap()];
         let files: [(&str, &[u8]); 4] = [("a", b"1"), ("b", &large), ("c", b"2"), ("d", b"2")];
         let tree = files.iter().fold(MemoryTree::new(), |tree, (path, bytes)| tree.file(path, bytes));
         let closure = closure(&files);

@@ -88,7 +88,7 @@ impl<T: FileTree> FileTree for LayeredTree<'_, T> {
         let below: Vec<BlobId> =
             blobs.iter().filter(|blob| !self.layer.bytes.contains_key(blob)).copied().collect();
         let mut read = self.tree.read_all(&below)?.into_iter();
-        let lost = || SourceError::Missing { place: "a file of the revision".to_owned() };
+        let lost = || SourceError::Missing { shown_location: "a file of the revision".to_owned() };
         let each = |blob| self.layer.bytes.get(blob).cloned().or_else(|| read.next()).ok_or_else(lost);
         blobs.iter().map(each).collect()
     }

@@ -7,20 +7,20 @@ use std::sync::Arc;
 
 use super::charts::ChartDigest;
 use super::kustomize::{error_at, printable};
-use crate::manifest::{PlacedValue, TextPlace, read_first_document};
+use crate::manifest::{PlacedValue, TextPosition, read_first_document};
 use crate::object::Diagnostic;
 
 /// The name of the file in the folder of its root.
 pub(crate) const LOCK_FILE: &str = "rhumb.lock";
 /// The words at the beginning of the file.
-const API_VERSION: &str = "rhumb.dev/v1";
-const KIND: &str = "ChartLock";
+const CHART_LOCK_API_VERSION: &str = "rhumb.dev/v1";
+const CHART_LOCK_KIND: &str = "ChartLock";
 /// Charts that one root may have.
-const MAX_CHARTS: usize = 1_000;
+const MAX_LOCKED_CHARTS: usize = 1_000;
 /// Bytes of one text in the file.
-const MAX_TEXT: usize = 4_000;
+const MAX_FIELD_BYTES: usize = 4_000;
 /// The comment at the top of the file.
-const COMMENT: &str = "# Written by `rhumb lock`.\n";
+const GENERATED_COMMENT: &str = "# Written by `rhumb lock`.\n";
 
 /// Returns whether a text is a lock, by its beginning.
 pub(crate) fn is_lock(begin: &[u8]) -> bool {
@@ -44,7 +44,7 @@ pub(crate) struct LockedChart {
 
 impl LockedChart {
     /// Returns the text by which a chart asks for it.
-    pub(crate) fn asked(&self) -> &str {
+    pub(crate) fn request_text(&self) -> &str {
         self.constraint.as_deref().unwrap_or(&self.version)
     }
 }
@@ -77,9 +77,11 @@ impl ChartLock {
     }
 
     /// Returns the chart that is meant by a version, or by the text of a range.
-    pub(crate) fn find(&self, repository: &str, name: &str, asked: &str) -> Option<&LockedChart> {
+    pub(crate) fn find(&self, repository: &str, name: &str, requested: &str) -> Option<&LockedChart> {
         self.charts.iter().find(|chart| {
-            is_same_repository(&chart.repository, repository) && chart.name == name && chart.asked() == asked
+            is_same_repository(&chart.repository, repository)
+                && chart.name == name
+                && chart.request_text() == requested
         })
     }
 
@@ -102,25 +104,25 @@ impl ChartLock {
         let mut faults: Vec<_> = read.diagnostics.into_iter().filter(Diagnostic::is_error).collect();
         let Some(root) = read.documents.first().filter(|_| faults.is_empty()) else {
             if faults.is_empty() {
-                faults.push(fault(file, TextPlace { line: 0, column: 0 }, "the file is empty"));
+                faults.push(fault(file, TextPosition { line: 0, column: 0 }, "the file is empty"));
             }
             return Err(faults);
         };
-        for (key, expected) in [("apiVersion", API_VERSION), ("kind", KIND)] {
+        for (key, expected) in [("apiVersion", CHART_LOCK_API_VERSION), ("kind", CHART_LOCK_KIND)] {
             if text(root, key) != Some(expected) {
-                faults.push(fault(file, root.place, format!("{key} must be {expected}")));
+                faults.push(fault(file, root.position, format!("{key} must be {expected}")));
             }
         }
         let items = field(root, "charts").map(PlacedValue::items).unwrap_or_default();
-        if items.len() > MAX_CHARTS {
-            faults.push(fault(file, root.place, format!("it has more than {MAX_CHARTS} charts")));
+        if items.len() > MAX_LOCKED_CHARTS {
+            faults.push(fault(file, root.position, format!("it has more than {MAX_LOCKED_CHARTS} charts")));
             return Err(faults);
         }
         let mut charts = Vec::new();
         for item in items {
             match locked(item) {
                 Ok(chart) => charts.push(chart),
-                Err(message) => faults.push(fault(file, item.place, message)),
+                Err(message) => faults.push(fault(file, item.position, message)),
             }
         }
         if faults.is_empty() { Ok(Self::of(charts)) } else { Err(faults) }
@@ -128,7 +130,8 @@ impl ChartLock {
 
     /// Returns the text of the file.
     pub(crate) fn to_text(&self) -> String {
-        let mut out = format!("{COMMENT}apiVersion: {API_VERSION}\nkind: {KIND}\n");
+        let mut out =
+            format!("{GENERATED_COMMENT}apiVersion: {CHART_LOCK_API_VERSION}\nkind: {CHART_LOCK_KIND}\n");
         if self.charts.is_empty() {
             return out + "charts: []\n";
         }
@@ -167,7 +170,9 @@ impl LockChange {
     /// Returns what makes the second lock of the first, in the order of charts.
     pub(crate) fn between(before: &ChartLock, after: &ChartLock) -> Vec<Self> {
         let is_same = |a: &LockedChart, b: &LockedChart| {
-            is_same_repository(&a.repository, &b.repository) && a.name == b.name && a.asked() == b.asked()
+            is_same_repository(&a.repository, &b.repository)
+                && a.name == b.name
+                && a.request_text() == b.request_text()
         };
         let mut changes = Vec::new();
         for chart in after.charts() {
@@ -227,7 +232,7 @@ fn is_same_repository(a: &str, b: &str) -> bool {
 
 fn locked(item: &PlacedValue) -> Result<LockedChart, String> {
     let needed = |key: &str| match text(item, key) {
-        Some(text) if !text.is_empty() && text.len() <= MAX_TEXT => Ok(text.to_owned()),
+        Some(text) if !text.is_empty() && text.len() <= MAX_FIELD_BYTES => Ok(text.to_owned()),
         _ => Err(format!("each chart needs {key}, which is a text")),
     };
     let known = ["repository", "name", "constraint", "version", "digest"];
@@ -253,8 +258,8 @@ fn text<'a>(value: &'a PlacedValue, key: &str) -> Option<&'a str> {
     field(value, key)?.text()
 }
 
-fn fault(file: &Arc<str>, place: TextPlace, message: impl Into<String>) -> Diagnostic {
-    error_at(file, place, "chart-lock", message, "write it anew with `rhumb lock`")
+fn fault(file: &Arc<str>, position: TextPosition, message: impl Into<String>) -> Diagnostic {
+    error_at(file, position, "chart-lock", message, "write it anew with `rhumb lock`")
 }
 
 #[cfg(test)]
@@ -320,9 +325,9 @@ mod tests {
     #[test]
     fn a_chart_is_found_by_its_version_or_by_the_text_of_its_range() {
         let lock = ChartLock::of(vec![chart("redis", Some("~7.1"), "7.1.0"), chart("web", None, "1.0.0")]);
-        let check = |repository: &str, name: &str, asked: &str, expected: Option<&str>| {
-            let found = lock.find(repository, name, asked).map(|chart| chart.version.as_str());
-            assert_eq!(found, expected, "{repository} {name} {asked}");
+        let check = |repository: &str, name: &str, requested: &str, expected: Option<&str>| {
+            let found = lock.find(repository, name, requested).map(|chart| chart.version.as_str());
+            assert_eq!(found, expected, "{repository} {name} {requested}");
         };
         check("https://charts.example.org", "redis", "~7.1", Some("7.1.0"));
         check("https://charts.example.org/", "web", "1.0.0", Some("1.0.0"));

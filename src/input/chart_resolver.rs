@@ -9,18 +9,20 @@ use std::sync::Arc;
 use super::chart_layer::{ChartLayer, LayeredTree};
 use super::chart_lock::{ChartLock, LOCK_FILE, LockedChart};
 use super::chart_supply::{
-    AskedAt, AskedChart, ChartSupply, FailureDuration, PinPolicy, SupplyError, is_folder_name, is_server,
+    ChartRequest, ChartRequestSite, ChartSupply, FailureDuration, PinPolicy, SupplyError, is_folder_name,
+    is_server,
 };
 use super::charts::{ChartDigest, ChartReference, ExpectedDigest, FetchedChart, is_exact};
 use super::helm::{self, CHART_FILE, ChartClosure, ChartLimits, ChartUser, HelmOptions, MissingChart};
-use super::kustomize::{error_at, printable};
+use super::kustomize::{FileReference, ReferenceRole, error_at, lost_reference, printable};
 use super::paths;
-use super::tree::{self, FileTree, ResolvedPath};
+use super::tree::{self, FileTree, PathFailure, ResolvedPath};
+use crate::manifest::TextPosition;
 use crate::object::Diagnostic;
 use crate::source::SourceError;
 
 /// Charts of servers that one root may use.
-const MAX_CHARTS: usize = 100;
+const MAX_SERVER_CHARTS: usize = 100;
 /// The range that a missing version means.
 const ANY_VERSION: &str = "*";
 /// Levels of charts in charts that are fetched.
@@ -40,7 +42,7 @@ pub(super) struct SuppliedCharts {
 }
 
 /// The lock of a root, as far as it is known.
-enum KnownLock {
+enum RootLockState {
     /// Nobody looked for it.
     Unread,
     /// It is not there.
@@ -57,7 +59,7 @@ pub(super) struct ChartResolver<'a, T> {
     root: &'a str,
     supply: &'a dyn ChartSupply,
     policy: PinPolicy,
-    lock: KnownLock,
+    lock: RootLockState,
     known: HashMap<ChartReference, Option<FetchedChart>>,
     laid: BTreeMap<String, ChartDigest>,
     /// The archive that helm gets of each chart that another one is made of, by its folder.
@@ -76,7 +78,7 @@ impl<'a, T: FileTree> ChartResolver<'a, T> {
             root,
             supply,
             policy,
-            lock: KnownLock::Unread,
+            lock: RootLockState::Unread,
             known: HashMap::new(),
             laid: BTreeMap::new(),
             archives: BTreeMap::new(),
@@ -87,7 +89,7 @@ impl<'a, T: FileTree> ChartResolver<'a, T> {
     }
 
     /// Returns the revision with all charts that were found so far.
-    pub(super) fn seen(&self) -> LayeredTree<'_, T> {
+    pub(super) fn tree_with_charts(&self) -> LayeredTree<'_, T> {
         LayeredTree { tree: self.files, layer: &self.charts.layer }
     }
 
@@ -109,7 +111,7 @@ impl<'a, T: FileTree> ChartResolver<'a, T> {
         options: &HelmOptions,
     ) -> Result<ChartClosure, SourceError> {
         for level in 0.. {
-            let (seen, limits) = (self.seen(), ChartLimits::default());
+            let (seen, limits) = (self.tree_with_charts(), ChartLimits::default());
             let mut chart = helm::find_present_closure(&seen, root, start, options, limits, &self.archives)?;
             // helm does without those of the revision's own charts that the rendered one is made of.
             let is_needed = |one: &MissingChart| {
@@ -138,24 +140,24 @@ impl<'a, T: FileTree> ChartResolver<'a, T> {
                 is_complete = false;
                 continue;
             }
-            let asked = AskedChart {
+            let request = ChartRequest {
                 repository: &dependency.repository,
                 name: &dependency.name,
                 version: &dependency.version,
             };
-            let at = AskedAt { file: &missing.file, place: dependency.place };
+            let at = ChartRequestSite { file: &missing.file, position: dependency.position };
             let parts = paths::inside(&missing.folder, helm::PARTS_FOLDER);
-            let Some(found) = self.request(asked, at)? else {
+            let Some(found) = self.request(request, at)? else {
                 is_complete = false;
                 continue;
             };
             if let Some(folder) = self.free_folder(&parts, &found, &fresh) {
-                self.lay(&folder, &found);
+                self.insert_chart(&folder, &found);
                 let archive = self.archive_name(&parts, &folder, &found.reference)?;
                 self.archives.insert(folder.clone(), archive);
                 fresh.insert(folder);
             } else {
-                self.refuse(unseen(&dependency.name, at));
+                self.refuse(unread_folder_finding(&dependency.name, at));
                 is_complete = false;
             }
         }
@@ -193,7 +195,7 @@ impl<'a, T: FileTree> ChartResolver<'a, T> {
     }
 
     /// Lays a chart into a folder of the revision.
-    pub(super) fn lay(&mut self, folder: &str, found: &FetchedChart) {
+    pub(super) fn insert_chart(&mut self, folder: &str, found: &FetchedChart) {
         self.laid.insert(folder.to_owned(), found.digest);
         self.charts.layer.add(folder, found);
     }
@@ -209,18 +211,18 @@ impl<'a, T: FileTree> ChartResolver<'a, T> {
     /// Fails where the revision cannot be read.
     pub(super) fn request(
         &mut self,
-        asked: AskedChart<'_>,
-        at: AskedAt<'_>,
+        request: ChartRequest<'_>,
+        at: ChartRequestSite<'_>,
     ) -> Result<Option<FetchedChart>, SourceError> {
         // helm takes the newest where no version is named.
-        let asked = AskedChart {
-            version: if asked.version.trim().is_empty() { ANY_VERSION } else { asked.version },
-            ..asked
+        let request = ChartRequest {
+            version: if request.version.trim().is_empty() { ANY_VERSION } else { request.version },
+            ..request
         };
-        let Some((version, pin)) = self.pinned(asked, at)? else { return Ok(None) };
+        let Some((version, pin)) = self.pinned(request, at)? else { return Ok(None) };
         let reference = ChartReference {
-            repository: asked.repository.to_owned(),
-            name: asked.name.to_owned(),
+            repository: request.repository.to_owned(),
+            name: request.name.to_owned(),
             version: version.clone(),
         };
         if !self.known.contains_key(&reference) {
@@ -238,7 +240,7 @@ impl<'a, T: FileTree> ChartResolver<'a, T> {
             self.charts.used.insert(LockedChart {
                 repository: reference.repository,
                 name: reference.name,
-                constraint: (version != asked.version).then(|| asked.version.to_owned()),
+                constraint: (version != request.version).then(|| request.version.to_owned()),
                 version,
                 digest: found.digest,
             });
@@ -251,10 +253,10 @@ impl<'a, T: FileTree> ChartResolver<'a, T> {
         reference: &ChartReference,
         pin: Option<&ChartDigest>,
     ) -> Result<FetchedChart, SupplyError> {
-        if self.known.len() >= MAX_CHARTS {
+        if self.known.len() >= MAX_SERVER_CHARTS {
             return Err(SupplyError {
                 code: "too-large",
-                message: format!("this root uses more than {MAX_CHARTS} charts of servers"),
+                message: format!("this root uses more than {MAX_SERVER_CHARTS} charts of servers"),
                 hint: "split it into several roots".to_owned(),
                 duration: FailureDuration::Permanent,
             });
@@ -270,15 +272,15 @@ impl<'a, T: FileTree> ChartResolver<'a, T> {
     /// Returns the version that is meant, and the digest that it must have.
     fn pinned(
         &mut self,
-        asked: AskedChart<'_>,
-        at: AskedAt<'_>,
+        request: ChartRequest<'_>,
+        at: ChartRequestSite<'_>,
     ) -> Result<Option<(String, Option<ChartDigest>)>, SourceError> {
         self.read_lock()?;
-        let (policy, is_range) = (self.policy, !is_exact(asked.version));
+        let (policy, is_range) = (self.policy, !is_exact(request.version));
         let (locked, is_locked) = match &self.lock {
-            KnownLock::Read(lock) => (lock.find(asked.repository, asked.name, asked.version), true),
-            KnownLock::Unreadable if policy == PinPolicy::Strict => return Ok(None),
-            KnownLock::Unread | KnownLock::Absent | KnownLock::Unreadable => (None, false),
+            RootLockState::Read(lock) => (lock.find(request.repository, request.name, request.version), true),
+            RootLockState::Unreadable if policy == PinPolicy::Strict => return Ok(None),
+            RootLockState::Unread | RootLockState::Absent | RootLockState::Unreadable => (None, false),
         };
         match (locked, policy) {
             (Some(locked), PinPolicy::Strict | PinPolicy::Fill) => {
@@ -286,28 +288,28 @@ impl<'a, T: FileTree> ChartResolver<'a, T> {
             }
             (None, PinPolicy::Strict) if is_locked => {
                 let file = paths::inside(self.root, LOCK_FILE);
-                let found = unlocked(asked, at, &file);
+                let found = unlocked_chart_finding(request, at, &file);
                 self.refuse(found);
                 Ok(None)
             }
             (_, PinPolicy::Fill | PinPolicy::Update) if is_range => {
-                match self.supply.newest_version(asked.repository, asked.name, asked.version) {
-                    Ok(version) => Ok(Some(self.filled(asked, version))),
+                match self.supply.newest_version(request.repository, request.name, request.version) {
+                    Ok(version) => Ok(Some(self.filled(request, version))),
                     Err(error) => {
                         self.fail(error, at);
                         Ok(None)
                     }
                 }
             }
-            _ => Ok(Some(self.filled(asked, asked.version.to_owned()))),
+            _ => Ok(Some(self.filled(request, request.version.to_owned()))),
         }
     }
 
     /// Returns a version with the digest that the lock has of it for another range.
-    fn filled(&self, asked: AskedChart<'_>, version: String) -> (String, Option<ChartDigest>) {
+    fn filled(&self, request: ChartRequest<'_>, version: String) -> (String, Option<ChartDigest>) {
         let digest = match &self.lock {
-            KnownLock::Read(lock) if self.policy == PinPolicy::Fill => {
-                lock.digest_of(asked.repository, asked.name, &version)
+            RootLockState::Read(lock) if self.policy == PinPolicy::Fill => {
+                lock.digest_of(request.repository, request.name, &version)
             }
             _ => None,
         };
@@ -316,30 +318,40 @@ impl<'a, T: FileTree> ChartResolver<'a, T> {
 
     /// Looks for the lock of the root, once.
     fn read_lock(&mut self) -> Result<(), SourceError> {
-        if !matches!(self.lock, KnownLock::Unread) {
+        if !matches!(self.lock, RootLockState::Unread) {
             return Ok(());
         }
         let watched = &mut self.watched;
         let found = tree::resolve(self.files, self.root, LOCK_FILE, |path| watched.push(path.into()))?;
-        let Ok(ResolvedPath { path, file: Some(file) }) = found else {
-            self.lock = KnownLock::Absent;
-            return Ok(());
+        let (path, file) = match found {
+            Ok(ResolvedPath { path, file: Some(file) }) => (path, file),
+            Ok(ResolvedPath { file: None, .. }) | Err(PathFailure::Missing(_)) => {
+                self.lock = RootLockState::Absent;
+                return Ok(());
+            }
+            Err(failure) => {
+                self.lock = RootLockState::Unreadable;
+                if self.policy == PinPolicy::Strict {
+                    self.refusals.push(lost_lock(self.root, &failure));
+                }
+                return Ok(());
+            }
         };
         self.charts.lock = Some(file.blob.to_string());
         self.lock = match ChartLock::read(&path.into(), &self.files.read(file.blob)?) {
-            Ok(lock) => KnownLock::Read(lock),
+            Ok(lock) => RootLockState::Read(lock),
             Err(faults) => {
                 if self.policy == PinPolicy::Strict {
                     self.refusals.extend(faults);
                 }
-                KnownLock::Unreadable
+                RootLockState::Unreadable
             }
         };
         Ok(())
     }
 
-    fn fail(&mut self, error: SupplyError, at: AskedAt<'_>) {
-        let found = error_at(at.file, at.place, error.code, error.message, error.hint);
+    fn fail(&mut self, error: SupplyError, at: ChartRequestSite<'_>) {
+        let found = error_at(at.file, at.position, error.code, error.message, error.hint);
         match error.duration {
             FailureDuration::Transient => self.charts.interruptions.push(found),
             FailureDuration::Permanent => self.refusals.push(found),
@@ -347,17 +359,29 @@ impl<'a, T: FileTree> ChartResolver<'a, T> {
     }
 }
 
-fn unseen(name: &str, at: AskedAt<'_>) -> Diagnostic {
+fn unread_folder_finding(name: &str, at: ChartRequestSite<'_>) -> Diagnostic {
     let message = format!("the chart {} was fetched, and helm does not see it", printable(name));
     let hint = "take charts/ out of the chart's .helmignore";
-    error_at(at.file, at.place, "missing-dependency", message, hint)
+    error_at(at.file, at.position, "missing-dependency", message, hint)
 }
 
-fn unlocked(asked: AskedChart<'_>, at: AskedAt<'_>, file: &str) -> Diagnostic {
-    let (name, version) = (printable(asked.name), printable(asked.version));
-    let repository = printable(asked.repository);
+fn lost_lock(root: &str, failure: &PathFailure) -> Diagnostic {
+    let (role, target) = (ReferenceRole::File, paths::inside(root, LOCK_FILE));
+    let position = TextPosition { line: 0, column: 0 };
+    lost_reference(&Arc::from(&*target), &FileReference { role, field: "lock", target, position }, failure)
+}
+
+fn unlocked_chart_finding(request: ChartRequest<'_>, at: ChartRequestSite<'_>, file: &str) -> Diagnostic {
+    let (name, version) = (printable(request.name), printable(request.version));
+    let repository = printable(request.repository);
     let message = format!("the chart {name} {version} from {repository} is not in {file}");
-    error_at(at.file, at.place, "chart-not-locked", message, "add it with `rhumb lock`, and commit the file")
+    error_at(
+        at.file,
+        at.position,
+        "chart-not-locked",
+        message,
+        "add it with `rhumb lock`, and commit the file",
+    )
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::charts::{ChartReference, ExpectedDigest, FetchedChart};
-use crate::manifest::TextPlace;
+use crate::manifest::TextPosition;
 use crate::object::DiagnosticCode;
 
 /// A supply of charts of servers.
@@ -65,16 +65,16 @@ pub(crate) enum PinPolicy {
 
 /// The place at which a chart is asked for.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct AskedAt<'a> {
+pub(super) struct ChartRequestSite<'a> {
     /// The file in the revision.
     pub(super) file: &'a Arc<str>,
     /// The place in it.
-    pub(super) place: TextPlace,
+    pub(super) position: TextPosition,
 }
 
 /// A chart of a server, as a file asks for it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct AskedChart<'a> {
+pub(super) struct ChartRequest<'a> {
     /// The repository.
     pub(super) repository: &'a str,
     /// The name.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use zeroize::Zeroizing;
 
-use super::render_cipher::{HOLDERS, RootCipher};
+use super::render_cipher::{RECIPIENTS_KEY, RootCipher};
 use super::sops::{
     AgeIdentities, DataKey, OpenedFile, PlaintextLayout, SealingSecret, SopsError, SopsFormat, is_encrypted,
     object_key, open, open_object, sealing_secret,
@@ -17,14 +17,14 @@ use crate::object::{Diagnostic, ManifestOrigin};
 use crate::secret::{is_there, read_regular};
 
 /// The bytes of a file of identities.
-const MAX_IDENTITIES: u64 = 1 << 20;
+const MAX_IDENTITY_FILE_BYTES: u64 = 1 << 20;
 
 /// The code of a file for which there is no identity.
 pub(crate) const NO_KEY: &str = "no-key";
 /// The code of a file that no age identity could open.
 const NOT_SUPPORTED: &str = "not-supported";
 /// The key under which SOPS keeps its metadata.
-const METADATA: &str = "sops";
+const SOPS_METADATA: &str = "sops";
 
 /// The code of a rendered object whose seal does not fit it.
 const SEAL_MISMATCH: &str = "seal-mismatch";
@@ -86,7 +86,7 @@ impl Decrypter {
             return AgeIdentities::parse(text).map_err(|error| error.to_string());
         };
         let named = |error: &dyn fmt::Display| format!("{}: {error}", file.display());
-        let bytes = read_regular(file, MAX_IDENTITIES).map_err(|error| named(&error))?;
+        let bytes = read_regular(file, MAX_IDENTITY_FILE_BYTES).map_err(|error| named(&error))?;
         let text = String::from_utf8(bytes).map(Zeroizing::new).map_err(|_| named(&"it is not UTF-8"))?;
         AgeIdentities::parse(&text).map_err(|error| named(&error))
     }
@@ -133,7 +133,7 @@ impl Decrypter {
         object: &mut Value,
         at: &ManifestOrigin,
     ) -> Result<bool, Box<Diagnostic>> {
-        let Some(holders) = object.get(HOLDERS) else { return Ok(false) };
+        let Some(holders) = object.get(RECIPIENTS_KEY) else { return Ok(false) };
         let identities = self.identities_for(at)?;
         let secrets = holders.as_array().into_iter().flatten();
         let secrets = secrets.map(|holders| sealing_secret(holders, at, &identities));
@@ -225,7 +225,7 @@ impl From<SopsError> for Box<Diagnostic> {
 
 /// Returns whether an object has SOPS's metadata.
 pub(super) fn is_encrypted_object(object: &Value) -> bool {
-    object.get(METADATA).is_some_and(Value::is_object)
+    object.get(SOPS_METADATA).is_some_and(Value::is_object)
 }
 
 /// Checks that all encrypted values of an object fit the keys of the files that it comes from.

@@ -13,7 +13,7 @@ use super::kustomize::{Closure, ClosureFolder, FileReference, ReferenceRole};
 use super::opened_inputs::{OpenedInputs, OpenedValues};
 use super::paths;
 use super::plaintext_index::PlaintextIndex;
-use super::render_cipher::HOLDERS;
+use super::render_cipher::RECIPIENTS_KEY;
 use super::root_render::{RenderError, RenderedObject};
 use super::sops::{SopsFormat, is_encrypted, is_encrypted_ini, is_sealed, text_excerpt};
 use super::tree::FileTree;
@@ -26,15 +26,15 @@ const ENCRYPTED_INPUT: &str = "encrypted-input";
 /// The code of an encrypted patch of another kind than Secret.
 const ENCRYPTED_KIND: &str = "encrypted-kind";
 /// The code of a root with more than can be opened.
-const TOO_MANY: &str = "too-many-encrypted";
+pub(super) const TOO_MANY_ENCRYPTED: &str = "too-many-encrypted";
 /// The code of an object with a field of our own.
 const RESERVED_FIELD: &str = "reserved-field";
 
 /// The formats by which a file is known to be encrypted, whatever its name.
-const ANY_FORMAT: [SopsFormat; 2] = [SopsFormat::Yaml, SopsFormat::Dotenv];
+const ALL_FORMATS: [SopsFormat; 2] = [SopsFormat::Yaml, SopsFormat::Dotenv];
 
 /// Files that are opened for one root. Each Secret of the root keeps the data keys of all.
-const MAX_OPENED: usize = 256;
+const MAX_OPENED_FILES: usize = 256;
 
 /// Opens the encrypted files that a generator of Secrets or a patch of the root reads, and finds
 /// the keys of those that hold objects.
@@ -74,7 +74,7 @@ pub(super) fn open_inputs<T: FileTree>(
     if to_open.is_empty() {
         return Ok(inputs);
     }
-    if to_open.len() > MAX_OPENED {
+    if to_open.len() > MAX_OPENED_FILES {
         return Err(refused(Box::new(too_many(closure, "files"))));
     }
     let (mut values, mut keys) = (Vec::new(), SealKeys::default());
@@ -93,7 +93,8 @@ pub(super) fn open_inputs<T: FileTree>(
     Ok(inputs)
 }
 
-/// Returns the surroundings of opened values; none where there are too many.
+/// Returns the surroundings of opened values; none where they are too many or too much to be looked
+/// for.
 fn opened_values(
     values: &[(Arc<str>, Zeroizing<Vec<u8>>)],
     keys: SealKeys,
@@ -103,7 +104,7 @@ fn opened_values(
     for text in clear {
         index.add_clear(text);
     }
-    Some(OpenedValues { index, keys })
+    (!index.is_exhausted()).then_some(OpenedValues { index, keys })
 }
 
 /// Checks that no file is encrypted: the program would take its ciphertext for the value.
@@ -135,16 +136,16 @@ pub(super) fn close_objects(
     mut objects: Vec<RenderedObject>,
 ) -> Result<Vec<RenderedObject>, RenderError> {
     let refused = RenderError::Encrypted;
-    if let Some(marked) = objects.iter().find(|object| object.body.get(HOLDERS).is_some()) {
-        return Err(refused(Box::new(reserved_field(object_place(marked, closure)))));
+    if let Some(marked) = objects.iter().find(|object| object.body.get(RECIPIENTS_KEY).is_some()) {
+        return Err(refused(Box::new(reserved_field(object_origin(marked, closure)))));
     }
     for object in objects.iter().filter(|object| is_encrypted_object(&object.body)) {
-        let at = object_place(object, closure);
+        let at = object_origin(object, closure);
         check_rendered(&object.body, &at, &inputs.keys).map_err(|error| refused(error.into()))?;
     }
     let is_torn = |object: &&RenderedObject| !is_encrypted_object(&object.body) && has_sealed(&object.body);
     if let Some(torn) = objects.iter().filter(|_| !inputs.keys.is_empty()).find(is_torn) {
-        return Err(refused(Box::new(without_metadata(object_place(torn, closure)))));
+        return Err(refused(Box::new(without_metadata(object_origin(torn, closure)))));
     }
     inputs.seal(&mut objects)?;
     Ok(objects)
@@ -194,12 +195,12 @@ impl FileUse<'_> {
 
     /// Returns whether the program may get the file in the open: what is made of it is a Secret, or
     /// is looked at again.
-    fn may_be_opened(&self) -> bool {
+    fn can_be_opened(&self) -> bool {
         self.is_patch() || self.reference.field == "secretGenerator"
     }
 
     /// Returns whether it may be of any format: all that is in it is data.
-    fn may_be_data(&self) -> bool {
+    fn can_be_data(&self) -> bool {
         matches!(self.reference.role, ReferenceRole::File | ReferenceRole::Variables | ReferenceRole::Patch)
     }
 
@@ -252,15 +253,15 @@ fn treatment(
     let is_of = |format| is_encrypted(bytes, format);
     let is_known = is_of(SopsFormat::of_name(path)) || uses.iter().any(|one| is_of(one.format()));
     // A reader of YAML takes JSON too.
-    let is_other = || uses.iter().any(FileUse::may_be_data) && ANY_FORMAT.into_iter().any(is_of);
+    let is_other = || uses.iter().any(FileUse::can_be_data) && ALL_FORMATS.into_iter().any(is_of);
     if !is_known && !is_other() {
         return Ok(FileTreatment::Clear);
     }
     let config_map =
         |one: &&FileUse<'_>| matches!(one.reference.field, "configMapGenerator" | "ConfigMapGenerator");
     if let Some(one) = uses.iter().find(config_map) {
-        let place = one.reference.place;
-        let at = ManifestOrigin::new(source(&one.folder.file), place.line, place.column);
+        let position = one.reference.position;
+        let at = ManifestOrigin::new(source(&one.folder.file), position.line, position.column);
         return Err(Box::new(config_map_input(at, &one.reference.target)));
     }
     let other = || Box::new(encrypted_input(&source(path)));
@@ -268,7 +269,7 @@ fn treatment(
     if uses.iter().all(FileUse::is_resource) {
         return Ok(FileTreatment::Sealed);
     }
-    if !uses.iter().all(FileUse::may_be_opened) {
+    if !uses.iter().all(FileUse::can_be_opened) {
         return Err(if uses.iter().any(FileUse::is_resource) {
             Box::new(mixed_input(&source(path)))
         } else {
@@ -299,9 +300,9 @@ fn check_patch(file: &Arc<str>, plaintext: &[u8]) -> Result<(), Box<Diagnostic>>
 }
 
 /// Returns the place of an object, else the folder of the root.
-fn object_place(object: &RenderedObject, closure: &Closure) -> ManifestOrigin {
-    let place = object.origin.places.first().cloned();
-    place.unwrap_or_else(|| ManifestOrigin::of_file(Arc::clone(&closure.root)))
+fn object_origin(object: &RenderedObject, closure: &Closure) -> ManifestOrigin {
+    let origin = object.origin.places.first().cloned();
+    origin.unwrap_or_else(|| ManifestOrigin::of_file(Arc::clone(&closure.root)))
 }
 
 /// Returns whether a tree has an encrypted value. The reader of the output bounds its depth.
@@ -368,13 +369,13 @@ fn wrong_format(file: &Arc<str>, format: SopsFormat) -> Diagnostic {
     Diagnostic::file_error(Arc::clone(file), ENCRYPTED_INPUT, message).hint(hint)
 }
 
-fn too_many(closure: &Closure, what: &str) -> Diagnostic {
+fn too_many(closure: &Closure, subject: &str) -> Diagnostic {
     let root = if closure.root.is_empty() { Arc::from(".") } else { Arc::clone(&closure.root) };
-    let message = format!("more encrypted {what} would have to be opened than are for one root");
-    Diagnostic::file_error(root, TOO_MANY, message).hint("split the root")
+    let message = format!("more encrypted {subject} would have to be opened than are for one root");
+    Diagnostic::file_error(root, TOO_MANY_ENCRYPTED, message).hint("split the root")
 }
 
 fn reserved_field(at: ManifestOrigin) -> Diagnostic {
-    let message = format!("the field {HOLDERS} is rhumb's own, and no object may bring it");
+    let message = format!("the field {RECIPIENTS_KEY} is rhumb's own, and no object may bring it");
     Diagnostic::error(at, RESERVED_FIELD, message).hint("remove it")
 }

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::sops::{is_sealed, is_sealed_comment, text_excerpt};
 use crate::fields::{FieldPath, PathElement};
-use crate::manifest::{ManifestFile, ManifestItem, PlacedNode, PlacedValue, TextPlace, read_documents};
+use crate::manifest::{ManifestFile, ManifestItem, PlacedNode, PlacedValue, TextPosition, read_documents};
 use crate::object::{Diagnostic, ManifestOrigin, text_at};
 
 /// The code of an encrypted object of another kind than Secret.
@@ -22,59 +22,63 @@ const ENCRYPTED_KIND: &str = "encrypted-kind";
 const ENCRYPTED_FIELD: &str = "encrypted-field";
 
 /// The fields of a Secret whose values are masked wherever it is shown.
-const MASKED: [&str; 2] = ["data", "stringData"];
+const MASKED_FIELDS: [&str; 2] = ["data", "stringData"];
 /// The key of the metadata of SOPS, which is no part of an object.
-const METADATA: &str = "sops";
+const SOPS_METADATA: &str = "sops";
 /// The fields that say which object it is.
-const IDENTITY: [&[&str]; 4] =
+const IDENTITY_PATHS: [&[&str]; 4] =
     [&["apiVersion"], &["kind"], &["metadata", "name"], &["metadata", "namespace"]];
 
 /// The places of the encrypted values of a file, which is read when the first is asked for.
-pub(super) struct SealedPlaces<'f> {
+pub(super) struct SealedPositions<'f> {
     file: &'f Arc<str>,
     /// The encrypted file; none for an object that was rendered.
     bytes: Option<&'f [u8]>,
-    places: OnceCell<HashMap<String, TextPlace>>,
+    positions: OnceCell<HashMap<String, TextPosition>>,
 }
 
-impl<'f> SealedPlaces<'f> {
+impl<'f> SealedPositions<'f> {
     pub(super) const fn of_file(file: &'f Arc<str>, bytes: &'f [u8]) -> Self {
-        Self { file, bytes: Some(bytes), places: OnceCell::new() }
+        Self { file, bytes: Some(bytes), positions: OnceCell::new() }
     }
 
     /// Returns places of which none is known: a rendered object names those that it was made of.
     pub(super) const fn unknown(file: &'f Arc<str>) -> Self {
-        Self { file, bytes: None, places: OnceCell::new() }
+        Self { file, bytes: None, positions: OnceCell::new() }
     }
 
     /// Returns the place of a value, else that of its object.
     fn origin(&self, value: Option<&Value>, item: &ManifestItem) -> ManifestOrigin {
         let text = value.and_then(Value::as_str);
-        match text.and_then(|text| self.places.get_or_init(|| self.read()).get(text)) {
-            Some(place) => ManifestOrigin::new(self.file.clone(), place.line, place.column),
+        match text.and_then(|text| self.positions.get_or_init(|| self.read()).get(text)) {
+            Some(position) => ManifestOrigin::new(self.file.clone(), position.line, position.column),
             None => item.origin.clone(),
         }
     }
 
-    fn read(&self) -> HashMap<String, TextPlace> {
-        let mut places = HashMap::new();
+    fn read(&self) -> HashMap<String, TextPosition> {
+        let mut positions = HashMap::new();
         for document in self.bytes.iter().flat_map(|bytes| read_documents(self.file, bytes).documents) {
-            add_places(&document, &mut places);
+            add_positions(&document, &mut positions);
         }
-        places
+        positions
     }
 }
 
 /// Adds the places of all encrypted texts in a document. The levels of a document that has places
 /// are bounded.
-fn add_places(value: &PlacedValue, places: &mut HashMap<String, TextPlace>) {
+fn add_positions(value: &PlacedValue, positions: &mut HashMap<String, TextPosition>) {
     match &value.node {
         PlacedNode::Scalar(Value::String(text)) if is_sealed(text) => {
-            places.entry(text.clone()).or_insert(value.place);
+            positions.entry(text.clone()).or_insert(value.position);
         }
         PlacedNode::Scalar(_) => {}
-        PlacedNode::List(items) => items.iter().for_each(|item| add_places(item, places)),
-        PlacedNode::Mapping(entries) => entries.iter().for_each(|entry| add_places(&entry.value, places)),
+        PlacedNode::List(items) => items.iter().for_each(|item| add_positions(item, positions)),
+        PlacedNode::Mapping(entries) => {
+            for entry in entries {
+                add_positions(&entry.value, positions);
+            }
+        }
     }
 }
 
@@ -83,10 +87,10 @@ fn add_places(value: &PlacedValue, places: &mut HashMap<String, TextPlace>) {
 pub(super) fn hold_exposed_back(
     sealed: &ManifestFile,
     mut opened: ManifestFile,
-    places: &SealedPlaces<'_>,
+    sealed_positions: &SealedPositions<'_>,
 ) -> ManifestFile {
     let mut review = ExposureReview {
-        places,
+        positions: sealed_positions,
         found: Vec::new(),
         newcomer: None,
         lines: Vec::new(),
@@ -152,7 +156,7 @@ enum ObjectExposure {
 
 /// The objects of one file as they are gone through.
 struct ExposureReview<'r> {
-    places: &'r SealedPlaces<'r>,
+    positions: &'r SealedPositions<'r>,
     found: Vec<Diagnostic>,
     /// The place of the first object that is none before the file is opened.
     newcomer: Option<ManifestOrigin>,
@@ -184,7 +188,7 @@ impl ExposureReview<'_> {
             let difference = first_difference(&sealed.body, &opened.body, &mut FieldPath::default(), &[]);
             return difference.map(|_| wrong_kind(opened));
         }
-        let masked = if sealed.gvk == opened.gvk { MASKED.as_slice() } else { &[] };
+        let masked = if sealed.gvk == opened.gvk { MASKED_FIELDS.as_slice() } else { &[] };
         let mut path = FieldPath::default();
         let value = first_difference(&sealed.body, &opened.body, &mut path, masked)?;
         Some(self.encrypted_field(&path, Some(value), sealed))
@@ -192,7 +196,7 @@ impl ExposureReview<'_> {
 
     fn encrypted_field(&self, path: &FieldPath, value: Option<&Value>, sealed: &ManifestItem) -> Diagnostic {
         let path = path.to_string();
-        encrypted_field(self.places.origin(value, sealed), &text_excerpt(path.trim_start_matches('.')))
+        encrypted_field(self.positions.origin(value, sealed), &text_excerpt(path.trim_start_matches('.')))
     }
 
     /// Drops an object that was none before it was opened. Its encrypted `apiVersion`, or that of
@@ -211,7 +215,7 @@ impl ExposureReview<'_> {
         self.lines.push((sealed.origin.line, hides));
         self.hides_identity |= hides;
         let is_hidden = |path: &&&[&str]| is_sealed(text_at(&sealed.body, path));
-        if let Some(path) = IDENTITY.iter().find(is_hidden) {
+        if let Some(path) = IDENTITY_PATHS.iter().find(is_hidden) {
             let value = crate::object::value_at(&sealed.body, path);
             self.found.push(self.encrypted_field(&FieldPath::of_keys(path), value, sealed));
         }
@@ -247,7 +251,7 @@ fn is_same_object(one: &ManifestItem, other: &ManifestItem) -> bool {
 
 /// Returns whether it is encrypted which object it is, or not said.
 fn hides_identity(sealed: &ManifestItem) -> bool {
-    sealed.name.is_empty() || IDENTITY.iter().any(|path| is_sealed(text_at(&sealed.body, path)))
+    sealed.name.is_empty() || IDENTITY_PATHS.iter().any(|path| is_sealed(text_at(&sealed.body, path)))
 }
 
 fn wrong_kind(item: &ManifestItem) -> Diagnostic {
@@ -284,7 +288,7 @@ fn first_difference<'v>(
     };
     match (sealed, opened) {
         (Value::Object(before), Value::Object(after)) => {
-            let counts = |key: &str| !(is_root && (key == METADATA || passed_over.contains(&key)));
+            let counts = |key: &str| !(is_root && (key == SOPS_METADATA || passed_over.contains(&key)));
             if after.keys().any(|key| counts(key) && !before.contains_key(key)) {
                 return Some(sealed);
             }

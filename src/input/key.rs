@@ -12,7 +12,7 @@ use crate::source::BlobId;
 use super::kustomize::Closure;
 
 /// The form of the key. Another one where what is hashed, or what is made of an output, changes.
-const FORM: &str = "rhumb render 5";
+const KEY_FORMAT_VERSION: &str = "rhumb render 5";
 
 /// The program that renders.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,7 +83,7 @@ impl<'a> RenderInputs<'a> {
     /// Returns the key.
     pub(crate) fn key(&self) -> RenderKey {
         let mut form = CanonicalForm(Sha256::new());
-        form.text(FORM);
+        form.text(KEY_FORMAT_VERSION);
         form.text(&self.program.name);
         form.text(&self.program.version);
         form.bytes(&self.program.digest);

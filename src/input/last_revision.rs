@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::kustomize::{ChangeImpact, ClosureIndex};
-use super::release_render::ResolvedReleases;
+use super::release_render::HelmReleases;
 use super::render_pass::{RENDER_POSTPONED, RootHistory, has_code};
 use super::root_job::RENDER_STOPPED;
 use super::roots::RenderRoot;
@@ -20,7 +20,7 @@ pub(super) struct LastRevision {
     /// The digest of its variables.
     pub(super) variables: Option<[u8; 32]>,
     /// The settings that its charts were given.
-    pub(super) releases: ResolvedReleases,
+    pub(super) releases: HelmReleases,
     /// The folders of the roots with charts.
     pub(super) charts: BTreeSet<Arc<str>>,
 }

@@ -13,13 +13,13 @@ use rustix::io::Errno;
 use tempfile::TempDir;
 
 /// The beginning of the names of such folders.
-const PREFIX: &str = "rhumb-open-";
+const FOLDER_PREFIX: &str = "rhumb-open-";
 /// The file systems that are in memory, by the numbers of `statfs(2)`: tmpfs and ramfs.
-const IN_MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
+const MEMORY_FILE_SYSTEMS: [u64; 2] = [0x0102_1994, 0x8584_58f6];
 /// The place in memory that every Linux has.
-const SHARED_MEMORY: &str = "/dev/shm";
+const SHARED_MEMORY_FOLDER: &str = "/dev/shm";
 /// A start of another process may take a new folder for one that was left behind.
-const ATTEMPTS: usize = 3;
+const CREATION_ATTEMPTS: usize = 3;
 
 /// A folder in memory that is this process's own.
 pub(super) struct MemoryPlace {
@@ -34,9 +34,9 @@ impl MemoryPlace {
     pub(super) fn create(folders: &[PathBuf]) -> io::Result<Option<Self>> {
         let mut failure = None;
         for folder in folders.iter().filter(|folder| is_in_memory(folder)) {
-            for _ in 0..ATTEMPTS {
+            for _ in 0..CREATION_ATTEMPTS {
                 match Self::create_in(folder) {
-                    Ok(Some(place)) => return Ok(Some(place)),
+                    Ok(Some(memory_place)) => return Ok(Some(memory_place)),
                     Ok(None) => {}
                     Err(error) => {
                         failure.get_or_insert(error);
@@ -62,7 +62,7 @@ impl MemoryPlace {
     }
 
     fn create_in(folder: &Path) -> io::Result<Option<Self>> {
-        let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(folder)?;
+        let folder = tempfile::Builder::new().prefix(FOLDER_PREFIX).tempdir_in(folder)?;
         let lock = match File::open(folder.path()) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             lock => lock?,
@@ -78,14 +78,14 @@ impl MemoryPlace {
 
 /// Returns the places for such folders: this one where it is in memory, else the host's.
 pub(super) fn candidates(own: &Path) -> Vec<PathBuf> {
-    vec![own.to_owned(), PathBuf::from(SHARED_MEMORY)]
+    vec![own.to_owned(), PathBuf::from(SHARED_MEMORY_FOLDER)]
 }
 
 /// Removes the folders that processes of this user left behind when they were killed.
 pub(super) fn remove_leftovers(folders: &[PathBuf]) {
     for folder in folders.iter().filter(|folder| is_in_memory(folder)) {
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-        let named = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX));
+        let named = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(FOLDER_PREFIX));
         for entry in named {
             if let Err(error) = remove_leftover(&entry.path()) {
                 tracing::warn!(folder = %entry.path().display(), "a folder that was left behind stays: {error}");
@@ -119,8 +119,9 @@ fn is_still(folder: &File, path: &Path) -> bool {
 }
 
 fn is_in_memory(folder: &Path) -> bool {
-    statfs(folder)
-        .is_ok_and(|found| IN_MEMORY.iter().any(|kind| i128::from(found.f_type) == i128::from(*kind)))
+    statfs(folder).is_ok_and(|found| {
+        MEMORY_FILE_SYSTEMS.iter().any(|kind| i128::from(found.f_type) == i128::from(*kind))
+    })
 }
 
 #[cfg(test)]
@@ -128,7 +129,7 @@ mod tests {
     use super::*;
 
     fn shared() -> TempDir {
-        tempfile::tempdir_in(SHARED_MEMORY).unwrap()
+        tempfile::tempdir_in(SHARED_MEMORY_FOLDER).unwrap()
     }
 
     fn names(folder: &Path) -> Vec<String> {
@@ -144,10 +145,10 @@ mod tests {
     fn a_folder_is_in_memory_or_there_is_none() {
         let shared = shared();
         let folders = [PathBuf::from("/proc"), PathBuf::from("/nowhere"), shared.path().to_owned()];
-        let place = MemoryPlace::create(&folders).unwrap().unwrap();
-        assert_eq!(place.path().parent(), Some(shared.path()));
-        fs::write(place.path().join("a"), "a").unwrap();
-        drop(place);
+        let memory_place = MemoryPlace::create(&folders).unwrap().unwrap();
+        assert_eq!(memory_place.path().parent(), Some(shared.path()));
+        fs::write(memory_place.path().join("a"), "a").unwrap();
+        drop(memory_place);
         assert_eq!(names(shared.path()), [""; 0]);
         assert!(MemoryPlace::create(&folders[..2]).unwrap().is_none());
         assert_eq!(MemoryPlace::obstacle(&folders), None);
@@ -159,14 +160,14 @@ mod tests {
     fn a_start_removes_what_nobody_holds() {
         let shared = shared();
         let folders = [shared.path().to_owned()];
-        let place = MemoryPlace::create(&folders).unwrap().unwrap();
+        let memory_place = MemoryPlace::create(&folders).unwrap().unwrap();
         let left = shared.path().join("rhumb-open-left");
         fs::create_dir_all(left.join("tree")).unwrap();
         fs::write(left.join("tree/a"), "a").unwrap();
         fs::create_dir(shared.path().join("other")).unwrap();
         fs::write(shared.path().join("rhumb-open-file"), "").unwrap();
         remove_leftovers(&folders);
-        let held = place.path().file_name().unwrap().to_str().unwrap().to_owned();
+        let held = memory_place.path().file_name().unwrap().to_str().unwrap().to_owned();
         let mut expected = vec!["other".to_owned(), held, "rhumb-open-file".to_owned()];
         expected.sort();
         assert_eq!(names(shared.path()), expected);

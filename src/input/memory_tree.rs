@@ -57,7 +57,7 @@ impl MemoryTree {
     }
 
     fn bytes(&self, blob: BlobId) -> Result<Arc<[u8]>, SourceError> {
-        let lost = || SourceError::Missing { place: blob.to_string() };
+        let lost = || SourceError::Missing { shown_location: blob.to_string() };
         self.bytes.get(&blob).cloned().ok_or_else(lost)
     }
 

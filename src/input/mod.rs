@@ -72,7 +72,7 @@ pub(crate) use memory_tree::MemoryTree;
 pub(crate) use needed_programs::needed_programs;
 pub use origin::strip_origin;
 pub(crate) use reading::{has_sealed_values, read_manifest};
-pub(crate) use release_render::{ASSUMED_VERSION, ReleaseSettings};
+pub(crate) use release_render::{ASSUMED_VERSION, HelmReleaseSettings};
 pub use render_host::RenderHost;
 pub(crate) use root_lock::{LockState, RootLock, RootLocks, find_locks};
 pub(crate) use source_renderer::{SourceRenderer, SourceVariables};

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::kustomize::FILE_NAMES;
 use super::origin::CHART_SEPARATOR;
-use super::root_job::NO_PROGRAM;
+use super::root_job::NO_RENDERER;
 use super::roots::RootForm;
 use super::sandbox::RenderProgram;
 use crate::source::Snapshot;
@@ -23,7 +23,7 @@ pub(crate) fn needed_programs(snapshot: &Snapshot) -> BTreeSet<RenderProgram> {
         needed.extend(renderer.contains(CHART_SEPARATOR).then_some(RenderProgram::Helm));
     }
     // A kustomization with charts needs both.
-    for missing in snapshot.refused.iter().filter(|found| found.code == NO_PROGRAM) {
+    for missing in snapshot.refused.iter().filter(|found| found.code == NO_RENDERER) {
         let is_named = |program: &RenderProgram| {
             missing.message.split(|letter: char| !letter.is_alphanumeric()).any(|word| word == program.name())
         };
@@ -41,7 +41,7 @@ mod tests {
     #[test]
     fn roots_that_render_and_roots_that_do_not_name_their_programs() {
         let check = |failed: &[&str], renderers: &[&str], missing: &[&str], expected: &str| {
-            let refused = missing.iter().map(|text| Diagnostic::file_error("a", NO_PROGRAM, *text));
+            let refused = missing.iter().map(|text| Diagnostic::file_error("a", NO_RENDERER, *text));
             let mut snapshot = Snapshot::of_files(Revision::new("0"), Vec::new(), refused.collect());
             let root = |path: &&str| UnrenderedRoot { path: (*path).into(), names: PossibleNames::Any };
             snapshot.failed_roots = failed.iter().map(root).collect();

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use zeroize::Zeroizing;
 
+use super::encryption::TOO_MANY_ENCRYPTED;
 use super::plaintext_index::PlaintextIndex;
 use super::render_cipher::{SEALED_FIELDS, is_secret};
 use super::root_job::RENDER_FAILED;
@@ -19,9 +20,9 @@ use super::variable_seal::SealKeys;
 use crate::object::{Diagnostic, ManifestOrigin};
 
 /// The text that stands for a value while variables are put in, with its number behind it.
-const TAKEN: &str = "rhumb-taken-value-";
+const PLACEHOLDER_PREFIX: &str = "rhumb-taken-value-";
 /// The words in the place of those of a program that read opened files.
-const HIDDEN_WORDS: &str =
+const HIDDEN_OUTPUT_REASON: &str =
     "it cannot be rendered, and the words on it are not shown: they may repeat what was encrypted";
 
 /// The encrypted files of a root.
@@ -62,28 +63,31 @@ impl OpenedInputs {
         self.files.get(path).map(|bytes| bytes.as_slice())
     }
 
-    /// Checks that an object which the program made has opened values in the data of a Secret alone.
+    /// Checks that an object which the program made has opened values in the data of a Secret
+    /// alone.
     ///
     /// # Errors
-    /// Fails with the first other place.
+    /// Fails with the first other place, and where it cannot be said.
     pub(super) fn check_exposure(&self, object: &Value, at: &ManifestOrigin) -> Result<(), RenderError> {
-        let found = self.opened.as_ref().and_then(|opened| find_exposed(object, &opened.index, at));
+        let Some(opened) = &self.opened else { return Ok(()) };
+        let found = find_exposed(object, &opened.index, at);
+        let found = found.or_else(|| opened.index.is_exhausted().then(|| unsearched_root_refusal(at)));
         found.map_or(Ok(()), |found| Err(RenderError::Encrypted(found.into())))
     }
 
-    /// Returns whether a text has an opened value.
+    /// Returns whether a text has an opened value, or may have one.
     pub(super) fn shows_value(&self, text: &str) -> bool {
-        self.opened.as_ref().is_some_and(|opened| opened.index.find(text.as_bytes()).is_some())
+        self.opened.as_ref().is_some_and(|opened| opened.index.can_contain(text.as_bytes()))
     }
 
     /// Takes those opened values out of an object that look as if they had variables: none is put
     /// into what was encrypted.
-    pub(super) fn take_values(&self, object: &mut Value) -> TakenValues {
-        let mut taken = TakenValues::default();
+    pub(super) fn take_values(&self, object: &mut Value) -> ExtractedValues {
+        let mut taken = ExtractedValues::default();
         let Some(opened) = self.opened.as_ref().filter(|_| is_secret(object)) else { return taken };
         each_text(object, |text| {
-            if text.contains('$') && opened.index.find(text.as_bytes()).is_some() {
-                let name = format!("{TAKEN}{}", taken.0.len());
+            if text.contains('$') && opened.index.can_contain(text.as_bytes()) {
+                let name = format!("{PLACEHOLDER_PREFIX}{}", taken.0.len());
                 taken.0.push(Zeroizing::new(std::mem::replace(text, name)));
             }
         });
@@ -105,11 +109,11 @@ impl OpenedInputs {
         Ok(())
     }
 
-    /// Takes the words of a program out of a finding. Its place stays, and so does what is said of a
-    /// chart by names and fields alone.
+    /// Takes the words of a program out of a finding. Its place stays, and so does what is said of
+    /// a chart by names and fields alone.
     fn without_value(&self, found: Diagnostic) -> Diagnostic {
         let message = if found.code == RENDER_FAILED || self.shows_value(&found.message) {
-            HIDDEN_WORDS.to_owned()
+            HIDDEN_OUTPUT_REASON.to_owned()
         } else {
             found.message.clone()
         };
@@ -134,10 +138,10 @@ impl OpenedInputs {
                 RenderError::MessageWithheld { program }
             }
             RenderError::Sandbox(SandboxError::Stopped { program, part, .. }) => {
-                SandboxError::Stopped { program, part, complaint: none() }.into()
+                SandboxError::Stopped { program, part, stderr: none() }.into()
             }
             RenderError::Sandbox(SandboxError::Killed { program, signal, .. }) => {
-                SandboxError::Killed { program, signal, complaint: none() }.into()
+                SandboxError::Killed { program, signal, stderr: none() }.into()
             }
             RenderError::Refused(found) => {
                 RenderError::Refused(found.into_iter().map(|found| self.without_value(found)).collect())
@@ -147,11 +151,19 @@ impl OpenedInputs {
     }
 }
 
+/// Returns the refusal of a root of which it cannot be said whether it shows an opened value.
+fn unsearched_root_refusal(at: &ManifestOrigin) -> Diagnostic {
+    let message = "what is rendered is too alike to long values that are encrypted: to look for them would take \
+                   too long";
+    let hint = "encrypt values that do not repeat themselves, or split the root";
+    Diagnostic::error(at.clone(), TOO_MANY_ENCRYPTED, message).hint(hint)
+}
+
 /// Values that were taken out of an object.
 #[derive(Default)]
-pub(super) struct TakenValues(Vec<Zeroizing<String>>);
+pub(super) struct ExtractedValues(Vec<Zeroizing<String>>);
 
-impl TakenValues {
+impl ExtractedValues {
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -159,7 +171,8 @@ impl TakenValues {
     /// Puts them back.
     pub(super) fn put_back(&self, object: &mut Value) {
         each_text(object, |text| {
-            let number = text.strip_prefix(TAKEN).and_then(|number| number.parse::<usize>().ok());
+            let number =
+                text.strip_prefix(PLACEHOLDER_PREFIX).and_then(|number| number.parse::<usize>().ok());
             if let Some(taken) = number.and_then(|number| self.0.get(number)) {
                 taken.as_str().clone_into(text);
             }

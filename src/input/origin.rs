@@ -8,17 +8,21 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::manifest::{PlacedEntry, PlacedNode, PlacedValue, TextPlace, read_documents, read_first_document};
+use crate::manifest::{
+    PlacedEntry, PlacedNode, PlacedValue, TextPosition, read_documents, read_first_document,
+};
 use crate::object::{ManifestOrigin, annotation_text};
 
 /// The text between the renderer of an object and the chart that made it.
 pub(super) const CHART_SEPARATOR: &str = ", ";
 
 /// The annotation in which kustomize says where an object comes from.
-const ORIGIN: &str = "config.kubernetes.io/origin";
+const ORIGIN_ANNOTATION: &str = "config.kubernetes.io/origin";
+/// The annotation in which kustomize says what changed an object.
+const TRANSFORMATIONS_ANNOTATION: &str = "alpha.config.kubernetes.io/transformations";
 /// The field of a kustomization that asks for it, and its word for that.
-const BUILD_METADATA: &str = "buildMetadata";
-const ORIGIN_ANNOTATIONS: &str = "originAnnotations";
+const BUILD_METADATA_FIELD: &str = "buildMetadata";
+const ORIGIN_ANNOTATIONS_WORD: &str = "originAnnotations";
 
 /// The place in the repository that an object was rendered from.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -36,8 +40,8 @@ impl fmt::Display for ObjectOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let root = if self.root.is_empty() { "." } else { &self.root };
         write!(f, "{root} ({})", self.renderer)?;
-        for (place, number) in self.places.iter().zip(0..) {
-            write!(f, "{} {place}", if number == 0 { " ←" } else { "," })?;
+        for (origin, number) in self.places.iter().zip(0..) {
+            write!(f, "{} {origin}", if number == 0 { " ←" } else { "," })?;
         }
         Ok(())
     }
@@ -78,7 +82,7 @@ impl OriginAnnotation {
 
 /// Returns the origin that a rendered object names, and leaves it there.
 pub(crate) fn read_origin(object: &Value) -> Option<OriginAnnotation> {
-    OriginAnnotation::parse(annotation_text(object, ORIGIN))
+    OriginAnnotation::parse(annotation_text(object, ORIGIN_ANNOTATION))
 }
 
 /// Takes the origin out of a rendered object, which is then as it would be without.
@@ -89,7 +93,7 @@ pub fn strip_origin(object: &mut Value) -> Option<OriginAnnotation> {
     let origin = read_origin(object);
     let metadata = object.get_mut("metadata").and_then(Value::as_object_mut)?;
     let annotations = metadata.get_mut("annotations").and_then(Value::as_object_mut)?;
-    if annotations.remove(ORIGIN).is_some() && annotations.is_empty() {
+    if annotations.remove(ORIGIN_ANNOTATION).is_some() && annotations.is_empty() {
         metadata.remove("annotations");
     }
     origin
@@ -98,31 +102,61 @@ pub fn strip_origin(object: &mut Value) -> Option<OriginAnnotation> {
 /// Writes the origin of an object of a chart as kustomize writes it: by what generated it. The root
 /// and the kustomization are paths of the closure.
 pub(super) fn name_generator(object: &mut Value, root: &str, kustomization: &str) {
-    let said = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut);
-    if let Some(said) = said.and_then(|annotations| annotations.get_mut(ORIGIN)) {
+    let origin_annotations = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut);
+    if let Some(origin_annotations) =
+        origin_annotations.and_then(|annotations| annotations.get_mut(ORIGIN_ANNOTATION))
+    {
         let file = super::paths::seen_from(root, kustomization);
-        *said = format!(
+        *origin_annotations = format!(
             "configuredIn: {file}\nconfiguredBy:\n  apiVersion: builtin\n  kind: HelmChartInflationGenerator\n"
         )
         .into();
     }
 }
 
+/// Takes what the kustomizations in these folders did out of what kustomize says of an object. The
+/// folders are as seen from the root's.
+pub(super) fn strip_transformations(object: &mut Value, folders: &[String]) {
+    let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
+    let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) else { return };
+    let Some(text) = annotations.get(TRANSFORMATIONS_ANNOTATION).and_then(Value::as_str) else { return };
+    // Each item begins at the margin, so that all else stays letter by letter.
+    let mut left = String::new();
+    for item in text.split_inclusive('\n').collect::<Vec<_>>().chunk_by(|_, next| !next.starts_with("- ")) {
+        let file =
+            item.iter().find_map(|line| line.trim_start_matches(['-', ' ']).strip_prefix("configuredIn: "));
+        let folder = file.map(|file| super::paths::folder_of(file.trim_end()));
+        if folder.is_none_or(|folder| !folders.iter().any(|own| own == folder)) {
+            left.extend(item.iter().copied());
+        }
+    }
+    if left.is_empty() {
+        annotations.remove(TRANSFORMATIONS_ANNOTATION);
+        if annotations.is_empty() {
+            metadata.remove("annotations");
+        }
+    } else {
+        annotations.insert(TRANSFORMATIONS_ANNOTATION.to_owned(), left.into());
+    }
+}
+
 /// Returns whether a text names the annotation, also as JSON patches write it.
 pub(super) fn mentions_origins(bytes: &[u8]) -> bool {
-    let patched = ORIGIN.replace('/', "~1");
-    [ORIGIN, &patched].iter().any(|name| bytes.windows(name.len()).any(|part| part == name.as_bytes()))
+    let patched = ORIGIN_ANNOTATION.replace('/', "~1");
+    [ORIGIN_ANNOTATION, &patched]
+        .iter()
+        .any(|name| bytes.windows(name.len()).any(|part| part == name.as_bytes()))
 }
 
 /// Returns whether a kustomization asks for origins itself.
 pub(super) fn asks_for_origins(bytes: &[u8]) -> bool {
     let documents = read_first_document(&Arc::from(""), bytes).documents;
-    let asked = documents.iter().flat_map(asked).flat_map(|entry| entry.value.items());
-    asked.into_iter().any(|item| item.text() == Some(ORIGIN_ANNOTATIONS))
+    let entries = documents.iter().flat_map(build_metadata_entries).flat_map(|entry| entry.value.items());
+    entries.into_iter().any(|item| item.text() == Some(ORIGIN_ANNOTATIONS_WORD))
 }
 
-fn asked(root: &PlacedValue) -> impl Iterator<Item = &PlacedEntry> {
-    root.entries().iter().filter(|entry| entry.key.eq_ignore_ascii_case(BUILD_METADATA))
+fn build_metadata_entries(root: &PlacedValue) -> impl Iterator<Item = &PlacedEntry> {
+    root.entries().iter().filter(|entry| entry.key.eq_ignore_ascii_case(BUILD_METADATA_FIELD))
 }
 
 /// Returns the text of a kustomization that also asks for origins, all else left as it is. None
@@ -133,11 +167,11 @@ pub(super) fn with_origins(bytes: &[u8]) -> Option<Vec<u8>> {
     let text = std::str::from_utf8(bytes).ok()?;
     let file = read_first_document(&Arc::from(""), bytes);
     let [root] = file.documents.as_slice() else { return None };
-    let (expected, candidates) = match asked(root).collect::<Vec<_>>().as_slice() {
-        [] => (expected(root, BUILD_METADATA, &[]), beside_the_first_key(text, root)?),
+    let (expected, candidates) = match build_metadata_entries(root).collect::<Vec<_>>().as_slice() {
+        [] => (expected(root, BUILD_METADATA_FIELD, &[]), insert_first_field(text, root)?),
         [entry] => {
             let items = entry.value.items();
-            if items.iter().any(|item| item.text() == Some(ORIGIN_ANNOTATIONS)) {
+            if items.iter().any(|item| item.text() == Some(ORIGIN_ANNOTATIONS_WORD)) {
                 return None;
             }
             (expected(root, &entry.key, items), before_the_first_item(text, &entry.value)?)
@@ -155,26 +189,31 @@ pub(super) fn with_origins(bytes: &[u8]) -> Option<Vec<u8>> {
 fn expected(root: &PlacedValue, key: &str, items: &[PlacedValue]) -> Value {
     let mut value = root.to_value();
     if let Some(entries) = value.as_object_mut() {
-        let asked = items.iter().map(PlacedValue::to_value);
-        entries.insert(key.to_owned(), [ORIGIN_ANNOTATIONS.into()].into_iter().chain(asked).collect());
+        let requested = items.iter().map(PlacedValue::to_value);
+        entries
+            .insert(key.to_owned(), [ORIGIN_ANNOTATIONS_WORD.into()].into_iter().chain(requested).collect());
     }
     value
 }
 
 /// Returns the texts with a field of its own. That is a line at the end, a line before all others,
 /// or a part of a mapping in braces.
-fn beside_the_first_key(text: &str, root: &PlacedValue) -> Option<Vec<String>> {
-    let first = root.entries().iter().map(|entry| entry.place).min()?;
+fn insert_first_field(text: &str, root: &PlacedValue) -> Option<Vec<String>> {
+    let first = root.entries().iter().map(|entry| entry.position).min()?;
     let at = offset(text, first)?;
     let indent = " ".repeat(first.column as usize - 1);
-    let line = format!("{BUILD_METADATA}: [{ORIGIN_ANNOTATIONS}]\n");
+    let line = format!("{BUILD_METADATA_FIELD}: [{ORIGIN_ANNOTATIONS_WORD}]\n");
     let mut candidates = Vec::new();
     // Another line would end a last line that has no end, and with it change its value.
     if text.ends_with('\n') {
         candidates.push(format!("{text}{indent}{line}"));
     }
     candidates.push(inserted(text, at, &format!("{line}{indent}")));
-    candidates.push(inserted(text, at, &format!("\"{BUILD_METADATA}\": [\"{ORIGIN_ANNOTATIONS}\"], ")));
+    candidates.push(inserted(
+        text,
+        at,
+        &format!("\"{BUILD_METADATA_FIELD}\": [\"{ORIGIN_ANNOTATIONS_WORD}\"], "),
+    ));
     Some(candidates)
 }
 
@@ -182,15 +221,15 @@ fn beside_the_first_key(text: &str, root: &PlacedValue) -> Option<Vec<String>> {
 /// first in lines of their own, or the only one.
 fn before_the_first_item(text: &str, list: &PlacedValue) -> Option<Vec<String>> {
     if list.node == PlacedNode::List(Vec::new()) {
-        let at = offset(text, list.place)? + 1;
-        return Some(vec![inserted(text, at, &format!("\"{ORIGIN_ANNOTATIONS}\""))]);
+        let at = offset(text, list.position)? + 1;
+        return Some(vec![inserted(text, at, &format!("\"{ORIGIN_ANNOTATIONS_WORD}\""))]);
     }
-    let at = offset(text, list.items().first()?.place)?;
+    let at = offset(text, list.items().first()?.position)?;
     let before = text.get(..at)?;
     let line = before.rfind('\n').map_or(before, |end| before.get(end + 1..).unwrap_or_default());
     Some(vec![
-        inserted(text, at, &format!("\"{ORIGIN_ANNOTATIONS}\", ")),
-        inserted(text, at, &format!("{ORIGIN_ANNOTATIONS}\n{line}")),
+        inserted(text, at, &format!("\"{ORIGIN_ANNOTATIONS_WORD}\", ")),
+        inserted(text, at, &format!("{ORIGIN_ANNOTATIONS_WORD}\n{line}")),
     ])
 }
 
@@ -200,11 +239,11 @@ fn inserted(text: &str, at: usize, addition: &str) -> String {
 }
 
 /// Returns the place as a number of bytes.
-fn offset(text: &str, place: TextPlace) -> Option<usize> {
+fn offset(text: &str, position: TextPosition) -> Option<usize> {
     let lines = text.split_inclusive('\n');
-    let start: usize = lines.take((place.line as usize).checked_sub(1)?).map(str::len).sum();
+    let start: usize = lines.take((position.line as usize).checked_sub(1)?).map(str::len).sum();
     let line = text.get(start..)?;
-    let column = (place.column as usize).checked_sub(1)?;
+    let column = (position.column as usize).checked_sub(1)?;
     line.char_indices().map(|(at, _)| at).chain([line.len()]).nth(column).map(|at| start + at)
 }
 
@@ -270,12 +309,12 @@ mod tests {
         };
         let path = |path: &str| OriginAnnotation { path: Some(path.to_owned()), ..Default::default() };
         check(
-            json!({ORIGIN: "path: ../base/web.yaml\n"}),
+            json!({ORIGIN_ANNOTATION: "path: ../base/web.yaml\n"}),
             Some(path("../base/web.yaml")),
             json!({"name": "a"}),
         );
         check(
-            json!({ORIGIN: "path: a\n", "x": "y"}),
+            json!({ORIGIN_ANNOTATION: "path: a\n", "x": "y"}),
             Some(path("a")),
             json!({"name": "a", "annotations": {"x": "y"}}),
         );
@@ -285,16 +324,34 @@ mod tests {
             configured_by: Some("ConfigMapGenerator".to_owned()),
             ..Default::default()
         };
-        check(json!({ORIGIN: generated}), Some(by), json!({"name": "a"}));
-        check(json!({ORIGIN: "{{"}), None, json!({"name": "a"}));
+        check(json!({ORIGIN_ANNOTATION: generated}), Some(by), json!({"name": "a"}));
+        check(json!({ORIGIN_ANNOTATION: "{{"}), None, json!({"name": "a"}));
         check(json!({"x": "y"}), None, json!({"name": "a", "annotations": {"x": "y"}}));
         check(json!({}), None, json!({"name": "a", "annotations": {}}));
     }
 
     #[test]
+    fn what_the_folders_of_charts_did_is_taken_out() {
+        let item = |file: &str, kind: &str| {
+            format!("- configuredIn: {file}\n  configuredBy:\n    apiVersion: builtin\n    kind: {kind}\n")
+        };
+        let own = item("base/rhumb-chart-0/kustomization.yaml", "AnnotationsTransformer");
+        let prefix = item("kustomization.yaml", "PrefixTransformer");
+        let check = |output: String, expected: Value| {
+            let mut object = json!({"metadata": {"annotations": {TRANSFORMATIONS_ANNOTATION: output}}});
+            strip_transformations(&mut object, &["base/rhumb-chart-0".to_owned()]);
+            assert_eq!(object["metadata"], expected);
+        };
+        check(own.clone(), json!({}));
+        check(format!("{own}{prefix}"), json!({"annotations": {TRANSFORMATIONS_ANNOTATION: prefix.clone()}}));
+        check(format!("{prefix}{own}"), json!({"annotations": {TRANSFORMATIONS_ANNOTATION: prefix.clone()}}));
+        check(prefix.clone(), json!({"annotations": {TRANSFORMATIONS_ANNOTATION: prefix.clone()}}));
+    }
+
+    #[test]
     fn an_origin_is_shown_in_one_line() {
-        let place = |file: &str, line| ManifestOrigin::new(file.into(), line, 1);
-        let places = vec![place("base/web.yaml", 3), place("overlays/prod/patch.yaml", 1)];
+        let position = |file: &str, line| ManifestOrigin::new(file.into(), line, 1);
+        let places = vec![position("base/web.yaml", 3), position("overlays/prod/patch.yaml", 1)];
         let origin = ObjectOrigin { root: "overlays/prod".into(), renderer: "kustomize".into(), places };
         assert_eq!(
             origin.to_string(),

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use aho_corasick::AhoCorasick;
 use base64::Engine as _;
@@ -22,15 +23,19 @@ const MIN_PART: usize = 8;
 const MIN_BASE64_PART: usize = 9;
 /// The start of a value that is searched for. The rest is compared where it is found, so that large
 /// values need little memory.
-const SEARCHED: usize = 128;
+const SEARCHED_BYTES: usize = 128;
 /// The start of a value that is looked for in base64, which needs memory for each of its forms.
-const ENCODED: usize = 1536;
+const MAX_ENCODED_BYTES: usize = 1536;
 /// Forms with one start, of which a value has up to two: each is compared wherever that start is.
-const MAX_ALIKE: usize = 64;
+const MAX_VALUES_PER_START: usize = 64;
 /// Values of one root. The search needs memory for each.
 const MAX_VALUES: usize = 1 << 16;
 /// Lines of long values of one root. Further ones are not looked for.
-const MAX_LINES: usize = 1 << 14;
+const MAX_INDEXED_LINES: usize = 1 << 14;
+
+/// Bytes of values that are compared with texts, over all texts of one root: about a second. A text
+/// that has only the start of a long value everywhere would take hours.
+const MAX_COMPARED_BYTES: u64 = 4 << 30;
 
 /// The values of one root are too many to be looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +49,8 @@ pub(super) struct PlaintextIndex {
     files: Vec<Arc<str>>,
     /// Indicates for each value whether it is in the clear beside the encrypted files.
     known: Vec<bool>,
+    /// The bytes that may still be compared.
+    left: AtomicU64,
 }
 
 /// One way in which a text has a value.
@@ -56,7 +63,7 @@ struct ValueForm {
 impl ValueForm {
     /// Returns the part that is searched for.
     fn start(&self) -> &[u8] {
-        self.bytes.get(..SEARCHED).unwrap_or(&self.bytes)
+        self.bytes.get(..SEARCHED_BYTES).unwrap_or(&self.bytes)
     }
 }
 
@@ -80,8 +87,13 @@ impl PlaintextIndex {
     /// # Errors
     /// Fails where there are too many.
     pub(super) fn new(values: &[(Arc<str>, Zeroizing<Vec<u8>>)]) -> Result<Self, TooManyValues> {
-        let mut index =
-            Self { search: empty_search()?, forms: Vec::new(), files: Vec::new(), known: Vec::new() };
+        let mut index = Self {
+            search: empty_search()?,
+            forms: Vec::new(),
+            files: Vec::new(),
+            known: Vec::new(),
+            left: MAX_COMPARED_BYTES.into(),
+        };
         let mut seen: HashSet<&[u8]> = HashSet::new();
         for (file, value) in values {
             let lines = value.split(|byte| *byte == b'\n').filter_map(variable);
@@ -97,7 +109,7 @@ impl PlaintextIndex {
         for start in index.forms.iter().map(ValueForm::start) {
             let count = alike.entry(start).or_default();
             *count += 1;
-            if *count > MAX_ALIKE {
+            if *count > MAX_VALUES_PER_START {
                 return Err(TooManyValues);
             }
         }
@@ -128,12 +140,12 @@ impl PlaintextIndex {
         let (mut lines, mut starts) = (HashSet::new(), HashSet::new());
         for (file, value) in values {
             for line in distinctive_lines(value).filter(|line| !seen.contains(line)) {
-                if lines.len() >= MAX_LINES || !lines.insert(line) {
+                if lines.len() >= MAX_INDEXED_LINES || !lines.insert(line) {
                     continue;
                 }
                 let number = self.add_file(file);
                 for (mut bytes, boundary) in value_forms(line) {
-                    bytes.truncate(SEARCHED);
+                    bytes.truncate(SEARCHED_BYTES);
                     if starts.insert(Sha256::digest(&bytes)) {
                         self.forms.push(ValueForm { value: number, bytes, boundary });
                     }
@@ -144,22 +156,40 @@ impl PlaintextIndex {
 
     /// Notes a text that is in the clear in the repository: what it has is no secret.
     pub(super) fn add_clear(&mut self, text: &[u8]) {
-        let mut found: Vec<usize> = self.matches(text).map(|form| form.value).collect();
+        let mut known = std::mem::take(&mut self.known);
+        self.mark(text, &mut known);
         // A file of other bytes, for example an archive, has no escapes.
         if std::str::from_utf8(text).is_ok() {
             for reading in plain_readings(text) {
-                found.extend(self.matches(&reading).map(|form| form.value));
+                self.mark(&reading, &mut known);
             }
         }
-        for value in found {
-            if let Some(known) = self.known.get_mut(value) {
+        self.known = known;
+    }
+
+    fn mark(&self, text: &[u8], known: &mut [bool]) {
+        for form in self.matches(text) {
+            if let Some(known) = known.get_mut(form.value) {
                 *known = true;
             }
         }
     }
 
+    /// Returns whether texts were compared with values for too long. Then nothing that was not
+    /// found is known not to be there.
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.left.load(Ordering::Relaxed) == 0
+    }
+
+    /// Takes the bytes of one comparison, and returns whether it may be made.
+    fn take(&self, bytes: usize) -> bool {
+        let taken = |left: u64| Some(left.saturating_sub(bytes as u64));
+        let before = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, taken);
+        before.is_ok_and(|before| before > bytes as u64)
+    }
+
     /// Returns the file of a value that a text has; none where it has none, but such as are in the
-    /// clear anyway.
+    /// clear anyway. The caller asks too whether the index is exhausted.
     pub(super) fn find(&self, text: &[u8]) -> Option<&Arc<str>> {
         let hidden = |text: &[u8]| {
             let mut values = self.matches(text).map(|form| form.value);
@@ -169,9 +199,18 @@ impl PlaintextIndex {
         self.files.get(found?)
     }
 
+    /// Returns whether a text has such a value, or may have one.
+    pub(super) fn can_contain(&self, text: &[u8]) -> bool {
+        self.find(text).is_some() || self.is_exhausted()
+    }
+
     fn matches<'i>(&'i self, text: &'i [u8]) -> impl Iterator<Item = &'i ValueForm> {
-        self.search.find_overlapping_iter(text).filter_map(|found| {
-            let form = self.forms.get(found.pattern().as_usize())?;
+        let found = self.search.find_overlapping_iter(text).map(|found| {
+            let form = self.forms.get(found.pattern().as_usize());
+            (found, form.filter(|form| self.take(form.bytes.len())))
+        });
+        found.take_while(|_| !self.is_exhausted()).filter_map(|(found, form)| {
+            let form = form?;
             let rest = text.get(found.start()..)?;
             let after = rest.strip_prefix(form.bytes.as_slice())?;
             let before = text.get(..found.start())?;
@@ -189,14 +228,14 @@ fn value_forms(value: &[u8]) -> impl Iterator<Item = (Zeroizing<Vec<u8>>, MatchB
     if let Some(number) = go_number(value) {
         forms.push((number.into_bytes(), MatchBoundary::Word));
     }
-    if value.len() <= ENCODED {
+    if value.len() <= MAX_ENCODED_BYTES {
         let encoded = STANDARD.encode(value);
         forms.push((encoded.trim_end_matches('=').as_bytes().to_vec(), MatchBoundary::Word));
     }
     // Three bytes give four signs, so within a longer text the value begins at one of three places
     // of such a group.
     for skipped in 0..3 {
-        let rest = value.get(skipped..value.len().min(ENCODED)).unwrap_or_default();
+        let rest = value.get(skipped..value.len().min(MAX_ENCODED_BYTES)).unwrap_or_default();
         let groups = rest.get(..rest.len() / 3 * 3).unwrap_or_default();
         if groups.len() >= MIN_BASE64_PART {
             forms.push((STANDARD.encode(groups).into_bytes(), MatchBoundary::Anywhere));
@@ -294,6 +333,17 @@ mod tests {
     }
 
     #[test]
+    fn texts_are_compared_with_long_values_up_to_a_bound() {
+        let value = "a".repeat(1 << 20) + "b";
+        let mut found = index(&[&value, "hunter-and-more"]);
+        assert!(found.find(b"x hunter-and-more").is_some() && !found.is_exhausted());
+        let text = "a".repeat(1 << 20);
+        assert!(found.find(text.as_bytes()).is_none() && found.is_exhausted());
+        found.add_clear(b"hunter-and-more");
+        assert!(!found.known.contains(&true));
+    }
+
+    #[test]
     fn a_line_in_the_clear_is_no_secret() {
         let mut found = index(&["password: hunter-2\nlevel: very-chatty\n"]);
         found.add_clear(b"a: \"level: very\\u002dchatty\"\n");
@@ -316,11 +366,11 @@ mod tests {
             let value = |number| Zeroizing::new(format!("{start}{number:06}").into_bytes());
             (0..count).map(|number| (Arc::from("a"), value(number))).collect()
         };
-        let parts: Vec<String> = (0..SEARCHED).map(|number| number.to_string()).collect();
+        let parts: Vec<String> = (0..SEARCHED_BYTES).map(|number| number.to_string()).collect();
         let start = parts.concat();
         assert!(PlaintextIndex::new(&values(MAX_VALUES + 1, "")).is_err());
-        assert!(PlaintextIndex::new(&values(MAX_ALIKE + 1, &start)).is_err());
-        let found = PlaintextIndex::new(&values(MAX_ALIKE / 2, &start)).unwrap();
+        assert!(PlaintextIndex::new(&values(MAX_VALUES_PER_START + 1, &start)).is_err());
+        let found = PlaintextIndex::new(&values(MAX_VALUES_PER_START / 2, &start)).unwrap();
         assert!(found.find(format!("{start}000031").as_bytes()).is_some());
         assert!(found.find(format!("{start}000032").as_bytes()).is_none());
         // Lines that begin alike are cut, and refuse nothing.

@@ -10,18 +10,18 @@ const MIN_LINE: usize = 8;
 /// The letters and digits that such a line has at least, each counted once.
 const MIN_LETTERS: usize = 4;
 /// The start of a line that is looked for.
-const MAX_LINE: usize = 128;
+const MAX_LINE_BYTES: usize = 128;
 /// Lines of one value: one that is written in another layout has its first lines too.
-const MAX_LINES: usize = 1024;
+const MAX_LINES_PER_VALUE: usize = 1024;
 /// Words behind a name that are in many files, besides numbers and short words.
 const COMMON_WORDS: [&[u8]; 4] = [b"disabled", b"enabled", b"default", b"localhost"];
 
 /// Returns the lines by which a value of several lines is known: none that many texts have.
 pub(super) fn distinctive_lines(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     let lines = value.split(|byte| matches!(byte, b'\n' | b'\r')).map(<[u8]>::trim_ascii);
-    let starts = lines.map(|line| line.get(..MAX_LINE).unwrap_or(line).trim_ascii());
+    let starts = lines.map(|line| line.get(..MAX_LINE_BYTES).unwrap_or(line).trim_ascii());
     let is_long = value.trim_ascii().contains(&b'\n');
-    starts.filter(move |line| is_long && is_distinctive_line(line)).take(MAX_LINES)
+    starts.filter(move |line| is_long && is_distinctive_line(line)).take(MAX_LINES_PER_VALUE)
 }
 
 fn is_distinctive_line(line: &[u8]) -> bool {
@@ -241,7 +241,7 @@ mod tests {
             ]
         );
         assert_eq!(distinctive_lines(b"a single line\n").count(), 0);
-        assert_eq!(distinctive_lines("line of words\n".repeat(5000).as_bytes()).count(), MAX_LINES);
+        assert_eq!(distinctive_lines("line of words\n".repeat(5000).as_bytes()).count(), MAX_LINES_PER_VALUE);
     }
 
     #[test]

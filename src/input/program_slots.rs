@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Two renders stay within the memory of the packaged units and of the example's pod.
-pub(super) const MAX_RENDERS: usize = 2;
+pub(super) const MAX_CONCURRENT_RENDERS: usize = 2;
 
 /// The slots of this process. A new configuration makes new renderers while older ones still run.
-static PROCESS_SLOTS: ProgramSlots = ProgramSlots::new(MAX_RENDERS);
+static PROCESS_SLOTS: ProgramSlots = ProgramSlots::new(MAX_CONCURRENT_RENDERS);
 
 /// One that asks for slots: a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,8 +20,8 @@ pub(super) struct SlotClient(u64);
 impl SlotClient {
     /// Returns one that is equal to no other.
     pub(super) fn new() -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        Self(NEXT.fetch_add(1, Ordering::Relaxed))
+        static NEXT_FOLDER_NUMBER: AtomicU64 = AtomicU64::new(0);
+        Self(NEXT_FOLDER_NUMBER.fetch_add(1, Ordering::Relaxed))
     }
 }
 
@@ -143,8 +143,8 @@ mod tests {
         };
         let mut order = Vec::new();
         while let Some(next) = state.next(8) {
-            let place = state.waiting.iter().position(|(ticket, _)| *ticket == next).unwrap();
-            let (_, client) = state.waiting.remove(place);
+            let position = state.waiting.iter().position(|(ticket, _)| *ticket == next).unwrap();
+            let (_, client) = state.waiting.remove(position);
             *state.running.entry(client).or_default() += 1;
             order.push(next);
         }

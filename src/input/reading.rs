@@ -6,7 +6,7 @@ use serde_json::Value;
 use zeroize::Zeroizing;
 
 use super::decryption::{Decrypter, lacks_key};
-use super::exposure::{SealedPlaces, drop_unidentified, hold_exposed_back};
+use super::exposure::{SealedPositions, drop_unidentified, hold_exposed_back};
 use super::render_cipher::SEALED_PREFIX;
 use super::sops::is_sealed;
 use crate::manifest::{self, ManifestFile};
@@ -25,9 +25,9 @@ pub(crate) fn read_manifest(file: &SnapshotFile, bytes: &[u8], decrypter: &Decry
             Ok(Some(plaintext)) => {
                 let (sealed, opened) =
                     (manifest::read(&file.path, bytes), manifest::read(&file.path, &plaintext));
-                hold_exposed_back(&sealed, opened, &SealedPlaces::of_file(&file.path, bytes))
+                hold_exposed_back(&sealed, opened, &SealedPositions::of_file(&file.path, bytes))
             }
-            Err(found) => unopened(manifest::read(&file.path, bytes), *found),
+            Err(found) => hold_unopened_back(manifest::read(&file.path, bytes), *found),
         },
     }
 }
@@ -49,16 +49,16 @@ fn read_rendered(file: &SnapshotFile, bytes: &[u8], decrypter: &Decrypter) -> Ma
     // A Secret of which a patch gave one value may have others as they are in its own file.
     let unsealed = match decrypter.open_sealed(&mut object, &at) {
         Ok(was_sealed) => was_sealed.then(|| text_of(&object)),
-        Err(found) => return unopened(read(bytes), *found),
+        Err(found) => return hold_unopened_back(read(bytes), *found),
     };
     let before = unsealed.as_ref().map_or(bytes, |text| text.as_bytes());
     match decrypter.open_rendered(&mut object, &at) {
         Ok(false) => read(before),
         Ok(true) => {
             let opened = read(text_of(&object).as_bytes());
-            hold_exposed_back(&read(before), opened, &SealedPlaces::unknown(&file.path))
+            hold_exposed_back(&read(before), opened, &SealedPositions::unknown(&file.path))
         }
-        Err(found) => unopened(read(bytes), *found),
+        Err(found) => hold_unopened_back(read(bytes), *found),
     }
 }
 
@@ -77,7 +77,7 @@ fn text_of(object: &Value) -> Zeroizing<String> {
 }
 
 /// Holds the objects of a file back that cannot be opened.
-fn unopened(mut reading: ManifestFile, found: Diagnostic) -> ManifestFile {
+fn hold_unopened_back(mut reading: ManifestFile, found: Diagnostic) -> ManifestFile {
     for item in &mut reading.items {
         item.valid = false;
     }

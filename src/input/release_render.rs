@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::helm::{
-    ChartClosure, ChartError, ChartRenderHost, GeneratedPolicy, HelmOptions, PackError, UnnamedNamespace,
-    ValuesSource, pack_fetched, render_chart,
+    ChartClosure, ChartError, ChartRenderHost, GeneratedPolicy, HelmOptions, PackError, SchemaUse,
+    UnnamedNamespace, ValuesSource, pack_fetched, render_chart,
 };
 use super::kustomize::RenderTree;
 use super::opened_inputs::OpenedInputs;
@@ -14,10 +14,10 @@ use super::root_render::{RenderError, RenderOutput, log_notices, rendered_object
 use super::sandbox::InstalledProgram;
 use super::tree::FileTree;
 use crate::object::ManifestOrigin;
-use crate::source::{ClusterFacts, KnownFacts};
+use crate::source::{ClusterFacts, KnownClusterFacts};
 
 /// The longest name of a release: helm takes no longer one.
-const MAX_RELEASE_NAME: usize = 53;
+const MAX_RELEASE_NAME_CHARS: usize = 53;
 
 /// The version of Kubernetes that charts are given where no cluster is asked and none is
 /// configured.
@@ -25,7 +25,7 @@ pub(crate) const ASSUMED_VERSION: &str = "v1.36.0";
 
 /// The settings of the charts of a source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ReleaseSettings {
+pub(crate) struct HelmReleaseSettings {
     /// The name of the release; none for that of each chart's folder.
     pub release: Option<String>,
     /// The name of the folder that the source is of, which its files do not contain. A chart at its
@@ -45,13 +45,15 @@ pub(crate) struct ReleaseSettings {
     pub api_versions: Arc<[String]>,
     /// The treatment of generated values.
     pub generated: GeneratedPolicy,
+    /// The use of schemas.
+    pub schemas: SchemaUse,
 }
 
 /// The settings of charts, with the versions of the cluster where they name none.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct ResolvedReleases {
+pub(super) struct HelmReleases {
     /// The settings.
-    pub(super) settings: ReleaseSettings,
+    pub(super) settings: HelmReleaseSettings,
     /// The origin of the versions.
     pub(super) versions: VersionOrigin,
 }
@@ -71,12 +73,12 @@ pub(super) enum VersionOrigin {
     Unknown(Arc<str>),
 }
 
-impl ReleaseSettings {
+impl HelmReleaseSettings {
     /// Returns the settings as charts are given them where these facts are known.
-    pub(super) fn resolved_by(&self, facts: &ClusterFacts) -> ResolvedReleases {
+    pub(super) fn resolved_by(&self, facts: &ClusterFacts) -> HelmReleases {
         let mut settings = self.clone();
         if settings.kube_version.is_some() && !settings.api_versions.is_empty() {
-            return ResolvedReleases { settings, versions: VersionOrigin::Configured };
+            return HelmReleases { settings, versions: VersionOrigin::Configured };
         }
         let versions = match facts {
             ClusterFacts::NotQueried if settings.kube_version.is_some() => VersionOrigin::Configured,
@@ -84,8 +86,8 @@ impl ReleaseSettings {
                 settings.kube_version = Some(ASSUMED_VERSION.to_owned());
                 VersionOrigin::Assumed
             }
-            ClusterFacts::Queried(KnownFacts { versions: None, .. }) => VersionOrigin::Wanted,
-            ClusterFacts::Queried(KnownFacts { versions: Some(known), .. }) => {
+            ClusterFacts::Queried(KnownClusterFacts { versions: None, .. }) => VersionOrigin::Wanted,
+            ClusterFacts::Queried(KnownClusterFacts { versions: Some(known), .. }) => {
                 if settings.api_versions.is_empty() {
                     settings.api_versions = known.apis.clone();
                 }
@@ -99,7 +101,7 @@ impl ReleaseSettings {
                 }
             }
         };
-        ResolvedReleases { settings, versions }
+        HelmReleases { settings, versions }
     }
 
     /// Returns the options of the chart in a folder of a source that begins here.
@@ -119,6 +121,7 @@ impl ReleaseSettings {
             kube_version: self.kube_version.clone(),
             api_versions: self.api_versions.clone(),
             generated: self.generated,
+            schemas: self.schemas,
             ..HelmOptions::default()
         }
     }
@@ -128,7 +131,7 @@ impl ReleaseSettings {
 pub(super) fn release_name(folder: &str) -> String {
     let name = folder.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
     let fits = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '-' };
-    let name: String = name.chars().map(fits).take(MAX_RELEASE_NAME).collect();
+    let name: String = name.chars().map(fits).take(MAX_RELEASE_NAME_CHARS).collect();
     let name = name.trim_matches('-');
     if name.is_empty() { "release".to_owned() } else { name.to_owned() }
 }
@@ -153,11 +156,16 @@ pub(super) fn write_chart<T: FileTree>(
 
 /// Returns a run of helm in a place.
 pub(super) fn chart_host<'a>(
-    place: &'a RenderPlace,
+    render_place: &'a RenderPlace,
     host: &'a RenderHost,
     helm: &'a InstalledProgram,
 ) -> ChartRenderHost<'a> {
-    ChartRenderHost { sandbox: host.sandbox(), policy: &place.policy, program: &helm.path, tree: &place.tree }
+    ChartRenderHost {
+        sandbox: host.sandbox(),
+        policy: &render_place.policy,
+        program: &helm.path,
+        tree: &render_place.tree,
+    }
 }
 
 impl From<ChartError> for RenderError {
@@ -184,7 +192,7 @@ pub(super) struct TracedChart<'a> {
 ///
 /// # Errors
 /// Fails where helm does, where the sandbox stops it, and where its output cannot be read.
-pub(super) async fn render_release<T: FileTree>(
+pub(super) async fn render_helm_release<T: FileTree>(
     host: &RenderHost,
     program: &InstalledProgram,
     chart: TracedChart<'_>,
@@ -192,8 +200,8 @@ pub(super) async fn render_release<T: FileTree>(
     opened: &OpenedInputs,
 ) -> Result<RenderOutput, RenderError> {
     let TracedChart { chart, options } = chart;
-    let place = write_chart(host, chart, files, opened)?;
-    let mut rendered = render_chart(chart_host(&place, host, program), chart, options, files).await?;
+    let render_place = write_chart(host, chart, files, opened)?;
+    let mut rendered = render_chart(chart_host(&render_place, host, program), chart, options, files).await?;
     for object in &rendered.objects {
         let at = object.origin.places.first().cloned();
         let at = at.unwrap_or_else(|| ManifestOrigin::of_file(chart.closure.root.clone()));
@@ -220,12 +228,12 @@ mod tests {
     use crate::source::ServedVersions;
 
     fn resolve(kube_version: &str, apis: &[&str], facts: &ClusterFacts) -> (String, String, VersionOrigin) {
-        let settings = ReleaseSettings {
+        let settings = HelmReleaseSettings {
             kube_version: Some(kube_version.to_owned()).filter(|version| !version.is_empty()),
             api_versions: apis.iter().map(|api| (*api).to_owned()).collect(),
-            ..ReleaseSettings::default()
+            ..HelmReleaseSettings::default()
         };
-        let ResolvedReleases { settings, versions } = settings.resolved_by(facts);
+        let HelmReleases { settings, versions } = settings.resolved_by(facts);
         (settings.kube_version.unwrap_or_default(), settings.api_versions.join(" "), versions)
     }
 
@@ -235,11 +243,14 @@ mod tests {
         let served = |server: Result<&str, &str>| {
             let server = server.map(Arc::from).map_err(Arc::from);
             let versions = ServedVersions { server, apis: ["apps/v1".to_owned(), "v1".to_owned()].into() };
-            ClusterFacts::Queried(KnownFacts { versions: Some(versions.into()), ..KnownFacts::default() })
+            ClusterFacts::Queried(KnownClusterFacts {
+                versions: Some(versions.into()),
+                ..KnownClusterFacts::default()
+            })
         };
         let known = &served(Ok("v1.35.2+k3s1"));
         let refused = &served(Err("refused"));
-        let unread = &ClusterFacts::Queried(KnownFacts::default());
+        let unread = &ClusterFacts::Queried(KnownClusterFacts::default());
         let offline = &ClusterFacts::NotQueried;
         let own = &["x/v1"][..];
         for (kube_version, apis, facts, expected) in [
@@ -261,14 +272,14 @@ mod tests {
 
     #[test]
     fn inline_values_win_over_files_and_are_part_of_the_key_with_the_namespace() {
-        let settings = |namespace: &str, objects, inline: Option<&str>| ReleaseSettings {
+        let settings = |namespace: &str, objects, inline: Option<&str>| HelmReleaseSettings {
             namespace: namespace.to_owned(),
             objects,
             values: vec!["a.yaml".to_owned()],
             inline: inline.map(str::to_owned),
-            ..ReleaseSettings::default()
+            ..HelmReleaseSettings::default()
         };
-        let key = |settings: &ReleaseSettings| {
+        let key = |settings: &HelmReleaseSettings| {
             let tree = MemoryTree::new()
                 .file("web/Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n")
                 .file("web/a.yaml", "a: 1\n");
@@ -309,7 +320,8 @@ mod tests {
     fn a_chart_at_the_top_of_a_source_is_called_like_what_the_source_is_of() {
         let check = |release: Option<&str>, folder: &str, start: &str, expected: &str| {
             let release = release.map(str::to_owned);
-            let settings = ReleaseSettings { release, top: "My Shop".into(), ..ReleaseSettings::default() };
+            let settings =
+                HelmReleaseSettings { release, top: "My Shop".into(), ..HelmReleaseSettings::default() };
             assert_eq!(settings.options_of(folder, start).release, expected);
         };
         check(None, "", "", "my-shop");

@@ -23,16 +23,16 @@ use super::sops::SealingSecret;
 use crate::object::text_at;
 
 /// The member of a sealed object that holds the data keys, encrypted as in their files.
-pub(super) const HOLDERS: &str = "rhumb-sealed-for";
+pub(super) const RECIPIENTS_KEY: &str = "rhumb-sealed-for";
 /// The fields of a Secret whose values are sealed: those that are masked wherever it is shown.
 pub(super) const SEALED_FIELDS: [&str; 2] = ["data", "stringData"];
 /// The beginning of a sealed value. Another one where its form changes.
 pub(super) const SEALED_PREFIX: &str = "RHUMB[1,";
 /// The label under which the keys are derived.
-const KEYS: &[u8] = b"rhumb.dev: seal of a rendered Secret 1";
-const KEY: usize = 32;
-const NONCE: usize = 24;
-const TAG: usize = 16;
+const KEY_DERIVATION_LABEL: &[u8] = b"rhumb.dev: seal of a rendered Secret 1";
+const KEY_BYTES: usize = 32;
+const NONCE_BYTES: usize = 24;
+const TAG_BYTES: usize = 16;
 
 /// The reason for which sealed values cannot be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -49,7 +49,7 @@ pub(super) enum SealFault {
 pub(super) struct RootCipher {
     cipher: XChaCha20Poly1305,
     /// The key of the nonces, which follow from what is sealed: so no two values share one.
-    nonces: Zeroizing<[u8; KEY]>,
+    nonces: Zeroizing<[u8; KEY_BYTES]>,
 }
 
 impl fmt::Debug for RootCipher {
@@ -65,70 +65,75 @@ impl RootCipher {
         if secrets.is_empty() {
             return None;
         }
-        let mut joined = Zeroizing::new(Vec::with_capacity(secrets.len() * KEY));
+        let mut joined = Zeroizing::new(Vec::with_capacity(secrets.len() * KEY_BYTES));
         for secret in secrets {
             joined.extend_from_slice(secret.as_slice());
         }
-        let mut keys = Zeroizing::new([0; 2 * KEY]);
-        Hkdf::<Sha256>::new(None, &joined).expand(KEYS, keys.as_mut_slice()).ok()?;
-        let (cipher, rest) = keys.split_at_checked(KEY)?;
-        let mut nonces = Zeroizing::new([0; KEY]);
+        let mut keys = Zeroizing::new([0; 2 * KEY_BYTES]);
+        Hkdf::<Sha256>::new(None, &joined).expand(KEY_DERIVATION_LABEL, keys.as_mut_slice()).ok()?;
+        let (cipher, rest) = keys.split_at_checked(KEY_BYTES)?;
+        let mut nonces = Zeroizing::new([0; KEY_BYTES]);
         nonces.copy_from_slice(rest);
         Some(Self { cipher: XChaCha20Poly1305::new_from_slice(cipher).ok()?, nonces })
     }
 
     /// Seals the data of a Secret.
     pub(super) fn seal(&self, object: &mut Value, holders: &Value) -> Result<(), SealFault> {
-        each_value(object, |place, value| {
+        each_value(object, |field_path, value| {
             let plain = Zeroizing::new(value.to_string().into_bytes());
-            *value = Value::String(self.seal_bytes(place, &plain)?);
+            *value = Value::String(self.seal_bytes(field_path, &plain)?);
             Ok(())
         })?;
         let members = object.as_object_mut().ok_or(SealFault::Malformed)?;
-        members.insert(HOLDERS.to_owned(), holders.clone());
+        members.insert(RECIPIENTS_KEY.to_owned(), holders.clone());
         Ok(())
     }
 
     /// Opens the data of a Secret.
     pub(super) fn open(&self, object: &mut Value) -> Result<(), SealFault> {
-        each_value(object, |place, value| {
+        each_value(object, |field_path, value| {
             let text = value.as_str().ok_or(SealFault::Malformed)?;
-            let plain = self.open_bytes(place, text)?;
+            let plain = self.open_bytes(field_path, text)?;
             *value = serde_json::from_slice(&plain).map_err(|_| SealFault::Malformed)?;
             Ok(())
         })?;
         if let Some(members) = object.as_object_mut() {
-            members.remove(HOLDERS);
+            members.remove(RECIPIENTS_KEY);
         }
         Ok(())
     }
 
-    fn seal_bytes(&self, place: &str, plain: &[u8]) -> Result<String, SealFault> {
+    fn seal_bytes(&self, field_path: &str, plain: &[u8]) -> Result<String, SealFault> {
         let mut code = Hmac::<Sha256>::new_from_slice(self.nonces.as_slice()).map_err(|_| SealFault::Code)?;
-        code.update(&(place.len() as u64).to_be_bytes());
-        code.update(place.as_bytes());
+        code.update(&(field_path.len() as u64).to_be_bytes());
+        code.update(field_path.as_bytes());
         code.update(plain);
         let code = code.finalize().into_bytes();
-        let mut nonce = [0; NONCE];
-        nonce.copy_from_slice(code.get(..NONCE).ok_or(SealFault::Code)?);
-        let mut out = Vec::with_capacity(NONCE + plain.len() + TAG);
+        let mut nonce = [0; NONCE_BYTES];
+        nonce.copy_from_slice(code.get(..NONCE_BYTES).ok_or(SealFault::Code)?);
+        let mut out = Vec::with_capacity(NONCE_BYTES + plain.len() + TAG_BYTES);
         out.extend_from_slice(&nonce);
         out.extend_from_slice(plain);
-        let body = out.get_mut(NONCE..).ok_or(SealFault::Code)?;
-        let tag = self.cipher.encrypt_inout_detached(&XNonce::from(nonce), place.as_bytes(), body.into());
+        let body = out.get_mut(NONCE_BYTES..).ok_or(SealFault::Code)?;
+        let tag =
+            self.cipher.encrypt_inout_detached(&XNonce::from(nonce), field_path.as_bytes(), body.into());
         out.extend_from_slice(&tag.map_err(|_| SealFault::Code)?);
         Ok(format!("{SEALED_PREFIX}{}]", STANDARD.encode(out)))
     }
 
-    fn open_bytes(&self, place: &str, text: &str) -> Result<Zeroizing<Vec<u8>>, SealFault> {
+    fn open_bytes(&self, field_path: &str, text: &str) -> Result<Zeroizing<Vec<u8>>, SealFault> {
         let inner = text.strip_prefix(SEALED_PREFIX).and_then(|rest| rest.strip_suffix(']'));
         let bytes = STANDARD.decode(inner.ok_or(SealFault::Malformed)?).map_err(|_| SealFault::Malformed)?;
-        let (nonce, rest) = bytes.split_first_chunk::<NONCE>().ok_or(SealFault::Malformed)?;
-        let (body, tag) = rest.split_last_chunk::<TAG>().ok_or(SealFault::Malformed)?;
+        let (nonce, rest) = bytes.split_first_chunk::<NONCE_BYTES>().ok_or(SealFault::Malformed)?;
+        let (body, tag) = rest.split_last_chunk::<TAG_BYTES>().ok_or(SealFault::Malformed)?;
         let mut plain = Zeroizing::new(body.to_vec());
         let (nonce, tag) = (XNonce::from(*nonce), Tag::from(*tag));
-        let opened =
-            self.cipher.decrypt_inout_detached(&nonce, place.as_bytes(), plain.as_mut_slice().into(), &tag);
+        let opened = self.cipher.decrypt_inout_detached(
+            &nonce,
+            field_path.as_bytes(),
+            plain.as_mut_slice().into(),
+            &tag,
+        );
         opened.map_err(|_| SealFault::Code)?;
         Ok(plain)
     }
@@ -189,7 +194,7 @@ mod tests {
         let mut object = sealed_secret(&key, "db");
         let text = object.to_string();
         assert!(!text.contains("hunter") && !text.contains("aHVudGVy"), "{text}");
-        assert_eq!((&object["type"], &object[HOLDERS]), (&json!("Opaque"), &json!([["x"]])));
+        assert_eq!((&object["type"], &object[RECIPIENTS_KEY]), (&json!("Opaque"), &json!([["x"]])));
         key.open(&mut object).unwrap();
         assert_eq!(object, secret("db"));
         assert_eq!(format!("{key:?}"), "RootCipher(..)");

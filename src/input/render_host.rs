@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::thread;
 
 use super::memory_place::{self, MemoryPlace};
-use super::program_slots::MAX_RENDERS;
+use super::program_slots::MAX_CONCURRENT_RENDERS;
 use super::sandbox::{
     InstalledProgram, NetworkReach, ProgramError, ProgramFinder, ProgramPlace, RenderProgram, Sandbox,
     SandboxLimits, SandboxPolicy,
@@ -58,11 +58,11 @@ impl RenderHost {
             RenderProgram::Kustomize => &self.programs.kustomize,
             RenderProgram::Helm => &self.programs.helm,
         };
-        let place = match configured {
+        let program_place = match configured {
             Some(file) => ProgramPlace::File(file),
             None => ProgramPlace::Search(&self.search),
         };
-        self.finder.find(program, place, self.mode).await
+        self.finder.find(program, program_place, self.mode).await
     }
 
     /// Returns the sandbox.
@@ -110,7 +110,7 @@ impl RenderHost {
     /// Returns how many renders of one source run at once: on all processors, as far as there are
     /// slots.
     pub(crate) fn parallel_renders() -> usize {
-        thread::available_parallelism().map_or(1, NonZeroUsize::get).min(MAX_RENDERS)
+        thread::available_parallelism().map_or(1, NonZeroUsize::get).min(MAX_CONCURRENT_RENDERS)
     }
 }
 

@@ -17,7 +17,7 @@ pub(super) const RENDER_POSTPONED: &str = "render-postponed";
 
 /// The time after which a pass in which a program ran out of time starts no further one. The limit
 /// of one program is twice as long: such a pass ends with the programs that run at that moment.
-const PASS_BOUND: Duration = Duration::from_secs(30);
+const MAX_PASS_DURATION: Duration = Duration::from_secs(30);
 
 /// The result of a root in the last pass; none where its programs have not run.
 #[derive(Clone, Debug)]
@@ -62,13 +62,13 @@ impl<'a> RenderPass<'a> {
 
     /// Returns whether it starts another program.
     pub(super) fn has_time(&self) -> bool {
-        has_time(self.extent, !self.stopped().is_empty(), self.start.elapsed())
+        has_time(self.extent, !self.lock_stopped_roots().is_empty(), self.start.elapsed())
     }
 
     /// Notes the outcome of a run.
     pub(super) fn note_outcome(&self, folder: &Arc<str>, outcome: &RootOutcome) {
         if has_code(outcome, RENDER_STOPPED) {
-            self.stopped().push(folder.clone());
+            self.lock_stopped_roots().push(folder.clone());
         }
     }
 
@@ -92,7 +92,7 @@ impl<'a> RenderPass<'a> {
         }
     }
 
-    fn stopped(&self) -> std::sync::MutexGuard<'_, Vec<Arc<str>>> {
+    fn lock_stopped_roots(&self) -> std::sync::MutexGuard<'_, Vec<Arc<str>>> {
         self.stopped.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -108,7 +108,7 @@ fn run_rank(history: Option<&RootHistory>) -> (u8, u32) {
 }
 
 fn has_time(extent: RenderExtent, has_stopped: bool, elapsed: Duration) -> bool {
-    extent == RenderExtent::Whole || !has_stopped || elapsed < PASS_BOUND
+    extent == RenderExtent::Whole || !has_stopped || elapsed < MAX_PASS_DURATION
 }
 
 /// Returns whether a root did not render for a reason of this code.

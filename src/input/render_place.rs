@@ -16,7 +16,7 @@ use super::tree::FileTree;
 
 /// The bytes of a tree that is written to memory where there is some. On a disk it takes several
 /// times as long to make files where others were deleted. A larger tree takes long to render.
-const MEMORY_TREE_LIMIT: u64 = 4 << 20;
+const MAX_MEMORY_TREE_BYTES: u64 = 4 << 20;
 
 /// The folders of one program, which are gone with this.
 pub(super) struct RenderPlace {
@@ -51,7 +51,7 @@ impl RenderPlace {
             let folder = RenderFolder::in_memory(host).map_err(failed)?;
             return write(folder.ok_or(RenderError::NoMemoryFolder)?);
         }
-        if tree.files.iter().map(|file| file.size).sum::<u64>() <= MEMORY_TREE_LIMIT
+        if tree.files.iter().map(|file| file.size).sum::<u64>() <= MAX_MEMORY_TREE_BYTES
             && let Ok(Some(folder)) = RenderFolder::in_memory(host)
         {
             match write(folder) {
@@ -90,7 +90,7 @@ impl RenderFolder {
     fn path(&self) -> &Path {
         match self {
             Self::Anywhere(folder) => folder.path(),
-            Self::InMemory(place) => place.path(),
+            Self::InMemory(memory_place) => memory_place.path(),
         }
     }
 }
@@ -149,10 +149,10 @@ mod tests {
     #[test]
     fn a_small_tree_is_in_memory_and_a_large_one_where_temporary_files_are() {
         let temporary = tempfile::tempdir().unwrap();
-        let small = place(temporary.path(), MEMORY_TREE_LIMIT / 2);
+        let small = place(temporary.path(), MAX_MEMORY_TREE_BYTES / 2);
         assert_eq!(small.folder().parent(), Some(Path::new("/dev/shm")));
         assert_eq!(fs::read_to_string(small.tree.join("root/b.yaml")).unwrap(), "a: b");
-        let large = place(temporary.path(), MEMORY_TREE_LIMIT / 2 + 1);
+        let large = place(temporary.path(), MAX_MEMORY_TREE_BYTES / 2 + 1);
         assert_eq!(large.folder().parent(), Some(temporary.path()));
         assert_eq!(fs::read_to_string(large.tree.join("base/a.yaml")).unwrap(), "a: b");
     }

@@ -6,7 +6,7 @@ use super::helm::{self, ChartClosure, HelmOptions};
 use super::inflation::{Inflation, find_chart_closures};
 use super::key::{FileMode, ProgramIdentity, RenderInputs};
 use super::kustomize::{self, Closure, ClosureLimits, ParsedFiles};
-use super::release_render::ReleaseSettings;
+use super::release_render::HelmReleaseSettings;
 use super::roots::{RenderRoot, RootForm};
 use super::sandbox::RenderProgram;
 use super::tree::FileTree;
@@ -35,7 +35,7 @@ pub(super) enum ClosureForm {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ClosureSettings<'a> {
     /// The settings of charts.
-    pub(super) releases: &'a ReleaseSettings,
+    pub(super) releases: &'a HelmReleaseSettings,
     /// The finder of charts of servers.
     pub(super) supply: &'a dyn ChartSupply,
     /// The meaning of a version.
@@ -131,7 +131,7 @@ impl RootClosure {
             ClosureForm::Helm(chart, options) => helm::render_inputs(own, chart, options),
         };
         for chart in &self.charts.used {
-            inputs.charts.insert(format!("{chart} ({})", chart.asked()), chart.digest.bytes());
+            inputs.charts.insert(format!("{chart} ({})", chart.request_text()), chart.digest.bytes());
         }
         if let Some(lock) = &self.charts.lock {
             inputs.options.insert("lock".to_owned(), lock.clone());
@@ -174,12 +174,12 @@ mod tests {
     }
 
     fn traced(tree: &MemoryTree, form: RootForm, supply: &MemorySupply) -> RootClosure {
-        let releases = ReleaseSettings { namespace: "prod".to_owned(), ..ReleaseSettings::default() };
+        let releases = HelmReleaseSettings { namespace: "prod".to_owned(), ..HelmReleaseSettings::default() };
         traced_with(&releases, tree, form, supply)
     }
 
     fn traced_with(
-        releases: &ReleaseSettings,
+        releases: &HelmReleaseSettings,
         tree: &MemoryTree,
         form: RootForm,
         supply: &MemorySupply,
@@ -233,11 +233,11 @@ mod tests {
             .file("web/Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n")
             .file("web/charts/app/Chart.yaml", "apiVersion: v2\nname: app\nversion: 1.0.0\n")
             .file("web/charts/app/values.yaml", "");
-        let release_settings = |version: &str, apis: &[&str]| ReleaseSettings {
+        let release_settings = |version: &str, apis: &[&str]| HelmReleaseSettings {
             namespace: "prod".to_owned(),
             kube_version: Some(version.to_owned()),
             api_versions: apis.iter().map(|api| (*api).to_owned()).collect(),
-            ..ReleaseSettings::default()
+            ..HelmReleaseSettings::default()
         };
         let all = [
             release_settings("v1.35.0", &["v1"]),

@@ -22,7 +22,7 @@ pub(super) const RENDER_FAILED: &str = "render-failed";
 /// The code of the finding that a program ran into a limit of time.
 pub(super) const RENDER_STOPPED: &str = "render-stopped";
 /// The code of a root whose program is missing, or cannot be used.
-pub(super) const NO_PROGRAM: &str = "no-program";
+pub(super) const NO_RENDERER: &str = "no-program";
 
 /// The remedy where a program fails.
 const FAILED_HINT: &str = "run the same program on this folder to see all it says";
@@ -55,7 +55,7 @@ pub(super) struct JobOutcome {
 }
 
 /// Returns what is known of a root without a run of its program, or what has to be run.
-pub(super) fn judge(
+pub(super) fn plan_root(
     root: RenderRoot,
     start: &str,
     closure: Arc<RootClosure>,
@@ -83,7 +83,7 @@ pub(super) fn judge(
             Some(Ok(program)) => needed.push(program.clone()),
             None => return Err(without(RootOutcome::Interrupted(vec![unknown_program(&path)]))),
             Some(Err(error)) => {
-                let found = Diagnostic::file_error(path.clone(), NO_PROGRAM, error.to_string());
+                let found = Diagnostic::file_error(path.clone(), NO_RENDERER, error.to_string());
                 return Err(without(RootOutcome::Interrupted(vec![found])));
             }
         }
@@ -119,7 +119,7 @@ pub(super) fn judge(
 }
 
 fn unknown_program(path: &Arc<str>) -> Diagnostic {
-    Diagnostic::file_error(path.clone(), NO_PROGRAM, "its program was not looked for")
+    Diagnostic::file_error(path.clone(), NO_RENDERER, "its program was not looked for")
 }
 
 /// Returns the path of a root inside the source: of the file that makes its folder one.
@@ -204,13 +204,13 @@ fn render_origin(start: &str, origin: ObjectOrigin) -> RenderOrigin {
     RenderOrigin {
         root: paths::seen_from(start, &root).into(),
         renderer,
-        places: places.iter().map(|place| seen_from(start, place)).collect(),
+        places: places.iter().map(|made_from| seen_from(start, made_from)).collect(),
     }
 }
 
 /// Returns a place of the revision as it is seen from the source's folder.
-fn seen_from(start: &str, place: &ManifestOrigin) -> ManifestOrigin {
-    ManifestOrigin { file: paths::seen_from(start, &place.file).into(), ..place.clone() }
+fn seen_from(start: &str, origin: &ManifestOrigin) -> ManifestOrigin {
+    ManifestOrigin { file: paths::seen_from(start, &origin.file).into(), ..origin.clone() }
 }
 
 /// Returns a finding as it is seen from the source's folder.
@@ -232,7 +232,7 @@ mod tests {
             assert_eq!(is_out_of_time(&error), expected, "{error}");
         };
         let program = || "helm".to_owned();
-        let stopped = |part| SandboxError::Stopped { program: program(), part, complaint: String::new() };
+        let stopped = |part| SandboxError::Stopped { program: program(), part, stderr: String::new() };
         check(SandboxError::Deadline { program: program(), deadline: Duration::from_mins(1) }, true);
         check(stopped(SandboxPart::Processor), true);
         check(stopped(SandboxPart::Memory), false);

@@ -77,7 +77,7 @@ pub(crate) fn find_locks(
         let known = read_lock(&files, &root.folder)?;
         let needed = ChartLock::of(closure.charts.used.into_iter().collect());
         let below = place(folder, &paths::seen_from(&start, &root.folder));
-        locks.roots.extend(judge(below.join(LOCK_FILE), known.as_deref(), needed));
+        locks.roots.extend(compare_lock(below.join(LOCK_FILE), known.as_deref(), needed));
     }
     Ok(locks)
 }
@@ -89,7 +89,7 @@ fn place(folder: &Path, seen: &str) -> PathBuf {
 }
 
 /// Returns the lock of a root, if it has or needs one.
-fn judge(file: PathBuf, known: Option<&[u8]>, needed: ChartLock) -> Option<RootLock> {
+fn compare_lock(file: PathBuf, known: Option<&[u8]>, needed: ChartLock) -> Option<RootLock> {
     let text = (!needed.charts().is_empty()).then(|| needed.to_text());
     let read = known.and_then(|known| ChartLock::read(&LOCK_FILE.into(), known).ok());
     let state = match (&read, known) {
@@ -117,7 +117,7 @@ mod tests {
     use crate::input::chart_lock::LockedChart;
     use crate::input::charts::ChartFetcher;
     use crate::input::memory_supply::MemorySupply;
-    use crate::input::{Decrypter, ReleaseSettings, RenderHost};
+    use crate::input::{Decrypter, HelmReleaseSettings, RenderHost};
 
     fn chart(version: &str) -> LockedChart {
         LockedChart {
@@ -133,7 +133,7 @@ mod tests {
     fn a_lock_is_current_or_is_to_be_written_or_taken_away() {
         let lock = |versions: &[&str]| ChartLock::of(versions.iter().map(|version| chart(version)).collect());
         let check = |known: Option<&str>, needed: &[&str], expected: Option<(LockState, bool)>| {
-            let judged = judge("rhumb.lock".into(), known.map(str::as_bytes), lock(needed));
+            let judged = compare_lock("rhumb.lock".into(), known.map(str::as_bytes), lock(needed));
             let judged = judged.map(|judged| (judged.state, judged.text.is_some()));
             assert_eq!(judged, expected, "{known:?} {needed:?}");
         };
@@ -151,7 +151,7 @@ mod tests {
     fn renderer(supply: MemorySupply) -> SourceRenderer {
         let host = RenderHost::new(&RendererConfig::default(), "".into(), std::env::temp_dir());
         let decrypter = Arc::new(Decrypter::new(Vec::new(), None));
-        let releases = ReleaseSettings { namespace: "prod".to_owned(), ..ReleaseSettings::default() };
+        let releases = HelmReleaseSettings { namespace: "prod".to_owned(), ..HelmReleaseSettings::default() };
         let renderer =
             SourceRenderer::new(host.into(), RenderMode::Auto, decrypter, ChartFetcher::without_servers());
         renderer.with_releases(releases).with_supply(Arc::new(supply))

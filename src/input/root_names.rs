@@ -13,11 +13,11 @@ use crate::object::{NameWords, PossibleNames};
 use crate::source::{SourceError, TreeEntry};
 
 /// The most that is looked at in the folders of a root.
-const MAX_FILES: usize = 20_000;
+const MAX_NAMED_FILES: usize = 20_000;
 const MAX_BYTES: u64 = 16 << 20;
 
 /// The beginning of a variable.
-const VARIABLE: &str = "${";
+const VARIABLE_START: &str = "${";
 
 /// Returns the names that objects of a root may have, by the text of what it reads.
 ///
@@ -96,7 +96,8 @@ impl<T: FileTree> WordReader<'_, T> {
             return Ok(None);
         }
         let bytes = self.files.read(blob)?;
-        let has_variable = || bytes.windows(VARIABLE.len()).any(|window| window == VARIABLE.as_bytes());
+        let has_variable =
+            || bytes.windows(VARIABLE_START.len()).any(|window| window == VARIABLE_START.as_bytes());
         if self.variables == VariableUse::Substituted && has_variable() {
             return Ok(None);
         }
@@ -105,7 +106,7 @@ impl<T: FileTree> WordReader<'_, T> {
 
     fn add_path(&mut self, path: &str) -> Option<()> {
         self.count += 1;
-        if self.count > MAX_FILES { None } else { self.add_text(path.as_bytes()) }
+        if self.count > MAX_NAMED_FILES { None } else { self.add_text(path.as_bytes()) }
     }
 
     fn add_text(&mut self, text: &[u8]) -> Option<()> {
@@ -121,12 +122,12 @@ mod tests {
     use crate::input::chart_supply::PinPolicy;
     use crate::input::kustomize::ParsedFiles;
     use crate::input::memory_supply::MemorySupply;
-    use crate::input::release_render::ReleaseSettings;
+    use crate::input::release_render::HelmReleaseSettings;
     use crate::input::root_closure::ClosureSettings;
     use crate::input::roots::{RenderRoot, RootForm};
 
     fn names(files: MemoryTree, form: RootForm, variables: VariableUse) -> PossibleNames {
-        let (releases, supply) = (ReleaseSettings::default(), MemorySupply::default());
+        let (releases, supply) = (HelmReleaseSettings::default(), MemorySupply::default());
         let settings = ClosureSettings { releases: &releases, supply: &supply, policy: PinPolicy::Strict };
         let root = RenderRoot { folder: "app".into(), form };
         let mut parsed = ParsedFiles::default();
@@ -144,7 +145,7 @@ mod tests {
         let check = |files: MemoryTree, expected: &[(&str, bool)]| {
             let names = names(files, RootForm::Kustomize, VariableUse::Literal);
             for (name, possible) in expected {
-                assert_eq!(names.may_be(name), *possible, "{name} by {names:?}");
+                assert_eq!(names.can_be_named(name), *possible, "{name} by {names:?}");
             }
         };
         let gone = &[("gone", true)][..];
@@ -174,7 +175,8 @@ mod tests {
 
     #[test]
     fn variables_and_charts_make_names_that_nobody_can_tell() {
-        let gone = |files: &MemoryTree, form, variables| names(files.clone(), form, variables).may_be("gone");
+        let gone =
+            |files: &MemoryTree, form, variables| names(files.clone(), form, variables).can_be_named("gone");
         let files = app("resources: [own.yaml]\nnamePrefix: '${CLUSTER}-'\n");
         assert!(gone(&files, RootForm::Kustomize, VariableUse::Substituted));
         assert!(!gone(&files, RootForm::Kustomize, VariableUse::Literal));

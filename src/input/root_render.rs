@@ -11,11 +11,12 @@ use zeroize::Zeroizing;
 
 use super::helm::{ChartObject, UnnamedNamespace, translate_hooks};
 use super::kustomize::{
-    Closure, ExpectedObjects, InflatedChart, OriginFinder, OriginTracking, PlannedContent, RenderTree,
-    may_quote_secret, strip_mark,
+    Closure, ExpectedObjects, InflatedChart, ObjectNames, OriginFinder, OriginTracking, PlannedContent,
+    RenderTree, can_quote_secret, strip_mark,
 };
-use super::opened_inputs::{OpenedInputs, TakenValues};
-use super::origin::{ObjectOrigin, OriginAnnotation, strip_origin};
+use super::opened_inputs::{ExtractedValues, OpenedInputs};
+use super::origin::{ObjectOrigin, OriginAnnotation, strip_origin, strip_transformations};
+use super::paths::{folder_of, seen_from};
 use super::render_host::RenderHost;
 use super::render_place::RenderPlace;
 use super::sandbox::{InstalledProgram, ProgramCommand, SandboxError, SandboxPart};
@@ -23,19 +24,19 @@ use super::tree::FileTree;
 use super::variables::{VariableFinding, VariableTable, substitute};
 use crate::manifest::{PlacedValue, read_documents};
 use crate::object::{Diagnostic, Gvk, ManifestOrigin, text_at};
-use crate::source::{HOOK_NOT_RUN, SourceError};
+use crate::source::{DUPLICATE_KEY, HOOK_NOT_RUN, SourceError};
 
 /// Go collects garbage only near this many bytes: few renders need as much.
-const GO_MEMORY: u64 = 192 << 20;
+const GO_MEMORY_BYTES: u64 = 192 << 20;
 
 /// Objects that one root may have: as many as one file may hold.
-const MAX_OBJECTS: usize = 20_000;
+const MAX_RENDERED_OBJECTS: usize = 20_000;
 
 /// The most warnings of one root that are kept.
 const MAX_WARNINGS: usize = 50;
 
 /// Characters of a program's complaint that are shown.
-const MAX_COMPLAINT: usize = 1_000;
+const MAX_STDERR_CHARS: usize = 1_000;
 
 /// An object that was rendered.
 #[derive(Clone, PartialEq)]
@@ -88,12 +89,12 @@ pub(crate) enum RenderError {
     #[error(transparent)]
     Sandbox(#[from] SandboxError),
     /// The program fails.
-    #[error("{program} fails: {complaint}")]
+    #[error("{program} fails: {stderr}")]
     Failed {
         /// The program.
         program: &'static str,
         /// The end of what it said.
-        complaint: String,
+        stderr: String,
     },
     /// The program read opened files or Secrets and fails, or prints what is no list of objects.
     #[error("{program} fails, and its words are not shown: they may repeat a value of a Secret")]
@@ -147,8 +148,8 @@ pub(crate) async fn render_kustomization<T: FileTree>(
     files: &T,
     values: RenderValues<'_>,
 ) -> Result<RenderOutput, RenderError> {
-    let TracedKustomization { closure, charts } = kustomization;
-    let mut finder = OriginFinder::new(closure, files);
+    let TracedKustomization { closure, charts, names } = kustomization;
+    let mut finder = OriginFinder::new(closure, files).with_names(names);
     let expected = match charts {
         [] => ExpectedObjects::of(&mut finder)?,
         _ => None,
@@ -166,23 +167,27 @@ pub(crate) async fn render_kustomization<T: FileTree>(
     let PrintedRoot { documents, charts: paths, tracking, origins } = printed;
     let named = paths.iter().filter_map(|(path, number)| Some((path.clone(), charts.get(*number)?)));
     let mut finder = finder.with_charts(named);
+    let chart_folders: Vec<String> =
+        paths.keys().map(|path| seen_from(&closure.root, folder_of(path))).collect();
     let (mut objects, mut origins) = (BuiltObjects::default(), origins.into_iter());
     for PrintedDocument { mut body, findings } in documents {
         let annotated = match tracking {
             OriginTracking::Added => strip_origin(&mut body),
             OriginTracking::Requested | OriginTracking::Absent => super::origin::read_origin(&body),
         };
-        let said = origins.next().or(annotated);
-        let origin = finder.find(said.as_ref(), &body)?;
+        let origin_annotation = origins.next().or(annotated);
+        let origin = finder.find(origin_annotation.as_ref(), &body)?;
         let at = origin.places.first().cloned();
         let at = at.unwrap_or_else(|| ManifestOrigin::of_file(closure.root.clone()));
         let found = findings.iter().map(|finding| finding.diagnostic_at(at.clone()));
         let (faults, warnings): (Vec<_>, Vec<_>) = found.partition(Diagnostic::is_error);
         objects.faults.extend(faults);
         objects.warnings.extend(warnings);
-        let chart = finder.chart_path(said.as_ref(), &body).and_then(|path| paths.get(path)).copied();
+        let chart =
+            finder.chart_path(origin_annotation.as_ref(), &body).and_then(|path| paths.get(path)).copied();
         if let Some(inflated) = chart.and_then(|number| charts.get(number)) {
             strip_mark(&mut body);
+            strip_transformations(&mut body, &chart_folders);
             if tracking == OriginTracking::Requested {
                 super::origin::name_generator(&mut body, &closure.root, &inflated.file);
             }
@@ -226,7 +231,7 @@ async fn print_with_origins<T: FileTree>(
     files: &T,
     values: RenderValues<'_>,
 ) -> Result<PrintedRoot, RenderError> {
-    let TracedKustomization { closure, charts } = kustomization;
+    let TracedKustomization { closure, charts, .. } = kustomization;
     let tree = RenderTree::with_charts(closure, files, charts)?;
     let (output, tracking) = match build(host, program, &tree, files, values.opened).await {
         // Origins are worth nothing where they are what the program fails for.
@@ -262,6 +267,8 @@ pub(crate) struct TracedKustomization<'a> {
     pub(crate) closure: &'a Closure,
     /// The charts.
     pub(crate) charts: &'a [InflatedChart],
+    /// The names of objects that are known from other roots.
+    pub(crate) names: &'a ObjectNames,
 }
 
 /// The objects that kustomize printed.
@@ -290,7 +297,8 @@ impl BuiltObjects {
         let (mut all, mut warnings) = (self.plain, self.warnings);
         for (number, objects) in self.of_charts {
             let namespace = charts.get(number).map(|chart| chart.namespace.clone()).unwrap_or_default();
-            let (objects, notices) = translate_hooks(objects, &namespace, UnnamedNamespace::Source);
+            let (objects, notices) = translate_hooks(objects, &namespace, UnnamedNamespace::Source)
+                .map_err(RenderError::Refused)?;
             warnings.extend(log_notices(notices));
             all.extend(objects);
         }
@@ -299,14 +307,14 @@ impl BuiltObjects {
     }
 }
 
-/// Logs what a chart asks for and gets in another way, or does not get. Returns what is not run:
-/// nobody sees that in the cluster.
+/// Logs what a chart asks for and gets in another way, or does not get. Returns what is not run,
+/// and which keys are printed twice: nobody sees that in the cluster.
 pub(super) fn log_notices(notices: Vec<Diagnostic>) -> Vec<Diagnostic> {
     for notice in &notices {
         tracing::info!(place = %notice.origin, "{}", notice.message);
     }
     let mut warnings: Vec<Diagnostic> =
-        notices.into_iter().filter(|notice| notice.code == HOOK_NOT_RUN).collect();
+        notices.into_iter().filter(|notice| matches!(notice.code, HOOK_NOT_RUN | DUPLICATE_KEY)).collect();
     warnings.truncate(MAX_WARNINGS);
     warnings
 }
@@ -330,28 +338,28 @@ async fn build<T: FileTree>(
     files: &T,
     opened: &OpenedInputs,
 ) -> Result<Zeroizing<Vec<u8>>, RenderError> {
-    let place = RenderPlace::write(host, "kustomize", tree, files, opened)?;
-    let command = ProgramCommand::new(&program.path, place.tree.join(&*tree.root))
+    let render_place = RenderPlace::write(host, "kustomize", tree, files, opened)?;
+    let command = ProgramCommand::new(&program.path, render_place.tree.join(&*tree.root))
         .arguments(["build", "--load-restrictor", "LoadRestrictionsNone", "."])
-        .go_runtime(GO_MEMORY, 1);
-    let run = host.sandbox().run(&place.policy, &command).await?;
+        .go_runtime(GO_MEMORY_BYTES, 1);
+    let run = host.sandbox().run(&render_place.policy, &command).await?;
     if run.is_success() {
         return Ok(Zeroizing::new(run.output));
     }
-    let said = complaint(&run.complaint, place.folder());
+    let stderr = stderr_text(&run.stderr, render_place.folder());
     // Of a program that has no memory left the last words are where it stopped.
     if run.denied_by() == Some(SandboxPart::Memory) {
-        let (program, complaint) = ("kustomize".to_owned(), String::new());
-        return Err(SandboxError::Stopped { program, part: SandboxPart::Memory, complaint }.into());
+        let (program, stderr) = ("kustomize".to_owned(), String::new());
+        return Err(SandboxError::Stopped { program, part: SandboxPart::Memory, stderr }.into());
     }
-    if may_quote(&said, tree, files)? {
+    if may_quote(&stderr, tree, files)? {
         return Err(RenderError::MessageWithheld { program: "kustomize" });
     }
-    Err(RenderError::Failed { program: "kustomize", complaint: said })
+    Err(RenderError::Failed { program: "kustomize", stderr })
 }
 
 /// Returns whether words of kustomize may quote a value of a Secret in its files.
-fn may_quote<T: FileTree>(said: &str, tree: &RenderTree, files: &T) -> Result<bool, RenderError> {
+fn may_quote<T: FileTree>(output: &str, tree: &RenderTree, files: &T) -> Result<bool, RenderError> {
     let mut texts = Vec::new();
     for planned in &tree.files {
         let bytes = match &planned.content {
@@ -361,18 +369,18 @@ fn may_quote<T: FileTree>(said: &str, tree: &RenderTree, files: &T) -> Result<bo
         texts.push((&*planned.path, String::from_utf8_lossy(&bytes).into_owned()));
     }
     let texts: Vec<(&str, &str)> = texts.iter().map(|(path, text)| (*path, &**text)).collect();
-    Ok(may_quote_secret(said, &texts))
+    Ok(can_quote_secret(output, &texts))
 }
 
 /// Returns the last thing that a program said, without the places of our own files.
-fn complaint(said: &str, folder: &Path) -> String {
-    let said = said.replace(&format!("{}/tree/", folder.display()), "");
-    let said = said.replace(&format!("{}/tree", folder.display()), ".");
-    let last = said.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("it says nothing");
+fn stderr_text(stderr: &str, folder: &Path) -> String {
+    let stderr = stderr.replace(&format!("{}/tree/", folder.display()), "");
+    let stderr = stderr.replace(&format!("{}/tree", folder.display()), ".");
+    let last = stderr.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("it says nothing");
     let last = last.strip_prefix("Error: ").unwrap_or(last);
     let plain = |letter: char| if letter.is_control() { ' ' } else { letter };
-    let mut text: String = last.chars().take(MAX_COMPLAINT).map(plain).collect();
-    if last.chars().nth(MAX_COMPLAINT).is_some() {
+    let mut text: String = last.chars().take(MAX_STDERR_CHARS).map(plain).collect();
+    if last.chars().nth(MAX_STDERR_CHARS).is_some() {
         text.push('…');
     }
     text
@@ -409,8 +417,8 @@ pub(super) fn documents(
             return Err(unreadable(format!("line {}: {}", fault.origin.line, fault.message)));
         }
         documents.extend(read.into_iter().filter(|document| !document.body.is_null()));
-        if documents.len() > MAX_OBJECTS {
-            return Err(unreadable(format!("it has more than {MAX_OBJECTS} objects")));
+        if documents.len() > MAX_RENDERED_OBJECTS {
+            return Err(unreadable(format!("it has more than {MAX_RENDERED_OBJECTS} objects")));
         }
     }
     Ok(documents)
@@ -447,9 +455,9 @@ fn opened_part(
     if values.variables.is_none() || found.iter().any(Diagnostic::is_error) {
         return Ok((found, documents));
     }
-    let taken: Vec<TakenValues> =
+    let taken: Vec<ExtractedValues> =
         documents.iter_mut().map(|document| values.opened.take_values(&mut document.body)).collect();
-    if taken.iter().all(TakenValues::is_empty) {
+    if taken.iter().all(ExtractedValues::is_empty) {
         return Ok(printed_part(name, part, values.variables));
     }
     let (mut found, mut substituted) = (Vec::new(), Vec::new());
@@ -499,8 +507,9 @@ mod tests {
             let output = "kind: A\n---\n".repeat(count);
             documents("kustomize", output.as_bytes(), values, &ManifestOrigin::of_file("a"))
         };
-        assert_eq!(printed(MAX_OBJECTS).map(|read| read.len()).ok(), Some(MAX_OBJECTS));
-        let refused = printed(MAX_OBJECTS + 1).err().map(|error| (error.to_string(), error.is_passing()));
+        assert_eq!(printed(MAX_RENDERED_OBJECTS).map(|read| read.len()).ok(), Some(MAX_RENDERED_OBJECTS));
+        let refused =
+            printed(MAX_RENDERED_OBJECTS + 1).err().map(|error| (error.to_string(), error.is_passing()));
         let text = "the output of kustomize cannot be read: it has more than 20000 objects";
         assert_eq!(refused, Some((text.to_owned(), false)));
     }

@@ -12,7 +12,7 @@ use super::paths;
 use super::tree::{self, FileTree};
 
 /// The name of the file that makes a folder a chart.
-const CHART: &str = "Chart.yaml";
+const CHART_FILE: &str = "Chart.yaml";
 
 /// The program that a root is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -28,7 +28,7 @@ impl RootForm {
     pub(crate) const fn file_name(self) -> &'static str {
         match self {
             Self::Kustomize => "kustomization.yaml",
-            Self::Helm => CHART,
+            Self::Helm => CHART_FILE,
         }
     }
 }
@@ -154,7 +154,7 @@ fn is_component(folder: &str, files: &impl FileTree, parsed: &mut ParsedFiles) -
         let Some(file) = found.file else { continue };
         let read = match parsed.kustomization(file.blob) {
             Some(read) => read,
-            None => parsed.add_kustomization(file.blob, &files.read(file.blob)?),
+            None => parsed.add_kustomization(&found.path, file.blob, &files.read(file.blob)?),
         };
         return Ok(read.kind == KustomizationKind::Component);
     }

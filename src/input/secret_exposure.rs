@@ -35,7 +35,7 @@ pub(super) fn find_exposed(
 fn shown_name(object: &Value, index: &PlaintextIndex) -> String {
     let part = |path: &[&str]| {
         let text = text_at(object, path);
-        if index.find(text.as_bytes()).is_some() { "…".to_owned() } else { text_excerpt(text) }
+        if index.can_contain(text.as_bytes()) { "…".to_owned() } else { text_excerpt(text) }
     };
     let (kind, name) = (part(&["kind"]), part(&["metadata", "name"]));
     match part(&["metadata", "namespace"]) {

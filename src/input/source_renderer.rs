@@ -14,17 +14,19 @@ use super::charts::ChartFetcher;
 use super::decryption::Decrypter;
 use super::encryption::{self, RootFiles};
 use super::inflation::inflate;
-use super::kustomize::ParsedFiles;
+use super::kustomize::{ObjectNames, ParsedFiles};
 use super::last_revision::{LastRevision, RememberedRoot, RenderAttempt, is_failure};
 use super::origin::CHART_SEPARATOR;
 use super::own_thread;
 use super::paths;
 use super::program_slots::{ProgramSlots, SlotClient};
-use super::release_render::{ReleaseSettings, ResolvedReleases, TracedChart, VersionOrigin, render_release};
+use super::release_render::{
+    HelmReleaseSettings, HelmReleases, TracedChart, VersionOrigin, render_helm_release,
+};
 use super::render_host::RenderHost;
 use super::render_pass::{RenderPass, rest_of};
 use super::root_closure::{ClosureForm, ClosureSettings, RootClosure};
-use super::root_job::{FoundPrograms, JobOutcome, RootJob, judge, outcome_of};
+use super::root_job::{FoundPrograms, JobOutcome, RootJob, outcome_of, plan_root};
 use super::root_names::possible_names;
 use super::root_render::{
     RenderError, RenderOutput, RenderValues, TracedKustomization, render_kustomization,
@@ -43,7 +45,7 @@ use crate::source::{
 };
 
 /// The code of a root whose charts depend on a version that the cluster does not report.
-const NO_VERSION: &str = "no-cluster-version";
+const NO_CLUSTER_VERSION: &str = "no-cluster-version";
 
 /// The renderer of the roots of one source's revisions.
 #[derive(Debug)]
@@ -52,9 +54,11 @@ pub(crate) struct SourceRenderer {
     mode: RenderMode,
     decrypter: Arc<Decrypter>,
     substitution: Option<SourceVariables>,
-    releases: ReleaseSettings,
+    releases: HelmReleaseSettings,
     supply: Arc<dyn ChartSupply>,
     slots: SlotClient,
+    /// The names of objects in files that roots share.
+    names: ObjectNames,
     state: Mutex<RendererState>,
     /// Set once charts were given an assumed version.
     assumption: OnceLock<()>,
@@ -87,10 +91,10 @@ impl SourceRenderer {
         charts: ChartFetcher,
     ) -> Self {
         let supply = Arc::new(ServerCharts::new(charts, host.clone()));
-        let releases = ReleaseSettings::default();
+        let releases = HelmReleaseSettings::default();
         let (state, assumption) = (Mutex::default(), OnceLock::new());
-        let slots = SlotClient::new();
-        Self { host, mode, decrypter, substitution: None, releases, supply, slots, state, assumption }
+        let (slots, names) = (SlotClient::new(), ObjectNames::default());
+        Self { host, mode, decrypter, substitution: None, releases, supply, slots, names, state, assumption }
     }
 
     /// Returns one that takes charts of servers from here.
@@ -100,7 +104,7 @@ impl SourceRenderer {
     }
 
     /// Returns one that renders charts with these settings.
-    pub(crate) fn with_releases(self, releases: ReleaseSettings) -> Self {
+    pub(crate) fn with_releases(self, releases: HelmReleaseSettings) -> Self {
         Self { releases, ..self }
     }
 
@@ -143,7 +147,7 @@ impl SourceRenderer {
         start: &str,
         files: &T,
         parsed: &mut ParsedFiles,
-        releases: &ResolvedReleases,
+        releases: &HelmReleases,
     ) -> Result<RootClosure, SourceError> {
         let settings = ClosureSettings {
             releases: &releases.settings,
@@ -217,7 +221,9 @@ impl SourceRenderer {
         let versions = releases.versions.clone();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let RendererState { parsed, last, stops } = &mut *state;
-        let changed = last.as_ref().map(|last| last.tree.changed_paths(&tree)).transpose()?;
+        // Where that cannot be told, all is looked at: the last revision may be in no store.
+        let changed = last.as_ref().and_then(|last| last.tree.changed_paths(&tree).ok());
+        parsed.forget_changes(changed.as_deref());
         let impact = changed
             .as_ref()
             .zip(last.as_ref())
@@ -267,6 +273,7 @@ impl SourceRenderer {
         let outcomes = folders.into_iter().zip(done.iter().map(|done| RememberedRoot::from(&done.root)));
         let mut roots: HashMap<Arc<str>, RememberedRoot> = outcomes.collect();
         roots.extend(kept.iter().map(|(folder, root)| (folder.clone(), root.into())));
+        index.retain(|root| roots.contains_key(root));
         stops.retain(|folder, _| roots.get(folder).is_some_and(RememberedRoot::has_stopped));
         let tree = tree.unread();
         *last = Some(LastRevision { tree, index, roots, variables: digest, releases, charts });
@@ -303,7 +310,7 @@ impl SourceRenderer {
         let closures: Vec<(RenderRoot, Arc<RootClosure>)> =
             closures.into_iter().map(|(root, closure)| (root, closure.into())).collect();
         for ((root, closure), number) in closures.iter().cloned().zip(0_usize..) {
-            match judge(root, start, closure, &programs, variables, pass.known) {
+            match plan_root(root, start, closure, &programs, variables, pass.known) {
                 Ok(job) => jobs.push((number, job)),
                 Err(outcome) => drop(done.insert(number, *outcome)),
             }
@@ -347,7 +354,7 @@ impl SourceRenderer {
                     opened.add_clear(&chart.text);
                     charts.push(chart);
                 }
-                let kustomization = TracedKustomization { closure, charts: &charts };
+                let kustomization = TracedKustomization { closure, charts: &charts, names: &self.names };
                 let variables = job.variables.as_ref().map(|variables| &variables.table);
                 let inputs = RenderValues { variables, opened: &opened };
                 let rendered = render_kustomization(&self.host, own, kustomization, files, inputs).await;
@@ -361,7 +368,7 @@ impl SourceRenderer {
                 let root = RootFiles { closure: &chart.closure, values: &chart.values, options: &texts };
                 let opened = encryption::open_inputs(&self.decrypter, root, files)?;
                 let traced = TracedChart { chart, options };
-                let rendered = render_release(&self.host, own, traced, files, &opened).await;
+                let rendered = render_helm_release(&self.host, own, traced, files, &opened).await;
                 let RenderOutput { objects, warnings } =
                     rendered.map_err(|error| opened.without_words(error))?;
                 let objects = encryption::close_objects(&opened, &chart.closure, objects)?;
@@ -416,7 +423,7 @@ impl SourceRenderer {
 }
 
 fn no_worker(error: &io::Error) -> SourceError {
-    SourceError::Worker { place: "renders".to_owned(), detail: error.to_string() }
+    SourceError::Worker { shown_location: "renders".to_owned(), detail: error.to_string() }
 }
 
 fn take_next<T>(queue: &Mutex<std::vec::IntoIter<T>>) -> Option<T> {
@@ -473,7 +480,7 @@ fn substitute_plain<T: FileTree>(
 /// # Errors
 /// Fails where they are not known yet.
 fn facts_used(
-    releases: &ResolvedReleases,
+    releases: &HelmReleases,
     has_charts: bool,
     objects: BTreeSet<ObjectId>,
 ) -> Result<FactUse, SourceError> {
@@ -501,7 +508,7 @@ fn unknown_version(root: &RenderRoot, why: &str) -> Diagnostic {
     let path = paths::inside(&root.folder, root.form.file_name());
     let message = format!("the version of the cluster is not known, and charts need it: {why}");
     let hint = "it is asked again; `spec.helm.kubeVersion` names one";
-    Diagnostic::file_error(path, NO_VERSION, message).hint(hint)
+    Diagnostic::file_error(path, NO_CLUSTER_VERSION, message).hint(hint)
 }
 
 fn joined_outcomes(

@@ -12,13 +12,13 @@ use super::sops::{SopsFormat, is_encrypted};
 use super::tree::FileTree;
 use super::variable_seal::{HolderReading, SealKeys};
 use super::variables::{
-    DocumentSoundness, HeldVariables, HolderAnswer, LookupPlan, UNKNOWN_VARIABLE, VariableTable,
+    DocumentUsability, HolderAnswer, LookupPlan, ObjectVariables, UNKNOWN_VARIABLE, VariableTable,
     plan_lookups, substitute,
 };
 use crate::config::{SubstitutionConfig, VariableHolder, VariableHolderKind, VariableHolderNeed};
 use crate::object::{Diagnostic, GroupKind, ManifestOrigin, ObjectId, RenderOrigin};
 use crate::source::{
-    BlobId, ClusterFacts, FactUse, KnownFacts, ObjectFact, RenderedContent, RenderedRoot, RootKey,
+    BlobId, ClusterFacts, FactUse, KnownClusterFacts, ObjectFact, RenderedContent, RenderedRoot, RootKey,
     RootOutcome, Snapshot, SnapshotFile, SourceError,
 };
 
@@ -143,9 +143,12 @@ pub(super) fn read_variables<T: FileTree>(
 ///
 /// # Errors
 /// Fails where the cluster was not asked for all of them.
-fn wanted_objects(lookups: &LookupPlan, known: &KnownFacts) -> Result<BTreeSet<ObjectId>, SourceError> {
-    let asked = lookups.asked().filter(|holder| holder.kind == VariableHolderKind::ConfigMap);
-    let objects: BTreeSet<ObjectId> = asked.map(object_id).collect();
+fn wanted_objects(
+    lookups: &LookupPlan,
+    known: &KnownClusterFacts,
+) -> Result<BTreeSet<ObjectId>, SourceError> {
+    let requested = lookups.holders_to_read().filter(|holder| holder.kind == VariableHolderKind::ConfigMap);
+    let objects: BTreeSet<ObjectId> = requested.map(object_id).collect();
     if objects.iter().all(|id| known.objects.contains_key(id)) {
         return Ok(objects);
     }
@@ -192,7 +195,7 @@ fn lookup_fault(holder: &VariableHolder, facts: &ClusterFacts) -> Option<Diagnos
 fn cluster_answer(holder: &VariableHolder, facts: &ClusterFacts) -> HolderAnswer {
     let ClusterFacts::Queried(known) = facts else { return HolderAnswer::Missing };
     match known.objects.get(&object_id(holder)) {
-        Some(ObjectFact::Found(body)) => match HeldVariables::read(holder.kind, body) {
+        Some(ObjectFact::Found(body)) => match ObjectVariables::read(holder.kind, body) {
             Ok(held) => HolderAnswer::Found(held),
             Err(fault) => HolderAnswer::Unusable(fault),
         },
@@ -246,7 +249,7 @@ fn substitute_file(
         return same.clone();
     }
     let read = substitute(&file.path, bytes, table);
-    let is_faulty = |one: &super::variables::SubstitutedDocument| one.soundness == DocumentSoundness::Faulty;
+    let is_faulty = |one: &super::variables::SubstitutedDocument| one.soundness == DocumentUsability::Faulty;
     if read.unreadable.iter().any(Diagnostic::is_error) || read.documents.iter().any(is_faulty) {
         let found = read.diagnostics(&file.path).into_iter().filter(Diagnostic::is_error).collect();
         return refused(variables.explain(found));
@@ -255,12 +258,12 @@ fn substitute_file(
     let mut names = RenderedNames::default();
     let mut objects: Vec<SnapshotFile> = Vec::new();
     for document in read.documents {
-        let (place, mut value) = (document.value.place, document.value.to_value());
+        let (position, mut value) = (document.value.position, document.value.to_value());
         if value.is_null() {
             continue;
         }
-        let place = ManifestOrigin::new(path.clone(), place.line, place.column);
-        if let Err(found) = variables.keys.seal(&mut value, || place.clone()) {
+        let position = ManifestOrigin::new(path.clone(), position.line, position.column);
+        if let Err(found) = variables.keys.seal(&mut value, || position.clone()) {
             return refused(vec![*found]);
         }
         let bytes: Arc<[u8]> = value.to_string().into_bytes().into();
@@ -269,7 +272,7 @@ fn substitute_file(
             path: RenderedRoot::object_path(&path, &names.name_of(&value)),
             blob,
             size: bytes.len() as u64,
-            origin: Some(RenderOrigin::of_place(place).into()),
+            origin: Some(RenderOrigin::of_origin(position).into()),
         });
         contents.push(RenderedContent { blob, bytes });
     }

@@ -10,7 +10,7 @@ use crate::source::{
 use super::paths;
 
 /// Links that one path may lead over, as on Linux.
-const MAX_LINKS: usize = 40;
+const MAX_FOLLOWED_LINKS: usize = 40;
 
 /// Every file of one revision.
 pub trait FileTree {
@@ -202,7 +202,7 @@ impl LinkWalk {
             return Err(PathFailure::LinkOut { link, target });
         }
         self.links += 1;
-        if self.links > MAX_LINKS {
+        if self.links > MAX_FOLLOWED_LINKS {
             return Err(PathFailure::LinkLoop(link));
         }
         parts(&target).into_iter().rev().for_each(|part| self.left.push_front(part));

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{KindScope, KindScopes, ManifestItem, clean};
-use crate::object::annotations::{DEPENDS_ON, OPEN_NAMESPACE};
+use crate::object::annotations::{DEPENDS_ON, SOURCE_NAMESPACE_INFIX};
 use crate::object::{Diagnostic, GroupKind, Gvk, ManifestOrigin, Object, ObjectId, annotation_text};
 
 /// The usable objects of a source.
@@ -114,7 +114,7 @@ impl<'s> Assembly<'s> {
                 Arc::from("")
             }
             (Some(KindScope::Namespaced), None) => self.default.clone(),
-            (_, Some(written)) => self.shared(written),
+            (_, Some(written)) => self.intern_namespace(written),
             (None, None) => Arc::from(""),
         };
         let mut body = clean(item.body);
@@ -132,7 +132,7 @@ impl<'s> Assembly<'s> {
         self.entries.push(AssemblyEntry { id, gvk, origin: item.origin, body, valid: item.valid });
     }
 
-    fn shared(&mut self, namespace: &str) -> Arc<str> {
+    fn intern_namespace(&mut self, namespace: &str) -> Arc<str> {
         if let Some(known) = self.namespaces.get(namespace) {
             return known.clone();
         }
@@ -149,8 +149,8 @@ impl<'s> Assembly<'s> {
             for &index in &all {
                 let Some(entry) = self.entries.get(index) else { continue };
                 let others = all.iter().filter(|other| **other != index);
-                let places = others.filter_map(|other| Some(&self.entries.get(*other)?.origin));
-                let reason = format!("{} is defined {}", entry.id, also_at_text(all.len(), places));
+                let origins = others.filter_map(|other| Some(&self.entries.get(*other)?.origin));
+                let reason = format!("{} is defined {}", entry.id, also_at_text(all.len(), origins));
                 let diagnostic = Diagnostic::error(entry.origin.clone(), "duplicate-object", reason.clone());
                 self.assembled.diagnostics.push(diagnostic.hint(hint));
                 twice.insert(index, reason);
@@ -175,12 +175,12 @@ impl<'s> Assembly<'s> {
 
 /// Returns the remedy for an object that is defined more than once. Roots that share a base are
 /// each meant for another cluster, so that nothing in them is to be removed.
-fn duplicate_hint<'o>(places: impl Iterator<Item = &'o ManifestOrigin>) -> &'static str {
-    let root = |place: &'o ManifestOrigin| {
-        let render = place.render.as_deref().filter(|render| !render.renderer.is_empty());
+fn duplicate_hint<'o>(origins: impl Iterator<Item = &'o ManifestOrigin>) -> &'static str {
+    let root = |origin: &'o ManifestOrigin| {
+        let render = origin.render.as_deref().filter(|render| !render.renderer.is_empty());
         render.map(|render| &*render.root)
     };
-    let roots: Vec<Option<&str>> = places.map(root).collect();
+    let roots: Vec<Option<&str>> = origins.map(root).collect();
     let distinct: HashSet<&str> = roots.iter().flatten().copied().collect();
     let is_between_roots = distinct.len() > 1 && !roots.contains(&None);
     match (is_between_roots, roots.len() == 2) {
@@ -226,10 +226,10 @@ fn set_namespace(body: &mut Value, namespace: &str) {
 /// have such names, as the chart does not know where they will live.
 pub(crate) fn complete_dependencies(body: &mut Value, default: &str) {
     let text = annotation_text(body, DEPENDS_ON);
-    if !text.contains(OPEN_NAMESPACE) {
+    if !text.contains(SOURCE_NAMESPACE_INFIX) {
         return;
     }
-    let text = text.replace(OPEN_NAMESPACE, &format!("/namespaces/{default}/"));
+    let text = text.replace(SOURCE_NAMESPACE_INFIX, &format!("/namespaces/{default}/"));
     if let Some(written) = body.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
         written.insert(DEPENDS_ON.to_owned(), text.into());
     }

@@ -9,9 +9,9 @@ use super::clean;
 use super::date;
 use super::findings::{FileFindings, ManifestFinding};
 use super::names::{self, NameRule};
-use super::places::NodePlaces;
-use super::tree::{DocumentTree, NodeId, TextMark};
-use crate::object::{Gvk, SERVER_SET, value_at, with_article};
+use super::node_positions::YamlNodeLines;
+use super::tree::{DocumentTree, TextMark, YamlNodeId};
+use crate::object::{Gvk, SERVER_SET_METADATA, value_at, with_article};
 
 /// Bytes that the keys and values of all annotations of an object may have.
 const MAX_ANNOTATIONS_BYTES: usize = 256 << 10;
@@ -51,8 +51,8 @@ impl FieldType {
             Self::Text => value.is_string(),
             Self::Integer => value.is_i64(),
             Self::Time => value.as_str().is_some_and(date::is_zoned),
-            Self::Texts => all(value, |item| item.is_null() || item.is_string()),
-            Self::Mappings => all(value, |item| item.is_null() || item.is_object()),
+            Self::Texts => are_all(value, |item| item.is_null() || item.is_string()),
+            Self::Mappings => are_all(value, |item| item.is_null() || item.is_object()),
         }
     }
 
@@ -67,14 +67,14 @@ impl FieldType {
     }
 }
 
-fn all(list: &Value, fits: impl Fn(&Value) -> bool) -> bool {
+fn are_all(list: &Value, fits: impl Fn(&Value) -> bool) -> bool {
     list.as_array().is_some_and(|items| items.iter().all(fits))
 }
 
 /// The object under check.
 pub(super) struct CheckSubject<'s, 'a> {
     pub(super) tree: &'s DocumentTree<'a>,
-    pub(super) node: NodeId,
+    pub(super) node: YamlNodeId,
     pub(super) body: &'s Value,
     pub(super) gvk: &'s Gvk,
     /// Its kind is not written, but that of the list it is in.
@@ -91,10 +91,10 @@ pub(super) struct CheckVerdict {
 
 /// Checks one object.
 pub(super) fn check(subject: &CheckSubject<'_, '_>, findings: &mut FileFindings) -> CheckVerdict {
-    let places = NodePlaces::of(subject.tree, subject.node);
-    let mut check = ObjectCheck { subject, places, findings, identified: true, typed: true };
+    let positions = YamlNodeLines::of(subject.tree, subject.node);
+    let mut check = ObjectCheck { subject, positions, findings, identified: true, typed: true };
     check.kind();
-    if check.meant_for_the_cluster() {
+    if check.has_cluster_identity() {
         check.metadata();
         check.pods();
         check.contents();
@@ -106,7 +106,7 @@ pub(super) fn check(subject: &CheckSubject<'_, '_>, findings: &mut FileFindings)
 
 struct ObjectCheck<'c, 's, 'a> {
     subject: &'c CheckSubject<'s, 'a>,
-    places: NodePlaces<'s, 'a>,
+    positions: YamlNodeLines<'s, 'a>,
     findings: &'c mut FileFindings,
     identified: bool,
     typed: bool,
@@ -114,22 +114,22 @@ struct ObjectCheck<'c, 's, 'a> {
 
 impl<'s> ObjectCheck<'_, 's, '_> {
     /// Returns the place of what is under a path.
-    fn place(&mut self, path: &[&str]) -> TextMark {
-        if self.findings.is_full() { self.places.start() } else { self.places.value(path) }
+    fn position(&mut self, path: &[&str]) -> TextMark {
+        if self.findings.is_full() { self.positions.start() } else { self.positions.value(path) }
     }
 
     /// Returns the place of the key at the end of a path.
-    fn key_place(&mut self, path: &[&str]) -> TextMark {
-        if self.findings.is_full() { self.places.start() } else { self.places.key(path) }
+    fn key_position(&mut self, path: &[&str]) -> TextMark {
+        if self.findings.is_full() { self.positions.start() } else { self.positions.key(path) }
     }
 
     fn error(&mut self, path: &[&str], code: &'static str, message: impl Into<String>) {
-        let mark = self.place(path);
+        let mark = self.position(path);
         self.findings.add(ManifestFinding::error(mark, code, message));
     }
 
     fn hinted(&mut self, path: &[&str], code: &'static str, message: impl Into<String>, hint: &str) {
-        let mark = self.place(path);
+        let mark = self.position(path);
         self.findings.add(ManifestFinding::error(mark, code, message).hint(hint));
     }
 
@@ -159,14 +159,14 @@ impl<'s> ObjectCheck<'_, 's, '_> {
         if self.get(&["items"]).is_some() {
             let message =
                 "Kubernetes takes what has `items` for a list, and the kind of a list ends in `List`";
-            let mark = self.key_place(&["items"]);
+            let mark = self.key_position(&["items"]);
             let hint = "correct the kind, or move `items` to where it belongs";
             self.findings.add(ManifestFinding::error(mark, "bad-list", message).hint(hint));
         }
     }
 
     /// Returns false for an object that would be applied wrongly, whatever else is in it.
-    fn meant_for_the_cluster(&mut self) -> bool {
+    fn has_cluster_identity(&mut self) -> bool {
         let gvk = self.subject.gvk;
         let encrypted = self.get(&["sops"]).is_some_and(Value::is_object);
         let kustomization = &*gvk.group == "kustomize.config.k8s.io";
@@ -233,7 +233,7 @@ impl<'s> ObjectCheck<'_, 's, '_> {
             && &*gvk.kind == "Service"
             && name.starts_with(|c: char| c.is_ascii_digit())
         {
-            let mark = self.place(path);
+            let mark = self.position(path);
             let message = "API servers before Kubernetes 1.36 take no Service whose name begins with a digit";
             self.findings.add(ManifestFinding::warning(mark, "service-name", message));
         }
@@ -262,8 +262,8 @@ impl<'s> ObjectCheck<'_, 's, '_> {
         } else {
             "every object has a name: write `name:` below `metadata:`"
         };
-        let place: &[&str] = if self.get(&["metadata"]).is_some() { &["metadata"] } else { &[] };
-        self.hinted(place, "no-name", "metadata.name is missing", hint);
+        let path: &[&str] = if self.get(&["metadata"]).is_some() { &["metadata"] } else { &[] };
+        self.hinted(path, "no-name", "metadata.name is missing", hint);
     }
 
     fn generates(&self) -> bool {
@@ -308,7 +308,7 @@ impl<'s> ObjectCheck<'_, 's, '_> {
                     });
                 }
                 if let Some(fault) = value.as_str().and_then(names::label_value_fault) {
-                    if self.findings.only_counts() {
+                    if self.findings.count_if_full() {
                         continue;
                     }
                     let path = [metadata, &["labels", key]].concat();
@@ -361,10 +361,10 @@ impl<'s> ObjectCheck<'_, 's, '_> {
     }
 
     fn key_error(&mut self, path: &[&str], message: impl FnOnce() -> String) {
-        if self.findings.only_counts() {
+        if self.findings.count_if_full() {
             return;
         }
-        let mark = self.key_place(path);
+        let mark = self.key_position(path);
         self.findings.add(ManifestFinding::error(mark, "bad-key", message()));
     }
 
@@ -373,7 +373,7 @@ impl<'s> ObjectCheck<'_, 's, '_> {
         if kept(self.get(&["status"])) {
             self.drop_warning(&["status"], "status is the server's to write: it is left out");
         }
-        for field in SERVER_SET {
+        for field in SERVER_SET_METADATA {
             if kept(self.get(&["metadata", field])) {
                 let message = format!("metadata.{field} is the server's to write: it is left out");
                 self.drop_warning(&["metadata", field], &message);
@@ -385,7 +385,7 @@ impl<'s> ObjectCheck<'_, 's, '_> {
     fn owners(&mut self) {
         let owners = self.get(&["metadata", "ownerReferences"]).and_then(Value::as_array);
         if owners.is_some_and(|owners| !owners.is_empty()) {
-            let mark = self.key_place(&["metadata", "ownerReferences"]);
+            let mark = self.key_position(&["metadata", "ownerReferences"]);
             let message = "metadata.ownerReferences: the cluster deletes this object when no owner of that uid is there";
             let finding = ManifestFinding::warning(mark, "owner-references", message);
             self.findings
@@ -394,7 +394,7 @@ impl<'s> ObjectCheck<'_, 's, '_> {
     }
 
     fn drop_warning(&mut self, path: &[&str], message: &str) {
-        let mark = self.key_place(path);
+        let mark = self.key_position(path);
         let finding = ManifestFinding::warning(mark, "server-set", message);
         self.findings.add(finding.hint("remove it from the manifest"));
     }

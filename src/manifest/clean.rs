@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::object::SERVER_SET;
+use crate::object::SERVER_SET_METADATA;
 
 /// Returns the body that is sent: without `status` and without the metadata that the server sets.
 /// Owner references stay: they are a wish.
@@ -11,7 +11,7 @@ pub(crate) fn clean(mut body: Value) -> Value {
     if let Some(object) = body.as_object_mut() {
         object.remove("status");
         if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-            for field in SERVER_SET {
+            for field in SERVER_SET_METADATA {
                 metadata.remove(field);
             }
         }

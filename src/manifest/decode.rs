@@ -10,16 +10,18 @@ use serde_json::{Map, Value};
 use super::check;
 use super::clean;
 use super::findings::{FileFindings, ManifestFinding};
-use super::places::NodePlaces;
+use super::node_positions::YamlNodeLines;
 use super::resolve::{self, ResolvedDocument};
 use super::split::{self, DocumentPart, DocumentSplitter};
-use super::tree::{DocumentFault, DocumentTree, NodeId, TextMark, TreeSize};
-use super::{MAX_DOCUMENTS, MAX_ITEMS, MAX_LINES, ManifestFile, ManifestItem, text, yaml};
+use super::tree::{DocumentFault, DocumentTree, TextMark, TreeSize, YamlNodeId};
+use super::{
+    MAX_DOCUMENTS, MAX_MANIFEST_LINES, MAX_MANIFEST_OBJECTS, ManifestFile, ManifestItem, text, yaml,
+};
 use crate::object::{DiagnosticCode, Gvk, ManifestOrigin, text_at};
 
 /// Reads the items of one file.
 pub(super) fn read(file: &Arc<str>, bytes: &[u8]) -> ManifestFile {
-    let text = match text::decode_text(bytes, super::MAX_FILE as usize) {
+    let text = match text::decode_text(bytes, super::MAX_MANIFEST_BYTES as usize) {
         Ok(text) => text,
         Err(length) => return unread(file, length),
     };
@@ -72,9 +74,9 @@ struct FileDecoder<'f> {
 /// A mapping that may be an object or a list of them.
 struct ObjectCandidate {
     body: Map<String, Value>,
-    node: NodeId,
+    node: YamlNodeId,
     /// The node after its last one.
-    end: NodeId,
+    end: YamlNodeId,
     /// Its kind is not written, but that of the list it is in.
     implied: bool,
 }
@@ -110,11 +112,11 @@ impl FileDecoder<'_> {
                 "store manifests in git itself: take the file out of LFS, or list it in .rhumbignore",
             ));
         }
-        if ['\n', '\r'].iter().any(|end| text.match_indices(*end).nth(MAX_LINES).is_some()) {
+        if ['\n', '\r'].iter().any(|end| text.match_indices(*end).nth(MAX_MANIFEST_LINES).is_some()) {
             return self.too_many(
                 TextMark { line: 0, column: 0 },
                 "too-many-lines",
-                &format!("{MAX_LINES} lines"),
+                &format!("{MAX_MANIFEST_LINES} lines"),
             );
         }
         for (part, number) in DocumentSplitter::new(text).zip(1..) {
@@ -220,7 +222,7 @@ impl FileDecoder<'_> {
             Value::Object(body) => body,
             _ => {
                 let finding = ManifestFinding::error(
-                    tree.mark(DocumentTree::ROOT_NODE),
+                    tree.mark(DocumentTree::ROOT_YAML_NODE),
                     "not-an-object",
                     "a document must be a mapping with apiVersion and kind",
                 );
@@ -228,9 +230,13 @@ impl FileDecoder<'_> {
                     .refuse(finding.hint("list files that are no Kubernetes objects in .rhumbignore"));
             }
         };
-        let end = tree.len() as NodeId;
-        let mut queue =
-            VecDeque::from([ObjectCandidate { body, node: DocumentTree::ROOT_NODE, end, implied: false }]);
+        let end = tree.len() as YamlNodeId;
+        let mut queue = VecDeque::from([ObjectCandidate {
+            body,
+            node: DocumentTree::ROOT_YAML_NODE,
+            end,
+            implied: false,
+        }]);
         while let Some(candidate) = queue.pop_front() {
             if is_list(&candidate.body) {
                 self.list(tree, candidate, &mut queue);
@@ -249,7 +255,7 @@ impl FileDecoder<'_> {
     ) {
         let (kind, api_version) = (text_of(&list.body, "kind"), text_of(&list.body, "apiVersion"));
         if list.body.get("apiVersion").is_some_and(|value| !value.is_string() && !value.is_null()) {
-            let mark = NodePlaces::of(tree, list.node).value(&["apiVersion"]);
+            let mark = YamlNodeLines::of(tree, list.node).value(&["apiVersion"]);
             return self.refuse(ManifestFinding::error(mark, "bad-api-version", check::BAD_API_VERSION));
         }
         self.list_metadata(tree, &list);
@@ -257,7 +263,7 @@ impl FileDecoder<'_> {
             Some(Value::Array(items)) => items,
             Some(Value::Null) | None => return,
             Some(_) => {
-                let mark = NodePlaces::of(tree, list.node).value(&["items"]);
+                let mark = YamlNodeLines::of(tree, list.node).value(&["items"]);
                 return self.refuse(ManifestFinding::error(
                     mark,
                     "bad-list",
@@ -295,7 +301,7 @@ impl FileDecoder<'_> {
         for field in ["annotations", "labels", "namespace"] {
             let value = metadata.and_then(|metadata| metadata.get(field));
             if value.is_some_and(|value| !clean::is_empty_field(value)) {
-                let mark = NodePlaces::of(tree, list.node).key(&["metadata", field]);
+                let mark = YamlNodeLines::of(tree, list.node).key(&["metadata", field]);
                 let message = format!("metadata.{field} of a list reaches none of its items: it is left out");
                 let finding = ManifestFinding::warning(mark, "list-metadata", message);
                 self.findings.add(finding.hint("write it into each item"));
@@ -303,7 +309,7 @@ impl FileDecoder<'_> {
         }
     }
 
-    fn object(&mut self, tree: &DocumentTree<'_>, candidate: ObjectCandidate, duplicates: &[NodeId]) {
+    fn object(&mut self, tree: &DocumentTree<'_>, candidate: ObjectCandidate, duplicates: &[YamlNodeId]) {
         let ObjectCandidate { mut body, node, end, implied } = candidate;
         drop_empty_namespace(&mut body);
         let (kind, api_version) = (text_of(&body, "kind"), text_of(&body, "apiVersion"));
@@ -314,11 +320,11 @@ impl FileDecoder<'_> {
             return self.no_kind(tree, &body, node);
         }
         if api_version.matches('/').count() > 1 {
-            let mark = NodePlaces::of(tree, node).value(&["apiVersion"]);
+            let mark = YamlNodeLines::of(tree, node).value(&["apiVersion"]);
             return self.refuse(ManifestFinding::error(mark, "bad-api-version", check::BAD_API_VERSION));
         }
         if let Some((path, found)) = overlong_identity(&body) {
-            let mark = NodePlaces::of(tree, node).value(path);
+            let mark = YamlNodeLines::of(tree, node).value(path);
             let message =
                 format!("{} has {found} bytes, and at most {MAX_IDENTITY_BYTES} are read", path.join("."));
             return self.refuse(ManifestFinding::error(mark, "too-long", message));
@@ -330,9 +336,13 @@ impl FileDecoder<'_> {
                     .hint("put the objects below `items:`"),
             );
         }
-        if self.items.len() >= MAX_ITEMS {
+        if self.items.len() >= MAX_MANIFEST_OBJECTS {
             self.full = true;
-            return self.too_many(tree.mark(node), "too-many-objects", &format!("{MAX_ITEMS} objects"));
+            return self.too_many(
+                tree.mark(node),
+                "too-many-objects",
+                &format!("{MAX_MANIFEST_OBJECTS} objects"),
+            );
         }
         let before = self.findings.errors();
         let gvk = Gvk::from_api_version(&api_version, &kind);
@@ -350,21 +360,21 @@ impl FileDecoder<'_> {
             origin: ManifestOrigin::new(self.file.clone(), mark.line, mark.column),
             valid: self.findings.errors() == before && doubled == DuplicateKind::Nothing,
             // Kubernetes decodes the metadata of documents, not that of the items of a list.
-            decodes: verdict.typed || node != DocumentTree::ROOT_NODE,
+            decodes: verdict.typed || node != DocumentTree::ROOT_YAML_NODE,
             index: self.items.len() as u32,
             gvk,
             body,
         });
     }
 
-    fn no_kind(&mut self, tree: &DocumentTree<'_>, body: &Map<String, Value>, node: NodeId) {
+    fn no_kind(&mut self, tree: &DocumentTree<'_>, body: &Map<String, Value>, node: YamlNodeId) {
         let (kind, api_version) = (text_of(body, "kind"), text_of(body, "apiVersion"));
         for key in ["apiVersion", "kind"] {
             let Some(value) = body.get(key).filter(|value| !value.is_null() && !value.is_string()) else {
                 continue;
             };
             let quotable = value.is_number() || value.is_boolean();
-            let mark = NodePlaces::of(tree, node).value(&[key]);
+            let mark = YamlNodeLines::of(tree, node).value(&[key]);
             let finding = ManifestFinding::error(mark, "wrong-type", format!("{key} must be text"));
             return self.refuse(if quotable { finding.hint("put it in quotes") } else { finding });
         }
@@ -404,9 +414,9 @@ enum DuplicateKind {
 /// a list count for all of them.
 fn duplicate_kind(
     tree: &DocumentTree<'_>,
-    node: NodeId,
-    end: NodeId,
-    duplicates: &[NodeId],
+    node: YamlNodeId,
+    end: YamlNodeId,
+    duplicates: &[YamlNodeId],
 ) -> DuplicateKind {
     let inside = duplicates.iter().filter(|at| **at < end && **at >= node).copied();
     let identity = [Some(node), tree.entry(node, "metadata").map(|(_, value)| value)];

@@ -3,7 +3,7 @@
 use super::split::{self, DocumentPart, DocumentSplitter};
 use super::text::line_breaks;
 use super::tree::{DocumentFault, DocumentTree, TextMark, TreeSize};
-use super::{MAX_DOCUMENTS, MAX_LINES, json, yaml};
+use super::{MAX_DOCUMENTS, MAX_MANIFEST_LINES, json, yaml};
 
 /// A document, and the part of its file that it was read from.
 pub(crate) struct PlacedDocument<'a> {
@@ -58,8 +58,8 @@ pub(crate) fn json_document(text: &str) -> Result<PlacedDocument<'_>, DocumentFa
 }
 
 fn check_length(text: &str) -> Result<(), DocumentFault> {
-    if ['\n', '\r'].iter().any(|end| text.match_indices(*end).nth(MAX_LINES).is_some()) {
-        return Err(too_many(format!("the file has more than {MAX_LINES} lines")));
+    if ['\n', '\r'].iter().any(|end| text.match_indices(*end).nth(MAX_MANIFEST_LINES).is_some()) {
+        return Err(too_many(format!("the file has more than {MAX_MANIFEST_LINES} lines")));
     }
     Ok(())
 }

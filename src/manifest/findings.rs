@@ -10,6 +10,9 @@ use crate::object::{
     Diagnostic, DiagnosticCode, ManifestOrigin, Severity, count_text, truncate_message, verb_to_be,
 };
 
+/// The code of a key that is given twice in a mapping.
+pub(super) const DUPLICATE_KEY: DiagnosticCode = "duplicate-key";
+
 /// More findings than this in one file are only counted.
 const MAX_FINDINGS: usize = 200;
 
@@ -74,6 +77,7 @@ pub(super) struct FileFindings {
     document: u32,
     secret: HashSet<u32>,
     secret_file: bool,
+    tolerates_duplicate_keys: bool,
     list: Vec<(u32, ManifestFinding)>,
     errors: u64,
     left_out: u64,
@@ -86,6 +90,7 @@ impl FileFindings {
             document: 0,
             secret: HashSet::new(),
             secret_file: false,
+            tolerates_duplicate_keys: false,
             list: Vec::new(),
             errors: 0,
             left_out: 0,
@@ -107,8 +112,16 @@ impl FileFindings {
         self.secret_file = true;
     }
 
+    /// Takes a key that is given twice for a warning: its last value counts.
+    pub(super) fn tolerate_duplicate_keys(&mut self) {
+        self.tolerates_duplicate_keys = true;
+    }
+
     pub(super) fn add(&mut self, finding: impl Into<ManifestFinding>) {
-        let finding = finding.into();
+        let mut finding = finding.into();
+        if self.tolerates_duplicate_keys && finding.code == DUPLICATE_KEY {
+            finding.severity = Severity::Warning;
+        }
         self.errors += u64::from(finding.severity == Severity::Error);
         // The first error is never crowded out by warnings.
         if self.list.len() < MAX_FINDINGS || (finding.severity == Severity::Error && self.errors == 1) {
@@ -124,7 +137,7 @@ impl FileFindings {
     }
 
     /// Counts an error and says so, where nothing more of it would be shown.
-    pub(super) fn only_counts(&mut self) -> bool {
+    pub(super) fn count_if_full(&mut self) -> bool {
         let full = self.is_full();
         self.errors += u64::from(full);
         self.left_out += u64::from(full);

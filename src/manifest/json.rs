@@ -1,8 +1,8 @@
 //! JSON text to a [`DocumentTree`], as strict as Go's `encoding/json`, on a stack of its own.
 
 use super::scalar::ScalarTag;
-use super::tree::{DocumentFault, DocumentTree, NodeId, NodeKind, TextMark, too_long};
-use super::{MAX_DEPTH, MAX_TEXT};
+use super::tree::{DocumentFault, DocumentTree, TextMark, YamlNodeId, YamlNodeKind, too_long};
+use super::{MAX_SCALAR_BYTES, MAX_YAML_DEPTH};
 
 /// Reads one JSON value at the start of `text`, which is at `mark` in its file. Returns the
 /// tree and how many bytes it took.
@@ -20,8 +20,8 @@ pub(super) fn read(text: &str, mark: TextMark) -> Result<(DocumentTree<'_>, usiz
 }
 
 struct OpenJsonNode {
-    node: NodeId,
-    last: Option<NodeId>,
+    node: YamlNodeId,
+    last: Option<YamlNodeId>,
 }
 
 struct JsonReader<'a> {
@@ -42,7 +42,7 @@ impl JsonReader<'_> {
             // Ends every collection that ends here, then goes on to the next value.
             loop {
                 let Some(inner) = open.last() else { return Ok(()) };
-                let mapping = self.tree.kind(inner.node) == NodeKind::Mapping;
+                let mapping = self.tree.kind(inner.node) == YamlNodeKind::Mapping;
                 self.blanks();
                 match (self.peek(), mapping) {
                     (Some(b','), _) => {
@@ -75,8 +75,8 @@ impl JsonReader<'_> {
             self.blanks();
             let mark = self.mark();
             let (kind, end) = match self.peek() {
-                Some(b'{') => (NodeKind::Mapping, b'}'),
-                Some(b'[') => (NodeKind::Sequence, b']'),
+                Some(b'{') => (YamlNodeKind::Mapping, b'}'),
+                Some(b'[') => (YamlNodeKind::Sequence, b']'),
                 Some(b'"') => {
                     let node = self.string()?;
                     self.add(node, open);
@@ -98,18 +98,18 @@ impl JsonReader<'_> {
                 return Ok(());
             }
             open.push(OpenJsonNode { node, last: None });
-            if kind == NodeKind::Mapping {
+            if kind == YamlNodeKind::Mapping {
                 self.key(open)?;
             }
         }
     }
 
     fn within_limits(&self, depth: usize, mark: TextMark) -> Result<(), DocumentFault> {
-        if depth > MAX_DEPTH {
+        if depth > MAX_YAML_DEPTH {
             return Err(DocumentFault::new(
                 mark,
                 "too-deep",
-                format!("nested more than {MAX_DEPTH} levels deep"),
+                format!("nested more than {MAX_YAML_DEPTH} levels deep"),
             ));
         }
         self.tree.within_limits()
@@ -129,22 +129,22 @@ impl JsonReader<'_> {
         Ok(())
     }
 
-    fn add(&mut self, node: NodeId, open: &mut [OpenJsonNode]) {
+    fn add(&mut self, node: YamlNodeId, open: &mut [OpenJsonNode]) {
         if let Some(inner) = open.last_mut() {
             self.tree.append(inner.node, inner.last, node);
             inner.last = Some(node);
         }
     }
 
-    fn literal(&mut self) -> Result<NodeId, DocumentFault> {
+    fn literal(&mut self) -> Result<YamlNodeId, DocumentFault> {
         let (mark, start) = (self.mark(), self.at);
         let rest = self.text.get(start..).unwrap_or_default();
         let word = rest
             .bytes()
-            .take(MAX_TEXT + 1)
+            .take(MAX_SCALAR_BYTES + 1)
             .take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.'))
             .count();
-        if word > MAX_TEXT {
+        if word > MAX_SCALAR_BYTES {
             return Err(too_long(mark));
         }
         let word = rest.get(..word).unwrap_or_default();
@@ -153,33 +153,33 @@ impl JsonReader<'_> {
         }
         self.at += word.len();
         self.within_limits(0, mark)?;
-        Ok(self.tree.push_borrowed(NodeKind::Literal, ScalarTag::None, mark, start, word.len()))
+        Ok(self.tree.push_borrowed(YamlNodeKind::Literal, ScalarTag::None, mark, start, word.len()))
     }
 
-    fn string(&mut self) -> Result<NodeId, DocumentFault> {
+    fn string(&mut self) -> Result<YamlNodeId, DocumentFault> {
         let mark = self.mark();
         let start = self.at + 1;
         let rest = self.text.get(start..).unwrap_or_default();
         let plain = plain_run(rest);
         self.within_limits(0, mark)?;
-        if plain > MAX_TEXT {
+        if plain > MAX_SCALAR_BYTES {
             return Err(too_long(mark));
         }
         self.at = start + plain;
         if self.peek() == Some(b'"') {
             self.at += 1;
-            return Ok(self.tree.push_borrowed(NodeKind::Quoted, ScalarTag::None, mark, start, plain));
+            return Ok(self.tree.push_borrowed(YamlNodeKind::Quoted, ScalarTag::None, mark, start, plain));
         }
         let mut out = rest.get(..plain).unwrap_or_default().to_owned();
         loop {
-            if out.len() > MAX_TEXT {
+            if out.len() > MAX_SCALAR_BYTES {
                 return Err(too_long(mark));
             }
             match self.peek() {
                 Some(b'"') => {
                     self.at += 1;
                     return Ok(self.tree.push_owned(
-                        NodeKind::Quoted,
+                        YamlNodeKind::Quoted,
                         ScalarTag::None,
                         mark,
                         out.into_boxed_str(),
@@ -192,7 +192,7 @@ impl JsonReader<'_> {
                 Some(_) => {
                     let rest = self.text.get(self.at..).unwrap_or_default();
                     let plain = plain_run(rest);
-                    if plain > MAX_TEXT {
+                    if plain > MAX_SCALAR_BYTES {
                         return Err(too_long(mark));
                     }
                     out.push_str(rest.get(..plain).unwrap_or_default());
@@ -279,7 +279,7 @@ impl JsonReader<'_> {
 /// are more.
 fn plain_run(text: &str) -> usize {
     let ends = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..=0x1F);
-    text.bytes().take(MAX_TEXT + 1).take_while(|byte| !ends(byte)).count()
+    text.bytes().take(MAX_SCALAR_BYTES + 1).take_while(|byte| !ends(byte)).count()
 }
 
 fn is_number(text: &str) -> bool {

@@ -12,7 +12,7 @@ pub(crate) const FLUX_SUBSTITUTE: &str = "kustomize.toolkit.fluxcd.io/substitute
 const DISABLED: &str = "disabled";
 
 /// Returns whether an object says that `${NAME}` in it is meant literally.
-pub(crate) fn stays_literal(body: &Value) -> bool {
+pub(crate) fn has_substitution_disabled(body: &Value) -> bool {
     let marks = [
         annotation_text(body, SUBSTITUTE),
         annotation_text(body, FLUX_SUBSTITUTE),
@@ -32,7 +32,7 @@ mod tests {
         #[track_caller]
         fn check(map: &str, key: &str, value: &str, expected: bool) {
             let body = json!({ "metadata": { map: { key: value } } });
-            assert_eq!(stays_literal(&body), expected, "{body}");
+            assert_eq!(has_substitution_disabled(&body), expected, "{body}");
         }
         check("annotations", "rhumb.dev/substitute", "disabled", true);
         check("annotations", FLUX_SUBSTITUTE, "disabled", true);

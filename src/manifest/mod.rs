@@ -19,9 +19,9 @@ mod json;
 mod list;
 mod literal;
 mod names;
+mod node_positions;
 mod number;
 mod placed;
-mod places;
 mod resolve;
 mod scalar;
 mod scopes;
@@ -33,19 +33,19 @@ mod yaml;
 pub(crate) use assemble::{AssembledSource, InvalidObject, assemble, complete_dependencies};
 pub(crate) use clean::clean;
 pub(crate) use list::listed_objects;
-pub(crate) use literal::{FLUX_SUBSTITUTE, stays_literal};
+pub(crate) use literal::{FLUX_SUBSTITUTE, has_substitution_disabled};
 pub(crate) use placed::{
-    PlacedEntry, PlacedNode, PlacedValue, ScalarStyle, TextPlace, plain_value, read_documents,
-    read_first_document,
+    PlacedEntry, PlacedFile, PlacedNode, PlacedValue, ScalarStyle, TextPosition, plain_value, read_documents,
+    read_first_document, read_printed_documents,
 };
 pub(crate) use scopes::{KindScope, KindScopes};
 
 pub(crate) use date::is_timestamp;
 pub(crate) use document::{PlacedDocument, json_document, yaml_documents};
-pub(crate) use number::json_number;
+pub(crate) use number::{float_text, json_number};
 pub(crate) use resolve::scalar_of;
 pub(crate) use scalar::{Scalar, ScalarTag, is_old_boolean, resolve as resolve_scalar};
-pub(crate) use tree::{DocumentFault, DocumentTree, NodeId, NodeKind, TextMark};
+pub(crate) use tree::{DocumentFault, DocumentTree, TextMark, YamlNodeId, YamlNodeKind};
 
 use std::fmt;
 use std::sync::Arc;
@@ -56,33 +56,33 @@ use crate::object::{Diagnostic, Gvk, ManifestOrigin};
 
 /// Bytes of the largest file that is read: a larger one is refused unread, by the caller, with
 /// [`too_large`].
-pub const MAX_FILE: u64 = 16 << 20;
+pub const MAX_MANIFEST_BYTES: u64 = 16 << 20;
 
 /// Levels of nesting that a document may have. kubectl stops at 10 000; every consumer of a tree
 /// that deep would need a stack to match.
-const MAX_DEPTH: usize = 1024;
+const MAX_YAML_DEPTH: usize = 1024;
 
 /// The maximum number of values, keys among them, in one file. No sensible object of 3 MiB, the
 /// limit of an API server, has as many.
-const MAX_NODES: usize = 500_000;
+const MAX_YAML_NODES: usize = 500_000;
 
 /// Mappings that one file may have. Each costs hundreds of bytes, however small.
 const MAX_MAPPINGS: usize = 55_000;
 
 /// Lines that one file may have.
-const MAX_LINES: usize = 1_000_000;
+const MAX_MANIFEST_LINES: usize = 1_000_000;
 
 /// Documents that one file may have, those without content included.
 const MAX_DOCUMENTS: usize = 100_000;
 
 /// Bytes that one text may have: more than the 3 MiB of a whole object.
-const MAX_TEXT: usize = 4 << 20;
+const MAX_SCALAR_BYTES: usize = 4 << 20;
 
 /// Objects that one file may hold.
-const MAX_ITEMS: usize = 20_000;
+const MAX_MANIFEST_OBJECTS: usize = 20_000;
 
 /// Bytes that the aliases of one file may expand to.
-const MAX_EXPANSION: usize = 8 << 20;
+const MAX_ALIAS_EXPANSION_BYTES: usize = 8 << 20;
 
 /// The contents of one file.
 #[derive(Clone, Debug, PartialEq)]
@@ -139,9 +139,9 @@ pub fn read(file: &Arc<str>, bytes: &[u8]) -> ManifestFile {
     decode::read(file, bytes)
 }
 
-/// Returns the finding for a file of more than [`MAX_FILE`] bytes, which is not read.
+/// Returns the finding for a file of more than [`MAX_MANIFEST_BYTES`] bytes, which is not read.
 pub(crate) fn too_large(file: &Arc<str>, size: u64) -> Diagnostic {
-    let message = format!("the file has {size} bytes; manifests are read up to {MAX_FILE} bytes");
+    let message = format!("the file has {size} bytes; manifests are read up to {MAX_MANIFEST_BYTES} bytes");
     Diagnostic::file_error(file.clone(), "file-too-large", message)
         .hint("split it, or list it in .rhumbignore if it is not meant for the cluster")
 }

@@ -37,9 +37,9 @@ pub(super) fn literal(text: &str) -> Option<Scalar> {
     text.parse::<f64>().ok().filter(|float| float.is_finite()).map(Scalar::Float)
 }
 
-/// Returns a float as a key: the shortest digits that a 32-bit float needs, with an exponent below
-/// 1e-4 and from 1e6 on.
-pub(super) fn key(float: f64) -> String {
+/// Returns a float as a text where a text is needed, for example as a key. It has the shortest
+/// digits that a 32-bit float needs, with an exponent below 1e-4 and from 1e6 on.
+pub(crate) fn float_text(float: f64) -> String {
     let narrow = float as f32;
     if narrow.is_nan() {
         return ".nan".to_owned();

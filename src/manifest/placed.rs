@@ -7,28 +7,28 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::findings::{FileFindings, ManifestFinding};
-use super::places::NodePlaces;
+use super::node_positions::YamlNodeLines;
 use super::resolve;
 use super::scalar::{self, Scalar, ScalarTag};
 use super::split::{self, DocumentPart, DocumentSplitter};
-use super::tree::{DocumentFault, DocumentTree, NodeId, NodeKind, TextMark, TreeSize};
-use super::{MAX_DOCUMENTS, MAX_FILE, MAX_LINES, text, yaml};
+use super::tree::{DocumentFault, DocumentTree, TextMark, TreeSize, YamlNodeId, YamlNodeKind};
+use super::{MAX_DOCUMENTS, MAX_MANIFEST_BYTES, MAX_MANIFEST_LINES, text, yaml};
 use crate::object::Diagnostic;
 
 /// The levels of a document whose values have places: more than any file of settings has.
 /// Deeper content is one value.
-const PLACED_DEPTH: usize = 64;
+const MAX_PLACED_DEPTH: usize = 64;
 
 /// A place in the text of a file; both count from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct TextPlace {
+pub struct TextPosition {
     /// The line.
     pub line: u32,
     /// The column, in characters.
     pub column: u32,
 }
 
-impl From<TextMark> for TextPlace {
+impl From<TextMark> for TextPosition {
     fn from(mark: TextMark) -> Self {
         Self { line: mark.line, column: mark.column }
     }
@@ -38,7 +38,7 @@ impl From<TextMark> for TextPlace {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PlacedValue {
     /// The place of its first token.
-    pub place: TextPlace,
+    pub position: TextPosition,
     /// The style in which it is written.
     pub style: ScalarStyle,
     /// The value.
@@ -71,7 +71,7 @@ pub(crate) struct PlacedEntry {
     /// The key.
     pub key: String,
     /// The place of the key.
-    pub place: TextPlace,
+    pub position: TextPosition,
     /// The value.
     pub value: PlacedValue,
 }
@@ -124,19 +124,30 @@ pub(crate) struct PlacedFile {
 
 /// Reads every document of a file.
 pub(crate) fn read_documents(file: &Arc<str>, bytes: &[u8]) -> PlacedFile {
+    read(file, bytes, read_stream)
+}
+
+/// Reads every document that a program printed. A key that is given twice has its last value, and
+/// is a warning.
+pub(crate) fn read_printed_documents(file: &Arc<str>, bytes: &[u8]) -> PlacedFile {
     read(file, bytes, |reader, text| {
-        for (part, number) in DocumentSplitter::new(text).zip(1..) {
-            if number > MAX_DOCUMENTS || reader.full {
-                break;
-            }
-            match part {
-                DocumentPart::Json(tree) => reader.tree(tree),
-                DocumentPart::Yaml(chunk, _) if split::is_empty(chunk) => {}
-                DocumentPart::Yaml(chunk, line) => reader.yaml(chunk, line),
-                DocumentPart::Fault(fault) => reader.fault(fault),
-            }
-        }
+        reader.findings.tolerate_duplicate_keys();
+        read_stream(reader, text);
     })
+}
+
+fn read_stream(reader: &mut PlacedReader, text: &str) {
+    for (part, number) in DocumentSplitter::new(text).zip(1..) {
+        if number > MAX_DOCUMENTS || reader.full {
+            break;
+        }
+        match part {
+            DocumentPart::Json(tree) => reader.tree(tree),
+            DocumentPart::Yaml(chunk, _) if split::is_empty(chunk) => {}
+            DocumentPart::Yaml(chunk, line) => reader.yaml(chunk, line),
+            DocumentPart::Fault(fault) => reader.fault(fault),
+        }
+    }
 }
 
 /// Reads the first document of a file, as programs do that take the whole file for one.
@@ -145,7 +156,7 @@ pub(crate) fn read_first_document(file: &Arc<str>, bytes: &[u8]) -> PlacedFile {
 }
 
 fn read(file: &Arc<str>, bytes: &[u8], documents: impl FnOnce(&mut PlacedReader, &str)) -> PlacedFile {
-    let text = match text::decode_text(bytes, MAX_FILE as usize) {
+    let text = match text::decode_text(bytes, MAX_MANIFEST_BYTES as usize) {
         Ok(text) => text,
         Err(length) => {
             let diagnostics = vec![super::too_large(file, length as u64)];
@@ -160,9 +171,9 @@ fn read(file: &Arc<str>, bytes: &[u8], documents: impl FnOnce(&mut PlacedReader,
         full: false,
     };
     reader.findings.keep_file_secret();
-    if ['\n', '\r'].iter().any(|end| text.match_indices(*end).nth(MAX_LINES).is_some()) {
+    if ['\n', '\r'].iter().any(|end| text.match_indices(*end).nth(MAX_MANIFEST_LINES).is_some()) {
         let mark = TextMark { line: 0, column: 0 };
-        let message = format!("the file holds more than {MAX_LINES} lines");
+        let message = format!("the file holds more than {MAX_MANIFEST_LINES} lines");
         reader.findings.add(ManifestFinding::error(mark, "too-many-lines", message));
     } else {
         documents(&mut reader, &text);
@@ -204,10 +215,10 @@ impl PlacedReader {
         match resolve::resolve(&mut tree, &mut self.expanded, &mut self.findings) {
             Ok(resolved) if resolved.value.is_null() => {}
             Ok(resolved) => {
-                let mut places = NodePlaces::of(&tree, DocumentTree::ROOT_NODE);
-                let root = tree.target(DocumentTree::ROOT_NODE);
+                let mut positions = YamlNodeLines::of(&tree, DocumentTree::ROOT_YAML_NODE);
+                let root = tree.target(DocumentTree::ROOT_YAML_NODE);
                 let mark = tree.mark(root);
-                self.documents.push(placed(&mut places, root, mark, resolved.value, 0));
+                self.documents.push(placed(&mut positions, root, mark, resolved.value, 0));
             }
             Err(fault) => self.fault(fault),
         }
@@ -216,19 +227,19 @@ impl PlacedReader {
 
 /// Gives a value the places of its nodes. Its depth is bounded, so that its stack is.
 fn placed(
-    places: &mut NodePlaces<'_, '_>,
-    node: NodeId,
+    positions: &mut YamlNodeLines<'_, '_>,
+    node: YamlNodeId,
     mark: TextMark,
     value: Value,
     depth: usize,
 ) -> PlacedValue {
-    let style = if places.is_plain(node) { ScalarStyle::Plain } else { ScalarStyle::Fixed };
+    let style = if positions.is_plain(node) { ScalarStyle::Plain } else { ScalarStyle::Fixed };
     let mut part = |part: &str, value: Value| {
-        let (key, node, at) = places.part(node, part).unwrap_or((mark, node, mark));
-        (key, placed(places, node, at, value, depth + 1))
+        let (key, node, at) = positions.part(node, part).unwrap_or((mark, node, mark));
+        (key, placed(positions, node, at, value, depth + 1))
     };
     let node = match value {
-        _ if depth >= PLACED_DEPTH => PlacedNode::Scalar(value),
+        _ if depth >= MAX_PLACED_DEPTH => PlacedNode::Scalar(value),
         Value::Array(items) => {
             let items = items.into_iter().zip(0..);
             PlacedNode::List(items.map(|(item, at): (_, u32)| part(&at.to_string(), item).1).collect())
@@ -237,14 +248,14 @@ fn placed(
             entries
                 .into_iter()
                 .map(|(key, value)| {
-                    let (place, value) = part(&key, value);
-                    PlacedEntry { key, place: place.into(), value }
+                    let (position, value) = part(&key, value);
+                    PlacedEntry { key, position: position.into(), value }
                 })
                 .collect(),
         ),
         scalar => PlacedNode::Scalar(scalar),
     };
-    PlacedValue { place: mark.into(), style, node }
+    PlacedValue { position: mark.into(), style, node }
 }
 
 /// Returns what a text is as a whole scalar without quotes, or with the quotes that it has itself.
@@ -254,9 +265,9 @@ pub(crate) fn plain_value(text: &str) -> Option<Value> {
     if text.starts_with(['"', '\''])
         && let Ok((tree, None)) = yaml::read(&format!("{text}\n"), 1)
         && tree.len() == 1
-        && tree.kind(DocumentTree::ROOT_NODE) == NodeKind::Quoted
+        && tree.kind(DocumentTree::ROOT_YAML_NODE) == YamlNodeKind::Quoted
     {
-        return Some(Value::String(tree.text(DocumentTree::ROOT_NODE).to_owned()));
+        return Some(Value::String(tree.text(DocumentTree::ROOT_YAML_NODE).to_owned()));
     }
     match scalar::resolve(ScalarTag::None, text) {
         Ok(Scalar::Text) | Err(_) => Some(Value::String(text.to_owned())),

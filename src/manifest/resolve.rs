@@ -7,17 +7,17 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Number, Value};
 
-use super::findings::{FileFindings, ManifestFinding};
+use super::findings::{DUPLICATE_KEY, FileFindings, ManifestFinding};
 use super::number;
 use super::scalar::{self, Scalar, ScalarTag};
-use super::tree::{DocumentFault, DocumentTree, NodeId, NodeKind};
-use super::{MAX_DEPTH, MAX_EXPANSION};
+use super::tree::{DocumentFault, DocumentTree, YamlNodeId, YamlNodeKind};
+use super::{MAX_ALIAS_EXPANSION_BYTES, MAX_YAML_DEPTH};
 
 /// The value of a document.
 pub(super) struct ResolvedDocument {
     pub(super) value: Value,
     /// Keys that are given twice in one mapping: the later of the two.
-    pub(super) duplicates: Vec<NodeId>,
+    pub(super) duplicates: Vec<YamlNodeId>,
 }
 
 /// Resolves a whole document. Adds to the bytes that the aliases of its file have expanded to.
@@ -49,34 +49,34 @@ const MAX_TRACED_DUPLICATES: usize = 20;
 /// Work that is not done yet. A value that is done goes to the frame on top.
 enum ResolveFrame {
     Sequence {
-        next: Option<NodeId>,
+        next: Option<YamlNodeId>,
         out: Vec<Value>,
     },
     Mapping(Box<MappingFrame>),
     /// A mapping merged into the one at `into`.
     Merge {
-        next: Option<NodeId>,
+        next: Option<YamlNodeId>,
         into: usize,
         key: Option<String>,
     },
     /// Mappings merged into the one at `into`, the last of them first.
     MergeList {
-        left: Vec<NodeId>,
+        left: Vec<YamlNodeId>,
         into: usize,
     },
     /// An alias whose target is being read.
     AliasEnd {
-        alias: NodeId,
+        alias: YamlNodeId,
     },
 }
 
 struct MappingFrame {
-    node: NodeId,
-    next: Option<NodeId>,
+    node: YamlNodeId,
+    next: Option<YamlNodeId>,
     key: Option<String>,
     out: Map<String, Value>,
     /// The keys that the mapping has itself, kept only once something was merged into it.
-    own: Option<HashMap<String, NodeId>>,
+    own: Option<HashMap<String, YamlNodeId>>,
 }
 
 struct Resolver<'t, 'a, 'f> {
@@ -86,14 +86,14 @@ struct Resolver<'t, 'a, 'f> {
     /// Collections open around the current node.
     depth: usize,
     /// Aliases being expanded.
-    active: HashSet<NodeId>,
+    active: HashSet<YamlNodeId>,
     budget: AliasBudget,
-    duplicates: Vec<NodeId>,
+    duplicates: Vec<YamlNodeId>,
 }
 
 impl Resolver<'_, '_, '_> {
     fn run(&mut self) -> Result<Value, DocumentFault> {
-        let mut done = self.enter(DocumentTree::ROOT_NODE)?;
+        let mut done = self.enter(DocumentTree::ROOT_YAML_NODE)?;
         loop {
             if let Some(value) = done.take() {
                 match self.give(value) {
@@ -193,7 +193,7 @@ impl Resolver<'_, '_, '_> {
     }
 
     /// Reads a key and enters its value, on behalf of the mapping at `into`.
-    fn entry(&mut self, key: Option<NodeId>, into: usize) -> Result<Option<Value>, DocumentFault> {
+    fn entry(&mut self, key: Option<YamlNodeId>, into: usize) -> Result<Option<Value>, DocumentFault> {
         let Some(key) = key else { return Ok(None) };
         let Some(value) = self.tree.next(key) else { return Ok(None) };
         let after = self.tree.next(value);
@@ -217,7 +217,7 @@ impl Resolver<'_, '_, '_> {
     }
 
     /// Remembers a key that the mapping on top has itself, and reports it when it had it before.
-    fn note_own(&mut self, key: NodeId, text: &str) {
+    fn note_own(&mut self, key: YamlNodeId, text: &str) {
         let Some(ResolveFrame::Mapping(mapping)) = self.stack.last_mut() else { return };
         let twice = match &mut mapping.own {
             Some(own) => own.insert(text.to_owned(), key).is_some(),
@@ -241,18 +241,18 @@ impl Resolver<'_, '_, '_> {
         if self.duplicates.len() < MAX_TRACED_DUPLICATES * 10 {
             self.duplicates.push(key);
         }
-        let finding = ManifestFinding::error(mark, "duplicate-key", message)
+        let finding = ManifestFinding::error(mark, DUPLICATE_KEY, message)
             .hint("remove one of the two: kubectl would silently use the later");
         self.findings.add(finding);
     }
 
-    fn first_of(&self, mapping: NodeId, before: NodeId, text: &str) -> Option<NodeId> {
+    fn first_of(&self, mapping: YamlNodeId, before: YamlNodeId, text: &str) -> Option<YamlNodeId> {
         let keys = self.tree.children(mapping).step_by(2).take_while(|key| *key != before);
         keys.filter(|key| !self.tree.is_merge(*key))
             .find(|key| key_of(self.tree, *key).is_some_and(|k| k == text))
     }
 
-    fn begin_merge(&mut self, value: NodeId, into: usize) -> Result<(), DocumentFault> {
+    fn begin_merge(&mut self, value: YamlNodeId, into: usize) -> Result<(), DocumentFault> {
         if let Some(ResolveFrame::Mapping(mapping)) = self.stack.get_mut(into)
             && mapping.own.is_none()
         {
@@ -260,7 +260,7 @@ impl Resolver<'_, '_, '_> {
             let node = mapping.node;
             mapping.own = Some(mapping.out.keys().map(|key| (key.clone(), node)).collect());
         }
-        if self.tree.kind(value) == NodeKind::Sequence {
+        if self.tree.kind(value) == YamlNodeKind::Sequence {
             let left: Vec<_> = self.tree.children(value).collect();
             self.stack.push(ResolveFrame::MergeList { left, into });
             return Ok(());
@@ -268,9 +268,9 @@ impl Resolver<'_, '_, '_> {
         self.merge_one(value, into)
     }
 
-    fn merge_one(&mut self, source: NodeId, into: usize) -> Result<(), DocumentFault> {
+    fn merge_one(&mut self, source: YamlNodeId, into: usize) -> Result<(), DocumentFault> {
         let target = self.tree.target(source);
-        if self.tree.kind(target) != NodeKind::Mapping {
+        if self.tree.kind(target) != YamlNodeKind::Mapping {
             return Err(DocumentFault::new(
                 self.tree.mark(source),
                 "bad-merge",
@@ -286,18 +286,18 @@ impl Resolver<'_, '_, '_> {
     }
 
     /// Starts a node: a scalar is done at once, a collection becomes a frame.
-    fn enter(&mut self, node: NodeId) -> Result<Option<Value>, DocumentFault> {
+    fn enter(&mut self, node: YamlNodeId) -> Result<Option<Value>, DocumentFault> {
         let target = self.tree.target(node);
         if target != node {
             self.enter_alias(node)?;
         }
         match self.tree.kind(target) {
-            NodeKind::Sequence => {
+            YamlNodeKind::Sequence => {
                 self.open(target)?;
                 self.stack.push(ResolveFrame::Sequence { next: self.tree.first(target), out: Vec::new() });
                 Ok(None)
             }
-            NodeKind::Mapping => {
+            YamlNodeKind::Mapping => {
                 self.open(target)?;
                 let next = self.tree.first(target);
                 let mapping = MappingFrame { node: target, next, key: None, out: Map::new(), own: None };
@@ -308,17 +308,17 @@ impl Resolver<'_, '_, '_> {
         }
     }
 
-    fn open(&mut self, node: NodeId) -> Result<(), DocumentFault> {
+    fn open(&mut self, node: YamlNodeId) -> Result<(), DocumentFault> {
         self.spend(node, 640)?;
         self.depth += 1;
-        if self.depth > MAX_DEPTH {
-            let message = format!("nested more than {MAX_DEPTH} levels deep");
+        if self.depth > MAX_YAML_DEPTH {
+            let message = format!("nested more than {MAX_YAML_DEPTH} levels deep");
             return Err(DocumentFault::new(self.tree.mark(node), "too-deep", message));
         }
         Ok(())
     }
 
-    fn enter_alias(&mut self, alias: NodeId) -> Result<(), DocumentFault> {
+    fn enter_alias(&mut self, alias: YamlNodeId) -> Result<(), DocumentFault> {
         self.spend(alias, 0)?;
         if !self.active.insert(alias) {
             return Err(DocumentFault::new(
@@ -332,12 +332,12 @@ impl Resolver<'_, '_, '_> {
         Ok(())
     }
 
-    fn leave_alias(&mut self, alias: NodeId) {
+    fn leave_alias(&mut self, alias: YamlNodeId) {
         self.active.remove(&alias);
         self.budget.depth -= 1;
     }
 
-    fn spend(&mut self, node: NodeId, bytes: usize) -> Result<(), DocumentFault> {
+    fn spend(&mut self, node: YamlNodeId, bytes: usize) -> Result<(), DocumentFault> {
         if self.budget.spend(bytes) {
             return Ok(());
         }
@@ -347,21 +347,21 @@ impl Resolver<'_, '_, '_> {
     }
 
     /// Returns the value of a scalar.
-    fn value(&mut self, node: NodeId) -> Result<Value, DocumentFault> {
+    fn value(&mut self, node: YamlNodeId) -> Result<Value, DocumentFault> {
         let scalar = scalar_of(self.tree, node)?;
         self.warn(node, &scalar);
         let bytes = if matches!(scalar, Scalar::Text) { self.tree.text(node).len() } else { 0 };
         self.spend(node, bytes)?;
         Ok(match scalar {
             Scalar::Text => Value::String(self.text_of(node)),
-            Scalar::Float(float) if self.tree.kind(node) == NodeKind::Literal => {
+            Scalar::Float(float) if self.tree.kind(node) == YamlNodeKind::Literal => {
                 Value::Number(number::json_literal(float).ok_or_else(|| self.not_finite(node))?)
             }
             other => json_value(&other).ok_or_else(|| self.not_finite(node))?,
         })
     }
 
-    fn text_of(&mut self, node: NodeId) -> String {
+    fn text_of(&mut self, node: YamlNodeId) -> String {
         // A node outside every alias and anchor is read once; an anchored one may be read again.
         if self.budget.depth == 0 && !self.tree.is_shared(node) {
             self.tree.take_text(node)
@@ -370,20 +370,20 @@ impl Resolver<'_, '_, '_> {
         }
     }
 
-    fn not_finite(&self, node: NodeId) -> DocumentFault {
+    fn not_finite(&self, node: YamlNodeId) -> DocumentFault {
         DocumentFault::new(self.tree.mark(node), "not-finite", "infinity and NaN are no values of JSON")
             .hint("quote it if text is meant")
     }
 
     /// Returns the text of a key, as JSON needs it.
-    fn key(&mut self, key: NodeId) -> Result<String, DocumentFault> {
+    fn key(&mut self, key: YamlNodeId) -> Result<String, DocumentFault> {
         let target = self.tree.target(key);
         let aliased = target != key;
         if aliased {
             self.spend(key, 0)?;
         }
         let mark = self.tree.mark(key);
-        if matches!(self.tree.kind(target), NodeKind::Sequence | NodeKind::Mapping) {
+        if matches!(self.tree.kind(target), YamlNodeKind::Sequence | YamlNodeKind::Mapping) {
             return Err(DocumentFault::new(mark, "bad-key", "a list or mapping cannot be a key"));
         }
         self.budget.depth += usize::from(aliased);
@@ -398,7 +398,7 @@ impl Resolver<'_, '_, '_> {
     }
 
     /// Warns of what other readers of YAML take for something else.
-    fn warn(&mut self, node: NodeId, scalar: &Scalar) {
+    fn warn(&mut self, node: YamlNodeId, scalar: &Scalar) {
         if self.budget.depth > 0 {
             return;
         }
@@ -409,7 +409,7 @@ impl Resolver<'_, '_, '_> {
             let finding = ManifestFinding::warning(mark, "unknown-tag", message);
             return self.findings.add(finding.hint("put a text that begins with `!` in quotes"));
         }
-        if self.tree.kind(node) != NodeKind::Plain || self.tree.tag(node) != ScalarTag::None {
+        if self.tree.kind(node) != YamlNodeKind::Plain || self.tree.tag(node) != ScalarTag::None {
             return;
         }
         let text = self.tree.text(node);
@@ -450,7 +450,7 @@ impl Resolver<'_, '_, '_> {
 }
 
 /// Returns the text of a key that has already been read once.
-pub(super) fn key_of<'t>(tree: &'t DocumentTree<'_>, key: NodeId) -> Option<Cow<'t, str>> {
+pub(super) fn key_of<'t>(tree: &'t DocumentTree<'_>, key: YamlNodeId) -> Option<Cow<'t, str>> {
     let target = tree.target(key);
     let text = tree.text(target);
     match scalar_of(tree, target).ok()? {
@@ -460,12 +460,12 @@ pub(super) fn key_of<'t>(tree: &'t DocumentTree<'_>, key: NodeId) -> Option<Cow<
 }
 
 /// Returns the value of a scalar node.
-pub(crate) fn scalar_of(tree: &DocumentTree<'_>, node: NodeId) -> Result<Scalar, DocumentFault> {
+pub(crate) fn scalar_of(tree: &DocumentTree<'_>, node: YamlNodeId) -> Result<Scalar, DocumentFault> {
     let (text, tag) = (tree.text(node), tree.tag(node));
     match tree.kind(node) {
-        NodeKind::Literal => number::literal(text)
+        YamlNodeKind::Literal => number::literal(text)
             .ok_or_else(|| DocumentFault::new(tree.mark(node), "number-range", "the number is out of range")),
-        NodeKind::Quoted if tag == ScalarTag::None => Ok(Scalar::Text),
+        YamlNodeKind::Quoted if tag == ScalarTag::None => Ok(Scalar::Text),
         _ => scalar::resolve(tag, text).map_err(|mismatch| {
             DocumentFault::new(tree.mark(node), "bad-tag", mismatch.0)
                 .hint("remove the tag, or write a value that fits it")
@@ -491,7 +491,7 @@ fn key_text(scalar: Scalar, text: &str) -> Option<String> {
         Scalar::Null | Scalar::Uint(_) => return None,
         Scalar::Bool(truth) => truth.to_string(),
         Scalar::Int(int) => int.to_string(),
-        Scalar::Float(float) => number::key(float),
+        Scalar::Float(float) => number::float_text(float),
         Scalar::Text => text.to_owned(),
         Scalar::Bytes(bytes) => number::lossy_text(&bytes),
     })
@@ -521,7 +521,7 @@ impl AliasBudget {
         }
         let ratio = self.aliased as f64 / self.reads as f64;
         let excessive = self.aliased > 100 && self.reads > 1000 && ratio > Self::allowed(self.reads);
-        !excessive && self.bytes <= MAX_EXPANSION
+        !excessive && self.bytes <= MAX_ALIAS_EXPANSION_BYTES
     }
 
     fn allowed(reads: u64) -> f64 {

@@ -41,7 +41,7 @@ impl ScalarTag {
         }
     }
 
-    const fn short(self) -> &'static str {
+    const fn tag_text(self) -> &'static str {
         match self {
             Self::Str => "!!str",
             Self::Bool => "!!bool",
@@ -92,7 +92,7 @@ pub(crate) fn resolve(tag: ScalarTag, text: &str) -> Result<Scalar, ScalarError>
                     Ok(Scalar::Float(int as f64))
                 }
                 (_, found) => {
-                    Err(ScalarError(format!("a {} cannot be read as {}", found.short(), tag.short())))
+                    Err(ScalarError(format!("a {} cannot be read as {}", found.tag_text(), tag.tag_text())))
                 }
             }
         }

@@ -63,7 +63,7 @@ impl KindScopes {
 
     /// Takes the scope that a `CustomResourceDefinition` gives its kind; does nothing with other
     /// items. A known scope, as from a cluster, stays.
-    pub(crate) fn learn(&mut self, item: &ManifestItem) {
+    pub(crate) fn add_definition(&mut self, item: &ManifestItem) {
         if !item.gvk.group_kind().is("apiextensions.k8s.io", "CustomResourceDefinition") {
             return;
         }

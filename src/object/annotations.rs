@@ -8,7 +8,7 @@
 pub const DEPENDS_ON: &str = "rhumb.dev/depends-on";
 /// The part of a name in that annotation which leaves the namespace to the source: it is that of
 /// objects that name none.
-pub(crate) const OPEN_NAMESPACE: &str = "/namespaces//";
+pub(crate) const SOURCE_NAMESPACE_INFIX: &str = "/namespaces//";
 /// Fields that are left to other writers.
 pub const IGNORE_FIELDS: &str = "rhumb.dev/ignore-fields";
 /// The time when an object is pruned, if it is.

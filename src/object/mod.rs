@@ -44,7 +44,7 @@ use serde_json::Value;
 pub const PART_OF: &str = "applyset.kubernetes.io/part-of";
 
 /// Fields of `metadata` that only the server sets.
-pub(crate) const SERVER_SET: [&str; 8] = [
+pub(crate) const SERVER_SET_METADATA: [&str; 8] = [
     "creationTimestamp",
     "deletionGracePeriodSeconds",
     "deletionTimestamp",
@@ -101,7 +101,7 @@ impl ManifestOrigin {
 
     /// Returns the place in a file that a person edits: of a rendered object, the first that it was
     /// made of.
-    pub(crate) fn edited_place(&self) -> &Self {
+    pub(crate) fn edited_origin(&self) -> &Self {
         let render = self.render.as_deref();
         render.and_then(|render| render.places.first()).unwrap_or(self)
     }
@@ -129,8 +129,8 @@ fn path_text(path: &str) -> Cow<'_, str> {
 
 impl RenderOrigin {
     /// Returns that of an object that is in a plain file, into which variables were put.
-    pub(crate) fn of_place(place: ManifestOrigin) -> Self {
-        Self { root: "".into(), renderer: "".into(), places: vec![place] }
+    pub(crate) fn of_origin(origin: ManifestOrigin) -> Self {
+        Self { root: "".into(), renderer: "".into(), places: vec![origin] }
     }
 }
 
@@ -142,9 +142,9 @@ impl fmt::Display for RenderOrigin {
             let cut = if renderer.len() < self.renderer.len() { "…" } else { "" };
             write!(f, "{} ({renderer}{cut})", path_text(&self.root))?;
         }
-        for (place, number) in self.places.iter().take(MAX_SHOWN_PLACES).zip(0..) {
+        for (origin, number) in self.places.iter().take(MAX_SHOWN_PLACES).zip(0..) {
             let sign = if is_plain { "" } else { " ← " };
-            write!(f, "{}{place}", if number == 0 { sign } else { ", " })?;
+            write!(f, "{}{origin}", if number == 0 { sign } else { ", " })?;
         }
         match self.places.len().saturating_sub(MAX_SHOWN_PLACES) {
             0 => Ok(()),

@@ -8,18 +8,18 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The most words that are kept of one root, and the most bytes of them together.
-const MAX_WORDS: usize = 100_000;
+const MAX_INDEXED_WORDS: usize = 100_000;
 const MAX_BYTES: usize = 1 << 20;
 
 /// Longer words are part of no name.
 const MAX_WORD_BYTES: usize = 253;
 
 /// The length of the hash that ends a generated name, and what is before it.
-const HASH_LETTERS: usize = 10;
+const HASH_SUFFIX_CHARS: usize = 10;
 
 /// Texts by which a file may say a word that is not in it: escapes, encryption, bytes, and letters
 /// at which another text is split.
-const HIDDEN_WORDS: [&str; 6] = ["\\x", "\\u", "\\U", "ENC[", "!!binary", "delimiter"];
+const ENCODED_NAME_SIGNS: [&str; 6] = ["\\x", "\\u", "\\U", "ENC[", "!!binary", "delimiter"];
 
 /// The names that objects of a root may have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,10 +33,10 @@ pub(crate) enum PossibleNames {
 
 impl PossibleNames {
     /// Returns whether an object of the root may have this name.
-    pub(crate) fn may_be(&self, name: &str) -> bool {
+    pub(crate) fn can_be_named(&self, name: &str) -> bool {
         match self {
             Self::Any => true,
-            Self::Words(words) => words.may_make(name),
+            Self::Words(words) => words.can_form(name),
         }
     }
 }
@@ -54,7 +54,7 @@ impl NameWords {
     pub(crate) fn with_text(mut self, bytes: &[u8]) -> Option<Self> {
         // Bytes that are no text end a word, as blanks do.
         let text = String::from_utf8_lossy(bytes);
-        if HIDDEN_WORDS.iter().any(|hidden| text.contains(hidden)) {
+        if ENCODED_NAME_SIGNS.iter().any(|hidden| text.contains(hidden)) {
             return None;
         }
         for word in words(&text.to_lowercase()) {
@@ -63,7 +63,7 @@ impl NameWords {
                 self.words.insert(word.into());
             }
         }
-        (self.words.len() <= MAX_WORDS && self.bytes <= MAX_BYTES).then_some(self)
+        (self.words.len() <= MAX_INDEXED_WORDS && self.bytes <= MAX_BYTES).then_some(self)
     }
 
     /// Returns the words, with a blank between two.
@@ -71,19 +71,19 @@ impl NameWords {
         self.words.iter().map(|word| &**word).collect::<Vec<_>>().join(" ")
     }
 
-    fn may_make(&self, name: &str) -> bool {
+    fn can_form(&self, name: &str) -> bool {
         let name = name.to_lowercase();
         let generated = name.rsplit_once('-').filter(|(_, hash)| {
-            hash.len() == HASH_LETTERS && hash.bytes().all(|letter| letter.is_ascii_alphanumeric())
+            hash.len() == HASH_SUFFIX_CHARS && hash.bytes().all(|letter| letter.is_ascii_alphanumeric())
         });
         [Some(name.as_str()), generated.map(|(name, _)| name)]
             .into_iter()
             .flatten()
-            .any(|name| words(name).all(|word| self.may_join(word)))
+            .any(|name| words(name).all(|word| self.can_join(word)))
     }
 
     /// Returns whether a word is some of these, one behind the other.
-    fn may_join(&self, word: &str) -> bool {
+    fn can_join(&self, word: &str) -> bool {
         let mut ends = vec![true];
         ends.resize(word.len() + 1, false);
         for (start, _) in word.char_indices() {
@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn a_name_is_possible_where_its_words_are_in_the_files() {
         let check = |texts: &[&str], name: &str, expected: bool| {
-            assert_eq!(names(texts).may_be(name), expected, "{texts:?}: {name}");
+            assert_eq!(names(texts).can_be_named(name), expected, "{texts:?}: {name}");
         };
         check(&["name: web"], "web", true);
         check(&["name: web"], "api", false);
@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn a_file_that_may_hide_a_name_makes_every_name_possible() {
         let check = |text: &str, expected: bool| {
-            assert_eq!(names(&["name: web", text]).may_be("api"), expected, "{text}");
+            assert_eq!(names(&["name: web", text]).can_be_named("api"), expected, "{text}");
         };
         check("name: \"\\x61pi\"", true);
         check("name: \"\\u0061pi\"", true);
@@ -181,7 +181,7 @@ mod tests {
         check("name: \"a\\\n  pi\"", true);
         // Where letters have two bytes, each is a word of its own.
         check("n\0a\0m\0e\0:\0 \0a\0p\0i\0", true);
-        let many: Vec<String> = (0..=MAX_WORDS).map(|number| number.to_string()).collect();
+        let many: Vec<String> = (0..=MAX_INDEXED_WORDS).map(|number| number.to_string()).collect();
         check(&many.join(" "), true);
     }
 
@@ -198,7 +198,7 @@ mod tests {
             let name: String = parts.iter().zip(&joints).flat_map(|(part, joint)| [&**part, &**joint]).collect();
             let text = format!("{}: {}", others.join("\n"), parts.join("\n- "));
             let made = names(&[&text]);
-            prop_assert!(made.may_be(&format!("{name}{hash}")), "{text}: {name}{hash}");
+            prop_assert!(made.can_be_named(&format!("{name}{hash}")), "{text}: {name}{hash}");
             let PossibleNames::Words(words) = &made else { return Err(TestCaseError::fail("none")) };
             prop_assert_eq!(names(&[&words.to_text()]), made);
         }

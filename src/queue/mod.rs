@@ -21,7 +21,7 @@ pub(crate) use measures::QueueMetrics;
 pub(crate) const FIRST_BACKOFF: Duration = Duration::from_millis(200);
 
 /// Longest delay between two tries of a key: a healed quota, role or webhook is noticed within it.
-pub(crate) const MAX_BACKOFF_OF_KEY: Duration = Duration::from_mins(5);
+pub(crate) const MAX_KEY_BACKOFF: Duration = Duration::from_mins(5);
 
 /// The number of keys for which room is kept while the queue is empty. So the memory that the first
 /// pass over a large source needed is freed.
@@ -131,7 +131,7 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
         let doubled = FIRST_BACKOFF.saturating_mul(1_u32.checked_shl(*failures).unwrap_or(u32::MAX));
         *failures = failures.saturating_add(1).min(31);
         self.measures.retries.inc();
-        doubled.min(MAX_BACKOFF_OF_KEY).mul_f64(1.0 - 0.2 * jitter.clamp(0.0, 1.0))
+        doubled.min(MAX_KEY_BACKOFF).mul_f64(1.0 - 0.2 * jitter.clamp(0.0, 1.0))
     }
 
     /// Forgets the failures of a key.

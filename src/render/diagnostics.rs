@@ -39,15 +39,15 @@ fn diagnostic(out: &mut String, found: &Diagnostic, palette: Palette) {
         Some(render) => (render.to_string(), [0, 0]),
         None => (found.origin.file.to_string(), [found.origin.line, found.origin.column]),
     };
-    let mut place = sanitize(&file).into_owned();
+    let mut position_text = sanitize(&file).into_owned();
     for number in numbers {
         if number == 0 {
             break;
         }
-        let _ = write!(place, ":{number}");
+        let _ = write!(position_text, ":{number}");
     }
-    if !place.is_empty() {
-        let _ = write!(out, "{}: ", palette.paint(TextStyle::Strong, &place));
+    if !position_text.is_empty() {
+        let _ = write!(out, "{}: ", palette.paint(TextStyle::Strong, &position_text));
     }
     let style = if found.is_error() { TextStyle::Error } else { TextStyle::Warning };
     let severity = found.severity.to_string();

@@ -143,15 +143,15 @@ fn summary(plan: &Plan) -> PlanSummary {
 }
 
 fn object(planned: &PlannedObject) -> ObjectForm<'_> {
-    let place = planned.origin.as_ref().map(ManifestOrigin::edited_place);
+    let edited = planned.origin.as_ref().map(ManifestOrigin::edited_origin);
     ObjectForm {
         group: planned.id.group(),
         version: &planned.gvk.version,
         kind: planned.id.kind(),
         namespace: planned.id.namespace(),
         name: planned.id.name(),
-        file: place.map(|place| &*place.file),
-        line: place.map(|place| place.line),
+        file: edited.map(|edited| &*edited.file),
+        line: edited.map(|edited| edited.line),
         rendered: planned
             .origin
             .as_ref()
@@ -175,11 +175,11 @@ fn object(planned: &PlannedObject) -> ObjectForm<'_> {
 }
 
 fn unit_forms(plan: &Plan) -> Vec<UnitForm> {
-    let places: BTreeMap<&ObjectId, usize> =
-        plan.objects.iter().enumerate().map(|(place, planned)| (&planned.id, place)).collect();
+    let indexes: BTreeMap<&ObjectId, usize> =
+        plan.objects.iter().enumerate().map(|(index, planned)| (&planned.id, index)).collect();
     let form = |unit: &PlannedUnit| {
-        let objects: Vec<usize> = unit.members.iter().filter_map(|id| places.get(id).copied()).collect();
-        let restarts = restart_form(objects.iter().filter_map(|place| plan.objects.get(*place)));
+        let objects: Vec<usize> = unit.members.iter().filter_map(|id| indexes.get(id).copied()).collect();
+        let restarts = restart_form(objects.iter().filter_map(|index| plan.objects.get(*index)));
         UnitForm { wave: unit.wave, objects, restarts }
     };
     plan.units.iter().map(form).collect()
@@ -192,11 +192,11 @@ fn restart_form<'a>(objects: impl Iterator<Item = &'a PlannedObject>) -> Restart
 }
 
 fn render_form(render: &RenderOrigin) -> RenderForm<'_> {
-    let place = |place: &ManifestOrigin| place.to_string();
+    let origin = |origin: &ManifestOrigin| origin.to_string();
     RenderForm {
         root: &render.root,
         renderer: &render.renderer,
-        places: render.places.iter().map(place).collect(),
+        places: render.places.iter().map(origin).collect(),
     }
 }
 
@@ -217,9 +217,9 @@ fn sort_diagnostics(diagnostics: &[Diagnostic]) -> Vec<DiagnosticForm<'_>> {
     sorted
         .into_iter()
         .map(|found| DiagnosticForm {
-            file: &found.origin.edited_place().file,
-            line: given(found.origin.edited_place().line),
-            column: given(found.origin.edited_place().column),
+            file: &found.origin.edited_origin().file,
+            line: given(found.origin.edited_origin().line),
+            column: given(found.origin.edited_origin().column),
             severity: found.severity.to_string(),
             code: found.code,
             message: &found.message,

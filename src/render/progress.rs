@@ -46,19 +46,19 @@ pub(crate) fn progress_line(id: &ObjectId, outcome: ApplyLine<'_>, palette: Pale
     let name = id.resource_name();
     let name = sanitize(&name);
     let word = palette.paint(style, word);
-    let place = id.namespace().map(|namespace| format!(" ({namespace})")).unwrap_or_default();
+    let namespace_text = id.namespace().map(|namespace| format!(" ({namespace})")).unwrap_or_default();
     match outcome {
         ApplyLine::Kept(reason)
         | ApplyLine::Waiting(reason)
         | ApplyLine::Refused(reason)
         | ApplyLine::Failed(reason) => {
             let reason = reason.split_whitespace().collect::<Vec<_>>().join(" ");
-            format!("{name}{place} {word}: {}\n", sanitize(&reason))
+            format!("{name}{namespace_text} {word}: {}\n", sanitize(&reason))
         }
         ApplyLine::Adopted(owner) => {
             let owner = owner.split_whitespace().collect::<Vec<_>>().join(" ");
-            format!("{name} {word}{place}: adopted from {}\n", sanitize(&owner))
+            format!("{name} {word}{namespace_text}: adopted from {}\n", sanitize(&owner))
         }
-        _ => format!("{name} {word}{place}\n"),
+        _ => format!("{name} {word}{namespace_text}\n"),
     }
 }

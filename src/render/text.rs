@@ -57,9 +57,9 @@ fn list(out: &mut String, objects: &[&PlannedObject], palette: Palette) {
         *count > 1 && (*verdict == PlannedAction::Create || *count == of(*verdict))
     });
     for planned in objects {
-        let said = bare_reason(planned)
+        let shown_reason = bare_reason(planned)
             .is_some_and(|(verdict, reason)| shared.iter().any(|(v, r, _)| (*v, *r) == (verdict, reason)));
-        object(out, planned, if said { None } else { planned.reason.as_deref() }, palette);
+        object(out, planned, if shown_reason { None } else { planned.reason.as_deref() }, palette);
     }
     if !shared.is_empty() {
         out.push('\n');
@@ -184,13 +184,13 @@ const fn action_words(verdict: PlannedAction, tense: SummaryTense) -> &'static s
 fn why_incomplete(diagnostics: &[Diagnostic]) -> String {
     let mut errors = diagnostics.iter().filter(|found| found.is_error());
     let Some(first) = errors.next() else { return "the source was not read completely".to_owned() };
-    let place = first.origin.to_string();
+    let origin = first.origin.to_string();
     let more = match errors.count() {
         0 => String::new(),
         count => format!(" (and {})", count_text(count, "more error")),
     };
     let message =
-        if place.is_empty() { first.message.clone() } else { format!("{place}: {}", first.message) };
+        if origin.is_empty() { first.message.clone() } else { format!("{origin}: {}", first.message) };
     format!("{}{more}", sanitize(&message))
 }
 

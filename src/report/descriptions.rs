@@ -259,7 +259,7 @@ pub(crate) const METRICS: [MetricDescriptor; 35] = [
         "rhumb_source_complete",
         MetricType::Gauge,
         &["source"],
-        "Whether the newest state was read completely",
+        "1 if the newest state was read completely",
     ),
     metric_descriptor(
         "rhumb_source_findings",

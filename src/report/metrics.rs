@@ -289,7 +289,7 @@ fn register_heartbeats(registry: &mut Registry, heartbeats: &[HeartbeatStatus], 
 fn register_watches(registry: &mut Registry, heartbeats: &[HeartbeatStatus], now: Instant) {
     let watches = Family::<KindLabels, Gauge<f64, AtomicU64>>::default();
     for heartbeat in heartbeats {
-        let Some(kind) = heartbeat.name.strip_prefix(cluster::WATCH_OVER) else { continue };
+        let Some(kind) = heartbeat.name.strip_prefix(cluster::WATCH_PREFIX) else { continue };
         let gauge = watches.get_or_create(&KindLabels { kind: kind.to_owned() });
         gauge.set(gauge.get().max(now.saturating_duration_since(heartbeat.last).as_secs_f64()));
     }
@@ -378,7 +378,7 @@ fn sources(registry: &mut Registry, sources: &[SourceStatus]) {
     registry.register("rhumb_objects", "Objects of each source by phase", objects);
     registry.register("rhumb_source_revision_info", "The revision in force; always 1", revisions);
     let complete = of(&|source| source.complete.into());
-    registry.register("rhumb_source_complete", "Whether the newest state was read completely", complete);
+    registry.register("rhumb_source_complete", "1 if the newest state was read completely", complete);
     let findings = of(&|source| source.findings as u64);
     registry.register("rhumb_source_findings", "Findings in the files of each source", findings);
     let pending = of(&|source| source.prune_waiting as u64);
@@ -493,7 +493,7 @@ mod tests {
         metrics.record_write("create", None);
         metrics.record_rollout("shop", RolloutResult::Failed, Some(Duration::from_secs(7)));
         let now = Instant::now();
-        let name = format!("{}Pod", cluster::WATCH_OVER).into();
+        let name = format!("{}Pod", cluster::WATCH_PREFIX).into();
         let watch = HeartbeatStatus { name, last: now, due: now };
         let process = ProcessFacts {
             heartbeats: &[watch],

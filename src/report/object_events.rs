@@ -213,11 +213,11 @@ struct RecorderState {
 #[derive(Debug, Default)]
 struct EventBacklog {
     kept: VecDeque<Arc<EventRecord>>,
-    followers: Vec<EventSink>,
+    followers: Vec<EventSubscriber>,
 }
 
 /// The filter of a listener, and its channel.
-type EventSink = (fn(EventReason) -> bool, mpsc::UnboundedSender<Arc<EventRecord>>);
+type EventSubscriber = (fn(EventReason) -> bool, mpsc::UnboundedSender<Arc<EventRecord>>);
 
 /// The kept events and those to come, without loss.
 #[derive(Debug)]

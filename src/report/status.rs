@@ -370,10 +370,11 @@ fn source(
     objects: BTreeMap<Phase, usize>,
 ) -> SourceStatus {
     let source = engine.source(number);
-    let trouble = context.troubles.get(number.position()).cloned().flatten();
-    let incomplete = trouble.clone().or_else(|| source.incomplete.as_ref().map(ToString::to_string));
+    let source_error = context.troubles.get(number.position()).cloned().flatten();
+    let incomplete =
+        source_error.clone().or_else(|| source.incomplete_reason.as_ref().map(ToString::to_string));
     let waiting =
-        engine.prune_decisions(number).filter(|(_, judged)| matches!(judged, PruneDecision::Confirm(_)));
+        engine.prune_decisions(number).filter(|(_, decision)| matches!(decision, PruneDecision::Confirm(_)));
     let times = context.times.get(number.position()).copied().unwrap_or_default();
     let authored = source.head.as_ref().and_then(|head| engine.author(number, head));
     let paused = source.inventory.as_ref().and_then(|inventory| inventory.paused.as_ref());
@@ -400,7 +401,7 @@ fn source(
         opt_out: source.opt_out,
         healthy: is_well && objects.keys().all(|phase| phase.is_well()),
         incomplete,
-        barred: trouble,
+        barred: source_error,
         paused: paused.map(|paused| paused.reason.to_string()),
         objects,
         findings: findings.len(),

@@ -226,8 +226,8 @@ fn list(objects: &[ObjectStatus], mut counts: BTreeMap<Phase, usize>) -> String 
 fn recorded_name(object: &ObjectRef) -> String {
     let ObjectRef { group, kind, namespace, name } = object;
     let dot = if group.is_empty() { "" } else { "." };
-    let place = namespace.as_ref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
-    format!("{kind}{dot}{group} {place}{name}")
+    let namespace_prefix = namespace.as_ref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
+    format!("{kind}{dot}{group} {namespace_prefix}{name}")
 }
 
 /// Returns a line for each object that [`list`] names and that a source wants, with its origin.

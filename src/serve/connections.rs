@@ -86,8 +86,8 @@ pub(super) async fn serve(
         let Some((accepted, permit)) = stop.run_until_cancelled(accepted).await else { return };
         match accepted {
             Ok(incoming) => {
-                let place = incoming.address().map(|address| peers.admit(address));
-                if matches!(place, Some(None)) {
+                let admission = incoming.address().map(|address| peers.admit(address));
+                if matches!(admission, Some(None)) {
                     // Closed without a word: an answer would wait for whoever does not read it.
                     endpoints.count_rejection(RequestRejection::Connections);
                     continue;
@@ -95,7 +95,7 @@ pub(super) async fn serve(
                 let router = router.clone();
                 open.spawn(async move {
                     serve_connection(incoming, router).await;
-                    drop((permit, place));
+                    drop((permit, admission));
                 });
             }
             Err(error) => {

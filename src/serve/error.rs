@@ -16,10 +16,10 @@ pub(crate) enum ServeError {
     #[error("{0}")]
     Tls(String),
     /// The system refuses it.
-    #[error("{place}: the socket cannot be opened: {error}")]
+    #[error("{endpoint}: the socket cannot be opened: {error}")]
     Io {
         /// The address.
-        place: String,
+        endpoint: String,
         /// The system's message.
         error: io::Error,
     },

@@ -52,18 +52,19 @@ pub(super) struct EventQuery {
     source: Option<String>,
     after: Option<u64>,
     #[serde(default)]
-    follow: FollowMode,
+    follow: EventStreamMode,
 }
 
 /// Indicates whether the answer goes on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum FollowMode {
+enum EventStreamMode {
     /// With what happens.
     #[default]
-    Yes,
+    #[serde(rename = "yes")]
+    Follow,
     /// It ends with what has happened.
-    No,
+    #[serde(rename = "no")]
+    End,
 }
 
 /// Somebody who listens.
@@ -96,7 +97,7 @@ pub(super) async fn stream_events(
     let listener = EventListener {
         source: query.source,
         backlog: events.backlog.into(),
-        live: (query.follow == FollowMode::Yes).then_some(events.live),
+        live: (query.follow == EventStreamMode::Follow).then_some(events.live),
         retry_hint_sent: false,
         _permit: permit,
     };

@@ -89,7 +89,7 @@ impl RequestGuard {
         called.map_or(self.others == OtherNames::WithoutDot, |called| self.has_host(strip_port(called)))
     }
 
-    async fn judge(&self, request: &Parts) -> Result<RequestDecision, ErrorResponse> {
+    async fn decide_request(&self, request: &Parts) -> Result<RequestDecision, ErrorResponse> {
         let called = host(&request.uri, &request.headers);
         if !self.is_called_by(called.as_deref()) {
             let why = "this name is not known here: serve.hosts lists those that are";
@@ -147,7 +147,7 @@ pub(super) async fn check_request(
     next: Next,
 ) -> Response {
     let (head, body) = request.into_parts();
-    let mut response = match guard.judge(&head).await {
+    let mut response = match guard.decide_request(&head).await {
         Ok(RequestDecision::Open) => return next.run(Request::from_parts(head, body)).await,
         Ok(RequestDecision::Form(token)) => {
             let form = Request::from_parts(head, body);
@@ -224,7 +224,7 @@ mod tests {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let judged = guard.judge(&request.body(Body::empty()).unwrap().into_parts().0).await;
+        let judged = guard.decide_request(&request.body(Body::empty()).unwrap().into_parts().0).await;
         judged.map_or_else(|failed| failed.into_response().status().as_u16(), |_| 200)
     }
 

@@ -38,7 +38,7 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The burst of webhooks, and their rate a second: of one source, and of all together.
 const RATE_PER_SOURCE: (u32, u32) = (10, 1);
-const RATE_OF_ALL: (u32, u32) = (50, 10);
+const RATE_OF_ALL_SOURCES: (u32, u32) = (50, 10);
 
 /// Sources share so many counts, by their names: whether there is a source of a name shows in
 /// nothing.
@@ -89,7 +89,7 @@ impl WebhookReceiver {
         Arc::new(Self {
             secret,
             others,
-            of_all: limiter(RATE_OF_ALL),
+            of_all: limiter(RATE_OF_ALL_SOURCES),
             of_one: (0..RATE_BUCKETS).map(|_| limiter(RATE_PER_SOURCE)).collect(),
             unknown: Secret::new_unmatchable(),
             logged: Mutex::default(),

@@ -32,14 +32,14 @@ pub(crate) enum ListenEndpoint {
 /// Serves an endpoint until it is stopped. A listener that fails to bind does not stop the daemon,
 /// and is tried again.
 pub(crate) async fn serve_endpoint(
-    place: ListenEndpoint,
+    endpoint: ListenEndpoint,
     router: Router,
     endpoints: EndpointMetrics,
     stop: CancellationToken,
 ) {
     let (mut wait, mut logged) = (FIRST_RETRY_DELAY, None);
     loop {
-        match open(&place).await {
+        match open(&endpoint).await {
             Ok(listener) => return connections::serve(listener, router, endpoints, stop).await,
             Err(error) => {
                 let why = error.to_string();
@@ -56,8 +56,8 @@ pub(crate) async fn serve_endpoint(
     }
 }
 
-async fn open(place: &ListenEndpoint) -> Result<OpenListener, ServeError> {
-    match place {
+async fn open(endpoint: &ListenEndpoint) -> Result<OpenListener, ServeError> {
+    match endpoint {
         ListenEndpoint::Socket(path) => Ok(OpenListener::Unix(bind(path).await?)),
         ListenEndpoint::Address(address, None) => {
             bind_to(*address, "answering on http").await.map(OpenListener::Tcp)
@@ -73,10 +73,10 @@ async fn open(place: &ListenEndpoint) -> Result<OpenListener, ServeError> {
     }
 }
 
-async fn bind_to(address: SocketAddr, what: &str) -> Result<TcpListener, ServeError> {
-    let failed = |error| ServeError::Io { place: address.to_string(), error };
+async fn bind_to(address: SocketAddr, scheme: &str) -> Result<TcpListener, ServeError> {
+    let failed = |error| ServeError::Io { endpoint: address.to_string(), error };
     let listener = TcpListener::bind(address).await.map_err(failed)?;
     let bound = listener.local_addr().map_err(failed)?;
-    tracing::info!("{what}://{bound}");
+    tracing::info!("{scheme}://{bound}");
     Ok(listener)
 }

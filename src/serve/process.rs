@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use tokio::sync::watch;
 
 use super::answer::ErrorResponse;
-use crate::daemon::{FetchResult, Inquiries};
+use crate::daemon::{FetchResult, LoopQueries};
 use crate::heartbeat::Heartbeats;
 use crate::report::{DaemonStatus, EndpointMetrics, EventRecorder, Metrics, SystemdService};
 
@@ -18,7 +18,7 @@ const LOOP_TIMEOUT: Duration = Duration::from_secs(5);
 pub(crate) struct ProcessHandle {
     /// The loop that runs now; none before the first one, and another one after each new
     /// configuration.
-    pub running: watch::Receiver<Option<Inquiries>>,
+    pub running: watch::Receiver<Option<LoopQueries>>,
     /// The heartbeats.
     pub heartbeats: Heartbeats,
     /// The metrics, over all loops.
@@ -34,7 +34,7 @@ pub(crate) struct ProcessHandle {
 impl ProcessHandle {
     /// Returns a handle whose endpoints have not answered anything yet.
     pub(crate) fn new(
-        running: watch::Receiver<Option<Inquiries>>,
+        running: watch::Receiver<Option<LoopQueries>>,
         heartbeats: &Heartbeats,
         metrics: Metrics,
         service: SystemdService,
@@ -44,7 +44,7 @@ impl ProcessHandle {
         Self { running, heartbeats, metrics, service, recorder, endpoints }
     }
 
-    pub(super) fn inquiries(&self) -> Result<Inquiries, ErrorResponse> {
+    pub(super) fn queries(&self) -> Result<LoopQueries, ErrorResponse> {
         let none =
             || ErrorResponse(StatusCode::SERVICE_UNAVAILABLE, "the loop has not started yet".to_owned());
         self.running.borrow().clone().ok_or_else(none)
@@ -52,17 +52,17 @@ impl ProcessHandle {
 
     /// Hints that a source has something new; none while no loop answers.
     pub(super) async fn fetch(&self, source: &str) -> Option<FetchResult> {
-        wait_for_loop(self.inquiries().ok()?.fetch(source)).await.ok()
+        wait_for_loop(self.queries().ok()?.fetch(source)).await.ok()
     }
 
     /// Returns whether the loop that runs has a source of this name.
     pub(super) async fn has_source(&self, source: &str) -> bool {
-        let Ok(inquiries) = self.inquiries() else { return false };
-        wait_for_loop(inquiries.has_source(source)).await.unwrap_or(false)
+        let Ok(queries) = self.queries() else { return false };
+        wait_for_loop(queries.has_source(source)).await.unwrap_or(false)
     }
 
     pub(super) async fn status(&self) -> Result<DaemonStatus, ErrorResponse> {
-        wait_for_loop(self.inquiries()?.status()).await
+        wait_for_loop(self.queries()?.status()).await
     }
 }
 

@@ -18,7 +18,7 @@ use super::guard::{RequestGuard, check_request};
 use super::hook::{WebhookReceiver, answer_webhook};
 use super::page;
 use super::process::{ProcessHandle, wait_for_loop, wait_within};
-use crate::daemon::Inquiries;
+use crate::daemon::LoopQueries;
 use crate::object::{GroupKind, ObjectId};
 use crate::report::{
     self, DaemonStatus, DifferingObject, MEDIA_TYPE, ObjectComparison, ObjectFilter, ObjectStatus,
@@ -249,7 +249,7 @@ async fn objects(
     filter: Result<Query<ObjectFilter>, QueryRejection>,
 ) -> Result<Json<ObjectListBody>, ErrorResponse> {
     let filter = require_query(filter)?;
-    let items = wait_for_loop(process.inquiries()?.objects(filter)).await?;
+    let items = wait_for_loop(process.queries()?.objects(filter)).await?;
     Ok(Json(ObjectListBody { api_version: STATUS_VERSION, kind: "ObjectList", items }))
 }
 
@@ -262,33 +262,33 @@ async fn object(
         path.map_err(|rejection| ErrorResponse(StatusCode::BAD_REQUEST, rejection.body_text()))?;
     let query = require_query(query)?;
     let namespace = (namespace != CLUSTER_SCOPE_WORD).then_some(namespace);
-    let inquiries = process.inquiries()?;
-    let id = resolve_object(&inquiries, &kind, namespace.as_deref(), &name).await?;
+    let queries = process.queries()?;
+    let id = resolve_object(&queries, &kind, namespace.as_deref(), &name).await?;
     let none = || ErrorResponse(StatusCode::NOT_FOUND, format!("no source of this process knows {id}"));
     let one = |object| ObjectBody { api_version: STATUS_VERSION, object };
     if query.view == Some(ObjectView::Yaml) {
-        let compared = inquiries.compare_object(id.clone());
+        let compared = queries.compare_object(id.clone());
         let (object, compared) =
             wait_within(COMPARISON_TIMEOUT, COMPARISON_SUBJECT, compared).await?.ok_or_else(none)?;
         return Ok(Json(ComparedObjectBody { object: one(object), compared }).into_response());
     }
-    let found = wait_for_loop(inquiries.object(id.clone())).await?;
+    let found = wait_for_loop(queries.object(id.clone())).await?;
     Ok(Json(one(found.ok_or_else(none)?)).into_response())
 }
 
 /// Returns the object. Its kind may be named without the group, and in upper or lower case.
 async fn resolve_object(
-    inquiries: &Inquiries,
+    queries: &LoopQueries,
     kind: &str,
     namespace: Option<&str>,
     name: &str,
 ) -> Result<ObjectId, ErrorResponse> {
     let exact = ObjectId::new(&GroupKind::parse(kind), namespace, name);
-    if wait_for_loop(inquiries.object(exact.clone())).await?.is_some() {
+    if wait_for_loop(queries.object(exact.clone())).await?.is_some() {
         return Ok(exact);
     }
     let of_kind = ObjectFilter { kind: Some(kind.to_owned()), ..ObjectFilter::default() };
-    let all = wait_for_loop(inquiries.objects(of_kind)).await?.into_iter().map(|object| object.object.id());
+    let all = wait_for_loop(queries.objects(of_kind)).await?.into_iter().map(|object| object.object.id());
     let mut named = all.filter(|id| (id.namespace(), id.name()) == (namespace, name));
     let Some(first) = named.next() else { return Ok(exact) };
     match named.next() {
@@ -308,14 +308,14 @@ async fn diff_source(
     of: Result<Query<DifferenceQuery>, QueryRejection>,
 ) -> Result<Json<DifferenceBody>, ErrorResponse> {
     let source = require_query(of)?.source;
-    let inquiries = process.inquiries()?;
+    let queries = process.queries()?;
     if let Some(name) = &source {
-        let status = wait_for_loop(inquiries.status()).await?;
+        let status = wait_for_loop(queries.status()).await?;
         if !status.sources.iter().any(|known| known.name == *name) {
             return Err(ErrorResponse(StatusCode::NOT_FOUND, format!("there is no source {name}")));
         }
     }
     let (items, more) =
-        wait_within(COMPARISON_TIMEOUT, COMPARISON_SUBJECT, inquiries.differing_objects(source)).await?;
+        wait_within(COMPARISON_TIMEOUT, COMPARISON_SUBJECT, queries.differing_objects(source)).await?;
     Ok(Json(DifferenceBody { api_version: STATUS_VERSION, kind: "Difference", items, more }))
 }

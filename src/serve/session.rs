@@ -24,7 +24,7 @@ use serde::Deserialize;
 use crate::secret::Secret;
 
 /// The path of the form.
-pub(super) const SIGN_IN: &str = "/sign-in";
+pub(super) const SIGN_IN_PATH: &str = "/sign-in";
 /// The paths that the form needs, open to everybody.
 const PUBLIC_PATHS: [&str; 2] = ["/page.css", "/icon.svg"];
 /// Browsers take a cookie of this prefix from the very host over TLS, and from nobody else (RFC
@@ -58,7 +58,7 @@ pub(super) fn is_public(request: &Parts) -> bool {
 
 /// Returns whether it is the form that is sent.
 pub(super) fn is_sign_in(request: &Parts) -> bool {
-    request.method == Method::POST && request.uri.path() == SIGN_IN
+    request.method == Method::POST && request.uri.path() == SIGN_IN_PATH
 }
 
 /// Returns whether somebody opens the page itself in a browser.
@@ -159,7 +159,7 @@ mod tests {
     async fn signed_in(form: &str) -> Response {
         let kind = "application/x-www-form-urlencoded";
         let request =
-            Request::post(SIGN_IN).header(header::CONTENT_TYPE, kind).body(Body::from(form.to_owned()));
+            Request::post(SIGN_IN_PATH).header(header::CONTENT_TYPE, kind).body(Body::from(form.to_owned()));
         sign_in(request.unwrap(), Some(&token(TOKEN)), at(1_000)).await
     }
 

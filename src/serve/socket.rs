@@ -24,7 +24,7 @@ const NEW_SOCKET_SUFFIX: &[u8] = b".new";
 /// Listens on a socket. One that nobody answers on any more is replaced, and nothing else is ever
 /// removed.
 pub(crate) async fn bind(path: &Path) -> Result<UnixListener, ServeError> {
-    let failed = |error| ServeError::Io { place: path.display().to_string(), error };
+    let failed = |error| ServeError::Io { endpoint: path.display().to_string(), error };
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(failed(error)),

@@ -33,48 +33,48 @@ impl WorkSlot {
     /// Fails at once where earlier work was given up and has not ended yet.
     pub(super) async fn run_bounded<T: Send + 'static>(
         &self,
-        place: &str,
+        shown_location: &str,
         deadline: Duration,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, SourceError> {
         let Some(held) = self.take() else {
-            return Err(SourceError::Silent { place: place.to_owned(), after: deadline });
+            return Err(SourceError::Silent { shown_location: shown_location.to_owned(), after: deadline });
         };
         let work = move || {
             let _held = held;
             work()
         };
-        run_bounded(place, deadline, work).await
+        run_bounded(shown_location, deadline, work).await
     }
 }
 
 /// Waits for work that may take this long.
 pub(super) async fn await_bounded<T>(
-    place: &str,
+    shown_location: &str,
     deadline: Duration,
     work: impl Future<Output = Result<T, SourceError>>,
 ) -> Result<T, SourceError> {
-    let silent = |_| SourceError::Silent { place: place.to_owned(), after: deadline };
+    let silent = |_| SourceError::Silent { shown_location: shown_location.to_owned(), after: deadline };
     tokio::time::timeout(deadline, work).await.map_err(silent)?
 }
 
 /// Runs work that waits for the disk, which over a network may never answer. The thread cannot be
 /// ended, but it does not delay anybody else.
 pub(super) async fn run_bounded<T: Send + 'static>(
-    place: &str,
+    shown_location: &str,
     deadline: Duration,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, SourceError> {
-    let place = place.to_owned();
+    let shown_location = shown_location.to_owned();
     match tokio::time::timeout(deadline, tokio::task::spawn_blocking(work)).await {
         Ok(Ok(done)) => Ok(done),
         // A panic message may hold file contents.
         Ok(Err(error)) => {
             let detail =
                 if error.is_panic() { "it panicked, which is a bug in rhumb" } else { "it was stopped" };
-            Err(SourceError::Worker { place, detail: detail.to_owned() })
+            Err(SourceError::Worker { shown_location, detail: detail.to_owned() })
         }
-        Err(_) => Err(SourceError::Silent { place, after: deadline }),
+        Err(_) => Err(SourceError::Silent { shown_location, after: deadline }),
     }
 }
 

@@ -8,7 +8,7 @@ use git2::{Oid, Tree, TreeEntry};
 
 use super::file_names::{self, EntryKind, IgnoreFiles};
 use super::object_stores::ObjectStores;
-use super::tree::{self, EntryBudget, JudgedEntry, WalkStop};
+use super::tree::{self, ClassifiedEntry, EntryBudget, WalkStop};
 
 /// One file that differs, sizes not looked at yet.
 pub(super) struct ChangedPath {
@@ -17,18 +17,43 @@ pub(super) struct ChangedPath {
     pub(super) new: Option<Oid>,
 }
 
+/// The difference of two trees.
+pub(super) struct TreeDifference {
+    /// The files that differ.
+    pub(super) pairs: Vec<ChangedPath>,
+    /// The entries that a walk counts in the folders that differ, before and after.
+    pub(super) old_entries: usize,
+    pub(super) new_entries: usize,
+}
+
+/// The treatment of folders that are to be rendered first, of which nothing is listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RootTreatment {
+    /// Where one differs, only whole lists can be compared.
+    Structural,
+    /// One that is refused for the same file in both trees is the same.
+    Refused,
+}
+
 /// Compares two trees. None where more than the files' contents differ (an ignore file, a refused
-/// file), so that only a comparison of both whole lists is right.
+/// file), so that only a comparison of both whole lists is right. Of each tree at most so many
+/// entries are looked at.
 pub(super) fn compare(
     objects: &ObjectStores,
     old: Oid,
     new: Oid,
     most: usize,
-) -> Result<Option<Vec<ChangedPath>>, WalkStop> {
-    let budget = EntryBudget::new(most);
-    let mut walk = TreeDiffWalk { objects, ignores: IgnoreFiles::default(), budget, pairs: Vec::new() };
+    roots: RootTreatment,
+) -> Result<Option<TreeDifference>, WalkStop> {
+    let (ignores, pairs) = (IgnoreFiles::default(), Vec::new());
+    let (old_budget, new_budget) = (EntryBudget::new(most), EntryBudget::new(most));
+    let mut walk = TreeDiffWalk { objects, ignores, old_budget, new_budget, roots, pairs };
     let plain = walk.compare_folders(Some(old), Some(new), String::new(), 0)?;
-    Ok((plain == ChangeScope::Plain).then_some(walk.pairs))
+    Ok((plain == ChangeScope::Plain).then(|| TreeDifference {
+        old_entries: walk.old_budget.count(),
+        new_entries: walk.new_budget.count(),
+        pairs: walk.pairs,
+    }))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -40,7 +65,9 @@ enum ChangeScope {
 struct TreeDiffWalk<'a> {
     objects: &'a ObjectStores,
     ignores: IgnoreFiles,
-    budget: EntryBudget,
+    old_budget: EntryBudget,
+    new_budget: EntryBudget,
+    roots: RootTreatment,
     pairs: Vec<ChangedPath>,
 }
 
@@ -63,7 +90,8 @@ impl TreeDiffWalk<'_> {
         path: String,
         depth: usize,
     ) -> Result<ChangeScope, WalkStop> {
-        let [old, new] = self.budget.load(self.objects, [old, new])?;
+        let old = self.old_budget.load_tree(self.objects, old)?;
+        let new = self.new_budget.load_tree(self.objects, new)?;
         let outside = self.ignores.depth();
         let finding = self.entries(old.as_ref(), new.as_ref(), &path, depth)?;
         self.ignores.leave_to(outside);
@@ -83,24 +111,42 @@ impl TreeDiffWalk<'_> {
         {
             return Ok(ChangeScope::Structural);
         }
+        if self.roots == RootTreatment::Refused
+            && let (Some(old), Some(new)) = (old, new)
+            && self.is_refused_alike(old, new, path)
+        {
+            return Ok(ChangeScope::Plain);
+        }
         if [old, new].into_iter().flatten().any(|tree| has_marker(tree) || !is_sorted(tree)) {
             return Ok(ChangeScope::Structural);
         }
         let mut olds = old.into_iter().flatten().peekable();
-        let mut news = new.into_iter().flatten().peekable();
+        let mut new_entries = new.into_iter().flatten().peekable();
         loop {
-            let side = match (olds.peek(), news.peek()) {
+            let side = match (olds.peek(), new_entries.peek()) {
                 (None, None) => return Ok(ChangeScope::Plain),
                 (Some(_), None) => Ordering::Less,
                 (None, Some(_)) => Ordering::Greater,
                 (Some(a), Some(b)) => compare_names(a, b),
             };
             let before = if side.is_le() { olds.next() } else { None };
-            let after = if side.is_ge() { news.next() } else { None };
+            let after = if side.is_ge() { new_entries.next() } else { None };
             if self.entry(before.as_ref(), after.as_ref(), path, depth)? == ChangeScope::Structural {
                 return Ok(ChangeScope::Structural);
             }
         }
+    }
+
+    /// Returns whether a folder is to be rendered for the same file in both trees. Nothing else of it
+    /// is listed then.
+    fn is_refused_alike(&self, old: &Tree<'_>, new: &Tree<'_>, path: &str) -> bool {
+        let ignore_file = |tree: &Tree<'_>| {
+            let entry = tree.get_name_bytes(file_names::IGNORE_FILE.as_bytes());
+            entry.map(|entry| (entry.filemode_raw(), entry.id()))
+        };
+        let refusal = |tree: &Tree<'_>| tree::renderer_refusal(tree, path, &self.ignores);
+        ignore_file(old) == ignore_file(new)
+            && refusal(old).is_some_and(|refused| Some(refused) == refusal(new))
     }
 
     fn entry(
@@ -120,19 +166,26 @@ impl TreeDiffWalk<'_> {
         if any.name_bytes() == file_names::IGNORE_FILE.as_bytes() {
             return Ok(ChangeScope::Structural);
         }
-        let judge = |kind| tree::judge(&self.ignores, folder, any.name_bytes(), kind, depth);
+        let classify = |kind| tree::classify_entry(&self.ignores, folder, any.name_bytes(), kind, depth);
         // Names are equal and folders pair only with folders, but a file may have become a link.
-        let judged = (kinds.0.map(judge), kinds.1.map(judge));
-        match judged {
-            (Some(JudgedEntry::Skip) | None, Some(JudgedEntry::Skip) | None) => Ok(ChangeScope::Plain),
-            (Some(JudgedEntry::Take(path)), Some(JudgedEntry::Take(_)) | None)
-            | (None, Some(JudgedEntry::Take(path))) => {
-                self.budget.take_path(&path)?;
+        let classified = (kinds.0.map(classify), kinds.1.map(classify));
+        match classified {
+            (Some(ClassifiedEntry::Skip) | None, Some(ClassifiedEntry::Skip) | None) => {
+                Ok(ChangeScope::Plain)
+            }
+            (Some(ClassifiedEntry::Take(path)), Some(ClassifiedEntry::Take(_)) | None)
+            | (None, Some(ClassifiedEntry::Take(path))) => {
+                if old.is_some() {
+                    self.old_budget.take_path(&path)?;
+                }
+                if new.is_some() {
+                    self.new_budget.take_path(&path)?;
+                }
                 self.pairs.push(ChangedPath { path, old: id(old), new: id(new) });
                 Ok(ChangeScope::Plain)
             }
-            (Some(JudgedEntry::Enter(path)), Some(JudgedEntry::Enter(_)) | None)
-            | (None, Some(JudgedEntry::Enter(path))) => {
+            (Some(ClassifiedEntry::Enter(path)), Some(ClassifiedEntry::Enter(_)) | None)
+            | (None, Some(ClassifiedEntry::Enter(path))) => {
                 self.compare_folders(id(old), id(new), path, depth + 1)
             }
             _ => Ok(ChangeScope::Structural),

@@ -28,7 +28,8 @@ const MAX_OUTPUT_BYTES: usize = 1 << 20;
 /// The time limit for the program's version; it answers at once.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Sets the limits that all of git's helpers inherit before any of them can talk to anybody.
+/// Sets the limits that all of git's helpers inherit before any of them can talk to anybody. Where
+/// memory is short, the system chooses them before this process. In a sandbox that is not set.
 ///
 /// A limit that is set from outside after the start comes too late where the machine is busy. An
 /// exit with [`NO_LIMITS_EXIT_CODE`] says that one could not be set. The limit on processor time
@@ -36,7 +37,7 @@ const VERSION_TIMEOUT: Duration = Duration::from_secs(10);
 macro_rules! limited_script {
     ($command:literal) => {
         concat!(
-            "ulimit -c 0 && ulimit -d \"$RHUMB_DATA\" && ulimit -f \"$RHUMB_FILE\" && ",
+            "{ echo 1000 >/proc/self/oom_score_adj; } 2>/dev/null; ulimit -c 0 && ulimit -d \"$RHUMB_DATA\" && ulimit -f \"$RHUMB_FILE\" && ",
             "ulimit -t \"$RHUMB_SECONDS\" || exit 125; unset RHUMB_DATA RHUMB_FILE RHUMB_SECONDS; ",
             $command
         )
@@ -134,17 +135,17 @@ impl ChildError {
     /// prints without an end.
     pub(super) fn into_source_error(
         self,
-        place: &str,
+        shown_location: &str,
         after: Duration,
         too_much: impl FnOnce(String) -> SourceError,
     ) -> SourceError {
-        let place = place.to_owned();
+        let shown_location = shown_location.to_owned();
         match self {
             Self::NotStarted(error) => SourceError::NoGit { error },
-            Self::NoFolder(error) => SourceError::Unreadable { place, error },
+            Self::NoFolder(error) => SourceError::Unreadable { shown_location, error },
             Self::TooOld(found) => SourceError::OldGit { found },
-            Self::Silent => SourceError::Silent { place, after },
-            Self::TooMuch => too_much(place),
+            Self::Silent => SourceError::Silent { shown_location, after },
+            Self::TooMuch => too_much(shown_location),
         }
     }
 }
@@ -368,18 +369,18 @@ fn lower_limit(resource: Resource, limit: u64) -> u64 {
 /// Asked until it is well once: what is too old may be replaced while this process lives.
 async fn require_safe_git() -> Result<(), ChildError> {
     static SAFE: OnceCell<()> = OnceCell::const_new();
-    let asked = async {
+    let version_check = async {
         let mut command = Command::new("git");
         command.arg("--version").stdin(Stdio::null()).kill_on_drop(true);
         let output = tokio::time::timeout(VERSION_TIMEOUT, command.output()).await;
         let output = output.map_err(|_| ChildError::Silent)?.map_err(ChildError::NotStarted)?;
-        let said = String::from_utf8_lossy(&output.stdout);
-        match GitVersion::read(&said) {
+        let version_text = String::from_utf8_lossy(&output.stdout);
+        match GitVersion::read(&version_text) {
             Some(version) if version.is_safe() => Ok(()),
-            _ => Err(ChildError::TooOld(said.trim().chars().take(100).collect())),
+            _ => Err(ChildError::TooOld(version_text.trim().chars().take(100).collect())),
         }
     };
-    SAFE.get_or_try_init(|| asked).await.map(drop)
+    SAFE.get_or_try_init(|| version_check).await.map(drop)
 }
 
 /// Reads to the end, keeps the beginning, and says whether that was all.
@@ -390,15 +391,16 @@ async fn drain(stream: Option<&mut (impl AsyncRead + Unpin)>) -> (String, bool) 
     let mut buffer = vec![0; 8192];
     while let Ok(count @ 1..) = stream.read(&mut buffer).await {
         let part = buffer.get(..count).unwrap_or_default();
-        let room = (MAX_OUTPUT_BYTES - kept.len()).min(count);
-        kept.extend_from_slice(part.get(..room).unwrap_or_default());
-        fits &= room == count;
+        let capacity = (MAX_OUTPUT_BYTES - kept.len()).min(count);
+        kept.extend_from_slice(part.get(..capacity).unwrap_or_default());
+        fits &= capacity == count;
     }
     (String::from_utf8_lossy(&kept).into_owned(), fits)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::state_lock;
     use super::*;
 
     /// Asks a store for an object that it lacks. Its configuration names where such ones are, and the
@@ -409,7 +411,7 @@ mod tests {
         let (store, ran) = (folder.path().join("store.git"), folder.path().join("ran"));
         git2::Repository::init_bare(&store).unwrap();
         let program = format!("touch '{}'; exit 1 #", ran.display());
-        let asked = async |change: &dyn Fn(&mut Command)| {
+        let version_check = async |change: &dyn Fn(&mut Command)| {
             let mut command = git_command(&store, ChildPeer::Nobody);
             for (name, value) in [
                 ("core.repositoryFormatVersion", "1"),
@@ -432,14 +434,25 @@ mod tests {
             assert!(!output.status.success(), "{output:?}");
             (ran.exists(), String::from_utf8_lossy(&output.stderr).into_owned())
         };
-        let (is_run, words) = asked(&|_| {}).await;
+        let (is_run, words) = version_check(&|_| {}).await;
         assert!(!is_run, "{words}");
         // Without that word the program is run.
         let allow = |command: &mut Command| {
             command.env_remove("GIT_NO_LAZY_FETCH");
         };
-        let (is_run, words) = asked(&allow).await;
+        let (is_run, words) = version_check(&allow).await;
         assert!(is_run, "{words}");
+    }
+
+    #[tokio::test]
+    async fn where_memory_is_short_git_ends_before_this_process() {
+        let folder = tempfile::tempdir().unwrap();
+        let lock = state_lock::take(folder.path(), Duration::ZERO).await.unwrap();
+        let mut command = git_command(folder.path(), ChildPeer::Nobody);
+        command.args(["-c", "alias.score=!cat /proc/self/oom_score_adj", "score"]);
+        let bounds = ChildLimits { time: Duration::from_mins(1), file: 1 << 20, memory: 512 << 20 };
+        let output = run(command, &lock, bounds).await.unwrap();
+        assert_eq!((output.stdout.as_str(), output.stderr.as_str()), ("1000\n", ""));
     }
 
     #[test]

@@ -14,12 +14,12 @@ pub(crate) enum ClusterFacts {
     #[default]
     NotQueried,
     /// The known ones. A missing one is wanted before anything is rendered by it.
-    Queried(KnownFacts),
+    Queried(KnownClusterFacts),
 }
 
 /// The facts of a cluster that are known so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct KnownFacts {
+pub(crate) struct KnownClusterFacts {
     /// The versions; none where the cluster was not asked yet.
     pub versions: Option<Arc<ServedVersions>>,
     /// The objects that were asked for by name.
@@ -57,7 +57,7 @@ pub struct FactUse {
 
 impl ClusterFacts {
     /// Returns whether a render by these facts may be another one than by others.
-    pub(super) fn differ_in(&self, used: &FactUse, others: &Self) -> bool {
+    pub(super) fn has_difference_in(&self, used: &FactUse, others: &Self) -> bool {
         match (self, others) {
             (Self::NotQueried, Self::NotQueried) => false,
             (Self::Queried(one), Self::Queried(other)) => {
@@ -78,12 +78,15 @@ mod tests {
 
     fn versions(server: &str) -> ClusterFacts {
         let versions = ServedVersions { server: Ok(server.into()), apis: ["v1".to_owned()].into() };
-        ClusterFacts::Queried(KnownFacts { versions: Some(versions.into()), ..KnownFacts::default() })
+        ClusterFacts::Queried(KnownClusterFacts {
+            versions: Some(versions.into()),
+            ..KnownClusterFacts::default()
+        })
     }
 
     #[test]
     fn facts_that_a_render_does_not_use_make_no_difference() {
-        let unknown = ClusterFacts::Queried(KnownFacts::default());
+        let unknown = ClusterFacts::Queried(KnownClusterFacts::default());
         for (one, other, used, expected) in [
             (versions("v1.35.0"), versions("v1.35.0"), true, false),
             (versions("v1.35.0"), versions("v1.36.0"), true, true),
@@ -93,7 +96,7 @@ mod tests {
             (ClusterFacts::NotQueried, unknown, false, true),
         ] {
             let used = FactUse { versions: used, ..FactUse::default() };
-            assert_eq!(one.differ_in(&used, &other), expected, "{one:?} {other:?} {used:?}");
+            assert_eq!(one.has_difference_in(&used, &other), expected, "{one:?} {other:?} {used:?}");
         }
     }
 
@@ -103,7 +106,7 @@ mod tests {
         let found = |value: &str| ObjectFact::Found(json!({ "data": { "A": value } }).into());
         let facts = |objects: &[(&str, ObjectFact)]| {
             let objects = objects.iter().map(|(name, fact)| (id(name), fact.clone())).collect();
-            ClusterFacts::Queried(KnownFacts { versions: None, objects })
+            ClusterFacts::Queried(KnownClusterFacts { versions: None, objects })
         };
         let used = FactUse { versions: false, objects: [id("used")].into() };
         let before = facts(&[("used", found("1")), ("other", found("1"))]);
@@ -115,7 +118,7 @@ mod tests {
             (facts(&[("used", ObjectFact::Unreadable("no".into()))]), true),
             (facts(&[]), true),
         ] {
-            assert_eq!(before.differ_in(&used, &now), expected, "{now:?}");
+            assert_eq!(before.has_difference_in(&used, &now), expected, "{now:?}");
         }
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! **Invariants:** nothing in a followed repository decides how it is verified. An accepted
 //! revision is never judged again: a key that is taken out of the list does not undo its
-//! signatures. The last accepted revision comes from outside ([`VerificationAnchor`]), as neither
+//! signatures. The last accepted revision comes from outside ([`VerificationRecord`]), as neither
 //! the git server nor the store on disk may move it.
 
 use std::ffi::OsString;
@@ -21,9 +21,9 @@ use super::error::SourceError;
 use super::followed_repository::FollowedRepositoryError;
 use super::keys::{self, VerificationKeys};
 use super::lineage::{self, CommitRange};
-use super::signature_report;
+use super::signature_report::{self, ProgramEnd};
 use super::state_lock::StateLock;
-use super::store::{RemainingQuota, RevisionStore, remove_folder};
+use super::store::{RemainingReadQuota, RevisionStore, remove_folder};
 use crate::object::{Revision, annotations};
 use crate::secret::read_regular;
 
@@ -48,7 +48,7 @@ pub(crate) enum VerifiedCommits {
 
 /// The accepted revision of a source, as it is recorded where its git server cannot write.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct VerificationAnchor {
+pub(crate) struct VerificationRecord {
     /// The revision that was accepted last; none where none ever was.
     pub accepted_revision: Option<Revision>,
     /// A revision that a person wants to begin with anew, whatever was accepted before.
@@ -73,37 +73,40 @@ pub(super) enum VerificationRange {
 pub(super) struct CommitVerifier {
     verification: SignatureVerification,
     source: String,
-    place: String,
-    anchor: Option<VerificationAnchor>,
+    shown_location: String,
+    verification_record: Option<VerificationRecord>,
 }
 
 impl CommitVerifier {
-    pub(super) fn new(verification: &SignatureVerification, source: &str, place: &str) -> Self {
-        let (source, place) = (source.to_owned(), place.to_owned());
-        Self { verification: verification.clone(), source, place, anchor: None }
+    pub(super) fn new(verification: &SignatureVerification, source: &str, shown_location: &str) -> Self {
+        let (source, shown_location) = (source.to_owned(), shown_location.to_owned());
+        Self { verification: verification.clone(), source, shown_location, verification_record: None }
     }
 
     /// Returns the last accepted revision; none before that is known.
     pub(super) fn accepted_revision(&self) -> Option<&Revision> {
-        self.anchor.as_ref().and_then(|anchor| anchor.accepted_revision.as_ref())
+        self.verification_record
+            .as_ref()
+            .and_then(|verification_record| verification_record.accepted_revision.as_ref())
     }
 
     /// Returns whether it is known what was accepted.
-    pub(super) fn is_anchored(&self) -> bool {
-        self.anchor.is_some()
+    pub(super) fn has_verification_record(&self) -> bool {
+        self.verification_record.is_some()
     }
 
     /// Takes the record over; returns whether it is news. A revision that this process has accepted
     /// itself is newer than any record.
-    pub(super) fn set_anchor(&mut self, recorded: VerificationAnchor) -> bool {
-        match &mut self.anchor {
+    pub(super) fn record_verification(&mut self, recorded: VerificationRecord) -> bool {
+        match &mut self.verification_record {
             None => {
-                self.anchor = Some(recorded);
+                self.verification_record = Some(recorded);
                 true
             }
-            Some(anchor) => {
-                let is_new = recorded.confirmed.is_some() && anchor.confirmed != recorded.confirmed;
-                anchor.confirmed = recorded.confirmed;
+            Some(verification_record) => {
+                let is_new =
+                    recorded.confirmed.is_some() && verification_record.confirmed != recorded.confirmed;
+                verification_record.confirmed = recorded.confirmed;
                 is_new
             }
         }
@@ -111,13 +114,16 @@ impl CommitVerifier {
 
     /// Keeps in mind that a revision was accepted. A confirmation is for one time.
     pub(super) fn accept(&mut self, revision: &Revision) {
-        let anchor = self.anchor.get_or_insert_default();
-        anchor.accepted_revision = Some(revision.clone());
-        anchor.confirmed.take_if(|confirmed| confirmed == revision);
+        let verification_record = self.verification_record.get_or_insert_default();
+        verification_record.accepted_revision = Some(revision.clone());
+        verification_record.confirmed.take_if(|confirmed| confirmed == revision);
     }
 
     pub(super) fn verification_range(&self, revision: &Revision) -> VerificationRange {
-        let confirmed = self.anchor.as_ref().and_then(|anchor| anchor.confirmed.as_ref());
+        let confirmed = self
+            .verification_record
+            .as_ref()
+            .and_then(|verification_record| verification_record.confirmed.as_ref());
         match (self.verification.commits, self.accepted_revision()) {
             (_, Some(accepted)) if accepted == revision => VerificationRange::Nothing,
             (VerifiedCommits::Range, Some(accepted)) if confirmed != Some(revision) => {
@@ -139,14 +145,14 @@ impl CommitVerifier {
             let (older, newer) = (Oid::from_str(older.as_str())?, Oid::from_str(newer.as_str())?);
             own.walk_history(|odbs| lineage::commits_between(odbs, older, newer))
         };
-        let walked = run_bounded(&self.place, store.settings().fetch, walk).await?;
-        walked.map_err(|error| FollowedRepositoryError::from(error).into_source_error(&self.place))
+        let walked = run_bounded(&self.shown_location, store.settings().fetch, walk).await?;
+        walked.map_err(|error| FollowedRepositoryError::from(error).into_source_error(&self.shown_location))
     }
 
     /// Says that a revision does not come after the one that was accepted last.
     pub(super) fn unrelated_error(&self, revision: &Revision, accepted: &Revision) -> SourceError {
         SourceError::Diverged {
-            place: self.place.clone(),
+            shown_location: self.shown_location.clone(),
             revision: revision.clone(),
             accepted: accepted.clone(),
             confirm: self.confirm(revision),
@@ -156,7 +162,7 @@ impl CommitVerifier {
     /// Says that the history is cut off before the revision that was accepted last.
     pub(super) fn shallow_error(&self, revision: &Revision, accepted: &Revision) -> SourceError {
         SourceError::ShallowHistory {
-            place: self.place.clone(),
+            shown_location: self.shown_location.clone(),
             revision: revision.clone(),
             accepted: accepted.clone(),
             confirm: self.confirm(revision),
@@ -165,7 +171,10 @@ impl CommitVerifier {
 
     /// Returns the command by which a person confirms a revision.
     fn confirm(&self, revision: &Revision) -> String {
-        let namespace = self.anchor.as_ref().map_or("", |anchor| &anchor.namespace);
+        let namespace = self
+            .verification_record
+            .as_ref()
+            .map_or("", |verification_record| &verification_record.namespace);
         let namespace = if namespace.is_empty() { "" } else { &format!(" --namespace {namespace}") };
         format!(
             "kubectl{namespace} annotate --overwrite configmap {} {}={revision}",
@@ -182,22 +191,23 @@ impl CommitVerifier {
         revision: &Revision,
         commits: &[Oid],
     ) -> Result<(), SourceError> {
-        let bench = KeyFolder::write_keys(&self.verification.keys, &self.place, store)?;
+        let bench = KeyFolder::write_keys(&self.verification.keys, &self.shown_location, store)?;
         for commit in commits {
             let mut command = bench.command(store);
             command.args(["verify-commit", "--raw", &commit.to_string()]);
             let settings = store.settings();
-            let bounds = store.child_limits(settings.answer, RemainingQuota(settings.quota));
+            let bounds = store.child_limits(settings.answer, RemainingReadQuota(settings.quota));
             let output = child::run(command, lock, bounds)
                 .await
                 .map_err(|failure| self.verification_error(failure, store))?;
-            let said = format!("{}{}", output.stdout, output.stderr);
-            signature_report::judge(&bench.keys, output.status.success(), &said).map_err(|why| {
+            let report = format!("{}{}", output.stdout, output.stderr);
+            let end = if output.status.success() { ProgramEnd::Success } else { ProgramEnd::Failure };
+            signature_report::check_signature(&bench.keys, end, &report).map_err(|why| {
                 let commit = Revision::new(&commit.to_string());
                 let commit =
                     if commit == *revision { String::new() } else { format!("commit {commit} in it: ") };
                 SourceError::Unverified {
-                    place: self.place.clone(),
+                    shown_location: self.shown_location.clone(),
                     revision: revision.clone(),
                     detail: format!("{commit}{why}"),
                     keys: self.verification.keys.clone(),
@@ -208,9 +218,9 @@ impl CommitVerifier {
     }
 
     fn verification_error(&self, failure: ChildError, store: &RevisionStore) -> SourceError {
-        failure.into_source_error(&self.place, store.settings().answer, |place| {
+        failure.into_source_error(&self.shown_location, store.settings().answer, |shown_location| {
             let detail = "it says more of a signature than there is to say".to_owned();
-            SourceError::Git { place, detail }
+            SourceError::Git { shown_location, detail }
         })
     }
 }
@@ -236,16 +246,19 @@ const GPG_CONFIGURATION: &str = "no-default-keyring\nkeyring trusted.gpg\ntrust-
                    weak-digest SHA1\nweak-digest RIPEMD160\n";
 
 impl KeyFolder {
-    fn write_keys(file: &Path, place: &str, store: &RevisionStore) -> Result<Self, SourceError> {
-        let unusable =
-            |why: String| SourceError::Keys { place: place.to_owned(), file: file.to_owned(), why };
+    fn write_keys(file: &Path, shown_location: &str, store: &RevisionStore) -> Result<Self, SourceError> {
+        let unusable = |why: String| SourceError::Keys {
+            shown_location: shown_location.to_owned(),
+            file: file.to_owned(),
+            why,
+        };
         let bytes =
             read_regular(file, keys::MAX_KEYS_BYTES + 1).map_err(|error| unusable(format!(": {error}")))?;
         let keys =
             VerificationKeys::read(&bytes).map_err(|(line, why)| unusable(format!(":{line}: {why}")))?;
         let program = keys.program();
         if !is_in_path(program) {
-            return Err(SourceError::NoVerifier { place: place.to_owned(), program });
+            return Err(SourceError::NoVerifier { shown_location: shown_location.to_owned(), program });
         }
         let folder = store.state_directory().join("verify");
         let bench = Self { folder, keys };
@@ -332,14 +345,14 @@ pub(crate) fn unusable_keys(file: &Path) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn guard(commits: VerifiedCommits, anchor: Option<(&str, &str)>) -> CommitVerifier {
+    fn guard(commits: VerifiedCommits, verification_record: Option<(&str, &str)>) -> CommitVerifier {
         let verification = SignatureVerification { keys: "keys".into(), commits };
         let mut guard = CommitVerifier::new(&verification, "shop", "place");
         let revision = |text: &str| (!text.is_empty()).then(|| Revision::new(text));
-        guard.anchor = anchor.map(|(accepted, confirmed)| VerificationAnchor {
+        guard.verification_record = verification_record.map(|(accepted, confirmed)| VerificationRecord {
             accepted_revision: revision(accepted),
             confirmed: revision(confirmed),
-            ..VerificationAnchor::default()
+            ..VerificationRecord::default()
         });
         guard
     }
@@ -349,12 +362,13 @@ mod tests {
         #[track_caller]
         fn check(
             commits: VerifiedCommits,
-            anchor: (&str, &str),
+            verification_record: (&str, &str),
             revision: &str,
             expected: VerificationRange,
         ) {
-            let found = guard(commits, Some(anchor)).verification_range(&Revision::new(revision));
-            assert_eq!(found, expected, "{commits:?} {anchor:?} {revision}");
+            let found =
+                guard(commits, Some(verification_record)).verification_range(&Revision::new(revision));
+            assert_eq!(found, expected, "{commits:?} {verification_record:?} {revision}");
         }
         let since = |revision| VerificationRange::After(Revision::new(revision));
         check(VerifiedCommits::Head, ("", ""), "b", VerificationRange::Single);
@@ -371,18 +385,18 @@ mod tests {
     #[test]
     fn a_record_is_never_newer_than_what_this_process_accepted() {
         let mut guard = guard(VerifiedCommits::Range, None);
-        let anchor = |accepted: &str, confirmed: Option<&str>| VerificationAnchor {
+        let verification_record = |accepted: &str, confirmed: Option<&str>| VerificationRecord {
             accepted_revision: Some(Revision::new(accepted)),
             confirmed: confirmed.map(Revision::new),
-            ..VerificationAnchor::default()
+            ..VerificationRecord::default()
         };
-        assert!(!guard.is_anchored());
-        assert!(guard.set_anchor(anchor("a", None)));
+        assert!(!guard.has_verification_record());
+        assert!(guard.record_verification(verification_record("a", None)));
         guard.accept(&Revision::new("b"));
-        assert!(!guard.set_anchor(anchor("a", None)));
+        assert!(!guard.record_verification(verification_record("a", None)));
         assert_eq!(guard.accepted_revision(), Some(&Revision::new("b")));
-        assert!(guard.set_anchor(anchor("a", Some("c"))));
-        assert!(!guard.set_anchor(anchor("a", Some("c"))));
+        assert!(guard.record_verification(verification_record("a", Some("c"))));
+        assert!(!guard.record_verification(verification_record("a", Some("c"))));
         assert_eq!(guard.verification_range(&Revision::new("c")), VerificationRange::Single);
         guard.accept(&Revision::new("c"));
         guard.accept(&Revision::new("d"));

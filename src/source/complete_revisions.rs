@@ -10,10 +10,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use git2::{ObjectType, Oid, Repository, Tree};
 
+use super::file_names::EntryKind;
 use super::object_stores::ObjectDatabase;
+use super::tree;
 
 /// The revisions that are known to be complete: the one in force, the newest and those pinned.
-const MAX_KNOWN: usize = 64;
+const MAX_KNOWN_REVISIONS: usize = 64;
 
 /// The revisions of one store that this process has found complete, the last one at the end.
 #[derive(Debug, Default)]
@@ -35,7 +37,7 @@ impl CompleteRevisions {
         let mut known = self.known();
         known.retain(|known| *known != commit);
         known.push(commit);
-        let surplus = known.len().saturating_sub(MAX_KNOWN);
+        let surplus = known.len().saturating_sub(MAX_KNOWN_REVISIONS);
         known.drain(..surplus);
     }
 
@@ -63,14 +65,11 @@ pub(super) fn is_complete(
     if !is_here(commit, ObjectType::Commit) {
         return false;
     }
-    let root_of = |id: Oid| {
-        let commit = odb.judge_structure(id).and_then(|_| repository.find_commit(id));
-        commit.map(|commit| commit.tree_id()).ok()
-    };
+    let root_of = |id: Oid| odb.find_commit(id).map(|commit| commit.tree_id()).ok();
     let Some(root) = root_of(commit) else { return false };
     let mut seen = BTreeSet::from([root]);
     let mut left = vec![(root, base.and_then(root_of))];
-    let tree_of = |id: Oid| odb.judge_structure(id).and_then(|_| repository.find_tree(id)).ok();
+    let tree_of = |id: Oid| odb.find_tree(id).ok();
     while let Some((id, base)) = left.pop() {
         if base == Some(id) {
             continue;
@@ -83,7 +82,10 @@ pub(super) fn is_complete(
         for entry in &tree {
             let before = base.as_ref().and_then(|base| base.get_name_bytes(entry.name_bytes()));
             let before = before.filter(|before| before.kind() == entry.kind()).map(|before| before.id());
-            let is_known = entry.kind() == Some(ObjectType::Commit) || before == Some(entry.id());
+            // git too looks for nothing behind an entry that is no file, link or folder.
+            let is_elsewhere =
+                matches!(tree::kind(entry.filemode_raw()), EntryKind::Submodule | EntryKind::Other);
+            let is_known = is_elsewhere || before == Some(entry.id());
             if is_known || !seen.insert(entry.id()) {
                 continue;
             }

@@ -8,20 +8,22 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use git2::{Odb, Oid};
+use git2::Oid;
 
 use crate::object::Revision;
 
 use super::bounded::run_bounded;
 use super::error::SourceError;
-use super::file_names;
-use super::folder::{self, FileReadResult, FileStat, OpenFolder};
+use super::file_names::{self, EntryKind};
+use super::folder::{self, FileReadResult, FileStat, FolderListing, OpenFolder};
+use super::folder_entries::{EntryForm, ListedEntry};
 use super::reader::RevisionReader;
 use super::refusal::{RefusalReason, RefusedFile};
 use super::settling::{AbsentFiles, FolderEntry, FolderReplacement};
 use super::state_lock::StateLock;
 use super::store::RevisionStore;
-use super::tree_builder::{self, ObjectSink as _};
+use super::store_usage::ObjectWriter;
+use super::tree_builder::{self, NewEntry, ObjectSink as _};
 
 /// The number of passes over a folder that changes while it is read.
 const MAX_FOLDER_PASSES: usize = 6;
@@ -32,7 +34,7 @@ const RACY_WINDOW: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(super) struct DirectorySource {
     pub(super) path: PathBuf,
-    place: String,
+    shown_location: String,
     /// The newest snapshot: named after the path, so that another folder's is not mistaken for this
     /// one's.
     head: String,
@@ -86,17 +88,17 @@ enum PassStep {
 }
 
 impl DirectorySource {
-    pub(super) fn new(path: &Path, place: &str, store: RevisionStore) -> Result<Self, SourceError> {
+    pub(super) fn new(path: &Path, shown_location: &str, store: RevisionStore) -> Result<Self, SourceError> {
         // Relative paths are taken from where rhumb was started, whatever happens later.
         let path = std::path::absolute(path)
-            .map_err(|error| SourceError::Unreadable { place: place.to_owned(), error })?;
+            .map_err(|error| SourceError::Unreadable { shown_location: shown_location.to_owned(), error })?;
         let key = store.key_of(path.as_os_str().as_encoded_bytes())?;
         let head = format!("refs/rhumb/head/{key}");
-        Ok(Self { path, place: place.to_owned(), head, store, memory: Arc::default() })
+        Ok(Self { path, shown_location: shown_location.to_owned(), head, store, memory: Arc::default() })
     }
 
     /// Returns the revision that the last observation of an earlier process left.
-    pub(super) fn remembered(&self) -> Option<Revision> {
+    pub(super) fn recorded_revision(&self) -> Option<Revision> {
         self.store.remembered_revision(&self.head)
     }
 
@@ -111,7 +113,7 @@ impl DirectorySource {
         for _ in 0..MAX_FOLDER_PASSES {
             let work = PassInput {
                 path: self.path.clone(),
-                place: self.place.clone(),
+                shown_location: self.shown_location.clone(),
                 head: self.head.clone(),
                 store: self.store.clone(),
                 reader: reader.clone(),
@@ -119,7 +121,7 @@ impl DirectorySource {
             let memory = self.memory.clone();
             // The lock goes along: the work goes on when nobody waits for it any more.
             let deadline = self.store.settings().fetch;
-            let done = run_bounded(&self.place, deadline, move || {
+            let done = run_bounded(&self.shown_location, deadline, move || {
                 let mut memory = memory.lock().unwrap_or_else(PoisonError::into_inner);
                 let step = work.step(&mut memory, &lock, last);
                 (lock, step)
@@ -132,7 +134,7 @@ impl DirectorySource {
             }
             tokio::time::sleep(self.store.settings().pause).await;
         }
-        Err(SourceError::Moving { place: self.place.clone() })
+        Err(SourceError::Moving { shown_location: self.shown_location.clone() })
     }
 
     /// Returns the files that are gone and still shown.
@@ -155,7 +157,7 @@ impl DirectorySource {
 /// The input of a blocking pass.
 struct PassInput {
     path: PathBuf,
-    place: String,
+    shown_location: String,
     head: String,
     store: RevisionStore,
     reader: RevisionReader,
@@ -169,11 +171,14 @@ impl PassInput {
         last: Option<DirectoryPass>,
     ) -> Result<PassStep, SourceError> {
         let repository = self.store.repository()?;
-        let mut odb = repository.odb().map_err(|error| self.store.classify_error(&error))?;
-        self.recall(memory, &odb)?;
-        let Some(pass) = self.pass(memory, &mut odb)? else { return Ok(PassStep::Again(None)) };
+        let mut writer = self.store.writer(&repository)?;
+        self.recall(memory, &writer)?;
+        let Some(pass) = self.pass(memory, &mut writer)? else { return Ok(PassStep::Again(None)) };
         if pass.files.is_empty() && pass.refusals.is_empty() {
-            return Err(SourceError::Empty { place: self.place.clone(), within: "the folder".to_owned() });
+            return Err(SourceError::Empty {
+                shown_location: self.shown_location.clone(),
+                within: "the folder".to_owned(),
+            });
         }
         let manner = match &memory.target {
             Some(target) if *target != pass.target => FolderReplacement::Swapped,
@@ -193,20 +198,22 @@ impl PassInput {
         if last.as_ref() != Some(&pass) {
             return Ok(PassStep::Again(Some(pass)));
         }
-        self.publish(memory, lock, &mut odb, files, pass).map(PassStep::Done)
+        self.publish(memory, lock, &mut writer, files, pass).map(PassStep::Done)
     }
 
     fn publish(
         &self,
         memory: &mut DirectoryMemory,
         lock: &StateLock,
-        odb: &mut Odb<'_>,
+        writer: &mut ObjectWriter<'_>,
         files: Vec<FolderEntry>,
         pass: DirectoryPass,
     ) -> Result<Revision, SourceError> {
-        self.store.quota_room()?;
-        let plain: Vec<(&str, Oid)> = files.iter().map(|entry| (entry.0.as_str(), entry.1)).collect();
-        let id = tree_builder::write_commit(odb, &plain, &pass.refusals)
+        self.store.remaining_quota()?;
+        let entries =
+            files.iter().map(|entry| NewEntry { path: &entry.path, kind: entry.kind, id: entry.id });
+        let entries: Vec<NewEntry<'_>> = entries.collect();
+        let id = tree_builder::write_commit(writer, &entries, &pass.refusals)
             .map_err(|error| self.store.classify_error(&error))?;
         let revision = Revision::new(&id.to_string());
         self.store.pin(lock, &revision)?;
@@ -219,7 +226,7 @@ impl PassInput {
 
     /// Drops what was known of a store that is no more, and reads what an earlier process had
     /// shown.
-    fn recall(&self, memory: &mut DirectoryMemory, odb: &Odb<'_>) -> Result<(), SourceError> {
+    fn recall(&self, memory: &mut DirectoryMemory, writer: &ObjectWriter<'_>) -> Result<(), SourceError> {
         let metadata = fs::metadata(self.store.path()).map_err(|error| SourceError::State {
             path: self.store.path().to_owned(),
             doing: "cannot read",
@@ -227,15 +234,18 @@ impl PassInput {
         })?;
         let identity = Some((metadata.dev(), metadata.ino(), metadata.created().ok()));
         let is_here =
-            |shown: &ShownSnapshot| Oid::from_str(shown.revision.as_str()).is_ok_and(|id| odb.exists(id));
+            |shown: &ShownSnapshot| Oid::from_str(shown.revision.as_str()).is_ok_and(|id| writer.exists(id));
         if memory.store != identity || !memory.shown.as_ref().is_none_or(is_here) {
-            *memory =
-                DirectoryMemory { store: identity, shown: self.remembered()?, ..DirectoryMemory::default() };
+            *memory = DirectoryMemory {
+                store: identity,
+                shown: self.recorded_snapshot()?,
+                ..DirectoryMemory::default()
+            };
         }
         Ok(())
     }
 
-    fn remembered(&self) -> Result<Option<ShownSnapshot>, SourceError> {
+    fn recorded_snapshot(&self) -> Result<Option<ShownSnapshot>, SourceError> {
         let Some(revision) = self.store.reference_target(&self.head)? else { return Ok(None) };
         let (files, refusals) = self.reader.frozen_files(&revision)?;
         Ok(Some(ShownSnapshot { revision, files, refusals }))
@@ -245,71 +255,120 @@ impl PassInput {
     fn pass(
         &self,
         memory: &mut DirectoryMemory,
-        odb: &mut Odb<'_>,
+        writer: &mut ObjectWriter<'_>,
     ) -> Result<Option<DirectoryPass>, SourceError> {
         let target = folder::resolve(&self.path)?;
         let root = OpenFolder::open(&target)?;
-        let mut listing = root.list()?;
-        // A render may read files of any name, and the frozen tree refuses its roots by itself.
+        let FolderListing { files, mut refusals } = root.list()?;
         let is_root = |refusal: &RefusedFile| refusal.reason.is_root();
-        let is_rendered = self.reader.renderer().is_some() && listing.refusals.iter().any(is_root);
-        let manifests: HashSet<String> = listing.files.iter().map(|(path, _)| path.clone()).collect();
-        if is_rendered {
-            listing.refusals.retain(|refusal| !is_root(refusal));
-            listing.files = root.list_everything()?;
-        }
-        let old_enough = jiff::Timestamp::now().as_second() - RACY_WINDOW.as_secs().cast_signed();
-        let mut known = HashMap::with_capacity(listing.files.len());
-        let mut pass = DirectoryPass { target, files: Vec::new(), refusals: listing.refusals };
-        let mut moved = false;
-        for (path, stat) in listing.files {
-            let seen = match memory.files.remove(&path) {
-                Some(seen) if seen.sure && seen.stat == stat => seen,
-                _ => match self.observe_file(&root, &path, odb)? {
-                    FileObservation::Known(stat, content) => {
-                        KnownFile { stat, content, sure: stat.is_older_than(old_enough) }
+        let is_rendered = self.reader.renderer().is_some() && refusals.iter().any(is_root);
+        let manifests: HashSet<String> = files.iter().map(|(path, _)| path.clone()).collect();
+        // A render may read files of any name.
+        let entries = if is_rendered { root.list_everything()? } else { listed_files(files) };
+        let mut reading = FolderReading {
+            input: self,
+            root: &root,
+            before: &mut memory.files,
+            known: HashMap::with_capacity(entries.len()),
+            old_enough: jiff::Timestamp::now().as_second() - RACY_WINDOW.as_secs().cast_signed(),
+        };
+        let (mut frozen, mut moved) = (Vec::with_capacity(entries.len()), false);
+        for entry in entries {
+            match reading.read(entry, writer)? {
+                EntryReading::Frozen(entry) => frozen.push(entry),
+                EntryReading::Refused(refusal) => {
+                    // Nobody may take it for a file that is not there.
+                    if is_rendered {
+                        frozen.push(FolderEntry::refused(&refusal));
                     }
-                    FileObservation::Refused(refusal) => {
-                        if manifests.contains(&path) {
-                            pass.refusals.push(refusal);
-                        }
-                        continue;
+                    if manifests.contains(&refusal.path) {
+                        refusals.push(refusal);
                     }
-                    FileObservation::Moved => {
-                        moved = true;
-                        continue;
-                    }
-                },
-            };
-            match seen.content {
-                Ok(id) => pass.files.push((path.clone(), id, seen.stat.size)),
-                Err(reason) if manifests.contains(&path) => {
-                    pass.refusals.push(RefusedFile::new(path.clone(), reason));
                 }
-                Err(_) => {}
+                EntryReading::Moved => moved = true,
             }
-            known.insert(path, seen);
         }
-        pass.refusals.sort_unstable();
+        if is_rendered {
+            // The frozen tree refuses its roots by itself, where it has what makes them roots.
+            let has = |path: &String| frozen.binary_search_by(|entry| entry.path.cmp(path)).is_ok();
+            refusals.retain(|refusal| !is_root(refusal) || !has(&refusal.path));
+        }
+        refusals.sort_unstable();
+        let known = reading.known;
         memory.young = known.values().any(|seen| !seen.sure);
         memory.files = known;
-        Ok((!moved).then_some(pass))
+        Ok((!moved).then_some(DirectoryPass { target, files: frozen, refusals }))
+    }
+}
+
+/// One pass over the entries of a folder.
+struct FolderReading<'a> {
+    input: &'a PassInput,
+    root: &'a OpenFolder,
+    /// The files that were known before it, and those that are known by it.
+    before: &'a mut HashMap<String, KnownFile>,
+    known: HashMap<String, KnownFile>,
+    /// The second of the wall clock before which a file must have been touched to be sure.
+    old_enough: i64,
+}
+
+impl FolderReading<'_> {
+    /// Reads one entry, where it is not known.
+    fn read(
+        &mut self,
+        entry: ListedEntry,
+        writer: &mut ObjectWriter<'_>,
+    ) -> Result<EntryReading, SourceError> {
+        let ListedEntry { path, form } = entry;
+        let stat = match form {
+            EntryForm::File(stat) => stat,
+            EntryForm::Link(target) => {
+                let (id, size) = (self.input.put(writer, &target)?, target.len() as u64);
+                return Ok(EntryReading::Frozen(FolderEntry { path, kind: EntryKind::Symlink, id, size }));
+            }
+            EntryForm::Defect(reason) => return Ok(EntryReading::Refused(RefusedFile::new(path, reason))),
+        };
+        let seen = match self.before.remove(&path) {
+            Some(seen) if seen.sure && seen.stat == stat => seen,
+            _ => match self.input.observe_file(self.root, &path, writer)? {
+                FileObservation::Known(stat, content) => {
+                    KnownFile { stat, content, sure: stat.is_older_than(self.old_enough) }
+                }
+                FileObservation::Refused(refusal) => return Ok(EntryReading::Refused(refusal)),
+                FileObservation::Moved => return Ok(EntryReading::Moved),
+            },
+        };
+        let reading = match seen.content {
+            Ok(id) => EntryReading::Frozen(FolderEntry {
+                path: path.clone(),
+                kind: EntryKind::File,
+                id,
+                size: seen.stat.size,
+            }),
+            Err(reason) => EntryReading::Refused(RefusedFile::new(path.clone(), reason)),
+        };
+        self.known.insert(path, seen);
+        Ok(reading)
+    }
+}
+
+impl PassInput {
+    fn put(&self, writer: &mut ObjectWriter<'_>, bytes: &[u8]) -> Result<Oid, SourceError> {
+        writer.put(git2::ObjectType::Blob, bytes).map_err(|error| self.store.classify_error(&error))
     }
 
     fn observe_file(
         &self,
         root: &OpenFolder,
         path: &str,
-        odb: &mut Odb<'_>,
+        writer: &mut ObjectWriter<'_>,
     ) -> Result<FileObservation, SourceError> {
         let refused = |reason| FileObservation::Refused(RefusedFile::new(path, reason));
         Ok(match root.read(path, self.store.settings().max_file) {
             Ok(FileReadResult::Whole(stat, bytes)) => {
                 let content = match file_names::refused_content(&bytes) {
                     Some(reason) => Err(reason),
-                    None => Ok(odb
-                        .put(git2::ObjectType::Blob, &bytes)
-                        .map_err(|error| self.store.classify_error(&error))?),
+                    None => Ok(self.put(writer, &bytes)?),
                 };
                 FileObservation::Known(stat, content)
             }
@@ -327,4 +386,15 @@ enum FileObservation {
     Known(FileStat, Result<Oid, RefusalReason>),
     Refused(RefusedFile),
     Moved,
+}
+
+/// The result of one entry.
+enum EntryReading {
+    Frozen(FolderEntry),
+    Refused(RefusedFile),
+    Moved,
+}
+
+fn listed_files(files: Vec<(String, FileStat)>) -> Vec<ListedEntry> {
+    files.into_iter().map(|(path, stat)| ListedEntry { path, form: EntryForm::File(stat) }).collect()
 }

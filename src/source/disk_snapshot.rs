@@ -20,13 +20,13 @@ use super::folder::{self, FileReadResult, OpenFolder};
 use super::followed_repository::{FollowedRepositoryError, RepositoryFolders};
 use super::location::{self, LocationKind};
 use super::object_stores::StorePath;
-use super::reader::{MAX_FILE, ReadLimits, RevisionForm, RevisionReader};
+use super::reader::{MAX_SOURCE_FILE_BYTES, ReadLimits, RevisionForm, RevisionReader};
 use super::refusal::{RefusalReason, RefusedFile};
 use super::rendering::RenderedSnapshot;
 use super::repository_references::NamedTarget;
 use super::revision_tree::RevisionTree;
 use super::snapshot::{BlobId, CommitInfo, Snapshot, SnapshotFile};
-use super::tree_builder::{self, ObjectHasher};
+use super::tree_builder::{self, NewEntry, ObjectHasher};
 
 /// The number of passes over a folder that changes while it is read.
 const MAX_SNAPSHOT_PASSES: usize = 5;
@@ -90,15 +90,15 @@ pub(crate) fn read_disk(path: &Path) -> Result<DiskSnapshot, SourceError> {
         LocationKind::File(file) => file_pass(&file)?,
         LocationKind::Repository(folder) if !folder.join(".git").exists() => {
             return Err(SourceError::Unsupported {
-                place: text,
-                what: "a bare repository without a revision".to_owned(),
+                shown_location: text,
+                feature: "a bare repository without a revision".to_owned(),
                 instead: "it has no files on disk: name a revision with --ref",
             });
         }
         _ => folder_pass(path)?,
     };
     let mut disk = frozen(read, &text)?;
-    if let Some((revision, commit, head)) = committed(path, &disk.snapshot) {
+    if let Some((revision, commit, head)) = committed_revision(path, &disk.snapshot) {
         disk.snapshot.revision = revision;
         disk.commit = commit;
         disk.head = head.map(Arc::new);
@@ -107,7 +107,7 @@ pub(crate) fn read_disk(path: &Path) -> Result<DiskSnapshot, SourceError> {
 }
 
 /// One of several things that a person has named to be read together.
-pub(crate) enum NamedInput {
+pub(crate) enum InputArgument {
     /// A file, or a folder with all that is in it.
     Path(PathBuf),
     /// The text of a pipe, under its name in findings.
@@ -118,12 +118,12 @@ pub(crate) enum NamedInput {
 /// named. Blocks.
 ///
 /// Fails where something of it is not there, cannot be read, or is a folder without a manifest.
-pub(crate) fn read_named(named: Vec<NamedInput>) -> Result<DiskSnapshot, SourceError> {
-    let (mut all, mut places) = (DiskPass::default(), Vec::new());
+pub(crate) fn read_named(named: Vec<InputArgument>) -> Result<DiskSnapshot, SourceError> {
+    let (mut all, mut locations) = (DiskPass::default(), Vec::new());
     for one in named {
         let pass = match one {
-            NamedInput::Text(name, bytes) => {
-                places.push(name.clone());
+            InputArgument::Text(name, bytes) => {
+                locations.push(name.clone());
                 let mut pass = DiskPass::default();
                 match file_names::refused_content(&bytes) {
                     Some(reason) => pass.refusals.push(RefusedFile::new(name, reason)),
@@ -131,13 +131,13 @@ pub(crate) fn read_named(named: Vec<NamedInput>) -> Result<DiskSnapshot, SourceE
                 }
                 pass
             }
-            NamedInput::Path(path) => {
+            InputArgument::Path(path) => {
                 let text = path.display().to_string();
                 let is_folder =
                     !matches!(location::local_location(&text, path.clone())?, LocationKind::File(_));
                 let read = if is_folder { folder_pass(&path)? } else { file_pass(&path)? };
                 let folder = if is_folder { Some(path.as_path()) } else { path.parent() };
-                places.push(text);
+                locations.push(text);
                 read.below(folder.unwrap_or(Path::new("")))
             }
         };
@@ -150,7 +150,7 @@ pub(crate) fn read_named(named: Vec<NamedInput>) -> Result<DiskSnapshot, SourceE
     all.files.dedup();
     all.refusals.sort_unstable();
     all.refusals.dedup();
-    frozen(all, &places.join(", "))
+    frozen(all, &locations.join(", "))
 }
 
 /// The files and refusals of one pass, and the bytes.
@@ -184,7 +184,7 @@ fn folder_pass(path: &Path) -> Result<DiskPass, SourceError> {
             return Ok(pass);
         }
     }
-    Err(SourceError::Moving { place: path.display().to_string() })
+    Err(SourceError::Moving { shown_location: path.display().to_string() })
 }
 
 /// Reads the folder in one pass; none if something changed meanwhile.
@@ -193,7 +193,7 @@ fn attempt(path: &Path) -> Result<ControlFlow<DiskPass>, SourceError> {
     let listing = root.list()?;
     let mut pass = DiskPass { refusals: listing.refusals, ..DiskPass::default() };
     for (file, _) in listing.files {
-        match root.read(&file, MAX_FILE) {
+        match root.read(&file, MAX_SOURCE_FILE_BYTES) {
             Ok(FileReadResult::Whole(_, bytes)) => match file_names::refused_content(&bytes) {
                 Some(reason) => pass.refusals.push(RefusedFile::new(file, reason)),
                 None => pass.take(file, bytes),
@@ -212,22 +212,22 @@ fn attempt(path: &Path) -> Result<ControlFlow<DiskPass>, SourceError> {
 
 /// Returns a single file, whatever its name: it was named on purpose.
 fn file_pass(path: &Path) -> Result<DiskPass, SourceError> {
-    let trouble = |error| SourceError::Unreadable { place: path.display().to_string(), error };
+    let read_error = |error| SourceError::Unreadable { shown_location: path.display().to_string(), error };
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let mut pass = DiskPass::default();
     if let Some(reason) = file_names::marker(name.as_bytes()) {
         pass.refusals.push(RefusedFile::new(name, reason));
         return Ok(pass);
     }
-    let metadata = fs::metadata(path).map_err(trouble)?;
+    let metadata = fs::metadata(path).map_err(read_error)?;
     if !metadata.is_file() {
-        return Err(trouble(io::Error::other("not a regular file")));
+        return Err(read_error(io::Error::other("not a regular file")));
     }
-    if metadata.len() > MAX_FILE {
+    if metadata.len() > MAX_SOURCE_FILE_BYTES {
         pass.refusals.push(RefusedFile::new(name, RefusalReason::TooLarge));
         return Ok(pass);
     }
-    let bytes = fs::read(path).map_err(trouble)?;
+    let bytes = fs::read(path).map_err(read_error)?;
     match file_names::refused_content(&bytes) {
         Some(reason) => pass.refusals.push(RefusedFile::new(name, reason)),
         None => pass.take(name, bytes),
@@ -235,13 +235,16 @@ fn file_pass(path: &Path) -> Result<DiskPass, SourceError> {
     Ok(pass)
 }
 
-fn frozen(pass: DiskPass, place: &str) -> Result<DiskSnapshot, SourceError> {
+fn frozen(pass: DiskPass, shown_location: &str) -> Result<DiskSnapshot, SourceError> {
     if pass.files.is_empty() && pass.refusals.is_empty() {
-        return Err(SourceError::Empty { place: place.to_owned(), within: "the folder".to_owned() });
+        return Err(SourceError::Empty {
+            shown_location: shown_location.to_owned(),
+            within: "the folder".to_owned(),
+        });
     }
-    let plain: Vec<(&str, Oid)> = pass.files.iter().map(|(path, id, _)| (path.as_str(), *id)).collect();
+    let plain: Vec<NewEntry<'_>> = pass.files.iter().map(|(path, id, _)| NewEntry::file(path, *id)).collect();
     let id = tree_builder::write_commit(&mut ObjectHasher, &plain, &pass.refusals).map_err(|error| {
-        SourceError::Worker { place: place.to_owned(), detail: error.message().to_owned() }
+        SourceError::Worker { shown_location: shown_location.to_owned(), detail: error.message().to_owned() }
     })?;
     let files = pass
         .files
@@ -260,7 +263,10 @@ fn frozen(pass: DiskPass, place: &str) -> Result<DiskSnapshot, SourceError> {
 
 /// Returns HEAD, if the path is in a git work tree and HEAD holds the same files there. A failure
 /// of git counts as none, as the files have been read.
-fn committed(path: &Path, seen: &Snapshot) -> Option<(Revision, Option<CommitInfo>, Option<RevisionTree>)> {
+fn committed_revision(
+    path: &Path,
+    seen: &Snapshot,
+) -> Option<(Revision, Option<CommitInfo>, Option<RevisionTree>)> {
     let path = folder::resolve(path).ok()?;
     if !path.is_dir() {
         return None;
@@ -268,9 +274,14 @@ fn committed(path: &Path, seen: &Snapshot) -> Option<(Revision, Option<CommitInf
     let found = work_tree(&path).ok()??;
     let NamedTarget::Object(head) = found.folders.find_target(None).ok()? else { return None };
     let revision = Revision::new(&head.to_string());
-    let (stores, place) = (vec![StorePath::Trusted(found.top)], path.display().to_string());
-    let reader =
-        RevisionReader::new(stores, RevisionForm::Commits, place, found.inside, ReadLimits::default());
+    let (stores, shown_location) = (vec![StorePath::Trusted(found.top)], path.display().to_string());
+    let reader = RevisionReader::new(
+        stores,
+        RevisionForm::Commits,
+        shown_location,
+        found.inside,
+        ReadLimits::default(),
+    );
     let there = reader.snapshot(&revision).ok()?;
     let names = |snapshot: &Snapshot| -> Vec<_> {
         snapshot.refused.iter().map(|found| (found.origin.file.clone(), found.code)).collect()

@@ -10,19 +10,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::error::SourceError;
 use super::file_names;
 use super::folder::{self, FileReadResult, OpenFolder};
-use super::reader::MAX_FILE;
+use super::reader::MAX_SOURCE_FILE_BYTES;
 use super::refusal::RefusalReason;
-use super::revision_tree::{FileDefect, MAX_TARGET, RevisionTree, TreeBounds, TreeEntry, TreeFile, TreeLink};
+use super::revision_tree::{
+    FileDefect, MAX_LINK_TARGET_BYTES, RevisionTree, TreeBounds, TreeEntry, TreeFile, TreeLink,
+};
 use super::snapshot::BlobId;
 
 /// The number of tries to read a file that changes meanwhile.
-const ATTEMPTS: usize = 5;
+const READ_ATTEMPTS: usize = 5;
 
 /// Every file below a folder on disk. A file that was read once stays as it was then, so that it is
 /// the same wherever it is needed. Its `Debug` form leaves the files out.
 pub struct DiskTree {
     root: OpenFolder,
-    place: String,
+    shown_location: String,
     bounds: TreeBounds,
     seen: Mutex<SeenFiles>,
 }
@@ -35,7 +37,7 @@ struct SeenFiles {
 
 impl std::fmt::Debug for DiskTree {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("DiskTree").field("place", &self.place).finish_non_exhaustive()
+        f.debug_struct("DiskTree").field("shown_location", &self.shown_location).finish_non_exhaustive()
     }
 }
 
@@ -45,9 +47,9 @@ impl DiskTree {
     /// # Errors
     /// Fails where no folder is there, or where it cannot be read.
     pub fn open(root: &Path) -> Result<Self, SourceError> {
-        let place = root.display().to_string();
+        let shown_location = root.display().to_string();
         let (bounds, seen) = (TreeBounds::Repository, Mutex::default());
-        Ok(Self { root: OpenFolder::open(&folder::resolve(root)?)?, place, bounds, seen })
+        Ok(Self { root: OpenFolder::open(&folder::resolve(root)?)?, shown_location, bounds, seen })
     }
 
     /// Does the same as [`DiskTree::open`], for a folder that is in no work tree.
@@ -72,17 +74,17 @@ impl DiskTree {
         if path.matches('/').count() > file_names::MAX_FOLDER_DEPTH {
             return Ok(None);
         }
-        if let Some(known) = self.seen().entries.get(path) {
+        if let Some(known) = self.lock_seen_files().entries.get(path) {
             return Ok(known.clone());
         }
         let entry = self.read_entry(path)?;
-        self.seen().entries.insert(path.to_owned(), entry.clone());
+        self.lock_seen_files().entries.insert(path.to_owned(), entry.clone());
         Ok(entry)
     }
 
     /// Returns whether everything that was looked at is the same in a revision.
     pub(super) fn is_as_in(&self, revision: &RevisionTree) -> bool {
-        let looked_at = self.seen().entries.clone();
+        let looked_at = self.lock_seen_files().entries.clone();
         looked_at.iter().all(|(path, entry)| revision.entry(path).is_ok_and(|there| there == *entry))
     }
 
@@ -104,7 +106,7 @@ impl DiskTree {
     /// Fails where the folder cannot be read.
     pub fn read(&self, blob: BlobId) -> Result<Arc<[u8]>, SourceError> {
         let lost = || self.unreadable(&blob.to_string(), io::ErrorKind::NotFound.into());
-        self.seen().bytes.get(&blob).cloned().ok_or_else(lost)
+        self.lock_seen_files().bytes.get(&blob).cloned().ok_or_else(lost)
     }
 
     /// Reads every folder on the way first, so that no link and no nested repository is on it.
@@ -132,15 +134,15 @@ impl DiskTree {
 
     fn link(&self, path: &str) -> Result<Option<TreeEntry>, SourceError> {
         let target = self.root.read_link(path).map_err(|error| self.unreadable(path, error))?;
-        let text = target.to_str().filter(|text| text.len() as u64 <= MAX_TARGET);
+        let text = target.to_str().filter(|text| text.len() as u64 <= MAX_LINK_TARGET_BYTES);
         Ok(Some(text.map_or(TreeEntry::Defect(FileDefect::BadLink), |text| {
             TreeEntry::Link(TreeLink { blob: BlobId::of(text.as_bytes()), target: text.to_owned() })
         })))
     }
 
     fn file(&self, path: &str, metadata: &fs::Metadata) -> Result<Option<TreeEntry>, SourceError> {
-        for _ in 0..ATTEMPTS {
-            return Ok(match self.root.read(path, MAX_FILE) {
+        for _ in 0..READ_ATTEMPTS {
+            return Ok(match self.root.read(path, MAX_SOURCE_FILE_BYTES) {
                 Ok(FileReadResult::Moving) => continue,
                 Ok(FileReadResult::Gone) => None,
                 Ok(FileReadResult::Refused(reason)) => Some(TreeEntry::Defect(reason.into())),
@@ -151,20 +153,20 @@ impl DiskTree {
                 Err(_) => Some(TreeEntry::Defect(RefusalReason::Unreadable.into())),
             });
         }
-        Err(SourceError::Moving { place: self.place.clone() })
+        Err(SourceError::Moving { shown_location: self.shown_location.clone() })
     }
 
     fn keep(&self, bytes: Vec<u8>, is_executable: bool) -> TreeEntry {
         let (blob, size) = (BlobId::of(&bytes), bytes.len() as u64);
-        self.seen().bytes.insert(blob, bytes.into());
+        self.lock_seen_files().bytes.insert(blob, bytes.into());
         TreeEntry::File(TreeFile { blob, size, is_executable })
     }
 
     fn unreadable(&self, path: &str, error: io::Error) -> SourceError {
-        SourceError::Unreadable { place: format!("{}: {path}", self.place), error }
+        SourceError::Unreadable { shown_location: format!("{}: {path}", self.shown_location), error }
     }
 
-    fn seen(&self) -> std::sync::MutexGuard<'_, SeenFiles> {
+    fn lock_seen_files(&self) -> std::sync::MutexGuard<'_, SeenFiles> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

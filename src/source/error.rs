@@ -23,132 +23,134 @@ pub enum SourceError {
         why: String,
     },
     /// Nothing is at this path.
-    #[error("{place}: no such file or folder; the last revision stays in force")]
+    #[error("{shown_location}: no such file or folder; the last revision stays in force")]
     Missing {
         /// The path.
-        place: String,
+        shown_location: String,
     },
     /// A file or folder is there but cannot be read.
-    #[error("{place}: cannot be read: {error}")]
+    #[error("{shown_location}: cannot be read: {error}")]
     Unreadable {
         /// The path.
-        place: String,
+        shown_location: String,
         /// The system's message.
         error: io::Error,
     },
     /// A folder changes all the time while it is read.
-    #[error("{place}: changes while it is read; it is read again when it is quiet")]
+    #[error("{shown_location}: changes while it is read; it is read again when it is quiet")]
     Moving {
         /// The path.
-        place: String,
+        shown_location: String,
     },
     /// There is not one manifest in the revision.
     #[error(
-        "{place}: no *.yaml, *.yml or *.json file in {within}; an empty source is never taken as \"delete \
+        "{shown_location}: no *.yaml, *.yml or *.json file in {within}; an empty source is never taken as \"delete \
          everything\": to delete on purpose, remove the objects' files but one, or delete the objects by hand"
     )]
     Empty {
         /// The source.
-        place: String,
+        shown_location: String,
         /// The revision, or the folder.
         within: String,
     },
     /// All that the revision has are parts for others.
     #[error(
-        "{place}: {within} has only library charts and kustomize components, which make no objects by themselves: \
+        "{shown_location}: {within} has only library charts and kustomize components, which make no objects by themselves: \
          name the folder of a chart or kustomization that uses them as `path`"
     )]
     OnlyParts {
         /// The source.
-        place: String,
+        shown_location: String,
         /// The revision, or the folder.
         within: String,
     },
     /// Its kustomizations and charts print no object.
     #[error(
-        "{place}: the kustomizations and charts of {within} print no object; an empty source is never taken as \
+        "{shown_location}: the kustomizations and charts of {within} print no object; an empty source is never taken as \
          \"delete everything\": to delete on purpose, leave one object, or delete the objects by hand"
     )]
     NothingRendered {
         /// The source.
-        place: String,
+        shown_location: String,
         /// The revision, or the folder.
         within: String,
     },
     /// The configured path is not in the revision.
-    #[error("{place}: {what} {path} in revision {revision}; was it moved, or is `path` misspelt?")]
+    #[error(
+        "{shown_location}: {feature} {path} in revision {revision}; was it moved, or is `path` misspelt?"
+    )]
     NoPath {
         /// The source.
-        place: String,
+        shown_location: String,
         /// The configured path, or as much of it as leads to what is wrong.
         path: String,
         /// The finding, as `no folder`.
-        what: &'static str,
+        feature: &'static str,
         /// The revision that was read.
         revision: Revision,
     },
     /// More entries than any real source has.
     #[error(
-        "{place}: more than {limit} files and folders, of which a long path counts as several; narrow it with `path` or .rhumbignore"
+        "{shown_location}: more than {limit} files and folders, of which a long path counts as several; narrow it with `path` or .rhumbignore"
     )]
     TooMany {
         /// The source.
-        place: String,
+        shown_location: String,
         /// The maximum number that is read.
         limit: usize,
     },
     /// The branch or tag was there before, the repository answers, and it is there no more.
     #[error(
-        "{place}: {reference} is gone, the repository answers without it; its last revision stays in force and \
+        "{shown_location}: {reference} is gone, the repository answers without it; its last revision stays in force and \
          nothing is deleted: restore it or name another `ref`"
     )]
     Gone {
         /// The source.
-        place: String,
+        shown_location: String,
         /// The configured branch or tag.
         reference: String,
     },
     /// The branch, tag or commit never was there.
-    #[error("{place}: no branch, tag or commit {reference}")]
+    #[error("{shown_location}: no branch, tag or commit {reference}")]
     NoReference {
         /// The source.
-        place: String,
+        shown_location: String,
         /// The configured reference.
         reference: String,
     },
     /// The answer holds nothing at all, which a broken server or proxy sends too.
     #[error(
-        "{place}: the server's answer names no branch at all (an empty repository, a proxy's page or a broken \
+        "{shown_location}: the server's answer names no branch at all (an empty repository, a proxy's page or a broken \
          server look the same); nothing is concluded from it"
     )]
     EmptyRepository {
         /// The source.
-        place: String,
+        shown_location: String,
     },
     /// The peer does not speak git, or has no such repository.
-    #[error("{place}: no git repository answers there: {detail}")]
+    #[error("{shown_location}: no git repository answers there: {detail}")]
     NotARepository {
         /// The source.
-        place: String,
+        shown_location: String,
         /// The first line of git's complaint.
         detail: String,
     },
     /// The server wants credentials, or does not accept those that it got.
     #[error(
-        "{place}: access denied: {detail}; for ssh, load a key into the agent, or put it at its default place or \
+        "{shown_location}: access denied: {detail}; for ssh, load a key into the agent, or put it at its default place or \
          into the credential ssh-key; for https, put a token that may read into git-credentials or the URL"
     )]
     Denied {
         /// The source.
-        place: String,
+        shown_location: String,
         /// The first line of git's complaint.
         detail: String,
     },
     /// A file with a key or a token cannot be read.
-    #[error("{place}: the credential {} cannot be read: {error}", .file.display())]
+    #[error("{shown_location}: the credential {} cannot be read: {error}", .file.display())]
     Credential {
         /// The source.
-        place: String,
+        shown_location: String,
         /// The file.
         file: PathBuf,
         /// The reason.
@@ -156,64 +158,66 @@ pub enum SourceError {
     },
     /// The ssh server's key is not known, or not the known one.
     #[error(
-        "{place}: host key not accepted: {detail}; compare it with the one that the host publishes and put it \
+        "{shown_location}: host key not accepted: {detail}; compare it with the one that the host publishes and put it \
          into known_hosts"
     )]
     HostKey {
         /// The source.
-        place: String,
+        shown_location: String,
         /// The first line of git's complaint.
         detail: String,
     },
     /// The https server's certificate is not trusted.
-    #[error("{place}: certificate not accepted: {detail}; install its authority's certificate on this host")]
+    #[error(
+        "{shown_location}: certificate not accepted: {detail}; install its authority's certificate on this host"
+    )]
     Certificate {
         /// The source.
-        place: String,
+        shown_location: String,
         /// The first line of git's complaint.
         detail: String,
     },
     /// The network or the server failed.
-    #[error("{place}: not reachable: {detail}")]
+    #[error("{shown_location}: not reachable: {detail}")]
     Unreachable {
         /// The source.
-        place: String,
+        shown_location: String,
         /// The first line of git's complaint.
         detail: String,
     },
     /// No end within the deadline; the child and all its processes were killed.
-    #[error("{place}: no answer within {}; given up, it is tried again", seconds(*after))]
+    #[error("{shown_location}: no answer within {}; given up, it is tried again", seconds(*after))]
     Silent {
         /// The source.
-        place: String,
+        shown_location: String,
         /// The deadline.
         after: Duration,
     },
     /// The server sent what fsck refuses.
-    #[error("{place}: the server's objects are refused: {detail}")]
+    #[error("{shown_location}: the server's objects are refused: {detail}")]
     Refused {
         /// The source.
-        place: String,
+        shown_location: String,
         /// The first line of git's complaint.
         detail: String,
     },
     /// A form of repository that rhumb does not read.
-    #[error("{place}: {what} is not supported; {instead}")]
+    #[error("{shown_location}: {feature} is not supported; {instead}")]
     Unsupported {
         /// The source.
-        place: String,
+        shown_location: String,
         /// The form.
-        what: String,
+        feature: String,
         /// The remedy.
         instead: &'static str,
     },
     /// A file or link of a repository leads to another one.
     #[error(
-        "{place}: {pointer}, {fault}; it is not followed, as it could lead to what only rhumb may read: {instead}"
+        "{shown_location}: {pointer}, {fault}; it is not followed, as it could lead to what only rhumb may read: {instead}"
     )]
     ForeignPointer {
         /// The repository.
-        place: String,
+        shown_location: String,
         /// The file, and where it leads.
         pointer: String,
         /// The reason for which it is not followed.
@@ -222,18 +226,18 @@ pub enum SourceError {
         instead: &'static str,
     },
     /// The revision is in no store any more.
-    #[error("{place}: revision {revision} is not here and cannot be fetched")]
+    #[error("{shown_location}: revision {revision} is not here and cannot be fetched")]
     Unknown {
         /// The source.
-        place: String,
+        shown_location: String,
         /// The revision asked for.
         revision: Revision,
     },
     /// The roots of a revision were not rendered yet, or not for this store.
-    #[error("{place}: revision {revision} is not rendered yet")]
+    #[error("{shown_location}: revision {revision} is not rendered yet")]
     Unrendered {
         /// The source.
-        place: String,
+        shown_location: String,
         /// The revision.
         revision: Revision,
     },
@@ -244,18 +248,18 @@ pub enum SourceError {
     #[error("what the roots depend on in the cluster cannot be read: {0}")]
     FactsUnread(String),
     /// Objects are missing or do not match their ids.
-    #[error("{place}: damaged repository: {detail}")]
+    #[error("{shown_location}: damaged repository: {detail}")]
     Damaged {
         /// The repository.
-        place: String,
+        shown_location: String,
         /// git's message.
         detail: String,
     },
     /// A file is larger than is ever read.
-    #[error("{place}: {size} bytes are more than the {limit} that are read at most")]
+    #[error("{shown_location}: {size} bytes are more than the {limit} that are read at most")]
     TooLarge {
         /// The object's id.
-        place: String,
+        shown_location: String,
         /// Its size in bytes.
         size: u64,
         /// The limit in bytes.
@@ -293,7 +297,10 @@ pub enum SourceError {
         path: PathBuf,
     },
     /// The git program cannot be started.
-    #[error("the `git` program cannot be started: {error}; install git {} or newer", GitVersion::FLOOR)]
+    #[error(
+        "the `git` program cannot be started: {error}; install git {} or newer",
+        GitVersion::MIN_GIT_VERSION
+    )]
     NoGit {
         /// The system's message.
         error: io::Error,
@@ -302,8 +309,8 @@ pub enum SourceError {
     #[error(
         "{found} is not used: before {} it runs commands that a repository's configuration names; install git \
          {} or newer",
-        GitVersion::FLOOR,
-        GitVersion::FLOOR
+        GitVersion::MIN_GIT_VERSION,
+        GitVersion::MIN_GIT_VERSION
     )]
     OldGit {
         /// The version by its own word.
@@ -311,13 +318,13 @@ pub enum SourceError {
     },
     /// Git needs more memory than it gets.
     #[error(
-        "{place}: git needs more than the {} MiB of memory that it may have: {detail}; a file in it or its list \
+        "{shown_location}: git needs more than the {} MiB of memory that it may have: {detail}; a file in it or its list \
          of references is too large: keep large files in Git LFS, or in another repository",
         limit >> 20
     )]
     Memory {
         /// The source.
-        place: String,
+        shown_location: String,
         /// The bytes that it may have.
         limit: u64,
         /// The line of git's complaint.
@@ -325,13 +332,13 @@ pub enum SourceError {
     },
     /// A commit is not signed by one of the keys that the source asks for.
     #[error(
-        "{place}: revision {revision} is refused: {detail}; only what is signed by a key of {} is followed: have \
+        "{shown_location}: revision {revision} is refused: {detail}; only what is signed by a key of {} is followed: have \
          it signed, or add its author's key there; what was accepted last stays in force",
         keys.display()
     )]
     Unverified {
         /// The source.
-        place: String,
+        shown_location: String,
         /// The revision that is refused.
         revision: Revision,
         /// The faulty commit, where it is not the revision itself, and its fault.
@@ -341,12 +348,12 @@ pub enum SourceError {
     },
     /// The reference was set back, or to another history, and each of its commits must be verified.
     #[error(
-        "{place}: revision {revision} is refused: it does not come after {accepted}, which was accepted last; if \
+        "{shown_location}: revision {revision} is refused: it does not come after {accepted}, which was accepted last; if \
          the reference was set back on purpose, confirm it: {confirm}"
     )]
     Diverged {
         /// The source.
-        place: String,
+        shown_location: String,
         /// The revision that is refused.
         revision: Revision,
         /// The one that was accepted last.
@@ -357,13 +364,13 @@ pub enum SourceError {
     /// The history ends before the commit that was accepted last, and each one since must be
     /// verified.
     #[error(
-        "{place}: revision {revision} is refused: not all of the history back to {accepted}, which was accepted \
+        "{shown_location}: revision {revision} is refused: not all of the history back to {accepted}, which was accepted \
          last, is there to be verified; make the repository complete (`git fetch --unshallow`), or confirm the \
          revision: {confirm}"
     )]
     ShallowHistory {
         /// The source.
-        place: String,
+        shown_location: String,
         /// The revision that is refused.
         revision: Revision,
         /// The one that was accepted last.
@@ -372,10 +379,10 @@ pub enum SourceError {
         confirm: String,
     },
     /// The file with the keys holds none, or cannot be read.
-    #[error("{place}: no commit can be verified by the keys of `verify`: {}{why}", file.display())]
+    #[error("{shown_location}: no commit can be verified by the keys of `verify`: {}{why}", file.display())]
     Keys {
         /// The source.
-        place: String,
+        shown_location: String,
         /// The file.
         file: PathBuf,
         /// The line and what is wrong in it, or what the system says.
@@ -383,39 +390,39 @@ pub enum SourceError {
     },
     /// The program is missing that verifies signatures by these keys.
     #[error(
-        "{place}: the program `{program}`, which verifies by the keys of `verify`, is not in the PATH: install it"
+        "{shown_location}: the program `{program}`, which verifies by the keys of `verify`, is not in the PATH: install it"
     )]
     NoVerifier {
         /// The source.
-        place: String,
+        shown_location: String,
         /// Its name.
         program: &'static str,
     },
     /// The server sends to another address, which nobody configured.
     #[error(
-        "{place}: the server sends on to {}, and redirects are not followed, as they would take the token \
+        "{shown_location}: the server sends on to {}, and redirects are not followed, as they would take the token \
          along; if it is right, make it the source's `url`",
         target.as_deref().unwrap_or("another address")
     )]
     Moved {
         /// The source.
-        place: String,
+        shown_location: String,
         /// The address, without credentials.
         target: Option<String>,
     },
     /// Git failed in a way that is in no table.
-    #[error("{place}: git failed: {detail}")]
+    #[error("{shown_location}: git failed: {detail}")]
     Git {
         /// The source.
-        place: String,
+        shown_location: String,
         /// The first line of git's complaint.
         detail: String,
     },
     /// A worker of ours ended without a result.
-    #[error("{place}: the reader ended without a result: {detail}")]
+    #[error("{shown_location}: the reader ended without a result: {detail}")]
     Worker {
         /// The source.
-        place: String,
+        shown_location: String,
         /// The known facts.
         detail: String,
     },

@@ -77,13 +77,13 @@ impl RevisionReader {
                 if size > most {
                     return Ok(Err(size));
                 }
-                database.read(blob.oid()).map(|object| Ok(object.data().to_vec()))
+                database.read(blob.oid()).map(Ok)
             });
             match read {
                 Ok(Ok(bytes)) => return Ok(bytes),
                 Ok(Err(size)) => {
-                    let place = format!("{}: {blob}", self.place());
-                    return Err(SourceError::TooLarge { place, size, limit: most });
+                    let shown_location = format!("{}: {blob}", self.shown_location());
+                    return Err(SourceError::TooLarge { shown_location, size, limit: most });
                 }
                 Err(error) => last = self.damaged_error(&error),
             }
@@ -92,6 +92,9 @@ impl RevisionReader {
     }
 
     fn lost_error(&self, blob: BlobId) -> SourceError {
-        SourceError::Damaged { place: self.place().to_owned(), detail: format!("no object {blob}") }
+        SourceError::Damaged {
+            shown_location: self.shown_location().to_owned(),
+            detail: format!("no object {blob}"),
+        }
     }
 }

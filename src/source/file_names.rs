@@ -13,10 +13,10 @@ use super::refusal::RefusalReason;
 /// The name of the files that say what is no manifest.
 pub(super) const IGNORE_FILE: &str = ".rhumbignore";
 /// An ignore file over this size is refused.
-pub(super) const MAX_IGNORE_FILE: u64 = 1 << 20;
+pub(super) const MAX_IGNORE_FILE_BYTES: u64 = 1 << 20;
 /// The longest name that the file systems of Linux take: nobody can check out a longer one. A tree
 /// may have names of 64 KiB, and a path has up to a hundred of them.
-pub(super) const MAX_NAME: usize = 255;
+pub(super) const MAX_FILE_NAME_BYTES: usize = 255;
 /// Folders nested deeper than this are refused: the walk is recursive.
 pub(super) const MAX_FOLDER_DEPTH: usize = 100;
 
@@ -48,7 +48,7 @@ pub(super) enum EntryVerdict {
 }
 
 /// Judges one entry by its name and kind alone; ignore files come before it.
-pub(super) fn judge(name: &[u8], kind: EntryKind) -> EntryVerdict {
+pub(super) fn classify_name(name: &[u8], kind: EntryKind) -> EntryVerdict {
     if matches!(name, b"" | b"." | b"..") || name.eq_ignore_ascii_case(b".git") {
         return EntryVerdict::Refuse(RefusalReason::Name);
     }
@@ -62,7 +62,7 @@ pub(super) fn judge(name: &[u8], kind: EntryKind) -> EntryVerdict {
     if plain_file && !is_manifest(name) {
         return EntryVerdict::Skip;
     }
-    if name.len() > MAX_NAME || !is_plain(name) {
+    if name.len() > MAX_FILE_NAME_BYTES || !is_plain(name) {
         return EntryVerdict::Refuse(RefusalReason::Name);
     }
     match kind {
@@ -122,7 +122,7 @@ impl IgnoreFiles {
 
     /// Returns whether an entry is ignored; its path is that from the root, inside every folder on
     /// the stack.
-    pub(super) fn ignored(&self, path: &[u8], kind: EntryKind) -> bool {
+    pub(super) fn is_ignored(&self, path: &[u8], kind: EntryKind) -> bool {
         for (prefix, rules) in self.levels.iter().rev() {
             let inside = Path::new(OsStr::from_bytes(path.get(*prefix..).unwrap_or(path)));
             match rules.matched(inside, kind == EntryKind::Folder) {

@@ -14,12 +14,9 @@ use walkdir::{DirEntry, WalkDir};
 use super::error::SourceError;
 use super::file_names::{self, EntryKind, IgnoreFiles};
 use super::read_sandbox;
-use super::reader::MAX_ENTRIES;
+use super::reader::MAX_FOLDER_ENTRIES;
 use super::refusal::{RefusalReason, RefusedFile};
-use super::tree::{self, EntryBudget, JudgedEntry};
-
-/// The bytes of a followed folder that are frozen for its renders.
-const MAX_FROZEN_BYTES: u64 = 512 << 20;
+use super::tree::{self, ClassifiedEntry, EntryBudget};
 
 /// The identity of a file's content on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +30,7 @@ pub(super) struct FileStat {
 }
 
 impl FileStat {
-    fn of(metadata: &fs::Metadata) -> Self {
+    pub(super) fn of(metadata: &fs::Metadata) -> Self {
         Self {
             device: metadata.dev(),
             inode: metadata.ino(),
@@ -62,7 +59,7 @@ pub(super) struct FolderListing {
 /// Follows the links to a folder, and the `..data` link by which Kubernetes swaps a volume's
 /// content.
 pub(super) fn resolve(path: &Path) -> Result<PathBuf, SourceError> {
-    let real = fs::canonicalize(path).map_err(|error| trouble(path, error))?;
+    let real = fs::canonicalize(path).map_err(|error| folder_error(path, error))?;
     let data = real.join("..data");
     if fs::symlink_metadata(&data).is_ok_and(|metadata| metadata.is_symlink())
         && let Ok(target) = fs::canonicalize(&data)
@@ -84,7 +81,7 @@ impl OpenFolder {
     pub(super) fn open(path: &Path) -> Result<Self, SourceError> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let handle =
-            rustix::fs::open(path, flags, Mode::empty()).map_err(|error| trouble(path, error.into()))?;
+            rustix::fs::open(path, flags, Mode::empty()).map_err(|error| folder_error(path, error.into()))?;
         Ok(Self { path: path.to_owned(), handle })
     }
 
@@ -97,7 +94,7 @@ impl OpenFolder {
 
     /// Lists the files by their names alone.
     pub(super) fn list(&self) -> Result<FolderListing, SourceError> {
-        self.list_within(EntryBudget::new(MAX_ENTRIES))
+        self.list_within(EntryBudget::new(MAX_FOLDER_ENTRIES))
     }
 
     fn list_within(&self, budget: EntryBudget) -> Result<FolderListing, SourceError> {
@@ -115,39 +112,18 @@ impl OpenFolder {
         Ok(listing)
     }
 
-    /// Lists every regular file, whatever its name, but for what belongs to a repository itself.
-    /// Ordered by path.
-    pub(super) fn list_everything(&self) -> Result<Vec<(String, FileStat)>, SourceError> {
-        let is_own = |entry: &DirEntry| !entry.file_name().eq_ignore_ascii_case(".git");
-        let walk = WalkDir::new(&self.path).min_depth(1).max_depth(file_names::MAX_FOLDER_DEPTH);
-        let (mut files, mut bytes) = (Vec::new(), 0);
-        let mut budget = EntryBudget::new(MAX_ENTRIES);
-        for entry in walk.into_iter().filter_entry(is_own) {
-            let path = entry.as_ref().map(DirEntry::path);
-            self.count(&mut budget, path.unwrap_or(&self.path))?;
-            // A render that needs a file that is gone or unreadable by now misses it.
-            let Ok(entry) = entry else { continue };
-            let inside = entry.path().strip_prefix(&self.path).ok().and_then(Path::to_str);
-            let Some(inside) = inside.filter(|_| entry.file_type().is_file()) else { continue };
-            let Ok(metadata) = entry.metadata() else { continue };
-            let stat = FileStat::of(&metadata);
-            bytes += stat.size;
-            if bytes > MAX_FROZEN_BYTES {
-                let place = self.path.display().to_string();
-                return Err(SourceError::TooLarge { place, size: bytes, limit: MAX_FROZEN_BYTES });
-            }
-            files.push((inside.to_owned(), stat));
-        }
-        files.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-        Ok(files)
+    /// Returns its path.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Takes an entry of the folder.
-    fn count(&self, budget: &mut EntryBudget, path: &Path) -> Result<(), SourceError> {
+    pub(super) fn count(&self, budget: &mut EntryBudget, path: &Path) -> Result<(), SourceError> {
         let inside = path.strip_prefix(&self.path).unwrap_or(path);
-        let place = || self.path.display().to_string();
+        let shown_location = || self.path.display().to_string();
         let taken = budget.take_entry(inside.as_os_str().len());
-        taken.map_err(|_| SourceError::TooMany { place: place(), limit: MAX_ENTRIES })
+        taken
+            .map_err(|_| SourceError::TooMany { shown_location: shown_location(), limit: MAX_FOLDER_ENTRIES })
     }
 
     /// Reads a file of at most `most` bytes, through no link, and looks whether it stayed the same.
@@ -204,8 +180,8 @@ impl OpenFolder {
     pub(super) fn names(&self, inside: &str) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in fs::read_dir(self.path.join(inside))? {
-            if names.len() >= MAX_ENTRIES {
-                return Err(io::Error::other(format!("more than {MAX_ENTRIES} entries")));
+            if names.len() >= MAX_FOLDER_ENTRIES {
+                return Err(io::Error::other(format!("more than {MAX_FOLDER_ENTRIES} entries")));
             }
             names.extend(entry?.file_name().into_string());
         }
@@ -225,11 +201,11 @@ impl OpenFolder {
     }
 }
 
-fn trouble(path: &Path, error: io::Error) -> SourceError {
-    let place = path.display().to_string();
+pub(super) fn folder_error(path: &Path, error: io::Error) -> SourceError {
+    let shown_location = path.display().to_string();
     match error.kind() {
-        io::ErrorKind::NotFound => SourceError::Missing { place },
-        _ => SourceError::Unreadable { place, error },
+        io::ErrorKind::NotFound => SourceError::Missing { shown_location },
+        _ => SourceError::Unreadable { shown_location, error },
     }
 }
 
@@ -268,7 +244,7 @@ impl FolderWalk<'_> {
         let depth = error.depth();
         let error = error.into_io_error().unwrap_or_else(|| io::Error::other("a loop of folders"));
         if depth == 0 {
-            return Err(trouble(&path, error));
+            return Err(folder_error(&path, error));
         }
         if error.kind() != io::ErrorKind::NotFound {
             let inside = file_names::printable(&self.inside(&path));
@@ -297,14 +273,14 @@ impl FolderWalk<'_> {
         }
         let parent = entry.path().parent().map(|parent| self.inside(parent)).unwrap_or_default();
         let kind = kind(entry.file_type());
-        match tree::judge(&self.ignores, &file_names::printable(&parent), name, kind, depth - 1) {
-            JudgedEntry::Skip => Ok(false),
-            JudgedEntry::Refuse(refusal) => {
+        match tree::classify_entry(&self.ignores, &file_names::printable(&parent), name, kind, depth - 1) {
+            ClassifiedEntry::Skip => Ok(false),
+            ClassifiedEntry::Refuse(refusal) => {
                 self.out.refusals.push(refusal);
                 Ok(false)
             }
-            JudgedEntry::Enter(path) => self.enter(entry.path(), &path, depth),
-            JudgedEntry::Take(path) => {
+            ClassifiedEntry::Enter(path) => self.enter(entry.path(), &path, depth),
+            ClassifiedEntry::Take(path) => {
                 match entry.metadata() {
                     Ok(metadata) => self.out.files.push((path, FileStat::of(&metadata))),
                     // Gone since the folder was listed: the next pass sees it as it is then.
@@ -341,7 +317,7 @@ impl FolderWalk<'_> {
             return Ok(Some(RefusedFile::new(path, RefusalReason::Submodule)));
         }
         let name = tree::join(path, file_names::IGNORE_FILE);
-        match self.root.read(&name, file_names::MAX_IGNORE_FILE) {
+        match self.root.read(&name, file_names::MAX_IGNORE_FILE_BYTES) {
             Ok(FileReadResult::Whole(_, text)) => {
                 if let Err(detail) = self.ignores.push(path.as_bytes(), &text) {
                     return Ok(Some(RefusedFile::new(name, RefusalReason::BadIgnore).with_detail(detail)));
@@ -349,7 +325,7 @@ impl FolderWalk<'_> {
             }
             Ok(FileReadResult::Gone) => {}
             Ok(FileReadResult::Moving) => {
-                return Err(SourceError::Moving { place: self.root.path.display().to_string() });
+                return Err(SourceError::Moving { shown_location: self.root.path.display().to_string() });
             }
             Ok(FileReadResult::Refused(_)) => {
                 return Ok(Some(RefusedFile::new(name, RefusalReason::BadIgnore)));
@@ -363,7 +339,7 @@ impl FolderWalk<'_> {
         Ok(file_names::RENDERER_FILES.into_iter().find_map(|(marker, reason)| {
             let metadata = fs::symlink_metadata(folder.join(marker)).ok()?;
             let full = tree::join(path, marker);
-            let ignored = self.ignores.ignored(full.as_bytes(), kind(metadata.file_type()));
+            let ignored = self.ignores.is_ignored(full.as_bytes(), kind(metadata.file_type()));
             (!ignored).then(|| RefusedFile::new(full, reason))
         }))
     }

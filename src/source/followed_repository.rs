@@ -30,7 +30,7 @@ const MAX_CONFIGURATION_BYTES: u64 = 1 << 20;
 pub(super) const MAX_OWN_FILE_BYTES: u64 = 64 << 20;
 
 /// The characters of a path that is shown: its writer may have chosen any.
-const MAX_SHOWN_TARGET: usize = 200;
+const MAX_SHOWN_TARGET_BYTES: usize = 200;
 
 /// As often a file is read that changes meanwhile.
 const READ_ATTEMPTS: usize = 3;
@@ -150,35 +150,41 @@ impl FollowedRepositoryError {
     }
 
     /// Returns the error of a source.
-    pub(super) fn into_source_error(self, place: &str) -> SourceError {
-        let place = place.to_owned();
+    pub(super) fn into_source_error(self, shown_location: &str) -> SourceError {
+        let shown_location = shown_location.to_owned();
         match self {
             Self::ForeignPointer { file, form, target } => {
                 let file = file_names::printable(file.as_os_str().as_bytes());
                 let pointer = format!("{file} {} {target}", form.words());
-                SourceError::ForeignPointer { place, pointer, fault: form.fault(), instead: form.hint() }
+                SourceError::ForeignPointer {
+                    shown_location,
+                    pointer,
+                    fault: form.fault(),
+                    instead: form.hint(),
+                }
             }
             Self::Alternates => SourceError::Unsupported {
-                place,
-                what: format!("a repository that borrows objects from others ({ALTERNATES_FILE})"),
+                shown_location,
+                feature: format!("a repository that borrows objects from others ({ALTERNATES_FILE})"),
                 instead: "make it complete with `git repack -a -d` and remove that file",
             },
             Self::Includes => SourceError::Unsupported {
-                place,
-                what: "a repository whose configuration includes other files".to_owned(),
+                shown_location,
+                feature: "a repository whose configuration includes other files".to_owned(),
                 instead: "take `include` and `includeIf` out of its configuration",
             },
-            Self::Unsupported(what) => SourceError::Unsupported {
-                place,
-                what: what.to_owned(),
+            Self::Unsupported(feature) => SourceError::Unsupported {
+                shown_location,
+                feature: feature.to_owned(),
                 instead: "use a plain clone of it: git clone --no-local with SHA-1 ids, files as references, no \
                           filter",
             },
-            Self::Unreadable { file, error } => {
-                SourceError::Unreadable { place: format!("{place}: {}", file.display()), error }
-            }
-            Self::Moving => SourceError::Moving { place },
-            Self::Git(error) => SourceError::Damaged { place, detail: error.message().to_owned() },
+            Self::Unreadable { file, error } => SourceError::Unreadable {
+                shown_location: format!("{shown_location}: {}", file.display()),
+                error,
+            },
+            Self::Moving => SourceError::Moving { shown_location },
+            Self::Git(error) => SourceError::Damaged { shown_location, detail: error.message().to_owned() },
         }
     }
 }
@@ -302,7 +308,7 @@ pub(super) fn unreadable(file: &Path, error: io::Error) -> FollowedRepositoryErr
 }
 
 pub(super) fn printable_target(target: &[u8]) -> String {
-    file_names::printable(target).chars().take(MAX_SHOWN_TARGET).collect()
+    file_names::printable(target).chars().take(MAX_SHOWN_TARGET_BYTES).collect()
 }
 
 /// Returns the folder that holds HEAD.

@@ -3,7 +3,7 @@
 
 use super::error::SourceError;
 use super::store::RevisionStore;
-use crate::fields::blur;
+use crate::fields::mask_likely_secrets;
 
 /// The kinds of failure that a text shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,14 +91,15 @@ const MESSAGE_PATTERNS: [(&str, GitErrorKind); 55] = [
 ];
 
 /// The mark of a line in which git repeats the peer's words.
-const PEER_MARK: &str = "remote error:";
+const PEER_MESSAGE_PREFIX: &str = "remote error:";
 
 /// Returns the kind of a complaint. Of the peer's own messages only those count that say what it
 /// does not have. Any other would let a server choose the advice that a person gets.
 pub(super) fn kind(stderr: &str) -> GitErrorKind {
     let own = |sign: &str, kind: GitErrorKind| {
         let is_for_peers = matches!(kind, GitErrorKind::NotARepository | GitErrorKind::NoCommit);
-        let mut lines = lines_of_git(stderr).filter(|line| is_for_peers || !line.contains(PEER_MARK));
+        let mut lines =
+            lines_of_git(stderr).filter(|line| is_for_peers || !line.contains(PEER_MESSAGE_PREFIX));
         lines.any(|line| line.contains(sign))
     };
     let found = MESSAGE_PATTERNS.iter().find(|(sign, kind)| own(sign, *kind));
@@ -112,12 +113,12 @@ fn lines_of_git(stderr: &str) -> impl Iterator<Item = &str> {
 /// Returns the line that says it best, without secrets and control characters, of a bearable
 /// length, to be put into a sentence.
 pub(super) fn error_detail(stderr: &str, secrets: &[String]) -> String {
-    let said = |line: &&str| MESSAGE_PATTERNS.iter().any(|(sign, _)| line.contains(sign));
+    let has_sign = |line: &&str| MESSAGE_PATTERNS.iter().any(|(sign, _)| line.contains(sign));
     let fatal = |line: &&str| line.starts_with("fatal:") || line.starts_with("error:");
     // The line before says of which object it is, and what is wrong with it.
     let of_object = || lines_of_git(stderr).find(|line| line.starts_with("error: object "));
     let line = lines_of_git(stderr)
-        .find(said)
+        .find(has_sign)
         .map(|line| if line.starts_with("fatal: fsck error") { of_object().unwrap_or(line) } else { line })
         .or_else(|| lines_of_git(stderr).find(fatal))
         .or_else(|| lines_of_git(stderr).next())
@@ -132,8 +133,10 @@ pub(super) fn error_detail(stderr: &str, secrets: &[String]) -> String {
     }
     // A server says what it likes, also of credentials that git found by itself, and curl repeats a
     // proxy's address.
-    let shown: Vec<_> =
-        text.split(' ').map(|word| if is_id(word) { word.into() } else { blur(word) }).collect();
+    let shown: Vec<_> = text
+        .split(' ')
+        .map(|word| if is_id(word) { word.into() } else { mask_likely_secrets(word) })
+        .collect();
     shown.join(" ").chars().take(300).collect()
 }
 
@@ -153,7 +156,7 @@ pub(super) fn redirect_target(trace: &str, secrets: &[String]) -> Option<String>
     for secret in secrets.iter().filter(|secret| !secret.is_empty()) {
         found = found.replace(secret.as_str(), "***");
     }
-    Some(blur(&found).chars().take(300).collect())
+    Some(mask_likely_secrets(&found).chars().take(300).collect())
 }
 
 /// Returns whether a word is the name of an object, which looks like a secret and is none.
@@ -165,34 +168,36 @@ fn is_id(word: &str) -> bool {
 /// Returns the error of a failed exchange with a remote.
 pub(super) fn exchange_error(
     kind: GitErrorKind,
-    place: &str,
+    shown_location: &str,
     detail: String,
     store: &RevisionStore,
 ) -> SourceError {
-    let place = place.to_owned();
+    let shown_location = shown_location.to_owned();
     match kind {
-        GitErrorKind::EmptyRepository => SourceError::EmptyRepository { place },
-        GitErrorKind::NotARepository => SourceError::NotARepository { place, detail },
-        GitErrorKind::HostKey => SourceError::HostKey { place, detail },
-        GitErrorKind::Certificate => SourceError::Certificate { place, detail },
-        GitErrorKind::Denied => SourceError::Denied { place, detail },
-        GitErrorKind::Refused => SourceError::Refused { place, detail },
-        GitErrorKind::Unreachable => SourceError::Unreachable { place, detail },
-        GitErrorKind::Sha256 => unsupported_hash_error(place),
-        GitErrorKind::Memory => SourceError::Memory { place, limit: store.settings().memory, detail },
-        GitErrorKind::Moved => SourceError::Moved { place, target: None },
+        GitErrorKind::EmptyRepository => SourceError::EmptyRepository { shown_location },
+        GitErrorKind::NotARepository => SourceError::NotARepository { shown_location, detail },
+        GitErrorKind::HostKey => SourceError::HostKey { shown_location, detail },
+        GitErrorKind::Certificate => SourceError::Certificate { shown_location, detail },
+        GitErrorKind::Denied => SourceError::Denied { shown_location, detail },
+        GitErrorKind::Refused => SourceError::Refused { shown_location, detail },
+        GitErrorKind::Unreachable => SourceError::Unreachable { shown_location, detail },
+        GitErrorKind::Sha256 => unsupported_hash_error(shown_location),
+        GitErrorKind::Memory => {
+            SourceError::Memory { shown_location, limit: store.settings().memory, detail }
+        }
+        GitErrorKind::Moved => SourceError::Moved { shown_location, target: None },
         GitErrorKind::Full => SourceError::Full { path: store.path().to_owned(), detail },
         GitErrorKind::NotWritable => SourceError::State {
             path: store.path().to_owned(),
             doing: "cannot write to",
             error: std::io::Error::other(detail),
         },
-        GitErrorKind::NoCommit | GitErrorKind::Unknown => SourceError::Git { place, detail },
+        GitErrorKind::NoCommit | GitErrorKind::Unknown => SourceError::Git { shown_location, detail },
     }
 }
 
 /// Returns the error of a repository whose ids are of another kind than ours.
-pub(super) fn unsupported_hash_error(place: String) -> SourceError {
-    let what = "a repository with SHA-256 ids".to_owned();
-    SourceError::Unsupported { place, what, instead: "use one with SHA-1 ids" }
+pub(super) fn unsupported_hash_error(shown_location: String) -> SourceError {
+    let feature = "a repository with SHA-256 ids".to_owned();
+    SourceError::Unsupported { shown_location, feature, instead: "use one with SHA-1 ids" }
 }

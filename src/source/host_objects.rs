@@ -26,7 +26,7 @@ use super::followed_repository::RepositoryFolders;
 use super::git_messages::{self, GitErrorKind};
 use super::loose_objects::LooseObjects;
 use super::state_lock::StateLock;
-use super::store::{RemainingQuota, RevisionStore, remove_folder};
+use super::store::{RemainingReadQuota, RevisionStore, remove_folder};
 use crate::object::Revision;
 
 /// Each step of the history leaves a pack. With more of them it is copied anew.
@@ -55,9 +55,9 @@ pub(super) struct HostObjects<'a> {
     lock: &'a StateLock,
     folders: &'a RepositoryFolders,
     /// The repository's name in errors.
-    place: &'a str,
+    shown_location: &'a str,
     /// Indicates whether its loose objects were judged.
-    judged: OnceCell<()>,
+    file_check: OnceCell<()>,
 }
 
 impl<'a> HostObjects<'a> {
@@ -66,20 +66,20 @@ impl<'a> HostObjects<'a> {
         store: &'a RevisionStore,
         lock: &'a StateLock,
         folders: &'a RepositoryFolders,
-        place: &'a str,
+        shown_location: &'a str,
     ) -> Self {
-        Self { store, lock, folders, place, judged: OnceCell::new() }
+        Self { store, lock, folders, shown_location, file_check: OnceCell::new() }
     }
 
     /// Looks once at the files of the objects, so that those are named on which no child would end.
-    pub(super) async fn judge(&self) -> Result<(), SourceError> {
-        let judge = async || {
+    pub(super) async fn check_files(&self) -> Result<(), SourceError> {
+        let check = async || {
             let (looked_at, most) = (self.folders.clone(), self.store.settings().quota);
-            let judge = move || looked_at.judge_loose_objects(most);
-            let judged = run_bounded(self.place, self.store.settings().fetch, judge).await?;
-            judged.map_err(|error| error.into_source_error(self.place))
+            let check = move || looked_at.judge_loose_objects(most);
+            let file_check = run_bounded(self.shown_location, self.store.settings().fetch, check).await?;
+            file_check.map_err(|error| error.into_source_error(self.shown_location))
         };
-        self.judged.get_or_try_init(judge).await.map(drop)
+        self.file_check.get_or_try_init(check).await.map(drop)
     }
 
     fn objects(&self) -> PathBuf {
@@ -96,16 +96,16 @@ impl<'a> HostObjects<'a> {
         command.args(["rev-parse", "--verify", expression]);
         let settings = self.store.settings();
         let limit = settings.answer.min(settings.fetch);
-        let output = self.run(command, limit, RemainingQuota(settings.quota)).await?;
+        let output = self.run(command, limit, RemainingReadQuota(settings.quota)).await?;
         let id = output.stdout.trim();
         if output.status.success() && id.len() == 40 && Oid::from_str(id).is_ok() {
             return Ok(Ok(Revision::new(id)));
         }
-        let said = |text: &str| output.stderr.contains(text);
-        if said("is ambiguous") {
+        let has_message = |text: &str| output.stderr.contains(text);
+        if has_message("is ambiguous") {
             return Ok(Err(UnresolvedReference::Ambiguous));
         }
-        if said("expected commit type") {
+        if has_message("expected commit type") {
             return Ok(Err(UnresolvedReference::NoCommit));
         }
         let only_missing = output.stderr.lines().all(|line| line == "fatal: Needed a single revision");
@@ -119,7 +119,7 @@ impl<'a> HostObjects<'a> {
             let mut loose = LooseObjects::open(&objects)?;
             loose.read(id, ObjectType::Commit)
         };
-        let read = run_bounded(self.place, self.store.settings().fetch, read).await?;
+        let read = run_bounded(self.shown_location, self.store.settings().fetch, read).await?;
         Ok(read.is_some())
     }
 
@@ -133,16 +133,17 @@ impl<'a> HostObjects<'a> {
         older: Option<&Revision>,
     ) -> Result<(), SourceError> {
         let (store, wanted, objects) = (self.store.clone(), commit.clone(), self.objects());
-        let copy = move || store.complete_from_files(&wanted, &objects);
-        if run_bounded(self.place, self.store.settings().fetch, copy).await? {
+        let copy = move || store.try_complete_from_files(&wanted, &objects);
+        if run_bounded(self.shown_location, self.store.settings().fetch, copy).await? {
             self.store.cut_history(self.lock, commit)?;
         } else {
             let older = older.filter(|older| self.store.has_revision(older));
             self.copy_commit(commit, older).await?;
         }
-        let damaged = |detail: String| SourceError::Damaged { place: self.place.to_owned(), detail };
-        let judged = self.store.require_honest_commit(commit);
-        judged.map_err(|error| damaged(error.message().to_owned()))?;
+        let damaged =
+            |detail: String| SourceError::Damaged { shown_location: self.shown_location.to_owned(), detail };
+        let file_check = self.store.require_honest_commit(commit);
+        file_check.map_err(|error| damaged(error.message().to_owned()))?;
         if !self.store.has_revision(commit) {
             return Err(damaged(format!("not all objects of {commit} are there")));
         }
@@ -171,7 +172,8 @@ impl<'a> HostObjects<'a> {
         if known.is_none() {
             self.make_history(&path)?;
         }
-        let shallow = self.folders.shallow_commits().map_err(|error| error.into_source_error(self.place))?;
+        let shallow =
+            self.folders.shallow_commits().map_err(|error| error.into_source_error(self.shown_location))?;
         let mut cuts = String::new();
         for cut in shallow {
             let _ = writeln!(cuts, "--shallow {cut}");
@@ -217,20 +219,21 @@ impl<'a> HostObjects<'a> {
     async fn copy(&self, into: &Path, revisions: &str, scope: CopyScope) -> Result<(), SourceError> {
         let list = self.write_list(revisions)?;
         let command = child::copy_command(into, &self.objects(), list.path(), scope);
-        let output = self.run(command, self.store.settings().fetch, self.store.quota_room()?).await?;
+        let copy = self.run(command, self.store.settings().fetch, self.store.remaining_quota()?);
+        let output = self.store.count_packs(into, copy).await?;
         if output.status.success() { Ok(()) } else { Err(self.copy_error(&output)) }
     }
 
     fn write_list(&self, revisions: &str) -> Result<NamedTempFile, SourceError> {
-        let trouble = |error| SourceError::State {
+        let state_error = |error| SourceError::State {
             path: self.store.state_directory().to_owned(),
             doing: "cannot write to",
             error,
         };
         let mut builder = tempfile::Builder::new();
         let file = builder.prefix("copy-").suffix(".revisions").tempfile_in(self.store.state_directory());
-        let mut file = file.map_err(trouble)?;
-        file.write_all(revisions.as_bytes()).map_err(trouble)?;
+        let mut file = file.map_err(state_error)?;
+        file.write_all(revisions.as_bytes()).map_err(state_error)?;
         Ok(file)
     }
 
@@ -238,19 +241,19 @@ impl<'a> HostObjects<'a> {
         &self,
         command: Command,
         limit: Duration,
-        room: RemainingQuota,
+        quota: RemainingReadQuota,
     ) -> Result<ChildOutput, SourceError> {
-        self.judge().await?;
+        self.check_files().await?;
         let state = self.store.state_directory();
         let failed = |error| SourceError::State { path: state.to_owned(), doing: "cannot use", error };
         let folders = vec![fs::canonicalize(state).map_err(failed)?, self.objects()];
-        let bounds = self.store.child_limits(limit, room);
-        let too_much = |place| {
+        let bounds = self.store.child_limits(limit, quota);
+        let too_much = |shown_location| {
             let detail = "git says more of it than there is to say".to_owned();
-            SourceError::Damaged { place, detail }
+            SourceError::Damaged { shown_location, detail }
         };
         let output = child::run_within(folders, command, self.lock, bounds).await;
-        output.map_err(|failure| failure.into_source_error(self.place, limit, too_much))
+        output.map_err(|failure| failure.into_source_error(self.shown_location, limit, too_much))
     }
 
     fn copy_error(&self, output: &ChildOutput) -> SourceError {
@@ -260,13 +263,13 @@ impl<'a> HostObjects<'a> {
         }
         // The second child only sees that the first one ended.
         let first: Vec<&str> = output.stderr.lines().filter(|line| !line.contains("early EOF")).collect();
-        let said = first.join("\n");
-        let (kind, detail) = (git_messages::kind(&said), git_messages::error_detail(&said, &[]));
+        let message = first.join("\n");
+        let (kind, detail) = (git_messages::kind(&message), git_messages::error_detail(&message, &[]));
         match kind {
             GitErrorKind::Memory | GitErrorKind::Full | GitErrorKind::NotWritable => {
-                git_messages::exchange_error(kind, self.place, detail, self.store)
+                git_messages::exchange_error(kind, self.shown_location, detail, self.store)
             }
-            _ => SourceError::Damaged { place: self.place.to_owned(), detail },
+            _ => SourceError::Damaged { shown_location: self.shown_location.to_owned(), detail },
         }
     }
 }

@@ -77,7 +77,7 @@ impl IncomingRepository {
     /// anew.
     pub(super) async fn maintain(&self, lock: &StateLock) {
         if self.0.needs_tidying()
-            && !self.0.maintain_now(lock).await
+            && !self.0.try_maintain_now(lock).await
             && let Err(error) = self.discard(lock)
         {
             tracing::warn!(store = %self.path().display(), "not removed: {error}");

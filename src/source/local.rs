@@ -26,7 +26,7 @@ use super::store::RevisionStore;
 pub(super) struct LocalReference {
     pub(super) path: PathBuf,
     reference: Option<String>,
-    place: String,
+    shown_location: String,
     /// The reference of the last observation that found anything, named after what is followed.
     head_ref: String,
     store: RevisionStore,
@@ -40,14 +40,14 @@ impl LocalReference {
     pub(super) fn new(
         path: PathBuf,
         reference: Option<&str>,
-        place: &str,
+        shown_location: &str,
         store: RevisionStore,
     ) -> Result<Self, SourceError> {
         let key = store.key_of(format!("{}\n{reference:?}", path.display()).as_bytes())?;
         Ok(Self {
             path,
             reference: reference.map(str::to_owned),
-            place: place.to_owned(),
+            shown_location: shown_location.to_owned(),
             head_ref: format!("refs/rhumb/head/{key}"),
             store,
             work: WorkSlot::default(),
@@ -74,8 +74,8 @@ impl LocalReference {
         // An earlier process may have followed what nobody verified.
         let settled = guard.map_or(known, CommitVerifier::accepted_revision);
         let (folders, target) = self.find_target().await.map_err(|error| match error {
-            SourceError::NoReference { place, reference } if known.is_some() => {
-                SourceError::Gone { place, reference }
+            SourceError::NoReference { shown_location, reference } if known.is_some() => {
+                SourceError::Gone { shown_location, reference }
             }
             error => error,
         })?;
@@ -87,14 +87,14 @@ impl LocalReference {
         {
             return Ok(commit.clone());
         }
-        let objects = HostObjects::new(&self.store, lock, &folders, &self.place);
+        let objects = HostObjects::new(&self.store, lock, &folders, &self.shown_location);
         let commit = match found {
             Some(commit) => commit,
             None => match target {
                 NamedTarget::Object(id) if objects.is_loose_commit(id).await? => {
                     Revision::new(&id.to_string())
                 }
-                _ => resolve(&objects, &target, "", self.name(), &self.place).await?,
+                _ => resolve(&objects, &target, "", self.name(), &self.shown_location).await?,
             },
         };
         if !(self.is_pinned(&commit)? && self.store.has_revision(&commit)) {
@@ -109,7 +109,7 @@ impl LocalReference {
         reader.check(&commit)?;
         if let Some(guard) = guard {
             let deadline = self.store.settings().fetch;
-            await_bounded(&self.place, deadline, self.pass(lock, guard, &objects, &commit)).await?;
+            await_bounded(&self.shown_location, deadline, self.pass(lock, guard, &objects, &commit)).await?;
         }
         self.store.set_reference(lock, &self.head_ref, &commit)?;
         Ok(commit)
@@ -123,7 +123,7 @@ impl LocalReference {
         revision: &Revision,
     ) -> Result<bool, SourceError> {
         let (folders, _) = self.find_target().await?;
-        let objects = HostObjects::new(&self.store, lock, &folders, &self.place);
+        let objects = HostObjects::new(&self.store, lock, &folders, &self.shown_location);
         for tip in self.tips()? {
             objects.copy_history(&tip).await?;
             let (store, wanted) = (self.store.clone(), revision.clone());
@@ -153,7 +153,7 @@ impl LocalReference {
     pub(super) async fn copy_history(&self, lock: &StateLock) -> Result<(), SourceError> {
         let (folders, _) = self.find_target().await?;
         let Some(tip) = self.tips()?.into_iter().next() else { return Ok(()) };
-        HostObjects::new(&self.store, lock, &folders, &self.place).copy_history(&tip).await
+        HostObjects::new(&self.store, lock, &folders, &self.shown_location).copy_history(&tip).await
     }
 
     /// Returns what was followed last, and what was found since and may have been refused.
@@ -195,7 +195,7 @@ impl LocalReference {
         &self,
         work: impl FnOnce() -> Result<T, SourceError> + Send + 'static,
     ) -> Result<T, SourceError> {
-        self.work.run_bounded(&self.place, self.store.settings().fetch, work).await?
+        self.work.run_bounded(&self.shown_location, self.store.settings().fetch, work).await?
     }
 
     /// Returns the commit of a target, where that is known without an observation of the
@@ -230,7 +230,10 @@ impl LocalReference {
     }
 
     fn damaged_error(&self, error: &git2::Error) -> SourceError {
-        SourceError::Damaged { place: self.place.clone(), detail: error.message().to_owned() }
+        SourceError::Damaged {
+            shown_location: self.shown_location.clone(),
+            detail: error.message().to_owned(),
+        }
     }
 }
 
@@ -242,7 +245,7 @@ impl LocalReference {
 /// # Errors
 /// Fails where the repository cannot be read, or has no such commit.
 pub(crate) async fn find_revision(path: &Path, name: &str, state: &Path) -> Result<Revision, SourceError> {
-    let place = path.display().to_string();
+    let shown_location = path.display().to_string();
     let named = AncestorName::parse(name);
     let steps: String = named.iter().flat_map(|named| &named.steps).map(|step| step_text(*step)).collect();
     let base = named.map_or(name, |named| named.base);
@@ -250,8 +253,8 @@ pub(crate) async fn find_revision(path: &Path, name: &str, state: &Path) -> Resu
     let store = RevisionStore::new(state, SourceSettings::default());
     let lock = store.lock().await?;
     store.prepare(&lock)?;
-    let objects = HostObjects::new(&store, &lock, &folders, &place);
-    resolve(&objects, &target, &steps, name, &place).await
+    let objects = HostObjects::new(&store, &lock, &folders, &shown_location);
+    resolve(&objects, &target, &steps, name, &shown_location).await
 }
 
 fn step_text(step: AncestorStep) -> String {
@@ -263,19 +266,19 @@ fn step_text(step: AncestorStep) -> String {
 
 /// Returns the folders of a repository, and what a name means in it.
 fn find_target(path: &Path, name: Option<&str>) -> Result<(RepositoryFolders, NamedTarget), SourceError> {
-    let place = || path.display().to_string();
+    let shown_location = || path.display().to_string();
     let folders = repository_folders(path)?;
-    let target = folders.find_target(name).map_err(|error| error.into_source_error(&place()))?;
+    let target = folders.find_target(name).map_err(|error| error.into_source_error(&shown_location()))?;
     let reference = match &target {
         NamedTarget::Object(_) | NamedTarget::Prefix(_) => return Ok((folders, target)),
         NamedTarget::Nothing => name.unwrap_or("HEAD").to_owned(),
         NamedTarget::Unborn { branch, has_others: true } => format!("{branch}, which HEAD names"),
         NamedTarget::Unborn { has_others: false, .. } => {
             let within = "the repository, which has no commit yet".to_owned();
-            return Err(SourceError::Empty { place: place(), within });
+            return Err(SourceError::Empty { shown_location: shown_location(), within });
         }
     };
-    Err(SourceError::NoReference { place: place(), reference })
+    Err(SourceError::NoReference { shown_location: shown_location(), reference })
 }
 
 /// Returns the commit of a target, or an ancestor of it.
@@ -284,7 +287,7 @@ async fn resolve(
     target: &NamedTarget,
     steps: &str,
     name: &str,
-    place: &str,
+    shown_location: &str,
 ) -> Result<Revision, SourceError> {
     let mut expression = match target {
         NamedTarget::Prefix(prefix) => prefix.clone(),
@@ -292,32 +295,32 @@ async fn resolve(
         NamedTarget::Unborn { .. } | NamedTarget::Nothing => String::new(),
     };
     let _ = write!(expression, "^{{commit}}{steps}");
-    let place = place.to_owned();
+    let shown_location = shown_location.to_owned();
     let why = match objects.resolve(&expression).await? {
         Ok(commit) => return Ok(commit),
         Err(UnresolvedReference::Unknown) if matches!(target, NamedTarget::Object(_)) && steps.is_empty() => {
             let detail = format!("{name} names an object that is not there");
-            return Err(SourceError::Damaged { place, detail });
+            return Err(SourceError::Damaged { shown_location, detail });
         }
         Err(UnresolvedReference::Unknown) => "",
         Err(UnresolvedReference::Ambiguous) => " (more than one object begins with it)",
         Err(UnresolvedReference::NoCommit) => " (it leads to no commit)",
     };
-    Err(SourceError::NoReference { place, reference: format!("{name}{why}") })
+    Err(SourceError::NoReference { shown_location, reference: format!("{name}{why}") })
 }
 
 /// Returns where HEAD, refs and objects are.
 pub(super) fn repository_folders(path: &Path) -> Result<RepositoryFolders, SourceError> {
-    let place = || path.display().to_string();
+    let shown_location = || path.display().to_string();
     match followed_repository::open(path) {
         Ok(opened) => Ok(opened.folders),
         Err(error) if error.is_no_repository() && !path.exists() => {
-            Err(SourceError::Missing { place: place() })
+            Err(SourceError::Missing { shown_location: shown_location() })
         }
         Err(error) if error.is_no_repository() => {
             let detail = "the folder is no repository".to_owned();
-            Err(SourceError::NotARepository { place: place(), detail })
+            Err(SourceError::NotARepository { shown_location: shown_location(), detail })
         }
-        Err(error) => Err(error.into_source_error(&place())),
+        Err(error) => Err(error.into_source_error(&shown_location())),
     }
 }

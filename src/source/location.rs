@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::commit_verifier::SignatureVerification;
 use super::error::SourceError;
-use crate::fields::blur;
+use crate::fields::mask_likely_secrets;
 
 /// The location of desired state.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,7 +90,7 @@ impl ResolvedLocation {
                 "it is a folder, whose files carry no signatures that `verify` could ask for",
             )),
             LocationKind::Directory(path) if is_missing_or_empty(&path) => {
-                Err(SourceError::Empty { place: git.url.clone(), within: "the folder".to_owned() })
+                Err(SourceError::Empty { shown_location: git.url.clone(), within: "the folder".to_owned() })
             }
             LocationKind::Directory(path) => {
                 let inside = inner_path(git.path.as_deref())?;
@@ -204,9 +204,9 @@ pub(super) fn is_scp_like(text: &str) -> bool {
 pub(super) fn local_location(text: &str, path: PathBuf) -> Result<LocationKind, SourceError> {
     let metadata = std::fs::metadata(&path).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => {
-            SourceError::Missing { place: text.to_owned() }
+            SourceError::Missing { shown_location: text.to_owned() }
         }
-        _ => SourceError::Unreadable { place: text.to_owned(), error },
+        _ => SourceError::Unreadable { shown_location: text.to_owned(), error },
     })?;
     Ok(if !metadata.is_dir() {
         LocationKind::File(path)
@@ -332,5 +332,5 @@ pub(super) fn redact(text: &str) -> String {
 
 fn refused_error(text: &str, why: &str) -> SourceError {
     // A text that is no source may be anything.
-    SourceError::Location { text: blur(&redact(text)), why: why.to_owned() }
+    SourceError::Location { text: mask_likely_secrets(&redact(text)), why: why.to_owned() }
 }

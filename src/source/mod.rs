@@ -27,7 +27,9 @@ mod error;
 mod file_contents;
 mod file_names;
 mod folder;
+mod folder_entries;
 mod followed_repository;
+mod frozen_entries;
 mod git_messages;
 mod history;
 mod host_objects;
@@ -44,6 +46,7 @@ mod older_store;
 mod origin;
 mod outside_files;
 mod program;
+mod raw_listing;
 mod read_sandbox;
 mod reader;
 mod refusal;
@@ -62,20 +65,21 @@ mod snapshot;
 mod source;
 mod state_lock;
 mod store;
+mod store_usage;
 mod tree;
 mod tree_builder;
 mod watch_pool;
 
 #[cfg(test)]
 pub(crate) use change_hints::ChangeHints;
-pub(crate) use cluster_facts::{ClusterFacts, FactUse, KnownFacts, ObjectFact, ServedVersions};
+pub(crate) use cluster_facts::{ClusterFacts, FactUse, KnownClusterFacts, ObjectFact, ServedVersions};
 #[cfg(test)]
 pub(crate) use commit_verifier::{SignatureVerification, VerifiedCommits};
-pub(crate) use commit_verifier::{VerificationAnchor, unusable_keys};
+pub(crate) use commit_verifier::{VerificationRecord, unusable_keys};
 #[cfg(test)]
 pub(crate) use credentials::Credentials;
 pub(crate) use disk_snapshot::{
-    DiskSnapshot, NamedInput, read_disk, read_named, repository_around, tree_around,
+    DiskSnapshot, InputArgument, read_disk, read_named, repository_around, tree_around,
 };
 pub use disk_tree::DiskTree;
 pub use error::SourceError;
@@ -86,11 +90,11 @@ pub(crate) use location::GitLocation;
 pub(crate) use location::{LocationKind, ResolvedLocation, classify, is_missing_or_empty, is_url};
 pub(crate) use outside_files::OutsideFiles;
 pub(crate) use program::GitVersion;
-pub(crate) use reader::{MAX_FILE, RevisionReader};
+pub(crate) use reader::{MAX_SOURCE_FILE_BYTES, RevisionReader};
 pub(crate) use rendered_revision::RenderStep;
 pub(crate) use rendering::{
-    HOOK_NOT_RUN, RemainingRenderWork, RenderExtent, RenderRequest, RenderedContent, RenderedRoot,
-    RenderedSnapshot, RootKey, RootOutcome, SnapshotRenderer,
+    DUPLICATE_KEY, HOOK_NOT_RUN, RemainingRenderWork, RenderExtent, RenderRequest, RenderedContent,
+    RenderedRoot, RenderedSnapshot, RootKey, RootOutcome, SnapshotRenderer,
 };
 pub(crate) use revision_tree::{FileDefect, RevisionTree, TreeBounds, TreeEntry, TreeFile, TreeLink};
 pub(crate) use settings::SourceSettings;

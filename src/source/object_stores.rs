@@ -4,20 +4,31 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use git2::{Commit, ErrorCode, Odb, OdbObject, Oid, Repository, RepositoryOpenFlags, Tree};
+use git2::{Commit, ErrorCode, Odb, OdbObject, Oid, Reference, Repository, RepositoryOpenFlags, Tree};
 
 use super::followed_repository::{self, FollowedRepositoryError, RepositoryFolders};
+use super::loose_objects::{self, LooseBlob};
 use super::read_sandbox;
 use super::tree_builder;
 
 /// A tree of a million entries with long names.
-const MAX_STRUCTURE: usize = 128 << 20;
+const MAX_STRUCTURE_BYTES: usize = 128 << 20;
 
 /// Opens exactly this repository, checks its owner, loads its shallow boundaries, writes nothing.
 ///
 /// `open_bare` would do neither of the two checks.
 pub(super) fn open(path: &Path) -> Result<Repository, git2::Error> {
+    #[cfg(test)]
+    OPENED_REPOSITORIES.set(OPENED_REPOSITORIES.get() + 1);
     Repository::open_ext(path, RepositoryOpenFlags::NO_SEARCH, std::iter::empty::<&str>())
+}
+
+#[cfg(test)]
+thread_local! {
+    /// The repositories that this thread has opened.
+    pub(super) static OPENED_REPOSITORIES: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+    /// The trees that this thread has read for lists of files.
+    pub(super) static TREE_READS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
 /// The path of a repository that holds revisions.
@@ -100,21 +111,17 @@ impl ObjectStores {
     }
 
     pub(super) fn commit(&self, id: Oid) -> Result<Commit<'_>, git2::Error> {
-        self.read_from_any(|repository| {
-            ObjectDatabase::of(repository)?.judge_structure(id)?;
-            repository.find_commit(id)
-        })
+        self.read_from_any(|repository| ObjectDatabase::of(repository)?.find_commit(id))
     }
 
     /// Returns the commit whose id begins so, where it is the only object that does.
     pub(super) fn commit_by_prefix(&self, prefix: &str) -> Result<Oid, git2::Error> {
         self.read_from_any(|repository| {
             let id = repository.odb()?.exists_prefix(Oid::from_str(prefix)?, prefix.len())?;
-            ObjectDatabase::of(repository)?.judge_structure(id)?;
-            let commit = repository.find_commit(id)?;
+            let commit = ObjectDatabase::of(repository)?.find_commit(id)?;
             if tree_builder::is_rendered_commit(&commit) {
-                let what = "a rendered revision is no revision itself";
-                return Err(git2::Error::new(ErrorCode::NotFound, git2::ErrorClass::Odb, what));
+                let message = "a rendered revision is no revision itself";
+                return Err(git2::Error::new(ErrorCode::NotFound, git2::ErrorClass::Odb, message));
             }
             Ok(commit.id())
         })
@@ -126,15 +133,14 @@ impl ObjectStores {
 
     /// Returns a tree with its size in bytes.
     pub(super) fn sized_tree(&self, id: Oid) -> Result<(Tree<'_>, usize), git2::Error> {
-        self.read_from_any(|repository| {
-            let size = ObjectDatabase::of(repository)?.judge_structure(id)?;
-            Ok((repository.find_tree(id)?, size))
-        })
+        #[cfg(test)]
+        TREE_READS.set(TREE_READS.get() + 1);
+        self.read_from_any(|repository| ObjectDatabase::of(repository)?.find_sized_tree(id))
     }
 
     /// Returns whether an object is here.
     pub(super) fn exists(&self, id: Oid) -> bool {
-        self.read_from_any(|repository| repository.odb()?.read_header(id)).is_ok()
+        self.read_from_any(|repository| ObjectDatabase::of(repository)?.size(id)).is_ok()
     }
 
     /// Returns the size of a blob in bytes, without reading it.
@@ -144,9 +150,12 @@ impl ObjectStores {
 
     /// Returns the content of a blob whose size has been looked at.
     pub(super) fn read(&self, id: Oid) -> Result<Vec<u8>, git2::Error> {
-        self.read_from_any(|repository| {
-            ObjectDatabase::of(repository)?.read(id).map(|blob| blob.data().to_vec())
-        })
+        self.read_from_any(|repository| ObjectDatabase::of(repository)?.read(id))
+    }
+
+    /// Returns the first of the repositories.
+    pub(super) fn first_repository(&self) -> Option<&Repository> {
+        self.stores.first()
     }
 
     /// Returns the object databases, for many reads in a row.
@@ -157,44 +166,90 @@ impl ObjectStores {
 
 /// An object database of ours, or of this user. The size of an object is looked at before it is
 /// read.
-pub(super) struct ObjectDatabase<'a>(Odb<'a>);
+pub(super) struct ObjectDatabase<'a> {
+    repository: &'a Repository,
+    odb: Odb<'a>,
+    /// The folder of the objects.
+    folder: PathBuf,
+}
 
 impl<'a> ObjectDatabase<'a> {
     pub(super) fn of(repository: &'a Repository) -> Result<Self, git2::Error> {
-        repository.odb().map(Self)
+        Ok(Self { repository, odb: repository.odb()?, folder: repository.commondir().join("objects") })
     }
 
     /// Returns whether an object is here.
     pub(super) fn exists(&self, id: Oid) -> bool {
-        self.0.exists(id)
+        self.odb.exists(id)
     }
 
     /// Returns the size of an object in bytes, without reading it.
     pub(super) fn size(&self, id: Oid) -> Result<u64, git2::Error> {
-        self.0.read_header(id).map(|(size, _)| size as u64)
+        self.odb.read_header(id).map(|(size, _)| size as u64)
     }
 
-    /// Returns an object whose size has been looked at.
-    pub(super) fn read(&self, id: Oid) -> Result<OdbObject<'_>, git2::Error> {
-        self.0.read(id)
+    /// Returns the content of a blob whose size has been looked at.
+    pub(super) fn read(&self, id: Oid) -> Result<Vec<u8>, git2::Error> {
+        match LooseBlob::read(&self.folder, id) {
+            LooseBlob::Sound(content) => return Ok(content),
+            LooseBlob::Unproven => self.require_end(id)?,
+            LooseBlob::Absent => {}
+        }
+        self.odb.read(id).map(|object| object.data().to_vec())
+    }
+
+    pub(super) fn find_commit(&self, id: Oid) -> Result<Commit<'a>, git2::Error> {
+        self.judge_structure(id)?;
+        self.repository.find_commit(id)
+    }
+
+    pub(super) fn find_tree(&self, id: Oid) -> Result<Tree<'a>, git2::Error> {
+        self.find_sized_tree(id).map(|(tree, _)| tree)
+    }
+
+    /// Returns a tree with its size in bytes.
+    fn find_sized_tree(&self, id: Oid) -> Result<(Tree<'a>, usize), git2::Error> {
+        let size = self.judge_structure(id)?;
+        Ok((self.repository.find_tree(id)?, size))
     }
 
     /// Returns a tree, commit or tag.
     pub(super) fn read_structure(&self, id: Oid) -> Result<OdbObject<'_>, git2::Error> {
         self.judge_structure(id)?;
-        self.0.read(id)
+        self.odb.read(id)
     }
 
     /// Returns the size of a tree, commit or tag in bytes. Fails where it is larger than any honest
-    /// one, before it is in memory.
+    /// one, before it is in memory, and where its file is cut.
     pub(super) fn judge_structure(&self, id: Oid) -> Result<usize, git2::Error> {
-        let (size, _) = self.0.read_header(id)?;
-        if size <= MAX_STRUCTURE {
+        let (size, _) = self.odb.read_header(id)?;
+        if size <= MAX_STRUCTURE_BYTES {
+            self.require_end(id)?;
             return Ok(size);
         }
         let text = format!("object {id} has {size} bytes, which no honest tree or commit has");
         Err(git2::Error::new(ErrorCode::GenericError, git2::ErrorClass::Odb, text))
     }
+
+    /// Fails where the file of a loose object ends too early: libgit2 would read it for ever.
+    fn require_end(&self, id: Oid) -> Result<(), git2::Error> {
+        if loose_objects::is_cut(&self.folder, id) {
+            let text = format!("the file of object {id} ends too early");
+            return Err(git2::Error::new(ErrorCode::GenericError, git2::ErrorClass::Zlib, text));
+        }
+        Ok(())
+    }
+}
+
+/// Returns the commit that a reference of ours leads to.
+pub(super) fn referenced_commit<'a>(
+    repository: &Repository,
+    reference: &Reference<'a>,
+) -> Result<Commit<'a>, git2::Error> {
+    if let Some(id) = reference.target() {
+        ObjectDatabase::of(repository)?.judge_structure(id)?;
+    }
+    reference.peel_to_commit()
 }
 
 /// The time for which handles are used again; a handle that is kept holds every deleted pack open.
@@ -214,6 +269,15 @@ impl PooledHandle {
     pub(super) fn new(objects: ObjectStores) -> Self {
         Self { opened: Instant::now(), objects }
     }
+}
+
+/// The handles of one reading.
+#[derive(Debug, Default)]
+pub(super) struct ReadingHandles {
+    /// The handles on all repositories of the source.
+    pub(super) objects: HandlePool,
+    /// The handles on the store of what was rendered.
+    pub(super) rendered: HandlePool,
 }
 
 /// Handles that were opened a moment ago: to open them costs more than to read a file.

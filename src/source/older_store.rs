@@ -12,13 +12,13 @@ use super::child::{self, ChildError, ChildPeer};
 use super::error::SourceError;
 use super::git_messages;
 use super::state_lock::StateLock;
-use super::store::{RemainingQuota, RevisionStore, remove_path};
+use super::store::{RemainingReadQuota, RevisionStore, remove_path};
 
 /// The name of the store before foreign deltas were kept out of it.
-const OLDER_NAME: &str = "store.git";
+const OLDER_STORE_NAME: &str = "store.git";
 
 /// The command that packs all that is referenced, and keeps no delta.
-const REPACK: [&str; 6] = ["repack", "-a", "-d", "-f", "-q", "--window=0"];
+const REPACK_ARGUMENTS: [&str; 6] = ["repack", "-a", "-d", "-f", "-q", "--window=0"];
 
 impl RevisionStore {
     /// Returns whether an older version left a store here.
@@ -57,7 +57,7 @@ impl RevisionStore {
     }
 
     fn older(&self) -> Self {
-        self.sibling(OLDER_NAME)
+        self.sibling(OLDER_STORE_NAME)
     }
 
     /// Packs each object whole. Returns why that failed, where the content or its size is at fault.
@@ -65,18 +65,18 @@ impl RevisionStore {
         // A pack that is marked to be kept would be.
         self.sweep()?;
         let mut command = child::git_command(self.path(), ChildPeer::Nobody);
-        command.args(REPACK);
+        command.args(REPACK_ARGUMENTS);
         let settings = self.settings();
-        let bounds = self.child_limits(settings.fetch, RemainingQuota(settings.quota));
+        let bounds = self.child_limits(settings.fetch, RemainingReadQuota(settings.quota));
         match child::run(command, lock, bounds).await {
             Ok(output) if output.status.success() => Ok(Ok(())),
             Ok(output) => Ok(Err(git_messages::error_detail(&output.stderr, &[]))),
             Err(ChildError::Silent) => Ok(Err(format!("not packed within {} s", settings.fetch.as_secs()))),
             Err(failure) => {
-                let place = self.path().display().to_string();
+                let shown_location = self.path().display().to_string();
                 let detail = "git says more of it than there is to say".to_owned();
-                let too_much = |place| SourceError::Damaged { place, detail };
-                Err(failure.into_source_error(&place, settings.fetch, too_much))
+                let too_much = |shown_location| SourceError::Damaged { shown_location, detail };
+                Err(failure.into_source_error(&shown_location, settings.fetch, too_much))
             }
         }
     }

@@ -15,7 +15,7 @@ use super::remote::RemoteReference;
 use super::store::RevisionStore;
 
 /// The polling interval of a place on this host, should a hint have been missed.
-pub(super) const POLL_HOST: Duration = Duration::from_secs(10);
+pub(super) const HOST_POLL_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The origin of a source's revisions.
 #[derive(Debug)]
@@ -44,16 +44,16 @@ impl OriginParts {
     /// reported by the observations.
     pub(super) fn of(
         location: &ResolvedLocation,
-        place: &str,
+        shown_location: &str,
         store: &RevisionStore,
     ) -> Result<Self, SourceError> {
         match location {
-            ResolvedLocation::Git(git) => git_parts(git, place, store),
-            ResolvedLocation::Directory(path) => directory_parts(path, place, store),
+            ResolvedLocation::Git(git) => git_parts(git, shown_location, store),
+            ResolvedLocation::Directory(path) => directory_parts(path, shown_location, store),
             ResolvedLocation::Awaited(git) => match location.resolve() {
-                Ok(settled) => Self::of(&settled, place, store),
+                Ok(settled) => Self::of(&settled, shown_location, store),
                 Err(error @ SourceError::Location { .. }) => Err(error),
-                Err(_) => awaited_parts(git, place, store),
+                Err(_) => awaited_parts(git, shown_location, store),
             },
         }
     }
@@ -68,21 +68,25 @@ impl OriginParts {
             RevisionOrigin::Awaited(_) => None,
             RevisionOrigin::Local(local) => local.remembered_revision(),
             RevisionOrigin::Remote(remote) => remote.remembered_revision(),
-            RevisionOrigin::Directory(directory) => directory.remembered(),
+            RevisionOrigin::Directory(directory) => directory.recorded_revision(),
         };
         let remembered = remembered.filter(|revision| reader.check(revision).is_ok());
         Self { location, origin, reader, interval, remembered }
     }
 }
 
-fn git_parts(git: &GitLocation, place: &str, store: &RevisionStore) -> Result<OriginParts, SourceError> {
+fn git_parts(
+    git: &GitLocation,
+    shown_location: &str,
+    store: &RevisionStore,
+) -> Result<OriginParts, SourceError> {
     let inner = location::inner_path(git.path.as_deref())?;
     let stores = [store.path().to_owned(), store.history_path()].map(StorePath::Own).to_vec();
-    let origin = git_origin(git, place, store)?;
+    let origin = git_origin(git, shown_location, store)?;
     let reader = RevisionReader::new(
         stores,
         RevisionForm::Commits,
-        place.to_owned(),
+        shown_location.to_owned(),
         inner,
         store.settings().read_limits(),
     )
@@ -92,43 +96,52 @@ fn git_parts(git: &GitLocation, place: &str, store: &RevisionStore) -> Result<Or
 
 fn directory_parts(
     path: &std::path::Path,
-    place: &str,
+    shown_location: &str,
     store: &RevisionStore,
 ) -> Result<OriginParts, SourceError> {
     let stores = vec![StorePath::Own(store.path().to_owned())];
     let reader = RevisionReader::new(
         stores,
         RevisionForm::Snapshots,
-        place.to_owned(),
+        shown_location.to_owned(),
         None,
         store.settings().read_limits(),
     )
     .with_rendering(store.rendering());
-    let origin = RevisionOrigin::Directory(DirectorySource::new(path, place, store.clone())?);
-    Ok(OriginParts::new(ResolvedLocation::Directory(path.to_owned()), origin, reader, POLL_HOST))
+    let origin = RevisionOrigin::Directory(DirectorySource::new(path, shown_location, store.clone())?);
+    Ok(OriginParts::new(ResolvedLocation::Directory(path.to_owned()), origin, reader, HOST_POLL_INTERVAL))
 }
 
 /// Returns the parts of an awaited location. Until its kind is known, the snapshots or commits of
 /// an earlier process must be readable. A folder leaves a snapshot in force behind, a repository
 /// only copies of its commits.
-fn awaited_parts(git: &GitLocation, place: &str, store: &RevisionStore) -> Result<OriginParts, SourceError> {
+fn awaited_parts(
+    git: &GitLocation,
+    shown_location: &str,
+    store: &RevisionStore,
+) -> Result<OriginParts, SourceError> {
     let path = location::local_path(&git.url).unwrap_or_else(|| PathBuf::from(&git.url));
     let folder = location::inner_path(git.path.as_deref())?.map_or(path.clone(), |inner| path.join(inner));
-    let was_folder = directory_parts(&folder, place, store)?;
+    let was_folder = directory_parts(&folder, shown_location, store)?;
     let parts = match was_folder.remembered {
         Some(_) => was_folder,
-        None => git_parts(git, place, store)?,
+        None => git_parts(git, shown_location, store)?,
     };
     let (location, origin) =
-        (ResolvedLocation::Awaited(git.clone()), RevisionOrigin::Awaited(absolute(path, place)?));
+        (ResolvedLocation::Awaited(git.clone()), RevisionOrigin::Awaited(absolute(path, shown_location)?));
     Ok(OriginParts { location, origin, ..parts })
 }
 
 /// Returns the origin. A path that is no repository yet, or is not mounted yet, may become one.
-fn git_origin(git: &GitLocation, place: &str, store: &RevisionStore) -> Result<RevisionOrigin, SourceError> {
+fn git_origin(
+    git: &GitLocation,
+    shown_location: &str,
+    store: &RevisionStore,
+) -> Result<RevisionOrigin, SourceError> {
     let path = match location::classify_written(&git.url) {
         Ok(LocationKind::Remote) => {
-            let remote = RemoteReference::new(&git.url, git.reference.as_deref(), place, store.clone())?;
+            let remote =
+                RemoteReference::new(&git.url, git.reference.as_deref(), shown_location, store.clone())?;
             return Ok(RevisionOrigin::Remote(remote));
         }
         Ok(LocationKind::Repository(path) | LocationKind::Directory(path) | LocationKind::File(path)) => path,
@@ -137,12 +150,14 @@ fn git_origin(git: &GitLocation, place: &str, store: &RevisionStore) -> Result<R
         }
         Err(error) => return Err(error),
     };
-    let path = absolute(path, place)?;
-    LocalReference::new(path, git.reference.as_deref(), place, store.clone()).map(RevisionOrigin::Local)
+    let path = absolute(path, shown_location)?;
+    LocalReference::new(path, git.reference.as_deref(), shown_location, store.clone())
+        .map(RevisionOrigin::Local)
 }
 
 /// Makes a path absolute. Relative paths are taken from where rhumb was started, whatever happens
 /// later.
-fn absolute(path: PathBuf, place: &str) -> Result<PathBuf, SourceError> {
-    std::path::absolute(path).map_err(|error| SourceError::Unreadable { place: place.to_owned(), error })
+fn absolute(path: PathBuf, shown_location: &str) -> Result<PathBuf, SourceError> {
+    std::path::absolute(path)
+        .map_err(|error| SourceError::Unreadable { shown_location: shown_location.to_owned(), error })
 }

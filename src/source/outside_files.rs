@@ -7,7 +7,7 @@ use super::error::SourceError;
 use super::folder::{FileReadResult, OpenFolder};
 use super::location;
 use super::object_stores::StorePath;
-use super::reader::{MAX_FILE, ReadLimits, RevisionForm, RevisionReader};
+use super::reader::{MAX_SOURCE_FILE_BYTES, ReadLimits, RevisionForm, RevisionReader};
 use super::snapshot::BlobId;
 use crate::object::Revision;
 
@@ -35,13 +35,14 @@ impl OutsideFiles {
     ///
     /// # Errors
     /// Fails where the folder is not there, or where its `.git` leads elsewhere.
-    pub(crate) fn around(folder: &Path) -> Result<Option<Self>, SourceError> {
+    pub(crate) fn of_folder(folder: &Path) -> Result<Option<Self>, SourceError> {
         let Some((top, inside)) = repository_around(folder)? else { return Ok(None) };
         if inside.is_empty() || location::is_bare(&top) {
             return Ok(None);
         }
-        let (stores, place) = (vec![StorePath::Trusted(top.clone())], top.display().to_string());
-        let reader = RevisionReader::new(stores, RevisionForm::Commits, place, None, ReadLimits::default());
+        let (stores, shown_location) = (vec![StorePath::Trusted(top.clone())], top.display().to_string());
+        let reader =
+            RevisionReader::new(stores, RevisionForm::Commits, shown_location, None, ReadLimits::default());
         Ok(Some(Self { top, folder: format!("{inside}/"), reader }))
     }
 
@@ -56,7 +57,7 @@ impl OutsideFiles {
             if self.is_inside(&path) {
                 continue;
             }
-            if let Ok(FileReadResult::Whole(_, bytes)) = top.read(&path, MAX_FILE) {
+            if let Ok(FileReadResult::Whole(_, bytes)) = top.read(&path, MAX_SOURCE_FILE_BYTES) {
                 visit(OutsideFile { path, blob: BlobId::of(&bytes), bytes });
             }
         }

@@ -8,7 +8,7 @@ pub(crate) struct GitVersion(u32, u32, u32);
 
 /// The oldest that runs no command that a foreign repository's configuration names (CVE-2024-32004,
 /// CVE-2024-32465).
-const FLOOR: GitVersion = GitVersion(2, 39, 4);
+const MIN_GIT_VERSION: GitVersion = GitVersion(2, 39, 4);
 
 /// The first of each line above the floor that has the same repair. Distributions repair older ones
 /// too, without another number, so that these are only warned of.
@@ -23,7 +23,7 @@ const REPAIRED_VERSIONS: [GitVersion; 6] = [
 
 impl GitVersion {
     /// The oldest that is used.
-    pub(crate) const FLOOR: Self = FLOOR;
+    pub(crate) const MIN_GIT_VERSION: Self = MIN_GIT_VERSION;
 
     /// Reads the first numbers in a text, as `git version 2.39.5` has them.
     pub(crate) fn read(text: &str) -> Option<Self> {
@@ -35,7 +35,7 @@ impl GitVersion {
 
     /// Returns whether it is used.
     pub(crate) fn is_safe(self) -> bool {
-        self >= FLOOR
+        self >= MIN_GIT_VERSION
     }
 
     /// Returns the version that repairs what this one lets a local repository do, where it needs

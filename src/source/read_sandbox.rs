@@ -21,10 +21,10 @@ use rustix::io::Errno;
 
 /// All that opens a file to read it. Nothing in the sandbox writes, so that nothing else is
 /// bounded.
-const READING: BitFlags<AccessFs> = make_bitflags!(AccessFs::{ReadFile | ReadDir | Execute});
+const READ_ACCESS: BitFlags<AccessFs> = make_bitflags!(AccessFs::{ReadFile | ReadDir | Execute});
 
 /// The places of programs and of the libraries that they are linked with.
-const PROGRAM_PLACES: [&str; 13] = [
+const PROGRAM_PATHS: [&str; 13] = [
     "/bin",
     "/sbin",
     "/usr",
@@ -80,17 +80,20 @@ fn run_sandboxed<T: Send>(
 /// system is installed from, and the folders in which programs are looked for.
 fn open_programs() -> Vec<OwnedFd> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut places: Vec<PathBuf> = PROGRAM_PLACES.iter().map(PathBuf::from).collect();
+    let mut paths: Vec<PathBuf> = PROGRAM_PATHS.iter().map(PathBuf::from).collect();
     for folder in std::env::split_paths(&path).filter(|folder| folder.is_absolute()) {
         // A git that was installed by itself has its parts beside the folder of its program.
         let git = fs::canonicalize(folder.join("git")).ok();
         if let Some(prefix) = git.as_deref().and_then(Path::parent).and_then(Path::parent) {
-            places.extend(["lib", "lib64", "libexec"].map(|part| prefix.join(part)));
+            paths.extend(["lib", "lib64", "libexec"].map(|part| prefix.join(part)));
         }
-        places.push(folder);
+        paths.push(folder);
     }
     let flags = OFlags::PATH | OFlags::CLOEXEC;
-    places.iter().filter_map(|place| rustix::fs::open(place, flags, Mode::empty()).ok()).collect()
+    paths
+        .iter()
+        .filter_map(|program_path| rustix::fs::open(program_path, flags, Mode::empty()).ok())
+        .collect()
 }
 
 /// The flags of a folder that is opened, and is none by a link.
@@ -115,13 +118,13 @@ fn open_plainly(folder: &Path) -> rustix::io::Result<OwnedFd> {
 }
 
 /// Bounds this thread for ever.
-fn enter<'a>(places: impl Iterator<Item = &'a OwnedFd>) -> Result<(), RulesetError> {
-    let mut rules = Ruleset::default().handle_access(READING)?.create()?;
-    for place in places {
-        let is_folder = rustix::fs::fstat(place)
+fn enter<'a>(paths: impl Iterator<Item = &'a OwnedFd>) -> Result<(), RulesetError> {
+    let mut rules = Ruleset::default().handle_access(READ_ACCESS)?.create()?;
+    for program_path in paths {
+        let is_folder = rustix::fs::fstat(program_path)
             .is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Directory);
-        let access = if is_folder { READING } else { READING & AccessFs::from_file(ABI::V1) };
-        rules = rules.add_rule(PathBeneath::new(place, access))?;
+        let access = if is_folder { READ_ACCESS } else { READ_ACCESS & AccessFs::from_file(ABI::V1) };
+        rules = rules.add_rule(PathBeneath::new(program_path, access))?;
     }
     rules.restrict_self().map(drop)
 }

@@ -12,22 +12,22 @@ use crate::object::Revision;
 use crate::render::sanitize;
 
 use super::bounded::run_bounded;
-use super::changes;
+use super::changes::{self, RootTreatment};
 use super::error::SourceError;
 use super::file_names::{self, EntryKind};
-use super::object_stores::{HandlePool, ObjectStores, PooledHandle, StorePath};
+use super::object_stores::{HandlePool, ObjectStores, PooledHandle, ReadingHandles, StorePath};
 use super::refusal::{RefusalReason, RefusedFile};
 use super::rendered_roots::{RememberedRoots, Rendering};
+use super::rendered_store::StoredRoots;
 use super::rendering::{RenderedSnapshot, SnapshotRenderer};
 use super::revision_tree::{RevisionTree, TreeBounds};
-use super::settling::FolderEntry;
-use super::snapshot::{BlobId, ChangedFile, CommitInfo, Snapshot, SnapshotFile};
-use super::tree::{self, TreeWalk, WalkSink, WalkStop};
+use super::snapshot::{BlobId, ChangedFile, CommitInfo, RenderId, Snapshot, SnapshotFile};
+use super::tree::{self, TreeWalk, WalkStop};
 
 /// A larger file is refused unread.
-pub(crate) const MAX_FILE: u64 = 16 << 20;
+pub(crate) const MAX_SOURCE_FILE_BYTES: u64 = 16 << 20;
 /// A source with more entries is refused: trees can be nested into bombs of any size.
-pub(super) const MAX_ENTRIES: usize = 1_000_000;
+pub(super) const MAX_FOLDER_ENTRIES: usize = 1_000_000;
 
 /// A read that takes longer waits for a disk that does not answer.
 pub(super) const MAX_READ_TIME: Duration = Duration::from_mins(10);
@@ -45,7 +45,7 @@ pub(super) struct ReadLimits {
 
 impl Default for ReadLimits {
     fn default() -> Self {
-        Self { file: MAX_FILE, entries: MAX_ENTRIES, time: MAX_READ_TIME }
+        Self { file: MAX_SOURCE_FILE_BYTES, entries: MAX_FOLDER_ENTRIES, time: MAX_READ_TIME }
     }
 }
 
@@ -62,6 +62,8 @@ pub(super) enum RevisionForm {
 #[derive(Clone, Debug)]
 pub(crate) struct RevisionReader {
     shared: Arc<ReaderState>,
+    /// The handles of one reading; none outside of one.
+    reading: Option<Arc<ReadingHandles>>,
 }
 
 #[derive(Debug)]
@@ -70,13 +72,13 @@ struct ReaderState {
     stores: Vec<StorePath>,
     form: RevisionForm,
     /// The source's name in errors, without credentials.
-    place: String,
+    shown_location: String,
     /// The folder of the revisions that is the source's root.
     path: Option<String>,
     rendering: Option<Rendering>,
     limits: ReadLimits,
     /// Set when a store turned out to be damaged.
-    suspect: AtomicBool,
+    is_store_suspect: AtomicBool,
     handles: HandlePool,
     roots: RememberedRoots,
 }
@@ -85,27 +87,63 @@ impl RevisionReader {
     pub(super) fn new(
         stores: Vec<StorePath>,
         form: RevisionForm,
-        place: String,
+        shown_location: String,
         path: Option<String>,
         limits: ReadLimits,
     ) -> Self {
-        let suspect = AtomicBool::new(false);
+        let is_store_suspect = AtomicBool::new(false);
         let handles = HandlePool::default();
         let rendering = None;
         let roots = RememberedRoots::default();
-        let state = ReaderState { stores, form, place, path, rendering, limits, suspect, handles, roots };
-        Self { shared: Arc::new(state) }
+        let state = ReaderState {
+            stores,
+            form,
+            shown_location,
+            path,
+            rendering,
+            limits,
+            is_store_suspect,
+            handles,
+            roots,
+        };
+        Self { shared: Arc::new(state), reading: None }
     }
 
     /// Returns a reader that gives what was rendered in the place of what is rendered.
     pub(super) fn with_rendering(self, rendering: Option<Rendering>) -> Self {
-        let ReaderState { stores, form, place, path, limits, .. } = &*self.shared;
-        let (stores, place, path) = (stores.clone(), place.clone(), path.clone());
-        let (suspect, handles) = (AtomicBool::new(false), HandlePool::default());
+        let ReaderState { stores, form, shown_location, path, limits, .. } = &*self.shared;
+        let (stores, shown_location, path) = (stores.clone(), shown_location.clone(), path.clone());
+        let (is_store_suspect, handles) = (AtomicBool::new(false), HandlePool::default());
         let (form, limits) = (*form, *limits);
         let roots = RememberedRoots::default();
-        let state = ReaderState { stores, form, place, path, rendering, limits, suspect, handles, roots };
-        Self { shared: Arc::new(state) }
+        let state = ReaderState {
+            stores,
+            form,
+            shown_location,
+            path,
+            rendering,
+            limits,
+            is_store_suspect,
+            handles,
+            roots,
+        };
+        Self { shared: Arc::new(state), reading: None }
+    }
+
+    /// Returns a reader for one reading: all its passes use the handles that the first one opens.
+    /// They are closed at its end.
+    pub(super) fn for_one_reading(&self) -> Self {
+        Self { shared: self.shared.clone(), reading: Some(Arc::default()) }
+    }
+
+    /// Returns the same reader outside of any reading.
+    pub(super) fn outside_of_readings(&self) -> Self {
+        Self { shared: self.shared.clone(), reading: None }
+    }
+
+    /// Returns the handles of this reading; none outside of one.
+    pub(super) fn reading(&self) -> Option<&ReadingHandles> {
+        self.reading.as_deref()
     }
 
     /// Returns the renderer, where there is one.
@@ -119,108 +157,55 @@ impl RevisionReader {
     }
 
     /// Returns the roots that are remembered.
-    pub(super) fn remembered(&self) -> &RememberedRoots {
+    pub(super) fn remembered_roots(&self) -> &RememberedRoots {
         &self.shared.roots
     }
 
     /// Returns the source's name in errors, without credentials.
-    pub(super) fn place(&self) -> &str {
-        &self.shared.place
+    pub(super) fn shown_location(&self) -> &str {
+        &self.shared.shown_location
     }
 
     /// Requires that the store is checked before it is used again.
     pub(super) fn require_store_check(&self) {
-        self.shared.suspect.store(true, Ordering::Relaxed);
+        self.shared.is_store_suspect.store(true, Ordering::Relaxed);
     }
 
     /// Returns whether damage was met and nobody has looked at it yet.
     pub(super) fn needs_store_check(&self) -> bool {
-        self.shared.suspect.load(Ordering::Relaxed)
+        self.shared.is_store_suspect.load(Ordering::Relaxed)
     }
 
     /// Does the same as [`RevisionReader::needs_store_check`], and it is looked at now.
     pub(super) fn take_store_check(&self) -> bool {
-        self.shared.suspect.swap(false, Ordering::Relaxed)
+        self.shared.is_store_suspect.swap(false, Ordering::Relaxed)
     }
 
     /// Lists the files of a revision, and what was rendered of it in the place of its roots.
     ///
     /// Fails with [`SourceError::Unrendered`] where it has roots that nobody has rendered yet.
     pub(crate) fn snapshot(&self, revision: &Revision) -> Result<Snapshot, SourceError> {
-        let raw = match self.remembered().take_raw(revision) {
-            Some(raw) => raw,
-            None => self.raw_snapshot(revision)?,
-        };
+        let listing = self.next_listing(revision)?;
+        let raw = self.snapshot_of(revision, &listing)?;
         let Some(renderer) = self.renderer().filter(|renderer| renderer.has_roots(&raw)) else {
             return Ok(raw);
         };
-        let Some(roots) = self.rendered_roots(revision)? else {
-            let (place, revision) = (self.shared.place.clone(), revision.clone());
-            return Err(SourceError::Unrendered { place, revision });
+        let Some(StoredRoots { tree, roots }) = self.stored_roots(revision)? else {
+            let (shown_location, revision) = (self.shared.shown_location.clone(), revision.clone());
+            return Err(SourceError::Unrendered { shown_location, revision });
         };
         let mut plain = renderer.plain_part(raw);
         plain.files.retain(|file| roots.binary_search_by(|root| root.path.cmp(&file.path)).is_err());
-        let snapshot = RenderedSnapshot::of_known_roots(plain, roots.to_vec()).into_snapshot();
+        let mut snapshot = RenderedSnapshot::of_known_roots(plain, roots.to_vec()).into_snapshot();
+        snapshot.rendered = Some(RenderId(tree));
         if !snapshot.files.is_empty() || !snapshot.is_complete() {
             return Ok(snapshot);
         }
-        let (place, within) = (self.shared.place.clone(), self.within(revision));
+        let (shown_location, within) = (self.shared.shown_location.clone(), self.within(revision));
         Err(match &*roots {
-            [] => SourceError::OnlyParts { place, within },
-            _ => SourceError::NothingRendered { place, within },
+            [] => SourceError::OnlyParts { shown_location, within },
+            _ => SourceError::NothingRendered { shown_location, within },
         })
-    }
-
-    /// Lists the files of a revision as they are.
-    pub(super) fn raw_snapshot(&self, revision: &Revision) -> Result<Snapshot, SourceError> {
-        self.pass(|objects| self.list(objects, revision))
-    }
-
-    /// Lists the files of a whole revision as they are, where the source's root is a folder of it.
-    /// Its objects may have been elsewhere then. None where its root is the revision's own.
-    pub(crate) fn whole_snapshot(&self, revision: &Revision) -> Result<Option<Snapshot>, SourceError> {
-        if self.shared.path.is_none() || self.shared.form == RevisionForm::Snapshots {
-            return Ok(None);
-        }
-        self.pass(|objects| {
-            let root = self.find_whole(objects, revision)?.tree_id();
-            self.list_tree(objects, revision, root, Vec::new()).map(Some)
-        })
-    }
-
-    /// Returns every file of the snapshot of a folder, ordered by path, and what it had refused.
-    pub(super) fn frozen_files(
-        &self,
-        revision: &Revision,
-    ) -> Result<(Vec<FolderEntry>, Vec<RefusedFile>), SourceError> {
-        self.pass(|objects| {
-            let commit = self.find_whole(objects, revision)?;
-            let (_, mut refusals) = self.source_root(objects, revision)?;
-            refusals.sort_unstable();
-            let mut files = Vec::new();
-            self.add_frozen(objects, commit.tree_id(), "", &mut files)?;
-            files.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-            Ok((files, refusals))
-        })
-    }
-
-    fn add_frozen(
-        &self,
-        objects: &ObjectStores,
-        folder: Oid,
-        path: &str,
-        files: &mut Vec<FolderEntry>,
-    ) -> Result<(), SourceError> {
-        let damaged = |error: git2::Error| self.damaged_error(&error);
-        for entry in &objects.tree(folder).map_err(damaged)? {
-            let Ok(name) = std::str::from_utf8(entry.name_bytes()) else { continue };
-            let path = tree::join(path, name);
-            match tree::kind(entry.filemode_raw()) {
-                EntryKind::Folder => self.add_frozen(objects, entry.id(), &path, files)?,
-                _ => files.push((path, entry.id(), objects.size(entry.id()).map_err(damaged)?)),
-            }
-        }
-        Ok(())
     }
 
     /// Fails with [`SourceError::Empty`] or [`SourceError::NoPath`] where a revision holds nothing,
@@ -238,28 +223,51 @@ impl RevisionReader {
         })
     }
 
-    /// Compares two revisions at the cost of their difference. None where more than contents of
-    /// files differ (an ignore file, a refused file), so that only whole snapshots can be compared.
-    /// Otherwise the refused files are the same in both.
+    /// Compares two revisions at the cost of their difference. Of the first one this was rendered
+    /// when it was read: by now it may have been rendered again.
+    ///
+    /// None where only whole snapshots can be compared: an ignore file differs, a refused file, or
+    /// what was rendered. Otherwise the refused files are the same in both.
     pub(crate) fn plain_changes(
         &self,
         from: &Revision,
+        rendered: Option<RenderId>,
         to: &Revision,
     ) -> Result<Option<Vec<ChangedFile>>, SourceError> {
-        if self.rendered_tree(from)? != self.rendered_tree(to)? {
+        if self.rendered_tree(to)?.map(RenderId) != rendered {
             return Ok(None);
         }
         if from == to {
             // It may have been rendered again since.
             return Ok(self.renderer().is_none().then(Vec::new));
         }
-        self.pass(|objects| {
-            let (old, _) = self.source_root(objects, from)?;
-            let (new, _) = self.source_root(objects, to)?;
-            let pairs = changes::compare(objects, old, new, self.shared.limits.entries)
-                .map_err(|stop| self.stop(stop))?;
+        let changes = self.pass(|objects| {
+            let (old, refused_before) = self.source_root(objects, from)?;
+            let (new, refused) = self.source_root(objects, to)?;
+            if refused_before != refused {
+                return Ok(None);
+            }
+            let (most, roots) = (self.shared.limits.entries, RootTreatment::Structural);
+            let difference =
+                changes::compare(objects, old, new, most, roots).map_err(|stop| self.stop(stop))?;
+            let pairs = difference.map(|difference| difference.pairs);
             Ok(pairs.map(|pairs| self.with_sizes(objects, pairs)).transpose()?.flatten())
-        })
+        })?;
+        Ok(changes.filter(|changes| self.are_plain(to, changes)))
+    }
+
+    /// Returns whether these files are taken as they are. Where a folder is rendered whole, none is,
+    /// also while nothing in it says that it is rendered.
+    fn are_plain(&self, revision: &Revision, changes: &[ChangedFile]) -> bool {
+        let Some(renderer) = self.renderer() else { return true };
+        let file = |change: &ChangedFile| {
+            let (blob, size) = change.new.or(change.old)?;
+            Some(SnapshotFile { path: change.path.clone(), blob, size, origin: None })
+        };
+        let files: Vec<SnapshotFile> = changes.iter().filter_map(file).collect();
+        let count = files.len();
+        let left = renderer.plain_part(Snapshot::of_files(revision.clone(), files, Vec::new()));
+        left.files.len() == count
     }
 
     /// Returns whether its revisions are people's commits, or snapshots.
@@ -298,8 +306,8 @@ impl RevisionReader {
         &self,
         read: impl FnOnce(&Self) -> Result<T, SourceError> + Send + 'static,
     ) -> Result<T, SourceError> {
-        let reader = self.clone();
-        run_bounded(&self.shared.place, self.shared.limits.time, move || read(&reader)).await?
+        let reader = self.for_one_reading();
+        run_bounded(&self.shared.shown_location, self.shared.limits.time, move || read(&reader)).await?
     }
 
     /// Runs a short look. Unlike a pass, it uses handles again that were opened less than a second
@@ -309,16 +317,29 @@ impl RevisionReader {
         &self,
         mut run: impl FnMut(&ObjectStores) -> Result<T, SourceError> + Send,
     ) -> Result<T, SourceError> {
-        let handles = &self.shared.handles;
+        let handles = self.reading().map_or(&self.shared.handles, |reading| &reading.objects);
+        match self.read_pooled(handles, &mut run) {
+            Some(done) => done,
+            None => self.fresh_pass(run),
+        }
+    }
+
+    /// Reads by handles of a pool, or by new ones that it takes. Returns none where the stores
+    /// disappoint.
+    fn read_pooled<T: Send>(
+        &self,
+        handles: &HandlePool,
+        run: &mut (impl FnMut(&ObjectStores) -> Result<T, SourceError> + Send),
+    ) -> Option<Result<T, SourceError>> {
         let handle =
             handles.take().or_else(|| ObjectStores::open(&self.shared.stores).map(PooledHandle::new).ok());
-        if let Some(PooledHandle { opened, objects }) = handle
-            && let Ok((objects, Ok(done))) = objects.read_in_sandbox(&mut run)
-        {
-            handles.put_back(PooledHandle { opened, objects });
-            return Ok(done);
+        let PooledHandle { opened, objects } = handle?;
+        let (objects, done) = objects.read_in_sandbox(run).ok()?;
+        if matches!(done, Err(SourceError::Damaged { .. } | SourceError::Unknown { .. })) {
+            return None;
         }
-        self.pass(run)
+        handles.put_back(PooledHandle { opened, objects });
+        Some(done)
     }
 
     /// Returns every file of a revision, whatever its name, to be looked at one by one. Files
@@ -348,15 +369,28 @@ impl RevisionReader {
         self.shared.handles.clear();
     }
 
-    /// Runs a pass over fresh handles, and once more if the stores disappoint.
+    /// Runs a pass over the handles of the reading. Outside of one, and if the stores disappoint, it
+    /// runs over fresh handles.
     pub(super) fn pass<T: Send>(
+        &self,
+        mut run: impl FnMut(&ObjectStores) -> Result<T, SourceError> + Send,
+    ) -> Result<T, SourceError> {
+        let read = self.reading().and_then(|reading| self.read_pooled(&reading.objects, &mut run));
+        match read {
+            Some(done) => done,
+            None => self.fresh_pass(run),
+        }
+    }
+
+    /// Runs a pass over fresh handles, and once more if the stores disappoint.
+    fn fresh_pass<T: Send>(
         &self,
         mut run: impl FnMut(&ObjectStores) -> Result<T, SourceError> + Send,
     ) -> Result<T, SourceError> {
         let mut attempt = || {
             let opened = ObjectStores::open(&self.shared.stores);
             let read = opened.and_then(|objects| objects.read_in_sandbox(&mut run));
-            read.map_err(|error| error.into_source_error(&self.shared.place))?.1
+            read.map_err(|error| error.into_source_error(&self.shared.shown_location))?.1
         };
         match attempt() {
             Err(SourceError::Damaged { .. } | SourceError::Unknown { .. }) => {
@@ -375,8 +409,10 @@ impl RevisionReader {
         objects: &'a ObjectStores,
         revision: &Revision,
     ) -> Result<git2::Commit<'a>, SourceError> {
-        let unknown =
-            || SourceError::Unknown { place: self.shared.place.clone(), revision: revision.clone() };
+        let unknown = || SourceError::Unknown {
+            shown_location: self.shared.shown_location.clone(),
+            revision: revision.clone(),
+        };
         let id = Oid::from_str(revision.as_str()).map_err(|_| unknown())?;
         objects.commit(id).map_err(|error| match error.code() {
             ErrorCode::NotFound => unknown(),
@@ -385,7 +421,7 @@ impl RevisionReader {
     }
 
     /// Returns a commit whose files are here too, and not it alone as a part of the history.
-    fn find_whole<'a>(
+    pub(super) fn find_whole<'a>(
         &self,
         objects: &'a ObjectStores,
         revision: &Revision,
@@ -394,11 +430,14 @@ impl RevisionReader {
         if objects.exists(commit.tree_id()) {
             return Ok(commit);
         }
-        Err(SourceError::Unknown { place: self.shared.place.clone(), revision: revision.clone() })
+        Err(SourceError::Unknown {
+            shown_location: self.shared.shown_location.clone(),
+            revision: revision.clone(),
+        })
     }
 
     /// Returns the tree that is the source's root, and what the snapshot of a folder had refused.
-    fn source_root(
+    pub(super) fn source_root(
         &self,
         objects: &ObjectStores,
         revision: &Revision,
@@ -417,65 +456,20 @@ impl RevisionReader {
             let tree = objects.tree(id).map_err(|error| self.damaged_error(&error))?;
             let entry = tree.get_name_bytes(part.as_bytes());
             walked = tree::join(&walked, part);
-            let what = match entry.as_ref().map(|entry| tree::kind(entry.filemode_raw())) {
+            let feature = match entry.as_ref().map(|entry| tree::kind(entry.filemode_raw())) {
                 Some(EntryKind::Folder) => None,
                 None => Some("no folder"),
                 Some(EntryKind::File | EntryKind::Other) => Some("a file, not a folder, is at"),
                 Some(EntryKind::Symlink) => Some("a symbolic link, which is not followed, is at"),
                 Some(EntryKind::Submodule) => Some("a submodule, which is not read, is at"),
             };
-            if let Some(what) = what {
-                let (place, revision) = (self.shared.place.clone(), revision.clone());
-                return Err(SourceError::NoPath { place, path: walked, what, revision });
+            if let Some(feature) = feature {
+                let (shown_location, revision) = (self.shared.shown_location.clone(), revision.clone());
+                return Err(SourceError::NoPath { shown_location, path: walked, feature, revision });
             }
             id = entry.map_or(id, |entry| entry.id());
         }
         Ok((id, refusals))
-    }
-
-    fn list(&self, objects: &ObjectStores, revision: &Revision) -> Result<Snapshot, SourceError> {
-        let (root, refusals) = self.source_root(objects, revision)?;
-        self.list_tree(objects, revision, root, refusals)
-    }
-
-    fn list_tree(
-        &self,
-        objects: &ObjectStores,
-        revision: &Revision,
-        root: Oid,
-        mut refusals: Vec<RefusedFile>,
-    ) -> Result<Snapshot, SourceError> {
-        let mut found = Vec::new();
-        let walk = TreeWalk::new(objects, self.shared.limits.entries, |entry| {
-            match entry {
-                WalkSink::File(path, id) => found.push((path, id)),
-                WalkSink::Refused(refusal) => refusals.push(refusal),
-            }
-            ControlFlow::Continue(())
-        });
-        walk.run(root).map_err(|stop| self.stop(stop))?;
-        let in_order = |pair: &[(String, Oid)]| matches!(pair, [a, b] if a.0 < b.0);
-        if !found.windows(2).all(in_order) {
-            refusals.extend(tree::put_in_order(&mut found));
-        }
-        let mut files = Vec::with_capacity(found.len());
-        for (path, id) in found {
-            match self.check_size(objects, id)? {
-                Ok(size) => files.push(SnapshotFile {
-                    path: path.into(),
-                    blob: BlobId::from_oid(id),
-                    size,
-                    origin: None,
-                }),
-                Err(reason) => refusals.push(RefusedFile::new(path, reason)),
-            }
-        }
-        if files.is_empty() && refusals.is_empty() {
-            return Err(self.empty_error(revision));
-        }
-        refusals.sort();
-        let refused = refusals.iter().map(RefusedFile::diagnostic).collect();
-        Ok(Snapshot::of_files(revision.clone(), files, refused))
     }
 
     /// Returns a file's size, or the reason for which its content is refused.
@@ -498,7 +492,7 @@ impl RevisionReader {
     }
 
     /// Adds the sizes; none where a content is refused.
-    fn with_sizes(
+    pub(super) fn with_sizes(
         &self,
         objects: &ObjectStores,
         pairs: Vec<changes::ChangedPath>,
@@ -515,8 +509,11 @@ impl RevisionReader {
         Ok(Some(changed))
     }
 
-    fn empty_error(&self, revision: &Revision) -> SourceError {
-        SourceError::Empty { place: self.shared.place.clone(), within: self.within(revision) }
+    pub(super) fn empty_error(&self, revision: &Revision) -> SourceError {
+        SourceError::Empty {
+            shown_location: self.shared.shown_location.clone(),
+            within: self.within(revision),
+        }
     }
 
     fn within(&self, revision: &Revision) -> String {
@@ -527,14 +524,18 @@ impl RevisionReader {
     pub(super) fn stop(&self, stop: WalkStop) -> SourceError {
         match stop {
             WalkStop::Git(error) => self.damaged_error(&error),
-            WalkStop::TooMany => {
-                SourceError::TooMany { place: self.shared.place.clone(), limit: self.shared.limits.entries }
-            }
+            WalkStop::TooMany => SourceError::TooMany {
+                shown_location: self.shared.shown_location.clone(),
+                limit: self.shared.limits.entries,
+            },
         }
     }
 
     pub(super) fn damaged_error(&self, error: &git2::Error) -> SourceError {
-        SourceError::Damaged { place: self.shared.place.clone(), detail: error.message().to_owned() }
+        SourceError::Damaged {
+            shown_location: self.shared.shown_location.clone(),
+            detail: error.message().to_owned(),
+        }
     }
 }
 

@@ -1,5 +1,8 @@
 //! The refusals of a source by name or by form, and their remedies.
 
+use git2::Oid;
+
+use super::snapshot::BlobId;
 use crate::object::{Diagnostic, DiagnosticCode};
 
 /// A reason to take a file or folder out of a snapshot and to call the source incomplete.
@@ -56,6 +59,16 @@ impl RefusalReason {
 
     fn parse(code: &str) -> Option<Self> {
         ALL.into_iter().find(|reason| reason.code() == code)
+    }
+
+    /// Returns the id that stands for it in the tree of a folder's snapshot. No object has it.
+    pub(super) fn id(self) -> Oid {
+        BlobId::of(format!("not read: {}", self.code()).as_bytes()).oid()
+    }
+
+    /// Returns the reason for which an id stands.
+    pub(super) fn of_id(id: Oid) -> Option<Self> {
+        ALL.into_iter().find(|reason| reason.id() == id)
     }
 
     const fn message(self) -> &'static str {

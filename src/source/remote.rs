@@ -21,7 +21,7 @@ use super::login::GitLogin;
 use super::reader::RevisionReader;
 use super::settings::TransportPolicy;
 use super::state_lock::StateLock;
-use super::store::{RemainingQuota, RevisionStore};
+use super::store::{RemainingReadQuota, RevisionStore};
 
 /// The depths at which an older revision is looked for in turn: most are young, and a whole history
 /// may be large. The last is git's value for all.
@@ -32,7 +32,7 @@ const FETCH_DEPTHS: [u32; 3] = [64, 4_096, 0x7fff_ffff];
 pub(super) struct RemoteReference {
     address: RemoteAddress,
     login: Option<GitLogin>,
-    place: String,
+    shown_location: String,
     wanted: WantedReference,
     /// The reference of arriving fetches, and that of the last one that held anything, in our own
     /// store. Both are named after the wanted reference, so that another repository's is never
@@ -89,7 +89,7 @@ impl RemoteReference {
     pub(super) fn new(
         url: &str,
         reference: Option<&str>,
-        place: &str,
+        shown_location: &str,
         store: RevisionStore,
     ) -> Result<Self, SourceError> {
         let scheme = url.split_once("://").map(|(scheme, _)| scheme);
@@ -97,19 +97,20 @@ impl RemoteReference {
             && let Some(scheme @ ("http" | "git")) = scheme
         {
             return Err(SourceError::Unsupported {
-                place: place.to_owned(),
-                what: format!("{scheme}://, which neither encrypts nor tells who answers,"),
+                shown_location: shown_location.to_owned(),
+                feature: format!("{scheme}://, which neither encrypts nor tells who answers,"),
                 instead: "use https:// or ssh://",
             });
         }
-        let wanted = wanted_reference(reference, place)?;
+        let wanted = wanted_reference(reference, shown_location)?;
         let key = store.key_of(format!("{url}\n{wanted:?}").as_bytes())?;
         let (fetch_ref, head_ref) = (format!("refs/rhumb/in/{key}"), format!("refs/rhumb/head/{key}"));
         let address = remote_address(url);
         let login = address.login.as_deref().map(GitLogin::keep).transpose();
-        let login = login.map_err(|error| login_error(place, &error))?;
-        let (place, incoming) = (place.to_owned(), Box::new(IncomingRepository::of(&store)));
-        Ok(Self { address, login, place, wanted, fetch_ref, head_ref, store, incoming })
+        let login = login.map_err(|error| login_error(shown_location, &error))?;
+        let (shown_location, incoming) =
+            (shown_location.to_owned(), Box::new(IncomingRepository::of(&store)));
+        Ok(Self { address, login, shown_location, wanted, fetch_ref, head_ref, store, incoming })
     }
 
     /// Returns the revision that the last observation of an earlier process left.
@@ -144,7 +145,7 @@ impl RemoteReference {
         reader.check(&revision)?;
         if let Some(guard) = guard {
             let deadline = self.store.settings().fetch;
-            await_bounded(&self.place, deadline, self.pass(lock, guard, &name, &revision)).await?;
+            await_bounded(&self.shown_location, deadline, self.pass(lock, guard, &name, &revision)).await?;
         }
         self.store.set_reference(lock, &self.head_ref, &revision)?;
         Ok(revision)
@@ -210,7 +211,7 @@ impl RemoteReference {
         let objects = self.fetched_objects(lock, &folders);
         let Some(revision) = self.fetched_commit(&objects).await? else {
             let detail = format!("{name} leads to no commit");
-            return Err(SourceError::Refused { place: self.place.clone(), detail });
+            return Err(SourceError::Refused { shown_location: self.shown_location.clone(), detail });
         };
         objects.pin_copy(&revision, self.remembered_revision().as_ref()).await?;
         Ok(revision)
@@ -223,7 +224,7 @@ impl RemoteReference {
     }
 
     fn fetched_objects<'a>(&'a self, lock: &'a StateLock, folders: &'a RepositoryFolders) -> HostObjects<'a> {
-        HostObjects::new(&self.store, lock, folders, &self.place)
+        HostObjects::new(&self.store, lock, folders, &self.shown_location)
     }
 
     /// Makes the fetched history readable: its commits without their files. Returns its newest.
@@ -246,7 +247,7 @@ impl RemoteReference {
         // All fetches together may take as long as one: nothing else of the source is fetched
         // meanwhile.
         let deadline = self.store.settings().fetch;
-        await_bounded(&self.place, deadline, self.fetch_until_found(lock, revision)).await
+        await_bounded(&self.shown_location, deadline, self.fetch_until_found(lock, revision)).await
     }
 
     /// Pins a revision that is in the history, of which more and more is fetched. Returns whether
@@ -304,7 +305,7 @@ impl RemoteReference {
     async fn descends(&self, tip: &Revision, revision: &Revision) -> Result<bool, SourceError> {
         let (store, tip, revision) = (self.store.clone(), tip.clone(), revision.clone());
         let walk = move || store.ancestry(&tip, &revision);
-        let ancestry = run_bounded(&self.place, self.store.settings().fetch, walk).await??;
+        let ancestry = run_bounded(&self.shown_location, self.store.settings().fetch, walk).await??;
         Ok(ancestry == Ancestry::Descends)
     }
 
@@ -320,7 +321,7 @@ impl RemoteReference {
             command.arg(name).arg(format!("{name}^{{}}"));
         }
         let settings = self.store.settings();
-        let bounds = self.store.child_limits(settings.answer, RemainingQuota(settings.quota));
+        let bounds = self.store.child_limits(settings.answer, RemainingReadQuota(settings.quota));
         let output = self.child_result(child::run(command, lock, bounds).await, settings.answer)?;
         // 2 is an empty answer, in which nothing and a failure look alike.
         if output.status.code() == Some(2) {
@@ -335,35 +336,35 @@ impl RemoteReference {
         if let Some(found) = names.iter().find_map(|name| find_reference(&listed, name)) {
             return Ok(found);
         }
-        let place = self.place.clone();
+        let shown_location = self.shown_location.clone();
         let is_sha256 = |line: &str| line.split_once('\t').is_some_and(|(id, _)| id.len() == 64);
         if output.stdout.lines().any(is_sha256) {
-            return Err(git_messages::unsupported_hash_error(place));
+            return Err(git_messages::unsupported_hash_error(shown_location));
         }
         if !listed.iter().any(|(name, _)| *name == "HEAD") {
-            return Err(SourceError::EmptyRepository { place });
+            return Err(SourceError::EmptyRepository { shown_location });
         }
         let reference = names.first().cloned().unwrap_or_default();
         let reference = reference.trim_start_matches("refs/heads/").to_owned();
         Err(match known {
-            Some(_) => SourceError::Gone { place, reference },
-            None => SourceError::NoReference { place, reference },
+            Some(_) => SourceError::Gone { shown_location, reference },
+            None => SourceError::NoReference { shown_location, reference },
         })
     }
 
     /// Returns the error of a repository without what its HEAD names: it may have other branches.
     async fn without_head(&self, lock: &StateLock) -> SourceError {
-        let place = self.place.clone();
+        let shown_location = self.shown_location.clone();
         let branches = Box::pin(self.branches(lock)).await.unwrap_or_default();
-        let Some(first) = branches.first() else { return SourceError::EmptyRepository { place } };
+        let Some(first) = branches.first() else { return SourceError::EmptyRepository { shown_location } };
         let more = if branches.len() > 1 { ", and others" } else { "" };
         let has = format!("it has {first}{more}: name one by `spec.git.ref`, or by `--ref`");
         let reference = match &self.wanted {
             WantedReference::Head => format!("HEAD, which names a branch that is not there ({has})"),
             WantedReference::Named(name) => format!("{name} ({has})"),
-            WantedReference::Commit(_) => return SourceError::EmptyRepository { place },
+            WantedReference::Commit(_) => return SourceError::EmptyRepository { shown_location },
         };
-        SourceError::NoReference { place, reference }
+        SourceError::NoReference { shown_location, reference }
     }
 
     /// Returns the names of the branches, the first ones.
@@ -371,7 +372,7 @@ impl RemoteReference {
         let mut command = self.command(self.store.path())?;
         command.args(["ls-remote", "--heads", "--", self.address.url.as_str()]);
         let settings = self.store.settings();
-        let bounds = self.store.child_limits(settings.answer, RemainingQuota(settings.quota));
+        let bounds = self.store.child_limits(settings.answer, RemainingReadQuota(settings.quota));
         let output = self.child_result(child::run(command, lock, bounds).await, settings.answer)?;
         let listed = parse_listed(&output.stdout);
         let names = listed.iter().filter_map(|(name, _)| name.strip_prefix("refs/heads/"));
@@ -381,7 +382,7 @@ impl RemoteReference {
     /// Fetches the newest commits of a name into the incoming folder. Nothing of them is in our own
     /// store yet.
     async fn fetch(&self, lock: &StateLock, name: &str, depth: u32) -> Result<(), SourceError> {
-        let room = self.store.quota_room()?;
+        let quota = self.store.remaining_quota()?;
         self.incoming.prepare(lock)?;
         let mut command = self.command(self.incoming.path())?;
         let spec = format!("+{name}:{}", self.fetch_ref);
@@ -389,10 +390,9 @@ impl RemoteReference {
         command.args(["--no-auto-maintenance", &format!("--depth={depth}")]);
         command.args(["--", self.address.url.as_str(), &spec]);
         let deadline = self.store.settings().fetch;
-        let output = self.child_result(
-            child::run(command, lock, self.store.child_limits(deadline, room)).await,
-            deadline,
-        )?;
+        let fetch = child::run(command, lock, self.store.child_limits(deadline, quota));
+        let output =
+            self.child_result(self.store.count_packs(self.incoming.path(), fetch).await, deadline)?;
         if output.status.success() {
             return Ok(());
         }
@@ -415,7 +415,7 @@ impl RemoteReference {
         command.env("GIT_TRACE_CURL", "2").env("GIT_TRACE_CURL_NO_DATA", "1");
         command.args(["ls-remote", "--", self.address.url.as_str(), "HEAD"]);
         let settings = self.store.settings();
-        let bounds = self.store.child_limits(settings.answer, RemainingQuota(settings.quota));
+        let bounds = self.store.child_limits(settings.answer, RemainingReadQuota(settings.quota));
         let output = child::run(command, lock, bounds).await.ok()?;
         git_messages::redirect_target(&output.stderr, &self.address.secrets)
     }
@@ -423,7 +423,7 @@ impl RemoteReference {
     fn command(&self, repository: &Path) -> Result<Command, SourceError> {
         let credentials = self.store.settings().credentials.at(&self.address.url);
         credentials.check(&self.address.url).map_err(|(file, error)| SourceError::Credential {
-            place: self.place.clone(),
+            shown_location: self.shown_location.clone(),
             file,
             error,
         })?;
@@ -432,7 +432,7 @@ impl RemoteReference {
         // The first that knows an answer is the one that counts.
         if let Some(login) = &self.login {
             let kept = login.configure(&mut command);
-            kept.map_err(|error| login_error(&self.place, &error))?;
+            kept.map_err(|error| login_error(&self.shown_location, &error))?;
         }
         credentials.configure(&mut command);
         Ok(command)
@@ -443,11 +443,11 @@ impl RemoteReference {
         output: Result<ChildOutput, ChildError>,
         after: std::time::Duration,
     ) -> Result<ChildOutput, SourceError> {
-        let too_much = |place| {
+        let too_much = |shown_location| {
             let detail = "it sends more than references".to_owned();
-            SourceError::NotARepository { place, detail }
+            SourceError::NotARepository { shown_location, detail }
         };
-        output.map_err(|failure| failure.into_source_error(&self.place, after, too_much))
+        output.map_err(|failure| failure.into_source_error(&self.shown_location, after, too_much))
     }
 
     fn command_error(&self, output: &ChildOutput, target: Option<String>) -> SourceError {
@@ -458,19 +458,22 @@ impl RemoteReference {
                     WantedReference::Commit(commit) => format!("{commit} ({detail})"),
                     WantedReference::Head | WantedReference::Named(_) => detail,
                 };
-                SourceError::NoReference { place: self.place.clone(), reference }
+                SourceError::NoReference { shown_location: self.shown_location.clone(), reference }
             }
-            GitErrorKind::Moved => SourceError::Moved { place: self.place.clone(), target },
-            kind => git_messages::exchange_error(kind, &self.place, detail, &self.store),
+            GitErrorKind::Moved => SourceError::Moved { shown_location: self.shown_location.clone(), target },
+            kind => git_messages::exchange_error(kind, &self.shown_location, detail, &self.store),
         }
     }
 }
 
-fn login_error(place: &str, error: &std::io::Error) -> SourceError {
-    SourceError::Worker { place: place.to_owned(), detail: format!("the login cannot be kept: {error}") }
+fn login_error(shown_location: &str, error: &std::io::Error) -> SourceError {
+    SourceError::Worker {
+        shown_location: shown_location.to_owned(),
+        detail: format!("the login cannot be kept: {error}"),
+    }
 }
 
-fn wanted_reference(reference: Option<&str>, place: &str) -> Result<WantedReference, SourceError> {
+fn wanted_reference(reference: Option<&str>, shown_location: &str) -> Result<WantedReference, SourceError> {
     let Some(name) = reference.filter(|name| *name != "HEAD") else { return Ok(WantedReference::Head) };
     if name.len() == 40 && name.bytes().all(|b| b.is_ascii_hexdigit()) {
         return Ok(WantedReference::Commit(Revision::new(&name.to_ascii_lowercase())));
@@ -480,7 +483,7 @@ fn wanted_reference(reference: Option<&str>, place: &str) -> Result<WantedRefere
         return Ok(wanted);
     }
     let why = format!("`{name}` is no branch, tag or whole commit id");
-    Err(SourceError::Location { text: place.to_owned(), why })
+    Err(SourceError::Location { text: shown_location.to_owned(), why })
 }
 
 /// Returns the lines of `ls-remote`: whole names and ids.

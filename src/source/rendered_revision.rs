@@ -11,6 +11,7 @@ use super::reader::RevisionReader;
 use super::rendering::{
     LastRender, RemainingRenderWork, RenderExtent, RenderRequest, RenderRetry, RenderedRoot, RenderedSnapshot,
 };
+use super::snapshot::RenderId;
 use super::source::Source;
 
 /// The pause before roots that were interrupted are tried again, the first time and at most.
@@ -27,8 +28,13 @@ pub(crate) enum RenderStep {
 
 impl Source {
     /// Returns whether folders of its revisions may be rendered.
-    pub(crate) fn may_render(&self) -> bool {
+    pub(crate) fn can_render(&self) -> bool {
         self.reader.renderer().is_some()
+    }
+
+    /// Returns the id of what was last rendered of it; none where nothing is.
+    pub(crate) fn render_id(&self) -> Option<RenderId> {
+        self.rendered.as_ref().and_then(|last| last.id)
     }
 
     /// Returns whether the last pass over its roots had no time for some of them.
@@ -49,22 +55,22 @@ impl Source {
 
     /// Renders a revision, unless that was done: what did not change since the last one is kept.
     pub(super) async fn render_revision(&mut self, revision: &Revision) -> Result<RenderStep, SourceError> {
-        if !self.may_render() {
+        if !self.can_render() {
             return Ok(RenderStep::Kept);
         }
         let last = self.rendered.clone();
         let facts = self.facts.clone();
-        let is_current = |last: &LastRender| !facts.differ_in(&last.used, &last.facts);
+        let is_current = |last: &LastRender| !facts.has_difference_in(&last.used, &last.facts);
         let same = last.as_ref().filter(|last| last.revision == *revision && is_current(last));
         let now = (self.store.settings().clock)();
         if let Some(same) = same
             && same.retry.is_none_or(|retry| now < retry.due)
-            && (!same.has_roots || self.is_rendered(revision).await?)
+            && (same.id.is_none() || self.has_render(same).await?)
         {
             return Ok(RenderStep::Kept);
         }
         let pause = same.and_then(|last| last.retry).map(|retry| retry.pause);
-        if let Some(last) = last.filter(|last| !last.has_roots && last.revision != *revision)
+        if let Some(last) = last.filter(|last| last.id.is_none() && last.revision != *revision)
             && self.is_plain_step(&last.revision, revision).await?
         {
             self.rendered = Some(LastRender { revision: revision.clone(), ..last });
@@ -74,7 +80,7 @@ impl Source {
         let step = if done.is_some() { RenderStep::Rendered } else { RenderStep::Kept };
         self.rendered = Some(LastRender {
             revision: revision.clone(),
-            has_roots: done.is_some(),
+            id: done.as_ref().map(|done| done.id),
             retry: done.as_ref().and_then(|done| next_retry(now, pause, done.rest)),
             facts,
             used: done.map(|done| done.used).unwrap_or_default(),
@@ -84,7 +90,7 @@ impl Source {
 
     /// Renders a revision that is not in force, unless that was done.
     pub(crate) async fn render_older_revision(&mut self, revision: &Revision) -> Result<(), SourceError> {
-        if !self.may_render() {
+        if !self.can_render() {
             return Ok(());
         }
         let (reader, wanted) = (self.reader.clone(), revision.clone());
@@ -101,16 +107,16 @@ impl Source {
         Ok(())
     }
 
-    /// Returns whether the store has what was rendered of a revision: it may have been made anew.
-    async fn is_rendered(&self, revision: &Revision) -> Result<bool, SourceError> {
-        let (reader, revision) = (self.reader.clone(), revision.clone());
-        self.run_blocking(move || Ok(reader.rendered_tree(&revision)?.is_some())).await
+    /// Returns whether the store still has what was last rendered: it may have been made anew.
+    async fn has_render(&self, last: &LastRender) -> Result<bool, SourceError> {
+        let (reader, revision, id) = (self.reader.clone(), last.revision.clone(), last.id);
+        self.run_blocking(move || Ok(reader.rendered_tree(&revision)?.map(RenderId) == id)).await
     }
 
     /// Returns whether only contents of plain files differ, so that there are no roots in both.
     async fn is_plain_step(&self, from: &Revision, to: &Revision) -> Result<bool, SourceError> {
         let (reader, from, to) = (self.reader.clone(), from.clone(), to.clone());
-        self.run_blocking(move || Ok(matches!(reader.plain_changes(&from, &to), Ok(Some(_))))).await
+        self.run_blocking(move || Ok(matches!(reader.plain_changes(&from, None, &to), Ok(Some(_))))).await
     }
 
     /// Renders a revision and stores what came of it. Returns none where it has no roots, else
@@ -125,17 +131,19 @@ impl Source {
         let rendered =
             self.run_blocking(move || render(&reader, &wanted, before.as_ref(), facts, extent)).await?;
         let Some(rendered) = rendered else { return Ok(None) };
-        let done = RenderDone { rest: rendered.rest, used: rendered.used.clone() };
+        let (rest, used) = (rendered.rest, rendered.used.clone());
         let lock = self.prepare_store().await?;
         let (store, wanted) = (self.store.clone(), revision.clone());
         let stored = self.run_blocking(move || store.keep_rendered(&lock, &wanted, rendered)).await?;
+        let id = RenderId(stored.tree);
         self.reader.remember_roots(stored);
-        Ok(Some(done))
+        Ok(Some(RenderDone { id, rest, used }))
     }
 }
 
 /// The part of a render that is remembered beside its roots.
 struct RenderDone {
+    id: RenderId,
     rest: RemainingRenderWork,
     used: FactUse,
 }
@@ -166,12 +174,15 @@ fn render(
     facts: ClusterFacts,
     extent: RenderExtent,
 ) -> Result<Option<RenderedSnapshot>, SourceError> {
+    let reader = &reader.for_one_reading();
     let Some(renderer) = reader.renderer() else { return Ok(None) };
-    let raw = reader.raw_snapshot(revision)?;
-    if !renderer.has_roots(&raw) {
+    let listing = reader.next_listing(revision)?;
+    let raw = reader.snapshot_of(revision, &listing)?;
+    let has_roots = renderer.has_roots(&raw);
+    reader.remembered_roots().set_listing(has_roots.then_some(listing));
+    if !has_roots {
         return Ok(None);
     }
-    reader.remembered().keep_raw(raw.clone());
     let stored = |revision: &Revision| -> Result<Arc<[RenderedRoot]>, SourceError> {
         Ok(reader.rendered_roots(revision)?.unwrap_or_default())
     };

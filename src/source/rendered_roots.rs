@@ -1,6 +1,6 @@
 //! The roots of rendered revisions: out of memory, else out of the source's own store.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use git2::{Oid, Repository};
@@ -8,14 +8,15 @@ use git2::{Oid, Repository};
 use crate::object::Revision;
 
 use super::error::SourceError;
-use super::object_stores;
+use super::object_stores::{self, HandlePool, ObjectStores, PooledHandle, StorePath};
+use super::raw_listing::RawListing;
 use super::reader::RevisionReader;
 use super::rendered_store::{self, StoredRoots};
 use super::rendering::{RenderedRoot, RootOutcome, SnapshotRenderer};
-use super::snapshot::{Snapshot, SnapshotFile};
+use super::snapshot::SnapshotFile;
 
 /// Rendered revisions whose roots are remembered: the one in force and the next one.
-const REMEMBERED_REVISIONS: usize = 2;
+const MAX_KEPT_REVISIONS: usize = 2;
 
 /// The renderer of a source, and the store in which its results are.
 #[derive(Clone, Debug)]
@@ -30,8 +31,8 @@ pub(super) struct Rendering {
 #[derive(Debug, Default)]
 pub(super) struct RememberedRoots {
     roots: Mutex<Vec<StoredRoots>>,
-    /// The files of the revision that was rendered last, until that is read.
-    raw: Mutex<Option<Snapshot>>,
+    /// The files of the revision that was rendered last, as they are.
+    listing: Mutex<Option<Arc<RawListing>>>,
 }
 
 impl RememberedRoots {
@@ -40,22 +41,21 @@ impl RememberedRoots {
         known.iter().find(|known| known.tree == tree).cloned()
     }
 
-    /// Remembers the files of a revision, which is read next.
-    pub(super) fn keep_raw(&self, raw: Snapshot) {
-        *self.raw.lock().unwrap_or_else(PoisonError::into_inner) = Some(raw);
+    /// Remembers the files of a revision with roots; none where it has no roots.
+    pub(super) fn set_listing(&self, listing: Option<Arc<RawListing>>) {
+        *self.listing.lock().unwrap_or_else(PoisonError::into_inner) = listing;
     }
 
-    /// Takes the files of a revision out, where they are known, and drops the files of another one.
-    pub(super) fn take_raw(&self, revision: &Revision) -> Option<Snapshot> {
-        let known = self.raw.lock().unwrap_or_else(PoisonError::into_inner).take();
-        known.filter(|known| known.revision == *revision)
+    /// Returns the files that are remembered.
+    pub(super) fn listing(&self) -> Option<Arc<RawListing>> {
+        self.listing.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn put(&self, stored: StoredRoots) {
         let mut known = self.roots.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|known| known.tree != stored.tree);
         known.push(stored);
-        let surplus = known.len().saturating_sub(REMEMBERED_REVISIONS);
+        let surplus = known.len().saturating_sub(MAX_KEPT_REVISIONS);
         known.drain(..surplus);
     }
 }
@@ -66,22 +66,24 @@ impl RevisionReader {
         &self,
         revision: &Revision,
     ) -> Result<Option<Arc<[RenderedRoot]>>, SourceError> {
+        Ok(self.stored_roots(revision)?.map(|stored| stored.roots))
+    }
+
+    /// Returns the same with the tree that they are in.
+    pub(super) fn stored_roots(&self, revision: &Revision) -> Result<Option<StoredRoots>, SourceError> {
         let read = self.rendered(|store| {
             let Some(tree) = rendered_store::rendered_tree(store, revision)? else { return Ok(None) };
-            match self.remembered().get(tree) {
+            match self.remembered_roots().get(tree) {
                 Some(known) => Ok(Some(known)),
                 None => rendered_store::read_roots(store, tree).map(Some),
             }
         })?;
-        Ok(read.map(|read| {
-            self.remember_roots(read.clone());
-            read.roots
-        }))
+        Ok(read.inspect(|stored| self.remember_roots(stored.clone())))
     }
 
     /// Remembers the roots of a rendered revision: the same tree always has the same ones.
     pub(super) fn remember_roots(&self, stored: StoredRoots) {
-        self.remembered().put(stored);
+        self.remembered_roots().put(stored);
     }
 
     /// Returns the id of what was rendered of a revision; none where nothing was.
@@ -119,11 +121,30 @@ impl RevisionReader {
         let Some(rendering) = self.rendering().filter(|rendering| rendering.store.exists()) else {
             return Ok(None);
         };
+        if let Some(found) =
+            self.reading().and_then(|reading| read_pooled(&reading.rendered, &rendering.store, &read))
+        {
+            return Ok(found);
+        }
         let store = object_stores::open(&rendering.store).map_err(|error| self.damaged_error(&error))?;
         read(&store).or_else(|error| {
             // A revision can be rendered again.
-            tracing::warn!(source = %self.place(), "what was rendered cannot be read: {}", error.message());
+            tracing::warn!(source = %self.shown_location(), "what was rendered cannot be read: {}", error.message());
             Ok(None)
         })
     }
+}
+
+/// Reads by a handle of a reading on the store of what was rendered, or by a new one that it takes.
+/// Returns none where that fails.
+fn read_pooled<T>(
+    handles: &HandlePool,
+    store: &Path,
+    read: impl Fn(&Repository) -> Result<T, git2::Error>,
+) -> Option<T> {
+    let open = || ObjectStores::open(&[StorePath::Own(store.to_owned())]).map(PooledHandle::new).ok();
+    let handle = handles.take().or_else(open)?;
+    let found = read(handle.objects.first_repository()?).ok()?;
+    handles.put_back(handle);
+    Some(found)
 }

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use git2::{ErrorCode, ObjectType, Odb, Oid, Repository};
+use git2::{ErrorCode, ObjectType, Oid, Repository};
 use serde::{Deserialize, Serialize};
 
 use crate::object::{
@@ -17,12 +17,15 @@ use crate::object::{
 };
 
 use super::error::SourceError;
-use super::object_stores::ObjectDatabase;
-use super::rendering::{HOOK_NOT_RUN, RenderedRoot, RenderedSnapshot, RootOutcome, StoredRoot};
+use super::object_stores::{self, ObjectDatabase};
+use super::rendering::{
+    DUPLICATE_KEY, HOOK_NOT_RUN, RenderedRoot, RenderedSnapshot, RootOutcome, StoredRoot,
+};
 use super::snapshot::{BlobId, SnapshotFile};
 use super::state_lock::StateLock;
 use super::store::RevisionStore;
-use super::tree_builder;
+use super::store_usage::ObjectWriter;
+use super::tree_builder::{self, NewEntry, ObjectSink as _};
 
 /// The rendered form of a revision: `refs/rhumb/rendered/<revision>`.
 const RENDERED_PREFIX: &str = "refs/rhumb/rendered/";
@@ -30,7 +33,7 @@ const RENDERED_PREFIX: &str = "refs/rhumb/rendered/";
 /// cluster change rarely, and a rollout ends within hours.
 const MAX_KEPT_RENDERS: usize = 8;
 /// The list of a root, in its folder.
-const LIST_FILE: &str = "root.json";
+const ROOT_RECORD_FILE: &str = "root.json";
 /// The code of what was found wrong with a root, when it is read again.
 const FAILED_ROOT: &str = "render-failed";
 
@@ -75,6 +78,9 @@ struct ListedError {
     message: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     hint: Option<String>,
+    /// The code of a warning that is not about a hook.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    code: Option<String>,
 }
 
 impl RevisionStore {
@@ -86,9 +92,10 @@ impl RevisionStore {
         revision: &Revision,
         rendered: RenderedSnapshot,
     ) -> Result<StoredRoots, SourceError> {
-        self.quota_room()?;
+        self.remaining_quota()?;
         let repository = self.repository()?;
-        let written = write(&repository, revision, rendered);
+        let mut writer = self.writer(&repository)?;
+        let written = write(&repository, &mut writer, revision, rendered);
         let (id, stored) = written.map_err(|error| self.classify_error(&error))?;
         let name = format!("{RENDERED_PREFIX}{revision}");
         let done = repository.reference(&name, id, true, "").map(|_| stored);
@@ -117,43 +124,43 @@ impl RevisionStore {
 /// Writes the roots that are not stored yet, and the commit of all.
 fn write(
     repository: &Repository,
+    writer: &mut ObjectWriter<'_>,
     revision: &Revision,
     rendered: RenderedSnapshot,
 ) -> Result<(Oid, StoredRoots), git2::Error> {
     let RenderedSnapshot { mut roots, contents, .. } = rendered;
-    let mut odb = repository.odb()?;
     for content in &contents {
-        odb.write(ObjectType::Blob, &content.bytes)?;
+        writer.put(ObjectType::Blob, &content.bytes)?;
     }
     let mut folders = Vec::with_capacity(roots.len());
     for root in &mut roots {
         let folder = match root.stored {
             Some(StoredRoot(folder)) => folder,
-            None => write_root(&mut odb, root)?,
+            None => write_root(writer, root)?,
         };
         root.stored = Some(StoredRoot(folder));
         folders.push(folder);
     }
-    let commit = tree_builder::write_rendered_commit(&mut odb, &folders, revision)?;
+    let commit = tree_builder::write_rendered_commit(writer, &folders, revision)?;
     let mut renders = vec![commit.id];
     renders.extend(kept_renders(repository, revision)?.into_iter().filter(|earlier| *earlier != commit.id));
     renders.truncate(MAX_KEPT_RENDERS);
     let id = match &renders[..] {
         [only] => *only,
-        several => tree_builder::write_render(&mut odb, commit.tree, several, revision)?,
+        several => tree_builder::write_render(writer, commit.tree, several, revision)?,
     };
     Ok((id, StoredRoots { tree: commit.tree, roots: roots.into() }))
 }
 
 /// Writes the folder of one root: its list, and a name for each object, which are stored already.
-fn write_root(odb: &mut Odb<'_>, root: &RenderedRoot) -> Result<Oid, git2::Error> {
+fn write_root(writer: &mut ObjectWriter<'_>, root: &RenderedRoot) -> Result<Oid, git2::Error> {
     let list = serde_json::to_vec(&list_of(root)).unwrap_or_default();
-    let mut files = BTreeMap::from([(LIST_FILE.to_owned(), odb.write(ObjectType::Blob, &list)?)]);
+    let mut files = BTreeMap::from([(ROOT_RECORD_FILE.to_owned(), writer.put(ObjectType::Blob, &list)?)]);
     if let RootOutcome::Rendered(objects) = &root.outcome {
         files.extend(objects.iter().map(|file| (file.blob.to_string(), file.blob.oid())));
     }
-    let files: Vec<(&str, Oid)> = files.iter().map(|(name, id)| (name.as_str(), *id)).collect();
-    tree_builder::write_root_folder(odb, &files)
+    let files: Vec<NewEntry<'_>> = files.iter().map(|(name, id)| NewEntry::file(name, *id)).collect();
+    tree_builder::write_root_folder(writer, &files)
 }
 
 fn list_of(root: &RenderedRoot) -> RootList {
@@ -200,13 +207,14 @@ fn listed_error(found: &Diagnostic) -> ListedError {
         place: listed_place(&found.origin),
         message: found.message.clone(),
         hint: found.hint.clone(),
+        code: Some(found.code).filter(|code| *code == DUPLICATE_KEY).map(str::to_owned),
     }
 }
 
 /// Returns the tree of what was rendered of a revision, if a store has it.
 pub(super) fn rendered_tree(store: &Repository, revision: &Revision) -> Result<Option<Oid>, git2::Error> {
     match store.find_reference(&format!("{RENDERED_PREFIX}{revision}")) {
-        Ok(found) => Ok(Some(found.peel_to_tree()?.id())),
+        Ok(found) => Ok(Some(object_stores::referenced_commit(store, &found)?.tree_id())),
         Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
         Err(error) => Err(error),
     }
@@ -215,7 +223,7 @@ pub(super) fn rendered_tree(store: &Repository, revision: &Revision) -> Result<O
 /// Returns the commits of the renders of a revision that a store has, the newest first.
 fn kept_renders(store: &Repository, revision: &Revision) -> Result<Vec<Oid>, git2::Error> {
     let kept = match store.find_reference(&format!("{RENDERED_PREFIX}{revision}")) {
-        Ok(found) => found.peel_to_commit()?,
+        Ok(found) => object_stores::referenced_commit(store, &found)?,
         Err(error) if error.code() == ErrorCode::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(error),
     };
@@ -226,7 +234,8 @@ fn kept_renders(store: &Repository, revision: &Revision) -> Result<Vec<Oid>, git
 /// Returns the trees of the renders of a revision before the newest one, the newest of them first.
 pub(super) fn earlier_trees(store: &Repository, revision: &Revision) -> Result<Vec<Oid>, git2::Error> {
     let earlier = kept_renders(store, revision)?.into_iter().skip(1);
-    earlier.map(|render| Ok(store.find_commit(render)?.tree_id())).collect()
+    let odb = ObjectDatabase::of(store)?;
+    earlier.map(|render| Ok(odb.find_commit(render)?.tree_id())).collect()
 }
 
 /// The roots of a rendered revision, as the store has them.
@@ -242,10 +251,10 @@ pub(super) struct StoredRoots {
 pub(super) fn read_roots(store: &Repository, tree: Oid) -> Result<StoredRoots, git2::Error> {
     let odb = ObjectDatabase::of(store)?;
     let mut roots = Vec::new();
-    for folder in &store.find_tree(tree)? {
-        let folder = store.find_tree(folder.id())?;
-        let list = folder.get_name(LIST_FILE).map(|entry| entry.id());
-        let list = list.ok_or_else(|| damaged("a root has no list"))?;
+    for folder in &odb.find_tree(tree)? {
+        let folder = odb.find_tree(folder.id())?;
+        let list = folder.get_name(ROOT_RECORD_FILE).map(|entry| entry.id());
+        let list = list.ok_or_else(|| damaged_record_error("a root has no list"))?;
         let stored = Some(StoredRoot(folder.id()));
         roots.push(RenderedRoot { stored, ..read_list(&odb, list)? });
     }
@@ -255,9 +264,9 @@ pub(super) fn read_roots(store: &Repository, tree: Oid) -> Result<StoredRoots, g
 
 fn read_list(odb: &ObjectDatabase<'_>, list: Oid) -> Result<RenderedRoot, git2::Error> {
     let object = odb.read_structure(list)?;
-    let list: RootList =
-        serde_json::from_slice(object.data()).map_err(|_| damaged("the list of a root cannot be read"))?;
-    let key = hex_bytes(&list.key).ok_or_else(|| damaged("the key of a root cannot be read"))?;
+    let list: RootList = serde_json::from_slice(object.data())
+        .map_err(|_| damaged_record_error("the list of a root cannot be read"))?;
+    let key = hex_bytes(&list.key).ok_or_else(|| damaged_record_error("the key of a root cannot be read"))?;
     let outcome = if list.failed {
         RootOutcome::Interrupted(list.errors.into_iter().map(read_error).collect())
     } else {
@@ -283,8 +292,8 @@ fn read_object(listed: &ListedObject) -> Result<SnapshotFile, git2::Error> {
     })
 }
 
-fn read_place(place: &ListedPlace) -> ManifestOrigin {
-    let ListedPlace(file, line, column) = place;
+fn read_place(origin: &ListedPlace) -> ManifestOrigin {
+    let ListedPlace(file, line, column) = origin;
     ManifestOrigin::new(file.as_str().into(), *line, *column)
 }
 
@@ -297,9 +306,14 @@ fn read_error(listed: ListedError) -> Diagnostic {
 }
 
 fn read_warning(listed: ListedError) -> Diagnostic {
-    Diagnostic::warning(read_place(&listed.place), HOOK_NOT_RUN, listed.message)
+    let code = if listed.code.as_deref() == Some(DUPLICATE_KEY) { DUPLICATE_KEY } else { HOOK_NOT_RUN };
+    let found = Diagnostic::warning(read_place(&listed.place), code, listed.message);
+    match listed.hint {
+        Some(hint) => found.hint(hint),
+        None => found,
+    }
 }
 
-fn damaged(text: &str) -> git2::Error {
+fn damaged_record_error(text: &str) -> git2::Error {
     git2::Error::new(ErrorCode::GenericError, git2::ErrorClass::Odb, text)
 }

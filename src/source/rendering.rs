@@ -15,17 +15,21 @@ use crate::object::{Diagnostic, PossibleNames, Revision, UnrenderedRoot, root_fo
 use super::cluster_facts::{ClusterFacts, FactUse};
 use super::error::SourceError;
 use super::revision_tree::RevisionTree;
-use super::snapshot::{BlobId, RENDERED_SEPARATOR, Snapshot, SnapshotFile};
+use super::snapshot::{BlobId, RENDERED_SEPARATOR, RenderId, Snapshot, SnapshotFile};
 
 /// The code of the warning about a hook of a chart that is not run.
 pub(crate) const HOOK_NOT_RUN: &str = "hook-not-run";
+
+/// The code of the warning about a key that a chart prints twice.
+pub(crate) const DUPLICATE_KEY: &str = "duplicate-key";
 
 /// A renderer of the folders of one source's revisions.
 pub(crate) trait SnapshotRenderer: fmt::Debug + Send + Sync {
     /// Returns whether a revision with these files and refusals has something to render.
     fn has_roots(&self, raw: &Snapshot) -> bool;
 
-    /// Returns what is left of a snapshot when its roots are taken out, which are not rendered here.
+    /// Returns what is left of a snapshot when its roots are taken out, which are not rendered
+    /// here.
     fn plain_part(&self, raw: Snapshot) -> Snapshot;
 
     /// Renders all roots of a revision. Blocks, and runs programs.
@@ -191,7 +195,8 @@ impl RenderedSnapshot {
             }
         }
         snapshot.refused.extend(shared.into_findings());
-        snapshot.files.sort_unstable();
+        // The plain files and those of each root are in order: runs are merged, not sorted anew.
+        snapshot.files.sort();
         snapshot.refused.sort_unstable();
         snapshot.refused.dedup();
         snapshot
@@ -200,7 +205,7 @@ impl RenderedSnapshot {
 
 /// The roots that are named where several lack the same, and the bytes of each name.
 const MAX_NAMED_ROOTS: usize = 5;
-const MAX_ROOT_NAME: usize = 100;
+const MAX_ROOT_NAME_CHARS: usize = 100;
 
 /// The findings that keep whole roots from being rendered now: each is reported once.
 #[derive(Debug, Default)]
@@ -225,7 +230,7 @@ impl SharedFailures {
             if roots.len() < 2 {
                 return found;
             }
-            let folder = |root: &Arc<str>| truncate(root_folder(root), MAX_ROOT_NAME).to_owned();
+            let folder = |root: &Arc<str>| truncate(root_folder(root), MAX_ROOT_NAME_CHARS).to_owned();
             let mut named: Vec<String> = roots.iter().take(MAX_NAMED_ROOTS).map(folder).collect();
             let more = roots.len().saturating_sub(MAX_NAMED_ROOTS);
             if more > 0 {
@@ -242,8 +247,8 @@ impl SharedFailures {
 pub(super) struct LastRender {
     /// The revision.
     pub(super) revision: Revision,
-    /// Indicates whether it has roots.
-    pub(super) has_roots: bool,
+    /// The id of what was rendered of it; none where it has no roots.
+    pub(super) id: Option<RenderId>,
     /// Says when it is tried again, where some root may do better then.
     pub(super) retry: Option<RenderRetry>,
     /// The facts of the cluster that it was rendered by, and which of them it depends on.

@@ -21,7 +21,7 @@ const MAX_REFERENCE_CHAIN: usize = 10;
 const MAX_REFERENCE_BYTES: u64 = 8 << 10;
 
 /// As many entries are looked at for a branch beside the missing one.
-const MAX_LOOKED_AT: usize = 10_000;
+const MAX_READ_REFERENCES: usize = 10_000;
 
 /// The references that each work tree has for itself.
 const OWN_PREFIXES: [&str; 3] = ["refs/bisect/", "refs/rewritten/", "refs/worktree/"];
@@ -144,7 +144,7 @@ impl RepositoryFolders {
 
     fn has_branches(&self) -> Result<bool, FollowedRepositoryError> {
         let mut entries =
-            WalkDir::new(self.common.join("refs/heads")).into_iter().take(MAX_LOOKED_AT).flatten();
+            WalkDir::new(self.common.join("refs/heads")).into_iter().take(MAX_READ_REFERENCES).flatten();
         if entries.any(|entry| entry.file_type().is_file()) {
             return Ok(true);
         }

@@ -14,17 +14,17 @@ use super::changes;
 use super::error::SourceError;
 use super::file_names::{self, EntryKind};
 use super::object_stores::ObjectStores;
-use super::reader::RevisionReader;
+use super::reader::{RevisionForm, RevisionReader};
 use super::refusal::RefusalReason;
 use super::snapshot::BlobId;
 use super::tree::{self, EntryBudget, WalkStop};
 
 /// The longest path that the system takes: a longer target of a link leads nowhere.
-pub(super) const MAX_TARGET: u64 = 4096;
+pub(super) const MAX_LINK_TARGET_BYTES: u64 = 4096;
 
 /// Entries of a folder that are judged by one look. Each costs some microseconds, and a look of its
 /// own about a hundred.
-const MAX_AHEAD: usize = 100;
+const MAX_READ_AHEAD_FILES: usize = 100;
 
 /// The kind of entry at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,7 +74,7 @@ pub struct TreeLink {
 /// The reason for which a file is not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FileDefect {
-    /// Larger than [`super::MAX_FILE`].
+    /// Larger than [`super::MAX_SOURCE_FILE_BYTES`].
     TooLarge,
     /// A pointer of Git LFS in place of the content.
     LfsPointer,
@@ -86,6 +86,8 @@ pub enum FileDefect {
     BadLink,
     /// The system does not let it be read.
     Unreadable,
+    /// A folder below too many others.
+    TooDeep,
 }
 
 impl From<RefusalReason> for FileDefect {
@@ -95,10 +97,10 @@ impl From<RefusalReason> for FileDefect {
             RefusalReason::Lfs => Self::LfsPointer,
             RefusalReason::Submodule => Self::Submodule,
             RefusalReason::Unreadable => Self::Unreadable,
+            RefusalReason::TooDeep => Self::TooDeep,
             RefusalReason::Kustomization
             | RefusalReason::Chart
             | RefusalReason::Symlink
-            | RefusalReason::TooDeep
             | RefusalReason::Name
             | RefusalReason::NotAFile
             | RefusalReason::BadIgnore => Self::NotAFile,
@@ -119,7 +121,7 @@ struct FolderMemory {
     /// None where no folder is at the path.
     listings: HashMap<String, Option<Arc<GitListing>>>,
     /// The judged entries of listings, by mode and object.
-    judged: HashMap<(i32, Oid), TreeEntry>,
+    classified: HashMap<(i32, Oid), TreeEntry>,
     /// The entries that may still be in all of them; none before the first one.
     budget: Option<EntryBudget>,
 }
@@ -146,9 +148,9 @@ impl RevisionTree {
         self.reader.bounds()
     }
 
-    /// Returns the same revision with nothing remembered of it.
+    /// Returns the same revision with nothing remembered of it, and no handle left open.
     pub(crate) fn unread(&self) -> Self {
-        Self::new(self.reader.clone(), self.root)
+        Self::new(self.reader.outside_of_readings(), self.root)
     }
 
     /// Returns what is at a path, which is `/` between names that are neither empty nor dots.
@@ -158,17 +160,17 @@ impl RevisionTree {
             return Ok(Some(TreeEntry::Folder));
         }
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-        if let EntryMemory::Known(known) = self.remembered(folder, name) {
+        if let EntryMemory::Known(known) = self.entry_memory(folder, name) {
             return Ok(known);
         }
         self.reader.read_objects(|objects| {
             let listing = self.listing(objects, folder)?;
             let found = listing.as_ref().and_then(|listing| Some((listing, *listing.get(name.as_bytes())?)));
             let Some((listing, (mode, id))) = found else { return Ok(None) };
-            let entry = self.judge(objects, mode, id)?;
+            let entry = self.classify_entry(objects, mode, id)?;
             if entry != TreeEntry::Folder {
-                self.memory().judged.insert((mode, id), entry.clone());
-                self.judge_ahead(objects, listing, name);
+                self.memory().classified.insert((mode, id), entry.clone());
+                self.classify_ahead(objects, listing, name);
             }
             Ok(Some(entry))
         })
@@ -176,7 +178,7 @@ impl RevisionTree {
 
     /// Returns what is known of a path without a look, which takes a thread in a followed
     /// repository.
-    fn remembered(&self, folder: &str, name: &str) -> EntryMemory {
+    fn entry_memory(&self, folder: &str, name: &str) -> EntryMemory {
         let memory = self.memory();
         let Some(listing) = memory.listings.get(folder) else { return EntryMemory::Unread };
         match listing.as_ref().and_then(|listing| listing.get(name.as_bytes())) {
@@ -184,7 +186,7 @@ impl RevisionTree {
             Some((mode, _)) if tree::kind(*mode) == EntryKind::Folder => {
                 EntryMemory::Known(Some(TreeEntry::Folder))
             }
-            Some(found) => match memory.judged.get(found) {
+            Some(found) => match memory.classified.get(found) {
                 Some(entry) => EntryMemory::Known(Some(entry.clone())),
                 None => EntryMemory::Unread,
             },
@@ -193,15 +195,15 @@ impl RevisionTree {
 
     /// Remembers what is at the names after this one: whoever asks for one file of a folder asks
     /// for its neighbours too.
-    fn judge_ahead(&self, objects: &ObjectStores, listing: &GitListing, name: &str) {
+    fn classify_ahead(&self, objects: &ObjectStores, listing: &GitListing, name: &str) {
         let ahead = listing.range::<[u8], _>((Bound::Excluded(name.as_bytes()), Bound::Unbounded));
-        for (_, found) in ahead.take(MAX_AHEAD - 1) {
-            if self.memory().judged.contains_key(found) {
+        for (_, found) in ahead.take(MAX_READ_AHEAD_FILES - 1) {
+            if self.memory().classified.contains_key(found) {
                 continue;
             }
             // An entry that cannot be read fails where it is asked for itself.
-            if let Ok(entry) = self.judge(objects, found.0, found.1) {
-                self.memory().judged.insert(*found, entry);
+            if let Ok(entry) = self.classify_entry(objects, found.0, found.1) {
+                self.memory().classified.insert(*found, entry);
             }
         }
     }
@@ -268,15 +270,15 @@ impl RevisionTree {
         Ok(Arc::new(entries.collect()))
     }
 
-    fn judge(&self, objects: &ObjectStores, mode: i32, id: Oid) -> Result<TreeEntry, SourceError> {
+    fn classify_entry(&self, objects: &ObjectStores, mode: i32, id: Oid) -> Result<TreeEntry, SourceError> {
         let blob = BlobId::from_oid(id);
         let damaged = |error: git2::Error| self.reader.damaged_error(&error);
         Ok(match tree::kind(mode) {
             EntryKind::Folder => TreeEntry::Folder,
             EntryKind::Submodule => TreeEntry::Defect(FileDefect::Submodule),
-            EntryKind::Other => TreeEntry::Defect(FileDefect::NotAFile),
+            EntryKind::Other => TreeEntry::Defect(self.recorded_defect(id)),
             EntryKind::Symlink => {
-                let is_path = objects.size(id).map_err(damaged)? <= MAX_TARGET;
+                let is_path = objects.size(id).map_err(damaged)? <= MAX_LINK_TARGET_BYTES;
                 let text = is_path.then(|| objects.read(id).map_err(damaged)).transpose()?;
                 let target = text.and_then(|text| String::from_utf8(text).ok());
                 target.map_or(TreeEntry::Defect(FileDefect::BadLink), |target| {
@@ -288,6 +290,17 @@ impl RevisionTree {
                 Err(reason) => TreeEntry::Defect(reason.into()),
             },
         })
+    }
+
+    /// Returns the reason for which an entry of a folder was not frozen. Only our own snapshots say
+    /// one: whoever may write to a repository could put any into it.
+    fn recorded_defect(&self, id: Oid) -> FileDefect {
+        match self.reader.form() {
+            RevisionForm::Snapshots => {
+                RefusalReason::of_id(id).map_or(FileDefect::NotAFile, FileDefect::from)
+            }
+            RevisionForm::Commits => FileDefect::NotAFile,
+        }
     }
 
     fn memory(&self) -> std::sync::MutexGuard<'_, FolderMemory> {
@@ -317,16 +330,16 @@ impl TreeDiff<'_> {
         }
         let [old, new] = self.budget.load(self.objects, [old, new])?;
         let mut olds = old.iter().flat_map(Tree::iter).peekable();
-        let mut news = new.iter().flat_map(Tree::iter).peekable();
+        let mut new_entries = new.iter().flat_map(Tree::iter).peekable();
         loop {
-            let side = match (olds.peek(), news.peek()) {
+            let side = match (olds.peek(), new_entries.peek()) {
                 (None, None) => return Ok(()),
                 (Some(_), None) => Ordering::Less,
                 (None, Some(_)) => Ordering::Greater,
                 (Some(a), Some(b)) => changes::compare_names(a, b),
             };
             let before = if side.is_le() { olds.next() } else { None };
-            let after = if side.is_ge() { news.next() } else { None };
+            let after = if side.is_ge() { new_entries.next() } else { None };
             let part = |entry: &git2::TreeEntry<'_>| (entry.filemode_raw(), entry.id());
             let (old, new) = (before.as_ref().map(part), after.as_ref().map(part));
             let Some(name) = after.as_ref().or(before.as_ref()).map(git2::TreeEntry::name_bytes) else {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::credentials::Credentials;
-use super::reader::{MAX_ENTRIES, MAX_FILE, MAX_READ_TIME, ReadLimits};
+use super::reader::{MAX_FOLDER_ENTRIES, MAX_READ_TIME, MAX_SOURCE_FILE_BYTES, ReadLimits};
 use super::rendering::SnapshotRenderer;
 use crate::config::CredentialUse;
 
@@ -77,8 +77,8 @@ impl Default for SourceSettings {
             quota: 4 << 30,
             // A million references, or two versions of a file of 200 MB, fit.
             memory: 512 << 20,
-            max_file: MAX_FILE,
-            max_entries: MAX_ENTRIES,
+            max_file: MAX_SOURCE_FILE_BYTES,
+            max_entries: MAX_FOLDER_ENTRIES,
             settle: Duration::from_mins(1),
             pause: Duration::from_millis(100),
             quiet: Duration::from_millis(250),

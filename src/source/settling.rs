@@ -8,8 +8,32 @@ use std::time::{Duration, Instant};
 
 use git2::Oid;
 
-/// A file's path, content and size in bytes.
-pub(super) type FolderEntry = (String, Oid, u64);
+use super::file_names::EntryKind;
+use super::refusal::RefusedFile;
+
+/// The entry at a path of a folder; a folder that is entered is none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct FolderEntry {
+    pub(super) path: String,
+    /// A file, a link, or something else that is not read.
+    pub(super) kind: EntryKind,
+    /// Its content, or the text of the link; else what stands for the reason.
+    pub(super) id: Oid,
+    /// In bytes.
+    pub(super) size: u64,
+}
+
+impl FolderEntry {
+    /// Returns the entry of what is not read.
+    pub(super) fn refused(refusal: &RefusedFile) -> Self {
+        Self { path: refusal.path.clone(), kind: EntryKind::Other, id: refusal.reason.id(), size: 0 }
+    }
+
+    /// Returns the content of a regular file. A link says something else under another path.
+    fn content(&self) -> Option<Oid> {
+        (self.kind == EntryKind::File).then_some(self.id)
+    }
+}
 
 /// The way in which the folder came to its present content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,17 +61,17 @@ impl AbsentFiles {
         now: Instant,
         settle: Duration,
     ) -> Vec<FolderEntry> {
-        let paths: HashSet<&str> = there.iter().map(|entry| entry.0.as_str()).collect();
-        let known: HashSet<&str> = before.iter().map(|entry| entry.0.as_str()).collect();
-        let new: HashSet<Oid> =
-            there.iter().filter(|entry| !known.contains(entry.0.as_str())).map(|entry| entry.1).collect();
-        let folders: BTreeSet<&str> = there.iter().flat_map(|entry| parents(&entry.0)).collect();
+        let paths: HashSet<&str> = there.iter().map(|entry| entry.path.as_str()).collect();
+        let known: HashSet<&str> = before.iter().map(|entry| entry.path.as_str()).collect();
+        let new = there.iter().filter(|entry| !known.contains(entry.path.as_str()));
+        let new: HashSet<Oid> = new.filter_map(FolderEntry::content).collect();
+        let folders: BTreeSet<&str> = there.iter().flat_map(|entry| parents(&entry.path)).collect();
         let mut since = BTreeMap::new();
         let mut all = there.to_vec();
-        for entry in before.iter().filter(|entry| !paths.contains(entry.0.as_str())) {
-            let path = entry.0.as_str();
+        for entry in before.iter().filter(|entry| !paths.contains(entry.path.as_str())) {
+            let path = entry.path.as_str();
             // Moved: the same content came under a new path, nothing is lost.
-            let moved = new.contains(&entry.1);
+            let moved = entry.content().is_some_and(|content| new.contains(&content));
             // A file cannot stay where a folder is now, nor below what is a file now.
             let ousted = folders.contains(path) || parents(path).any(|folder| paths.contains(folder));
             if manner == FolderReplacement::Swapped || moved || ousted {
@@ -62,13 +86,13 @@ impl AbsentFiles {
             }
         }
         self.since = since;
-        all.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        all.sort_unstable_by(|a, b| a.path.cmp(&b.path));
         all
     }
 
     /// Forgets what is not shown any more.
     pub(super) fn forget_published(&mut self, shown: &[FolderEntry]) {
-        self.since.retain(|path, _| shown.binary_search_by(|entry| entry.0.cmp(path)).is_ok());
+        self.since.retain(|path, _| shown.binary_search_by(|entry| entry.path.cmp(path)).is_ok());
     }
 
     /// Returns the files that are gone and still shown.
@@ -94,14 +118,20 @@ mod tests {
 
     const SETTLE_DELAY: Duration = Duration::from_mins(1);
 
+    /// Reads `path=content`, `path>target` and `path!reason`.
     fn list(text: &str) -> Vec<FolderEntry> {
-        text.split_whitespace()
-            .map(|word| {
-                let (path, content) = word.split_once('=').unwrap();
-                let id = Oid::hash_object(git2::ObjectType::Blob, content.as_bytes()).unwrap();
-                (path.to_owned(), id, content.len() as u64)
-            })
-            .collect()
+        let entry = |word: &str| {
+            let at = word.find(['=', '>', '!']).unwrap();
+            let kind = match &word[at..=at] {
+                "=" => EntryKind::File,
+                ">" => EntryKind::Symlink,
+                _ => EntryKind::Other,
+            };
+            let (path, content) = (word[..at].to_owned(), &word[at + 1..]);
+            let id = Oid::hash_object(git2::ObjectType::Blob, content.as_bytes()).unwrap();
+            FolderEntry { path, kind, id, size: content.len() as u64 }
+        };
+        text.split_whitespace().map(entry).collect()
     }
 
     /// Merges steps of the form `seconds: what is there`, and compares the published list after the
@@ -136,6 +166,20 @@ mod tests {
         // Paths that cannot both be.
         check(&[(0, "a/b=1"), (1, "a=2")], Gradual, "a=2");
         check(&[(0, "a=1"), (1, "a/b=2")], Gradual, "a/b=2");
+    }
+
+    #[test]
+    fn what_cannot_be_read_any_more_is_not_absent_and_never_moved() {
+        let check = |before, after, expected| {
+            check(&[(0, before), (1, after)], FolderReplacement::Gradual, expected);
+        };
+        check("a=1 b=2", "a=1 b!unreadable", "a=1 b!unreadable");
+        check("a!unreadable", "a=1", "a=1");
+        check("a/b=1 a/c=2 d=3", "a!unreadable d=3", "a!unreadable d=3");
+        check("a!unreadable b=1", "b=1", "a!unreadable b=1");
+        check("a!unreadable b=1", "b=1 c!unreadable", "a!unreadable b=1 c!unreadable");
+        check("a>x b=1", "b=1 c>x", "a>x b=1 c>x");
+        check("a=x b=1", "b=1 c>x", "a=x b=1 c>x");
     }
 
     #[test]

@@ -26,42 +26,51 @@ const GPG_REFUSALS: [(&str, &str); 7] = [
 /// The longest text that is shown, in characters.
 const MAX_REPORT_CHARS: usize = 300;
 
+/// The end of the program that checks a signature, by its exit code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ProgramEnd {
+    Success,
+    Failure,
+}
+
 /// Says why a commit does not count as signed by one of the keys.
-pub(super) fn judge(keys: &VerificationKeys, ended_well: bool, said: &str) -> Result<(), String> {
+pub(super) fn check_signature(keys: &VerificationKeys, end: ProgramEnd, report: &str) -> Result<(), String> {
     match keys {
-        VerificationKeys::Ssh(_) => judge_ssh(ended_well, said),
-        VerificationKeys::OpenPgp(_) => judge_openpgp(ended_well, said),
+        VerificationKeys::Ssh(_) => check_ssh_signature(end, report),
+        VerificationKeys::OpenPgp(_) => check_openpgp_signature(end, report),
     }
 }
 
-fn judge_ssh(ended_well: bool, said: &str) -> Result<(), String> {
-    if ended_well && said.lines().filter(|line| line.starts_with(SSH_GOOD_PREFIX)).count() == 1 {
+fn check_ssh_signature(end: ProgramEnd, report: &str) -> Result<(), String> {
+    if end == ProgramEnd::Success
+        && report.lines().filter(|line| line.starts_with(SSH_GOOD_PREFIX)).count() == 1
+    {
         return Ok(());
     }
-    if said.trim().is_empty() {
+    if report.trim().is_empty() {
         return Err("it has no SSH signature".to_owned());
     }
-    Err(format!("its signature does not hold: {}", in_one_line(said)))
+    Err(format!("its signature does not hold: {}", in_one_line(report)))
 }
 
-fn judge_openpgp(ended_well: bool, said: &str) -> Result<(), String> {
-    let status = || said.lines().filter_map(|line| line.strip_prefix(GPG_STATUS_PREFIX));
+fn check_openpgp_signature(end: ProgramEnd, report: &str) -> Result<(), String> {
+    let status = || report.lines().filter_map(|line| line.strip_prefix(GPG_STATUS_PREFIX));
     let words = |word: &str| status().filter(|line| line.split(' ').next() == Some(word)).count();
     if let Some((_, why)) = GPG_REFUSALS.iter().find(|(word, _)| words(word) > 0) {
         return Err((*why).to_owned());
     }
-    if ended_well && words("GOODSIG") == 1 && words("VALIDSIG") == 1 {
+    if end == ProgramEnd::Success && words("GOODSIG") == 1 && words("VALIDSIG") == 1 {
         return Ok(());
     }
-    if said.trim().is_empty() {
+    if report.trim().is_empty() {
         return Err("it has no OpenPGP signature".to_owned());
     }
-    Err(format!("its signature does not hold: {}", in_one_line(said)))
+    Err(format!("its signature does not hold: {}", in_one_line(report)))
 }
 
 /// Returns lines that others may have written, as one of a bearable length.
-fn in_one_line(said: &str) -> String {
-    let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+fn in_one_line(report: &str) -> String {
+    let lines: Vec<&str> = report.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     lines.join("; ").chars().filter(|c| !c.is_control()).take(MAX_REPORT_CHARS).collect()
 }
 
@@ -70,8 +79,8 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(keys: &VerificationKeys, ended_well: bool, said: &str, expected: Result<(), &str>) {
-        assert_eq!(judge(keys, ended_well, said), expected.map_err(str::to_owned), "{said}");
+    fn check(keys: &VerificationKeys, end: ProgramEnd, report: &str, expected: Result<(), &str>) {
+        assert_eq!(check_signature(keys, end, report), expected.map_err(str::to_owned), "{report}");
     }
 
     #[test]
@@ -79,14 +88,14 @@ mod tests {
         let ssh = VerificationKeys::Ssh(Vec::new());
         let good = "Good \"git\" signature for ann@example.com with ED25519 key SHA256:x\n";
         let nobody = "Good \"git\" signature with ED25519 key SHA256:x\nNo principal matched.\n";
-        check(&ssh, true, good, Ok(()));
-        check(&ssh, false, "", Err("it has no SSH signature"));
-        check(&ssh, true, "", Err("it has no SSH signature"));
+        check(&ssh, ProgramEnd::Success, good, Ok(()));
+        check(&ssh, ProgramEnd::Failure, "", Err("it has no SSH signature"));
+        check(&ssh, ProgramEnd::Success, "", Err("it has no SSH signature"));
         let why = "its signature does not hold: Good \"git\" signature with ED25519 key SHA256:x; No principal matched.";
-        check(&ssh, false, nobody, Err(why));
-        check(&ssh, true, nobody, Err(why));
-        assert!(judge(&ssh, false, good).is_err());
-        let long = judge(&ssh, false, &"x\u{1b}[31m\n".repeat(500)).unwrap_err();
+        check(&ssh, ProgramEnd::Failure, nobody, Err(why));
+        check(&ssh, ProgramEnd::Success, nobody, Err(why));
+        assert!(check_signature(&ssh, ProgramEnd::Failure, good).is_err());
+        let long = check_signature(&ssh, ProgramEnd::Failure, &"x\u{1b}[31m\n".repeat(500)).unwrap_err();
         assert!(long.len() < 400 && !long.contains('\u{1b}'), "{long}");
     }
 
@@ -95,16 +104,21 @@ mod tests {
         let gpg = VerificationKeys::OpenPgp(Vec::new());
         let good =
             "[GNUPG:] NEWSIG\n[GNUPG:] GOODSIG 93855AC6BEA9F30E a\n[GNUPG:] VALIDSIG 669F 2026-11-23\n";
-        check(&gpg, true, good, Ok(()));
-        check(&gpg, false, "", Err("it has no OpenPGP signature"));
+        check(&gpg, ProgramEnd::Success, good, Ok(()));
+        check(&gpg, ProgramEnd::Failure, "", Err("it has no OpenPGP signature"));
         for (word, why) in GPG_REFUSALS {
-            check(&gpg, true, &format!("{good}[GNUPG:] {word} 93855AC6BEA9F30E a\n"), Err(why));
+            check(
+                &gpg,
+                ProgramEnd::Success,
+                &format!("{good}[GNUPG:] {word} 93855AC6BEA9F30E a\n"),
+                Err(why),
+            );
         }
         // A name is no word of status, and two signatures are not one.
-        check(&gpg, true, &good.replace(" a\n", " BADSIG\n"), Ok(()));
-        assert!(judge(&gpg, true, &good.repeat(2)).is_err());
-        assert!(judge(&gpg, false, good).is_err());
-        assert!(judge(&gpg, true, "[GNUPG:] GOODSIG 93 a\n").is_err());
-        assert!(judge(&gpg, true, "GOODSIG\nVALIDSIG\n").is_err());
+        check(&gpg, ProgramEnd::Success, &good.replace(" a\n", " BADSIG\n"), Ok(()));
+        assert!(check_signature(&gpg, ProgramEnd::Success, &good.repeat(2)).is_err());
+        assert!(check_signature(&gpg, ProgramEnd::Failure, good).is_err());
+        assert!(check_signature(&gpg, ProgramEnd::Success, "[GNUPG:] GOODSIG 93 a\n").is_err());
+        assert!(check_signature(&gpg, ProgramEnd::Success, "GOODSIG\nVALIDSIG\n").is_err());
     }
 }

@@ -56,6 +56,10 @@ impl fmt::Debug for BlobId {
     }
 }
 
+/// The id of what was rendered of a revision: equal roots, equal id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RenderId(pub(super) Oid);
+
 /// The text between the path of a root and the name of an object that was rendered from it.
 pub(crate) const RENDERED_SEPARATOR: char = '#';
 
@@ -95,6 +99,8 @@ impl SnapshotFile {
 pub(crate) struct Snapshot {
     /// The revision.
     pub revision: Revision,
+    /// The id of what was rendered of it and is listed here; none where it has no roots.
+    pub rendered: Option<RenderId>,
     /// The files, ordered by path, without what `.rhumbignore` and leading dots leave out.
     pub files: Vec<SnapshotFile>,
     /// The files that could have held manifests and were not read, each with its reason.
@@ -111,7 +117,8 @@ impl Snapshot {
     /// Returns a snapshot of files, of which nothing is rendered.
     pub(crate) fn of_files(revision: Revision, files: Vec<SnapshotFile>, refused: Vec<Diagnostic>) -> Self {
         let refuses_plain_files = !refused.is_empty();
-        Self { revision, files, refused, warnings: Vec::new(), failed_roots: Vec::new(), refuses_plain_files }
+        let (rendered, warnings, failed_roots) = (None, Vec::new(), Vec::new());
+        Self { revision, rendered, files, refused, warnings, failed_roots, refuses_plain_files }
     }
 
     /// Returns whether everything that could be a manifest is in the list; only then may an absence

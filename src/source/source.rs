@@ -12,10 +12,10 @@ use crate::object::{ErrorClass, Revision};
 use super::bounded::{WorkSlot, await_bounded};
 use super::change_hints::{ChangeHints, HintTarget};
 use super::cluster_facts::ClusterFacts;
-use super::commit_verifier::{CommitVerifier, VerificationAnchor};
+use super::commit_verifier::{CommitVerifier, VerificationRecord};
 use super::error::SourceError;
 use super::location::ResolvedLocation;
-use super::origin::{OriginParts, POLL_HOST, RevisionOrigin};
+use super::origin::{HOST_POLL_INTERVAL, OriginParts, RevisionOrigin};
 use super::reader::RevisionReader;
 use super::rendered_revision::RenderStep;
 use super::rendering::LastRender;
@@ -24,7 +24,7 @@ use super::state_lock::StateLock;
 use super::store::RevisionStore;
 
 /// The longest interval of observations of a failing remote.
-const POLL_FAILING: Duration = Duration::from_mins(5);
+const MAX_FAILING_POLL_INTERVAL: Duration = Duration::from_mins(5);
 
 /// The result of an observation of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub(crate) struct SourceObservation {
 #[derive(Debug)]
 pub(crate) struct Source {
     name: String,
-    place: String,
+    shown_location: String,
     /// For all work that waits for the disk.
     work: WorkSlot,
     location: ResolvedLocation,
@@ -85,17 +85,17 @@ impl Source {
         state_dir: &Path,
         settings: SourceSettings,
     ) -> Result<Self, SourceError> {
-        let place = location.to_string();
+        let shown_location = location.to_string();
         let store = RevisionStore::new(state_dir, settings);
         let OriginParts { location, origin, reader, interval, remembered } =
-            OriginParts::of(location, &place, &store)?;
+            OriginParts::of(location, &shown_location, &store)?;
         Ok(Self {
             name: name.to_owned(),
             identity: location.location_id(),
             repository: location.repository(),
             verifier: location
                 .verification()
-                .map(|verification| CommitVerifier::new(verification, name, &place)),
+                .map(|verification| CommitVerifier::new(verification, name, &shown_location)),
             work: WorkSlot::default(),
             location,
             interval,
@@ -111,7 +111,7 @@ impl Source {
             last_success: None,
             rendered: None,
             facts: ClusterFacts::default(),
-            place,
+            shown_location,
         })
     }
 
@@ -167,26 +167,25 @@ impl Source {
 
     /// Returns whether it is known what an observation must go by. A source whose commits must be
     /// signed is observed only then.
-    pub(crate) fn is_anchored(&self) -> bool {
-        self.verifier.as_ref().is_none_or(CommitVerifier::is_anchored)
+    pub(crate) fn has_verification_record(&self) -> bool {
+        self.verifier.as_ref().is_none_or(CommitVerifier::has_verification_record)
     }
 
     /// Takes what is recorded of what was accepted, and returns whether an observation may find
     /// more by it.
-    pub(crate) fn set_anchor(&mut self, anchor: VerificationAnchor) -> bool {
-        self.verifier.as_mut().is_some_and(|verifier| verifier.set_anchor(anchor))
+    pub(crate) fn record_verification(&mut self, verification_record: VerificationRecord) -> bool {
+        self.verifier.as_mut().is_some_and(|verifier| verifier.record_verification(verification_record))
     }
 
     /// Looks for the newest revision and pins it. An error leaves the last one in force.
     pub(crate) async fn observe(&mut self) -> Result<SourceObservation, SourceError> {
-        if !self.is_anchored() {
+        if !self.has_verification_record() {
             let detail = "it is not known which revision of it was accepted before".to_owned();
-            return Err(SourceError::Worker { place: self.place.clone(), detail });
+            return Err(SourceError::Worker { shown_location: self.shown_location.clone(), detail });
         }
         let mut seen = self.observe_newest().await;
         // Damage of a repository on this host is copied by nobody. That of our own store names it.
-        let is_of_store =
-            matches!(&seen, Err(SourceError::Damaged { place, .. }) if *place == self.store.place());
+        let is_of_store = matches!(&seen, Err(SourceError::Damaged { shown_location, .. }) if *shown_location == self.store.shown_location());
         let own_store = !matches!(self.origin, RevisionOrigin::Local(_))
             || self.reader.needs_store_check()
             || is_of_store;
@@ -274,7 +273,7 @@ impl Source {
 
     /// Fails unless a revision that is here was accepted last, or is signed itself; nothing is
     /// asked of a source that asks for no signatures.
-    pub(crate) async fn verify(&self, revision: &Revision) -> Result<(), SourceError> {
+    pub(crate) async fn verify_signature(&self, revision: &Revision) -> Result<(), SourceError> {
         match &self.verifier {
             Some(verifier) if verifier.accepted_revision() != Some(revision) => {
                 let id =
@@ -294,11 +293,12 @@ impl Source {
     ) -> Result<(), SourceError> {
         let lock = self.prepare_store().await?;
         let deadline = self.store.settings().fetch;
-        await_bounded(&self.place, deadline, verifier.check(&self.store, &lock, revision, commits)).await
+        await_bounded(&self.shown_location, deadline, verifier.check(&self.store, &lock, revision, commits))
+            .await
     }
 
     /// Resolves an awaited location: it may be there now.
-    async fn settle(&mut self) -> Result<(), SourceError> {
+    async fn resolve_location(&mut self) -> Result<(), SourceError> {
         self.find_origin(ResolvedLocation::resolve).await
     }
 
@@ -313,8 +313,10 @@ impl Source {
         &mut self,
         derive: fn(&ResolvedLocation) -> Result<ResolvedLocation, SourceError>,
     ) -> Result<(), SourceError> {
-        let (location, place, store) = (self.location.clone(), self.place.clone(), self.store.clone());
-        let parts = self.run_blocking(move || OriginParts::of(&derive(&location)?, &place, &store)).await?;
+        let (location, shown_location, store) =
+            (self.location.clone(), self.shown_location.clone(), self.store.clone());
+        let parts =
+            self.run_blocking(move || OriginParts::of(&derive(&location)?, &shown_location, &store)).await?;
         self.location = parts.location;
         self.origin = parts.origin;
         self.reader = parts.reader;
@@ -328,7 +330,7 @@ impl Source {
             self.take_over_older_store().await?;
         }
         if matches!(self.origin, RevisionOrigin::Awaited(_)) {
-            self.settle().await?;
+            self.resolve_location().await?;
         }
         if self.failures > 0 {
             // Revisions that could not be had then may be there now.
@@ -355,7 +357,7 @@ impl Source {
                 directory.newest(lock, &self.reader).await?
             }
             RevisionOrigin::Awaited(path) => {
-                return Err(SourceError::Missing { place: path.display().to_string() });
+                return Err(SourceError::Missing { shown_location: path.display().to_string() });
             }
         };
         let idle = known == Some(&revision);
@@ -512,10 +514,10 @@ impl Source {
         let base = match &self.origin {
             RevisionOrigin::Remote(_) => {
                 let doubled = self.interval.saturating_mul(1 << self.failures.saturating_sub(1).min(10));
-                doubled.min(POLL_FAILING.max(self.interval))
+                doubled.min(MAX_FAILING_POLL_INTERVAL.max(self.interval))
             }
             RevisionOrigin::Local(_) | RevisionOrigin::Directory(_) | RevisionOrigin::Awaited(_) => {
-                self.interval.min(POLL_HOST)
+                self.interval.min(HOST_POLL_INTERVAL)
             }
         };
         let spread = base.mul_f64(0.9 + 0.2 * random.clamp(0.0, 1.0));
@@ -530,7 +532,7 @@ impl Source {
         &self,
         work: impl FnOnce() -> Result<T, SourceError> + Send + 'static,
     ) -> Result<T, SourceError> {
-        self.work.run_bounded(&self.place, self.store.settings().fetch, work).await?
+        self.work.run_bounded(&self.shown_location, self.store.settings().fetch, work).await?
     }
 
     /// Reads what the source has seen, under a deadline and beside no other read of its own.
@@ -541,7 +543,7 @@ impl Source {
         &self,
         read: impl FnOnce(&RevisionReader) -> Result<T, SourceError> + Send + 'static,
     ) -> Result<T, SourceError> {
-        let reader = self.reader();
+        let reader = self.reader.for_one_reading();
         self.run_blocking(move || read(&reader)).await
     }
 }

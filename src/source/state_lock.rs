@@ -27,13 +27,13 @@ impl StateLock {
 }
 
 /// Makes the folder, if it is missing, for its owner only, and takes its lock.
-pub(super) async fn take(folder: &Path, patience: Duration) -> Result<StateLock, SourceError> {
-    let trouble = |doing| move |error| SourceError::State { path: folder.to_owned(), doing, error };
+pub(super) async fn take(folder: &Path, timeout: Duration) -> Result<StateLock, SourceError> {
+    let lock_error = |doing| move |error| SourceError::State { path: folder.to_owned(), doing, error };
     std::fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)
         .create(folder)
-        .map_err(trouble("cannot create"))?;
+        .map_err(lock_error("cannot create"))?;
     let path = folder.join("lock");
     let start = Instant::now();
     loop {
@@ -45,11 +45,11 @@ pub(super) async fn take(folder: &Path, patience: Duration) -> Result<StateLock,
             .truncate(false)
             .mode(0o600)
             .open(&path)
-            .map_err(trouble("cannot write to"))?;
+            .map_err(lock_error("cannot write to"))?;
         match file.try_lock() {
             Ok(()) if is_at(&file, &path) => return Ok(StateLock { file }),
-            Err(TryLockError::Error(error)) => return Err(trouble("cannot lock")(error)),
-            Ok(()) | Err(TryLockError::WouldBlock) if start.elapsed() >= patience => {
+            Err(TryLockError::Error(error)) => return Err(lock_error("cannot lock")(error)),
+            Ok(()) | Err(TryLockError::WouldBlock) if start.elapsed() >= timeout => {
                 return Err(SourceError::Busy { path });
             }
             Ok(()) | Err(TryLockError::WouldBlock) => tokio::time::sleep(LOCK_RETRY_DELAY).await,

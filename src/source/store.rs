@@ -7,10 +7,8 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use git2::{ErrorCode, ObjectType, Oid, Repository, RepositoryInitOptions};
@@ -29,6 +27,7 @@ use super::object_stores::{self, ObjectDatabase};
 use super::rendered_roots::Rendering;
 use super::settings::SourceSettings;
 use super::state_lock::StateLock;
+use super::store_usage::{self, ObjectWriter, StoreUsage, pack_bytes};
 
 /// No name of an older version: see [`super::older_store`].
 const STORE_NAME: &str = "revisions.git";
@@ -39,10 +38,6 @@ const MAX_PACKS: usize = 50;
 /// Loose objects in one of 256 folders: about 4,000 in all.
 const MAX_LOOSE_OBJECTS: usize = 16;
 
-/// The bytes that small copies may write before the files of the store are counted again: counting
-/// costs more than such a copy. The quota may be exceeded by as much.
-const MAX_UNCOUNTED_BYTES: u64 = 16 << 20;
-
 /// One source's own repository.
 #[derive(Clone, Debug)]
 pub(super) struct RevisionStore {
@@ -50,13 +45,12 @@ pub(super) struct RevisionStore {
     path: PathBuf,
     settings: SourceSettings,
     complete: Arc<CompleteRevisions>,
-    /// The bytes that were written since the quota was last asked for its room.
-    uncounted: Arc<AtomicU64>,
+    usage: Arc<StoreUsage>,
 }
 
 /// The rest of the quota in bytes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct RemainingQuota(pub(super) u64);
+pub(super) struct RemainingReadQuota(pub(super) u64);
 
 impl RevisionStore {
     pub(super) fn new(folder: &Path, settings: SourceSettings) -> Self {
@@ -68,9 +62,7 @@ impl RevisionStore {
     }
 
     fn at(folder: PathBuf, path: PathBuf, settings: SourceSettings) -> Self {
-        // The first write asks for the room.
-        let uncounted = Arc::new(AtomicU64::new(MAX_UNCOUNTED_BYTES));
-        Self { folder, path, settings, complete: Arc::default(), uncounted }
+        Self { folder, path, settings, complete: Arc::default(), usage: Arc::default() }
     }
 
     /// Returns the one of another name in the same state directory.
@@ -155,11 +147,11 @@ impl RevisionStore {
             let error = io::Error::other(text.to_owned());
             return SourceError::State { path: self.path.clone(), doing: "cannot use", error };
         }
-        SourceError::Damaged { place: self.place(), detail: text.to_owned() }
+        SourceError::Damaged { shown_location: self.shown_location(), detail: text.to_owned() }
     }
 
     /// Returns the store's name in errors.
-    pub(super) fn place(&self) -> String {
+    pub(super) fn shown_location(&self) -> String {
         self.path.display().to_string()
     }
 
@@ -198,6 +190,7 @@ impl RevisionStore {
 
     fn create(&self, _: &StateLock) -> Result<(), SourceError> {
         self.complete.clear();
+        self.usage.forget();
         let young = self.folder.join(format!("{STORE_NAME}.new"));
         remove_folder(&young).map_err(self.io_error("cannot replace"))?;
         let mut options = RepositoryInitOptions::new();
@@ -264,7 +257,8 @@ impl RevisionStore {
         let repository = self.repository()?;
         match repository.find_reference(name) {
             Ok(reference) => {
-                Ok(reference.peel_to_commit().ok().map(|commit| Revision::new(&commit.id().to_string())))
+                let commit = object_stores::referenced_commit(&repository, &reference).ok();
+                Ok(commit.map(|commit| Revision::new(&commit.id().to_string())))
             }
             Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
             Err(error) => Err(self.classify_error(&error)),
@@ -364,28 +358,23 @@ impl RevisionStore {
     /// Returns whether every object of a revision is here; contents are not read. One that was
     /// found complete counts as such as long as its commit is here.
     pub(super) fn has_revision(&self, revision: &Revision) -> bool {
-        self.repository().is_ok_and(|store| self.complete_from(&store, revision, &mut |_, _| false))
+        self.repository().is_ok_and(|store| self.try_complete_from(&store, revision, &mut |_, _| false))
     }
 
     /// Copies the missing objects of a revision that lie in files of their own in a folder. Returns
     /// whether every object of it is here then.
-    pub(super) fn complete_from_files(&self, revision: &Revision, objects: &Path) -> bool {
+    pub(super) fn try_complete_from_files(&self, revision: &Revision, objects: &Path) -> bool {
         let (Ok(repository), Some(mut loose)) = (self.repository(), LooseObjects::open(objects)) else {
             return false;
         };
-        if self.uncounted.load(Ordering::Relaxed) >= MAX_UNCOUNTED_BYTES {
-            if self.quota_room().is_err() {
-                return false;
-            }
-            self.uncounted.store(0, Ordering::Relaxed);
+        if self.remaining_quota().is_err() {
+            return false;
         }
-        let done =
-            self.complete_from(&repository, revision, &mut |id, kind| loose.copy(id, kind, &repository));
-        self.uncounted.fetch_add(loose.copied_bytes(), Ordering::Relaxed);
-        done
+        let Ok(mut writer) = self.writer(&repository) else { return false };
+        self.try_complete_from(&repository, revision, &mut |id, kind| loose.try_copy(id, kind, &mut writer))
     }
 
-    fn complete_from(
+    fn try_complete_from(
         &self,
         repository: &Repository,
         revision: &Revision,
@@ -426,7 +415,8 @@ impl RevisionStore {
             for found in
                 repository.references_glob("refs/rhumb/*").map_err(|error| self.classify_error(&error))?
             {
-                let commit = found.and_then(|reference| reference.peel_to_commit());
+                let commit =
+                    found.and_then(|reference| object_stores::referenced_commit(&repository, &reference));
                 named.insert(commit.map_err(|error| self.classify_error(&error))?.id());
             }
             Ok(named)
@@ -439,7 +429,7 @@ impl RevisionStore {
     pub(super) async fn is_damaged_for_git(&self, lock: &StateLock) -> bool {
         let mut command = child::git_command(&self.path, ChildPeer::Nobody);
         command.args(["rev-list", "--objects", "--all", "--quiet"]);
-        let bounds = self.child_limits(self.settings.fetch, RemainingQuota(self.settings.quota));
+        let bounds = self.child_limits(self.settings.fetch, RemainingReadQuota(self.settings.quota));
         match child::run(command, lock, bounds).await {
             Ok(output) if !output.status.success() => {
                 git_messages::kind(&output.stderr) != GitErrorKind::Memory
@@ -448,26 +438,38 @@ impl RevisionStore {
         }
     }
 
-    /// Returns the room that the quota leaves for new files.
-    pub(super) fn quota_room(&self) -> Result<RemainingQuota, SourceError> {
-        let used = self.used_bytes();
-        match self.settings.quota.checked_sub(used) {
-            Some(left) if left > 0 => Ok(RemainingQuota(left)),
-            _ => Err(SourceError::Full {
-                path: self.path.clone(),
-                detail: format!("{used} bytes are used of a quota of {}", self.settings.quota),
-            }),
+    /// Returns the room that the quota leaves for new files. They are counted where an estimate is
+    /// not enough to tell.
+    pub(super) fn remaining_quota(&self) -> Result<RemainingReadQuota, SourceError> {
+        let left = |used: u64| self.settings.quota.checked_sub(used).filter(|left| *left > 0);
+        if let Some(left) = self.usage.estimated_bytes().and_then(left) {
+            return Ok(RemainingReadQuota(left));
         }
+        let used = store_usage::folder_bytes(&self.path);
+        self.usage.set_counted(used);
+        left(used).map(RemainingReadQuota).ok_or_else(|| SourceError::Full {
+            path: self.path.clone(),
+            detail: format!("{used} bytes are used of a quota of {}", self.settings.quota),
+        })
+    }
+
+    /// Returns a writer of objects. Its bytes count for the quota.
+    pub(super) fn writer<'r>(&self, repository: &'r Repository) -> Result<ObjectWriter<'r>, SourceError> {
+        let odb = repository.odb().map_err(|error| self.classify_error(&error))?;
+        Ok(ObjectWriter::new(odb, self.usage.clone()))
+    }
+
+    /// Runs a program that writes packs to a repository of the store, and counts them for the quota.
+    pub(super) async fn count_packs<T>(&self, repository: &Path, program: impl Future<Output = T>) -> T {
+        let before = pack_bytes(repository);
+        let done = program.await;
+        self.usage.note_written(pack_bytes(repository).saturating_sub(before));
+        done
     }
 
     /// Returns how much a command of git may take.
-    pub(super) const fn child_limits(&self, time: Duration, room: RemainingQuota) -> ChildLimits {
-        ChildLimits { time, file: room.0, memory: self.settings.memory }
-    }
-
-    fn used_bytes(&self) -> u64 {
-        let entries = WalkDir::new(&self.path).into_iter().flatten();
-        entries.filter_map(|entry| entry.metadata().ok()).map(|metadata| metadata.blocks() * 512).sum()
+    pub(super) const fn child_limits(&self, time: Duration, quota: RemainingReadQuota) -> ChildLimits {
+        ChildLimits { time, file: quota.0, memory: self.settings.memory }
     }
 
     /// Returns whether enough has gathered for [`RevisionStore::maintain`] to be worth its while.
@@ -483,19 +485,20 @@ impl RevisionStore {
     /// store as it was and is only logged: the next time may do better.
     pub(super) async fn maintain(&self, lock: &StateLock) {
         if self.needs_tidying() {
-            self.maintain_now(lock).await;
+            self.try_maintain_now(lock).await;
         }
         Box::pin(IncomingRepository::of(self).maintain(lock)).await;
     }
 
     /// Does the same as [`RevisionStore::maintain`] for itself, now. Returns whether it succeeded.
-    pub(super) async fn maintain_now(&self, lock: &StateLock) -> bool {
+    pub(super) async fn try_maintain_now(&self, lock: &StateLock) -> bool {
+        self.usage.forget();
         let steps: [&[&str]; 3] =
             [&["repack", "-adq"], &["prune", "--expire=now"], &["pack-refs", "--all", "--prune"]];
         for step in steps {
             let mut command = child::git_command(&self.path, ChildPeer::Nobody);
             command.args(step);
-            let bounds = self.child_limits(self.settings.fetch, RemainingQuota(self.settings.quota));
+            let bounds = self.child_limits(self.settings.fetch, RemainingReadQuota(self.settings.quota));
             let done = child::run(command, lock, bounds).await;
             let failure = match done {
                 Ok(output) if output.status.success() => continue,

@@ -26,6 +26,18 @@ pub(super) fn kind(mode: i32) -> EntryKind {
     }
 }
 
+/// Returns the mode of an entry of this kind, as git writes it. git knows no mode of another kind,
+/// and looks for nothing behind it.
+pub(super) const fn mode_text(kind: EntryKind) -> &'static str {
+    match kind {
+        EntryKind::File => "100644",
+        EntryKind::Folder => "40000",
+        EntryKind::Symlink => "120000",
+        EntryKind::Submodule => "160000",
+        EntryKind::Other => "10644",
+    }
+}
+
 /// The reason for which a walk ended early.
 pub(super) enum WalkStop {
     Git(git2::Error),
@@ -39,7 +51,7 @@ impl From<git2::Error> for WalkStop {
 }
 
 /// The bytes of names that count as one entry. An honest path has fewer.
-const BYTES_OF_AN_ENTRY: usize = 256;
+const NAME_BYTES_PER_ENTRY: usize = 256;
 
 /// The number of entries that a walk may still look at: trees can be nested into bombs of any size.
 ///
@@ -47,18 +59,24 @@ const BYTES_OF_AN_ENTRY: usize = 256;
 /// too, of which a walk holds all trees on the way to a file.
 #[derive(Debug)]
 pub(super) struct EntryBudget {
+    most: usize,
     left: usize,
 }
 
 impl EntryBudget {
     /// Returns a budget of so many entries.
     pub(super) const fn new(most: usize) -> Self {
-        Self { left: most }
+        Self { most, left: most }
+    }
+
+    /// Returns the entries that were taken.
+    pub(super) const fn count(&self) -> usize {
+        self.most - self.left
     }
 
     /// Takes the entries of a tree.
     pub(super) fn take_tree(&mut self, tree: &Tree<'_>, bytes: usize) -> Result<(), WalkStop> {
-        self.take(tree.len().max(bytes / BYTES_OF_AN_ENTRY))
+        self.take(tree.len().max(bytes / NAME_BYTES_PER_ENTRY))
     }
 
     /// Reads two trees that are to be compared, where they are there, and takes their entries.
@@ -67,24 +85,30 @@ impl EntryBudget {
         objects: &'a ObjectStores,
         trees: [Option<Oid>; 2],
     ) -> Result<[Option<Tree<'a>>; 2], WalkStop> {
-        let mut load = |id: Option<Oid>| -> Result<Option<Tree<'a>>, WalkStop> {
-            let Some(id) = id else { return Ok(None) };
-            let (tree, bytes) = objects.sized_tree(id)?;
-            self.take_tree(&tree, bytes)?;
-            Ok(Some(tree))
-        };
         let [old, new] = trees;
-        Ok([load(old)?, load(new)?])
+        Ok([self.load_tree(objects, old)?, self.load_tree(objects, new)?])
+    }
+
+    /// Reads a tree, where it is there, and takes its entries.
+    pub(super) fn load_tree<'a>(
+        &mut self,
+        objects: &'a ObjectStores,
+        id: Option<Oid>,
+    ) -> Result<Option<Tree<'a>>, WalkStop> {
+        let Some(id) = id else { return Ok(None) };
+        let (tree, bytes) = objects.sized_tree(id)?;
+        self.take_tree(&tree, bytes)?;
+        Ok(Some(tree))
     }
 
     /// Takes one entry whose path has so many bytes.
     pub(super) fn take_entry(&mut self, bytes: usize) -> Result<(), WalkStop> {
-        self.take((bytes / BYTES_OF_AN_ENTRY).max(1))
+        self.take((bytes / NAME_BYTES_PER_ENTRY).max(1))
     }
 
     /// Takes what a path counts beyond its entry.
     pub(super) fn take_path(&mut self, path: &str) -> Result<(), WalkStop> {
-        self.take(path.len() / BYTES_OF_AN_ENTRY)
+        self.take(path.len() / NAME_BYTES_PER_ENTRY)
     }
 
     fn take(&mut self, count: usize) -> Result<(), WalkStop> {
@@ -112,10 +136,10 @@ impl<'a, F: FnMut(WalkSink) -> ControlFlow<()>> TreeWalk<'a, F> {
         Self { objects, budget: EntryBudget::new(most), ignores: IgnoreFiles::default(), found }
     }
 
-    /// Walks everything under a root.
-    pub(super) fn run(mut self, root: Oid) -> Result<(), WalkStop> {
+    /// Walks everything under a root, and returns how many entries it counted.
+    pub(super) fn run(mut self, root: Oid) -> Result<usize, WalkStop> {
         let _ = self.walk_folder(root, String::new(), 0)?;
-        Ok(())
+        Ok(self.budget.count())
     }
 
     fn walk_folder(&mut self, id: Oid, path: String, depth: usize) -> Result<ControlFlow<()>, WalkStop> {
@@ -135,28 +159,23 @@ impl<'a, F: FnMut(WalkSink) -> ControlFlow<()>> TreeWalk<'a, F> {
         if let Some(refusal) = load_ignore_file(self.objects, &mut self.ignores, tree, path)? {
             return Ok(Some(refusal));
         }
-        Ok(file_names::RENDERER_FILES.into_iter().find_map(|(name, reason)| {
-            let entry = tree.get_name_bytes(name.as_bytes())?;
-            let full = join(path, name);
-            let ignored = self.ignores.ignored(full.as_bytes(), kind(entry.filemode_raw()));
-            (!ignored).then(|| RefusedFile::new(full, reason))
-        }))
+        Ok(renderer_refusal(tree, path, &self.ignores))
     }
 
     fn entries(&mut self, tree: &Tree<'_>, path: &str, depth: usize) -> Result<ControlFlow<()>, WalkStop> {
         for entry in tree {
             let kind = kind(entry.filemode_raw());
-            let flow = match judge(&self.ignores, path, entry.name_bytes(), kind, depth) {
-                JudgedEntry::Skip => continue,
-                JudgedEntry::Take(path) => {
+            let flow = match classify_entry(&self.ignores, path, entry.name_bytes(), kind, depth) {
+                ClassifiedEntry::Skip => continue,
+                ClassifiedEntry::Take(path) => {
                     self.budget.take_path(&path)?;
                     (self.found)(WalkSink::File(path, entry.id()))
                 }
-                JudgedEntry::Refuse(refusal) => {
+                ClassifiedEntry::Refuse(refusal) => {
                     self.budget.take_path(&refusal.path)?;
                     (self.found)(WalkSink::Refused(refusal))
                 }
-                JudgedEntry::Enter(path) => self.walk_folder(entry.id(), path, depth + 1)?,
+                ClassifiedEntry::Enter(path) => self.walk_folder(entry.id(), path, depth + 1)?,
             };
             if flow.is_break() {
                 return Ok(flow);
@@ -167,7 +186,7 @@ impl<'a, F: FnMut(WalkSink) -> ControlFlow<()>> TreeWalk<'a, F> {
 }
 
 /// The verdict on an entry with its whole path.
-pub(super) enum JudgedEntry {
+pub(super) enum ClassifiedEntry {
     Skip,
     Take(String),
     Enter(String),
@@ -175,23 +194,23 @@ pub(super) enum JudgedEntry {
 }
 
 /// Judges an entry of a folder: ignore files first, then its name and kind.
-pub(super) fn judge(
+pub(super) fn classify_entry(
     ignores: &IgnoreFiles,
     folder: &str,
     name: &[u8],
     kind: EntryKind,
     depth: usize,
-) -> JudgedEntry {
-    let verdict = file_names::judge(name, kind);
+) -> ClassifiedEntry {
+    let verdict = file_names::classify_name(name, kind);
     if verdict == EntryVerdict::Skip {
-        return JudgedEntry::Skip;
+        return ClassifiedEntry::Skip;
     }
     let full = [folder.as_bytes(), if folder.is_empty() { b"" } else { b"/" }, name].concat();
-    if ignores.ignored(&full, kind) {
-        return JudgedEntry::Skip;
+    if ignores.is_ignored(&full, kind) {
+        return ClassifiedEntry::Skip;
     }
     // Another text only for names that are refused.
-    let path = match name.get(..file_names::MAX_NAME) {
+    let path = match name.get(..file_names::MAX_FILE_NAME_BYTES) {
         Some(begin) if begin != name => {
             join(folder, &file_names::printable(&[begin, "…".as_bytes()].concat()))
         }
@@ -199,13 +218,23 @@ pub(super) fn judge(
     };
     match verdict {
         EntryVerdict::Enter if depth >= file_names::MAX_FOLDER_DEPTH => {
-            JudgedEntry::Refuse(RefusedFile::new(path, RefusalReason::TooDeep))
+            ClassifiedEntry::Refuse(RefusedFile::new(path, RefusalReason::TooDeep))
         }
-        EntryVerdict::Enter => JudgedEntry::Enter(path),
-        EntryVerdict::Take => JudgedEntry::Take(path),
-        EntryVerdict::Refuse(reason) => JudgedEntry::Refuse(RefusedFile::new(path, reason)),
-        EntryVerdict::Skip => JudgedEntry::Skip,
+        EntryVerdict::Enter => ClassifiedEntry::Enter(path),
+        EntryVerdict::Take => ClassifiedEntry::Take(path),
+        EntryVerdict::Refuse(reason) => ClassifiedEntry::Refuse(RefusedFile::new(path, reason)),
+        EntryVerdict::Skip => ClassifiedEntry::Skip,
     }
+}
+
+/// Returns the refusal of a folder that is to be rendered first; none for any other folder.
+pub(super) fn renderer_refusal(tree: &Tree<'_>, path: &str, ignores: &IgnoreFiles) -> Option<RefusedFile> {
+    file_names::RENDERER_FILES.into_iter().find_map(|(name, reason)| {
+        let entry = tree.get_name_bytes(name.as_bytes())?;
+        let full = join(path, name);
+        let counts = !ignores.is_ignored(full.as_bytes(), kind(entry.filemode_raw()));
+        counts.then(|| RefusedFile::new(full, reason))
+    })
 }
 
 /// Puts a folder's ignore file on the stack; a refusal says why it cannot be understood.
@@ -218,7 +247,7 @@ pub(super) fn load_ignore_file(
     let Some(entry) = tree.get_name_bytes(file_names::IGNORE_FILE.as_bytes()) else { return Ok(None) };
     let refusal = RefusedFile::new(join(path, file_names::IGNORE_FILE), RefusalReason::BadIgnore);
     if kind(entry.filemode_raw()) != EntryKind::File
-        || objects.size(entry.id())? > file_names::MAX_IGNORE_FILE
+        || objects.size(entry.id())? > file_names::MAX_IGNORE_FILE_BYTES
     {
         return Ok(Some(refusal));
     }
@@ -232,7 +261,7 @@ pub(super) fn join(folder: &str, name: &str) -> String {
 }
 
 /// Sorts the files of trees that git would not have made, and takes out the names that come twice.
-pub(super) fn put_in_order(files: &mut Vec<(String, Oid)>) -> Vec<RefusedFile> {
+pub(super) fn sort_entries(files: &mut Vec<(String, Oid)>) -> Vec<RefusedFile> {
     files.sort();
     let mut twice = Vec::new();
     files.dedup_by(|next, kept| {

@@ -3,13 +3,15 @@
 
 use git2::{ObjectType, Oid};
 
+use super::file_names::EntryKind;
 use super::refusal::RefusedFile;
+use super::tree;
 use crate::object::Revision;
 
 /// Stands for author, committer and dates, so that equal contents are equal commits.
-const NOBODY: &str = "rhumb <rhumb@localhost> 0 +0000";
+const COMMIT_AUTHOR: &str = "rhumb <rhumb@localhost> 0 +0000";
 /// The address of it.
-const NOBODY_EMAIL: &str = "rhumb@localhost";
+const COMMIT_AUTHOR_EMAIL: &str = "rhumb@localhost";
 
 /// A sink for the bytes of objects, which gives the id of each and may also store it.
 pub(super) trait ObjectSink {
@@ -32,15 +34,30 @@ impl ObjectSink for git2::Odb<'_> {
     }
 }
 
+/// An entry of a tree that is made, by its whole path.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NewEntry<'a> {
+    pub(super) path: &'a str,
+    pub(super) kind: EntryKind,
+    pub(super) id: Oid,
+}
+
+impl<'a> NewEntry<'a> {
+    /// Returns a regular file.
+    pub(super) const fn file(path: &'a str, id: Oid) -> Self {
+        Self { path, kind: EntryKind::File, id }
+    }
+}
+
 /// Makes the commit of a folder: no parent, no date, no author, so that equal folders are equal
-/// revisions. The files are ordered by path; none is a folder of another.
+/// revisions. The entries are ordered by path; none is a folder of another.
 pub(super) fn write_commit(
     sink: &mut impl ObjectSink,
-    files: &[(&str, Oid)],
+    entries: &[NewEntry<'_>],
     refusals: &[RefusedFile],
 ) -> Result<Oid, git2::Error> {
-    let tree = write_folder(sink, files, 0)?;
-    let mut text = format!("tree {tree}\nauthor {NOBODY}\ncommitter {NOBODY}\n\nSnapshot\n");
+    let tree = write_folder(sink, entries, 0)?;
+    let mut text = format!("tree {tree}\nauthor {COMMIT_AUTHOR}\ncommitter {COMMIT_AUTHOR}\n\nSnapshot\n");
     for refusal in refusals {
         text.push_str(&refusal.line());
         text.push('\n');
@@ -51,7 +68,7 @@ pub(super) fn write_commit(
 /// Makes the folder of one root. The files are ordered by name, and none is in a folder of its own.
 pub(super) fn write_root_folder(
     sink: &mut impl ObjectSink,
-    files: &[(&str, Oid)],
+    files: &[NewEntry<'_>],
 ) -> Result<Oid, git2::Error> {
     write_folder(sink, files, 0)
 }
@@ -65,7 +82,7 @@ pub(super) fn write_rendered_commit(
     let mut bytes = Vec::new();
     for (folder, number) in folders.iter().zip(0_usize..) {
         // Names of one width are in git's order.
-        entry(&mut bytes, "40000", &format!("{number:06}"), *folder);
+        entry(&mut bytes, EntryKind::Folder, &format!("{number:06}"), *folder);
     }
     let tree = sink.put(ObjectType::Tree, &bytes)?;
     Ok(RenderedCommit { id: write_render(sink, tree, &[], of)?, tree })
@@ -81,7 +98,7 @@ pub(super) fn write_render(
 ) -> Result<Oid, git2::Error> {
     let parents: Vec<String> = parents.iter().map(|parent| format!("parent {parent}\n")).collect();
     let text = format!(
-        "tree {tree}\n{}author {NOBODY}\ncommitter {NOBODY}\n\nRendered\n\nSource-Commit: {of}\n",
+        "tree {tree}\n{}author {COMMIT_AUTHOR}\ncommitter {COMMIT_AUTHOR}\n\nRendered\n\nSource-Commit: {of}\n",
         parents.concat()
     );
     sink.put(ObjectType::Commit, text.as_bytes())
@@ -91,7 +108,7 @@ pub(super) fn write_render(
 pub(super) fn is_rendered_commit(commit: &git2::Commit<'_>) -> bool {
     let author = commit.author();
     author.when().seconds() == 0
-        && author.email_bytes() == NOBODY_EMAIL.as_bytes()
+        && author.email_bytes() == COMMIT_AUTHOR_EMAIL.as_bytes()
         && commit.message_bytes().starts_with(b"Rendered\n")
 }
 
@@ -104,30 +121,34 @@ pub(super) struct RenderedCommit {
     pub(super) tree: Oid,
 }
 
-/// Writes one tree of the files that share the first `skip` bytes of their paths.
-fn write_folder(sink: &mut impl ObjectSink, files: &[(&str, Oid)], skip: usize) -> Result<Oid, git2::Error> {
+/// Writes one tree of the entries that share the first `skip` bytes of their paths.
+fn write_folder(
+    sink: &mut impl ObjectSink,
+    entries: &[NewEntry<'_>],
+    skip: usize,
+) -> Result<Oid, git2::Error> {
     let mut tree = Vec::new();
-    let mut rest = files;
-    while let Some((path, id)) = rest.first() {
+    let mut rest = entries;
+    while let Some(NewEntry { path, kind, id }) = rest.first() {
         let inside = path.get(skip..).unwrap_or_default();
         let Some((name, _)) = inside.split_once('/') else {
-            entry(&mut tree, "100644", inside, *id);
+            entry(&mut tree, *kind, inside, *id);
             rest = rest.get(1..).unwrap_or_default();
             continue;
         };
         let prefix = path.get(..=skip + name.len()).unwrap_or_default();
-        let count = rest.iter().take_while(|(path, _)| path.starts_with(prefix)).count();
+        let count = rest.iter().take_while(|entry| entry.path.starts_with(prefix)).count();
         let (below, after) = rest.split_at(count);
-        entry(&mut tree, "40000", name, write_folder(sink, below, prefix.len())?);
+        entry(&mut tree, EntryKind::Folder, name, write_folder(sink, below, prefix.len())?);
         rest = after;
     }
     sink.put(ObjectType::Tree, &tree)
 }
 
-fn entry(tree: &mut Vec<u8>, mode: &str, name: &str, id: Oid) {
-    tree.extend_from_slice(mode.as_bytes());
-    tree.push(b' ');
-    tree.extend_from_slice(name.as_bytes());
-    tree.push(0);
-    tree.extend_from_slice(id.as_bytes());
+fn entry(bytes: &mut Vec<u8>, kind: EntryKind, name: &str, id: Oid) {
+    bytes.extend_from_slice(tree::mode_text(kind).as_bytes());
+    bytes.push(b' ');
+    bytes.extend_from_slice(name.as_bytes());
+    bytes.push(0);
+    bytes.extend_from_slice(id.as_bytes());
 }

@@ -50,7 +50,7 @@ impl WatchTarget {
 }
 
 /// The sink for the events of one subscription, and of others of its instance.
-type EventSink = Box<dyn Fn(&notify::Result<notify::Event>) + Send>;
+type FileEventHandler = Box<dyn Fn(&notify::Result<notify::Event>) + Send>;
 
 /// The instances of a process.
 #[derive(Default)]
@@ -84,12 +84,12 @@ impl PooledInstance {
 /// thread answers, and calls the sinks.
 struct WatchInstance {
     watcher: Mutex<RecommendedWatcher>,
-    sinks: Arc<Mutex<BTreeMap<u64, EventSink>>>,
+    sinks: Arc<Mutex<BTreeMap<u64, FileEventHandler>>>,
 }
 
 impl WatchInstance {
     fn start() -> notify::Result<Self> {
-        let sinks: Arc<Mutex<BTreeMap<u64, EventSink>>> = Arc::default();
+        let sinks: Arc<Mutex<BTreeMap<u64, FileEventHandler>>> = Arc::default();
         let reported = sinks.clone();
         let report = move |event: notify::Result<notify::Event>| {
             for sink in unpoisoned(&reported).values() {
@@ -123,7 +123,7 @@ impl WatchPool {
         self: &Arc<Self>,
         device: Option<u64>,
         targets: Vec<WatchTarget>,
-        sink: EventSink,
+        sink: FileEventHandler,
     ) -> notify::Result<WatchSubscription> {
         let (instance, number) = self.claim(device, targets.clone())?;
         let subscription = WatchSubscription { pool: self.clone(), instance, number };
@@ -152,14 +152,14 @@ impl WatchPool {
         let number = state.next;
         state.next += 1;
         let fits = |pooled: &PooledInstance| pooled.device == device && pooled.has_room_for(&targets);
-        let place = if let Some(place) = state.instances.iter().position(fits) {
-            place
+        let position = if let Some(position) = state.instances.iter().position(fits) {
+            position
         } else {
             let instance = Arc::new(WatchInstance::start()?);
             state.instances.push(PooledInstance { instance, device, claims: BTreeMap::new() });
             state.instances.len() - 1
         };
-        let pooled = &mut state.instances[place];
+        let pooled = &mut state.instances[position];
         pooled.claims.insert(number, targets);
         Ok((pooled.instance.clone(), number))
     }
@@ -168,13 +168,13 @@ impl WatchPool {
     fn release(&self, instance: &Arc<WatchInstance>, number: u64) -> Vec<PathBuf> {
         let mut state = unpoisoned(&self.0);
         let found = state.instances.iter().position(|pooled| Arc::ptr_eq(&pooled.instance, instance));
-        let Some(place) = found else { return Vec::new() };
-        let pooled = &mut state.instances[place];
+        let Some(position) = found else { return Vec::new() };
+        let pooled = &mut state.instances[position];
         let released = pooled.claims.remove(&number).unwrap_or_default();
         let claimed = |path: &Path| pooled.claims.values().flatten().any(|claim| claim.path == path);
         let free = released.into_iter().map(|target| target.path).filter(|path| !claimed(path)).collect();
         if pooled.claims.is_empty() {
-            state.instances.swap_remove(place);
+            state.instances.swap_remove(position);
         }
         free
     }

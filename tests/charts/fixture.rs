@@ -12,7 +12,7 @@ use controlplane::Renderers;
 use rhumb::testing::config::{Environment, read};
 use rhumb::testing::input::RenderHost;
 use rhumb::testing::input::charts::{
-    ChartFetcher, ChartReference, ExpectedDigest, FetchError, FetchSurroundings, FetchedChart,
+    ChartFetcher, ChartReference, ExpectedDigest, FetchEnvironment, FetchError, FetchedChart,
 };
 use rhumb::testing::input::sandbox::Sandbox;
 use tempfile::TempDir;
@@ -68,7 +68,7 @@ impl Fixture {
         let config = read("rhumb.yaml", &text, &Environment::default()).unwrap();
         variables.push(("SSL_CERT_FILE".into(), folder.path().join("ca.pem").into()));
         let surroundings =
-            FetchSurroundings { credentials: Some(folder.path().join("credentials")), variables };
+            FetchEnvironment { credentials: Some(folder.path().join("credentials")), variables };
         let sandbox = Sandbox::launched_by(launcher(folder.path()));
         let programs = folder.path().join("programs");
         let host = RenderHost::with_sandbox(&config.renderers, OsString::new(), programs, sandbox);

@@ -4,15 +4,28 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use controlplane::AuditEvent;
 use serde_json::{Value, json};
 
-use crate::support::{AuditWindow, DEFAULT_TIMEOUT, Folder, Repo, TestNamespace, eventually, yaml};
+use crate::support::{AuditWindow, DEFAULT_TIMEOUT, Folder, Repo, TestNamespace, eventually, in_time, yaml};
 
 /// Ten writes a second.
 const FIGHT_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The duration of the other writer: a part of the minute in which five writes are allowed.
-const FIGHT: Duration = Duration::from_secs(12);
+/// The number of repairs of an object at once. Each further one has a pause before it.
+const PROMPT_REPAIRS: usize = 5;
+
+/// The pause before a repair that restarts no pods, in a fight.
+const PAUSE: Duration = Duration::from_secs(10);
+
+/// The time over which repairs are counted, and so the pause of one that restarts pods.
+const WINDOW: Duration = Duration::from_mins(1);
+
+/// The time by which the audit log may be late.
+const LOG_DELAY: Duration = Duration::from_millis(200);
+
+/// The most writes of us that met a newer view of another writer, and were refused.
+const MAX_CONFLICTS: usize = 2;
 
 /// Does something ten times a second, as long as there is somebody who waits for the outcome.
 fn beat(until: &AtomicBool, mut deed: impl FnMut(usize)) {
@@ -36,12 +49,22 @@ impl Drop for FightGuard<'_> {
     }
 }
 
-fn assert_calm(window: &AuditWindow<'_>, resource: &str, names: &[&str]) {
-    for name in names {
-        let writes = window.to(resource, name);
-        assert!(!writes.is_empty(), "{name} was never repaired");
-        assert!(writes.len() <= 7, "{} writes to {name} within {FIGHT:?}", writes.len());
-    }
+/// Waits until an object was repaired once more than is done at once. Checks by the audit log that
+/// this time lies between that repair and the last one, or the first one.
+#[track_caller]
+fn await_calm_repair(window: &AuditWindow<'_>, resource: &str, name: &str, pause: Duration) {
+    let (taken, refused) = in_time(&format!("{name} is repaired after a pause"), DEFAULT_TIMEOUT, || {
+        let all = window.to(resource, name);
+        let (taken, refused): (Vec<_>, Vec<_>) = all.into_iter().partition(|event| event.code < 300);
+        if taken.len() > PROMPT_REPAIRS { Ok((taken, refused)) } else { Err(format!("{taken:#?}")) }
+    });
+    let next = taken[PROMPT_REPAIRS].timestamp;
+    let since = |event: &AuditEvent| next.duration_since(event.reached).unsigned_abs();
+    // The log notes an answer some moments after it was sent.
+    let has_passed = |event: &AuditEvent, time: Duration| since(event) + LOG_DELAY >= time;
+    let is_calm = has_passed(&taken[PROMPT_REPAIRS - 1], pause) || has_passed(&taken[0], WINDOW);
+    assert!(is_calm, "{name}: {taken:#?}");
+    assert!(refused.len() <= MAX_CONFLICTS, "{name}: {refused:#?}");
 }
 
 #[test]
@@ -82,9 +105,10 @@ fn another_writer_at_ten_writes_a_second_is_answered_every_ten_seconds_and_named
         scope.spawn(patch("bare", bare));
         scope.spawn(|| beat(&over, |_| site.api.delete(&site.at("ConfigMap", "gone"))));
         daemon.says(&["ConfigMap fight/field", "rival-field", "keeps changing the same fields"]);
-        thread::sleep(FIGHT);
+        for name in &names[..6] {
+            await_calm_repair(&window, "configmaps", name, PAUSE);
+        }
     });
-    assert_calm(&window, "configmaps", &names[..6]);
     let is_report =
         |line: &&str| line.contains("fight/field") && line.contains("keeps changing the same fields");
     let count = daemon.log().lines().filter(is_report).count();
@@ -116,14 +140,13 @@ fn a_fight_over_a_pod_template_is_a_fight_too() {
             });
         });
         daemon.says(&["Deployment fight-pods/web", "rival", "keeps changing the same fields"]);
-        thread::sleep(FIGHT);
     });
-    assert_calm(&window, "deployments", &["web"]);
     // When the other one is done, it is repaired within the minute.
     eventually("it is repaired", DEFAULT_TIMEOUT + DEFAULT_TIMEOUT, || {
         let image = site.value("Deployment", "web", "/spec/template/spec/containers/0/image");
         if image == "registry.example/web:1" { Ok(()) } else { Err(image.to_string()) }
     });
+    await_calm_repair(&window, "deployments", "web", WINDOW);
 }
 
 #[test]

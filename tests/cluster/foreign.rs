@@ -1,37 +1,30 @@
 //! Foreign changes of our objects are undone at once; objects of others are left alone.
 
-use std::time::Duration;
-
 use controlplane::AuditEvent;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::support::{DEFAULT_TIMEOUT, Daemon, Repo, TestNamespace, eventually, until, yaml};
 
-/// Returns the time limit of a repair; on a machine that has other work to do, later is not our
-/// doing.
-fn limit() -> Duration {
-    let load = std::fs::read_to_string("/proc/loadavg").unwrap();
-    let load: f64 = load.split(' ').next().unwrap().parse().unwrap();
-    let cores = std::thread::available_parallelism().unwrap().get() as f64;
-    Duration::from_secs(if load > 1.5 * cores { 5 } else { 1 })
-}
+/// Without any look that the time alone begins: only the news of a change can lead to its repair.
+const NO_RESYNC: &str = "resync: 24h";
 
-/// Does something to an object and returns how long after it rhumb wrote to the object, by the
-/// audit log.
+/// Does something to an object, waits until rhumb has written to the object after it, by the audit
+/// log, and prints how long that took. `cargo bench` holds that time to its promise.
 #[track_caller]
-fn repaired_after(site: &TestNamespace<'_>, resource: &str, name: &str, deed: impl FnOnce()) -> Duration {
+fn assert_repaired_after(site: &TestNamespace<'_>, resource: &str, name: &str, deed: impl FnOnce()) {
     let from = site.cluster.audit().unwrap().len();
     deed();
     let of_object = |event: &AuditEvent| {
         event.is_write() && event.code < 300 && event.resource == resource && event.name == name
     };
-    eventually(&format!("{resource} {name} is repaired"), DEFAULT_TIMEOUT, || {
+    let took = eventually(&format!("{resource} {name} is repaired"), DEFAULT_TIMEOUT, || {
         let events: Vec<_> = site.cluster.audit().unwrap().into_iter().skip(from).filter(of_object).collect();
         let ours = events.iter().find(|event| event.user == site.user).ok_or("rhumb wrote nothing")?;
         let theirs = events.iter().find(|event| event.user == "admin").ok_or("nobody wrote")?;
-        Ok::<_, &str>(Duration::try_from(ours.reached.duration_since(theirs.reached)).unwrap_or_default())
-    })
+        Ok::<_, &str>(ours.reached.duration_since(theirs.reached))
+    });
+    eprintln!("{resource} {name} was repaired after {took:#}");
 }
 
 const LABELLED: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: NAME\n  labels: {team: blue}\n  annotations: {note: \
@@ -44,7 +37,7 @@ fn started(site: &TestNamespace<'_>, repo: &Repo, settings: &str, last: (&str, &
 }
 
 #[test]
-fn foreign_writes_to_what_is_ours_are_repaired_within_a_second() {
+fn foreign_writes_to_what_is_ours_are_repaired_at_once_by_one_write_each() {
     let site = TestNamespace::new("foreign-repair");
     let names = ["field", "key", "part-of", "label", "gone", "note", "release", "all", "taken"];
     let mut files: Vec<(String, String)> =
@@ -52,7 +45,7 @@ fn foreign_writes_to_what_is_ours_are_repaired_within_a_second() {
     files.push(("secret.yaml".into(), yaml::secret("key", "token", "right")));
     files.push(("web.yaml".into(), yaml::service("web", "web")));
     let repo = Repo::new(&files);
-    let _daemon = started(&site, &repo, "", ("Service", "web"));
+    let _daemon = started(&site, &repo, NO_RESYNC, ("Service", "web"));
     for name in names {
         site.await_object("ConfigMap", name);
     }
@@ -61,40 +54,30 @@ fn foreign_writes_to_what_is_ours_are_repaired_within_a_second() {
 
     let map = |name: &str, patch: Value| {
         let path = site.at("ConfigMap", name);
-        let took = repaired_after(&site, "configmaps", name, || {
+        assert_repaired_after(&site, "configmaps", name, || {
             site.api.merge(&path, "kubectl-edit", &patch);
         });
-        (name.to_owned(), took)
     };
     let strip = |what: &str, key: &str| json!({"metadata": {what: {key: null}}});
-    let part_of = "applyset.kubernetes.io/part-of";
-    let mut times = vec![
-        map("field", json!({"data": {"a": "2"}})),
-        map("key", json!({"data": {"a": null}})),
-        map("part-of", strip("labels", part_of)),
-        map("label", strip("labels", "team")),
-        map("note", strip("annotations", "note")),
-        map("release", strip("annotations", "rhumb.dev/release")),
-        map("all", json!({"metadata": {"labels": null, "annotations": null}})),
-    ];
-    let gone = || site.api.delete(&site.at("ConfigMap", "gone"));
-    times.push(("gone".to_owned(), repaired_after(&site, "configmaps", "gone", gone)));
-    let taken = || {
+    map("field", json!({"data": {"a": "2"}}));
+    map("key", json!({"data": {"a": null}}));
+    map("part-of", strip("labels", "applyset.kubernetes.io/part-of"));
+    map("label", strip("labels", "team"));
+    map("note", strip("annotations", "note"));
+    map("release", strip("annotations", "rhumb.dev/release"));
+    map("all", json!({"metadata": {"labels": null, "annotations": null}}));
+    assert_repaired_after(&site, "configmaps", "gone", || site.api.delete(&site.at("ConfigMap", "gone")));
+    assert_repaired_after(&site, "configmaps", "taken", || {
         let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "2"}});
         site.api.apply(&site.at("ConfigMap", "taken"), "them", &object);
-    };
-    times.push(("taken".to_owned(), repaired_after(&site, "configmaps", "taken", taken)));
-    let secret =
-        || drop(site.api.merge(&site.at("Secret", "key"), "them", &json!({"data": {"token": "eA=="}})));
-    times.push(("secret".to_owned(), repaired_after(&site, "secrets", "key", secret)));
-    let service = || {
+    });
+    assert_repaired_after(&site, "secrets", "key", || {
+        site.api.merge(&site.at("Secret", "key"), "them", &json!({"data": {"token": "eA=="}}));
+    });
+    assert_repaired_after(&site, "services", "web", || {
         site.api.merge(&site.at("Service", "web"), "them", &json!({"spec": {"selector": {"app": "x"}}}));
-    };
-    times.push(("service".to_owned(), repaired_after(&site, "services", "web", service)));
+    });
 
-    let limit = limit();
-    let late: Vec<_> = times.iter().filter(|(_, time)| *time > limit).collect();
-    assert!(late.is_empty(), "later than {limit:?}: {late:?} of {times:?}");
     for name in names {
         let shown = site.get("ConfigMap", name).unwrap();
         assert_eq!(shown["data"], json!({"a": "1"}), "{name}");
@@ -217,13 +200,13 @@ fn a_workload_that_rolls_already_is_repaired_without_a_second_slot() {
     let stuck = |image, annotations| yaml::workload("Deployment", "stuck", 1, image, annotations);
     let web = yaml::workload("Deployment", "web", 2, "app:1", "{controlplane/ready-delay: 3s}");
     let repo = Repo::new(&[("stuck.yaml", stuck("app:1", "{}")), ("web.yaml", web)]);
-    let _daemon = started(&site, &repo, "budget: {maxWorkloads: 1}", ("Deployment", "stuck"));
+    let _daemon =
+        started(&site, &repo, &format!("{NO_RESYNC}\nbudget: {{maxWorkloads: 1}}"), ("Deployment", "stuck"));
     site.await_rollout("stuck");
     site.await_rollout("web");
     repo.change("stuck.yaml", &stuck("app:2", "{controlplane/never-ready: \"true\"}"));
     until("the only slot is taken", || image(&site, "stuck") == "app:2");
-    let took = repaired_after(&site, "deployments", "web", || set_image(&site, "web", "theirs:1"));
-    assert!(took <= limit(), "repaired after {took:?}");
+    assert_repaired_after(&site, "deployments", "web", || set_image(&site, "web", "theirs:1"));
     assert_eq!(image(&site, "web"), "app:1");
     assert_eq!(image(&site, "stuck"), "app:2");
 }

@@ -147,6 +147,43 @@ fn one_command_names_the_template_that_an_object_comes_from() {
 }
 
 #[test]
+fn a_chart_of_a_followed_folder_is_not_rendered_without_a_template_that_cannot_be_read() {
+    let site = TestNamespace::new("helm-folder");
+    let folder = Folder::new(&[
+        ("web/Chart.yaml", CHART.to_owned()),
+        ("web/templates/a.yaml", yaml::config_map("a", "key", "one")),
+        ("shared/b.yaml", yaml::config_map("b", "key", "one")),
+        // It is no manifest of its own.
+        ("shared/.rhumbignore", "*\n".to_owned()),
+    ]);
+    std::os::unix::fs::symlink("../../shared/b.yaml", folder.path().join("web/templates/b.yaml")).unwrap();
+    let text = format!(
+        "apiVersion: rhumb.dev/v1alpha1\nkind: Configuration\nresync: 1s\nprograms: {{helm: {helm}}}\n---\n\
+         apiVersion: rhumb.dev/v1alpha1\nkind: Source\nmetadata: {{name: {name}}}\nspec:\n  namespace: {name}\n  \
+         pruneDelay: 1s\n  directory: {path}\n",
+        helm = Renderers::find().unwrap().helm.display(),
+        name = site.name,
+        path = folder.path().display(),
+    );
+    let daemon = site.configured(&text);
+    for name in ["a", "b"] {
+        site.await_data(name, "key", "one");
+    }
+    let (window, mark) = (site.window(), daemon.mark());
+    folder.remove("web/templates/b.yaml");
+    let hash = "0".repeat(64);
+    let pointer = format!("version https://git-lfs.github.com/spec/v1\noid sha256:{hash}\nsize 12345\n");
+    folder.write("web/templates/b.yaml", &pointer);
+    folder.write("own.yaml", &yaml::config_map("own", "key", "one"));
+    daemon.says_since(mark, &["WARN", "web/templates/b.yaml", "is a Git LFS pointer"]);
+    // The accepted content is defended, and all else goes on.
+    site.await_data("own", "key", "one");
+    site.api.delete(&site.at("ConfigMap", "b"));
+    site.await_data("b", "key", "one");
+    window.assert_no_deletes();
+}
+
+#[test]
 fn a_chart_that_makes_up_values_is_refused_by_name() {
     let site = TestNamespace::new("helm-generated");
     let secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: login}\n\

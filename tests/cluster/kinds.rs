@@ -105,7 +105,9 @@ fn the_objects_of_a_definition_that_is_never_established_wait_with_the_reason() 
     let apply = site.apply(folder.path(), &[]).ends(1);
     apply.says(&["one", "waiting", "the server has no kind"]);
     assert_eq!(site.data("env", "a"), "b");
-    site.apply(folder.path(), &["--wait=5s"]).ends(1);
+    let conflict = "\"taken\" is already in use";
+    let definition = format!("customresourcedefinition.apiextensions.k8s.io/gizmos.{}", group(&site));
+    site.apply(folder.path(), &["--wait=5s"]).ends(1).says(&[&definition, "is not healthy", conflict]);
 }
 
 #[test]
@@ -377,6 +379,9 @@ fn a_kind_that_never_was_there_does_not_keep_a_pass_from_pruning() {
     assert_eq!(named(), Some(json!(format!("ConfigMap,Widget.{}", group(&site)))));
     folder.remove("odd.yaml");
     folder.remove("a.yaml");
+    let diff = site.diff(folder.path(), &[]).ends(1);
+    diff.says(&["- ConfigMap kinds-never/a"]);
+    assert!(!diff.all().contains("nothing is pruned"), "{diff:#?}");
     site.apply(folder.path(), &["--prune"]).ends(0).says(&["configmap/a", "pruned"]);
     assert!(!site.has("ConfigMap", "a") && site.has("ConfigMap", "b"));
     assert_eq!(named(), Some(json!("ConfigMap")));

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use controlplane::{Answer, Fault, FaultProxy, Requests, ResponseCut, Rule};
 use serde_json::json;
 
-use crate::support::{AuditWindow, DEFAULT_TIMEOUT, Daemon, Repo, TestNamespace, eventually, yaml};
+use crate::support::{AuditWindow, DEFAULT_TIMEOUT, Daemon, Repo, TestNamespace, eventually, in_time, yaml};
 
 /// The time after the end of an outage by which everything must be settled.
 const RETURN: Duration = Duration::from_secs(30);
@@ -218,6 +218,12 @@ fn one_kind_that_fails_holds_up_only_its_own_objects() {
 /// promise.
 const GRANT: Duration = Duration::from_secs(20);
 
+/// The pause after the first try that the user was not allowed. It doubles with each.
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+
+/// The longest such pause.
+const MAX_PAUSE: Duration = Duration::from_secs(15);
+
 fn grant(site: &TestNamespace<'_>, name: &str, group: &str, resources: &[&str]) {
     grant_verbs(site, name, group, resources, &["*"]);
 }
@@ -286,7 +292,7 @@ fn a_kind_that_the_user_may_not_touch_waits_with_the_reason_and_is_taken_up_when
 }
 
 #[test]
-fn what_the_user_may_read_and_not_write_is_written_soon_after_he_may() {
+fn what_the_user_may_read_and_not_write_is_tried_less_and_less_and_written_soon_after_he_may() {
     let mut site = TestNamespace::new("net-read");
     site.limited();
     grant(&site, "net-read-basic", "", &["configmaps", "namespaces"]);
@@ -298,10 +304,19 @@ fn what_the_user_may_read_and_not_write_is_written_soon_after_he_may() {
     let daemon = site.daemon(repo.path());
     let window = site.window();
     daemon.says(&["WARN", "refused", "key4", "may not do this"]);
-    // Long enough for all backoffs to grow beyond what may pass.
-    thread::sleep(GRANT * 2);
-    let tries = window.writes().len();
-    assert!(tries < 80, "{tries} tries of five objects");
+    for name in &names {
+        // The pause after the last one would be longer than what may pass, if nothing bounded it.
+        let tries = in_time(&format!("{name} is tried again and again"), GRANT * 3, || {
+            let tries = window.to("secrets", name);
+            if tries.len() >= 8 { Ok(tries) } else { Err(format!("{} tries", tries.len())) }
+        });
+        for (number, pair) in tries.windows(2).enumerate() {
+            // Up to a fifth less than the doubled pause, by chance.
+            let least = FIRST_PAUSE.saturating_mul(1 << number).min(MAX_PAUSE).mul_f64(0.75);
+            let pause = pair[1].timestamp.duration_since(pair[0].reached).unsigned_abs();
+            assert!(pause >= least, "{name}: {pause:?} after try {number}, not {least:?}");
+        }
+    }
     grant(&site, "net-read-all", "", &["secrets"]);
     let all = || names.iter().find(|name| !site.has("Secret", name)).map_or(Ok(()), |name| Err(name.clone()));
     eventually("all are there", GRANT, all);

@@ -142,7 +142,7 @@ fn waits_for_a_person(site: &TestNamespace<'_>, kind: &str, name: &str, file: &s
     });
     let (word, label) = names[0].split_once('/').unwrap();
     assert_eq!((word.split('.').next().unwrap(), label), (kind.to_lowercase().as_str(), name));
-    let reason = format!("a {kind} is deleted only when confirmed by name");
+    let reason = format!("a {kind} is deleted only after a confirmation");
     site.rhumb(&["prune", "list"]).ends(0).says(&[name, &reason]);
     site.rhumb(&["why", &names[0]]).ends(0).says(&[&reason]);
     window.assert_no_deletes();
@@ -464,11 +464,8 @@ fn what_holds_data_is_deleted_only_when_it_is_confirmed_by_name() {
     site.apply(folder.path(), &[]).ends(0);
     folder.remove("claim.yaml");
     for flags in [&["--prune"][..], &["--prune", "--yes"]] {
-        site.apply(folder.path(), flags).ends(4).says(&[
-            "data",
-            "PersistentVolumeClaim",
-            "confirmed by name",
-        ]);
+        let apply = site.apply(folder.path(), flags).ends(4);
+        apply.says(&["persistentvolumeclaim/data", "deleted only after a confirmation"]);
     }
     assert!(site.has("PersistentVolumeClaim", "data"));
     confirm(&site, &["precious/persistentvolumeclaim/data".to_owned()]);

@@ -3,7 +3,9 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{DEFAULT_TIMEOUT, Folder, Repo, TestNamespace, at, eventually, in_time, until, yaml};
+use crate::support::{
+    DEFAULT_TIMEOUT, Daemon, Folder, Repo, TestNamespace, at, eventually, in_time, until, yaml,
+};
 
 /// Returns a Deployment whose pods take their environment from a ConfigMap or Secret.
 fn user_of(name: &str, kind: &str, needs: &str) -> String {
@@ -242,7 +244,8 @@ fn a_label_that_a_policy_of_the_cluster_takes_away_is_reported_and_not_written_a
     until("the policy is in force", is_in_force);
     let repo = Repo::new(&[("map.yaml", yaml::config_map("map", "a", "1"))]);
     let window = site.window();
-    let daemon = site.daemon_with(repo.path(), &[]);
+    let configuration = site.configuration(repo.path(), "resync: 1s");
+    let daemon = Daemon::start(site.command_with_config(&["run", "-v"], &configuration));
     daemon.says(&["refused", "the server does not keep the label applyset.kubernetes.io/part-of"]);
     eventually("the status tells it", DEFAULT_TIMEOUT, || {
         let reported = site.rhumb(&["status"]).all();
@@ -250,5 +253,8 @@ fn a_label_that_a_policy_of_the_cluster_takes_away_is_reported_and_not_written_a
     });
     repo.change("other.yaml", &yaml::config_map("other", "a", "1"));
     until("the other one is written too", || site.has("ConfigMap", "other"));
+    for _ in 0..5 {
+        daemon.says_since(daemon.mark(), &["looked at everything"]);
+    }
     assert!(window.to("configmaps", "map").len() <= 2, "{:#?}", window.to("configmaps", "map"));
 }

@@ -111,7 +111,7 @@ fn a_remote_that_answers_with_a_page() {
 
 #[test]
 fn a_remote_that_answers_with_nothing() {
-    survives("git-empty", ServerBehavior::Empty, "git-empty");
+    survives("git-empty", ServerBehavior::Empty, "names no branch at all");
 }
 
 /// Returns the number of processes of git that talk to this server.
@@ -151,7 +151,7 @@ fn a_remote_that_never_answers_is_given_up_and_holds_up_neither_repairs_nor_the_
 
 #[test]
 fn a_slow_remote_is_given_up_and_tried_again() {
-    survives("git-slow", ServerBehavior::Slow, "git-slow");
+    survives("git-slow", ServerBehavior::Slow, "Operation too slow");
 }
 
 #[test]

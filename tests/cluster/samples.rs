@@ -2,6 +2,7 @@
 //! folder that `RHUMB_MANIFESTS` names.
 
 use std::collections::BTreeSet;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use crate::support::{AuditWindow, DEFAULT_TIMEOUT, Repo, TestNamespace, in_time, shared};
@@ -41,7 +42,11 @@ fn check_both(own: &str, own_open: OpenObjects<'_>, name: &str, files: &[&str], 
     let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cluster/samples");
     let site = TestNamespace::without_namespace(shared(), &namespace);
     check(&site, &project(&samples, &[own], &namespace), own_open.0, own_open.1);
-    let Some(root) = std::env::var_os("RHUMB_MANIFESTS").map(PathBuf::from) else { return };
+    let Some(root) = std::env::var_os("RHUMB_MANIFESTS").map(PathBuf::from) else {
+        let _ =
+            writeln!(std::io::stderr(), "SKIPPED: no inputs: RHUMB_MANIFESTS names no folder with {name}");
+        return;
+    };
     let site = TestNamespace::without_namespace(shared(), name);
     check(&site, &project(&root, files, name), open.0, open.1);
 }

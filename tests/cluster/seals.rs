@@ -3,7 +3,8 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{DEFAULT_TIMEOUT, Folder, Repo, TestNamespace, at, eventually, yaml};
+use crate::orders::grant;
+use crate::support::{DEFAULT_TIMEOUT, Folder, Repo, TestNamespace, at, eventually, until, yaml};
 
 /// Returns a ConfigMap as somebody applies it in rhumb's name, with the marks of another one.
 fn in_our_name(name: &str, namespace: &str, like: &Value, annotations: &Value) -> Value {
@@ -74,6 +75,55 @@ fn where_the_key_is_lost_nothing_is_written_anew_and_nothing_is_pruned() {
     folder.remove("a.yaml");
     site.apply(folder.path(), &["--prune"]).ends(0);
     site.await_absence("ConfigMap", "a");
+}
+
+/// Returns how many objects a plan creates, changes and deletes, and how many wait.
+#[track_caller]
+fn planned_counts(site: &TestNamespace<'_>, folder: &Folder) -> [u64; 4] {
+    let summary = site.diff(folder.path(), &["-o", "json"]).ends(1).json()["summary"].clone();
+    ["create", "configure", "delete", "wait"].map(|verdict| summary[verdict].as_u64().unwrap())
+}
+
+// By RBAC, and not by a fault: such a user may do all that a plan needs, and read no Secret.
+#[test]
+fn a_plan_of_who_may_not_read_the_key_has_all_changes_and_no_deletion_and_says_why() {
+    let site = TestNamespace::new("seals-plan");
+    let files = ["changed", "drifted", "gone"];
+    let files = files.map(|name| (format!("{name}.yaml"), yaml::config_map(name, "key", "one")));
+    let folder = Folder::new(&files);
+    site.apply(folder.path(), &["--prune"]).ends(0);
+    folder.write("changed.yaml", &yaml::config_map("changed", "key", "two"));
+    folder.write("new.yaml", &yaml::config_map("new", "key", "one"));
+    folder.remove("gone.yaml");
+    site.api.merge(&site.at("ConfigMap", "drifted"), "somebody", &json!({"data": {"key": "theirs"}}));
+    assert_eq!(planned_counts(&site, &folder), [1, 2, 1, 0]);
+
+    let mut limited = site.with_empty_state();
+    limited.limited();
+    let verbs = json!(["get", "list", "watch", "create", "patch"]);
+    let rules = json!([
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": verbs},
+        {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get"]},
+    ]);
+    grant(&limited, &rules);
+    let asked = format!("--as={}", limited.user);
+    until("the rights are granted", || {
+        limited.cluster.kubectl(&["auth", "can-i", "patch", "configmaps", "-n", &site.name, &asked]).is_ok()
+    });
+    let window = limited.window();
+    assert_eq!(planned_counts(&limited, &folder), [1, 2, 0, 1]);
+    let plan = limited.diff(folder.path(), &[]).ends(1);
+    for line in
+        ["+ ConfigMap seals-plan/new", "~ ConfigMap seals-plan/changed", "~ ConfigMap seals-plan/drifted"]
+    {
+        plan.says(&[line]);
+    }
+    plan.says(&["? ConfigMap seals-plan/gone"]);
+    plan.says(&[
+        "seals cannot be checked without the Secret config-key.rhumb.dev",
+        "the user may not do this",
+    ]);
+    window.assert_no_writes();
 }
 
 // A pass over a directory has no history in which it could read the last manifest.
@@ -232,7 +282,7 @@ impl<'s> KeptObjects<'s> {
         let (space, url) = (&self.site.name, self.repo.path().display());
         format!(
             "apiVersion: rhumb.dev/v1alpha1\nkind: Source\nmetadata: {{name: {space}-{folder}}}\nspec:\n  \
-             namespace: {space}\n  git: {{url: {url}, path: {folder}}}\n"
+             namespace: {space}\n  pruneDelay: 1s\n  git: {{url: {url}, path: {folder}}}\n"
         )
     }
 

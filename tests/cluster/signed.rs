@@ -43,9 +43,9 @@ impl SignedRepository {
         self.repo.head()
     }
 
-    fn configuration(&self, site: &TestNamespace<'_>) -> String {
+    fn configuration(&self, site: &TestNamespace<'_>, mode: &str) -> String {
         let url = format!("url: {}", self.repo.path().display());
-        let verified = format!("{url}, verify: {{keys: {}, mode: range}}", self.signers().display());
+        let verified = format!("{url}, verify: {{keys: {}, mode: {mode}}}", self.signers().display());
         site.configuration(self.repo.path(), "").replace(&url, &verified)
     }
 }
@@ -68,7 +68,7 @@ fn only_signed_commits_are_applied_and_what_was_accepted_is_defended() {
     let site = TestNamespace::new("signed");
     let signed = SignedRepository::new();
     let first = signed.change("1");
-    let text = signed.configuration(&site);
+    let text = signed.configuration(&site, "range");
     let mut daemon = site.configured(&text);
     site.await_data("env", "a", "1");
     let accepted = || site.inventory().map(|inventory| inventory["data"]["accepted"].clone());
@@ -108,4 +108,21 @@ fn only_signed_commits_are_applied_and_what_was_accepted_is_defended() {
     let fourth = signed.change("4");
     site.await_data("env", "a", "4");
     until("it is written down", || accepted() == Some(json!(fourth)));
+}
+
+// Only the commit at the reference has to be signed: what is below it comes with it.
+#[test]
+fn with_the_mode_head_a_signed_commit_brings_the_unsigned_ones_below_it() {
+    let site = TestNamespace::new("signed-head");
+    let signed = SignedRepository::new();
+    signed.change("1");
+    let daemon = site.configured(&signed.configuration(&site, "head"));
+    site.await_data("env", "a", "1");
+    let mark = daemon.mark();
+    signed.repo.change("other.yaml", &yaml::config_map("other", "a", "unsigned"));
+    says_nothing_is_followed(&site, &daemon, mark, "it has no SSH signature");
+    assert!(!site.has("ConfigMap", "other"));
+    signed.change("2");
+    site.await_data("env", "a", "2");
+    site.await_data("other", "a", "unsigned");
 }

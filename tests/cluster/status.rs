@@ -110,7 +110,7 @@ fn the_daemon_and_the_cluster_alone_tell_the_same() {
         assert!(!shown.stdout.contains("configmap/env"), "{shown:#?}");
     }
     fixture.daemon(&[]).ends(0).says(&["rollout budget: 1 of 1 workloads"]);
-    fixture.cluster(&[]).ends(0).says(&["rollout budget: 1 workload rolling out, at most"]);
+    fixture.cluster(&[]).ends(0).says(&["rollout budget: 1 workload rolling out, which may take down"]);
     one_source_or_object(&fixture);
     what_happened(&fixture);
 }

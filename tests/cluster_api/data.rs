@@ -34,7 +34,7 @@ async fn write(harness: &Harness, name: &str, data: &Value) -> ConfigData {
     let guard = uid.map_or(Precondition::Absent, |uid| {
         Precondition::Uid(rhumb::testing::engine::Uid(uid.as_str().into()))
     });
-    harness.cluster.apply(&kind, &id, &body, &guard, ApplyForce::Yes).await.unwrap();
+    harness.cluster.apply(&kind, &id, &body, &guard, ApplyForce::Forced).await.unwrap();
     ConfigData::of(&id, &body)
 }
 
@@ -45,7 +45,7 @@ async fn the_data_of_named_objects_are_reported_and_of_no_others() {
     for names in [&["a"][..], &["a", "b"]] {
         let ids: BTreeSet<ObjectId> = names.iter().map(|name| id("data-follow", "Secret", name)).collect();
         let (sink, mut events) = mpsc::channel(64);
-        let follower = harness.cluster.follow_data(&ids, sink).unwrap();
+        let follower = harness.cluster.watch_data(&ids, sink).unwrap();
         assert_eq!(next_event(&mut events).await, ("a".to_owned(), Some(a)));
         if names.len() > 1 {
             assert_eq!(next_event(&mut events).await, ("b".to_owned(), None));

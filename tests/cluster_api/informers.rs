@@ -26,7 +26,7 @@ async fn make_member(harness: &Harness, name: &str, set: &str) -> Uid {
     let id = harness.id(name);
     harness
         .cluster
-        .apply(&harness.config_maps(), &id, &body, &Precondition::Absent, ApplyForce::No)
+        .apply(&harness.config_maps(), &id, &body, &Precondition::Absent, ApplyForce::Unforced)
         .await
         .unwrap()
         .live
@@ -73,8 +73,10 @@ async fn an_answer_that_is_lost_is_no_word_about_the_write() {
         [("closed", ResponseCut::Close), ("reset", ResponseCut::Reset), ("silent", ResponseCut::Silence)]
     {
         proxy.add(Rule::new(Requests::any().method("PATCH"), Broken::DropAnswer(ending)).times(1));
-        let fault =
-            harness.apply(name, json!({ "a": "1" }), Precondition::Absent, ApplyForce::No).await.unwrap_err();
+        let fault = harness
+            .apply(name, json!({ "a": "1" }), Precondition::Absent, ApplyForce::Unforced)
+            .await
+            .unwrap_err();
         assert_eq!(fault.retry(), RetryAdvice::ShortBackoff, "{fault}");
         assert!(matches!(fault, ClusterFault::Unreachable { .. } | ClusterFault::Timeout { .. }), "{fault}");
         // It was done.
@@ -138,7 +140,7 @@ async fn an_informer_outlives_the_server() {
         "name": "b", "namespace": namespace, "labels": { "applyset.kubernetes.io/part-of": set } } });
     let id = ObjectId::new(&GroupKind::new("", "ConfigMap"), Some(&namespace), "b");
     let kind = served(&kinds, "v1", "ConfigMap");
-    cluster.apply(&kind, &id, &body, &Precondition::Absent, ApplyForce::No).await.unwrap();
+    cluster.apply(&kind, &id, &body, &Precondition::Absent, ApplyForce::Unforced).await.unwrap();
     let events_seen = until(&mut events, &format!("seen b Ours(\"{set}\")")).await;
     assert!(back.elapsed() < Duration::from_secs(30), "{:?}", back.elapsed());
     assert!(!events_seen.contains(&"gone a".to_owned()), "{events_seen:?}");

@@ -13,7 +13,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use rhumb::testing::cluster::{
-    ApplyForce, Cluster, ClusterFault, Connection, DeleteResult, Denial, InformerChange, InformerEvent,
+    AccessDenial, ApplyForce, Cluster, ClusterFault, Connection, DeleteResult, InformerChange, InformerEvent,
     InventoryObject, KindLookup, KindTable, ListSelector, LiveLookup, ReclaimResult, RetryAdvice, ServedKind,
     inventory_id_of,
 };
@@ -48,7 +48,7 @@ impl Harness {
         let id = ObjectId::new(&GroupKind::new("", "Namespace"), None, namespace);
         harness
             .cluster
-            .apply(&harness.kind("v1", "Namespace"), &id, &body, &Precondition::Absent, ApplyForce::No)
+            .apply(&harness.kind("v1", "Namespace"), &id, &body, &Precondition::Absent, ApplyForce::Unforced)
             .await
             .unwrap();
         harness
@@ -131,25 +131,25 @@ async fn guards_hold_as_the_table_says() {
     let one = || json!({ "a": "1" });
     let other = Uid("6e4f9a52-0000-4000-8000-000000000000".into());
     // A uid forbids creation.
-    let stale = harness.apply("x", one(), Precondition::Uid(other.clone()), ApplyForce::Yes).await;
+    let stale = harness.apply("x", one(), Precondition::Uid(other.clone()), ApplyForce::Forced).await;
     assert_eq!(stale, Err(ClusterFault::VersionConflict));
     let (uid, first, created) =
-        harness.apply("x", one(), Precondition::Absent, ApplyForce::No).await.unwrap();
+        harness.apply("x", one(), Precondition::Absent, ApplyForce::Unforced).await.unwrap();
     assert!(created);
     // The same again changes nothing.
-    let again = harness.apply("x", one(), Precondition::Uid(uid.clone()), ApplyForce::Yes).await;
+    let again = harness.apply("x", one(), Precondition::Uid(uid.clone()), ApplyForce::Forced).await;
     assert_eq!(again, Ok((uid.clone(), first, false)));
     let (_, second, _) = harness
-        .apply("x", json!({ "a": "2" }), Precondition::Exact(uid.clone(), first), ApplyForce::Yes)
+        .apply("x", json!({ "a": "2" }), Precondition::Exact(uid.clone(), first), ApplyForce::Forced)
         .await
         .unwrap();
     assert!(second > first);
     assert_eq!(
-        harness.apply("x", one(), Precondition::Exact(uid.clone(), first), ApplyForce::Yes).await,
+        harness.apply("x", one(), Precondition::Exact(uid.clone(), first), ApplyForce::Forced).await,
         Err(ClusterFault::VersionConflict)
     );
     assert_eq!(
-        harness.apply("x", one(), Precondition::Uid(other), ApplyForce::Yes).await,
+        harness.apply("x", one(), Precondition::Uid(other), ApplyForce::Forced).await,
         Err(ClusterFault::VersionConflict)
     );
     assert_eq!(harness.data("x").await, json!({ "a": "2" }));
@@ -160,15 +160,15 @@ async fn an_unforced_apply_names_who_owns_the_fields() {
     let harness = Harness::new("owned").await;
     harness.kubectl(&["create", "configmap", "x", "--from-literal=a=1", "--from-literal=b=2"], "");
     // The same value is owned together.
-    harness.apply("x", json!({ "a": "1" }), Precondition::Absent, ApplyForce::No).await.unwrap();
+    harness.apply("x", json!({ "a": "1" }), Precondition::Absent, ApplyForce::Unforced).await.unwrap();
     let Err(ClusterFault::FieldConflicts { conflicts }) =
-        harness.apply("x", json!({ "a": "9", "b": "9" }), Precondition::Absent, ApplyForce::No).await
+        harness.apply("x", json!({ "a": "9", "b": "9" }), Precondition::Absent, ApplyForce::Unforced).await
     else {
         panic!()
     };
     let found: Vec<(&str, &str)> = conflicts.iter().map(|c| (c.manager.as_str(), c.field.as_str())).collect();
     assert_eq!(found, [("kubectl-create", ".data.a"), ("kubectl-create", ".data.b")]);
-    harness.apply("x", json!({ "a": "9" }), Precondition::Absent, ApplyForce::Yes).await.unwrap();
+    harness.apply("x", json!({ "a": "9" }), Precondition::Absent, ApplyForce::Forced).await.unwrap();
     assert_eq!(harness.data("x").await, json!({ "a": "9", "b": "2" }));
 }
 
@@ -182,7 +182,7 @@ async fn refusals_have_their_class() {
         let id = ObjectId::new(&kind.gvk.group_kind(), Some(namespace), "x");
         let error = harness
             .cluster
-            .apply(&kind, &id, &manifest, &Precondition::Absent, ApplyForce::No)
+            .apply(&kind, &id, &manifest, &Precondition::Absent, ApplyForce::Unforced)
             .await
             .unwrap_err();
         (error.fault().clone(), error.retry(), error.to_string())
@@ -215,8 +215,11 @@ async fn refusals_have_their_class() {
     let id = ObjectId::new(&deployments.gvk.group_kind(), Some("refusals"), "x");
     let mut body = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "x", "namespace": "refusals" } });
     body["spec"] = template("a")["spec"].clone();
-    let made =
-        harness.cluster.apply(&deployments, &id, &body, &Precondition::Absent, ApplyForce::No).await.unwrap();
+    let made = harness
+        .cluster
+        .apply(&deployments, &id, &body, &Precondition::Absent, ApplyForce::Unforced)
+        .await
+        .unwrap();
     assert!(made.live.replica_status.is_some());
     let (fixed, retry, text) = fault("apps/v1", "Deployment", "refusals", template("b")).await;
     assert!(matches!(fixed, ClusterFault::Immutable { .. }), "{text}");
@@ -227,13 +230,16 @@ async fn refusals_have_their_class() {
     let set_id = ObjectId::new(&sets.gvk.group_kind(), Some("refusals"), "x");
     let mut body = json!({ "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": { "name": "x", "namespace": "refusals" } });
     body["spec"] = set["spec"].clone();
-    harness.cluster.apply(&sets, &set_id, &body, &Precondition::Absent, ApplyForce::No).await.unwrap();
+    harness.cluster.apply(&sets, &set_id, &body, &Precondition::Absent, ApplyForce::Unforced).await.unwrap();
     set["spec"]["serviceName"] = json!("two");
     let (fixed, _, text) = fault("apps/v1", "StatefulSet", "refusals", set).await;
     assert!(matches!(fixed, ClusterFault::Immutable { .. }), "{text}");
     let kind = Arc::new(ServedKind { plural: "nothings".into(), ..(*deployments).clone() });
-    let error =
-        harness.cluster.apply(&kind, &id, &body, &Precondition::Absent, ApplyForce::No).await.unwrap_err();
+    let error = harness
+        .cluster
+        .apply(&kind, &id, &body, &Precondition::Absent, ApplyForce::Unforced)
+        .await
+        .unwrap_err();
     assert_eq!(*error.fault(), ClusterFault::NoKind);
 }
 
@@ -244,7 +250,7 @@ async fn a_user_without_rights_is_informed() {
     let connection = Connection { kubeconfig: Some(kubeconfig), ..Connection::default() };
     let nobody = Cluster::connect(&connection).await.unwrap();
     let error = nobody.list(&harness.config_maps(), &ListSelector::All).await.unwrap_err();
-    assert!(matches!(error.fault(), ClusterFault::Denied { by: Denial::Rbac, .. }), "{error}");
+    assert!(matches!(error.fault(), ClusterFault::Denied { by: AccessDenial::Rbac, .. }), "{error}");
     assert!(
         error.to_string().starts_with("ConfigMap: configmaps is forbidden: User \"nobody\" cannot list"),
         "{error}"
@@ -276,7 +282,7 @@ async fn warnings_of_the_server_come_along() {
     let id = ObjectId::new(&kind.gvk.group_kind(), Some("warnings"), "x");
     let body = json!({ "apiVersion": "v1", "kind": "Endpoints", "metadata": { "name": "x", "namespace": "warnings" } });
     let applied =
-        harness.cluster.apply(&kind, &id, &body, &Precondition::Absent, ApplyForce::No).await.unwrap();
+        harness.cluster.apply(&kind, &id, &body, &Precondition::Absent, ApplyForce::Unforced).await.unwrap();
     assert!(applied.warnings.iter().any(|text| text.contains("deprecated")), "{:?}", applied.warnings);
 }
 
@@ -284,9 +290,9 @@ async fn warnings_of_the_server_come_along() {
 async fn deletes_hit_only_what_was_meant() {
     let harness = Harness::new("deletes").await;
     let (uid, first, _) =
-        harness.apply("x", json!({ "a": "1" }), Precondition::Absent, ApplyForce::No).await.unwrap();
+        harness.apply("x", json!({ "a": "1" }), Precondition::Absent, ApplyForce::Unforced).await.unwrap();
     let (_, second, _) = harness
-        .apply("x", json!({ "a": "2" }), Precondition::Uid(uid.clone()), ApplyForce::No)
+        .apply("x", json!({ "a": "2" }), Precondition::Uid(uid.clone()), ApplyForce::Unforced)
         .await
         .unwrap();
     let delete = async |uid: &Uid, rv: ResourceVersion| {
@@ -334,7 +340,7 @@ async fn a_lookup_tells_what_is_there_and_whose() {
     let id = harness.id("ours");
     harness
         .cluster
-        .apply(&harness.config_maps(), &id, &body, &Precondition::Absent, ApplyForce::No)
+        .apply(&harness.config_maps(), &id, &body, &Precondition::Absent, ApplyForce::Unforced)
         .await
         .unwrap();
     harness.kubectl(&["create", "configmap", "theirs"], "");
@@ -384,7 +390,7 @@ async fn what_client_side_apply_owned_goes_away_after_reclaiming() {
         panic!()
     };
     let exact = Precondition::Exact(live.uid.clone(), live.rv);
-    harness.apply("x", json!({ "a": "1" }), exact, ApplyForce::Yes).await.unwrap();
+    harness.apply("x", json!({ "a": "1" }), exact, ApplyForce::Forced).await.unwrap();
     // Without more, the field that left the manifest stays.
     assert_eq!(harness.data("x").await, json!({ "a": "1", "b": "2" }));
     let reclaim =
@@ -393,7 +399,7 @@ async fn what_client_side_apply_owned_goes_away_after_reclaiming() {
     assert_eq!(reclaim().await, ReclaimResult::Nothing);
     assert_eq!(harness.data("x").await, json!({ "a": "1", "b": "2" }));
     harness
-        .apply("x", json!({ "a": "1" }), Precondition::Uid(live.uid.clone()), ApplyForce::Yes)
+        .apply("x", json!({ "a": "1" }), Precondition::Uid(live.uid.clone()), ApplyForce::Forced)
         .await
         .unwrap();
     let object = harness.cluster.get(&harness.config_maps(), &harness.id("x")).await.unwrap().unwrap();
@@ -518,7 +524,7 @@ async fn autoscalers_tell_their_targets() {
     harness.kubectl(&["apply", "-f", "-"], hpa);
     let (sink, mut events) = mpsc::channel(64);
     let _informer =
-        harness.cluster.scaler_informer(&harness.kind("autoscaling/v2", "HorizontalPodAutoscaler"), sink);
+        harness.cluster.autoscaler_informer(&harness.kind("autoscaling/v2", "HorizontalPodAutoscaler"), sink);
     loop {
         if let InformerChange::Apply(id, scaler) = events.recv().await.unwrap().change {
             assert_eq!(id.name(), "h");

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rhumb::testing::change::{self, ImpactKind};
 use rhumb::testing::fields::{
-    Coverage, ValueSchema, differing_values, field_coverage, uncovered_paths, value_digest,
+    OwnershipCheck, ValueSchema, check_ownership, differing_values, uncovered_paths, value_digest,
 };
 use rhumb::testing::object::{Gvk, ObjectId};
 use serde_json::{Map, Value};
@@ -41,12 +41,12 @@ async fn every_kind_is_covered_by_what_the_server_noted_down() {
         let live = server.apply(object).await.unwrap_or_else(|refusal| panic!("{id}: {refusal:?}"));
         let entry = our_entry(&live).unwrap();
         let expected = without_a_path(object);
-        match field_coverage(object, Some(&entry)) {
-            Coverage::Complete => assert!(expected.is_empty(), "{id}"),
-            Coverage::OnlyEmpty(paths) => {
+        match check_ownership(object, Some(&entry)) {
+            OwnershipCheck::Complete => assert!(expected.is_empty(), "{id}"),
+            OwnershipCheck::OnlyEmpty(paths) => {
                 assert_eq!(paths.iter().map(ToString::to_string).collect::<Vec<_>>(), expected, "{id}");
             }
-            Coverage::Lost(paths) => panic!("{id}: {paths:?} in {entry}"),
+            OwnershipCheck::Lost(paths) => panic!("{id}: {paths:?} in {entry}"),
         }
         doubts.extend(doubts_about(&id, object, &live, &entry));
         second_pass_changes_nothing(&server, object).await;

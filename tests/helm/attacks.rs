@@ -64,10 +64,10 @@ fn a_template_without_an_end_is_ended_and_the_next_one_renders() {
         let end = end(template);
         assert!(end.contains(memory), "{template}: {end}");
     }
+    // The list is made once, so that it takes time alone.
     let loops =
-        "{{ range until 30000 }}{{ range until 30000 }}{{ range until 30000 }}{{ end }}{{ end }}{{ end }}";
-    let end = end(loops);
-    assert!(end.contains(&SandboxPart::Processor.to_string()) || end.contains(memory), "{end}");
+        "{{ $l := until 30000 }}{{ range $l }}{{ range $l }}{{ range $l }}{{ end }}{{ end }}{{ end }}";
+    assert_eq!(end(loops), SandboxPart::Processor.to_string());
     assert_eq!(value("{{ .Release.Name }}"), "web");
 }
 

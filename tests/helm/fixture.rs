@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::future::Future;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -95,6 +95,20 @@ impl Chart {
         let closure = self.closure(options);
         let place = RenderFolders::with(&closure, &self.tree);
         wait_for(render_chart(place.host(), &closure, options, &self.tree))
+    }
+
+    /// Renders the chart, and returns how many processes that starts.
+    pub(crate) fn count_processes(&self, options: &HelmOptions) -> usize {
+        let closure = self.closure(options);
+        let mut place = RenderFolders::with(&closure, &self.tree);
+        let (launcher, count) = (place.folder.path().join("launcher"), place.folder.path().join("count"));
+        let rhumb = env!("CARGO_BIN_EXE_rhumb");
+        let script = format!("#!/bin/sh\necho one >>'{}'\nexec '{rhumb}' \"$@\"\n", count.display());
+        fs::write(&launcher, script).unwrap();
+        fs::set_permissions(&launcher, fs::Permissions::from_mode(0o755)).unwrap();
+        place.sandbox = Sandbox::launched_by(launcher);
+        wait_for(render_chart(place.host(), &closure, options, &self.tree)).unwrap();
+        fs::read_to_string(count).unwrap().lines().count()
     }
 
     /// Returns what helm prints of the closure.

@@ -145,3 +145,15 @@ fn a_test_with_a_made_up_name_refuses_nothing() {
     let messages: Vec<_> = diagnostics.iter().map(|found| found["message"].as_str().unwrap()).collect();
     assert!(matches!(&*messages, [one] if one.ends_with("it is a test, which is not run")), "{messages:?}");
 }
+
+#[test]
+fn a_render_is_one_process_and_a_second_one_where_values_may_be_made_up() {
+    let map =
+        |text: &str| format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a}}\ndata: {{x: {text}}}\n");
+    for (text, expected) in
+        [("a", 1), ("{{ .Release.Name }}", 1), ("a{{ $x := randAlpha 3 }}", 2), ("{{ if now }}a{{ end }}", 2)]
+    {
+        let chart = Chart::of(&[("web/templates/a.yaml", &map(text))], &[]);
+        assert_eq!(chart.count_processes(&options()), expected, "{text}");
+    }
+}

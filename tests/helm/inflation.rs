@@ -265,6 +265,62 @@ fn origins_that_a_root_asks_for_are_those_of_kustomize() {
     assert!(said.contains("HelmChartInflationGenerator"), "{said}");
 }
 
+#[test]
+fn transformations_that_a_root_asks_for_are_those_of_kustomize() {
+    let asks = "buildMetadata: [transformerAnnotations]\nhelmCharts: [{name: app, releaseName: a}]\n";
+    let objects = check(asks);
+    assert!(objects.iter().all(|object| object["metadata"].get("annotations").is_none()), "{objects:?}");
+    let objects = check(&format!("namePrefix: on-\n{asks}"));
+    let said = objects[0]["metadata"]["annotations"]["alpha.config.kubernetes.io/transformations"].as_str();
+    assert!(said.unwrap().contains("PrefixTransformer"), "{said:?}");
+    check_with(
+        "buildMetadata: [transformerAnnotations, originAnnotations]\nresources: [base]\nnameSuffix: -x\n",
+        &[
+            ("web/base/kustomization.yaml", "namePrefix: on-\nhelmCharts: [{name: app, releaseName: a}]\n"),
+            ("web/base/charts/app/Chart.yaml", "apiVersion: v2\nname: app\nversion: 1.0.0\n"),
+            ("web/base/charts/app/values.yaml", ""),
+            (
+                "web/base/charts/app/templates/a.yaml",
+                "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn a_key_that_a_chart_prints_twice_is_refused_as_by_kustomize() {
+    let twice = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  b: c\n  b: d\n";
+    let kustomization = "helmCharts: [{name: app, releaseName: a}]\n";
+    let template = ("web/charts/app/templates/twice.yaml", twice);
+    let folder = repository(&[("web/kustomization.yaml", kustomization), template]);
+    let said = bare(&folder.path().join("web")).unwrap_err();
+    assert!(said.contains("mapping key \"b\" already defined"), "{said}");
+    check_refused(
+        kustomization,
+        &[template],
+        &[
+            "charts/app/templates/twice.yaml:null in what the template makes, key \\b\\ is given twice in this mapping: \
+           first in line 5, again in line 6",
+        ],
+    );
+}
+
+#[test]
+fn a_folder_with_a_kustomization_and_a_chart_is_a_kustomization() {
+    let map = |name: &str| format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\n");
+    let (own, other) = (map("kustomized"), map("charted"));
+    let folder = repository(&[
+        ("web/kustomization.yaml", "resources: [own.yaml]\n"),
+        ("web/own.yaml", &own),
+        ("web/Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n"),
+        ("web/templates/a.yaml", &other),
+    ]);
+    let (objects, diagnostics) = rendered(folder.path());
+    assert_eq!(diagnostics, Vec::<Value>::new());
+    let names: Vec<_> = objects.iter().map(|object| object["metadata"]["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["kustomized"]);
+}
+
 #[track_caller]
 fn check_refused(kustomization: &str, files: &[(&str, &str)], expected: &[&str]) {
     let folder = repository(&[&[("web/kustomization.yaml", kustomization)], files].concat());

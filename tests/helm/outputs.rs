@@ -1,6 +1,6 @@
 //! Own charts: their objects, the templates that these name, and what helm says of bad ones.
 
-use rhumb::testing::input::helm::{HelmOptions, ValuesSource};
+use rhumb::testing::input::helm::{HelmOptions, SchemaUse, ValuesSource};
 use serde_json::Value;
 
 use crate::fixture::{Chart, findings, options};
@@ -74,6 +74,90 @@ fn links_inside_the_repository_give_what_helm_prints_of_them() {
         chart.template(&options()).unwrap()[0].origin.to_string(),
         "web (helm, web 1.0.0) ← shared/a.yaml"
     );
+}
+
+#[test]
+fn numbers_in_a_chart_are_the_texts_that_helm_makes_of_them() {
+    let template =
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {v: {{ .Chart.Version | quote }}}\n";
+    for text in ["0.1", "1", "1.10", "\"1.10\"", "1e3", "0x10", "010", ".5", "1.23456789012345678901"] {
+        let own = format!("apiVersion: v2\nname: web\nversion: {text}\n");
+        let chart = Chart::of(&[("web/Chart.yaml", &own), ("web/templates/a.yaml", template)], &[]);
+        let objects = assert_as_bare(&chart, &options());
+        assert_eq!(objects[0]["data"]["v"], chart.closure(&options()).chart.version, "{text}");
+    }
+    for text in ["true", "[1]", "", "-1", "1e100"] {
+        let own = format!("apiVersion: v2\nname: web\nversion: {text}\n");
+        let chart = Chart::of(&[("web/Chart.yaml", &own), ("web/templates/a.yaml", template)], &[]);
+        assert!(chart.bare(&options()).is_err() && chart.template(&options()).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn a_key_that_is_printed_twice_has_its_last_value_and_is_a_warning() {
+    let template =
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  labels:\n    app: a\n    app: b\n";
+    let chart = Chart::of(&[("web/templates/a.yaml", template)], &[]);
+    let objects = assert_as_bare(&chart, &options());
+    assert_eq!(objects[0]["metadata"]["labels"], serde_json::json!({"app": "b"}));
+    let notices = chart.render(&options()).unwrap().notices;
+    let found: Vec<_> =
+        notices.iter().map(|found| format!("{} {}: {}", found.code, found.origin, found.message)).collect();
+    assert_eq!(
+        found,
+        [
+            "duplicate-key web/templates/a.yaml: in what the template makes, key \"app\" is given twice in this mapping: \
+          first in line 6, again in line 7"
+        ]
+    );
+}
+
+#[test]
+fn a_file_of_values_may_have_a_comma_in_its_name() {
+    let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {x: {{ .Values.x }}}\n";
+    let chart = Chart::of(&[("web/a,\"b.yaml", "x: yes-it-is\n"), ("web/templates/a.yaml", map)], &[]);
+    let values = vec![ValuesSource::File("a,\"b.yaml".to_owned())];
+    let objects = chart.template(&with_values(values)).unwrap();
+    assert_eq!(objects[0].body["data"]["x"], "yes-it-is");
+}
+
+#[test]
+fn a_schema_that_would_be_fetched_can_be_left_unread() {
+    let files = [
+        ("web/values.schema.json", r#"{"$ref": "https://schemas.example.org/values.json"}"#),
+        ("web/values.yaml", "x: a\n"),
+        ("web/templates/a.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Values.x }}}\n"),
+    ];
+    let chart = Chart::of(&files, &[]);
+    assert!(findings(chart.template(&options()))[0].starts_with("remote-schema web/values.schema.json: "));
+    let skipped = HelmOptions { schemas: SchemaUse::Skip, ..options() };
+    let objects = chart.template(&skipped).unwrap();
+    assert_eq!(objects[0].body["metadata"]["name"], "a");
+    // The configuration says so for a source.
+    let folder = chart.path();
+    let check = |settings: &str, status: i32, expected: &str| {
+        let config = tempfile::tempdir().unwrap();
+        let file = config.path().join("rhumb.yaml");
+        let text = format!(
+            "apiVersion: rhumb.dev/v1alpha1\nkind: Source\nmetadata: {{name: shop}}\nspec:\n  directory: {}\n  helm: \
+             {{{settings}}}\n",
+            folder.display()
+        );
+        std::fs::write(&file, text).unwrap();
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_rhumb"))
+            .args(["validate", "--config"])
+            .arg(&file)
+            .env_clear()
+            .env("PATH", crate::fixture::helm().parent().unwrap())
+            .env("HOME", config.path())
+            .output()
+            .unwrap();
+        let said = [output.stdout, output.stderr].concat();
+        let said = String::from_utf8_lossy(&said);
+        assert!(output.status.code() == Some(status) && said.contains(expected), "{settings}: {said}");
+    };
+    check("", 1, "the schema refers to another one, which is not fetched");
+    check("skipSchemaValidation: true", 0, "1 object in 1 root");
 }
 
 #[test]
@@ -166,7 +250,26 @@ fn what_helm_says_of_a_bad_chart_names_the_template_and_shows_no_value() {
         &[("web/Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\nkubeVersion: '>=2.0.0'\n")],
         &[
             "render-failed web/Chart.yaml: helm does not render it: chart requires kubeVersion: >=2.0.0 which is \
-           incompatible with Kubernetes v1.34.2",
+           incompatible with Kubernetes …",
         ],
     );
+}
+
+#[test]
+fn words_of_helm_that_a_value_takes_the_place_of_are_not_shown() {
+    let values = ("web/values.yaml", "secret: canary-7f3a\n");
+    for said in [
+        "incompatible with Kubernetes %s",
+        ">=%s",
+        "\\n- at '%s': got string",
+        "\\n- %s: a",
+        "\\n- at '/a': got %s",
+        "missing property %s",
+    ] {
+        let text = format!("a: {{{{ fail (printf \"{said}\" .Values.secret) }}}}");
+        let chart = Chart::of(&[values, ("web/templates/a.yaml", &text)], &[]);
+        assert!(chart.bare(&options()).unwrap_err().contains("canary-7f3a"), "{said}");
+        let outcome = chart.template(&options());
+        assert!(outcome.is_err() && !format!("{outcome:?}").contains("canary"), "{said}: {outcome:?}");
+    }
 }

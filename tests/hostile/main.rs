@@ -143,7 +143,7 @@ fn every_case_is_read_or_refused_within_bounds() {
 
 #[test]
 fn no_case_is_larger_than_what_is_read() {
-    assert_eq!(FILE as u64, manifest::MAX_FILE);
+    assert_eq!(FILE as u64, manifest::MAX_MANIFEST_BYTES);
     let largest = "x".repeat(FILE);
     assert!(manifest::read(&Arc::from("a.yaml"), largest.as_bytes()).diagnostics[0].is_error());
 }

@@ -59,19 +59,19 @@ fn check(repository: &Repository, equal: usize, refused: usize) {
 #[test]
 fn a_closure_alone_gives_the_output_of_the_whole_repository() {
     let repository = Repository::at(&own("shop"));
-    check(&repository, 12, 0);
+    check(&repository, 13, 0);
     assert_eq!(repository.judge("overlays/marked"), Outcome::EqualWithoutOrigins);
 }
 
 #[test]
 fn what_is_refused_does_not_build() {
-    check(&Repository::at(&own("")), 12, 10);
+    check(&Repository::at(&own("")), 13, 10);
 }
 
 #[test]
 fn links_are_replaced_by_what_they_lead_to() {
     let folder = repositories::linked();
-    check(&Repository::at(folder.path()), 15, 0);
+    check(&Repository::at(folder.path()), 16, 0);
 }
 
 #[test]

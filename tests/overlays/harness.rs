@@ -164,7 +164,7 @@ impl Harness {
         let body = apply_overlay(self.body.clone(), overlay);
         let applied = self
             .cluster
-            .apply(&self.kind, &self.id, &body, &Precondition::Absent, ApplyForce::Yes)
+            .apply(&self.kind, &self.id, &body, &Precondition::Absent, ApplyForce::Forced)
             .await
             .unwrap();
         // Views from now on are of this version or a later one.

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use rhumb::testing::cluster::{DeleteResult, EvictionResult};
+use rhumb::testing::cluster::{DeleteResult, EvictionResponse};
 use rhumb::testing::engine::Uid;
 use serde_json::json;
 
@@ -24,12 +24,12 @@ async fn an_eviction_obeys_the_budgets_and_meets_one_incarnation_only() {
     let before = web.settles().await;
     let pod = &before.pods[0];
     let evict = async |name: &str, uid: &Uid| harness.cluster.evict("default", name, uid).await.unwrap();
-    assert_eq!(evict("nobody", &pod.uid).await, EvictionResult::Gone);
-    assert_eq!(evict(&pod.name, &Uid("another".into())).await, EvictionResult::Gone);
+    assert_eq!(evict("nobody", &pod.uid).await, EvictionResponse::Gone);
+    assert_eq!(evict(&pod.name, &Uid("another".into())).await, EvictionResponse::Gone);
     budget("strict", "deployment-evictable", 2);
     let deadline = Instant::now() + SLOW_TIMEOUT;
     loop {
-        let EvictionResult::Blocked(reason) = evict(&pod.name, &pod.uid).await else { panic!("evicted") };
+        let EvictionResponse::Blocked(reason) = evict(&pod.name, &pod.uid).await else { panic!("evicted") };
         assert!(reason.contains("The disruption budget strict"), "{reason}");
         if reason.contains("needs 2 healthy pods and has 2 currently") {
             break;
@@ -42,14 +42,16 @@ async fn an_eviction_obeys_the_budgets_and_meets_one_incarnation_only() {
     let deadline = Instant::now() + SLOW_TIMEOUT;
     loop {
         match evict(&pod.name, &pod.uid).await {
-            EvictionResult::Blocked(reason) if reason.contains("more than one PodDisruptionBudget") => break,
+            EvictionResponse::Blocked(reason) if reason.contains("more than one PodDisruptionBudget") => {
+                break;
+            }
             other => assert!(Instant::now() < deadline, "{other:?}"),
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     plane().kubectl(&["delete", "pdb", "strict", "second"]).unwrap();
     let deadline = Instant::now() + SLOW_TIMEOUT;
-    while evict(&pod.name, &pod.uid).await != EvictionResult::Accepted {
+    while evict(&pod.name, &pod.uid).await != EvictionResponse::Accepted {
         // The server looks at a cache of its own.
         assert!(Instant::now() < deadline);
         tokio::time::sleep(Duration::from_millis(100)).await;

@@ -8,8 +8,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rhumb::testing::cluster::{
-    ApplyForce, Cluster, Connection, KindLookup, KindTable, PodFollower, PodsChange, PodsEvent, ServedKind,
-    pod_selector,
+    ApplyForce, Cluster, Connection, KindLookup, KindTable, PodWatchHandle, PodsChange, PodsEvent,
+    ServedKind, pod_selector,
 };
 use rhumb::testing::engine::{
     Precondition, ResourceVersion, RolloutFailure, Uid, WorkloadPods, find_failure, next_failure_check,
@@ -163,34 +163,34 @@ impl Workload {
     pub(crate) async fn apply(&self) -> (Uid, ResourceVersion) {
         let Harness { cluster, .. } = &self.harness;
         let applied =
-            cluster.apply(&self.kind, &self.id, &self.body, &Precondition::Absent, ApplyForce::Yes).await;
+            cluster.apply(&self.kind, &self.id, &self.body, &Precondition::Absent, ApplyForce::Forced).await;
         let live = applied.unwrap_or_else(|error| panic!("{error}")).live;
         (live.uid, live.rv)
     }
 
     /// Applies it for the first time and follows its pods.
-    pub(crate) async fn start(self) -> FollowedWorkload {
+    pub(crate) async fn start(self) -> WatchedWorkload {
         let (uid, applied) = self.apply().await;
         let (sink, events) = mpsc::channel(1);
         let selector = pod_selector(&self.body).unwrap();
         let Harness { cluster, .. } = &self.harness;
-        let follower = cluster.follow_pods(&self.kind, &self.id, &uid, &selector, sink).unwrap();
-        FollowedWorkload { workload: self, uid, applied, events, _follower: follower, pods: None }
+        let follower = cluster.watch_pods(&self.kind, &self.id, &uid, &selector, sink).unwrap();
+        WatchedWorkload { workload: self, uid, applied, events, _follower: follower, pods: None }
     }
 }
 
 /// A workload whose pods are followed.
-pub(crate) struct FollowedWorkload {
+pub(crate) struct WatchedWorkload {
     pub(crate) workload: Workload,
     pub(crate) uid: Uid,
     applied: ResourceVersion,
     events: mpsc::Receiver<PodsEvent>,
-    _follower: PodFollower,
+    _follower: PodWatchHandle,
     /// The last report.
     pub(crate) pods: Option<WorkloadPods>,
 }
 
-impl FollowedWorkload {
+impl WatchedWorkload {
     pub(crate) fn name(&self) -> String {
         self.workload.id.to_string()
     }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use rhumb::testing::engine::{IMAGE_PULL_GRACE, UNSCHEDULABLE_GRACE, find_failure};
 use serde_json::{Value, json};
 
-use harness::{FollowedWorkload, Harness, KINDS, KubectlView, all_at_once};
+use harness::{Harness, KINDS, KubectlView, WatchedWorkload, all_at_once};
 
 /// The time within which a signal is to be noticed.
 const SIGNAL_TIMEOUT: Duration = Duration::from_secs(5);
@@ -91,7 +91,7 @@ async fn each_signal_of_each_kind_is_noticed_at_once() {
     all_at_once(all.map(|(kind, fault)| check(harness.clone(), witness.clone(), kind, fault))).await;
 }
 
-fn of_newest(web: &FollowedWorkload) -> Vec<&str> {
+fn of_newest(web: &WatchedWorkload) -> Vec<&str> {
     let pods = web.pods.as_ref().unwrap();
     pods.newest_pods().chain(pods.last_failed.as_deref()).map(|pod| &*pod.name).collect()
 }
@@ -103,8 +103,9 @@ async fn a_pull_that_does_not_succeed_fails_after_a_minute() {
         web.settles().await;
         waits(web.workload.template(), "ErrImagePull");
         web.roll().await;
-        let pods = web.until(|pods| pods.newest_pods().any(|pod| pod.trouble.is_some())).await;
-        let since = pods.newest_pods().filter_map(|pod| Some(pod.trouble.as_ref()?.since)).min().unwrap();
+        let pods = web.until(|pods| pods.newest_pods().any(|pod| pod.container_failure.is_some())).await;
+        let since =
+            pods.newest_pods().filter_map(|pod| Some(pod.container_failure.as_ref()?.since)).min().unwrap();
         let just_before = since + IMAGE_PULL_GRACE.checked_sub(Duration::from_secs(1)).unwrap();
         assert_eq!(find_failure(&pods, just_before), None);
         let failing = find_failure(&pods, since + IMAGE_PULL_GRACE).unwrap();

@@ -24,7 +24,7 @@ async fn pods_of_an_older_revision_never_count() {
             assert_eq!(find_failure(&pods, Instant::now() + Duration::from_hours(1)), None);
             let pod = &pods.pods[0];
             assert_ne!(pod.revision, pods.newest);
-            assert!(pod.trouble.is_some(), "{pod:#?}");
+            assert!(pod.container_failure.is_some(), "{pod:#?}");
             let deleted = harness.cluster.delete_pod("default", &pod.name, &pod.uid, pod.rv).await.unwrap();
             assert!(matches!(deleted, DeleteResult::Accepted | DeleteResult::Gone), "{deleted:?}");
         }

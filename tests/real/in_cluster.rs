@@ -9,7 +9,7 @@ use controlplane::Cluster;
 use serde_json::Value;
 
 use crate::image;
-use crate::site::{SLOW_TIMEOUT, cluster, is_ready};
+use crate::site::{SLOW_TIMEOUT, cluster, image_of, is_ready};
 use crate::support::{Api, Remote, Repo, at, eventually, yaml};
 use crate::workload::Workload;
 
@@ -67,13 +67,25 @@ fn await_value(api: &Api, name: &str, expected: &str) {
     });
 }
 
+/// Waits until all pods of a workload are Ready with its image.
+#[track_caller]
+fn await_pods(api: &Api, workload: &Workload) {
+    let (name, image) = (workload.name(), workload.image());
+    eventually(&format!("{name} runs {image}"), SLOW_TIMEOUT, || {
+        let pods = api.list(&at("Pod", "shop", ""));
+        let is_wanted = |pod: &&Value| pod["metadata"]["labels"]["app"] == name && image_of(pod) == image;
+        let ready = pods.iter().filter(is_wanted).filter(|pod| is_ready(pod)).count();
+        if ready == workload.pods() { Ok(()) } else { Err(format!("{ready} are Ready")) }
+    });
+}
+
 #[test]
 fn a_replica_renders_an_overlay_and_takes_over_from_one_that_is_deleted() {
     let Some(cluster) = cluster() else { return };
-    let web = Workload::new("web", "app:1").file();
+    let web = Workload::new("web", "app:1");
     let file = |path: &str, text: String| (path.to_owned(), text);
     let repo = Repo::new(&[
-        web,
+        web.file(),
         file("env.yaml", yaml::config_map("env", "key", "one")),
         file("app/kustomization.yaml", "namePrefix: rendered-\nresources: [map.yaml]\n".to_owned()),
         file("app/map.yaml", yaml::config_map("map", "key", "one")),
@@ -90,8 +102,18 @@ fn a_replica_renders_an_overlay_and_takes_over_from_one_that_is_deleted() {
     // Its sandbox works within the pod's own restrictions.
     await_value(&api, "rendered-map", "one");
     let first = await_holder(&api, &replicas);
-    let status = cluster.kubectl(&["-n", SYSTEM, "exec", &first, "--", "rhumb", "status"]).unwrap();
-    assert!(status.contains("shop"), "{status}");
+    await_pods(&api, &web);
+    let head = repo.head();
+    eventually("the status in the pod is of the source at its revision", SLOW_TIMEOUT, || {
+        let status = cluster.kubectl(&["-n", SYSTEM, "exec", &first, "--", "rhumb", "status"]);
+        let status = status.map_err(|error| error.to_string())?;
+        let is_whole =
+            |line: &str| ["shop", &head[..12], "3", "healthy"].iter().all(|text| line.contains(text));
+        if status.lines().any(is_whole) { Ok(()) } else { Err(status) }
+    });
+    let events = cluster.kubectl(&["-n", SYSTEM, "exec", &first, "--", "rhumb", "events"]).unwrap();
+    let is_told = |line: &str| line.contains("Created") && line.contains("ConfigMap shop/env");
+    assert!(events.lines().any(is_told), "{events}");
     cluster.kubectl(&["-n", SYSTEM, "delete", "pod", &first, "--wait=false"]).unwrap();
     let others: Vec<String> = replicas.iter().filter(|name| **name != first).cloned().collect();
     await_holder(&api, &others);

@@ -1,13 +1,10 @@
 //! A canary on a node that is stopped, and on one whose kubelet starts anew.
 
-use std::thread;
-use std::time::Duration;
-
 use serde_json::json;
 
 use crate::second_node::SecondNode;
 use crate::site::{BUDGET, RealSite, SLOW_TIMEOUT, image_of, uids};
-use crate::support::{eventually, until};
+use crate::support::{eventually, until, yaml};
 use crate::workload::{CANARY, Workload};
 
 const HELD: &str = "held at step 1 of 1";
@@ -45,8 +42,9 @@ fn a_step_waits_for_a_node_that_is_stopped_and_goes_on() {
     until("its pods are", || {
         place.site.value("Deployment", "web", "/status/unavailableReplicas") == json!(4)
     });
-    // The outage lasts, for whoever would act on it.
-    thread::sleep(Duration::from_secs(5));
+    // The controller has counted without them, and rhumb goes on with what it hears of meanwhile.
+    place.push(&[("late.yaml".to_owned(), yaml::config_map("late", "key", "one"))], "Add another object");
+    place.site.await_data("late", "key", "one");
     let overlay = place.site.value("Deployment", "web", "/metadata/annotations/rhumb.dev~1overlay");
     assert_eq!(overlay, json!("surge=1 step=1"));
     let meanwhile = uids(&place.pods("web"));

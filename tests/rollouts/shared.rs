@@ -66,7 +66,7 @@ fn pods_that_crash_under_another_daemon_hold_a_rollout_up() {
         if why.contains(waits) { Ok(()) } else { Err(why) }
     });
     assert!(!is_new(&site, "a") && !is_new(&site, "b"));
-    site.rhumb(&["rollout", "status"]).says(&["at most 2 pods unavailable"]);
+    site.rhumb(&["rollout", "status"]).says(&["which may take down 2 pods"]);
     // New ones take their place, which no event reports either: they are looked at.
     for pod in &sick {
         site.api.delete(pod);
@@ -161,7 +161,7 @@ fn what_an_apply_has_left_behind_is_waited_for_and_counts_no_longer_than_it_roll
     assert!(is_new(&site, "slow") && is_new(&site, "web"));
     site.rhumb(&["rollout", "status"])
         .ends(0)
-        .says(&["rollout budget: 0 workloads rolling out, at most 0 pods unavailable"]);
+        .says(&["rollout budget: 0 workloads rolling out, which may take down 0 pods"]);
     // The claim of the first command is still recorded, and `status` leaves it out too.
     let rollout = &status_of(&site)["rollout"];
     assert_eq!((&rollout["workloads"]["used"], &rollout["unavailable"]["used"]), (&json!(0), &json!(0)));

@@ -129,7 +129,11 @@ fn it_is_killed_when_the_process_that_started_it_is() {
 fn the_entry_does_nothing_for_others() {
     let run = |words: &[&str], input: Stdio| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_rhumb"));
-        command.arg(rhumb::testing::input::sandbox::ENTRY).args(words).stdin(input).stdout(Stdio::piped());
+        command
+            .arg(rhumb::testing::input::sandbox::ENTRY_COMMAND)
+            .args(words)
+            .stdin(input)
+            .stdout(Stdio::piped());
         command.output().unwrap()
     };
     let parent = "1";

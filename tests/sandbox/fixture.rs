@@ -97,11 +97,7 @@ impl Fixture {
         command.current_dir(self.tree()).args(words).env_clear().env("HOME", self.private());
         let output = command.env("PATH", "/usr/bin:/bin").output().unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        Bare {
-            success: output.status.success(),
-            output: text(&output.stdout),
-            complaint: text(&output.stderr),
-        }
+        Bare { success: output.status.success(), output: text(&output.stdout), stderr: text(&output.stderr) }
     }
 }
 
@@ -110,7 +106,7 @@ impl Fixture {
 pub(crate) struct Bare {
     pub(crate) success: bool,
     pub(crate) output: String,
-    pub(crate) complaint: String,
+    pub(crate) stderr: String,
 }
 
 pub(crate) fn sandbox() -> Sandbox {
@@ -148,7 +144,7 @@ pub(crate) enum Stop {
 #[track_caller]
 pub(crate) fn assert_stopped(case: &str, outcome: Result<RunOutput, SandboxError>, by: &[Stop]) {
     let said = match &outcome {
-        Ok(output) => format!("{}{}", String::from_utf8_lossy(&output.output), output.complaint),
+        Ok(output) => format!("{}{}", String::from_utf8_lossy(&output.output), output.stderr),
         Err(error) => error.to_string(),
     };
     let shown: String = said.chars().take(2000).collect();
@@ -157,10 +153,10 @@ pub(crate) fn assert_stopped(case: &str, outcome: Result<RunOutput, SandboxError
     let stopped = by.iter().any(|stop| match (&outcome, *stop) {
         (Err(error), Stop::Killed(part)) => error.part() == Some(part),
         (Ok(output), Stop::Denied(part, words)) => {
-            output.denied_by() == Some(part) && output.complaint.contains(words)
+            output.denied_by() == Some(part) && output.stderr.contains(words)
         }
         (Ok(output), Stop::Refused(words)) => {
-            !output.is_success() && output.denied_by().is_none() && output.complaint.contains(words)
+            !output.is_success() && output.denied_by().is_none() && output.stderr.contains(words)
         }
         _ => false,
     });
@@ -178,6 +174,6 @@ fn found(outcome: &Result<RunOutput, SandboxError>) -> String {
 #[track_caller]
 pub(crate) fn text(outcome: Result<RunOutput, SandboxError>) -> String {
     let output = outcome.unwrap_or_else(|error| panic!("{error}"));
-    assert!(output.is_success(), "exit {}: {}", output.code, output.complaint);
+    assert!(output.is_success(), "exit {}: {}", output.code, output.stderr);
     String::from_utf8(output.output).unwrap()
 }

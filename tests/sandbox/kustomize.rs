@@ -90,7 +90,7 @@ fn a_resource_of_the_cloud_s_metadata_is_not_fetched() {
 #[track_caller]
 fn read_only_when_bare(case: &str, fixture: &Fixture, by: Stop) {
     let bare = fixture.bare(kustomize(), &words());
-    assert!(format!("{}{}", bare.output, bare.complaint).contains(CANARY), "{case}: {bare:?}");
+    assert!(format!("{}{}", bare.output, bare.stderr).contains(CANARY), "{case}: {bare:?}");
     assert_stopped(case, build(fixture), &[by]);
 }
 
@@ -262,7 +262,7 @@ fn what_is_missing_in_the_tree_is_an_error() {
         let fixture = Fixture::new(&files);
         let name = Path::new(missing).file_stem().unwrap().to_str().unwrap();
         let output = fixture.render(kustomize(), &BUILD).unwrap();
-        assert!(!output.is_success() && output.complaint.contains(name), "{missing}: {}", output.complaint);
+        assert!(!output.is_success() && output.stderr.contains(name), "{missing}: {}", output.stderr);
     }
 }
 

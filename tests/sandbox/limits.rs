@@ -43,7 +43,7 @@ fn threads_end_with_the_memory_for_their_stacks() {
     let output = fixture.run(&fixture.command(probe(Link::Dynamic), &["threads", "10000"])).unwrap();
     let made: u64 = String::from_utf8(output.output).unwrap().trim().parse().unwrap();
     assert!((1..100).contains(&made), "{made} threads");
-    assert!(output.complaint.contains("Resource temporarily unavailable"), "{}", output.complaint);
+    assert!(output.stderr.contains("Resource temporarily unavailable"), "{}", output.stderr);
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn of_complaints_both_ends_are_kept() {
     let complain = |bytes: &str| {
         let output = fixture.run(&fixture.command(probe(Link::Static), &["complain", bytes])).unwrap();
         assert!(output.is_success());
-        output.complaint
+        output.stderr
     };
     assert_eq!(complain("1").len(), 64 << 10);
     let long = complain("300000000");

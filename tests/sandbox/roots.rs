@@ -146,6 +146,60 @@ fn image(object: &Value) -> &Value {
     &object["spec"]["template"]["spec"]["containers"][0]["image"]
 }
 
+/// Leads through folders that are read before a program starts, each naming the next.
+#[test]
+fn plugins_in_many_folders_end_their_own_root_alone() {
+    let tree = WorkTree::new(&[
+        ("bad/kustomization.yaml", "transformers: [../f0]\n"),
+        ("good/kustomization.yaml", "namePrefix: good-\nresources: [a.yaml]\n"),
+        ("good/a.yaml", MAP),
+        (".rhumbignore", "f*\n"),
+    ]);
+    for number in 0..15_000 {
+        let text = format!("resources: [../f{}]\n", number + 1);
+        tree.add(&format!("f{number}/kustomization.yaml"), &text);
+    }
+    check_good_beside_bad("15,000 folders", &tree, "good-map", "f15000");
+}
+
+/// Names items of lists with gaps before them, in a file that looks encrypted.
+#[test]
+fn gaps_in_the_metadata_of_a_file_end_their_own_root_alone() {
+    let lines = (0..130_000).map(|number| format!("sops_a{number}__list_1023=x\n"));
+    let text: String = ["sops_mac=x\n".to_owned()].into_iter().chain(lines).collect();
+    let tree = WorkTree::new(&[
+        ("bad/kustomization.yaml", "secretGenerator: [{name: a, envs: [x.env]}]\n"),
+        ("bad/x.env", &text),
+        ("good/kustomization.yaml", "namePrefix: good-\nresources: [a.yaml]\n"),
+        ("good/a.yaml", MAP),
+    ]);
+    check_good_beside_bad("gaps", &tree, "good-map", "it has more keys and items than SOPS writes");
+}
+
+#[test]
+fn a_chart_whose_objects_grow_by_their_number_ends_within_memory_and_alone() {
+    let map = "\n---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: ";
+    let hooks = format!(
+        "{{{{ range until 9000 }}}}{map}a{{{{ . }}}}\n  annotations: {{helm.sh/hook: pre-install}}{{{{ end }}}}\
+         {{{{ range until 9000 }}}}{map}b{{{{ . }}}}{{{{ end }}}}"
+    );
+    let key = "{{ repeat 1000 \"k\" }}: { ";
+    let leaves = "{{ range until 50000 }}\"{{ . }}\": {{ randNumeric 6 | quote }},{{ end }}";
+    let differing = format!("{MAP}data: {{ {} {leaves} {}\n", key.repeat(59), "}".repeat(60));
+    for (case, template, expected) in [
+        ("hooks", &hooks, "the hooks of this chart make its objects wait for each other in more than"),
+        ("differing", &differing, "more fields differ from render to render than can be named"),
+    ] {
+        let tree = WorkTree::new(&[
+            ("bad/Chart.yaml", "apiVersion: v2\nname: bad\nversion: 1.0.0\n"),
+            ("bad/templates/a.yaml", template),
+            ("good/Chart.yaml", "apiVersion: v2\nname: good\nversion: 1.0.0\n"),
+            ("good/templates/a.yaml", MAP),
+        ]);
+        check_good_beside_bad(case, &tree, "map", expected);
+    }
+}
+
 #[test]
 fn a_chart_that_makes_too_much_ends_within_memory_and_alone() {
     let objects = "{{ range until 200000 }}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a{{ . }}}\n{{ end }}";

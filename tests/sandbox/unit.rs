@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use rhumb::testing::input::sandbox::ENTRY;
+use rhumb::testing::input::sandbox::ENTRY_COMMAND;
 
 use crate::fixture::kustomize;
 use crate::host::Host;
@@ -18,7 +18,9 @@ fn install(to: &Path) {
     let unit = concat!(env!("CARGO_MANIFEST_DIR"), "/systemd/rhumb.service");
     let limits = format!("{} 60 {} 256", 512 << 20, 16 << 20);
     let entry = |network: &str| {
-        format!("{PROGRAMS}/rhumb {ENTRY} full 1 {limits} 1 /run/host/tree /run/rhumb {network} {PROGRAMS}")
+        format!(
+            "{PROGRAMS}/rhumb {ENTRY_COMMAND} full 1 {limits} 1 /run/host/tree /run/rhumb {network} {PROGRAMS}"
+        )
     };
     let inside = "/run/rhumb/file";
     let runs = [

@@ -4,7 +4,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 
 use super::super::exit::os_message;
-use super::super::rendering::fetch_surroundings;
+use super::super::rendering::fetch_environment;
 use super::super::settings::credentials_directory;
 use super::{CheckLevel, CheckReport};
 use crate::config::{Config, HostCredential};
@@ -41,7 +41,7 @@ pub(super) fn check_secret_files(config: &Config, report: &mut CheckReport) {
 pub(super) fn check_chart_credentials(config: &Config, report: &mut CheckReport) {
     let customs = config.custom_sources.is_open().then_some(&config.custom_sources.fetch);
     let all = config.sources.iter().map(|source| &source.fetch).chain(customs);
-    let surroundings = fetch_surroundings();
+    let environment = fetch_environment();
     let mut seen: Vec<&HostCredential> = Vec::new();
     for named in all.flat_map(|fetch| &fetch.credentials) {
         if seen.contains(&named) {
@@ -49,12 +49,12 @@ pub(super) fn check_chart_credentials(config: &Config, report: &mut CheckReport)
         }
         seen.push(named);
         let host = named.host.as_str();
-        match surroundings.check_credential(named) {
+        match environment.check_credential(named) {
             Ok(file) => {
                 report.add(CheckLevel::Ok, format!("{}: credentials for charts of {host}", file.display()));
             }
             // The folder is a service's own: another process cannot look into it.
-            Err(error) if surroundings.credentials.is_none() => {
+            Err(error) if environment.credentials.is_none() => {
                 report.add(CheckLevel::Warning, format!("{error}, so they are not looked at"));
             }
             Err(error) => report.add(CheckLevel::Missing, error.to_string()),

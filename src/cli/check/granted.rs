@@ -26,17 +26,18 @@ impl DeniedAccess {
     pub(super) fn server_reason(&self) -> &str {
         match &self.verdict {
             AccessDecision::Allowed => "",
-            AccessDecision::NoOpinion(said) | AccessDecision::Denied(said) => said,
+            AccessDecision::NoOpinion(reason) | AccessDecision::Denied(reason) => reason,
         }
     }
 
     fn text(&self) -> String {
-        let said = self.server_reason();
-        let said = if said.is_empty() { String::new() } else { format!(": {said}") };
+        let server_reason = self.server_reason();
+        let server_reason =
+            if server_reason.is_empty() { String::new() } else { format!(": {server_reason}") };
         let server = match &self.verdict {
-            AccessDecision::Denied(_) => format!("; it is denied whatever roles grant{said}"),
-            _ if said.is_empty() => String::new(),
-            _ => format!("; the server says{said}"),
+            AccessDecision::Denied(_) => format!("; it is denied whatever roles grant{server_reason}"),
+            _ if server_reason.is_empty() => String::new(),
+            _ => format!("; the server says{server_reason}"),
         };
         let whose = self.account.as_ref().map(|account| format!(" for {account}")).unwrap_or_default();
         format!("the right to {}{whose}: {}{server}", access_words(&self.access), self.why)
@@ -119,10 +120,10 @@ fn access_words(access: &AccessRequest) -> String {
         AccessRequest::Objects { verb, group, resource, namespace, name } => {
             let group = if group.is_empty() { String::new() } else { format!(".{group}") };
             let name = name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
-            let place = namespace
+            let scope_text = namespace
                 .as_ref()
                 .map_or("in the whole cluster".to_owned(), |name| format!("in namespace {name}"));
-            format!("{verb} {resource}{group}{name} {place}")
+            format!("{verb} {resource}{group}{name} {scope_text}")
         }
     }
 }

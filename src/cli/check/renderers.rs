@@ -44,8 +44,8 @@ impl CheckedPrograms {
 pub(super) async fn check_renderers(config: &Config, report: &mut CheckReport) -> CheckedPrograms {
     let mut checked = CheckedPrograms::default();
     for source in &config.sources {
-        let asked = RenderProgram::ALL.into_iter().filter(|program| is_asked_for(source, *program));
-        checked.check_programs(source, asked, report).await;
+        let requested = RenderProgram::ALL.into_iter().filter(|program| is_asked_for(source, *program));
+        checked.check_programs(source, requested, report).await;
     }
     check_identities(config, report);
     checked

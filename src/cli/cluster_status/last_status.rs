@@ -8,10 +8,10 @@ use crate::object::ObjectId;
 use crate::report::{ObjectStatus, Phase, RecordedObject, StatusSummary};
 
 /// The text before each reason that comes from the record.
-const SOURCE_OF_REASON: &str = "last reported by rhumb";
+const LAST_REPORT_WORDS: &str = "last reported by rhumb";
 
 /// The text before the reason for which a source was not read completely.
-const NOT_READ_WHOLE: &str = "; not read completely: ";
+const NOT_READ_COMPLETELY: &str = "; not read completely: ";
 
 /// The status in a source's inventory ConfigMap.
 #[derive(Default)]
@@ -29,9 +29,9 @@ impl LastStatus {
         let Some(status) = StatusSummary::from_data(data) else {
             return Self { heeds_opt_outs: true, ..Self::default() };
         };
-        let incomplete = status.line.split_once(NOT_READ_WHOLE);
+        let incomplete = status.line.split_once(NOT_READ_COMPLETELY);
         Self {
-            incomplete: incomplete.map(|(_, why)| format!("{SOURCE_OF_REASON}: {why}")),
+            incomplete: incomplete.map(|(_, why)| format!("{LAST_REPORT_WORDS}: {why}")),
             objects: status.objects().map(|recorded| (recorded.object.id(), recorded)).collect(),
             unnamed: status.unnamed_counts(),
             heeds_opt_outs: status.is_heeding_opt_outs(),
@@ -108,8 +108,8 @@ fn can_be_absent(phase: Phase) -> bool {
 
 fn reason(recorded: &RecordedObject) -> String {
     match &*recorded.reason {
-        "" => SOURCE_OF_REASON.to_owned(),
-        reason => format!("{SOURCE_OF_REASON}: {reason}"),
+        "" => LAST_REPORT_WORDS.to_owned(),
+        reason => format!("{LAST_REPORT_WORDS}: {reason}"),
     }
 }
 
@@ -138,14 +138,14 @@ mod tests {
 
     #[test]
     fn an_object_is_known_by_its_group_too() {
-        let reported = |words: &str| format!("{SOURCE_OF_REASON}: {words}");
+        let reported = |words: &str| format!("{LAST_REPORT_WORDS}: {words}");
         let record = record();
         let check =
             |id: ObjectId, expected: Option<(Phase, String)>| assert_eq!(record.of(&id), expected, "{id}");
         check(id("", "ConfigMap", "env"), Some((Phase::Refused, reported("env.yaml is not understood"))));
         check(id("apps", "Deployment", "web"), Some((Phase::Refused, reported("no such field"))));
         check(id("other.example", "Deployment", "web"), None);
-        check(id("", "ConfigMap", "slow"), Some((Phase::Waiting, SOURCE_OF_REASON.to_owned())));
+        check(id("", "ConfigMap", "slow"), Some((Phase::Waiting, LAST_REPORT_WORDS.to_owned())));
         check(id("", "ConfigMap", "own"), Some((Phase::LeftAlone, reported("so"))));
         assert_eq!(record.incomplete_reason(), Some(reported("env.yaml")));
         assert_eq!(LastStatus::read(&BTreeMap::new()).incomplete_reason(), None);

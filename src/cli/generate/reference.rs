@@ -94,7 +94,7 @@ fn annotations() -> String {
         (
             AnnotationPlace::LiveObject,
             "On live objects",
-            "Whoever may write an object may set these on it. They only ever reduce what rhumb does to that object.",
+            "All who may write an object may set these on it. They only ever reduce what rhumb does to that object.",
         ),
         (AnnotationPlace::Record, "Written by rhumb", "Do not write these yourself."),
         (
@@ -198,8 +198,8 @@ fn configuration() -> String {
         "`spec.deletionPolicy`",
         "string",
         "Orphan",
-        "What becomes of the objects when the Source is deleted. `Orphan` leaves them as they are. `Delete` deletes them \
-         before the Source goes, without the question how many; kinds that wait for a confirmation by name still do. \
+        "The fate of the objects when the Source is deleted. `Orphan` leaves them as they are. `Delete` deletes them \
+         before the Source goes, without the question how many; kinds that wait for a confirmation still do. \
          In a file it is an error.",
         "`Orphan`",
     ];

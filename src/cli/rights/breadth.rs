@@ -89,21 +89,21 @@ impl Rights {
     /// manifest.
     pub(in crate::cli) fn breadth_warnings(&self) -> BTreeSet<String> {
         let mut found = BTreeSet::new();
-        for ((place, subject), verbs) in &self.all {
-            warn_of(place, subject, verbs, &mut found);
+        for ((right_scope, subject), verbs) in &self.all {
+            warn_of(right_scope, subject, verbs, &mut found);
         }
         found
     }
 }
 
 fn warn_of(
-    place: &RightScope,
+    right_scope: &RightScope,
     subject: &RightSubject,
     verbs: &BTreeMap<String, &'static str>,
     found: &mut BTreeSet<String>,
 ) {
     let mut warn = |text: &str| {
-        found.insert(format!("{text} ({})", scope_text(place)));
+        found.insert(format!("{text} ({})", scope_text(right_scope)));
     };
     let may = |wanted: &[&str]| verbs.keys().any(|verb| verb == "*" || wanted.contains(&verb.as_str()));
     let (group, resource, names) = match subject {
@@ -130,8 +130,8 @@ fn warn_of(
     if is(RBAC_GROUP, &["roles", "clusterroles"]) && may(&["bind"]) && names.is_none_or(is_root) {
         warn("`bind` of any role, or of cluster-admin: any right there is");
     }
-    let central = matches!(place, RightScope::Namespace(name) if name == "kube-system");
-    let everywhere = *place == RightScope::Cluster;
+    let central = matches!(right_scope, RightScope::Namespace(name) if name == "kube-system");
+    let everywhere = *right_scope == RightScope::Cluster;
     if is(CORE_GROUP, &["secrets"]) && may(READ_VERBS) && names.is_none() && (everywhere || central) {
         warn("to read Secrets: every password and token that is in them");
     }
@@ -150,8 +150,8 @@ fn warn_of(
 
 /// Returns where a right holds. A namespace's name is a label, as reading the manifests has seen
 /// to.
-fn scope_text(place: &RightScope) -> String {
-    match place {
+fn scope_text(right_scope: &RightScope) -> String {
+    match right_scope {
         RightScope::Cluster => "in the whole cluster".to_owned(),
         RightScope::Namespace(name) => {
             let plain: String = name.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').collect();

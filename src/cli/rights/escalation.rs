@@ -24,7 +24,7 @@ impl Rights {
             holdings.iter().filter(|(conduct, _)| conduct.is_writing()).flat_map(|(_, objects)| objects);
         for binding in written.filter(|object| object.id.group() == ADMISSION_GROUP) {
             let Some(policy) = binding.id.kind().strip_suffix("Binding") else { continue };
-            let Some(place) = self.add_chosen_parameters(binding) else { continue };
+            let Some(right_scope) = self.add_chosen_parameters(binding) else { continue };
             let name = text_at(&binding.body, &["spec", "policyName"]);
             let mut all = holdings.iter().flat_map(|(_, objects)| objects);
             let Some(policy) =
@@ -36,7 +36,7 @@ impl Rights {
             if let Some(kind) = parameter_kind(policy) {
                 let resource = plural(&kind).unwrap_or_else(|| guess_plural(&kind.kind));
                 let why = "a binding of the source chooses among the parameters of a policy";
-                self.add(place, objects(&kind.group, &resource), &["list"], why);
+                self.add(right_scope, objects(&kind.group, &resource), &["list"], why);
             }
         }
     }
@@ -47,12 +47,12 @@ impl Rights {
         if object.id.group() != RBAC_GROUP {
             return;
         }
-        let place = self.place(object);
+        let right_scope = self.right_scope(object);
         match object.id.kind() {
             "Role" | "ClusterRole" if value_at(&object.body, &["aggregationRule"]).is_some() => {
                 let why = "a ClusterRole of the source gathers the rights of others";
                 self.add(
-                    place,
+                    right_scope,
                     named_object(RBAC_GROUP, "clusterroles", object.id.name()),
                     &["escalate"],
                     why,
@@ -61,14 +61,14 @@ impl Rights {
             "Role" | "ClusterRole" => {
                 let rules = value_at(&object.body, &["rules"]).and_then(Value::as_array);
                 for rule in rules.into_iter().flatten() {
-                    self.add_rule(&place, rule);
+                    self.add_rule(&right_scope, rule);
                 }
             }
             "RoleBinding" | "ClusterRoleBinding" => {
                 let text = |key| text_at(&object.body, &["roleRef", key]);
                 let resource = if text("kind") == "Role" { "roles" } else { "clusterroles" };
                 let why = "a binding of the source refers to it";
-                self.add(place, named_object(RBAC_GROUP, resource, text("name")), &["bind"], why);
+                self.add(right_scope, named_object(RBAC_GROUP, resource, text("name")), &["bind"], why);
             }
             _ => {}
         }
@@ -114,7 +114,7 @@ impl Rights {
         }
     }
 
-    fn add_rule(&mut self, place: &RightScope, rule: &Value) {
+    fn add_rule(&mut self, right_scope: &RightScope, rule: &Value) {
         let texts = |key: &str| -> Vec<String> {
             let all = value_at(rule, &[key]).and_then(Value::as_array).into_iter().flatten();
             all.filter_map(Value::as_str).map(str::to_owned).collect()
@@ -127,7 +127,7 @@ impl Rights {
             for resource in texts("resources") {
                 let names = (!names.is_empty()).then(|| names.clone());
                 let subject = RightSubject::Objects { group: group.clone(), resource, names };
-                self.add(place.clone(), subject, &verbs, why);
+                self.add(right_scope.clone(), subject, &verbs, why);
             }
         }
         for path in texts("nonResourceURLs") {

@@ -33,9 +33,9 @@ impl Reach {
 
     /// Returns the same as places.
     pub(super) fn right_scopes(&self, scope: KindScope) -> Vec<RightScope> {
-        let place = |namespace: Option<Arc<str>>| {
+        let right_scope = |namespace: Option<Arc<str>>| {
             namespace.map_or(RightScope::Cluster, |name| RightScope::Namespace(name.to_string()))
         };
-        self.list_namespaces(scope).into_iter().map(place).collect()
+        self.list_namespaces(scope).into_iter().map(right_scope).collect()
     }
 }

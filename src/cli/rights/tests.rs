@@ -14,7 +14,7 @@ fn decoded(text: &str) -> Vec<Object> {
     assert!(reading.diagnostics.is_empty(), "{:?}", reading.diagnostics);
     let mut scopes = KindScopes::builtin();
     for item in &reading.items {
-        scopes.learn(item);
+        scopes.add_definition(item);
     }
     assemble(reading.items, &scopes, "shop").objects
 }
@@ -29,12 +29,12 @@ fn lines_of(conduct: SourceAccess, text: &str) -> Vec<String> {
 }
 
 /// Does the same as [`lines`], with the namespaces that must be there before.
-fn lines_within(conduct: SourceAccess, reach: &Reach, text: &str) -> (Vec<String>, BTreeSet<String>) {
+fn lines_within(conduct: SourceAccess, watched: &Reach, text: &str) -> (Vec<String>, BTreeSet<String>) {
     let mut rights = Rights::of_rhumb("rhumb-system", conduct);
     let own = rights.all.clone();
     let decoded = decoded(text);
     let own_names = defined_plurals(decoded.iter());
-    rights.add_source(conduct, reach, &decoded, &|kind| own_names.get(kind).cloned());
+    rights.add_source(conduct, watched, &decoded, &|kind| own_names.get(kind).cloned());
     rights.add_bindings(&[(conduct, decoded)], &|_| None);
     (new_rights(&rights, &own), rights.namespaces)
 }
@@ -103,8 +103,8 @@ fn a_source_of_some_namespaces_watches_each_of_them_and_no_other() {
     let manifests = "{apiVersion: v1, kind: Secret, metadata: {name: a}}\n---\n{apiVersion: v1, kind: Namespace, metadata: \
                 {name: shop}}";
     let names = ["jobs", "shop"];
-    let reach = Reach::Namespaces(names.map(Arc::from).into());
-    let (lines, namespaces) = lines_within(SourceAccess::Prune, &reach, manifests);
+    let watched = Reach::Namespaces(names.map(Arc::from).into());
+    let (lines, namespaces) = lines_within(SourceAccess::Prune, &watched, manifests);
     let expected = [
         "* namespaces. create,delete,get,list,patch,watch",
         "default events. create,patch",
@@ -119,7 +119,7 @@ fn a_source_of_some_namespaces_watches_each_of_them_and_no_other() {
     for (scope, kind, resource) in
         [(KindScope::Namespaced, "ConfigMap", "configmaps"), (KindScope::Cluster, "Node", "nodes")]
     {
-        rights.add_remaining_kind(&reach, scope, &GroupKind::new("", kind), resource);
+        rights.add_remaining_kind(&watched, scope, &GroupKind::new("", kind), resource);
     }
     let expected = ["* nodes. list,watch", "jobs configmaps. list,watch", "shop configmaps. list,watch"];
     assert_eq!(new_rights(&rights, &BTreeMap::new()), expected);

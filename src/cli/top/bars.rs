@@ -28,13 +28,13 @@ pub(super) fn header(model: &TopModel, columns: usize, rows: usize) -> Vec<Line<
     };
     let version = model.view.process.as_ref().map(|process| process.version.as_str());
     let name = format!(" rhumb {}", clean_text(version.unwrap_or(env!("CARGO_PKG_VERSION"))));
-    let room = columns.saturating_sub(right.width() + 2);
-    let name = truncate_end(&name, room);
-    let place = truncate_end(&place(model), room.saturating_sub(name.width()));
-    let space = " ".repeat(room.saturating_sub(name.width() + place.width()) + 1);
+    let free_columns = columns.saturating_sub(right.width() + 2);
+    let name = truncate_end(&name, free_columns);
+    let origin_text = truncate_end(&origin_text(model), free_columns.saturating_sub(name.width()));
+    let space = " ".repeat(free_columns.saturating_sub(name.width() + origin_text.width()) + 1);
     let first = Line::from(vec![
         styled_span(palette, Some(TextStyle::Strong), name),
-        styled_span(palette, None, place),
+        styled_span(palette, None, origin_text),
         Span::raw(space),
         styled_span(palette, Some(style), right),
     ]);
@@ -53,7 +53,7 @@ pub(super) fn header(model: &TopModel, columns: usize, rows: usize) -> Vec<Line<
     [first, Line::from(second)].into_iter().take(rows).collect()
 }
 
-fn place(model: &TopModel) -> String {
+fn origin_text(model: &TopModel) -> String {
     match &model.origin {
         StatusOrigin::Daemon(path) => format!(": the daemon on {}, each second", clean_text(path)),
         StatusOrigin::Cluster(context) => format!(": the cluster of {} alone, each 5 s", clean_text(context)),

@@ -174,12 +174,12 @@ impl DetailPage {
     }
 
     fn add_events<'a>(&mut self, now: Timestamp, events: impl DoubleEndedIterator<Item = &'a EventRecord>) {
-        let meant: Vec<&EventRecord> = events.rev().take(MAX_SHOWN_EVENTS).collect();
-        if meant.is_empty() {
+        let selected: Vec<&EventRecord> = events.rev().take(MAX_SHOWN_EVENTS).collect();
+        if selected.is_empty() {
             return;
         }
         self.add_heading("events");
-        for event in meant {
+        for event in selected {
             let style = if event.reason.is_warning() { TextStyle::Error } else { TextStyle::Strong };
             let first = format!("{} {}", clock_text(now, event.at), event.reason);
             let by = events::author_text(event).unwrap_or_default();

@@ -35,7 +35,7 @@ const KEY_HELP: [(&str, &str); 12] = [
 pub(super) fn draw(model: &TopModel, frame: &mut Frame<'_>) {
     let area = frame.area();
     let rows = bars::header(model, area.width.into(), layout::header(area.height).into());
-    put(frame, area, 0, rows);
+    draw_lines(frame, area, 0, rows);
     let (first, height) = layout::body(area.height);
     match &model.mode {
         TopMode::Help => draw_help(model, frame, first),
@@ -43,12 +43,12 @@ pub(super) fn draw(model: &TopModel, frame: &mut Frame<'_>) {
         TopMode::Panes | TopMode::Typing => draw_panes(model, frame),
     }
     if area.height > 1 {
-        put(frame, area, area.height - 1, vec![bars::footer_line(model, area.width.into())]);
+        draw_lines(frame, area, area.height - 1, vec![bars::footer_line(model, area.width.into())]);
     }
 }
 
 /// Draws lines from a row on, as far as there is room.
-fn put(frame: &mut Frame<'_>, area: Rect, row: u16, lines: Vec<Line<'static>>) {
+fn draw_lines(frame: &mut Frame<'_>, area: Rect, row: u16, lines: Vec<Line<'static>>) {
     for (line, row) in lines.into_iter().zip(row..area.height) {
         frame.render_widget(line, Rect { y: row, height: 1, ..area });
     }
@@ -84,7 +84,7 @@ fn draw_panes(model: &TopModel, frame: &mut Frame<'_>) {
         let position = PanePosition { cursor, is_cut_off: hidden > 0, is_alone };
         let title = title(model, pane, items, position, columns);
         lines.insert(0, title);
-        put(frame, area, first, lines);
+        draw_lines(frame, area, first, lines);
     }
 }
 
@@ -154,21 +154,21 @@ fn draw_details(model: &TopModel, opened: &DetailPane, frame: &mut Frame<'_>, fi
     };
     let mut lines = vec![detail_heading(model, &opened.subject.title(), &more, area.width.into())];
     lines.extend(all.into_iter().skip(skipped).take(left));
-    put(frame, area, first, lines);
+    draw_lines(frame, area, first, lines);
 }
 
 fn draw_help(model: &TopModel, frame: &mut Frame<'_>, first: u16) {
     let area = frame.area();
     let mut lines = vec![detail_heading(model, "Keys", "", area.width.into())];
-    for (keys, what) in KEY_HELP {
+    for (keys, description) in KEY_HELP {
         lines.push(Line::from(vec![
             styled_span(model.palette, Some(TextStyle::Strong), format!(" {keys:<17} ")),
-            Span::raw(what),
+            Span::raw(description),
         ]));
     }
     let mut area = area;
     area.height = area.height.saturating_sub(1);
-    put(frame, area, first, lines);
+    draw_lines(frame, area, first, lines);
 }
 
 /// Returns the heading of the detail view.

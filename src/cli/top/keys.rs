@@ -90,8 +90,8 @@ impl TopModel {
     }
 
     fn handle_pane_key(&mut self, key: Key) -> Option<ScreenAction> {
-        if let Some(way) = CursorMove::of(key) {
-            self.move_cursor(way);
+        if let Some(cursor_move) = CursorMove::of(key) {
+            self.move_cursor(cursor_move);
             return None;
         }
         match key {
@@ -112,13 +112,13 @@ impl TopModel {
         None
     }
 
-    fn move_cursor(&mut self, way: CursorMove) {
+    fn move_cursor(&mut self, cursor_move: CursorMove) {
         let view = self.shown_status();
         let items = ALL_PANES.map(|pane| self.pane_items_of(pane, &view));
         let (_, rows) = self.layout(&items).panes[self.focus as usize];
         let items = &items[self.focus as usize];
         let cursor = &mut self.cursors[self.focus as usize];
-        let index = way.from(
+        let index = cursor_move.from(
             cursor.position_among(items),
             usize::from(rows).saturating_sub(2),
             items.len().saturating_sub(1),
@@ -174,8 +174,8 @@ impl TopModel {
             return;
         }
         let (last, page) = (self.max_scroll(), usize::from(super::layout::body(self.size.1).1));
-        if let (Some(way), TopMode::Opened(opened)) = (CursorMove::of(key), &mut self.mode) {
-            opened.scroll = way.from(opened.scroll, page.saturating_sub(2), last);
+        if let (Some(cursor_move), TopMode::Opened(opened)) = (CursorMove::of(key), &mut self.mode) {
+            opened.scroll = cursor_move.from(opened.scroll, page.saturating_sub(2), last);
         }
     }
 }

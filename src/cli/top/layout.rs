@@ -63,9 +63,9 @@ impl ScreenLayout {
         }
         let mut next = first;
         let panes = lines.map(|lines| {
-            let place = (next, lines);
+            let row_range = (next, lines);
             next += lines;
-            place
+            row_range
         });
         Self { panes }
     }

@@ -73,9 +73,14 @@ impl PaneCursor {
 
 impl TopModel {
     /// Returns the first screen.
-    pub(super) fn new(place: StatusOrigin, palette: Palette, only: Option<String>, refresh: Refresh) -> Self {
+    pub(super) fn new(
+        status_origin: StatusOrigin,
+        palette: Palette,
+        only: Option<String>,
+        refresh: Refresh,
+    ) -> Self {
         let mut model = Self {
-            origin: place,
+            origin: status_origin,
             palette,
             view: refresh.view,
             events: Vec::new(),
@@ -98,8 +103,8 @@ impl TopModel {
         self.note(refresh.events);
         if let TopMode::Opened(DetailPane { subject: DetailSubject::Object { named, status }, .. }) =
             &mut self.mode
-            && let Some((asked, status_now)) = refresh.object
-            && asked == *named
+            && let Some((requested, status_now)) = refresh.object
+            && requested == *named
         {
             *status =
                 status_now.map_or(ObjectDetail::Gone, |status_now| ObjectDetail::Found(Box::new(status_now)));

@@ -42,7 +42,7 @@ impl StatusPoller {
     }
 
     /// Returns who is asked, in words.
-    pub(super) fn place(&self) -> StatusOrigin {
+    pub(super) fn status_origin(&self) -> StatusOrigin {
         match &self.reader {
             StatusReader::Daemon(socket) => StatusOrigin::Daemon(socket.path().display().to_string()),
             StatusReader::Cluster(session) => {

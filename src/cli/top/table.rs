@@ -73,7 +73,7 @@ impl Widths {
             cells.unwrap_or(0).max(shape.heads.get(column).map_or(0, |head| head.width()))
         };
         let mut widths: Vec<Option<usize>> = (0..count).map(|column| Some(natural(column))).collect();
-        let room = columns.saturating_sub(CURSOR_COLUMNS);
+        let free_columns = columns.saturating_sub(CURSOR_COLUMNS);
         let taken = |widths: &[Option<usize>]| {
             let shown: Vec<usize> = widths.iter().copied().flatten().collect();
             shown.iter().sum::<usize>() + CELL_GAP * shown.len().saturating_sub(1)
@@ -83,7 +83,7 @@ impl Widths {
         // As if no more were needed of the last one.
         widths[last] = Some(full_width.min(MIN_LAST_CELL_COLUMNS));
         let cut_name = |widths: &mut [Option<usize>], least: usize| {
-            let over = taken(widths).saturating_sub(room);
+            let over = taken(widths).saturating_sub(free_columns);
             let name = widths[shape.name].unwrap_or(0);
             if shape.name < last {
                 widths[shape.name] = Some(name.saturating_sub(over).max(least.min(name)));
@@ -91,13 +91,13 @@ impl Widths {
         };
         cut_name(&mut widths, NAME_COLUMNS[0]);
         for column in shape.needless {
-            if taken(&widths) > room {
+            if taken(&widths) > free_columns {
                 widths[*column] = None;
             }
         }
         cut_name(&mut widths, NAME_COLUMNS[1]);
         widths[last] = Some(0);
-        let left = room.saturating_sub(taken(&widths));
+        let left = free_columns.saturating_sub(taken(&widths));
         widths[last] = Some(left.min(full_width));
         Self { columns: widths, shape, palette }
     }

@@ -133,7 +133,7 @@ impl PodMetadata<'_> {
 #[serde(default)]
 pub(in crate::cluster) struct Condition<'a> {
     #[serde(borrow, rename = "type", deserialize_with = "lenient")]
-    what: WireText<'a>,
+    kind: WireText<'a>,
     #[serde(borrow, deserialize_with = "lenient")]
     status: WireText<'a>,
     #[serde(borrow, deserialize_with = "lenient")]
@@ -147,10 +147,10 @@ pub(in crate::cluster) struct Condition<'a> {
 /// Returns the condition that has this status.
 pub(in crate::cluster) fn find_condition<'a>(
     all: &'a [Condition<'_>],
-    what: &str,
+    kind: &str,
     status: &str,
 ) -> Option<&'a Condition<'a>> {
-    all.iter().find(|one| one.what.0 == what && one.status.0 == status)
+    all.iter().find(|one| one.kind.0 == kind && one.status.0 == status)
 }
 
 /// One pod, without the facts that only time shows.
@@ -170,7 +170,7 @@ pub(super) struct PodRecord {
     pub(super) restarts: u32,
     pub(super) restarted: Option<Arc<str>>,
     /// Container, reason, message.
-    pub(super) trouble: Option<[Arc<str>; 3]>,
+    pub(super) container_failure: Option<[Arc<str>; 3]>,
     /// Reason and message.
     pub(super) failed: Option<[Arc<str>; 2]>,
     pub(super) has_ended: bool,
@@ -281,17 +281,17 @@ impl PodStatus<'_> {
             let waiting = &container.state.waiting;
             Some((grace_period(&waiting.reason.0, &waiting.message.0)?, container))
         });
-        let (_, container) = troubled.min_by_key(|(patience, _): &(Duration, _)| *patience)?;
+        let (_, container) = troubled.min_by_key(|(grace, _): &(Duration, _)| *grace)?;
         let waiting = &container.state.waiting;
         let last = container.last_state.terminated.as_ref().map(|last| format!("it {}", last.message()));
-        let said = (!waiting.message.0.is_empty()).then(|| waiting.message.0.to_string());
-        let message: Vec<String> = said.into_iter().chain(last).collect();
+        let waiting_message = (!waiting.message.0.is_empty()).then(|| waiting.message.0.to_string());
+        let message: Vec<String> = waiting_message.into_iter().chain(last).collect();
         Some([&*container.name.0, &*waiting.reason.0, &*message.join("; ")].map(bounded_text))
     }
 
     /// Returns why the pod is not Ready.
     fn unready_text(&self) -> Arc<str> {
-        let condition = |what| find_condition(&self.conditions, what, "False").map(|one| &*one.message.0);
+        let condition = |kind| find_condition(&self.conditions, kind, "False").map(|one| &*one.message.0);
         let waits = |message: &str| if message.is_empty() { String::new() } else { format!(": {message}") };
         let unready = self.containers().find(|container| !container.ready);
         let text = match (condition("PodScheduled"), unready, condition("Ready")) {
@@ -343,7 +343,7 @@ impl PodsRecord for PodRecord {
             ready_at: ready.map_or_else(|| "".into(), |ready| (&*ready.since.0).into()),
             restarts: worst.map_or(0, |container| container.restart_count),
             restarted: worst.map(|container| bounded_text(&container.name.0)),
-            trouble: status.worst_container(),
+            container_failure: status.worst_container(),
             // A kubelet also calls a pod Failed that it ends because somebody deleted it.
             failed: status.failure().filter(|_| !terminating),
             has_ended,

@@ -18,7 +18,7 @@ const MULTIPLE_BUDGETS_TEXT: &str = "This pod has more than one PodDisruptionBud
 
 /// The result of an eviction.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum EvictionResult {
+pub enum EvictionResponse {
     /// The pod is being deleted.
     Accepted,
     /// A `PodDisruptionBudget` does not allow it now; in the server's words, which name the budget.
@@ -38,7 +38,7 @@ impl Cluster {
         namespace: &str,
         name: &str,
         uid: &Uid,
-    ) -> Result<EvictionResult, ClusterError> {
+    ) -> Result<EvictionResponse, ClusterError> {
         let pods = kind(&POD_KIND);
         let id = ObjectId::new(&pods.gvk.group_kind(), Some(namespace), name);
         let on = CallSubject::Object(id.clone());
@@ -50,17 +50,17 @@ impl Cluster {
         });
         let url = format!("{}/eviction", path::object(&pods, &id));
         let request = ApiRequest::write(Method::POST, url, JSON_TYPE, write::json_body(&body, &on)?, on);
-        let Err(error) = self.call(request).await else { return Ok(EvictionResult::Accepted) };
+        let Err(error) = self.call(request).await else { return Ok(EvictionResponse::Accepted) };
         match error.fault() {
-            ClusterFault::NoObject => Ok(EvictionResult::Gone),
-            ClusterFault::Disruption { message } => Ok(EvictionResult::Blocked(message.as_str().into())),
+            ClusterFault::NoObject => Ok(EvictionResponse::Gone),
+            ClusterFault::Disruption { message } => Ok(EvictionResponse::Blocked(message.as_str().into())),
             ClusterFault::Server { message, .. } if message.starts_with(MULTIPLE_BUDGETS_TEXT) => {
-                Ok(EvictionResult::Blocked(message.as_str().into()))
+                Ok(EvictionResponse::Blocked(message.as_str().into()))
             }
             // The 409 does not say whether another incarnation is the reason.
             ClusterFault::VersionConflict => match self.get(&pods, &id).await? {
                 Some(now) if text_at(&now, &["metadata", "uid"]) == &*uid.0 => Err(error),
-                _ => Ok(EvictionResult::Gone),
+                _ => Ok(EvictionResponse::Gone),
             },
             _ => Err(error),
         }

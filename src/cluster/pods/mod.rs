@@ -1,6 +1,6 @@
 //! The pods of one workload during its rollout: watching, warnings, eviction.
 //!
-//! A follower watches the workload itself, its pods by its selector, and the `ReplicaSets` of a
+//! A pod watch watches the workload itself, its pods by its selector, and the `ReplicaSets` of a
 //! Deployment. A pod belongs to the workload by its owner's uid, never by its labels alone. The
 //! newest revision is known only while the controller has seen the newest spec, and is never taken
 //! from an older view.
@@ -14,7 +14,7 @@
 
 mod decoder;
 mod evict;
-mod follow;
+mod pod_watch;
 mod rescale;
 mod store;
 mod warnings;
@@ -26,16 +26,16 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use serde_json::Value;
-use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 pub(super) use decoder::{Condition, find_condition};
-pub use evict::EvictionResult;
+pub use evict::EvictionResponse;
 
-use self::follow::{FollowedWorkload, PodFollowTask};
+use self::pod_watch::{PodWatchTask, WatchedWorkload};
 use self::store::PodController;
 use super::call::Cluster;
 use super::error::{CallSubject, ClusterError, ClusterFault};
+use super::event_sink::EventSink;
 use super::kinds::{ServedKind, ServedScope};
 use crate::engine::{Uid, WorkloadPods};
 use crate::object::{Gvk, ObjectId, text_at, value_at};
@@ -56,7 +56,7 @@ fn kind([group, version, kind, plural]: &BuiltinKind) -> Arc<ServedKind> {
     })
 }
 
-/// One event of a follower.
+/// One event of a pod watch.
 #[derive(Debug)]
 pub struct PodsEvent {
     /// The workload.
@@ -74,20 +74,20 @@ pub enum PodsChange {
     Failed(ClusterError, Duration),
 }
 
-/// A running follower. It stops when this is dropped, or when nobody listens any more.
+/// A running watch of pods. It stops when this is dropped, or when nobody listens any more.
 #[derive(Debug)]
-pub struct PodFollower {
+pub struct PodWatchHandle {
     task: JoinHandle<()>,
 }
 
-impl Drop for PodFollower {
+impl Drop for PodWatchHandle {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
 impl Cluster {
-    /// Returns the selector of a workload's pods, as the cluster has it, for [`Cluster::follow_pods`].
+    /// Returns the selector of a workload's pods, as the cluster has it, for [`Cluster::watch_pods`].
     /// None for another incarnation, and where it has no usable selector.
     pub(crate) async fn read_pod_selector(
         &self,
@@ -106,25 +106,25 @@ impl Cluster {
     ///
     /// Reports nothing while the workload is not there. A sink that is full makes it skip what is
     /// overtaken, never the newest. Needs a running tokio runtime.
-    pub fn follow_pods(
+    pub fn watch_pods(
         &self,
         workload: &Arc<ServedKind>,
         id: &ObjectId,
         uid: &Uid,
         selector: &str,
-        sink: mpsc::Sender<PodsEvent>,
-    ) -> Option<PodFollower> {
-        let controller = pod_controller(id)?;
-        let followed = FollowedWorkload { controller, kind: workload, id, uid, selector };
-        let follow = PodFollowTask::new(self, followed, sink.clone())?;
+        sink: impl Into<EventSink<PodsEvent>>,
+    ) -> Option<PodWatchHandle> {
+        let (controller, sink) = (pod_controller(id)?, sink.into());
+        let followed = WatchedWorkload { controller, kind: workload, id, uid, selector };
+        let pod_watch = PodWatchTask::new(self, followed, sink.clone())?;
         let id = id.clone();
         let task = async move {
-            if AssertUnwindSafe(follow.run()).catch_unwind().await.is_err() {
+            if AssertUnwindSafe(pod_watch.run()).catch_unwind().await.is_err() {
                 let bug = ClusterError::new(CallSubject::Object(id.clone()), ClusterFault::Bug);
                 let _ = sink.send(PodsEvent { id, change: PodsChange::Failed(bug, Duration::ZERO) }).await;
             }
         };
-        Some(PodFollower { task: tokio::spawn(task) })
+        Some(PodWatchHandle { task: tokio::spawn(task) })
     }
 }
 

@@ -77,7 +77,7 @@ struct PodHistory {
     /// The time since which it is Ready, without a break or a restart.
     steady: Option<Instant>,
     /// The time since which a container has the trouble that it has now.
-    trouble: Option<Instant>,
+    container_failure: Option<Instant>,
     /// The time since which no node takes it.
     unschedulable: Option<Instant>,
     /// The time at which it ended in failure; none where that was before it was watched.
@@ -93,19 +93,19 @@ struct ObservedPod {
 
 /// Indicates whether an object comes with the first list, and so is older than the watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Arrival {
+enum ObjectArrival {
     WithFirstList,
     AfterFirstList,
 }
 
 impl ObservedPod {
-    fn new(record: PodRecord, coming: Arrival, now: Instant) -> Self {
-        let is_old = coming == Arrival::WithFirstList;
+    fn new(record: PodRecord, coming: ObjectArrival, now: Instant) -> Self {
+        let is_old = coming == ObjectArrival::WithFirstList;
         let mark = PodHistory {
             first: now,
             old_restarts: if is_old { record.restarts } else { 0 },
             steady: (record.ready == Readiness::Ready).then_some(now),
-            trouble: record.trouble.is_some().then_some(now),
+            container_failure: record.container_failure.is_some().then_some(now),
             unschedulable: record.unschedulable.is_some().then_some(now),
             failed: record.failed.as_ref().filter(|_| !is_old).map(|_| now),
         };
@@ -119,7 +119,7 @@ impl ObservedPod {
         // Another time of readiness proves a moment in which it was not Ready, even if that was not
         // seen.
         let went_on = before.restarts >= record.restarts && before.ready_at == record.ready_at;
-        let same_trouble = match (&before.trouble, &record.trouble) {
+        let same_trouble = match (&before.container_failure, &record.container_failure) {
             (Some([container, reason, _]), Some([now, new_reason, _])) => {
                 let both_pull = is_pull_failure(reason) && is_pull_failure(new_reason);
                 container == now && (reason == new_reason || both_pull)
@@ -130,7 +130,10 @@ impl ObservedPod {
             first: old.first,
             old_restarts: old.old_restarts.min(record.restarts),
             steady: is_ready.then(|| old.steady.filter(|_| went_on).unwrap_or(now)),
-            trouble: record.trouble.as_ref().map(|_| old.trouble.filter(|_| same_trouble).unwrap_or(now)),
+            container_failure: record
+                .container_failure
+                .as_ref()
+                .map(|_| old.container_failure.filter(|_| same_trouble).unwrap_or(now)),
             unschedulable: record.unschedulable.as_ref().map(|_| old.unschedulable.unwrap_or(now)),
             failed: if before.failed.is_some() { old.failed } else { record.failed.as_ref().map(|_| now) },
         };
@@ -141,7 +144,7 @@ impl ObservedPod {
 
     fn pod_facts(&self, name: &Arc<str>, revision: Option<Arc<str>>) -> PodFacts {
         let (pod, mark) = (&self.record, &self.history);
-        let trouble = pod.trouble.clone().zip(mark.trouble);
+        let container_failure = pod.container_failure.clone().zip(mark.container_failure);
         let unschedulable = pod.unschedulable.clone().zip(mark.unschedulable);
         PodFacts {
             name: name.clone(),
@@ -154,11 +157,8 @@ impl ObservedPod {
             restarts: pod.restarts,
             new_restarts: pod.restarts.saturating_sub(mark.old_restarts),
             restarted: pod.restarted.clone(),
-            trouble: trouble.map(|([container, reason, message], since)| ContainerFailure {
-                container,
-                reason,
-                message,
-                since,
+            container_failure: container_failure.map(|([container, reason, message], since)| {
+                ContainerFailure { container, reason, message, since }
             }),
             failure: pod.failed.clone().map(|[reason, message]| FailedPod {
                 reason,
@@ -227,7 +227,8 @@ impl WorkloadStore {
     }
 
     pub(super) fn apply_pod(&mut self, change: InformerChange<PodRecord>, now: Instant) {
-        let coming = if self.pods.synced { Arrival::AfterFirstList } else { Arrival::WithFirstList };
+        let coming =
+            if self.pods.synced { ObjectArrival::AfterFirstList } else { ObjectArrival::WithFirstList };
         let known = &self.pods.objects;
         let change = map_change(change, |name, record| match known.get(name) {
             Some(seen) if seen.record.uid == record.uid => seen.clone().update(record, now),
@@ -333,7 +334,7 @@ impl WorkloadStore {
     }
 
     /// Returns the ReplicaSet that keeps a pod, if it is one of this Deployment's.
-    fn set_of(&self, pod: &PodRecord) -> Option<&RevisionRecord> {
+    fn replica_set_of(&self, pod: &PodRecord) -> Option<&RevisionRecord> {
         self.owned_sets().find(|set| pod.owner.as_ref() == Some(&set.uid))
     }
 
@@ -345,14 +346,14 @@ impl WorkloadStore {
     /// does not.
     fn is_own(&self, pod: &PodRecord) -> bool {
         match self.controller {
-            PodController::Deployment => self.set_of(pod).is_some(),
+            PodController::Deployment => self.replica_set_of(pod).is_some(),
             PodController::StatefulSet | PodController::DaemonSet => pod.owner.as_ref() == Some(&self.uid),
         }
     }
 
     fn revision(&self, pod: &PodRecord) -> Option<Arc<str>> {
         match self.controller {
-            PodController::Deployment => self.set_of(pod)?.hash.clone(),
+            PodController::Deployment => self.replica_set_of(pod)?.hash.clone(),
             PodController::StatefulSet | PodController::DaemonSet if self.is_own(pod) => pod.revision.clone(),
             PodController::StatefulSet | PodController::DaemonSet => None,
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::cluster::classify::{classify_answer, classify_auth};
 use crate::cluster::{
-    CallSubject, ClusterError, ClusterFault, Denial, FieldConflict, InvalidField, RetryAdvice,
+    AccessDenial, CallSubject, ClusterError, ClusterFault, FieldConflict, InvalidField, RetryAdvice,
 };
 use crate::object::{ErrorClass, GroupKind, ObjectId};
 
@@ -152,7 +152,7 @@ fn what_is_set_at_creation_is_final() {
         );
     }
     let message = r#"deployments.apps "web" is forbidden: ValidatingAdmissionPolicy 'tags' with binding 'all' denied request: image tags must be immutable"#;
-    let expected = ClusterFault::Denied { by: Denial::Admission, message: message.to_owned() };
+    let expected = ClusterFault::Denied { by: AccessDenial::Admission, message: message.to_owned() };
     check(
         422,
         &status(422, "Invalid", message, ""),
@@ -161,7 +161,7 @@ fn what_is_set_at_creation_is_final() {
         &expected,
     );
     let message = r#"admission webhook "tags.example.com" denied the request: image tags must be immutable"#;
-    let expected = ClusterFault::Denied { by: Denial::Admission, message: message.to_owned() };
+    let expected = ClusterFault::Denied { by: AccessDenial::Admission, message: message.to_owned() };
     check(
         400,
         &status(400, "BadRequest", message, ""),
@@ -219,7 +219,7 @@ fn the_systems_words_come_without_their_number() {
 
 #[test]
 fn denials_name_the_part_of_the_server() {
-    let check_denied = |message: &str, rest: &str, by: Denial, retry: RetryAdvice| {
+    let check_denied = |message: &str, rest: &str, by: AccessDenial, retry: RetryAdvice| {
         let body = status(403, "Forbidden", message, rest);
         check(
             403,
@@ -232,25 +232,25 @@ fn denials_name_the_part_of_the_server() {
     check_denied(
         r#"configmaps "a" is forbidden: User "dev" cannot patch resource "configmaps" in API group "" in the namespace "shop""#,
         "",
-        Denial::Rbac,
+        AccessDenial::Rbac,
         RetryAdvice::LongBackoff,
     );
     check_denied(
         r#"pods "x" is forbidden: exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1"#,
         "",
-        Denial::Quota,
+        AccessDenial::Quota,
         RetryAdvice::LongBackoff,
     );
     check_denied(
         r#"configmaps "a" is forbidden: unable to create new content in namespace shop because it is being terminated"#,
         r#","details":{"causes":[{"reason":"NamespaceTerminating","message":"namespace shop is being terminated","field":"metadata.namespace"}]}"#,
-        Denial::Terminating,
+        AccessDenial::Terminating,
         RetryAdvice::ShortBackoff,
     );
     check_denied(
         r#"admission webhook "no.example.com" denied the request: no"#,
         "",
-        Denial::Admission,
+        AccessDenial::Admission,
         RetryAdvice::LongBackoff,
     );
 }

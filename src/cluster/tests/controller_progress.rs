@@ -2,10 +2,10 @@ use serde_json::{Value, json};
 
 use crate::cluster::controller_progress;
 use crate::cluster::controller_progress::is_failed_before;
-use crate::engine::RolloutPhase::{self, FirstStart, Recovering, Replacing, Settled};
+use crate::engine::WorkloadPhase::{self, FirstStart, Recovering, Replacing, Settled};
 use crate::object::GroupKind;
 
-fn phase(kind: &str, object: &Value) -> RolloutPhase {
+fn phase(kind: &str, object: &Value) -> WorkloadPhase {
     controller_progress::of(&GroupKind::new("apps", kind), object).unwrap().phase
 }
 
@@ -51,7 +51,7 @@ fn a_deployment_by_its_numbers_and_conditions() {
     let never = ("False", "2026-01-01T10:00:01Z");
     let lost = ("False", "2026-01-01T11:00:00Z");
     let first = json!({ "metadata": { "annotations": { "deployment.kubernetes.io/revision": "1" } } });
-    let check = |seen, numbers: [u32; 3], more: Value, expected: RolloutPhase| {
+    let check = |seen, numbers: [u32; 3], more: Value, expected: WorkloadPhase| {
         let object = deployment(seen, numbers[0], numbers[1], numbers[2], &more);
         assert_eq!(phase("Deployment", &object), expected, "{seen} {numbers:?} {more}");
     };

@@ -53,7 +53,7 @@ async fn a_newer_token_file_is_used_before_the_old_one_is_refused() {
     std::os::unix::fs::symlink("..data/token", dir.join("token")).unwrap();
     let text = kubeconfig_text("double", &format!("http://{}", fake.address()), "tokenFile: token");
     std::fs::write(fake.kubeconfig(), text).unwrap();
-    let following = tokio::spawn(fake.cluster.follow_credentials(PAUSE));
+    let following = tokio::spawn(fake.cluster.watch_credentials(PAUSE));
     let begun = std::time::Instant::now();
     let used = async |expected: &str| {
         while token(&fake).await.unwrap() != expected {
@@ -90,7 +90,7 @@ async fn what_a_plugin_gives_is_renewed_before_it_runs_out() {
         format!("exec: {{apiVersion: client.authentication.k8s.io/v1, command: sh, args: [-c, {script:?}]}}");
     let text = kubeconfig_text("double", &format!("http://{}", fake.address()), &exec);
     std::fs::write(fake.kubeconfig(), text).unwrap();
-    let following = tokio::spawn(fake.cluster.follow_credentials(PAUSE));
+    let following = tokio::spawn(fake.cluster.watch_credentials(PAUSE));
     let begun = std::time::Instant::now();
     for expected in ["p1", "p2"] {
         while token(&fake).await.unwrap() != expected {
@@ -126,7 +126,7 @@ async fn a_newer_kubeconfig_is_tried_until_its_server_answers() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let moved = format!("http://{}", listener.local_addr().unwrap());
     std::fs::write(fake.kubeconfig(), kubeconfig_text("double", &moved, "token: moved")).unwrap();
-    let following = tokio::spawn(fake.cluster.follow_credentials(PAUSE));
+    let following = tokio::spawn(fake.cluster.watch_credentials(PAUSE));
     for _ in 0..3 {
         // It breaks each connection.
         drop(listener.accept().await.unwrap());
@@ -145,7 +145,7 @@ async fn a_newer_kubeconfig_is_used_before_the_old_one_is_refused() {
     let fake = fake().await;
     fake.cluster.uid().await.unwrap();
     assert_eq!(token(&fake).await.unwrap(), "t");
-    let following = tokio::spawn(fake.cluster.follow_credentials(PAUSE));
+    let following = tokio::spawn(fake.cluster.watch_credentials(PAUSE));
     let begun = std::time::Instant::now();
     replace(&fake, "newer");
     while token(&fake).await.unwrap() != "newer" {

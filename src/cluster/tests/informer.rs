@@ -226,16 +226,22 @@ async fn a_410_at_the_start_of_a_watch_lists_again() {
 
 #[tokio::test]
 async fn watches_that_are_cut_at_once_are_not_asked_for_in_a_loop() {
-    let fake = FakeApiServer::start(|number, _| match number {
-        0 => ScriptedReply::Lines(end_of_list(10)),
-        _ => ScriptedReply::Lines(String::new()),
+    let (sink, mut times) = mpsc::unbounded_channel();
+    let fake = FakeApiServer::start(move |number, _| {
+        // Nobody listens any more at the end.
+        let _ = sink.send(Instant::now());
+        ScriptedReply::Lines(if number == 0 { end_of_list(10) } else { String::new() })
     })
     .await;
     let (_informer, mut events) = inform(&fake);
     next_events(&mut events, 2).await;
-    tokio::time::sleep(Duration::from_secs(2)).await;
-    let asked = fake.asked().len();
-    assert!((2..=5).contains(&asked), "{asked} watches in two seconds");
+    let mut before = times.recv().await.unwrap();
+    // At least half of the backoff, which doubles.
+    for least in [400, 800].map(Duration::from_millis) {
+        let next = times.recv().await.unwrap();
+        assert!(next - before >= least, "{:?} after the one before it", next - before);
+        before = next;
+    }
 }
 
 #[tokio::test]

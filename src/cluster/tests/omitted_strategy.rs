@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::cluster::omitted_strategy::{OmittedStrategy, own_filled_entries};
+use crate::cluster::omitted_strategy::{OmittedStrategy, with_filled_entries_taken};
 use crate::object::GroupKind;
 
 fn entry(manager: &str, operation: &str, fields: &Value) -> Value {
@@ -18,7 +18,7 @@ fn what_the_api_server_filled_in_becomes_ours_alone() {
             "spec": { "strategy": { "rollingUpdate": rolling } },
         });
         assert_eq!(
-            own_filled_entries(&live, "strategy"),
+            with_filled_entries_taken(&live, "strategy"),
             expected.map(<[Value]>::to_vec),
             "{rolling} {before:?}"
         );

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::fake::{FakeApiServer, ReceivedCall, ScriptedReply, kind};
-use crate::cluster::{EvictionResult, PodsChange, PodsEvent};
+use crate::cluster::{EvictionResponse, PodsChange, PodsEvent};
 use crate::engine::{Uid, find_failure};
 use crate::object::{ErrorClass, ObjectId};
 
@@ -49,7 +49,7 @@ async fn a_failure_is_reported_and_the_pods_again_after_it() {
     let sets = kind("apps/v1", "StatefulSet", "statefulsets");
     let id = ObjectId::new(&sets.gvk.group_kind(), Some("shop"), "web");
     let (sink, mut events) = mpsc::channel(8);
-    let follower = fake.cluster.follow_pods(&sets, &id, &Uid("set".into()), "app=web", sink).unwrap();
+    let watch = fake.cluster.watch_pods(&sets, &id, &Uid("set".into()), "app=web", sink).unwrap();
     let mut next = async || {
         tokio::time::timeout(Duration::from_secs(20), events.recv())
             .await
@@ -61,7 +61,7 @@ async fn a_failure_is_reported_and_the_pods_again_after_it() {
     let Some(PodsChange::Observed(pods)) = next().await else { panic!() };
     let failing = find_failure(&pods, Instant::now()).unwrap();
     assert_eq!(failing.to_string(), "pod web-1, container c: InvalidImageName");
-    drop(follower);
+    drop(watch);
     assert!(next().await.is_none());
 }
 
@@ -71,13 +71,13 @@ async fn a_kind_without_pods_of_its_own_is_not_followed() {
     let jobs = kind("batch/v1", "Job", "jobs");
     let id = ObjectId::new(&jobs.gvk.group_kind(), Some("shop"), "web");
     let (sink, _events) = mpsc::channel(8);
-    assert!(fake.cluster.follow_pods(&jobs, &id, &Uid("u".into()), "app=web", sink).is_none());
+    assert!(fake.cluster.watch_pods(&jobs, &id, &Uid("u".into()), "app=web", sink).is_none());
     assert!(fake.asked().is_empty());
 }
 
 #[tokio::test]
 async fn the_answers_to_an_eviction_are_distinguished() {
-    async fn check(code: u16, status: Value, there: &'static str, expected: Result<EvictionResult, &str>) {
+    async fn check(code: u16, status: Value, there: &'static str, expected: Result<EvictionResponse, &str>) {
         let fake = FakeApiServer::start(move |_, asked| match &*asked.method {
             "POST" => ScriptedReply::Complete(code, "", status.to_string()),
             _ => ScriptedReply::Complete(200, "", json!({ "metadata": { "uid": there } }).to_string()),
@@ -91,17 +91,17 @@ async fn the_answers_to_an_eviction_are_distinguished() {
         assert_eq!(body["deleteOptions"]["preconditions"]["uid"], "u");
     }
     let status = |message: &str, causes: Value| json!({ "kind": "Status", "message": message, "details": { "name": "web-1", "kind": "pods", "causes": causes } });
-    check(201, status("", json!([])), "u", Ok(EvictionResult::Accepted)).await;
-    check(404, status("pods \"web-1\" not found", json!([])), "u", Ok(EvictionResult::Gone)).await;
+    check(201, status("", json!([])), "u", Ok(EvictionResponse::Accepted)).await;
+    check(404, status("pods \"web-1\" not found", json!([])), "u", Ok(EvictionResponse::Gone)).await;
     let cause = json!([{ "reason": "DisruptionBudget", "message": "The disruption budget few needs 2" }]);
-    let blocked = Ok(EvictionResult::Blocked("The disruption budget few needs 2".into()));
+    let blocked = Ok(EvictionResponse::Blocked("The disruption budget few needs 2".into()));
     check(429, status("Cannot evict pod", cause), "u", blocked).await;
     let slow = Err("the server asks to slow down (429)");
     check(429, status("too many requests", json!([])), "u", slow).await;
     let several = "This pod has more than one PodDisruptionBudget, which is not supported.";
-    check(500, status(several, json!([])), "u", Ok(EvictionResult::Blocked(several.into()))).await;
+    check(500, status(several, json!([])), "u", Ok(EvictionResponse::Blocked(several.into()))).await;
     check(500, status("broken", json!([])), "u", Err("broken (status 500)")).await;
-    check(409, status("the UID differs", json!([])), "v", Ok(EvictionResult::Gone)).await;
+    check(409, status("the UID differs", json!([])), "v", Ok(EvictionResponse::Gone)).await;
     check(409, status("the UID differs", json!([])), "u", Err("it has changed meanwhile")).await;
 }
 

@@ -4,9 +4,9 @@ use serde_json::json;
 
 use super::fake::{config_maps, kind};
 use crate::cluster::interner::Interner;
-use crate::cluster::wire::{LiveDecoder, ScalerDecoder, WireDecoder, WireForm};
+use crate::cluster::wire::{AutoscalerDecoder, LiveDecoder, WireDecoder, WireForm};
 use crate::engine::{
-    ClaimRetention, LiveObject, ObjectOwner, ReleaseAnnotation, ResourceVersion, RolloutPhase,
+    LiveObject, ObjectOwner, ReleaseAnnotation, ResourceVersion, VolumeClaimRetention, WorkloadPhase,
 };
 use crate::graph::LabelSelection;
 use crate::object::ObjectId;
@@ -50,7 +50,7 @@ fn a_deployment_becomes_a_record() {
     assert!(!live.deleting && !live.finished);
     let replica_status = live.replica_status.unwrap();
     assert_eq!((replica_status.replicas, replica_status.updated, replica_status.available), (3, 1, 3));
-    assert_eq!(replica_status.phase, RolloutPhase::Replacing);
+    assert_eq!(replica_status.phase, WorkloadPhase::Replacing);
 }
 
 #[test]
@@ -79,14 +79,14 @@ fn values_behind_our_entry_are_distinguished_and_no_others() {
 fn the_claims_that_go_with_a_stateful_set_are_known() {
     let kind = kind("apps/v1", "StatefulSet", "statefulsets");
     let decoder = LiveDecoder::new(&kind, &Arc::default(), WireForm::Full);
-    let check = |policy: &str, expected: ClaimRetention| {
+    let check = |policy: &str, expected: VolumeClaimRetention| {
         let spec = format!(r#""spec":{{{policy}"replicas":3"#);
         let text = DEPLOYMENT.replace(r#""spec":{"replicas":3"#, &spec);
-        assert_eq!(decoder.decode(&text).unwrap().record.claim_retention, expected, "{policy}");
+        assert_eq!(decoder.decode(&text).unwrap().record.volume_claim_retention, expected, "{policy}");
     };
-    check("", ClaimRetention::Retain);
+    check("", VolumeClaimRetention::Retain);
     let deletes = r#""persistentVolumeClaimRetentionPolicy":{"whenDeleted":"Delete"},"#;
-    check(deletes, ClaimRetention::Delete);
+    check(deletes, VolumeClaimRetention::Delete);
 }
 
 #[test]
@@ -213,7 +213,7 @@ fn jobs_and_pods_end() {
 #[test]
 fn an_autoscaler_tells_its_target() {
     let decoder =
-        ScalerDecoder::new(&kind("autoscaling/v2", "HorizontalPodAutoscaler", "x"), &Arc::default());
+        AutoscalerDecoder::new(&kind("autoscaling/v2", "HorizontalPodAutoscaler", "x"), &Arc::default());
     let target = |reference: serde_json::Value| {
         let object = json!({ "metadata": { "name": "h", "namespace": "shop", "resourceVersion": "1" }, "spec": { "scaleTargetRef": reference } });
         decoder.decode(&object.to_string()).unwrap().record.target.map(|target| target.id.resource_name())

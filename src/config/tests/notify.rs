@@ -58,7 +58,7 @@ fn a_directory_that_a_forge_would_be_notified_of_is_known() {
         source("files", "{directory: m}"),
     ];
     let config = read("rhumb.yaml", &text.concat(), &environment()).unwrap();
-    let said: Vec<String> = config.uncommitted().iter().map(ToString::to_string).collect();
+    let said: Vec<String> = config.directory_status_errors().iter().map(ToString::to_string).collect();
     let expected = "no commit status of the source files at a/b: it is a directory, and has no commits";
     assert_eq!(said, [expected]);
 }

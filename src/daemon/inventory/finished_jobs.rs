@@ -9,7 +9,7 @@ use crate::object::{ContentHash, GroupKind, ObjectId};
 pub(in crate::daemon) const FINISHED_JOBS_KEY: &str = "finished-jobs";
 
 /// The most bytes about Jobs that have ended.
-pub(super) const FINISHED_BYTES: usize = 200_000;
+pub(super) const MAX_FINISHED_BYTES: usize = 200_000;
 
 /// Reads the lines about Jobs that have ended. One that cannot be read is left out.
 pub(super) fn parse_finished(text: &str) -> BTreeMap<ObjectId, ContentHash> {
@@ -33,7 +33,7 @@ pub(super) fn finished_text(finished: &BTreeMap<ObjectId, ContentHash>) -> Strin
     // One that is left out may run again once it is gone: a source that can write nothing does
     // nothing at all.
     for line in finished.iter().map(line) {
-        if text.len() + line.len() > FINISHED_BYTES {
+        if text.len() + line.len() > MAX_FINISHED_BYTES {
             break;
         }
         text.push_str(&line);

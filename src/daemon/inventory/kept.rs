@@ -9,10 +9,10 @@ use crate::object::ObjectId;
 pub(in crate::daemon) const KEPT_KEY: &str = "kept";
 
 /// The most bytes about kept objects: some four thousand lines.
-const KEPT_BYTES: usize = 200_000;
+const MAX_KEPT_BYTES: usize = 200_000;
 
 /// The line that stands for those that have no room.
-const MORE_KEPT: &str = "and others";
+const MORE_KEPT_WORDS: &str = "and others";
 
 /// Returns the objects that an inventory records as kept.
 pub(crate) fn kept_objects(inventory: &InventoryObject) -> KeptObjects {
@@ -53,14 +53,14 @@ pub(in crate::daemon) fn kept_text(kept: &KeptObjects) -> Option<String> {
             0 => format!("{word} {}\n", object_words(id)),
             serial => format!("{word} {serial} {}\n", object_words(id)),
         };
-        if text.len() + line.len() > KEPT_BYTES {
+        if text.len() + line.len() > MAX_KEPT_BYTES {
             has_room = false;
             break;
         }
         text.push_str(&line);
     }
     if !has_room {
-        text.push_str(MORE_KEPT);
+        text.push_str(MORE_KEPT_WORDS);
     }
     (!text.is_empty()).then_some(text)
 }
@@ -104,7 +104,7 @@ mod tests {
             "never ConfigMap env",
             "never 1x ConfigMap shop/env",
             "always ConfigMap shop/env",
-            MORE_KEPT,
+            MORE_KEPT_WORDS,
         ] {
             assert!(read(&format!("{text}{line}\n")).is_truncated, "{line}");
             assert_eq!(read(&format!("{text}{line}\n")).timings, kept.timings, "{line}");
@@ -112,7 +112,7 @@ mod tests {
         let many = (0..10_000)
             .map(|n| (id("ConfigMap", Some("shop"), &format!("env-{n}")), kept_as(PruneTiming::Never, 0)));
         let text = kept_text(&KeptObjects { timings: many.collect(), is_truncated: false }).unwrap();
-        assert!(text.len() <= KEPT_BYTES + MORE_KEPT.len(), "{} bytes", text.len());
+        assert!(text.len() <= MAX_KEPT_BYTES + MORE_KEPT_WORDS.len(), "{} bytes", text.len());
         let back = read(&text);
         assert!(back.is_truncated && back.timings.len() > 4000, "{} objects", back.timings.len());
         // Once there is no room for all, it is not known any more which ones there were.

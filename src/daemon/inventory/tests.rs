@@ -37,7 +37,7 @@ fn what_an_older_version_took_over_from_objects_is_cut() {
     assert_eq!(all.len(), 4);
     assert!(text.len() < 4 * 600, "{}", text.len());
     let many = Acknowledgement::text(&vec![all[0].clone(); 5000]);
-    assert!(Acknowledgement::text(&Acknowledgement::parse_all(&many)).len() < ACKNOWLEDGED_MOST);
+    assert!(Acknowledgement::text(&Acknowledgement::parse_all(&many)).len() < MAX_ACKNOWLEDGED_BYTES);
 }
 
 #[test]
@@ -53,8 +53,8 @@ fn of_many_deletions_those_are_listed_that_have_room_and_the_others_are_counted(
         assert!(list.len() <= room);
     };
     let line = pending(0).to_string().len() + 1;
-    check(3, PENDING_BYTES, 3);
-    check(5000, PENDING_BYTES, MAX_LISTED_PENDING);
+    check(3, MAX_PENDING_BYTES, 3);
+    check(5000, MAX_PENDING_BYTES, MAX_LISTED_PENDING);
     check(5000, line * 7 + line / 2, 7);
     check(5000, line * 7, 7);
     check(5, 0, 0);
@@ -87,7 +87,7 @@ fn watching(namespaces: Option<&[&str]>, kinds: Option<&str>) -> Engine {
     let radius = BlastRadius { count: 10, percent: 10 };
     let mut source =
         SourceState::new("shop", "applyset-shop", AdoptPolicy::IfUnowned, PrunePolicy::On, radius);
-    source.watcher = engine.add_watcher(namespaces.clone());
+    source.informer_group = engine.add_informer_group(namespaces.clone());
     let kinds = kinds.map(|kind| [kind.parse().unwrap()].into());
     source.allow = AllowList { namespaces, kinds, ..AllowList::default() }.into();
     engine.add_source(source);
@@ -167,14 +167,14 @@ fn having_one_too_many() -> (Engine, ObjectId) {
     use crate::engine::tests::world::{
         FIRST, SET, World, WorldObject, config, desired, following, id, reading,
     };
-    use crate::engine::{AdoptPolicy, OWN_WATCHER, RepositoryIdentity};
+    use crate::engine::{AdoptPolicy, OWN_INFORMER_GROUP, RepositoryIdentity};
     let mut engine = following(&[("shop", SET, RepositoryIdentity::None)], AdoptPolicy::IfUnowned);
     engine.set_scopes(crate::manifest::KindScopes::builtin());
     let (wanted, other) = (config("a"), id("", "ConfigMap", "depot", "b"));
     engine.set_reading(FIRST, reading("r1", &[("a", Some(desired(&wanted, 1, "a")))]));
     for (uid, one) in [(1, &wanted), (2, &other)] {
         let thing = WorldObject::settled(desired(one, 1, "a").hash, "r1", uid);
-        engine.observe_object_by(OWN_WATCHER, one, World::live(one, &thing));
+        engine.observe_object_by(OWN_INFORMER_GROUP, one, World::live(one, &thing));
     }
     (engine, other)
 }
@@ -241,7 +241,7 @@ fn the_present_location_is_written_down_once_nothing_of_the_other_one_is_left() 
     let both = "/srv/old and /srv/new";
     assert_eq!(location(&engine, InventoryWriteMode::Grow), both);
     assert_eq!(location(&engine, InventoryWriteMode::Exact), both, "one is left");
-    engine.observe_absence_by(crate::engine::OWN_WATCHER, &other);
+    engine.observe_absence_by(crate::engine::OWN_INFORMER_GROUP, &other);
     assert_eq!(location(&engine, InventoryWriteMode::Grow), both, "it may not be all that is there");
     assert_eq!(location(&engine, InventoryWriteMode::Exact), "/srv/new");
 }
@@ -287,7 +287,7 @@ fn a_confirmed_deletion_is_recorded_as_long_as_it_is_to_come() {
         wanted.unwrap().data.get(CONFIRMED_PRUNES_KEY).cloned()
     };
     assert_eq!(recorded(&engine).as_deref(), Some("2"));
-    engine.observe_absence_by(crate::engine::OWN_WATCHER, &other);
+    engine.observe_absence_by(crate::engine::OWN_INFORMER_GROUP, &other);
     assert_eq!(recorded(&engine), None);
 }
 
@@ -298,7 +298,8 @@ fn a_job_that_has_ended_does_not_run_again_as_its_manifest_was_not_read_for_a_wh
     let kept = |incomplete: Option<&str>| {
         let mut engine = watching(None, None);
         let (revision, incomplete) = (Some(Revision::new("r1")), incomplete.map(Into::into));
-        let reading = crate::engine::SourceReading { revision, incomplete, ..Default::default() };
+        let reading =
+            crate::engine::SourceReading { revision, incomplete_reason: incomplete, ..Default::default() };
         engine.set_reading(SourceId::new(0), reading);
         ended_jobs(&engine, SourceId::new(0), text.clone()).len()
     };
@@ -325,7 +326,7 @@ fn a_deletion_that_waits_for_a_person_is_listed_as_long_as_it_waits() {
     let rv = ResourceVersion(shown.rv.0 + 1);
     let asking =
         crate::engine::LiveObject { prune_timing: crate::engine::PruneTiming::OnConfirmation, rv, ..shown };
-    engine.observe_object_by(crate::engine::OWN_WATCHER, &other, asking);
+    engine.observe_object_by(crate::engine::OWN_INFORMER_GROUP, &other, asking);
     // No revision has its content any more.
     for (revision, wanted) in engine.unread_contents() {
         for (id, hash) in wanted {
@@ -338,7 +339,7 @@ fn a_deletion_that_waits_for_a_person_is_listed_as_long_as_it_waits() {
     let inventory = to_write(&engine);
     assert!(is_current(&engine, SourceId::new(0), Some(&inventory)));
     assert!(!is_current(&engine, SourceId::new(0), Some(&InventoryObject::default())));
-    engine.observe_absence_by(crate::engine::OWN_WATCHER, &other);
+    engine.observe_absence_by(crate::engine::OWN_INFORMER_GROUP, &other);
     engine.process_changes();
     assert!(!is_current(&engine, SourceId::new(0), Some(&inventory)), "nothing waits any more");
 }
@@ -356,8 +357,8 @@ fn an_inventory_is_not_current_that_says_more_than_is_so() {
     for key in [PENDING_PRUNES_KEY, UNLISTED_PENDING_KEY, PRUNE_CLOSED_KEY, KEPT_KEY] {
         check(key, "1".to_owned(), false);
     }
-    check(ACKNOWLEDGED_KEY, "x".repeat(ACKNOWLEDGED_MOST), true);
-    check(ACKNOWLEDGED_KEY, "x".repeat(ACKNOWLEDGED_MOST + 1), false);
+    check(ACKNOWLEDGED_KEY, "x".repeat(MAX_ACKNOWLEDGED_BYTES), true);
+    check(ACKNOWLEDGED_KEY, "x".repeat(MAX_ACKNOWLEDGED_BYTES + 1), false);
 }
 
 #[test]
@@ -374,7 +375,7 @@ fn an_inventory_says_where_it_was_made_from_and_how_many_deletions_it_does_not_l
 #[test]
 fn of_the_jobs_that_have_ended_as_many_are_recorded_as_have_room() {
     let line = format!("Job.batch shop/migrate0000 {}\n", "0".repeat(32));
-    let most = finished_jobs::FINISHED_BYTES / line.len();
+    let most = finished_jobs::MAX_FINISHED_BYTES / line.len();
     for (count, expected) in [(0, 0), (most - 1, most - 1), (most + 1, most)] {
         let text: String = (0..count).map(|number| line.replace("0000 ", &format!("{number:04} "))).collect();
         let written = finished_text(&parse_finished(&text));

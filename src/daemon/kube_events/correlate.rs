@@ -17,15 +17,15 @@ use crate::render::sanitize_line;
 use crate::report::{EventReason, EventRecord};
 
 /// The burst of Events of a source.
-const EVENT_BURST: u32 = 25;
+const MAX_EVENT_BURST: u32 = 25;
 
 /// Then one each.
 const EVENT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// After so many different messages about the same within [`SIMILAR_WITHIN`], the next count as
+/// After so many different messages about the same within [`SIMILARITY_WINDOW`], the next count as
 /// one.
-const MAX_SIMILAR: usize = 10;
-const SIMILAR_WITHIN: Duration = Duration::from_mins(10);
+const MAX_SIMILAR_EVENTS: usize = 10;
+const SIMILARITY_WINDOW: Duration = Duration::from_mins(10);
 
 /// The maximum number of waiting Events. Beyond it the oldest one about an object that is no
 /// warning is dropped.
@@ -255,7 +255,7 @@ impl EventCorrelator {
     /// Returns whether so many different things were said of an object lately that this is only one
     /// more of them.
     fn is_one_of_many(&mut self, id: &ObjectId, reason: EventReason, message: &str, now: Instant) -> bool {
-        let over = |at: &Instant| now.duration_since(*at) >= SIMILAR_WITHIN;
+        let over = |at: &Instant| now.duration_since(*at) >= SIMILARITY_WINDOW;
         if self.similar.len() >= MAX_REMEMBERED_EVENTS {
             self.similar.retain(|_, messages| messages.back().is_some_and(|(at, _)| !over(at)));
         }
@@ -273,7 +273,7 @@ impl EventCorrelator {
         if messages.iter().any(|(_, known)| known == message) {
             return false;
         }
-        if messages.len() < MAX_SIMILAR {
+        if messages.len() < MAX_SIMILAR_EVENTS {
             messages.push_back((now, message.to_owned()));
             return false;
         }
@@ -283,8 +283,9 @@ impl EventCorrelator {
     /// Returns the next Event that may be written now: a warning first.
     pub(super) fn next(&mut self, now: Instant) -> Option<EventWrite> {
         let may = |full: &HashMap<String, Instant>, source: &str| {
-            full.get(source)
-                .is_none_or(|full| full.saturating_duration_since(now) <= EVENT_INTERVAL * (EVENT_BURST - 1))
+            full.get(source).is_none_or(|full| {
+                full.saturating_duration_since(now) <= EVENT_INTERVAL * (MAX_EVENT_BURST - 1)
+            })
         };
         let (full, waiting) = (&self.full, &self.waiting);
         let allowed = |of: EventType| {
@@ -301,13 +302,13 @@ impl EventCorrelator {
             (occurrence.count, occurrence.first) = (made.count, made.first);
             (EventWriteVerb::Patch, made.name.clone())
         } else {
-            self.remember(&key, &name, &occurrence);
+            self.record_made(&key, &name, &occurrence);
             (EventWriteVerb::Create, name)
         };
         Some(EventWrite { verb, name, occurrence, source, key, of_source, attempts, added })
     }
 
-    fn remember(&mut self, key: &EventKey, name: &str, occurrence: &KubernetesEvent) {
+    fn record_made(&mut self, key: &EventKey, name: &str, occurrence: &KubernetesEvent) {
         if self.order.len() >= MAX_REMEMBERED_EVENTS
             && let Some(oldest) = self.order.pop_front()
         {
@@ -321,7 +322,7 @@ impl EventCorrelator {
     /// Forgets an Event that was to be changed and is gone: it is made anew.
     pub(super) fn forget_event(&mut self, write: EventWrite) {
         let EventWrite { mut occurrence, key, source, of_source, attempts, added, .. } = write;
-        self.forget(&key);
+        self.drop_made(&key);
         (occurrence.count, occurrence.first) = (added, occurrence.last);
         let name = self.name(&occurrence, 0);
         self.waiting.push_front(WaitingEvent { source, key, name, occurrence, of_source, attempts });
@@ -329,11 +330,11 @@ impl EventCorrelator {
 
     /// Notes an Event that could not be written, and returns whether it is worth another try. It
     /// waits again under the same name, as it may have been made.
-    pub(super) fn note_failure(&mut self, write: EventWrite) -> bool {
+    pub(super) fn try_requeue(&mut self, write: EventWrite) -> bool {
         let EventWrite { verb, mut occurrence, key, source, of_source, attempts, added, name } = write;
         match self.made.get_mut(&key) {
             Some(made) if verb == EventWriteVerb::Patch => made.count -= added,
-            _ => self.forget(&key),
+            _ => self.drop_made(&key),
         }
         if attempts + 1 >= MAX_EVENT_TRIES {
             self.lost += u64::from(added);
@@ -355,7 +356,7 @@ impl EventCorrelator {
     pub(super) fn note_skipped(&mut self, write: &EventWrite) {
         match self.made.get_mut(&write.key) {
             Some(made) if write.verb == EventWriteVerb::Patch => made.count -= write.added,
-            _ => self.forget(&write.key),
+            _ => self.drop_made(&write.key),
         }
     }
 
@@ -365,7 +366,7 @@ impl EventCorrelator {
         self.lost += u64::from(write.added);
     }
 
-    fn forget(&mut self, key: &EventKey) {
+    fn drop_made(&mut self, key: &EventKey) {
         self.made.remove(key);
         self.order.retain(|other| other != key);
     }
@@ -374,7 +375,7 @@ impl EventCorrelator {
     pub(super) fn next_due(&self) -> Option<Instant> {
         let sources: HashSet<&String> = self.waiting.iter().map(|waiting| &waiting.source).collect();
         let full = sources.into_iter().filter_map(|source| self.full.get(source));
-        full.filter_map(|full| full.checked_sub(EVENT_INTERVAL * (EVENT_BURST - 1))).min()
+        full.filter_map(|full| full.checked_sub(EVENT_INTERVAL * (MAX_EVENT_BURST - 1))).min()
     }
 }
 

@@ -17,7 +17,7 @@ use crate::report::{EventDraft, EventReason, RegardingObjects};
 struct WriterFixture {
     writer: EventWriter,
     recorder: EventRecorder,
-    asked: Arc<Mutex<Vec<String>>>,
+    objects_with_intents: Arc<Mutex<Vec<String>>>,
 }
 
 impl WriterFixture {
@@ -61,7 +61,7 @@ impl WriterFixture {
         let (_, terms) = watch::channel(None);
         let correlator = EventCorrelator::new("rhumb-system");
         let writer = EventWriter { cluster, terms, correlator, denied: HashMap::new(), rest: None };
-        Self { writer, recorder: EventRecorder::new(Timestamp::UNIX_EPOCH), asked }
+        Self { writer, recorder: EventRecorder::new(Timestamp::UNIX_EPOCH), objects_with_intents: asked }
     }
 
     fn happens(&mut self, name: &str) {
@@ -90,7 +90,7 @@ impl WriterFixture {
         while let Some(write) = self.writer.next(Instant::now() + OUTAGE_RETRY_DELAY * 2) {
             self.writer.carry_out(write).await;
         }
-        std::mem::take(&mut *self.asked.lock().unwrap())
+        std::mem::take(&mut *self.objects_with_intents.lock().unwrap())
     }
 }
 

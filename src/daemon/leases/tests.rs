@@ -127,7 +127,7 @@ impl LeaseFixture {
             leaving: SourceNames::new(),
             lapsed: SourceNames::new(),
             own_renewed: None,
-            trouble: LeaseTrouble::default(),
+            failure_log: LeaseFailureLog::default(),
             heartbeat: fake.cluster.heartbeats().expect_part("the Leases", MAX_BEAT_DURATION),
         };
         Self { server, fake, keeper, wish, run, share }
@@ -298,7 +298,7 @@ async fn a_lapsed_lease_that_somebody_else_had_ends_its_loop() {
 #[tokio::test]
 async fn a_replica_has_a_lease_of_its_own_until_it_has_released_all() {
     let mut fixture = LeaseFixture::serving().await;
-    let own = format!("{OF_REPLICA}{}", fixture.keeper.own);
+    let own = format!("{REPLICA_LEASE_PREFIX}{}", fixture.keeper.own);
     let is_announced =
         |fixture: &LeaseFixture| fixture.server.lock().unwrap().leases.contains_key(own.as_str());
     assert!(is_announced(&fixture));
@@ -327,13 +327,13 @@ async fn a_source_is_served_while_it_is_wanted_and_is_free_once_its_loop_has_end
     };
     assert_eq!((leases.share(), may_write().await), (names(&[]), false));
     leases.set_wanted_sources(names(&["a"]));
-    assert!(leases.changed(&names(&[])).await);
+    assert!(leases.wait_for_change(&names(&[])).await);
     assert_eq!((leases.share(), may_write().await), (names(&["a"]), true));
     leases.set_served_sources(names(&["a"]));
     leases.set_wanted_sources(names(&["b"]));
     // Nothing has been taken anew at this moment, and what is not wanted is not to be served.
     assert_eq!(leases.share(), names(&[]));
-    assert!(leases.changed(&names(&["a"])).await);
+    assert!(leases.wait_for_change(&names(&["a"])).await);
     // Its loop has not ended before this.
     assert!(holder().is_some() && may_write().await);
     leases.set_served_sources(names(&[]));
@@ -341,7 +341,7 @@ async fn a_source_is_served_while_it_is_wanted_and_is_free_once_its_loop_has_end
         calls.changed().await.unwrap();
     }
     assert!(!may_write().await);
-    assert!(leases.changed(&names(&[])).await);
+    assert!(leases.wait_for_change(&names(&[])).await);
     let terms = leases.lease_terms();
     leases.end().await;
     let left: Vec<Value> = {
@@ -369,8 +369,8 @@ async fn a_replica_with_too_much_gives_away_what_does_not_roll_out() {
         fixture.keeper.renew_and_list().await;
         assert_eq!(fixture.published(), names(&["a", "b"]));
         let sources = ["a", "b"].map(|name| source_status(name, &json!({})));
-        let inquiries = running.map(|rolling| Inquiries::of_status(daemon_status(&sources, rolling)));
-        fixture.keeper.running = watch::channel(inquiries).1;
+        let queries = running.map(|rolling| LoopQueries::of_status(daemon_status(&sources, rolling)));
+        fixture.keeper.running = watch::channel(queries).1;
         fixture.run.send_replace(names(&["a", "b"]));
         fixture.keeper.choose_surplus(1).await;
         fixture.keeper.publish();
@@ -391,7 +391,7 @@ async fn an_error_of_leases_is_logged_once_until_a_round_is_without_one() {
         // The Lease and that of the replica are due.
         fixture.keeper.own_renewed = None;
         fixture.keeper.renew_and_list().await;
-        assert_eq!(fixture.keeper.trouble.is_logged, expected, "{refuses}");
+        assert_eq!(fixture.keeper.failure_log.is_logged, expected, "{refuses}");
     };
     round(false, false).await;
     round(true, true).await;
@@ -404,7 +404,7 @@ async fn an_error_of_leases_is_logged_once_until_a_round_is_without_one() {
 async fn a_replica_renews_its_own_lease_only_when_that_is_due() {
     let mut fixture = LeaseFixture::serving().await;
     let version = |fixture: &LeaseFixture| {
-        let name = format!("{OF_REPLICA}{}", fixture.keeper.own);
+        let name = format!("{REPLICA_LEASE_PREFIX}{}", fixture.keeper.own);
         fixture.server.lock().unwrap().leases[&name]["metadata"]["resourceVersion"].clone()
     };
     let before = version(&fixture);
@@ -421,10 +421,10 @@ async fn a_conflict_is_no_error_of_leases() {
     let mut fixture = LeaseFixture::serving().await;
     fixture.keeper.own_renewed = None;
     fixture.hand_over("other.2");
-    let own = format!("{OF_REPLICA}{}", fixture.keeper.own);
+    let own = format!("{REPLICA_LEASE_PREFIX}{}", fixture.keeper.own);
     fixture.server.lock().unwrap().put(&own, &json!({ "renewTime": "by somebody" }));
     let source: Arc<str> = "a".into();
     fixture.keeper.shares.note_renewal(&source, Instant::now().checked_sub(LEASE_LIST_INTERVAL * 3).unwrap());
     fixture.keeper.renew_and_list().await;
-    assert!(!fixture.keeper.trouble.is_met);
+    assert!(!fixture.keeper.failure_log.is_met);
 }

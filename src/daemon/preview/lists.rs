@@ -12,8 +12,8 @@ use super::super::plan_lookups::prove_absent;
 use super::PreviewRun;
 use crate::cluster::{ClusterError, InformerChange, KindLookup, ListSelector, ServedKind, ServedScope};
 use crate::engine::{
-    GROUP_DOWN, HashCipherStatus, Inventory, KindState, Order, OrderVerb, PrunePolicy, Uid, WatchScope,
-    parse_orders,
+    GROUP_UNAVAILABLE_REASON, HashCipherStatus, Inventory, KindState, Order, OrderVerb, PrunePolicy, Uid,
+    WatchScope, parse_orders,
 };
 use crate::object::{ErrorClass, GroupKind, Gvk, ObjectId};
 
@@ -45,7 +45,7 @@ impl PreviewRun {
                 KindLookup::Unknown => {
                     self.engine.set_informer_state(
                         self.cluster_scope(group_kind),
-                        KindState::Unobservable(GROUP_DOWN.into(), ErrorClass::Source),
+                        KindState::Unobservable(GROUP_UNAVAILABLE_REASON.into(), ErrorClass::Source),
                     );
                 }
             }
@@ -103,7 +103,7 @@ impl PreviewRun {
 
     /// Returns the list of a kind as a whole.
     fn cluster_scope(&self, kind: &GroupKind) -> WatchScope {
-        WatchScope::cluster_wide(self.engine.source(self.source).watcher, kind)
+        WatchScope::cluster_wide(self.engine.source(self.source).informer_group, kind)
     }
 
     /// Returns the lists of a kind: one, or one for each namespace that the source may use.
@@ -127,7 +127,7 @@ impl PreviewRun {
             Ok(all) => {
                 self.engine.list_started(listing);
                 for (id, live) in all {
-                    self.engine.observe_object_by(listing.watcher, &id, live);
+                    self.engine.observe_object_by(listing.informer_group, &id, live);
                 }
                 self.engine.list_complete(listing);
             }
@@ -148,7 +148,7 @@ impl PreviewRun {
             return;
         };
         let (to, mut from) = mpsc::channel(64);
-        let informer = self.cluster.scaler_informer(&kind, to);
+        let informer = self.cluster.autoscaler_informer(&kind, to);
         let mut targets = HashMap::new();
         let listed = async {
             while let Some(event) = from.recv().await {

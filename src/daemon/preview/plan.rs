@@ -42,7 +42,7 @@ impl PreviewRun {
             guarded: decisions.values().any(guarded),
             source: source.name.to_string(),
             revision: source.head.as_ref().map(ToString::to_string).unwrap_or_default(),
-            complete: source.incomplete.is_none(),
+            complete: source.incomplete_reason.is_none(),
             objects: planned,
             units,
             notes: self.engine.inventory_notes(self.source).chain(self.notes.iter().cloned()).collect(),
@@ -83,7 +83,7 @@ impl PreviewRun {
                     self.plan_unchecked(base, &format!("the definition of {} is applied first", gvk.kind))
                         .await
                 }
-                Some(Reason::Kept(why)) if self.engine.source(self.source).incomplete.is_none() => {
+                Some(Reason::Kept(why)) if self.engine.source(self.source).incomplete_reason.is_none() => {
                     PlannedObject { reason: Some(why.to_string()), ..base }
                 }
                 Some(reason @ (Reason::LeftAlone(_) | Reason::OptedOut(_))) => {

@@ -13,7 +13,7 @@ use super::super::host_marks::{clock_mark, holder};
 use super::super::inventory::CallState;
 use super::super::loop_event::LoopEvent;
 use super::super::pass_result::PassEnding;
-use super::{Reconciler, StopCondition};
+use super::{Reconciler, RunMode};
 use crate::cluster::{
     ClusterError, ClusterFault, LedgerObject, ListSelector, NamespaceSelector, explain_unread_claims,
     explain_unreadable_ledger,
@@ -136,31 +136,31 @@ impl Reconciler {
     /// it should.
     pub(super) fn sync_rollout_ledger(&mut self) {
         let now = Instant::now();
-        if self.ledger_store.call == CallState::Busy
-            || self.ledger_store.not_before.is_some_and(|due| due > now)
+        if self.records.ledger.call == CallState::Busy
+            || self.records.ledger.not_before.is_some_and(|due| due > now)
         {
             return;
         }
-        let waited = self.ledger_store.not_before.take().is_some()
-            || self.ledger_store.reread.take_if(|reread| *reread <= now).is_some();
-        let (cluster, namespace) = (self.executor.cluster.clone(), self.namespace.clone());
-        if self.ledger_store.stale || waited || self.engine.needs_ledger_read() {
-            self.ledger_store.call = CallState::Busy;
+        let waited = self.records.ledger.not_before.take().is_some()
+            || self.records.ledger.reread.take_if(|reread| *reread <= now).is_some();
+        let (cluster, namespace) = (self.executor.cluster.clone(), self.records.namespace.clone());
+        if self.records.ledger.stale || waited || self.engine.needs_ledger_read() {
+            self.records.ledger.call = CallState::Busy;
             self.engine.note_ledger_call();
             self.spawn(async move { LoopEvent::Ledger(cluster.read_rollout_ledger(&namespace).await) });
         } else if let Some(next) = self.ledger_to_write(now) {
             let Some(text) = next.bounded_text(self.engine.seals()) else {
                 self.engine.request_seal_key();
-                self.ledger_store.publication.note_failure(&mut self.engine);
+                self.records.ledger.publication.note_failure(&mut self.engine);
                 return self.wait_for_key();
             };
             if text.len() > MAX_RECORD_BYTES {
-                self.ledger_store.not_before = Some(now + PERSON_RETRY_DELAY);
+                self.records.ledger.not_before = Some(now + PERSON_RETRY_DELAY);
                 return self.log_full_ledger(text.len());
             }
-            (self.ledger_store.call, self.ledger_store.is_writing) = (CallState::Busy, true);
+            (self.records.ledger.call, self.records.ledger.is_writing) = (CallState::Busy, true);
             self.engine.note_ledger_write(&next);
-            let known = self.ledger_store.object.clone();
+            let known = self.records.ledger.object.clone();
             self.spawn_write(async move {
                 let saved = cluster.save_rollout_ledger(&namespace, known.as_ref(), &text).await;
                 LoopEvent::Ledger(saved.map(Some))
@@ -177,14 +177,14 @@ impl Reconciler {
     fn reread_for_foreign(&mut self, others: Vec<ObjectId>, now: Instant) {
         let holds = !self.is_only_observing() && self.engine.relies_on_ledger();
         let waits = !others.is_empty() || self.engine.waits_for_others() || holds;
-        let shared = self.stop_condition == StopCondition::Shutdown && self.engine.has_shared_budget();
+        let shared = self.run_mode.is_daemon() && self.engine.has_shared_budget();
         let wait = match (waits, shared) {
             (true, _) => CONTENDED_READ_INTERVAL,
             (false, true) => SHARED_READ_INTERVAL,
-            (false, false) => return self.ledger_store.reread = None,
+            (false, false) => return self.records.ledger.reread = None,
         };
-        if self.ledger_store.reread.is_none_or(|reread| reread > now + wait) {
-            self.ledger_store.reread = Some(now + wait);
+        if self.records.ledger.reread.is_none_or(|reread| reread > now + wait) {
+            self.records.ledger.reread = Some(now + wait);
             self.look_up_foreign_workloads(others);
         }
     }
@@ -192,12 +192,12 @@ impl Reconciler {
     /// Takes over what the rollout ledger says, where it can be opened. `unwritable` says why it
     /// cannot be written: then nothing begins, and nobody tries before a person has mended it.
     fn take_ledger(&mut self, text: &str, unwritable: Option<String>) -> Result<(), ParseLedgerError> {
-        self.ledger_store.sealing = RolloutLedger::seal_status(text, self.engine.seals())?;
+        self.records.ledger.sealing = RolloutLedger::seal_status(text, self.engine.seals())?;
         // A process that writes nothing can go on with the part that can be read.
         if self.is_only_observing() {
-            self.ledger_store.sealing = HashCipherStatus::Valid;
+            self.records.ledger.sealing = HashCipherStatus::Valid;
         }
-        match self.ledger_store.sealing {
+        match self.records.ledger.sealing {
             HashCipherStatus::Locked => {
                 self.engine.lock_ledger();
                 self.wait_for_key();
@@ -208,12 +208,12 @@ impl Reconciler {
         }
         let ledger = RolloutLedger::parse(text, self.engine.seals())?;
         let unread = Some(ledger.unreadable_claims.len()).filter(|count| *count > 0);
-        let unread = unread.map(|count| explain_unread_claims(&self.namespace, count));
+        let unread = unread.map(|count| explain_unread_claims(&self.records.namespace, count));
         self.engine.explain_unread(unread.as_deref().map(Arc::from));
         self.engine.set_ledger(ledger);
         if let Some(why) = &unwritable {
             self.engine.set_ledger_unreadable(why);
-            self.ledger_store.not_before = Some(Instant::now() + PERSON_RETRY_DELAY);
+            self.records.ledger.not_before = Some(Instant::now() + PERSON_RETRY_DELAY);
         }
         self.log_unreadable(unwritable.or(unread));
         Ok(())
@@ -223,41 +223,41 @@ impl Reconciler {
     /// read again.
     fn log_unreadable(&mut self, why: Option<String>) {
         let Some(why) = why else {
-            if self.ledger_store.unreadable.take().is_some() {
+            if self.records.ledger.unreadable.take().is_some() {
                 tracing::info!("the rollout ledger can be read again");
             }
             return;
         };
-        if self.ledger_store.unreadable.as_ref() == Some(&why) {
+        if self.records.ledger.unreadable.as_ref() == Some(&why) {
             return;
         }
         tracing::warn!(message_id = EventReason::RecordUnreadable.message_id(), "{why}");
         for source in self.engine.source_ids() {
             self.record_unreadable_event(source, why.clone());
         }
-        self.ledger_store.unreadable = Some(why);
+        self.records.ledger.unreadable = Some(why);
     }
 
     /// Says once that what would have to be written is larger than the object may be.
     fn log_full_ledger(&mut self, bytes: usize) {
         let kilobytes = bytes.div_ceil(1000);
         let why = format!("it would hold {kilobytes} kB, and may hold {} kB", MAX_RECORD_BYTES / 1000);
-        if self.ledger_store.logged_failure.as_ref() != Some(&why) {
+        if self.records.ledger.logged_failure.as_ref() != Some(&why) {
             tracing::warn!("the rollout ledger: {why}; no rollout starts until a running one has ended");
         }
-        self.ledger_store.logged_failure = Some(why);
+        self.records.ledger.logged_failure = Some(why);
     }
 
     /// Postpones the ledger until there is a key. Nothing begins, and nothing is overwritten,
     /// before.
     fn wait_for_key(&mut self) {
-        self.ledger_store.not_before = Some(Instant::now() + PERSON_RETRY_DELAY);
+        self.records.ledger.not_before = Some(Instant::now() + PERSON_RETRY_DELAY);
         let why = self.engine.key_blocker().map(|reason| reason.to_string());
-        if self.configs.has_reported_missing_key() && self.ledger_store.logged_failure != why {
+        if self.watches.data.has_reported_missing_key() && self.records.ledger.logged_failure != why {
             let why = why.as_deref().unwrap_or_default();
             tracing::warn!("the rollout ledger: {why}; nothing that restarts pods starts");
         }
-        self.ledger_store.logged_failure = why;
+        self.records.ledger.logged_failure = why;
     }
 
     /// Returns the ledger with the claims as they should be, or else the queue as it is. A process
@@ -267,19 +267,17 @@ impl Reconciler {
         if self.is_only_observing() {
             return None;
         }
-        let (engine, publication) = (&mut self.engine, &mut self.ledger_store.publication);
+        let (engine, publication) = (&mut self.engine, &mut self.records.ledger.publication);
         match engine.next_ledger() {
-            Some(next) if self.stop_condition == StopCondition::Shutdown => {
-                Some(publication.add_to(engine, next, now))
-            }
+            Some(next) if self.run_mode.is_daemon() => Some(publication.add_to(engine, next, now)),
             Some(next) => Some(engine.without_queue(next)),
             // A ledger of an older version, or sealed by an older key, is sealed anew.
-            None if self.ledger_store.sealing == HashCipherStatus::Stale
+            None if self.records.ledger.sealing == HashCipherStatus::Stale
                 && engine.seals().number().is_some() =>
             {
                 engine.known_ledger().cloned()
             }
-            None if self.stop_condition == StopCondition::Shutdown => {
+            None if self.run_mode.is_daemon() => {
                 engine.initial_ledger().or_else(|| publication.next_ledger(engine, now))
             }
             None => engine.initial_ledger(),
@@ -290,7 +288,7 @@ impl Reconciler {
     /// of a dead daemon is spent.
     fn look_up_foreign_workloads(&mut self, others: Vec<ObjectId>) {
         for id in others {
-            let Some(kind) = self.watched.served_kind(&id.group_kind()) else { continue };
+            let Some(kind) = self.watches.kinds.served_kind(&id.group_kind()) else { continue };
             let Some(namespace) = id.namespace().map(Arc::from) else { continue };
             let cluster = self.executor.cluster.clone();
             // By a list: the right to get it is nobody's who has nothing in that namespace.
@@ -314,7 +312,7 @@ impl Reconciler {
             Ok(live) => self.engine.observe_foreign_workload(id, live.as_deref(), Instant::now()),
             // As long as nobody knows, the claim counts.
             Err(error) if error.class() == ErrorClass::Forbidden => {
-                if self.engine.note_hidden_workload(id, error.to_string().into()) {
+                if self.engine.insert_hidden_workload(id, error.to_string().into()) {
                     tracing::warn!(object = %id, "the claim of another daemon counts, as its workload may not be read: {error}");
                 }
             }
@@ -325,7 +323,7 @@ impl Reconciler {
     /// Says what ends the process: its last loop takes the queue out of the rollout ledger.
     #[must_use]
     pub(crate) fn with_end_token(mut self, end: CancellationToken) -> Self {
-        self.ledger_store.end = end;
+        self.records.ledger.end = end;
         self
     }
 
@@ -343,7 +341,7 @@ impl Reconciler {
     /// Leases another replica writes what it sees itself, and a write that is not answered keeps
     /// the Lease from being released.
     fn is_last(&self) -> bool {
-        let ends = self.stop_condition == StopCondition::Shutdown && self.ledger_store.end.is_cancelled();
+        let ends = self.run_mode.is_daemon() && self.records.ledger.end.is_cancelled();
         ends && !self.executor.cluster.is_fenced()
     }
 
@@ -352,19 +350,19 @@ impl Reconciler {
     /// its claims to the next one, which goes on with them. It takes its queue back: nothing waits
     /// for a process that is gone.
     async fn write_final_ledger(&mut self) {
-        let goes_on = self.stop_condition == StopCondition::Shutdown && !self.is_last();
-        if goes_on || self.is_only_observing() {
+        let continues = self.run_mode.is_daemon() && !self.is_last();
+        if continues || self.is_only_observing() {
             return;
         }
-        let (cluster, namespace) = (self.executor.cluster.clone(), self.namespace.clone());
+        let (cluster, namespace) = (self.executor.cluster.clone(), self.records.namespace.clone());
         for _ in 0..MAX_FINAL_TRIES {
-            let next = match self.stop_condition {
-                StopCondition::Shutdown => self.engine.unqueued_ledger(),
-                StopCondition::Settled(_) | StopCondition::Healthy(_) => self.engine.last_ledger(),
+            let next = match self.run_mode {
+                RunMode::Daemon => self.engine.unqueued_ledger(),
+                RunMode::UntilSettled(_) | RunMode::UntilHealthy(_) => self.engine.last_ledger(),
             };
             let Some(text) = next.and_then(|next| next.text(self.engine.seals())) else { return };
             let saved =
-                cluster.save_rollout_ledger(&namespace, self.ledger_store.object.as_ref(), &text).await;
+                cluster.save_rollout_ledger(&namespace, self.records.ledger.object.as_ref(), &text).await;
             let answer = match saved {
                 Ok(_) => return,
                 Err(error) if *error.fault() == ClusterFault::VersionConflict => {
@@ -382,50 +380,51 @@ impl Reconciler {
 
     /// Returns what a rollout ledger that cannot be written goes on saying.
     fn remaining_text(&self) -> &'static str {
-        match self.stop_condition {
-            StopCondition::Shutdown => "it shows an old queue until the next daemon writes its own",
-            StopCondition::Settled(_) | StopCondition::Healthy(_) => {
+        match self.run_mode {
+            RunMode::Daemon => "it shows an old queue until the next daemon writes its own",
+            RunMode::UntilSettled(_) | RunMode::UntilHealthy(_) => {
                 "its claims count until their workloads have been at rest"
             }
         }
     }
 
     pub(super) fn record_ledger_answer(&mut self, answer: Result<Option<LedgerObject>, ClusterError>) {
-        self.ledger_store.call = CallState::None;
-        let was_write = std::mem::take(&mut self.ledger_store.is_writing);
+        self.records.ledger.call = CallState::None;
+        let was_write = std::mem::take(&mut self.records.ledger.is_writing);
         match answer {
             Ok(object) => {
-                self.ledger_store.failures = 0;
+                self.records.ledger.failures = 0;
                 if was_write {
-                    self.ledger_store.write_failures = 0;
+                    self.records.ledger.write_failures = 0;
                 }
                 let text = object.as_ref().map_or("{}", |object| &object.text);
                 let unwritable = object.as_ref().and_then(|object| object.unwritable.as_deref());
-                let unwritable = unwritable.map(|why| explain_unreadable_ledger(&self.namespace, why));
+                let unwritable =
+                    unwritable.map(|why| explain_unreadable_ledger(&self.records.namespace, why));
                 if let Err(error) = self.take_ledger(text, unwritable) {
-                    let why = explain_unreadable_ledger(&self.namespace, &error.to_string());
+                    let why = explain_unreadable_ledger(&self.records.namespace, &error.to_string());
                     self.engine.set_ledger_unreadable(&why);
                     self.log_unreadable(Some(why));
-                    self.ledger_store.not_before = Some(Instant::now() + PERSON_RETRY_DELAY);
+                    self.records.ledger.not_before = Some(Instant::now() + PERSON_RETRY_DELAY);
                 }
-                (self.ledger_store.object, self.ledger_store.stale) = (object, false);
+                (self.records.ledger.object, self.records.ledger.stale) = (object, false);
             }
             // Somebody else wrote first: decided again on what it says now.
             Err(error) if *error.fault() == ClusterFault::VersionConflict => {
-                self.ledger_store.stale = true;
-                self.ledger_store.publication.note_failure(&mut self.engine);
+                self.records.ledger.stale = true;
+                self.records.ledger.publication.note_failure(&mut self.engine);
             }
             Err(error) => {
                 tracing::warn!("the rollout ledger: {error}");
-                self.ledger_store.publication.note_failure(&mut self.engine);
-                self.ledger_store.stale = true;
+                self.records.ledger.publication.note_failure(&mut self.engine);
+                self.records.ledger.stale = true;
                 let needs_person = retries_late(error.class());
                 if was_write && error.class() == ErrorClass::Invalid {
                     self.engine.set_ledger_unreadable(&format!("{error}; no rollout begins"));
                 }
-                let wait = self.ledger_store.note_failure(was_write);
+                let wait = self.records.ledger.note_failure(was_write);
                 let wait = if needs_person { PERSON_RETRY_DELAY } else { wait };
-                self.ledger_store.not_before =
+                self.records.ledger.not_before =
                     Some(Instant::now() + wait.mul_f64(1.0 + super::super::random_fraction()));
             }
         }

@@ -19,7 +19,7 @@ use crate::object::{ObjectId, Revision, text_at};
 use crate::report::{ObjectComparison, ObjectStatus, Phase};
 
 /// All that it takes to compare an object.
-pub(super) struct ComparisonInput {
+pub(in crate::daemon) struct ComparisonInput {
     id: ObjectId,
     executor: Executor,
     kind: Option<Arc<ServedKind>>,
@@ -83,7 +83,7 @@ impl Reconciler {
     }
 
     /// Returns whether a write of an object may change anything.
-    pub(super) fn may_differ(&self, object: &ObjectStatus) -> bool {
+    pub(super) fn can_differ(&self, object: &ObjectStatus) -> bool {
         let differs = || {
             self.engine.entry(&object.object.id()).is_some_and(|entry| entry.unreleased_content().is_some())
         };

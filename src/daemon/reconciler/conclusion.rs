@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use super::super::pass_result::{PassEnding, PassResult};
-use super::{Reconciler, StopCondition};
+use super::{Reconciler, RunMode};
 use crate::engine::{DesiredState, Engine, PruneDecision, Reason, ReconcilePolicy, SourceState};
 use crate::health::HealthStatus;
 use crate::object::{ErrorClass, Gvk, ManifestOrigin, ObjectId};
@@ -17,7 +17,7 @@ struct TransientReasons<'a> {
     engine: &'a Engine,
     queue: &'a WorkQueue<ObjectId>,
     reasons: &'a BTreeMap<ObjectId, Reason>,
-    until: StopCondition,
+    until: RunMode,
     /// Indicates whether any object is being made or is not healthy yet: all are asked, so only
     /// once.
     is_anything_working: OnceCell<bool>,
@@ -40,7 +40,7 @@ impl TransientReasons<'_> {
             Reason::Retrying(..) => self.queue.failures(id) <= MAX_FAILURES_IN_PASS,
             Reason::Needs(need, _) | Reason::Wave(_, need) => works(need),
             // A pass that waits for health waits in the queue too.
-            Reason::Budget(short) if matches!(self.until, StopCondition::Healthy(_)) => short.is_temporary(),
+            Reason::Budget(short) if matches!(self.until, RunMode::UntilHealthy(_)) => short.is_temporary(),
             Reason::Budget(_) => {
                 self.engine.is_any_in_progress() || self.engine.next_due(Instant::now()).is_some()
             }
@@ -91,10 +91,10 @@ impl TransientReasons<'_> {
 
     fn is_prune_progressing(&self, id: &ObjectId) -> bool {
         let source = self.engine.informer_object(id).and_then(|live| self.engine.source_of(live));
-        let judged = source.and_then(|source| self.engine.prune_decision_of(source, id));
+        let decision = source.and_then(|source| self.engine.prune_decision_of(source, id));
         // The order of deletions follows from contents that are read again first.
         let recalls = || !self.engine.unread_contents().is_empty();
-        match judged {
+        match decision {
             Some(PruneDecision::Delete) => true,
             Some(PruneDecision::Defer(_)) => self.is_anything_working() || recalls(),
             _ => false,
@@ -116,17 +116,17 @@ impl Reconciler {
         let reasons = TransientReasons {
             engine: &self.engine,
             queue: &self.queue,
-            reasons: &self.reasons,
-            until: self.stop_condition,
+            reasons: &self.objects.reasons,
+            until: self.run_mode,
             is_anything_working: OnceCell::new(),
         };
-        self.reasons.iter().any(|(id, reason)| reasons.is_transient(id, reason, 8))
+        self.objects.reasons.iter().any(|(id, reason)| reasons.is_transient(id, reason, 8))
     }
 
     /// Returns the result of a pass that ended like this.
     pub(in crate::daemon) fn pass_result(&self, ending: PassEnding) -> PassResult {
-        let mut outcomes = self.outcomes.clone();
-        for (id, reason) in &self.reasons {
+        let mut outcomes = self.objects.outcomes.clone();
+        for (id, reason) in &self.objects.reasons {
             let word = if reason.is_refusal() {
                 Outcome::Refused(reason.clone())
             } else {
@@ -135,9 +135,9 @@ impl Reconciler {
             outcomes.insert(id.clone(), word);
         }
         let sources = self.engine.sources();
-        let incomplete = sources
-            .iter()
-            .filter_map(|source| Some((source.name.to_string(), source.incomplete.as_ref()?.to_string())));
+        let incomplete = sources.iter().filter_map(|source| {
+            Some((source.name.to_string(), source.incomplete_reason.as_ref()?.to_string()))
+        });
         PassResult {
             ending,
             unhealthy: self.unhealthy_objects(),
@@ -150,7 +150,7 @@ impl Reconciler {
                 .engine
                 .source_ids()
                 .flat_map(|source| {
-                    self.engine.inventory_notes(source).chain(self.orders[source].notes().cloned())
+                    self.engine.inventory_notes(source).chain(self.records.orders[source].notes().cloned())
                 })
                 .collect(),
             revision: sources
@@ -158,18 +158,18 @@ impl Reconciler {
                 .and_then(|s| s.head.as_ref())
                 .map(ToString::to_string)
                 .unwrap_or_default(),
-            places: self.object_places(&outcomes),
+            origins: self.object_origins(&outcomes),
             outcomes,
-            undiscovered: self.watched.discovery_error().cloned(),
+            undiscovered: self.watches.kinds.discovery_error().cloned(),
             readable: sources.iter().any(|source| source.head.is_some()),
         }
     }
 
-    fn object_places(
+    fn object_origins(
         &self,
         outcomes: &BTreeMap<ObjectId, Outcome>,
     ) -> BTreeMap<ObjectId, (Gvk, Option<ManifestOrigin>)> {
-        let place = |id: &ObjectId| match self.engine.entry(id).and_then(|entry| entry.targets.first()) {
+        let origin = |id: &ObjectId| match self.engine.entry(id).and_then(|entry| entry.targets.first()) {
             Some((_, DesiredState::Object(desired))) => {
                 Some((desired.gvk.clone(), Some(desired.origin.clone())))
             }
@@ -182,24 +182,24 @@ impl Reconciler {
                 Some((live.or(kind)?, None))
             }
         };
-        outcomes.keys().filter_map(|id| Some((id.clone(), place(id)?))).collect()
+        outcomes.keys().filter_map(|id| Some((id.clone(), origin(id)?))).collect()
     }
 
     /// Returns whether all is healthy; logs what is not, each time that its health changes.
-    pub(super) fn report_unhealthy(&mut self) -> bool {
+    pub(super) fn log_health_changes(&mut self) -> bool {
         let sick = self.unhealthy_objects();
-        let known = std::mem::replace(&mut self.unhealthy, sick.clone());
+        let known = std::mem::replace(&mut self.objects.unhealthy, sick.clone());
         for (id, health) in sick.into_iter().filter(|(id, health)| known.get(id) != Some(health)) {
             self.record_outcome(&id, Outcome::Unhealthy(health));
         }
-        self.unhealthy.is_empty()
+        self.objects.unhealthy.is_empty()
     }
 
     /// Returns the desired objects that are not healthy.
     pub(in crate::daemon) fn unhealthy_objects(&self) -> BTreeMap<ObjectId, String> {
         let wanted = self.engine.entries().filter(|(_, entry)| entry.target_content().is_some());
         let sick = wanted.filter_map(|(id, entry)| {
-            let reason = self.reasons.get(id);
+            let reason = self.objects.reasons.get(id);
             // Its manifest asks to leave it alone. An annotation that somebody put on the live
             // object is no word about its health.
             if matches!(reason, Some(Reason::LeftAlone(ReconcilePolicy::Disabled))) {

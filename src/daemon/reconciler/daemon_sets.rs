@@ -3,33 +3,35 @@
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-use tokio::sync::mpsc;
-
 use super::super::loop_event::LoopEvent;
-use super::{CHANNEL_CAPACITY, Reconciler};
+use super::Reconciler;
 use crate::cluster::{
-    ClusterError, ClusterFault, Denial, EvictionResult, Informer, InformerChange, InformerEvent,
+    AccessDenial, ClusterError, ClusterFault, EventSink, EvictionResponse, Informer, InformerChange,
+    InformerEvent,
 };
 use crate::engine::{EvictionOutcome, NodeChange, NodeFacts, PodToEvict};
 use crate::object::{ErrorClass, ObjectId};
 
-/// The watch of the nodes.
+/// The watch of the nodes, which is closed at first.
+#[derive(Default)]
 pub(super) struct NodeWatch {
     open: Option<Informer>,
-    /// The events. Each watch has its own channel, so that nothing is heard of one that was closed.
-    pub(super) events: mpsc::Receiver<InformerEvent<NodeFacts>>,
+    /// The number of the last watch. Each has its own, so that nothing is heard of one that was
+    /// closed.
+    number: u64,
     /// Workloads of which it was reported that the user may not evict their pods.
     denied: BTreeSet<ObjectId>,
 }
 
 pub(super) fn is_denied(error: &ClusterError) -> bool {
-    matches!(error.fault(), ClusterFault::Denied { by: Denial::Rbac | Denial::Impersonation, .. })
+    matches!(error.fault(), ClusterFault::Denied { by: AccessDenial::Rbac | AccessDenial::Impersonation, .. })
 }
 
 impl NodeWatch {
-    /// Creates a watch that is not open.
-    pub(super) fn closed() -> Self {
-        Self { open: None, events: mpsc::channel(1).1, denied: BTreeSet::new() }
+    /// Forgets all that was reported of a watch that ends.
+    fn close(&mut self) {
+        (self.open, self.denied) = (None, BTreeSet::new());
+        self.number += 1;
     }
 }
 
@@ -41,8 +43,8 @@ impl Reconciler {
             self.spawn_write(async move {
                 let namespace = pod.of.namespace().unwrap_or_default().to_owned();
                 let answer = match cluster.evict(&namespace, &pod.name, &pod.uid).await {
-                    Ok(EvictionResult::Accepted | EvictionResult::Gone) => EvictionOutcome::Evicted,
-                    Ok(EvictionResult::Blocked(why)) => EvictionOutcome::Refused(why),
+                    Ok(EvictionResponse::Accepted | EvictionResponse::Gone) => EvictionOutcome::Evicted,
+                    Ok(EvictionResponse::Blocked(why)) => EvictionOutcome::Refused(why),
                     Err(error) if is_denied(&error) => EvictionOutcome::Denied(
                         format!("the user may not create pods/eviction in namespace {namespace}").into(),
                     ),
@@ -57,11 +59,11 @@ impl Reconciler {
     pub(super) fn record_eviction(&mut self, pod: &PodToEvict, answer: &EvictionOutcome) {
         match answer {
             EvictionOutcome::Evicted => {
-                self.nodes.denied.remove(&pod.of);
+                self.watches.nodes.denied.remove(&pod.of);
                 tracing::info!(object = %pod.of, pod = %pod.name, node = %pod.node, "evicted, as its step asks");
             }
             // It is tried again and again, and reported once.
-            EvictionOutcome::Denied(lacks) if self.nodes.denied.insert(pod.of.clone()) => {
+            EvictionOutcome::Denied(lacks) if self.watches.nodes.denied.insert(pod.of.clone()) => {
                 tracing::warn!(object = %pod.of, "no pod of it can be evicted, and its step waits: {lacks}");
             }
             EvictionOutcome::Denied(_) | EvictionOutcome::Refused(_) => {}
@@ -70,23 +72,28 @@ impl Reconciler {
     }
 
     /// Watches the nodes as long as that is needed.
-    pub(super) fn follow_nodes(&mut self) {
-        match (self.engine.needs_nodes(), &self.nodes.open) {
+    pub(super) fn watch_nodes(&mut self) {
+        match (self.engine.needs_nodes(), &self.watches.nodes.open) {
             (true, None) => {
-                let (sink, events) = mpsc::channel(CHANNEL_CAPACITY);
-                let open = Some(self.executor.cluster.follow_nodes(sink));
-                self.nodes = NodeWatch { open, events, ..NodeWatch::closed() };
+                self.watches.nodes.close();
+                let number = self.watches.nodes.number;
+                let wrap = move |event| LoopEvent::Node(number, event);
+                let sink = EventSink::new(self.events.sender.clone(), wrap);
+                self.watches.nodes.open = Some(self.executor.cluster.watch_nodes(sink));
             }
             (false, Some(_)) => {
-                self.nodes = NodeWatch::closed();
+                self.watches.nodes.close();
                 self.engine.nodes(NodeChange::Closed);
             }
             _ => {}
         }
     }
 
-    pub(super) fn handle_node_event(&mut self, event: InformerEvent<NodeFacts>) {
-        let news = match event.change {
+    pub(super) fn handle_node_event(&mut self, number: u64, event: InformerEvent<NodeFacts>) {
+        if number != self.watches.nodes.number {
+            return;
+        }
+        let node_change = match event.change {
             InformerChange::Init => NodeChange::Init,
             InformerChange::Apply(id, facts) => NodeChange::Apply(id.name().into(), facts),
             InformerChange::Delete(id, _) => NodeChange::Delete(id.name().into()),
@@ -98,6 +105,6 @@ impl Reconciler {
             InformerChange::Failed(error, _) => NodeChange::Failed(error.reason().into()),
             InformerChange::Resumed => NodeChange::Resumed,
         };
-        self.engine.nodes(news);
+        self.engine.nodes(node_change);
     }
 }

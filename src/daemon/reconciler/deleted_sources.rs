@@ -20,14 +20,14 @@ impl Reconciler {
 
     /// Returns why what a source has cannot be known before a person does something.
     pub(super) fn blocking_reason(&self, source: SourceId) -> Option<String> {
-        let why = self.inventories[source].last_error.as_ref()?;
+        let why = self.records.inventories[source].last_error.as_ref()?;
         Some(format!("its ConfigMap cannot be read or written: {why}"))
     }
 
     /// Returns the remaining objects of a source. An object that is being deleted remains until it
     /// is gone, whatever keeps it.
     fn remaining_objects(&self, source: SourceId) -> Option<RemainingObjects> {
-        let store = &self.inventories[source];
+        let store = &self.records.inventories[source];
         if let Some(why) = self.blocking_reason(source) {
             let is_foreign = store.is_foreign;
             return Some(if is_foreign {
@@ -36,7 +36,7 @@ impl Reconciler {
                 RemainingObjects::Unread(why)
             });
         }
-        if store.call == CallState::Busy || !self.attempted_sources.contains(&source) {
+        if store.call == CallState::Busy || !self.sources.attempted.contains(&source) {
             return None;
         }
         if store.inventory == InventoryState::Absent {
@@ -50,12 +50,13 @@ impl Reconciler {
         if !self.is_synced(source) {
             return self.engine.unlisted_reason(source).map(RemainingObjects::Unread);
         }
-        let judged: BTreeMap<_, _> = self.engine.prune_decisions(source).collect();
+        let decisions: BTreeMap<_, _> = self.engine.prune_decisions(source).collect();
         let members =
             self.engine.informer_objects().filter(|(_, live)| self.engine.source_of(live) == Some(source));
         let goes = members.map(|(id, _)| id);
-        let stays =
-            |id: &ObjectId| matches!(judged.get(id), Some(PruneDecision::Keep(_) | PruneDecision::Ignore(_)));
+        let stays = |id: &ObjectId| {
+            matches!(decisions.get(id), Some(PruneDecision::Keep(_) | PruneDecision::Ignore(_)))
+        };
         let mut goes = goes.filter(|id| !stays(id)).peekable();
         if goes.peek().is_some() {
             return Some(RemainingObjects::Objects(self.describe_first(goes)));
@@ -77,7 +78,7 @@ impl Reconciler {
                     format!("{id}: source {name} wants it, and has not adopted it yet"),
                 ));
             }
-            let reason = self.reasons.get(id)?;
+            let reason = self.objects.reasons.get(id)?;
             Some(((!reason.is_refusal(), id), format!("{id}: {reason}")))
         });
         waits.min_by_key(|(order, _)| *order).map(|(_, words)| words)

@@ -12,11 +12,12 @@ use super::super::drift::ComparisonRequest;
 use super::super::executor::Executor;
 use super::super::loop_event::LoopEvent;
 use super::super::source_task::{SourceTaskRequest, WantedContent};
-use super::{Reconciler, StopCondition};
+use super::Reconciler;
+use super::write_window::RetryAdmission;
 use crate::cluster::{Cluster, ServiceAccount};
 use crate::engine::{
-    Action, ActionResult, ApplyPurpose, ApplyRequest, ContentRef, DeletionReason, OWN_WATCHER, ObjectOwner,
-    PrunePolicy, Reason, RefusalRule, SourceId, WriteFailure,
+    Action, ActionResult, ApplyPurpose, ApplyRequest, ContentRef, DeletionReason, OWN_INFORMER_GROUP,
+    ObjectOwner, PrunePolicy, Reason, RefusalRule, SourceId, WriteFailure,
 };
 use crate::object::{GroupKind, ObjectId};
 use crate::queue::WorkQueue;
@@ -84,13 +85,13 @@ pub(super) struct LookupBatch {
 impl Reconciler {
     /// Asks the tasks of sources for older contents that decisions need.
     pub(super) fn request_contents(&mut self) {
-        if self.attempted_sources.is_empty() {
+        if self.sources.attempted.is_empty() {
             return;
         }
         for (revision, wanted) in self.engine.unread_contents() {
             // Each answer takes a reading of the whole revision: what comes up meanwhile is asked
             // together.
-            if wanted.iter().any(|(id, _)| self.reading_contents.contains(id)) {
+            if wanted.iter().any(|(id, _)| self.sources.reading_contents.contains(id)) {
                 continue;
             }
             // Several sources may follow the same repository.
@@ -102,17 +103,17 @@ impl Reconciler {
             }
             // Most contents turn out to be those that the newest revision wants, once that is read.
             let is_read = |source: &Option<SourceId>| {
-                source.is_none_or(|source| self.attempted_sources.contains(&source))
+                source.is_none_or(|source| self.sources.attempted.contains(&source))
             };
             by_source.retain(|source, _| is_read(source));
             for (source, wanted) in by_source {
-                match source.and_then(|source| self.source_tasks[source].as_ref()) {
+                match source.and_then(|source| self.sources.requests[source].as_ref()) {
                     Some(source_task) => {
                         if source_task
                             .try_send(SourceTaskRequest::ReadContents(revision.clone(), wanted.clone()))
                             .is_ok()
                         {
-                            self.reading_contents.extend(wanted.into_iter().map(|wanted| wanted.id));
+                            self.sources.reading_contents.extend(wanted.into_iter().map(|wanted| wanted.id));
                         }
                     }
                     // A single reading has no history: what was accepted before is not known.
@@ -155,17 +156,13 @@ impl Reconciler {
         let kind = self.kind_of(&id);
         let writes = matches!(decision.action, Action::DryRun(_) | Action::Apply(_) | Action::Delete(..));
         let writes = writes && kind.is_some();
-        if writes && self.queue.failures(&id) > 0 {
-            if self.retries.len() >= (self.concurrency / 2).max(1) {
-                self.queue.finish(&id);
-                self.waiting_retries.insert(id);
-                return;
-            }
-            self.retries.insert(id.clone());
+        if writes && self.queue.failures(&id) > 0 && self.writes.admit_retry(&id) == RetryAdmission::Waiting {
+            self.queue.finish(&id);
+            return;
         }
         match (decision.action, kind) {
             (Action::Forget, _) => {
-                self.engine.forget(&id);
+                self.engine.drop_entry(&id);
                 self.queue.finish(&id);
             }
             (Action::Lookup, _) => batch.lookups.push(id),
@@ -179,20 +176,20 @@ impl Reconciler {
                 self.spawn(self.executor_for(&id).compare_live(kind, question));
             }
             (Action::DryRun(apply), Some(kind)) => {
-                let kind = self.watched.served_kind_of_version(&apply.desired.gvk).unwrap_or(kind);
-                self.writes += 1;
+                let kind = self.watches.kinds.served_kind_of_version(&apply.desired.gvk).unwrap_or(kind);
+                self.writes.note_sent();
                 self.spawn(self.executor_of(Some(apply.source)).query_dry_run(kind, id, apply));
             }
             (Action::Apply(apply), Some(kind)) => {
-                let kind = self.watched.served_kind_of_version(&apply.desired.gvk).unwrap_or(kind);
+                let kind = self.watches.kinds.served_kind_of_version(&apply.desired.gvk).unwrap_or(kind);
                 let owner = self.engine.previous_owner(&apply);
                 self.engine.note_dispatch(&id, &Action::Apply(apply.clone()));
-                self.writes += 1;
+                self.writes.note_sent();
                 self.spawn(self.executor_of(Some(apply.source)).apply(kind, id, apply, owner));
             }
             (Action::Delete(uid, rv, reason), Some(kind)) => {
                 self.engine.note_dispatch(&id, &Action::Delete(uid.clone(), rv, reason));
-                self.writes += 1;
+                self.writes.note_sent();
                 self.spawn(self.executor_for(&id).delete(kind, id, uid, rv, reason));
             }
             (Action::Nothing | Action::AwaitContent, _) | (_, None) => self.queue.finish(&id),
@@ -206,8 +203,9 @@ impl Reconciler {
 
     /// Returns the cluster as a source sees it; as rhumb itself does, where there is none.
     pub(super) fn cluster_for_source(&self, source: Option<SourceId>) -> &Cluster {
-        let watcher = source.map_or(OWN_WATCHER, |source| self.engine.source(source).watcher);
-        self.watched.cluster_for_watcher(watcher)
+        let informer_group =
+            source.map_or(OWN_INFORMER_GROUP, |source| self.engine.source(source).informer_group);
+        self.watches.kinds.cluster_for_informer_group(informer_group)
     }
 
     /// Returns the executor for an object.
@@ -230,25 +228,25 @@ impl Reconciler {
             .and_then(|entry| entry.target_content())
             .map(|(_, desired)| desired.gvk.clone());
         wanted
-            .and_then(|gvk| self.watched.served_kind_of_version(&gvk))
-            .or_else(|| self.watched.kind(&id.group_kind()))
+            .and_then(|gvk| self.watches.kinds.served_kind_of_version(&gvk))
+            .or_else(|| self.watches.kinds.kind(&id.group_kind()))
     }
 
     pub(super) fn spawn(&mut self, task: impl Future<Output = LoopEvent> + Send + 'static) {
-        let events = self.channels.events.clone();
+        let events = self.events.sender.clone();
         self.tasks.spawn(async move {
             let _ = events.send(task.await).await;
         });
     }
 
-    /// Does the same as [`Self::spawn`], for writes that `self.writes` does not count: a stop waits
+    /// Does the same as [`Self::spawn`], for writes that do not count in the window: a stop waits
     /// for their answers.
     pub(super) fn spawn_write(&mut self, task: impl Future<Output = LoopEvent> + Send + 'static) {
-        let underway = self.in_flight.clone();
+        let in_flight_guard = self.writes.uncounted_write();
         self.spawn(async move {
             let event = task.await;
             // Before the loop gets the event and counts the writes in flight.
-            drop(underway);
+            drop(in_flight_guard);
             event
         });
     }
@@ -277,10 +275,10 @@ impl Reconciler {
     fn record_reason(&mut self, id: &ObjectId, reason: Option<Reason>, action: &Action) {
         let wanted = self.engine.entry(id).is_some_and(|entry| !entry.targets.is_empty());
         // Nobody asked for what was not named.
-        let asked = |_: &Reason| wanted || !self.is_partial();
-        if let Some(reason) = reason.filter(asked) {
+        let is_requested = |_: &Reason| wanted || !self.is_partial();
+        if let Some(reason) = reason.filter(is_requested) {
             // A refusal of another content may have the same words, and is kept until then.
-            if reason.is_refusal() || self.reasons.get(id) != Some(&reason) {
+            if reason.is_refusal() || self.objects.reasons.get(id) != Some(&reason) {
                 let passing = matches!(
                     reason,
                     Reason::OwnWrite
@@ -290,7 +288,7 @@ impl Reconciler {
                         | Reason::ReadingPeers
                 );
                 let fight = |reason: Option<&Reason>| matches!(reason, Some(Reason::Fight(..)));
-                let known_fight = fight(Some(&reason)) && fight(self.reasons.get(id));
+                let known_fight = fight(Some(&reason)) && fight(self.objects.reasons.get(id));
                 if reason.is_refusal() {
                     let content = self
                         .engine
@@ -298,7 +296,8 @@ impl Reconciler {
                         .and_then(|entry| entry.target_content())
                         .map(|(_, desired)| desired.hash);
                     let refusal = (content, reason.to_string());
-                    let is_new = self.refused.insert(id.clone(), refusal.clone()) != Some(refusal);
+                    let is_new =
+                        self.objects.logged_refusals.insert(id.clone(), refusal.clone()) != Some(refusal);
                     // One reason for thousands of objects is one line, and one Event.
                     if is_new && reason.representative().is_none_or(|first| first == id) {
                         let outcome = Outcome::Refused(reason.clone());
@@ -307,19 +306,19 @@ impl Reconciler {
                 } else if !passing && !known_fight {
                     self.record_outcome(id, Outcome::Waiting(reason.clone()));
                 }
-                self.reasons.insert(id.clone(), reason);
+                self.objects.reasons.insert(id.clone(), reason);
             }
         } else {
             let is_kept = |known: &Reason| wanted && is_kept_during(known, action);
-            if !self.reasons.get(id).is_some_and(is_kept) {
-                self.reasons.remove(id);
+            if !self.objects.reasons.get(id).is_some_and(is_kept) {
+                self.objects.reasons.remove(id);
             }
             if matches!(action, Action::Nothing | Action::Forget) {
-                self.refused.remove(id);
+                self.objects.logged_refusals.remove(id);
             }
             if *action == Action::Nothing && wanted {
                 self.queue.forget(id);
-                if self.stop_condition != StopCondition::Shutdown && !self.outcomes.contains_key(id) {
+                if !self.run_mode.is_daemon() && !self.objects.outcomes.contains_key(id) {
                     self.record_outcome(id, Outcome::Unchanged);
                 }
             }
@@ -338,11 +337,8 @@ impl Reconciler {
         result: ActionResult,
         outcome: Option<Outcome>,
     ) {
-        self.writes -= 1;
-        if self.retries.remove(id)
-            && let Some(parked) = self.waiting_retries.pop_first()
-        {
-            self.queue.add(parked);
+        if let Some(parked_retry) = self.writes.note_answer(id) {
+            self.queue.add(parked_retry);
         }
         let now = Instant::now();
         self.queue.tick(now);
@@ -350,11 +346,11 @@ impl Reconciler {
         let result = match result {
             ActionResult::Failed(failure) => ActionResult::Failed(self.with_backoff(id, failure)),
             carried_out => {
-                self.write_window = (self.write_window * 2).min(self.concurrency);
+                self.writes.widen();
                 // A question that is answered says nothing about the write.
                 if !matches!(action, Action::DryRun(_)) {
                     self.queue.forget(id);
-                    self.refused.remove(id);
+                    self.objects.logged_refusals.remove(id);
                 }
                 carried_out
             }
@@ -390,11 +386,11 @@ impl Reconciler {
             ActionResult::Failed(failure) => Some(failure.class()),
             _ => None,
         };
-        self.metrics.record_write(action_label(action), failed);
+        self.telemetry.metrics.record_write(action_label(action), failed);
         if let (Action::Apply(ApplyRequest { purpose: ApplyPurpose::Repair, .. }), None) = (action, failed)
             && let Some((source, _)) = self.engine.entry(id).and_then(|entry| entry.target_content())
         {
-            self.metrics.record_repair(&self.engine.source(source).name);
+            self.telemetry.metrics.record_repair(&self.engine.source(source).name);
         }
     }
 
@@ -403,7 +399,7 @@ impl Reconciler {
             |queue: &mut WorkQueue<ObjectId>| queue.next_backoff(id, super::super::random_fraction());
         match failure {
             WriteFailure::Unknown(why, wait) => {
-                self.write_window = (self.write_window / 2).max(1);
+                self.writes.narrow();
                 WriteFailure::Unknown(
                     why,
                     wait.max(backoff(&mut self.queue).min(super::event_handlers::MAX_OUTAGE_BACKOFF)),
@@ -412,8 +408,8 @@ impl Reconciler {
             WriteFailure::Refused(why, RefusalRule::Rights, wait) => {
                 let most =
                     DENIED_RETRY_DELAY.max(DENIED_DELAY_PER_OBJECT * self.engine.count_denied() as u32);
-                let rest = backoff(&mut self.queue).min(most);
-                WriteFailure::Refused(why, RefusalRule::Rights, wait.map(|wait| wait.max(rest)))
+                let pause = backoff(&mut self.queue).min(most);
+                WriteFailure::Refused(why, RefusalRule::Rights, wait.map(|wait| wait.max(pause)))
             }
             WriteFailure::Refused(why, rule, wait) => {
                 WriteFailure::Refused(why, rule, wait.map(|wait| wait.max(backoff(&mut self.queue))))
@@ -422,8 +418,12 @@ impl Reconciler {
                 let failures = self.queue.failures(id);
                 let most =
                     if failures < MAX_SHORT_CONFLICTS { SHORT_CONFLICT_DELAY } else { LONG_CONFLICT_DELAY };
-                let rest = backoff(&mut self.queue).min(most);
-                WriteFailure::Conflict(if failures < MAX_IMMEDIATE_CONFLICTS { Duration::ZERO } else { rest })
+                let pause = backoff(&mut self.queue).min(most);
+                WriteFailure::Conflict(if failures < MAX_IMMEDIATE_CONFLICTS {
+                    Duration::ZERO
+                } else {
+                    pause
+                })
             }
         }
     }
@@ -434,7 +434,7 @@ mod tests {
     use tokio::sync::mpsc;
 
     use super::super::super::setup::Setup;
-    use super::super::MAX_DECISIONS_PER_TURN;
+    use super::super::{MAX_DECISIONS_PER_TURN, RunMode};
     use super::*;
     use crate::cluster::Connection;
     use crate::report::ObjectEvent;
@@ -452,7 +452,7 @@ mod tests {
         let connection = Connection { kubeconfig: Some(kubeconfig), ..Connection::default() };
         let setup = Setup::in_test(Cluster::connect(&connection).await.unwrap(), Vec::new());
         let (listener, events) = mpsc::unbounded_channel();
-        (Reconciler::new(setup, StopCondition::Shutdown, listener), events)
+        (Reconciler::new(setup, RunMode::Daemon, listener), events)
     }
 
     #[tokio::test]
@@ -472,7 +472,7 @@ mod tests {
         let event = events.try_recv().unwrap();
         assert_eq!((event.id, event.outcome), (first, Outcome::Refused(oversized)));
         assert!(events.try_recv().is_err());
-        assert_eq!(reconciler.reasons.len(), 3001);
+        assert_eq!(reconciler.objects.reasons.len(), 3001);
         // A refusal of a single object is reported for each.
         for object in &all[..3] {
             reconciler.record_reason(object, Some(Reason::NotAdopted), &Action::Nothing);

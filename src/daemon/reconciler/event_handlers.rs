@@ -6,11 +6,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::super::loop_event::LoopEvent;
+use super::super::loop_event::{LookupFailure, LoopEvent};
 use super::super::tasks::FatalError;
-use super::{Reconciler, StopCondition};
-use crate::cluster::{InformerChange, InformerEvent, Scaler};
-use crate::engine::{LiveObject, Reason};
+use super::Reconciler;
+use crate::cluster::{Autoscaler, InformerChange, InformerEvent};
+use crate::engine::{Engine, LiveObject, Reason, SourceId};
 use crate::object::ObjectId;
 use crate::report::EventReason;
 
@@ -22,25 +22,25 @@ pub(super) const MAX_OUTAGE_BACKOFF: Duration = Duration::from_secs(15);
 impl Reconciler {
     pub(super) fn handle_event(&mut self, event: LoopEvent) {
         match event {
+            LoopEvent::Informer(event) => self.handle_informer_event(event),
+            LoopEvent::Autoscaler(event) => self.handle_scaler_event(event),
+            LoopEvent::InventoryVersion(event) => self.handle_inventory_event(event),
+            LoopEvent::OrdersVersion(event) => self.handle_orders_event(event),
+            LoopEvent::Pods(event) => self.handle_pods_event(event),
+            LoopEvent::Node(watch, event) => self.handle_node_event(watch, event),
+            LoopEvent::Data(event) => self.handle_data_event(event),
+            LoopEvent::LoopQuery(query) => self.telemetry.open_queries.push(query),
             LoopEvent::SourceRead(source, reading, unknown) => self.record_reading(source, reading, unknown),
-            LoopEvent::Unreadable(source, why) => {
-                let name = self.engine.source(source).name.clone();
-                let message_id = EventReason::SourceIncomplete.message_id();
-                tracing::warn!(source = %name, message_id, "{why}");
-                let head = self.engine.source(source).head.clone();
-                self.engine.set_unreadable(source, why);
-                self.record_read_event(source, head.as_ref());
-                self.attempted_sources.insert(source);
-            }
+            LoopEvent::Unreadable(source, why) => self.record_unreadable_source(source, why),
             LoopEvent::RevisionAccepted(source, revision) => self.note_accepted_revision(source, revision),
             LoopEvent::Location(source, location) => self.set_location(source, location),
             LoopEvent::Repository(source, repository) => self.engine.set_repository(source, repository),
-            LoopEvent::VersionsUsed => self.watched.follow_versions(),
+            LoopEvent::VersionsUsed => self.watches.kinds.watch_versions(),
             LoopEvent::Peers(answer) => self.record_peers(answer),
             LoopEvent::SourceChecked(source, reading) => self.engine.record_check(source, reading),
             LoopEvent::ContentsRead(all) => {
                 for (id, release, content) in all {
-                    self.reading_contents.remove(&id);
+                    self.sources.reading_contents.remove(&id);
                     self.engine.record_older_content(&id, &release, content);
                 }
             }
@@ -49,14 +49,14 @@ impl Reconciler {
             LoopEvent::Kinds(Ok(kinds)) => self.handle_discovery(kinds),
             LoopEvent::Kinds(Err(error)) => {
                 tracing::warn!("discovery failed: {error}");
-                self.watched.note_discovery_failure(error);
+                self.watches.kinds.note_discovery_failure(error);
             }
             LoopEvent::KindsAbsent(Ok(kinds)) => {
-                self.watched.set_absent(kinds, &mut self.engine);
+                self.watches.kinds.set_absent(kinds, &mut self.engine);
                 self.schedule_tidying();
             }
             LoopEvent::KindsAbsent(Err(error)) => {
-                self.watched.note_no_answer();
+                self.watches.kinds.note_no_answer();
                 tracing::debug!("it cannot be found out whether a kind is gone: {error}");
             }
             LoopEvent::Inventory(source, inventory) => self.record_inventory(source, inventory),
@@ -65,28 +65,12 @@ impl Reconciler {
             LoopEvent::ConfigKey(answer) => self.record_config_key(answer),
             LoopEvent::ForeignWorkload(id, view) => self.record_foreign_workload(&id, view),
             LoopEvent::Selector(id, selector) => self.record_selector(&id, selector.as_deref()),
-            LoopEvent::StuckPodDeleted(id) => self.engine.mark(&id),
+            LoopEvent::StuckPodDeleted(id) => self.engine.mark_dirty(&id),
             LoopEvent::Evicted(pod, answer) => self.record_eviction(&pod, &answer),
             LoopEvent::Rescaled(due, answer) => self.record_scale(&due, &answer),
             LoopEvent::FailureEvents(id, events) => self.engine.reject_failed_rollout(&id, &events),
-            LoopEvent::LiveObjectsRead(all) => {
-                for (id, view) in all {
-                    match view {
-                        Ok(view) => self.engine.record_lookup(&id, view),
-                        Err(trouble) => self.requeue_after_failure(&id, &trouble.0),
-                    }
-                    self.queue.finish(&id);
-                }
-            }
-            LoopEvent::Compared(all) => {
-                for (id, verified) in all {
-                    match verified {
-                        Ok(verified) => self.engine.record_coverage(&id, verified),
-                        Err(trouble) => self.requeue_after_failure(&id, &trouble.0),
-                    }
-                    self.queue.finish(&id);
-                }
-            }
+            LoopEvent::LiveObjectsRead(all) => self.record_answers(all, Engine::record_lookup),
+            LoopEvent::Compared(all) => self.record_answers(all, Engine::record_coverage),
             LoopEvent::ActionDone(id, action, result, outcome) => {
                 self.finish_action(&id, &action, result, outcome);
             }
@@ -94,8 +78,7 @@ impl Reconciler {
     }
 
     pub(super) fn handle_informer_event(&mut self, event: InformerEvent<LiveObject>) {
-        if let (InformerChange::Apply(id, live), false) =
-            (&event.change, self.stop_condition == StopCondition::Shutdown)
+        if let (InformerChange::Apply(id, live), false) = (&event.change, self.run_mode.is_daemon())
             && let Some(why) = self.find_rival(id, live)
         {
             self.fatal = Some(FatalError::Contested(why));
@@ -105,21 +88,47 @@ impl Reconciler {
         {
             self.schedule_tidying();
         }
-        if let Some(bug) = self.watched.relay_event(event, &mut self.engine) {
+        if let Some(bug) = self.watches.kinds.relay_event(event, &mut self.engine) {
             self.fatal = Some(bug.into());
         }
     }
 
-    pub(super) fn handle_scaler_event(&mut self, event: InformerEvent<Scaler>) {
-        if let Some(bug) = self.watched.relay_scaler_event(event, &mut self.engine) {
+    pub(super) fn handle_scaler_event(&mut self, event: InformerEvent<Autoscaler>) {
+        if let Some(bug) = self.watches.kinds.relay_scaler_event(event, &mut self.engine) {
             self.fatal = Some(bug.into());
+        }
+    }
+
+    /// Records why a source cannot be read.
+    fn record_unreadable_source(&mut self, source: SourceId, why: Arc<str>) {
+        let name = self.engine.source(source).name.clone();
+        let message_id = EventReason::SourceIncomplete.message_id();
+        tracing::warn!(source = %name, message_id, "{why}");
+        let head = self.engine.source(source).head.clone();
+        self.engine.set_unreadable(source, why);
+        self.record_read_event(source, head.as_ref());
+        self.sources.attempted.insert(source);
+    }
+
+    /// Records the answers to questions about objects. One without an answer is asked again.
+    fn record_answers<T>(
+        &mut self,
+        answers: impl IntoIterator<Item = (ObjectId, Result<T, LookupFailure>)>,
+        record: fn(&mut Engine, &ObjectId, T),
+    ) {
+        for (id, answer) in answers {
+            match answer {
+                Ok(answer) => record(&mut self.engine, &id, answer),
+                Err(failure) => self.requeue_after_failure(&id, &failure.0),
+            }
+            self.queue.finish(&id);
         }
     }
 
     /// Requeues an object after a backoff, as a question about it had no answer.
     fn requeue_after_failure(&mut self, id: &ObjectId, why: &Arc<str>) {
         let wait = self.queue.next_backoff(id, super::super::random_fraction()).min(MAX_OUTAGE_BACKOFF);
-        self.reasons.insert(id.clone(), Reason::Retrying(why.clone(), wait));
+        self.objects.reasons.insert(id.clone(), Reason::Retrying(why.clone(), wait));
         self.queue.add_at(id.clone(), Instant::now() + wait);
     }
 }

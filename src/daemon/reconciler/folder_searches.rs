@@ -31,17 +31,17 @@ impl FolderSearches {
 impl Reconciler {
     /// Searches other folders for what would be deleted otherwise.
     pub(super) fn search_folders(&mut self) {
-        let sources: Vec<SourceId> = self.folder_searches.pending.keys().copied().collect();
+        let sources: Vec<SourceId> = self.sources.folder_searches.pending.keys().copied().collect();
         for source in sources {
             let Some(dropped) = self.engine.objects_to_search(source) else { continue };
-            let Some(search) = self.folder_searches.pending.remove(&source) else { continue };
-            self.folder_searches.running += 1;
+            let Some(search) = self.sources.folder_searches.pending.remove(&source) else { continue };
+            self.sources.folder_searches.running += 1;
             self.spawn(async move { LoopEvent::FoldersSearched(source, search.find(dropped).await) });
         }
     }
 
     pub(super) fn record_search(&mut self, source: SourceId, moved: MovedObjects) {
-        self.folder_searches.running -= 1;
+        self.sources.folder_searches.running -= 1;
         self.engine.set_moved_objects(source, moved);
     }
 }

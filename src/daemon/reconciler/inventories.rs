@@ -15,7 +15,7 @@ use super::super::inventory::{
 use super::super::loop_event::LoopEvent;
 use super::super::source_task::SourceTaskRequest;
 use super::super::unreadable_records::{UnreadableRecords, explain_unwritable};
-use super::{Reconciler, StopCondition};
+use super::{Reconciler, RunMode};
 use crate::cluster::{self, InventoryObject};
 use crate::engine::{HashCipherStatus, Inventory, ResourceVersion, SourceId, SourceLifecycle, SourceWrites};
 use crate::object::{ErrorClass, GroupKind, Revision};
@@ -36,20 +36,20 @@ fn is_foreign(error: &cluster::ClusterError) -> bool {
 impl Reconciler {
     pub(super) fn reread_inventories(&mut self) {
         for source in self.engine.source_ids() {
-            if self.inventories[source].inventory != InventoryState::Unread {
+            if self.records.inventories[source].inventory != InventoryState::Unread {
                 self.read_inventory(source);
             }
         }
     }
 
     pub(super) fn read_inventory(&mut self, source: SourceId) {
-        if std::mem::replace(&mut self.inventories[source].call, CallState::Busy) == CallState::Busy {
+        if std::mem::replace(&mut self.records.inventories[source].call, CallState::Busy) == CallState::Busy {
             return;
         }
         // The answer is newer than all that the watch has shown so far.
-        self.inventories[source].seen = ResourceVersion(0);
+        self.records.inventories[source].seen = ResourceVersion(0);
         let cluster = self.executor.cluster.clone();
-        let (namespace, name) = (self.namespace.clone(), self.engine.source(source).name.clone());
+        let (namespace, name) = (self.records.namespace.clone(), self.engine.source(source).name.clone());
         self.spawn(
             async move { LoopEvent::Inventory(source, cluster.read_inventory(&namespace, &name).await) },
         );
@@ -61,13 +61,13 @@ impl Reconciler {
         inventory: Result<Option<InventoryObject>, cluster::ClusterError>,
     ) {
         self.note_inventory_error(source, &inventory);
-        let store = &mut self.inventories[source];
+        let store = &mut self.records.inventories[source];
         store.call = CallState::None;
         match inventory {
             Ok(inventory) => {
                 store.failures = 0;
                 let recorded =
-                    inventory::read(inventory.as_ref(), &self.locations[source], self.engine.seals());
+                    inventory::read(inventory.as_ref(), &self.sources.locations[source], self.engine.seals());
                 let is_first = store.inventory == InventoryState::Unread;
                 store.inventory = inventory.map_or(InventoryState::Absent, InventoryState::Present);
                 if is_first {
@@ -77,44 +77,45 @@ impl Reconciler {
                     handover::restore_statement(
                         &mut self.engine,
                         source,
-                        self.inventories[source].inventory.inventory(),
+                        self.records.inventories[source].inventory.inventory(),
                     );
                 }
                 if is_first && self.engine.source(source).writes == SourceWrites::Allowed {
-                    self.history.take_over_record(source, self.inventories[source].inventory.inventory());
+                    self.telemetry
+                        .history
+                        .take_over_record(source, self.records.inventories[source].inventory.inventory());
                 }
                 // It may have been deleted or edited, or a write may have failed that named a new
                 // kind.
-                let store = &mut self.inventories[source];
+                let store = &mut self.records.inventories[source];
                 let declared = self.engine.source(source).manifests.object_counts();
                 if recorded.lacks_location || declared.kinds().any(|kind| !recorded.kinds.contains(kind)) {
                     store.need = InventoryNeed::Growth;
                 }
                 let kinds = recorded.kinds.iter().filter(|kind| self.engine.is_kind_allowed(source, kind));
                 let kinds: Vec<GroupKind> = kinds.cloned().collect();
-                let watcher = self.engine.source(source).watcher;
-                self.watched.add_recorded(watcher, kinds, &mut self.engine);
-                if self.stop_condition != StopCondition::Shutdown {
+                let informer_group = self.engine.source(source).informer_group;
+                self.watches.kinds.add_recorded(informer_group, kinds, &mut self.engine);
+                if !self.run_mode.is_daemon() {
                     self.ask_for_absences();
                 }
                 self.update_engine_inventory(source);
                 self.log_unreadable_records(source);
                 self.send_anchor(source);
-                if self.inventories[source].inventory != InventoryState::Absent {
+                if self.records.inventories[source].inventory != InventoryState::Absent {
                     self.follow_inventory(source);
                 }
             }
             // Only a person can help, and nobody waits for one here.
-            Err(error)
-                if error.class() == ErrorClass::Config && self.stop_condition != StopCondition::Shutdown =>
-            {
+            Err(error) if error.class() == ErrorClass::Config && !self.run_mode.is_daemon() => {
                 self.fatal = Some(error.into());
             }
             Err(error) => {
                 tracing::warn!(source = %self.engine.source(source).name, "the inventory: {error}");
                 store.call = CallState::Busy;
                 let cluster = self.executor.cluster.clone();
-                let (namespace, name) = (self.namespace.clone(), self.engine.source(source).name.clone());
+                let (namespace, name) =
+                    (self.records.namespace.clone(), self.engine.source(source).name.clone());
                 let wait = match error.class() {
                     ErrorClass::Config | ErrorClass::Invalid => PERSON_RETRY_DELAY,
                     _ => MAX_RETRY_DELAY.min(MIN_RETRY_DELAY * 2_u32.saturating_pow(store.failures)),
@@ -137,7 +138,7 @@ impl Reconciler {
         answer: &Result<Option<InventoryObject>, cluster::ClusterError>,
     ) {
         let name = self.engine.source(source).name.clone();
-        let store = &mut self.inventories[source];
+        let store = &mut self.records.inventories[source];
         let passes = |error: &&cluster::ClusterError| {
             matches!(error.class(), ErrorClass::Transient | ErrorClass::Conflict)
         };
@@ -146,7 +147,7 @@ impl Reconciler {
             Ok(inventory) => inventory.as_ref(),
             Err(_) => store.inventory.inventory().filter(|_| error.is_some()),
         };
-        let unwritable = shown.and_then(|shown| explain_unwritable(shown, &self.namespace, &name));
+        let unwritable = shown.and_then(|shown| explain_unwritable(shown, &self.records.namespace, &name));
         store.is_foreign = error.is_some_and(is_foreign);
         store.last_error = unwritable.or_else(|| error.map(ToString::to_string));
     }
@@ -154,7 +155,7 @@ impl Reconciler {
     /// Logs each record that cannot be read, once.
     fn log_unreadable_records(&mut self, source: SourceId) {
         let name = self.engine.source(source).name.clone();
-        let store = &mut self.inventories[source];
+        let store = &mut self.records.inventories[source];
         // Its own statement is written anew at once.
         let records = UnreadableRecords { statement: None, ..store.unreadable_records.clone() };
         let reported = records.into_texts();
@@ -167,8 +168,8 @@ impl Reconciler {
 
     /// Records the location of a source, by which its inventory is judged.
     pub(super) fn set_location(&mut self, source: SourceId, location: String) {
-        self.locations[source] = location;
-        self.inventories[source].origin = InventoryOrigin::Unknown;
+        self.sources.locations[source] = location;
+        self.records.inventories[source].origin = InventoryOrigin::Unknown;
         self.update_engine_inventory(source);
     }
 
@@ -186,8 +187,8 @@ impl Reconciler {
             if lost && lives && sees_all && !self.engine.has_unwanted(source) {
                 // Written at once, not when all is done: a process that ends before that leaves
                 // nothing in doubt.
-                self.inventories[source].need = InventoryNeed::Growth;
-                self.inventories[source].origin = InventoryOrigin::Local;
+                self.records.inventories[source].need = InventoryNeed::Growth;
+                self.records.inventories[source].origin = InventoryOrigin::Local;
                 self.update_engine_inventory(source);
             }
         }
@@ -195,14 +196,15 @@ impl Reconciler {
 
     /// Hands the inventory to the engine, as it was last read.
     pub(super) fn update_engine_inventory(&mut self, source: SourceId) {
-        let store = &mut self.inventories[source];
+        let store = &mut self.records.inventories[source];
         if store.inventory != InventoryState::Unread {
             let seals = self.engine.seals();
             store.sealing = inventory::seal_status(store.inventory.inventory(), seals);
-            let mut inventory = inventory::read(store.inventory.inventory(), &self.locations[source], seals);
+            let mut inventory =
+                inventory::read(store.inventory.inventory(), &self.sources.locations[source], seals);
             let name = &self.engine.source(source).name;
             let known = store.inventory.inventory();
-            let find = |known| UnreadableRecords::find(known, &self.namespace, name);
+            let find = |known| UnreadableRecords::find(known, &self.records.namespace, name);
             store.unreadable_records = known.map(find).unwrap_or_default();
             let unread = &store.unreadable_records;
             inventory.unreadable_rejections = unread.rejections.as_deref().map(Into::into);
@@ -245,36 +247,36 @@ impl Reconciler {
         self.find_origins();
         let is_idle = OnceCell::new();
         for source in self.engine.source_ids() {
-            let is_compared = self.inventory_rotation.is_due(source);
-            if !is_compared && self.inventories[source].need != InventoryNeed::Growth {
+            let is_compared = self.records.round_robin.is_due(source);
+            if !is_compared && self.records.inventories[source].need != InventoryNeed::Growth {
                 continue;
             }
             let state = self.engine.source(source);
-            if self.inventories[source].call == CallState::Busy
-                || self.inventories[source].inventory == InventoryState::Unread
-                || self.inventories[source].sealing == HashCipherStatus::Locked
+            if self.records.inventories[source].call == CallState::Busy
+                || self.records.inventories[source].inventory == InventoryState::Unread
+                || self.records.inventories[source].sealing == HashCipherStatus::Locked
                 || (state.head.is_none() && !self.is_to_be_registered(source))
                 || state.writes == SourceWrites::Observed
                 // A new one would look as if it recorded all.
-                || (state.lifecycle == SourceLifecycle::Deleting && self.inventories[source].inventory == InventoryState::Absent)
+                || (state.lifecycle == SourceLifecycle::Deleting && self.records.inventories[source].inventory == InventoryState::Absent)
                 || self.needs_no_inventory(source)
             {
                 continue;
             }
             let Some(mode) = self.due_write(source, &is_idle) else { continue };
-            self.inventories[source].need = if mode == InventoryWriteMode::Grow {
+            self.records.inventories[source].need = if mode == InventoryWriteMode::Grow {
                 InventoryNeed::Cleanup
             } else {
                 InventoryNeed::Nothing
             };
-            let known = self.inventories[source].inventory.inventory().cloned();
-            let location = &self.locations[source];
+            let known = self.records.inventories[source].inventory.inventory().cloned();
+            let location = &self.sources.locations[source];
             let Some(mut wanted) =
                 inventory::wanted_inventory(&self.engine, source, location, known.as_ref(), mode)
             else {
                 // Once there is a key.
                 self.engine.request_seal_key();
-                self.inventories[source].need = InventoryNeed::Growth;
+                self.records.inventories[source].need = InventoryNeed::Growth;
                 continue;
             };
             handover::record(&mut self.engine, source, mode, known.as_ref(), &mut wanted);
@@ -282,9 +284,12 @@ impl Reconciler {
                 summary.write_to(&mut wanted.data);
             }
             self.record_opt_outs(source, &mut wanted.data);
-            accepted_revision::record(&mut wanted, self.inventories[source].accepted_revision.as_ref());
+            accepted_revision::record(
+                &mut wanted,
+                self.records.inventories[source].accepted_revision.as_ref(),
+            );
             // A source makes its repository known to the others before it wants anything of theirs.
-            let says_nothing = wanted.data.is_empty() || self.stop_condition != StopCondition::Shutdown;
+            let says_nothing = wanted.data.is_empty() || !self.run_mode.is_daemon();
             let nothing_to_say = known.is_none() && wanted.kinds.is_empty() && says_nothing;
             if known.as_ref() == Some(&wanted) || nothing_to_say {
                 continue;
@@ -293,9 +298,9 @@ impl Reconciler {
             if reported != StatusSummary::from_data(&wanted.data) {
                 self.status_author().write_to(&mut wanted.data);
             }
-            self.inventories[source].call = CallState::Busy;
+            self.records.inventories[source].call = CallState::Busy;
             let cluster = self.executor.cluster.clone();
-            let (namespace, name) = (self.namespace.clone(), self.engine.source(source).name.clone());
+            let (namespace, name) = (self.records.namespace.clone(), self.engine.source(source).name.clone());
             self.spawn_write(async move {
                 let saved = cluster.save_inventory(&namespace, &name, known.as_ref(), &wanted).await;
                 LoopEvent::Inventory(source, saved.map(Some))
@@ -306,21 +311,21 @@ impl Reconciler {
     /// Returns how an inventory is to be written now; none where it need not be. All sources share
     /// the answer whether the loop is idle, which is asked for once, and only where it counts.
     fn due_write(&mut self, source: SourceId, is_idle: &OnceCell<bool>) -> Option<InventoryWriteMode> {
-        let store = &mut self.inventories[source];
+        let store = &mut self.records.inventories[source];
         if store.need == InventoryNeed::Nothing
-            && self.attempted_sources.contains(&source)
+            && self.sources.attempted.contains(&source)
             && handover::needs_tidying(&self.engine, source, store.inventory.inventory())
         {
             store.need = InventoryNeed::Cleanup;
         }
-        match self.inventories[source].need {
+        match self.records.inventories[source].need {
             InventoryNeed::Growth => Some(InventoryWriteMode::Grow),
             InventoryNeed::Cleanup if *is_idle.get_or_init(|| self.is_idle()) && self.is_synced(source) => {
                 Some(InventoryWriteMode::Exact)
             }
             InventoryNeed::Nothing | InventoryNeed::Cleanup => {
                 let lacks_something =
-                    self.attempted_sources.contains(&source) && !self.is_inventory_current(source);
+                    self.sources.attempted.contains(&source) && !self.is_inventory_current(source);
                 lacks_something.then_some(InventoryWriteMode::Grow)
             }
         }
@@ -328,8 +333,8 @@ impl Reconciler {
 
     /// Returns what this process is known by in a status that outlives it.
     pub(super) fn status_author(&self) -> StatusAuthor {
-        let command = match self.stop_condition {
-            StopCondition::Shutdown => AuthorCommand::Run,
+        let command = match self.run_mode {
+            RunMode::Daemon => AuthorCommand::Run,
             _ => AuthorCommand::Apply,
         };
         StatusAuthor {
@@ -343,7 +348,7 @@ impl Reconciler {
 
     /// Returns whether an inventory records all that it should.
     fn is_inventory_current(&mut self, source: SourceId) -> bool {
-        inventory::is_current(&self.engine, source, self.inventories[source].inventory.inventory())
+        inventory::is_current(&self.engine, source, self.records.inventories[source].inventory.inventory())
             && self.has_status_record(source)
             && self.has_opt_out_record(source)
             && self.has_accepted_revision_to_record(source)
@@ -352,41 +357,43 @@ impl Reconciler {
     /// Returns whether a source that could not be read yet is to be made known to the others: it
     /// may want what they drop.
     fn is_to_be_registered(&self, source: SourceId) -> bool {
-        self.stop_condition == StopCondition::Shutdown
-            && self.attempted_sources.contains(&source)
-            && self.inventories[source].inventory == InventoryState::Absent
+        self.run_mode.is_daemon()
+            && self.sources.attempted.contains(&source)
+            && self.records.inventories[source].inventory == InventoryState::Absent
             && self.engine.can_state(source)
     }
 
     /// Sends a source what its inventory says of accepted revisions: it does not check before it
     /// has that.
     fn send_anchor(&mut self, source: SourceId) {
-        let store = &mut self.inventories[source];
-        let anchor = accepted_revision::verification_anchor(&self.namespace, store.inventory.inventory());
-        let Some(source_task) =
-            self.source_tasks[source].as_ref().filter(|_| store.anchor.as_ref() != Some(&anchor))
+        let store = &mut self.records.inventories[source];
+        let verification_record =
+            accepted_revision::verification_anchor(&self.records.namespace, store.inventory.inventory());
+        let Some(source_task) = self.sources.requests[source]
+            .as_ref()
+            .filter(|_| store.verification_record.as_ref() != Some(&verification_record))
         else {
             return;
         };
         // Where there is no room, the next answer sends it.
-        if source_task.try_send(SourceTaskRequest::Anchor(anchor.clone())).is_ok() {
-            store.anchor = Some(anchor);
+        if source_task.try_send(SourceTaskRequest::VerificationRecord(verification_record.clone())).is_ok() {
+            store.verification_record = Some(verification_record);
         }
     }
 
     /// Notes a revision that the inventory is to record as accepted.
     pub(super) fn note_accepted_revision(&mut self, source: SourceId, revision: Revision) {
-        self.inventories[source].accepted_revision = Some(revision);
+        self.records.inventories[source].accepted_revision = Some(revision);
     }
 
     fn has_accepted_revision_to_record(&self, source: SourceId) -> bool {
-        let store = &self.inventories[source];
+        let store = &self.records.inventories[source];
         accepted_revision::is_recorded(store.inventory.inventory(), store.accepted_revision.as_ref())
     }
 
     /// Returns whether an inventory that is there has the status of its source.
     fn has_status_record(&self, source: SourceId) -> bool {
-        let inventory = self.inventories[source].inventory.inventory();
+        let inventory = self.records.inventories[source].inventory.inventory();
         let (Some(inventory), Some(summary)) = (inventory, self.status_summary(source)) else { return true };
         StatusSummary::from_data(&inventory.data).as_ref() == Some(summary)
     }
@@ -394,12 +401,12 @@ impl Reconciler {
     /// Logs once which kind keeps a source from pruning, and that none does any more. Logs too what
     /// it had where no informer watches now.
     pub(super) fn log_unlisted(&mut self) {
-        for (source, store) in self.engine.source_ids().zip(&mut self.inventories) {
+        for (source, store) in self.engine.source_ids().zip(&mut self.records.inventories) {
             let unwatched = self.engine.unwatched_namespaces(source);
             if store.unwatched != unwatched {
                 let source = &self.engine.source(source).name;
-                if let Some(what) = &unwatched {
-                    tracing::warn!(%source, "{what}");
+                if let Some(text) = &unwatched {
+                    tracing::warn!(%source, "{text}");
                 }
                 store.unwatched = unwatched;
             }
@@ -419,12 +426,13 @@ impl Reconciler {
 
     pub(super) fn is_idle(&self) -> bool {
         let depth = self.queue.depth();
-        depth.ready == 0 && depth.processing == 0 && self.writes == 0 && !self.has_transient_reasons()
+        depth.ready == 0 && depth.processing == 0 && self.writes.is_empty() && !self.has_transient_reasons()
     }
 
     /// Schedules a change of inventories that can wait until nothing else is left to do.
     pub(super) fn schedule_tidying(&mut self) {
-        for store in self.inventories.iter_mut().filter(|store| store.need == InventoryNeed::Nothing) {
+        for store in self.records.inventories.iter_mut().filter(|store| store.need == InventoryNeed::Nothing)
+        {
             store.need = InventoryNeed::Cleanup;
         }
     }
@@ -436,7 +444,7 @@ impl Reconciler {
         let mut kinds =
             state.manifests.object_counts().kinds().chain(self.engine.listed_kinds(source)).peekable();
         let waits = |kind: &GroupKind| self.engine.is_syncing(source, kind) && !self.engine.is_unserved(kind);
-        state.incomplete.is_none() && kinds.peek().is_some() && !kinds.any(waits)
+        state.incomplete_reason.is_none() && kinds.peek().is_some() && !kinds.any(waits)
     }
 
     pub(super) fn is_synced(&self, source: SourceId) -> bool {

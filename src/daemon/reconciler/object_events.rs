@@ -1,211 +1,71 @@
 //! Reports what happens, each thing once.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 use jiff::Timestamp;
 
-use super::super::inventory::{InventoryState, pending_prunes};
-use super::super::source_task::LastCheck;
-use super::opt_out_events::OptOutHistory;
-use super::{Reconciler, StopCondition};
-use crate::cluster::InventoryObject;
+use super::super::inventory::InventoryState;
+use super::Reconciler;
 use crate::engine::{
     Authorship, MAX_STATES, PruneDecision, Reason, RolloutEvent, RolloutEventKind, SourceId, SourceWrites,
 };
-use crate::object::{ContentHash, ObjectId, Revision, duration_text};
+use crate::object::{ObjectId, Revision, duration_text};
 use crate::report::{
     DaemonStatus, EventDraft, EventReason, EventRecorder, ObjectEvent, Outcome, RegardingObjects,
-    RolloutResult, SourceStatus, SourceTimes, StatusSummary, healthy_text, pending_deletions_text,
-    shorten_text,
+    RolloutResult, SourceStatus, healthy_text, pending_deletions_text, shorten_text,
 };
-
-/// The recorded events, and their listeners.
-#[derive(Debug, Default)]
-pub(super) struct EventHistory {
-    recorder: Option<EventRecorder>,
-    /// Rollouts that go on, since when.
-    running_since: HashMap<ObjectId, (ContentHash, Instant)>,
-    /// The reason for which the last rollout of a workload failed, as recorded.
-    failed: HashMap<ObjectId, Arc<str>>,
-    sources: Vec<SourceEventState>,
-}
-
-/// The events recorded of one source.
-#[derive(Debug, Default)]
-struct SourceEventState {
-    /// The time of its last check.
-    last_check: LastCheck,
-    /// The time since which its revision is in force.
-    since: Option<Timestamp>,
-    /// The revision of which all was settled.
-    settled: Option<Revision>,
-    /// Indicates whether this process has done anything for the revision: what an earlier one has
-    /// settled is no news.
-    has_news: bool,
-    /// The events of an earlier process.
-    previous_process: PreviousProcess,
-    /// The reason for which it was not read completely.
-    incomplete: Option<String>,
-    /// The objects with a pending deletion.
-    pending: BTreeSet<ObjectId>,
-    /// The objects that an annotation takes out of our hands.
-    opt_outs: OptOutHistory,
-    /// Indicates whether more is paused or held than its inventory says.
-    is_crowded: bool,
-}
-
-/// The settled revision that an earlier process has recorded.
-#[derive(Debug, Default)]
-enum PreviousProcess {
-    /// There was none.
-    #[default]
-    Nobody,
-    /// The revision of which all was settled, if any.
-    Settled(Option<Revision>),
-}
-
-impl PreviousProcess {
-    /// Returns the revision, if there was a process that reported it.
-    fn settled_revision(&self) -> Option<&Revision> {
-        match self {
-            Self::Settled(revision) => revision.as_ref(),
-            Self::Nobody => None,
-        }
-    }
-}
-
-impl SourceEventState {
-    /// Records that the source is no longer settled: when it is again, that is an event.
-    fn mark_unsettled(&mut self) {
-        (self.settled, self.previous_process, self.has_news) = (None, PreviousProcess::Settled(None), true);
-    }
-
-    /// Notes that another revision came into force.
-    fn note_new_revision(&mut self, before: Option<&Revision>) {
-        // A commit that comes while it runs is worth an answer, even where it changes nothing, or
-        // was in force before.
-        if before.is_some() {
-            self.mark_unsettled();
-        } else {
-            (self.settled, self.has_news) = (None, false);
-        }
-    }
-
-    /// Records that pods are being replaced, or were. A process that was killed may have reported a
-    /// failure without recording it: a success is reported once too often rather than not at all.
-    fn note_rollout(&mut self) {
-        if self.settled.is_none() {
-            self.mark_unsettled();
-        }
-    }
-
-    /// Returns whether it is news that all of a revision is settled, which is reported then.
-    fn is_news(&mut self, head: &Revision, is_seen: bool) -> bool {
-        if self.settled.as_ref() == Some(head) {
-            return false;
-        }
-        if self.previous_process.settled_revision() == Some(head) {
-            self.settled = Some(head.clone());
-            return false;
-        }
-        // An earlier process has ended in the middle, or had not seen the revision.
-        let is_left = matches!(self.previous_process, PreviousProcess::Settled(_));
-        if !self.has_news && is_left && !is_seen {
-            return false;
-        }
-        self.settled = Some(head.clone());
-        self.has_news || is_left
-    }
-}
-
-impl EventHistory {
-    /// Returns the history of so many sources.
-    pub(super) fn of(sources: usize) -> Self {
-        Self { sources: (0..sources).map(|_| SourceEventState::default()).collect(), ..Self::default() }
-    }
-
-    /// Returns where the task of a source records the time of its last check.
-    pub(super) fn last_check(&self, source: SourceId) -> LastCheck {
-        self.sources[source].last_check.clone()
-    }
-
-    /// Takes over the record of an earlier process: its events are not repeated, and those that it
-    /// left out are recorded.
-    pub(super) fn take_over_record(&mut self, source: SourceId, inventory: Option<&InventoryObject>) {
-        let (Some(state), Some(inventory)) = (self.sources.get_mut(source.position()), inventory) else {
-            return;
-        };
-        state.previous_process = PreviousProcess::Settled(StatusSummary::settled_revision(&inventory.data));
-        state.opt_outs = OptOutHistory::restored(&inventory.data);
-        state.pending = pending_prunes(inventory).into_iter().map(|pending| pending.id).collect();
-    }
-
-    /// Returns what was reported about opt-outs of a source.
-    pub(super) fn opt_outs(&mut self, source: SourceId) -> &mut OptOutHistory {
-        &mut self.sources[source].opt_outs
-    }
-
-    /// Returns why a rollout failed, as it was reported, where these words repeat it.
-    fn known_failure(&self, words: &str) -> Option<Arc<str>> {
-        self.failed.values().find(|why| words.contains(&***why)).cloned()
-    }
-
-    /// Returns the times of the sources.
-    pub(super) fn source_times(&self) -> Vec<SourceTimes> {
-        let times =
-            |state: &SourceEventState| SourceTimes { since: state.since, checked: state.last_check.get() };
-        self.sources.iter().map(times).collect()
-    }
-}
 
 impl Reconciler {
     /// Records what happens.
     #[must_use]
     pub(crate) fn with_recorder(mut self, recorder: EventRecorder) -> Self {
-        self.history.recorder = Some(recorder);
+        self.telemetry.history.recorder = Some(recorder);
         self
     }
 
     /// Reports the outcomes of rollouts.
     pub(super) fn record_rollout_events(&mut self, now: Instant) {
-        for turn in self.engine.take_rollout_events() {
-            let revision = self.engine.entry(&turn.id).and_then(|entry| entry.revision.clone());
+        for rollout_event in self.engine.take_rollout_events() {
+            let revision = self.engine.entry(&rollout_event.id).and_then(|entry| entry.revision.clone());
             let words =
                 revision.as_ref().map_or_else(String::new, |revision| revision.short_name().to_owned());
-            let is_known =
-                turn.rollback_cause.as_deref().is_some_and(|why| self.history.known_failure(why).is_some());
-            let (reason, message) = rollout_event_words(&turn, &words, is_known);
-            if let RolloutEventKind::Failed(why) = &turn.kind {
-                self.history.failed.insert(turn.id.clone(), why.clone());
-            } else if matches!((&turn.kind, &turn.rollback_cause), (RolloutEventKind::Succeeded, None)) {
-                self.history.failed.remove(&turn.id);
-            }
-            let took = self.time_rollout(&turn, now);
+            let is_known = rollout_event
+                .rollback_cause
+                .as_deref()
+                .is_some_and(|why| self.telemetry.history.known_failure(why).is_some());
+            let (reason, message) = rollout_event_words(&rollout_event, &words, is_known);
+            self.telemetry.history.note_outcome(&rollout_event);
+            let took = self.time_rollout(&rollout_event, now);
             let message = match took {
                 Some(took) => format!("{message}, after {}", duration_text(took)),
                 None => message,
             };
-            let state = &mut self.history.sources[turn.source];
+            let state = &mut self.telemetry.history.sources[rollout_event.source];
             state.note_rollout();
             if reason.is_warning() {
                 state.mark_unsettled();
             }
             // A rollback is news of the commit that failed.
-            let head = self.engine.source(turn.source).head.clone();
-            let about = if turn.rollback_cause.is_some() { head } else { revision };
-            self.record_event(reason, turn.source, Some(&turn.id), message, about);
+            let head = self.engine.source(rollout_event.source).head.clone();
+            let about = if rollout_event.rollback_cause.is_some() { head } else { revision };
+            self.record_event(reason, rollout_event.source, Some(&rollout_event.id), message, about);
         }
     }
 
     /// Measures how long a rollout took that has ended now.
-    fn time_rollout(&mut self, turn: &RolloutEvent, now: Instant) -> Option<std::time::Duration> {
-        let name = self.engine.source(turn.source).name.clone();
-        let ended = match (&turn.kind, &turn.rollback_cause) {
+    fn time_rollout(&mut self, rollout_event: &RolloutEvent, now: Instant) -> Option<std::time::Duration> {
+        let name = self.engine.source(rollout_event.source).name.clone();
+        let ended = match (&rollout_event.kind, &rollout_event.rollback_cause) {
             (RolloutEventKind::Started, _) => {
-                if self.history.running_since.insert(turn.id.clone(), (turn.content, now)).is_some() {
-                    self.metrics.record_rollout(&name, RolloutResult::Superseded, None);
+                if self
+                    .telemetry
+                    .history
+                    .running_since
+                    .insert(rollout_event.id.clone(), (rollout_event.content, now))
+                    .is_some()
+                {
+                    self.telemetry.metrics.record_rollout(&name, RolloutResult::Superseded, None);
                 }
                 return None;
             }
@@ -213,11 +73,15 @@ impl Reconciler {
             (RolloutEventKind::Succeeded, Some(_)) => RolloutResult::RolledBack,
             (RolloutEventKind::Failed(_), _) => RolloutResult::Failed,
         };
-        let began =
-            self.history.running_since.remove(&turn.id).filter(|(content, _)| *content == turn.content);
+        let began = self
+            .telemetry
+            .history
+            .running_since
+            .remove(&rollout_event.id)
+            .filter(|(content, _)| *content == rollout_event.content);
         // A rollout that an earlier process began has no beginning here.
         let took = began.map(|(_, began)| now.duration_since(began));
-        self.metrics.record_rollout(&name, ended, took);
+        self.telemetry.metrics.record_rollout(&name, ended, took);
         took.map(|took| std::time::Duration::from_secs(took.as_secs()))
     }
 
@@ -234,24 +98,30 @@ impl Reconciler {
     }
 
     fn record_outcome_as(&mut self, id: &ObjectId, outcome: Outcome, reason: Option<EventReason>) {
-        let again = outcome == Outcome::Created && self.outcomes.get(id) == Some(&Outcome::Recreating);
+        let again =
+            outcome == Outcome::Created && self.objects.outcomes.get(id) == Some(&Outcome::Recreating);
         let outcome = if again { Outcome::Recreated } else { outcome };
-        if self.stop_condition != StopCondition::Shutdown
-            && !matches!(outcome, Outcome::Waiting(_) | Outcome::Unhealthy(_))
-        {
-            self.outcomes.insert(id.clone(), outcome.clone());
+        if !self.run_mode.is_daemon() && !matches!(outcome, Outcome::Waiting(_) | Outcome::Unhealthy(_)) {
+            self.objects.outcomes.insert(id.clone(), outcome.clone());
         }
         let (source, revision) = self.event_origin(reason, id);
         if let (Some(reason), Some(source)) = (reason, source) {
-            self.history.sources[source].has_news |= is_work(reason);
+            self.telemetry.history.sources[source].has_news |= is_work(reason);
             self.record_event(reason, source, Some(id), message(reason, &outcome), revision.clone());
         }
         let source = source.map(|source| self.engine.source(source).name.clone());
         let known = match &outcome {
-            Outcome::Refused(Reason::Rejected(words)) => self.history.known_failure(words),
+            Outcome::Refused(Reason::Rejected(words)) => self.telemetry.history.known_failure(words),
             _ => None,
         };
-        let _ = self.listener.send(ObjectEvent { id: id.clone(), outcome, reason, source, revision, known });
+        let _ = self.telemetry.listener.send(ObjectEvent {
+            id: id.clone(),
+            outcome,
+            reason,
+            source,
+            revision,
+            known,
+        });
     }
 
     /// Returns the source and the revision that what became of an object follows from.
@@ -281,12 +151,13 @@ impl Reconciler {
     /// Records the event that a source was read, completely or not.
     pub(super) fn record_read_event(&mut self, source: SourceId, before: Option<&Revision>) {
         let state = self.engine.source(source);
-        let (head, incomplete) = (state.head.clone(), state.incomplete.as_ref().map(ToString::to_string));
-        let state = &mut self.history.sources[source];
-        let incomplete = if state.incomplete == incomplete {
+        let (head, incomplete) =
+            (state.head.clone(), state.incomplete_reason.as_ref().map(ToString::to_string));
+        let state = &mut self.telemetry.history.sources[source];
+        let incomplete = if state.incomplete_reason == incomplete {
             None
         } else {
-            state.incomplete.clone_from(&incomplete);
+            state.incomplete_reason.clone_from(&incomplete);
             incomplete
         };
         if head.as_ref() != before {
@@ -329,21 +200,18 @@ impl Reconciler {
         if !self.engine.refused_manifests(source).is_empty() {
             return None;
         }
-        let (state, head) = (&self.history.sources[source], self.engine.source(source).head.as_ref()?);
-        [state.settled.as_ref(), state.previous_process.settled_revision()]
-            .into_iter()
-            .flatten()
-            .find(|settled| *settled == head)
+        let head = self.engine.source(source).head.as_ref()?;
+        self.telemetry.history.sources[source].was_settled(head).then_some(head)
     }
 
     fn record_settled_event(&mut self, source: SourceId, status: &SourceStatus) {
         let Some(head) = self.engine.source(source).head.clone() else { return };
         let is_seen = self.is_seen(source);
-        let is_unread = self.inventories[source].inventory == InventoryState::Unread;
+        let is_unread = self.records.inventories[source].inventory == InventoryState::Unread;
         if !status.healthy || is_unread || self.engine.has_unfinished_changes(source) {
             return;
         }
-        if !self.history.sources[source].is_news(&head, is_seen) {
+        if !self.telemetry.history.sources[source].is_news(&head, is_seen) {
             return;
         }
         let message = format!("revision {}: all {}", head.short_name(), healthy_text(&status.objects));
@@ -352,11 +220,11 @@ impl Reconciler {
 
     fn record_pending_event(&mut self, source: SourceId, status: &SourceStatus) {
         let is_seen = self.is_seen(source);
-        let reported = &mut self.history.sources[source].pending;
+        let reported = &mut self.telemetry.history.sources[source].pending;
         let waiting: BTreeMap<_, _> = self
             .engine
             .prune_decisions(source)
-            .filter_map(|(id, judged)| match judged {
+            .filter_map(|(id, decision)| match decision {
                 PruneDecision::Confirm(why) => Some((id, why)),
                 _ => None,
             })
@@ -380,7 +248,8 @@ impl Reconciler {
     /// Says once that more pauses and holds are in force than are acknowledged.
     fn log_crowd(&mut self, source: SourceId) {
         let unreported = self.engine.unacknowledged_states(source);
-        let was_crowded = std::mem::replace(&mut self.history.sources[source].is_crowded, unreported > 0);
+        let was_crowded =
+            std::mem::replace(&mut self.telemetry.history.sources[source].is_crowded, unreported > 0);
         if unreported > 0 && !was_crowded {
             let name = &self.engine.source(source).name;
             tracing::warn!(
@@ -398,10 +267,12 @@ impl Reconciler {
         message: String,
         revision: Option<Revision>,
     ) {
-        let Some(recorder) = &self.history.recorder else { return };
+        let Some(recorder) = &self.telemetry.history.recorder else { return };
         let regarding = || {
-            let inventory =
-                self.inventories[source].inventory.inventory().and_then(|inventory| inventory.known.as_ref());
+            let inventory = self.records.inventories[source]
+                .inventory
+                .inventory()
+                .and_then(|inventory| inventory.known.as_ref());
             let object = id.and_then(|id| {
                 let uid = self.engine.live_object(id).map(|live| live.uid.clone());
                 Some((id.clone(), self.version(&id.group_kind())?, uid))
@@ -436,10 +307,14 @@ impl Reconciler {
     }
 }
 
-/// Returns the event of a rollout; the words name the revision. The reason for a rollback is
-/// reported once.
-fn rollout_event_words(turn: &RolloutEvent, revision: &str, is_known: bool) -> (EventReason, String) {
-    match (&turn.kind, &turn.rollback_cause) {
+/// Returns the event of a rollout; the words name the revision. A failure that was reported with
+/// its whole reason is repeated by the end of the rollback alone, and shortly.
+fn rollout_event_words(
+    rollout_event: &RolloutEvent,
+    revision: &str,
+    is_known: bool,
+) -> (EventReason, String) {
+    match (&rollout_event.kind, &rollout_event.rollback_cause) {
         (RolloutEventKind::Started, None) => (EventReason::RolloutStarted, format!("revision {revision}")),
         (RolloutEventKind::Started, Some(_)) if is_known => {
             (EventReason::RolloutStarted, format!("going back to revision {revision}"))
@@ -507,75 +382,43 @@ fn is_work(reason: EventReason) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::object::{ContentHash, GroupKind};
 
-    /// Returns a source of which an earlier process has reported that this revision had settled.
-    fn after(settled: &str) -> SourceEventState {
-        let settled = Some(settled).filter(|text| !text.is_empty()).map(Revision::new);
-        let mut state = SourceEventState {
-            previous_process: PreviousProcess::Settled(settled),
-            ..SourceEventState::default()
+    /// Returns the event that is recorded of a rollout to revision 3c4d.
+    fn recorded(kind: RolloutEventKind, cause: Option<&str>, is_known: bool) -> (EventReason, String) {
+        let rollout_event = RolloutEvent {
+            id: ObjectId::new(&GroupKind::new("apps", "Deployment"), Some("shop"), "web"),
+            source: SourceId::new(0),
+            content: ContentHash::hash_bytes(b"web"),
+            kind,
+            rollback_cause: cause.map(Into::into),
         };
-        state.note_new_revision(None);
-        state
-    }
-
-    fn settles(state: &mut SourceEventState, head: &str) -> bool {
-        state.is_news(&Revision::new(head), true)
+        rollout_event_words(&rollout_event, "3c4d", is_known)
     }
 
     #[test]
-    fn a_success_is_reported_once_whoever_reported_it() {
-        // The same process.
-        let mut state = after("");
-        assert!(settles(&mut state, "a"));
-        assert!(!settles(&mut state, "a"), "it was reported");
-        // One that finds nothing to do.
-        assert!(!settles(&mut after("a"), "a"));
-        // One that makes again what somebody has deleted meanwhile, as the same process does
-        // without a word.
-        let mut state = after("a");
-        state.has_news = true;
-        assert!(!settles(&mut state, "a"));
-        // The event that was left out.
-        assert!(settles(&mut after("a"), "b"));
-        // Nobody knows yet whether all of it is there.
-        assert!(!after("a").is_news(&Revision::new("b"), false));
+    fn the_reason_of_a_failure_is_whole_in_one_event_and_short_in_that_of_the_rollback() {
+        let why = "x".repeat(700);
+        let cause = format!("revision 1a2b failed: Deployment shop/web: {why}");
+        let failed = recorded(RolloutEventKind::Failed(why.as_str().into()), None, false);
+        assert_eq!(failed, (EventReason::RolloutFailed, format!("revision 3c4d: {why}")));
+        let started = recorded(RolloutEventKind::Started, Some(&cause), true);
+        assert_eq!(started, (EventReason::RolloutStarted, "going back to revision 3c4d".to_owned()));
+        let (reason, message) = recorded(RolloutEventKind::Succeeded, Some(&cause), true);
+        assert_eq!(reason, EventReason::RolledBack);
+        assert_eq!(message, format!("{}; it is back at revision 3c4d", shorten_text(&cause)));
+        assert!(!message.contains(&why), "{message}");
     }
 
     #[test]
-    fn success_after_a_failure_is_reported_again() {
-        for mut state in [after(""), after("a")] {
-            settles(&mut state, "a");
-            state.mark_unsettled();
-            assert!(settles(&mut state, "a"));
-            assert!(!settles(&mut state, "a"));
-        }
-        // One that fails before anything was found to be well.
-        let mut state = after("a");
-        state.mark_unsettled();
-        assert!(settles(&mut state, "a"));
-        // The process before may have been killed between a failure and writing it down.
-        let mut state = after("a");
-        state.note_rollout();
-        assert!(settles(&mut state, "a"));
-        // A repair of pods after all was reported is no failure.
-        state.note_rollout();
-        assert!(!settles(&mut state, "a"));
-    }
-
-    #[test]
-    fn a_revision_that_comes_back_is_reported_again() {
-        for mut state in [after(""), after("a")] {
-            settles(&mut state, "a");
-            for (before, head) in [("a", "b"), ("b", "a")] {
-                state.note_new_revision(Some(&Revision::new(before)));
-                assert!(settles(&mut state, head), "{head}");
-            }
-            // Also where the one between never settled.
-            state.note_new_revision(Some(&Revision::new("a")));
-            state.note_new_revision(Some(&Revision::new("b")));
-            assert_eq!(state.previous_process.settled_revision(), None, "what is written down says so");
-            assert!(settles(&mut state, "a"));
-        }
+    fn a_cause_that_this_process_has_not_reported_is_whole_in_each_event_of_the_rollback() {
+        let why = "x".repeat(700);
+        let cause = format!("revision 1a2b failed: Deployment shop/web: {why}");
+        let check = |kind: RolloutEventKind, reason: EventReason, then: &str| {
+            let expected = (reason, format!("{cause}; {then} revision 3c4d"));
+            assert_eq!(recorded(kind, Some(&cause), false), expected);
+        };
+        check(RolloutEventKind::Started, EventReason::RolloutStarted, "going back to");
+        check(RolloutEventKind::Succeeded, EventReason::RolledBack, "it is back at");
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use super::super::inventory::InventoryState;
-use super::{Reconciler, StopCondition};
+use super::Reconciler;
 use crate::engine::{OptOutPolicy, SourceId, SourceWrites};
 use crate::object::{ContentHash, ObjectId};
 use crate::report::EventReason;
@@ -34,7 +34,7 @@ struct OptOutChanges {
 }
 
 /// Returns the mark of an opt-out.
-fn mark(id: &ObjectId, word: &str) -> ContentHash {
+fn opt_out_hash(id: &ObjectId, word: &str) -> ContentHash {
     ContentHash::hash_bytes(format!("{word} {id} {}", id.group()).as_bytes())
 }
 
@@ -50,23 +50,24 @@ impl OptOutHistory {
     /// earlier process reported may be there still.
     fn note(&mut self, now: BTreeMap<ObjectId, &'static str>, is_all_seen: bool) -> OptOutChanges {
         let begun = now.iter().filter(|(id, word)| self.known.get(*id) != Some(*word));
-        let begun = begun.filter(|(id, word)| !self.earlier.contains(&mark(id, word)));
+        let begun = begun.filter(|(id, word)| !self.earlier.contains(&opt_out_hash(id, word)));
         let ended = self.known.iter().filter(|(id, _)| !now.contains_key(*id));
         let copied = |(id, word): (&ObjectId, &&'static str)| (id.clone(), *word);
-        let news = OptOutChanges { begun: begun.map(copied).collect(), ended: ended.map(copied).collect() };
+        let changes =
+            OptOutChanges { begun: begun.map(copied).collect(), ended: ended.map(copied).collect() };
         for (id, word) in &now {
-            self.earlier.remove(&mark(id, word));
+            self.earlier.remove(&opt_out_hash(id, word));
         }
         if is_all_seen {
             self.earlier.clear();
         }
         self.known = now;
-        news
+        changes
     }
 
     /// Returns the record of what was reported; none where nothing was.
     fn text(&self) -> Option<String> {
-        let known = self.known.iter().map(|(id, word)| mark(id, word));
+        let known = self.known.iter().map(|(id, word)| opt_out_hash(id, word));
         let all: BTreeSet<ContentHash> = known.chain(self.earlier.iter().copied()).collect();
         let marks: Vec<String> = all.iter().take(MAX_OPT_OUT_MARKS).map(ToString::to_string).collect();
         (!marks.is_empty()).then(|| marks.join("\n"))
@@ -78,15 +79,15 @@ impl Reconciler {
     pub(super) fn record_opt_out_events(&mut self, source: SourceId) {
         let state = self.engine.source(source);
         if state.writes == SourceWrites::Allowed
-            && self.inventories[source].inventory == InventoryState::Unread
+            && self.records.inventories[source].inventory == InventoryState::Unread
         {
             return;
         }
         let (head, is_denied) = (state.head.clone(), state.opt_out == OptOutPolicy::Denied);
         let now = self.engine.opt_outs(source, Instant::now());
         let is_all_seen = self.is_seen(source);
-        let news = self.history.opt_outs(source).note(now, is_all_seen);
-        for (id, word) in news.begun {
+        let changes = self.telemetry.history.opt_outs(source).note(now, is_all_seen);
+        for (id, word) in changes.begun {
             let message = if is_denied {
                 format!("{word} is set on the live object, without effect: the source has `optOut: denied`")
             } else {
@@ -96,7 +97,7 @@ impl Reconciler {
             };
             self.record_event(EventReason::OptedOut, source, Some(&id), message, head.clone());
         }
-        for (id, word) in news.ended {
+        for (id, word) in changes.ended {
             let message = format!("{word} does not keep rhumb away any more");
             self.record_event(EventReason::OptOutEnded, source, Some(&id), message, head.clone());
         }
@@ -104,18 +105,18 @@ impl Reconciler {
 
     /// Returns whether an inventory says which opt-outs were reported.
     pub(super) fn has_opt_out_record(&mut self, source: SourceId) -> bool {
-        let text = self.history.opt_outs(source).text();
-        let inventory = self.inventories[source].inventory.inventory();
-        self.stop_condition != StopCondition::Shutdown
+        let text = self.telemetry.history.opt_outs(source).text();
+        let inventory = self.records.inventories[source].inventory.inventory();
+        !self.run_mode.is_daemon()
             || inventory.is_none_or(|inventory| inventory.data.get(REPORTED_OPT_OUTS_KEY) == text.as_ref())
     }
 
     /// Writes into an inventory which opt-outs were reported. A single pass reports none.
     pub(super) fn record_opt_outs(&mut self, source: SourceId, data: &mut BTreeMap<String, String>) {
-        if self.stop_condition != StopCondition::Shutdown {
+        if !self.run_mode.is_daemon() {
             return;
         }
-        match self.history.opt_outs(source).text() {
+        match self.telemetry.history.opt_outs(source).text() {
             Some(text) => drop(data.insert(REPORTED_OPT_OUTS_KEY.to_owned(), text)),
             None => drop(data.remove(REPORTED_OPT_OUTS_KEY)),
         }
@@ -147,9 +148,9 @@ mod tests {
         is_all_seen: bool,
         expected: [&[(&str, &'static str)]; 2],
     ) {
-        let news = history.note(now(there), is_all_seen);
+        let changes = history.note(now(there), is_all_seen);
         let [begun, ended] = expected.map(|all| now(all).into_iter().collect::<Vec<_>>());
-        assert_eq!(news, OptOutChanges { begun, ended });
+        assert_eq!(changes, OptOutChanges { begun, ended });
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::super::inventory::InventoryState;
 use super::super::source_task::SourceTaskRequest;
-use super::{PinState, Reconciler, StopCondition};
+use super::{PinState, Reconciler};
 use crate::cluster::{InformerChange, InformerEvent};
 use crate::engine::{OlderRevision, ResourceVersion, SourceId};
 use crate::object::{ErrorClass, ObjectId};
@@ -14,19 +14,19 @@ impl Reconciler {
     /// Carries out orders. They are for whoever stays: a single pass keeps to what is paused or
     /// held, and carries out nothing but confirmations of deletions.
     pub(super) fn carry_out_orders(&mut self) {
-        if self.stop_condition != StopCondition::Shutdown {
-            self.engine.carry_out_given();
+        if !self.run_mode.is_daemon() {
+            self.engine.try_carry_out_orders();
             return;
         }
         self.engine.carry_out_orders();
         let undos: Vec<_> =
-            self.engine.undo_requests().filter(|undo| !self.undoing.contains(&undo.token)).collect();
+            self.engine.undo_requests().filter(|undo| !self.sources.undoing.contains(&undo.token)).collect();
         let mut impossible = Vec::new();
         for undo in undos {
-            match &self.source_tasks[undo.source] {
+            match &self.sources.requests[undo.source] {
                 Some(source_task) => {
                     if source_task.try_send(SourceTaskRequest::ReadUndoTarget(undo.clone())).is_ok() {
-                        self.undoing.insert(undo.token.clone());
+                        self.sources.undoing.insert(undo.token.clone());
                     }
                 }
                 None => impossible.push(undo.token.clone()),
@@ -38,10 +38,10 @@ impl Reconciler {
     }
 
     pub(super) fn undo_target_read(&mut self, token: &Arc<str>, past: Result<OlderRevision, String>) {
-        self.undoing.remove(token);
+        self.sources.undoing.remove(token);
         self.engine.undo_target_read(token, past);
         // The revision of the rollback must stay readable.
-        self.pins = PinState::Stale;
+        self.sources.pins = PinState::Stale;
     }
 
     /// Takes the inventory of a source that was written. The writer is this process, a person with
@@ -50,12 +50,12 @@ impl Reconciler {
         let Some((id, rv)) = self.own_object_event(event, "the inventories") else { return };
         match (self.source_by_name(id.name()), rv) {
             (Some(source), Some(rv)) => {
-                self.inventories[source].seen = rv;
+                self.records.inventories[source].seen = rv;
                 self.follow_inventory(source);
             }
             // It was deleted, or lost its label: no version of it is known to be there.
             (Some(source), None) => {
-                self.inventories[source].seen = ResourceVersion(u64::MAX);
+                self.records.inventories[source].seen = ResourceVersion(u64::MAX);
                 self.follow_inventory(source);
             }
             (None, Some(_)) => self.engine.expect_observation_request(),
@@ -70,7 +70,7 @@ impl Reconciler {
         event: InformerEvent<ResourceVersion>,
         watched: &str,
     ) -> Option<(ObjectId, Option<ResourceVersion>)> {
-        let news = match event.change {
+        let object_change = match event.change {
             InformerChange::Apply(id, rv) => (id, Some(rv)),
             InformerChange::Delete(id, _) => (id, None),
             InformerChange::Failed(error, _) if error.class() == ErrorClass::Internal => {
@@ -83,7 +83,7 @@ impl Reconciler {
             }
             InformerChange::Init | InformerChange::InitDone | InformerChange::Resumed => return None,
         };
-        Some(news).filter(|(id, _)| id.namespace() == Some(&*self.namespace))
+        Some(object_change).filter(|(id, _)| id.namespace() == Some(&*self.records.namespace))
     }
 
     pub(super) fn source_by_name(&self, name: &str) -> Option<SourceId> {
@@ -93,7 +93,7 @@ impl Reconciler {
     /// Reads an inventory that its watch shows in a newer version. While a call about it is on its
     /// way, its answer shows whether that is needed.
     pub(super) fn follow_inventory(&mut self, source: SourceId) {
-        let store = &self.inventories[source];
+        let store = &self.records.inventories[source];
         let known = store.inventory.inventory().and_then(|inventory| inventory.known.as_ref());
         let older = match &store.inventory {
             InventoryState::Unread => false,

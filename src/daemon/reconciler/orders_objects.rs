@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::super::inventory::CallState;
 use super::super::loop_event::LoopEvent;
-use super::{Reconciler, StopCondition};
+use super::Reconciler;
 use crate::cluster::{self, InformerEvent, OrdersObject, source_of_orders};
 use crate::engine::{self, OrderVerb, ResourceVersion, SourceId, SourceLifecycle, SourceWrites};
 use crate::object::ErrorClass;
@@ -16,7 +16,7 @@ const MIN_RETRY_DELAY: Duration = Duration::from_millis(500);
 /// The same where a person has to change something first.
 const PERSON_RETRY_DELAY: Duration = Duration::from_secs(15);
 /// The number of deletions after which the log says so.
-const DELETIONS_WARNING: u32 = 3;
+const DELETIONS_BEFORE_WARNING: u32 = 3;
 /// The longest wait before an object is made anew that is deleted again and again.
 const MAX_RENEWAL_DELAY: Duration = Duration::from_mins(1);
 
@@ -96,7 +96,7 @@ impl Reconciler {
         let Some((id, rv)) = self.own_object_event(event, "the orders objects") else { return };
         let source = source_of_orders(id.name()).and_then(|name| self.source_by_name(name));
         let Some(source) = source else { return };
-        let store = &mut self.orders[source];
+        let store = &mut self.records.orders[source];
         if let Some(rv) = rv {
             store.seen = rv;
             return;
@@ -110,7 +110,7 @@ impl Reconciler {
     }
 
     fn warn_of_deletions(&self, source: SourceId) {
-        if self.orders[source].deletions == DELETIONS_WARNING {
+        if self.records.orders[source].deletions == DELETIONS_BEFORE_WARNING {
             let name = cluster::orders_name(&self.engine.source(source).name);
             tracing::warn!("ConfigMap {name} is deleted again and again: it is made anew with growing waits");
         }
@@ -118,7 +118,7 @@ impl Reconciler {
 
     /// Reads them all again, as an audit of what the watch reported.
     pub(super) fn reread_orders(&mut self) {
-        for store in &mut self.orders {
+        for store in &mut self.records.orders {
             (store.object, store.deletions) = (OrdersState::Unread, 0);
         }
     }
@@ -128,21 +128,23 @@ impl Reconciler {
     /// them once, for confirmations alone, and makes none.
     pub(super) fn sync_orders(&mut self) {
         self.log_orders();
-        let stays = self.stop_condition == StopCondition::Shutdown;
+        let stays = self.run_mode.is_daemon();
         for source in self.engine.source_ids() {
             let state = self.engine.source(source);
-            let inventory =
-                self.inventories[source].inventory.inventory().and_then(|inventory| inventory.known.as_ref());
+            let inventory = self.records.inventories[source]
+                .inventory
+                .inventory()
+                .and_then(|inventory| inventory.known.as_ref());
             let Some((inventory, _)) = inventory.filter(|_| state.writes == SourceWrites::Allowed) else {
                 continue;
             };
             let (inventory, lives, name) =
                 (inventory.clone(), state.lifecycle == SourceLifecycle::Active, state.name.clone());
-            let store = &self.orders[source];
+            let store = &self.records.orders[source];
             if store.call == CallState::Busy {
                 continue;
             }
-            let (cluster, namespace) = (self.executor.cluster.clone(), self.namespace.clone());
+            let (cluster, namespace) = (self.executor.cluster.clone(), self.records.namespace.clone());
             match store.object.clone() {
                 OrdersState::Absent if lives && stays => {
                     self.call_begins(source);
@@ -153,12 +155,12 @@ impl Reconciler {
                 }
                 OrdersState::Absent => {}
                 OrdersState::Present(object) if object.known.1 >= store.seen => {
-                    let spent = self.engine.finished_orders(source);
-                    let spent = spent.iter().map(ToString::to_string);
+                    let finished = self.engine.finished_orders(source);
+                    let finished = finished.iter().map(ToString::to_string);
                     let others = store.questions.iter().chain(&store.refused).filter(|_| stays);
-                    let keys: Vec<String> = spent.chain(others.cloned()).collect();
+                    let keys: Vec<String> = finished.chain(others.cloned()).collect();
                     if keys.is_empty() && (object.is_labelled || !stays) {
-                        self.orders[source].last_error = None;
+                        self.records.orders[source].last_error = None;
                         continue;
                     }
                     self.call_begins(source);
@@ -175,13 +177,14 @@ impl Reconciler {
 
     /// Marks the beginning of a call: the watch's news from here on may be newer than the answer.
     fn call_begins(&mut self, source: SourceId) {
-        (self.orders[source].call, self.orders[source].seen) = (CallState::Busy, ResourceVersion(0));
+        (self.records.orders[source].call, self.records.orders[source].seen) =
+            (CallState::Busy, ResourceVersion(0));
     }
 
     fn read_orders(&mut self, source: SourceId, wait: Duration) {
         self.call_begins(source);
         let cluster = self.executor.cluster.clone();
-        let (namespace, name) = (self.namespace.clone(), self.engine.source(source).name.clone());
+        let (namespace, name) = (self.records.namespace.clone(), self.engine.source(source).name.clone());
         self.spawn(async move {
             tokio::time::sleep(wait).await;
             LoopEvent::Orders(source, cluster.read_orders(&namespace, &name).await)
@@ -194,7 +197,7 @@ impl Reconciler {
         source: SourceId,
         answer: Result<Option<OrdersObject>, cluster::ClusterError>,
     ) {
-        let store = &mut self.orders[source];
+        let store = &mut self.records.orders[source];
         store.call = CallState::None;
         let object = match answer {
             Ok(object) => object,
@@ -204,10 +207,7 @@ impl Reconciler {
                 return;
             }
             // Nobody waits here for a person to help.
-            Err(error)
-                if self.stop_condition != StopCondition::Shutdown
-                    && error.class() != ErrorClass::Transient =>
-            {
+            Err(error) if !self.run_mode.is_daemon() && error.class() != ErrorClass::Transient => {
                 let name = &self.engine.source(source).name;
                 store.notes.push(format!("confirmed deletions of source {name} do not count: {error}"));
                 store.object = OrdersState::Absent;
@@ -229,7 +229,7 @@ impl Reconciler {
             return self.engine.take_orders(source, Vec::new());
         };
         let mut list = engine::parse_orders(&object.data);
-        if self.stop_condition != StopCondition::Shutdown {
+        if !self.run_mode.is_daemon() {
             list.orders.retain(|order| matches!(order.verb, OrderVerb::Confirm(_)));
         }
         let news = list.why.filter(|_| store.refused != list.refused);
@@ -238,13 +238,13 @@ impl Reconciler {
         let count = store.refused.len();
         self.engine.take_orders(source, list.orders);
         if let Some(why) = news {
-            let what = if count == 1 {
+            let subject = if count == 1 {
                 "1 key is no order and is".to_owned()
             } else {
                 format!("{count} keys are no orders and are")
             };
             let name = cluster::orders_name(&self.engine.source(source).name);
-            let message = format!("{what} taken out of ConfigMap {name}: {why}");
+            let message = format!("{subject} taken out of ConfigMap {name}: {why}");
             self.record_event(EventReason::OrderIgnored, source, None, message, None);
         }
     }
@@ -253,8 +253,8 @@ impl Reconciler {
     fn log_orders(&mut self) {
         for (source, id, words) in self.engine.take_done_orders() {
             let head = self.engine.source(source).head.clone();
-            if self.stop_condition != StopCondition::Shutdown {
-                self.orders[source].notes.push(format!("{id}: {words}"));
+            if !self.run_mode.is_daemon() {
+                self.records.orders[source].notes.push(format!("{id}: {words}"));
             }
             self.record_event(EventReason::OrderDone, source, Some(&id), words, head);
         }

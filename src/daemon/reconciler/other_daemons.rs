@@ -12,7 +12,7 @@ impl Reconciler {
     /// Only a release of this very source proves that: whatever else writes there is drift, and is
     /// repaired.
     pub(super) fn find_rival(&self, id: &ObjectId, live: &LiveObject) -> Option<String> {
-        let outcome = self.outcomes.get(id);
+        let outcome = self.objects.outcomes.get(id);
         let is_written = matches!(
             outcome,
             Some(

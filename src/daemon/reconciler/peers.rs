@@ -18,11 +18,11 @@ const PEERS_RETRY_DELAY: Duration = Duration::from_secs(5);
 impl Reconciler {
     /// Reads what the others say, where a decision waits for that.
     pub(super) fn read_peers(&mut self) {
-        if self.peers == CallState::Busy || !self.engine.needs_peers() {
+        if self.records.peers == CallState::Busy || !self.engine.needs_peers() {
             return;
         }
-        self.peers = CallState::Busy;
-        let (cluster, namespace) = (self.executor.cluster.clone(), self.namespace.clone());
+        self.records.peers = CallState::Busy;
+        let (cluster, namespace) = (self.executor.cluster.clone(), self.records.namespace.clone());
         self.spawn(async move { LoopEvent::Peers(read_peers(&cluster, &namespace).await) });
     }
 
@@ -30,23 +30,23 @@ impl Reconciler {
     fn log_unreadable_peers(&mut self, peers: &[PeerSource]) {
         let own = |peer: &&PeerSource| self.engine.sources().iter().all(|one| one.name != peer.name);
         let others: Vec<PeerSource> = peers.iter().filter(own).cloned().collect();
-        let reported = handover::explain_unreadable(&self.namespace, &others);
-        for why in reported.iter().filter(|why| !self.unreadable_peers.contains(why)) {
+        let reported = handover::explain_unreadable(&self.records.namespace, &others);
+        for why in reported.iter().filter(|why| !self.records.unreadable_peers.contains(why)) {
             tracing::warn!(message_id = EventReason::RecordUnreadable.message_id(), "{why}");
             for source in self.engine.source_ids() {
                 self.record_unreadable_event(source, why.clone());
             }
         }
-        self.unreadable_peers = reported;
+        self.records.unreadable_peers = reported;
     }
 
     pub(super) fn record_peers(&mut self, answer: Result<Vec<PeerSource>, ClusterError>) {
         match answer {
             Ok(peers) => {
-                self.peers = CallState::None;
+                self.records.peers = CallState::None;
                 self.log_unreadable_peers(&peers);
                 for source in self.engine.set_peers(peers, Instant::now()) {
-                    if let Some(source_task) = &self.source_tasks[source] {
+                    if let Some(source_task) = &self.sources.requests[source] {
                         let _ = source_task.try_send(SourceTaskRequest::Hint);
                     }
                 }
@@ -56,7 +56,7 @@ impl Reconciler {
                 tracing::warn!(
                     "the takeover requests of other sources of the cluster cannot be read: {error}"
                 );
-                let (cluster, namespace) = (self.executor.cluster.clone(), self.namespace.clone());
+                let (cluster, namespace) = (self.executor.cluster.clone(), self.records.namespace.clone());
                 self.spawn(async move {
                     tokio::time::sleep(PEERS_RETRY_DELAY.mul_f64(1.0 + super::super::random_fraction()))
                         .await;
@@ -69,10 +69,10 @@ impl Reconciler {
     /// Forwards the observations that the engine asks for: after an object was dropped, or when
     /// another source of the cluster asks.
     pub(super) fn request_observations(&mut self) {
-        self.due_observations.extend(self.engine.take_due_observations());
-        let source_tasks = &self.source_tasks;
+        self.sources.due_observations.extend(self.engine.take_due_observations());
+        let source_tasks = &self.sources.requests;
         // A source task without room is asked in the next turn.
-        self.due_observations.retain(|source, number| {
+        self.sources.due_observations.retain(|source, number| {
             source_tasks[*source].as_ref().is_none_or(|source_task| {
                 source_task.try_send(SourceTaskRequest::CheckAfter(*number)).is_err()
             })
@@ -82,8 +82,8 @@ impl Reconciler {
     /// Says of sources that nobody serves any more that they want nothing: nobody has to wait for
     /// them.
     pub(super) fn clear_retired(&mut self) {
-        for source in std::mem::take(&mut self.retired_sources) {
-            let (cluster, namespace) = (self.executor.cluster.clone(), self.namespace.clone());
+        for source in std::mem::take(&mut self.sources.retired) {
+            let (cluster, namespace) = (self.executor.cluster.clone(), self.records.namespace.clone());
             self.tasks.spawn(async move {
                 while let Err(error) = retire_source(&cluster, &namespace, &source).await {
                     tracing::debug!(%source, "it cannot be found out whether a daemon serves it: {error}");

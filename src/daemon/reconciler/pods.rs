@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 
 use super::super::loop_event::LoopEvent;
 use super::Reconciler;
-use crate::cluster::{PodFollower, PodsChange, PodsEvent};
+use crate::cluster::{EventSink, PodWatchHandle, PodsChange, PodsEvent};
 use crate::engine::Uid;
 use crate::object::{ErrorClass, ObjectId};
 
@@ -20,30 +20,31 @@ use crate::object::{ErrorClass, ObjectId};
 const SELECTOR_RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// The watches of pods that are open.
-pub(super) struct PodFollowers {
-    open: BTreeMap<ObjectId, (Uid, Option<PodFollower>)>,
-    sink: mpsc::Sender<PodsEvent>,
+pub(super) struct PodWatches {
+    open: BTreeMap<ObjectId, (Uid, Option<PodWatchHandle>)>,
+    sink: EventSink<PodsEvent>,
 }
 
-impl PodFollowers {
-    /// Returns followers of nothing.
-    pub(super) fn new(sink: mpsc::Sender<PodsEvent>) -> Self {
+impl PodWatches {
+    /// Returns watches of nothing.
+    pub(super) fn new(events: mpsc::Sender<LoopEvent>) -> Self {
+        let sink = EventSink::new(events, LoopEvent::Pods);
         Self { open: BTreeMap::new(), sink }
     }
 }
 
 impl Reconciler {
     /// Opens the watches of what has begun to roll, and closes those of what no longer does.
-    pub(super) fn follow_pods(&mut self) {
-        let wanted: BTreeMap<ObjectId, Uid> = self.engine.workloads_to_follow().into_iter().collect();
-        self.followers.open.retain(|id, (uid, _)| wanted.get(id) == Some(uid));
+    pub(super) fn watch_pods(&mut self) {
+        let wanted: BTreeMap<ObjectId, Uid> = self.engine.workloads_to_watch().into_iter().collect();
+        self.watches.pods.open.retain(|id, (uid, _)| wanted.get(id) == Some(uid));
         for (id, uid) in wanted {
-            if self.followers.open.contains_key(&id) {
+            if self.watches.pods.open.contains_key(&id) {
                 continue;
             }
             // A loop that has just begun may learn of what rolls before discovery has answered.
-            let Some(kind) = self.watched.kind(&id.group_kind()) else { continue };
-            self.followers.open.insert(id.clone(), (uid.clone(), None));
+            let Some(kind) = self.watches.kinds.kind(&id.group_kind()) else { continue };
+            self.watches.pods.open.insert(id.clone(), (uid.clone(), None));
             let cluster = self.cluster_for(&id).clone();
             self.spawn(async move {
                 // No manifest shows it: a content with another selector is refused, or waits for
@@ -62,16 +63,16 @@ impl Reconciler {
     }
 
     pub(super) fn record_selector(&mut self, id: &ObjectId, selector: Option<&str>) {
-        let kind = self.watched.kind(&id.group_kind());
+        let kind = self.watches.kinds.kind(&id.group_kind());
         let cluster = self.cluster_for(id).clone();
-        let sink = self.followers.sink.clone();
-        if let (Some((uid, follower)), Some(selector), Some(kind)) =
-            (self.followers.open.get_mut(id), selector, kind)
+        let sink = self.watches.pods.sink.clone();
+        if let (Some((uid, watch)), Some(selector), Some(kind)) =
+            (self.watches.pods.open.get_mut(id), selector, kind)
         {
-            *follower = cluster.follow_pods(&kind, id, uid, selector, sink);
+            *watch = cluster.watch_pods(&kind, id, uid, selector, sink);
         } else {
             // Without its pods a rollout would stay in its step for ever.
-            self.followers.open.remove(id);
+            self.watches.pods.open.remove(id);
         }
     }
 

@@ -7,8 +7,8 @@ use tokio::sync::mpsc;
 use super::super::inventory::InventoryNeed;
 use super::super::loop_event::LoopEvent;
 use super::super::setup::SourceFiles;
-use super::super::source_task::{FactReader, SourceTask, SourceTaskRequest};
-use super::{CHANNEL_CAPACITY, Reconciler, StopCondition};
+use super::super::source_task::{ClusterFactReader, SourceTask, SourceTaskRequest};
+use super::{CHANNEL_CAPACITY, Reconciler, RunMode};
 use crate::engine::{SourceId, SourceLifecycle, SourceReading, SourceWrites};
 use crate::object::{Diagnostic, GroupKind, count_text};
 use crate::report::EventReason;
@@ -61,7 +61,7 @@ impl Reconciler {
         let refused = reading.refused.iter().filter(|found| !known.contains(found));
         let found = facts().flat_map(|facts| &facts.diagnostics).chain(refused);
         // A single pass hands them to its caller, which shows all of them.
-        if self.stop_condition == StopCondition::Shutdown {
+        if self.run_mode.is_daemon() {
             log_errors(&self.engine.source(source).name, found.filter(|found| found.is_error()));
         }
         let before = self.engine.last_observation_number();
@@ -69,32 +69,32 @@ impl Reconciler {
         let waits = self.engine.prune_decisions(source).next().is_some();
         self.engine.set_reading(source, reading);
         self.record_read_event(source, known.as_ref());
-        self.attempted_sources.insert(source);
+        self.sources.attempted.insert(source);
         let last = self.engine.last_observation_number();
         if last > before || (waits && known != self.engine.source(source).head) {
             // An object that it no longer wants may have moved to another source. That one is asked
             // before anything is pruned, and must have read as far.
             let others = self.engine.source_ids().filter(|other| *other != source);
-            self.due_observations.extend(others.map(|other| (other, last)));
+            self.sources.due_observations.extend(others.map(|other| (other, last)));
         }
-        let store = &mut self.inventories[source];
+        let store = &mut self.records.inventories[source];
         let lacks_location =
             self.engine.source(source).inventory.as_ref().is_some_and(|inventory| inventory.lacks_location);
         let is_complete = store.names_all(&touched) && !lacks_location;
         store.need = if is_complete { InventoryNeed::Cleanup } else { InventoryNeed::Growth };
-        self.unscoped.extend(unknown.into_iter().map(|kind| (source, kind)));
+        self.sources.unscoped.extend(unknown.into_iter().map(|kind| (source, kind)));
         self.read_unscoped_again();
-        let watcher = self.engine.source(source).watcher;
-        self.watched.request_kinds(watcher, gvks, &mut self.engine);
-        self.watched.add_recorded(watcher, unusable, &mut self.engine);
+        let informer_group = self.engine.source(source).informer_group;
+        self.watches.kinds.request_kinds(informer_group, gvks, &mut self.engine);
+        self.watches.kinds.add_recorded(informer_group, unusable, &mut self.engine);
         if scalable {
-            self.watched.watch_scalers(&mut self.engine);
+            self.watches.kinds.watch_scalers(&mut self.engine);
         }
         if self.engine.source(source).writes == SourceWrites::Observed {
             self.update_engine_inventory(source);
         }
         self.executor.contents.clear();
-        self.pins = PinState::Stale;
+        self.sources.pins = PinState::Stale;
     }
 
     /// Pins the revisions that brought contents in force, so that each source keeps them readable.
@@ -103,38 +103,38 @@ impl Reconciler {
             return;
         }
         self.executor.contents.clear();
-        if std::mem::replace(&mut self.pins, PinState::Current) == PinState::Current {
+        if std::mem::replace(&mut self.sources.pins, PinState::Current) == PinState::Current {
             return;
         }
         let revisions = self.engine.revisions();
-        for source_task in self.source_tasks.iter().flatten() {
+        for source_task in self.sources.requests.iter().flatten() {
             let _ = source_task.try_send(SourceTaskRequest::Pin(revisions.clone()));
         }
     }
 
     /// Takes the kinds that discovery found.
     pub(super) fn handle_discovery(&mut self, kinds: crate::cluster::KindTable) {
-        self.watched.set_kinds(kinds, &mut self.engine);
-        self.engine.set_scopes(self.watched.kind_scopes());
-        if self.stop_condition == StopCondition::Shutdown {
-            self.watched.watch_inventories(&self.namespace);
-            self.watched.watch_orders(&self.namespace, &self.channels.to_orders);
+        self.watches.kinds.set_kinds(kinds, &mut self.engine);
+        self.engine.set_scopes(self.watches.kinds.kind_scopes());
+        if self.run_mode.is_daemon() {
+            self.watches.kinds.watch_inventories(&self.records.namespace);
+            self.watches.kinds.watch_orders(&self.records.namespace);
         }
         self.ask_for_absences();
-        for (source, files, read_settings) in std::mem::take(&mut self.pending_source_tasks) {
+        for (source, files, read_settings) in std::mem::take(&mut self.sources.pending) {
             match files {
                 SourceFiles::Source(followed) => {
                     let (requests, from_loop) = mpsc::channel(CHANNEL_CAPACITY);
-                    let events = self.channels.events.clone();
+                    let events = self.events.sender.clone();
                     let name = format!("the source {}", followed.name());
                     let heartbeat =
                         self.executor.cluster.heartbeats().expect_part(&name, super::MAX_TURN_DURATION);
-                    let scopes = self.watched.served_scopes();
+                    let scopes = self.watches.kinds.served_scopes();
                     let source_task = SourceTask::new(followed, read_settings, scopes, events, heartbeat);
-                    let facts = FactReader::new(self.cluster_for_source(Some(source)).clone(), None);
+                    let facts = ClusterFactReader::new(self.cluster_for_source(Some(source)).clone(), None);
                     let source_task = source_task.with_facts(facts);
-                    let source_task = source_task.with_last_check(self.history.last_check(source));
-                    let source_task = source_task.with_versions(self.watched.served_versions());
+                    let source_task = source_task.with_last_check(self.telemetry.history.last_check(source));
+                    let source_task = source_task.with_versions(self.watches.kinds.served_versions());
                     match self.engine.source(source).lifecycle {
                         SourceLifecycle::Active => {
                             self.tasks.keep("the reader of a source", source_task.run(from_loop));
@@ -143,10 +143,10 @@ impl Reconciler {
                             self.tasks.keep("what is left of a source", source_task.end(from_loop));
                         }
                     }
-                    self.source_tasks[source] = Some(requests);
+                    self.sources.requests[source] = Some(requests);
                 }
                 SourceFiles::Snapshot(disk) => {
-                    let scopes = self.watched.kind_scopes();
+                    let scopes = self.watches.kinds.kind_scopes();
                     self.spawn(super::super::source_task::read_once(disk, read_settings, scopes));
                 }
             }
@@ -159,18 +159,18 @@ impl Reconciler {
     /// may be known already when their reading arrives: another source brought it, or discovery was
     /// faster.
     fn read_unscoped_again(&mut self) {
-        if self.unscoped.is_empty() {
+        if self.sources.unscoped.is_empty() {
             return;
         }
-        let scopes = self.watched.kind_scopes();
-        let known = self.unscoped.iter().filter(|(_, kind)| scopes.get(kind).is_some());
+        let scopes = self.watches.kinds.kind_scopes();
+        let known = self.sources.unscoped.iter().filter(|(_, kind)| scopes.get(kind).is_some());
         let sources: BTreeSet<SourceId> = known.map(|(source, _)| *source).collect();
         for source in sources {
             let can_send = |source_task: &mpsc::Sender<SourceTaskRequest>| {
                 source_task.try_send(SourceTaskRequest::ReadAgain).is_ok()
             };
-            if self.source_tasks[source].as_ref().is_none_or(can_send) {
-                self.unscoped.retain(|(of, kind)| *of != source || scopes.get(kind).is_none());
+            if self.sources.requests[source].as_ref().is_none_or(can_send) {
+                self.sources.unscoped.retain(|(of, kind)| *of != source || scopes.get(kind).is_none());
             }
         }
     }
@@ -178,10 +178,10 @@ impl Reconciler {
     /// Asks whether kinds that are not listed are there at all: nothing is pruned as long as they
     /// may be.
     pub(super) fn ask_for_absences(&mut self) {
-        let missing = match self.stop_condition {
-            StopCondition::Shutdown => self.watched.begin_question(),
-            StopCondition::Settled(_) | StopCondition::Healthy(_) => {
-                self.watched.begin_urgent_question(&self.engine)
+        let missing = match self.run_mode {
+            RunMode::Daemon => self.watches.kinds.begin_absence_lookup(),
+            RunMode::UntilSettled(_) | RunMode::UntilHealthy(_) => {
+                self.watches.kinds.begin_urgent_question(&self.engine)
             }
         };
         if !missing.is_empty() {
@@ -192,14 +192,15 @@ impl Reconciler {
 
     /// Returns a kind in the version in which it is watched.
     pub(super) fn version(&self, kind: &GroupKind) -> Option<crate::object::Gvk> {
-        self.watched.kind(kind).map(|kind| kind.gvk.clone())
+        self.watches.kinds.kind(kind).map(|kind| kind.gvk.clone())
     }
 }
 
 /// Indicates whether the sources keep the revisions readable that the cluster names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum PinState {
     /// They were reported.
+    #[default]
     Current,
     /// Something was read since.
     Stale,

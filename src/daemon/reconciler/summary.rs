@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::sync::watch;
 
 use super::super::pass_result::PassEnding;
-use super::{Reconciler, StopCondition};
+use super::Reconciler;
 use crate::cluster::InventoryObject;
 use crate::engine::{PrunePolicy, SourceId, SourceLifecycle, SourceWrites};
 use crate::report::{
@@ -54,35 +54,35 @@ impl Reconciler {
     /// Keeps a summary current, from the first turn of the loop on.
     #[must_use]
     pub(crate) fn with_summary(mut self, to: watch::Sender<DaemonSummary>) -> Self {
-        self.summary.to = Some(to);
+        self.telemetry.summary.to = Some(to);
         self
     }
 
     /// Returns whether a single pass ends that knows the status of its source.
     pub(super) fn ends_with_record(&self, ending: PassEnding) -> bool {
         let has_ended = matches!(ending, PassEnding::Settled | PassEnding::TimedOut);
-        self.stop_condition != StopCondition::Shutdown && has_ended
+        !self.run_mode.is_daemon() && has_ended
     }
 
     /// Publishes the status after a turn.
     pub(super) fn publish_summary(&mut self, now: Instant) {
-        if self.stop_condition != StopCondition::Shutdown {
+        if !self.run_mode.is_daemon() {
             return;
         }
-        if let Some(rest) = self.summary.rest.filter(|rest| *rest > now) {
-            self.summary.due = Some(rest);
+        if let Some(rest) = self.telemetry.summary.rest.filter(|rest| *rest > now) {
+            self.telemetry.summary.due = Some(rest);
             return;
         }
-        self.summary.begun.get_or_insert(now);
-        let way = *self.summary.gives_way.get_or_insert(now + BUSY_DELAY);
-        if self.is_working() && now < way {
-            self.summary.due = Some(way);
+        self.telemetry.summary.begun.get_or_insert(now);
+        let yield_until = *self.telemetry.summary.gives_way.get_or_insert(now + BUSY_DELAY);
+        if self.is_working() && now < yield_until {
+            self.telemetry.summary.due = Some(yield_until);
             return;
         }
-        self.summary.gives_way = None;
-        (self.summary.rest, self.summary.due) = (Some(now + SUMMARY_INTERVAL), None);
+        self.telemetry.summary.gives_way = None;
+        (self.telemetry.summary.rest, self.telemetry.summary.due) = (Some(now + SUMMARY_INTERVAL), None);
         let status = self.with_context(now, report::status);
-        if let Some(to) = &self.summary.to {
+        if let Some(to) = &self.telemetry.summary.to {
             let summary = DaemonSummary::of(&status);
             to.send_if_modified(|known| {
                 let changed = *known != summary;
@@ -92,19 +92,21 @@ impl Reconciler {
         }
         self.record_source_events(&status);
         if !self.is_settling()
-            && self.summary.written.is_some_and(|written| now < written + STATUS_WRITE_INTERVAL)
+            && self.telemetry.summary.written.is_some_and(|written| now < written + STATUS_WRITE_INTERVAL)
         {
-            self.summary.due = self.summary.written.map(|written| written + STATUS_WRITE_INTERVAL);
+            self.telemetry.summary.due =
+                self.telemetry.summary.written.map(|written| written + STATUS_WRITE_INTERVAL);
             return;
         }
-        self.summary.written = Some(now);
+        self.telemetry.summary.written = Some(now);
         let summaries = self.status_summaries(&status, now);
         if summaries.iter().any(Option::is_none) {
-            (self.summary.written, self.summary.due) = (None, Some(now + SUMMARY_INTERVAL));
+            (self.telemetry.summary.written, self.telemetry.summary.due) =
+                (None, Some(now + SUMMARY_INTERVAL));
         }
-        if self.summary.per_source != summaries {
-            self.summary.per_source = summaries;
-            self.inventory_rotation.note_late_change();
+        if self.telemetry.summary.per_source != summaries {
+            self.telemetry.summary.per_source = summaries;
+            self.records.round_robin.note_late_change();
         }
     }
 
@@ -141,7 +143,7 @@ impl Reconciler {
         let status = self.with_context(now, report::status);
         let changed = self.engine.source_ids().zip(self.status_summaries(&status, now)).filter_map(
             |(source, summary)| {
-                let known = self.inventories.get(source.position())?.inventory.inventory()?;
+                let known = self.records.inventories.get(source.position())?.inventory.inventory()?;
                 if self.is_left_to_others(source, &known.data) {
                     return None;
                 }
@@ -160,7 +162,9 @@ impl Reconciler {
         );
         let cluster = &self.executor.cluster;
         let write = async |(name, known, wanted): (&Arc<str>, &InventoryObject, InventoryObject)| {
-            if let Err(error) = cluster.save_inventory(&self.namespace, name, Some(known), &wanted).await {
+            if let Err(error) =
+                cluster.save_inventory(&self.records.namespace, name, Some(known), &wanted).await
+            {
                 tracing::debug!(source = %name, "its last status is not written: {error}");
             }
         };
@@ -176,15 +180,15 @@ impl Reconciler {
         let is_complete = state.head.is_some()
             && state.prune != PrunePolicy::Partial
             && state.lifecycle == SourceLifecycle::Active;
-        let before = self.inventories[source].first_status.as_ref();
+        let before = self.records.inventories[source].first_status.as_ref();
         let is_kept = StatusSummary::from_data(data).as_ref() != before;
-        self.stop_condition != StopCondition::Shutdown && (is_kept || !is_complete)
+        !self.run_mode.is_daemon() && (is_kept || !is_complete)
     }
 
     /// Returns whether a ConfigMap does not say yet which revision was reported to have settled.
     /// That does not wait: until it is there, whoever comes after this process reports it again.
     fn is_settling(&self) -> bool {
-        let summaries = self.engine.source_ids().zip(&self.summary.per_source);
+        let summaries = self.engine.source_ids().zip(&self.telemetry.summary.per_source);
         let known = summaries.filter_map(|(source, summary)| Some((source, summary.as_ref()?)));
         let mut known = known
             .map(|(source, summary)| (summary, summary.clone().with_settled(self.settled_revision(source))));
@@ -194,12 +198,11 @@ impl Reconciler {
     /// Returns whether enough of a source is known to write down its status.
     fn can_record(&self, source: SourceId, status: &SourceStatus, now: Instant) -> bool {
         // A single pass has observed all that it could when it ends.
-        let has_observed =
-            || self.stop_condition != StopCondition::Shutdown || (!self.is_working() && self.is_seen(source));
+        let has_observed = || !self.run_mode.is_daemon() || (!self.is_working() && self.is_seen(source));
         self.status_summary(source).is_some()
             || (status.incomplete.is_some() && !self.engine.source(source).is_unread())
             || (status.revision.is_some() && has_observed())
-            || self.summary.begun.is_some_and(|begun| now >= begun + RECORD_GRACE_PERIOD)
+            || self.telemetry.summary.begun.is_some_and(|begun| now >= begun + RECORD_GRACE_PERIOD)
     }
 
     /// Returns whether objects are being worked on, or wait for it.
@@ -210,7 +213,7 @@ impl Reconciler {
 
     /// Returns the status of a source for its ConfigMap; none before that is known.
     pub(super) fn status_summary(&self, source: SourceId) -> Option<&StatusSummary> {
-        self.summary.per_source.get(source.position())?.as_ref()
+        self.telemetry.summary.per_source.get(source.position())?.as_ref()
     }
 
     /// Returns the time of the next resync at the latest.
@@ -226,7 +229,7 @@ mod tests {
     use tokio_util::sync::CancellationToken;
 
     use super::super::super::setup::Setup;
-    use super::super::MAX_TURN_DURATION;
+    use super::super::{MAX_TURN_DURATION, RunMode};
     use super::*;
     use crate::cluster::{Cluster, Connection};
     use crate::object::{GroupKind, ObjectId};
@@ -247,10 +250,7 @@ mod tests {
     fn looped(cluster: &Cluster) -> (Reconciler, watch::Receiver<DaemonSummary>) {
         let setup = Setup { resync: RESYNC, ..Setup::in_test(cluster.clone(), Vec::new()) };
         let (to, summaries) = watch::channel(DaemonSummary::default());
-        (
-            Reconciler::new(setup, StopCondition::Shutdown, mpsc::unbounded_channel().0).with_summary(to),
-            summaries,
-        )
+        (Reconciler::new(setup, RunMode::Daemon, mpsc::unbounded_channel().0).with_summary(to), summaries)
     }
 
     #[tokio::test]
@@ -259,7 +259,10 @@ mod tests {
         let (mut reconciler, _summaries) = looped(&nobody(dir.path()).await);
         let next_write = |reconciler: &mut Reconciler, now| {
             reconciler.publish_summary(now);
-            (reconciler.summary.rest == Some(now + SUMMARY_INTERVAL), reconciler.summary.due)
+            (
+                reconciler.telemetry.summary.rest == Some(now + SUMMARY_INTERVAL),
+                reconciler.telemetry.summary.due,
+            )
         };
         let start = Instant::now();
         let id = ObjectId::new(&GroupKind::new("", "ConfigMap"), Some("shop"), "env");

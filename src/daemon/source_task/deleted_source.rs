@@ -49,12 +49,13 @@ impl SourceTask {
                 }
                 SourceTaskRequest::ReadContents(revision, contents) => {
                     let wanted = WantedContents { revision, contents };
-                    let (wanted, found) = self.content_reader().look_up(wanted).await;
+                    let (wanted, search) = self.content_reader().look_up(wanted).await;
+                    let found = search.map(|search| search.found);
                     Some(LoopEvent::ContentsRead(found.unwrap_or_else(|_| wanted.none_found())))
                 }
                 // Nothing is wanted, whatever the kinds; contents are looked up by the newest scopes.
                 SourceTaskRequest::ReadAgain
-                | SourceTaskRequest::Anchor(_)
+                | SourceTaskRequest::VerificationRecord(_)
                 | SourceTaskRequest::Hint
                 | SourceTaskRequest::Pin(_) => None,
             };

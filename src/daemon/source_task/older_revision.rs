@@ -8,6 +8,8 @@
 //! cannot be read now is not lost. A new state directory holds only the newest revision of a
 //! remote, and a repository may be away for a time. A content is reported as gone where the
 //! source can be read, and no longer has its revision. So is one that its revision does not have.
+//! Where a file could not be read, that is known only after another look. A store that turns out to
+//! be damaged is made anew before it.
 //!
 //! An object may have moved to the source's folder since. So where the folder lacks a content, all
 //! plain files of the revision are searched for it. The hash proves that it is the very content
@@ -18,12 +20,12 @@ use std::sync::Arc;
 
 use super::super::loop_event::LoopEvent;
 use super::super::manifest_facts::{FileReading, ReadSettings};
-use super::fact_reader::RevisionAccess;
+use super::cluster_fact_reader::RevisionAccess;
 use super::{ContentReader, SourceTask};
 use crate::engine::{ContentRef, FileCompleteness, OlderRevision, SharedDesiredObject, UndoRequest};
 use crate::manifest::KindScopes;
 use crate::object::{ContentHash, ErrorClass, ObjectId, Revision};
-use crate::source::{Ancestry, MAX_FILE, RevisionReader, SnapshotFile, SourceError};
+use crate::source::{Ancestry, MAX_SOURCE_FILE_BYTES, RevisionReader, SnapshotFile, SourceError};
 
 /// A content of an older revision that a decision needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +50,8 @@ struct RevisionContents {
     found: BTreeMap<ObjectId, Vec<SharedDesiredObject>>,
     /// The first place that was not read completely, where any object may be; none when all was.
     unread: Option<String>,
+    /// The first failure of a read, which another one may not meet.
+    failure: Option<SourceError>,
 }
 
 /// Returns all that a revision says of some objects. The folder that the source follows now may be
@@ -81,7 +85,10 @@ impl RevisionContents {
         ids: &BTreeSet<&ObjectId>,
     ) {
         for file in files {
-            let bytes = if file.size <= MAX_FILE { reader.read(file.blob).ok() } else { None };
+            let bytes = file_bytes(reader, file).unwrap_or_else(|error| {
+                self.failure.get_or_insert(error);
+                None
+            });
             let Some(bytes) = bytes else {
                 self.unread.get_or_insert_with(|| file.path.to_string());
                 continue;
@@ -115,30 +122,56 @@ impl RevisionContents {
     }
 }
 
+/// Returns the bytes of a file; none of one that is too large.
+fn file_bytes(reader: &RevisionReader, file: &SnapshotFile) -> Result<Option<Vec<u8>>, SourceError> {
+    (file.size <= MAX_SOURCE_FILE_BYTES).then(|| reader.read(file.blob)).transpose()
+}
+
+/// The files of a whole revision that name some objects.
+#[derive(Default)]
+struct FileSearch {
+    files: Vec<SnapshotFile>,
+    /// The first failure of a read: another file may name them too.
+    failure: Option<SourceError>,
+}
+
 /// Returns the files of a whole revision that name one of these objects. None where it is too large
 /// to be searched.
 fn whole_files(
     reader: &RevisionReader,
     revision: &Revision,
     ids: &BTreeSet<&ObjectId>,
-) -> Result<Vec<SnapshotFile>, SourceError> {
+) -> Result<FileSearch, SourceError> {
     let snapshot = match reader.whole_snapshot(revision) {
         Err(SourceError::TooMany { .. } | SourceError::Empty { .. }) => None,
         read => read?,
     };
-    let names = |file: &SnapshotFile| {
-        let bytes = if file.size <= MAX_FILE { reader.read(file.blob).ok() } else { None };
-        bytes.is_some_and(|bytes| {
-            let text = String::from_utf8_lossy(&bytes);
-            ids.iter().any(|id| text.contains(id.name()))
-        })
+    let names_any = |bytes: &[u8]| {
+        let text = String::from_utf8_lossy(bytes);
+        ids.iter().any(|id| text.contains(id.name()))
     };
-    let files = snapshot.map(|snapshot| snapshot.files).unwrap_or_default();
-    Ok(files.into_iter().filter(names).collect())
+    let mut naming = FileSearch::default();
+    for file in snapshot.map(|snapshot| snapshot.files).unwrap_or_default() {
+        match file_bytes(reader, &file) {
+            Ok(Some(bytes)) if names_any(&bytes) => naming.files.push(file),
+            Ok(_) => {}
+            Err(error) => {
+                naming.failure.get_or_insert(error);
+            }
+        }
+    }
+    Ok(naming)
 }
 
 /// Contents of a revision, each with what it is there, or nothing where it cannot be had.
 pub(in crate::daemon) type FoundContents = Vec<(ObjectId, ContentRef, Option<SharedDesiredObject>)>;
+
+/// The result of a search for contents in a revision.
+pub(super) struct ContentSearch {
+    pub(super) found: FoundContents,
+    /// The failure of a read, where a content was not found that may be what could not be read.
+    failure: Option<SourceError>,
+}
 
 /// Searches a revision for contents: its folder, what was rendered of it earlier, and all of it.
 fn search(
@@ -149,7 +182,7 @@ fn search(
     wanted: &[&WantedContent],
 ) -> Result<RevisionContents, SourceError> {
     let ids = wanted.iter().map(|wanted| &wanted.id).collect();
-    // A content is found by its hash, so a place that cannot be read only means that it is not had.
+    // A content is found by its hash, whatever else cannot be read.
     let mut contents = contents(reader, settings, &mut scopes, revision, &ids)?;
     let missing = contents.missing(wanted);
     if !missing.is_empty() {
@@ -160,8 +193,9 @@ fn search(
     let missing = contents.missing(wanted);
     if !missing.is_empty() {
         // It was in another folder then, of this source or of the one that had it.
-        let files = whole_files(reader, revision, &missing)?;
+        let FileSearch { files, failure } = whole_files(reader, revision, &missing)?;
         contents.add(reader, settings, &mut scopes, &files, &missing);
+        contents.failure = contents.failure.or(failure);
     }
     Ok(contents)
 }
@@ -173,12 +207,12 @@ pub(super) fn read_contents(
     scopes: &KindScopes,
     revision: &Revision,
     wanted: &[WantedContent],
-) -> Result<FoundContents, SourceError> {
+) -> Result<ContentSearch, SourceError> {
     let mut groups: BTreeMap<Option<&Arc<str>>, Vec<&WantedContent>> = BTreeMap::new();
     for content in wanted {
         groups.entry(content.former_inventory.as_ref()).or_default().push(content);
     }
-    let mut found = Vec::with_capacity(wanted.len());
+    let (mut found, mut failure) = (Vec::with_capacity(wanted.len()), None);
     for (former, wanted) in groups {
         let own = search(reader, settings, scopes.clone(), revision, &wanted)?;
         let released = match former {
@@ -197,8 +231,10 @@ pub(super) fn read_contents(
             };
             found.push((id.clone(), release, content.cloned()));
         }
+        failure = failure.or(own.failure).or(released.and_then(|released| released.failure));
     }
-    Ok(found)
+    let is_complete = found.iter().all(|(_, _, content)| content.is_some());
+    Ok(ContentSearch { found, failure: failure.filter(|_| !is_complete) })
 }
 
 /// Looks up where an undo leads to, or says why it leads nowhere.
@@ -214,12 +250,12 @@ pub(super) fn read_undo_target(
     let unreadable =
         |error: SourceError| format!("revision {} cannot be read: {error}", revision.short_name());
     let ids: BTreeSet<&ObjectId> = undo.objects.iter().collect();
-    let RevisionContents { found, unread } =
+    let RevisionContents { found, unread, .. } =
         contents(reader, settings, &mut scopes, &revision, &ids).map_err(unreadable)?;
     let absent: BTreeSet<&ObjectId> = ids.into_iter().filter(|id| !found.contains_key(*id)).collect();
-    if let (Some(id), Some(place)) = (absent.first(), unread) {
+    if let (Some(id), Some(unread_location)) = (absent.first(), unread) {
         return Err(format!(
-            "revision {} was not read completely, and may have {id}: {place}",
+            "revision {} was not read completely, and may have {id}: {unread_location}",
             revision.short_name()
         ));
     }
@@ -247,15 +283,20 @@ fn require_absence(
         return Ok(());
     }
     let short = revision.short_name();
-    let files = whole_files(reader, revision, absent)
-        .map_err(|error| format!("revision {short} cannot be searched: {error}"))?;
+    let unsearched = |error: SourceError| format!("revision {short} cannot be searched: {error}");
+    let FileSearch { files, failure } = whole_files(reader, revision, absent).map_err(unsearched)?;
+    if let Some(error) = failure {
+        return Err(unsearched(error));
+    }
     let mut elsewhere = RevisionContents::default();
     elsewhere.add(reader, settings, scopes, &files, absent);
-    let Some(there) = elsewhere.found.into_values().flatten().next() else { return Ok(()) };
+    let Some(there) = elsewhere.found.into_values().flatten().next() else {
+        return elsewhere.failure.map_or(Ok(()), |error| Err(unsearched(error)));
+    };
     let file = files.iter().find(|file| file.blob == there.body.blob.into());
-    let place = file.map(|file| format!(" in {}", file.path)).unwrap_or_default();
+    let file_text = file.map(|file| format!(" in {}", file.path)).unwrap_or_default();
     Err(format!(
-        "in revision {short} {} was{place}, which this source does not read: revert the commit",
+        "in revision {short} {} was{file_text}, which this source does not read: revert the commit",
         there.id
     ))
 }
@@ -341,16 +382,18 @@ impl ContentReader {
         contents: Vec<WantedContent>,
     ) -> ContentLookup {
         let wanted = WantedContents { revision, contents };
-        let (wanted, found) = self.look_up(wanted).await;
-        found.map_or(ContentLookup::NeedsFetch(wanted), |found| {
-            ContentLookup::Done(Box::new(LoopEvent::ContentsRead(found)))
-        })
+        match self.look_up(wanted).await {
+            (_, Ok(ContentSearch { found, failure: None })) => {
+                ContentLookup::Done(Box::new(LoopEvent::ContentsRead(found)))
+            }
+            (wanted, _) => ContentLookup::NeedsFetch(wanted),
+        }
     }
 
     pub(super) async fn look_up(
         self,
         wanted: WantedContents,
-    ) -> (WantedContents, Result<FoundContents, SourceError>) {
+    ) -> (WantedContents, Result<ContentSearch, SourceError>) {
         let Self { reader, settings, scopes, .. } = self;
         let (revision, contents) = (wanted.revision.clone(), wanted.contents.clone());
         let read =
@@ -380,15 +423,19 @@ impl SourceTask {
                 self.missing.push(wanted);
                 continue;
             }
-            let (wanted, found) = self.content_reader().look_up(wanted).await;
-            if found.as_ref().is_err_and(|error| !is_read || matches!(error, SourceError::Silent { .. })) {
-                self.missing.push(wanted);
-                continue;
-            }
-            events.push(LoopEvent::ContentsRead(found.unwrap_or_else(|error| {
+            let (wanted, search) = self.content_reader().look_up(wanted).await;
+            let (found, failure) = match search {
+                Ok(ContentSearch { found, failure }) => (Some(found), failure),
+                Err(error) => (None, Some(error)),
+            };
+            if let Some(error) = failure {
+                if !is_read || matches!(error, SourceError::Silent { .. }) {
+                    self.missing.push(wanted);
+                    continue;
+                }
                 tracing::warn!(revision = %wanted.revision, "an older revision cannot be read: {error}");
-                wanted.none_found()
-            })));
+            }
+            events.push(LoopEvent::ContentsRead(found.unwrap_or_else(|| wanted.none_found())));
         }
         events
     }

@@ -7,7 +7,7 @@ use super::super::executor::run_blocking;
 use super::super::loop_event::LoopEvent;
 use super::super::manifest_facts::{FileReading, ReadSettings};
 use super::revision_step::read_newest;
-use super::{FactReader, ReadMode, WantedContent, authorship, older_revision, refusal_text};
+use super::{ClusterFactReader, ReadMode, WantedContent, authorship, older_revision, refusal_text};
 use crate::engine::{MAX_SOURCE_FINDINGS, SourceReading};
 use crate::manifest::KindScopes;
 use crate::object::{ContentHash, GroupKind, ObjectId, Revision};
@@ -51,7 +51,7 @@ pub(in crate::daemon) fn read_disk(
     }
     let unknown = files.values().flat_map(|read| read.unknown.iter().cloned()).collect();
     reading.files = files.into_iter().map(|(path, read)| (path.clone(), Some(read.facts))).collect();
-    reading.incomplete = refusal_text(snapshot);
+    reading.incomplete_reason = refusal_text(snapshot);
     reading.unrendered = snapshot.lacking_roots();
     reading.refused.clone_from(&snapshot.refused);
     reading.warnings.clone_from(&snapshot.warnings);
@@ -69,7 +69,7 @@ pub(in crate::daemon) async fn read_newest_once(
     mut source: Source,
     settings: ReadSettings,
     scopes: KindScopes,
-    mut facts: FactReader,
+    mut facts: ClusterFactReader,
 ) -> Result<(SourceReading, OlderContents), SourceError> {
     let mut observed = Box::pin(facts.observe(&mut source)).await?;
     while source.has_postponed_roots() {
@@ -109,6 +109,6 @@ impl OlderContents {
         let read = move |reader: &RevisionReader| {
             older_revision::read_contents(reader, &settings, &scopes, &revision, &contents)
         };
-        self.source.read_bounded(read).await
+        self.source.read_bounded(read).await.map(|search| search.found)
     }
 }

@@ -48,13 +48,14 @@ fn compare_revisions(
         all.changed = all.snapshot.files.iter().map(|file| (file.path.clone(), file.clone())).collect();
         return Ok(all);
     }
-    let Ok(Some(changes)) = reader.plain_changes(&from.snapshot.revision, to) else {
+    let Ok(Some(changes)) = reader.plain_changes(&from.snapshot.revision, from.snapshot.rendered, to) else {
         return compare_file_lists(reader, Some(&from), to);
     };
     let ReportedSnapshot { mut snapshot, unrendered } = from;
+    let touched: BTreeSet<Arc<str>> = changes.iter().map(|change| change.path.clone()).collect();
+    snapshot.files.retain(|file| !touched.contains(&file.path));
     let (mut replaced, mut gone) = (BTreeMap::new(), BTreeSet::new());
     for change in changes {
-        snapshot.files.retain(|file| file.path != change.path);
         match change.new {
             Some((blob, size)) => {
                 let file = SnapshotFile { path: change.path.clone(), blob, size, origin: None };
@@ -64,6 +65,8 @@ fn compare_revisions(
             None => drop(gone.insert(change.path)),
         }
     }
+    // Two runs in order: that takes one pass.
+    snapshot.files.sort_by(|a, b| a.path.cmp(&b.path));
     snapshot.revision = to.clone();
     Ok(RevisionDiff { snapshot, changed: replaced, gone, unrendered })
 }
@@ -75,19 +78,56 @@ fn compare_file_lists(
     to: &Revision,
 ) -> Result<RevisionDiff, SourceError> {
     let snapshot = reader.snapshot(to)?;
-    let old = from.iter().flat_map(|from| &from.snapshot.files);
-    let old: BTreeMap<&Arc<str>, &SnapshotFile> = old.map(|file| (&file.path, file)).collect();
-    let mut gone: BTreeSet<Arc<str>> = old.keys().map(|path| (*path).clone()).collect();
-    gone.extend(from.iter().flat_map(|from| &from.unrendered).cloned());
-    let mut changed = BTreeMap::new();
-    for file in &snapshot.files {
-        gone.remove(&file.path);
-        if old.get(&file.path).is_none_or(|known| known.blob != file.blob || known.origin != file.origin) {
-            changed.insert(file.path.clone(), file.clone());
+    let known = from.iter().flat_map(|from| &from.snapshot.files);
+    let ListDifference { changed, mut gone } = ListDifference::of(known, &snapshot.files);
+    let mut lost: BTreeSet<Arc<str>> = from.iter().flat_map(|from| &from.unrendered).cloned().collect();
+    if !lost.is_empty() {
+        for file in &snapshot.files {
+            lost.remove(&file.path);
         }
     }
+    gone.append(&mut lost);
     let unrendered = gone.extract_if(.., |path| snapshot.is_of_failed_root(path)).collect();
     Ok(RevisionDiff { snapshot, changed, gone, unrendered })
+}
+
+/// The difference of two lists of files.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct ListDifference {
+    /// The files that are new, or have another content or origin.
+    changed: BTreeMap<Arc<str>, SnapshotFile>,
+    /// The paths that are no more.
+    gone: BTreeSet<Arc<str>>,
+}
+
+impl ListDifference {
+    /// Compares two lists in one pass over both, once they are in order. Most are.
+    fn of<'f>(
+        old: impl IntoIterator<Item = &'f SnapshotFile>,
+        new: impl IntoIterator<Item = &'f SnapshotFile>,
+    ) -> Self {
+        let mut old: Vec<&SnapshotFile> = old.into_iter().collect();
+        let mut new: Vec<&SnapshotFile> = new.into_iter().collect();
+        old.sort_by(|a, b| a.path.cmp(&b.path));
+        new.sort_by(|a, b| a.path.cmp(&b.path));
+        let mut old = old.into_iter().peekable();
+        let mut difference = Self::default();
+        for file in new {
+            while let Some(before) = old.next_if(|before| before.path < file.path) {
+                difference.gone.insert(before.path.clone());
+            }
+            let mut is_known = false;
+            // A path that comes twice is not gone.
+            while let Some(before) = old.next_if(|before| before.path == file.path) {
+                is_known = before.blob == file.blob && before.origin == file.origin;
+            }
+            if !is_known {
+                difference.changed.insert(file.path.clone(), file.clone());
+            }
+        }
+        difference.gone.extend(old.map(|before| before.path.clone()));
+        difference
+    }
 }
 
 /// Reads what changed since the last reading, or all.
@@ -111,10 +151,10 @@ pub(super) fn read_newest(
     let mut unknown =
         read_files(reader, settings, &mut scopes, &changed, &mut files, &mut remaining_findings)?;
     // A definition may be in a later file than its objects.
-    let learnt = |kinds: &BTreeSet<GroupKind>| kinds.iter().any(|kind| scopes.get(kind).is_some());
+    let has_new_scope = |kinds: &BTreeSet<GroupKind>| kinds.iter().any(|kind| scopes.get(kind).is_some());
     let again: BTreeMap<Arc<str>, SnapshotFile> = unknown
         .iter()
-        .filter(|(_, kinds)| learnt(kinds))
+        .filter(|(_, kinds)| has_new_scope(kinds))
         .filter_map(|(path, _)| Some((path.clone(), changed.get(path)?.clone())))
         .collect();
     if !again.is_empty() {
@@ -134,7 +174,7 @@ pub(super) fn read_newest(
         ..SourceReading::default()
     };
     reading.authored = reader.commit(to)?.map(|commit| authorship(&commit));
-    reading.incomplete = refusal_text(&snapshot);
+    reading.incomplete_reason = refusal_text(&snapshot);
     reading.unrendered = snapshot.lacking_roots();
     reading.refused.clone_from(&snapshot.refused);
     reading.warnings.clone_from(&snapshot.warnings);
@@ -167,4 +207,43 @@ fn read_files(
         Ok(())
     })?;
     Ok(unknown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::object::RenderOrigin;
+
+    /// Returns files of `PATH=CONTENT`, or `PATH=CONTENT@ROOT` where it was rendered.
+    fn files(texts: &[&str]) -> Vec<SnapshotFile> {
+        let file = |text: &&str| {
+            let (path, content) = text.split_once('=').unwrap();
+            let (content, root) = content.split_once('@').unwrap_or((content, ""));
+            let render = RenderOrigin { root: root.into(), renderer: "kustomize".into(), places: Vec::new() };
+            let origin = Some(Arc::new(render)).filter(|render| !render.root.is_empty());
+            SnapshotFile { blob: BlobId::of(content.as_bytes()), origin, ..SnapshotFile::in_test(path) }
+        };
+        texts.iter().map(file).collect()
+    }
+
+    #[test]
+    fn lists_differ_by_paths_contents_and_origins() {
+        let check = |old: &[&str], new: &[&str], changed: &[&str], gone: &[&str]| {
+            let found = ListDifference::of(&files(old), &files(new));
+            let found_changed: Vec<&str> = found.changed.keys().map(|path| &**path).collect();
+            let found_gone: Vec<&str> = found.gone.iter().map(|path| &**path).collect();
+            assert_eq!((&*found_changed, &*found_gone), (changed, gone), "{old:?} {new:?}");
+        };
+        check(&[], &[], &[], &[]);
+        check(&[], &["a=1"], &["a"], &[]);
+        check(&["a=1"], &[], &[], &["a"]);
+        check(&["a=1", "b=1"], &["a=1", "b=1"], &[], &[]);
+        check(&["a=1", "b=1", "d=1"], &["b=2", "c=1", "d=1"], &["b", "c"], &["a"]);
+        check(&["a#x=1@a"], &["a#x=1@b"], &["a#x"], &[]);
+        // Both may be in any order, and name a path twice.
+        check(&["c=1", "a=1", "b=1"], &["a=1", "c=1"], &[], &["b"]);
+        check(&["a=1", "b=1", "c=1"], &["c=1", "a=1"], &[], &["b"]);
+        check(&["a=1", "a=1", "b=1"], &["a=1", "b=1"], &[], &[]);
+        check(&["a=1", "a=2"], &["a=2"], &[], &[]);
+    }
 }

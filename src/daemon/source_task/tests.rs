@@ -3,10 +3,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tempfile::TempDir;
 
 mod older_contents;
+mod renders;
 
 use super::super::manifest_facts::TextInterner;
 use super::*;
@@ -23,7 +25,7 @@ use crate::source::{
 /// A repository with one manifest, and a source task that has reported nothing yet.
 struct SourceTaskFixture {
     dir: TempDir,
-    _state: TempDir,
+    state: TempDir,
     source_task: SourceTask,
     events: mpsc::Receiver<LoopEvent>,
     scopes: watch::Sender<KindScopes>,
@@ -80,7 +82,7 @@ impl SourceTaskFixture {
         let heartbeat = Heartbeats::default().expect_part("test", Duration::MAX);
         Self {
             dir,
-            _state: state,
+            state,
             source_task: SourceTask::new(source, settings, scopes.subscribe(), sink, heartbeat),
             events,
             scopes,
@@ -105,7 +107,7 @@ fn said(event: LoopEvent) -> Option<String> {
     Some(match event {
         LoopEvent::SourceRead(_, reading, _) => {
             let read_mode =
-                reading.incomplete.map_or_else(|| "whole".to_owned(), |why| format!("without {why}"));
+                reading.incomplete_reason.map_or_else(|| "whole".to_owned(), |why| format!("without {why}"));
             format!("read {} files {read_mode}", reading.files.len())
         }
         LoopEvent::Unreadable(_, why) => format!("unreadable: {why}"),
@@ -250,16 +252,23 @@ async fn that_all_is_a_part_for_others_is_reported_once() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("repo");
     make(&path);
-    let settings = SourceSettings { renderer: Some(Arc::new(PartsRenderer)), ..SourceSettings::default() };
+    // Each check reaches the place at another time, which the words about it have in them.
+    let minutes = AtomicU64::new(0);
+    let begin = std::time::Instant::now();
+    let age = move || Duration::from_mins(minutes.fetch_add(1, Ordering::SeqCst));
+    let clock = move || begin.checked_sub(age()).unwrap();
+    let renderer = Some(Arc::new(PartsRenderer) as Arc<dyn SnapshotRenderer>);
+    let settings = SourceSettings { renderer, clock: Arc::new(clock), ..SourceSettings::default() };
     let location = ResolvedLocation::Git(GitLocation::new(path.to_str().unwrap()));
     let mut fixture = SourceTaskFixture::with_settings(dir, &location, settings);
     let answers = fixture.check().await;
     assert!(answers.contains("unreadable: ") && answers.contains("only library charts"), "{answers}");
-    // The place is reached at each check, at another time.
-    let begin = std::time::Instant::now();
-    while begin.elapsed() < Duration::from_millis(1100) {
+    assert!(answers.contains("last seen "), "{answers}");
+    let reached = fixture.source_task.source.last_reached();
+    for _ in 0..3 {
         assert_eq!(fixture.check().await, "");
     }
+    assert_ne!(fixture.source_task.source.last_reached(), reached);
 }
 
 /// A renderer of one root, which gives one object or fails.
@@ -269,11 +278,24 @@ struct RootRenderer {
     gives: std::sync::Mutex<Result<&'static str, &'static str>>,
     /// The program that it names.
     program: std::sync::Mutex<&'static str>,
+    /// The work that it leaves for the next check.
+    rest: std::sync::Mutex<RemainingRenderWork>,
+    /// Says that the next read fails, after the render.
+    fails_read: AtomicBool,
 }
 
 impl RootRenderer {
     fn new(name: &'static str) -> Self {
-        Self { gives: std::sync::Mutex::new(Ok(name)), program: std::sync::Mutex::new("helm 4") }
+        Self {
+            gives: std::sync::Mutex::new(Ok(name)),
+            program: std::sync::Mutex::new("helm 4"),
+            rest: std::sync::Mutex::default(),
+            fails_read: AtomicBool::new(false),
+        }
+    }
+
+    fn plain(raw: Snapshot) -> Snapshot {
+        Snapshot { files: Vec::new(), ..raw }
     }
 }
 
@@ -283,7 +305,8 @@ impl SnapshotRenderer for RootRenderer {
     }
 
     fn plain_part(&self, raw: Snapshot) -> Snapshot {
-        Snapshot { files: Vec::new(), ..raw }
+        assert!(!self.fails_read.swap(false, Ordering::SeqCst), "on purpose");
+        Self::plain(raw)
     }
 
     fn render(&self, request: RenderRequest<'_>) -> Result<RenderedSnapshot, SourceError> {
@@ -305,10 +328,10 @@ impl SnapshotRenderer for RootRenderer {
             Err(why) => RootOutcome::Refused(vec![Diagnostic::file_error("app", "x", why)]),
         };
         Ok(RenderedSnapshot {
-            plain: self.plain_part(request.raw),
+            plain: Self::plain(request.raw),
             roots: vec![RenderedRoot::new("app".into(), key, outcome)],
             contents: vec![RenderedContent { blob, bytes: text.into_bytes().into() }],
-            rest: RemainingRenderWork::None,
+            rest: *self.rest.lock().unwrap(),
             used: FactUse::default(),
         })
     }
@@ -427,7 +450,7 @@ async fn older_contents_are_looked_up_while_a_fetch_hangs() {
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let location =
         ResolvedLocation::Git(GitLocation::new(format!("https://{}/repo", silent.local_addr().unwrap())));
-    let SourceTaskFixture { dir: _dir, _state: state, source_task, mut events, .. } =
+    let SourceTaskFixture { dir: _dir, state, source_task, mut events, .. } =
         SourceTaskFixture::of(dir, &location);
     let read = source_task.settings.read(
         &SnapshotFile::in_test("a.yaml"),
@@ -460,24 +483,28 @@ async fn what_must_be_signed_is_looked_at_once_it_is_known_what_was_accepted() {
     let verify =
         Some(SignatureVerification { keys: dir.path().join("none"), commits: VerifiedCommits::Range });
     let location = ResolvedLocation::Git(GitLocation { verify, ..GitLocation::new(path.to_str().unwrap()) });
-    let anchor = |accepted: Option<&Revision>| VerificationAnchor {
+    let verification_record = |accepted: Option<&Revision>| VerificationRecord {
         accepted_revision: accepted.cloned(),
-        ..VerificationAnchor::default()
+        ..VerificationRecord::default()
     };
-    let SourceTaskFixture { mut source_task, dir, _state, .. } = SourceTaskFixture::of(dir, &location);
+    let SourceTaskFixture { mut source_task, dir, state: _state, .. } = SourceTaskFixture::of(dir, &location);
     assert!(source_task.check_source().await.is_empty());
-    let events = source_task.set_anchor(anchor(None)).await;
+    let events = source_task.record_verification(verification_record(None)).await;
     assert!(
         events.iter().any(|event| matches!(event, LoopEvent::Unreadable(_, why) if why.contains("keys")))
     );
-    let SourceTaskFixture { mut source_task, dir: _dir, _state, .. } = SourceTaskFixture::of(dir, &location);
-    let events = source_task.set_anchor(anchor(Some(&head))).await;
+    let SourceTaskFixture { mut source_task, dir: _dir, state: _state, .. } =
+        SourceTaskFixture::of(dir, &location);
+    let events = source_task.record_verification(verification_record(Some(&head))).await;
     let accepted = |event: &LoopEvent| matches!(event, LoopEvent::RevisionAccepted(FIRST, revision) if *revision == head);
     assert!(
         events.iter().any(accepted) && events.iter().any(|event| matches!(event, LoopEvent::SourceRead(..))),
         "{events:?}"
     );
-    assert!(source_task.set_anchor(anchor(Some(&head))).await.is_empty(), "the same again is no news");
+    assert!(
+        source_task.record_verification(verification_record(Some(&head))).await.is_empty(),
+        "the same again is no news"
+    );
     assert!(!source_task.check_source().await.iter().any(accepted));
 }
 

@@ -1,10 +1,10 @@
 //! The reports between a source with signed commits and the record of its accepted revision.
 
 use super::super::loop_event::LoopEvent;
-use super::fact_reader::RevisionAccess;
+use super::cluster_fact_reader::RevisionAccess;
 use super::{OperationQueue, SourceTask, older_revision};
 use crate::engine::{OlderRevision, UndoRequest};
-use crate::source::{RevisionReader, VerificationAnchor};
+use crate::source::{RevisionReader, VerificationRecord};
 
 /// The lookups that run beside the other operations of the task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,8 +25,15 @@ impl OperationQueue {
 impl SourceTask {
     /// Takes over the recorded accepted revision. The first observation waits for that, and
     /// another one follows when a person has confirmed something.
-    pub(super) async fn set_anchor(&mut self, anchor: VerificationAnchor) -> Vec<LoopEvent> {
-        if self.source.set_anchor(anchor) { self.check_source().await } else { Vec::new() }
+    pub(super) async fn record_verification(
+        &mut self,
+        verification_record: VerificationRecord,
+    ) -> Vec<LoopEvent> {
+        if self.source.record_verification(verification_record) {
+            self.check_source().await
+        } else {
+            Vec::new()
+        }
     }
 
     /// Returns the newly accepted revision, to be recorded.
@@ -63,7 +70,7 @@ impl SourceTask {
         }
         let past = self.content_reader().past_revision(undo, self.head_revision()).await?;
         if !in_force.contains(&past.revision) {
-            self.source.verify(&past.revision).await.map_err(|error| error.to_string())?;
+            self.source.verify_signature(&past.revision).await.map_err(|error| error.to_string())?;
         }
         Ok(past)
     }

@@ -21,7 +21,7 @@ use crate::health::{HealthStatus, waits_for_consumer};
 use crate::object::{GroupKind, Gvk, ObjectId};
 
 /// Objects that need each other in a row, of waves in the wrong order.
-const MAX_CHAIN: usize = 8;
+const MAX_BLOCKER_CHAIN: usize = 8;
 
 impl DesiredObject {
     /// Returns whether it cannot be made without another object: it names it, or is in it.
@@ -50,8 +50,8 @@ impl Engine {
 
     pub(in crate::engine) fn unserved_reason(&self, gvk: &Gvk) -> Option<Reason> {
         match self.served.get(gvk) {
-            Some(KindAvailability::Yes) => None,
-            Some(KindAvailability::No(others)) => Some(Reason::Unserved(gvk.clone(), others.clone())),
+            Some(KindAvailability::Served) => None,
+            Some(KindAvailability::Unserved(others)) => Some(Reason::Unserved(gvk.clone(), others.clone())),
             Some(KindAvailability::Unknown) | None => Some(Reason::UnknownKind(gvk.clone())),
         }
     }
@@ -164,7 +164,7 @@ impl Engine {
         let crd = || self.definition_blocker(source, desired);
         let wave = || {
             self.wave_blocker(source, desired.wave)?;
-            self.wave_blocker(source, self.due_wave(source, desired, MAX_CHAIN))
+            self.wave_blocker(source, self.due_wave(source, desired, MAX_BLOCKER_CHAIN))
         };
         let switch = || self.switch_blocker(source, desired);
         needs
@@ -193,7 +193,7 @@ impl Engine {
     /// Returns the wave in which an object comes: its own, or that of an object which waits for it.
     /// Of an earlier wave that one and its need would wait for each other for ever.
     fn due_wave(&self, source: SourceId, desired: &DesiredObject, chain: usize) -> i32 {
-        let waiting = self.waiting.get(&WaitTopic::Object(desired.id.clone())).into_iter().flatten();
+        let waiting = self.waiters_by_topic.get(&WaitTopic::Object(desired.id.clone())).into_iter().flatten();
         let waves = waiting.filter_map(|id| {
             let (of, waiter) = self.entry(id)?.target_content()?;
             let is_need = of == source && waiter.has_need(&desired.id);
@@ -214,7 +214,7 @@ impl Engine {
         source == of
             && waiter.wave < needed.wave
             && waiter.has_need(need)
-            && self.waits.get(need) == Some(&WaitTopic::Waves(source))
+            && self.topic_by_waiter.get(need) == Some(&WaitTopic::Waves(source))
     }
 
     /// Returns why an object waits for an object that it refers to. It waits only where the desired
@@ -240,7 +240,7 @@ impl Engine {
                         None
                     }
                     Some(_) => {
-                        let refused = entry.refused.as_ref().filter(|refusal| refusal.is_of(desired));
+                        let refused = entry.api_refusal.as_ref().filter(|refusal| refusal.is_of(desired));
                         match refused {
                             Some(refusal) => needs(&format!("is refused: {}", refusal.text)),
                             // A workload may wait for the budget for hours; what routes to it need
@@ -295,7 +295,7 @@ impl Engine {
         let accepted = entry.accepted.content().filter(|_| entry.targets.is_empty())?;
         let source = accepted.body.source;
         let state = &self.sources[source];
-        let why = state.incomplete.clone()?;
+        let why = state.incomplete_reason.clone()?;
         if state.lacks_roots_alone() { self.unrendered_doubt(source, id) } else { Some(why) }
     }
 
@@ -371,9 +371,12 @@ impl Engine {
         let namespace = service.id.namespace().unwrap_or_default();
         let wanted = self.entries.iter().filter_map(|(id, entry)| Some((id, &**entry.target_content()?.1)));
         let targets = wanted.filter(|(id, desired)| {
-            let place = id.namespace().unwrap_or_default();
+            let own_namespace = id.namespace().unwrap_or_default();
             is_workload(id)
-                && desired.labels.as_deref().is_some_and(|labels| selects.matches(namespace, labels, place))
+                && desired
+                    .labels
+                    .as_deref()
+                    .is_some_and(|labels| selects.matches(namespace, labels, own_namespace))
         });
         let mut targets = targets
             .filter(|(id, desired)| !self.comes_after(desired, service) && self.counts_for(source, id));
@@ -416,14 +419,14 @@ impl Engine {
         let Some(labels) = desired.labels.as_deref() else { return false };
         let unit =
             self.rollouts.ledger.as_ref().and_then(|ledger| ledger.unit_of(&self.inventory_ids[source], id));
-        let place = id.namespace().unwrap_or_default();
+        let own_namespace = id.namespace().unwrap_or_default();
         unit.is_some_and(|unit| {
             unit.members.keys().any(|member| {
                 let entry = self.entry(member);
                 let Some(service) = entry.and_then(|entry| entry.unreleased_content()) else { return false };
                 let namespace = member.namespace().unwrap_or_default();
                 let selected =
-                    service.selects.as_deref().is_some_and(|s| s.matches(namespace, labels, place));
+                    service.selects.as_deref().is_some_and(|s| s.matches(namespace, labels, own_namespace));
                 selected
                     && self.is_switch(service)
                     && !service.needs.contains(id)

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::engine::decide::decision::{Action, CompetingAccounts, Decision};
-use crate::engine::decide::ownership::left_alone_reason;
+use crate::engine::decide::ownership::{OwnerChange, left_alone_reason};
 use crate::engine::facts::entry::{ObjectEntry, RefusalRule};
 use crate::engine::state::{DecisionMode, Engine};
 use crate::engine::{AdoptPolicy, DesiredState, LiveObject, ObjectOwner, SourceId, SourceWrites};
@@ -58,7 +58,7 @@ impl Engine {
             return true;
         }
         let Some(entry) = self.entries.get(id) else { return false };
-        let is_denied = entry.refused.as_ref().is_some_and(|refusal| refusal.rule == RefusalRule::Rights);
+        let is_denied = entry.api_refusal.as_ref().is_some_and(|refusal| refusal.rule == RefusalRule::Rights);
         let has_it = |live: &LiveObject| {
             let owner = self.source_of(live).filter(|_| !live.is_unproven());
             owner.is_some_and(|owner| entry.targets.iter().any(|(other, _)| *other == owner))
@@ -89,16 +89,16 @@ impl Engine {
         }
         let mut competitors = entry.targets.clone();
         competitors.sort_by_key(|(source, _)| *source);
-        let chosen = competitors.iter().find(|(source, state)| self.may_begin(*source, state, id, now));
+        let chosen = competitors.iter().find(|(source, state)| self.can_begin(*source, state, id, now));
         let chosen = chosen.map(|(source, _)| *source);
-        if self.prefer_source(id, chosen) {
+        if self.prefer_source(id, chosen) == OwnerChange::Changed {
             self.change_owner(id);
         }
     }
 
     /// Returns whether nothing but the write itself is between a source and an object that
     /// nobody has.
-    fn may_begin(&self, source: SourceId, state: &DesiredState, id: &ObjectId, now: Instant) -> bool {
+    fn can_begin(&self, source: SourceId, state: &DesiredState, id: &ObjectId, now: Instant) -> bool {
         let DesiredState::Object(desired) = state else { return false };
         let state = &self.sources[source];
         let may_write = state.writes == SourceWrites::Allowed
@@ -148,7 +148,7 @@ impl Engine {
         let denials = self.write_denials.entry(id.clone()).or_default();
         denials.retain(|denial| denial.source != source);
         denials.push(WriteDenial { source, retry });
-        if self.order_wants(id) {
+        if self.sort_targets_by_owner(id) == OwnerChange::Changed {
             self.change_owner(id);
         }
     }

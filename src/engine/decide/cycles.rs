@@ -20,7 +20,7 @@ impl Engine {
         let changed = before.iter().filter(|(id, why)| self.cycles.get(*id) != Some(*why));
         let ids: Vec<ObjectId> = changed.map(|(id, _)| id).chain(self.cycles.keys()).cloned().collect();
         for id in ids {
-            self.mark(&id);
+            self.mark_dirty(&id);
         }
     }
 

@@ -12,10 +12,13 @@
 //! | `apply_pauses` | `orders/pauses.rs` | writes that a person has paused or put on hold |
 //! | `suppress_observed_writes` | `blockers.rs` | writes of a source with `observe: true` |
 //! | `require_dry_run` | `rollout/dry_run_impact.rs` | writes of unknown impact on pods |
-//! | `claim_budget` | `rollout/budget_claims.rs` | writes that restart pods, until their claim is there |
-//! | `require_unit_transfer` | `rollout/unit_transfer.rs` | takeovers, until the unit's record is there |
+//! | `claim_budget` | `rollout/budget_claims.rs` | writes that restart pods, until their claim is
+//! there |
+//! | `require_unit_transfer` | `rollout/unit_transfer.rs` | takeovers, until the unit's record is
+//! there |
 //! | `advance_daemon_set` | `rollout/daemon_set_steps.rs` | the state of the step of a DaemonSet |
-//! | `explain_surplus_correction` | `rollout/scale_balance.rs` | that a scale gave a step too many pods |
+//! | `explain_surplus_correction` | `rollout/scale_balance.rs` | that a scale gave a step too many
+//! pods |
 //! | `seal_decision` | `facts/release_seal.rs` | the seal of the release annotation |
 //! | `revisit_competitors` | `competing_accounts.rs` | when to ask again which source goes on |
 //!
@@ -33,7 +36,7 @@ use crate::engine::decide::decision::{
 use crate::engine::decide::ownership::{
     decide_ownership, first_source_reason, left_alone_reason, owner, two_sources_reason,
 };
-use crate::engine::decide::repair::{defend, repair_pause, verify};
+use crate::engine::decide::repair::{decide_drift, defend, repair_pause};
 use crate::engine::deletion::handover;
 use crate::engine::deletion::prune_guard::PruneDecision;
 use crate::engine::facts::entry::{
@@ -44,7 +47,7 @@ use crate::engine::rollout::step_overlay::is_tightening;
 use crate::engine::state::{DecisionMode, Engine};
 use crate::engine::{
     AdoptPolicy, ApplyVariant, DesiredState, InventoryHolder, LiveObject, ObjectOwner, Reason,
-    RecreatePolicy, ReplacementContent, ReplicaMode, RolloutOverlayState, RolloutPhase, SharedDesiredObject,
+    RecreatePolicy, ReplacementContent, ReplicaMode, RolloutOverlayState, SharedDesiredObject, WorkloadPhase,
     is_workload,
 };
 use crate::object::{ObjectId, Revision};
@@ -56,7 +59,7 @@ impl Engine {
     /// Decides about one object, asks the budget, and remembers what it waits for.
     pub(crate) fn decide(&mut self, id: &ObjectId, now: Instant) -> Decision {
         self.complete_changes();
-        self.expire_asked_view(id, now);
+        self.expire_intent_view(id, now);
         self.choose_competitor(id, now);
         self.note_config(id);
         let release_blocker = self.release_blocker(id, now);
@@ -101,7 +104,7 @@ impl Engine {
         let decision = self.explain_surplus_correction(id, decision);
         let decision = self.seal_decision(id, decision);
         let decision = self.revisit_competitors(id, decision);
-        self.remember(id, &decision);
+        self.register_wait(id, &decision);
         decision
     }
 
@@ -123,11 +126,11 @@ impl Engine {
     pub(in crate::engine) fn release_blocker(&mut self, id: &ObjectId, now: Instant) -> Option<Reason> {
         let entry = self.entries.get(id)?;
         let (source, desired) = entry.target_content().map(|(source, desired)| (source, desired.clone()))?;
-        let blind = matches!(
+        let is_unobserved = matches!(
             self.current_observation(id, entry, now),
             Observation::Pending(_) | Observation::NotSeen
         );
-        if blind || (entry.unreleased_content().is_none() && self.restart_stamp(id).is_none()) {
+        if is_unobserved || (entry.unreleased_content().is_none() && self.restart_stamp(id).is_none()) {
             return None;
         }
         let stays = entry.rejection.as_ref().and_then(|rejection| rejection.release_blocker());
@@ -148,7 +151,7 @@ impl Engine {
         let Some(entry) = self.entries.get(id).filter(|entry| entry.target_content().is_some()) else {
             return InventoryHolder::Nobody;
         };
-        let set = handover::set_of(&self.current_observation(id, entry, now));
+        let set = handover::labelled_inventory_id(&self.current_observation(id, entry, now));
         set.map_or(InventoryHolder::Nobody, |set| self.inventory_holder(id, &set, now))
     }
 
@@ -159,8 +162,8 @@ impl Engine {
         entry: &'a ObjectEntry,
         now: Instant,
     ) -> Observation<'a> {
-        if let Some(blind) = self.unobserved_reason(id, entry) {
-            return Observation::Pending(blind);
+        if let Some(unobserved) = self.unobserved_reason(id, entry) {
+            return Observation::Pending(unobserved);
         }
         let seen = self.informer_objects.get(id);
         if let Some((written, at)) = entry.min_resource_version
@@ -211,7 +214,7 @@ fn decide_contested(
     competitors: &[(SourceId, DesiredState)],
     now: Instant,
 ) -> Decision {
-    let refused = input.entry.refused.as_ref().filter(|refusal| refusal.rule == RefusalRule::Rights);
+    let refused = input.entry.api_refusal.as_ref().filter(|refusal| refusal.rule == RefusalRule::Rights);
     let refused = refused.map(|refusal| format!("; {}", refusal.text)).unwrap_or_default();
     let why = format!("{}{refused}", two_sources_reason(competitors));
     defend(input, Reason::Unusable(why.into()), now)
@@ -309,7 +312,7 @@ pub(super) fn create(
         decided_on: None,
         variant: ApplyVariant { config_stamp: input.config_stamp, ..ApplyVariant::PLAIN },
         purpose,
-        restarts: RestartRisk::No,
+        restarts: RestartRisk::Absent,
     }))
 }
 
@@ -349,7 +352,7 @@ pub(super) fn decide_present(
         {
             return decide_step(input, source, desired, live, now);
         }
-        return verify(input, source, desired, live, now);
+        return decide_drift(input, source, desired, live, now);
     }
     let restarts = restart_risk(input, desired, live);
     if let (RestartRisk::Possible, AcceptedContent::Unread(release)) = (restarts, &input.entry.accepted) {
@@ -379,7 +382,7 @@ pub(super) fn decide_present(
         source,
         revision: revision(input, purpose),
         seal: None,
-        precondition: write_precondition(live, exact),
+        precondition: if exact { exact_precondition(live) } else { uid_precondition(live) },
         decided_on: Some(live.rv),
         variant: ApplyVariant { replicas, overlay: input.overlay, config_stamp: input.config_stamp },
         purpose,
@@ -408,7 +411,7 @@ pub(super) fn decide_step(
         return Decision::wait(reason);
     }
     if let Some(reason) = input.release_blocker.clone().filter(|_| restarted) {
-        return verify(input, source, desired, live, now).with_reason(reason);
+        return decide_drift(input, source, desired, live, now).with_reason(reason);
     }
     let moves = matches!(live.overlay, RolloutOverlayState::Overlaid(overlay) if overlay.step().is_some())
         || input.overlay.is_some();
@@ -419,7 +422,7 @@ pub(super) fn decide_step(
         source,
         revision: revision(input, purpose),
         seal: None,
-        precondition: write_precondition(live, true),
+        precondition: exact_precondition(live),
         decided_on: Some(live.rv),
         variant: ApplyVariant {
             replicas: replicas(input, desired, live),
@@ -427,7 +430,11 @@ pub(super) fn decide_step(
             config_stamp: input.config_stamp,
         },
         purpose,
-        restarts: if moves && is_serving(input.id, live) { RestartRisk::Possible } else { RestartRisk::No },
+        restarts: if moves && is_serving(input.id, live) {
+            RestartRisk::Possible
+        } else {
+            RestartRisk::Absent
+        },
     }))
 }
 
@@ -440,8 +447,12 @@ pub(super) fn revision(input: &DecisionInput<'_>, purpose: ApplyPurpose) -> Revi
     }
 }
 
-pub(super) fn write_precondition(live: &LiveObject, exact: bool) -> Precondition {
-    if exact { Precondition::Exact(live.uid.clone(), live.rv) } else { Precondition::Uid(live.uid.clone()) }
+pub(super) fn exact_precondition(live: &LiveObject) -> Precondition {
+    Precondition::Exact(live.uid.clone(), live.rv)
+}
+
+pub(super) fn uid_precondition(live: &LiveObject) -> Precondition {
+    Precondition::Uid(live.uid.clone())
 }
 
 pub(super) fn replicas(
@@ -474,7 +485,7 @@ pub(super) fn restart_risk(
     let same = input.entry.accepted.has_template_of(desired)
         && !lets_go
         && !live.is_restarted_by(input.config_stamp);
-    if same || !is_serving(input.id, live) { RestartRisk::No } else { RestartRisk::Possible }
+    if same || !is_serving(input.id, live) { RestartRisk::Absent } else { RestartRisk::Possible }
 }
 
 /// Returns whether a workload has pods that a rolling update could take down. Pods that were never
@@ -482,7 +493,7 @@ pub(super) fn restart_risk(
 pub(in crate::engine) fn is_serving(id: &ObjectId, live: &LiveObject) -> bool {
     is_workload(id)
         && live.replica_status.is_none_or(|replica_status| {
-            replica_status.phase != RolloutPhase::FirstStart && replica_status.replicas > 0
+            replica_status.phase != WorkloadPhase::FirstStart && replica_status.replicas > 0
         })
 }
 
@@ -548,14 +559,14 @@ pub(super) fn immutability_refusal(
     input: &DecisionInput<'_>,
     desired: &SharedDesiredObject,
 ) -> Option<Reason> {
-    let refusal = input.entry.refused.as_ref()?;
+    let refusal = input.entry.api_refusal.as_ref()?;
     (refusal.is_of(desired) && refusal.rule == RefusalRule::Immutable)
         .then(|| Reason::Refused(refusal.text.clone(), None))
 }
 
 /// Returns why an object is not deleted to be created again, though its manifest allows it.
 pub(super) fn kept_refusal_reason(input: &DecisionInput<'_>) -> Reason {
-    let text = input.entry.refused.as_ref().map_or_else(Arc::default, |refusal| refusal.text.clone());
+    let text = input.entry.api_refusal.as_ref().map_or_else(Arc::default, |refusal| refusal.text.clone());
     let why = input.recreation_blocker.as_deref();
     let why = why.unwrap_or("its annotation rhumb.dev/release has no valid seal");
     Reason::Refused(format!("{text}; {}", kept_refusal_text(why)).into(), None)

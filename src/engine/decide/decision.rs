@@ -49,7 +49,7 @@ pub(crate) enum ApplyPurpose {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RestartRisk {
     /// It does not.
-    No,
+    Absent,
     /// As far as can be known without asking the server, it may.
     Possible,
 }

@@ -101,7 +101,7 @@ impl Engine {
     /// with it. The dependency may wait for that very slot, so both would wait for ever.
     fn holds_a_slot_for(&self, source: SourceId, id: &ObjectId, before: &ObjectId) -> bool {
         let units = self.unit_workloads.get(&source);
-        let lead = |id: &ObjectId| units.and_then(|units| units.leads.get(id));
+        let lead = |id: &ObjectId| units.and_then(|units| units.lead_workloads.get(id));
         let is_unwritten =
             |id: &ObjectId| self.entry(id).is_some_and(|entry| self.is_change_pending(id, entry));
         let rolling = self.rollouts.in_flight.iter().filter(|(_, rollout)| rollout.claim.is_some());
@@ -117,7 +117,7 @@ impl Engine {
             return;
         }
         let topic = WaitTopic::Object(id.clone());
-        if self.waiting.contains_key(&topic)
+        if self.waiters_by_topic.contains_key(&topic)
             && self.entry(id).is_some_and(|entry| !self.is_change_pending(id, entry))
         {
             self.wake_topic(&topic);

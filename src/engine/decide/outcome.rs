@@ -8,11 +8,11 @@ use crate::engine::decide::decision::{Action, ApplyPurpose, ApplyRequest, Deleti
 use crate::engine::decide::repair::FIGHT_WINDOW;
 use crate::engine::deletion::recreation_guard::recreation_loss;
 use crate::engine::facts::entry::{
-    AcceptedContent, ApiRefusal, DirectView, ObjectEntry, RefusalRule, TemporaryFailure, VerifiedCoverage,
+    AcceptedContent, ApiRefusal, DirectView, ObjectEntry, RefusalRule, TemporaryFailure, VerifiedOwnership,
 };
 use crate::engine::state::Engine;
 use crate::engine::{
-    DryRunImpact, FieldCoverage, LiveObject, ResourceVersion, RolloutPhase, SourceId, is_workload,
+    DryRunImpact, FieldOwnership, LiveObject, ResourceVersion, SourceId, WorkloadPhase, is_workload,
 };
 use crate::object::{ErrorClass, ObjectId};
 
@@ -109,7 +109,7 @@ impl Engine {
             // same before.
             let rolls = answer
                 .replica_status
-                .is_some_and(|replica_status| replica_status.phase == RolloutPhase::Replacing);
+                .is_some_and(|replica_status| replica_status.phase == WorkloadPhase::Replacing);
             self.record_rollout_write(id, (!nothing || rolls).then_some(answer.rv));
             if nothing && !rolls {
                 self.end_claim(id);
@@ -137,17 +137,17 @@ impl Engine {
         }
         entry.revision = Some(apply.revision.clone());
         entry.incarnation = Some(answer.uid.clone());
-        (entry.refused, entry.refused_repair) = (None, None);
+        (entry.api_refusal, entry.repair_refusal) = (None, None);
         (entry.last_failure, entry.dry_run) = (None, None);
         // The fields that the server tracks of our own apply are all that it will ever track of
         // this content.
-        entry.verified = Some(VerifiedCoverage {
+        entry.verified = Some(VerifiedOwnership {
             content: apply.variant.hash(&apply.desired),
             overlay: apply.variant.overlay,
             config_stamp: apply.variant.config_stamp,
             managed_fields: answer.our_fields.clone(),
             value_digest: answer.value_digest,
-            cover: FieldCoverage::Complete,
+            cover: FieldOwnership::Complete,
         });
         if nothing {
             return;
@@ -169,7 +169,7 @@ impl Engine {
         self.write_denials.remove(id);
         for id in self.denied_writes.remove(&self.role_scope(source, id)).unwrap_or_default() {
             if let Some(entry) = self.entries.get_mut(&id) {
-                for refused in [&mut entry.refused, &mut entry.refused_repair] {
+                for refused in [&mut entry.api_refusal, &mut entry.repair_refusal] {
                     *refused = refused.take().filter(|refusal| refusal.rule != RefusalRule::Rights);
                 }
                 self.dirty.push(id);
@@ -202,7 +202,7 @@ impl Engine {
         entry.direct_view = entry.direct_view.take().filter(|_| is_shown);
         entry.accepted = AcceptedContent::Nothing;
         if removal == DeletionReason::Recreate {
-            entry.refused = None;
+            entry.api_refusal = None;
             // The next event gives the slot back, also where no event reports that the object is
             // gone.
             self.record_rollout_write(id, Some(rv.next()));
@@ -247,8 +247,8 @@ impl Engine {
                     let content = apply.desired.hash;
                     let is_wanted = entry.target_content().is_none_or(|(_, wanted)| wanted.hash == content);
                     let refused = match apply.purpose {
-                        ApplyPurpose::Repair if !is_wanted => &mut entry.refused_repair,
-                        _ => &mut entry.refused,
+                        ApplyPurpose::Repair if !is_wanted => &mut entry.repair_refusal,
+                        _ => &mut entry.api_refusal,
                     };
                     let before = refused.take().filter(|before| before.content == content);
                     let times = before.map_or(0, |before| before.times).saturating_add(1);

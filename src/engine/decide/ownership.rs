@@ -20,14 +20,23 @@ use crate::engine::{
 };
 use crate::object::{ObjectId, annotations};
 
+/// The effect of sorting the sources that want an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine) enum OwnerChange {
+    /// The source that comes first is the same as before.
+    Unchanged,
+    /// Another source comes first now.
+    Changed,
+}
+
 /// Returns why the others do not get what the first of several sources has.
 pub(in crate::engine) fn first_source_reason(targets: &[(SourceId, DesiredState)]) -> Arc<str> {
     format!("{}; the first of them applies it", two_sources_reason(targets)).into()
 }
 
 pub(super) fn two_sources_reason(targets: &[(SourceId, DesiredState)]) -> Arc<str> {
-    let places: Vec<String> = targets.iter().map(|(_, state)| state.origin().to_string()).collect();
-    format!("{} sources want it: {}", targets.len(), places.join(" and ")).into()
+    let origins: Vec<String> = targets.iter().map(|(_, state)| state.origin().to_string()).collect();
+    format!("{} sources want it: {}", targets.len(), origins.join(" and ")).into()
 }
 
 /// Returns why nothing at all is done about an object, absent or there, that asks for that.
@@ -65,13 +74,13 @@ pub(super) fn decide_ownership(
     source: SourceId,
     live: &LiveObject,
 ) -> Result<Option<ApplyPurpose>, Reason> {
-    let mine = &input.inventories[source];
+    let own_inventory = &input.inventories[source];
     let adopted = |owner: Arc<str>| match input.adopt {
         AdoptPolicy::Always => Ok(Some(ApplyPurpose::Adopt)),
         AdoptPolicy::Never | AdoptPolicy::IfUnowned => Err(Reason::Owned(owner)),
     };
     match &live.owner {
-        ObjectOwner::Ours(set) if set == mine => Ok(None),
+        ObjectOwner::Ours(set) if set == own_inventory => Ok(None),
         _ if is_still_ours(input, live) => Ok(None),
         ObjectOwner::Controlled(owner) => Err(Reason::Owned(owner.clone())),
         ObjectOwner::Ours(_) if input.holder == InventoryHolder::Unread => Err(Reason::ReadingPeers),
@@ -154,7 +163,7 @@ impl Engine {
     ///
     /// The label of the live object decides; until a write of ours is seen, the accepted content
     /// does.
-    pub(in crate::engine) fn order_wants(&mut self, id: &ObjectId) -> bool {
+    pub(in crate::engine) fn sort_targets_by_owner(&mut self, id: &ObjectId) -> OwnerChange {
         let owner = self.known_owner(id);
         self.prefer_source(id, owner)
     }
@@ -169,10 +178,14 @@ impl Engine {
 
     /// Puts a source first of those that want an object, and returns whether another one was
     /// before.
-    pub(super) fn prefer_source(&mut self, id: &ObjectId, owner: Option<SourceId>) -> bool {
-        let Some(entry) = self.entries.get_mut(id) else { return false };
+    pub(super) fn prefer_source(&mut self, id: &ObjectId, owner: Option<SourceId>) -> OwnerChange {
+        let Some(entry) = self.entries.get_mut(id) else { return OwnerChange::Unchanged };
         entry.targets.sort_by_key(|(source, _)| (Some(*source) != owner, *source));
-        std::mem::replace(&mut entry.owner, owner) != owner
+        if std::mem::replace(&mut entry.owner, owner) == owner {
+            OwnerChange::Unchanged
+        } else {
+            OwnerChange::Changed
+        }
     }
 
     /// Gives an object to another source: no wave of the others waits for it.
@@ -219,13 +232,13 @@ impl Engine {
     /// asks.
     pub(crate) fn opt_outs(&self, source: SourceId, now: Instant) -> BTreeMap<ObjectId, &'static str> {
         let by_word = self.orders.opted_out.iter().map(|(id, word)| (id, *word));
-        let by_person = self.orders.asked.iter().filter_map(|id| {
-            let asked = self.intents(id)?;
+        let by_person = self.orders.objects_with_intents.iter().filter_map(|id| {
+            let intents = self.intents(id)?;
             let is_denied = self.opt_out_of(id) == OptOutPolicy::Denied;
-            if asked.hold.is_some() && (is_denied || self.active_hold(id, now).is_some()) {
+            if intents.hold.is_some() && (is_denied || self.active_hold(id, now).is_some()) {
                 return Some((id, annotations::HOLD));
             }
-            asked.paused.is_some().then_some((id, annotations::PAUSED))
+            intents.paused.is_some().then_some((id, annotations::PAUSED))
         });
         let all = by_person.chain(by_word);
         let own = all.filter(|(id, _)| self.source_for(id) == Some(source));

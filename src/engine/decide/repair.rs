@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::engine::decide::decide::{
-    content_blocker, create, is_serving, replicas, revision, write_precondition,
+    content_blocker, create, exact_precondition, is_serving, replicas, revision, uid_precondition,
 };
 use crate::engine::decide::decision::{
     Action, ApplyPurpose, ApplyRequest, Decision, DecisionInput, Observation, RestartRisk,
 };
 use crate::engine::decide::ownership::{left_alone_reason, owner};
-use crate::engine::facts::entry::{AcceptedContent, FieldCoverage, RepairImpact, SourceId};
+use crate::engine::facts::entry::{AcceptedContent, FieldOwnership, RepairImpact, SourceId};
 use crate::engine::{
     ApplyVariant, FightCause, LiveObject, ObjectOwner, Reason, ReplicaMode, RolloutOverlayState,
     SharedDesiredObject,
@@ -18,7 +18,7 @@ use crate::engine::{
 
 /// The number of repairs of one object within a minute that make a fight (Config Sync's alarm rate,
 /// KNV2005).
-pub(crate) const REPAIRS_PER_FIGHT: usize = 5;
+pub(crate) const MAX_REPAIRS_PER_FIGHT: usize = 5;
 
 /// The time over which repairs are counted.
 pub(crate) const FIGHT_WINDOW: Duration = Duration::from_mins(1);
@@ -35,7 +35,7 @@ const STRIPPED_ANNOTATION_REASON: &str = "the server does not keep the annotatio
 const STRIPPED_LABEL_REASON: &str = "the server does not keep the label applyset.kubernetes.io/part-of; a webhook or an admission policy changes it, so what becomes of the object is not seen, and it is never pruned; let the label pass, then change the object in git or start rhumb again";
 
 /// Decides about an object with our newest content, by whether all of it is still ours.
-pub(super) fn verify(
+pub(super) fn decide_drift(
     input: &DecisionInput<'_>,
     source: SourceId,
     desired: &SharedDesiredObject,
@@ -61,7 +61,7 @@ pub(super) fn verify(
     match verified.map(|verified| verified.cover) {
         None => Decision::act(Action::CompareCached(desired.clone(), variant)),
         // Sent again and again, the annotation would be taken away again and again.
-        Some(FieldCoverage::Complete) => match live.shown_release() {
+        Some(FieldOwnership::Complete) => match live.shown_release() {
             None => Decision::wait(Reason::Refused(STRIPPED_ANNOTATION_REASON.into(), None)),
             Some(_) if !matches!(&live.owner, ObjectOwner::Ours(set) if *set == input.inventories[source]) => {
                 Decision::wait(Reason::Refused(STRIPPED_LABEL_REASON.into(), None))
@@ -76,10 +76,10 @@ pub(super) fn verify(
             }
             Some(_) => Decision::act(Action::Nothing),
         },
-        Some(FieldCoverage::OnlyEmptyMissing | FieldCoverage::Unequal) => {
+        Some(FieldOwnership::OnlyEmptyMissing | FieldOwnership::Unequal) => {
             Decision::act(Action::CompareLive(desired.clone(), variant))
         }
-        Some(FieldCoverage::Lost(lost)) => repair(lost),
+        Some(FieldOwnership::Lost(lost)) => repair(lost),
     }
 }
 
@@ -100,7 +100,7 @@ fn repair(input: &DecisionInput<'_>, target: &RepairTarget<'_>, live: &LiveObjec
     let restarts = if lost == RepairImpact::Template && is_serving(input.id, live) {
         RestartRisk::Possible
     } else {
-        RestartRisk::No
+        RestartRisk::Absent
     };
     Decision::act(Action::Apply(ApplyRequest {
         desired: desired.clone(),
@@ -109,7 +109,10 @@ fn repair(input: &DecisionInput<'_>, target: &RepairTarget<'_>, live: &LiveObjec
         seal: None,
         // Bound to the version, it would only ever meet conflicts where somebody writes faster, and
         // nothing would show that this is a fight. The repair restores accepted content.
-        precondition: write_precondition(live, matches!(variant.replicas, ReplicaMode::FromLive(_))),
+        precondition: match variant.replicas {
+            ReplicaMode::FromLive(_) => exact_precondition(live),
+            ReplicaMode::FromManifest | ReplicaMode::Omitted => uid_precondition(live),
+        },
         decided_on: Some(live.rv),
         variant,
         purpose: ApplyPurpose::Repair,
@@ -143,7 +146,7 @@ pub(super) fn defend(input: &DecisionInput<'_>, reason: Reason, now: Instant) ->
         Observation::Seen(live) => match (owner(input, live), &live.owner) {
             (Some(labelled), _) => {
                 let source = if live.is_unproven() { accepted.body.source } else { labelled };
-                verify(input, source, accepted, live, now).with_reason(reason)
+                decide_drift(input, source, accepted, live, now).with_reason(reason)
             }
             (None, ObjectOwner::Controlled(owner) | ObjectOwner::Foreign(owner)) => {
                 Decision::wait(Reason::Owned(owner.clone()))
@@ -158,13 +161,13 @@ pub(super) fn defend(input: &DecisionInput<'_>, reason: Reason, now: Instant) ->
 pub(super) fn repair_pause(input: &DecisionInput<'_>, lost: RepairImpact, now: Instant) -> Option<Reason> {
     let recent: Vec<Instant> =
         input.entry.repairs.iter().copied().filter(|at| now.duration_since(*at) < FIGHT_WINDOW).collect();
-    let oldest = recent.len().checked_sub(REPAIRS_PER_FIGHT).and_then(|first| recent.get(first))?;
-    let calm = FIGHT_WINDOW.saturating_sub(now.duration_since(*oldest));
+    let oldest = recent.len().checked_sub(MAX_REPAIRS_PER_FIGHT).and_then(|first| recent.get(first))?;
+    let remaining_window = FIGHT_WINDOW.saturating_sub(now.duration_since(*oldest));
     let left = match (lost, recent.last()) {
         (RepairImpact::InPlace, Some(newest)) => {
-            calm.min(FIGHT_PAUSE.saturating_sub(now.duration_since(*newest)))
+            remaining_window.min(FIGHT_PAUSE.saturating_sub(now.duration_since(*newest)))
         }
-        _ => calm,
+        _ => remaining_window,
     };
     let cause = || match input.observation {
         Observation::Absent => FightCause::Deletions,

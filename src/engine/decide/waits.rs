@@ -11,12 +11,12 @@ use crate::object::ObjectId;
 impl Engine {
     /// Remembers whom to wake when what an object waits for has changed, and whether its wave goes
     /// on.
-    pub(in crate::engine) fn remember(&mut self, id: &ObjectId, decision: &Decision) {
+    pub(in crate::engine) fn register_wait(&mut self, id: &ObjectId, decision: &Decision) {
         let topic = decision.reason.as_ref().and_then(|reason| self.wait_topic(id, reason));
-        if self.waits.get(id) != topic.as_ref() {
-            if let Some(old) = self.waits.remove(id) {
+        if self.topic_by_waiter.get(id) != topic.as_ref() {
+            if let Some(old) = self.topic_by_waiter.remove(id) {
                 self.note_waiter_change(id, &old);
-                if let Some(waiting) = self.waiting.get_mut(&old) {
+                if let Some(waiting) = self.waiters_by_topic.get_mut(&old) {
                     waiting.remove(id);
                 }
             }
@@ -25,14 +25,14 @@ impl Engine {
                 if let WaitTopic::Object(need) = &topic
                     && self.is_due_with(id, need)
                 {
-                    self.mark(need);
+                    self.mark_dirty(need);
                 }
-                self.waiting.entry(topic.clone()).or_default().insert(id.clone());
-                self.waits.insert(id.clone(), topic);
+                self.waiters_by_topic.entry(topic.clone()).or_default().insert(id.clone());
+                self.topic_by_waiter.insert(id.clone(), topic);
             }
         }
         if let (Some(Reason::Wave(_, before)), Some(WaitTopic::Waves(source))) =
-            (&decision.reason, self.waits.get(id))
+            (&decision.reason, self.topic_by_waiter.get(id))
         {
             self.sources[*source].wave_blockers.insert(before.clone());
         }
@@ -69,7 +69,7 @@ impl Engine {
         let ids = waves.entry(wave).or_default();
         let changed = if unfinished { ids.insert(id.clone()) } else { ids.remove(id) };
         if changed {
-            self.forget_answers();
+            self.clear_memo();
         }
         if changed && !unfinished && self.sources[source].wave_blockers.contains(id) {
             self.wake_waves(source);

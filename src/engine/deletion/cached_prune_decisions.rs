@@ -20,7 +20,7 @@ use crate::object::{ContentHash, ObjectId};
 
 /// The share of the candidates, one in so many, after whose deletion the others are judged again.
 /// So all judgements of many deletions together cost as much as a few of all of them.
-const DELETED_SHARE: usize = 8;
+const MIN_DELETED_FRACTION: usize = 8;
 
 /// The facts about one live object that its own decision follows from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,7 +80,7 @@ impl CachedPruneDecisions {
     fn is_due(&self) -> bool {
         self.is_stale
             || (self.deleted > 0
-                && (self.undone == 0 || self.deleted * DELETED_SHARE >= self.decisions.len()))
+                && (self.undone == 0 || self.deleted * MIN_DELETED_FRACTION >= self.decisions.len()))
     }
 
     /// Takes out a candidate that is gone. Returns whether that was decided.
@@ -111,18 +111,18 @@ impl Engine {
         let is_deleted = self.is_deleted_here(id);
         for source in self.source_ids() {
             let facts = self.candidate_facts(id).filter(|_| of == Some(source));
-            let judgement = &mut self.sources[source].prunes;
-            if judgement.is_stale || judgement.facts.get(id) == facts.as_ref() {
+            let prunes = &mut self.sources[source].prunes;
+            if prunes.is_stale || prunes.facts.get(id) == facts.as_ref() {
                 continue;
             }
             // The event is on its way.
-            if is_deleted && judgement.decisions.get(id) == Some(&PruneDecision::Delete) {
+            if is_deleted && prunes.decisions.get(id) == Some(&PruneDecision::Delete) {
                 continue;
             }
-            if judgement.blocker.is_some() {
-                judgement.changed.insert(id.clone());
+            if prunes.blocker.is_some() {
+                prunes.changed.insert(id.clone());
             } else {
-                judgement.mark_stale();
+                prunes.mark_stale();
             }
         }
     }
@@ -136,30 +136,30 @@ impl Engine {
         is: Option<SourceId>,
     ) {
         for source in self.source_ids() {
-            let judgement = &mut self.sources[source].prunes;
+            let prunes = &mut self.sources[source].prunes;
             let is_gone = is.is_none() && was == Some(source);
             // While the guard is closed, numbers change nothing.
-            if judgement.blocker.is_none() && !(is_gone && judgement.remove_deleted(id)) {
-                judgement.mark_stale();
+            if prunes.blocker.is_none() && !(is_gone && prunes.remove_deleted(id)) {
+                prunes.mark_stale();
             }
         }
     }
 
     /// Judges what is out of date. Marks the objects whose decision has changed.
-    pub(in crate::engine) fn judge_prunes(&mut self) {
+    pub(in crate::engine) fn decide_changed_prunes(&mut self) {
         for source in self.source_ids() {
-            let judgement = &self.sources[source].prunes;
-            if judgement.is_due() || !judgement.changed.is_empty() {
+            let prunes = &self.sources[source].prunes;
+            if prunes.is_due() || !prunes.changed.is_empty() {
                 let blocker = self.prune_blocker(source);
-                let judgement = &self.sources[source].prunes;
-                if !judgement.is_due() && judgement.blocker == blocker && blocker.is_some() {
-                    self.judge_changed(source);
+                let prunes = &self.sources[source].prunes;
+                if !prunes.is_due() && prunes.blocker == blocker && blocker.is_some() {
+                    self.decide_changed(source);
                 } else {
                     self.judge_all(source, blocker);
                 }
             }
             #[cfg(test)]
-            lookup_counts::uncounted(|| self.assert_judged(source));
+            lookup_counts::run_uncounted(|| self.assert_decided(source));
         }
     }
 
@@ -188,23 +188,23 @@ impl Engine {
     }
 
     /// Judges the objects whose own facts have changed while the guard is closed for all.
-    fn judge_changed(&mut self, source: SourceId) {
-        let judgement = &mut self.sources[source].prunes;
-        let (changed, blocker) = (std::mem::take(&mut judgement.changed), judgement.blocker.clone());
+    fn decide_changed(&mut self, source: SourceId) {
+        let prunes = &mut self.sources[source].prunes;
+        let (changed, blocker) = (std::mem::take(&mut prunes.changed), prunes.blocker.clone());
         for id in changed {
             let facts = self.candidate_facts(&id).filter(|_| self.candidate_source(&id) == Some(source));
             let decision = facts.as_ref().zip(blocker.as_ref());
             let decision = decision.and_then(|(_, blocker)| self.decide_closed_prune(source, &id, blocker));
-            let judgement = &mut self.sources[source].prunes;
+            let prunes = &mut self.sources[source].prunes;
             if let (Some(decision), Some(facts)) = (decision, facts) {
-                let former = judgement.decisions.insert(id.clone(), decision);
-                judgement.facts.insert(id.clone(), facts);
-                if former.as_ref() != judgement.decisions.get(&id) {
+                let former = prunes.decisions.insert(id.clone(), decision);
+                prunes.facts.insert(id.clone(), facts);
+                if former.as_ref() != prunes.decisions.get(&id) {
                     self.dirty.push(id);
                 }
             } else {
-                judgement.decisions.remove(&id);
-                judgement.facts.remove(&id);
+                prunes.decisions.remove(&id);
+                prunes.facts.remove(&id);
             }
         }
     }
@@ -236,16 +236,16 @@ impl Engine {
 
     /// Fails where something is taken for decided that would be decided otherwise now.
     #[cfg(test)]
-    fn assert_judged(&self, source: SourceId) {
-        let judgement = &self.sources[source].prunes;
-        if judgement.decisions.is_empty() && self.unwanted.is_empty() {
+    fn assert_decided(&self, source: SourceId) {
+        let prunes = &self.sources[source].prunes;
+        if prunes.decisions.is_empty() && self.unwanted.is_empty() {
             return;
         }
         let now = self.decide_prunes(source);
-        assert!(judgement.decisions.keys().eq(now.keys()), "{source:?}");
-        let is_deleted = judgement.decisions.keys().any(|id| self.is_deleted_here(id));
-        for (id, decision) in judgement.decisions.iter().filter(|(id, _)| !self.is_deleted_here(id)) {
-            if *decision == PruneDecision::Delete || (judgement.deleted == 0 && !is_deleted) {
+        assert!(prunes.decisions.keys().eq(now.keys()), "{source:?}");
+        let is_deleted = prunes.decisions.keys().any(|id| self.is_deleted_here(id));
+        for (id, decision) in prunes.decisions.iter().filter(|(id, _)| !self.is_deleted_here(id)) {
+            if *decision == PruneDecision::Delete || (prunes.deleted == 0 && !is_deleted) {
                 assert_eq!(now[id], *decision, "{id}");
             }
         }

@@ -18,7 +18,7 @@ use crate::engine::deletion::kept_objects::KeptObjects;
 use crate::engine::deletion::observation_requests::{ObservationRequests, TakeoverWait};
 use crate::engine::deletion::peer_sources::{
     DeletionConsent, PeerSource, RepositoryIdentity, SourceCompleteness, SourceProgress, SourceService,
-    SourceStatement, mark,
+    SourceStatement, object_hash,
 };
 use crate::engine::deletion::unowned_objects::UnownedObjects;
 use crate::engine::facts::entry::SourceId;
@@ -43,6 +43,15 @@ const PEER_CONFIRMATION_DELAY: Duration = Duration::from_mins(1);
 /// The time for which others may still act on an old statement that an object is released. It is
 /// longer than a read statement counts for a takeover, and than that takes.
 pub(in crate::engine) const OLD_STATEMENT_VALIDITY: Duration = Duration::from_mins(2);
+
+/// The times at which the inventories of other processes are read for an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine) enum PeerReadSchedule {
+    /// Once, and again when something else asks for it.
+    Once,
+    /// Again and again, as something waits for them.
+    Periodic,
+}
 
 /// The holder of an object that carries the label of an inventory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -79,7 +88,7 @@ pub(in crate::engine) struct Handover {
     /// The time at which they were last read.
     read: Option<Instant>,
     /// The rest before they are read again.
-    rest: Duration,
+    peers_interval: Duration,
     /// The objects that need a fresh statement of others.
     asking: BTreeSet<ObjectId>,
     /// The incarnations of objects that came with the label of a source which did not want them,
@@ -149,8 +158,9 @@ impl Engine {
     /// not request it now.
     pub(crate) fn possible_competitor(&self, source: SourceId, id: &ObjectId) -> Option<&Arc<str>> {
         let own = self.progress(source).unwrap_or_default();
-        let found =
-            self.peers().find(|peer| peer.deletion_consent(mark(id), &own) == DeletionConsent::AfterDelay)?;
+        let found = self
+            .peers()
+            .find(|peer| peer.deletion_consent(object_hash(id), &own) == DeletionConsent::AfterDelay)?;
         Some(&found.name)
     }
 
@@ -183,10 +193,10 @@ impl Engine {
             others.map(|peer| (peer.inventory_id.clone(), peer)).collect();
         let handover = &mut self.handover;
         let is_news = handover.peers.as_ref() != Some(&peers);
-        handover.rest = if is_news {
+        handover.peers_interval = if is_news {
             MIN_PEERS_INTERVAL
         } else {
-            (handover.rest * 2).clamp(MIN_PEERS_INTERVAL, MAX_PEERS_INTERVAL)
+            (handover.peers_interval * 2).clamp(MIN_PEERS_INTERVAL, MAX_PEERS_INTERVAL)
         };
         (handover.peers, handover.read) = (Some(peers), Some(now));
         handover.observations.is_expected = false;
@@ -252,7 +262,7 @@ impl Engine {
         let state = &self.sources[source];
         // As long as the scope of a kind is unknown, it is not known which object a manifest means.
         let is_complete = state.lifecycle == SourceLifecycle::Deleting
-            || (state.incomplete.is_none() && self.unscoped_file(source).is_none());
+            || (state.incomplete_reason.is_none() && self.unscoped_file(source).is_none());
         if is_complete { SourceCompleteness::Complete } else { SourceCompleteness::Partial }
     }
 
@@ -276,7 +286,7 @@ impl Engine {
 
     fn peer_view_of(&self, source: SourceId) -> PeerSource {
         let completeness = self.completeness(source);
-        let says = SourceStatement {
+        let statement = SourceStatement {
             progress: self.progress_by(source, || completeness).unwrap_or_default(),
             completeness,
             service: SourceService::Daemon,
@@ -286,7 +296,7 @@ impl Engine {
         PeerSource {
             name: name.clone(),
             inventory_id: inventory_id.clone(),
-            statement: Ok(says),
+            statement: Ok(statement),
             kept: KeptObjects::default(),
             rejections: Vec::new(),
         }
@@ -300,7 +310,7 @@ impl Engine {
         id: &ObjectId,
     ) -> Option<WithheldDeletion> {
         let own = self.progress(source).unwrap_or_default();
-        let mark = mark(id);
+        let mark = object_hash(id);
         let withheld =
             self.other_sources(source, id).find_map(|peer| match peer.deletion_consent(mark, &own) {
                 DeletionConsent::Withheld(why) => Some(why),
@@ -346,13 +356,13 @@ impl Engine {
     fn released_since(&self, id: &ObjectId, now: Instant) -> Instant {
         let source = self.informer_object(id).and_then(|live| self.source_of(live));
         let prior = source.and_then(|source| self.handover.prior_release.get(&source));
-        prior.filter(|(released, _)| released.contains(&mark(id))).map_or(now, |(_, since)| *since)
+        prior.filter(|(released, _)| released.contains(&object_hash(id))).map_or(now, |(_, since)| *since)
     }
 
     /// Returns how much longer others may request an object that is to be deleted.
     fn delay_left(&self, source: SourceId, id: &ObjectId, now: Instant) -> Option<Duration> {
         let own = self.progress(source).unwrap_or_default();
-        let mark = mark(id);
+        let mark = object_hash(id);
         let uid = self.informer_object(id).map(|live| &live.uid);
         let arrived =
             uid.and_then(|uid| self.handover.arrived.get(uid)).filter(|_| self.handover.has_peers());
@@ -401,13 +411,16 @@ impl Engine {
                 }
             };
         }
-        let waits = self.withheld_deletion(source, id).is_some();
-        self.ask_again(id, decision, waits, now)
+        let schedule = match self.withheld_deletion(source, id) {
+            Some(_) => PeerReadSchedule::Periodic,
+            None => PeerReadSchedule::Once,
+        };
+        self.schedule_peer_read(id, decision, schedule, now)
     }
 
     /// Has the inventories of the other processes read for an object. Returns whether this process
     /// reads them at all.
-    pub(in crate::engine) fn ask_peers(&mut self, id: &ObjectId) -> bool {
+    pub(in crate::engine) fn try_request_peers(&mut self, id: &ObjectId) -> bool {
         if self.handover.consults_peers {
             self.handover.asking.insert(id.clone());
         }
@@ -416,18 +429,18 @@ impl Engine {
 
     /// Schedules the next question to the other sources: at once where none was asked yet, and in
     /// time where something waits for them.
-    pub(in crate::engine) fn ask_again(
+    pub(in crate::engine) fn schedule_peer_read(
         &mut self,
         id: &ObjectId,
         decision: Decision,
-        waits: bool,
+        schedule: PeerReadSchedule,
         now: Instant,
     ) -> Decision {
-        let rest = self.handover.rest;
+        let rest = self.handover.peers_interval;
         if self.handover.age(now).is_none_or(|age| age >= rest.max(MIN_PEERS_INTERVAL)) {
             self.handover.asking.insert(id.clone());
         }
-        let again = waits.then_some(rest.max(MIN_PEERS_INTERVAL));
+        let again = (schedule == PeerReadSchedule::Periodic).then_some(rest.max(MIN_PEERS_INTERVAL));
         Decision { requeue_after: [decision.requeue_after, again].into_iter().flatten().min(), ..decision }
     }
 
@@ -456,13 +469,15 @@ impl Engine {
             None => InventoryHolder::Unread,
             Some(None) => InventoryHolder::Nobody,
             Some(Some(peer)) => match &peer.statement {
-                Ok(says) if says.released.contains(&mark(id)) => InventoryHolder::GivesUp(peer.name.clone()),
+                Ok(statement) if statement.released.contains(&object_hash(id)) => {
+                    InventoryHolder::GivesUp(peer.name.clone())
+                }
                 _ => InventoryHolder::Keeps(peer.name.clone()),
             },
         };
         let old = match holder {
             InventoryHolder::GivesUp(_) => TAKEOVER_PEERS_MAX_AGE,
-            _ => self.handover.rest.max(MIN_PEERS_INTERVAL),
+            _ => self.handover.peers_interval.max(MIN_PEERS_INTERVAL),
         };
         if age.is_none_or(|age| age >= old) {
             self.handover.asking.insert(id.clone());
@@ -501,7 +516,7 @@ impl Engine {
         if !matches!(holder, InventoryHolder::Keeps(_)) || decision.reason.is_none() {
             return decision;
         }
-        let rest = self.handover.rest.max(MIN_PEERS_INTERVAL);
+        let rest = self.handover.peers_interval.max(MIN_PEERS_INTERVAL);
         Decision {
             requeue_after: Some(decision.requeue_after.map_or(rest, |again| again.min(rest))),
             ..decision
@@ -529,8 +544,9 @@ impl Engine {
         for (source, _) in wants {
             let released = self.handover.given_up.get_mut(source);
             let released = released.is_some_and(|released| released.remove(id));
-            let recalled = self.handover.prior_statement.get_mut(source).filter(|said| !said.is_empty());
-            let recalled = recalled.is_some_and(|said| said.remove(&mark(id)));
+            let recalled =
+                self.handover.prior_statement.get_mut(source).filter(|statement| !statement.is_empty());
+            let recalled = recalled.is_some_and(|statement| statement.remove(&object_hash(id)));
             if (released || recalled)
                 && let Some(now) = self.rollouts.starts.now()
             {
@@ -561,8 +577,8 @@ impl Engine {
 }
 
 /// Returns the inventory whose label an object carries, as far as it can be seen.
-pub(in crate::engine) fn set_of(sight: &Observation<'_>) -> Option<Arc<str>> {
-    match sight {
+pub(in crate::engine) fn labelled_inventory_id(observation: &Observation<'_>) -> Option<Arc<str>> {
+    match observation {
         Observation::Seen(live) => match &live.owner {
             ObjectOwner::Ours(set) => Some(set.clone()),
             _ => None,

@@ -55,10 +55,10 @@ impl Engine {
         kept.timings.retain(|id, _| self.manifest_prune_timing(source, id).is_none_or(PruneTiming::is_kept));
         for id in state.manifests.kept_ids() {
             lookup_counts::count(1);
-            let asked = self.wanted_timing(source, id).filter(|asked| asked.is_kept());
+            let requested = self.wanted_timing(source, id).filter(|requested| requested.is_kept());
             let recorded = kept.timings.get(id).map_or(0, |kept| kept.serial);
             let serial = self.newest_serial(id).max(recorded);
-            kept.timings.extend(asked.map(|timing| (id.clone(), KeptTiming { timing, serial })));
+            kept.timings.extend(requested.map(|timing| (id.clone(), KeptTiming { timing, serial })));
         }
         kept
     }

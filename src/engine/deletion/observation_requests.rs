@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 
 use crate::engine::Reason;
 use crate::engine::decide::decision::Decision;
-use crate::engine::deletion::peer_sources::{DeletionConsent, SourceService, mark};
+use crate::engine::deletion::handover::PeerReadSchedule;
+use crate::engine::deletion::peer_sources::{DeletionConsent, SourceService, object_hash};
 use crate::engine::facts::entry::SourceId;
 use crate::engine::rollout::start_rate::MAX_CLOCK_SKEW;
 use crate::engine::state::{DecisionMode, Engine};
@@ -115,15 +116,15 @@ impl Engine {
             return;
         }
         for source in self.source_ids() {
-            let asked = self.unanswered_requests(source);
-            if asked.is_empty() {
+            let requests = self.unanswered_requests(source);
+            if requests.is_empty() {
                 continue;
             }
             let number = self.next_observation_number();
             let observations = &mut self.handover.observations;
             let (last, answering) = observations.answering.entry(source).or_default();
             *last = number;
-            answering.extend(asked);
+            answering.extend(requests);
             observations.due.push((source, number));
         }
     }
@@ -138,18 +139,18 @@ impl Engine {
             [taken, answering].into_iter().flatten().any(|seen| seen.covers(request))
         };
         let peers = self.handover.peers.iter().flatten();
-        let asked = peers.filter_map(|(set, peer)| {
-            let says = peer.statement.as_ref().ok()?;
-            let request = says.observation_request.as_ref()?;
+        let unanswered = peers.filter_map(|(set, peer)| {
+            let statement = peer.statement.as_ref().ok()?;
+            let request = statement.observation_request.as_ref()?;
             (!is_known(set, request)).then(|| (set.clone(), request.clone()))
         });
-        asked.collect()
+        unanswered.collect()
     }
 
     /// Records that a source was observed after a number, and that all of it was read.
     pub(in crate::engine) fn complete_observation(&mut self, source: SourceId, number: u64) {
         let observations = &mut self.handover.observations;
-        if observations.answering.get(&source).is_some_and(|(asked, _)| *asked <= number)
+        if observations.answering.get(&source).is_some_and(|(request, _)| *request <= number)
             && let Some((_, answered)) = observations.answering.remove(&source)
         {
             observations.taken.entry(source).or_default().extend(answered);
@@ -176,7 +177,8 @@ impl Engine {
             self.request_observations(source, now);
         }
         let why = format!("pruned when source {name}, which may want it, was looked at again");
-        self.ask_again(id, Decision::wait(Reason::Prune(why.into())), true, now)
+        let decision = Decision::wait(Reason::Prune(why.into()));
+        self.schedule_peer_read(id, decision, PeerReadSchedule::Periodic, now)
     }
 
     /// Asks for observations for all objects of a source whose time to be requested is over.
@@ -202,7 +204,7 @@ impl Engine {
     /// Returns a source that may have come to want an object, and was not observed for a request.
     fn unobserved_source(&self, source: SourceId, id: &ObjectId, request: Option<u64>) -> Option<Arc<str>> {
         let own = self.progress(source).unwrap_or_default();
-        let mark = mark(id);
+        let mark = object_hash(id);
         let needed = request.map(|number| ObservationRequest::new(&self.rollouts.holder, number));
         let was_observed = |set: &Arc<str>, taken: &BTreeMap<Arc<str>, ObservationRequest>| {
             let Some((number, needed)) = request.zip(needed.as_ref()) else { return false };
@@ -215,7 +217,7 @@ impl Engine {
         let has_arrived = self.handover.has_arrived(&self.informer_object(id)?.uid);
         let mut others = self.other_sources(source, id);
         let found = others.find(|peer| {
-            let Ok(says) = &peer.statement else { return false };
+            let Ok(statement) = &peer.statement else { return false };
             let may_want = match peer.deletion_consent(mark, &own) {
                 DeletionConsent::AfterDelay => true,
                 DeletionConsent::Given => {
@@ -224,8 +226,8 @@ impl Engine {
                 DeletionConsent::Withheld(_) => false,
             };
             may_want
-                && says.service == SourceService::Daemon
-                && !was_observed(&peer.inventory_id, &says.answered_requests)
+                && statement.service == SourceService::Daemon
+                && !was_observed(&peer.inventory_id, &statement.answered_requests)
         })?;
         Some(found.name.clone())
     }

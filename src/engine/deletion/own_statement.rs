@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::engine::deletion::handover::OLD_STATEMENT_VALIDITY;
 use crate::engine::deletion::observation_requests::ObservationRequest;
 use crate::engine::deletion::peer_sources::{
-    MAX_REQUESTED_OBJECTS, SourceProgress, SourceService, SourceStatement, TakeoverRequests, mark,
+    MAX_REQUESTED_OBJECTS, SourceProgress, SourceService, SourceStatement, TakeoverRequests, object_hash,
 };
 use crate::engine::facts::entry::{ObjectEntry, SourceId};
 use crate::engine::state::{DecisionMode, Engine};
@@ -22,14 +22,14 @@ impl Engine {
     /// statement. So it is requested for a time where it is wanted.
     pub(crate) fn restore_statement(&mut self, source: SourceId, recorded: &SourceStatement) {
         self.recall_observations(source, recorded);
-        let mut said = recorded.released.clone();
+        let mut statement = recorded.released.clone();
         if let TakeoverRequests::Listed(requests) = &recorded.takeover_requests {
-            said.extend(requests);
+            statement.extend(requests);
         }
-        if said.is_empty() {
+        if statement.is_empty() {
             return;
         }
-        self.handover.prior_statement.insert(source, said);
+        self.handover.prior_statement.insert(source, statement);
         let wanted =
             self.entries.iter().filter(|(_, entry)| entry.targets.iter().any(|(one, _)| *one == source));
         let wanted: Vec<ObjectId> = wanted.map(|(id, _)| id.clone()).collect();
@@ -50,7 +50,7 @@ impl Engine {
             Some(TakeoverRequests::Unlisted) => TakeoverRequests::Unlisted,
             recorded => {
                 let requests = self.takeover_requests(source);
-                recorded.filter(|recorded| recorded.cover(&requests)).cloned().unwrap_or(requests)
+                recorded.filter(|recorded| recorded.covers(&requests)).cloned().unwrap_or(requests)
             }
         };
         let needed = self.statement_with(source, requests, recorded)?;
@@ -134,8 +134,8 @@ impl Engine {
         }
         let Some(peers) = &self.handover.peers else { return };
         let asks = |set: &Arc<str>, answered: &ObservationRequest| {
-            let says = peers.get(set).and_then(|peer| peer.statement.as_ref().ok());
-            says.is_none_or(|says| says.observation_request.as_ref() == Some(answered))
+            let statement = peers.get(set).and_then(|peer| peer.statement.as_ref().ok());
+            statement.is_none_or(|statement| statement.observation_request.as_ref() == Some(answered))
                 && peers.contains_key(set)
         };
         if let Some(taken) = self.handover.observations.taken.get_mut(&source) {
@@ -180,7 +180,7 @@ impl Engine {
         if requested.len() > MAX_REQUESTED_OBJECTS {
             TakeoverRequests::Unlisted
         } else {
-            TakeoverRequests::Listed(requested.into_iter().map(mark).collect())
+            TakeoverRequests::Listed(requested.into_iter().map(object_hash).collect())
         }
     }
 
@@ -197,19 +197,19 @@ impl Engine {
             .collect();
         if all.len() > MAX_REQUESTED_OBJECTS {
             let peers = || self.peers();
-            let is_requested = |id: &ObjectId| peers().any(|peer| peer.requests_takeover(mark(id)));
+            let is_requested = |id: &ObjectId| peers().any(|peer| peer.requests_takeover(object_hash(id)));
             all.sort_by_cached_key(|(is_gone, id)| (!is_requested(id), *is_gone));
         } else {
             all.sort();
         }
-        all.into_iter().take(MAX_REQUESTED_OBJECTS).map(|(_, id)| mark(id)).collect()
+        all.into_iter().take(MAX_REQUESTED_OBJECTS).map(|(_, id)| object_hash(id)).collect()
     }
 
     /// Returns whether an object that its source no longer wants stays for longer, so that whoever
     /// comes later may want it.
     fn is_kept_longer(&self, source: SourceId, id: &ObjectId) -> bool {
-        let judged = self.prune_decision_of(source, id);
-        matches!(judged, Some(PruneDecision::Keep(_) | PruneDecision::Confirm(_)))
+        let decision = self.prune_decision_of(source, id);
+        matches!(decision, Some(PruneDecision::Keep(_) | PruneDecision::Confirm(_)))
     }
 
     /// Returns whether all is known that a statement depends on: what the cluster shows of each

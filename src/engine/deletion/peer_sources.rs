@@ -152,14 +152,14 @@ pub(in crate::engine) enum DeletionConsent {
 }
 
 /// Returns the mark of an object's name.
-pub(crate) fn mark(id: &ObjectId) -> ContentHash {
+pub(crate) fn object_hash(id: &ObjectId) -> ContentHash {
     let namespace = id.namespace().unwrap_or_default();
     ContentHash::hash_bytes(format!("{}/{}/{namespace}/{}", id.group(), id.kind(), id.name()).as_bytes())
 }
 
 impl TakeoverRequests {
     /// Returns whether all that another one names is among them.
-    pub(crate) fn cover(&self, other: &Self) -> bool {
+    pub(crate) fn covers(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Unlisted, _) => true,
             (Self::Listed(_), Self::Unlisted) => false,
@@ -240,13 +240,13 @@ impl SourceStatement {
             text => TakeoverRequests::Listed(marks(text)?),
         };
         let released = marks(line("released")?)?;
-        let said = Self { progress, takeover_requests: requests, released, ..Self::default() };
+        let statement = Self { progress, takeover_requests: requests, released, ..Self::default() };
         let rest: Vec<&str> = lines.collect();
         match rest[..] {
             // A daemon of an earlier version says no more.
-            [] => Ok(said),
+            [] => Ok(statement),
             [since, state, request, answered] => {
-                said.with_last_lines(since, state, request, answered).ok_or_else(garbled)
+                statement.with_last_lines(since, state, request, answered).ok_or_else(garbled)
             }
             _ => Err(garbled()),
         }
@@ -286,7 +286,7 @@ impl SourceStatement {
 impl PeerSource {
     /// Returns whether it requests an object by name.
     pub(crate) fn is_requesting(&self, id: &ObjectId) -> bool {
-        self.requests_takeover(mark(id))
+        self.requests_takeover(object_hash(id))
     }
 
     /// Returns whether it requests the object of a mark by name.
@@ -305,8 +305,8 @@ impl PeerSource {
         own: &SourceProgress,
     ) -> DeletionConsent {
         let name = &self.name;
-        let says = match &self.statement {
-            Ok(says) => says,
+        let statement = match &self.statement {
+            Ok(statement) => statement,
             Err(why) => {
                 return DeletionConsent::Withheld(
                     format!("source {name} may want it: what its ConfigMap tells cannot be read: {why}")
@@ -314,7 +314,7 @@ impl PeerSource {
                 );
             }
         };
-        match &says.takeover_requests {
+        match &statement.takeover_requests {
             TakeoverRequests::Unlisted => {
                 return DeletionConsent::Withheld(
                     format!("source {name} may want it, as it brings many objects").into(),
@@ -330,14 +330,14 @@ impl PeerSource {
                 format!("source {name}{of_same} may want it: it has not been read completely").into(),
             )
         };
-        let same = match (&says.progress, own) {
+        let same = match (&statement.progress, own) {
             (
                 SourceProgress::Revision { repository, read },
                 SourceProgress::Revision { repository: ours, read: newest },
             ) if repository == ours => Some((read, newest)),
             _ => None,
         };
-        match (same, says.completeness) {
+        match (same, statement.completeness) {
             (None, SourceCompleteness::Complete) => DeletionConsent::AfterDelay,
             (None, SourceCompleteness::Partial) => unread(""),
             (Some((Some(read), newest)), _) if Some(read) != newest.as_ref() => {

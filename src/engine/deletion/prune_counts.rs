@@ -24,7 +24,11 @@ impl Engine {
         let (from, to) = (brought(before), brought(now));
         let (old, new) = (proven(before), proven(now));
         for source in was.into_iter().chain(is).collect::<BTreeSet<SourceId>>() {
-            self.sources[source].count_member(id, was == Some(source), is == Some(source));
+            match (was == Some(source), is == Some(source)) {
+                (false, true) => self.sources[source].live_counts_mut().add(id),
+                (true, false) => self.sources[source].live_counts_mut().remove(id),
+                _ => {}
+            }
         }
         if from != to {
             exchange(&mut self.live_objects_by_revision, from.as_ref(), to);

@@ -122,12 +122,12 @@ pub(crate) fn decide_prunes(
     let unconfirmed: Vec<&PruneCandidate> = pending.iter().filter(kept).collect();
     let group = unconfirmed_reasons(&unconfirmed, guard);
     let bound = used_by_kept(pending, guard);
-    let judged = pending.iter().map(|p| {
+    let decisions = pending.iter().map(|p| {
         let kept = bound.get(&p.id).map(|user| format!("{user}, which is kept, uses it"));
-        let judgement = kept.map(|why| PruneDecision::Keep(why.into()));
-        (p.id.clone(), judgement.unwrap_or_else(|| decide_prune(p, guard, group.get(&p.id))))
+        let decision = kept.map(|why| PruneDecision::Keep(why.into()));
+        (p.id.clone(), decision.unwrap_or_else(|| decide_prune(p, guard, group.get(&p.id))))
     });
-    judged.collect()
+    decisions.collect()
 }
 
 /// Returns the objects that a kept object still uses, each with that user, where the source is
@@ -140,12 +140,12 @@ fn used_by_kept<'a>(
     if guard.lifecycle == SourceLifecycle::Active {
         return bound;
     }
-    let (asked, others): (Vec<_>, Vec<_>) = pending.iter().partition(|p| p.is_kept());
+    let (kept_candidates, others): (Vec<_>, Vec<_>) = pending.iter().partition(|p| p.is_kept());
     let mut used: BTreeMap<&ObjectId, Vec<&ObjectId>> = BTreeMap::new();
     for (id, user) in others.iter().filter_map(|p| Some((&p.id, p.needed_by.as_ref()?))) {
         used.entry(user).or_default().push(id);
     }
-    let mut kept: Vec<&ObjectId> = asked.iter().map(|p| &p.id).collect();
+    let mut kept: Vec<&ObjectId> = kept_candidates.iter().map(|p| &p.id).collect();
     while let Some(user) = kept.pop() {
         for id in used.remove(user).unwrap_or_default() {
             bound.insert(id, user);
@@ -226,7 +226,7 @@ fn unconfirmed_reasons(
                 "this inventory was made from {location}; nothing of it is pruned until it is confirmed"
             ))
         } else if let Some(kind) = data_loss_reason(&pending.id) {
-            Some(format!("{kind} is deleted only when confirmed by name"))
+            Some(format!("{kind} is deleted only after a confirmation"))
         } else if pending.prune_timing == PruneTiming::OnConfirmation {
             Some("its annotation asks for a confirmation".to_owned())
         } else if !guard.is_kept_complete {

@@ -117,8 +117,9 @@ impl Engine {
     /// manifest that was in force last, and in the inventory.
     pub(in crate::engine) fn prune_timing(&self, id: &ObjectId, live: &LiveObject) -> PruneTiming {
         let accepted = self.entries.get(id).and_then(|entry| entry.accepted.content());
-        let said = accepted.map_or(PruneTiming::AfterUnit, |accepted| accepted.traits.prune_timing);
-        live.prune_timing.strictest(said).strictest(self.recorded_timing(id, live))
+        let recorded_timing =
+            accepted.map_or(PruneTiming::AfterUnit, |accepted| accepted.traits.prune_timing);
+        live.prune_timing.strictest(recorded_timing).strictest(self.recorded_timing(id, live))
     }
 
     /// Returns facts about what is no longer wanted. None of it waits for other changes where all
@@ -201,7 +202,7 @@ impl Engine {
             );
             return Some(PruneDecision::Defer(why.into()));
         }
-        if let Some(why) = state.incomplete.as_ref().filter(|_| !state.lacks_roots_alone()) {
+        if let Some(why) = state.incomplete_reason.as_ref().filter(|_| !state.lacks_roots_alone()) {
             let why = format!("nothing is pruned, as the source was not read completely: {why}");
             return Some(PruneDecision::Keep(why.into()));
         }

@@ -7,7 +7,7 @@ use crate::engine::deletion::prune_guard::data_loss_reason;
 use crate::engine::facts::desired::DesiredObject;
 use crate::engine::facts::entry::{ObjectEntry, RefusalRule};
 use crate::engine::state::Engine;
-use crate::engine::{ClaimRetention, PruneTiming};
+use crate::engine::{PruneTiming, VolumeClaimRetention};
 use crate::object::ObjectId;
 
 /// The kind that `rhumb.dev/recreate` may delete though its pruning needs a confirmation. Its
@@ -17,7 +17,7 @@ const RECREATED_KIND: &str = "StatefulSet";
 impl Engine {
     /// Returns why an object whose content is refused for an immutable field is not recreated.
     pub(in crate::engine) fn refused_recreation(&self, id: &ObjectId, entry: &ObjectEntry) -> Option<String> {
-        let refused = entry.refused.as_ref().filter(|refusal| refusal.rule == RefusalRule::Immutable)?;
+        let refused = entry.api_refusal.as_ref().filter(|refusal| refusal.rule == RefusalRule::Immutable)?;
         let desired = entry.target_content().map(|(_, desired)| desired);
         self.recreation_blocker(id, desired.filter(|desired| refused.is_of(desired))?)
     }
@@ -32,7 +32,9 @@ impl Engine {
             }
             PruneTiming::AfterUnit | PruneTiming::BeforeUnit => {}
         }
-        if [live.claim_retention, desired.traits.claim_retention].contains(&ClaimRetention::Delete) {
+        if [live.volume_claim_retention, desired.traits.volume_claim_retention]
+            .contains(&VolumeClaimRetention::Delete)
+        {
             return Some("its persistentVolumeClaimRetentionPolicy deletes its claims with it".to_owned());
         }
         Some(format!("data are lost with {}", recreation_loss(id)?))

@@ -9,10 +9,10 @@ use crate::engine::{PrunePolicy, SourceState};
 use crate::object::{ErrorClass, GroupKind};
 
 /// The reason for a kind whose API group is another server's that is down.
-pub(crate) const GROUP_DOWN: &str = "the server of its API group does not answer";
+pub(crate) const GROUP_UNAVAILABLE_REASON: &str = "the server of its API group does not answer";
 
 /// The reason for a kind that no server of the cluster has.
-const NO_SUCH_KIND: &str = "the server has no such kind";
+const NO_SUCH_KIND_REASON: &str = "the server has no such kind";
 
 /// The annotation of an inventory with the kinds of its objects.
 const KINDS_ANNOTATION: &str = "applyset.kubernetes.io/contains-group-kinds";
@@ -45,7 +45,7 @@ impl Engine {
             (_, Some(KindState::Unobservable(why, ErrorClass::Forbidden))) => {
                 (why.clone(), "let the user list and watch it".to_owned())
             }
-            (_, Some(KindState::Unobservable(why, _))) if **why == *GROUP_DOWN => {
+            (_, Some(KindState::Unobservable(why, _))) if **why == *GROUP_UNAVAILABLE_REASON => {
                 (why.clone(), "repair it, or delete its APIService if it is gone for good".to_owned())
             }
             (Some(why), _) => (why, self.missing_kind_remedy(state, &kind)?),
@@ -66,8 +66,8 @@ impl Engine {
     /// Returns why the server has no such kind, as far as it is wanted.
     pub(in crate::engine) fn missing_kind_reason(&self, kind: &GroupKind) -> Option<Arc<str>> {
         self.served.iter().find_map(|(gvk, served)| match served {
-            KindAvailability::No(others) if others.is_empty() && gvk.group_kind() == *kind => {
-                Some(NO_SUCH_KIND.into())
+            KindAvailability::Unserved(others) if others.is_empty() && gvk.group_kind() == *kind => {
+                Some(NO_SUCH_KIND_REASON.into())
             }
             _ => None,
         })
@@ -96,7 +96,7 @@ pub(crate) fn explain_unserved_kind(
     kind: &GroupKind,
 ) -> String {
     let remedy = unserved_kind_remedy(namespace, source, kinds, kind);
-    format!("ConfigMap {namespace}/{source}: {}", explain_unlisted_kind(kind, NO_SUCH_KIND, &remedy))
+    format!("ConfigMap {namespace}/{source}: {}", explain_unlisted_kind(kind, NO_SUCH_KIND_REASON, &remedy))
 }
 
 fn explain_unlisted_kind(kind: &GroupKind, why: &str, advice: &str) -> String {

@@ -33,7 +33,7 @@ pub(crate) fn unrendered_doubt(
         let why = match origin {
             None => "and where the object came from is not known",
             Some(origin) if is_of_root(origin, root) => "and the object came from it",
-            Some(_) if root.names.may_be(id.name()) => "and may want the object",
+            Some(_) if root.names.can_be_named(id.name()) => "and may want the object",
             Some(_) => return None,
         };
         Some(format!("not pruned: root {folder} does not render, {why}").into())

@@ -329,7 +329,7 @@ impl AllowViolation {
 
     fn hint_at(&self, at: &AllowListPosition) -> String {
         let AllowListPosition(list, whose) = at;
-        let (what, key) = match self {
+        let (subject, key) = match self {
             Self::Namespace(name) | Self::NamespaceItself(name) => (name.to_string(), "namespaces"),
             Self::Records(_) => {
                 return format!(
@@ -341,7 +341,7 @@ impl AllowViolation {
             Self::ClusterScoped(kind) => (KindPattern::of(kind).to_string(), "clusterScoped"),
             Self::Outer(inner) => return inner.hint_at(&CUSTOM_SOURCES_LIST),
         };
-        format!("add {what} to `{list}.{key}` of the {whose}, or take the object out of its manifests")
+        format!("add {subject} to `{list}.{key}` of the {whose}, or take the object out of its manifests")
     }
 }
 

@@ -28,7 +28,7 @@ const OWN_ANNOTATIONS: [(&str, AnnotationForm); 8] = [
 ];
 
 /// Annotations of live objects, which are in a manifest that somebody took from the cluster.
-const LIVE_ONLY: [&str; 8] = [
+const LIVE_ONLY_ANNOTATIONS: [&str; 8] = [
     annotations::OVERLAY,
     annotations::CONFIG,
     annotations::CONFIG_HASH,
@@ -62,7 +62,7 @@ pub(crate) fn check_annotations(object: &Object) -> Vec<Diagnostic> {
                 (format!("{key} is {text:?}"), format!("it may be {}", words.join(" or ")))
             }
             None if STEP_WORDS.contains(&&**key) => continue,
-            None if LIVE_ONLY.contains(&&**key) => {
+            None if LIVE_ONLY_ANNOTATIONS.contains(&&**key) => {
                 let message = format!("{key} is written on live objects, and does not belong in a manifest");
                 found.push(
                     Diagnostic::warning(object.origin.clone(), "annotation", message)

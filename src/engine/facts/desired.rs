@@ -10,7 +10,7 @@ use crate::engine::facts::generated_mark::GeneratedMark;
 use crate::engine::facts::ignore_fields::{ReconcilePolicy, remove_ignored, tool_requests};
 use crate::engine::facts::tool_vocabulary::ToolRequests;
 use crate::engine::{
-    ClaimRetention, ConfigData, PruneTiming, SourceId, Steps, UpdateStrategy, has_restart_on_change,
+    ConfigData, PruneTiming, SourceId, Steps, UpdateStrategy, VolumeClaimRetention, has_restart_on_change,
 };
 use crate::graph::{self, LabelSelection, SelectableLabels};
 use crate::object::{
@@ -30,7 +30,7 @@ pub(crate) struct BodyLocation {
 
 /// The treatment that an object's annotations ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub(crate) struct ObjectTraits {
+pub(crate) struct ObjectPolicies {
     /// May it be deleted and created again where it cannot be changed?
     pub recreate: RecreatePolicy,
     /// Is it a Job that goes away by itself when it has ended?
@@ -40,7 +40,7 @@ pub(crate) struct ObjectTraits {
     /// May it be deleted when no source wants it any more?
     pub prune_timing: PruneTiming,
     /// Do its claims stay when it is deleted?
-    pub claim_retention: ClaimRetention,
+    pub volume_claim_retention: VolumeClaimRetention,
 }
 
 /// Indicates whether an object may be deleted and created again where the API refuses to change it.
@@ -106,7 +106,7 @@ pub(crate) struct DesiredObject {
     /// The kind that it defines, for a `CustomResourceDefinition`.
     pub defines: Option<Box<GroupKind>>,
     /// The treatment that its annotations ask for.
-    pub traits: ObjectTraits,
+    pub traits: ObjectPolicies,
     /// The fields that it leaves to others, as its annotation names them.
     pub ignores: Option<Box<str>>,
     /// The render that made up values of it, where one did.
@@ -173,8 +173,8 @@ fn config_role(object: &Object, content: &Value) -> Option<ConfigRole> {
         return ignores_nothing.then(|| ConfigRole::Data(ConfigData::of(id, content)));
     }
     let uses = graph::configuration(id, content);
-    let asks = is_workload(id) && has_restart_on_change(content) && !uses.is_empty();
-    asks.then(|| ConfigRole::Uses(uses.into_iter().collect()))
+    let requests = is_workload(id) && has_restart_on_change(content) && !uses.is_empty();
+    requests.then(|| ConfigRole::Uses(uses.into_iter().collect()))
 }
 
 /// Returns whether its controller replaces pods by rolling updates.
@@ -229,19 +229,19 @@ pub(crate) fn wave(content: &Value) -> i32 {
     WAVE_ANNOTATIONS.iter().find_map(|key| annotation_text(content, key).trim().parse().ok()).unwrap_or(0)
 }
 
-fn object_traits(id: &ObjectId, content: &Value) -> ObjectTraits {
-    let asks = tool_requests(content);
-    ObjectTraits {
-        recreate: requested_recreate_policy(asks),
+fn object_traits(id: &ObjectId, content: &Value) -> ObjectPolicies {
+    let requests = tool_requests(content);
+    ObjectPolicies {
+        recreate: requested_recreate_policy(requests),
         lifetime: object_lifetime(id, content),
-        reconcile: asks.reconcile,
-        prune_timing: asks.prune_timing,
-        claim_retention: ClaimRetention::of(&id.group_kind(), content),
+        reconcile: requests.reconcile,
+        prune_timing: requests.prune_timing,
+        volume_claim_retention: VolumeClaimRetention::of(&id.group_kind(), content),
     }
 }
 
-fn requested_recreate_policy(asks: ToolRequests) -> RecreatePolicy {
-    if asks.recreates { RecreatePolicy::Allowed } else { RecreatePolicy::Never }
+fn requested_recreate_policy(requests: ToolRequests) -> RecreatePolicy {
+    if requests.recreates { RecreatePolicy::Allowed } else { RecreatePolicy::Never }
 }
 
 /// Returns the policy on deleting and creating a content again, as its annotations say.

@@ -97,8 +97,8 @@ pub(crate) fn stamp_release(mut body: Value, annotation: &ReleaseAnnotation, var
 /// Writes into a content which data its pods are started with. The template gets their hash where
 /// it has to.
 fn stamp_config(mut body: Value, config_stamp: Option<ConfigStamp>) -> Value {
-    for place in ["/metadata/annotations", "/spec/template/metadata/annotations"] {
-        if let Some(annotations) = body.pointer_mut(place).and_then(Value::as_object_mut) {
+    for path in ["/metadata/annotations", "/spec/template/metadata/annotations"] {
+        if let Some(annotations) = body.pointer_mut(path).and_then(Value::as_object_mut) {
             annotations.remove(annotations::CONFIG);
             annotations.remove(annotations::CONFIG_HASH);
         }

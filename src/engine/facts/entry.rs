@@ -59,7 +59,7 @@ pub(crate) enum DirectView {
 
 /// The coverage of the desired content by our managedFields entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FieldCoverage {
+pub(crate) enum FieldOwnership {
     /// Every leaf is ours: the object is applied.
     Complete,
     /// Only empty lists lack a path, which the server does not track: a read of the values
@@ -83,7 +83,7 @@ pub(crate) enum RepairImpact {
 
 /// A coverage verdict with what it was made of: pure in both, so it holds as long as they do.
 #[derive(Clone, Debug)]
-pub(crate) struct VerifiedCoverage {
+pub(crate) struct VerifiedOwnership {
     /// Hash of the content.
     pub content: ContentHash,
     /// The overlay on it.
@@ -95,10 +95,10 @@ pub(crate) struct VerifiedCoverage {
     /// The values behind it at that time.
     pub value_digest: Option<ValueDigest>,
     /// The verdict.
-    pub cover: FieldCoverage,
+    pub cover: FieldOwnership,
 }
 
-impl VerifiedCoverage {
+impl VerifiedOwnership {
     /// Returns whether the verdict speaks of this content and of what the object shows: our entry,
     /// and the values behind it.
     pub(crate) fn is_about(&self, content: ContentHash, variant: ApplyVariant, live: &LiveObject) -> bool {
@@ -188,14 +188,14 @@ pub(crate) struct ObjectEntry {
     /// The lowest version whose view causes an action, and since when: that of our own last write.
     pub min_resource_version: Option<(ResourceVersion, Instant)>,
     /// The last verdict on whether our managedFields entry covers the object, with its inputs.
-    pub verified: Option<VerifiedCoverage>,
+    pub verified: Option<VerifiedOwnership>,
     /// The impact of a content on pods, by the server's dry run.
     pub dry_run: Option<Box<DryRunImpact>>,
     /// The last refusal.
-    pub refused: Option<Box<ApiRefusal>>,
+    pub api_refusal: Option<Box<ApiRefusal>>,
     /// The last refusal of a repair of the accepted content, while another one is wanted. Kept
     /// apart: each of the two would make the other one forgotten, and be tried again at once.
-    pub refused_repair: Option<Box<ApiRefusal>>,
+    pub repair_refusal: Option<Box<ApiRefusal>>,
     /// The times of our repairs within the last minute: five are a fight.
     pub repairs: Vec<Instant>,
     /// The content with which it was seen ended, for a Job: it may go away by itself in the next
@@ -211,7 +211,7 @@ pub(crate) struct ObjectEntry {
 impl ObjectEntry {
     /// Returns the last refusal of a content.
     pub(in crate::engine) fn refusal_of(&self, content: &DesiredObject) -> Option<&ApiRefusal> {
-        let mut refusals = [&self.refused, &self.refused_repair].into_iter().flatten();
+        let mut refusals = [&self.api_refusal, &self.repair_refusal].into_iter().flatten();
         refusals.find(|refusal| refusal.is_of(content)).map(|refusal| &**refusal)
     }
 

@@ -249,9 +249,9 @@ impl Engine {
     ) -> Option<Reason> {
         let why = self.key_blocker()?;
         let together = |units: &UnitWorkloads| {
-            let first = units.leads.get(id)?;
+            let first = units.lead_workloads.get(id)?;
             let begin = ObjectId::new(&GroupKind::new("", "Secret"), None, "");
-            let mut secrets = units.leads.range(begin..).take_while(|(other, _)| is_secret(other));
+            let mut secrets = units.lead_workloads.range(begin..).take_while(|(other, _)| is_secret(other));
             secrets.any(|(_, of)| of == first).then_some(())
         };
         if self.configs.sealed.locked || self.unit_workloads.get(&source).and_then(together).is_some() {

@@ -92,9 +92,9 @@ pub(crate) struct ResolvedIgnores {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum VersionBinding {
     /// Any version of the object will do.
-    No,
+    AnyVersion,
     /// It repeats what one version showed.
-    ToVersion,
+    OneVersion,
 }
 
 /// Returns whether a path leads to where overlays write.
@@ -122,12 +122,12 @@ pub(crate) fn resolve_ignores(
         ignored.0.retain(|steps| !is_overlay_path(steps));
     }
     if ignored.is_empty() {
-        return ResolvedIgnores { content, binds: VersionBinding::No };
+        return ResolvedIgnores { content, binds: VersionBinding::AnyVersion };
     }
     let bare = ignored.remove_from(content.clone());
     let alone = ours.map(|ours| fields::owned_alone(live, ours, others)).unwrap_or_default();
     let content = ignored.copy_live_values(content, &alone);
-    let binds = if content == bare { VersionBinding::No } else { VersionBinding::ToVersion };
+    let binds = if content == bare { VersionBinding::AnyVersion } else { VersionBinding::OneVersion };
     ResolvedIgnores { content, binds }
 }
 

@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::engine::{
-    ClaimRetention, ConfigStamp, GeneratedMark, ObjectIntents, PruneTiming, ReleaseAnnotation,
-    RolloutOverlayState,
+    ConfigStamp, GeneratedMark, ObjectIntents, PruneTiming, ReleaseAnnotation, RolloutOverlayState,
+    VolumeClaimRetention,
 };
 use crate::fields::ValueDigest;
 use crate::graph::LabelSelection;
@@ -132,7 +132,7 @@ pub struct ReplicaStatus {
     /// `replicas` excludes them.
     pub misscheduled: u32,
     /// The phase of its controller.
-    pub phase: RolloutPhase,
+    pub phase: WorkloadPhase,
     /// Indicates whether the controller reported its failure before our last write.
     pub failed_before: bool,
     /// Indicates whether its controller has not seen the newest spec yet: the numbers are of an older
@@ -142,7 +142,7 @@ pub struct ReplicaStatus {
 
 /// The phase of a workload's controller with its newest template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum RolloutPhase {
+pub enum WorkloadPhase {
     /// All pods have the newest template and are available.
     #[default]
     Settled,
@@ -203,7 +203,7 @@ pub struct LiveObject {
     /// The render that made up values of it, by our annotation.
     pub generated: Option<Box<GeneratedMark>>,
     /// The fate of its claims when it is deleted. Others may have changed it.
-    pub claim_retention: ClaimRetention,
+    pub volume_claim_retention: VolumeClaimRetention,
     /// The word that somebody else put on it, by which it is to be left alone.
     pub opt_out: Option<&'static str>,
 }

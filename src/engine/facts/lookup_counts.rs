@@ -8,7 +8,7 @@
 pub(in crate::engine) const fn count(_lookups: usize) {}
 
 #[cfg(test)]
-pub(in crate::engine) use counting::{count, counted, uncounted};
+pub(in crate::engine) use counting::{count, run_uncounted, take_count};
 
 #[cfg(test)]
 mod counting {
@@ -25,12 +25,12 @@ mod counting {
     }
 
     /// Returns how many lookups there were since it was asked last.
-    pub(in crate::engine) fn counted() -> usize {
+    pub(in crate::engine) fn take_count() -> usize {
         LOOKUPS.with(Cell::take)
     }
 
     /// Runs a check of a test, whose lookups do not count.
-    pub(in crate::engine) fn uncounted(check: impl FnOnce()) {
+    pub(in crate::engine) fn run_uncounted(check: impl FnOnce()) {
         let before = LOOKUPS.with(Cell::get);
         check();
         LOOKUPS.with(|all| all.set(before));

@@ -52,15 +52,15 @@ pub(crate) struct FileFacts {
 impl FileFacts {
     /// Leaves out the findings that have no room, and counts them. The first error stays, or else the
     /// first finding. Takes what stays off the room.
-    pub(crate) fn bound_findings(&mut self, room: &mut usize) {
-        let most = (*room).max(1);
+    pub(crate) fn bound_findings(&mut self, capacity: &mut usize) {
+        let most = (*capacity).max(1);
         if self.diagnostics.len() > most {
             self.left_out += self.diagnostics.len() - most;
             self.diagnostics.sort_by_key(|found| !found.is_error());
             self.diagnostics.truncate(most);
             self.diagnostics.shrink_to_fit();
         }
-        *room = room.saturating_sub(self.diagnostics.len());
+        *capacity = capacity.saturating_sub(self.diagnostics.len());
     }
 
     /// Returns the findings, with a last one for those that were left out.
@@ -262,8 +262,8 @@ impl ManifestIndex {
                     DesiredState::Object(desired) => (desired.gvk.clone(), desired.origin.clone()),
                     DesiredState::Unusable(unusable) => (unusable.gvk.clone(), unusable.origin.clone()),
                 };
-                let places = join_places(several.iter().map(DesiredState::origin), several.len());
-                let reason = format!("it is defined {} times: {places}", several.len()).into();
+                let origins = join_places(several.iter().map(DesiredState::origin), several.len());
+                let reason = format!("it is defined {} times: {origins}", several.len()).into();
                 Some(DesiredState::Unusable(Arc::new(UnusableObject { id: id.clone(), gvk, origin, reason })))
             }
         }

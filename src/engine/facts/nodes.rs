@@ -48,8 +48,8 @@ pub(in crate::engine) struct NodeStore {
 }
 
 impl NodeStore {
-    pub(in crate::engine) fn take(&mut self, news: NodeChange) {
-        match news {
+    pub(in crate::engine) fn take(&mut self, change: NodeChange) {
+        match change {
             NodeChange::Init => self.unseen = Some(self.known.keys().cloned().collect()),
             NodeChange::Apply(name, facts) => {
                 if let Some(unseen) = &mut self.unseen {

@@ -14,15 +14,6 @@ pub(crate) struct ObjectCounts {
 }
 
 impl ObjectCounts {
-    /// Counts an object when it comes to belong to these, or no longer does.
-    pub(in crate::engine) fn note(&mut self, id: &ObjectId, before: bool, now: bool) {
-        match (before, now) {
-            (false, true) => self.add(id),
-            (true, false) => self.remove(id),
-            _ => {}
-        }
-    }
-
     /// Adds one.
     pub(in crate::engine) fn add(&mut self, id: &ObjectId) {
         *self.kinds.entry(id.group_kind()).or_default() += 1;

@@ -7,8 +7,10 @@
 use std::collections::HashSet;
 
 use crate::engine::decide::decision::ReplicaOwner;
-use crate::engine::facts::entry::{DirectView, ObjectEntry, SourceId, VerifiedCoverage, WaitTopic};
-use crate::engine::facts::watchers::{OWN_WATCHER, WatchScope, WatcherId, WatcherSet};
+use crate::engine::facts::entry::{DirectView, ObjectEntry, SourceId, VerifiedOwnership, WaitTopic};
+use crate::engine::facts::informer_groups::{
+    InformerGroupId, InformerGroupSet, OWN_INFORMER_GROUP, WatchScope,
+};
 use crate::engine::state::{Engine, KindState};
 use crate::engine::{LiveObject, ObjectLifetime, ObjectOwner, is_workload};
 use crate::object::{ContentHash, ObjectId};
@@ -17,18 +19,22 @@ impl Engine {
     /// Begins the list of an informer: objects that it does not show until its end are gone.
     pub(crate) fn list_started(&mut self, listing: impl Into<WatchScope>) {
         let listing = listing.into();
-        let mut known: HashSet<ObjectId> =
-            self.informer_objects.keys().filter(|id| WatcherSet::is_in(&listing, id)).cloned().collect();
-        known.retain(|id| self.watchers.observer_of(id) == listing.watcher);
-        self.watchers.begin(&listing, known);
+        let mut known: HashSet<ObjectId> = self
+            .informer_objects
+            .keys()
+            .filter(|id| InformerGroupSet::is_in(&listing, id))
+            .cloned()
+            .collect();
+        known.retain(|id| self.informer_groups.observer_of(id) == listing.informer_group);
+        self.informer_groups.begin(&listing, known);
         self.begin_listing(&listing);
     }
 
     /// Ends the list of an informer.
     pub(crate) fn list_complete(&mut self, listing: impl Into<WatchScope>) {
         let listing = listing.into();
-        for id in self.watchers.end(&listing) {
-            self.observe_absence_by(listing.watcher, &id);
+        for id in self.informer_groups.end(&listing) {
+            self.observe_absence_by(listing.informer_group, &id);
         }
         // The list is newer than any write of ours, and than any lookup, that it does not show.
         let refuted = self.entries.iter().filter(|(id, entry)| self.is_gone_by_list(&listing, id, entry));
@@ -52,12 +58,17 @@ impl Engine {
     }
 
     /// Takes an object that an informer shows.
-    pub(crate) fn observe_object_by(&mut self, watcher: WatcherId, id: &ObjectId, mut live: LiveObject) {
+    pub(crate) fn observe_object_by(
+        &mut self,
+        informer_group: InformerGroupId,
+        id: &ObjectId,
+        mut live: LiveObject,
+    ) {
         self.prove(id, &mut live);
-        let listed = self.remove_expected(watcher, id);
+        let listed = self.remove_expected(informer_group, id);
         let known = self.informer_objects.get(id);
-        if self.is_shown_by_another(watcher, id) {
-            // Its label has changed, and this watcher has not seen that yet.
+        if self.is_shown_by_another(informer_group, id) {
+            // Its label has changed, and this informer group has not seen that yet.
             if known.is_some_and(|known| known.rv >= live.rv) {
                 return;
             }
@@ -72,12 +83,12 @@ impl Engine {
             }
             self.prove(id, &mut live);
         }
-        self.watchers.set_observer(watcher, id);
-        self.show(id, live);
+        self.informer_groups.set_observer(informer_group, id);
+        self.store_live_object(id, live);
     }
 
     /// Takes over the newest view of an object.
-    pub(in crate::engine) fn show(&mut self, id: &ObjectId, live: LiveObject) {
+    pub(in crate::engine) fn store_live_object(&mut self, id: &ObjectId, live: LiveObject) {
         let newest = self.newest_revision_of(id);
         let entry = self.entries.entry(id.clone()).or_default();
         let is_newer = |view: &DirectView| matches!(view, DirectView::Found(found) if found.rv > live.rv);
@@ -99,7 +110,7 @@ impl Engine {
         let before = self.informer_objects.insert(known, Box::new(live));
         self.count_live(id, before.as_deref());
         self.track_rollout(id);
-        self.track_asked(id);
+        self.track_intents(id);
         let was_ours = before.is_some_and(|before| self.source_of(&before).is_some());
         if changed && !own {
             self.unit_workloads.clear();
@@ -123,19 +134,19 @@ impl Engine {
 
     /// Records that an informer no longer shows an object: it is gone, or lost our label. An object
     /// that another one shows is there.
-    pub(crate) fn observe_absence_by(&mut self, watcher: WatcherId, id: &ObjectId) {
-        self.remove_expected(watcher, id);
-        if self.is_shown_by_another(watcher, id) {
+    pub(crate) fn observe_absence_by(&mut self, informer_group: InformerGroupId, id: &ObjectId) {
+        self.remove_expected(informer_group, id);
+        if self.is_shown_by_another(informer_group, id) {
             return;
         }
-        self.watchers.set_observer(OWN_WATCHER, id);
+        self.informer_groups.set_observer(OWN_INFORMER_GROUP, id);
         let before = self.informer_objects.remove(id);
         self.count_live(id, before.as_deref());
         if let Some(before) = &before {
             self.handover.forget_wait(&before.uid);
         }
-        // Our own write may have moved it to another watcher, which is about to show it.
-        let moves = self.watcher_of(id) != Some(watcher);
+        // Our own write may have moved it to another informer group, which is about to show it.
+        let moves = self.watcher_of(id) != Some(informer_group);
         if let Some(entry) =
             self.entries.get_mut(id).filter(|entry| !(moves && entry.min_resource_version.is_some()))
         {
@@ -144,7 +155,7 @@ impl Engine {
             entry.verified = None;
         }
         self.unwanted.remove(id);
-        self.track_asked(id);
+        self.track_intents(id);
         self.track_rollout(id);
         self.note_object_change(id);
     }
@@ -160,7 +171,7 @@ impl Engine {
         match (self.informer_objects.contains_key(id), &view) {
             // The watch owes us an event.
             (true, DirectView::Absent) if overdue => {
-                self.observe_absence_by(self.watchers.observer_of(id), id);
+                self.observe_absence_by(self.informer_groups.observer_of(id), id);
             }
             // It came while the question was on its way.
             (true, DirectView::Absent) => return,
@@ -174,7 +185,7 @@ impl Engine {
             }
             entry.direct_view = Some(view);
         }
-        self.track_asked(id);
+        self.track_intents(id);
         self.track(id);
         self.note_object_change(id);
     }
@@ -188,7 +199,7 @@ impl Engine {
     }
 
     /// Takes the verdict of comparing a content with our entry.
-    pub(crate) fn record_coverage(&mut self, id: &ObjectId, verified: VerifiedCoverage) {
+    pub(crate) fn record_coverage(&mut self, id: &ObjectId, verified: VerifiedOwnership) {
         if let Some(entry) = self.entries.get_mut(id) {
             entry.verified = Some(verified);
             self.dirty.push(id.clone());

@@ -144,7 +144,9 @@ impl Engine {
     /// Returns how large the records of the units of a source would be, as they were last found.
     pub(in crate::engine) fn record_sizes(&self, source: SourceId) -> RecordSizes {
         let mut sizes = RecordSizes::new();
-        for (id, first) in self.unit_workloads.get(&source).into_iter().flat_map(|units| &units.leads) {
+        for (id, first) in
+            self.unit_workloads.get(&source).into_iter().flat_map(|units| &units.lead_workloads)
+        {
             lookup_counts::count(1);
             let size = sizes.entry(first.clone()).or_default();
             size.objects += 1;

@@ -188,10 +188,10 @@ impl ReleaseKey {
             release.revision.as_str().as_bytes(),
         ];
         let mut text = Vec::with_capacity(256);
-        let place = [b"serial ".as_slice(), &serial.to_be_bytes()].concat();
-        let place = (serial > 0).then_some(place.as_slice());
+        let serial_bytes = [b"serial ".as_slice(), &serial.to_be_bytes()].concat();
+        let serial_bytes = (serial > 0).then_some(serial_bytes.as_slice());
         let overlaid = overlay.signed_text();
-        for part in parts.into_iter().chain(keep).chain(place).chain(overlaid.as_deref()) {
+        for part in parts.into_iter().chain(keep).chain(serial_bytes).chain(overlaid.as_deref()) {
             // With its length, so that no two lists of parts have the same text.
             text.extend((part.len() as u64).to_be_bytes());
             text.extend(part);

@@ -26,8 +26,8 @@ use crate::engine::restart::config_hash::HashKey;
 use crate::engine::restart::config_restart::{ReadState, key_id};
 use crate::engine::state::Engine;
 use crate::engine::{
-    ContentRef, KEY_SECRET, LiveObject, ObjectOwner, Reason, RolloutOverlayState, RolloutPhase, SourceId,
-    is_workload,
+    CONFIG_KEY_SECRET_NAME, ContentRef, LiveObject, ObjectOwner, Reason, RolloutOverlayState, SourceId,
+    WorkloadPhase, is_workload,
 };
 use crate::object::{ContentHash, ObjectId, Revision};
 
@@ -49,7 +49,7 @@ pub(in crate::engine) struct ReleaseProofs {
     /// The newest one seals, each proves.
     keys: Vec<ReleaseKey>,
     /// The reason for a missing key, where that is known.
-    blind: Option<Arc<str>>,
+    unreadable_reason: Option<Arc<str>>,
     /// The objects that the informers show with an unproven release.
     unproven: BTreeSet<ObjectId>,
 }
@@ -139,12 +139,14 @@ impl Engine {
             ReadState::Value(key) => {
                 proofs.keys.retain(|known| known.number() != key.number());
                 proofs.keys.push(ReleaseKey::of(&key));
-                proofs.blind = None;
+                proofs.unreadable_reason = None;
                 self.prove_again();
             }
             // A key that was known is good for all that was written with it.
-            ReadState::Unreadable(why) if proofs.keys.is_empty() && proofs.blind.as_ref() != Some(&why) => {
-                proofs.blind = Some(why);
+            ReadState::Unreadable(why)
+                if proofs.keys.is_empty() && proofs.unreadable_reason.as_ref() != Some(&why) =>
+            {
+                proofs.unreadable_reason = Some(why);
             }
             ReadState::Unreadable(_) | ReadState::Reading => return,
         }
@@ -155,12 +157,12 @@ impl Engine {
 
     /// Returns whether it is not known yet if there is a key.
     pub(crate) fn is_reading_release_key(&self) -> bool {
-        self.proofs.keys.is_empty() && self.proofs.blind.is_none()
+        self.proofs.keys.is_empty() && self.proofs.unreadable_reason.is_none()
     }
 
     /// Returns why no seal can be checked or made; none where that can be done.
     pub(crate) fn release_key_blocker(&self) -> Option<Reason> {
-        match &self.proofs.blind {
+        match &self.proofs.unreadable_reason {
             _ if !self.proofs.keys.is_empty() => None,
             Some(why) => Some(Reason::KeyUnavailable(why.clone())),
             None => Some(Reason::Reading(key_id())),
@@ -252,7 +254,7 @@ impl Engine {
         let Some(mut live) = self.informer_object(id).cloned() else { return };
         self.prove(id, &mut live);
         if !live.is_unproven() {
-            self.show(id, live);
+            self.store_live_object(id, live);
         }
     }
 
@@ -334,7 +336,7 @@ impl Engine {
 /// may be held begins its steps anew.
 fn unproven_overlay(live: &LiveObject) -> RolloutOverlayState {
     let is_rolling = live.replica_status.is_some_and(|replica_status| {
-        replica_status.phase == RolloutPhase::Replacing || replica_status.updated < replica_status.replicas
+        replica_status.phase == WorkloadPhase::Replacing || replica_status.updated < replica_status.replicas
     });
     match live.overlay {
         RolloutOverlayState::Plain if !is_rolling => RolloutOverlayState::Plain,
@@ -350,7 +352,7 @@ pub(in crate::engine) const UNPROVEN_REASON: &str = "no longer wanted; \
 /// Returns why nothing is pruned where no seal can be checked.
 pub(in crate::engine) fn unchecked_seal_reason(why: &str) -> Arc<str> {
     format!(
-        "nothing is pruned, as seals cannot be checked without the Secret {KEY_SECRET} in rhumb's namespace: {why}"
+        "nothing is pruned, as seals cannot be checked without the Secret {CONFIG_KEY_SECRET_NAME} in rhumb's namespace: {why}"
     )
     .into()
 }

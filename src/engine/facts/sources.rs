@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::engine::deletion::cached_prune_decisions::CachedPruneDecisions;
-use crate::engine::facts::watchers::{OWN_WATCHER, WatcherId};
+use crate::engine::facts::informer_groups::{InformerGroupId, OWN_INFORMER_GROUP};
 use crate::engine::{
     Acknowledgement, AdoptPolicy, AllowList, Authorship, BlastRadius, BudgetNarrowing, FileFacts,
     KeptObjects, ManifestIndex, MovedObjects, ObjectCounts, OptOutPolicy, PRUNE_DELAY, PauseIntent,
@@ -82,7 +82,7 @@ pub(crate) struct SourceState {
     /// The authors of revisions that the ledger does not have yet.
     pub(in crate::engine) authors: Vec<(Revision, Authorship)>,
     /// The reason for which its newest state was not read completely; none when it was.
-    pub incomplete: Option<Arc<str>>,
+    pub incomplete_reason: Option<Arc<str>>,
     /// The roots of its newest state that do not render, where they are all that was not read
     /// completely.
     pub(in crate::engine) unrendered: Arc<[UnrenderedRoot]>,
@@ -106,8 +106,8 @@ pub(crate) struct SourceState {
     pub moved: MovedObjects,
     /// Bounds on its rollouts beside those of the whole cluster.
     pub budget: BudgetNarrowing,
-    /// The watcher whose informers show its objects.
-    pub watcher: WatcherId,
+    /// The informer group whose informers show its objects.
+    pub informer_group: InformerGroupId,
     /// Incarnations whose deletion whoever began this process has confirmed for as long as it runs.
     pub confirmed: BTreeSet<Uid>,
     /// Confirmed deletions that are to be written down.
@@ -160,7 +160,7 @@ impl SourceState {
             manifests: ManifestIndex::default(),
             head: None,
             authors: Vec::new(),
-            incomplete: Some(UNREAD_REASON.into()),
+            incomplete_reason: Some(UNREAD_REASON.into()),
             unrendered: Arc::default(),
             refused: Vec::new(),
             warnings: Vec::new(),
@@ -172,7 +172,7 @@ impl SourceState {
             extent: RepositoryExtent::Whole,
             moved: MovedObjects::default(),
             budget: BudgetNarrowing::default(),
-            watcher: OWN_WATCHER,
+            informer_group: OWN_INFORMER_GROUP,
             confirmed: BTreeSet::new(),
             pending_confirmations: BTreeSet::new(),
             withdrawn_confirmations: BTreeSet::new(),
@@ -202,12 +202,12 @@ impl SourceState {
 
     /// Returns whether nobody has tried yet to read it, since this process began.
     pub(crate) fn is_unread(&self) -> bool {
-        self.incomplete.as_deref() == Some(UNREAD_REASON)
+        self.incomplete_reason.as_deref() == Some(UNREAD_REASON)
     }
 
     /// Returns whether what it does not name is known to be wanted no more.
     pub(crate) fn is_complete(&self) -> bool {
-        self.incomplete.is_none() && self.prune != PrunePolicy::Partial
+        self.incomplete_reason.is_none() && self.prune != PrunePolicy::Partial
     }
 
     /// Returns whether roots that do not render are all that it lacks, so that each object that it
@@ -221,14 +221,14 @@ impl SourceState {
         &self.live_counts
     }
 
-    /// Keeps the number of its objects of a kind, when it comes to want one, or no longer does.
-    pub(in crate::engine) fn count(&mut self, id: &ObjectId, before: bool, now: bool) {
-        self.desired_counts.note(id, before, now);
+    /// Returns the counts of the objects that it wants, to be kept up.
+    pub(in crate::engine) fn desired_counts_mut(&mut self) -> &mut ObjectCounts {
+        &mut self.desired_counts
     }
 
-    /// Does the same as [`SourceState::count`], for what the cluster shows.
-    pub(in crate::engine) fn count_member(&mut self, id: &ObjectId, before: bool, now: bool) {
-        self.live_counts.note(id, before, now);
+    /// Does the same as [`SourceState::desired_counts_mut`], for what the cluster shows.
+    pub(in crate::engine) fn live_counts_mut(&mut self) -> &mut ObjectCounts {
+        &mut self.live_counts
     }
 }
 
@@ -242,7 +242,7 @@ pub(crate) struct SourceReading {
     /// Files that changed, with what they hold now; nothing for one that is gone.
     pub files: Vec<(Arc<str>, Option<FileFacts>)>,
     /// The reason for which it was not read completely, beyond files that were not understood.
-    pub incomplete: Option<Arc<str>>,
+    pub incomplete_reason: Option<Arc<str>>,
     /// The roots that do not render, where nothing else makes it incomplete.
     pub unrendered: Arc<[UnrenderedRoot]>,
     /// The files that could hold manifests and are not read at all, each with its reason.

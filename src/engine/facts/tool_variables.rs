@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 
-use crate::manifest::stays_literal;
+use crate::manifest::has_substitution_disabled;
 use crate::object::Object;
 
 /// Fields whose values belong to programs, wherever they are.
@@ -40,7 +40,7 @@ pub(in crate::engine) enum LiteralRole {
 pub(in crate::engine) fn find_literal(object: &Object) -> Option<LiteralVariable> {
     if object.id.kind() == "CustomResourceDefinition"
         || !has_sign(&object.body)
-        || stays_literal(&object.body)
+        || has_substitution_disabled(&object.body)
     {
         return None;
     }
@@ -69,7 +69,7 @@ fn has_sign(body: &Value) -> bool {
 }
 
 /// A part of an object that is still to be searched.
-struct OpenPart<'v> {
+struct PendingPart<'v> {
     path: String,
     /// Indicates that its maps are environment variables of a container.
     is_env: bool,
@@ -80,8 +80,8 @@ struct OpenPart<'v> {
 /// Finds the first text of this role with a variable, in the order of the object.
 fn first_variable(body: &Value, wanted: LiteralRole) -> Option<LiteralVariable> {
     let mut open =
-        vec![OpenPart { path: String::new(), is_env: false, role: LiteralRole::Value, value: body }];
-    while let Some(OpenPart { path, is_env, role, value }) = open.pop() {
+        vec![PendingPart { path: String::new(), is_env: false, role: LiteralRole::Value, value: body }];
+    while let Some(PendingPart { path, is_env, role, value }) = open.pop() {
         let begin = open.len();
         match value {
             Value::String(text) => {
@@ -94,7 +94,7 @@ fn first_variable(body: &Value, wanted: LiteralRole) -> Option<LiteralVariable> 
             Value::Object(map) => {
                 let dot = if path.is_empty() { "" } else { "." };
                 let is_named = is_env && map.contains_key("name");
-                open.extend(map.iter().map(|(key, value)| OpenPart {
+                open.extend(map.iter().map(|(key, value)| PendingPart {
                     path: format!("{path}{dot}{key}"),
                     is_env: key == "env",
                     role: if PROGRAM_FIELDS.contains(&key.as_str()) || is_named && key == "value" {
@@ -106,7 +106,7 @@ fn first_variable(body: &Value, wanted: LiteralRole) -> Option<LiteralVariable> 
                 }));
             }
             Value::Array(items) => {
-                let part = |(nth, value)| OpenPart { path: format!("{path}[{nth}]"), is_env, role, value };
+                let part = |(nth, value)| PendingPart { path: format!("{path}[{nth}]"), is_env, role, value };
                 open.extend(items.iter().enumerate().map(part));
             }
             _ => {}

@@ -62,7 +62,7 @@ pub(crate) enum AnnotationEffect {
 pub(crate) struct ToolAnnotation {
     /// Its key; one that ends in `/` stands for all keys that begin so.
     pub key: &'static str,
-    place: MetadataMaps,
+    maps: MetadataMaps,
     spelling: ValueMatch,
     values: &'static [(&'static str, AnnotationEffect)],
     /// The meaning of any other value.
@@ -81,7 +81,7 @@ const OWNER_MARK: AnnotationEffect = AnnotationEffect::Ignored("identifies the o
 const HOOKS_ONLY: AnnotationEffect = AnnotationEffect::Ignored("only concerns hooks");
 const DISPLAY_ONLY: AnnotationEffect =
     AnnotationEffect::Ignored("only affects what Argo CD shows or compares");
-const ITS_OWN: AnnotationEffect = AnnotationEffect::Ignored("concerns Argo CD's own objects");
+const OWN_BEHAVIOUR: AnnotationEffect = AnnotationEffect::Ignored("concerns Argo CD's own objects");
 const HOOK_REASON: &str = "asks to run it as a hook, and rhumb runs only the hooks of charts that it renders";
 
 /// All words of other tools that are known.
@@ -102,21 +102,21 @@ pub(crate) const TOOL_WORDS: &[ToolAnnotation] = &[
     any_value_word("argocd.argoproj.io/tracking-id", OWNER_MARK),
     any_value_word("argocd.argoproj.io/installation-id", OWNER_MARK),
     label_word("argocd.argoproj.io/instance", OWNER_MARK),
-    label_word("argocd.argoproj.io/managed-by", ITS_OWN),
-    any_value_word("argocd.argoproj.io/managed-by-url", ITS_OWN),
-    label_word("argocd.argoproj.io/secret-type", ITS_OWN),
-    label_word("argocd.argoproj.io/auto-label-cluster-info", ITS_OWN),
-    label_word("argocd.argoproj.io/kubernetes-version", ITS_OWN),
-    label_word("argocd.argoproj.io/application-set-name", ITS_OWN),
-    any_value_word("argocd.argoproj.io/application-set-refresh", ITS_OWN),
-    any_value_word("argocd.argoproj.io/client-side-apply-migration-manager", ITS_OWN),
-    any_value_word("argocd.argoproj.io/deletion-approved", ITS_OWN),
-    any_value_word("argocd.argoproj.io/hydrate", ITS_OWN),
-    any_value_word("argocd.argoproj.io/hydrate-timestamp", ITS_OWN),
-    any_value_word("argocd.argoproj.io/manifest-generate-paths", ITS_OWN),
-    any_value_word("argocd.argoproj.io/refresh", ITS_OWN),
-    any_value_word("argocd.argoproj.io/refresh-timestamp", ITS_OWN),
-    any_value_word("argocd.argoproj.io/skip-reconcile", ITS_OWN),
+    label_word("argocd.argoproj.io/managed-by", OWN_BEHAVIOUR),
+    any_value_word("argocd.argoproj.io/managed-by-url", OWN_BEHAVIOUR),
+    label_word("argocd.argoproj.io/secret-type", OWN_BEHAVIOUR),
+    label_word("argocd.argoproj.io/auto-label-cluster-info", OWN_BEHAVIOUR),
+    label_word("argocd.argoproj.io/kubernetes-version", OWN_BEHAVIOUR),
+    label_word("argocd.argoproj.io/application-set-name", OWN_BEHAVIOUR),
+    any_value_word("argocd.argoproj.io/application-set-refresh", OWN_BEHAVIOUR),
+    any_value_word("argocd.argoproj.io/client-side-apply-migration-manager", OWN_BEHAVIOUR),
+    any_value_word("argocd.argoproj.io/deletion-approved", OWN_BEHAVIOUR),
+    any_value_word("argocd.argoproj.io/hydrate", OWN_BEHAVIOUR),
+    any_value_word("argocd.argoproj.io/hydrate-timestamp", OWN_BEHAVIOUR),
+    any_value_word("argocd.argoproj.io/manifest-generate-paths", OWN_BEHAVIOUR),
+    any_value_word("argocd.argoproj.io/refresh", OWN_BEHAVIOUR),
+    any_value_word("argocd.argoproj.io/refresh-timestamp", OWN_BEHAVIOUR),
+    any_value_word("argocd.argoproj.io/skip-reconcile", OWN_BEHAVIOUR),
     flux_word("kustomize.toolkit.fluxcd.io/prune", &[("disabled", KEEP), ("enabled", DEFAULT_BEHAVIOUR)]),
     flux_word(
         "kustomize.toolkit.fluxcd.io/reconcile",
@@ -157,7 +157,7 @@ pub(crate) const TOOL_WORDS: &[ToolAnnotation] = &[
         &[("disabled", LEAVE_ALONE), ("enabled", DEFAULT_BEHAVIOUR)],
     ),
     ToolAnnotation {
-        place: MetadataMaps::Annotation,
+        maps: MetadataMaps::Annotation,
         ..flux_word("helm.sh/resource-policy", &[("keep", KEEP)])
     },
     any_value_word("helm.sh/hook", AnnotationEffect::HeldBack(HOOK_REASON)),
@@ -223,7 +223,7 @@ const fn exact_word(
     values: &'static [(&'static str, AnnotationEffect)],
     otherwise: AnnotationEffect,
 ) -> ToolAnnotation {
-    ToolAnnotation { key, place: MetadataMaps::Annotation, spelling: ValueMatch::Exact, values, otherwise }
+    ToolAnnotation { key, maps: MetadataMaps::Annotation, spelling: ValueMatch::Exact, values, otherwise }
 }
 
 const fn list(
@@ -240,13 +240,13 @@ const fn any_value_word(key: &'static str, meaning: AnnotationEffect) -> ToolAnn
 }
 
 const fn label_word(key: &'static str, meaning: AnnotationEffect) -> ToolAnnotation {
-    ToolAnnotation { place: MetadataMaps::Label, ..any_value_word(key, meaning) }
+    ToolAnnotation { maps: MetadataMaps::Label, ..any_value_word(key, meaning) }
 }
 
 /// Returns a word of Flux, which reads its words from labels too, in any case.
 const fn flux_word(key: &'static str, values: &'static [(&'static str, AnnotationEffect)]) -> ToolAnnotation {
     ToolAnnotation {
-        place: MetadataMaps::Either,
+        maps: MetadataMaps::Either,
         spelling: ValueMatch::AnyCase,
         ..exact_word(key, values, NOT_UNDERSTOOD)
     }
@@ -261,7 +261,7 @@ impl ToolAnnotation {
     /// Returns each part of a value with its meaning. Nothing is returned for a map that the tool
     /// does not read.
     fn read<'a>(&self, carrier: MetadataMap, value: &'a str) -> Vec<(&'a str, AnnotationEffect)> {
-        let is_read = match self.place {
+        let is_read = match self.maps {
             MetadataMaps::Either => true,
             MetadataMaps::Annotation => carrier == MetadataMap::Annotation,
             MetadataMaps::Label => carrier == MetadataMap::Label,
@@ -348,17 +348,19 @@ impl ToolRequests {
     /// A value that cannot be read and is about deletion counts as a question to a person: nothing
     /// is deleted on doubt.
     pub(crate) fn of<'a>(marks: impl Iterator<Item = (MetadataMap, &'a str, &'a str)>) -> Self {
-        let mut asks = Self::default();
+        let mut requests = Self::default();
         for (carrier, key, value) in marks {
-            asks.read_ours(carrier, key, value);
+            requests.read_ours(carrier, key, value);
             let Some(word) = ToolAnnotation::of(key) else { continue };
             for (_, meaning) in word.read(carrier, value) {
                 match meaning {
-                    AnnotationEffect::Keep(keep) => asks.prune_timing = asks.prune_timing.strictest(keep),
-                    AnnotationEffect::Leave(reconcile) => asks.leave(reconcile, word.key),
-                    AnnotationEffect::Recreate => asks.recreates = true,
+                    AnnotationEffect::Keep(keep) => {
+                        requests.prune_timing = requests.prune_timing.strictest(keep);
+                    }
+                    AnnotationEffect::Leave(reconcile) => requests.leave(reconcile, word.key),
+                    AnnotationEffect::Recreate => requests.recreates = true,
                     AnnotationEffect::HeldBack(_) if word.is_about_deletion() => {
-                        asks.prune_timing = asks.prune_timing.strictest(PruneTiming::OnConfirmation);
+                        requests.prune_timing = requests.prune_timing.strictest(PruneTiming::OnConfirmation);
                     }
                     AnnotationEffect::Same(_)
                     | AnnotationEffect::Ignored(_)
@@ -366,7 +368,7 @@ impl ToolRequests {
                 }
             }
         }
-        asks
+        requests
     }
 
     fn read_ours(&mut self, carrier: MetadataMap, key: &str, value: &str) {

@@ -51,17 +51,17 @@ impl Engine {
                 self.note_object_change(id);
             }
         }
-        self.orders.given.insert(source, orders);
+        self.orders.pending.insert(source, orders);
         self.orders.stale = true;
     }
 
     /// Returns the tokens of orders that are needed no longer: the inventory says what came of
     /// them, and it has come.
     pub(crate) fn finished_orders(&self, source: SourceId) -> Vec<Arc<str>> {
-        let Some(orders) = self.orders.given.get(&source) else { return Vec::new() };
-        let spent =
+        let Some(orders) = self.orders.pending.get(&source) else { return Vec::new() };
+        let finished =
             |order: &&Order| self.is_acknowledged(source, &order.token) && !self.is_in_effect(source, order);
-        orders.iter().filter(spent).map(|order| order.token.clone()).collect()
+        orders.iter().filter(finished).map(|order| order.token.clone()).collect()
     }
 
     /// Returns the orders carried out since the last call, each with its outcome. An order takes
@@ -79,8 +79,8 @@ impl Engine {
         if !std::mem::take(&mut self.orders.intents_changed) {
             return Vec::new();
         }
-        let asked = self.orders.asked.iter();
-        let found = asked.filter_map(|id| Some((id, self.intents(id)?.misplaced.clone()?)));
+        let objects = self.orders.objects_with_intents.iter();
+        let found = objects.filter_map(|id| Some((id, self.intents(id)?.misplaced.clone()?)));
         let found: Vec<(ObjectId, Arc<str>)> = found.map(|(id, text)| (id.clone(), text)).collect();
         let is_there =
             |id: &ObjectId, _: &mut Arc<str>| found.binary_search_by(|(one, _)| one.cmp(id)).is_ok();
@@ -109,7 +109,7 @@ impl Engine {
         let Some((source, _)) = self.entry(id).and_then(ObjectEntry::target_content) else {
             return PromotionRequest::None;
         };
-        let orders = self.orders.given.get(&source).into_iter().flatten();
+        let orders = self.orders.pending.get(&source).into_iter().flatten();
         let step = live_overlay(live).and_then(RolloutOverlay::step);
         let mut found = PromotionRequest::None;
         for order in orders.filter(|order| order.object == *id) {
@@ -154,18 +154,18 @@ impl Engine {
     /// Does what people have ordered, where that can be done now. To be called at the beginning of
     /// each turn.
     pub(crate) fn carry_out_orders(&mut self) {
-        if self.carry_out_given() {
+        if self.try_carry_out_orders() {
             self.acknowledge_states();
         }
     }
 
     /// Does what the pending orders ask for, and no more: a single pass is given confirmations
     /// alone. Returns whether there may have been something to do.
-    pub(crate) fn carry_out_given(&mut self) -> bool {
+    pub(crate) fn try_carry_out_orders(&mut self) -> bool {
         if !std::mem::take(&mut self.orders.stale) {
             return false;
         }
-        for (source, orders) in self.orders.given.clone() {
+        for (source, orders) in self.orders.pending.clone() {
             for order in orders {
                 let token = &order.token;
                 let waits = self.orders.undos.contains_key(token);
@@ -332,7 +332,7 @@ impl Engine {
         }
         // An order that is still there would be carried out again if it were forgotten, so the
         // pending orders must be known.
-        let orders = self.orders.given.get(&source).filter(|_| self.can_carry_out(source));
+        let orders = self.orders.pending.get(&source).filter(|_| self.can_carry_out(source));
         if let Some(orders) = orders.filter(|_| next.len() > MAX_ACKNOWLEDGEMENTS) {
             let mut there = self.tokens(source);
             there.extend(orders.iter().map(|order| order.token.clone()));

@@ -53,7 +53,7 @@ pub struct HoldIntent {
 impl ObjectIntents {
     /// Reads the three annotations; none where none of them says anything.
     pub fn parse(order: Option<&str>, paused: Option<&str>, hold: Option<&str>) -> Option<Box<Self>> {
-        let asked = Self {
+        let intents = Self {
             misplaced: order
                 .map(str::trim)
                 .filter(|text| !text.is_empty())
@@ -61,7 +61,7 @@ impl ObjectIntents {
             paused: paused.and_then(PauseIntent::parse),
             hold: hold.and_then(HoldIntent::parse),
         };
-        (asked != Self::default()).then(|| Box::new(asked))
+        (intents != Self::default()).then(|| Box::new(intents))
     }
 }
 
@@ -169,14 +169,14 @@ mod tests {
     #[test]
     fn what_is_written_on_an_object_is_kept_to_a_bound() {
         let long = "x".repeat(240_000);
-        let asked = ObjectIntents::parse(
+        let intents = ObjectIntents::parse(
             Some(&format!("{long} undo")),
             Some(&format!("{long} {long}")),
             Some(&format!("{long} until=1970-01-01T00:02:00Z {long}")),
         );
-        let asked = asked.unwrap();
-        let (paused, hold) = (asked.paused.unwrap(), asked.hold.unwrap());
-        assert_eq!(asked.misplaced.unwrap().len(), 64);
+        let intents = intents.unwrap();
+        let (paused, hold) = (intents.paused.unwrap(), intents.hold.unwrap());
+        assert_eq!(intents.misplaced.unwrap().len(), 64);
         assert_eq!((paused.token.len(), paused.reason.len()), (64, 256));
         assert_eq!((hold.token.len(), hold.reason.len(), hold.until.is_some()), (64, 256, true));
         assert_eq!(Acknowledgement::new(&"1-a".into(), &long).outcome.len(), 512);

@@ -44,7 +44,7 @@ const CONFIRM: &str = "confirm";
 
 /// The text in place of an order that asks if anybody serves the source. Taking it out is the
 /// answer.
-pub(crate) const IS_SERVED: &str = "is-served";
+pub(crate) const SERVING_PROBE_NAME: &str = "is-served";
 
 /// Something that is to be done once.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -160,7 +160,7 @@ pub(crate) fn confirmation_text<'a>(
 pub(crate) struct OrderList {
     /// The orders, those with the smallest tokens first: a token begins with the time.
     pub orders: Vec<Order>,
-    /// Keys of [`IS_SERVED`].
+    /// Keys of [`SERVING_PROBE_NAME`].
     pub questions: Vec<String>,
     /// Keys that are no order, or one too many.
     pub refused: Vec<String>,
@@ -173,7 +173,7 @@ pub(crate) struct OrderList {
 pub(crate) fn parse_orders(data: &BTreeMap<String, String>) -> OrderList {
     let mut list = OrderList::default();
     for (key, text) in data {
-        if text == IS_SERVED {
+        if text == SERVING_PROBE_NAME {
             list.questions.push(key.clone());
             continue;
         }
@@ -325,7 +325,7 @@ mod tests {
 
     #[test]
     fn a_question_is_no_order_and_is_not_refused() {
-        let list = only("17-a0", IS_SERVED);
+        let list = only("17-a0", SERVING_PROBE_NAME);
         assert_eq!(list, OrderList { questions: vec!["17-a0".to_owned()], ..OrderList::default() });
     }
 

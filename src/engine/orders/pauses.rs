@@ -26,18 +26,18 @@ pub(crate) const MAX_STATES: usize = 100;
 /// The age at which the lookup of an object that a person keeps as it is, and that no informer
 /// shows, is repeated. It is soon enough for a person who takes the annotation off, and costs one
 /// GET each.
-const ASKED_VIEW_LIFETIME: Duration = Duration::from_secs(15);
+const INTENT_VIEW_LIFETIME: Duration = Duration::from_secs(15);
 
 /// The intents and orders of people.
 #[derive(Debug, Default)]
 #[cfg_attr(test, derive(Clone))]
 pub(in crate::engine) struct OrderState {
     /// Objects of which people ask something.
-    pub(in crate::engine) asked: BTreeSet<ObjectId>,
+    pub(in crate::engine) objects_with_intents: BTreeSet<ObjectId>,
     /// The objects of `asked` that only a lookup shows, each with the first decision after it.
     looked_up: BTreeMap<ObjectId, Instant>,
     /// The orders that are there, of each source whose orders object was read.
-    pub(in crate::engine) given: BTreeMap<SourceId, Vec<Order>>,
+    pub(in crate::engine) pending: BTreeMap<SourceId, Vec<Order>>,
     /// Orders that were carried out since they were last reported.
     pub(in crate::engine) done: Vec<DoneOrder>,
     /// Objects of which it was reported that the order on them is not obeyed, with its beginning.
@@ -51,6 +51,8 @@ pub(in crate::engine) struct OrderState {
     clock: Option<(Instant, Timestamp)>,
     /// The time of the last check for expired holds.
     last_hold_check: Option<Instant>,
+    /// The objects that were held then.
+    held_objects: BTreeSet<ObjectId>,
     /// Rollbacks that are being looked up, by token.
     pub(in crate::engine) undos: BTreeMap<Arc<str>, UndoRequest>,
     /// The acknowledgements to record, until the inventory has them.
@@ -67,7 +69,7 @@ pub(in crate::engine) struct OrderState {
 impl Engine {
     /// Sets the time of day, for holds that end by themselves.
     pub(crate) fn set_clock(&mut self, now: Instant, wall: Timestamp) {
-        self.forget_answers();
+        self.clear_memo();
         self.orders.clock = Some((now, wall));
         self.rollouts.starts.set_clock(now, wall);
     }
@@ -77,16 +79,16 @@ impl Engine {
         self.orders.clock.map(|(_, wall)| wall)
     }
 
-    pub(in crate::engine) fn track_asked(&mut self, id: &ObjectId) {
+    pub(in crate::engine) fn track_intents(&mut self, id: &ObjectId) {
         // Only a lookup shows an object that has lost our label.
         match self.live_object(id).and_then(|live| live.opt_out) {
             Some(word) => drop(self.orders.opted_out.insert(id.clone(), word)),
             None => drop(self.orders.opted_out.remove(id)),
         }
         if self.intents(id).is_some() {
-            self.orders.asked.insert(id.clone());
+            self.orders.objects_with_intents.insert(id.clone());
             (self.orders.stale, self.orders.intents_changed) = (true, true);
-        } else if self.orders.asked.remove(id) {
+        } else if self.orders.objects_with_intents.remove(id) {
             (self.orders.stale, self.orders.intents_changed) = (true, true);
         }
     }
@@ -99,14 +101,15 @@ impl Engine {
 
     /// Drops the view by a lookup of an object that a person keeps as it is, once it is old. No
     /// informer would show that the annotation is gone.
-    pub(in crate::engine) fn expire_asked_view(&mut self, id: &ObjectId, now: Instant) {
-        let is_by_lookup = self.orders.asked.contains(id) && !self.informer_objects.contains_key(id);
+    pub(in crate::engine) fn expire_intent_view(&mut self, id: &ObjectId, now: Instant) {
+        let is_by_lookup =
+            self.orders.objects_with_intents.contains(id) && !self.informer_objects.contains_key(id);
         if !is_by_lookup {
             self.orders.looked_up.remove(id);
             return;
         }
         let since = *self.orders.looked_up.entry(id.clone()).or_insert(now);
-        if now.duration_since(since) >= ASKED_VIEW_LIFETIME
+        if now.duration_since(since) >= INTENT_VIEW_LIFETIME
             && let Some(entry) = self.entries.get_mut(id)
         {
             entry.direct_view = None;
@@ -119,7 +122,7 @@ impl Engine {
         if !self.orders.looked_up.contains_key(id) || matches!(decision.action, Action::Lookup) {
             return decision;
         }
-        let again = decision.requeue_after.map_or(ASKED_VIEW_LIFETIME, |at| at.min(ASKED_VIEW_LIFETIME));
+        let again = decision.requeue_after.map_or(INTENT_VIEW_LIFETIME, |at| at.min(INTENT_VIEW_LIFETIME));
         Decision { requeue_after: Some(again), ..decision }
     }
 
@@ -128,7 +131,7 @@ impl Engine {
     pub(in crate::engine) fn release_pause(&self, id: &ObjectId) -> Option<Reason> {
         let own = self.own_pause(id);
         match self.recorded_unit(id) {
-            Some(unit) if !self.may_be_paused(unit) => own,
+            Some(unit) if !self.can_be_paused(unit) => own,
             // An object that shows its content already is kept from going on with it, step by step.
             Some(unit) if self.is_partly_written(unit) => own.filter(|_| {
                 let desired = self.entry(id).and_then(|entry| entry.target_content());
@@ -159,8 +162,8 @@ impl Engine {
 
     /// Returns the pause on the live object itself, where its source heeds it.
     pub(crate) fn annotated_pause(&self, id: &ObjectId) -> Option<&PauseIntent> {
-        let asked = self.orders.asked.contains(id).then(|| self.intents(id)).flatten()?;
-        asked.paused.as_ref().filter(|_| self.opt_out_of(id) == OptOutPolicy::Allowed)
+        let intents = self.orders.objects_with_intents.contains(id).then(|| self.intents(id)).flatten()?;
+        intents.paused.as_ref().filter(|_| self.opt_out_of(id) == OptOutPolicy::Allowed)
     }
 
     /// Returns the hold that is on an object now, with the time that it still lasts.
@@ -184,11 +187,16 @@ impl Engine {
     }
 
     /// Lets time pass: what waits for an object whose hold is over goes on.
+    ///
+    /// The holds of the last time are remembered. The time of day may have moved on since, so they
+    /// cannot be found again from what is known now.
     pub(in crate::engine) fn end_holds(&mut self, now: Instant) {
-        let Some(before) = self.orders.last_hold_check.replace(now) else { return };
-        let ended =
-            |id: &&ObjectId| self.active_hold(id, before).is_some() && self.active_hold(id, now).is_none();
-        let ended: Vec<ObjectId> = self.orders.asked.iter().filter(ended).cloned().collect();
+        self.orders.last_hold_check = Some(now);
+        let held = |id: &&ObjectId| self.active_hold(id, now).is_some();
+        let held: BTreeSet<ObjectId> =
+            self.orders.objects_with_intents.iter().filter(held).cloned().collect();
+        let before = std::mem::replace(&mut self.orders.held_objects, held);
+        let ended: Vec<ObjectId> = before.difference(&self.orders.held_objects).cloned().collect();
         for id in ended {
             self.note_object_change(&id);
         }
@@ -233,11 +241,11 @@ impl Engine {
 impl Engine {
     /// Acknowledges the pauses and holds of objects.
     pub(in crate::engine) fn acknowledge_states(&mut self) {
-        let mut room: Vec<usize> = self
+        let mut capacity: Vec<usize> = self
             .source_ids()
             .map(|source| MAX_STATES.saturating_sub(self.acknowledged_states(source)))
             .collect();
-        for id in self.orders.asked.clone() {
+        for id in self.orders.objects_with_intents.clone() {
             // A copy of an object of ours is neither changed nor deleted, so a pause on it means
             // nothing.
             let Some(source) = self.source_for(&id) else { continue };
@@ -245,14 +253,14 @@ impl Engine {
                 self.orders.stale = true;
                 continue;
             }
-            let Some(asked) = self.intents(&id).cloned() else { continue };
+            let Some(intents) = self.intents(&id).cloned() else { continue };
             let denied = (self.opt_out_of(&id) == OptOutPolicy::Denied).then(|| denied_words(&id));
             let words = |words: String| denied.clone().unwrap_or(words);
-            let paused = asked.paused.map(|paused| (paused.token, words(format!("paused: {id}"))));
-            let held = asked.hold.map(|hold| (hold.token.clone(), words(held_words(&id, &hold))));
+            let paused = intents.paused.map(|paused| (paused.token, words(format!("paused: {id}"))));
+            let held = intents.hold.map(|hold| (hold.token.clone(), words(held_words(&id, &hold))));
             for (token, words) in paused.into_iter().chain(held) {
-                if room[source] > 0 && !self.is_answered(&token) {
-                    room[source] -= 1;
+                if capacity[source] > 0 && !self.is_answered(&token) {
+                    capacity[source] -= 1;
                     self.acknowledge(source, &token, &words);
                 }
             }
@@ -266,7 +274,7 @@ impl Engine {
     /// enough of them.
     pub(crate) fn unacknowledged_states(&self, source: SourceId) -> usize {
         // Nearly always none does, and this is asked again and again.
-        if self.orders.asked.len() <= MAX_STATES {
+        if self.orders.objects_with_intents.len() <= MAX_STATES {
             return 0;
         }
         let tokens = self.tokens(source);
@@ -313,8 +321,8 @@ impl Engine {
                 .any(|(_, answer)| answer.token == one.token && answer.is_of_state());
             if let Some((is, rest)) = ended.filter(|_| !known) {
                 // Until when it would have been held says nothing any more.
-                let what = rest.split_once(" until ").map_or(rest, |(what, _)| what);
-                self.acknowledge(source, &one.token, &format!("{is}{what}"));
+                let state = rest.split_once(" until ").map_or(rest, |(state, _)| state);
+                self.acknowledge(source, &one.token, &format!("{is}{state}"));
             }
         }
     }
@@ -323,10 +331,11 @@ impl Engine {
     /// inventory.
     pub(in crate::engine) fn tokens(&self, source: SourceId) -> BTreeSet<Arc<str>> {
         let of_source = |id: &&ObjectId| self.source_for(id) == Some(source);
-        let asked = self.orders.asked.iter().filter(of_source).filter_map(|id| self.intents(id));
-        let tokens = asked.flat_map(|asked| {
-            let paused = asked.paused.iter().map(|paused| &paused.token);
-            paused.chain(asked.hold.iter().map(|hold| &hold.token)).cloned()
+        let intents =
+            self.orders.objects_with_intents.iter().filter(of_source).filter_map(|id| self.intents(id));
+        let tokens = intents.flat_map(|intents| {
+            let paused = intents.paused.iter().map(|paused| &paused.token);
+            paused.chain(intents.hold.iter().map(|hold| &hold.token)).cloned()
         });
         let paused = self.source_pause(source).map(|paused| paused.token.clone());
         tokens.chain(paused).collect()
@@ -347,9 +356,9 @@ impl Engine {
 }
 
 /// Returns why nothing new is released under a pause.
-pub(crate) fn pause_reason(what: &str, reason: &str) -> Reason {
+pub(crate) fn pause_reason(subject: &str, reason: &str) -> Reason {
     let because = if reason.is_empty() { String::new() } else { format!(": {reason}") };
-    Reason::Paused(format!("{what} is paused{because}").into())
+    Reason::Paused(format!("{subject} is paused{because}").into())
 }
 
 fn denied_words(id: &ObjectId) -> String {

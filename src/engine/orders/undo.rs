@@ -124,7 +124,7 @@ impl Engine {
     fn take_back(&mut self, source: SourceId, order: &Order, mut unit: ReleaseUnit) -> String {
         let id = &order.object;
         let unknown = |(id, member): &(&ObjectId, &UnitMember)| {
-            member.rollback_target == RollbackTarget::Unknown && self.may_show_unit_content(id, member)
+            member.rollback_target == RollbackTarget::Unknown && self.can_show_unit_content(id, member)
         };
         if let Some((lost, _)) = unit.members.iter().find(unknown) {
             return format!(

@@ -40,7 +40,7 @@ impl Engine {
         }
         was.symmetric_difference(&is).for_each(|used| self.track_used(used));
         // Another source may use what is followed already, with rights of its own.
-        self.configs.refollow |= was != is && self.has_several_watchers();
+        self.configs.rewatch |= was != is && self.has_several_informer_groups();
         self.wake_config_consumers(id);
     }
 
@@ -49,7 +49,7 @@ impl Engine {
         let foreign = self.configs.users.contains_key(id) && !self.is_from_git(id);
         let changed =
             if foreign { self.configs.foreign.insert(id.clone()) } else { self.configs.foreign.remove(id) };
-        self.configs.refollow |= changed;
+        self.configs.rewatch |= changed;
     }
 
     /// Marks the workloads that use an object whose data differ from before: they may have to

@@ -22,7 +22,7 @@ use crate::engine::{AcceptedContent, DesiredObject, DesiredState, DirectView, Li
 use crate::object::{ContentHash, GroupKind, ObjectId};
 
 /// The Secret that holds the key for hashes of data, in the namespace of the inventories.
-pub(crate) const KEY_SECRET: &str = "config-key.rhumb.dev";
+pub(crate) const CONFIG_KEY_SECRET_NAME: &str = "config-key.rhumb.dev";
 
 /// The state of something that has to be read.
 #[derive(Clone, Debug, Default)]
@@ -54,7 +54,7 @@ pub(in crate::engine) struct ConfigDataState {
     /// Used objects that are not from git.
     pub(super) foreign: BTreeSet<ObjectId>,
     /// Indicates whether other objects are to be followed than before.
-    pub(super) refollow: bool,
+    pub(super) rewatch: bool,
     /// The data that the pods of each workload were started with, where this process has seen it.
     pub(super) seen: HashMap<ObjectId, Vec<Option<ConfigData>>>,
 }
@@ -127,7 +127,7 @@ impl Engine {
     }
 
     /// Returns the objects whose data are to be followed: pods use them, and they are not from git.
-    pub(crate) fn data_to_follow(&self) -> BTreeSet<ObjectId> {
+    pub(crate) fn data_to_watch(&self) -> BTreeSet<ObjectId> {
         let mut used = self.configs.foreign.clone();
         // Rejected content is tried again when they change.
         for source in &self.sources {
@@ -141,10 +141,10 @@ impl Engine {
         used
     }
 
-    /// Does the same as [`Engine::data_to_follow`]; none where that has not changed since it was
+    /// Does the same as [`Engine::data_to_watch`]; none where that has not changed since it was
     /// asked for last.
-    pub(crate) fn take_data_to_follow(&mut self) -> Option<BTreeSet<ObjectId>> {
-        std::mem::take(&mut self.configs.refollow).then(|| self.data_to_follow())
+    pub(crate) fn take_data_to_watch(&mut self) -> Option<BTreeSet<ObjectId>> {
+        std::mem::take(&mut self.configs.rewatch).then(|| self.data_to_watch())
     }
 
     /// Returns the sources whose workloads use the data of an object, or would, were what failed
@@ -167,8 +167,8 @@ impl Engine {
     }
 
     /// Follows anew: rejected contents name other objects than before.
-    pub(in crate::engine) fn follow_again(&mut self) {
-        self.configs.refollow = true;
+    pub(in crate::engine) fn watch_again(&mut self) {
+        self.configs.rewatch = true;
     }
 
     /// Takes over the data of an object that is not from git; none where there is no such object.
@@ -200,7 +200,7 @@ impl Engine {
         self.is_reading_release_key()
             || self.needs_key()
                 && (matches!(self.configs.key, ReadState::Reading)
-                    || self.data_to_follow().iter().any(reading))
+                    || self.data_to_watch().iter().any(reading))
     }
 }
 
@@ -223,7 +223,7 @@ impl Engine {
         let entry = self.entry(id)?;
         let (wanting, _) = entry.target_content()?;
         let candidate = entry.unreleased_content().filter(|_| wanting == source && self.is_from_git(id))?;
-        let refused = entry.refused.as_ref().is_some_and(|refusal| refusal.is_of(candidate));
+        let refused = entry.api_refusal.as_ref().is_some_and(|refusal| refusal.is_of(candidate));
         let stays = entry.rejection.as_ref().is_some_and(|rejection| rejection.release_blocker().is_some());
         (!refused && !stays && !self.is_paused_by_person(id)).then_some(&**candidate)
     }
@@ -264,12 +264,12 @@ impl Engine {
             match self.data_of(id, when) {
                 Ok(None) if desired.needs.contains(id) => return Err(MissingConfig::Unknown),
                 Ok(data) => drop(all.insert(id.clone(), data)),
-                Err(MissingConfig::Reading(what)) => reading = Some(what),
+                Err(MissingConfig::Reading(data_id)) => reading = Some(data_id),
                 Err(MissingConfig::Unknown) => return Err(MissingConfig::Unknown),
             }
         }
         match reading {
-            Some(what) => Err(MissingConfig::Reading(what)),
+            Some(data_id) => Err(MissingConfig::Reading(data_id)),
             None => Ok(all),
         }
     }
@@ -349,8 +349,8 @@ impl Engine {
         desired: &DesiredObject,
     ) -> Option<Reason> {
         let used = desired.restart_references()?;
-        if let Err(MissingConfig::Reading(what)) = self.config_of(desired, ConfigBasis::Released(source)) {
-            return Some(Reason::Reading(what));
+        if let Err(MissingConfig::Reading(data_id)) = self.config_of(desired, ConfigBasis::Released(source)) {
+            return Some(Reason::Reading(data_id));
         }
         let is_released_with = self.released_with(source, desired);
         let mut changing =
@@ -363,7 +363,7 @@ impl Engine {
     pub(in crate::engine) fn unread_data_of(&self, source: SourceId, user: &ObjectId) -> Option<ObjectId> {
         let (_, desired) = self.entry(user)?.target_content().filter(|(by, _)| *by == source)?;
         match self.config_of(desired, ConfigBasis::Released(source)) {
-            Err(MissingConfig::Reading(what)) => self.live_object(user).map(|_| what),
+            Err(MissingConfig::Reading(data_id)) => self.live_object(user).map(|_| data_id),
             _ => None,
         }
     }
@@ -523,7 +523,7 @@ pub(crate) fn changed_words(uses: &[ObjectId], started: ConfigStamp) -> String {
 
 /// Returns the Secret that holds the key; only its name matters here.
 pub(in crate::engine) fn key_id() -> ObjectId {
-    ObjectId::new(&GroupKind::new("", "Secret"), None, KEY_SECRET)
+    ObjectId::new(&GroupKind::new("", "Secret"), None, CONFIG_KEY_SECRET_NAME)
 }
 
 impl LiveObject {

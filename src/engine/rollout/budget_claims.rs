@@ -23,7 +23,7 @@ use crate::engine::rollout::ledger::{ReleaseUnit, RollbackTarget, RolloutClaim, 
 use crate::engine::rollout::rollouts::{Rollout, RolloutStartState};
 use crate::engine::rollout::start_rate::RolloutStart;
 use crate::engine::state::{DecisionMode, Engine};
-use crate::engine::{LiveObject, Reason, RolloutPhase, is_workload};
+use crate::engine::{LiveObject, Reason, WorkloadPhase, is_workload};
 use crate::health::HealthStatus;
 use crate::object::{ContentHash, ObjectId};
 
@@ -64,7 +64,7 @@ impl Engine {
         if holds && !self.rollouts.claims_to_write.contains(id) && self.rollouts.recovery.is_complete() {
             return decision;
         }
-        if let Some(why) = self.rollouts.unreadable.clone() {
+        if let Some(why) = self.rollouts.unreadable_reason.clone() {
             self.rollouts.claims_to_write.remove(id);
             return Decision::wait(Reason::RecordUnreadable(why));
         }
@@ -84,17 +84,17 @@ impl Engine {
     /// been written yet.
     fn waits_for_its_unit(&self, id: &ObjectId, decision: &Decision) -> bool {
         let Some(Reason::Needs(need, _)) = &decision.reason else { return false };
-        let refused =
-            self.is_paused_by_person(need) || self.entry(need).is_some_and(|entry| entry.refused.is_some());
+        let refused = self.is_paused_by_person(need)
+            || self.entry(need).is_some_and(|entry| entry.api_refusal.is_some());
         let candidate =
             self.entry(id).and_then(|entry| entry.unreleased_content()).map(|desired| desired.hash);
         let restarted = || {
             let (_, desired) = self.entry(id)?.target_content()?;
             Some(Self::restart_key(desired.hash, self.restart_stamp(id)?.data))
         };
-        let asked = candidate.or_else(restarted);
+        let requested = candidate.or_else(restarted);
         let recorded = self.own_claim(id).map(|claim| claim.rollout_key);
-        !refused && self.is_in_unit(need) && asked.is_some() && asked == recorded
+        !refused && self.is_in_unit(need) && requested.is_some() && requested == recorded
     }
 
     fn slot_request(&self, id: &ObjectId, action: &Action) -> Option<(SlotRequest, RolloutClaim)> {
@@ -162,10 +162,11 @@ impl Engine {
 
     /// Returns whether a workload that asks has its claim, and has not been written yet.
     pub(in crate::engine) fn is_claimed(&self, id: &ObjectId) -> bool {
-        let asked = self.rollouts.requests_by_id.get(id).map(|(_, asked)| asked.rollout_key);
+        let requested_key =
+            self.rollouts.requests_by_id.get(id).map(|(_, requested_key)| requested_key.rollout_key);
         let recorded = self.own_claim(id).map(|claim| claim.rollout_key);
         let counts = !self.rollouts.ended_claims.contains(id) || self.rollouts.unused_claims.contains(id);
-        asked.is_some() && asked == recorded && counts
+        requested_key.is_some() && requested_key == recorded && counts
     }
 
     /// Returns the shortage of the budget for a request.
@@ -173,7 +174,7 @@ impl Engine {
         if self.rollouts.budget_stale {
             self.divide_budget();
         }
-        self.rollouts.answers.get(id).cloned().flatten()
+        self.rollouts.slot_verdicts.get(id).cloned().flatten()
     }
 
     pub(in crate::engine) fn withdraw(&mut self, id: &ObjectId) {
@@ -181,7 +182,7 @@ impl Engine {
             self.rollouts.requests.remove(&request);
             self.rollouts.claims_to_write.remove(id);
             self.rollouts.unused_claims.remove(id);
-            self.rollouts.answers.remove(id);
+            self.rollouts.slot_verdicts.remove(id);
             self.rollouts.budget_stale = true;
         }
     }
@@ -195,15 +196,15 @@ impl Engine {
             let requests = self.rollouts.requests.iter();
             return requests.map(|request| (request.id.clone(), Some(short.clone()))).collect();
         }
-        let mut answers = grant_slots(
+        let mut slot_verdicts = grant_slots(
             &self.rollouts.requests,
             &self.loads(),
             &self.budget_bounds(),
             self.rollouts.slow_start_limit,
         );
-        self.add_hidden_reasons(&mut answers);
-        self.add_holders(&mut answers);
-        answers
+        self.add_hidden_reasons(&mut slot_verdicts);
+        self.add_holders(&mut slot_verdicts);
+        slot_verdicts
     }
 
     /// Returns the bounds in numbers of now.
@@ -249,7 +250,7 @@ impl Engine {
 
     /// Records that a write is on its way: it holds its slot from now on.
     pub(crate) fn note_dispatch(&mut self, id: &ObjectId, action: &Action) {
-        self.forget_answers();
+        self.clear_memo();
         self.rollouts.writes_in_flight.insert(id.clone());
         if is_workload(id) && matches!(action, Action::Apply(_)) {
             self.rollouts.recovery.remember_workload();
@@ -262,19 +263,19 @@ impl Engine {
         if !takes {
             return;
         }
-        let asked = self.rollouts.requests_by_id.get(id).cloned();
+        let slot_request = self.rollouts.requests_by_id.get(id).cloned();
         self.withdraw(id);
         self.rollouts.ended_claims.remove(id);
-        let (cost, claim) = match asked {
+        let (cost, claim) = match slot_request {
             Some((request, claim)) => (request.additional_unavailable, Some(claim)),
             None => (0, self.own_claim(id).cloned()),
         };
         let health = self.live_object(id).map(|live| &live.health);
-        let blamed = health
+        let earlier_failure = health
             .filter(|health| health.status == HealthStatus::Failed)
             .map(|health| health.message.clone());
         let mut rollout = Rollout::new(BudgetSlot::Taken, cost, claim, None);
-        rollout.earlier_failure = blamed;
+        rollout.earlier_failure = earlier_failure;
         let before = self.rollouts.in_flight.remove(id);
         rollout.pods = before.as_ref().and_then(|before| before.pods.clone());
         if before.as_ref().is_some_and(|before| {
@@ -290,7 +291,7 @@ impl Engine {
 
     /// Takes over what the rollout ledger says; `RolloutLedger::default()` where there is none.
     pub(crate) fn set_ledger(&mut self, ledger: RolloutLedger) {
-        self.forget_answers();
+        self.clear_memo();
         let ledger = self.rollouts.restore_lost(ledger);
         let ours = |inventory_id: &Arc<str>| self.inventory_ids.contains(inventory_id);
         self.rollouts.ended_claims.retain(|id| ledger.claims.contains_key(id));
@@ -325,15 +326,15 @@ impl Engine {
             {
                 rollout.claim = Some(claim.clone());
             }
-            let asked = self
+            let slot_request = self
                 .rollouts
                 .requests_by_id
                 .get(id)
-                .is_some_and(|(_, asked)| asked.rollout_key == claim.rollout_key);
-            if asked {
+                .is_some_and(|(_, slot_request)| slot_request.rollout_key == claim.rollout_key);
+            if slot_request {
                 self.rollouts.claims_to_write.remove(id);
                 self.note_unused_claim(id);
-                self.mark(id);
+                self.mark_dirty(id);
             }
         }
         for id in claims.iter().map(|(id, _)| id).chain(&opened) {
@@ -351,8 +352,8 @@ impl Engine {
 
     /// Asks all again that wait for the budget, where it can or cannot be read any more.
     fn set_ledger_fault(&mut self, unreadable: Option<Arc<str>>) {
-        if self.rollouts.unreadable != unreadable {
-            self.rollouts.unreadable = unreadable;
+        if self.rollouts.unreadable_reason != unreadable {
+            self.rollouts.unreadable_reason = unreadable;
             self.dirty.extend(self.rollouts.requests_by_id.keys().cloned());
         }
     }
@@ -361,7 +362,7 @@ impl Engine {
     /// the second start of one rollout.
     fn note_unused_claim(&mut self, id: &ObjectId) {
         let Some(ledger) = &self.rollouts.ledger else { return };
-        if self.rollouts.starts.take_newest(ledger, id) {
+        if self.rollouts.starts.try_take_newest(ledger, id) {
             self.rollouts.unused_claims.insert(id.clone());
             self.rollouts.budget_stale = true;
         }
@@ -411,12 +412,14 @@ impl Engine {
         });
         let is_over = |unit: &mut ReleaseUnit| ours(&unit.inventory_id) && self.is_concluded(unit);
         let over: Vec<ReleaseUnit> = next.units.extract_if(.., is_over).collect();
-        over.into_iter().filter(|unit| self.can_be_undone(unit)).for_each(|unit| next.remember(unit));
+        over.into_iter().filter(|unit| self.can_be_undone(unit)).for_each(|unit| next.push_history(unit));
         self.record_retried_units(&mut next);
         self.record_inherited_failures(&mut next);
         for (id, rollout) in &self.rollouts.in_flight {
-            let asked = self.rollouts.requests_by_id.get(id).map(|(_, asked)| asked.rollout_key);
-            let newer = asked.is_some() && ledger.claims.get(id).map(|claim| claim.rollout_key) == asked;
+            let requested_key =
+                self.rollouts.requests_by_id.get(id).map(|(_, requested_key)| requested_key.rollout_key);
+            let newer = requested_key.is_some()
+                && ledger.claims.get(id).map(|claim| claim.rollout_key) == requested_key;
             let is_kept =
                 rollout.slot == BudgetSlot::Taken && !newer && !self.is_claim_transferred(id, rollout);
             if let Some(claim) = rollout.claim.as_ref().filter(|_| is_kept) {
@@ -424,9 +427,9 @@ impl Engine {
             }
         }
         self.record_requested_units(&mut next);
-        let answers =
+        let slot_verdicts =
             if self.rollouts.claims_to_write.is_empty() { BTreeMap::new() } else { self.slot_answers() };
-        let allowed = |id: &&ObjectId| matches!(answers.get(*id), Some(None));
+        let allowed = |id: &&ObjectId| matches!(slot_verdicts.get(*id), Some(None));
         let held = if self.rollouts.claims_to_write.is_empty() {
             BTreeSet::new()
         } else {
@@ -491,7 +494,7 @@ impl Engine {
             let awaits = self.rollouts.in_flight.get(id).and_then(|rollout| rollout.min_resource_version);
             let is_seen = awaits.is_none_or(|rv| self.informer_object(id).is_some_and(|live| live.rv >= rv));
             let at_rest =
-                replica_status.is_none_or(|replica_status| replica_status.phase == RolloutPhase::Settled);
+                replica_status.is_none_or(|replica_status| replica_status.phase == WorkloadPhase::Settled);
             is_seen && at_rest && self.is_observable(id) && !self.rollouts.writes_in_flight.contains(id)
         };
         next.claims.retain(|id, claim| claim.holder != *holder || !is_done(id));

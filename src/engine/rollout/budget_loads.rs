@@ -181,12 +181,12 @@ impl Engine {
             return;
         }
         self.rollouts.queue_dirty = true;
-        let answers = self.slot_answers();
-        let before = std::mem::replace(&mut self.rollouts.answers, answers);
+        let slot_verdicts = self.slot_answers();
+        let before = std::mem::replace(&mut self.rollouts.slot_verdicts, slot_verdicts);
         let kind = |shortage: &Option<BudgetShortage>| shortage.as_ref().map(BudgetShortage::kinds);
         let changed =
             |(id, now): &(&ObjectId, &Option<BudgetShortage>)| before.get(*id).map(kind) != Some(kind(now));
-        self.dirty.extend(self.rollouts.answers.iter().filter(changed).map(|(id, _)| id.clone()));
+        self.dirty.extend(self.rollouts.slot_verdicts.iter().filter(changed).map(|(id, _)| id.clone()));
     }
 }
 

@@ -321,15 +321,15 @@ impl Engine {
         if self.foreign_tallies().next().is_none() {
             return loads;
         }
-        let mut places: HashMap<ObjectId, usize> =
-            loads.iter().enumerate().map(|(place, load)| (load.id.clone(), place)).collect();
+        let mut indexes: HashMap<ObjectId, usize> =
+            loads.iter().enumerate().map(|(index, load)| (load.id.clone(), index)).collect();
         for (source, tally) in self.foreign_tallies() {
             for (id, published) in &tally.unavailable {
                 let unavailable = self.rollouts.bound_foreign_unavailable(id, *published);
-                if let Some(load) = places.get(id).and_then(|place| loads.get_mut(*place)) {
+                if let Some(load) = indexes.get(id).and_then(|index| loads.get_mut(*index)) {
                     load.unavailable = load.unavailable.max(unavailable);
                 } else if unavailable > 0 {
-                    places.insert(id.clone(), loads.len());
+                    indexes.insert(id.clone(), loads.len());
                     loads.push(WorkloadLoad { id: id.clone(), source, slot: BudgetSlot::None, unavailable });
                 }
             }
@@ -420,9 +420,12 @@ impl Engine {
     }
 
     /// Says of what is short because of others who they are.
-    pub(in crate::engine) fn add_holders(&self, answers: &mut BTreeMap<ObjectId, Option<BudgetShortage>>) {
+    pub(in crate::engine) fn add_holders(
+        &self,
+        slot_verdicts: &mut BTreeMap<ObjectId, Option<BudgetShortage>>,
+    ) {
         let Some(words) = self.other_holders_text() else { return };
-        for shortage in answers.values_mut().flatten().filter(|shortage| shortage.is_of_claims()) {
+        for shortage in slot_verdicts.values_mut().flatten().filter(|shortage| shortage.is_of_claims()) {
             *shortage = BudgetShortage::Shared(Box::new(shortage.clone()), words.clone());
         }
     }
@@ -449,7 +452,7 @@ impl Engine {
                 format!("{} of {id} of {of} {} unavailable", count_text(*pods, "pod"), verb_to_be(*pods))
             })
         });
-        let unread = self.rollouts.unreadable_claims.iter().map(ToString::to_string);
+        let unread = self.rollouts.unreadable_claims_remedy.iter().map(ToString::to_string);
         let all: Vec<String> = unread.chain(claims).chain(sick).take(3).collect();
         (!all.is_empty()).then(|| all.join(", ").into())
     }

@@ -4,7 +4,7 @@
 //! others a larger budget nor uses theirs up: pods that never served were never there to be lost.
 
 use crate::engine::facts::entry::SourceId;
-use crate::engine::{ReplicaStatus, RolloutOverlay, RolloutOverlayState, RolloutPhase};
+use crate::engine::{ReplicaStatus, RolloutOverlay, RolloutOverlayState, WorkloadPhase};
 
 /// The origin of a workload's count of pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +68,7 @@ impl CountedLoad {
         };
         let pods = match before.filter(|before| !is_news(before)) {
             Some(before) => before.pods.max(serving),
-            None if replica_status.phase == RolloutPhase::FirstStart => serving,
+            None if replica_status.phase == WorkloadPhase::FirstStart => serving,
             None => origin.credible_pods(replica_status),
         };
         Self { source, replica_status, shown, origin, pods: pods.min(origin.most(replica_status)) }
@@ -77,7 +77,7 @@ impl CountedLoad {
     /// Returns how many of its pods are unavailable.
     pub(in crate::engine) fn unavailable(self) -> u32 {
         match self.replica_status.phase {
-            RolloutPhase::FirstStart => 0,
+            WorkloadPhase::FirstStart => 0,
             _ => self.pods.saturating_sub(serving_pods(self.replica_status, self.shown)),
         }
     }
@@ -87,7 +87,7 @@ impl CountedLoad {
 /// do not count.
 pub(in crate::engine) fn unavailable_pods(replica_status: ReplicaStatus, shown: RolloutOverlayState) -> u32 {
     match replica_status.phase {
-        RolloutPhase::FirstStart => 0,
+        WorkloadPhase::FirstStart => 0,
         _ => replica_status.replicas.saturating_sub(serving_pods(replica_status, shown)),
     }
 }
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     fn numbers(replicas: u32, pods: u32, serving: u32) -> ReplicaStatus {
-        let phase = RolloutPhase::Recovering;
+        let phase = WorkloadPhase::Recovering;
         ReplicaStatus { replicas, pods, ready: serving, available: serving, phase, ..Default::default() }
     }
 
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn no_pod_of_a_first_start_is_unavailable() {
         let before = counted(numbers(3, 3, 3), CountOrigin::Scale, None);
-        let first = ReplicaStatus { phase: RolloutPhase::FirstStart, ..numbers(3, 3, 1) };
+        let first = ReplicaStatus { phase: WorkloadPhase::FirstStart, ..numbers(3, 3, 1) };
         assert_eq!(counted(first, CountOrigin::Scale, Some(before)).unavailable(), 0);
         assert_eq!(unavailable_pods(first, RolloutOverlayState::Plain), 0);
         assert_eq!(unavailable_pods(numbers(3, 3, 1), RolloutOverlayState::Plain), 2);

@@ -66,8 +66,8 @@ pub(crate) enum EvictionOutcome {
 pub(in crate::engine) struct DaemonSetRollout {
     /// Pods whose eviction was asked for, and until when that counts as if they were ending; none
     /// before the answer.
-    asked: BTreeMap<Uid, Option<Instant>>,
-    refused: Option<RefusedEviction>,
+    pending_evictions: BTreeMap<Uid, Option<Instant>>,
+    refused_eviction: Option<RefusedEviction>,
     lacks: MissingBudget,
     /// The reason shown last.
     progress_text: Option<Arc<str>>,
@@ -114,12 +114,12 @@ fn is_daemon_set(id: &ObjectId) -> bool {
 impl Engine {
     /// Returns whether the nodes are to be watched: as long as a DaemonSet of ours goes in steps.
     pub(crate) fn needs_nodes(&self) -> bool {
-        let going = self
+        let running = self
             .rollouts
             .in_flight
             .iter()
             .filter(|(id, rollout)| is_daemon_set(id) && rollout.failed.is_none());
-        going.into_iter().any(|(id, _)| {
+        running.into_iter().any(|(id, _)| {
             let steps = self
                 .entry(id)
                 .and_then(|entry| entry.target_content())
@@ -129,8 +129,8 @@ impl Engine {
     }
 
     /// Takes over what is reported about the nodes.
-    pub(crate) fn nodes(&mut self, news: NodeChange) {
-        self.rollouts.nodes.take(news);
+    pub(crate) fn nodes(&mut self, change: NodeChange) {
+        self.rollouts.nodes.take(change);
     }
 }
 
@@ -144,9 +144,9 @@ impl Engine {
         let written = rollout.min_resource_version?;
         let pods = rollout.pods.as_deref().filter(|pods: &&WorkloadPods| pods.rv >= written)?;
         let newest = pods.newest.as_ref()?;
-        let asked = self.rollouts.daemon_sets.get(id).map(|rollout| &rollout.asked);
+        let pending = self.rollouts.daemon_sets.get(id).map(|rollout| &rollout.pending_evictions);
         let known = pods.pods.iter().filter_map(|pod| {
-            let ending = asked.is_some_and(|asked| asked.contains_key(&pod.uid));
+            let ending = pending.is_some_and(|pending| pending.contains_key(&pod.uid));
             let node = pod.node.clone()?;
             Some(NodePod {
                 name: pod.name.clone(),
@@ -177,19 +177,19 @@ impl Engine {
         &self,
         id: &ObjectId,
         desired: &DesiredObject,
-        standing: StepProgress,
+        progress: StepProgress,
         now: Instant,
     ) -> StepProgress {
         if !is_daemon_set(id)
-            || !matches!(standing.shown, RolloutOverlayState::Overlaid(RolloutOverlay::OnDelete { .. }))
+            || !matches!(progress.shown, RolloutOverlayState::Overlaid(RolloutOverlay::OnDelete { .. }))
         {
-            return standing;
+            return progress;
         }
         let pods = desired.steps.as_deref().and_then(|steps| self.daemon_set_pods(id, steps, now));
         let all = self.nodes_of(id);
         let counts = pods.map_or(NodeCounts { nodes: all, ready: 0 }, |pods| count_nodes(&pods, all));
         // As long as it should have pods somewhere, it is not done without any.
-        StepProgress { replicas: counts.nodes.max(all.min(1)), ready: counts.ready, ..standing }
+        StepProgress { replicas: counts.nodes.max(all.min(1)), ready: counts.ready, ..progress }
     }
 
     /// Returns whether only pods on nodes that are not Ready are left with older templates. The
@@ -199,18 +199,18 @@ impl Engine {
         &self,
         id: &ObjectId,
         steps: &Steps,
-        standing: &StepProgress,
+        progress: &StepProgress,
         now: Instant,
     ) -> bool {
-        let RolloutOverlayState::Overlaid(overlay @ RolloutOverlay::OnDelete { .. }) = standing.shown else {
+        let RolloutOverlayState::Overlaid(overlay @ RolloutOverlay::OnDelete { .. }) = progress.shown else {
             return false;
         };
-        let asked = match standing.promotion {
+        let requested = match progress.promotion {
             PromotionRequest::None => false,
             PromotionRequest::OneStep { from } => from == steps.step_of(overlay),
             PromotionRequest::Full => true,
         };
-        !asked && self.first_lost_node(id, steps, now).is_some()
+        !requested && self.first_lost_node(id, steps, now).is_some()
     }
 
     /// Returns the first lost node with a pod of an older template.
@@ -232,12 +232,16 @@ impl Engine {
         if self.is_not_allowed(id) || !self.can_write(id) {
             return (!self.is_busy(id, now)).then_some(StepState::Held(None));
         }
-        let rollout = self.rollouts.daemon_sets.get(id).filter(|rollout| rollout.asked.is_empty())?;
-        let refused = rollout.refused.as_ref().filter(|refused| now >= refused.since + SLOT_RETURN_DELAY);
+        let rollout =
+            self.rollouts.daemon_sets.get(id).filter(|rollout| rollout.pending_evictions.is_empty())?;
+        let refused_eviction = rollout
+            .refused_eviction
+            .as_ref()
+            .filter(|refused_eviction| now >= refused_eviction.since + SLOT_RETURN_DELAY);
         let until = if self.is_paused_by_person(id) || rollout.lacks != MissingBudget::Nothing {
             None
         } else {
-            Some(refused?.until?)
+            Some(refused_eviction?.until?)
         };
         (!self.is_busy(id, now)).then_some(StepState::Held(until))
     }
@@ -273,8 +277,8 @@ impl Engine {
     pub(in crate::engine) fn next_eviction_due(&self) -> Option<Instant> {
         let daemon_sets = self.rollouts.daemon_sets.values();
         let times = daemon_sets.flat_map(|rollout| {
-            let tries = rollout.refused.as_ref().and_then(|refused| refused.until);
-            rollout.asked.values().flatten().copied().chain(tries)
+            let tries = rollout.refused_eviction.as_ref().and_then(|refused_eviction| refused_eviction.until);
+            rollout.pending_evictions.values().flatten().copied().chain(tries)
         });
         times.min()
     }
@@ -311,20 +315,23 @@ impl Engine {
     /// Called in each turn, after [`Engine::advance`].
     pub(crate) fn pods_to_evict(&mut self, now: Instant) -> Vec<PodToEvict> {
         let rolls = &self.rollouts.in_flight;
-        let going = |id: &ObjectId| {
+        let running = |id: &ObjectId| {
             rolls.get(id).is_some_and(|rollout| rollout.claim.is_some() && rollout.failed.is_none())
         };
-        let ids = rolls.keys().filter(|id| is_daemon_set(id) && going(id) && self.is_on_delete(id));
+        let ids = rolls.keys().filter(|id| is_daemon_set(id) && running(id) && self.is_on_delete(id));
         let ids: Vec<ObjectId> = ids.filter(|id| !self.is_not_allowed(id)).cloned().collect();
         self.rollouts.daemon_sets.retain(|id, _| ids.contains(id));
         let mut all = Vec::new();
         for id in ids {
             self.forget_past_evictions(&id, now);
             let due = self.eviction_plan(&id, now);
-            let refused = self.rollouts.daemon_sets.get(&id).and_then(|rollout| rollout.refused.as_ref());
+            let refused_eviction =
+                self.rollouts.daemon_sets.get(&id).and_then(|rollout| rollout.refused_eviction.as_ref());
             let progress_text = match &due {
                 // A pod that is tried again counts as refused until the answer.
-                EvictionPlan::Pods(_) => self.step_words(&id, refused.map(|refused| &*refused.why), now),
+                EvictionPlan::Pods(_) => {
+                    self.step_words(&id, refused_eviction.map(|refused_eviction| &*refused_eviction.why), now)
+                }
                 EvictionPlan::Slot => None,
                 EvictionPlan::Room(short) => self.step_words(&id, Some(&short.to_string()), now),
                 EvictionPlan::Nothing(why) => self.step_words(&id, why.as_deref(), now),
@@ -341,10 +348,10 @@ impl Engine {
             (rollout.progress_text, rollout.lacks) = (progress_text, lacks);
             match due {
                 EvictionPlan::Pods(pods) => {
-                    rollout.asked.extend(pods.iter().map(|pod| (pod.uid.clone(), None)));
+                    rollout.pending_evictions.extend(pods.iter().map(|pod| (pod.uid.clone(), None)));
                     all.extend(pods);
                 }
-                EvictionPlan::Nothing(None) => rollout.refused = None,
+                EvictionPlan::Nothing(None) => rollout.refused_eviction = None,
                 EvictionPlan::Slot | EvictionPlan::Room(_) | EvictionPlan::Nothing(Some(_)) => {}
             }
         }
@@ -363,9 +370,9 @@ impl Engine {
             let pods = pods.iter().flat_map(|pods| &pods.pods);
             pods.into_iter().any(|pod| pod.uid == *uid && !pod.terminating)
         };
-        rollout.asked.retain(|uid, until| shown(uid) && until.is_none_or(|until| until > now));
-        if let Some(refused) = &mut rollout.refused {
-            refused.until = refused.until.filter(|until| *until > now);
+        rollout.pending_evictions.retain(|uid, until| shown(uid) && until.is_none_or(|until| until > now));
+        if let Some(refused_eviction) = &mut rollout.refused_eviction {
+            refused_eviction.until = refused_eviction.until.filter(|until| *until > now);
         }
     }
 
@@ -377,8 +384,8 @@ impl Engine {
             return nothing;
         };
         let (Some(steps), Some(step)) = (self.steps_of(id, desired), held_step(live)) else { return nothing };
-        let standing = self.step_progress(id, desired, live, now);
-        if standing.shown == RolloutOverlayState::Other || !self.can_write(id) {
+        let progress = self.step_progress(id, desired, live, now);
+        if progress.shown == RolloutOverlayState::Other || !self.can_write(id) {
             return nothing;
         }
         if self.is_paused_by_person(id) {
@@ -389,19 +396,22 @@ impl Engine {
         }
         let Some(pods) = self.daemon_set_pods(id, steps, now) else { return nothing };
         let all = self.nodes_of(id);
-        let (room, short) = self.eviction_room(id);
+        let (capacity, short) = self.eviction_capacity(id);
         let away = self
             .max_concurrent_evictions(id, desired.strategy, all)
             .saturating_sub(count_too_young(live, &pods));
-        let wish = NodeStep { target: steps.target(step, standing.replicas), away, nodes: all };
+        let wish = NodeStep { target: steps.target(step, progress.replicas), away, nodes: all };
         let wanted = select_evictions(&pods, wish);
-        let chosen = select_evictions(&pods, NodeStep { away: away.min(room), ..wish });
+        let chosen = select_evictions(&pods, NodeStep { away: away.min(capacity), ..wish });
         if wanted.is_empty() {
             return nothing;
         }
-        let refused = self.rollouts.daemon_sets.get(id).and_then(|rollout| rollout.refused.as_ref());
-        if let Some(refused) = refused.filter(|refused| refused.until.is_some()) {
-            return EvictionPlan::Nothing(Some(refused.why.clone()));
+        let refused_eviction =
+            self.rollouts.daemon_sets.get(id).and_then(|rollout| rollout.refused_eviction.as_ref());
+        if let Some(refused_eviction) =
+            refused_eviction.filter(|refused_eviction| refused_eviction.until.is_some())
+        {
+            return EvictionPlan::Nothing(Some(refused_eviction.why.clone()));
         }
         if self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.slot == BudgetSlot::None) {
             return EvictionPlan::Slot;
@@ -420,19 +430,19 @@ impl Engine {
 
     /// Returns the number of pods of a workload that may be unavailable now, and the bound behind
     /// it.
-    fn eviction_room(&self, id: &ObjectId) -> (u32, Option<BudgetShortage>) {
+    fn eviction_capacity(&self, id: &ObjectId) -> (u32, Option<BudgetShortage>) {
         let (source, loads) = (self.wanting_source(id), self.loads());
-        let mut room = (u32::MAX, None);
+        let mut capacity = (u32::MAX, None);
         for bound in self.budget_bounds().into_iter().filter(|bound| bound.scope.applies_to(id, source)) {
             let others =
                 loads.iter().filter(|load| load.id != *id && bound.scope.applies_to(&load.id, load.source));
             let elsewhere = others.map(|load| load.unavailable).fold(bound.unnamed, u32::saturating_add);
             let left = bound.unavailable.saturating_sub(elsewhere);
-            if left < room.0 {
-                room = (left, Some(BudgetShortage::Pods(bound.scope, 1, elsewhere, bound.unavailable)));
+            if left < capacity.0 {
+                capacity = (left, Some(BudgetShortage::Pods(bound.scope, 1, elsewhere, bound.unavailable)));
             }
         }
-        room
+        capacity
     }
 
     /// Records the outcome of an eviction.
@@ -440,14 +450,14 @@ impl Engine {
         let Some(rollout) = self.rollouts.daemon_sets.get_mut(&pod.of) else { return };
         match answer {
             EvictionOutcome::Evicted => {
-                if let Some(until) = rollout.asked.get_mut(&pod.uid) {
+                if let Some(until) = rollout.pending_evictions.get_mut(&pod.uid) {
                     *until = Some(now + EVICTION_ECHO_TIMEOUT);
                 }
-                rollout.refused = None;
+                rollout.refused_eviction = None;
             }
             EvictionOutcome::Refused(_) | EvictionOutcome::Denied(_) => {
-                rollout.asked.remove(&pod.uid);
-                let before = rollout.refused.take();
+                rollout.pending_evictions.remove(&pod.uid);
+                let before = rollout.refused_eviction.take();
                 let since = before.as_ref().map_or(now, |before| before.since);
                 let wait = before
                     .map_or(FIRST_EVICTION_BACKOFF, |before| (before.wait * 2).min(MAX_EVICTION_BACKOFF));
@@ -458,7 +468,8 @@ impl Engine {
                     }
                     EvictionOutcome::Evicted => return,
                 };
-                rollout.refused = Some(RefusedEviction { why, since, until: Some(now + wait), wait });
+                rollout.refused_eviction =
+                    Some(RefusedEviction { why, since, until: Some(now + wait), wait });
             }
         }
     }
@@ -467,13 +478,13 @@ impl Engine {
     fn step_words(&self, id: &ObjectId, why: Option<&str>, now: Instant) -> Option<Arc<str>> {
         let (live, (_, desired)) = (self.live_object(id)?, self.entry(id)?.target_content()?);
         let steps = self.steps_of(id, desired)?;
-        let standing = self.step_progress(id, desired, live, now);
+        let progress = self.step_progress(id, desired, live, now);
         let why = why.map(|why| format!("; {why}")).unwrap_or_default();
-        match crate::engine::rollout::steps::next(steps, &standing) {
+        match crate::engine::rollout::steps::next(steps, &progress) {
             StepDecision::Stay(wait) if matches!(wait.lacks, crate::engine::StepRequirement::Pods { .. }) => {
                 Some(format!("{wait}{why}").into())
             }
-            StepDecision::Finish if self.waits_for_nodes(id, steps, &standing, now) => {
+            StepDecision::Finish if self.waits_for_nodes(id, steps, &progress, now) => {
                 let node = self.first_lost_node(id, steps, now)?;
                 Some(format!("all nodes that are Ready have the new pod; node {node} is not Ready").into())
             }

@@ -45,7 +45,7 @@ impl Engine {
             None => decided(Action::DryRun(apply)),
             Some(impact) => {
                 let precondition = Precondition::Exact(live.uid.clone(), live.rv);
-                let restarts = if restarted_by(impact) { RestartRisk::Possible } else { RestartRisk::No };
+                let restarts = if restarted_by(impact) { RestartRisk::Possible } else { RestartRisk::Absent };
                 decided(Action::Apply(ApplyRequest { precondition, restarts, ..apply }))
             }
         }

@@ -19,7 +19,7 @@ use crate::engine::rollout::progress::ProgressTracking;
 use crate::engine::rollout::rollouts::{Rollout, ServiceSwitch};
 use crate::engine::rollout::step_overlay::StepState;
 use crate::engine::state::Engine;
-use crate::engine::{LiveObject, ReplicaStatus, RolloutPhase, Uid};
+use crate::engine::{LiveObject, ReplicaStatus, Uid, WorkloadPhase};
 use crate::health::HealthStatus;
 use crate::object::{ObjectId, duration_text};
 
@@ -120,9 +120,9 @@ impl Engine {
             RolloutCondition::StepDone { until, soaks } => {
                 // Pods that are Ready and unready in turns come no farther by that.
                 if soaks {
-                    tracking.progress.last_progress(now);
+                    tracking.progress.start_progress_clock(now);
                 } else {
-                    tracking.progress.rest(now);
+                    tracking.progress.suspend();
                 }
                 tracking.additional_unavailable = 0;
                 tracking.step_held_since.get_or_insert(now);
@@ -174,14 +174,14 @@ impl Engine {
         now: Instant,
     ) -> RolloutEvaluation {
         let soak = self.step_of(id, now).map_or(Duration::ZERO, |_| self.step_soak_time(id));
-        let patience = soak + self.deadline(id);
-        let deadline = tracking.progress.deadline(patience, now);
+        let progress_timeout = soak + self.progress_timeout(id);
+        let deadline = tracking.progress.progress_deadline(progress_timeout, now);
         if now < deadline {
-            let ripe = own_pods(rollout).and_then(|pods| next_failure_check(pods, now));
-            let due = ripe.map_or(deadline, |ripe| ripe.min(deadline));
+            let next_check = own_pods(rollout).and_then(|pods| next_failure_check(pods, now));
+            let due = next_check.map_or(deadline, |next_check| next_check.min(deadline));
             return tracking.with_verdict(RolloutVerdict::InProgress(Some(due)));
         }
-        let length = duration_text(patience);
+        let length = duration_text(progress_timeout);
         let health = self.daemon_set_words(id).unwrap_or_else(|| health_words(live));
         let unready = own_pods(rollout).and_then(WorkloadPods::oldest_unready_newest);
         let why =
@@ -204,11 +204,11 @@ impl Engine {
         }
         match replica_status.phase {
             _ if step.is_some() => {}
-            RolloutPhase::Settled => return RolloutCondition::Complete,
+            WorkloadPhase::Settled => return RolloutCondition::Complete,
             // Nothing of it was ever up, so there is nothing to wait for.
-            RolloutPhase::FirstStart if !self.is_in_unit(id) => return RolloutCondition::NothingToWatch,
+            WorkloadPhase::FirstStart if !self.is_in_unit(id) => return RolloutCondition::NothingToWatch,
             // Somebody else's rollout is over with its last new pod.
-            RolloutPhase::Recovering if rollout.claim.is_none() => return RolloutCondition::NothingToWatch,
+            WorkloadPhase::Recovering if rollout.claim.is_none() => return RolloutCondition::NothingToWatch,
             _ => {}
         }
         if rollout.failed.is_some() {
@@ -255,7 +255,7 @@ impl Engine {
         steps.map_or(Duration::ZERO, |steps| steps.soak)
     }
 
-    fn deadline(&self, id: &ObjectId) -> Duration {
+    fn progress_timeout(&self, id: &ObjectId) -> Duration {
         let all = self.budget_overrides(id).filter_map(|budget_override| budget_override.deadline);
         all.fold(self.rollouts.budget.deadline, Duration::min)
     }

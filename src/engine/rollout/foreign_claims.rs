@@ -12,7 +12,7 @@ use crate::engine::rollout::budget::{BudgetScope, BudgetShortage};
 use crate::engine::rollout::counted_pods::{serving_pods, unavailable_pods};
 use crate::engine::rollout::ledger::{RolloutClaim, UnreadableClaim};
 use crate::engine::state::Engine;
-use crate::engine::{LiveObject, ReplicaStatus, RolloutPhase};
+use crate::engine::{LiveObject, ReplicaStatus, WorkloadPhase};
 use crate::object::ObjectId;
 
 /// The time of rest after which a claim counts as abandoned. A daemon that runs takes its claim
@@ -30,7 +30,7 @@ pub(in crate::engine) struct ForeignWorkload {
     /// Its pods that are unavailable.
     unavailable: u32,
     /// The reason for which it may not be read.
-    hidden: Option<Arc<str>>,
+    hidden_reason: Option<Arc<str>>,
     /// Indicates whether it has rested for so long that the claim does not count any more.
     pub(in crate::engine) is_spent: bool,
 }
@@ -103,7 +103,7 @@ impl Engine {
         let replica_status = live.and_then(|live| live.replica_status);
         let at_rest = matches!(
             replica_status.map(|replica_status| replica_status.phase),
-            None | Some(RolloutPhase::Settled)
+            None | Some(WorkloadPhase::Settled)
         );
         let known = self.rollouts.foreign_workloads.remove(id).filter(|known| known.claim == claim);
         let rests = known.as_ref().and_then(|known| known.rests).or(Some(now)).filter(|_| at_rest);
@@ -122,22 +122,23 @@ impl Engine {
         let is_spent = failed || rests.is_some_and(|since| now.duration_since(since) >= rest);
         let still = Some((replica_status, still));
         let unavailable = live.map_or(0, |live| abandoned_pods(live, &claim));
-        self.rollouts
-            .foreign_workloads
-            .insert(id.clone(), ForeignWorkload { claim, rests, still, unavailable, hidden: None, is_spent });
+        self.rollouts.foreign_workloads.insert(
+            id.clone(),
+            ForeignWorkload { claim, rests, still, unavailable, hidden_reason: None, is_spent },
+        );
         self.rollouts.budget_stale = true;
     }
 
     /// Records that the workload of another daemon's claim may not be read. The claim counts, which
     /// is shown as soon as it is in the way. Returns whether that is new.
-    pub(crate) fn note_hidden_workload(&mut self, id: &ObjectId, why: Arc<str>) -> bool {
+    pub(crate) fn insert_hidden_workload(&mut self, id: &ObjectId, why: Arc<str>) -> bool {
         let Some(claim) =
             self.foreign_claims().find(|(other, _)| *other == id).map(|(_, claim)| claim.clone())
         else {
             return false;
         };
         let known = self.rollouts.foreign_workloads.get(id).filter(|known| known.claim == claim);
-        if known.is_some_and(|known| known.is_spent || known.hidden.as_ref() == Some(&why)) {
+        if known.is_some_and(|known| known.is_spent || known.hidden_reason.as_ref() == Some(&why)) {
             return false;
         }
         self.rollouts.foreign_workloads.insert(
@@ -147,7 +148,7 @@ impl Engine {
                 rests: None,
                 still: None,
                 unavailable: 0,
-                hidden: Some(why),
+                hidden_reason: Some(why),
                 is_spent: false,
             },
         );
@@ -159,14 +160,14 @@ impl Engine {
     /// spent.
     pub(in crate::engine) fn add_hidden_reasons(
         &self,
-        answers: &mut BTreeMap<ObjectId, Option<BudgetShortage>>,
+        slot_verdicts: &mut BTreeMap<ObjectId, Option<BudgetShortage>>,
     ) {
         let hidden = |(id, claim): (&ObjectId, &RolloutClaim)| {
             let known = self.rollouts.foreign_workloads.get(id).filter(|known| known.claim == *claim)?;
-            Some((id.clone(), known.hidden.clone()?))
+            Some((id.clone(), known.hidden_reason.clone()?))
         };
         let Some((id, why)) = self.foreign_claims().find_map(hidden) else { return };
-        for shortage in answers.values_mut().flatten().filter(|shortage| shortage.is_of_claims()) {
+        for shortage in slot_verdicts.values_mut().flatten().filter(|shortage| shortage.is_of_claims()) {
             *shortage = BudgetShortage::Hidden(Box::new(shortage.clone()), id.clone(), why.clone());
         }
     }
@@ -198,8 +199,8 @@ impl Engine {
     /// Takes over the reason for unreadable claims, and how to mend that; none where
     /// all can be read.
     pub(crate) fn explain_unread(&mut self, why: Option<Arc<str>>) {
-        self.rollouts.budget_stale |= self.rollouts.unreadable_claims != why;
-        self.rollouts.unreadable_claims = why;
+        self.rollouts.budget_stale |= self.rollouts.unreadable_claims_remedy != why;
+        self.rollouts.unreadable_claims_remedy = why;
     }
 
     /// Returns whether another daemon's claim counts.

@@ -165,7 +165,7 @@ impl ReleaseUnit {
 
 impl RolloutLedger {
     /// Remembers a unit that was released. Of what would be too much the oldest is forgotten.
-    pub(in crate::engine) fn remember(&mut self, unit: ReleaseUnit) {
+    pub(in crate::engine) fn push_history(&mut self, unit: ReleaseUnit) {
         self.history.push(unit);
         let count = |past: &[ReleaseUnit]| past.iter().map(|unit| unit.members.len()).sum::<usize>();
         while count(&self.history) > MAX_HISTORY_OBJECTS {
@@ -200,7 +200,7 @@ mod tests {
         let check = |sizes: &[usize], expected: &[usize]| {
             let mut ledger = RolloutLedger::default();
             for (revision, size) in sizes.iter().enumerate() {
-                ledger.remember(unit(revision, *size));
+                ledger.push_history(unit(revision, *size));
             }
             let kept: Vec<String> = ledger.history.iter().map(|unit| unit.revision.to_string()).collect();
             assert_eq!(kept, expected.iter().map(ToString::to_string).collect::<Vec<_>>(), "{sizes:?}");

@@ -132,9 +132,9 @@ impl Rollouts {
             (self.recovery.since, self.recovery.due) = (Some(since), Some(since + NEW_LEDGER_DELAY));
         }
         if let Some(before) = before {
-            let said = read.clone();
+            let recorded = read.clone();
             read.recover(before);
-            self.recovery.lacks = read != said;
+            self.recovery.lacks = read != recorded;
         }
         read
     }
@@ -153,7 +153,7 @@ impl Rollouts {
     }
 
     /// Lets time pass, and returns whether something may be claimed from now on.
-    pub(in crate::engine) fn advance_recovery(&mut self, now: Instant) -> bool {
+    pub(in crate::engine) fn try_end_recovery(&mut self, now: Instant) -> bool {
         self.recovery.due.take_if(|due| *due <= now).is_some()
     }
 

@@ -17,7 +17,7 @@ use crate::object::text_at;
 /// Old pods keep the figure of their own template, and stay available.
 pub(crate) const HELD_MIN_READY_SECONDS: u32 = 2_147_483_646;
 /// The API wants more than [`HELD_MIN_READY_SECONDS`], and knows no more than this.
-const NO_DEADLINE: i64 = 2_147_483_647;
+const NO_PROGRESS_DEADLINE_SECONDS: i64 = 2_147_483_647;
 
 /// The overlay on a workload's content. Steps count from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -111,12 +111,12 @@ impl FromStr for RolloutOverlay {
 }
 
 fn read(text: &str) -> Option<RolloutOverlay> {
-    let Some((what, step)) = text.split_once(" step=") else {
+    let Some((kind, step)) = text.split_once(" step=") else {
         return Some(RolloutOverlay::Narrow(text.strip_prefix("narrow=")?.parse().ok()?));
     };
     let step = step.parse().ok().filter(|step| *step > 0)?;
-    let Some((word, number)) = what.split_once('=') else {
-        return (what == "on-delete").then_some(RolloutOverlay::OnDelete { step });
+    let Some((word, number)) = kind.split_once('=') else {
+        return (kind == "on-delete").then_some(RolloutOverlay::OnDelete { step });
     };
     let number: u32 = number.parse().ok()?;
     match word {
@@ -153,8 +153,8 @@ fn set_overlay(content: &mut Value, overlay: RolloutOverlay) -> Option<()> {
         ("StatefulSet", RolloutOverlay::Partition { from, .. }) => {
             let rolling = rolling_update_parameters(content, "updateStrategy")?;
             // Pods below a partition that the manifest asks for stay, whatever the step.
-            let asked = rolling.get("partition").and_then(Value::as_u64).unwrap_or(0);
-            rolling.insert("partition".to_owned(), asked.max(from.into()).into());
+            let requested = rolling.get("partition").and_then(Value::as_u64).unwrap_or(0);
+            rolling.insert("partition".to_owned(), requested.max(from.into()).into());
             Some(())
         }
         ("DaemonSet", RolloutOverlay::OnDelete { .. }) => {
@@ -190,7 +190,7 @@ fn hold(content: &mut Value, surge: u32, unavailable: u32) -> Option<()> {
     rolling.insert("maxUnavailable".to_owned(), unavailable.into());
     let spec = content.get_mut("spec")?.as_object_mut()?;
     spec.insert("minReadySeconds".to_owned(), HELD_MIN_READY_SECONDS.into());
-    spec.insert("progressDeadlineSeconds".to_owned(), NO_DEADLINE.into());
+    spec.insert("progressDeadlineSeconds".to_owned(), NO_PROGRESS_DEADLINE_SECONDS.into());
     Some(())
 }
 

@@ -179,12 +179,12 @@ pub struct StatefulSetState {
 /// Ready although its template is no longer wanted.
 ///
 /// The controller goes by ordinals and waits for the first pod that is not Ready: that one is
-/// judged, and no other. A pod that is merely not Ready must have been so for `patience`; one in
-/// trouble is reported at once. None while any pod is being deleted or created.
+/// judged, and no other. A pod that is merely not Ready must have been so for `grace_period`; one
+/// in trouble is reported at once. None while any pod is being deleted or created.
 pub fn find_stuck_pod<'a>(
     set: &StatefulSetState,
     pods: &'a [OrdinalPod],
-    patience: Duration,
+    grace_period: Duration,
 ) -> Option<&'a OrdinalPod> {
     let mut sorted: Vec<&OrdinalPod> = pods.iter().collect();
     sorted.sort_by_key(|pod| pod.ordinal);
@@ -202,7 +202,7 @@ pub fn find_stuck_pod<'a>(
     }
     let is_given_up = match first.state {
         PodAvailability::InTrouble => true,
-        PodAvailability::Unready(time) => time >= patience,
+        PodAvailability::Unready(time) => time >= grace_period,
         PodAvailability::Ready | PodAvailability::Terminating => false,
     };
     is_given_up.then_some(first)

@@ -102,7 +102,7 @@ pub struct PodFacts {
     /// The container that restarted most often; none before the first restart.
     pub restarted: Option<Arc<str>>,
     /// A container that waits for something that may never come.
-    pub trouble: Option<ContainerFailure>,
+    pub container_failure: Option<ContainerFailure>,
     /// The failure that it ended in.
     pub failure: Option<FailedPod>,
     /// Indicates whether it has ended, well or not: phase `Succeeded` or `Failed`.
@@ -190,7 +190,7 @@ impl WorkloadPods {
         let is_troubled = |pod: &&PodFacts| {
             pod.is_active()
                 && pod.ready == Readiness::NotReady
-                && (pod.trouble.is_some() || pod.unschedulable.is_some())
+                && (pod.container_failure.is_some() || pod.unschedulable.is_some())
         };
         self.newest_pods().filter(is_troubled).count() as u32
     }
@@ -296,23 +296,23 @@ pub fn next_failure_check(pods: &WorkloadPods, now: Instant) -> Option<Instant> 
 fn failure_signals(pods: &WorkloadPods) -> impl Iterator<Item = FailureSignal> {
     let living = pods.newest_pods().filter(|pod| !pod.terminating);
     let of_pods = living.flat_map(|pod| {
-        [trouble_signal(pod), restart_signal(pod), ended_signal(pod), unschedulable_signal(pod)]
+        [container_failure_signal(pod), restart_signal(pod), ended_signal(pod), unschedulable_signal(pod)]
     });
     let lost = pods.last_failed.iter().filter(|pod| pods.newest.is_some() && pod.revision == pods.newest);
     let lost = lost.map(|pod| ended_signal(pod));
     of_pods.chain(lost).chain([refusal_signal(pods)]).flatten()
 }
 
-fn trouble_signal(pod: &PodFacts) -> Option<FailureSignal> {
+fn container_failure_signal(pod: &PodFacts) -> Option<FailureSignal> {
     // An ended pod is judged by `ended_signal`.
-    let trouble = pod.trouble.as_ref().filter(|_| !pod.has_ended)?;
-    let patience = grace_period(&trouble.reason, &trouble.message)?;
+    let container_failure = pod.container_failure.as_ref().filter(|_| !pod.has_ended)?;
+    let grace = grace_period(&container_failure.reason, &container_failure.message)?;
     Some(FailureSignal {
-        from: (!patience.is_zero()).then(|| trouble.since + patience),
-        rank: u8::from(!patience.is_zero()),
+        from: (!grace.is_zero()).then(|| container_failure.since + grace),
+        rank: u8::from(!grace.is_zero()),
         failing: RolloutFailure {
-            container: Some(trouble.container.clone()),
-            ..pod_failure(pod, &trouble.reason, trouble.message.clone())
+            container: Some(container_failure.container.clone()),
+            ..pod_failure(pod, &container_failure.reason, container_failure.message.clone())
         },
     })
 }

@@ -7,23 +7,23 @@
 use std::time::{Duration, Instant};
 
 use crate::engine::decide::decision::{Action, ApplyPurpose};
-use crate::engine::facts::entry::VerifiedCoverage;
+use crate::engine::facts::entry::VerifiedOwnership;
 use crate::engine::rollout::rollouts::Rollout;
 use crate::engine::state::Engine;
-use crate::engine::{FieldCoverage, LiveObject, ReplicaStatus};
+use crate::engine::{FieldOwnership, LiveObject, ReplicaStatus};
 use crate::object::{ContentHash, ObjectId};
 
 /// The progress of a rollout, with its times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::engine) struct ProgressTracking {
     /// The farthest that it has come: updated pods, and available ones beside so many.
-    pub(in crate::engine) furthest: Option<(u32, u32)>,
+    pub(in crate::engine) best_numbers: Option<(u32, u32)>,
     /// The most new pods that it has had at once, as its pods were last reported.
     most_new_pods: u32,
     /// The time of its last progress.
     last: Option<Instant>,
     /// The time without progress that was used up before, where the content was written again.
-    spent: Duration,
+    elapsed: Duration,
     /// The time since which the cluster shows the write.
     shown_since: Option<Instant>,
     /// The time of its last evaluation.
@@ -54,15 +54,15 @@ impl ProgressTracking {
         now: Instant,
     ) {
         let came = (status.updated, status.available);
-        let best = self.furthest.unwrap_or_default();
+        let best = self.best_numbers.unwrap_or_default();
         // It was scaled down: fewer pods than it had are all that there can be.
         let best = if best.0 > status.replicas.max(came.0) { came } else { best };
         let begins_anew = origin == RolloutOrigin::Others && came.0 < best.0;
         // Pods that come and go are no progress.
-        if self.furthest.is_none() || came > best || begins_anew {
-            (self.furthest, self.last, self.spent) = (Some(came), Some(now), Duration::ZERO);
+        if self.best_numbers.is_none() || came > best || begins_anew {
+            (self.best_numbers, self.last, self.elapsed) = (Some(came), Some(now), Duration::ZERO);
         } else {
-            self.furthest = Some(best);
+            self.best_numbers = Some(best);
         }
     }
 
@@ -70,7 +70,7 @@ impl ProgressTracking {
     /// status shows it later.
     pub(in crate::engine) fn note_pods(&mut self, count: u32) {
         if count > self.most_new_pods {
-            (self.most_new_pods, self.last, self.spent) = (count, None, Duration::ZERO);
+            (self.most_new_pods, self.last, self.elapsed) = (count, None, Duration::ZERO);
         }
     }
 
@@ -79,31 +79,42 @@ impl ProgressTracking {
         self.last = None;
     }
 
-    /// Notes that it need not make any progress now.
-    pub(in crate::engine) fn rest(&mut self, now: Instant) {
-        self.last = Some(now);
+    /// Notes that it need not make any progress now. The whole deadline begins with the next
+    /// evaluation at which it has to: the last one before may be long ago.
+    pub(in crate::engine) fn suspend(&mut self) {
+        (self.last, self.elapsed) = (None, Duration::ZERO);
     }
 
     /// Returns since when it makes no progress.
-    pub(in crate::engine) fn last_progress(&mut self, now: Instant) -> Instant {
-        *self.last.get_or_insert(now.checked_sub(self.spent).unwrap_or(now))
+    pub(in crate::engine) fn start_progress_clock(&mut self, now: Instant) -> Instant {
+        *self.last.get_or_insert(now.checked_sub(self.elapsed).unwrap_or(now))
     }
 
     /// Returns the time at which it fails without progress.
     ///
-    /// A repair may have begun all pods anew, so they have the whole patience. All repairs together
-    /// make it no longer than twice the patience.
-    pub(in crate::engine) fn deadline(&mut self, patience: Duration, now: Instant) -> Instant {
-        let since = self.last_progress(now);
+    /// A repair may have begun all pods anew, so they have the whole timeout. All repairs together
+    /// make it no longer than twice the timeout.
+    pub(in crate::engine) fn progress_deadline(
+        &mut self,
+        progress_timeout: Duration,
+        now: Instant,
+    ) -> Instant {
+        let since = self.start_progress_clock(now);
         let shown = self.shown_since.unwrap_or(since);
-        (since + patience).max((shown + patience).min(since + patience * 2))
+        (since + progress_timeout).max((shown + progress_timeout).min(since + progress_timeout * 2))
     }
 
     /// Returns the progress of a rollout that goes on with the same content after another write.
     pub(in crate::engine) fn continuation(self) -> Self {
-        let spent = self.last.zip(self.evaluated);
-        let spent = spent.map_or(self.spent, |(last, evaluated)| evaluated.saturating_duration_since(last));
-        Self { furthest: self.furthest, most_new_pods: self.most_new_pods, spent, ..Self::default() }
+        let elapsed = self.last.zip(self.evaluated);
+        let elapsed =
+            elapsed.map_or(self.elapsed, |(last, evaluated)| evaluated.saturating_duration_since(last));
+        Self {
+            best_numbers: self.best_numbers,
+            most_new_pods: self.most_new_pods,
+            elapsed,
+            ..Self::default()
+        }
     }
 }
 
@@ -174,8 +185,8 @@ impl Engine {
         rollout: &Rollout,
         live: &LiveObject,
     ) -> bool {
-        let is_lost = |verified: &VerifiedCoverage| {
-            matches!(verified.cover, FieldCoverage::Lost(_)) && verified.is_of_view(live)
+        let is_lost = |verified: &VerifiedOwnership| {
+            matches!(verified.cover, FieldOwnership::Lost(_)) && verified.is_of_view(live)
         };
         let verified = self.entry(id).and_then(|entry| entry.verified.as_ref());
         rollout.origin() == RolloutOrigin::Claim && verified.is_some_and(is_lost)

@@ -140,8 +140,8 @@ impl QueuePublication {
         // The count of pods is no reason to create the ledger: without it shares are of fewer pods.
         let is_made = ledger != (RolloutLedger { begun: ledger.begun, ..RolloutLedger::default() })
             || tallies.iter().any(BudgetTally::has_unavailable_pods);
-        let news = queue != published.0 || (is_made && is_worth_writing(&tallies, &published.1));
-        news.then(|| self.put(engine, engine.with_tallies(ledger, tallies), queue))
+        let is_changed = queue != published.0 || (is_made && is_worth_writing(&tallies, &published.1));
+        is_changed.then(|| self.write_queue(engine, engine.with_tallies(ledger, tallies), queue))
     }
 
     /// Puts the queue into what is about to be written. Where it was published a moment ago only
@@ -162,7 +162,7 @@ impl QueuePublication {
         }
         (self.last_check, self.due, engine.rollouts.queue_dirty) = (Some(now), None, false);
         let queue = engine.rollout_queue();
-        self.put(engine, ledger, queue)
+        self.write_queue(engine, ledger, queue)
     }
 
     /// Records that a publication may have failed.
@@ -170,7 +170,12 @@ impl QueuePublication {
         (self.published, engine.rollouts.queue_dirty) = (None, true);
     }
 
-    fn put(&mut self, engine: &Engine, ledger: RolloutLedger, queue: Vec<QueuedObject>) -> RolloutLedger {
+    fn write_queue(
+        &mut self,
+        engine: &Engine,
+        ledger: RolloutLedger,
+        queue: Vec<QueuedObject>,
+    ) -> RolloutLedger {
         let ledger = engine.with_queue(ledger, &queue);
         self.published = Some((queue, engine.own_tallies(&ledger)));
         ledger
@@ -181,10 +186,11 @@ impl Engine {
     /// Returns the queue: first the objects that want a slot, in the order in which they get one.
     /// Then those that something else keeps from being rolled out.
     pub(crate) fn rollout_queue(&self) -> Vec<QueuedObject> {
-        let answers = self.slot_answers();
+        let slot_verdicts = self.slot_answers();
         let requests = self.rollouts.requests.iter();
-        let short: Vec<_> =
-            requests.filter_map(|request| Some((request, answers.get(&request.id)?.as_ref()?))).collect();
+        let short: Vec<_> = requests
+            .filter_map(|request| Some((request, slot_verdicts.get(&request.id)?.as_ref()?)))
+            .collect();
         let of = u32::try_from(short.len()).unwrap_or(u32::MAX);
         let numbered = (1..).zip(&short).map(|(position, (request, shortage))| QueuedObject {
             id: request.id.clone(),

@@ -28,7 +28,7 @@ use crate::engine::rollout::start_rate::StartHistory;
 use crate::engine::rollout::step_overlay::{StepState, live_overlay};
 use crate::engine::rollout::unit_transfer::UnitTransfers;
 use crate::engine::state::Engine;
-use crate::engine::{Reason, ResourceVersion, RolloutPhase, Uid};
+use crate::engine::{Reason, ResourceVersion, Uid, WorkloadPhase};
 use crate::object::{ContentHash, ObjectId};
 
 /// The budget, and the workloads that use it.
@@ -55,7 +55,7 @@ pub(in crate::engine) struct Rollouts {
     /// The same requests by workload, each with the claim that it is for.
     pub(in crate::engine) requests_by_id: HashMap<ObjectId, (SlotRequest, RolloutClaim)>,
     /// The budget's answer to each request; void when `budget_stale`.
-    pub(in crate::engine) answers: BTreeMap<ObjectId, Option<BudgetShortage>>,
+    pub(in crate::engine) slot_verdicts: BTreeMap<ObjectId, Option<BudgetShortage>>,
     pub(in crate::engine) budget_stale: bool,
     /// Workloads at a time while a rollout begins: it grows by each success, so that it doubles
     /// with each round.
@@ -65,13 +65,13 @@ pub(in crate::engine) struct Rollouts {
     /// The recovery of a ledger that may be new.
     pub(in crate::engine) recovery: LedgerRecovery,
     /// The unreadable claims that count, and their remedy, in words.
-    pub(in crate::engine) unreadable_claims: Option<Arc<str>>,
+    pub(in crate::engine) unreadable_claims_remedy: Option<Arc<str>>,
     /// As last read or written; none before that.
     pub(in crate::engine) ledger: Option<RolloutLedger>,
     /// The bytes of it that may not be left out.
     pub(in crate::engine) fixed_bytes: usize,
     /// The reason for which a person has to mend the ledger before it can be read.
-    pub(in crate::engine) unreadable: Option<Arc<str>>,
+    pub(in crate::engine) unreadable_reason: Option<Arc<str>>,
     /// Indicates whether another ledger is on its way to the API server.
     pub(in crate::engine) saving: bool,
     /// Workloads whose rollout has ended, and whose claim has not been taken back yet.
@@ -185,7 +185,7 @@ impl Rollout {
     }
 
     /// Takes over what a judgement has to remember.
-    fn remember(&mut self, tracking: RolloutTracking) {
+    fn set_tracking(&mut self, tracking: RolloutTracking) {
         let RolloutTracking {
             slot,
             additional_unavailable,
@@ -218,7 +218,7 @@ pub(in crate::engine) enum ServiceSwitch {
 }
 
 /// The pods of so many workloads are watched at once; each takes two or three watches.
-const MAX_FOLLOWED_WORKLOADS: usize = 64;
+const MAX_WATCHED_WORKLOADS: usize = 64;
 
 impl Rollouts {
     pub(in crate::engine) fn new(budget: Budget) -> Self {
@@ -249,8 +249,8 @@ impl Engine {
                 let (first, before) =
                     (rollout.min_resource_version.replace(rv).is_none(), rollout.replaced.take());
                 // A step of the same rollout, or another try, begins nothing.
-                let going = before.filter(|before| before.failed.is_none());
-                let same = going.is_some_and(|before| before.content() == rollout.content());
+                let running = before.filter(|before| before.failed.is_none());
+                let same = running.is_some_and(|before| before.content() == rollout.content());
                 if first && !same {
                     let rollout = rollout.clone();
                     self.note_rollout_event(id, &rollout, RolloutEventKind::Started);
@@ -324,7 +324,7 @@ impl Engine {
         }
         let Some(replica_status) = live.replica_status else { return };
         let loss = self.credible_loss(id, replica_status, replica_status.max_unavailable);
-        let (written, replacing) = (Some(live.rv), replica_status.phase == RolloutPhase::Replacing);
+        let (written, replacing) = (Some(live.rv), replica_status.phase == WorkloadPhase::Replacing);
         let is_at_step = live_overlay(live).is_some_and(|overlay| overlay.step().is_some());
         // The claim for a write to come says nothing of what the cluster shows.
         let over = self.rollouts.ended_claims.contains(id) || self.rollouts.unused_claims.contains(id);
@@ -337,7 +337,7 @@ impl Engine {
             None if !takes => return,
             None if is_at_step => self.slotless_rollout(id, written),
             None if replacing => Rollout::new(BudgetSlot::Taken, loss, None, written),
-            None if replica_status.phase == RolloutPhase::FirstStart && self.is_in_unit(id) => {
+            None if replica_status.phase == WorkloadPhase::FirstStart && self.is_in_unit(id) => {
                 self.slotless_rollout(id, written)
             }
             None => return,
@@ -380,20 +380,20 @@ impl Engine {
 
     /// Lets time pass: rollouts succeed and fail by it. To be called at the beginning of each turn.
     pub(crate) fn advance(&mut self, now: Instant) {
-        self.forget_answers();
+        self.clear_memo();
         self.end_holds(now);
         self.requeue_config_consumers();
         let ids: Vec<ObjectId> = self.rollouts.in_flight.keys().cloned().collect();
         let (mut done, mut failed) = (Vec::new(), Vec::new());
         for id in ids {
             let Some(rollout) = self.rollouts.in_flight.get(&id) else { continue };
-            let (before, judged) = (rollout.tracking(), self.evaluate_rollout(&id, rollout, now));
-            let tracking = judged.tracking;
+            let (before, evaluation) = (rollout.tracking(), self.evaluate_rollout(&id, rollout, now));
+            let tracking = evaluation.tracking;
             self.rollouts.budget_stale |= tracking.slot != before.slot;
             if let Some(rollout) = self.rollouts.in_flight.get_mut(&id) {
-                rollout.remember(tracking);
+                rollout.set_tracking(tracking);
             }
-            match judged.verdict {
+            match evaluation.verdict {
                 // The Service waits for this.
                 RolloutVerdict::InProgress(_) if tracking.switch != before.switch => {
                     self.note_object_change(&id);
@@ -411,7 +411,7 @@ impl Engine {
             self.record_rollout_failure(&id, &why, event_subjects);
         }
         self.rollouts.budget_stale |= self.rollouts.starts.advance(now);
-        self.rollouts.budget_stale |= self.rollouts.advance_recovery(now);
+        self.rollouts.budget_stale |= self.rollouts.try_end_recovery(now);
     }
 
     /// Advances the steps. One that is held and healthy counts as a success and gives its slot
@@ -460,7 +460,7 @@ impl Engine {
     fn record_rollout_success(&mut self, id: &ObjectId, rollout: &Rollout) {
         // A first rollout that failed ends here too, once its unit is rejected.
         let status = self.live_object(id).and_then(|live| live.replica_status);
-        let is_up = status.is_none_or(|status| status.phase != RolloutPhase::FirstStart);
+        let is_up = status.is_none_or(|status| status.phase != WorkloadPhase::FirstStart);
         if is_up || rollout.failed.is_none() {
             if rollout.claim.is_some() && rollout.slot == BudgetSlot::Taken {
                 self.rollouts.slow_start_limit = self.rollouts.slow_start_limit.saturating_add(1);
@@ -507,12 +507,12 @@ impl Engine {
 
     /// Returns the workloads whose pods are to be watched, and in which incarnation: those that
     /// roll, the ones of ours first.
-    pub(crate) fn workloads_to_follow(&self) -> Vec<(ObjectId, Uid)> {
-        let going = self.rollouts.in_flight.iter().filter(|(_, rollout)| rollout.failed.is_none());
-        let (ours, others): (Vec<_>, Vec<_>) = going.partition(|(_, rollout)| rollout.claim.is_some());
+    pub(crate) fn workloads_to_watch(&self) -> Vec<(ObjectId, Uid)> {
+        let running = self.rollouts.in_flight.iter().filter(|(_, rollout)| rollout.failed.is_none());
+        let (ours, others): (Vec<_>, Vec<_>) = running.partition(|(_, rollout)| rollout.claim.is_some());
         let all = ours.into_iter().chain(others).map(|(id, _)| id);
         all.filter_map(|id| Some((id.clone(), self.live_object(id)?.uid.clone())))
-            .take(MAX_FOLLOWED_WORKLOADS)
+            .take(MAX_WATCHED_WORKLOADS)
             .collect()
     }
 
@@ -564,14 +564,14 @@ impl Engine {
                 rollout.additional_unavailable,
                 &rollout.claim,
                 &rollout.earlier_failure,
-                rollout.progress.furthest,
+                rollout.progress.best_numbers,
                 &rollout.failed,
             )
         });
-        let (asked, over) = (rollouts.requests_by_id.get(id), rollouts.ended_claims.contains(id));
+        let (request, over) = (rollouts.requests_by_id.get(id), rollouts.ended_claims.contains(id));
         let (claiming, window) = (rollouts.claims_to_write.contains(id), rollouts.slow_start_limit.min(4));
         let (has_unused_claim, failed_now) =
             (rollouts.unused_claims.contains(id), rollouts.newly_failed.contains_key(id));
-        format!("{rollout:?} {asked:?} {over} {claiming} {has_unused_claim} {window} {failed_now}")
+        format!("{rollout:?} {request:?} {over} {claiming} {has_unused_claim} {window} {failed_now}")
     }
 }

@@ -162,17 +162,17 @@ impl Engine {
         let live = self.live_object(id)?;
         let (_, desired) = self.entry(id)?.target_content()?;
         let (steps, pods) = (self.steps_of(id, desired)?, rollout.pods.as_deref()?);
-        let standing = self.step_progress(id, desired, live, now);
-        let RolloutOverlayState::Overlaid(overlay) = standing.shown else { return None };
+        let progress = self.step_progress(id, desired, live, now);
+        let RolloutOverlayState::Overlaid(overlay) = progress.shown else { return None };
         let (allowed, in_place) = match overlay {
             RolloutOverlay::Surge { pods, .. } => (pods, false),
             RolloutOverlay::InPlace { pods, .. } => (pods, true),
             _ => return None,
         };
-        let new = allowed.max(steps.target(steps.step_of(overlay), standing.replicas));
-        let old = if in_place { standing.replicas.saturating_sub(new) } else { standing.replicas };
+        let new = allowed.max(steps.target(steps.step_of(overlay), progress.replicas));
+        let old = if in_place { progress.replicas.saturating_sub(new) } else { progress.replicas };
         let troubled = pods.count_failing_newest();
-        let share = StepShare { replicas: standing.replicas, allowed, new, old, troubled };
+        let share = StepShare { replicas: progress.replicas, allowed, new, old, troubled };
         let current = rollout.claim.is_some() && rollout.failed.is_none() && pods.rv == live.rv;
         current.then_some((share, pods))
     }

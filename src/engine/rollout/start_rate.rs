@@ -163,7 +163,7 @@ impl StartHistory {
 
     /// Takes the newest start of a workload that was not taken before, and returns whether there
     /// was one.
-    pub(in crate::engine) fn take_newest(&mut self, ledger: &RolloutLedger, id: &ObjectId) -> bool {
+    pub(in crate::engine) fn try_take_newest(&mut self, ledger: &RolloutLedger, id: &ObjectId) -> bool {
         let newest = ledger.starts.iter().filter(|start| start.id == *id).max_by_key(|start| start.at);
         newest.is_some_and(|start| self.take(start))
     }

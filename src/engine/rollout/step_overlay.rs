@@ -10,7 +10,7 @@ use crate::engine::rollout::steps::{
 };
 use crate::engine::state::Engine;
 use crate::engine::{
-    DesiredObject, LiveObject, ReplicaOwner, RolloutOverlay, RolloutPhase, UpdateStrategy, is_workload,
+    DesiredObject, LiveObject, ReplicaOwner, RolloutOverlay, UpdateStrategy, WorkloadPhase, is_workload,
 };
 use crate::object::ObjectId;
 
@@ -76,17 +76,17 @@ impl Engine {
         let live = self.live_object(id).filter(|live| is_workload(id) && is_serving(id, live))?;
         let steps = self.steps_of(id, desired);
         if let Some(steps) = steps.filter(|_| !self.has_no_pod_impact(id, desired, live)) {
-            let standing = self.step_progress(id, desired, live, now);
-            if let Some(overlay) = self.overlay_at_new_count(id, desired, steps, &standing) {
+            let progress = self.step_progress(id, desired, live, now);
+            if let Some(overlay) = self.overlay_at_new_count(id, desired, steps, &progress) {
                 return Some(overlay);
             }
-            match next(steps, &standing) {
+            match next(steps, &progress) {
                 StepDecision::Enter(overlay) if self.is_waiting_for_balance(id, live, overlay, now) => {
                     return live_overlay(live);
                 }
                 StepDecision::Enter(overlay) => return Some(overlay),
                 StepDecision::Stay(_) => return live_overlay(live),
-                StepDecision::Finish if self.waits_for_nodes(id, steps, &standing, now) => {
+                StepDecision::Finish if self.waits_for_nodes(id, steps, &progress, now) => {
                     return live_overlay(live);
                 }
                 StepDecision::Finish => {}
@@ -106,13 +106,13 @@ impl Engine {
         id: &ObjectId,
         desired: &DesiredObject,
         steps: &Steps,
-        standing: &StepProgress,
+        progress: &StepProgress,
     ) -> Option<RolloutOverlay> {
-        let RolloutOverlayState::Overlaid(shown) = standing.shown else { return None };
-        let entry = self.entry(id).filter(|_| standing.promotion != PromotionRequest::Full)?;
+        let RolloutOverlayState::Overlaid(shown) = progress.shown else { return None };
+        let entry = self.entry(id).filter(|_| progress.promotion != PromotionRequest::Full)?;
         let count = desired.replicas.filter(|_| self.replica_owner(id, entry) == ReplicaOwner::Manifest)?;
         let release = self.live_object(id)?.shown_release();
-        if count == standing.replicas || release.is_some_and(|release| desired.has_hash(release.hash)) {
+        if count == progress.replicas || release.is_some_and(|release| desired.has_hash(release.hash)) {
             return None;
         }
         shown.tightest(steps.overlay_of(steps.step_of(shown), count)?)
@@ -154,7 +154,7 @@ impl Engine {
         let stepped = live_overlay(live).is_some_and(|overlay| overlay.step().is_some());
         let restarts = self.restart_stamp(id).is_some();
         let able = matches!(id.kind(), "Deployment" | "DaemonSet") && !desired.strategy.is_recreate();
-        let is_rolling = replica_status.phase == RolloutPhase::Replacing;
+        let is_rolling = replica_status.phase == WorkloadPhase::Replacing;
         let is_unreadable = is_rolling && live.overlay == RolloutOverlayState::Unreadable;
         if there && !stepped && !restarts && !is_unreadable {
             let narrow = live_overlay(live).filter(|overlay| matches!(overlay, RolloutOverlay::Narrow(_)));
@@ -184,7 +184,7 @@ impl Engine {
             rollout.min_resource_version.is_some_and(|written| pods.rv >= written).then_some(pods)
         });
         let age = |pods: &WorkloadPods| pods.steady_since().map(|since| now.saturating_duration_since(since));
-        let standing = StepProgress {
+        let progress = StepProgress {
             replicas: live.replica_status.map_or(0, |replica_status| replica_status.replicas),
             // A change that leaves the template alone goes on in the step that is shown.
             shown: match self.restart_stamp(id) {
@@ -196,7 +196,7 @@ impl Engine {
             ready_for: pods.and_then(age).unwrap_or(Duration::ZERO),
             promotion: self.promotion_request(id, desired, live),
         };
-        self.daemon_set_progress(id, desired, standing, now)
+        self.daemon_set_progress(id, desired, progress, now)
     }
 
     /// Returns the state of the step that a workload shows; none where it shows none.
@@ -205,14 +205,14 @@ impl Engine {
         is_at_step(live).then_some(())?;
         let (_, desired) = self.entry(id)?.target_content()?;
         let steps = self.steps_of(id, desired)?;
-        let standing = self.step_progress(id, desired, live, now);
-        Some(match next(steps, &standing) {
+        let progress = self.step_progress(id, desired, live, now);
+        Some(match next(steps, &progress) {
             StepDecision::Stay(wait) => match wait.lacks {
                 StepRequirement::Pods { .. } => self.resting_step(id, now).unwrap_or(StepState::InProgress),
                 StepRequirement::Soak(left) => StepState::Held(Some(now + left)),
                 StepRequirement::Promotion => StepState::Held(None),
             },
-            StepDecision::Finish if self.waits_for_nodes(id, steps, &standing, now) => StepState::Held(None),
+            StepDecision::Finish if self.waits_for_nodes(id, steps, &progress, now) => StepState::Held(None),
             StepDecision::Enter(_) | StepDecision::Finish => StepState::Done,
         })
     }

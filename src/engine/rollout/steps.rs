@@ -293,13 +293,13 @@ fn round_up_to_seconds(time: Duration) -> Duration {
 }
 
 /// Decides what to do with a workload whose new template goes in steps.
-pub fn next(steps: &Steps, standing: &StepProgress) -> StepDecision {
-    let StepProgress { replicas, ready, .. } = *standing;
+pub fn next(steps: &Steps, progress: &StepProgress) -> StepDecision {
+    let StepProgress { replicas, ready, .. } = *progress;
     let enter = |step| steps.overlay_of(step, replicas).map_or(StepDecision::Finish, StepDecision::Enter);
-    if standing.promotion == PromotionRequest::Full {
+    if progress.promotion == PromotionRequest::Full {
         return StepDecision::Finish;
     }
-    let overlay = match standing.shown {
+    let overlay = match progress.shown {
         RolloutOverlayState::Other | RolloutOverlayState::Unreadable => return enter(1),
         RolloutOverlayState::Plain | RolloutOverlayState::Overlaid(RolloutOverlay::Narrow(_)) => {
             return StepDecision::Finish;
@@ -308,20 +308,20 @@ pub fn next(steps: &Steps, standing: &StepProgress) -> StepDecision {
     };
     let step = steps.step_of(overlay);
     let target = steps.target(step, replicas);
-    let surplus = SurplusPods::of(overlay, standing.made, target);
+    let surplus = SurplusPods::of(overlay, progress.made, target);
     let stay = |lacks| StepDecision::Stay(StepWait { step, of: steps.count(), lacks, surplus });
     let wanted = steps.overlay_of(step, replicas);
-    if wanted != Some(overlay) && !is_enough(overlay, wanted, standing.made >= target) {
+    if wanted != Some(overlay) && !is_enough(overlay, wanted, progress.made >= target) {
         return enter(step);
     }
     if ready < target {
         return stay(StepRequirement::Pods { ready, target });
     }
-    let is_asked = standing.promotion == PromotionRequest::OneStep { from: step };
+    let is_asked = progress.promotion == PromotionRequest::OneStep { from: step };
     if step > steps.count() || is_asked {
         return decide_next_step(steps, step, replicas);
     }
-    let left = steps.soak.saturating_sub(standing.ready_for);
+    let left = steps.soak.saturating_sub(progress.ready_for);
     if !left.is_zero() {
         return stay(StepRequirement::Soak(left));
     }

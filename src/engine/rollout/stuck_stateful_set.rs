@@ -41,7 +41,7 @@ impl Engine {
 
     fn stuck_pod(&self, id: &ObjectId, now: Instant) -> Option<StuckPod> {
         let rollout = self.rollouts.in_flight.get(id).filter(|_| id.is("apps", "StatefulSet"))?;
-        if !self.may_delete_pods(id, now) {
+        if !self.can_delete_pods(id, now) {
             return None;
         }
         let written = rollout.min_resource_version?;
@@ -55,8 +55,8 @@ impl Engine {
         let ordinals: Vec<OrdinalPod> = pods.pods.iter().filter_map(|pod| ordinal_pod(pod, now)).collect();
         // The content before may be known to be bad; otherwise an older pod may just be slow.
         let is_bad = self.has_rollback_target(id) || rollout.started_from == RolloutStartState::Failure;
-        let patience = if is_bad { Duration::ZERO } else { Duration::MAX };
-        let found = find_stuck_pod(&set, &ordinals, patience)?;
+        let grace_period = if is_bad { Duration::ZERO } else { Duration::MAX };
+        let found = find_stuck_pod(&set, &ordinals, grace_period)?;
         let pod = pods.pods.iter().find(|pod| pod.name == found.name)?;
         let deleted_pod = (pod.uid.clone(), pod.rv);
         (rollout.last_deleted_pod.as_ref() != Some(&deleted_pod)).then(|| StuckPod {
@@ -69,7 +69,7 @@ impl Engine {
 
     /// Returns whether a source wants a workload and writes, and nobody keeps rhumb away from it. A
     /// claim of an earlier process outlives that.
-    fn may_delete_pods(&self, id: &ObjectId, now: Instant) -> bool {
+    fn can_delete_pods(&self, id: &ObjectId, now: Instant) -> bool {
         self.can_write(id) && self.active_hold(id, now).is_none()
     }
 }
@@ -86,10 +86,10 @@ fn ordinal_pod(pod: &PodFacts, now: Instant) -> Option<OrdinalPod> {
 
 /// Returns how far a pod can be counted on.
 pub(in crate::engine) fn state(pod: &PodFacts, now: Instant) -> PodAvailability {
-    let trouble = pod.trouble.as_ref();
-    let is_given_up = trouble.is_some_and(|trouble| {
-        grace_period(&trouble.reason, &trouble.message)
-            .is_some_and(|time| now.duration_since(trouble.since) >= time)
+    let container_failure = pod.container_failure.as_ref();
+    let is_given_up = container_failure.is_some_and(|container_failure| {
+        grace_period(&container_failure.reason, &container_failure.message)
+            .is_some_and(|time| now.duration_since(container_failure.since) >= time)
     });
     if pod.terminating {
         PodAvailability::Terminating

@@ -21,7 +21,7 @@ use crate::engine::rollout::ledger::{ReleaseUnit, RollbackTarget, RolloutClaim, 
 use crate::engine::rollout::rollouts::Rollout;
 use crate::engine::rollout::step_overlay::is_at_step;
 use crate::engine::state::{DecisionMode, Engine};
-use crate::engine::{LiveObject, ObjectOwner, Reason, RolloutPhase, is_workload};
+use crate::engine::{LiveObject, ObjectOwner, Reason, WorkloadPhase, is_workload};
 use crate::object::{ContentHash, ObjectId, Revision};
 
 /// The takeovers that wait for the rollout ledger.
@@ -33,7 +33,7 @@ pub(in crate::engine) struct UnitTransfers {
     /// The last of them that was answered.
     answered: u64,
     /// Workloads of other processes that are to be taken over, each with the calls sent by then.
-    asked: BTreeMap<ObjectId, u64>,
+    requested_reads: BTreeMap<ObjectId, u64>,
     /// Workloads for which the inventories of the other processes were read since.
     informed: BTreeSet<ObjectId>,
     /// Objects whose record is to be written for the source that takes them over.
@@ -43,27 +43,27 @@ pub(in crate::engine) struct UnitTransfers {
 impl UnitTransfers {
     /// Returns whether the ledger was read, or written, after this workload was asked about first.
     fn is_current(&mut self, id: &ObjectId) -> bool {
-        let asked = *self.asked.entry(id.clone()).or_insert(self.sent);
-        self.answered > asked
+        let request = *self.requested_reads.entry(id.clone()).or_insert(self.sent);
+        self.answered > request
     }
 
     /// Notes an answer to the last call. Returns the objects to decide on again: those that are
     /// still known.
     pub(in crate::engine) fn note_answer(&mut self, is_known: impl Fn(&ObjectId) -> bool) -> Vec<ObjectId> {
         self.answered = self.sent;
-        self.asked.retain(|id, _| is_known(id));
+        self.requested_reads.retain(|id, _| is_known(id));
         self.informed.retain(|id| is_known(id));
         let recorded = std::mem::take(&mut self.to_record).into_iter().map(|(_, id)| id);
-        recorded.chain(self.asked.keys().cloned()).collect()
+        recorded.chain(self.requested_reads.keys().cloned()).collect()
     }
 
     /// Notes that the inventories of the other processes were read for these objects.
     pub(in crate::engine) fn note_peers<'a>(&mut self, ids: impl Iterator<Item = &'a ObjectId>) {
-        self.informed.extend(ids.filter(|id| self.asked.contains_key(id)).cloned());
+        self.informed.extend(ids.filter(|id| self.requested_reads.contains_key(id)).cloned());
     }
 
-    fn forget(&mut self, id: &ObjectId) {
-        self.asked.remove(id);
+    fn drop_transfer(&mut self, id: &ObjectId) {
+        self.requested_reads.remove(id);
         self.informed.remove(id);
     }
 }
@@ -77,7 +77,7 @@ impl Engine {
     /// Returns whether the rollout ledger is to be read before a workload is taken over.
     pub(crate) fn needs_ledger_read(&self) -> bool {
         let transfers = &self.rollouts.transfers;
-        transfers.asked.values().any(|asked| transfers.answered <= *asked)
+        transfers.requested_reads.values().any(|request| transfers.answered <= *request)
     }
 
     /// Holds a takeover back until the record of the rollout under way is written for the source
@@ -88,7 +88,7 @@ impl Engine {
             _ => None,
         };
         let Some((source, former)) = taken_over else {
-            self.rollouts.transfers.forget(id);
+            self.rollouts.transfers.drop_transfer(id);
             return decision;
         };
         if is_workload(id) && !self.inventory_ids.contains(&former) {
@@ -96,7 +96,7 @@ impl Engine {
                 return self.wait_for_ledger();
             }
             // The content that it has may have failed there.
-            if !self.rollouts.transfers.informed.contains(id) && self.ask_peers(id) {
+            if !self.rollouts.transfers.informed.contains(id) && self.try_request_peers(id) {
                 return Decision::wait(Reason::ReadingPeers);
             }
         }
@@ -111,7 +111,7 @@ impl Engine {
     }
 
     fn wait_for_ledger(&self) -> Decision {
-        let why = self.rollouts.unreadable.clone();
+        let why = self.rollouts.unreadable_reason.clone();
         Decision::wait(why.map_or(Reason::Claiming, Reason::RecordUnreadable))
     }
 
@@ -298,7 +298,7 @@ fn former_content(target: RollbackTarget, former: &Arc<str>) -> RollbackTarget {
 fn has_finished_rollout(live: &LiveObject) -> bool {
     let phase = live.replica_status.map(|replica_status| replica_status.phase);
     !is_at_step(live)
-        && phase.is_none_or(|phase| matches!(phase, RolloutPhase::Settled | RolloutPhase::Recovering))
+        && phase.is_none_or(|phase| matches!(phase, WorkloadPhase::Settled | WorkloadPhase::Recovering))
 }
 
 /// Returns the inventory that has an object, or had it before its label was touched.

@@ -28,7 +28,7 @@ use crate::object::{GroupKind, ObjectId, Revision};
 pub(in crate::engine) struct UnitWorkloads {
     /// The first workload that restarts pods, for each object released together with one or new
     /// beside changed ones.
-    pub leads: BTreeMap<ObjectId, ObjectId>,
+    pub lead_workloads: BTreeMap<ObjectId, ObjectId>,
     /// The workloads of which it was not known what is there.
     pub unseen: BTreeMap<ObjectId, Arc<[ObjectId]>>,
 }
@@ -165,7 +165,7 @@ impl Engine {
         }
         // Workloads come late in the order of ids, and come to rest last. Any order is correct.
         unit.members.iter().rev().filter(|(id, _)| !self.is_left_alone(id)).all(|(id, member)| {
-            let flying =
+            let is_in_flight =
                 self.rollouts.in_flight.contains_key(id) || self.rollouts.requests_by_id.contains_key(id);
             let is_unreleased = || {
                 self.entry(id).is_some_and(|entry| entry.unreleased_content().is_some())
@@ -183,7 +183,7 @@ impl Engine {
                 || self.live_object(id).is_some_and(|live| {
                     self.is_left_at_step(id, live) && inventory_of(live).as_ref() == Some(&unit.inventory_id)
                 });
-            !flying && !goes_over && !is_unreleased() && (released || dropped) && self.is_observable(id)
+            !is_in_flight && !goes_over && !is_unreleased() && (released || dropped) && self.is_observable(id)
         })
     }
 
@@ -232,12 +232,12 @@ impl Engine {
         if let Some(unseen) = self.unseen_workload(source, &desired.id) {
             return Some(Reason::Reading(unseen));
         }
-        let first = self.unit_workloads.get(&source)?.leads.get(&desired.id)?.clone();
+        let first = self.unit_workloads.get(&source)?.lead_workloads.get(&desired.id)?.clone();
         if let Some(reason) = self.room_shortage(source, &first) {
             return Some(reason);
         }
         if !self.restarts_lead_workload(source, &first) || self.is_waiting_for(source, &first, desired) {
-            if let Some(why) = &self.rollouts.unreadable {
+            if let Some(why) = &self.rollouts.unreadable_reason {
                 return Some(Reason::RecordUnreadable(why.clone()));
             }
             // Nothing of it asks the budget, so nothing but this asks for its record.
@@ -262,7 +262,7 @@ impl Engine {
         let together = |id: &ObjectId| {
             self.unit_workloads
                 .get(&source)
-                .and_then(|units| units.leads.get(id))
+                .and_then(|units| units.lead_workloads.get(id))
                 .is_some_and(|one| one == workload)
         };
         match blocker {
@@ -332,7 +332,7 @@ impl Engine {
         source: SourceId,
         desired: &'a DesiredObject,
     ) -> impl Fn(&ObjectId) -> bool + 'a {
-        let lead = move |id: &ObjectId| self.unit_workloads.get(&source)?.leads.get(id);
+        let lead = move |id: &ObjectId| self.unit_workloads.get(&source)?.lead_workloads.get(id);
         let own_lead = lead(&desired.id);
         let goes_back = self.has_rollback_target(&desired.id);
         // It costs a walk over all that it uses.
@@ -343,10 +343,10 @@ impl Engine {
             if goes_back {
                 // In the rollback too the configuration goes first, but nothing that is refused keeps
                 // a workload from it.
-                return entry.is_some_and(|entry| entry.refused.is_some());
+                return entry.is_some_and(|entry| entry.api_refusal.is_some());
             }
             let is_refused =
-                || entry.is_none_or(|entry| entry.refused.is_some() || entry.target_content().is_none());
+                || entry.is_none_or(|entry| entry.api_refusal.is_some() || entry.target_content().is_none());
             let together = own_lead.is_some() && own_lead == lead(need);
             together && !self.is_paused_by_person(need) && !is_refused() && *opens
         }
@@ -397,7 +397,7 @@ impl Engine {
             }
         }
         let first = |id: &ObjectId| firsts.get(&units.number_of(id)?).copied().cloned();
-        let leads = nodes.iter().filter_map(|id| Some((id.clone(), first(id)?))).collect();
+        let lead_workloads = nodes.iter().filter_map(|id| Some((id.clone(), first(id)?))).collect();
         let mut hidden: BTreeMap<usize, Vec<ObjectId>> = BTreeMap::new();
         for id in nodes.iter().filter(|id| is_workload(id) && self.is_unseen(id)) {
             if let Some(number) = units.number_of(id) {
@@ -408,7 +408,7 @@ impl Engine {
             hidden.into_iter().map(|(number, ids)| (number, ids.into())).collect();
         let beside = |id: &ObjectId| hidden.get(&units.number_of(id)?).cloned();
         let unseen = nodes.iter().filter_map(|id| Some((id.clone(), beside(id)?))).collect();
-        UnitWorkloads { leads, unseen }
+        UnitWorkloads { lead_workloads, unseen }
     }
 
     /// Returns whether the target content of a workload restarts pods, as far as the contents
@@ -467,10 +467,10 @@ impl Engine {
     /// Returns whether a person may have paused anything of a unit. Each object of the unit asks, and
     /// a walk over all of them for each would cost the square of their number. So a pause of another
     /// source, whose objects are in units of their own, does not count.
-    pub(in crate::engine) fn may_be_paused(&self, unit: &ReleaseUnit) -> bool {
+    pub(in crate::engine) fn can_be_paused(&self, unit: &ReleaseUnit) -> bool {
         let source = self.source_of_inventory_id(&unit.inventory_id);
         source.is_some_and(|source| self.source_pause(source).is_some())
-            || self.orders.asked.iter().any(|id| unit.members.contains_key(id))
+            || self.orders.objects_with_intents.iter().any(|id| unit.members.contains_key(id))
     }
 
     /// Returns the pause of one of a unit, which keeps all of it.

@@ -197,7 +197,7 @@ fn show(harness: &mut Harness, name: &str, available: u32) {
     let rv = harness.world.tick();
     let thing = harness.world.things.get_mut(&workload(name)).unwrap();
     thing.numbers = Some(ReplicaStatus { ready: available, available, ..all_ready() });
-    thing.phase = if available == 3 { RolloutPhase::Settled } else { RolloutPhase::Recovering };
+    thing.phase = if available == 3 { WorkloadPhase::Settled } else { WorkloadPhase::Recovering };
     thing.rv = rv;
     harness.world.announce(&workload(name));
     harness.deliver(usize::MAX);
@@ -446,7 +446,7 @@ fn a_source_or_a_namespace_may_ask_for_quarantine_in_place_of_a_rollback() {
 fn a_rollout_that_nobody_has_claimed_takes_a_place() {
     let one_at_a_time = Budget { max_workloads: 1, ..budget("100%", 100) };
     let mut harness = waiting(one_at_a_time, BudgetNarrowing::default());
-    for (phase, expected) in [(RolloutPhase::Replacing, vec![]), (RolloutPhase::Settled, vec!["a"])] {
+    for (phase, expected) in [(WorkloadPhase::Replacing, vec![]), (WorkloadPhase::Settled, vec!["a"])] {
         let rv = harness.world.tick();
         let thing = harness.world.things.get_mut(&workload("c")).unwrap();
         (thing.phase, thing.rv) = (phase, rv);

@@ -19,7 +19,7 @@ fn harness() -> Harness {
 }
 
 /// Returns the watch's view of a workload with our label, with this many of ten pods available.
-fn labelled(harness: &Harness, phase: RolloutPhase, available: u32) -> LiveObject {
+fn labelled(harness: &Harness, phase: WorkloadPhase, available: u32) -> LiveObject {
     let replica_status = ReplicaStatus {
         replicas: 10,
         pods: 10,
@@ -34,7 +34,7 @@ fn labelled(harness: &Harness, phase: RolloutPhase, available: u32) -> LiveObjec
 }
 
 /// Returns the same under another name, with the annotation of what it was copied from.
-fn copied(harness: &Harness, phase: RolloutPhase, available: u32) -> LiveObject {
+fn copied(harness: &Harness, phase: WorkloadPhase, available: u32) -> LiveObject {
     let live = labelled(harness, phase, available);
     let release = live.release.clone().unwrap();
     let seal = Some(ReleaseKey::of(&release_key()).seal(
@@ -51,7 +51,7 @@ fn copied(harness: &Harness, phase: RolloutPhase, available: u32) -> LiveObject 
 }
 
 /// Returns a workload that the key of the tests proves, and that nothing has proven yet.
-fn sealed(harness: &Harness, id: &ObjectId, phase: RolloutPhase, available: u32) -> LiveObject {
+fn sealed(harness: &Harness, id: &ObjectId, phase: WorkloadPhase, available: u32) -> LiveObject {
     let live = labelled(harness, phase, available);
     let release = ContentRef { hash: one(id.name(), 1).hash, revision: Revision::new("r1") };
     let seal = Some(ReleaseKey::of(&release_key()).seal(
@@ -78,8 +78,12 @@ const NOTHING: (u32, u32, u32) = (0, 0, 2);
 #[test]
 fn a_copy_of_a_workload_takes_nothing_and_adds_nothing() {
     let copy = workload("copy");
-    let phases =
-        [RolloutPhase::Settled, RolloutPhase::FirstStart, RolloutPhase::Replacing, RolloutPhase::Recovering];
+    let phases = [
+        WorkloadPhase::Settled,
+        WorkloadPhase::FirstStart,
+        WorkloadPhase::Replacing,
+        WorkloadPhase::Recovering,
+    ];
     for phase in phases {
         for overlay in [
             RolloutOverlayState::Plain,
@@ -104,7 +108,7 @@ fn a_copy_of_a_workload_takes_nothing_and_adds_nothing() {
 fn what_nobody_wants_any_more_counts_while_it_is_proven() {
     let mut harness = harness();
     let old = workload("old");
-    harness.engine.observe_object(&old, labelled(&harness, RolloutPhase::Replacing, 4));
+    harness.engine.observe_object(&old, labelled(&harness, WorkloadPhase::Replacing, 4));
     assert_eq!(taken(&harness), (1, 6, 5));
     harness.engine.observe_absence(&old);
     assert_eq!(taken(&harness), NOTHING);
@@ -117,8 +121,8 @@ fn a_key_that_becomes_known_brings_into_the_count_what_it_proves() {
     harness.engine.set_release_key(ReadState::Unreadable("forbidden".into()));
     harness.read(reading("r1", &files(&["a", "b"], 1)));
     let old = workload("old");
-    harness.engine.observe_object(&old, sealed(&harness, &old, RolloutPhase::Replacing, 4));
-    harness.engine.observe_object(&workload("copy"), copied(&harness, RolloutPhase::Replacing, 4));
+    harness.engine.observe_object(&old, sealed(&harness, &old, WorkloadPhase::Replacing, 4));
+    harness.engine.observe_object(&workload("copy"), copied(&harness, WorkloadPhase::Replacing, 4));
     assert_eq!((taken(&harness).0, taken(&harness).1), (0, 0));
     harness.engine.set_release_key(ReadState::Value(release_key()));
     assert_eq!((taken(&harness).0, taken(&harness).1), (1, 6));
@@ -126,9 +130,9 @@ fn a_key_that_becomes_known_brings_into_the_count_what_it_proves() {
 
 #[test]
 fn what_becomes_wanted_counts_from_then_on_and_no_longer_than_that_without_a_proof() {
-    for phase in [RolloutPhase::Replacing, RolloutPhase::Recovering] {
+    for phase in [WorkloadPhase::Replacing, WorkloadPhase::Recovering] {
         let mut harness = harness();
-        let flights = u32::from(phase == RolloutPhase::Replacing);
+        let flights = u32::from(phase == WorkloadPhase::Replacing);
         harness.engine.observe_object(&workload("c"), copied(&harness, phase, 4));
         for _ in 0..2 {
             assert_eq!(taken(&harness), NOTHING, "{phase:?}");
@@ -195,7 +199,7 @@ fn harness_of(count: Option<u32>) -> Harness {
 
 /// Scales `a` to a number of pods, of which so many are there and so many serve.
 fn scaled(harness: &mut Harness, replicas: u32, pods: u32, serving: u32) {
-    let phase = if serving < replicas { RolloutPhase::Recovering } else { RolloutPhase::Settled };
+    let phase = if serving < replicas { WorkloadPhase::Recovering } else { WorkloadPhase::Settled };
     shown(
         harness,
         ReplicaStatus {
@@ -314,7 +318,7 @@ fn pods_of_a_first_start_count_once_they_serve() {
         replicas: 9,
         pods: 9,
         updated: 9,
-        phase: RolloutPhase::FirstStart,
+        phase: WorkloadPhase::FirstStart,
         ..ReplicaStatus::default()
     };
     shown(&mut harness, first);
@@ -340,7 +344,7 @@ fn a_rollout_of_a_scaled_workload_reserves_what_it_has() {
             ready: 3,
             available: 3,
             max_unavailable: 1000,
-            phase: RolloutPhase::Replacing,
+            phase: WorkloadPhase::Replacing,
             ..ReplicaStatus::default()
         };
         shown(&mut harness, replica_status);

@@ -258,8 +258,8 @@ fn the_wish_of_another_account_is_among_its_own_findings_alone() {
     assert_eq!(content.body.source, SECOND);
     let managed_fields = engine.informer_object(&id).and_then(|live| live.our_fields.clone());
     let content = variant.hash(&content);
-    let (overlay, config_stamp, value_digest, cover) = (None, None, None, FieldCoverage::Complete);
-    let verified = VerifiedCoverage { content, overlay, config_stamp, managed_fields, value_digest, cover };
+    let (overlay, config_stamp, value_digest, cover) = (None, None, None, FieldOwnership::Complete);
+    let verified = VerifiedOwnership { content, overlay, config_stamp, managed_fields, value_digest, cover };
     engine.record_coverage(&id, verified);
     assert_eq!(engine.decide(&id, now).reason, None);
     let refused = |source| {

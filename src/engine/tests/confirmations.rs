@@ -8,7 +8,7 @@ use super::world::{FIRST, SET, World, WorldObject, desired, id, reading};
 use crate::engine::*;
 use crate::object::ObjectId;
 
-const WAITS: &str = "a PersistentVolumeClaim is deleted only when confirmed by name";
+const WAITS: &str = "a PersistentVolumeClaim is deleted only after a confirmation";
 
 fn claim(name: &str) -> ObjectId {
     id("", "PersistentVolumeClaim", "shop", name)
@@ -45,7 +45,7 @@ fn confirm(engine: &mut Engine, token: &str, confirmed: &[&str]) -> String {
     let verb = OrderVerb::Confirm(Arc::new(uids(confirmed)));
     engine
         .take_orders(FIRST, vec![Order { token: token.into(), verb, object: claim("a"), by: "ann".into() }]);
-    engine.carry_out_given();
+    engine.try_carry_out_orders();
     let answers = engine.next_acknowledged(FIRST).unwrap_or_default();
     answers
         .into_iter()
@@ -141,7 +141,7 @@ fn what_came_back_while_nobody_ran_needs_a_new_confirmation() {
         let mut engine = engine(&[SET], &[]);
         engine.set_kind_availability(
             crate::object::Gvk::new("", "v1", "PersistentVolumeClaim"),
-            KindAvailability::Yes,
+            KindAvailability::Served,
         );
         for known in order {
             match known {
@@ -172,7 +172,7 @@ fn an_order_waits_until_it_is_known_what_it_is_about() {
     engine.set_unreadable(FIRST, "the server is away".into());
     assert_eq!(confirm(&mut engine, "1-a", &["1"]), "");
     engine.set_reading(FIRST, reading("r3", &[]));
-    engine.carry_out_given();
+    engine.try_carry_out_orders();
     assert_eq!(engine.next_confirmed(FIRST), Some(uids(&["1"])));
 }
 

@@ -162,7 +162,7 @@ impl DaemonSetWorld {
     pub(super) fn ask(&mut self, asked: ObjectIntents) {
         let rv = self.harness.world.tick();
         let thing = self.harness.world.things.get_mut(&agent()).unwrap();
-        (thing.asked, thing.rv) = (Some(Box::new(asked)), rv);
+        (thing.objects_with_intents, thing.rv) = (Some(Box::new(asked)), rv);
         self.harness.world.announce(&agent());
     }
 
@@ -256,11 +256,11 @@ impl DaemonSetWorld {
         let available = number(counted().filter(old).count());
         let is_at_step = self.shown().starts_with("on-delete");
         let phase = if updated < replicas && !is_at_step {
-            RolloutPhase::Replacing
+            WorkloadPhase::Replacing
         } else if available < replicas {
-            RolloutPhase::Recovering
+            WorkloadPhase::Recovering
         } else {
-            RolloutPhase::Settled
+            WorkloadPhase::Settled
         };
         let numbers = ReplicaStatus {
             replicas,
@@ -315,7 +315,7 @@ impl DaemonSetWorld {
     }
 
     fn deliver_pods(&mut self) {
-        if !self.harness.engine.workloads_to_follow().iter().any(|(id, _)| *id == agent()) {
+        if !self.harness.engine.workloads_to_watch().iter().any(|(id, _)| *id == agent()) {
             return;
         }
         let thing = &self.harness.world.things[&agent()];

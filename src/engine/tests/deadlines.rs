@@ -132,7 +132,7 @@ fn newer_and_more_available_pods_are_progress_also_after_a_scale_down() {
             };
             progress.note_numbers(numbers, origin, now);
         }
-        assert_eq!(progress.last_progress(now) == now, expected, "{origin:?} {views:?}");
+        assert_eq!(progress.start_progress_clock(now) == now, expected, "{origin:?} {views:?}");
     };
     for origin in [RolloutOrigin::Claim, RolloutOrigin::Others] {
         check(origin, &[(3, 0, 3)], true);

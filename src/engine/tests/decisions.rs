@@ -91,7 +91,7 @@ fn other_values_behind_the_same_entry_are_looked_at_and_put_back() {
     let verdict = |value_digest, cover| {
         let (content, overlay, config_stamp) =
             (variant.hash(&desired), variant.overlay, variant.config_stamp);
-        VerifiedCoverage {
+        VerifiedOwnership {
             content,
             overlay,
             config_stamp,
@@ -101,17 +101,17 @@ fn other_values_behind_the_same_entry_are_looked_at_and_put_back() {
         }
     };
     // A verdict on other values says nothing about these.
-    harness.engine.record_coverage(&a, verdict(None, FieldCoverage::Complete));
+    harness.engine.record_coverage(&a, verdict(None, FieldOwnership::Complete));
     assert_eq!(
         harness.engine.decide(&a, harness.now).action,
         Action::CompareCached(desired.clone(), variant)
     );
-    harness.engine.record_coverage(&a, verdict(theirs, FieldCoverage::Unequal));
+    harness.engine.record_coverage(&a, verdict(theirs, FieldOwnership::Unequal));
     assert_eq!(harness.engine.decide(&a, harness.now).action, Action::CompareLive(desired.clone(), variant));
     // The server spells them so.
-    harness.engine.record_coverage(&a, verdict(theirs, FieldCoverage::Complete));
+    harness.engine.record_coverage(&a, verdict(theirs, FieldOwnership::Complete));
     assert_eq!(harness.engine.decide(&a, harness.now).action, Action::Nothing);
-    harness.engine.record_coverage(&a, verdict(theirs, FieldCoverage::Lost(RepairImpact::InPlace)));
+    harness.engine.record_coverage(&a, verdict(theirs, FieldOwnership::Lost(RepairImpact::InPlace)));
     let action = harness.engine.decide(&a, harness.now).action;
     assert!(matches!(&action, Action::Apply(apply) if apply.purpose == ApplyPurpose::Repair), "{action:?}");
 }
@@ -127,7 +127,7 @@ fn an_object_that_is_deleted_each_time_it_is_made_waits_with_that_reason() {
         harness.settle();
         harness.pass_time(Duration::from_millis(100));
     }
-    assert_eq!(harness.world.log.len(), REPAIRS_PER_FIGHT);
+    assert_eq!(harness.world.log.len(), MAX_REPAIRS_PER_FIGHT);
     let decision = harness.engine.decide(&a, harness.now);
     assert!(matches!(decision.reason, Some(Reason::Fight(FightCause::Deletions, _))), "{decision:?}");
 }
@@ -141,7 +141,7 @@ fn a_fight_begins_with_five_repairs_and_is_answered_every_ten_seconds() {
         harness.settle();
         harness.pass_time(Duration::from_millis(100));
     }
-    assert_eq!(harness.world.log.len(), REPAIRS_PER_FIGHT);
+    assert_eq!(harness.world.log.len(), MAX_REPAIRS_PER_FIGHT);
     let decision = harness.engine.decide(&a, harness.now);
     assert!(matches!(decision.reason, Some(Reason::Fight(..))), "{decision:?}");
     for answers in 1..=3 {
@@ -150,14 +150,14 @@ fn a_fight_begins_with_five_repairs_and_is_answered_every_ten_seconds() {
         harness.settle();
         assert_eq!(
             harness.world.log.len(),
-            REPAIRS_PER_FIGHT + answers,
+            MAX_REPAIRS_PER_FIGHT + answers,
             "what somebody writes stays for no longer"
         );
     }
     harness.pass_time(MINUTE);
     harness.world.drift(&a);
     harness.settle();
-    assert_eq!(harness.world.log.len(), REPAIRS_PER_FIGHT + 4, "and goes on when it has calmed down");
+    assert_eq!(harness.world.log.len(), MAX_REPAIRS_PER_FIGHT + 4, "and goes on when it has calmed down");
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn what_is_not_wanted_any_more_goes_only_after_a_complete_reading() {
     harness.read(reading("r1", &files));
     harness.settle();
     harness.world.log.clear();
-    harness.read(SourceReading { incomplete: Some("x".into()), ..reading("r2", &[("a", None)]) });
+    harness.read(SourceReading { incomplete_reason: Some("x".into()), ..reading("r2", &[("a", None)]) });
     harness.settle();
     assert_eq!(harness.world.log, []);
     // An object in doubt is still defended.
@@ -196,7 +196,7 @@ fn beside_a_root_that_does_not_render_only_what_it_cannot_want_goes() {
         let names = words.map_or(PossibleNames::Any, |words| PossibleNames::Words(words.into()));
         let root = UnrenderedRoot { path: "root/kustomization.yaml".into(), names };
         SourceReading {
-            incomplete: Some("root/kustomization.yaml: it does not render".into()),
+            incomplete_reason: Some("root/kustomization.yaml: it does not render".into()),
             unrendered: [root].into(),
             ..reading(revision, gone)
         }
@@ -328,7 +328,7 @@ fn a_refusal_holds_up_only_itself_and_its_dependents() {
     let waiting = harness.engine.decide(&web, harness.now).reason.map(|reason| reason.to_string());
     assert_eq!(waiting.as_deref(), Some("needs ConfigMap shop/env, which is not there yet"));
     harness.pass_time(MINUTE);
-    harness.engine.mark(&env);
+    harness.engine.mark_dirty(&env);
     harness.settle();
     assert_eq!(harness.world.things.len(), 3, "it is tried again, and what needs it follows");
 }
@@ -421,7 +421,7 @@ fn the_manifest_gives_the_replicas_where_no_autoscaler_does() {
 
 #[test]
 fn a_workload_serves_once_it_has_started_and_has_pods() {
-    let check = |id: &crate::object::ObjectId, status: Option<(RolloutPhase, u32)>, expected: bool| {
+    let check = |id: &crate::object::ObjectId, status: Option<(WorkloadPhase, u32)>, expected: bool| {
         let thing = WorldObject::settled(desired(id, 1, "a").hash, "r1", 1);
         let of = |(phase, replicas)| ReplicaStatus { replicas, phase, ..ReplicaStatus::default() };
         let live = LiveObject { replica_status: status.map(of), ..World::live(id, &thing) };
@@ -429,10 +429,10 @@ fn a_workload_serves_once_it_has_started_and_has_pods() {
     };
     let web = workload("web");
     check(&web, None, true);
-    check(&web, Some((RolloutPhase::Settled, 3)), true);
-    check(&web, Some((RolloutPhase::Settled, 0)), false);
-    check(&web, Some((RolloutPhase::FirstStart, 3)), false);
-    check(&web, Some((RolloutPhase::FirstStart, 0)), false);
+    check(&web, Some((WorkloadPhase::Settled, 3)), true);
+    check(&web, Some((WorkloadPhase::Settled, 0)), false);
+    check(&web, Some((WorkloadPhase::FirstStart, 3)), false);
+    check(&web, Some((WorkloadPhase::FirstStart, 0)), false);
     check(&config("a"), None, false);
 }
 

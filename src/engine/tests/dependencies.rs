@@ -25,7 +25,7 @@ fn files<'a>(
 fn pause(harness: &mut Harness, id: &ObjectId, paused: Option<&str>) {
     let rv = harness.world.tick();
     let thing = harness.world.things.get_mut(id).unwrap();
-    (thing.rv, thing.asked) = (rv, ObjectIntents::parse(None, paused, None));
+    (thing.rv, thing.objects_with_intents) = (rv, ObjectIntents::parse(None, paused, None));
     harness.world.announce(id);
     harness.settle();
 }
@@ -259,7 +259,7 @@ fn what_waits_for_its_wave_is_due_with_what_needs_it_in_an_earlier_one() {
         let mut harness = Harness::new(3);
         harness.read(reading("r1", &[("env", Some(first)), ("web", Some(second))]));
         if let Some(topic) = topic.clone() {
-            harness.engine.waits.insert(env.clone(), topic);
+            harness.engine.topic_by_waiter.insert(env.clone(), topic);
         }
         assert_eq!(harness.engine.is_due_with(&web, &env), expected, "{wave} {needs:?} {topic:?}");
     };

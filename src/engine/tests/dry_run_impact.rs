@@ -44,9 +44,9 @@ fn only_what_restarts_pods_by_the_servers_word_takes_a_slot() {
         harness.read(reading("r3", &[("web", Some(candidate))]));
         let decision = harness.decide(&workload("web"));
         match expected {
-            RestartRisk::No => {
+            RestartRisk::Absent => {
                 let Action::Apply(apply) = decision.action else { panic!("{answer:?}: {decision:?}") };
-                assert_eq!(apply.restarts, RestartRisk::No, "{answer:?}");
+                assert_eq!(apply.restarts, RestartRisk::Absent, "{answer:?}");
                 assert!(
                     matches!(apply.precondition, Precondition::Exact(..)),
                     "{answer:?}: it relies on what was seen"
@@ -63,10 +63,10 @@ fn only_what_restarts_pods_by_the_servers_word_takes_a_slot() {
     check(web(2), Some(ImpactKind::Restart), RestartRisk::Possible);
     check(web(2), Some(ImpactKind::Recreate), RestartRisk::Possible);
     // A default that is spelled out now.
-    check(web(2), Some(ImpactKind::InPlace), RestartRisk::No);
-    check(web(2), Some(ImpactKind::None), RestartRisk::No);
-    check(web(2), Some(ImpactKind::Scale), RestartRisk::No);
-    check(same.clone(), None, RestartRisk::No);
+    check(web(2), Some(ImpactKind::InPlace), RestartRisk::Absent);
+    check(web(2), Some(ImpactKind::None), RestartRisk::Absent);
+    check(web(2), Some(ImpactKind::Scale), RestartRisk::Absent);
+    check(same.clone(), None, RestartRisk::Absent);
     // Somebody else has changed the template meanwhile, and the change takes that back.
     check(same, Some(ImpactKind::Restart), RestartRisk::Possible);
 }
@@ -180,7 +180,7 @@ fn what_is_taken_over_as_it_is_takes_no_slot() {
     (thing.release, thing.labelled, thing.rv) = (None, false, 200);
     harness.world.announce(&workload("web"));
     harness.deliver(usize::MAX);
-    harness.engine.forget(&workload("web"));
+    harness.engine.drop_entry(&workload("web"));
     harness.world.impacts.insert(web(1).hash, ImpactKind::InPlace);
     let mut engine = harness.fresh(1);
     std::mem::swap(&mut harness.engine, &mut engine);
@@ -190,7 +190,7 @@ fn what_is_taken_over_as_it_is_takes_no_slot() {
         applied = applied.or_else(|| harness.step(&workload("web")));
     }
     let Some(Action::Apply(apply)) = applied else { panic!("{:?}", harness.decide(&workload("web"))) };
-    assert_eq!((apply.purpose, apply.restarts), (ApplyPurpose::Adopt, RestartRisk::No));
+    assert_eq!((apply.purpose, apply.restarts), (ApplyPurpose::Adopt, RestartRisk::Absent));
 }
 
 #[test]

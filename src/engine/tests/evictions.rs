@@ -233,7 +233,7 @@ fn pods_that_are_unavailable_elsewhere_make_it_wait() {
     let missing = |fleet: &mut DaemonSetWorld, available| {
         let rv = fleet.harness.world.tick();
         let thing = fleet.harness.world.things.get_mut(&workload("web")).unwrap();
-        let phase = if available < 3 { RolloutPhase::Recovering } else { RolloutPhase::Settled };
+        let phase = if available < 3 { WorkloadPhase::Recovering } else { WorkloadPhase::Settled };
         thing.numbers = Some(ReplicaStatus {
             replicas: 3,
             pods: 3,
@@ -424,6 +424,64 @@ fn what_is_paused_evicts_nothing() {
     assert!(fleet.reason().ends_with("it is paused: lunch"), "{}", fleet.reason());
     fleet.ask(ObjectIntents::default());
     fleet.settle();
+    assert_eq!(log(&fleet), ["node-1", "node-2"]);
+}
+
+// The loop has a turn at each resync at least, which may be rarer than a deadline is long.
+#[test]
+fn what_is_on_hold_evicts_nothing_until_its_end_and_has_its_whole_deadline_then() {
+    const HOLD: Duration = Duration::from_hours(1);
+    fn check(turn: Duration) {
+        let words = manual("2");
+        let mut fleet = DaemonSetWorld::new(4, tight(), &content(1, &words));
+        fleet.disruption = DisruptionBudgets::Forbidden;
+        fleet.commit("r2", &content(2, &words));
+        fleet.settle();
+        let begin = fleet.harness.now;
+        let until = Some(jiff::Timestamp::UNIX_EPOCH + HOLD);
+        let hold = HoldIntent { token: "a".into(), until, reason: "heap dump".into() };
+        fleet.ask(ObjectIntents { hold: Some(hold), ..ObjectIntents::default() });
+        fleet.disruption = DisruptionBudgets::Allowed;
+        let mut pass = |time: Duration| {
+            fleet.harness.pass_time(time);
+            let passed = fleet.harness.now - begin;
+            fleet.harness.engine.set_clock(fleet.harness.now, jiff::Timestamp::UNIX_EPOCH + passed);
+            fleet.settle();
+            (passed, log(&fleet).len(), fleet.reason())
+        };
+        pass(Duration::ZERO);
+        let mut left = HOLD;
+        while left > turn {
+            left -= turn;
+            let (passed, evicted, reason) = pass(turn);
+            assert_eq!(evicted, 0, "after {passed:?}");
+            assert!(reason.starts_with("on hold until 1970-01-01T01:00:00Z: heap dump"), "{reason}");
+        }
+        // The turn at its end is a moment late, as every one.
+        pass(left + Duration::from_millis(5));
+        assert_eq!(log(&fleet), ["node-1", "node-2"], "turns of {turn:?}");
+        assert!(fleet.harness.world.rejections.is_empty(), "turns of {turn:?}");
+    }
+    for minutes in [5, 25, 59] {
+        check(Duration::from_mins(minutes));
+    }
+}
+
+#[test]
+fn a_pause_that_is_lifted_after_the_deadline_is_no_failure() {
+    let words = manual("2");
+    let mut fleet = DaemonSetWorld::new(4, tight(), &content(1, &words));
+    fleet.disruption = DisruptionBudgets::Forbidden;
+    fleet.commit("r2", &content(2, &words));
+    fleet.settle();
+    let paused = PauseIntent { token: "a".into(), reason: "lunch".into() };
+    fleet.ask(ObjectIntents { paused: Some(paused), ..ObjectIntents::default() });
+    fleet.disruption = DisruptionBudgets::Allowed;
+    fleet.settle();
+    fleet.harness.pass_time(Duration::from_hours(2));
+    fleet.ask(ObjectIntents::default());
+    fleet.settle();
+    assert!(fleet.harness.world.rejections.is_empty());
     assert_eq!(log(&fleet), ["node-1", "node-2"]);
 }
 

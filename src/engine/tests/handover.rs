@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::world::{FIRST, SECOND, SET, World, WorldObject, config, desired, following, reading};
 use crate::engine::deletion::peer_sources::DeletionConsent;
-use crate::engine::facts::lookup_counts::counted;
+use crate::engine::facts::lookup_counts::take_count;
 use crate::engine::*;
 use crate::object::{ContentHash, ObjectId, Revision};
 
@@ -19,7 +19,7 @@ fn follows(repository: &str, read: Option<&str>) -> SourceProgress {
 }
 
 fn these(ids: &[&ObjectId]) -> BTreeSet<ContentHash> {
-    ids.iter().map(|id| mark(id)).collect()
+    ids.iter().map(|id| object_hash(id)).collect()
 }
 
 fn says(progress: SourceProgress, requests: &[&ObjectId], released: &[&ObjectId]) -> SourceStatement {
@@ -102,7 +102,7 @@ fn another_source_lets_an_object_go_only_where_it_has_read_as_far_and_does_not_r
     let (id, beside) = (config("a"), config("b"));
     let here = || follows(REPOSITORY, Some("c2"));
     let check = |own: SourceProgress, stated: Result<SourceStatement, &str>, expected: &str| {
-        let found = match peer(stated).deletion_consent(mark(&id), &own) {
+        let found = match peer(stated).deletion_consent(object_hash(&id), &own) {
             DeletionConsent::Given => "given".to_owned(),
             DeletionConsent::AfterDelay => "after a time".to_owned(),
             DeletionConsent::Withheld(why) => why.to_string(),
@@ -355,10 +355,10 @@ fn what_others_want_costs_the_statement_of_a_source_nothing() {
             engine.set_reading(SECOND, reading("c1", &[(&file, Some(desired(&id, 1, &file)))]));
         }
         engine.process_changes();
-        counted();
+        take_count();
         let says = engine.statement(FIRST, None).unwrap();
         assert_eq!(says.takeover_requests, TakeoverRequests::Listed(these(&[&own])));
-        counted()
+        take_count()
     };
     assert_eq!(lookups(5), lookups(50));
 }
@@ -396,7 +396,7 @@ fn a_revision_that_is_not_read_completely_takes_nothing_back() {
     assert_eq!(statement.progress, follows(REPOSITORY, Some("c1")));
     engine.set_reading(
         FIRST,
-        SourceReading { incomplete: Some("a.yaml: broken".into()), ..reading("c2", &[]) },
+        SourceReading { incomplete_reason: Some("a.yaml: broken".into()), ..reading("c2", &[]) },
     );
     assert_eq!(engine.statement(FIRST, Some(&statement)).unwrap().progress, follows(REPOSITORY, Some("c1")));
     assert_eq!(engine.statement(FIRST, None).unwrap().progress, follows(REPOSITORY, None));
@@ -442,13 +442,13 @@ fn whoever_waits_for_an_object_of_another_source_is_informed_of_both() {
     let decision = engine.decide(&id, Instant::now());
     let Action::CompareCached(desired, variant) = decision.action else { panic!("{decision:?}") };
     let managed_fields = engine.informer_object(&id).and_then(|live| live.our_fields.clone());
-    let verified = VerifiedCoverage {
+    let verified = VerifiedOwnership {
         content: variant.hash(&desired),
         overlay: None,
         config_stamp: None,
         managed_fields,
         value_digest: None,
-        cover: FieldCoverage::Complete,
+        cover: FieldOwnership::Complete,
     };
     engine.record_coverage(&id, verified);
     let decision = engine.decide(&id, Instant::now());

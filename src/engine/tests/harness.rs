@@ -87,7 +87,7 @@ impl Harness {
         engine.take_orders(FIRST, self.world.orders.clone());
         engine.set_clock(self.now, jiff::Timestamp::UNIX_EPOCH + self.now.duration_since(self.epoch));
         for kind in &kinds {
-            engine.set_kind_availability(Gvk::new(&kind.group, "v1", &kind.kind), KindAvailability::Yes);
+            engine.set_kind_availability(Gvk::new(&kind.group, "v1", &kind.kind), KindAvailability::Served);
             engine.list_started(kind);
         }
         engine.set_ledger(self.world.ledger.clone());
@@ -266,7 +266,7 @@ impl Harness {
         match decision.action {
             Action::Nothing => None,
             Action::Forget => {
-                self.engine.forget(id);
+                self.engine.drop_entry(id);
                 None
             }
             Action::Lookup => {
@@ -309,11 +309,11 @@ impl Harness {
             !t.drifted && managed_fields.as_deref() == World::live(id, t).our_fields.as_deref()
         });
         let lost = if is_workload(id) { RepairImpact::Template } else { RepairImpact::InPlace };
-        let cover = if same { FieldCoverage::Complete } else { FieldCoverage::Lost(lost) };
+        let cover = if same { FieldOwnership::Complete } else { FieldOwnership::Lost(lost) };
         let (content, overlay) = (variant.hash(desired), variant.overlay);
         self.engine.record_coverage(
             id,
-            VerifiedCoverage {
+            VerifiedOwnership {
                 content,
                 overlay,
                 config_stamp: variant.config_stamp,
@@ -381,7 +381,7 @@ impl Harness {
         match dirty.split_first() {
             Some((first, rest)) => {
                 for id in rest {
-                    self.engine.mark(id);
+                    self.engine.mark_dirty(id);
                 }
                 self.step(&first.clone());
             }
@@ -394,7 +394,7 @@ impl Harness {
             .world
             .things
             .iter()
-            .filter(|(_, t)| t.phase != RolloutPhase::Settled)
+            .filter(|(_, t)| t.phase != WorkloadPhase::Settled)
             .filter(|(_, t)| t.failed.is_none() || t.failed != t.runs())
             .map(|(id, _)| id.clone())
             .collect();
@@ -406,7 +406,7 @@ impl Harness {
                     [content, thing.runs()].into_iter().flatten().any(|it| self.world.bad.contains(&it));
                 (thing.failed, thing.rv) = (thing.runs().filter(|_| bad), rv);
                 if thing.failed.is_none() {
-                    thing.phase = RolloutPhase::Settled;
+                    thing.phase = WorkloadPhase::Settled;
                 }
             }
             self.world.announce(&id);

@@ -133,7 +133,7 @@ fn a_hold_keeps_everything_as_it_is_until_its_end() {
         "on hold until 1970-01-01T00:01:00Z: heap dump; it was changed, and is not repaired"
     );
     harness.pass_time(Duration::from_mins(1));
-    harness.engine.mark(&workload("web"));
+    harness.engine.mark_dirty(&workload("web"));
     harness.settle();
     assert_eq!(harness.world.log, [AuditEntry::Changed(workload("web"))]);
 }
@@ -210,6 +210,27 @@ fn a_unit_goes_on_when_the_hold_of_a_part_ends() {
     assert!(harness.world.is_free());
     harness.pass_time(Duration::from_mins(1));
     harness.engine.advance(harness.now);
+    harness.settle();
+    shows(&harness, 3, "r3");
+}
+
+// The loop tells the time of day in each turn. The held part is decided on again at the end of its
+// hold, as its decision asked.
+#[test]
+fn a_unit_goes_on_when_the_hold_of_a_part_ends_by_the_time_of_day() {
+    let mut harness = second();
+    let epoch = jiff::Timestamp::UNIX_EPOCH;
+    harness.engine.set_clock(harness.now, epoch);
+    asks(&mut harness, &config("env"), None, Some("1-a until=1970-01-01T00:01:00Z x"));
+    harness.settle();
+    harness.read(reading("r3", &both(3)));
+    harness.settle();
+    shows(&harness, 2, "r2");
+    assert_eq!(harness.decide(&config("env")).requeue_after, Some(Duration::from_mins(1)));
+    let end = Duration::from_mins(1) + Duration::from_millis(5);
+    harness.pass_time(end);
+    harness.engine.set_clock(harness.now, epoch + end);
+    harness.engine.mark_dirty(&config("env"));
     harness.settle();
     shows(&harness, 3, "r3");
 }

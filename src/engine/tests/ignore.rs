@@ -196,27 +196,27 @@ fn only_what_we_own_alone_is_sent_to_an_object_that_is_there() {
     };
     let container = |image: &str| json!([{"name": "a", "image": image, "tty": true}]);
     let spec = |replicas: u32, image: &str| json!({"replicas": replicas, "selector": "x", "containers": container(image)});
-    check("", &[], spec(3, "a:1"), VersionBinding::No);
-    check(".spec.replicas", &[], spec(7, "a:1"), VersionBinding::ToVersion);
+    check("", &[], spec(3, "a:1"), VersionBinding::AnyVersion);
+    check(".spec.replicas", &[], spec(7, "a:1"), VersionBinding::OneVersion);
     let without = json!({"selector": "x", "containers": container("a:1")});
-    check(".spec.replicas", &[r#"{"f:spec": {"f:replicas": {}}}"#], without, VersionBinding::No);
-    check(".spec.containers[name=a].image", &[], spec(3, "a:2"), VersionBinding::ToVersion);
+    check(".spec.replicas", &[r#"{"f:spec": {"f:replicas": {}}}"#], without, VersionBinding::AnyVersion);
+    check(".spec.containers[name=a].image", &[], spec(3, "a:2"), VersionBinding::OneVersion);
     // Somebody else's item came before it.
-    check(".spec.containers[0].image", &[], spec(3, "a:2"), VersionBinding::ToVersion);
-    check("/spec/containers/0/image", &[], spec(3, "a:2"), VersionBinding::ToVersion);
+    check(".spec.containers[0].image", &[], spec(3, "a:2"), VersionBinding::OneVersion);
+    check("/spec/containers/0/image", &[], spec(3, "a:2"), VersionBinding::OneVersion);
     let theirs =
         r#"{"f:spec": {"f:containers": {"k:{\"name\":\"a\"}": {".": {}, "f:image": {}, "f:name": {}}}}}"#;
     let bare = json!({"replicas": 3, "selector": "x", "containers": [{"name": "a", "tty": true}]});
-    check(".spec.containers[name=a].image", &[theirs], bare, VersionBinding::No);
+    check(".spec.containers[name=a].image", &[theirs], bare, VersionBinding::AnyVersion);
     // Nobody's: the server's default, which nothing resets.
     let mut without = spec(3, "a:1");
     without["containers"][0].as_object_mut().unwrap().remove("tty");
-    check(".spec.containers[name=a].tty", &[], without, VersionBinding::No);
-    check(".spec.strategy", &[], spec(3, "a:1"), VersionBinding::No);
+    check(".spec.containers[name=a].tty", &[], without, VersionBinding::AnyVersion);
+    check(".spec.strategy", &[], spec(3, "a:1"), VersionBinding::AnyVersion);
     // Ours from a content before this one, which left it to others and took it out at once.
     let mut kept = spec(3, "a:1");
     kept["paused"] = false.into();
-    check(".spec.paused", &[], kept, VersionBinding::ToVersion);
+    check(".spec.paused", &[], kept, VersionBinding::OneVersion);
 }
 
 #[test]

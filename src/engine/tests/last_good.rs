@@ -144,7 +144,7 @@ fn retry(harness: &mut Harness) {
 fn mend(harness: &mut Harness) {
     let rv = harness.world.tick();
     let web = harness.world.things.get_mut(&workload("web")).unwrap();
-    (web.failed, web.phase, web.rv) = (None, RolloutPhase::Settled, rv);
+    (web.failed, web.phase, web.rv) = (None, WorkloadPhase::Settled, rv);
     harness.world.announce(&workload("web"));
 }
 
@@ -211,7 +211,7 @@ fn a_record_that_is_being_taken_away_is_made_again() {
 fn what_is_everywhere_and_is_tried_again_goes_back() {
     let mut harness = held();
     let web = harness.world.things.get_mut(&workload("web")).unwrap();
-    (web.failed, web.phase) = (None, RolloutPhase::Recovering);
+    (web.failed, web.phase) = (None, WorkloadPhase::Recovering);
     harness.engine = harness.fresh(3);
     harness.read(reading("r2", &files(2, 2)));
     harness.settle();

@@ -18,7 +18,7 @@ fn names(text: &str) -> BTreeSet<Arc<str>> {
     text.split_whitespace().map(Into::into).collect()
 }
 
-fn mark(holder: &str, renewed: u64) -> LeaseSnapshot {
+fn object_hash(holder: &str, renewed: u64) -> LeaseSnapshot {
     let holder = Some(holder.into()).filter(|_| !holder.is_empty());
     LeaseSnapshot { holder, renewed: renewed.to_string().into(), duration: LEASE_DURATION }
 }
@@ -26,11 +26,11 @@ fn mark(holder: &str, renewed: u64) -> LeaseSnapshot {
 /// Reads `a=one b=two c=`: who holds what.
 fn marks(text: &str, renewed: u64) -> LeaseMarks {
     let pairs = text.split_whitespace().map(|pair| pair.split_once('=').unwrap());
-    pairs.map(|(name, holder)| (name.into(), mark(holder, renewed))).collect()
+    pairs.map(|(name, holder)| (name.into(), object_hash(holder, renewed))).collect()
 }
 
 fn replicas(text: &str, renewed: u64) -> LeaseMarks {
-    names(text).into_iter().map(|id| (id.clone(), mark(&id, renewed))).collect()
+    names(text).into_iter().map(|id| (id.clone(), object_hash(&id, renewed))).collect()
 }
 
 fn taken(moves: &LeaseMoves) -> String {
@@ -301,7 +301,7 @@ impl TestReplica {
             return;
         }
         server.version += 1;
-        let written = mark(&self.id, server.version);
+        let written = object_hash(&self.id, server.version);
         server.sources.insert(source.clone(), written.clone());
         self.known.insert(source.clone(), written);
         self.shares.note_renewal(source, now);
@@ -316,7 +316,7 @@ impl TestReplica {
         now: Instant,
     ) {
         server.version += 1;
-        server.replicas.insert(self.id.as_str().into(), mark(&self.id, server.version));
+        server.replicas.insert(self.id.as_str().into(), object_hash(&self.id, server.version));
         for source in self.shares.due_renewals(now) {
             self.hold(server, &source, now);
         }
@@ -335,7 +335,7 @@ impl TestReplica {
             self.terms.remove(&source);
             self.shares.note_loss(&source);
             server.version += 1;
-            server.sources.insert(source, mark("", server.version));
+            server.sources.insert(source, object_hash("", server.version));
         }
     }
 

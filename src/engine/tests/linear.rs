@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::harness::{Harness, source};
 use super::restart;
 use super::world::{AuditEntry, FIRST, config, desired, reading, workload};
-use crate::engine::facts::lookup_counts::counted;
+use crate::engine::facts::lookup_counts::take_count;
 use crate::engine::*;
 use crate::object::ObjectId;
 
@@ -157,7 +157,7 @@ fn change_unit(change: UnitChange, first: FirstSignal, configs: usize) -> usize 
 fn run_pass(harness: &mut Harness, revision: &str, files: &[SourceFile], first: FirstSignal) -> usize {
     let files: Vec<(&str, Option<SharedDesiredObject>)> =
         files.iter().map(|(file, wanted)| (&**file, wanted.clone())).collect();
-    counted();
+    take_count();
     harness.read(reading(revision, &files));
     let (mut queue, mut queued) = (VecDeque::new(), BTreeSet::new());
     let mut written: Vec<(ObjectId, Action, ActionResult)> = Vec::new();
@@ -196,7 +196,7 @@ fn run_pass(harness: &mut Harness, revision: &str, files: &[SourceFile], first: 
             let before = harness.world.ledger.clone();
             harness.keep_ledger();
             if harness.world.ledger == before {
-                return counted();
+                return take_count();
             }
         }
     }
@@ -272,10 +272,10 @@ fn an_event_about_another_object_judges_no_deletion_again() {
     let event = |harness: &mut Harness, id: &ObjectId| {
         let mut live = harness.engine.informer_object(id).unwrap().clone();
         live.rv = ResourceVersion(live.rv.0 + 1);
-        counted();
+        take_count();
         harness.engine.observe_object(id, live);
         harness.engine.process_changes();
-        counted()
+        take_count()
     };
     for name in ["app-00000", "app-00010"] {
         let lookups = event(&mut harness, &workload(name));

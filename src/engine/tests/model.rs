@@ -198,9 +198,9 @@ impl<'a> ExhaustiveModel<'a> {
         let count = |counts: &dyn Fn(&ModelPod) -> bool| pods.iter().filter(|pod| counts(pod)).count() as u32;
         let (updated, available) = (count(&|pod| pod.0 == wanted), count(&|pod| pod.1));
         let phase = match (updated, available) {
-            (3, 3) => RolloutPhase::Settled,
-            (3, _) => RolloutPhase::Recovering,
-            _ => RolloutPhase::Replacing,
+            (3, 3) => WorkloadPhase::Settled,
+            (3, _) => WorkloadPhase::Recovering,
+            _ => WorkloadPhase::Replacing,
         };
         ReplicaStatus {
             replicas: 3,

@@ -26,7 +26,7 @@ fn two(of: [RepositoryIdentity; 2], adopt: AdoptPolicy) -> (Engine, ObjectId, In
 /// Returns whether an object is among those that a source requests, as far as can be known.
 fn can_hold(requests: &TakeoverRequests, id: &ObjectId) -> bool {
     match requests {
-        TakeoverRequests::Listed(marks) => marks.contains(&mark(id)),
+        TakeoverRequests::Listed(marks) => marks.contains(&object_hash(id)),
         TakeoverRequests::Unlisted => true,
     }
 }
@@ -119,7 +119,7 @@ fn beside(requests: &[&ObjectId]) -> (Engine, ObjectId, Instant) {
 }
 
 fn elsewhere(requests: &[&ObjectId]) -> PeerSource {
-    let takeover_requests = TakeoverRequests::Listed(requests.iter().map(|id| mark(id)).collect());
+    let takeover_requests = TakeoverRequests::Listed(requests.iter().map(|id| object_hash(id)).collect());
     let says = SourceStatement { takeover_requests, ..SourceStatement::default() };
     let inventory_id = "applyset-elsewhere-v1".into();
     PeerSource {
@@ -182,7 +182,7 @@ fn what_was_given_up_and_is_wanted_again_is_requested_until_the_old_word_counts_
     let (mut engine, id, now) = beside(&[]);
     engine.set_reading(FIRST, reading("c2", &[("a", None)]));
     let statement = engine.statement(FIRST, None).unwrap();
-    assert!(statement.released.contains(&mark(&id)));
+    assert!(statement.released.contains(&object_hash(&id)));
     engine.set_reading(FIRST, reading("c3", &[("a", Some(desired(&id, 1, "a")))]));
     let requested = |says: Option<SourceStatement>| can_hold(&says.unwrap().takeover_requests, &id);
     let says = engine.statement(FIRST, Some(&statement)).unwrap();
@@ -197,7 +197,7 @@ fn what_was_given_up_and_is_wanted_again_is_requested_until_the_old_word_counts_
 fn a_new_process_requests_what_the_one_before_it_gave_up_and_it_wants_again() {
     let (mut engine, known, now) = beside(&[]);
     let read_later = config("later");
-    let released = [mark(&known), mark(&read_later)].into();
+    let released = [object_hash(&known), object_hash(&read_later)].into();
     engine.restore_statement(FIRST, &SourceStatement { released, ..SourceStatement::default() });
     let content = desired(&read_later, 1, "later");
     engine.set_reading(FIRST, reading("c2", &[("later", Some(content.clone()))]));
@@ -234,7 +234,7 @@ fn of_more_than_can_be_named_that_is_given_up_first_which_somebody_requests() {
     engine.set_reading(FIRST, reading("c3", &files(false)));
     engine.set_peers(vec![elsewhere(&[&last])], now);
     let released = engine.statement(FIRST, None).unwrap().released;
-    assert_eq!((released.len(), released.contains(&mark(&last))), (MAX_REQUESTED_OBJECTS, true));
+    assert_eq!((released.len(), released.contains(&object_hash(&last))), (MAX_REQUESTED_OBJECTS, true));
 }
 
 #[test]
@@ -246,7 +246,7 @@ fn what_is_kept_is_given_up_also_where_nobody_is_there_yet_who_could_want_it() {
         engine.record_check(SECOND, engine.last_observation_number());
         engine.process_changes();
         let says = engine.statement(FIRST, None).unwrap();
-        assert_eq!(says.released.contains(&mark(&id)), expected, "{prune:?}");
+        assert_eq!(says.released.contains(&object_hash(&id)), expected, "{prune:?}");
     };
     check(PrunePolicy::Off, true);
     check(PrunePolicy::On, false);

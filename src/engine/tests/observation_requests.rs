@@ -168,7 +168,7 @@ fn a_source_that_was_not_read_completely_withholds_what_a_source_of_another_repo
     let (mut engine, id, now) = dropped(&[("other", SECOND_SET, at("host/other HEAD"))]);
     engine.set_reading(
         SECOND,
-        SourceReading { incomplete: Some("b.yaml: broken".into()), ..reading("d2", &[]) },
+        SourceReading { incomplete_reason: Some("b.yaml: broken".into()), ..reading("d2", &[]) },
     );
     let why = "source other may want it: it has not been read completely";
     assert_eq!(fate(&mut engine, &id, &[], now), format!("not pruned now: {why}"));

@@ -26,7 +26,7 @@ fn plain(id: &ObjectId, content: u32, reconcile: ReconcilePolicy) -> SharedDesir
 }
 
 /// Puts an annotation on an object, as somebody else.
-fn mark(harness: &mut Harness, id: &ObjectId, asks: ReconcilePolicy) {
+fn object_hash(harness: &mut Harness, id: &ObjectId, asks: ReconcilePolicy) {
     let rv = harness.world.tick();
     let thing = harness.world.things.get_mut(id).unwrap();
     (thing.asks, thing.rv) = (asks, rv);
@@ -66,7 +66,7 @@ fn a_mark_on_the_object_counts_as_long_as_it_is_there() {
     harness.read(reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
     harness.settle();
     harness.world.log.clear();
-    mark(&mut harness, &a, ReconcilePolicy::Disabled);
+    object_hash(&mut harness, &a, ReconcilePolicy::Disabled);
     harness.world.drift(&a);
     harness.settle();
     harness.read(reading("r2", &[("a", Some(desired(&a, 2, "a")))]));
@@ -77,7 +77,7 @@ fn a_mark_on_the_object_counts_as_long_as_it_is_there() {
     harness.read(reading("r2", &[("a", Some(desired(&a, 2, "a")))]));
     harness.settle();
     assert_eq!(harness.world.log, []);
-    mark(&mut harness, &a, ReconcilePolicy::Enabled);
+    object_hash(&mut harness, &a, ReconcilePolicy::Enabled);
     harness.settle();
     assert_eq!(harness.world.log, [AuditEntry::Changed(a)]);
 }
@@ -96,7 +96,7 @@ fn what_cannot_be_used_any_more_is_not_defended_either() {
         harness.settle();
         harness.world.log.clear();
         harness.engine.set_reading(FIRST, unusable(&a));
-        mark(&mut harness, &a, on_it);
+        object_hash(&mut harness, &a, on_it);
         harness.world.drift(&a);
         harness.settle();
         assert_eq!(harness.world.log, expected, "{asks:?} {on_it:?}");
@@ -205,7 +205,7 @@ fn what_others_put_on_an_object_is_reported_and_has_no_effect_where_that_is_deni
         harness.settle();
         harness.world.log.clear();
         assert!(harness.engine.opt_outs(FIRST, harness.now).is_empty());
-        mark(&mut harness, &a, ReconcilePolicy::Disabled);
+        object_hash(&mut harness, &a, ReconcilePolicy::Disabled);
         harness.world.drift(&a);
         harness.settle();
         let opt_outs: Vec<_> = harness.engine.opt_outs(FIRST, harness.now).into_iter().collect();
@@ -215,7 +215,7 @@ fn what_others_put_on_an_object_is_reported_and_has_no_effect_where_that_is_deni
             OptOutPolicy::Denied => vec![AuditEntry::Changed(a.clone())],
         };
         assert_eq!(harness.world.log, expected, "{opt_out:?}");
-        mark(&mut harness, &a, ReconcilePolicy::Enabled);
+        object_hash(&mut harness, &a, ReconcilePolicy::Enabled);
         harness.settle();
         assert!(harness.engine.opt_outs(FIRST, harness.now).is_empty(), "{opt_out:?}");
     }

@@ -47,7 +47,7 @@ pub(super) fn annotate(
 ) {
     let rv = harness.world.tick();
     let thing = harness.world.things.get_mut(id).unwrap();
-    (thing.rv, thing.asked) = (rv, ObjectIntents::parse(order, paused, hold));
+    (thing.rv, thing.objects_with_intents) = (rv, ObjectIntents::parse(order, paused, hold));
     harness.world.announce(id);
 }
 
@@ -164,7 +164,7 @@ fn turn_until_released(harness: &mut Harness, revision: &str) {
     for _ in 0..400 {
         let web = &harness.world.things[&workload("web")];
         let shows = web.release.as_ref().is_some_and(|release| release.revision == Revision::new(revision));
-        if shows && web.phase == RolloutPhase::Settled && !harness.world.ledger.units.is_empty() {
+        if shows && web.phase == WorkloadPhase::Settled && !harness.world.ledger.units.is_empty() {
             return;
         }
         harness.turn();

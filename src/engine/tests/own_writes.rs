@@ -201,11 +201,11 @@ fn what_was_deleted_is_not_made_again_where_its_source_becomes_incomplete() {
     harness.world.log.clear();
     harness.read(reading("r2", &[("a", None)]));
     assert!(matches!(harness.step(&a), Some(Action::Delete(..))));
-    harness.read(SourceReading { incomplete: Some("x".into()), ..reading("r3", &[]) });
+    harness.read(SourceReading { incomplete_reason: Some("x".into()), ..reading("r3", &[]) });
     // The watch never reports it.
     harness.world.events.clear();
     harness.pass_time(WRITE_ECHO_TIMEOUT);
-    harness.engine.mark(&a);
+    harness.engine.mark_dirty(&a);
     harness.settle();
     assert!(matches!(&harness.world.log[..], [AuditEntry::Deleted(..)]), "{:?}", harness.world.log);
     assert!(!harness.world.things.contains_key(&a));

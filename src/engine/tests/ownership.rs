@@ -55,10 +55,10 @@ fn decided(harness: &mut Harness, id: &ObjectId, live: LiveObject) -> Decision {
     let shown = harness.engine.live_object(id).unwrap();
     let (content, managed_fields, value_digest) =
         (variant.hash(desired), shown.our_fields.clone(), shown.value_digest);
-    let cover = FieldCoverage::Lost(RepairImpact::InPlace);
+    let cover = FieldOwnership::Lost(RepairImpact::InPlace);
     harness.engine.record_coverage(
         id,
-        VerifiedCoverage { content, overlay: None, config_stamp: None, managed_fields, value_digest, cover },
+        VerifiedOwnership { content, overlay: None, config_stamp: None, managed_fields, value_digest, cover },
     );
     harness.engine.decide(id, harness.now)
 }
@@ -228,7 +228,7 @@ fn web() -> ObjectId {
 fn relabelled(seal: Option<&str>) -> Harness {
     let a = web();
     let mut harness = with_other(&a);
-    harness.engine.set_kind_availability(Gvk::new("apps", "v1", "Deployment"), KindAvailability::Yes);
+    harness.engine.set_kind_availability(Gvk::new("apps", "v1", "Deployment"), KindAvailability::Served);
     harness.read(reading("r2", &[("a", Some(desired(&a, 2, "a")))]));
     let live = theirs(&harness, &a, ObjectOwner::Ours(OTHER.into()));
     harness.engine.observe_object(&a, read_as(live, seal, &a));

@@ -23,7 +23,7 @@ pub(super) fn pod(name: &str, revision: &str) -> PodFacts {
         restarts: 0,
         new_restarts: 0,
         restarted: None,
-        trouble: None,
+        container_failure: None,
         failure: None,
         has_ended: false,
         terminating: false,
@@ -37,14 +37,16 @@ pub(super) fn ready(name: &str, revision: &str, since: Instant) -> PodFacts {
 }
 
 pub(super) fn waiting(pod: PodFacts, reason: &str, since: Instant) -> PodFacts {
-    let trouble =
+    let container_failure =
         ContainerFailure { container: "c".into(), reason: reason.into(), message: "says why".into(), since };
-    PodFacts { trouble: Some(trouble), ..pod }
+    PodFacts { container_failure: Some(container_failure), ..pod }
 }
 
 fn saying(pod: PodFacts, message: &str) -> PodFacts {
-    let trouble = pod.trouble.map(|trouble| ContainerFailure { message: message.into(), ..trouble });
-    PodFacts { trouble, ..pod }
+    let container_failure = pod
+        .container_failure
+        .map(|container_failure| ContainerFailure { message: message.into(), ..container_failure });
+    PodFacts { container_failure, ..pod }
 }
 
 fn restarted(pod: PodFacts, restarts: u32, new_restarts: u32) -> PodFacts {
@@ -228,8 +230,8 @@ fn the_signal_that_says_most_is_reported_of_the_oldest_pod() {
     };
     let late = t + UNSCHEDULABLE_GRACE;
     assert_eq!(words(&all, late), "pod c, container c: InvalidImageName: says why");
-    let silent = ContainerFailure { message: "".into(), ..all.pods[2].trouble.clone().unwrap() };
-    let silent = PodFacts { trouble: Some(silent), ..all.pods[2].clone() };
+    let silent = ContainerFailure { message: "".into(), ..all.pods[2].container_failure.clone().unwrap() };
+    let silent = PodFacts { container_failure: Some(silent), ..all.pods[2].clone() };
     assert_eq!(words(&of(&[silent]), t), "pod c, container c: InvalidImageName");
     let fewer = |count: usize| WorkloadPods { pods: all.pods[..count].into(), ..all.clone() };
     assert_eq!(words(&fewer(2), late), "pod b, container c: Restarting: it has restarted 5 times");

@@ -186,7 +186,7 @@ fn each_guard_says_why() {
         (id("apps", "StatefulSet", "shop", "db"), "a StatefulSet"),
         (id("", "ConfigMap", "kube-system", "dns"), "an object in kube-system"),
     ] {
-        let why = format!("confirm: {name} is deleted only when confirmed by name");
+        let why = format!("confirm: {name} is deleted only after a confirmation");
         check(&[pending(precious)], &open, &why);
     }
 }
@@ -301,7 +301,7 @@ fn whoever_deletes_the_source_is_asked_about_nothing_but_what_is_always_asked() 
     let judged = decide_prunes(&pending, &guard);
     let check = |id: &ObjectId, expected: &str| assert_eq!(words(&judged, id), expected);
     check(&config("asks"), "confirm: its annotation asks for a confirmation");
-    check(&id("", "Namespace", "", "shop"), "confirm: a Namespace is deleted only when confirmed by name");
+    check(&id("", "Namespace", "", "shop"), "confirm: a Namespace is deleted only after a confirmation");
     check(&config("0"), "keep: Deployment shop/web, which is kept, uses it");
     check(&config("1"), "keep: ConfigMap shop/0, which is kept, uses it");
     check(&config("2"), "later: pruned after ConfigMap shop/3, which uses it");

@@ -92,7 +92,8 @@ fn what_a_broken_root_rules_out_stays_once_the_whole_source_cannot_be_read() {
     let names = crate::object::PossibleNames::Words(words.into());
     let root = crate::object::UnrenderedRoot { path: "root/kustomization.yaml".into(), names };
     let incomplete = Some("root/kustomization.yaml: it does not render".into());
-    let broken = SourceReading { incomplete, unrendered: [root].into(), ..reading("r3", &[]) };
+    let broken =
+        SourceReading { incomplete_reason: incomplete, unrendered: [root].into(), ..reading("r3", &[]) };
     engine.set_reading(FIRST, broken);
     assert_eq!(judged(&mut engine, FIRST, &a), "delete");
     engine.set_unreadable(FIRST, "it is away".into());
@@ -248,7 +249,7 @@ fn what_is_recorded_as_released_together_with_a_change_under_way_waits_for_it() 
 
 #[test]
 fn it_is_said_what_a_person_can_do_about_a_kind_that_cannot_be_listed() {
-    use crate::engine::deletion::unlisted_kinds::GROUP_DOWN;
+    use crate::engine::deletion::unlisted_kinds::GROUP_UNAVAILABLE_REASON;
     use crate::object::ErrorClass;
 
     let secrets = GroupKind::new("", "Secret");
@@ -273,9 +274,9 @@ fn it_is_said_what_a_person_can_do_about_a_kind_that_cannot_be_listed() {
     };
     check("it is denied", ErrorClass::Forbidden, Some("it is denied; let the user list and watch it"));
     check(
-        GROUP_DOWN,
+        GROUP_UNAVAILABLE_REASON,
         ErrorClass::Transient,
-        Some(&format!("{GROUP_DOWN}; repair it, or delete its APIService")),
+        Some(&format!("{GROUP_UNAVAILABLE_REASON}; repair it, or delete its APIService")),
     );
     check("it is slow", ErrorClass::Transient, None);
     check("it is odd", ErrorClass::Invalid, Some("it is odd; `kubectl get crds,apiservices`"));
@@ -283,7 +284,7 @@ fn it_is_said_what_a_person_can_do_about_a_kind_that_cannot_be_listed() {
     for (others, expected) in [(vec![], true), (vec!["v2".to_owned()], false)] {
         let mut engine = blind();
         let gvk = crate::object::Gvk::new("", "v1", "Secret");
-        engine.set_kind_availability(gvk, KindAvailability::No(others.into()));
+        engine.set_kind_availability(gvk, KindAvailability::Unserved(others.into()));
         assert_eq!(engine.is_unserved(&secrets), expected);
         assert!(!engine.is_unserved(&maps()));
         let said = engine.unlisted_reason(FIRST);

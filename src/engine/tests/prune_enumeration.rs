@@ -14,7 +14,7 @@ const TIMINGS: [PruneTiming; 4] =
 
 /// The objects that go together with the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Company {
+enum ObjectCompany {
     /// Few go.
     Few,
     /// More go than the blast radius allows.
@@ -57,7 +57,7 @@ struct SourceFacts {
     is_from_elsewhere: bool,
     is_kept_complete: bool,
     lifecycle: SourceLifecycle,
-    company: Company,
+    company: ObjectCompany,
 }
 
 fn object_facts() -> impl Iterator<Item = ObjectFacts> {
@@ -88,7 +88,7 @@ fn source_facts() -> Vec<SourceFacts> {
         let [is_closed, is_from_elsewhere, is_kept_complete] =
             std::array::from_fn::<bool, 3, _>(|bit| bits & (1 << bit) != 0);
         for lifecycle in [SourceLifecycle::Active, SourceLifecycle::Deleting] {
-            for company in [Company::Few, Company::BeyondRadius, Company::AllOfKind] {
+            for company in [ObjectCompany::Few, ObjectCompany::BeyondRadius, ObjectCompany::AllOfKind] {
                 all.push(SourceFacts { is_closed, is_from_elsewhere, is_kept_complete, lifecycle, company });
             }
         }
@@ -113,7 +113,7 @@ fn candidate(id: &ObjectId, facts: ObjectFacts) -> PruneCandidate {
 
 /// Returns whether it goes, guard by guard.
 fn goes(is_precious: bool, object: ObjectFacts, source: SourceFacts) -> bool {
-    let is_much = source.lifecycle == SourceLifecycle::Active && source.company != Company::Few;
+    let is_much = source.lifecycle == SourceLifecycle::Active && source.company != ObjectCompany::Few;
     let needs_person = is_precious
         || source.is_from_elsewhere
         || !source.is_kept_complete
@@ -147,17 +147,17 @@ fn decide_closed(
 ) -> PruneDecision {
     let mut pending = vec![candidate(id, object)];
     let count = match source.company {
-        Company::Few | Company::BeyondRadius => 1,
-        Company::AllOfKind => 3,
+        ObjectCompany::Few | ObjectCompany::BeyondRadius => 1,
+        ObjectCompany::AllOfKind => 3,
     };
     for number in 1..count {
         let other = ObjectId::new(&id.group_kind(), id.namespace(), &format!("other{number}"));
         let uid = Uid(format!("other{number}").into());
         pending.push(PruneCandidate { uid, ..candidate(&other, PLAIN) });
     }
-    let all = if source.company == Company::AllOfKind { count } else { 100 };
+    let all = if source.company == ObjectCompany::AllOfKind { count } else { 100 };
     let inventory: BTreeMap<GroupKind, u32> = [(id.group_kind(), all)].into();
-    let most = if source.company == Company::BeyondRadius { 0 } else { 100 };
+    let most = if source.company == ObjectCompany::BeyondRadius { 0 } else { 100 };
     let confirmed: BTreeSet<Uid> =
         if object.is_confirmed { [Uid("of-it".into())].into() } else { BTreeSet::new() };
     let guard = PruneGuard {

@@ -39,7 +39,7 @@ fn a_rejection_lasts_as_long_as_the_newest_revision_asks_for_what_was_rejected()
     assert!(!is_over(&changed, newest(2), active));
     assert!(is_over(&changed, newest(3), active));
     assert!(is_over(&changed, Some(without()), active), "it is not asked for any more");
-    let unread = SourceReading { incomplete: Some("web cannot be read".into()), ..without() };
+    let unread = SourceReading { incomplete_reason: Some("web cannot be read".into()), ..without() };
     assert!(!is_over(&changed, Some(unread), active), "it may be asked for still");
     // A rejected removal.
     let removed = rejected(None);

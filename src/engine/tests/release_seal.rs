@@ -293,13 +293,13 @@ fn a_forged_release_is_neither_fetched_nor_kept_nor_gone_back_to() {
     if let Action::CompareCached(desired, variant) = &decision.action {
         let managed_fields = harness.engine.live_object(&web).and_then(|live| live.our_fields.clone());
         let content = variant.hash(desired);
-        let verified = VerifiedCoverage {
+        let verified = VerifiedOwnership {
             content,
             overlay: None,
             config_stamp: None,
             managed_fields,
             value_digest: None,
-            cover: FieldCoverage::Complete,
+            cover: FieldOwnership::Complete,
         };
         harness.engine.record_coverage(&web, verified);
         decision = harness.decide(&web);
@@ -307,7 +307,7 @@ fn a_forged_release_is_neither_fetched_nor_kept_nor_gone_back_to() {
     assert!(
         matches!(
             &decision.action,
-            Action::Apply(ApplyRequest { purpose: ApplyPurpose::Repair, restarts: RestartRisk::No, .. })
+            Action::Apply(ApplyRequest { purpose: ApplyPurpose::Repair, restarts: RestartRisk::Absent, .. })
         ),
         "{decision:?}"
     );
@@ -400,9 +400,9 @@ fn an_earlier_seal_of_the_same_content_is_written_anew_and_the_next_release_is_a
         let managed_fields = harness.engine.live_object(&a).and_then(|live| live.our_fields.clone());
         let content = variant.hash(desired);
         let (overlay, config_stamp, value_digest) = (None, None, None);
-        let cover = FieldCoverage::Complete;
+        let cover = FieldOwnership::Complete;
         let verified =
-            VerifiedCoverage { content, overlay, config_stamp, managed_fields, value_digest, cover };
+            VerifiedOwnership { content, overlay, config_stamp, managed_fields, value_digest, cover };
         harness.engine.record_coverage(&a, verified);
         decision = harness.decide(&a);
     }
@@ -445,7 +445,7 @@ fn what_the_inventory_of_another_process_records_as_kept_stays_until_a_newer_rel
         harness.read(reading("r2", &[("a", None)]));
         let mut live = harness.engine.live_object(&a).unwrap().clone();
         live.release_serial = found;
-        harness.engine.show(&a, live);
+        harness.engine.store_live_object(&a, live);
         let kept = recorded.map(|serial| (a.clone(), KeptTiming { timing: PruneTiming::Never, serial }));
         let kept = KeptObjects { timings: kept.into_iter().collect(), is_truncated: false };
         let (name, inventory_id, says) =

@@ -16,7 +16,7 @@ fn an_object_without_its_annotation_may_show_what_was_written_last_and_nothing_e
     let check = |harness: &Harness, content: u32, expected: bool| {
         let content = Some(desired(&a, content, "a").hash);
         let member = UnitMember { content, rollback_target: RollbackTarget::Unknown, restarted: None };
-        assert_eq!(harness.engine.may_show_unit_content(&a, &member), expected, "{content:?}");
+        assert_eq!(harness.engine.can_show_unit_content(&a, &member), expected, "{content:?}");
     };
     check(&harness, 1, true);
     check(&harness, 2, false);
@@ -98,9 +98,9 @@ fn no_unit_is_over_before_its_source_and_its_inventory_were_read() {
 fn a_new_workload_is_judged_where_it_is_in_a_unit_and_waited_for_nowhere_else() {
     let web = workload("web");
     for (is_in_unit, phase, expected) in [
-        (true, RolloutPhase::FirstStart, true),
-        (false, RolloutPhase::FirstStart, false),
-        (true, RolloutPhase::Settled, false),
+        (true, WorkloadPhase::FirstStart, true),
+        (false, WorkloadPhase::FirstStart, false),
+        (true, WorkloadPhase::Settled, false),
     ] {
         let mut harness = Harness::new(3);
         harness.read(reading("r1", &[("web", Some(desired(&web, 1, "web")))]));

@@ -55,7 +55,7 @@ pub(super) fn at_rest(most: u32) -> Harness {
 /// Shows the data of `tls` to the engine, as the cluster has them.
 pub(super) fn show_data(harness: &mut Harness, content: u32) {
     let tls = config("tls");
-    assert!(harness.engine.data_to_follow().contains(&tls));
+    assert!(harness.engine.data_to_watch().contains(&tls));
     harness.engine.set_config_data(&tls, ReadState::Value(Some(data(&tls, content))));
 }
 
@@ -304,7 +304,7 @@ fn another_key_restarts_nothing() {
     harness.settle();
     // The annotation on the workload itself is written anew.
     assert_eq!((harness.world.log.len(), carried(&harness)), (1, hashed));
-    assert_eq!(harness.world.things[&workload("web")].phase, RolloutPhase::Settled);
+    assert_eq!(harness.world.things[&workload("web")].phase, WorkloadPhase::Settled);
     show_data(&mut harness, 3);
     harness.settle();
     assert_eq!(harness.world.log.len(), 2);

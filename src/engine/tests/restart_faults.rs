@@ -153,7 +153,7 @@ fn what_no_rollback_mends_holds_no_slot() {
     assert_eq!(harness.world.things[&workload("a")].release.clone().unwrap().hash, a.hash);
     show_data(&mut harness, 3);
     harness.settle();
-    assert_eq!(harness.world.things[&workload("web")].phase, RolloutPhase::Settled);
+    assert_eq!(harness.world.things[&workload("web")].phase, WorkloadPhase::Settled);
 }
 
 #[test]
@@ -179,9 +179,9 @@ fn a_hold_on_the_configuration_does_not_hold_up_its_workload() {
     let until = "2999-01-01T00:00:00Z";
     let rv = harness.world.tick();
     let thing = harness.world.things.get_mut(&config("env")).unwrap();
-    thing.asked = ObjectIntents::parse(None, None, Some(&format!("t until={until} busy")));
+    thing.objects_with_intents = ObjectIntents::parse(None, None, Some(&format!("t until={until} busy")));
     thing.rv = rv;
-    assert!(thing.asked.is_some());
+    assert!(thing.objects_with_intents.is_some());
     harness.world.announce(&config("env"));
     harness.settle();
     harness.read(reading("r2", &[("env", Some(env(2)))]));
@@ -190,7 +190,7 @@ fn a_hold_on_the_configuration_does_not_hold_up_its_workload() {
     assert_eq!(harness.world.log, wrote(&[workload("web")]), "for the Secret alone");
     let rv = harness.world.tick();
     let thing = harness.world.things.get_mut(&config("env")).unwrap();
-    (thing.asked, thing.rv) = (None, rv);
+    (thing.objects_with_intents, thing.rv) = (None, rv);
     harness.world.announce(&config("env"));
     harness.settle();
     assert_eq!(harness.world.log[1..], wrote(&[config("env"), workload("web")]));

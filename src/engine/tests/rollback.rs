@@ -94,10 +94,10 @@ fn what_the_user_may_not_write_is_tried_again_as_soon_as_he_may_write_its_like()
         decided_on: None,
         variant: ApplyVariant::PLAIN,
         purpose: ApplyPurpose::Create,
-        restarts: RestartRisk::No,
+        restarts: RestartRisk::Absent,
     });
     harness.engine.record_result(&a, &action, ActionResult::Failed(why), harness.now);
-    harness.engine.mark(&a);
+    harness.engine.mark_dirty(&a);
     harness.settle();
     assert!(harness.world.things.contains_key(&a) && harness.world.things.contains_key(&b));
     assert!(!harness.world.things.contains_key(&web), "another kind is another right");

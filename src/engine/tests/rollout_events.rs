@@ -1,5 +1,6 @@
 //! The events of rollouts: each once, and only of our own.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::harness::Harness;
@@ -56,6 +57,29 @@ fn a_failure_and_the_rollback_are_reported() {
     harness.settle();
     let expected = ["2 began", "2 failed", "1 began, a rollback", "1 succeeded, a rollback"];
     assert_eq!(turns(&mut harness), expected);
+}
+
+// So whoever has reported the failure knows the reason again in what is said of the rollback.
+#[test]
+fn the_cause_of_a_rollback_has_the_reason_of_the_failure_word_for_word() {
+    let mut harness = Harness::new(3);
+    harness.read(reading("r1", &files(1)));
+    harness.settle();
+    turns(&mut harness);
+    harness.world.bad.insert(desired(&workload("web"), 2, "web").hash);
+    harness.read(reading("r2", &files(2)));
+    harness.settle();
+    let events = harness.engine.take_rollout_events();
+    let reasons = events.iter().filter_map(|event| match &event.kind {
+        RolloutEventKind::Failed(why) => Some(Arc::clone(why)),
+        _ => None,
+    });
+    let reasons: Vec<Arc<str>> = reasons.collect();
+    let causes: Vec<Arc<str>> = events.iter().filter_map(|event| event.rollback_cause.clone()).collect();
+    assert_eq!((reasons.len(), causes.len()), (1, 2), "{events:?}");
+    for cause in causes {
+        assert_eq!(*cause, *format!("revision r2 failed: Deployment shop/web: {}", reasons[0]));
+    }
 }
 
 #[test]

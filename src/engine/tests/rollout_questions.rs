@@ -127,7 +127,7 @@ fn a_statement_is_made_once_all_is_known_that_it_depends_on() {
     let deployments = GroupKind::new("apps", "Deployment");
     harness.engine.set_informer_state(&deployments, KindState::Syncing);
     assert!(!harness.engine.can_state(FIRST), "a kind is being listed");
-    let none = KindAvailability::No([].into());
+    let none = KindAvailability::Unserved([].into());
     harness.engine.set_kind_availability(crate::object::Gvk::new("apps", "v1", "Deployment"), none);
     assert!(harness.engine.can_state(FIRST), "the server has no such kind");
 }

@@ -309,7 +309,7 @@ fn claims_of_another_daemon_count_while_their_workload_gets_farther_and_for_the_
         (2, 2 * deadline),
     ] {
         assert!(harness.world.log.is_empty(), "it has not failed after {second} s");
-        let phase = RolloutPhase::Replacing;
+        let phase = WorkloadPhase::Replacing;
         live.replica_status = Some(ReplicaStatus { replicas: 3, updated, phase, ..ReplicaStatus::default() });
         harness.engine.observe_foreign_workload(
             &other,
@@ -324,11 +324,14 @@ fn claims_of_another_daemon_count_while_their_workload_gets_farther_and_for_the_
 #[test]
 fn what_another_daemon_has_claimed_and_may_not_be_looked_at_counts_and_is_reported() {
     let (mut harness, other) = claimed_elsewhere();
-    assert!(harness.engine.note_hidden_workload(&other, "you cannot list it".into()));
-    assert!(!harness.engine.note_hidden_workload(&other, "you cannot list it".into()), "it is reported once");
+    assert!(harness.engine.insert_hidden_workload(&other, "you cannot list it".into()));
+    assert!(
+        !harness.engine.insert_hidden_workload(&other, "you cannot list it".into()),
+        "it is reported once"
+    );
     harness.engine.process_changes();
     assert_eq!(harness.engine.take_dirty(), [workload("web")], "it has something new to tell");
-    harness.engine.mark(&workload("web"));
+    harness.engine.mark_dirty(&workload("web"));
     harness.settle();
     let expected = "1 of 1 workloads are rolling out: Deployment elsewhere/api; it is not known whether Deployment \
                 elsewhere/api is still rolling out: you cannot list it; Deployment elsewhere/api is claimed by another source";

@@ -35,7 +35,7 @@ pub(super) fn engine(sets: &[&str], kinds: &[GroupKind]) -> Engine {
     for kind in kinds {
         engine.set_kind_availability(
             crate::object::Gvk::new(&kind.group, "v1", &kind.kind),
-            KindAvailability::Yes,
+            KindAvailability::Served,
         );
         engine.list_complete(kind);
     }

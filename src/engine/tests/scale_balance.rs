@@ -308,7 +308,7 @@ fn answer(harness: &mut Harness, answer: &ScaleResult) {
 const HUNDRED: ReplicaStatus =
     ReplicaStatus { replicas: 100, updated: 9, ready: 101, available: 92, ..EMPTY };
 const EMPTY: ReplicaStatus = ReplicaStatus {
-    phase: RolloutPhase::Replacing,
+    phase: WorkloadPhase::Replacing,
     replicas: 0,
     pods: 0,
     updated: 0,

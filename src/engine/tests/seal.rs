@@ -251,7 +251,7 @@ fn an_inventory_that_is_locked_is_not_read() {
     assert!(engine.needs_key());
     engine.set_config_key(ReadState::Unreadable("forbidden".into()));
     let desired = desired(&secret(), 1, "secret");
-    engine.set_kind_availability(desired.gvk.clone(), KindAvailability::Yes);
+    engine.set_kind_availability(desired.gvk.clone(), KindAvailability::Served);
     engine.list_complete(&secret().group_kind());
     engine.set_reading(FIRST, reading("r1", &[("secret", Some(desired))]));
     engine.record_lookup(&secret(), DirectView::Absent);

@@ -3,7 +3,7 @@
 use super::harness::release_key;
 use super::release_seal::{at_rest, release};
 use super::world::{SET, World, all_ready, config, desired, reading, workload};
-use crate::engine::facts::entry::VerifiedCoverage;
+use crate::engine::facts::entry::VerifiedOwnership;
 use crate::engine::facts::release_annotation::{SealedFacts, SealedOverlay};
 use crate::engine::tests::harness::Harness;
 use crate::engine::*;
@@ -45,7 +45,7 @@ fn forged_view(
             Some(ReleaseAnnotation { release: ContentRef { hash, ..release }, seal })
         }
     };
-    let numbers = ReplicaStatus { replicas: 6, updated: 1, phase: RolloutPhase::Replacing, ..all_ready() };
+    let numbers = ReplicaStatus { replicas: 6, updated: 1, phase: WorkloadPhase::Replacing, ..all_ready() };
     LiveObject {
         unproven_release: annotation.map(Box::new),
         overlay: shown,
@@ -66,7 +66,7 @@ fn an_overlay_that_somebody_else_writes_lets_no_more_pods_go() {
             harness.engine = harness.fresh(3);
         } else {
             let verified = harness.engine.entry(&web).unwrap().verified.clone();
-            let verified = verified.map(|verified| VerifiedCoverage { overlay: written, ..verified });
+            let verified = verified.map(|verified| VerifiedOwnership { overlay: written, ..verified });
             harness.engine.entries.get_mut(&web).unwrap().verified = verified;
         }
         harness.engine.prove(&web, &mut view);

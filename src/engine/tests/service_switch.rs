@@ -37,7 +37,7 @@ fn watching_services() -> Harness {
     let mut inventory = harness.engine.source(FIRST).inventory.clone().unwrap();
     inventory.kinds.insert(service().group_kind());
     harness.engine.set_inventory(FIRST, inventory);
-    harness.engine.set_kind_availability(gvk(&service()), KindAvailability::Yes);
+    harness.engine.set_kind_availability(gvk(&service()), KindAvailability::Served);
     harness.engine.list_started(&service().group_kind());
     harness.engine.list_complete(&service().group_kind());
     harness
@@ -133,7 +133,7 @@ fn what_fails_in_the_soak_after_the_switch_goes_back_and_with_it_the_service() {
     let rv = harness.world.tick();
     let content = harness.world.things[&workload("green")].runs();
     let green = harness.world.things.get_mut(&workload("green")).unwrap();
-    (green.failed, green.phase, green.rv) = (content, RolloutPhase::Recovering, rv);
+    (green.failed, green.phase, green.rv) = (content, WorkloadPhase::Recovering, rv);
     harness.world.bad.extend(content);
     harness.world.announce(&workload("green"));
     harness.settle();

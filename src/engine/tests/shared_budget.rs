@@ -146,7 +146,7 @@ fn what_a_process_sees_is_reported_with_each_claim_and_when_it_changes() {
     let sick = |harness: &mut Harness, available: u32| {
         let rv = harness.world.tick();
         let thing = harness.world.things.get_mut(&workload("api")).unwrap();
-        (thing.rv, thing.phase) = (rv, RolloutPhase::Recovering);
+        (thing.rv, thing.phase) = (rv, WorkloadPhase::Recovering);
         thing.numbers = Some(ReplicaStatus {
             replicas: 3,
             pods: 3,
@@ -215,7 +215,7 @@ fn a_lookup_can_only_lower_what_others_have_published_and_soon_counts_no_more() 
         live.replica_status = Some(ReplicaStatus {
             replicas: 9,
             available,
-            phase: RolloutPhase::Recovering,
+            phase: WorkloadPhase::Recovering,
             ..ReplicaStatus::default()
         });
         harness.engine.observe_foreign_workload(&elsewhere("api"), Some(&live), harness.now);
@@ -267,7 +267,7 @@ fn a_scale_of_what_nobody_serves_counts_no_pod_that_does_not_exist() {
         harness.engine.set_ledger(harness.world.ledger.clone());
         harness.read(reading("r2", &files(&["web"], 2)));
         let (replicas, pods, serving) = numbers;
-        let phase = RolloutPhase::Recovering;
+        let phase = WorkloadPhase::Recovering;
         let stuck = ReplicaStatus {
             replicas,
             pods,
@@ -388,7 +388,7 @@ fn pods_of_a_rollout_that_nobody_ends_count_after_its_claim() {
     harness.engine.set_ledger(harness.world.ledger.clone());
     harness.read(reading("r2", &files(&["web"], 2)));
     let stuck = ReplicaStatus {
-        phase: RolloutPhase::Replacing,
+        phase: WorkloadPhase::Replacing,
         replicas: 3,
         pods: 3,
         updated: 1,
@@ -406,7 +406,7 @@ fn pods_of_a_rollout_that_nobody_ends_count_after_its_claim() {
     harness.settle();
     assert_eq!(harness.world.log, []);
     // Somebody mends it: it goes on, and comes to rest.
-    let phase = RolloutPhase::Settled;
+    let phase = WorkloadPhase::Settled;
     live.replica_status = Some(ReplicaStatus { phase, updated: 3, ready: 3, available: 3, ..stuck });
     for rest in [Duration::ZERO, ABANDONED_CLAIM_AGE] {
         harness.pass_time(rest);
@@ -429,7 +429,7 @@ fn of_many_unavailable_workloads_those_are_counted_that_are_not_named() {
         let available = if number < 20 { 0 } else { 2 };
         let all = ReplicaStatus { replicas: 3, pods: 3, updated: 3, ready: 3, ..ReplicaStatus::default() };
         thing.numbers = Some(ReplicaStatus { available, ..all });
-        (thing.phase, thing.rv) = (RolloutPhase::Recovering, rv);
+        (thing.phase, thing.rv) = (WorkloadPhase::Recovering, rv);
         harness.world.announce(&workload(name));
     }
     harness.deliver(usize::MAX);

@@ -102,7 +102,7 @@ impl Simulation {
             .map(|(id, file)| (file.as_str(), self.wanted.get(id).map(|content| desired(id, *content, file))))
             .collect();
         let incomplete = (!self.complete).then(|| "a file is broken".into());
-        self.harness.read(SourceReading { incomplete, ..reading(&revision, &files) });
+        self.harness.read(SourceReading { incomplete_reason: incomplete, ..reading(&revision, &files) });
     }
 
     fn happen(&mut self, happening: &SimulationEvent) {
@@ -194,7 +194,7 @@ impl Simulation {
     }
 
     fn rolling(&self) -> usize {
-        let replacing = crate::engine::RolloutPhase::Replacing;
+        let replacing = crate::engine::WorkloadPhase::Replacing;
         self.harness.world.things.values().filter(|thing| thing.phase == replacing).count()
     }
 

@@ -25,7 +25,7 @@ fn at_rest() -> Harness {
     let mut inventory = harness.engine.source(FIRST).inventory.clone().unwrap();
     inventory.kinds.insert(kind.clone());
     harness.engine.set_inventory(FIRST, inventory);
-    harness.engine.set_kind_availability(gvk(&db()), KindAvailability::Yes);
+    harness.engine.set_kind_availability(gvk(&db()), KindAvailability::Served);
     harness.engine.list_started(&kind);
     harness.engine.list_complete(&kind);
     commit(&mut harness, 1);

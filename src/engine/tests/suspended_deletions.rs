@@ -31,7 +31,7 @@ fn at_rest(id: &ObjectId, (paused, hold): (Option<&str>, Option<&str>)) -> Harne
 fn annotate(harness: &mut Harness, id: &ObjectId, paused: Option<&str>, hold: Option<&str>) {
     let rv = harness.world.tick();
     let thing = harness.world.things.get_mut(id).unwrap();
-    (thing.rv, thing.asked) = (rv, ObjectIntents::parse(None, paused, hold));
+    (thing.rv, thing.objects_with_intents) = (rv, ObjectIntents::parse(None, paused, hold));
     harness.world.announce(id);
 }
 
@@ -39,7 +39,7 @@ fn annotate(harness: &mut Harness, id: &ObjectId, paused: Option<&str>, hold: Op
 fn release(harness: &mut Harness, id: &ObjectId, (_, hold): (Option<&str>, Option<&str>)) {
     if hold.is_some() {
         harness.pass_time(Duration::from_mins(1));
-        harness.engine.mark(id);
+        harness.engine.mark_dirty(id);
     } else {
         annotate(harness, id, None, None);
     }

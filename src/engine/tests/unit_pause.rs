@@ -31,7 +31,7 @@ fn pause(harness: &mut Harness, paused: Option<&ObjectId>, token: Option<&str>) 
     };
     let rv = harness.world.tick();
     let thing = harness.world.things.get_mut(id).unwrap();
-    (thing.rv, thing.asked) = (rv, ObjectIntents::parse(None, token, None));
+    (thing.rv, thing.objects_with_intents) = (rv, ObjectIntents::parse(None, token, None));
     let live = World::live(id, thing);
     harness.engine.observe_object(id, live);
 }

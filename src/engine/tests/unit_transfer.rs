@@ -67,13 +67,13 @@ impl Process {
     /// Says that the cluster shows a content as it is.
     fn answer_comparison(&mut self, id: &ObjectId, content: &SharedDesiredObject, variant: ApplyVariant) {
         let live = self.engine.live_object(id).unwrap();
-        let verified = VerifiedCoverage {
+        let verified = VerifiedOwnership {
             content: variant.hash(content),
             overlay: variant.overlay,
             config_stamp: variant.config_stamp,
             managed_fields: live.our_fields.clone(),
             value_digest: live.value_digest,
-            cover: FieldCoverage::Complete,
+            cover: FieldOwnership::Complete,
         };
         self.engine.record_coverage(id, verified);
     }
@@ -150,7 +150,7 @@ impl Process {
 }
 
 /// Returns an object with a content of a revision, in an inventory.
-fn live(id: &ObjectId, set: &str, content: u32, revision: &str, rv: u64, phase: RolloutPhase) -> LiveObject {
+fn live(id: &ObjectId, set: &str, content: u32, revision: &str, rv: u64, phase: WorkloadPhase) -> LiveObject {
     let thing =
         WorldObject { uid: 1, phase, ..WorldObject::settled(desired(id, content, "").hash, revision, rv) };
     LiveObject { owner: ObjectOwner::Ours(set.into()), ..World::live(id, &thing) }
@@ -174,12 +174,12 @@ fn good_of_first(id: &ObjectId) -> RollbackTarget {
 fn rolling(sets: &[&str]) -> (Process, ObjectId) {
     let (mut process, web) = (Process::serving(sets), workload("web"));
     process.read(FIRST, "c1", &[(&web, Some(1))]);
-    process.engine.observe_object(&web, live(&web, SET, 1, "c1", 1, RolloutPhase::Settled));
+    process.engine.observe_object(&web, live(&web, SET, 1, "c1", 1, WorkloadPhase::Settled));
     process.read(FIRST, "c2", &[(&web, Some(2))]);
     for source in process.engine.source_ids().skip(1) {
         process.read(source, "c2", &[]);
     }
-    let written = process.write(&web, live(&web, SET, 2, "c2", 2, RolloutPhase::Replacing));
+    let written = process.write(&web, live(&web, SET, 2, "c2", 2, WorkloadPhase::Replacing));
     assert_eq!((written.purpose, written.restarts), (ApplyPurpose::Change, RestartRisk::Possible));
     assert_eq!(process.recorded(&web), (Some(SET), vec![SET]));
     (process, web)
@@ -210,7 +210,7 @@ fn a_rollout_that_moves_to_another_source_of_the_process_goes_back_when_it_fails
     let (mut process, web) = rolling(&[SET, OTHER]);
     process.read(FIRST, "c3", &[(&web, None)]);
     process.read(SECOND, "c3", &[(&web, Some(2))]);
-    let written = process.write(&web, live(&web, OTHER, 2, "c3", 3, RolloutPhase::Replacing));
+    let written = process.write(&web, live(&web, OTHER, 2, "c3", 3, WorkloadPhase::Replacing));
     assert_eq!((written.purpose, written.source), (ApplyPurpose::Transfer, SECOND));
     assert_eq!(process.recorded(&web), (Some(OTHER), vec![SET, OTHER]));
     let kept = process.engine.next_ledger().unwrap_or_else(|| process.ledger().clone());
@@ -223,7 +223,7 @@ fn a_content_that_the_repository_of_the_new_source_never_had_is_not_called_lost(
     let (mut process, web) = rolling(&[SET, OTHER]);
     process.read(FIRST, "c3", &[(&web, None)]);
     process.read(SECOND, "d1", &[(&web, Some(2))]);
-    process.write(&web, live(&web, OTHER, 2, "d1", 3, RolloutPhase::Replacing));
+    process.write(&web, live(&web, OTHER, 2, "d1", 3, WorkloadPhase::Replacing));
     process.fail(SECOND, &web);
     let release = ContentRef { hash: desired(&web, 1, "").hash, revision: Revision::new("c1") };
     process.engine.record_older_content(&web, &release, None);
@@ -240,7 +240,7 @@ fn a_content_that_the_repository_of_the_new_source_never_had_is_not_called_lost(
 fn a_rollout_that_had_failed_unjudged_when_it_moved_goes_back_too() {
     let (mut process, web) = rolling(&[SET, OTHER]);
     process.read(FIRST, "c3", &[(&web, None)]);
-    let mut failed = live(&web, SET, 2, "c2", 3, RolloutPhase::Replacing);
+    let mut failed = live(&web, SET, 2, "c2", 3, WorkloadPhase::Replacing);
     failed.health = Health::new(HealthStatus::Failed, "it crashes");
     process.engine.observe_object(&web, failed);
     process.engine.advance(process.now);
@@ -248,7 +248,7 @@ fn a_rollout_that_had_failed_unjudged_when_it_moved_goes_back_too() {
         process.engine.reject_failed_rollout(&id, &[]);
     }
     process.read(SECOND, "c3", &[(&web, Some(2))]);
-    let written = process.write(&web, live(&web, OTHER, 2, "c3", 4, RolloutPhase::Replacing));
+    let written = process.write(&web, live(&web, OTHER, 2, "c3", 4, WorkloadPhase::Replacing));
     assert_eq!((written.purpose, written.source), (ApplyPurpose::Transfer, SECOND));
     // It gave its slot back when it failed.
     assert_eq!(process.recorded(&web), (None, vec![SET, OTHER]));
@@ -269,7 +269,7 @@ fn giving_up(ids: &[&ObjectId]) -> Vec<PeerSource> {
         SourceProgress::Revision { repository: REPOSITORY.into(), read: Some(Revision::new("c3")) };
     let statement = SourceStatement {
         progress,
-        released: ids.iter().map(|id| mark(id)).collect(),
+        released: ids.iter().map(|id| object_hash(id)).collect(),
         ..SourceStatement::default()
     };
     let kept = KeptObjects::default();
@@ -297,7 +297,7 @@ fn taking_over(id: &ObjectId, shown: LiveObject) -> Process {
 fn a_rollout_that_moves_to_a_source_of_another_process_goes_back_when_it_fails() {
     let (mut former, web) = rolling(&[SET]);
     former.read(FIRST, "c3", &[(&web, None)]);
-    let mut process = taking_over(&web, live(&web, SET, 2, "c2", 2, RolloutPhase::Replacing));
+    let mut process = taking_over(&web, live(&web, SET, 2, "c2", 2, WorkloadPhase::Replacing));
     // The ledger that it knows is older than the unit.
     assert_eq!(process.decide(&web).reason, Some(Reason::Claiming));
     assert!(process.engine.needs_ledger_read());
@@ -310,7 +310,7 @@ fn a_rollout_that_moves_to_a_source_of_another_process_goes_back_when_it_fails()
     // The former source leaves the claim where it is, before and after the takeover.
     former.engine.set_ledger(process.ledger().clone());
     assert_eq!(former.engine.next_ledger().map(|next| next.claims), None);
-    let shown = live(&web, OTHER, 2, "c3", 3, RolloutPhase::Replacing);
+    let shown = live(&web, OTHER, 2, "c3", 3, WorkloadPhase::Replacing);
     process.write(&web, shown);
     former.engine.observe_absence(&web);
     let ended = former.engine.next_ledger().unwrap();
@@ -323,7 +323,7 @@ fn a_rollout_that_moves_to_a_source_of_another_process_goes_back_when_it_fails()
 #[test]
 fn a_workload_at_rest_is_taken_over_after_one_read_of_the_ledger_and_of_the_others() {
     let web = workload("web");
-    let mut process = taking_over(&web, live(&web, SET, 2, "c2", 2, RolloutPhase::Settled));
+    let mut process = taking_over(&web, live(&web, SET, 2, "c2", 2, WorkloadPhase::Settled));
     let decision = process.decide_after_read(&web, giving_up(&[&web]));
     assert!(matches!(&decision.action, Action::Apply(apply) if apply.purpose == ApplyPurpose::Transfer));
     assert_eq!(process.recorded(&web), (None, vec![]));
@@ -349,7 +349,7 @@ fn both_rolling(web: &ObjectId, env: &ObjectId) -> Process {
     let ledger = RolloutLedger { units: vec![unit_of(&[web, env])], ..process.ledger().clone() };
     process.engine.set_ledger(ledger);
     for (id, rv) in [(web, 1), (env, 2)] {
-        process.engine.observe_object(id, live(id, SET, 2, "c2", rv, RolloutPhase::Replacing));
+        process.engine.observe_object(id, live(id, SET, 2, "c2", rv, WorkloadPhase::Replacing));
     }
     process
 }
@@ -375,7 +375,7 @@ fn a_rollout_of_which_something_stays_behind_does_not_go_back_without_that() {
 /// Returns a workload whose pods wait at a step, as far as the controller is concerned.
 fn at_step(id: &ObjectId, rv: u64) -> LiveObject {
     let overlay = RolloutOverlayState::Overlaid(RolloutOverlay::Partition { from: 2, step: 1 });
-    LiveObject { overlay, ..live(id, SET, 2, "c2", rv, RolloutPhase::Settled) }
+    LiveObject { overlay, ..live(id, SET, 2, "c2", rv, WorkloadPhase::Settled) }
 }
 
 // Without its manifest nobody here knows the steps: pods that wait are no end of a rollout.
@@ -411,7 +411,7 @@ fn a_step_whose_workload_is_dropped_is_neither_done_nor_failed_until_another_sou
 fn a_content_of_another_source_is_good_only_where_its_rollout_has_ended() {
     let check = |change: &dyn Fn(&mut LiveObject), expected: bool| {
         let web = workload("web");
-        let mut shown = live(&web, SET, 2, "c2", 2, RolloutPhase::Settled);
+        let mut shown = live(&web, SET, 2, "c2", 2, WorkloadPhase::Settled);
         change(&mut shown);
         let mut process = taking_over(&web, shown.clone());
         process.read(FIRST, "c4", &[(&web, Some(3))]);
@@ -422,12 +422,12 @@ fn a_content_of_another_source_is_good_only_where_its_rollout_has_ended() {
         let good = RollbackTarget::FormerContent { content, inventory_id: SET.into() };
         assert_eq!(target, if expected { good } else { RollbackTarget::Unknown }, "{shown:?}");
     };
-    let phase = |phase: RolloutPhase| {
+    let phase = |phase: WorkloadPhase| {
         move |live: &mut LiveObject| live.replica_status.as_mut().unwrap().phase = phase
     };
     check(&|_| (), true);
-    check(&phase(RolloutPhase::Recovering), true);
-    check(&phase(RolloutPhase::Replacing), false);
+    check(&phase(WorkloadPhase::Recovering), true);
+    check(&phase(WorkloadPhase::Replacing), false);
     check(&|live| live.overlay = at_step(&workload("web"), 2).overlay, false);
 }
 
@@ -435,7 +435,7 @@ fn a_content_of_another_source_is_good_only_where_its_rollout_has_ended() {
 #[test]
 fn a_content_that_failed_in_another_process_and_was_left_moves_with_its_last_good_one() {
     let web = workload("web");
-    let mut process = taking_over(&web, live(&web, SET, 2, "c2", 2, RolloutPhase::Replacing));
+    let mut process = taking_over(&web, live(&web, SET, 2, "c2", 2, WorkloadPhase::Replacing));
     let unit = unit_of(&[&web]);
     let failed = Rejection { unit, action: RejectionAction::Quarantine, cause: "it crashes".into() };
     let peers =
@@ -470,7 +470,7 @@ fn a_rollout_that_is_changed_as_it_moves_does_not_go_back_without_what_stays_beh
 #[test]
 fn an_older_record_of_the_same_source_says_nothing_of_what_another_source_had_meanwhile() {
     let web = workload("web");
-    let mut process = taking_over(&web, live(&web, SET, 2, "c2", 2, RolloutPhase::Settled));
+    let mut process = taking_over(&web, live(&web, SET, 2, "c2", 2, WorkloadPhase::Settled));
     let member = UnitMember {
         content: Some(desired(&web, 9, "").hash),
         rollback_target: good(&web, 8, "c0"),
@@ -494,7 +494,7 @@ fn an_older_record_of_the_same_source_says_nothing_of_what_another_source_had_me
 
 /// Returns what a lookup shows of an object at rest that another source has.
 fn at_rest(id: &ObjectId, rv: u64) -> DirectView {
-    DirectView::Found(Box::new(live(id, SET, 2, "c2", rv, RolloutPhase::Settled)))
+    DirectView::Found(Box::new(live(id, SET, 2, "c2", rv, WorkloadPhase::Settled)))
 }
 
 /// Returns a process that has looked up the data of a workload before the workload itself. Both are

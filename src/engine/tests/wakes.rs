@@ -161,7 +161,7 @@ fn a_lookup_ends_the_wait_for_our_own_write_whatever_version_it_shows() {
     drain(&mut harness);
     assert_eq!(reason(&mut harness, &a), "waiting for the watch to show rhumb's last write");
     harness.pass_time(WRITE_ECHO_TIMEOUT);
-    harness.engine.mark(&a);
+    harness.engine.mark_dirty(&a);
     harness.settle();
     assert_eq!(harness.world.log.len(), 2, "{:?}", harness.world.log);
 }
@@ -198,7 +198,7 @@ fn a_recreated_workload_gives_its_slot_back_though_nobody_reported_that_it_was_g
     );
     harness.world.events.clear();
     harness.pass_time(WRITE_ECHO_TIMEOUT);
-    harness.engine.mark(&a);
+    harness.engine.mark_dirty(&a);
     harness.settle();
     assert!(harness.world.things.contains_key(&a));
     assert_eq!(harness.engine.workloads_in_flight(), [].into());
@@ -243,7 +243,7 @@ fn a_restart_that_was_never_carried_out_holds_no_slot_for_ever() {
     let (mut harness, [a, b], action) = restarting();
     lose_answer(&mut harness, &a, &action);
     harness.pass_time(Duration::from_secs(1));
-    harness.engine.mark(&a);
+    harness.engine.mark_dirty(&a);
     harness.settle();
     assert_eq!(harness.world.log, [AuditEntry::Changed(a), AuditEntry::Changed(b)]);
 }
@@ -312,7 +312,7 @@ fn a_claim_that_waits_for_its_pod_holds_nobody_up() {
         let web = workload("web");
         let mut harness = Harness::new(3);
         let kind = claim.group_kind();
-        harness.engine.set_kind_availability(super::world::gvk(&claim), KindAvailability::Yes);
+        harness.engine.set_kind_availability(super::world::gvk(&claim), KindAvailability::Served);
         harness.engine.list_complete(&kind);
         let kinds = [kind, web.group_kind()].into();
         harness

@@ -69,7 +69,7 @@ pub(crate) fn desired(id: &ObjectId, content: u32, file: &str) -> SharedDesiredO
         config: None,
         depends_on: Box::default(),
         defines: None,
-        traits: ObjectTraits::default(),
+        traits: ObjectPolicies::default(),
         ignores: None,
         generated: None,
         origin: ManifestOrigin::new(file.into(), 1, 1),
@@ -93,7 +93,7 @@ pub(crate) fn following(of: &[(&str, &str, RepositoryIdentity)], adopt: AdoptPol
     let maps = GroupKind::new("", "ConfigMap");
     let mut engine = Engine::new(budget(3));
     engine.set_release_key(ReadState::Value(super::harness::release_key()));
-    engine.set_kind_availability(Gvk::new("", "v1", "ConfigMap"), KindAvailability::Yes);
+    engine.set_kind_availability(Gvk::new("", "v1", "ConfigMap"), KindAvailability::Served);
     engine.list_complete(&maps);
     for (name, set, repository) in of {
         let radius = BlastRadius { count: 100, percent: 100 };
@@ -115,13 +115,13 @@ pub(crate) struct WorldObject {
     /// Grows with each change of what we own of it.
     pub(crate) shape: u64,
     pub(crate) foreign: bool,
-    pub(crate) phase: RolloutPhase,
+    pub(crate) phase: WorkloadPhase,
     /// The overlay on it.
     pub(crate) shown: RolloutOverlayState,
     /// The data that its pods were started with.
     pub(crate) config_stamp: Option<ConfigStamp>,
     /// The intents of people for it.
-    pub(crate) asked: Option<Box<ObjectIntents>>,
+    pub(crate) objects_with_intents: Option<Box<ObjectIntents>>,
     /// The wish of somebody else's annotation on it.
     pub(crate) asks: ReconcilePolicy,
     /// The content whose rollout its controller says has failed: it goes on saying so until another
@@ -144,10 +144,10 @@ impl WorldObject {
             drifted: false,
             shape: rv,
             foreign: false,
-            phase: RolloutPhase::Settled,
+            phase: WorkloadPhase::Settled,
             shown: RolloutOverlayState::Plain,
             config_stamp: None,
-            asked: None,
+            objects_with_intents: None,
             asks: ReconcilePolicy::Enabled,
             failed: None,
             generated: None,
@@ -245,9 +245,9 @@ impl World {
             finished: false,
             deleting: false,
             prune_timing: PruneTiming::AfterUnit,
-            intents: thing.asked.clone(),
+            intents: thing.objects_with_intents.clone(),
             generated: thing.generated.clone(),
-            claim_retention: ClaimRetention::Retain,
+            volume_claim_retention: VolumeClaimRetention::Retain,
             selects: None,
             opt_out: (thing.asks == ReconcilePolicy::Disabled).then_some(annotations::RECONCILE),
         }
@@ -310,13 +310,13 @@ impl World {
         }
         let rv = self.tick();
         let rolls = known.as_ref().is_some_and(|t| t.restarted_by(release.hash, apply.variant.config_stamp));
-        let phase = if is_workload(id) && rolls { RolloutPhase::Replacing } else { RolloutPhase::Settled };
+        let phase = if is_workload(id) && rolls { WorkloadPhase::Replacing } else { WorkloadPhase::Settled };
         let thing = WorldObject {
             uid: known.as_ref().map_or(rv, |thing| thing.uid),
             shown: RolloutOverlayState::from(apply.variant.overlay),
             config_stamp: apply.variant.config_stamp,
             phase,
-            asked: known.as_ref().and_then(|thing| thing.asked.clone()),
+            objects_with_intents: known.as_ref().and_then(|thing| thing.objects_with_intents.clone()),
             asks: known.as_ref().map_or(ReconcilePolicy::Enabled, |thing| thing.asks),
             failed: known.as_ref().and_then(|thing| thing.failed),
             numbers: known.as_ref().and_then(|thing| thing.numbers),
@@ -355,13 +355,13 @@ impl World {
 }
 
 impl Engine {
-    /// Shows an object, as the informer does, where there is only one watcher.
+    /// Shows an object, as the informer does, where there is only one informer group.
     pub(in crate::engine) fn observe_object(&mut self, id: &ObjectId, live: LiveObject) {
-        self.observe_object_by(OWN_WATCHER, id, live);
+        self.observe_object_by(OWN_INFORMER_GROUP, id, live);
     }
 
-    /// Shows that an object is gone, as the informer does, where there is only one watcher.
+    /// Shows that an object is gone, as the informer does, where there is only one informer group.
     pub(in crate::engine) fn observe_absence(&mut self, id: &ObjectId) {
-        self.observe_absence_by(OWN_WATCHER, id);
+        self.observe_absence_by(OWN_INFORMER_GROUP, id);
     }
 }

@@ -145,14 +145,14 @@ fn what_is_kept_or_holds_data_is_not_deleted_to_be_created_again() {
     let claims = "its persistentVolumeClaimRetentionPolicy deletes its claims with it";
     let set = of("apps", "StatefulSet", shop);
     for (live, manifest, expected) in [
-        (ClaimRetention::Retain, ClaimRetention::Retain, None),
-        (ClaimRetention::Delete, ClaimRetention::Retain, Some(claims)),
-        (ClaimRetention::Retain, ClaimRetention::Delete, Some(claims)),
+        (VolumeClaimRetention::Retain, VolumeClaimRetention::Retain, None),
+        (VolumeClaimRetention::Delete, VolumeClaimRetention::Retain, Some(claims)),
+        (VolumeClaimRetention::Retain, VolumeClaimRetention::Delete, Some(claims)),
     ] {
         let (mut engine, mut object) = (Engine::new(Budget::default()), (*desired(&set, 1, "a")).clone());
         let shown = World::live(&set, &WorldObject::settled(object.hash, "r1", 1));
-        engine.observe_object(&set, LiveObject { claim_retention: live, ..shown });
-        object.traits.claim_retention = manifest;
+        engine.observe_object(&set, LiveObject { volume_claim_retention: live, ..shown });
+        object.traits.volume_claim_retention = manifest;
         assert_eq!(engine.recreation_blocker(&set, &object).as_deref(), expected, "{live:?} {manifest:?}");
     }
     let job = of("batch", "Job", Some("kube-system"));

@@ -4,6 +4,7 @@ use super::*;
 use crate::input::helm::ValuesSource;
 use crate::input::memory_supply::MemorySupply;
 use crate::input::{MemoryTree, kustomize::Closure};
+use crate::source::FileDefect;
 
 const REDIS: &str = "- {name: redis, version: 7.1.0, repository: 'https://charts.example.org'}\n";
 
@@ -41,7 +42,7 @@ fn traced(tree: &MemoryTree, supply: &MemorySupply, policy: PinPolicy) -> Traced
         files: closure.files.keys().map(ToString::to_string).collect(),
         found: closure.diagnostics.iter().map(line).collect(),
         interruptions: charts.interruptions.iter().map(line).collect(),
-        used: charts.used.iter().map(|chart| format!("{} {}", chart.asked(), chart.version)).collect(),
+        used: charts.used.iter().map(|chart| format!("{} {}", chart.request_text(), chart.version)).collect(),
     }
 }
 
@@ -244,6 +245,24 @@ fn the_lock_decides_which_version_a_range_means() {
     assert_eq!(
         traced(&web(range).file("apps/web/rhumb.lock", other), &servers(), PinPolicy::Strict).found.len(),
         1
+    );
+}
+
+// Else every version would be taken that a server gives.
+#[test]
+fn a_lock_that_is_there_and_cannot_be_read_is_not_missing() {
+    let check = |tree: MemoryTree, expected: &str| {
+        let traced = traced(&tree, &servers(), PinPolicy::Strict);
+        assert!(traced.found.iter().any(|found| found == expected), "{:?}", traced.found);
+    };
+    let ignored = web(REDIS).file("apps/web/.helmignore", "rhumb.lock\n");
+    check(
+        ignored.clone().defect("apps/web/rhumb.lock", FileDefect::Unreadable),
+        "unreadable apps/web/rhumb.lock: lock: apps/web/rhumb.lock cannot be read",
+    );
+    check(
+        ignored.link("apps/web/rhumb.lock", "../no"),
+        "missing-file apps/web/rhumb.lock: lock: the link apps/web/rhumb.lock leads to nothing: ../no",
     );
 }
 

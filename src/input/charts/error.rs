@@ -23,18 +23,18 @@ pub enum FetchError {
         setting: FetchSetting,
     },
     /// The chart is named by a digest.
-    #[error("{what} {text:?} has a digest, which names no version of a chart")]
+    #[error("{subject} {text:?} has a digest, which names no version of a chart")]
     Digest {
         /// The part that has it.
-        what: &'static str,
+        subject: &'static str,
         /// Its beginning.
         text: String,
     },
     /// The text names a chart in no way that all programs read alike.
-    #[error("{what} {text:?} is none: {reason}")]
+    #[error("{subject} {text:?} is none: {reason}")]
     Malformed {
         /// The part that is wrong.
-        what: &'static str,
+        subject: &'static str,
         /// Its beginning.
         text: String,
         /// The reason.
@@ -64,7 +64,7 @@ pub enum FetchError {
         found: ChartDigest,
     },
     /// The server has no such chart, or no such version.
-    #[error("{repository} has no chart {name} {version}: {said}")]
+    #[error("{repository} has no chart {name} {version}: {message}")]
     NotFound {
         /// The repository.
         repository: String,
@@ -73,27 +73,27 @@ pub enum FetchError {
         /// The version, or range.
         version: String,
         /// The end of what helm said.
-        said: String,
+        message: String,
     },
     /// The server asks for other credentials.
-    #[error("{repository} does not let rhumb read the chart {name}: {said}")]
+    #[error("{repository} does not let rhumb read the chart {name}: {message}")]
     Forbidden {
         /// The repository.
         repository: String,
         /// The name.
         name: String,
         /// The end of what helm said.
-        said: String,
+        message: String,
     },
     /// The server could not be reached, or broke off.
-    #[error("the chart {name} cannot be fetched from {repository}: {said}")]
+    #[error("the chart {name} cannot be fetched from {repository}: {message}")]
     Network {
         /// The repository.
         repository: String,
         /// The name.
         name: String,
         /// The end of what helm said.
-        said: String,
+        message: String,
     },
     /// The archive is refused.
     #[error("the archive of the chart {} {} is refused: {error}", .reference.name, .reference.version)]
@@ -186,7 +186,7 @@ impl FetchError {
             Self::Digest { .. } => {
                 "write the version alone, run `rhumb lock` and commit rhumb.lock: its digest counts then".to_owned()
             }
-            Self::Malformed { what: "the version", .. } => {
+            Self::Malformed { subject: "the version", .. } => {
                 "write one exact version of the chart, as 1.2.3".to_owned()
             }
             Self::Malformed { .. } => {

@@ -11,35 +11,35 @@ use super::error::FetchError;
 use super::login::HostLogin;
 use super::pull::{HelmPull, PulledChart};
 use super::reference::{ChartDigest, ChartReference, ExpectedDigest, FetchedChart};
-use super::store::{ChartStore, Replacement, StoreLimits};
-use super::unpack::{MAX_ARCHIVE, UnpackLimits, unpack};
+use super::store::{ChartStore, OverwritePolicy, StoreLimits};
+use super::unpack::{MAX_ARCHIVE_BYTES, UnpackLimits, unpack};
 use super::version::{is_exact, names_digest};
 use crate::config::{ChartAddress, FetchConfig, HostCredential};
-use crate::fields::{blur, strip_credentials};
+use crate::fields::{mask_likely_secrets, strip_credentials};
 use crate::input::kustomize::printable;
 use crate::input::render_host::RenderHost;
 use crate::input::sandbox::RenderProgram;
 
 /// The files with credentials, with a dot and their name behind it.
-const CREDENTIALS: &str = "chart-credentials";
+const CREDENTIALS_FILE: &str = "chart-credentials";
 /// The longest address, name and range.
-const LONGEST_ADDRESS: usize = 2048;
-const LONGEST_NAME: usize = 250;
-const LONGEST_RANGE: usize = 256;
+const MAX_ADDRESS_CHARS: usize = 2048;
+const MAX_CHART_NAME_CHARS: usize = 250;
+const MAX_RANGE_CHARS: usize = 256;
 
 /// The fetches that run at once in this process, whatever the number of its sources. Each may take
 /// 1 GiB. A source has one of them at most, so one whose server hangs takes one place from the
 /// others, and never all.
-const MAX_FETCHES: usize = 2;
+const MAX_CONCURRENT_FETCHES: usize = 2;
 /// Their places. A new configuration makes new fetchers while older ones still run.
-static PROCESS_FETCHES: Semaphore = Semaphore::const_new(MAX_FETCHES);
+static PROCESS_FETCHES: Semaphore = Semaphore::const_new(MAX_CONCURRENT_FETCHES);
 /// The longest wait for a place: longer than one fetch takes, and short enough for whoever waits
 /// for the source.
-const MAX_WAIT: Duration = Duration::from_mins(5);
+const FETCH_PERMIT_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// The parts of rhumb's surroundings that a fetch depends on.
 #[derive(Clone, Default)]
-pub struct FetchSurroundings {
+pub struct FetchEnvironment {
     /// The folder with credentials; none where there is none.
     pub credentials: Option<PathBuf>,
     /// The variables of [`super::PASSED_VARIABLES`] that are set.
@@ -47,7 +47,7 @@ pub struct FetchSurroundings {
 }
 
 /// A proxy's address may hold a password.
-impl fmt::Debug for FetchSurroundings {
+impl fmt::Debug for FetchEnvironment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FetchSurroundings").field("credentials", &self.credentials).finish_non_exhaustive()
     }
@@ -60,22 +60,22 @@ pub struct ChartFetcher {
     store: ChartStore,
     /// The stores of others, whose first digests count too.
     others: Vec<ChartStore>,
-    surroundings: FetchSurroundings,
+    environment: FetchEnvironment,
     /// Held by the one fetch of this fetcher that goes on.
-    turn: Mutex<()>,
+    fetch_lock: Mutex<()>,
 }
 
 /// The place of a fetch among those of its fetcher and of the process.
-struct FetchTurn<'f> {
+struct FetchPermit<'f> {
     _of_fetcher: MutexGuard<'f, ()>,
     _of_process: SemaphorePermit<'static>,
 }
 
 impl ChartFetcher {
     /// Returns one that fetches what a configuration allows, and keeps it in a folder.
-    pub fn new(config: FetchConfig, folder: PathBuf, surroundings: FetchSurroundings) -> Self {
+    pub fn new(config: FetchConfig, folder: PathBuf, environment: FetchEnvironment) -> Self {
         let store = ChartStore::new(folder, StoreLimits::default());
-        Self { config, store, others: Vec::new(), surroundings, turn: Mutex::default() }
+        Self { config, store, others: Vec::new(), environment, fetch_lock: Mutex::default() }
     }
 
     /// Returns one that heeds the first digests in these folders too.
@@ -88,7 +88,7 @@ impl ChartFetcher {
     /// Returns one that may fetch nothing.
     #[cfg(test)]
     pub(in crate::input) fn without_servers() -> Self {
-        Self::new(FetchConfig::default(), PathBuf::new(), FetchSurroundings::default())
+        Self::new(FetchConfig::default(), PathBuf::new(), FetchEnvironment::default())
     }
 
     /// Returns a chart of a server with the expected digest.
@@ -99,7 +99,7 @@ impl ChartFetcher {
         &self,
         host: &RenderHost,
         reference: &ChartReference,
-        asked: ExpectedDigest,
+        wanted_digest: ExpectedDigest,
     ) -> Result<FetchedChart, FetchError> {
         let ChartReference { repository, name, version } = reference;
         let address = self.allowed_address(repository, name, version)?;
@@ -110,19 +110,19 @@ impl ChartFetcher {
         }
         // One record, however the address is written.
         let named = ChartReference { repository: address.to_string(), ..reference.clone() };
-        let stored = |expected: Option<ChartDigest>| self.stored(&named, expected);
-        if let Some(chart) = stored(self.expected_digest(&named, asked)?)? {
+        let stored = |expected: Option<ChartDigest>| self.stored_chart(&named, expected);
+        if let Some(chart) = stored(self.expected_digest(&named, wanted_digest)?)? {
             return Ok(FetchedChart { reference: reference.clone(), ..chart });
         }
-        let _turn = self.turn(&address, name).await?;
+        let _turn = self.acquire_permit(&address, name).await?;
         // Somebody else may have fetched it meanwhile.
-        let expected = self.expected_digest(&named, asked)?;
+        let expected = self.expected_digest(&named, wanted_digest)?;
         let chart = if let Some(chart) = stored(expected)? {
             chart
         } else {
             let pulled = PulledChart { address: &address, name, version };
-            let archive = self.helm_pull(host, pulled).await?.archive(MAX_ARCHIVE).await?;
-            self.accept(&named, &archive, expected, asked)?
+            let archive = self.helm_pull(host, pulled).await?.archive(MAX_ARCHIVE_BYTES).await?;
+            self.accept(&named, &archive, expected, wanted_digest)?
         };
         Ok(FetchedChart { reference: reference.clone(), ..chart })
     }
@@ -139,30 +139,34 @@ impl ChartFetcher {
         constraint: &str,
     ) -> Result<String, FetchError> {
         let address = self.allowed_address(repository, name, constraint)?;
-        let _turn = self.turn(&address, name).await?;
+        let _turn = self.acquire_permit(&address, name).await?;
         let pulled = PulledChart { address: &address, name, version: constraint };
         let version = self.helm_pull(host, pulled).await?.newest_version().await?;
         if is_exact(&version) {
             return Ok(version);
         }
         let reason = "the server gives it as the newest in the range, and it is not one exact version";
-        Err(FetchError::Malformed { what: "the version", text: printable(&version), reason })
+        Err(FetchError::Malformed { subject: "the version", text: printable(&version), reason })
     }
 
     /// Waits until a fetch may go on.
     ///
     /// # Errors
     /// Fails where the fetches of others take too long.
-    async fn turn(&self, address: &ChartAddress, name: &str) -> Result<FetchTurn<'_>, FetchError> {
-        let of_fetcher = self.turn.lock().await;
-        match tokio::time::timeout(MAX_WAIT, PROCESS_FETCHES.acquire()).await {
-            Ok(Ok(of_process)) => Ok(FetchTurn { _of_fetcher: of_fetcher, _of_process: of_process }),
+    async fn acquire_permit(
+        &self,
+        address: &ChartAddress,
+        name: &str,
+    ) -> Result<FetchPermit<'_>, FetchError> {
+        let of_fetcher = self.fetch_lock.lock().await;
+        match tokio::time::timeout(FETCH_PERMIT_TIMEOUT, PROCESS_FETCHES.acquire()).await {
+            Ok(Ok(of_process)) => Ok(FetchPermit { _of_fetcher: of_fetcher, _of_process: of_process }),
             Ok(Err(_)) | Err(_) => Err(FetchError::Network {
                 repository: address.to_string(),
                 name: name.to_owned(),
-                said: format!(
+                message: format!(
                     "for {} minutes, slower servers kept all fetches busy",
-                    MAX_WAIT.as_secs() / 60
+                    FETCH_PERMIT_TIMEOUT.as_secs() / 60
                 ),
             }),
         }
@@ -176,16 +180,17 @@ impl ChartFetcher {
         version: &str,
     ) -> Result<ChartAddress, FetchError> {
         // An address may hold a password.
-        let malformed = |what, text: &str, reason| {
-            let text = printable(&blur(text));
-            FetchError::Malformed { what, text, reason }
+        let malformed = |subject, text: &str, reason| {
+            let text = printable(&mask_likely_secrets(text));
+            FetchError::Malformed { subject, text, reason }
         };
-        for (what, text) in [("the repository", repository), ("the name", name), ("the version", version)] {
+        for (subject, text) in [("the repository", repository), ("the name", name), ("the version", version)]
+        {
             if names_digest(text) {
-                return Err(FetchError::Digest { what, text: printable(&strip_credentials(text)) });
+                return Err(FetchError::Digest { subject, text: printable(&strip_credentials(text)) });
             }
         }
-        if repository.len() > LONGEST_ADDRESS {
+        if repository.len() > MAX_ADDRESS_CHARS {
             return Err(malformed("the repository", repository, "it is too long"));
         }
         let address = repository.parse::<ChartAddress>().map_err(|_| {
@@ -200,7 +205,7 @@ impl ChartFetcher {
                 "it may have letters, digits, `.`, `_` and `-`, and begins with none of these",
             )
         })?;
-        if version.len() > LONGEST_RANGE || version.chars().any(char::is_control) {
+        if version.len() > MAX_RANGE_CHARS || version.chars().any(char::is_control) {
             return Err(malformed("the version", version, "it is too long, or has a control character"));
         }
         if self.config.allows(&chart) {
@@ -218,9 +223,9 @@ impl ChartFetcher {
     fn expected_digest(
         &self,
         named: &ChartReference,
-        asked: ExpectedDigest,
+        wanted_digest: ExpectedDigest,
     ) -> Result<Option<ChartDigest>, FetchError> {
-        match asked {
+        match wanted_digest {
             ExpectedDigest::Pinned(pin) => Ok(Some(pin)),
             ExpectedDigest::Any => Ok(None),
             ExpectedDigest::First => {
@@ -235,14 +240,14 @@ impl ChartFetcher {
     }
 
     /// Returns a chart out of the store.
-    fn stored(
+    fn stored_chart(
         &self,
         named: &ChartReference,
         digest: Option<ChartDigest>,
     ) -> Result<Option<FetchedChart>, FetchError> {
         let Some(digest) = digest else { return Ok(None) };
         let Some(archive) = self.store.archive(digest)? else { return Ok(None) };
-        let files = unpacked(named, &archive)?;
+        let files = unpack_archive(named, &archive)?;
         Ok(Some(FetchedChart { reference: named.clone(), digest, files }))
     }
 
@@ -252,7 +257,7 @@ impl ChartFetcher {
         named: &ChartReference,
         archive: &[u8],
         expected: Option<ChartDigest>,
-        asked: ExpectedDigest,
+        wanted_digest: ExpectedDigest,
     ) -> Result<FetchedChart, FetchError> {
         let found = ChartDigest::of(archive);
         let same = |expected: ChartDigest| {
@@ -260,11 +265,11 @@ impl ChartFetcher {
             if expected == found { Ok(()) } else { Err(changed()) }
         };
         expected.map_or(Ok(()), same)?;
-        let files = unpacked(named, archive)?;
+        let files = unpack_archive(named, archive)?;
         let digest = self.store.keep_archive(archive)?;
         // A person wrote the pin, or asked for this one; else the first digest stays.
-        let is_first = asked == ExpectedDigest::First;
-        let replacement = if is_first { Replacement::None } else { Replacement::Any };
+        let is_first = wanted_digest == ExpectedDigest::First;
+        let replacement = if is_first { OverwritePolicy::None } else { OverwritePolicy::Any };
         self.store.record(named, digest, replacement)?;
         // Another process may have recorded one at the same time.
         self.store.first_digest(named)?.map_or(Ok(()), same)?;
@@ -280,17 +285,17 @@ impl ChartFetcher {
         let login = self.login(chart.address)?;
         let program = host.find(RenderProgram::Helm).await?.path;
         tracing::info!(repository = %chart.address, chart = chart.name, version = chart.version, "asking a server for a chart");
-        HelmPull::new(host, program, chart, login, &self.surroundings.variables)
+        HelmPull::new(host, program, chart, login, &self.environment.variables)
     }
 
     /// Returns the credentials that are for the host of an address, and for no other.
     fn login(&self, address: &ChartAddress) -> Result<Option<HostLogin>, FetchError> {
         let Some(named) = self.config.credential(address) else { return Ok(None) };
-        self.surroundings.login(named).map(Some)
+        self.environment.login(named).map(Some)
     }
 }
 
-impl FetchSurroundings {
+impl FetchEnvironment {
     /// Checks that the credentials for a host can be read. Returns their file.
     ///
     /// # Errors
@@ -307,7 +312,7 @@ impl FetchSurroundings {
         let folder = self.credentials.as_ref();
         let folder =
             folder.ok_or_else(|| no_credentials(named, "$CREDENTIALS_DIRECTORY is not set".to_owned()))?;
-        Ok(folder.join(format!("{CREDENTIALS}.{}", named.credential)))
+        Ok(folder.join(format!("{CREDENTIALS_FILE}.{}", named.credential)))
     }
 }
 
@@ -315,7 +320,10 @@ fn no_credentials(named: &HostCredential, reason: String) -> FetchError {
     FetchError::Credentials { host: named.host.as_str().to_owned(), reason }
 }
 
-fn unpacked(named: &ChartReference, archive: &[u8]) -> Result<Vec<super::reference::ChartFile>, FetchError> {
+fn unpack_archive(
+    named: &ChartReference,
+    archive: &[u8],
+) -> Result<Vec<super::reference::ChartFile>, FetchError> {
     let refused = |error| FetchError::Unpack { reference: Box::new(named.clone()), error };
     unpack(archive, named, UnpackLimits::default()).map_err(refused)
 }
@@ -323,7 +331,7 @@ fn unpacked(named: &ChartReference, archive: &[u8]) -> Result<Vec<super::referen
 /// Returns whether a name is one that helm takes for a chart's, and no option and no folder above.
 fn is_chart_name(name: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-    name.len() <= LONGEST_NAME
+    name.len() <= MAX_CHART_NAME_CHARS
         && name.bytes().all(plain)
         && name.bytes().next().is_some_and(|first| first.is_ascii_alphanumeric())
 }
@@ -336,9 +344,11 @@ mod tests {
     async fn a_fetch_that_finds_no_place_is_tried_again_later() {
         let [fetcher, other, third] = [(); 3].map(|()| ChartFetcher::without_servers());
         let address: ChartAddress = "https://charts.example.org/stable".parse().unwrap();
-        let first = fetcher.turn(&address, "web").await.unwrap();
-        let _second = other.turn(&address, "web").await.unwrap();
-        let Err(error) = third.turn(&address, "web").await else { panic!("three fetches go on at once") };
+        let first = fetcher.acquire_permit(&address, "web").await.unwrap();
+        let _second = other.acquire_permit(&address, "web").await.unwrap();
+        let Err(error) = third.acquire_permit(&address, "web").await else {
+            panic!("three fetches go on at once")
+        };
         assert!(error.is_transient(), "{error}");
         assert_eq!(
             error.to_string(),
@@ -346,6 +356,6 @@ mod tests {
              kept all fetches busy"
         );
         drop(first);
-        assert!(third.turn(&address, "web").await.is_ok());
+        assert!(third.acquire_permit(&address, "web").await.is_ok());
     }
 }

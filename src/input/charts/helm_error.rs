@@ -2,11 +2,11 @@
 
 use super::error::FetchError;
 use super::pull::PulledChart;
-use crate::fields::blur;
+use crate::fields::mask_likely_secrets;
 use crate::input::kustomize::printable;
 
 /// The words of servers that ask for other credentials.
-const FORBIDDEN: [&str; 6] = [
+const FORBIDDEN_MESSAGES: [&str; 6] = [
     "401 ",
     "403 ",
     "unauthorized",
@@ -15,7 +15,7 @@ const FORBIDDEN: [&str; 6] = [
     "basic credential not found",
 ];
 /// The words for what is not there.
-const MISSING: [&str; 8] = [
+const MISSING_MESSAGES: [&str; 8] = [
     "no chart version found",
     "no chart name found",
     "could not locate a version matching",
@@ -26,47 +26,47 @@ const MISSING: [&str; 8] = [
     "unable to locate any tags",
 ];
 /// The words for a range that is none.
-const NO_RANGE: [&str; 2] = ["improper constraint", "invalid/malformed"];
+const INVALID_RANGE_MESSAGES: [&str; 2] = ["improper constraint", "invalid/malformed"];
 /// The words where the sandbox denied it a port.
-const OTHER_PORT: &str = "connect: permission denied";
+const DENIED_PORT_MESSAGE: &str = "connect: permission denied";
 
 /// Returns the error for what helm said, in which no secret is left.
-pub(super) fn judge(complaint: &str, asked: PulledChart<'_>) -> FetchError {
-    let PulledChart { address, name, version } = asked;
+pub(super) fn helm_fetch_error(stderr: &str, chart: PulledChart<'_>) -> FetchError {
+    let PulledChart { address, name, version } = chart;
     let (repository, name, version) = (address.to_string(), name.to_owned(), version.to_owned());
-    let lower = complaint.to_lowercase();
+    let lower = stderr.to_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| lower.contains(word));
-    let said = quote(complaint);
-    if has(&NO_RANGE) {
+    let message = quote(stderr);
+    if has(&INVALID_RANGE_MESSAGES) {
         let reason = "it is neither a version nor a range of them";
-        return FetchError::Malformed { what: "the version", text: printable(&version), reason };
+        return FetchError::Malformed { subject: "the version", text: printable(&version), reason };
     }
-    if has(&FORBIDDEN) {
-        return FetchError::Forbidden { repository, name, said };
+    if has(&FORBIDDEN_MESSAGES) {
+        return FetchError::Forbidden { repository, name, message };
     }
-    if has(&MISSING) {
-        return FetchError::NotFound { repository, name, version, said };
+    if has(&MISSING_MESSAGES) {
+        return FetchError::NotFound { repository, name, version, message };
     }
-    let said = if lower.contains(OTHER_PORT) {
-        format!("{said} (it may connect to the port of the repository alone)")
+    let message = if lower.contains(DENIED_PORT_MESSAGE) {
+        format!("{message} (it may connect to the port of the repository alone)")
     } else {
-        said
+        message
     };
-    FetchError::Network { repository, name, said }
+    FetchError::Network { repository, name, message }
 }
 
 /// Returns the line of a complaint that names the cause, without what may be a secret in it.
-pub(super) fn quote(complaint: &str) -> String {
-    let lines = || complaint.lines().map(str::trim).filter(|line| !line.is_empty());
+pub(super) fn quote(stderr: &str) -> String {
+    let lines = || stderr.lines().map(str::trim).filter(|line| !line.is_empty());
     let error = || lines().rfind(|line| line.starts_with("Error:"));
-    let last = reason_of_index(complaint).or_else(error).or_else(|| lines().next_back());
+    let last = reason_of_index(stderr).or_else(error).or_else(|| lines().next_back());
     let line = last.unwrap_or("it said nothing");
-    printable(&blur(line.trim_start_matches("Error:").trim()))
+    printable(&mask_likely_secrets(line.trim_start_matches("Error:").trim()))
 }
 
 /// Returns the reason for a missing index, which is on the line after the words.
-fn reason_of_index(complaint: &str) -> Option<&str> {
-    let mut lines = complaint.lines();
+fn reason_of_index(stderr: &str) -> Option<&str> {
+    let mut lines = stderr.lines();
     lines.find(|line| line.contains("Unable to get an update"))?;
     lines.next().map(str::trim)
 }
@@ -78,11 +78,11 @@ mod tests {
     #[test]
     fn the_words_of_helm_tell_what_is_wrong() {
         #[track_caller]
-        fn check(complaint: &str, code: &str, expected: &str) {
+        fn check(stderr: &str, code: &str, expected: &str) {
             let address = "https://charts.example.org/".parse().unwrap();
-            let asked = PulledChart { address: &address, name: "web", version: "1.2.3" };
-            let error = judge(complaint, asked);
-            assert_eq!((error.code(), &*error.to_string()), (code, expected), "{complaint}");
+            let chart = PulledChart { address: &address, name: "web", version: "1.2.3" };
+            let error = helm_fetch_error(stderr, chart);
+            assert_eq!((error.code(), &*error.to_string()), (code, expected), "{stderr}");
         }
         check(
             "Error: chart \"web\" matching 1.2.3 not found in charts index. (try 'helm repo update'): no chart version found for web-1.2.3\n",
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_bad_version_gets_the_hint_for_a_version_and_an_address_that_for_an_address() {
-        let hint = |what| FetchError::Malformed { what, text: "x".to_owned(), reason: "y" }.hint();
+        let hint = |subject| FetchError::Malformed { subject, text: "x".to_owned(), reason: "y" }.hint();
         assert_eq!(hint("the version"), "write one exact version of the chart, as 1.2.3");
         assert!(hint("the repository").starts_with("write it as https://HOST/FOLDER"));
     }

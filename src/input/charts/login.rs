@@ -17,9 +17,9 @@ use crate::config::ChartAddress;
 use crate::secret::read_regular;
 
 /// The longest file with credentials.
-const MAX_FILE: u64 = 16 << 10;
+const MAX_CREDENTIALS_BYTES: u64 = 16 << 10;
 /// Stands for what is not shown.
-const HIDDEN: &str = "***";
+const HIDDEN_TEXT: &str = "***";
 
 /// A user and a password for one host.
 pub(super) struct HostLogin {
@@ -37,8 +37,9 @@ impl HostLogin {
     /// Reads `USER:PASSWORD`, the one line of a file. Nothing of it is in the complaint.
     pub(super) fn read(path: &Path) -> Result<Self, String> {
         let failed = |reason: &dyn fmt::Display| format!("{}: {reason}", path.display());
-        let bytes = Zeroizing::new(read_regular(path, MAX_FILE + 1).map_err(|error| failed(&error))?);
-        if bytes.len() as u64 > MAX_FILE {
+        let bytes =
+            Zeroizing::new(read_regular(path, MAX_CREDENTIALS_BYTES + 1).map_err(|error| failed(&error))?);
+        if bytes.len() as u64 > MAX_CREDENTIALS_BYTES {
             return Err(failed(&"it is too long"));
         }
         let text = std::str::from_utf8(&bytes).map_err(|_| failed(&"it is no text"))?;
@@ -57,10 +58,10 @@ impl HostLogin {
 
     /// Returns a text without anything of it.
     pub(super) fn hide(&self, text: &str) -> String {
-        let mut text = text.replace(&**self.basic(), HIDDEN);
+        let mut text = text.replace(&**self.basic(), HIDDEN_TEXT);
         let quoted = serde_json::Value::from(&**self.password).to_string();
         for shown in [&**self.password, quoted.trim_matches('"')] {
-            text = text.replace(shown, HIDDEN);
+            text = text.replace(shown, HIDDEN_TEXT);
         }
         text
     }
@@ -127,7 +128,7 @@ mod tests {
             let login = read(text.as_bytes()).unwrap();
             assert_eq!((&**login.user, &**login.password), (user, password));
         }
-        let long = [b"ann:".to_vec(), vec![b'a'; MAX_FILE as usize]].concat();
+        let long = [b"ann:".to_vec(), vec![b'a'; MAX_CREDENTIALS_BYTES as usize]].concat();
         for text in [
             &b""[..],
             b"secret-without-user",

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// proxy's address may hold a password.
 pub const PASSED_VARIABLES: [&str; 8] = [
     CERTIFICATE_FILE,
-    CERTIFICATE_FOLDERS,
+    CERTIFICATE_FOLDERS_VARIABLE,
     "HTTPS_PROXY",
     "https_proxy",
     "HTTP_PROXY",
@@ -16,11 +16,11 @@ pub const PASSED_VARIABLES: [&str; 8] = [
     "no_proxy",
 ];
 const CERTIFICATE_FILE: &str = "SSL_CERT_FILE";
-const CERTIFICATE_FOLDERS: &str = "SSL_CERT_DIR";
+const CERTIFICATE_FOLDERS_VARIABLE: &str = "SSL_CERT_DIR";
 
 /// The files with names of hosts, and with the authorities that Go trusts, on all systems. None of
 /// them holds a secret.
-const READABLE: [&str; 14] = [
+const READABLE_PATHS: [&str; 14] = [
     "/etc/resolv.conf",
     "/etc/hosts",
     "/etc/nsswitch.conf",
@@ -47,7 +47,7 @@ pub(super) fn readable_files(
         found.flat_map(|(_, value)| std::env::split_paths(value)).collect::<Vec<_>>()
     };
     let file = named(CERTIFICATE_FILE);
-    let all = READABLE.iter().map(PathBuf::from).chain(file).chain(named(CERTIFICATE_FOLDERS));
+    let all = READABLE_PATHS.iter().map(PathBuf::from).chain(file).chain(named(CERTIFICATE_FOLDERS_VARIABLE));
     // The root is no folder of certificates, whatever a variable says.
     all.filter(|path| path.is_absolute() && path.parent().is_some() && exists(path)).collect()
 }
@@ -98,7 +98,7 @@ mod tests {
         let found = readable_files(&named, |path| there.iter().any(|one| Path::new(one) == path));
         assert_eq!(found, ["/etc/hosts", "/etc/ssl/certs", "/opt/ca.pem", "/opt/certs"].map(PathBuf::from));
         for secret in ["/etc/ssl", "/etc/ssl/private", "/etc/pki/tls", "/etc/pki/tls/private"] {
-            assert!(!READABLE.contains(&secret));
+            assert!(!READABLE_PATHS.contains(&secret));
         }
     }
 

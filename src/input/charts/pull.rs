@@ -10,7 +10,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::error::FetchError;
-use super::helm_error::{judge, quote};
+use super::helm_error::{helm_fetch_error, quote};
 use super::login::{HostLogin, write_registries, write_repositories};
 use super::network::{proxy_ports, readable_files};
 use crate::config::ChartAddress;
@@ -22,25 +22,25 @@ use crate::manifest::read_first_document;
 use crate::secret::read_regular;
 
 /// The name under which helm knows the one repository.
-const REPOSITORY: &str = "charts";
+const REPOSITORY_ALIAS: &str = "charts";
 /// The words of helm where it has the index.
-const UPDATED: &str = "Successfully got an update from the";
+const UPDATED_MESSAGE: &str = "Successfully got an update from the";
 /// The port of name servers.
-const NAME_SERVER: u16 = 53;
+const NAME_SERVER_PORT: u16 = 53;
 
 /// The bounds of one process. An index may have 20 MiB, and takes many times that to be read.
-const LIMITS: SandboxLimits = SandboxLimits {
+const PULL_LIMITS: SandboxLimits = SandboxLimits {
     memory: 1 << 30,
     processor: Duration::from_mins(1),
     deadline: Duration::from_mins(2),
     file: 64 << 20,
     descriptors: 256,
     output: 1 << 20,
-    complaint: 64 << 10,
+    stderr: 64 << 10,
 };
 /// Go collects garbage only near this many bytes.
-const GO_MEMORY: u64 = 512 << 20;
-const GO_PROCESSORS: usize = 2;
+const PULL_GO_MEMORY_BYTES: u64 = 512 << 20;
+const GO_MAX_PROCESSORS: usize = 2;
 
 /// A chart that is asked for: a version, or a range of them.
 #[derive(Clone, Copy, Debug)]
@@ -87,7 +87,12 @@ impl<'a> HelmPull<'a> {
             write_registries(&self.path("registries.json"), address, self.login.as_ref())
         } else {
             write_registries(&self.path("registries.json"), address, None)?;
-            write_repositories(&self.path("repositories.yaml"), REPOSITORY, address, self.login.as_ref())
+            write_repositories(
+                &self.path("repositories.yaml"),
+                REPOSITORY_ALIAS,
+                address,
+                self.login.as_ref(),
+            )
         }
     }
 
@@ -127,29 +132,29 @@ impl<'a> HelmPull<'a> {
         if self.chart.address.is_registry() {
             return Ok(());
         }
-        let run = self.run(&["repo", "update", REPOSITORY]).await?;
-        let said = String::from_utf8_lossy(&run.output);
+        let run = self.run(&["repo", "update", REPOSITORY_ALIAS]).await?;
+        let output = String::from_utf8_lossy(&run.output);
         // Some versions of helm end well where they have no index.
-        if run.is_success() && said.contains(UPDATED) {
+        if run.is_success() && output.contains(UPDATED_MESSAGE) {
             return Ok(());
         }
-        Err(self.failure(&format!("{said}\n{}", run.complaint)))
+        Err(self.failure(&format!("{output}\n{}", run.stderr)))
     }
 
     async fn succeed(&self, arguments: &[&str]) -> Result<RunOutput, FetchError> {
         let run = self.run(arguments).await?;
-        if run.is_success() { Ok(run) } else { Err(self.failure(&run.complaint)) }
+        if run.is_success() { Ok(run) } else { Err(self.failure(&run.stderr)) }
     }
 
     async fn run(&self, arguments: &[&str]) -> Result<RunOutput, FetchError> {
         let run = self.host.sandbox().run(&self.policy(), &self.command(arguments)).await;
-        run.map_err(|error| FetchError::Sandbox(self.cleaned(error)))
+        run.map_err(|error| FetchError::Sandbox(self.redact_error(error)))
     }
 
     fn command(&self, arguments: &[&str]) -> ProgramCommand {
         let mut command = ProgramCommand::new(&self.program, self.folder.path())
             .arguments(arguments.iter().copied())
-            .go_runtime(GO_MEMORY, GO_PROCESSORS)
+            .go_runtime(PULL_GO_MEMORY_BYTES, GO_MAX_PROCESSORS)
             // The resolver of the C library would load whatever this host names.
             .variable("GODEBUG", "netdns=go")
             .variable("HELM_NO_PLUGINS", "1")
@@ -163,14 +168,14 @@ impl<'a> HelmPull<'a> {
     }
 
     fn policy(&self) -> SandboxPolicy {
-        let mut ports = vec![NAME_SERVER, self.chart.address.port()];
+        let mut ports = vec![NAME_SERVER_PORT, self.chart.address.port()];
         ports.extend(proxy_ports(self.variables));
         SandboxPolicy {
             mode: self.host.mode(),
             readable: readable_files(self.variables, Path::exists),
             private: self.folder.path().to_owned(),
             network: NetworkReach::Ports(ports),
-            limits: LIMITS,
+            limits: PULL_LIMITS,
         }
     }
 
@@ -180,7 +185,7 @@ impl<'a> HelmPull<'a> {
         if address.is_registry() {
             format!("{}/{name}", address.to_string().trim_end_matches('/'))
         } else {
-            format!("{REPOSITORY}/{name}")
+            format!("{REPOSITORY_ALIAS}/{name}")
         }
     }
 
@@ -188,8 +193,8 @@ impl<'a> HelmPull<'a> {
         format!("--version={}", self.chart.version)
     }
 
-    fn failure(&self, complaint: &str) -> FetchError {
-        judge(&self.hidden(complaint), self.chart)
+    fn failure(&self, stderr: &str) -> FetchError {
+        helm_fetch_error(&self.hidden(stderr), self.chart)
     }
 
     fn hidden(&self, text: &str) -> String {
@@ -197,14 +202,14 @@ impl<'a> HelmPull<'a> {
     }
 
     /// Returns an error without what may be a secret in it.
-    fn cleaned(&self, error: SandboxError) -> SandboxError {
-        let clean = |complaint: String| quote(&self.hidden(&complaint));
+    fn redact_error(&self, error: SandboxError) -> SandboxError {
+        let clean = |stderr: String| quote(&self.hidden(&stderr));
         match error {
-            SandboxError::Stopped { program, part, complaint } => {
-                SandboxError::Stopped { program, part, complaint: clean(complaint) }
+            SandboxError::Stopped { program, part, stderr } => {
+                SandboxError::Stopped { program, part, stderr: clean(stderr) }
             }
-            SandboxError::Killed { program, signal, complaint } => {
-                SandboxError::Killed { program, signal, complaint: clean(complaint) }
+            SandboxError::Killed { program, signal, stderr } => {
+                SandboxError::Killed { program, signal, stderr: clean(stderr) }
             }
             other => other,
         }

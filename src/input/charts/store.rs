@@ -18,14 +18,14 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::reference::{ChartDigest, ChartReference};
-use super::unpack::MAX_ARCHIVE;
+use super::unpack::MAX_ARCHIVE_BYTES;
 use crate::object::ErrorClass;
 use crate::secret::read_regular;
 
 /// The longest record.
-const LONGEST_RECORD: u64 = 16 << 10;
+const MAX_RECORD_BYTES: u64 = 16 << 10;
 /// A use is noted when the last one was so long ago.
-const NOTED_USE: Duration = Duration::from_hours(24);
+const USE_RECORD_INTERVAL: Duration = Duration::from_hours(24);
 
 /// The bounds of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub(super) struct StoreLimits {
 impl Default for StoreLimits {
     fn default() -> Self {
         let days = |days: u64| Duration::from_hours(24 * days);
-        Self { archive: MAX_ARCHIVE, roomy: 1 << 30, most: 2 << 30, unused: days(30) }
+        Self { archive: MAX_ARCHIVE_BYTES, roomy: 1 << 30, most: 2 << 30, unused: days(30) }
     }
 }
 
@@ -126,7 +126,7 @@ impl ChartStore {
     pub(super) fn keep_archive(&self, bytes: &[u8]) -> Result<ChartDigest, StoreError> {
         let digest = ChartDigest::of(bytes);
         let path = self.archive_path(digest);
-        write(&path, bytes, Replacement::Any)?;
+        write(&path, bytes, OverwritePolicy::Any)?;
         self.drop_surplus(&path, now());
         Ok(digest)
     }
@@ -134,7 +134,7 @@ impl ChartStore {
     /// Returns the first digest of a chart; none where it was never fetched.
     pub(super) fn first_digest(&self, chart: &ChartReference) -> Result<Option<ChartDigest>, StoreError> {
         let path = self.record_path(chart);
-        let Some(bytes) = read(&path, LONGEST_RECORD)? else { return Ok(None) };
+        let Some(bytes) = read(&path, MAX_RECORD_BYTES)? else { return Ok(None) };
         let record = serde_json::from_slice::<ChartRecord>(&bytes).ok();
         let digest =
             record.filter(|record| record.is_of(chart)).and_then(|record| record.digest.parse().ok());
@@ -147,7 +147,7 @@ impl ChartStore {
         &self,
         chart: &ChartReference,
         digest: ChartDigest,
-        replacement: Replacement,
+        replacement: OverwritePolicy,
     ) -> Result<(), StoreError> {
         let ChartReference { repository, name, version } = chart.clone();
         let path = self.record_path(chart);
@@ -193,7 +193,7 @@ impl ChartRecord {
 
 /// The rule for a file that is there already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Replacement {
+pub(super) enum OverwritePolicy {
     /// The new one takes its place.
     Any,
     /// It stays, and the new one is dropped.
@@ -210,7 +210,7 @@ fn read(path: &Path, most: u64) -> Result<Option<Vec<u8>>, StoreError> {
 }
 
 /// Writes a file beside its place, and moves it there.
-fn write(path: &Path, bytes: &[u8], replacement: Replacement) -> Result<(), StoreError> {
+fn write(path: &Path, bytes: &[u8], replacement: OverwritePolicy) -> Result<(), StoreError> {
     let failed = |error| StoreError::Io { path: path.to_owned(), error };
     let folder = path.parent().unwrap_or(Path::new("."));
     DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
@@ -219,8 +219,8 @@ fn write(path: &Path, bytes: &[u8], replacement: Replacement) -> Result<(), Stor
     // It must not be there in part after a crash.
     new.as_file().sync_all().map_err(failed)?;
     match replacement {
-        Replacement::Any => new.persist(path).map(drop).map_err(|error| failed(error.error)),
-        Replacement::None => match new.persist_noclobber(path) {
+        OverwritePolicy::Any => new.persist(path).map(drop).map_err(|error| failed(error.error)),
+        OverwritePolicy::None => match new.persist_noclobber(path) {
             Ok(_) => Ok(()),
             Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
             Err(error) => Err(failed(error.error)),
@@ -235,7 +235,7 @@ fn now() -> SystemTime {
 /// Notes that an archive is used. Where that fails it is dropped the sooner, and fetched again.
 fn note_use(path: &Path) {
     let now = now();
-    let is_old = |used: SystemTime| now.duration_since(used).is_ok_and(|age| age >= NOTED_USE);
+    let is_old = |used: SystemTime| now.duration_since(used).is_ok_and(|age| age >= USE_RECORD_INTERVAL);
     let found = fs::metadata(path).and_then(|found| found.modified());
     if found.is_ok_and(is_old) {
         let _ = File::options().append(true).open(path).and_then(|file| file.set_modified(now));
@@ -294,18 +294,18 @@ mod tests {
         let (_dir, store) = store(StoreLimits::default());
         let (one, other) = (ChartDigest::of(b"1"), ChartDigest::of(b"2"));
         assert_eq!(store.first_digest(&chart("1.0.0")).unwrap(), None);
-        store.record(&chart("1.0.0"), one, Replacement::None).unwrap();
-        store.record(&chart("1.0.0"), other, Replacement::None).unwrap();
+        store.record(&chart("1.0.0"), one, OverwritePolicy::None).unwrap();
+        store.record(&chart("1.0.0"), other, OverwritePolicy::None).unwrap();
         assert_eq!(store.first_digest(&chart("1.0.0")).unwrap(), Some(one));
         assert_eq!(store.first_digest(&chart("1.0.1")).unwrap(), None);
-        store.record(&chart("1.0.0"), other, Replacement::Any).unwrap();
+        store.record(&chart("1.0.0"), other, OverwritePolicy::Any).unwrap();
         assert_eq!(store.first_digest(&chart("1.0.0")).unwrap(), Some(other));
     }
 
     #[test]
     fn a_record_is_of_its_chart_or_an_error() {
         let (_dir, store) = store(StoreLimits::default());
-        store.record(&chart("1.0.0"), ChartDigest::of(b"1"), Replacement::None).unwrap();
+        store.record(&chart("1.0.0"), ChartDigest::of(b"1"), OverwritePolicy::None).unwrap();
         let path = store.record_path(&chart("1.0.0"));
         let text = fs::read_to_string(&path).unwrap();
         for damage in [
@@ -333,7 +333,7 @@ mod tests {
             for (number, age) in ages.iter().enumerate() {
                 let digest = ChartDigest::of(&[number as u8; 10]);
                 let path = store.archive_path(digest);
-                write(&path, &[number as u8; 10], Replacement::Any).unwrap();
+                write(&path, &[number as u8; 10], OverwritePolicy::Any).unwrap();
                 let file = File::options().append(true).open(&path).unwrap();
                 file.set_modified(now - DAY * u32::try_from(*age).unwrap()).unwrap();
                 digests.push(digest);

@@ -10,20 +10,20 @@ use flate2::read::MultiGzDecoder;
 use tar::{Archive, Entry, EntryType};
 
 use super::reference::{ChartFile, ChartReference};
-use super::version::same_version;
+use super::version::is_same_version;
 use crate::input::kustomize::printable;
 use crate::manifest::{PlacedValue, read_first_document};
 
 /// The file that makes a folder a chart.
 const CHART_FILE: &str = "Chart.yaml";
 /// The most bytes of a path, the top folder included, and of a name in it.
-const LONGEST_PATH: usize = 1024;
-const LONGEST_NAME: usize = 255;
+const MAX_PATH_BYTES: usize = 1024;
+const MAX_FILE_NAME_BYTES: usize = 255;
 /// The most names in a path.
-const MOST_LEVELS: usize = 32;
+const MAX_FOLDER_LEVELS: usize = 32;
 
 /// The largest archive, in bytes.
-pub(super) const MAX_ARCHIVE: u64 = 20 << 20;
+pub(super) const MAX_ARCHIVE_BYTES: u64 = 20 << 20;
 
 /// The bounds of an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub(super) struct UnpackLimits {
 impl Default for UnpackLimits {
     fn default() -> Self {
         // helm itself takes files up to 5 MiB.
-        Self { archive: MAX_ARCHIVE, total: 64 << 20, file: 5 << 20, entries: 10_000 }
+        Self { archive: MAX_ARCHIVE_BYTES, total: 64 << 20, file: 5 << 20, entries: 10_000 }
     }
 }
 
@@ -52,10 +52,10 @@ pub enum UnpackError {
     #[error("it cannot be read: {0}")]
     Unreadable(String),
     /// It has more of something than it may.
-    #[error("it has more than {most} {what}")]
+    #[error("it has more than {most} {unit}")]
     TooLarge {
         /// The measure.
-        what: &'static str,
+        unit: &'static str,
         /// The bound.
         most: u64,
     },
@@ -93,14 +93,14 @@ pub enum UnpackError {
     #[error("its Chart.yaml {0}")]
     ChartFile(&'static str),
     /// It is another chart.
-    #[error("its {key} is {found:?}, and {asked:?} was asked for")]
+    #[error("its {key} is {found:?}, and {expected:?} was asked for")]
     OtherChart {
         /// The field.
         key: &'static str,
         /// The value in it.
         found: String,
         /// The value that was asked for.
-        asked: String,
+        expected: String,
     },
 }
 
@@ -111,7 +111,7 @@ pub(super) fn unpack(
     limits: UnpackLimits,
 ) -> Result<Vec<ChartFile>, UnpackError> {
     if archive.len() as u64 > limits.archive {
-        return Err(UnpackError::TooLarge { what: "bytes", most: limits.archive });
+        return Err(UnpackError::TooLarge { unit: "bytes", most: limits.archive });
     }
     let unpacked = BoundedReader { inner: MultiGzDecoder::new(archive), left: limits.total };
     let mut tar = Archive::new(unpacked);
@@ -119,7 +119,7 @@ pub(super) fn unpack(
     let unreadable = |error: io::Error| fault(&error, limits);
     for (number, entry) in tar.entries().map_err(unreadable)?.enumerate() {
         if number >= limits.entries {
-            return Err(UnpackError::TooLarge { what: "entries", most: limits.entries as u64 });
+            return Err(UnpackError::TooLarge { unit: "entries", most: limits.entries as u64 });
         }
         folder.take(entry.map_err(unreadable)?, limits)?;
     }
@@ -184,8 +184,8 @@ impl UnpackedFolder {
         let bytes = self.files.get(CHART_FILE).ok_or(UnpackError::ChartFile("is missing"))?;
         let read = read_first_document(&Arc::from(CHART_FILE), bytes);
         let root = read.documents.first().ok_or(UnpackError::ChartFile("cannot be read"))?;
-        let other = |key, found: &str, asked: &str| {
-            Err(UnpackError::OtherChart { key, found: printable(found), asked: printable(asked) })
+        let other = |key, found: &str, expected: &str| {
+            Err(UnpackError::OtherChart { key, found: printable(found), expected: printable(expected) })
         };
         let (name, version) = (text(root, "name"), text(root, "version"));
         let top = self.top.as_deref().unwrap_or_default();
@@ -195,7 +195,7 @@ impl UnpackedFolder {
         if top != name {
             return other("folder", top, name);
         }
-        if !same_version(version, &chart.version) {
+        if !is_same_version(version, &chart.version) {
             return other("version", version, &chart.version);
         }
         Ok(())
@@ -221,7 +221,7 @@ fn other_kind(kind: EntryType) -> Option<&'static str> {
 /// Returns the parts of a name, or why it is none.
 fn parts(raw: &[u8], is_folder: bool) -> Result<Vec<&str>, &'static str> {
     let name = std::str::from_utf8(raw).map_err(|_| "is no text")?;
-    if name.len() > LONGEST_PATH {
+    if name.len() > MAX_PATH_BYTES {
         return Err("is too long");
     }
     if name.contains('\\') || name.chars().any(char::is_control) {
@@ -239,7 +239,7 @@ fn parts(raw: &[u8], is_folder: bool) -> Result<Vec<&str>, &'static str> {
     if parts.iter().any(|part| matches!(*part, "" | "." | "..")) {
         return Err("has an empty part, `.` or `..`");
     }
-    if parts.iter().any(|part| part.len() > LONGEST_NAME) || parts.len() > MOST_LEVELS {
+    if parts.iter().any(|part| part.len() > MAX_FILE_NAME_BYTES) || parts.len() > MAX_FOLDER_LEVELS {
         return Err("is too long");
     }
     Ok(parts)
@@ -252,7 +252,7 @@ fn content(entry: &mut impl Read, limits: UnpackLimits) -> Result<Vec<u8>, Unpac
     let read = entry.take(limits.file + 1).read_to_end(&mut content);
     read.map_err(|error| fault(&error, limits))?;
     if content.len() as u64 > limits.file {
-        return Err(UnpackError::TooLarge { what: "bytes in one file", most: limits.file });
+        return Err(UnpackError::TooLarge { unit: "bytes in one file", most: limits.file });
     }
     Ok(content)
 }
@@ -264,31 +264,31 @@ struct BoundedReader<R> {
 }
 
 /// The error of an archive that unpacks to too much.
-const TOO_MUCH: io::ErrorKind = io::ErrorKind::FileTooLarge;
+const TOO_LARGE_ERROR: io::ErrorKind = io::ErrorKind::FileTooLarge;
 
 impl<R: Read> Read for BoundedReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.inner.read(buffer)?;
-        self.left = self.left.checked_sub(read as u64).ok_or(TOO_MUCH)?;
+        self.left = self.left.checked_sub(read as u64).ok_or(TOO_LARGE_ERROR)?;
         Ok(read)
     }
 }
 
 fn fault(error: &io::Error, limits: UnpackLimits) -> UnpackError {
     if is_too_much(error) {
-        return UnpackError::TooLarge { what: "bytes when unpacked", most: limits.total };
+        return UnpackError::TooLarge { unit: "bytes when unpacked", most: limits.total };
     }
     UnpackError::Unreadable(printable(&error.to_string()))
 }
 
 /// Looks through the errors that the reader of archives puts around it.
 fn is_too_much(error: &io::Error) -> bool {
-    if error.kind() == TOO_MUCH {
+    if error.kind() == TOO_LARGE_ERROR {
         return true;
     }
     let mut cause = error.get_ref().map(|inner| inner as &(dyn std::error::Error + 'static));
     while let Some(inner) = cause {
-        if inner.downcast_ref::<io::Error>().is_some_and(|inner| inner.kind() == TOO_MUCH) {
+        if inner.downcast_ref::<io::Error>().is_some_and(|inner| inner.kind() == TOO_LARGE_ERROR) {
             return true;
         }
         cause = inner.source();

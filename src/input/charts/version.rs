@@ -3,9 +3,9 @@
 //! Distinguishes them from ranges and from digests.
 
 /// The algorithms of digests that registries know.
-const ALGORITHMS: [&str; 3] = ["sha256:", "sha384:", "sha512:"];
+const DIGEST_PREFIXES: [&str; 3] = ["sha256:", "sha384:", "sha512:"];
 /// The longest version.
-const MAX_LENGTH: usize = 128;
+const MAX_VERSION_CHARS: usize = 128;
 
 /// Returns whether a text is one version, and no range of them.
 pub(in crate::input) fn is_exact(text: &str) -> bool {
@@ -13,7 +13,7 @@ pub(in crate::input) fn is_exact(text: &str) -> bool {
     let (version, build) = split_once_or_none(version, '+');
     let (core, before) = split_once_or_none(version, '-');
     let numbers = core.split('.').collect::<Vec<_>>();
-    text.len() <= MAX_LENGTH
+    text.len() <= MAX_VERSION_CHARS
         && numbers.len() == 3
         && numbers.into_iter().all(is_number)
         && before.is_none_or(|text| text.split('.').all(is_identifier_of_order))
@@ -26,13 +26,13 @@ pub(in crate::input) fn is_exact(text: &str) -> bool {
 /// reads it as a range there. It would be that of a manifest, and not of the archive.
 pub(super) fn names_digest(text: &str) -> bool {
     let last = text.rsplit('@').next().unwrap_or(text);
-    ALGORITHMS.iter().any(|algorithm| {
+    DIGEST_PREFIXES.iter().any(|algorithm| {
         last.get(..algorithm.len()).is_some_and(|start| start.eq_ignore_ascii_case(algorithm))
     })
 }
 
 /// Returns whether two versions are the same, be it with a `v` or without.
-pub(super) fn same_version(one: &str, other: &str) -> bool {
+pub(super) fn is_same_version(one: &str, other: &str) -> bool {
     without_v(one) == without_v(other)
 }
 
@@ -78,7 +78,7 @@ mod tests {
         ] {
             assert!(is_exact(text), "{text}");
         }
-        let long = format!("1.2.3-{}", "a".repeat(MAX_LENGTH));
+        let long = format!("1.2.3-{}", "a".repeat(MAX_VERSION_CHARS));
         for text in [
             "",
             "v",
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_v_makes_no_other_version() {
-        assert!(same_version("v1.2.3", "1.2.3") && same_version("1.2.3+a", "v1.2.3+a"));
-        assert!(!same_version("1.2.3", "1.2.3+a") && !same_version("1.2.3", "1.2.4"));
+        assert!(is_same_version("v1.2.3", "1.2.3") && is_same_version("1.2.3+a", "v1.2.3+a"));
+        assert!(!is_same_version("1.2.3", "1.2.3+a") && !is_same_version("1.2.3", "1.2.4"));
     }
 }

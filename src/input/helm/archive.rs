@@ -15,9 +15,9 @@ use crate::source::SourceError;
 use super::closure::ChartClosure;
 
 /// The end of the name of a chart in an archive.
-pub(super) const ARCHIVE: &str = ".tgz";
+pub(super) const ARCHIVE_SUFFIX: &str = ".tgz";
 /// The bytes of all that is in an archive which is written anew.
-const MAX_UNPACKED: u64 = 64 << 20;
+const MAX_UNPACKED_BYTES: u64 = 64 << 20;
 
 /// The reason for which a fetched chart was not packed.
 #[derive(Debug, thiserror::Error)]
@@ -83,7 +83,7 @@ pub(super) fn rewrite_archive(
     archive: &[u8],
     rewrite: impl Fn(&str, &[u8]) -> Option<String>,
 ) -> io::Result<Option<Vec<u8>>> {
-    let mut tar = Archive::new(MultiGzDecoder::new(archive).take(MAX_UNPACKED));
+    let mut tar = Archive::new(MultiGzDecoder::new(archive).take(MAX_UNPACKED_BYTES));
     let (mut files, mut is_other) = (Vec::new(), false);
     for entry in tar.entries()? {
         let mut entry = entry?;

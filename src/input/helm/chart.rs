@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::manifest::{PlacedEntry, PlacedValue, TextPlace, read_first_document};
+use serde_json::Value;
+
+use crate::manifest::{PlacedEntry, PlacedNode, PlacedValue, TextPosition, float_text, read_first_document};
 use crate::object::Diagnostic;
 
 use super::refusal::{self, WHOLE_FILE};
@@ -36,7 +38,7 @@ pub struct ChartDependency {
     /// Indicates whether values may switch it off.
     pub is_conditional: bool,
     /// The place of its entry.
-    pub place: TextPlace,
+    pub position: TextPosition,
 }
 
 /// The metadata of a chart.
@@ -72,8 +74,8 @@ impl ChartMetadata {
         };
         let mut faults = Vec::new();
         let mut refuse = |key: &str, message: String| {
-            let place = entry(root, key).map_or(WHOLE_FILE, |entry| entry.place);
-            faults.push(refusal::chart_fault(file, place, message));
+            let position = entry(root, key).map_or(WHOLE_FILE, |entry| entry.position);
+            faults.push(refusal::chart_fault(file, position, message));
         };
         let api = text(root, "apiVersion");
         // Helm takes a chart without a form for one of the first.
@@ -81,7 +83,7 @@ impl ChartMetadata {
             refuse("apiVersion", format!("apiVersion is {api:?}, and may be v1 or v2"));
         }
         for key in ["name", "version"] {
-            if text(root, key).trim().is_empty() {
+            if scalar_text(root, key).trim().is_empty() {
                 refuse(key, format!("{key} must be a text, and is missing or none"));
             }
         }
@@ -94,30 +96,31 @@ impl ChartMetadata {
             }
         };
         let metadata = Self {
-            name: text(root, "name").to_owned(),
-            version: text(root, "version").to_owned(),
+            name: scalar_text(root, "name"),
+            version: scalar_text(root, "version"),
             kind,
             dependencies: dependencies(root),
         };
         (metadata, faults)
     }
 
-    /// Reads the dependencies of a `requirements.yaml`.
-    pub(super) fn read_requirements(file: &Arc<str>, bytes: &[u8]) -> Vec<ChartDependency> {
+    /// Reads the dependencies of a `requirements.yaml`; none where it names no list of them, so
+    /// that those of the `Chart.yaml` stay.
+    pub(super) fn read_requirements(file: &Arc<str>, bytes: &[u8]) -> Option<Vec<ChartDependency>> {
         let read = read_first_document(file, bytes);
-        read.documents.first().map(dependencies).unwrap_or_default()
+        read.documents.first().filter(|root| entry(root, "dependencies").is_some()).map(dependencies)
     }
 }
 
 fn dependencies(root: &PlacedValue) -> Vec<ChartDependency> {
     let items = entry(root, "dependencies").map(|entry| entry.value.items()).unwrap_or_default();
     let one = |item: &PlacedValue| ChartDependency {
-        name: text(item, "name").to_owned(),
-        alias: text(item, "alias").to_owned(),
-        version: text(item, "version").to_owned(),
-        repository: text(item, "repository").to_owned(),
+        name: scalar_text(item, "name"),
+        alias: scalar_text(item, "alias"),
+        version: scalar_text(item, "version"),
+        repository: scalar_text(item, "repository"),
         is_conditional: ["condition", "tags"].iter().any(|key| entry(item, key).is_some()),
-        place: item.place,
+        position: item.position,
     };
     items.iter().map(one).filter(|dependency| !dependency.name.is_empty()).collect()
 }
@@ -128,6 +131,20 @@ fn entry<'a>(value: &'a PlacedValue, key: &str) -> Option<&'a PlacedEntry> {
 
 fn text<'a>(value: &'a PlacedValue, key: &str) -> &'a str {
     entry(value, key).and_then(|entry| entry.value.text()).unwrap_or_default()
+}
+
+/// Returns a scalar as helm reads it where a text is needed. A number is its text, in the digits
+/// that a float of 32 bits needs. Thus `1.10` is 1.1. A truth value is none here: no name and no
+/// version is one.
+fn scalar_text(value: &PlacedValue, key: &str) -> String {
+    match entry(value, key).map(|entry| &entry.value.node) {
+        Some(PlacedNode::Scalar(Value::String(text))) => text.clone(),
+        Some(PlacedNode::Scalar(Value::Number(number))) => match number.as_i64() {
+            Some(int) => int.to_string(),
+            None => number.as_f64().map(float_text).unwrap_or_default(),
+        },
+        _ => String::new(),
+    }
 }
 
 #[cfg(test)]
@@ -152,11 +169,40 @@ mod tests {
         let parts: Vec<_> = metadata
             .dependencies
             .iter()
-            .map(|part| (&*part.name, &*part.alias, part.is_conditional, part.place.line))
+            .map(|part| (&*part.name, &*part.alias, part.is_conditional, part.position.line))
             .collect();
         assert_eq!(parts, [("redis", "cache", true, 5), ("common", "", false, 10)]);
         let (library, faults) = read("apiVersion: v2\nname: a\nversion: 1.0.0\ntype: library\n");
         assert_eq!((library.kind, faults), (ChartKind::Library, vec![]));
+    }
+
+    /// Compares with what helm 3.22 makes of each text, as `.Chart.Version` shows it.
+    #[test]
+    fn a_number_is_a_version_as_helm_reads_it() {
+        let check = |text: &str, expected: &str| {
+            let one = format!("- {{name: b, version: {text}}}\n");
+            let (chart, faults) = read(&format!("name: a\nversion: {text}\ndependencies:\n{one}"));
+            let found = (&*chart.version, &*chart.dependencies[0].version, faults.as_slice());
+            assert_eq!(found, (expected, expected, &[][..]), "{text}");
+        };
+        check("0.1", "0.1");
+        check("1", "1");
+        check("1.10", "1.1");
+        check("1.0", "1");
+        check("\"1.10\"", "1.10");
+        check("'1'", "1");
+        check("1e3", "1000");
+        check("0x10", "16");
+        check("010", "8");
+        check("1_000", "1000");
+        check(".5", "0.5");
+        check("1.23456789012345678901", "1.2345679");
+        check("2024-01-01", "2024-01-01");
+        check("1.2.3", "1.2.3");
+        assert_eq!(
+            read("name: 5\nversion: 1.0.0\n"),
+            (ChartMetadata { name: "5".into(), version: "1.0.0".into(), ..ChartMetadata::default() }, vec![])
+        );
     }
 
     #[test]
@@ -169,12 +215,12 @@ mod tests {
             &["Chart.yaml:1: apiVersion is \"v3\", and may be v1 or v2"],
         );
         check(
-            "name: a\nversion: 1.0\ntype: plugin\n",
-            &[
-                "Chart.yaml:2: version must be a text, and is missing or none",
-                "Chart.yaml:3: type is \"plugin\", and may be application or library",
-            ],
+            "name: a\nversion: x\ntype: plugin\n",
+            &["Chart.yaml:3: type is \"plugin\", and may be application or library"],
         );
+        check("name: a\nversion: true\n", &["Chart.yaml:2: version must be a text, and is missing or none"]);
+        check("name: a\nversion: [1]\n", &["Chart.yaml:2: version must be a text, and is missing or none"]);
+        check("name: a\nversion:\n", &["Chart.yaml:2: version must be a text, and is missing or none"]);
         check("version: 1.0.0\n", &["Chart.yaml: name must be a text, and is missing or none"]);
         check("", &["Chart.yaml: the file is empty"]);
         assert_eq!(read("a: [\n").1.len(), 1);

@@ -20,11 +20,18 @@ pub struct ChartLimits {
     pub bytes: u64,
     /// Bytes of one file. helm takes no larger one.
     pub file: u64,
+    /// Files and folders that are looked at, those that are left out among them. A folder counts
+    /// for each way to it over links.
+    pub visits: usize,
+    /// Steps by which they are compared with the rules of a `.helmignore`: letters of the rules
+    /// times letters of the path. With 10,000 files and the rules that `helm create` writes it is
+    /// 50 million.
+    pub steps: u64,
 }
 
 impl Default for ChartLimits {
     fn default() -> Self {
-        Self { files: 10_000, bytes: 64 << 20, file: 5 << 20 }
+        Self { files: 10_000, bytes: 64 << 20, file: 5 << 20, visits: 100_000, steps: 500_000_000 }
     }
 }
 
@@ -62,8 +69,9 @@ pub(crate) struct MissingChart {
 /// All that a render of one chart reads, and what is known of it from its text.
 #[derive(Clone, Debug, Default)]
 pub struct ChartClosure {
-    /// The files, the paths that were looked at, and what keeps the chart from being rendered. Of the
-    /// chart's folder as a whole it is said that it was looked at: any new file in it may count.
+    /// The files, the paths that were looked at, and what keeps the chart from being rendered. Of
+    /// the chart's folder as a whole it is said that it was looked at: any new file in it may
+    /// count.
     pub closure: Closure,
     /// The metadata of the chart.
     pub chart: ChartMetadata,
@@ -99,8 +107,8 @@ impl ChartClosure {
             Some(file) => (file, line),
             None => (self.closure.files.get(at.as_str())?, 0),
         };
-        let place = crate::manifest::TextPlace { line, column: u32::from(line > 0) };
-        Some(refusal::origin_at(&file.source, place))
+        let position = crate::manifest::TextPosition { line, column: u32::from(line > 0) };
+        Some(refusal::origin_at(&file.source, position))
     }
 
     /// Adds a file of values, at a path of the closure.
@@ -110,8 +118,8 @@ impl ChartClosure {
         }
         let limit = ChartLimits::default().file;
         if file.size > limit {
-            let what = format!("a file of {} bytes, and helm takes up to {limit}", file.size);
-            return self.refuse(refusal::too_much(&path, &what));
+            let size_text = format!("a file of {} bytes, and helm takes up to {limit}", file.size);
+            return self.refuse(refusal::too_much(&path, &size_text));
         }
         self.closure.files.entry(path.clone()).or_insert(ClosureFile { source, file });
         self.values.push(ChartValues::File(path));

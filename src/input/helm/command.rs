@@ -9,7 +9,7 @@ use super::closure::{ChartClosure, ChartValues};
 use super::options::HelmOptions;
 
 /// Go collects garbage only near this many bytes: few charts need as much.
-const GO_MEMORY: u64 = 192 << 20;
+const GO_MEMORY_BYTES: u64 = 192 << 20;
 
 /// The folders of one render.
 #[derive(Clone, Copy, Debug)]
@@ -21,7 +21,8 @@ pub struct ChartFolders<'a> {
 }
 
 impl ChartFolders<'_> {
-    /// Returns the file that values without a file are written to, by their number among all values.
+    /// Returns the file that values without a file are written to, by their number among all
+    /// values.
     pub(super) fn inline_values(&self, number: usize) -> PathBuf {
         self.private.join(format!("values-{number}.yaml"))
     }
@@ -41,16 +42,25 @@ pub(crate) fn command(
             ChartValues::File(path) => folders.tree.join(&**path),
             ChartValues::Inline(_) => folders.inline_values(number),
         };
-        arguments.push(format!("--values={}", path.display()));
+        arguments.push(format!("--values={}", csv_field(&path.display().to_string())));
     }
     let mut command = ProgramCommand::new(program, folders.tree.join(&*chart.closure.root))
         .arguments(arguments)
         .variable("HELM_NO_PLUGINS", "1")
-        .go_runtime(GO_MEMORY, 1);
+        .go_runtime(GO_MEMORY_BYTES, 1);
     for name in ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME", "HELM_PLUGINS"] {
         command = command.variable(name, folders.private.join("helm"));
     }
     command
+}
+
+/// Returns a path as helm reads it in its lists of files, which are lines of CSV.
+fn csv_field(path: &str) -> String {
+    if path.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", path.replace('"', "\"\""))
+    } else {
+        path.to_owned()
+    }
 }
 
 /// Returns all that the outcome of a render depends on.
@@ -80,7 +90,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::input::helm::GeneratedPolicy;
+    use crate::input::helm::{GeneratedPolicy, SchemaUse};
 
     fn chart(values: &[ChartValues]) -> ChartClosure {
         let mut chart = ChartClosure { values: values.to_vec(), ..ChartClosure::default() };
@@ -114,6 +124,21 @@ mod tests {
         assert!(command.environment.contains(&("HELM_NO_PLUGINS".into(), "1".into())));
     }
 
+    /// Checks the form in which helm reads a list of files: as a line of CSV.
+    #[test]
+    fn a_file_of_values_may_have_any_name() {
+        let check = |path: &str, expected: &str| {
+            let options = HelmOptions::default();
+            let folders = ChartFolders { tree: Path::new("/t"), private: Path::new("/p") };
+            let command = command(Path::new("/bin/helm"), &chart(&[file(path)]), &options, folders);
+            assert_eq!(command.arguments.last().unwrap(), expected, "{path}");
+        };
+        check("a/b c.yaml", "--values=/t/a/b c.yaml");
+        check("a,b.yaml", "--values=\"/t/a,b.yaml\"");
+        check("a\"b.yaml", "--values=\"/t/a\"\"b.yaml\"");
+        check("a\nb.yaml", "--values=\"/t/a\nb.yaml\"");
+    }
+
     /// Checks that each option alone gives another key.
     #[test]
     fn every_option_is_in_the_key() {
@@ -125,6 +150,7 @@ mod tests {
             HelmOptions { kube_version: Some("1.34.0".into()), ..base.clone() },
             HelmOptions { api_versions: ["apps/v1".into()].into(), ..base.clone() },
             HelmOptions { generated: GeneratedPolicy::Once, ..base.clone() },
+            HelmOptions { schemas: SchemaUse::Skip, ..base.clone() },
         ];
         let charts = [
             chart(&[file("a"), file("b")]),

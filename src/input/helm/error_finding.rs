@@ -15,9 +15,15 @@ use super::closure::ChartClosure;
 use super::output::chart_origin;
 
 /// Lines of a complaint that are read.
-const MAX_LINES: usize = 60;
+const MAX_ERROR_LINES: usize = 60;
+/// Parts of a complaint that are looked at. Each end of a line is looked for in all templates.
+const MAX_ERROR_PARTS: usize = 200;
 /// Parts of a complaint that are shown.
 const MAX_SHOWN_PARTS: usize = 8;
+/// Places that are looked for in one line.
+const MAX_ERROR_POSITIONS: usize = 1_000;
+/// Bytes of templates and schemas whose text may be shown. Large public charts have 5 MB in all.
+const MAX_COMPARED_TEXT_BYTES: usize = 8 << 20;
 
 /// Words of helm, Go and YAML that quote no value, as a part of a complaint begins.
 const PLAIN_WORDS: [&str; 37] = [
@@ -61,9 +67,10 @@ const PLAIN_WORDS: [&str; 37] = [
 ];
 
 /// Words that follow those of helm, Go and YAML, and are no value.
-const PLAIN_FOLLOWERS: [&str; 125] = [
+const PLAIN_FOLLOWING_WORDS: [&str; 128] = [
     "EOF",
     "JSON",
+    "Kubernetes",
     "YAML",
     "absolute",
     "action",
@@ -119,6 +126,7 @@ const PLAIN_FOLLOWERS: [&str; 125] = [
     "has",
     "if",
     "in",
+    "incompatible",
     "indentation",
     "index",
     "int",
@@ -185,6 +193,7 @@ const PLAIN_FOLLOWERS: [&str; 125] = [
     "value",
     "variable",
     "want",
+    "which",
     "with",
     "wrong",
 ];
@@ -194,20 +203,29 @@ const PLAIN_FOLLOWERS: [&str; 125] = [
 pub(super) struct TemplateTexts {
     /// Each template with one blank between its words.
     templates: Vec<String>,
-    /// The words of templates and of schemas.
+    /// The words of templates, of schemas and of the charts' own files.
     words: HashSet<String>,
+    /// The bytes of all texts that were added.
+    bytes: usize,
 }
 
 impl TemplateTexts {
     /// Adds a template.
     pub(super) fn add_template(&mut self, text: &str) {
-        self.templates.push(one_blank(text));
-        self.add_words(text);
+        if self.try_add_words(text) {
+            self.templates.push(one_blank(text));
+        }
     }
 
-    /// Adds a text whose single words may be shown.
-    pub(super) fn add_words(&mut self, text: &str) {
+    /// Adds a text whose single words may be shown. False where there is no more room: then nothing
+    /// that is in it alone is shown.
+    pub(super) fn try_add_words(&mut self, text: &str) -> bool {
+        self.bytes += text.len();
+        if self.bytes > MAX_COMPARED_TEXT_BYTES {
+            return false;
+        }
         self.words.extend(text.split(|letter: char| !is_word_letter(letter)).map(str::to_owned));
+        true
     }
 
     /// Returns whether a text of several words is literally in a template.
@@ -221,8 +239,9 @@ impl TemplateTexts {
         let is_known = |word: &str| {
             let mut letters =
                 word.split(|letter: char| !is_word_letter(letter)).filter(|part| !part.is_empty());
-            letters
-                .all(|part| PLAIN_FOLLOWERS.contains(&part) || self.words.contains(part) || part.len() == 1)
+            letters.all(|part| {
+                PLAIN_FOLLOWING_WORDS.contains(&part) || self.words.contains(part) || part.len() == 1
+            })
         };
         let words: Vec<&str> = text.split(' ').map(|word| if is_known(word) { word } else { "…" }).collect();
         words.join(" ")
@@ -240,16 +259,16 @@ fn one_blank(text: &str) -> String {
 
 /// Returns the finding for a run of helm that failed.
 pub(super) fn finding(chart: &ChartClosure, run: &RunOutput, texts: &TemplateTexts) -> Diagnostic {
-    let lines: Vec<&str> = run.complaint.lines().collect();
+    let lines: Vec<&str> = run.stderr.lines().collect();
     // Without such a line helm did not come to an error: what Go says of its own end is no use.
     let start = lines.iter().rposition(|line| line.starts_with("Error: ")).unwrap_or(lines.len());
-    let lines = lines.into_iter().skip(start).map(str::trim).take(MAX_LINES);
+    let lines = lines.into_iter().skip(start).map(str::trim).take(MAX_ERROR_LINES);
     let lines = lines.filter(|line| !line.is_empty() && !line.starts_with("Use --debug flag"));
     let lines: Vec<&str> = lines.map(|line| line.strip_prefix("Error: ").unwrap_or(line)).collect();
-    let places: Vec<ManifestOrigin> = lines.iter().flat_map(|line| places(chart, line)).collect();
-    let mut parts: Vec<String> = Vec::new();
+    let origins: Vec<ManifestOrigin> = lines.iter().flat_map(|line| origins(chart, line)).collect();
+    let (mut parts, mut left) = (Vec::<String>::new(), MAX_ERROR_PARTS);
     for line in &lines {
-        parts.extend(plain_parts(chart, line, texts));
+        parts.extend(plain_parts(chart, line, texts, &mut left));
     }
     let mut seen = BTreeSet::new();
     parts.retain(|part| seen.insert(part.clone()));
@@ -261,8 +280,8 @@ pub(super) fn finding(chart: &ChartClosure, run: &RunOutput, texts: &TemplateTex
         (shown, _) => format!("helm does not render it: {}", shown.join(": ")),
     };
     // The last place is the innermost: the others only led there.
-    let origin = places.last().cloned().unwrap_or_else(|| chart_origin(chart));
-    let hint = match places.iter().find(|first| first.file != origin.file || first.line != origin.line) {
+    let origin = origins.last().cloned().unwrap_or_else(|| chart_origin(chart));
+    let hint = match origins.iter().find(|first| first.file != origin.file || first.line != origin.line) {
         Some(first) => format!("it is reached from {first}; `helm template` on this folder says all"),
         None => "`helm template` on this folder says all".to_owned(),
     };
@@ -270,23 +289,23 @@ pub(super) fn finding(chart: &ChartClosure, run: &RunOutput, texts: &TemplateTex
 }
 
 /// Returns the templates that a line names, with their lines.
-fn places(chart: &ChartClosure, line: &str) -> Vec<ManifestOrigin> {
+fn origins(chart: &ChartClosure, line: &str) -> Vec<ManifestOrigin> {
     let start = format!("{}/", chart.chart.name);
     let begins = line.match_indices(&start).filter_map(|(at, _)| line.get(at..));
-    let place = |text: &str| {
+    let origin_of = |text: &str| {
         let end = text.find([':', '"', '\'', ')', '>', ' ']).unwrap_or(text.len());
         let (path, rest) = text.split_at_checked(end)?;
         let digits: String =
             rest.strip_prefix(':').unwrap_or("").chars().take_while(char::is_ascii_digit).collect();
         chart.template_origin(path, digits.parse().unwrap_or(0))
     };
-    let found = begins.filter_map(place);
+    let found = begins.take(MAX_ERROR_POSITIONS).filter_map(origin_of);
     // A template is named once more without a line after its place.
-    found.filter(|place| place.line > 0 || !line.contains("executing")).collect()
+    found.filter(|origin_of| origin_of.line > 0 || !line.contains("executing")).collect()
 }
 
-/// Returns the parts of a line that show no value.
-fn plain_parts(chart: &ChartClosure, line: &str, texts: &TemplateTexts) -> Vec<String> {
+/// Returns the parts of a line that show no value, as far as so many may be looked at.
+fn plain_parts(chart: &ChartClosure, line: &str, texts: &TemplateTexts, left: &mut usize) -> Vec<String> {
     if texts.has_text(line) {
         return vec![printable(line)];
     }
@@ -295,11 +314,13 @@ fn plain_parts(chart: &ChartClosure, line: &str, texts: &TemplateTexts) -> Vec<S
     }
     // The same in the words of helm 3.18.
     if let Some((path, _)) = line.strip_prefix("- ").and_then(|line| line.split_once(": ")) {
+        let path = path_of_value(path, texts);
         return vec![printable(&format!("{path}: this is not what the schema takes"))];
     }
     let mut parts = Vec::new();
     let mut rest = line;
-    while !rest.is_empty() {
+    while !rest.is_empty() && *left > 0 {
+        *left -= 1;
         // The chart's own words come last, and may have any form.
         if texts.has_text(rest) {
             parts.push(printable(rest));
@@ -347,7 +368,7 @@ fn plain_part(chart: &ChartClosure, part: &str, texts: &TemplateTexts) -> Option
         return Some("values do not meet the schema".to_owned());
     }
     if part.starts_with(">=") || part.contains("incompatible with Kubernetes") {
-        return Some(printable(part));
+        return Some(printable(&texts.known_words(part)));
     }
     let words = PLAIN_WORDS.iter().find(|words| part.starts_with(**words))?;
     // The text in brackets or after `on` is the place.
@@ -360,14 +381,21 @@ fn plain_part(chart: &ChartClosure, part: &str, texts: &TemplateTexts) -> Option
 /// Returns what a line says of a value that the schema does not take. That is its place and what is
 /// wanted, as far as that shows no value.
 fn schema_violation(text: &str, texts: &TemplateTexts) -> String {
-    let (path, what) = text.split_once("': ").unwrap_or((text.trim_end_matches('\''), ""));
-    let place = if path.is_empty() { "the values" } else { path };
+    let (path, violation) = text.split_once("': ").unwrap_or((text.trim_end_matches('\''), ""));
+    let subject = if path.is_empty() { "the values".to_owned() } else { path_of_value(path, texts) };
     let plain = ["missing properties", "missing property", "got ", "additional properties "];
-    let what = match plain.iter().find_map(|words| Some((words, what.strip_prefix(words)?))) {
+    let violation = match plain.iter().find_map(|words| Some((words, violation.strip_prefix(words)?))) {
         Some((words, rest)) => format!("{words}{}", texts.known_words(rest)),
         None => "this is not what the schema takes".to_owned(),
     };
-    printable(&format!("{place}: {what}"))
+    printable(&format!("{subject}: {violation}"))
+}
+
+/// Returns the path of a value, without the keys that are in no text of the chart. Such a key may
+/// be a value that a chart says in the words of helm.
+fn path_of_value(path: &str, texts: &TemplateTexts) -> String {
+    let parts: Vec<String> = path.split_inclusive(['/', '.']).map(|part| texts.known_words(part)).collect();
+    parts.concat()
 }
 
 #[cfg(test)]
@@ -378,7 +406,20 @@ mod tests {
     use crate::input::MemoryTree;
     use crate::input::helm::{ChartLimits, HelmOptions, find_closure};
 
-    fn found(said: &str) -> (String, String) {
+    fn found_with(output: &str, add: impl FnOnce(&mut TemplateTexts)) -> String {
+        let tree = MemoryTree::new().file("web/Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n");
+        let options =
+            HelmOptions { release: "web".into(), namespace: "prod".into(), ..HelmOptions::default() };
+        let chart = find_closure(&tree, "web", "", &options, ChartLimits::default()).unwrap();
+        let stderr = output.to_owned();
+        let run = RunOutput { code: 1, output: Vec::new(), stderr, processor: Duration::ZERO };
+        let mut texts = TemplateTexts::default();
+        add(&mut texts);
+        let message = finding(&chart, &run, &texts).message;
+        message.strip_prefix("helm does not render it: ").unwrap_or(&message).to_owned()
+    }
+
+    fn found(output: &str) -> (String, String) {
         let tree = MemoryTree::new()
             .file("apps/web/Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n")
             .file("apps/web/templates/a.yaml", "")
@@ -386,13 +427,14 @@ mod tests {
         let options =
             HelmOptions { release: "web".into(), namespace: "prod".into(), ..HelmOptions::default() };
         let chart = find_closure(&tree, "apps/web", "", &options, ChartLimits::default()).unwrap();
-        let complaint = format!("time=x level=WARN\n{said}\n\nUse --debug flag to render out invalid YAML\n");
-        let run = RunOutput { code: 1, output: Vec::new(), complaint, processor: Duration::ZERO };
+        let stderr = format!("time=x level=WARN\n{output}\n\nUse --debug flag to render out invalid YAML\n");
+        let run = RunOutput { code: 1, output: Vec::new(), stderr, processor: Duration::ZERO };
         let mut texts = TemplateTexts::default();
         texts.add_template("A valid host is required");
         texts.add_template("password: must be set");
         texts.add_template("{{ .Values.a.b }} {{ include \"b\" . | atoi .Values.x }}");
-        texts.add_words("{\"required\": [\"zz\"]}");
+        texts.try_add_words("{\"required\": [\"zz\"], \"properties\": {\"port\": {}, \"secret\": {}}}");
+        texts.try_add_words("kubeVersion: \">=9.0.0\" v1.20.0");
         let found = finding(&chart, &run, &texts);
         assert!(!format!("{found:?}").contains("canary"), "{found:?}");
         let message = found.message.strip_prefix("helm does not render it: ").unwrap_or(&found.message);
@@ -401,8 +443,8 @@ mod tests {
 
     #[test]
     fn an_error_names_its_template_and_line() {
-        let check = |said: &str, place: &str, message: &str| {
-            assert_eq!(found(said), (format!("apps/web/{place}"), message.to_owned()), "{said}");
+        let check = |output: &str, position: &str, message: &str| {
+            assert_eq!(found(output), (format!("apps/web/{position}"), message.to_owned()), "{output}");
         };
         check(
             "Error: template: web/templates/a.yaml:3:13: executing \"web/templates/a.yaml\" at <.Values.a.b>: nil \
@@ -451,24 +493,27 @@ mod tests {
 
     #[test]
     fn a_violation_of_the_schema_is_reported_in_old_words_too() {
-        let said = "Error: values don't meet the specifications of the schema(s) in the following chart(s):\nweb:\n\
+        let output = "Error: values don't meet the specifications of the schema(s) in the following chart(s):\nweb:\n\
                     - secret: secret must be one of the following: \"canary\"";
-        assert_eq!(found(said).1, "values do not meet the schema: secret: this is not what the schema takes");
+        assert_eq!(
+            found(output).1,
+            "values do not meet the schema: secret: this is not what the schema takes"
+        );
     }
 
     #[test]
     fn what_a_chart_says_is_shown_where_it_is_its_own_text() {
         let at = "Error: execution error at (web/templates/a.yaml:1:6)";
-        let place = "apps/web/templates/a.yaml:1".to_owned();
+        let position = "apps/web/templates/a.yaml:1".to_owned();
         assert_eq!(
             found(&format!("{at}: A valid host is required")),
-            (place.clone(), "execution error: A valid host is required".into())
+            (position.clone(), "execution error: A valid host is required".into())
         );
         assert_eq!(
             found(&format!("{at}: password: must be set")),
-            (place.clone(), "execution error: password: must be set".into())
+            (position.clone(), "execution error: password: must be set".into())
         );
-        assert_eq!(found(&format!("{at}: no canary")), (place, "execution error".into()));
+        assert_eq!(found(&format!("{at}: no canary")), (position, "execution error".into()));
         let nothing = "helm does not render it, and its words may hold values";
         assert_eq!(found("canary"), ("apps/web/Chart.yaml".into(), nothing.into()));
         assert_eq!(
@@ -481,9 +526,37 @@ mod tests {
         );
     }
 
+    // Each end of a line is looked for in all templates: so their number is bounded, and so is what
+    // is kept of the templates.
+    #[test]
+    fn a_complaint_of_many_parts_over_many_templates_is_read_at_once() {
+        let at = "Error: execution error at (web/templates/a.yaml:1:6)";
+        let message = found_with(&format!("{at}: {}", "a: ".repeat(20_000)), |texts| {
+            for number in 0..64 {
+                texts.add_template(&format!("{number} {}", "b a: ".repeat(200_000)));
+            }
+        });
+        assert!(message.starts_with("execution error"), "{message}");
+    }
+
+    // A chart can say the words of helm on versions and schemas too.
+    #[test]
+    fn no_value_is_shown_in_words_on_versions_and_schemas() {
+        let check = |output: &str, expected: &str| assert_eq!(found(output).1, expected, "{output}");
+        let at = "Error: execution error at (web/templates/a.yaml:1:6)";
+        check(
+            &format!("{at}: incompatible with Kubernetes canary"),
+            "execution error: incompatible with Kubernetes …",
+        );
+        check(&format!("{at}: >=canary 1.2"), "execution error: … 1.2");
+        check("Error: a\n- at '/canary/port/0': got canary, want integer", "/…port/0: got … want integer");
+        check("Error: a\n- at '/port': missing property canary", "/port: missing property …");
+        check("Error: a\n- canary.port: Invalid type", "…port: this is not what the schema takes");
+    }
+
     #[test]
     fn a_value_after_words_of_helm_is_left_out() {
-        let check = |said: &str, expected: &str| assert_eq!(found(said).1, expected, "{said}");
+        let check = |output: &str, expected: &str| assert_eq!(found(output).1, expected, "{output}");
         let at = "Error: execution error at (web/templates/a.yaml:1:6)";
         for words in PLAIN_WORDS {
             let blank = if words.ends_with([' ', '"']) { "" } else { " " };
@@ -500,7 +573,7 @@ mod tests {
 
     #[test]
     fn the_words_are_in_order() {
-        assert!(PLAIN_FOLLOWERS.is_sorted());
+        assert!(PLAIN_FOLLOWING_WORDS.is_sorted());
         assert!(PLAIN_WORDS.is_sorted());
     }
 }

@@ -17,7 +17,7 @@ use crate::source::SourceError;
 
 use super::closure::{ChartClosure, ChartValues};
 use super::hooks::{is_made_once, is_never_run};
-use super::options::{HelmOptions, MAX_RELEASE_NAME};
+use super::options::{HelmOptions, MAX_RELEASE_NAME_CHARS};
 use super::output::ChartObject;
 
 /// Functions of templates whose answer is another one each time, besides those whose names begin
@@ -46,8 +46,15 @@ const MARK_PATH: &str = "/metadata/annotations/rhumb.dev~1generated";
 /// The number of random bytes that keep one render apart from another.
 const RENDER_ID_BYTES: usize = 16;
 
+/// Bytes of the paths of all fields of a chart that differ. Each path has all keys above its field,
+/// so they may be far more than what the chart prints. One object bears 256 KiB of annotations.
+const MAX_COMPARED_PATHS: usize = 1 << 20;
+
 /// Fields of one object that are named in a finding.
-const MAX_NAMED: usize = 5;
+const MAX_NAMED_OBJECTS: usize = 5;
+
+/// The remedy for values that are made up.
+const GIVE_VALUE_HINT: &str = "give the value yourself, often by the name of a Secret as `existingSecret`";
 
 /// Returns whether a render may make up values.
 ///
@@ -102,20 +109,28 @@ fn is_changing(name: &str) -> bool {
 /// that are not run.
 ///
 /// # Errors
-/// Fails with the objects that are not in both: no field of them can be left alone.
+/// Fails with the objects that are not in both: no field of them can be left alone. Fails also
+/// where the fields are too many.
 pub(super) fn compare(first: &mut [ChartObject], second: &[ChartObject]) -> Result<(), Vec<Diagnostic>> {
     let mut others: HashMap<String, Vec<&ChartObject>> = HashMap::new();
     for object in second.iter().rev() {
         others.entry(name_of(&object.body)).or_default().push(object);
     }
-    let mut faults = Vec::new();
+    let (mut faults, mut left) = (Vec::new(), MAX_COMPARED_PATHS);
     for object in first.iter_mut().filter(|object| !is_never_run(&object.body)) {
         match others.get_mut(&name_of(&object.body)).and_then(Vec::pop) {
             Some(_) if is_made_once(&object.body) => {}
             Some(other) => {
-                let mut paths = Vec::new();
-                differences(&object.body, &other.body, &mut String::new(), &mut paths);
-                object.generated = paths;
+                let mut found = DifferingPaths { paths: Vec::new(), left };
+                if found.add_differences(&object.body, &other.body, &mut String::new()).is_err() {
+                    let message = format!(
+                        "{}: more fields differ from render to render than can be named",
+                        name_of(&object.body)
+                    );
+                    return Err(vec![finding(object, message).hint(GIVE_VALUE_HINT)]);
+                }
+                left = found.left;
+                object.generated = found.paths;
             }
             None => {
                 let message = format!("{}: another object is made at each render", name_of(&object.body));
@@ -131,18 +146,20 @@ pub(super) fn compare(first: &mut [ChartObject], second: &[ChartObject]) -> Resu
 pub(super) fn refusals(objects: &[ChartObject]) -> Vec<Diagnostic> {
     let made_up = objects.iter().filter(|object| !object.generated.is_empty());
     let refusal = |object: &ChartObject| {
-        let message =
-            format!("{}: {} from render to render", name_of(&object.body), differ(&object.generated));
-        finding(object, message).hint(
-            "give the value yourself, often by the name of a Secret as `existingSecret`; or set \
-             `generated: once`, by which rhumb makes it once and leaves it alone from then on",
-        )
+        let message = format!(
+            "{}: {} from render to render",
+            name_of(&object.body),
+            difference_text(&object.generated)
+        );
+        finding(object, message).hint(format!(
+            "{GIVE_VALUE_HINT}; or set `generated: once`, by which rhumb makes it once and leaves it alone from then on"
+        ))
     };
     made_up.map(refusal).collect()
 }
 
-fn differ(paths: &[String]) -> String {
-    let named: Vec<String> = paths.iter().take(MAX_NAMED).map(|path| printable(path)).collect();
+fn difference_text(paths: &[String]) -> String {
+    let named: Vec<String> = paths.iter().take(MAX_NAMED_OBJECTS).map(|path| printable(path)).collect();
     match (paths.len() - named.len(), named.as_slice()) {
         (0, [one]) => format!("{one} differs"),
         (0, several) => format!("{} differ", several.join(", ")),
@@ -182,7 +199,7 @@ pub(super) fn new_mark(options: &HelmOptions) -> GeneratedMark {
     let _ = rustix::rand::getrandom(&mut bytes[..], rustix::rand::GetRandomFlags::empty());
     let template = options.name_template.as_deref().unwrap_or(&options.release);
     let is_word = |letter: &char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '.');
-    let name: String = template.chars().filter(is_word).take(MAX_RELEASE_NAME).collect();
+    let name: String = template.chars().filter(is_word).take(MAX_RELEASE_NAME_CHARS).collect();
     GeneratedMark::new(&format!("{}/{name}", options.namespace), &hex_text(&bytes))
 }
 
@@ -200,33 +217,52 @@ pub(super) fn name_of(body: &Value) -> String {
     format!("{} {namespace}{separator}{}", text(&["kind"]), text(&["metadata", "name"]))
 }
 
-/// Collects the JSON pointers of what differs. A list of another length differs as a whole.
-fn differences(a: &Value, b: &Value, at: &mut String, found: &mut Vec<String>) {
-    let length = at.len();
-    match (a, b) {
-        (Value::Object(a), Value::Object(b)) => {
-            let added = b.iter().filter(|(key, _)| !a.contains_key(*key));
-            for (key, value) in a.iter().chain(added) {
-                at.push('/');
-                at.push_str(&key.replace('~', "~0").replace('/', "~1"));
-                match b.get(key) {
-                    Some(other) if a.contains_key(key) => differences(value, other, at, found),
-                    _ => found.push(at.clone()),
+/// The JSON pointers of what differs.
+struct DifferingPaths {
+    paths: Vec<String>,
+    /// The bytes that may still be added.
+    left: usize,
+}
+
+/// More differs than may be named.
+struct TooManyPaths;
+
+impl DifferingPaths {
+    /// Collects the pointers of what differs. A list of another length differs as a whole.
+    fn add_differences(&mut self, a: &Value, b: &Value, at: &mut String) -> Result<(), TooManyPaths> {
+        let length = at.len();
+        match (a, b) {
+            (Value::Object(a), Value::Object(b)) => {
+                let added = b.iter().filter(|(key, _)| !a.contains_key(*key));
+                for (key, value) in a.iter().chain(added) {
+                    at.push('/');
+                    at.push_str(&key.replace('~', "~0").replace('/', "~1"));
+                    match b.get(key) {
+                        Some(other) if a.contains_key(key) => self.add_differences(value, other, at)?,
+                        _ => self.add(at)?,
+                    }
+                    at.truncate(length);
                 }
-                at.truncate(length);
             }
-        }
-        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
-            for ((a, b), number) in a.iter().zip(b).zip(0..) {
-                let number: usize = number;
-                at.push('/');
-                at.push_str(&number.to_string());
-                differences(a, b, at, found);
-                at.truncate(length);
+            (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
+                for ((a, b), number) in a.iter().zip(b).zip(0..) {
+                    let number: usize = number;
+                    at.push('/');
+                    at.push_str(&number.to_string());
+                    self.add_differences(a, b, at)?;
+                    at.truncate(length);
+                }
             }
+            (a, b) if a == b => {}
+            _ => self.add(at)?,
         }
-        (a, b) if a == b => {}
-        _ => found.push(at.clone()),
+        Ok(())
+    }
+
+    fn add(&mut self, path: &str) -> Result<(), TooManyPaths> {
+        self.left = self.left.checked_sub(path.len()).ok_or(TooManyPaths)?;
+        self.paths.push(path.to_owned());
+        Ok(())
     }
 }
 
@@ -284,9 +320,9 @@ mod tests {
     #[test]
     fn what_differs_is_named_by_its_path() {
         let check = |a: Value, b: Value, expected: &[&str]| {
-            let mut found = Vec::new();
-            differences(&a, &b, &mut String::new(), &mut found);
-            assert_eq!(found, expected);
+            let mut found = DifferingPaths { paths: Vec::new(), left: MAX_COMPARED_PATHS };
+            assert!(found.add_differences(&a, &b, &mut String::new()).is_ok());
+            assert_eq!(found.paths, expected);
         };
         check(json!({"a": 1, "b": [1, {"c": 2}]}), json!({"a": 1, "b": [1, {"c": 2}]}), &[]);
         check(
@@ -296,6 +332,25 @@ mod tests {
         );
         check(json!({"a": [1], "b": 1}), json!({"a": [1, 2], "c": 1}), &["/a", "/b", "/c"]);
         check(json!({"a": {"b": 1}}), json!({"a": 1}), &["/a"]);
+    }
+
+    #[test]
+    fn more_fields_that_differ_than_can_be_named_refuse_their_object() {
+        let long = "k".repeat(1_000);
+        let made = |text: &str, leaves: usize| {
+            let mut value: Value = (0..leaves).map(|leaf| (leaf.to_string(), json!(text))).collect();
+            for _ in 0..20 {
+                value = json!({ long.as_str(): value });
+            }
+            object(json!({"kind": "ConfigMap", "metadata": {"name": "a"}, "data": value}))
+        };
+        let paths = |leaves: usize| {
+            let mut first = [made("1", leaves)];
+            compare(&mut first, &[made("2", leaves)]).map(|()| first[0].generated.len())
+        };
+        assert_eq!(paths(10), Ok(10));
+        let message = "ConfigMap a: more fields differ from render to render than can be named";
+        assert_eq!(paths(1_000).unwrap_err()[0].message, message);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::object::annotation_text;
 use super::hook_order::HookPhase;
 
 /// The word of helm that makes an object a hook.
-pub(super) const HOOK: &str = "helm.sh/hook";
+pub(super) const HOOK_ANNOTATION: &str = "helm.sh/hook";
 
 /// An event of helm at which a hook runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub(super) struct HookEvents(Vec<HookEvent>);
 
 impl HookEvents {
     pub(super) fn of(body: &Value) -> Option<Self> {
-        let text = annotation_text(body, HOOK);
+        let text = annotation_text(body, HOOK_ANNOTATION);
         (!text.is_empty()).then(|| Self(text.split(',').filter_map(HookEvent::of).collect()))
     }
 

@@ -1,6 +1,7 @@
 //! The order of a release with hooks: which of its objects wait for which others.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 
 use serde_json::Value;
 
@@ -13,6 +14,14 @@ use super::hooks::{annotate, is_job, is_pod};
 use super::namespaces::scopes_of;
 use super::options::UnnamedNamespace;
 use super::output::ChartObject;
+
+/// Bytes of all names that the objects of one release wait for. Each has the names of all before
+/// it, so they grow with the square of the objects. Large charts have some 100 KiB.
+pub(super) const MAX_NAME_BYTES: usize = 16 << 20;
+
+/// The objects of a release would wait for more than may be written on them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TooManyNames;
 
 /// When a hook runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -56,60 +65,99 @@ impl HookSteps {
 ///
 /// Definitions and namespaces wait for no hook. Nor does what a hook needs that runs before, as its
 /// service account: at an upgrade it is there.
+///
+/// # Errors
+/// Fails where that is more than may be written on them.
 pub(super) fn order(
     mut rest: Vec<ChartObject>,
     mut steps: HookSteps,
     namespace: &str,
     unnamed: UnnamedNamespace,
-) -> Vec<ChartObject> {
-    let names = ReleaseObjectIds { scopes: scopes_of(rest.iter()), namespace, unnamed };
+) -> Result<Vec<ChartObject>, TooManyNames> {
+    let names = HelmReleaseObjectIds { scopes: scopes_of(rest.iter()), namespace, unnamed };
     let (before, after) = (steps.take(HookPhase::Before), steps.take(HookPhase::After));
     let needed = needed(&names, &before, &rest);
-    let mut awaited = Vec::new();
-    let mut all = chain(&names, before, &mut awaited);
+    let mut awaited = AwaitedNames { text: String::new(), left: MAX_NAME_BYTES };
+    let mut all = chain(&names, before, &mut awaited)?;
     for object in &mut rest {
         let is_base = matches!(text_at(&object.body, &["kind"]), "Namespace" | "CustomResourceDefinition");
         if !is_base && names.id(&object.body).is_none_or(|id| !needed.contains(&id)) {
-            wait(&mut object.body, &awaited);
+            awaited.write_on(&mut object.body)?;
         }
     }
-    let mut awaited: Vec<String> = rest.iter().filter_map(|object| names.text(&object.body)).collect();
-    let last = chain(&names, after, &mut awaited);
+    awaited.text.clear();
+    for object in &rest {
+        awaited.add(&names, object);
+    }
+    let last = chain(&names, after, &mut awaited)?;
     all.append(&mut rest);
     all.extend(last);
-    all
+    Ok(all)
 }
 
 /// Makes each step wait for the objects before it.
-fn chain(names: &ReleaseObjectIds<'_>, steps: Vec<HookStep>, awaited: &mut Vec<String>) -> Vec<ChartObject> {
+fn chain(
+    names: &HelmReleaseObjectIds<'_>,
+    steps: Vec<HookStep>,
+    awaited: &mut AwaitedNames,
+) -> Result<Vec<ChartObject>, TooManyNames> {
     let mut all = Vec::new();
     for mut step in steps {
-        step.objects.iter_mut().for_each(|object| wait(&mut object.body, awaited));
-        awaited.extend(step.objects.iter().filter_map(|object| names.text(&object.body)));
+        for object in &mut step.objects {
+            awaited.write_on(&mut object.body)?;
+        }
+        step.objects.iter().for_each(|object| awaited.add(names, object));
         all.append(&mut step.objects);
     }
-    all
+    Ok(all)
 }
 
-fn wait(body: &mut Value, awaited: &[String]) {
-    if awaited.is_empty() {
-        return;
+/// The names of the objects that those which follow wait for.
+struct AwaitedNames {
+    /// All of them, as the annotation has them.
+    text: String,
+    /// The bytes that may still be written.
+    left: usize,
+}
+
+impl AwaitedNames {
+    fn add(&mut self, names: &HelmReleaseObjectIds<'_>, object: &ChartObject) {
+        if let Some(name) = names.text(&object.body) {
+            let separator = if self.text.is_empty() { "" } else { ", " };
+            let _ = write!(self.text, "{separator}{name}");
+        }
     }
-    let own = annotation_text(body, DEPENDS_ON);
-    let own = own.split(',').map(str::trim).filter(|name| !name.is_empty());
-    let text = own.chain(awaited.iter().map(String::as_str)).collect::<Vec<_>>().join(", ");
-    annotate(body, DEPENDS_ON, &text);
+
+    /// Makes an object wait for all of them, and for what it names itself.
+    fn write_on(&mut self, body: &mut Value) -> Result<(), TooManyNames> {
+        if self.text.is_empty() {
+            return Ok(());
+        }
+        self.left = self.left.checked_sub(self.text.len()).ok_or(TooManyNames)?;
+        let own = annotation_text(body, DEPENDS_ON);
+        let own = own.split(',').map(str::trim).filter(|name| !name.is_empty());
+        let text = own.chain([self.text.as_str()]).collect::<Vec<_>>().join(", ");
+        annotate(body, DEPENDS_ON, &text);
+        Ok(())
+    }
 }
 
 /// Returns the objects of the release that hooks need which run before it, and all that these need.
 /// An object that gives rights to a service account that is needed is needed too.
-fn needed(names: &ReleaseObjectIds<'_>, before: &[HookStep], rest: &[ChartObject]) -> BTreeSet<ObjectId> {
+fn needed(names: &HelmReleaseObjectIds<'_>, before: &[HookStep], rest: &[ChartObject]) -> BTreeSet<ObjectId> {
     let of = |object: &ChartObject| {
         let id = names.id(&object.body)?;
         let needs = graph::references(&id, &object.body);
         Some((id, needs))
     };
     let edges: BTreeMap<ObjectId, BTreeSet<ObjectId>> = rest.iter().filter_map(of).collect();
+    // The objects that give rights to each account.
+    let mut bindings: BTreeMap<&ObjectId, Vec<&ObjectId>> = BTreeMap::new();
+    for (other, needs) in edges.iter().filter(|(other, _)| other.group() == "rbac.authorization.k8s.io") {
+        for account in needs.iter().filter(|id| id.is("", "ServiceAccount")) {
+            bindings.entry(account).or_default().push(other);
+        }
+    }
     let hooks = before.iter().flat_map(|step| &step.objects).filter_map(of);
     let mut left: Vec<ObjectId> = hooks.flat_map(|(_, needs)| needs).collect();
     let mut needed = BTreeSet::new();
@@ -118,19 +166,14 @@ fn needed(names: &ReleaseObjectIds<'_>, before: &[HookStep], rest: &[ChartObject
             continue;
         }
         left.extend(edges.get(&id).into_iter().flatten().cloned());
-        if id.is("", "ServiceAccount") {
-            let binds = |(other, needs): &(&ObjectId, &BTreeSet<ObjectId>)| {
-                other.group() == "rbac.authorization.k8s.io" && needs.contains(&id)
-            };
-            left.extend(edges.iter().filter(binds).map(|(other, _)| other.clone()));
-        }
+        left.extend(bindings.get(&id).into_iter().flatten().map(|other| (*other).clone()));
     }
     needed
 }
 
 /// The identities of a release's objects, as far as the scope of their kinds is known without a
 /// cluster.
-struct ReleaseObjectIds<'a> {
+struct HelmReleaseObjectIds<'a> {
     scopes: KindScopes,
     /// The namespace of the release.
     namespace: &'a str,
@@ -138,7 +181,7 @@ struct ReleaseObjectIds<'a> {
     unnamed: UnnamedNamespace,
 }
 
-impl ReleaseObjectIds<'_> {
+impl HelmReleaseObjectIds<'_> {
     /// Returns the identity of an object; none where that is not known.
     fn id(&self, body: &Value) -> Option<ObjectId> {
         let gvk = Gvk::from_api_version(text_at(body, &["apiVersion"]), text_at(body, &["kind"]));

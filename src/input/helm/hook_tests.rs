@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::hook_events::HOOK;
-use super::hooks::{LEFT_ALONE, WEIGHT, annotate, listed_objects, tests_in, translate};
+use super::hook_events::HOOK_ANNOTATION;
+use super::hooks::{
+    HOOK_WEIGHT_ANNOTATION, LEFT_ALONE_ANNOTATION, annotate, listed_objects, tests_in, translate,
+};
 use super::options::UnnamedNamespace;
 use super::output::ChartObject;
 use crate::input::origin::ObjectOrigin;
 use crate::object::annotations::{DEPENDS_ON, HOOK_RELEASE, RECREATE};
-use crate::object::{annotation_text, text_at};
+use crate::object::{Diagnostic, annotation_text, text_at};
 
 fn object(kind: &str, name: &str, hook: &str, weight: &str) -> ChartObject {
     let version = match kind {
@@ -22,7 +24,7 @@ fn object(kind: &str, name: &str, hook: &str, weight: &str) -> ChartObject {
         _ => "v1",
     };
     let mut body = json!({"apiVersion": version, "kind": kind, "metadata": {"name": name}});
-    for (key, text) in [(HOOK, hook), (WEIGHT, weight)] {
+    for (key, text) in [(HOOK_ANNOTATION, hook), (HOOK_WEIGHT_ANNOTATION, weight)] {
         if !text.is_empty() {
             annotate(&mut body, key, text);
         }
@@ -36,13 +38,19 @@ fn object(kind: &str, name: &str, hook: &str, weight: &str) -> ChartObject {
 
 /// Returns each object by its name, with the names of those that it waits for.
 fn order(objects: Vec<ChartObject>) -> Vec<String> {
-    let (objects, _) = translate(objects, "prod", UnnamedNamespace::Release);
+    let (objects, _) = translate(objects, "prod", UnnamedNamespace::Release).unwrap();
     let waits = |object: &ChartObject| {
         let names = annotation_text(&object.body, DEPENDS_ON);
         let names = names.split(", ").map(|name| name.rsplit('/').next().unwrap());
         format!("{}: {}", text_at(&object.body, &["metadata", "name"]), names.collect::<Vec<_>>().join(" "))
     };
     objects.iter().map(waits).collect()
+}
+
+fn translated(objects: Vec<ChartObject>) -> Result<Vec<ChartObject>, String> {
+    let translated = translate(objects, "prod", UnnamedNamespace::Release);
+    let text = |found: &Diagnostic| format!("{}: {}", found.code, found.message);
+    translated.map(|(objects, _)| objects).map_err(|found| found.iter().map(text).collect())
 }
 
 #[test]
@@ -74,6 +82,48 @@ fn hooks_run_in_the_steps_of_helm() {
             "last: crd config web after",
         ]
     );
+}
+
+#[test]
+fn hooks_of_one_weight_run_by_their_names() {
+    assert_eq!(
+        order(vec![
+            object("ConfigMap", "b", "pre-install", ""),
+            object("Secret", "c", "pre-install", "-1"),
+            object("Job", "z", "pre-install", ""),
+            object("Job", "a", "pre-install", "0"),
+            object("Job", "b", "pre-install", "0"),
+        ]),
+        ["c: ", "a: c", "b: c a", "b: c a b", "z: c a b b"]
+    );
+}
+
+#[test]
+fn objects_that_wait_for_too_much_refuse_their_chart() {
+    let hooks = (0..2_000).map(|number| object("ConfigMap", &format!("hook-{number}"), "pre-install", ""));
+    let others = (0..2_000).map(|number| object("ConfigMap", &format!("other-{number}"), "", ""));
+    let refused = translated(hooks.clone().chain(others).collect()).unwrap_err();
+    assert_eq!(
+        refused,
+        "too-large: the hooks of this chart make its objects wait for each other in more than 16777216 bytes of names"
+    );
+    assert!(translated(hooks.collect()).is_ok());
+}
+
+// A binding of many accounts: each of them compared with all that gives rights would take minutes.
+#[test]
+fn what_gives_rights_to_many_accounts_is_found_at_once() {
+    let mut binding = object("RoleBinding", "all", "", "");
+    let subject =
+        |number| json!({"kind": "ServiceAccount", "name": format!("a{number}"), "namespace": "prod"});
+    binding.body["subjects"] = (0..9_000).map(subject).collect();
+    let mut job = object("Job", "migrate", "pre-install", "");
+    job.body["spec"]["template"]["spec"] = json!({"serviceAccountName": "a0", "containers": []});
+    let accounts = (0..9_000).map(|number| object("ServiceAccount", &format!("a{number}"), "", ""));
+    let others = (0..9_000).map(|number| object("RoleBinding", &format!("b{number}"), "", ""));
+    let objects = accounts.chain(others).chain([binding, job]).collect();
+    let waits = |object: &&ChartObject| !annotation_text(&object.body, DEPENDS_ON).is_empty();
+    assert_eq!(translated(objects).unwrap().iter().filter(waits).count(), 9_000);
 }
 
 #[test]
@@ -114,11 +164,11 @@ fn an_object_is_named_as_the_annotation_wants_it() {
         definition,
         web,
     ];
-    let (objects, _) = translate(hooks, "prod", UnnamedNamespace::Release);
+    let (objects, _) = translate(hooks, "prod", UnnamedNamespace::Release).unwrap();
     assert_eq!(
         annotation_text(&objects[6].body, DEPENDS_ON),
-        "Secret/own, batch/namespaces/prod/Job/a, /Namespace/d, example.com/namespaces/prod/Order/c, \
-         /namespaces/elsewhere/ConfigMap/b"
+        "Secret/own, batch/namespaces/prod/Job/a, /namespaces/elsewhere/ConfigMap/b, \
+         example.com/namespaces/prod/Order/c, /Namespace/d"
     );
 }
 
@@ -133,7 +183,8 @@ fn a_job_runs_again_when_its_release_changes() {
         config.body["data"] = json!({"token": password});
         config.generated = vec!["/data/token".to_owned()];
         let job = object("Job", "migrate", "pre-install,pre-upgrade", "");
-        let (objects, notices) = translate(vec![web, secret, config, job], "prod", UnnamedNamespace::Release);
+        let (objects, notices) =
+            translate(vec![web, secret, config, job], "prod", UnnamedNamespace::Release).unwrap();
         assert_eq!(notices, []);
         objects[0].body.clone()
     };
@@ -150,12 +201,12 @@ fn a_job_runs_again_when_its_release_changes() {
 #[test]
 fn what_only_an_installation_runs_is_left_alone_afterwards() {
     let (objects, notices) =
-        translate(vec![object("Job", "a", "pre-install", "")], "prod", UnnamedNamespace::Release);
+        translate(vec![object("Job", "a", "pre-install", "")], "prod", UnnamedNamespace::Release).unwrap();
     assert_eq!(notices, []);
     assert_eq!(
         objects[0].body,
         json!({"apiVersion": "batch/v1", "kind": "Job",
-            "metadata": {"name": "a", "annotations": {LEFT_ALONE.0: LEFT_ALONE.1}},
+            "metadata": {"name": "a", "annotations": {LEFT_ALONE_ANNOTATION.0: LEFT_ALONE_ANNOTATION.1}},
             "spec": {"template": {"spec": {"containers": []}}}})
     );
 }
@@ -167,7 +218,8 @@ fn what_is_not_run_as_by_helm_is_reported() {
             vec![object("Secret", "web", "", ""), object("ConfigMap", "a", hook, "")],
             "prod",
             UnnamedNamespace::Release,
-        );
+        )
+        .unwrap();
         let names: Vec<_> =
             objects.iter().map(|object| text_at(&object.body, &["metadata", "name"])).collect();
         assert_eq!(names, order, "{hook}");
@@ -234,7 +286,7 @@ fn a_release_without_hooks_stays_as_it_is() {
     let mut kept = object("Secret", "kept", "", "");
     annotate(&mut kept.body, "helm.sh/resource-policy", "keep");
     let objects = vec![object("Deployment", "web", "", ""), kept];
-    assert_eq!(translate(objects.clone(), "prod", UnnamedNamespace::Release), (objects, Vec::new()));
+    assert_eq!(translate(objects.clone(), "prod", UnnamedNamespace::Release), Ok((objects, Vec::new())));
 }
 
 #[test]
@@ -244,7 +296,7 @@ fn a_name_leaves_the_namespace_open_where_the_source_gives_it() {
         if !namespace.is_empty() {
             first.body["metadata"]["namespace"] = namespace.into();
         }
-        let (objects, _) = translate(vec![object("ConfigMap", "b", "", ""), first], "prod", unnamed);
+        let (objects, _) = translate(vec![object("ConfigMap", "b", "", ""), first], "prod", unnamed).unwrap();
         assert_eq!(annotation_text(&objects[1].body, DEPENDS_ON), expected, "{unnamed:?} {namespace}");
     };
     check(UnnamedNamespace::Source, "", "batch/namespaces//Job/a");

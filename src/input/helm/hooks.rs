@@ -1,7 +1,7 @@
 //! Hooks of a chart as objects among others, in the words by which rhumb orders these.
 //!
 //! A hook that runs before is needed by the rest of the release, and what runs after needs all of
-//! it. The steps in between are helm's: by weight, kind and name, and one Job after the other. A
+//! it. The steps in between are helm's: by weight, name and kind, and one Job after the other. A
 //! Job runs again when its release changes, as its pod template holds the hash of the other
 //! objects.
 //!
@@ -16,24 +16,25 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use crate::manifest::{self, TextPlace};
+use crate::manifest::{self, TextPosition};
 use crate::object::annotations::{HOOK_RELEASE, RECREATE};
-use crate::object::{ContentHash, Diagnostic, annotation_text, text_at, value_at};
+use crate::object::{ContentHash, Diagnostic, ManifestOrigin, annotation_text, text_at, value_at};
 use crate::source::HOOK_NOT_RUN;
 
 use super::generated::name_of;
-use super::hook_events::{HOOK, HookEvent, HookEvents};
-use super::hook_order::{HookSteps, order};
+use super::hook_events::{HOOK_ANNOTATION, HookEvent, HookEvents};
+use super::hook_order::{HookSteps, MAX_NAME_BYTES, TooManyNames, order};
 use super::options::UnnamedNamespace;
 use super::output::ChartObject;
 use super::refusal::origin_at;
 
 /// The words of helm for hooks.
-pub(super) const WEIGHT: &str = "helm.sh/hook-weight";
-const HOOK_WORDS: [&str; 4] = [HOOK, WEIGHT, "helm.sh/hook-delete-policy", "helm.sh/hook-output-log-policy"];
+pub(super) const HOOK_WEIGHT_ANNOTATION: &str = "helm.sh/hook-weight";
+const HOOK_ANNOTATIONS: [&str; 4] =
+    [HOOK_ANNOTATION, HOOK_WEIGHT_ANNOTATION, "helm.sh/hook-delete-policy", "helm.sh/hook-output-log-policy"];
 
 /// By this annotation an object is created where it is missing, and then left alone.
-pub(super) const LEFT_ALONE: (&str, &str) = ("client.lifecycle.config.k8s.io/mutation", "ignore");
+pub(super) const LEFT_ALONE_ANNOTATION: (&str, &str) = ("client.lifecycle.config.k8s.io/mutation", "ignore");
 
 /// Returns whether an object is created at an installation, and left alone from then on.
 pub(super) fn is_made_once(body: &Value) -> bool {
@@ -45,13 +46,16 @@ pub(crate) fn is_never_run(body: &Value) -> bool {
     HookEvents::of(body).is_some_and(|events| events.phase().is_none())
 }
 
-/// Makes objects among others of the hooks of a release, in the order in which helm prints them.
-/// Returns also what a person should know of them.
+/// Makes objects among others of the hooks of a release, which are in the order in which helm
+/// prints them. Returns also what a person should know of them.
+///
+/// # Errors
+/// Fails where the objects would wait for each other in more names than may be written on them.
 pub(crate) fn translate(
     objects: Vec<ChartObject>,
     namespace: &str,
     unnamed: UnnamedNamespace,
-) -> (Vec<ChartObject>, Vec<Diagnostic>) {
+) -> Result<(Vec<ChartObject>, Vec<Diagnostic>), Vec<Diagnostic>> {
     let mut notices = Vec::new();
     let (mut rest, mut hooks) = (Vec::new(), Vec::new());
     for object in objects {
@@ -67,11 +71,13 @@ pub(crate) fn translate(
             None => notices.push(notice(&object, HOOK_NOT_RUN, never_run(&events))),
         }
     }
-    if hooks.is_empty() {
-        return (rest, notices);
-    }
+    let Some((_, _, _, first)) = hooks.first() else { return Ok((rest, notices)) };
+    let origin = origin_of(first);
+
     let release = release_hash(rest.iter().chain(hooks.iter().map(|(_, _, _, object)| object)));
-    hooks.sort_by_key(|(phase, weight, _, _)| (*phase, *weight));
+    // helm prints them by kind, and runs those of one weight by name: the kind decides last.
+    let name = |object: &ChartObject| text_at(&object.body, &["metadata", "name"]).to_owned();
+    hooks.sort_by_cached_key(|(phase, weight, _, object)| (*phase, *weight, name(object)));
     let mut steps = HookSteps::default();
     for (phase, weight, events, mut object) in hooks {
         take_words(&mut object.body);
@@ -86,20 +92,27 @@ pub(crate) fn translate(
             keep_ended(&mut object.body);
         }
         if events.is_only_installation() {
-            annotate(&mut object.body, LEFT_ALONE.0, LEFT_ALONE.1);
+            annotate(&mut object.body, LEFT_ALONE_ANNOTATION.0, LEFT_ALONE_ANNOTATION.1);
         } else if is_job(&object.body) {
             run_for_each_release(&mut object.body, release);
         }
         steps.add(phase, weight, object);
     }
-    (order(rest, steps, namespace, unnamed), notices)
+    let ordered = order(rest, steps, namespace, unnamed).map_err(|TooManyNames| {
+        let message = format!(
+            "the hooks of this chart make its objects wait for each other in more than {MAX_NAME_BYTES} bytes of names"
+        );
+        let hint = "each object waits for all hooks before it: use fewer hooks, or make several charts of it";
+        vec![Diagnostic::error(origin, "too-large", message).hint(hint)]
+    })?;
+    Ok((ordered, notices))
 }
 
 /// Returns the objects of a document that helm printed. Items of a list are hooks where the list is
 /// one, as helm runs it as a whole.
 pub(super) fn listed_objects(object: ChartObject) -> impl Iterator<Item = ChartObject> {
     let ChartObject { body, origin, generated } = object;
-    let words: Vec<(&str, String)> = HOOK_WORDS
+    let words: Vec<(&str, String)> = HOOK_ANNOTATIONS
         .into_iter()
         .map(|key| (key, annotation_text(&body, key).to_owned()))
         .filter(|(_, text)| !text.is_empty())
@@ -123,16 +136,19 @@ fn never_run(events: &HookEvents) -> &'static str {
 }
 
 fn notice(object: &ChartObject, code: &'static str, text: &str) -> Diagnostic {
-    let place = object.origin.places.first().cloned();
-    let place = place.unwrap_or_else(|| Diagnostic::file_error(object.origin.root.clone(), "", "").origin);
-    Diagnostic::warning(place, code, format!("{}: {text}", name_of(&object.body)))
+    Diagnostic::warning(origin_of(object), code, format!("{}: {text}", name_of(&object.body)))
+}
+
+fn origin_of(object: &ChartObject) -> ManifestOrigin {
+    let origin = object.origin.places.first().cloned();
+    origin.unwrap_or_else(|| ManifestOrigin::of_file(object.origin.root.clone()))
 }
 
 /// Returns the notices of the tests in a chart's templates, by their texts: helm leaves them out.
 pub(super) fn tests_in(file: &Arc<str>, text: &str) -> Option<Diagnostic> {
     let is_test = |line: &str| {
         let events = line
-            .split_once(HOOK)
+            .split_once(HOOK_ANNOTATION)
             .filter(|(_, rest)| !rest.starts_with('-'))
             .and_then(|(_, rest)| rest.split_once(':'))
             .map_or("", |(_, events)| events);
@@ -140,13 +156,13 @@ pub(super) fn tests_in(file: &Arc<str>, text: &str) -> Option<Diagnostic> {
         words.any(|word| matches!(word, "test" | "test-success" | "test-failure"))
     };
     let (_, line) = text.lines().zip(1..).find(|(line, _)| is_test(line))?;
-    let place = origin_at(file, TextPlace { line, column: 1 });
-    Some(Diagnostic::warning(place, HOOK_NOT_RUN, "this template makes a test, which is not run"))
+    let origin = origin_at(file, TextPosition { line, column: 1 });
+    Some(Diagnostic::warning(origin, HOOK_NOT_RUN, "this template makes a test, which is not run"))
 }
 
 /// Returns the weight of a hook. Helm takes what is no number for none.
 fn weight(body: &Value) -> i64 {
-    annotation_text(body, WEIGHT).parse().unwrap_or(0)
+    annotation_text(body, HOOK_WEIGHT_ANNOTATION).parse().unwrap_or(0)
 }
 
 pub(super) fn is_job(body: &Value) -> bool {
@@ -161,7 +177,7 @@ pub(super) fn is_pod(body: &Value) -> bool {
 fn take_words(body: &mut Value) {
     let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) else { return };
     let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) else { return };
-    annotations.retain(|key, _| !HOOK_WORDS.contains(&key.as_str()));
+    annotations.retain(|key, _| !HOOK_ANNOTATIONS.contains(&key.as_str()));
     if annotations.is_empty() {
         metadata.remove("annotations");
     }

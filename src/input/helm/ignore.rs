@@ -49,6 +49,16 @@ enum IgnorePatternPart {
     Letter(char),
 }
 
+impl IgnorePatternPart {
+    /// Returns how many letters or ranges of them a letter is compared with.
+    fn width(&self) -> u64 {
+        match self {
+            Self::Class { ranges, .. } => 1 + ranges.len() as u64,
+            Self::AnyLetters | Self::AnyLetter | Self::Letter(_) => 1,
+        }
+    }
+}
+
 impl IgnoreRules {
     /// Reads a file, and adds the rule that every chart has: hidden files are no templates.
     pub(super) fn read(bytes: &[u8]) -> Result<Self, IgnoreFault> {
@@ -63,6 +73,16 @@ impl IgnoreRules {
             rules.push(IgnoreRule::read(line).map_err(|reason| IgnoreFault { line: number, reason })?);
         }
         Ok(Self(rules))
+    }
+
+    /// Returns the steps that the comparison of a path with all rules takes at most.
+    pub(super) fn steps(&self, path: &str) -> u64 {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        let steps = |rule: &IgnoreRule| {
+            let text = if rule.is_for_names { name } else { path };
+            rule.pattern.iter().map(IgnorePatternPart::width).sum::<u64>() * (text.len() as u64 + 1)
+        };
+        self.0.iter().map(steps).sum()
     }
 
     /// Returns whether a path in the chart is left out.
@@ -141,7 +161,8 @@ fn parse(pattern: &str) -> Result<Vec<IgnorePatternPart>, &'static str> {
     Ok(parts)
 }
 
-/// Returns whether a pattern matches the whole text, in time that is bounded by both lengths.
+/// Returns whether a pattern matches the whole text, in time that is bounded by the product of both
+/// lengths. The caller bounds the sum over all rules and paths.
 fn matches(pattern: &[IgnorePatternPart], text: &str) -> bool {
     let letters: Vec<char> = text.chars().collect();
     // For each number of letters, whether the parts so far match exactly so many.

@@ -36,7 +36,7 @@ pub use command::ChartFolders;
 pub(crate) use command::render_inputs;
 pub(crate) use generated::names_changing_function;
 pub(crate) use hooks::{is_never_run, translate as translate_hooks};
-pub use options::{GeneratedPolicy, HelmOptions, PrintedParts, UnnamedNamespace, ValuesSource};
+pub use options::{GeneratedPolicy, HelmOptions, PrintedParts, SchemaUse, UnnamedNamespace, ValuesSource};
 pub use output::ChartObject;
 pub(crate) use refusal::encrypted_values;
 pub use render::{ChartError, ChartRender, ChartRenderHost, render_chart, template_chart};

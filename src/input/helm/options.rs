@@ -5,13 +5,13 @@ use std::sync::Arc;
 use crate::object::Diagnostic;
 
 /// The longest name of a release: helm takes no longer one.
-pub(super) const MAX_RELEASE_NAME: usize = 53;
+pub(super) const MAX_RELEASE_NAME_CHARS: usize = 53;
 /// The longest name of a namespace.
-const MAX_NAMESPACE_NAME: usize = 63;
+const MAX_NAMESPACE_NAME_CHARS: usize = 63;
 
 /// Versions and kinds in one argument: the system bounds the bytes of each, and a cluster may have
 /// thousands.
-const VERSIONS_IN_ARGUMENT: usize = 500;
+const MAX_ARGUMENT_VERSIONS: usize = 500;
 
 /// The treatment of fields that differ from render to render.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -43,6 +43,16 @@ impl std::str::FromStr for GeneratedPolicy {
         let known = Self::ALL.into_iter().find(|policy| policy.word() == text);
         known.ok_or_else(|| format!("{text}: must be refuse or once"))
     }
+}
+
+/// The use of the schemas that charts bring for their values.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SchemaUse {
+    /// Values must meet them.
+    #[default]
+    Validate,
+    /// They are not read.
+    Skip,
 }
 
 /// The namespace of objects that name none.
@@ -110,6 +120,8 @@ pub struct HelmOptions {
     pub api_versions: Arc<[String]>,
     /// The treatment of generated values.
     pub generated: GeneratedPolicy,
+    /// The use of schemas.
+    pub schemas: SchemaUse,
     /// The parts that are printed.
     pub printed: PrintedParts,
 }
@@ -117,16 +129,17 @@ pub struct HelmOptions {
 impl HelmOptions {
     /// Returns what helm would not take, as findings about the root.
     pub(super) fn faults(&self, folder: &str) -> Vec<Diagnostic> {
-        let place = if folder.is_empty() { "." } else { folder };
-        let refuse =
-            |code, message: String, hint: &str| Diagnostic::file_error(place, code, message).hint(hint);
+        let shown_folder = if folder.is_empty() { "." } else { folder };
+        let refuse = |code, message: String, hint: &str| {
+            Diagnostic::file_error(shown_folder, code, message).hint(hint)
+        };
         let mut faults = Vec::new();
-        if self.name_template.is_none() && !is_name(&self.release, MAX_RELEASE_NAME) {
+        if self.name_template.is_none() && !is_name(&self.release, MAX_RELEASE_NAME_CHARS) {
             let message = format!("{:?} cannot be the name of a release", self.release);
             let hint = "name it by up to 53 lower-case letters, digits, `-` and `.`";
             faults.push(refuse("release-name", message, hint));
         }
-        if !is_name(&self.namespace, MAX_NAMESPACE_NAME) || self.namespace.contains('.') {
+        if !is_name(&self.namespace, MAX_NAMESPACE_NAME_CHARS) || self.namespace.contains('.') {
             let message = format!("{:?} cannot be the name of a namespace", self.namespace);
             faults.push(refuse(
                 "namespace",
@@ -149,12 +162,13 @@ impl HelmOptions {
         let PrintedParts { definitions, tests, hooks } = self.printed;
         arguments.extend(definitions.then(|| "--include-crds".to_owned()));
         arguments.extend((!tests).then(|| "--skip-tests".to_owned()));
+        arguments.extend((self.schemas == SchemaUse::Skip).then(|| "--skip-schema-validation".to_owned()));
         arguments.extend((!hooks).then(|| "--no-hooks".to_owned()));
         arguments.extend(self.kube_version.iter().map(|version| format!("--kube-version={version}")));
         // helm takes the text of this option apart at commas and quotes.
         let versions = self.api_versions.iter().filter(|version| !version.contains([',', '"', '\n', '\r']));
         let versions: Vec<&str> = versions.map(String::as_str).collect();
-        let parts = versions.chunks(VERSIONS_IN_ARGUMENT);
+        let parts = versions.chunks(MAX_ARGUMENT_VERSIONS);
         arguments.extend(parts.map(|part| format!("--api-versions={}", part.join(","))));
         arguments
     }

@@ -6,19 +6,22 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::input::origin::{CHART_SEPARATOR, ObjectOrigin};
-use crate::manifest::read_documents;
+use crate::manifest::read_printed_documents;
 use crate::object::{Diagnostic, ManifestOrigin};
+use crate::source::DUPLICATE_KEY;
 
 use super::chart::CHART_FILE;
 use super::closure::ChartClosure;
 use super::refusal::{WHOLE_FILE, origin_at};
 
 /// The beginning of each document that helm prints. The path of its template follows.
-const SOURCE: &str = "---\n# Source: ";
+const SOURCE_COMMENT_PREFIX: &str = "---\n# Source: ";
 /// Objects that one chart may have: as many as one file may hold.
-const MAX_OBJECTS: usize = 20_000;
+const MAX_CHART_OBJECTS: usize = 20_000;
+/// Notices of one chart that are kept.
+const MAX_NOTICES: usize = 100;
 /// The part of a path at which files begin that helm prints as they are.
-const DEFINITIONS: &str = "/crds/";
+const DEFINITIONS_INFIX: &str = "/crds/";
 
 /// An object that a chart makes.
 #[derive(Clone, PartialEq)]
@@ -38,11 +41,16 @@ impl fmt::Debug for ChartObject {
     }
 }
 
-/// Reads the output of helm. Documents without content are left out.
+/// Reads the output of helm, and returns also what a person should know of it. Documents without
+/// content are left out. A key that is given twice has its last value, as for helm and kubectl:
+/// nobody can mend a chart of somebody else.
 ///
 /// # Errors
 /// Fails where a document is no YAML, or where there are too many, with all that is wrong.
-pub(super) fn read(chart: &ChartClosure, output: &[u8]) -> Result<Vec<ChartObject>, Vec<Diagnostic>> {
+pub(super) fn read(
+    chart: &ChartClosure,
+    output: &[u8],
+) -> Result<(Vec<ChartObject>, Vec<Diagnostic>), Vec<Diagnostic>> {
     let Ok(text) = std::str::from_utf8(output) else {
         let file = chart_origin(chart);
         return Err(vec![Diagnostic::error(
@@ -52,36 +60,44 @@ pub(super) fn read(chart: &ChartClosure, output: &[u8]) -> Result<Vec<ChartObjec
         )]);
     };
     let renderer: Arc<str> = format!("helm{CHART_SEPARATOR}{}", chart.chart).into();
-    let (mut objects, mut faults) = (Vec::new(), Vec::new());
+    let (mut objects, mut faults, mut notices) = (Vec::new(), Vec::new(), Vec::new());
     for (template, part) in parts(&chart.chart.name, text) {
-        let is_verbatim = template.contains(DEFINITIONS);
-        let place = |line| chart.template_origin(template, line).unwrap_or_else(|| chart_origin(chart));
-        let read = read_documents(&Arc::from(template), part.as_bytes());
+        let is_verbatim = template.contains(DEFINITIONS_INFIX);
+        let origin_of_line =
+            |line| chart.template_origin(template, line).unwrap_or_else(|| chart_origin(chart));
+        let read = read_printed_documents(&Arc::from(template), part.as_bytes());
+        let twice = read.diagnostics.iter().filter(|found| found.code == DUPLICATE_KEY);
+        notices.extend(twice.map(|found| {
+            let message = format!("in what the template makes, {}", found.message);
+            Diagnostic::warning(origin_of_line(0), DUPLICATE_KEY, message)
+                .hint("its last value counts, as for helm")
+        }));
         faults.extend(read.diagnostics.iter().filter(|found| found.is_error()).map(|found| {
             let message = format!("line {} of what the template makes: {}", found.origin.line, found.message);
-            Diagnostic::error(place(0), "render-failed", message)
+            Diagnostic::error(origin_of_line(0), "render-failed", message)
                 .hint("`helm template --show-only` prints what it makes")
         }));
         for document in &read.documents {
-            let line = if is_verbatim { document.place.line } else { 0 };
+            let line = if is_verbatim { document.position.line } else { 0 };
             let origin = ObjectOrigin {
                 root: chart.closure.root.clone(),
                 renderer: renderer.clone(),
-                places: vec![place(line)],
+                places: vec![origin_of_line(line)],
             };
             objects.push(ChartObject { body: document.to_value(), origin, generated: Vec::new() });
         }
         check_count(chart, &objects)?;
     }
-    if faults.is_empty() { Ok(objects) } else { Err(faults) }
+    notices.truncate(MAX_NOTICES);
+    if faults.is_empty() { Ok((objects, notices)) } else { Err(faults) }
 }
 
 /// Refuses more objects than one chart may have.
 pub(super) fn check_count(chart: &ChartClosure, objects: &[ChartObject]) -> Result<(), Vec<Diagnostic>> {
-    if objects.len() <= MAX_OBJECTS {
+    if objects.len() <= MAX_CHART_OBJECTS {
         return Ok(());
     }
-    let message = format!("the chart makes more than {MAX_OBJECTS} objects");
+    let message = format!("the chart makes more than {MAX_CHART_OBJECTS} objects");
     Err(vec![Diagnostic::error(chart_origin(chart), "render-failed", message)])
 }
 
@@ -98,13 +114,14 @@ pub(super) fn chart_origin(chart: &ChartClosure) -> ManifestOrigin {
 fn parts<'a>(chart: &str, text: &'a str) -> Vec<(&'a str, &'a str)> {
     let begins = |at: &usize| {
         let is_line = *at == 0 || text.as_bytes().get(at - 1) == Some(&b'\n');
-        let path = text.get(at + SOURCE.len()..).unwrap_or_default();
+        let path = text.get(at + SOURCE_COMMENT_PREFIX.len()..).unwrap_or_default();
         is_line && path.strip_prefix(chart).is_some_and(|rest| rest.starts_with('/'))
     };
-    let starts: Vec<usize> = text.match_indices(SOURCE).map(|(at, _)| at).filter(begins).collect();
+    let starts: Vec<usize> =
+        text.match_indices(SOURCE_COMMENT_PREFIX).map(|(at, _)| at).filter(begins).collect();
     let ends = starts.iter().copied().skip(1).chain([text.len()]);
     let part = |(start, end): (&usize, usize)| {
-        let part = text.get(start + SOURCE.len()..end)?;
+        let part = text.get(start + SOURCE_COMMENT_PREFIX.len()..end)?;
         let (template, body) = part.split_once('\n').unwrap_or((part, ""));
         Some((template.trim_end(), body))
     };
@@ -130,7 +147,7 @@ mod tests {
     }
 
     fn origins(output: &str) -> Vec<String> {
-        let objects = read(&closure(), output.as_bytes()).unwrap();
+        let (objects, _) = read(&closure(), output.as_bytes()).unwrap();
         objects.iter().map(|object| format!("{} {}", object.body["kind"], object.origin.places[0])).collect()
     }
 
@@ -151,19 +168,40 @@ mod tests {
                 "\"U\" apps/web/Chart.yaml",
             ]
         );
-        let objects = read(&closure(), output.as_bytes()).unwrap();
+        let (objects, notices) = read(&closure(), output.as_bytes()).unwrap();
+        assert_eq!(notices, []);
         assert_eq!(objects[2].origin.to_string(), "apps/web (helm, web 1.0.0) ← apps/web/templates/a.yaml");
         assert_eq!(objects[2].body["x"], "---\n# Source: web/templates/none\n");
+    }
+
+    #[test]
+    fn a_key_that_a_template_prints_twice_has_its_last_value() {
+        let output =
+            "---\n# Source: web/templates/a.yaml\nkind: A\nmetadata:\n  labels:\n    app: a\n    app: b\n";
+        let (objects, notices) = read(&closure(), output.as_bytes()).unwrap();
+        assert_eq!(objects[0].body, serde_json::json!({"kind": "A", "metadata": {"labels": {"app": "b"}}}));
+        let found: Vec<_> =
+            notices.iter().map(|found| format!("{}: {}", found.origin, found.message)).collect();
+        let words = "in what the template makes, key \"app\" is given twice in this mapping: first in line 4, again \
+                     in line 5";
+        assert_eq!(found, [format!("apps/web/templates/a.yaml: {words}")]);
+        assert!(!notices[0].is_error());
+        // However many there are, a fault among them is one.
+        let many = "  a: 1\n".repeat(5_000);
+        let output = format!("---\n# Source: web/templates/a.yaml\nkind: A\nb:\n{many}c: [\n");
+        assert!(read(&closure(), output.as_bytes()).is_err());
+        let output = format!("---\n# Source: web/templates/a.yaml\nkind: A\nb:\n{many}");
+        assert_eq!(read(&closure(), output.as_bytes()).unwrap().1.len(), MAX_NOTICES);
     }
 
     #[test]
     fn a_chart_that_makes_too_many_objects_is_refused() {
         let read = |count: usize| {
             let output = format!("---\n# Source: web/templates/a.yaml\n{}", "kind: A\n---\n".repeat(count));
-            read(&closure(), output.as_bytes()).map(|objects| objects.len())
+            read(&closure(), output.as_bytes()).map(|(objects, _)| objects.len())
         };
-        assert_eq!(read(MAX_OBJECTS), Ok(MAX_OBJECTS));
-        let refused = read(MAX_OBJECTS + 1).unwrap_err();
+        assert_eq!(read(MAX_CHART_OBJECTS), Ok(MAX_CHART_OBJECTS));
+        let refused = read(MAX_CHART_OBJECTS + 1).unwrap_err();
         assert_eq!(refused[0].message, "the chart makes more than 20000 objects");
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::input::kustomize::{self, FileReference, ReferenceRole, error_at, printable};
 use crate::input::tree::PathFailure;
-use crate::manifest::TextPlace;
+use crate::manifest::TextPosition;
 use crate::object::{Diagnostic, ManifestOrigin};
 use crate::source::FileDefect;
 
@@ -13,22 +13,22 @@ use super::chart::ChartDependency;
 use super::ignore::{IGNORE_FILE, IgnoreFault};
 
 /// The place of a finding about a whole file.
-pub(super) const WHOLE_FILE: TextPlace = TextPlace { line: 0, column: 0 };
+pub(super) const WHOLE_FILE: TextPosition = TextPosition { line: 0, column: 0 };
 
 /// Returns a place in a file.
-pub(super) fn origin_at(file: &Arc<str>, place: TextPlace) -> ManifestOrigin {
-    ManifestOrigin::new(file.clone(), place.line, place.column)
+pub(super) fn origin_at(file: &Arc<str>, position: TextPosition) -> ManifestOrigin {
+    ManifestOrigin::new(file.clone(), position.line, position.column)
 }
 
 /// Returns the refusal of what helm would not take of a `Chart.yaml`.
-pub(super) fn chart_fault(file: &Arc<str>, place: TextPlace, message: impl Into<String>) -> Diagnostic {
-    error_at(file, place, "chart", message, "`helm lint` on this folder says all that helm does not take")
+pub(super) fn chart_fault(file: &Arc<str>, position: TextPosition, message: impl Into<String>) -> Diagnostic {
+    error_at(file, position, "chart", message, "`helm lint` on this folder says all that helm does not take")
 }
 
 /// Returns the refusal of a folder without a chart.
 pub(super) fn no_chart(folder: &str) -> Diagnostic {
-    let place = if folder.is_empty() { "." } else { folder };
-    Diagnostic::file_error(place, "no-chart", "this folder has no Chart.yaml")
+    let shown_folder = if folder.is_empty() { "." } else { folder };
+    Diagnostic::file_error(shown_folder, "no-chart", "this folder has no Chart.yaml")
         .hint("name the folder of a chart")
 }
 
@@ -50,14 +50,14 @@ pub(super) fn missing_dependency(file: &Arc<str>, dependency: &ChartDependency) 
         printable(&dependency.version),
     );
     let hint = "put it there with `helm dependency build`, and commit what it writes to charts/";
-    error_at(file, dependency.place, "missing-dependency", message, hint)
+    error_at(file, dependency.position, "missing-dependency", message, hint)
 }
 
 /// Returns the refusal of values that are to be fetched.
 pub(super) fn remote_values(folder: &str, text: &str) -> Diagnostic {
-    let place = if folder.is_empty() { "." } else { folder };
+    let shown_folder = if folder.is_empty() { "." } else { folder };
     let message = format!("values: this is an address, which is not fetched: {}", printable(text));
-    Diagnostic::file_error(place, "remote-values", message)
+    Diagnostic::file_error(shown_folder, "remote-values", message)
         .hint("copy the file into the repository, and name its path")
 }
 
@@ -82,8 +82,8 @@ pub(crate) fn encrypted_values(file: &Arc<str>) -> Diagnostic {
 
 /// Returns the refusal of a file of values that leads to nothing.
 pub(super) fn lost_values(folder: &str, text: &str, failure: &PathFailure) -> Diagnostic {
-    let place = if folder.is_empty() { "." } else { folder };
-    lost(&Arc::from(place), "values", text, failure)
+    let shown_folder = if folder.is_empty() { "." } else { folder };
+    lost(&Arc::from(shown_folder), "values", text, failure)
 }
 
 /// Returns the refusal of a file or link of the chart that cannot be read.
@@ -99,14 +99,14 @@ pub(super) fn defect(path: &str, defect: FileDefect) -> Diagnostic {
 
 fn lost(file: &Arc<str>, field: &'static str, target: &str, failure: &PathFailure) -> Diagnostic {
     let (role, target) = (ReferenceRole::File, target.to_owned());
-    kustomize::lost_reference(file, &FileReference { role, field, target, place: WHOLE_FILE }, failure)
+    kustomize::lost_reference(file, &FileReference { role, field, target, position: WHOLE_FILE }, failure)
 }
 
 /// Returns the refusal of a folder where a file of values is needed.
 pub(super) fn values_folder(folder: &str, text: &str) -> Diagnostic {
-    let place = if folder.is_empty() { "." } else { folder };
+    let shown_folder = if folder.is_empty() { "." } else { folder };
     let message = format!("values: a file is needed, and {} is a folder", printable(text));
-    Diagnostic::file_error(place, "missing-file", message).hint("name a file in it")
+    Diagnostic::file_error(shown_folder, "missing-file", message).hint("name a file in it")
 }
 
 /// Returns the refusal of a link to a folder that holds the link itself.
@@ -117,10 +117,10 @@ pub(super) fn link_circle(path: &str) -> Diagnostic {
 
 /// Returns the refusal of a line that is no rule.
 pub(super) fn ignore_fault(file: &Arc<str>, fault: &IgnoreFault) -> Diagnostic {
-    let place = TextPlace { line: fault.line, column: 1 };
+    let position = TextPosition { line: fault.line, column: 1 };
     error_at(
         file,
-        place,
+        position,
         "helmignore",
         fault.reason,
         "write patterns as `*.tmp`, `folder/` or `/folder/*.tmp`",
@@ -130,13 +130,14 @@ pub(super) fn ignore_fault(file: &Arc<str>, fault: &IgnoreFault) -> Diagnostic {
 /// Returns the refusal of a schema that another place must be asked for.
 pub(super) fn remote_schema(file: &Arc<str>, reference: &str) -> Diagnostic {
     let message = format!("the schema refers to another one, which is not fetched: {}", printable(reference));
-    let hint = "put what it refers to under `$defs` of the schema itself";
+    let hint = "put what it refers to under `$defs` of the schema itself; for a chart of somebody else set \
+                `skipSchemaValidation: true` in `spec.helm`";
     error_at(file, WHOLE_FILE, "remote-schema", message, hint)
 }
 
 /// Returns the refusal of a chart of more files, or of larger ones, than any sensible one.
-pub(super) fn too_much(path: &str, what: &str) -> Diagnostic {
-    let place = if path.is_empty() { "." } else { path };
-    Diagnostic::file_error(place, "too-large", format!("this chart has {what}"))
+pub(super) fn too_much(path: &str, subject: &str) -> Diagnostic {
+    let shown_path = if path.is_empty() { "." } else { path };
+    Diagnostic::file_error(shown_path, "too-large", format!("this chart has {subject}"))
         .hint(format!("list what is no part of it in its {IGNORE_FILE}"))
 }

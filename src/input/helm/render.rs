@@ -10,6 +10,7 @@ use crate::input::tree::FileTree;
 use crate::object::{Diagnostic, ErrorClass, text_at};
 use crate::source::SourceError;
 
+use super::chart::CHART_FILE;
 use super::closure::{ChartClosure, ChartValues};
 use super::command::{ChartFolders, command};
 use super::error_finding::{self, TemplateTexts};
@@ -18,6 +19,7 @@ use super::hooks;
 use super::namespaces::name_namespace;
 use super::options::{GeneratedPolicy, HelmOptions, UnnamedNamespace};
 use super::output::{self, ChartObject};
+use super::schema::SCHEMA_FILE;
 use super::shifted_time::{ShiftedTree, restore_texts, shifted_values};
 
 /// The reason for which a chart was not rendered.
@@ -94,8 +96,10 @@ pub async fn render_chart<T: FileTree>(
     options: &HelmOptions,
     files: &T,
 ) -> Result<ChartRender, ChartError> {
-    let objects = print_chart(host, chart, options, files).await?.objects;
-    let (mut objects, mut notices) = hooks::translate(objects, &options.namespace, options.objects);
+    let printed = print_chart(host, chart, options, files).await?;
+    let (mut objects, notices) = hooks::translate(printed.objects, &options.namespace, options.objects)
+        .map_err(|findings| ChartError::Refused { findings })?;
+    let mut notices: Vec<Diagnostic> = printed.notices.into_iter().chain(notices).collect();
     if options.objects == UnnamedNamespace::Release {
         name_namespace(&mut objects, &options.namespace);
     }
@@ -112,6 +116,8 @@ pub(crate) struct PrintedChart {
     pub(crate) text: Vec<u8>,
     /// The objects, hooks among them as helm prints them.
     pub(crate) objects: Vec<ChartObject>,
+    /// The facts that a person should know of the text.
+    pub(crate) notices: Vec<Diagnostic>,
 }
 
 impl PrintedChart {
@@ -188,8 +194,8 @@ async fn template<T: FileTree>(
     let folders = ChartFolders { tree: host.tree, private: &host.policy.private };
     write_values(chart, folders)?;
     let run = host.sandbox.run(host.policy, &command(host.program, chart, options, folders)).await?;
-    let objects = objects_of(chart, &run, files)?;
-    Ok(PrintedChart { text: run.output, objects })
+    let (objects, notices) = objects_of(chart, options, &run, files)?;
+    Ok(PrintedChart { text: run.output, objects, notices })
 }
 
 /// Returns the objects of a chart as helm prints them at another time. None where no template asks
@@ -246,20 +252,23 @@ fn write_values(chart: &ChartClosure, folders: ChartFolders<'_>) -> Result<(), C
     Ok(())
 }
 
-/// Returns the objects that helm printed.
+/// Returns the objects that helm printed, and what a person should know of its text.
 fn objects_of<T: FileTree>(
     chart: &ChartClosure,
+    options: &HelmOptions,
     run: &RunOutput,
     files: &T,
-) -> Result<Vec<ChartObject>, ChartError> {
+) -> Result<(Vec<ChartObject>, Vec<Diagnostic>), ChartError> {
     if run.is_success() {
         return output::read(chart, &run.output).map_err(|findings| ChartError::Refused { findings });
     }
-    let found = error_finding::finding(chart, run, &template_texts(chart, files)?);
+    let mut texts = template_texts(chart, files)?;
+    texts.try_add_words(options.kube_version.as_deref().unwrap_or_default());
+    let found = error_finding::finding(chart, run, &texts);
     Err(ChartError::Refused { findings: vec![found] })
 }
 
-/// Returns the texts of all templates, and the words of schemas beside them.
+/// Returns the texts of all templates, and the words of schemas and of the charts' own files.
 fn template_texts<T: FileTree>(chart: &ChartClosure, files: &T) -> Result<TemplateTexts, SourceError> {
     let read = |file: &ClosureFile| {
         files.read(file.file.blob).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
@@ -268,9 +277,9 @@ fn template_texts<T: FileTree>(chart: &ChartClosure, files: &T) -> Result<Templa
     for file in templates(chart) {
         texts.add_template(&read(file)?);
     }
-    let schemas = chart.closure.files.iter().filter(|(path, _)| path.ends_with("values.schema.json"));
-    for (_, file) in schemas {
-        texts.add_words(&read(file)?);
+    let is_named = |path: &str| path.ends_with(SCHEMA_FILE) || path.ends_with(CHART_FILE);
+    for (_, file) in chart.closure.files.iter().filter(|(path, _)| is_named(path)) {
+        texts.try_add_words(&read(file)?);
     }
     Ok(texts)
 }

@@ -11,14 +11,14 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use zeroize::Zeroizing;
 
-use super::archive::{ARCHIVE, rewrite_archive};
+use super::archive::{ARCHIVE_SUFFIX, rewrite_archive};
 use super::closure::{ChartClosure, ChartValues};
 
 /// The call in the place of `now`: it is 39 years ago, and has no quotes, so it fits into any text.
 /// The year, month, day, weekday, hour, minute, second and their parts are all other ones.
-const OTHER_NOW: &str = "((now).Add -1234596690123456789)";
+const SHIFTED_NOW: &str = "((now).Add -1234596690123456789)";
 /// The function in the place of `ago`, which has the same argument and never the same answer.
-const OTHER_AGO: &str = "htmlDate";
+const SHIFTED_AGO: &str = "htmlDate";
 
 /// Files of a render's tree that have another text for now.
 pub(super) struct ShiftedTree(Vec<(PathBuf, Zeroizing<Vec<u8>>)>);
@@ -43,7 +43,7 @@ impl ShiftedTree {
             let entry = entry?;
             let path = entry.path();
             let Some(name) = path.strip_prefix(tree).ok().and_then(Path::to_str) else { continue };
-            let is_archive = name.ends_with(ARCHIVE);
+            let is_archive = name.ends_with(ARCHIVE_SUFFIX);
             let form = text_form(name, chart);
             if !entry.file_type().is_file() || !is_archive && form.is_none() {
                 continue;
@@ -87,7 +87,7 @@ impl ShiftedTree {
 pub(super) fn shifted_values(chart: &ChartClosure) -> Option<ChartClosure> {
     let mut is_other = false;
     let values = chart.values.iter().map(|values| match values {
-        ChartValues::Inline(text) => match shifted(text, TextForm::Values) {
+        ChartValues::Inline(text) => match shift_times(text, TextForm::Values) {
             Some(text) => {
                 is_other = true;
                 ChartValues::Inline(text.into())
@@ -103,7 +103,7 @@ pub(super) fn shifted_values(chart: &ChartClosure) -> Option<ChartClosure> {
 /// Takes the other time out of texts that were not rendered.
 pub(super) fn restore_texts(value: &mut Value) {
     match value {
-        Value::String(text) if text.contains(OTHER_NOW) => *text = text.replace(OTHER_NOW, "now"),
+        Value::String(text) if text.contains(SHIFTED_NOW) => *text = text.replace(SHIFTED_NOW, "now"),
         Value::Array(items) => items.iter_mut().for_each(restore_texts),
         Value::Object(members) => members.values_mut().for_each(restore_texts),
         _ => {}
@@ -123,11 +123,11 @@ fn text_form(name: &str, chart: &ChartClosure) -> Option<TextForm> {
 }
 
 fn shifted_file(bytes: &[u8], form: TextForm) -> Option<String> {
-    shifted(std::str::from_utf8(bytes).ok()?, form)
+    shift_times(std::str::from_utf8(bytes).ok()?, form)
 }
 
 /// Returns a text with other times in its actions; none where it asks for none.
-fn shifted(text: &str, form: TextForm) -> Option<String> {
+fn shift_times(text: &str, form: TextForm) -> Option<String> {
     let mut out = String::with_capacity(text.len());
     let (mut rest, mut is_other) = (text, false);
     while let Some((before, action)) = rest.split_once("{{") {
@@ -184,8 +184,8 @@ impl ActionCopy<'_> {
         let (word, rest) = text.split_at(end);
         let (name, method) = word.split_at(word.find('.').unwrap_or(word.len()));
         let other = match name {
-            "now" => OTHER_NOW,
-            "ago" if self.form == TextForm::Template && method.is_empty() => OTHER_AGO,
+            "now" => SHIFTED_NOW,
+            "ago" if self.form == TextForm::Template && method.is_empty() => SHIFTED_AGO,
             _ => name,
         };
         self.is_other |= other != name;
@@ -225,8 +225,8 @@ mod tests {
     fn a_time_is_another_one_where_it_is_asked_for() {
         #[track_caller]
         fn check(form: TextForm, text: &str, expected: Option<&str>) {
-            let expected = expected.map(|expected| expected.replace("NOW", OTHER_NOW));
-            assert_eq!(shifted(text, form), expected, "{text}");
+            let expected = expected.map(|expected| expected.replace("NOW", SHIFTED_NOW));
+            assert_eq!(shift_times(text, form), expected, "{text}");
         }
         use TextForm::{Template, Values};
         check(Template, "a: {{ now | date \"now\" }} now", Some("a: {{ NOW | date \"now\" }} now"));
@@ -271,13 +271,13 @@ mod tests {
             ChartClosure { values: vec![ChartValues::File("prod.yaml".into())], ..ChartClosure::default() };
         let shifted = ShiftedTree::write(folder.path(), &chart).unwrap();
         let read = |path: &str| fs::read_to_string(folder.path().join(path)).unwrap();
-        let other = text.replace("now", OTHER_NOW);
+        let other = text.replace("now", SHIFTED_NOW);
         assert_eq!(["web/templates/a.yaml", "web/values.yaml", "prod.yaml"].map(read), [&*other; 3]);
         assert_eq!(["web/files/a.yaml", "web/a.tgz"].map(read), [text; 2]);
         assert!(!shifted.is_empty());
         shifted.restore().unwrap();
         assert_eq!(["web/templates/a.yaml", "web/values.yaml", "prod.yaml"].map(read), [text; 3]);
-        let mut value = json!({"a": [format!("x {{{{ {OTHER_NOW} }}}}")]});
+        let mut value = json!({"a": [format!("x {{{{ {SHIFTED_NOW} }}}}")]});
         restore_texts(&mut value);
         assert_eq!(value, json!({"a": ["x {{ now }}"]}));
     }

@@ -120,6 +120,10 @@ fn what_cannot_be_in_a_chart_is_refused_by_name() {
     );
     check(web().without("apps/web/Chart.yaml"), &["no-chart apps/web: this folder has no Chart.yaml"]);
     check(
+        MemoryTree::new().defect("apps/web", FileDefect::Unreadable),
+        &["unreadable apps/web: chart: apps/web cannot be read"],
+    );
+    check(
         web().file("apps/web/Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\ntype: library\n"),
         &["library-chart apps/web/Chart.yaml: this chart is a library, which only other charts use"],
     );
@@ -212,7 +216,7 @@ fn values_are_found_in_the_chart_or_in_the_source() {
 
 #[test]
 fn a_chart_that_is_too_large_is_refused() {
-    let limits = ChartLimits { files: 3, bytes: 1000, file: 500 };
+    let limits = ChartLimits { files: 3, bytes: 1000, file: 500, ..ChartLimits::default() };
     let check = |tree: MemoryTree, expected: &str| {
         let closure = find_closure(&tree, "apps/web", "apps", &options(&[]), limits).unwrap();
         assert_eq!(findings(&closure), [expected]);
@@ -230,10 +234,67 @@ fn a_chart_that_is_too_large_is_refused() {
         find_closure(&web().file("apps/web/b", "x".repeat(90)), "apps/web", "", &options(&[]), large)
             .unwrap();
     assert_eq!(findings(&closure), ["too-large apps/web: this chart has files of more than 100 bytes"]);
+    let few = ChartLimits { steps: 1_000, ..ChartLimits::default() };
+    let ignored = web().file("apps/web/.helmignore", "/templates/*.tmp\n".repeat(20));
+    let closure = find_closure(&ignored, "apps/web", "", &options(&[]), few).unwrap();
+    assert_eq!(
+        findings(&closure),
+        ["too-large apps/web: this chart has too many or too long rules in its .helmignore for its files"]
+    );
     let deep = (0..70).fold("apps/web".to_owned(), |path, _| path + "/d");
     let closure = closure_of_deep(&deep);
     assert_eq!(findings(&closure).len(), 1);
     assert!(findings(&closure)[0].contains("more than 64 levels of folders"));
+}
+
+// Folders that lead to each other by links are few, and the ways through them are not.
+#[test]
+fn a_chart_of_more_ways_than_are_walked_is_refused() {
+    let link = |tree: MemoryTree, number: u32| {
+        let target = format!("../x{}", number + 1);
+        let name = |letter: &str| format!("apps/web/x{number}/{letter}");
+        tree.link(&name("a"), &target).link(&name("b"), &target)
+    };
+    let tree = (0..16).fold(web().file("apps/web/.helmignore", "*.bak\n"), link);
+    let closure = closure(&tree.file("apps/web/x16/f.bak", ""));
+    assert_eq!(
+        findings(&closure),
+        [
+            "too-large apps/web: this chart has more than 100000 files and folders, those that it leaves out among them"
+        ]
+    );
+}
+
+#[test]
+fn a_requirements_file_that_names_no_dependencies_takes_none_away() {
+    let chart = format!("{CHART}dependencies: [{{name: a, version: 1.0.0}}]\n");
+    let check = |requirements: &str, expected: &[&str]| {
+        let tree = web().file("apps/web/Chart.yaml", &chart).file("apps/web/requirements.yaml", requirements);
+        assert_eq!(findings(&closure(&tree)), expected, "{requirements}");
+    };
+    let missing = "missing-dependency apps/web/Chart.yaml:4: the chart a 1.0.0, is not in charts/";
+    check("", &[missing]);
+    check("# nothing\n", &[missing]);
+    check("other: 1\n", &[missing]);
+    check("dependencies:\n", &[]);
+    check("dependencies: []\n", &[]);
+}
+
+#[test]
+fn an_archive_is_of_the_chart_that_its_name_says() {
+    let tree = web().file("apps/web/charts/redis-cluster-1.0.0.tgz", "x");
+    let check = |dependencies: &str, expected: &[&str]| {
+        let chart = format!("{CHART}dependencies: [{dependencies}]\n");
+        let closure = closure(&tree.clone().file("apps/web/Chart.yaml", chart));
+        let missing = findings(&closure).into_iter();
+        let missing: Vec<_> = missing.map(|found| found.split(": ").nth(1).unwrap().to_owned()).collect();
+        assert_eq!(missing, expected, "{dependencies}");
+    };
+    let (redis, cluster) = ("{name: redis, version: 1.0.0}", "{name: redis-cluster, version: 1.0.0}");
+    check(cluster, &[]);
+    // Its name need not be that of the chart in it.
+    check(redis, &[]);
+    check(&format!("{redis}, {cluster}"), &["the chart redis 1.0.0, is not in charts/"]);
 }
 
 fn closure_of_deep(folder: &str) -> ChartClosure {

@@ -1,6 +1,7 @@
 //! The walk over a chart's folder, as helm walks it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::input::kustomize::{Closure, ClosureFile};
@@ -8,18 +9,18 @@ use crate::input::paths;
 use crate::input::tree::{self, FileTree, PathFailure, ResolvedPath};
 use crate::source::{SourceError, TreeEntry, TreeFile};
 
-use super::archive::ARCHIVE;
+use super::archive::ARCHIVE_SUFFIX;
 use super::chart::{CHART_FILE, ChartDependency, ChartKind, ChartMetadata, REQUIREMENTS_FILE};
 use super::closure::{ChartClosure, ChartLimits, ChartUser, ChartValues, MissingChart};
 use super::ignore::{IGNORE_FILE, IgnoreRules, PathForm};
-use super::options::{HelmOptions, ValuesSource};
+use super::options::{HelmOptions, SchemaUse, ValuesSource};
 use super::refusal;
 use super::schema::{self, SCHEMA_FILE};
 
 /// The folder of the charts that a chart is made of.
 pub(crate) const PARTS_FOLDER: &str = "charts";
 /// Levels of folders in a chart.
-const MAX_DEPTH: usize = 64;
+const MAX_TRACED_DEPTH: usize = 64;
 /// Diagnostics of one chart that are kept: more would only repeat what is wrong.
 const MAX_DIAGNOSTICS: usize = 100;
 
@@ -55,8 +56,18 @@ pub(crate) fn find_present_closure<T: FileTree>(
 ) -> Result<ChartClosure, SourceError> {
     let closure = Closure { root: root.into(), ..Closure::default() };
     let found = ChartClosure { closure, ..ChartClosure::default() };
-    let rules = IgnoreRules::default();
-    let mut walk = ChartWalk { tree: files, limits, fetched, found, rules, bytes: 0, is_full: false };
+    let mut walk = ChartWalk {
+        tree: files,
+        limits,
+        fetched,
+        found,
+        rules: IgnoreRules::default(),
+        bytes: 0,
+        visits: 0,
+        steps: 0,
+        schemas: options.schemas,
+        is_full: false,
+    };
     walk.run(start, options)?;
     walk.found.closure.diagnostics.truncate(MAX_DIAGNOSTICS);
     Ok(walk.found)
@@ -80,10 +91,26 @@ pub(crate) fn is_library(files: &impl FileTree, folder: &str) -> Result<bool, So
 struct ChartFolder {
     /// Its path in the chart.
     path: String,
-    /// Its path in the revision, over links, and that of each folder above it.
-    sources: Vec<String>,
+    source: Rc<FolderSource>,
     /// Indicates whether helm gets it in an archive, to whose files no rule applies.
     is_packed: bool,
+}
+
+/// The path of a folder in the revision, over links, and those of the folders above it in the
+/// chart.
+struct FolderSource {
+    path: String,
+    /// The number of folders above it.
+    depth: usize,
+    above: Option<Rc<FolderSource>>,
+}
+
+impl FolderSource {
+    /// Returns whether it or a folder above it is in this one.
+    fn is_within(&self, folder: &str) -> bool {
+        let all = std::iter::successors(Some(self), |source| source.above.as_deref());
+        all.into_iter().any(|source| paths::holds(folder, &source.path))
+    }
 }
 
 struct ChartWalk<'a, T> {
@@ -94,6 +121,11 @@ struct ChartWalk<'a, T> {
     found: ChartClosure,
     rules: IgnoreRules,
     bytes: u64,
+    /// The files and folders that were looked at, and the steps that their comparison with the
+    /// rules took.
+    visits: usize,
+    steps: u64,
+    schemas: SchemaUse,
     is_full: bool,
 }
 
@@ -102,6 +134,10 @@ impl<T: FileTree> ChartWalk<'_, T> {
         let root = self.found.closure.root.clone();
         self.found.closure.watched.insert(root.clone());
         self.found.closure.diagnostics.extend(options.faults(&root));
+        if let Some(TreeEntry::Defect(defect)) = self.tree.entry(&root)? {
+            self.found.refuse(refusal::defect(&root, defect));
+            return Ok(());
+        }
         if !self.read_rules(&root)? || !self.walk(&root)? {
             return Ok(());
         }
@@ -152,23 +188,38 @@ impl<T: FileTree> ChartWalk<'_, T> {
 
     /// Adds every file below the chart's folder, and returns whether they are not too many.
     fn walk(&mut self, root: &str) -> Result<bool, SourceError> {
-        let sources = vec![root.to_owned()];
-        let mut left = vec![ChartFolder { path: String::new(), sources, is_packed: false }];
+        let source = Rc::new(FolderSource { path: root.to_owned(), depth: 0, above: None });
+        let mut left = vec![ChartFolder { path: String::new(), source, is_packed: false }];
         while let Some(folder) = left.pop() {
-            let source = folder.sources.last().cloned().unwrap_or_default();
-            let names = self.tree.names(&source)?.unwrap_or_default();
-            if folder.sources.len() > MAX_DEPTH {
-                let place = paths::inside(root, &folder.path);
-                self.refuse_size(&place, &format!("more than {MAX_DEPTH} levels of folders"));
+            let names = self.tree.names(&folder.source.path)?.unwrap_or_default();
+            if folder.source.depth >= MAX_TRACED_DEPTH {
+                let shown_path = paths::inside(root, &folder.path);
+                self.refuse_size(&shown_path, &format!("more than {MAX_TRACED_DEPTH} levels of folders"));
             }
             for name in names {
+                self.count_look(root, &paths::inside(&folder.path, &name));
                 if self.is_full {
                     return Ok(false);
                 }
-                left.extend(self.visit(root, &folder, &source, &name)?);
+                left.extend(self.visit(root, &folder, &name)?);
             }
         }
         Ok(!self.is_full)
+    }
+
+    /// Counts a file or folder that is looked at, and what its comparison with the rules takes.
+    fn count_look(&mut self, root: &str, path: &str) {
+        self.visits += 1;
+        if self.visits > self.limits.visits {
+            let most = self.limits.visits;
+            let size_text =
+                format!("more than {most} files and folders, those that it leaves out among them");
+            return self.refuse_size(root, &size_text);
+        }
+        self.steps = self.steps.saturating_add(self.rules.steps(path));
+        if self.steps > self.limits.steps {
+            self.refuse_size(root, &format!("too many or too long rules in its {IGNORE_FILE} for its files"));
+        }
     }
 
     /// Adds what has a name in a folder, or returns it where it is a folder itself.
@@ -176,16 +227,17 @@ impl<T: FileTree> ChartWalk<'_, T> {
         &mut self,
         root: &str,
         folder: &ChartFolder,
-        source: &str,
         name: &str,
     ) -> Result<Option<ChartFolder>, SourceError> {
+        let source = folder.source.path.as_str();
         let (path, at) = (paths::inside(&folder.path, name), paths::inside(source, name));
         let archive = self.fetched.get(&at).filter(|_| !folder.is_packed);
         let archive = archive.map(|archive| paths::inside(&folder.path, archive));
         let is_packed = folder.is_packed || archive.is_some();
         let below = |source: String| {
-            let sources = folder.sources.iter().cloned().chain([source]).collect();
-            Some(ChartFolder { path: path.clone(), sources, is_packed })
+            let (depth, above) = (folder.source.depth + 1, Some(folder.source.clone()));
+            let source = Rc::new(FolderSource { path: source, depth, above });
+            Some(ChartFolder { path: path.clone(), source, is_packed })
         };
         let is_ignored = |form| !is_packed && self.rules.ignores(&path, form);
         match self.tree.entry(&at)? {
@@ -212,7 +264,7 @@ impl<T: FileTree> ChartWalk<'_, T> {
                     }
                     Ok(ResolvedPath { file: None, .. }) if forms.1 => {}
                     Ok(ResolvedPath { path: end, file: None }) => {
-                        if folder.sources.iter().any(|above| paths::holds(&end, above)) {
+                        if folder.source.is_within(&end) {
                             self.found.refuse(refusal::link_circle(&at));
                             return Ok(None);
                         }
@@ -234,8 +286,9 @@ impl<T: FileTree> ChartWalk<'_, T> {
         }
         self.bytes += file.size;
         if file.size > self.limits.file {
-            let what = format!("a file of {} bytes, and helm takes up to {}", file.size, self.limits.file);
-            return self.found.refuse(refusal::too_much(path, &what));
+            let size_text =
+                format!("a file of {} bytes, and helm takes up to {}", file.size, self.limits.file);
+            return self.found.refuse(refusal::too_much(path, &size_text));
         }
         let root = self.found.closure.root.clone();
         if self.found.closure.files.len() >= self.limits.files {
@@ -247,10 +300,10 @@ impl<T: FileTree> ChartWalk<'_, T> {
         self.found.closure.files.insert(path.into(), ClosureFile { source: source.clone(), file });
     }
 
-    fn refuse_size(&mut self, place: &str, what: &str) {
+    fn refuse_size(&mut self, shown_path: &str, size_text: &str) {
         self.is_full = true;
         // It is said even where the list is full.
-        self.found.closure.diagnostics.insert(0, refusal::too_much(place, what));
+        self.found.closure.diagnostics.insert(0, refusal::too_much(shown_path, size_text));
     }
 
     /// Reads what the chart and the charts in it say of themselves.
@@ -264,13 +317,13 @@ impl<T: FileTree> ChartWalk<'_, T> {
         let mut is_first = true;
         while let Some((folder, name, dependencies, is_certain)) = left.pop() {
             self.found.parts.insert(name.clone(), folder.clone());
-            if is_certain {
+            if is_certain && self.schemas == SchemaUse::Validate {
                 self.check_schema(&folder)?;
             }
             let mut present = PresentCharts::default();
             for part in self.parts_of(&folder) {
                 let at = paths::inside(&paths::inside(&folder, PARTS_FOLDER), &part);
-                if part.ends_with(ARCHIVE) {
+                if part.ends_with(ARCHIVE_SUFFIX) {
                     present.archives.push(part);
                     continue;
                 }
@@ -286,8 +339,8 @@ impl<T: FileTree> ChartWalk<'_, T> {
             self.add_archives(&folder, &name, &dependencies, &present);
             // helm itself asks only for those of the chart that is rendered.
             let by = if std::mem::take(&mut is_first) { ChartUser::Root } else { ChartUser::Part };
-            let file = self.dependencies_file(&folder);
-            for missing in dependencies.iter().filter(|one| !present.may_have(one, &dependencies)) {
+            let file = self.dependencies_file(&folder)?;
+            for missing in dependencies.iter().filter(|one| !present.can_match(one, &dependencies)) {
                 let (file, folder, dependency) = (file.clone(), folder.clone(), missing.clone());
                 self.found.missing.push(MissingChart { by, folder, file, dependency });
             }
@@ -305,9 +358,7 @@ impl<T: FileTree> ChartWalk<'_, T> {
         present: &PresentCharts,
     ) {
         for archive in &present.archives {
-            let Some(known) = dependencies.iter().find(|one| is_archive_of(archive, &one.name)) else {
-                continue;
-            };
+            let Some(known) = chart_of_archive(archive, dependencies) else { continue };
             let part = if known.alias.is_empty() { &known.name } else { &known.alias };
             let at = paths::inside(&paths::inside(folder, PARTS_FOLDER), archive);
             self.found.parts.insert(format!("{name}/{PARTS_FOLDER}/{part}"), at);
@@ -324,7 +375,8 @@ impl<T: FileTree> ChartWalk<'_, T> {
         let is_read = faults.is_empty();
         self.found.closure.diagnostics.extend(faults);
         if let Some((file, bytes)) = self.file(folder, REQUIREMENTS_FILE)? {
-            chart.dependencies = ChartMetadata::read_requirements(&file, &bytes);
+            chart.dependencies =
+                ChartMetadata::read_requirements(&file, &bytes).unwrap_or(chart.dependencies);
         }
         Ok(is_read.then_some(chart))
     }
@@ -352,10 +404,10 @@ impl<T: FileTree> ChartWalk<'_, T> {
     }
 
     /// Returns the file that names the dependencies of a chart.
-    fn dependencies_file(&self, folder: &str) -> Arc<str> {
-        let path = paths::inside(folder, REQUIREMENTS_FILE);
-        let has_own = self.found.closure.files.contains_key(path.as_str());
-        self.source_of(folder, if has_own { REQUIREMENTS_FILE } else { CHART_FILE })
+    fn dependencies_file(&self, folder: &str) -> Result<Arc<str>, SourceError> {
+        let named = self.file(folder, REQUIREMENTS_FILE)?;
+        let named = named.filter(|(file, bytes)| ChartMetadata::read_requirements(file, bytes).is_some());
+        Ok(named.map_or_else(|| self.source_of(folder, CHART_FILE), |(file, _)| file))
     }
 
     /// Returns the names in a chart's folder of charts that helm takes for charts.
@@ -365,7 +417,7 @@ impl<T: FileTree> ChartWalk<'_, T> {
         let inside = files.map_while(|path| path.strip_prefix(&below));
         let names = inside.filter_map(|rest| match rest.split_once('/') {
             Some((name, _)) => Some(name),
-            None => Some(rest).filter(|name| name.ends_with(ARCHIVE)),
+            None => Some(rest).filter(|name| name.ends_with(ARCHIVE_SUFFIX)),
         });
         names.filter(|name| !name.starts_with(['_', '.'])).map(str::to_owned).collect()
     }
@@ -391,13 +443,13 @@ impl<T: FileTree> ChartWalk<'_, T> {
         };
         match found {
             Ok((folder, ResolvedPath { path, file: Some(file) })) => {
-                let place = paths::join(folder, text).unwrap_or_else(|| path.clone());
-                if self.found.archives.keys().any(|folder| paths::holds(folder, &place)) {
-                    self.found.refuse(refusal::fetched_values(&place.into()));
+                let shown_path = paths::join(folder, text).unwrap_or_else(|| path.clone());
+                if self.found.archives.keys().any(|folder| paths::holds(folder, &shown_path)) {
+                    self.found.refuse(refusal::fetched_values(&shown_path.into()));
                     return Ok(());
                 }
-                self.add(&place, &path.into(), file);
-                self.found.values.push(ChartValues::File(place.into()));
+                self.add(&shown_path, &path.into(), file);
+                self.found.values.push(ChartValues::File(shown_path.into()));
             }
             Ok((_, ResolvedPath { file: None, .. })) => self.found.refuse(refusal::values_folder(root, text)),
             Err(failure) => self.found.refuse(refusal::lost_values(root, text, &failure)),
@@ -419,18 +471,29 @@ struct PresentCharts {
 }
 
 impl PresentCharts {
-    /// Returns whether a dependency may be there. The name of an archive need not be that of the
-    /// chart in it, so one that is nobody's may be it.
-    fn may_have(&self, wanted: &ChartDependency, all: &[ChartDependency]) -> bool {
-        let is_nobodys = |archive: &String| !all.iter().any(|one| is_archive_of(archive, &one.name));
-        self.names.contains(&wanted.name)
-            || self.archives.iter().any(|archive| is_archive_of(archive, &wanted.name) || is_nobodys(archive))
+    /// Returns whether a dependency may be there, as far as the names of archives say so.
+    fn can_match(&self, wanted: &ChartDependency, all: &[ChartDependency]) -> bool {
+        let may_be_in = |archive: &String| match chart_of_archive(archive, all) {
+            Some(chart) => chart.name == wanted.name,
+            // The name of an archive need not be that of the chart in it.
+            None => true,
+        };
+        self.names.contains(&wanted.name) || self.archives.iter().any(may_be_in)
     }
 }
 
-/// Returns whether a file has the name that `helm package` gives to a chart.
+/// Returns the chart of these that an archive has by its name; none where it may be any.
+fn chart_of_archive<'c>(archive: &str, all: &'c [ChartDependency]) -> Option<&'c ChartDependency> {
+    // Of those that are named twice, the first.
+    all.iter().rev().filter(|one| is_archive_of(archive, &one.name)).max_by_key(|one| one.name.len())
+}
+
+/// Returns whether a file has the name that `helm package` gives to a chart: its name, and then its
+/// version, which begins with a digit.
 fn is_archive_of(archive: &str, chart: &str) -> bool {
-    archive.strip_prefix(chart).is_some_and(|rest| rest.starts_with('-'))
+    let version = archive.strip_prefix(chart).and_then(|rest| rest.strip_prefix('-'));
+    let version = version.map(|version| version.strip_prefix('v').unwrap_or(version));
+    version.is_some_and(|version| version.starts_with(|letter: char| letter.is_ascii_digit()))
 }
 
 /// Returns whether helm fetches what has this name.

@@ -11,7 +11,8 @@ use crate::input::render_host::RenderHost;
 use crate::input::root_render::RenderError;
 use crate::input::sandbox::InstalledProgram;
 use crate::input::tree::FileTree;
-use crate::object::ManifestOrigin;
+use crate::object::{Diagnostic, ManifestOrigin};
+use crate::source::DUPLICATE_KEY;
 
 use super::trace::{Inflation, UnnamedRelease};
 
@@ -26,11 +27,22 @@ pub(in crate::input) async fn inflate<T: FileTree>(
     files: &T,
 ) -> Result<InflatedChart, RenderError> {
     let Inflation { file, chart, options, unnamed } = inflation;
-    let place = write_chart(host, chart, files, &OpenedInputs::default())?;
-    let printed = print_chart(chart_host(&place, host, helm), chart, options, files).await?;
+    let render_place = write_chart(host, chart, files, &OpenedInputs::default())?;
+    let printed = print_chart(chart_host(&render_place, host, helm), chart, options, files).await?;
+    // Nor does `kustomize build --enable-helm` take such a chart.
+    let twice = printed.notices.iter().filter(|notice| notice.code == DUPLICATE_KEY);
+    let twice: Vec<Diagnostic> = twice
+        .map(|notice| {
+            Diagnostic::error(notice.origin.clone(), DUPLICATE_KEY, notice.message.clone())
+                .hint("kustomize takes no key twice: render the chart by itself, or mend its template")
+        })
+        .collect();
+    if !twice.is_empty() {
+        return Err(RenderError::Refused(twice));
+    }
     if let Some(UnnamedRelease { other, finding }) = unnamed {
         let options = HelmOptions { release: other.clone(), ..options.clone() };
-        let again = print_chart(chart_host(&place, host, helm), chart, &options, files).await?;
+        let again = print_chart(chart_host(&render_place, host, helm), chart, &options, files).await?;
         if !run_bodies(&printed).eq(run_bodies(&again)) {
             return Err(RenderError::Refused(vec![finding.clone()]));
         }

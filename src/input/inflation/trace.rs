@@ -6,26 +6,28 @@ use std::sync::Arc;
 use super::values;
 use crate::input::chart_layer::LayeredTree;
 use crate::input::chart_resolver::ChartResolver;
-use crate::input::chart_supply::{AskedAt, AskedChart, is_server};
+use crate::input::chart_supply::{ChartRequest, ChartRequestSite, is_server};
 use crate::input::helm::{self, ChartClosure, ChartValues, HelmOptions, PrintedParts};
 use crate::input::kustomize::{
     ChartField, Closure, ClosureFolder, FileReference, PlacedText, ReferenceRole, ValuesMerge, chart_fault,
     error_at, lost_reference, printable,
 };
 use crate::input::paths;
-use crate::input::release_render::{ReleaseSettings, release_name};
+use crate::input::release_render::{HelmReleaseSettings, release_name};
 use crate::input::sops::{self, SopsFormat};
 use crate::input::tree::{self, FileTree, PathFailure, ResolvedPath};
-use crate::manifest::TextPlace;
+use crate::manifest::TextPosition;
 use crate::object::Diagnostic;
 use crate::source::{SourceError, TreeFile};
 
 /// The namespace that helm takes where none is said.
 const DEFAULT_NAMESPACE: &str = "default";
 /// Letters of a chart's name in a name that is made up: helm takes no more with the rest.
-const MAX_MADE_UP: usize = 42;
+const MAX_MADE_UP_NAMES: usize = 42;
+/// Namespaces of one folder that are kept: a chart in several is refused, however many they are.
+const MAX_NAMESPACES: usize = 2;
 /// Charts that the kustomizations of one root may render.
-const MAX_CHARTS: usize = 50;
+const MAX_INFLATED_CHARTS: usize = 50;
 
 /// A chart that a kustomization renders.
 #[derive(Debug)]
@@ -57,16 +59,19 @@ pub(in crate::input) struct UnnamedRelease {
 pub(in crate::input) fn find_chart_closures<T: FileTree>(
     files: &T,
     closure: &mut Closure,
-    settings: &ReleaseSettings,
+    settings: &HelmReleaseSettings,
     resolver: &mut ChartResolver<'_, T>,
 ) -> Result<Vec<Inflation>, SourceError> {
-    let (mut found, mut inflations) = (Findings::default(), Vec::new());
+    let (mut found, mut inflations) = (InflationFindings::default(), Vec::new());
+    if closure.folders.iter().all(|folder| folder.kustomization.charts.charts.is_empty()) {
+        return Ok(inflations);
+    }
     let inherited = inherited_namespaces(closure);
     for folder in &closure.folders {
         let namespaces = inherited.get(&*folder.path);
         for field in &folder.kustomization.charts.charts {
-            if inflations.len() >= MAX_CHARTS {
-                let message = format!("this root renders more than {MAX_CHARTS} charts");
+            if inflations.len() >= MAX_INFLATED_CHARTS {
+                let message = format!("this root renders more than {MAX_INFLATED_CHARTS} charts");
                 let refused = Diagnostic::file_error(closure.root.clone(), "too-large", message);
                 found.refused.push(refused.hint("split it into several roots"));
                 break;
@@ -79,7 +84,7 @@ pub(in crate::input) fn find_chart_closures<T: FileTree>(
             };
             let unnamed = trace.unnamed();
             let mut chart = resolver.find_chart_closure(&root, &root, &options)?;
-            trace.add_values(&mut chart, &root, &resolver.seen())?;
+            trace.add_values(&mut chart, &root, &resolver.tree_with_charts())?;
             found.refused.extend(chart.closure.diagnostics.iter().cloned());
             found.watched.extend(chart.closure.watched.iter().cloned());
             inflations.push(Inflation { file: folder.file.clone(), chart, options, unnamed });
@@ -91,7 +96,8 @@ pub(in crate::input) fn find_chart_closures<T: FileTree>(
 }
 
 /// Returns the namespaces that each folder has from those that include it; an empty one where none
-/// has any.
+/// has any. Each folder has and passes on no more than [`MAX_NAMESPACES`], so that the work is
+/// linear.
 fn inherited_namespaces(closure: &Closure) -> BTreeMap<&str, BTreeSet<&str>> {
     let folders: BTreeMap<&str, &ClosureFolder> =
         closure.folders.iter().map(|folder| (&*folder.path, folder)).collect();
@@ -99,7 +105,8 @@ fn inherited_namespaces(closure: &Closure) -> BTreeMap<&str, BTreeSet<&str>> {
     let mut left: Vec<(&ClosureFolder, &str)> =
         closure.folders.first().map(|root| (root, "")).into_iter().collect();
     while let Some((folder, namespace)) = left.pop() {
-        if !inherited.entry(&folder.path).or_default().insert(namespace) {
+        let known = inherited.entry(&folder.path).or_default();
+        if known.len() >= MAX_NAMESPACES || !known.insert(namespace) {
             continue;
         }
         let own = folder.kustomization.namespace.as_str();
@@ -115,7 +122,7 @@ fn inherited_namespaces(closure: &Closure) -> BTreeMap<&str, BTreeSet<&str>> {
 
 /// The findings of all charts.
 #[derive(Default)]
-struct Findings {
+struct InflationFindings {
     refused: Vec<Diagnostic>,
     watched: BTreeSet<Arc<str>>,
 }
@@ -129,7 +136,7 @@ struct ChartSite {
     /// The namespace of the kustomization.
     namespace: String,
     /// The place in the file.
-    place: TextPlace,
+    position: TextPosition,
 }
 
 impl ChartSite {
@@ -145,7 +152,7 @@ impl ChartSite {
             file,
             folder: real.map_or_else(|_| folder.path.to_string(), |found| found.path),
             namespace: folder.kustomization.namespace.clone(),
-            place: field.place.unwrap_or(TextPlace { line: 0, column: 0 }),
+            position: field.position.unwrap_or(TextPosition { line: 0, column: 0 }),
         })
     }
 }
@@ -155,16 +162,16 @@ struct ChartTrace<'a, T> {
     files: &'a T,
     site: ChartSite,
     field: &'a ChartField,
-    found: &'a mut Findings,
+    found: &'a mut InflationFindings,
 }
 
 impl<T: FileTree> ChartTrace<'_, T> {
     fn fault(&mut self, message: &str) {
-        self.found.refused.push(chart_fault(&self.site.file, message, self.site.place));
+        self.found.refused.push(chart_fault(&self.site.file, message, self.site.position));
     }
 
     fn refuse(&mut self, code: &'static str, message: String, hint: &str) {
-        let found = error_at(&self.site.file, self.site.place, code, message, hint);
+        let found = error_at(&self.site.file, self.site.position, code, message, hint);
         self.found.refused.push(found);
     }
 
@@ -178,7 +185,7 @@ impl<T: FileTree> ChartTrace<'_, T> {
     /// Returns the release that the entry asks for.
     fn options(
         &mut self,
-        settings: &ReleaseSettings,
+        settings: &HelmReleaseSettings,
         inherited: Option<&BTreeSet<&str>>,
     ) -> Option<HelmOptions> {
         let field = self.field;
@@ -200,6 +207,7 @@ impl<T: FileTree> ChartTrace<'_, T> {
                 field.api_versions.clone().into()
             },
             generated: settings.generated,
+            schemas: settings.schemas,
             printed: PrintedParts {
                 definitions: field.includes_definitions,
                 tests: !field.skips_tests,
@@ -233,8 +241,8 @@ impl<T: FileTree> ChartTrace<'_, T> {
         (release.is_empty() && name_template.is_empty()).then(|| {
             let message = "helmCharts: without releaseName, helm makes up another name at each render, and \
                            the objects of the chart have it";
-            let (file, place) = (&self.site.file, self.site.place);
-            let finding = error_at(file, place, "release-name", message, "set `releaseName`");
+            let (file, position) = (&self.site.file, self.site.position);
+            let finding = error_at(file, position, "release-name", message, "set `releaseName`");
             UnnamedRelease { other: made_up_name(name, 2), finding }
         })
     }
@@ -276,13 +284,13 @@ impl<T: FileTree> ChartTrace<'_, T> {
             Ok(ResolvedPath { path, file: None }) => return Ok(Some(path)),
             Ok(_) | Err(PathFailure::Missing(_) | PathFailure::Dangling { .. }) => {}
             Err(failure) => {
-                self.lost("helmCharts", &below, self.site.place, &failure);
+                self.lost("helmCharts", &below, self.site.position, &failure);
                 return Ok(None);
             }
         }
         let Some(folder) = paths::join(&self.site.folder, &below) else {
             let failure = PathFailure::OutOfTree(self.files.bounds());
-            self.lost("helmCharts", &below, self.site.place, &failure);
+            self.lost("helmCharts", &below, self.site.position, &failure);
             return Ok(None);
         };
         if !is_server(repository) {
@@ -292,17 +300,18 @@ impl<T: FileTree> ChartTrace<'_, T> {
             self.refuse("no-chart", message, hint);
             return Ok(None);
         }
-        let (asked, file) = (AskedChart { repository, name, version }, self.site.file.clone());
-        let at = AskedAt { file: &file, place: self.site.place };
-        let found = resolver.request(asked, at)?;
+        let (request, file) = (ChartRequest { repository, name, version }, self.site.file.clone());
+        let at = ChartRequestSite { file: &file, position: self.site.position };
+        let found = resolver.request(request, at)?;
         if let Some(found) = &found {
-            resolver.lay(&folder, found);
+            resolver.insert_chart(&folder, found);
         }
         Ok(found.map(|_| folder))
     }
 
-    fn lost(&mut self, field: &'static str, target: &str, place: TextPlace, failure: &PathFailure) {
-        let reference = FileReference { role: ReferenceRole::File, field, target: target.to_owned(), place };
+    fn lost(&mut self, field: &'static str, target: &str, position: TextPosition, failure: &PathFailure) {
+        let reference =
+            FileReference { role: ReferenceRole::File, field, target: target.to_owned(), position };
         self.found.refused.push(lost_reference(&self.site.file, &reference, failure));
     }
 
@@ -355,7 +364,7 @@ impl<T: FileTree> ChartTrace<'_, T> {
             Ok(ResolvedPath { file: None, .. }) => Ok(None),
             Err(failure) => {
                 let target = paths::inside(root, "values.yaml");
-                self.lost("helmCharts", &target, self.site.place, &failure);
+                self.lost("helmCharts", &target, self.site.position, &failure);
                 Ok(None)
             }
         }
@@ -371,20 +380,26 @@ impl<T: FileTree> ChartTrace<'_, T> {
         if helm::is_address(text) {
             let message = format!("{field}: this is an address, which is not fetched: {}", printable(text));
             let hint = "copy the file into the repository, and name its path";
-            self.found.refused.push(error_at(&self.site.file, named.place, "remote-values", message, hint));
+            self.found.refused.push(error_at(
+                &self.site.file,
+                named.position,
+                "remote-values",
+                message,
+                hint,
+            ));
             return Ok(None);
         }
         let (path, file) = match self.resolve(text)? {
             Ok(ResolvedPath { path, file: Some(file) }) => (path, file),
             Ok(ResolvedPath { file: None, .. }) => {
                 let message = format!("{field}: a file is needed, and {} is a folder", printable(text));
-                let place = named.place;
-                let found = error_at(&self.site.file, place, "missing-file", message, "name a file in it");
+                let position = named.position;
+                let found = error_at(&self.site.file, position, "missing-file", message, "name a file in it");
                 self.found.refused.push(found);
                 return Ok(None);
             }
             Err(failure) => {
-                self.lost(field, text, named.place, &failure);
+                self.lost(field, text, named.position, &failure);
                 return Ok(None);
             }
         };
@@ -400,7 +415,7 @@ impl<T: FileTree> ChartTrace<'_, T> {
 /// Returns a name as helm makes one up, but for the time in it.
 fn made_up_name(chart: &str, number: u32) -> String {
     let mut name = release_name(chart);
-    name.truncate(MAX_MADE_UP);
+    name.truncate(MAX_MADE_UP_NAMES);
     format!("{}-{number:010}", name.trim_end_matches('-'))
 }
 
@@ -416,5 +431,31 @@ struct ValuesFile {
 impl ValuesFile {
     fn add_to(self, chart: &mut ChartClosure) {
         chart.add_values(self.path.into(), self.source, self.file);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::input::MemoryTree;
+    use crate::input::kustomize::{ClosureLimits, ParsedFiles, find_closure};
+
+    // Many namespaces times many folders would be as many pairs.
+    #[test]
+    fn no_folder_has_more_namespaces_than_matter() {
+        let mut tree = MemoryTree::new().file("q200/kustomization.yaml", "resources: []\n");
+        for number in 0..200 {
+            let text = format!("namespace: n{number}\nresources: [../q0]\n");
+            tree = tree.file(&format!("p{number}/kustomization.yaml"), text);
+            let text = format!("resources: [../q{}]\n", number + 1);
+            tree = tree.file(&format!("q{number}/kustomization.yaml"), text);
+        }
+        let parts: Vec<String> = (0..200).map(|number| format!("../p{number}")).collect();
+        let tree = tree.file("root/kustomization.yaml", format!("resources: [{}]\n", parts.join(", ")));
+        let parsed = &mut ParsedFiles::default();
+        let closure = find_closure(&tree, "root", ClosureLimits::default(), parsed).unwrap();
+        let inherited = inherited_namespaces(&closure);
+        let counts = |folder: &str| inherited.get(folder).map(BTreeSet::len);
+        assert_eq!((counts("p1"), counts("q0"), counts("q200")), (Some(1), Some(2), Some(2)));
     }
 }

@@ -8,7 +8,7 @@ use crate::input::kustomize::ValuesMerge;
 use crate::manifest::{PlacedNode, PlacedValue, ScalarStyle, read_first_document};
 
 /// The key of a directive in a mapping, and its words.
-const DIRECTIVE: &str = "$patch";
+const PATCH_DIRECTIVE_KEY: &str = "$patch";
 
 /// The reason for which values cannot become one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -79,7 +79,7 @@ fn plain(value: &PlacedValue, lines: &[&str], empty: EmptyNull) -> Value {
 
 /// Returns the word at the place of a value.
 fn word_at<'a>(value: &PlacedValue, lines: &[&'a str]) -> &'a str {
-    let (line, column) = (value.place.line as usize, value.place.column as usize);
+    let (line, column) = (value.position.line as usize, value.position.column as usize);
     let line = line.checked_sub(1).and_then(|line| lines.get(line)).copied().unwrap_or_default();
     let start = column.checked_sub(1).and_then(|column| line.char_indices().nth(column));
     let rest = start.and_then(|(start, _)| line.get(start..)).unwrap_or_default();
@@ -103,19 +103,20 @@ fn walk(below: Option<Value>, above: Option<&Value>, at: &str) -> Result<Option<
         (below, None) => Ok(below),
         // A null takes away what is there, and adds nothing where nothing is.
         (_, Some(Value::Null)) => Ok(None),
-        (None | Some(Value::Null), Some(above)) => cleaned(above, at),
+        (None | Some(Value::Null), Some(above)) => remove_directives(above, at),
         (Some(below), Some(above)) if form(&below) != form(above) => {
             Err(ValuesFault::Form(if at.is_empty() { "it".to_owned() } else { at.to_owned() }))
         }
         (Some(Value::Object(below)), Some(Value::Object(above))) => match directive(above, at)? {
             Directive::Delete => Ok(None),
-            Directive::Replace => cleaned_entries(above, at).map(Some),
+            Directive::Replace => remove_entry_directives(above, at).map(Some),
             Directive::Merge => {
                 let mut out = Map::new();
-                let added = above.iter().filter(|(key, _)| !below.contains_key(*key) && *key != DIRECTIVE);
+                let added =
+                    above.iter().filter(|(key, _)| !below.contains_key(*key) && *key != PATCH_DIRECTIVE_KEY);
                 let added: Vec<_> = added.map(|(key, value)| (key.clone(), None, Some(value))).collect();
                 let kept = below.into_iter().map(|(key, value)| {
-                    let other = above.get(&key).filter(|_| key != DIRECTIVE);
+                    let other = above.get(&key).filter(|_| key != PATCH_DIRECTIVE_KEY);
                     (key, Some(value), other)
                 });
                 for (key, below, other) in kept.chain(added) {
@@ -132,21 +133,21 @@ fn walk(below: Option<Value>, above: Option<&Value>, at: &str) -> Result<Option<
 }
 
 /// Returns a value as it is where nothing was: without nulls, and without directives.
-fn cleaned(value: &Value, at: &str) -> Result<Option<Value>, ValuesFault> {
+fn remove_directives(value: &Value, at: &str) -> Result<Option<Value>, ValuesFault> {
     match value {
         Value::Null => Ok(None),
         Value::Object(entries) => match directive(entries, at)? {
             Directive::Delete => Ok(None),
-            Directive::Merge | Directive::Replace => cleaned_entries(entries, at).map(Some),
+            Directive::Merge | Directive::Replace => remove_entry_directives(entries, at).map(Some),
         },
         value => Ok(Some(value.clone())),
     }
 }
 
-fn cleaned_entries(entries: &Map<String, Value>, at: &str) -> Result<Value, ValuesFault> {
+fn remove_entry_directives(entries: &Map<String, Value>, at: &str) -> Result<Value, ValuesFault> {
     let mut out = Map::new();
-    for (key, value) in entries.iter().filter(|(key, _)| *key != DIRECTIVE) {
-        if let Some(value) = cleaned(value, &format!("{at}/{key}"))? {
+    for (key, value) in entries.iter().filter(|(key, _)| *key != PATCH_DIRECTIVE_KEY) {
+        if let Some(value) = remove_directives(value, &format!("{at}/{key}"))? {
             out.insert(key.clone(), value);
         }
     }
@@ -160,7 +161,7 @@ enum Directive {
 }
 
 fn directive(entries: &Map<String, Value>, at: &str) -> Result<Directive, ValuesFault> {
-    match entries.get(DIRECTIVE).map(Value::as_str) {
+    match entries.get(PATCH_DIRECTIVE_KEY).map(Value::as_str) {
         None | Some(Some("merge")) => Ok(Directive::Merge),
         Some(Some("replace")) => Ok(Directive::Replace),
         Some(Some("delete")) => Ok(Directive::Delete),

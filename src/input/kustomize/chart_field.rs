@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::manifest::{PlacedNode, PlacedValue, TextPlace};
+use crate::manifest::{PlacedNode, PlacedValue, TextPosition};
 
 use super::file::{fields, folded, items};
 
@@ -10,7 +10,7 @@ use super::file::{fields, folded, items};
 pub(super) const CHART_FIELDS: [&str; 3] = ["helmCharts", "helmGlobals", "helmChartInflationGenerator"];
 
 /// The folder below which charts lie where nothing else is said.
-const CHART_HOME: &str = "charts";
+const DEFAULT_CHART_HOME: &str = "charts";
 
 /// A text of a kustomization, and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct PlacedText {
     /// The text.
     pub text: String,
     /// Its place.
-    pub place: TextPlace,
+    pub position: TextPosition,
 }
 
 /// The way in which values of a kustomization and those of a file become one.
@@ -37,7 +37,7 @@ pub enum ValuesMerge {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChartField {
     /// The place of its entry.
-    pub place: Option<TextPlace>,
+    pub position: Option<TextPosition>,
     /// Its name.
     pub name: String,
     /// The server that it comes from; empty where it lies in the revision.
@@ -78,7 +78,7 @@ pub struct ChartFields {
     /// The charts, in the order in which they are rendered.
     pub charts: Vec<ChartField>,
     /// The faults for which none is rendered, each with its place.
-    pub(super) faults: Vec<(String, TextPlace)>,
+    pub(super) faults: Vec<(String, TextPosition)>,
 }
 
 /// Reads the charts of a kustomization.
@@ -96,10 +96,10 @@ pub(super) fn read(root: &PlacedValue) -> ChartFields {
             home = Some(old_home);
         }
     }
-    ChartFields { home: home.unwrap_or_else(|| CHART_HOME.to_owned()), charts, faults }
+    ChartFields { home: home.unwrap_or_else(|| DEFAULT_CHART_HOME.to_owned()), charts, faults }
 }
 
-fn chart(item: &PlacedValue, faults: &mut Vec<(String, TextPlace)>) -> ChartField {
+fn chart(item: &PlacedValue, faults: &mut Vec<(String, TextPosition)>) -> ChartField {
     const KNOWN: [(&str, FieldForm); 17] = [
         ("additionalValuesFiles", FieldForm::Texts),
         ("apiVersions", FieldForm::Texts),
@@ -122,7 +122,7 @@ fn chart(item: &PlacedValue, faults: &mut Vec<(String, TextPlace)>) -> ChartFiel
     check_fields(item, &KNOWN, faults);
     let is_true = |name| fields(item, name).last().is_some_and(|value| value.to_value() == Value::Bool(true));
     ChartField {
-        place: Some(item.place),
+        position: Some(item.position),
         name: last_text(item, "name"),
         repository: last_text(item, "repo"),
         version: last_text(item, "version"),
@@ -142,7 +142,7 @@ fn chart(item: &PlacedValue, faults: &mut Vec<(String, TextPlace)>) -> ChartFiel
 }
 
 /// Reads a chart in the form before kustomize 4.1.
-fn old_chart(item: &PlacedValue, faults: &mut Vec<(String, TextPlace)>) -> ChartField {
+fn old_chart(item: &PlacedValue, faults: &mut Vec<(String, TextPosition)>) -> ChartField {
     const KNOWN: [(&str, FieldForm); 13] = [
         ("chartHome", FieldForm::Text),
         ("chartName", FieldForm::Text),
@@ -161,7 +161,7 @@ fn old_chart(item: &PlacedValue, faults: &mut Vec<(String, TextPlace)>) -> Chart
     check_fields(item, &KNOWN, faults);
     // kustomize itself takes neither the namespace nor further arguments over.
     ChartField {
-        place: Some(item.place),
+        position: Some(item.position),
         name: last_text(item, "chartName"),
         repository: last_text(item, "chartRepoUrl"),
         version: last_text(item, "chartVersion"),
@@ -173,15 +173,15 @@ fn old_chart(item: &PlacedValue, faults: &mut Vec<(String, TextPlace)>) -> Chart
     }
 }
 
-fn merge(item: &PlacedValue, faults: &mut Vec<(String, TextPlace)>) -> ValuesMerge {
+fn merge(item: &PlacedValue, faults: &mut Vec<(String, TextPosition)>) -> ValuesMerge {
     let found = fields(item, "valuesMerge").last();
     match found.and_then(PlacedValue::text).unwrap_or_default() {
         "" | "override" => ValuesMerge::Override,
         "merge" => ValuesMerge::Merge,
         "replace" => ValuesMerge::Replace,
         _ => {
-            let place = found.map_or(item.place, |found| found.place);
-            faults.push(("valuesMerge must be merge, override or replace".to_owned(), place));
+            let position = found.map_or(item.position, |found| found.position);
+            faults.push(("valuesMerge must be merge, override or replace".to_owned(), position));
             ValuesMerge::Override
         }
     }
@@ -189,13 +189,13 @@ fn merge(item: &PlacedValue, faults: &mut Vec<(String, TextPlace)>) -> ValuesMer
 
 /// Refuses fields that kustomize does not know, and values of another form than it takes, as a
 /// number for a version.
-fn check_fields(item: &PlacedValue, known: &[(&str, FieldForm)], faults: &mut Vec<(String, TextPlace)>) {
+fn check_fields(item: &PlacedValue, known: &[(&str, FieldForm)], faults: &mut Vec<(String, TextPosition)>) {
     for entry in item.entries() {
         let (key, value) = (super::refusal::printable(&entry.key), &entry.value);
         match known.iter().find(|(name, _)| folded(name) == folded(&entry.key)) {
-            None => faults.push((format!("{key} is no field of a chart"), entry.place)),
+            None => faults.push((format!("{key} is no field of a chart"), entry.position)),
             Some((_, form)) if !form.fits(value) && value.node != PlacedNode::Scalar(Value::Null) => {
-                faults.push((format!("{key} must be {}", form.words()), value.place));
+                faults.push((format!("{key} must be {}", form.words()), value.position));
             }
             Some(_) => {}
         }
@@ -249,7 +249,7 @@ fn placed_text(item: &PlacedValue, field: &str) -> Option<PlacedText> {
 }
 
 fn as_placed(value: &PlacedValue) -> Option<PlacedText> {
-    Some(PlacedText { text: value.text()?.to_owned(), place: value.place })
+    Some(PlacedText { text: value.text()?.to_owned(), position: value.position })
 }
 
 #[cfg(test)]
@@ -274,17 +274,17 @@ mod tests {
              valuesInline: {f: yes}\n  valuesMerge: merge\n  includeCRDs: true\n  skipHooks: true\n  skipTests: true\n  \
              apiVersions: [g/v1]\n  kubeVersion: 1.34.0\n",
         );
-        let at = |line, column| TextPlace { line, column };
+        let at = |line, column| TextPosition { line, column };
         let expected = ChartField {
-            place: Some(at(3, 3)),
+            position: Some(at(3, 3)),
             name: "web".into(),
             repository: "https://x".into(),
             version: "1.0.0".into(),
             release: "a".into(),
             name_template: "b".into(),
             namespace: "c".into(),
-            values_file: Some(PlacedText { text: "d.yaml".into(), place: at(9, 15) }),
-            more_values: vec![PlacedText { text: "e.yaml".into(), place: at(10, 27) }],
+            values_file: Some(PlacedText { text: "d.yaml".into(), position: at(9, 15) }),
+            more_values: vec![PlacedText { text: "e.yaml".into(), position: at(10, 27) }],
             values: Some(json!({"f": true})),
             merge: ValuesMerge::Merge,
             includes_definitions: true,

@@ -19,20 +19,20 @@ use super::object_origins::{OriginFinder, named_object};
 use super::patch::NamedObject;
 
 /// Objects that are expected of one root. Larger roots are rare, and kustomize is asked.
-const MAX_EXPECTED: usize = 5_000;
+const MAX_EXPECTED_OBJECTS: usize = 5_000;
 /// Folders that include each other in a row. Real ones have up to five.
-const MAX_DEPTH: usize = 20;
+const MAX_BASE_DEPTH: usize = 20;
 /// Characters of the hash of a generated name, with the dash before it.
-const HASH_LENGTH: usize = 11;
+const HASH_SUFFIX_CHARS: usize = 11;
 /// The kinds that prefixes and suffixes leave alone, as kustomize's `PrefixTransformer` has them.
 const UNCHANGED_NAMES: [(&str, &str); 3] = [
     ("apiextensions.k8s.io", "CustomResourceDefinition"),
     ("apiregistration.k8s.io", "APIService"),
-    NAMESPACE,
+    NAMESPACE_KIND,
 ];
-const NAMESPACE: (&str, &str) = ("", "Namespace");
+const NAMESPACE_KIND: (&str, &str) = ("", "Namespace");
 /// The kinds that generators make.
-const GENERATED: [(&str, &str); 2] = [("", "ConfigMap"), ("", "Secret")];
+const GENERATED_KINDS: [(&str, &str); 2] = [("", "ConfigMap"), ("", "Secret")];
 
 /// An object that a root will print.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,7 +79,7 @@ impl NameChange {
 
     fn name_of(&self, object: &NamedObject) -> String {
         let kind = (&*object.group, &*object.kind);
-        if kind == NAMESPACE && !self.namespace.is_empty() {
+        if kind == NAMESPACE_KIND && !self.namespace.is_empty() {
             return self.namespace.clone();
         }
         if UNCHANGED_NAMES.contains(&kind) {
@@ -134,8 +134,8 @@ impl ExpectedObjects {
         let same_kind = |one: &&ExpectedObject| one.kind == object.kind && one.group == object.group;
         let named: Vec<&ExpectedObject> =
             self.objects.get(&object.name).into_iter().flatten().filter(same_kind).collect();
-        let is_generated = GENERATED.contains(&(&*object.group, &*object.kind));
-        let without_hash = object.name.len().checked_sub(HASH_LENGTH);
+        let is_generated = GENERATED_KINDS.contains(&(&*object.group, &*object.kind));
+        let without_hash = object.name.len().checked_sub(HASH_SUFFIX_CHARS);
         let without_hash = without_hash.and_then(|end| object.name.split_at_checked(end));
         let without_hash = without_hash.filter(|(_, hash)| is_hash(hash)).map(|(name, _)| name);
         let generated = [Some(&*object.name), without_hash].into_iter().flatten().filter(|_| is_generated);
@@ -174,7 +174,7 @@ impl<T: FileTree> ExpectationWalk<'_, '_, T> {
         around: &NameChange,
         depth: usize,
     ) -> Result<bool, SourceError> {
-        if depth > MAX_DEPTH {
+        if depth > MAX_BASE_DEPTH {
             return Ok(false);
         }
         let change = around.within(folder);
@@ -197,7 +197,7 @@ impl<T: FileTree> ExpectationWalk<'_, '_, T> {
             let name = format!("{}{name}{}", change.prefix, change.suffix);
             self.found.generated.entry(name).or_default().push(number);
         }
-        Ok(self.found.origins.len() <= MAX_EXPECTED)
+        Ok(self.found.origins.len() <= MAX_EXPECTED_OBJECTS)
     }
 
     fn add_file(&mut self, path: &str, change: &NameChange) -> Result<bool, SourceError> {
@@ -217,7 +217,7 @@ impl<T: FileTree> ExpectationWalk<'_, '_, T> {
             };
             self.found.objects.entry(change.name_of(object)).or_default().push(expected);
         }
-        Ok(self.found.origins.len() <= MAX_EXPECTED)
+        Ok(self.found.origins.len() <= MAX_EXPECTED_OBJECTS)
     }
 
     fn next_number(&mut self, origin: OriginAnnotation) -> usize {

@@ -1,15 +1,15 @@
 //! One kustomization, by what it refers to.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::manifest::{PlacedEntry, PlacedValue, TextPlace, read_documents, read_first_document};
+use crate::manifest::{
+    PlacedEntry, PlacedFile, PlacedValue, TextPosition, read_documents, read_first_document,
+};
 use crate::object::{Diagnostic, ManifestOrigin};
-use crate::source::BlobId;
 
 use super::chart_field::{self, ChartFields};
 use super::patch::{self, NamedObject, PatchSelector};
-use super::plugin::{self, PluginConfig};
+use super::plugin;
 
 /// The names under which kustomize looks for a kustomization.
 pub const FILE_NAMES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
@@ -50,7 +50,7 @@ pub struct FileReference {
     /// The path or address as it is written.
     pub target: String,
     /// The place of that text.
-    pub place: TextPlace,
+    pub position: TextPosition,
 }
 
 /// One patch, and which objects it is for.
@@ -59,7 +59,7 @@ pub struct PatchUse {
     /// The file that it is in; none where it is in the kustomization.
     pub file: Option<String>,
     /// The place of its text, or of the name of its file.
-    pub place: TextPlace,
+    pub position: TextPosition,
     /// The object that it is for; where nothing says so, the objects that it names itself.
     pub selector: Option<PatchSelector>,
     /// The objects that its text in the kustomization names.
@@ -103,11 +103,11 @@ pub struct Kustomization {
     /// All patches, in the order in which kustomize applies them.
     pub patches: Vec<PatchUse>,
     /// The ConfigMaps and Secrets that it generates: the name of each, and its place.
-    pub generated: Vec<(String, TextPlace)>,
+    pub generated: Vec<(String, TextPosition)>,
     /// Indicates whether it has fields that nothing is known of, or is more than one document.
     pub has_unknown_fields: bool,
     /// All that is never rendered, each with its place.
-    pub unsupported: Vec<(UnsupportedFeature, TextPlace)>,
+    pub unsupported: Vec<(UnsupportedFeature, TextPosition)>,
     /// The faults for which nothing can be said of it.
     faults: Vec<Diagnostic>,
 }
@@ -116,7 +116,7 @@ impl Kustomization {
     /// Reads a kustomization.
     pub fn read(bytes: &[u8]) -> Self {
         let file = read_first_document(&Arc::from(""), bytes);
-        let mut out = References::default();
+        let mut out = FileReferences::default();
         let root = file.documents.first();
         if let Some(root) = root {
             out.kustomization(root);
@@ -139,7 +139,7 @@ impl Kustomization {
             generated: root.map(generated).unwrap_or_default(),
             has_unknown_fields: root.is_none_or(has_unknown_fields) || has_more_documents(bytes),
             unsupported: out.unsupported,
-            faults: unreadable(file.diagnostics, !file.documents.is_empty()),
+            faults: unreadable(file),
         }
     }
 
@@ -237,18 +237,21 @@ fn generators(root: &PlacedValue) -> impl Iterator<Item = &PlacedValue> {
 }
 
 /// Returns the names of what a kustomization generates.
-fn generated(root: &PlacedValue) -> Vec<(String, TextPlace)> {
+fn generated(root: &PlacedValue) -> Vec<(String, TextPosition)> {
     let names = generators(root).filter_map(|generator| {
         let name = fields(generator, "name").last()?.text()?;
-        Some((name.to_owned(), generator.place))
+        Some((name.to_owned(), generator.position))
     });
     names.collect()
 }
 
 /// Returns the faults that keep a file from being read. A fault that kubectl would refuse
 /// but kustomize takes is none of them.
-pub(super) fn unreadable(diagnostics: Vec<Diagnostic>, is_read: bool) -> Vec<Diagnostic> {
-    if is_read { Vec::new() } else { diagnostics.into_iter().filter(Diagnostic::is_error).collect() }
+pub(super) fn unreadable(file: PlacedFile) -> Vec<Diagnostic> {
+    if !file.documents.is_empty() {
+        return Vec::new();
+    }
+    file.diagnostics.into_iter().filter(Diagnostic::is_error).collect()
 }
 
 /// Returns diagnostics that were made without a file, as those of one.
@@ -257,45 +260,6 @@ pub(super) fn placed_in(faults: &[Diagnostic], file: &Arc<str>) -> impl Iterator
         origin: ManifestOrigin { file: file.clone(), ..fault.origin.clone() },
         ..fault.clone()
     })
-}
-
-/// The kustomizations and plugin configurations that were read, by their contents: each is read
-/// once, however many files and roots share it.
-#[derive(Debug, Default)]
-pub struct ParsedFiles {
-    kustomizations: HashMap<BlobId, Arc<Kustomization>>,
-    plugins: HashMap<BlobId, Arc<PluginConfig>>,
-}
-
-impl ParsedFiles {
-    /// Returns the kustomization of a content that was read before.
-    pub fn kustomization(&self, blob: BlobId) -> Option<Arc<Kustomization>> {
-        self.kustomizations.get(&blob).cloned()
-    }
-
-    /// Reads a kustomization and keeps it.
-    pub fn add_kustomization(&mut self, blob: BlobId, bytes: &[u8]) -> Arc<Kustomization> {
-        let entry = self.kustomizations.entry(blob);
-        entry.or_insert_with(|| Arc::new(Kustomization::read(bytes))).clone()
-    }
-
-    pub(super) fn plugin(&self, blob: BlobId) -> Option<Arc<PluginConfig>> {
-        self.plugins.get(&blob).cloned()
-    }
-
-    pub(super) fn add_plugin(&mut self, blob: BlobId, bytes: &[u8]) -> Arc<PluginConfig> {
-        self.plugins.entry(blob).or_insert_with(|| Arc::new(PluginConfig::read(bytes))).clone()
-    }
-
-    /// Returns how many contents were read.
-    pub fn len(&self) -> usize {
-        self.kustomizations.len() + self.plugins.len()
-    }
-
-    /// Returns whether nothing was read yet.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
 }
 
 /// Returns the values under a key of a mapping. Go's decoder of JSON takes a key whatever its case,
@@ -317,12 +281,12 @@ pub(super) fn folded(key: &str) -> String {
 
 /// The references of a kustomization or plugin so far.
 #[derive(Default)]
-pub(super) struct References {
+pub(super) struct FileReferences {
     pub(super) references: Vec<FileReference>,
-    pub(super) unsupported: Vec<(UnsupportedFeature, TextPlace)>,
+    pub(super) unsupported: Vec<(UnsupportedFeature, TextPosition)>,
 }
 
-impl References {
+impl FileReferences {
     fn kustomization(&mut self, root: &PlacedValue) {
         for (field, role) in [
             ("resources", ReferenceRole::Resource),
@@ -373,8 +337,8 @@ impl References {
 
     fn add(&mut self, value: &PlacedValue, field: &'static str, role: ReferenceRole) {
         if let Some(target) = value.text() {
-            let (target, place) = (target.to_owned(), value.place);
-            self.references.push(FileReference { role, field, target, place });
+            let (target, position) = (target.to_owned(), value.position);
+            self.references.push(FileReference { role, field, target, position });
         }
     }
 
@@ -383,8 +347,8 @@ impl References {
         for file in items(generator, "files") {
             let Some(text) = file.text() else { continue };
             let path = text.split_once('=').map_or(text, |(_, path)| path);
-            let (target, place) = (path.to_owned(), file.place);
-            self.references.push(FileReference { role: ReferenceRole::File, field, target, place });
+            let (target, position) = (path.to_owned(), file.position);
+            self.references.push(FileReference { role: ReferenceRole::File, field, target, position });
         }
         for env in items(generator, "envs") {
             self.add(env, field, ReferenceRole::Variables);
@@ -406,7 +370,7 @@ impl References {
             return self.add(value, field, ReferenceRole::Plugin);
         }
         for document in read_documents(&Arc::from(""), text.as_bytes()).documents {
-            plugin::add(self, &document, Some(value.place));
+            plugin::add(self, &document, Some(value.position));
         }
     }
 }

@@ -62,6 +62,27 @@ impl ClosureIndex {
         self.watched.shrink_to_fit();
     }
 
+    /// Forgets every root but these.
+    pub fn retain(&mut self, is_root: impl Fn(&str) -> bool) {
+        let mut numbers = Vec::with_capacity(self.roots.len());
+        let mut next = 0;
+        self.roots.retain(|root| {
+            let is_kept = is_root(root);
+            numbers.push(is_kept.then_some(next));
+            next += RootNumber::from(is_kept);
+            is_kept
+        });
+        if self.roots.len() == numbers.len() {
+            return;
+        }
+        // The numbers keep their order, and with it the entries theirs.
+        self.watched = std::mem::take(&mut self.watched)
+            .into_iter()
+            .filter_map(|(hash, root)| Some((hash, numbers.get(root as usize).copied().flatten()?)))
+            .collect();
+        self.roots.shrink_to_fit();
+    }
+
     fn number(&self, root: &str) -> Option<RootNumber> {
         self.roots.iter().position(|known| **known == *root).map(|number| number as RootNumber)
     }

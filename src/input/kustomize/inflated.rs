@@ -23,11 +23,11 @@ use super::patch::NamedObject;
 use super::render_tree::{PlannedContent, PlannedFile};
 
 /// The annotation by which kustomize knows objects that helm made. No output has it.
-const MARK: &str = "internal.config.kubernetes.io/helm-generated";
+const GENERATED_MARK: &str = "internal.config.kubernetes.io/helm-generated";
 /// The beginning of the names of the folders.
-const FOLDER: &str = "rhumb-chart-";
+const FOLDER_PREFIX: &str = "rhumb-chart-";
 /// The file in such a folder that holds the objects.
-const OBJECTS: &str = "objects.yaml";
+const OBJECTS_FILE: &str = "objects.yaml";
 
 /// A chart of a kustomization, and what helm made of it.
 #[derive(Clone, Debug)]
@@ -77,7 +77,7 @@ impl InflatedChart {
 pub(in crate::input) fn strip_mark(object: &mut Value) {
     let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
     let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) else { return };
-    if annotations.remove(MARK).is_some() && annotations.is_empty() {
+    if annotations.remove(GENERATED_MARK).is_some() && annotations.is_empty() {
         metadata.remove("annotations");
     }
 }
@@ -99,7 +99,7 @@ pub(super) fn plan(
             }
             let name = free_name(planned, &folder.path, number);
             let below = paths::inside(&folder.path, &name);
-            let objects = paths::inside(&below, OBJECTS);
+            let objects = paths::inside(&below, OBJECTS_FILE);
             planned.push(planned_text(&paths::inside(&below, "kustomization.yaml"), marking().as_bytes()));
             planned.push(planned_text(&objects, &chart.text));
             found.insert(objects, number);
@@ -116,7 +116,7 @@ pub(super) fn plan(
 
 /// Returns a name in a folder that nothing in it has.
 fn free_name(planned: &[PlannedFile], folder: &str, number: usize) -> String {
-    let mut name = format!("{FOLDER}{number}");
+    let mut name = format!("{FOLDER_PREFIX}{number}");
     while planned.iter().any(|file| paths::holds(&paths::inside(folder, &name), &file.path)) {
         name.push('-');
     }
@@ -133,10 +133,10 @@ fn marking() -> String {
         "apiVersion": "builtin",
         "kind": "AnnotationsTransformer",
         "metadata": {"name": "mark"},
-        "annotations": {MARK: "true"},
+        "annotations": {GENERATED_MARK: "true"},
         "fieldSpecs": [{"path": "metadata/annotations", "create": true}],
     });
-    json!({"resources": [OBJECTS], "transformers": [marker.to_string()]}).to_string()
+    json!({"resources": [OBJECTS_FILE], "transformers": [marker.to_string()]}).to_string()
 }
 
 /// Returns the text of a kustomization without its charts, and with folders in their place.
@@ -185,9 +185,9 @@ mod tests {
             strip_mark(&mut object);
             assert_eq!(object, expected);
         };
-        check(json!({"metadata": {"annotations": {MARK: "true"}}}), json!({"metadata": {}}));
+        check(json!({"metadata": {"annotations": {GENERATED_MARK: "true"}}}), json!({"metadata": {}}));
         check(
-            json!({"metadata": {"annotations": {MARK: "true", "a": "b"}}}),
+            json!({"metadata": {"annotations": {GENERATED_MARK: "true", "a": "b"}}}),
             json!({"metadata": {"annotations": {"a": "b"}}}),
         );
         check(json!({"metadata": {"annotations": {}}}), json!({"metadata": {"annotations": {}}}));

@@ -12,7 +12,9 @@ mod expected_objects;
 mod file;
 mod index;
 mod inflated;
+mod object_names;
 mod object_origins;
+mod parsed;
 mod patch;
 mod plugin;
 mod refusal;
@@ -25,17 +27,19 @@ pub use chart_field::{ChartField, ChartFields, PlacedText, ValuesMerge};
 pub use closure::{Closure, ClosureFile, ClosureFolder, ClosureLimits};
 pub use expected_objects::ExpectedObjects;
 pub use file::{
-    FILE_NAMES, FileReference, Kustomization, KustomizationKind, NameAffixes, ParsedFiles, PatchUse,
-    ReferenceRole, UnsupportedFeature,
+    FILE_NAMES, FileReference, Kustomization, KustomizationKind, NameAffixes, PatchUse, ReferenceRole,
+    UnsupportedFeature,
 };
 pub use index::{ChangeImpact, ClosureIndex};
 pub(in crate::input) use inflated::strip_mark;
 pub use inflated::{InflatedChart, InflatedObject};
+pub use object_names::ObjectNames;
 pub use object_origins::OriginFinder;
+pub use parsed::ParsedFiles;
 pub use patch::PatchSelector;
 pub(in crate::input) use refusal::{chart_field as chart_fault, error_at, lost as lost_reference, printable};
 pub use render_tree::{OriginTracking, PlannedContent, PlannedFile, RenderTree};
-pub(in crate::input) use secret_words::may_quote_secret;
+pub(in crate::input) use secret_words::can_quote_secret;
 pub use trace::find_closure;
 
 #[cfg(test)]

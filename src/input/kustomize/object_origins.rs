@@ -8,23 +8,26 @@ use serde_json::Value;
 use crate::input::origin::{ObjectOrigin, OriginAnnotation};
 use crate::input::paths;
 use crate::input::tree::FileTree;
-use crate::manifest::TextPlace;
+use crate::manifest::TextPosition;
 use crate::object::{Gvk, ManifestOrigin, text_at};
 use crate::source::{BlobId, SourceError};
 
 use super::closure::{Closure, ClosureFolder};
 use super::file::{PatchUse, ReferenceRole};
 use super::inflated::InflatedChart;
+use super::object_names::ObjectNames;
 use super::patch::NamedObject;
 
 /// The maximum number of places named of one object: more help nobody.
-const MAX_PLACES: usize = 20;
+const MAX_ORIGIN_LINES: usize = 20;
 
 /// The finder of where the objects of one root come from. Each file is read once.
 pub struct OriginFinder<'a, T> {
     files: &'a T,
     closure: &'a Closure,
     named: HashMap<BlobId, Arc<[NamedObject]>>,
+    /// The names that are known from other roots.
+    names: Option<&'a ObjectNames>,
     /// The number of each folder by its path in the closure.
     folders: HashMap<&'a str, usize>,
     /// The folders that name a file or folder as a part, by its path in the closure.
@@ -56,7 +59,13 @@ impl<'a, T: FileTree> OriginFinder<'a, T> {
             }
         }
         let (named, patching, charts) = (HashMap::new(), HashMap::new(), HashMap::new());
-        Self { files, closure, named, folders, includers, patching, charts }
+        Self { files, closure, named, names: None, folders, includers, patching, charts }
+    }
+
+    /// Returns one that parses no content whose names are known, and adds those of others.
+    #[must_use]
+    pub fn with_names(self, names: &'a ObjectNames) -> Self {
+        Self { names: Some(names), ..self }
     }
 
     /// Returns one that also knows charts, by the paths of the files that hold their objects.
@@ -67,8 +76,8 @@ impl<'a, T: FileTree> OriginFinder<'a, T> {
 
     /// Returns the path of the file that holds the objects of a chart, where an object is one of
     /// them. The word of kustomize shows that, or without one its kind and name.
-    pub fn chart_path(&self, said: Option<&OriginAnnotation>, object: &Value) -> Option<&str> {
-        let Some(said) = said else {
+    pub fn chart_path(&self, annotation: Option<&OriginAnnotation>, object: &Value) -> Option<&str> {
+        let Some(annotation) = annotation else {
             let object = named_object(object);
             let is_made_by = |chart: &InflatedChart| {
                 chart.object(&object).is_some_and(|made| made.name.name == object.name)
@@ -76,7 +85,7 @@ impl<'a, T: FileTree> OriginFinder<'a, T> {
             let found = self.charts.iter().filter(|(_, chart)| is_made_by(chart)).map(|(path, _)| path);
             return found.min().map(String::as_str);
         };
-        let path = paths::join(&self.closure.root, said.path.as_ref()?)?;
+        let path = paths::join(&self.closure.root, annotation.path.as_ref()?)?;
         self.charts.get_key_value(path.as_str()).map(|(path, _)| path.as_str())
     }
 
@@ -87,7 +96,7 @@ impl<'a, T: FileTree> OriginFinder<'a, T> {
     /// Fails where a file of the closure cannot be read.
     pub fn find(
         &mut self,
-        said: Option<&OriginAnnotation>,
+        annotation: Option<&OriginAnnotation>,
         object: &Value,
     ) -> Result<ObjectOrigin, SourceError> {
         let mut origin = ObjectOrigin {
@@ -95,7 +104,8 @@ impl<'a, T: FileTree> OriginFinder<'a, T> {
             renderer: "kustomize".into(),
             places: Vec::new(),
         };
-        let named = said.and_then(|said| said.path.as_ref().or(said.configured_in.as_ref()));
+        let named =
+            annotation.and_then(|annotation| annotation.path.as_ref().or(annotation.configured_in.as_ref()));
         let Some(path) = named.and_then(|path| paths::join(&self.closure.root, path)) else {
             return Ok(origin);
         };
@@ -103,13 +113,13 @@ impl<'a, T: FileTree> OriginFinder<'a, T> {
             return self.chart_origin(chart, &named_object(object), origin);
         }
         let Some(file) = self.closure.files.get(path.as_str()) else { return Ok(origin) };
-        let is_generated = said.is_some_and(|said| said.path.is_none());
+        let is_generated = annotation.is_some_and(|annotation| annotation.path.is_none());
         let object = named_object(object);
-        let (place, first_name) = match self.folder_of_file(&path).filter(|_| is_generated) {
-            Some(folder) => generated_place(folder, &object),
-            None => self.own_place(file.file.blob, &object)?,
+        let (position, first_name) = match self.folder_of_file(&path).filter(|_| is_generated) {
+            Some(folder) => generated_position(folder, &object),
+            None => self.own_position(file.file.blob, &object)?,
         };
-        origin.places.push(at(&file.source, place));
+        origin.places.push(at(&file.source, position));
         self.add_all_patches(&path, &object, &first_name, &mut origin.places)?;
         Ok(origin)
     }
@@ -159,11 +169,11 @@ impl<'a, T: FileTree> OriginFinder<'a, T> {
 
     /// Returns the place of an object in its file, and the name that it has there. A name may have
     /// got a beginning and an end since.
-    fn own_place(
+    fn own_position(
         &mut self,
         blob: BlobId,
         object: &NamedObject,
-    ) -> Result<(Option<TextPlace>, String), SourceError> {
+    ) -> Result<(Option<TextPosition>, String), SourceError> {
         let named = self.read_named(blob)?;
         let same_kind = || named.iter().filter(|one| one.kind == object.kind && one.group == object.group);
         let longest =
@@ -171,15 +181,26 @@ impl<'a, T: FileTree> OriginFinder<'a, T> {
         let found =
             same_kind().find(|one| one.name == object.name).or(longest).or_else(|| same_kind().next());
         let found = found.or_else(|| named.first());
-        Ok((found.map(|one| one.place), found.map(|one| one.name.clone()).unwrap_or_default()))
+        Ok((found.map(|one| one.position), found.map(|one| one.name.clone()).unwrap_or_default()))
     }
 
     pub(super) fn read_named(&mut self, blob: BlobId) -> Result<Arc<[NamedObject]>, SourceError> {
         if let Some(named) = self.named.get(&blob) {
             return Ok(named.clone());
         }
-        let named: Arc<[NamedObject]> = NamedObject::all(&self.files.read(blob)?).into();
+        let named = match self.names.and_then(|names| names.get(blob)) {
+            Some(named) => named,
+            None => self.parse_names(blob)?,
+        };
         self.named.insert(blob, named.clone());
+        Ok(named)
+    }
+
+    fn parse_names(&self, blob: BlobId) -> Result<Arc<[NamedObject]>, SourceError> {
+        let named: Arc<[NamedObject]> = NamedObject::all(&self.files.read(blob)?).into();
+        if let Some(names) = self.names {
+            names.add(blob, named.clone());
+        }
         Ok(named)
     }
 
@@ -225,20 +246,20 @@ impl<'a, T: FileTree> OriginFinder<'a, T> {
         places: &mut Vec<ManifestOrigin>,
     ) -> Result<(), SourceError> {
         for patch in &folder.kustomization.patches {
-            if places.len() >= MAX_PLACES {
+            if places.len() >= MAX_ORIGIN_LINES {
                 return Ok(());
             }
-            if let Some(place) = self.patch_place(folder, patch, object, first_name)?
-                && !places.contains(&place)
+            if let Some(position) = self.patch_position(folder, patch, object, first_name)?
+                && !places.contains(&position)
             {
-                places.push(place);
+                places.push(position);
             }
         }
         Ok(())
     }
 
     /// Returns the place of a patch, where it is certain that it is for the object.
-    fn patch_place(
+    fn patch_position(
         &mut self,
         folder: &ClosureFolder,
         patch: &PatchUse,
@@ -265,21 +286,22 @@ impl<'a, T: FileTree> OriginFinder<'a, T> {
                 None => return Ok(None),
             },
         };
-        let place = if patch.file.is_some() { found.map(|one| one.place) } else { Some(patch.place) };
-        Ok(Some(at(&file.source, place)))
+        let position =
+            if patch.file.is_some() { found.map(|one| one.position) } else { Some(patch.position) };
+        Ok(Some(at(&file.source, position)))
     }
 }
 
 /// Returns where a generated object is asked for, and by which name. The name of the output has a
 /// hash at its end.
-fn generated_place(folder: &ClosureFolder, object: &NamedObject) -> (Option<TextPlace>, String) {
+fn generated_position(folder: &ClosureFolder, object: &NamedObject) -> (Option<TextPosition>, String) {
     let generated = folder.kustomization.generated.iter();
     let found = generated.filter(|(name, _)| object.name.contains(name)).max_by_key(|(name, _)| name.len());
-    (found.map(|(_, place)| *place), found.map(|(name, _)| name.clone()).unwrap_or_default())
+    (found.map(|(_, position)| *position), found.map(|(name, _)| name.clone()).unwrap_or_default())
 }
 
-fn at(file: &Arc<str>, place: Option<TextPlace>) -> ManifestOrigin {
-    let TextPlace { line, column } = place.unwrap_or(TextPlace { line: 0, column: 0 });
+fn at(file: &Arc<str>, position: Option<TextPosition>) -> ManifestOrigin {
+    let TextPosition { line, column } = position.unwrap_or(TextPosition { line: 0, column: 0 });
     ManifestOrigin::new(file.clone(), line, column)
 }
 
@@ -291,6 +313,6 @@ pub(super) fn named_object(object: &Value) -> NamedObject {
         kind: gvk.kind.to_string(),
         name: text_at(object, &["metadata", "name"]).to_owned(),
         namespace: text_at(object, &["metadata", "namespace"]).to_owned(),
-        place: TextPlace { line: 0, column: 0 },
+        position: TextPosition { line: 0, column: 0 },
     }
 }

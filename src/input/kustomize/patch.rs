@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::manifest::{PlacedValue, TextPlace, read_documents};
+use crate::manifest::{PlacedValue, TextPosition, read_documents};
 
 use super::file::{PatchUse, fields, is_inline, items};
 
@@ -14,7 +14,7 @@ pub(super) struct NamedObject {
     pub(super) kind: String,
     pub(super) name: String,
     pub(super) namespace: String,
-    pub(super) place: TextPlace,
+    pub(super) position: TextPosition,
 }
 
 impl NamedObject {
@@ -41,7 +41,7 @@ impl NamedObject {
             kind: text(document, &["kind"]).to_owned(),
             name: text(document, &["metadata", "name"]).to_owned(),
             namespace: text(document, &["metadata", "namespace"]).to_owned(),
-            place: document.place,
+            position: document.position,
         }
     }
 }
@@ -146,12 +146,12 @@ fn text_patch(value: &PlacedValue, at: &PlacedValue, selector: Option<PatchSelec
         return file_patch(value, selector);
     }
     let names = NamedObject::all(text.as_bytes());
-    Some(PatchUse { file: None, place: at.place, selector, names })
+    Some(PatchUse { file: None, position: at.position, selector, names })
 }
 
 fn file_patch(file: &PlacedValue, selector: Option<PatchSelector>) -> Option<PatchUse> {
-    let (text, place) = (file.text()?.to_owned(), file.place);
-    Some(PatchUse { file: Some(text), place, selector, names: Vec::new() })
+    let (text, position) = (file.text()?.to_owned(), file.position);
+    Some(PatchUse { file: Some(text), position, selector, names: Vec::new() })
 }
 
 #[cfg(test)]

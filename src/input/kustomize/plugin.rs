@@ -3,18 +3,18 @@
 
 use std::sync::Arc;
 
-use crate::manifest::{PlacedValue, TextPlace, read_documents};
+use crate::manifest::{PlacedValue, TextPosition, read_documents};
 use crate::object::Diagnostic;
 
 use super::file::{
-    FileReference, ReferenceRole, References, UnsupportedFeature, items, placed_in, unreadable,
+    FileReference, FileReferences, ReferenceRole, UnsupportedFeature, items, placed_in, unreadable,
 };
 
 /// The version that names a plugin of kustomize itself.
-const BUILTIN: &str = "builtin";
+const BUILTIN_VERSION: &str = "builtin";
 
 /// The plugins of kustomize itself.
-const KINDS: [&str; 18] = [
+const BUILTIN_KINDS: [&str; 18] = [
     "AnnotationsTransformer",
     "ConfigMapGenerator",
     "HashTransformer",
@@ -39,18 +39,18 @@ const KINDS: [&str; 18] = [
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PluginConfig {
     pub(super) references: Vec<FileReference>,
-    pub(super) unsupported: Vec<(UnsupportedFeature, TextPlace)>,
+    pub(super) unsupported: Vec<(UnsupportedFeature, TextPosition)>,
     faults: Vec<Diagnostic>,
 }
 
 impl PluginConfig {
     pub(super) fn read(bytes: &[u8]) -> Self {
         let file = read_documents(&Arc::from(""), bytes);
-        let mut out = References::default();
+        let mut out = FileReferences::default();
         for document in &file.documents {
             add(&mut out, document, None);
         }
-        let faults = unreadable(file.diagnostics, !file.documents.is_empty());
+        let faults = unreadable(file);
         Self { references: out.references, unsupported: out.unsupported, faults }
     }
 
@@ -61,26 +61,26 @@ impl PluginConfig {
 
 /// Adds what one configuration reads, or that it is a program. The place of a configuration that is
 /// in a text is that of the text.
-pub(super) fn add(out: &mut References, config: &PlacedValue, within: Option<TextPlace>) {
+pub(super) fn add(out: &mut FileReferences, config: &PlacedValue, within: Option<TextPosition>) {
     let text = |name| exact(config, name).and_then(PlacedValue::text).unwrap_or_default();
     let (kind, version) = (text("kind"), text("apiVersion"));
     if kind.ends_with("List") && exact(config, "items").is_some() {
         return items(config, "items").for_each(|item| add(out, item, within));
     }
     let before = (out.references.len(), out.unsupported.len());
-    if version != BUILTIN || !KINDS.contains(&kind) {
+    if version != BUILTIN_VERSION || !BUILTIN_KINDS.contains(&kind) {
         let name = if version.is_empty() { kind.to_owned() } else { format!("{kind} ({version})") };
-        out.unsupported.push((UnsupportedFeature::Plugin(name), config.place));
+        out.unsupported.push((UnsupportedFeature::Plugin(name), config.position));
     } else {
         builtin(out, kind, config);
     }
-    if let Some(place) = within {
-        out.references.iter_mut().skip(before.0).for_each(|reference| reference.place = place);
-        out.unsupported.iter_mut().skip(before.1).for_each(|(_, at)| *at = place);
+    if let Some(position) = within {
+        out.references.iter_mut().skip(before.0).for_each(|reference| reference.position = position);
+        out.unsupported.iter_mut().skip(before.1).for_each(|(_, at)| *at = position);
     }
 }
 
-fn builtin(out: &mut References, kind: &str, config: &PlacedValue) {
+fn builtin(out: &mut FileReferences, kind: &str, config: &PlacedValue) {
     match kind {
         "ConfigMapGenerator" => out.generator(config, "ConfigMapGenerator"),
         "SecretGenerator" => out.generator(config, "SecretGenerator"),
@@ -97,9 +97,12 @@ fn builtin(out: &mut References, kind: &str, config: &PlacedValue) {
             }
         }
         "HelmChartInflationGenerator" => {
-            out.unsupported.push((UnsupportedFeature::HelmChart, config.place));
+            out.unsupported.push((UnsupportedFeature::HelmChart, config.position));
         }
-        // The others read nothing.
+        "ValueAddTransformer" => {
+            out.text(config, "targetFilePath", "ValueAddTransformer", ReferenceRole::File);
+        }
+        // The others have all that they need in their own text.
         _ => {}
     }
 }
@@ -115,7 +118,7 @@ mod tests {
 
     #[test]
     fn the_plugins_of_kustomize_are_in_order() {
-        assert!(KINDS.is_sorted());
+        assert!(BUILTIN_KINDS.is_sorted());
     }
 
     #[test]
@@ -123,7 +126,7 @@ mod tests {
         let check = |text: &str, references: &[&str], unsupported: usize| {
             let config = PluginConfig::read(text.as_bytes());
             let targets: Vec<_> =
-                config.references.iter().map(|r| format!("{}:{}", r.target, r.place.line)).collect();
+                config.references.iter().map(|r| format!("{}:{}", r.target, r.position.line)).collect();
             assert_eq!(targets, references, "{text}");
             assert_eq!(config.unsupported.len(), unsupported, "{text}");
         };
@@ -144,6 +147,8 @@ mod tests {
             &["r.yaml:4"],
             0,
         );
+        check(&format!("{builtin}ValueAddTransformer\ntargetFilePath: t.yaml\n"), &["t.yaml:4"], 0);
+        check(&format!("{builtin}ValueAddTransformer\ntargets: []\n"), &[], 0);
         check(&format!("{builtin}HelmChartInflationGenerator\n"), &[], 1);
         check(&format!("{builtin}NamespaceTransformer\n---\n{builtin}Unknown\n"), &[], 1);
         check("apiVersion: example.com/v1\nkind: Exec\n", &[], 1);

@@ -4,69 +4,73 @@
 use std::sync::Arc;
 
 use crate::input::tree::PathFailure;
-use crate::manifest::TextPlace;
+use crate::manifest::TextPosition;
 use crate::object::{Diagnostic, DiagnosticCode, ManifestOrigin};
 use crate::source::{FileDefect, TreeBounds};
 
 use super::file::{FileReference, KustomizationKind, ReferenceRole, UnsupportedFeature};
 
 /// Characters of a foreign text that are shown.
-const MAX_SHOWN: usize = 200;
+const MAX_SHOWN_CHARS: usize = 200;
 
 /// Returns a foreign text as a message shows it.
 pub(in crate::input) fn printable(text: &str) -> String {
     let plain = |letter: char| if letter.is_control() { '\u{fffd}' } else { letter };
-    let cut: String = text.chars().take(MAX_SHOWN).map(plain).collect();
-    if text.chars().nth(MAX_SHOWN).is_some() { cut + "…" } else { cut }
+    let cut: String = text.chars().take(MAX_SHOWN_CHARS).map(plain).collect();
+    if text.chars().nth(MAX_SHOWN_CHARS).is_some() { cut + "…" } else { cut }
 }
 
 /// Returns an error at a place of a file, with its remedy.
 pub(in crate::input) fn error_at(
     file: &Arc<str>,
-    place: TextPlace,
+    position: TextPosition,
     code: DiagnosticCode,
     message: impl Into<String>,
     hint: impl Into<String>,
 ) -> Diagnostic {
-    let origin = ManifestOrigin::new(file.clone(), place.line, place.column);
+    let origin = ManifestOrigin::new(file.clone(), position.line, position.column);
     Diagnostic::error(origin, code, message).hint(hint)
 }
 
 /// Returns the refusal of what is fetched from elsewhere.
 pub(super) fn remote(file: &Arc<str>, reference: &FileReference) -> Diagnostic {
     let target = printable(&reference.target);
-    let what = match reference.role {
+    let subject = match reference.role {
         ReferenceRole::Resource | ReferenceRole::Component => "a remote base",
         ReferenceRole::Plugin | ReferenceRole::Patch | ReferenceRole::Variables | ReferenceRole::File => {
             "a remote file"
         }
     };
-    let message = format!("{}: {what}, which is not fetched: {target}", reference.field);
+    let message = format!("{}: {subject}, which is not fetched: {target}", reference.field);
     let hint = "copy it into the repository at the version that is meant, and name that path instead";
-    error_at(file, reference.place, "remote-base", message, hint)
+    error_at(file, reference.position, "remote-base", message, hint)
 }
 
 /// Returns the refusal of what is never rendered.
-pub(super) fn unsupported(file: &Arc<str>, feature: &UnsupportedFeature, place: TextPlace) -> Diagnostic {
+pub(super) fn unsupported(
+    file: &Arc<str>,
+    feature: &UnsupportedFeature,
+    position: TextPosition,
+) -> Diagnostic {
     match feature {
         UnsupportedFeature::HelmChart => {
             let message = "this plugin renders a Helm chart, which rhumb does not let kustomize do";
             let hint = "name the chart under `helmCharts` of the kustomization";
-            error_at(file, place, "helm-chart", message, hint)
+            error_at(file, position, "helm-chart", message, hint)
         }
         UnsupportedFeature::Plugin(name) => {
             let message =
                 format!("this plugin is a program of its own, which is not run: {}", printable(name));
             let hint = "commit what it generates, or use one of kustomize's own (`apiVersion: builtin`)";
-            error_at(file, place, "kustomize-plugin", message, hint)
+            error_at(file, position, "kustomize-plugin", message, hint)
         }
     }
 }
 
 /// Returns the refusal of what kustomize would not take of a chart.
-pub(in crate::input) fn chart_field(file: &Arc<str>, message: &str, place: TextPlace) -> Diagnostic {
+pub(in crate::input) fn chart_field(file: &Arc<str>, message: &str, position: TextPosition) -> Diagnostic {
     let hint = "the reference of kustomize lists the fields of `helmCharts`";
-    error_at(file, place, "helm-chart", format!("helmCharts: {message}"), hint)
+    error_at(file, position, "helm-chart", format!("helmCharts: {message}"), hint)
 }
 
 /// Returns the refusal of a reference that leads to nothing that can be read.
@@ -77,17 +81,17 @@ pub(in crate::input) fn lost(
 ) -> Diagnostic {
     let (field, target) = (reference.field, printable(&reference.target));
     let refuse = |code, message: String, hint: &str| {
-        error_at(file, reference.place, code, format!("{field}: {message}"), hint)
+        error_at(file, reference.position, code, format!("{field}: {message}"), hint)
     };
     match failure {
         PathFailure::Missing(path) => {
-            let what = match reference.role {
+            let subject = match reference.role {
                 ReferenceRole::Resource | ReferenceRole::Plugin => "file or folder",
                 ReferenceRole::Component => "folder",
                 ReferenceRole::Patch | ReferenceRole::Variables | ReferenceRole::File => "file",
             };
             let message =
-                format!("no such {what} in this revision: {target} ({} is missing)", printable(path));
+                format!("no such {subject} in this revision: {target} ({} is missing)", printable(path));
             refuse("missing-file", message, "add it to the repository, or correct the path")
         }
         PathFailure::OutOfTree(bounds) => {
@@ -136,9 +140,9 @@ fn out_of_tree_words(bounds: TreeBounds, target: &str) -> (String, &'static str)
 
 /// Returns the refusal of a kustomization that is itself a link to nowhere, or no file.
 pub(super) fn lost_kustomization(path: &str, failure: &PathFailure) -> Diagnostic {
-    let place = TextPlace { line: 0, column: 0 };
+    let position = TextPosition { line: 0, column: 0 };
     let (role, target) = (ReferenceRole::File, path.to_owned());
-    let reference = FileReference { role, field: "kustomization", target, place };
+    let reference = FileReference { role, field: "kustomization", target, position };
     lost(&Arc::from(path), &reference, failure)
 }
 
@@ -150,6 +154,7 @@ const fn defect_text(defect: FileDefect) -> (DiagnosticCode, &'static str) {
         FileDefect::NotAFile => ("not-a-file", "is neither a regular file nor a folder"),
         FileDefect::BadLink => ("symlink", "is a link whose text is no path"),
         FileDefect::Unreadable => ("unreadable", "cannot be read"),
+        FileDefect::TooDeep => ("too-deep", "is nested too deep to be read"),
     }
 }
 
@@ -165,7 +170,7 @@ pub(super) fn wrong_form(file: &Arc<str>, reference: &FileReference) -> Diagnost
     };
     let message =
         format!("{}: {needed} is needed, and {} is {found}", reference.field, printable(&reference.target));
-    error_at(file, reference.place, "missing-file", message, "correct the path")
+    error_at(file, reference.position, "missing-file", message, "correct the path")
 }
 
 /// Returns the refusal of a folder without a kustomization, or with more than one.
@@ -184,10 +189,10 @@ pub(super) fn not_one(at: Option<(&Arc<str>, &FileReference)>, folder: &str, fou
         ),
     };
     if let Some((file, reference)) = at {
-        return error_at(file, reference.place, code, format!("{}: {message}", reference.field), hint);
+        return error_at(file, reference.position, code, format!("{}: {message}", reference.field), hint);
     }
-    let place = found.first().map_or(folder, String::as_str);
-    Diagnostic::file_error(place, code, message).hint(hint)
+    let shown_folder = found.first().map_or(folder, String::as_str);
+    Diagnostic::file_error(shown_folder, code, message).hint(hint)
 }
 
 /// Returns the refusal of a component where a base is needed, or the other way round.
@@ -208,7 +213,7 @@ pub(super) fn wrong_kind(
     match at {
         Some((by, reference)) => {
             let message = format!("{}: {}: {message}", reference.field, printable(&reference.target));
-            error_at(by, reference.place, "component", message, hint)
+            error_at(by, reference.position, "component", message, hint)
         }
         None => Diagnostic::file_error(file.clone(), "component", message).hint(hint),
     }
@@ -219,7 +224,7 @@ pub(super) fn cycle(file: &Arc<str>, reference: &FileReference) -> Diagnostic {
     let message = format!("{}: this includes itself: {}", reference.field, printable(&reference.target));
     error_at(
         file,
-        reference.place,
+        reference.position,
         "kustomize-cycle",
         message,
         "move what both need into a folder of its own",
@@ -227,19 +232,19 @@ pub(super) fn cycle(file: &Arc<str>, reference: &FileReference) -> Diagnostic {
 }
 
 /// Returns the refusal of a root that reads more than any sensible one.
-pub(super) fn too_much(folder: &str, what: &str) -> Diagnostic {
-    let place = if folder.is_empty() { "." } else { folder };
-    Diagnostic::file_error(place, "too-large", format!("this root reads more than {what}"))
+pub(super) fn too_much(folder: &str, subject: &str) -> Diagnostic {
+    let shown_folder = if folder.is_empty() { "." } else { folder };
+    Diagnostic::file_error(shown_folder, "too-large", format!("this root reads more than {subject}"))
         .hint("split it into several roots")
 }
 
 /// Returns the refusal of a link that cannot be replaced by what it leads to.
 pub(super) fn link_conflict(file: &Arc<str>, reference: &FileReference, path: Option<&str>) -> Diagnostic {
-    let what = path.map_or("a path above the repository".to_owned(), printable);
+    let subject = path.map_or("a path above the repository".to_owned(), printable);
     let message = format!(
-        "{}: {} is reached over a link to a folder, and {what} would have two contents without the link",
+        "{}: {} is reached over a link to a folder, and {subject} would have two contents without the link",
         reference.field,
         printable(&reference.target),
     );
-    error_at(file, reference.place, "symlink", message, "name the folder that the link leads to")
+    error_at(file, reference.position, "symlink", message, "name the folder that the link leads to")
 }

@@ -8,7 +8,7 @@
 use std::collections::HashSet;
 
 /// The marks of a file with values of Secrets: the kind, and the generator.
-const SECRET_MARKS: [&str; 2] = ["Secret", "secretGenerator"];
+const SECRET_WORDS: [&str; 2] = ["Secret", "secretGenerator"];
 
 /// The shortest part of a value that is looked for within the words, in bytes. A shorter one must
 /// be a whole word, as `a` is a part of nearly all.
@@ -23,20 +23,20 @@ const OPEN_FIELDS: [&str; 5] = ["apiVersion:", "kind:", "name:", "namespace:", "
 /// Returns whether words of kustomize may quote what one of its files says of a Secret.
 ///
 /// With a generator of Secrets, any file that is no YAML may be its source.
-pub(in crate::input) fn may_quote_secret(said: &str, files: &[(&str, &str)]) -> bool {
-    let has_generator = files.iter().any(|(_, text)| text.contains(SECRET_MARKS[1]));
+pub(in crate::input) fn can_quote_secret(output: &str, files: &[(&str, &str)]) -> bool {
+    let has_generator = files.iter().any(|(_, text)| text.contains(SECRET_WORDS[1]));
     let mut values = HashSet::new();
     for (path, text) in files {
         let is_yaml = [".yaml", ".yml", ".json"].iter().any(|end| path.ends_with(end));
         let is_kustomization = path.rsplit('/').next() == Some("Kustomization");
-        if SECRET_MARKS.iter().any(|mark| text.contains(mark)) {
+        if SECRET_WORDS.iter().any(|mark| text.contains(mark)) {
             values.extend(text.lines().filter_map(value_part).flat_map(words));
         } else if has_generator && !is_yaml && !is_kustomization {
             values.extend(text.lines().flat_map(words));
         }
     }
     let paths: HashSet<&str> = files.iter().flat_map(|(path, _)| words(path)).collect();
-    words(said).filter(|word| !paths.contains(word)).any(|word| {
+    words(output).filter(|word| !paths.contains(word)).any(|word| {
         let is_part = |value: &&str| word.len() >= MIN_PART_BYTES && value.contains(word);
         let has_part = |value: &&str| value.len() >= MIN_PART_BYTES && word.contains(*value);
         values.contains(word) || values.iter().any(|value| is_part(value) || has_part(value))
@@ -69,8 +69,8 @@ mod tests {
     #[test]
     fn words_that_quote_a_value_of_a_secret_are_found() {
         #[track_caller]
-        fn check(said: &str, files: &[(&str, &str)], expected: bool) {
-            assert_eq!(may_quote_secret(said, files), expected, "{said}");
+        fn check(output: &str, files: &[(&str, &str)], expected: bool) {
+            assert_eq!(can_quote_secret(output, files), expected, "{output}");
         }
         let secret =
             "apiVersion: v1\nkind: Secret\nmetadata:\n  name: db\nstringData:\n  url: canary.k11:5432\n";

@@ -352,15 +352,27 @@ fn a_root_that_reads_too_much_is_refused() {
     check(ClosureLimits { references: 10, ..limits }, "10 references");
 }
 
-// A chain of bases is no recursion, however long.
-#[test]
-fn a_long_chain_costs_no_stack() {
+/// Returns the folders 0 to 5000, each of which has the next one as its resource.
+fn chain_of_folders() -> MemoryTree {
     let link = |tree: MemoryTree, number: u32| {
         let text = format!("resources: [../{}]\n", number + 1);
         tree.file(&format!("{number}/kustomization.yaml"), text)
     };
-    let tree = (0..5000).fold(MemoryTree::new(), link).file("5000/kustomization.yaml", "resources: []");
-    assert_eq!(traced(&tree, "0").files.len(), 5001);
+    (0..5000).fold(MemoryTree::new(), link).file("5000/kustomization.yaml", "resources: []")
+}
+
+// A chain of bases is no recursion, however long.
+#[test]
+fn a_long_chain_costs_no_stack() {
+    assert_eq!(traced(&chain_of_folders(), "0").files.len(), 5001);
+}
+
+// Nor is a chain of folders with plugin configurations.
+#[test]
+fn a_long_chain_of_plugins_costs_no_stack() {
+    let tree = chain_of_folders().file("root/kustomization.yaml", "transformers: [../0]\n");
+    let closure = traced(&tree, "root");
+    assert_eq!((closure.files.len(), refusals(&closure)), (5002, Vec::new()));
 }
 
 #[test]
@@ -409,6 +421,25 @@ fn a_change_concerns_the_roots_that_read_it_or_looked_for_it() {
 }
 
 #[test]
+fn a_root_that_is_gone_leaves_nothing_in_the_index() {
+    let tree = ["a", "b", "c"].iter().fold(MemoryTree::new(), |tree, folder| {
+        let text = format!("resources: [{folder}.yaml]\n");
+        tree.file(&format!("{folder}/kustomization.yaml"), text)
+    });
+    let closures: Vec<Closure> = ["a", "b", "c"].map(|root| traced(&tree, root)).into();
+    let mut index = ClosureIndex::of(&closures);
+    index.retain(|root| root != "b");
+    let alone = ClosureIndex::of(closures.iter().filter(|closure| &*closure.root != "b"));
+    assert_eq!(index.size(), alone.size());
+    for (path, expected) in [("a/a.yaml", &["a"][..]), ("b/b.yaml", &[]), ("c/c.yaml", &["c"])] {
+        let roots = index.impact([path]).roots;
+        assert_eq!(roots.iter().map(|root| &**root).collect::<Vec<_>>(), expected, "{path}");
+    }
+    index.retain(|_| false);
+    assert_eq!(index.size(), 0);
+}
+
+#[test]
 fn a_render_tree_holds_the_closure_and_asks_for_origins() {
     let tree = MemoryTree::new()
         .file("app/kustomization.yaml", "resources: [web.yaml]\n")
@@ -450,10 +481,10 @@ fn an_object_comes_from_its_line_and_its_patches() {
         .file("overlays/prod/other.yaml", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: api}\n")
         .file("overlays/prod/ops.yaml", "- op: remove\n  path: /spec\n");
     let closure = traced(&tree, "overlays/prod");
-    let check = |said: &str, kind: &str, version: &str, name: &str, expected: &str| {
+    let check = |output: &str, kind: &str, version: &str, name: &str, expected: &str| {
         let object = json!({"apiVersion": version, "kind": kind, "metadata": {"name": name}});
-        let said = OriginAnnotation::parse(said);
-        let origin = OriginFinder::new(&closure, &tree).find(said.as_ref(), &object).unwrap();
+        let output = OriginAnnotation::parse(output);
+        let origin = OriginFinder::new(&closure, &tree).find(output.as_ref(), &object).unwrap();
         assert_eq!(origin.to_string(), expected);
     };
     check(
@@ -506,13 +537,13 @@ fn an_object_of_a_chart_names_its_template_and_its_patches() {
     let path = planned.charts.keys().next().unwrap().clone();
     assert_eq!(path, "base/rhumb-chart-0/objects.yaml");
     let mut finder = OriginFinder::new(&closure, &tree).with_charts([(path.clone(), &charts[0])]);
-    let said = crate::input::origin::OriginAnnotation::parse("path: ../base/rhumb-chart-0/objects.yaml\n");
+    let output = crate::input::origin::OriginAnnotation::parse("path: ../base/rhumb-chart-0/objects.yaml\n");
     let object = serde_json::json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "x-a"}});
     assert_eq!(
-        finder.find(said.as_ref(), &object).unwrap().to_string(),
+        finder.find(output.as_ref(), &object).unwrap().to_string(),
         "top (kustomize, app 1.2.0) ← c/a.yaml, base/patch.yaml:1"
     );
-    assert_eq!(finder.chart_path(said.as_ref(), &object), Some(path.as_str()));
+    assert_eq!(finder.chart_path(output.as_ref(), &object), Some(path.as_str()));
     assert_eq!(finder.chart_path(None, &object), None);
     let object = serde_json::json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}});
     assert_eq!(finder.chart_path(None, &object), Some(path.as_str()));

@@ -10,7 +10,8 @@ use crate::source::{BlobId, SourceError, TreeFile};
 
 use super::closure::{Closure, ClosureFile, ClosureFolder, ClosureLimits};
 use super::cycles::{self, FolderEdge};
-use super::file::{FILE_NAMES, FileReference, Kustomization, KustomizationKind, ParsedFiles, ReferenceRole};
+use super::file::{FILE_NAMES, FileReference, Kustomization, KustomizationKind, ReferenceRole};
+use super::parsed::ParsedFiles;
 use super::{refusal, remote};
 
 /// Diagnostics of one root that are kept: more would only repeat what is wrong.
@@ -111,11 +112,11 @@ impl<T: FileTree> ClosureWalk<'_, T> {
         }
     }
 
-    fn refuse_size(&mut self, what: &str) {
+    fn refuse_size(&mut self, subject: &str) {
         self.is_full = true;
         let root = self.closure.root.clone();
         // It is said even where the list is full.
-        self.closure.diagnostics.push(refusal::too_much(&root, what));
+        self.closure.diagnostics.push(refusal::too_much(&root, subject));
     }
 
     /// Follows a reference and notes all that was looked at.
@@ -153,11 +154,11 @@ impl<T: FileTree> ClosureWalk<'_, T> {
             file: name.into(),
             kustomization: kustomization.clone(),
         });
-        for (feature, place) in &kustomization.unsupported {
-            self.refuse(refusal::unsupported(&file.found, feature, *place));
+        for (feature, position) in &kustomization.unsupported {
+            self.refuse(refusal::unsupported(&file.found, feature, *position));
         }
-        for (message, place) in &kustomization.charts.faults {
-            self.refuse(refusal::chart_field(&file.found, message, *place));
+        for (message, position) in &kustomization.charts.faults {
+            self.refuse(refusal::chart_field(&file.found, message, *position));
         }
         let site = ReferenceSite { folder: visit.index, path: &path, source: &source, file: &file.found };
         for reference in &kustomization.references {
@@ -184,8 +185,8 @@ impl<T: FileTree> ClosureWalk<'_, T> {
                 }
                 Ok(ResolvedPath { file: None, .. }) | Err(PathFailure::Missing(_)) => {}
                 Err(failure) => {
-                    let place = paths::inside(folder, name);
-                    self.refuse(refusal::lost_kustomization(&place, &failure));
+                    let inner_path = paths::inside(folder, name);
+                    self.refuse(refusal::lost_kustomization(&inner_path, &failure));
                     return Ok(None);
                 }
             }
@@ -203,7 +204,7 @@ impl<T: FileTree> ClosureWalk<'_, T> {
         file: &KustomizationFile,
         blob: BlobId,
     ) -> Result<Option<Arc<Kustomization>>, SourceError> {
-        let read = self.parsed_kustomization(blob)?;
+        let read = self.parsed_kustomization(&file.found, blob)?;
         let faults: Vec<_> = read.faults(&file.found).collect();
         let is_read = faults.is_empty();
         for fault in faults {
@@ -213,10 +214,10 @@ impl<T: FileTree> ClosureWalk<'_, T> {
     }
 
     /// Returns a kustomization, which is parsed once.
-    fn parsed_kustomization(&mut self, blob: BlobId) -> Result<Arc<Kustomization>, SourceError> {
+    fn parsed_kustomization(&mut self, path: &str, blob: BlobId) -> Result<Arc<Kustomization>, SourceError> {
         Ok(match self.parsed.kustomization(blob) {
             Some(read) => read,
-            None => self.parsed.add_kustomization(blob, &self.tree.read(blob)?),
+            None => self.parsed.add_kustomization(path, blob, &self.tree.read(blob)?),
         })
     }
 
@@ -244,7 +245,7 @@ impl<T: FileTree> ClosureWalk<'_, T> {
             // An address is tried once nothing is there, and a folder of that name never counts.
             Err(PathFailure::Missing(_) | PathFailure::OutOfTree(_))
             | Ok(ResolvedPath { file: None, .. })
-                if may_be_folder(reference.role) && remote::is_repository(target) =>
+                if can_be_folder(reference.role) && remote::is_repository(target) =>
             {
                 self.refuse(refusal::remote(site.file, reference));
                 return Ok(());
@@ -280,44 +281,45 @@ impl<T: FileTree> ClosureWalk<'_, T> {
                 if role != ReferenceRole::Plugin {
                     return Ok(());
                 }
-                self.plugin_folder(site, &found.path, &mut BTreeSet::new())
+                self.plugin_folders(site, found.path)
             }
         }
     }
 
-    /// Reads the plugin configurations that are the resources of a folder. Their paths are relative
-    /// to the folder whose kustomization names this one as a plugin, and not to their own.
+    /// Reads the plugin configurations that are the resources of a folder, and of those that it
+    /// includes. Their paths are relative to the folder whose kustomization names this one as a
+    /// plugin, and not to their own. The folders are on a stack of its own, however many there are.
     ///
     /// The walk over folders adds the files themselves, and says what is wrong with them.
-    fn plugin_folder(
-        &mut self,
-        site: &ReferenceSite<'_>,
-        folder: &str,
-        seen: &mut BTreeSet<String>,
-    ) -> Result<(), SourceError> {
-        if !seen.insert(folder.to_owned()) {
-            return Ok(());
-        }
-        let mut blob = None;
-        for name in FILE_NAMES {
-            if let Ok(ResolvedPath { file: Some(file), .. }) = self.resolve(folder, name)? {
-                blob = Some(file.blob);
-            }
-        }
-        let Some(blob) = blob else { return Ok(()) };
-        for reference in &self.parsed_kustomization(blob)?.references {
-            if self.is_full || !self.count_reference() {
-                return Ok(());
-            }
-            if !matches!(reference.role, ReferenceRole::Resource | ReferenceRole::Component) {
-                continue;
-            }
-            match self.resolve(folder, &reference.target)? {
-                Ok(ResolvedPath { path, file: Some(file) }) => {
-                    self.plugin(site, &Arc::from(path), file.blob)?;
+    fn plugin_folders(&mut self, site: &ReferenceSite<'_>, folder: String) -> Result<(), SourceError> {
+        let mut seen = BTreeSet::from([folder.clone()]);
+        let mut left = vec![folder];
+        while let Some(folder) = left.pop() {
+            let mut found = None;
+            for name in FILE_NAMES {
+                if let Ok(ResolvedPath { path, file: Some(file) }) = self.resolve(&folder, name)? {
+                    found = Some((path, file.blob));
                 }
-                Ok(ResolvedPath { path, file: None }) => self.plugin_folder(site, &path, seen)?,
-                Err(_) => {}
+            }
+            let Some((path, blob)) = found else { continue };
+            for reference in &self.parsed_kustomization(&path, blob)?.references {
+                if self.is_full || !self.count_reference() {
+                    return Ok(());
+                }
+                if !matches!(reference.role, ReferenceRole::Resource | ReferenceRole::Component) {
+                    continue;
+                }
+                match self.resolve(&folder, &reference.target)? {
+                    Ok(ResolvedPath { path, file: Some(file) }) => {
+                        self.plugin(site, &Arc::from(path), file.blob)?;
+                    }
+                    Ok(ResolvedPath { path, file: None }) => {
+                        if seen.insert(path.clone()) {
+                            left.push(path);
+                        }
+                    }
+                    Err(_) => {}
+                }
             }
         }
         Ok(())
@@ -328,11 +330,11 @@ impl<T: FileTree> ClosureWalk<'_, T> {
     fn plugin(&mut self, site: &ReferenceSite<'_>, file: &Arc<str>, blob: BlobId) -> Result<(), SourceError> {
         let config = match self.parsed.plugin(blob) {
             Some(config) => config,
-            None => self.parsed.add_plugin(blob, &self.tree.read(blob)?),
+            None => self.parsed.add_plugin(file, blob, &self.tree.read(blob)?),
         };
         config.faults(file).for_each(|fault| self.refuse(fault));
-        for (feature, place) in &config.unsupported {
-            self.refuse(refusal::unsupported(file, feature, *place));
+        for (feature, position) in &config.unsupported {
+            self.refuse(refusal::unsupported(file, feature, *position));
         }
         for reference in &config.references {
             self.follow(&ReferenceSite { file, ..*site }, reference)?;
@@ -401,6 +403,6 @@ fn file_name(file: &KustomizationFile, folder: &str) -> String {
     paths::inside(folder, file.name)
 }
 
-const fn may_be_folder(role: ReferenceRole) -> bool {
+const fn can_be_folder(role: ReferenceRole) -> bool {
     matches!(role, ReferenceRole::Resource | ReferenceRole::Component | ReferenceRole::Plugin)
 }

@@ -14,34 +14,34 @@ use std::process::{Command, ExitCode, Stdio};
 
 use rustix::process::{Resource, Rlimit, Signal};
 
-use super::executable::{self, Linkage, LinkageError};
+use super::executable::{self, LinkageError, ProgramLinkage};
 use super::files::{self, LandlockError, ReachableFiles};
 use super::system_calls::{self, SeccompError};
 use super::words::{SandboxedStart, StartReport, printable};
 use crate::config::SandboxMode;
 
 /// The first word of the command line that leads here. No command of the program has this name.
-pub const ENTRY: &str = "sandboxed-exec";
+pub const ENTRY_COMMAND: &str = "sandboxed-exec";
 
 /// The exit code of a process that became no program.
-const NO_PROGRAM: u8 = 125;
+const NO_PROGRAM_EXIT_CODE: u8 = 125;
 
 /// The first descriptor that is none of the three that a program starts with.
-const FIRST_OTHER: i32 = 3;
+const FIRST_INHERITED_DESCRIPTOR: i32 = 3;
 
 /// The system's choice when memory is short: this process, before any other.
-const FIRST_TO_DIE: &str = "1000";
+const OOM_SCORE_ADJUSTMENT: &str = "1000";
 
 /// Becomes the program that the words ask for, in the sandbox that they name, and returns only
-/// where that fails. The words are those after [`ENTRY`].
+/// where that fails. The words are those after [`ENTRY_COMMAND`].
 pub fn enter(words: impl IntoIterator<Item = OsString>) -> ExitCode {
     // Anybody may call this; whoever did not make a pipe for the answer gets none.
-    let Ok(report) = rustix::stdio::stdin().try_clone_to_owned() else { return NO_PROGRAM.into() };
-    let Some(start) = SandboxedStart::read(words) else { return NO_PROGRAM.into() };
+    let Ok(report) = rustix::stdio::stdin().try_clone_to_owned() else { return NO_PROGRAM_EXIT_CODE.into() };
+    let Some(start) = SandboxedStart::read(words) else { return NO_PROGRAM_EXIT_CODE.into() };
     let mut report = File::from(report);
     let (sent, code) = match become_program(&start, &mut report) {
         Ok(landlock) => (StartReport::Works { landlock }, ExitCode::SUCCESS),
-        Err(error) => (error.report(), NO_PROGRAM.into()),
+        Err(error) => (error.report(), NO_PROGRAM_EXIT_CODE.into()),
     };
     send(&sent, &mut report);
     code
@@ -64,8 +64,8 @@ enum EntryError {
     Program { path: PathBuf, error: LinkageError },
     #[error("{}: {error}", printable(.path))]
     Exec { path: PathBuf, error: io::Error },
-    #[error("its {what} cannot be bounded: {error}")]
-    Limit { what: &'static str, error: rustix::io::Errno },
+    #[error("its {limit_name} cannot be bounded: {error}")]
+    Limit { limit_name: &'static str, error: rustix::io::Errno },
     #[error("{0}")]
     System(#[from] rustix::io::Errno),
     #[error("the process that started it is gone")]
@@ -93,9 +93,9 @@ fn unsupported(part: &EntryError, reason: &impl ToString) -> StartReport {
 fn become_program(start: &SandboxedStart, report: &mut File) -> Result<u32, EntryError> {
     die_with_parent(start.parent)?;
     // Descriptors that this program opens close by themselves; others came from who started it.
-    close_fds::set_fds_cloexec(FIRST_OTHER, &[]);
+    close_fds::set_fds_cloexec(FIRST_INHERITED_DESCRIPTOR, &[]);
     // It may be refused, as in some containers, and then any process is as likely to be chosen.
-    let _ = std::fs::write("/proc/self/oom_score_adj", FIRST_TO_DIE);
+    let _ = std::fs::write("/proc/self/oom_score_adj", OOM_SCORE_ADJUSTMENT);
     let linkage = start.command.as_ref().map(|(program, _)| linkage(program)).transpose()?;
     let command = start.command.as_ref().map(|(program, arguments)| (program, arguments));
     let landlock = match start.mode {
@@ -126,30 +126,31 @@ fn die_with_parent(parent: u32) -> Result<(), EntryError> {
     if found.cast_unsigned() == parent { Ok(()) } else { Err(EntryError::Orphan) }
 }
 
-fn linkage(program: &Path) -> Result<Linkage, EntryError> {
+fn linkage(program: &Path) -> Result<ProgramLinkage, EntryError> {
     executable::read(program).map_err(|error| EntryError::Program { path: program.to_owned(), error })
 }
 
 /// The addresses that a program of Go reserves and does not use. The kernel does not hold memory
 /// that is put into a reservation against the bound of memory, so that one large request passed it.
-const RESERVATIONS: u64 = 1536 << 20;
+const RESERVED_ADDRESS_BYTES: u64 = 1536 << 20;
 
 /// Bounds memory, time, files and descriptors. No bound is above one that this process has already,
 /// which nobody could raise.
 fn limit(start: &SandboxedStart) -> Result<(), EntryError> {
     let bounds = [
         ("memory", Resource::Data, start.memory),
-        ("address space", Resource::As, start.memory.saturating_add(RESERVATIONS)),
+        ("address space", Resource::As, start.memory.saturating_add(RESERVED_ADDRESS_BYTES)),
         ("processor time", Resource::Cpu, start.processor),
         ("files", Resource::Fsize, start.file),
         ("descriptors", Resource::Nofile, start.descriptors),
         ("core dump", Resource::Core, 0),
         ("locked memory", Resource::Memlock, 0),
     ];
-    for (what, resource, bound) in bounds {
+    for (limit_name, resource, bound) in bounds {
         let bound = rustix::process::getrlimit(resource).maximum.map_or(bound, |own| own.min(bound));
         let bound = Rlimit { current: Some(bound), maximum: Some(bound) };
-        rustix::process::setrlimit(resource, bound).map_err(|error| EntryError::Limit { what, error })?;
+        rustix::process::setrlimit(resource, bound)
+            .map_err(|error| EntryError::Limit { limit_name, error })?;
     }
     Ok(())
 }

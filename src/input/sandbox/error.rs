@@ -37,14 +37,14 @@ pub enum SandboxError {
         error: io::Error,
     },
     /// A part of the sandbox ended the program.
-    #[error("{program} was stopped: {part}{}", after(.complaint))]
+    #[error("{program} was stopped: {part}{}", text_after_colon(.stderr))]
     Stopped {
         /// The program.
         program: String,
         /// The part.
         part: SandboxPart,
         /// The end of what it said on standard error.
-        complaint: String,
+        stderr: String,
     },
     /// It ran longer than it may.
     #[error("{program} was killed after {} s, its deadline", .deadline.as_secs())]
@@ -56,14 +56,14 @@ pub enum SandboxError {
     },
     /// A signal ended it that no part of the sandbox sends: the system was short of memory, or the
     /// program has a fault.
-    #[error("{program} was ended by signal {signal}{}{}", cause(*signal), after(.complaint))]
+    #[error("{program} was ended by signal {signal}{}{}", cause(*signal), text_after_colon(.stderr))]
     Killed {
         /// The program.
         program: String,
         /// The signal's number.
         signal: i32,
         /// The end of what it said on standard error.
-        complaint: String,
+        stderr: String,
     },
 }
 
@@ -89,8 +89,8 @@ impl SandboxError {
     }
 }
 
-fn after(complaint: &str) -> String {
-    let last = complaint.lines().map(str::trim).rfind(|line| !line.is_empty());
+fn text_after_colon(stderr: &str) -> String {
+    let last = stderr.lines().map(str::trim).rfind(|line| !line.is_empty());
     last.map(|line| format!("; it said: {line}")).unwrap_or_default()
 }
 

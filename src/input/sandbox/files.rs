@@ -8,21 +8,21 @@ use landlock::{
     RulesetStatus, Scope, make_bitflags,
 };
 
-use super::executable::Linkage;
+use super::executable::ProgramLinkage;
 use super::policy::NetworkReach;
 
 /// The newest of Landlock whose rules are known to fit: what the kernel does not have of it is left
 /// out.
-const NEWEST: ABI = ABI::V7;
+const LANDLOCK_ABI: ABI = ABI::V7;
 
 /// Everything that can be done below a private folder. No device, socket, pipe or link is made
 /// there, and nothing is run from there.
-const PRIVATE: BitFlags<AccessFs> = make_bitflags!(AccessFs::{
+const PRIVATE_ACCESS: BitFlags<AccessFs> = make_bitflags!(AccessFs::{
     ReadFile | ReadDir | WriteFile | Truncate | MakeReg | MakeDir | RemoveFile | RemoveDir | Refer
 });
 /// Stands for a port that the kernel chooses.
 const ANY_PORT: u16 = 0;
-const READ_TREE: BitFlags<AccessFs> = make_bitflags!(AccessFs::{ReadFile | ReadDir});
+const READ_ACCESS: BitFlags<AccessFs> = make_bitflags!(AccessFs::{ReadFile | ReadDir});
 const READ_FILE: BitFlags<AccessFs> = make_bitflags!(AccessFs::{ReadFile});
 const RUN_FILE: BitFlags<AccessFs> = make_bitflags!(AccessFs::{ReadFile | Execute});
 const READ_AND_WRITE_FILE: BitFlags<AccessFs> = make_bitflags!(AccessFs::{ReadFile | WriteFile});
@@ -49,16 +49,16 @@ pub(super) struct ReachableFiles<'a> {
     pub(super) private: &'a Path,
     pub(super) network: &'a NetworkReach,
     /// The program and how it is linked.
-    pub(super) program: Option<(&'a Path, &'a Linkage)>,
+    pub(super) program: Option<(&'a Path, &'a ProgramLinkage)>,
 }
 
 /// Bounds this process, and what it becomes, to these files for ever, and returns the version of
 /// Landlock that does it.
 pub(super) fn restrict(files: &ReachableFiles<'_>) -> Result<u32, LandlockError> {
     let ruleset = Ruleset::default()
-        .handle_access(AccessFs::from_all(NEWEST))?
-        .handle_access(AccessNet::from_all(NEWEST))?
-        .scope(Scope::from_all(NEWEST))?
+        .handle_access(AccessFs::from_all(LANDLOCK_ABI))?
+        .handle_access(AccessNet::from_all(LANDLOCK_ABI))?
+        .scope(Scope::from_all(LANDLOCK_ABI))?
         .create()?;
     let status = with_rules(ruleset, files)?.restrict_self()?;
     match status.landlock {
@@ -76,13 +76,13 @@ fn with_rules(
     mut ruleset: RulesetCreated,
     files: &ReachableFiles<'_>,
 ) -> Result<RulesetCreated, LandlockError> {
-    let mut rules = vec![(files.private, PRIVATE), (Path::new("/dev/null"), READ_AND_WRITE_FILE)];
+    let mut rules = vec![(files.private, PRIVATE_ACCESS), (Path::new("/dev/null"), READ_AND_WRITE_FILE)];
     rules.extend(files.readable.iter().map(|path| (*path, reading(path))));
     let libraries = files.program.map(|(_, linkage)| linkage.libraries()).unwrap_or_default();
     rules.extend(libraries.iter().map(|path| (&**path, reading(path))));
     if let Some((program, linkage)) = files.program {
         rules.push((program, RUN_FILE));
-        if let Linkage::Loader(loader) = linkage {
+        if let ProgramLinkage::Loader(loader) = linkage {
             rules.push((loader, RUN_FILE));
         }
     }
@@ -100,5 +100,5 @@ fn with_rules(
 }
 
 fn reading(path: &Path) -> BitFlags<AccessFs> {
-    if path.is_dir() { READ_TREE } else { READ_FILE }
+    if path.is_dir() { READ_ACCESS } else { READ_FILE }
 }

@@ -29,7 +29,7 @@ mod run;
 mod system_calls;
 mod words;
 
-pub use entry_point::{ENTRY, enter};
+pub use entry_point::{ENTRY_COMMAND, enter};
 pub use error::SandboxError;
 pub use outcome::{RunOutput, SandboxPart};
 pub use policy::{NetworkReach, ProgramCommand, SandboxLimits, SandboxPolicy};

@@ -7,7 +7,7 @@ use rustix::process::Signal;
 
 /// The part of its time that a process has used at least when the kernel stops it. The kernel stops
 /// it by ticks and reports the time that was really used, which differ on a busy host.
-const USED_PART: f64 = 0.5;
+const MIN_USED_TIME_RATIO: f64 = 0.5;
 
 /// A part of the sandbox that stopped a program, or a call of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -53,7 +53,7 @@ pub struct RunOutput {
     /// Its standard output.
     pub output: Vec<u8>,
     /// The beginning and the end of its standard error.
-    pub complaint: String,
+    pub stderr: String,
     /// Its time on all processors.
     pub processor: Duration,
 }
@@ -67,12 +67,12 @@ impl RunOutput {
     /// Returns the part of the sandbox that it complains of, where it failed. The kernel answers a
     /// call with an error number, and only the program knows which one ended it.
     pub fn denied_by(&self) -> Option<SandboxPart> {
-        if self.is_success() { None } else { denied(&self.complaint) }
+        if self.is_success() { None } else { denied(&self.stderr) }
     }
 }
 
 /// The complaints of programs about each part: the C library's words and Go's.
-const COMPLAINTS: [(&str, SandboxPart); 9] = [
+const LIMIT_MESSAGES: [(&str, SandboxPart); 9] = [
     ("out of memory", SandboxPart::Memory),
     ("cannot allocate memory", SandboxPart::Memory),
     ("failed to reserve", SandboxPart::Memory),
@@ -84,9 +84,9 @@ const COMPLAINTS: [(&str, SandboxPart); 9] = [
     ("resource temporarily unavailable", SandboxPart::Memory),
 ];
 
-fn denied(complaint: &str) -> Option<SandboxPart> {
-    let complaint = complaint.to_lowercase();
-    COMPLAINTS.into_iter().find(|(words, _)| complaint.contains(words)).map(|(_, part)| part)
+fn denied(stderr: &str) -> Option<SandboxPart> {
+    let stderr = stderr.to_lowercase();
+    LIMIT_MESSAGES.into_iter().find(|(words, _)| stderr.contains(words)).map(|(_, part)| part)
 }
 
 /// Returns the part of the sandbox that a signal comes from, if it comes from one.
@@ -95,7 +95,7 @@ pub(super) fn part_of_signal(signal: i32, used: Duration, limit: Duration) -> Op
         signal if signal == Signal::SYS.as_raw() => Some(SandboxPart::SystemCalls),
         signal if signal == Signal::XFSZ.as_raw() => Some(SandboxPart::FileSize),
         signal if signal == Signal::XCPU.as_raw() => Some(SandboxPart::Processor),
-        signal if signal == Signal::KILL.as_raw() && used >= limit.mul_f64(USED_PART) => {
+        signal if signal == Signal::KILL.as_raw() && used >= limit.mul_f64(MIN_USED_TIME_RATIO) => {
             Some(SandboxPart::Processor)
         }
         _ => None,
@@ -118,15 +118,15 @@ mod tests {
     #[test]
     fn a_complaint_names_the_part() {
         #[track_caller]
-        fn check(complaint: &str, expected: Option<SandboxPart>) {
+        fn check(stderr: &str, expected: Option<SandboxPart>) {
             let output = RunOutput {
                 code: 1,
                 output: Vec::new(),
-                complaint: complaint.to_owned(),
+                stderr: stderr.to_owned(),
                 processor: Duration::ZERO,
             };
-            assert_eq!(output.denied_by(), expected, "{complaint}");
-            assert_eq!(RunOutput { code: 0, ..output }.denied_by(), None, "{complaint}");
+            assert_eq!(output.denied_by(), expected, "{stderr}");
+            assert_eq!(RunOutput { code: 0, ..output }.denied_by(), None, "{stderr}");
         }
         check("open /etc/passwd: permission denied", Some(SandboxPart::Files));
         check("fork/exec /bin/sh: operation not permitted", Some(SandboxPart::SystemCalls));

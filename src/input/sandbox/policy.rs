@@ -22,7 +22,7 @@ pub struct SandboxLimits {
     /// Bytes that it may print.
     pub output: usize,
     /// Bytes that are kept of its complaints, from their beginning and their end.
-    pub complaint: usize,
+    pub stderr: usize,
 }
 
 impl Default for SandboxLimits {
@@ -34,7 +34,7 @@ impl Default for SandboxLimits {
             file: 16 << 20,
             descriptors: 256,
             output: 64 << 20,
-            complaint: 64 << 10,
+            stderr: 64 << 10,
         }
     }
 }

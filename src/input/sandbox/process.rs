@@ -16,13 +16,13 @@ use tokio::sync::oneshot;
 use super::outcome::processor_time;
 
 /// The stack of a thread that does nothing but wait.
-const STACK: usize = 128 << 10;
+const THREAD_STACK_BYTES: usize = 128 << 10;
 
 /// The facts that can be read of a process.
 #[derive(Debug)]
 pub(super) struct ProcessPipes {
     pub(super) output: ChildStdout,
-    pub(super) complaint: ChildStderr,
+    pub(super) stderr: ChildStderr,
     /// Closes when the process has become the program.
     pub(super) report: PipeReader,
 }
@@ -76,10 +76,11 @@ fn state(shared: &Mutex<ProcessState>) -> MutexGuard<'_, ProcessState> {
 }
 
 /// The answers of a process's thread: what can be read of it, and later its end.
-type Answers = (oneshot::Receiver<io::Result<ProcessPipes>>, oneshot::Receiver<io::Result<ProcessEnd>>);
+type ProcessReceivers =
+    (oneshot::Receiver<io::Result<ProcessPipes>>, oneshot::Receiver<io::Result<ProcessEnd>>);
 
 /// Starts a command, in a group of its own and with pipes.
-pub(super) fn start(command: Command) -> io::Result<(SandboxedProcess, Answers)> {
+pub(super) fn start(command: Command) -> io::Result<(SandboxedProcess, ProcessReceivers)> {
     let shared = Arc::new(Mutex::new(ProcessState::Awaited));
     let process = SandboxedProcess(shared.clone());
     let (begun, pipes) = oneshot::channel();
@@ -92,7 +93,7 @@ pub(super) fn start(command: Command) -> io::Result<(SandboxedProcess, Answers)>
         }
         Err(error) => drop(begun.send(Err(error))),
     };
-    thread::Builder::new().name("sandboxed".to_owned()).stack_size(STACK).spawn(work)?;
+    thread::Builder::new().name("sandboxed".to_owned()).stack_size(THREAD_STACK_BYTES).spawn(work)?;
     Ok((process, (pipes, end)))
 }
 
@@ -106,7 +107,7 @@ fn spawn(mut command: Command, shared: &Mutex<ProcessState>) -> io::Result<(Chil
     let mut child = command.spawn()?;
     *state = Pid::from_raw(child.id().cast_signed()).map_or(ProcessState::Gone, ProcessState::Present);
     match (child.stdout.take(), child.stderr.take()) {
-        (Some(output), Some(complaint)) => Ok((child, ProcessPipes { output, complaint, report })),
+        (Some(output), Some(stderr)) => Ok((child, ProcessPipes { output, stderr, report })),
         _ => Err(io::ErrorKind::BrokenPipe.into()),
     }
 }

@@ -123,7 +123,7 @@ pub enum ProgramError {
     },
     /// It does not print its version.
     #[error(
-        "{program}: {} names no version: {said}; name a release of {program} as `programs.{program}`",
+        "{program}: {} names no version: {output}; name a release of {program} as `programs.{program}`",
         .path.display()
     )]
     NoVersion {
@@ -132,7 +132,7 @@ pub enum ProgramError {
         /// The path.
         path: PathBuf,
         /// The beginning of what it said.
-        said: String,
+        output: String,
     },
     /// It cannot be run in the sandbox.
     #[error(transparent)]

@@ -19,11 +19,11 @@ use super::run::Sandbox;
 use crate::config::SandboxMode;
 
 /// The time limit of a program for its version, which it knows.
-const VERSION_DEADLINE: Duration = Duration::from_secs(20);
+const VERSION_TIMEOUT: Duration = Duration::from_secs(20);
 /// The bytes of a version.
-const VERSION_OUTPUT: usize = 4096;
+const MAX_VERSION_OUTPUT_BYTES: usize = 4096;
 /// The characters of an answer that names no version, as far as they are shown.
-const SHOWN_ANSWER: usize = 100;
+const MAX_SHOWN_OUTPUT_CHARS: usize = 100;
 
 /// A program that can be run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,10 +80,10 @@ impl ProgramFinder {
     pub async fn find(
         &self,
         program: RenderProgram,
-        place: ProgramPlace<'_>,
+        program_place: ProgramPlace<'_>,
         mode: SandboxMode,
     ) -> Result<InstalledProgram, ProgramError> {
-        let path = place.locate(program)?;
+        let path = program_place.locate(program)?;
         let unreadable = |error| ProgramError::Unreadable { program, path: path.clone(), error };
         let identity = FileIdentity::new(path.clone(), &fs::metadata(&path).map_err(unreadable)?);
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&program).cloned();
@@ -117,24 +117,24 @@ impl ProgramFinder {
             private: private.path().to_owned(),
             network: NetworkReach::None,
             limits: SandboxLimits {
-                deadline: VERSION_DEADLINE,
-                output: VERSION_OUTPUT,
+                deadline: VERSION_TIMEOUT,
+                output: MAX_VERSION_OUTPUT_BYTES,
                 ..SandboxLimits::default()
             },
         };
         let command =
             ProgramCommand::new(path, private.path()).arguments(program.version_arguments().iter().copied());
         let answer = self.sandbox.run(&policy, &command).await?;
-        let said = String::from_utf8_lossy(&answer.output);
-        match ProgramVersion::read(&said).filter(|_| answer.is_success()) {
+        let output = String::from_utf8_lossy(&answer.output);
+        match ProgramVersion::read(&output).filter(|_| answer.is_success()) {
             Some(found) if found < program.floor() => {
                 Err(ProgramError::TooOld { program, path: path.to_owned(), found })
             }
             Some(version) => Ok(version),
             None => {
-                let said = if said.trim().is_empty() { &answer.complaint } else { &*said };
-                let said = said.trim().chars().take(SHOWN_ANSWER).collect();
-                Err(ProgramError::NoVersion { program, path: path.to_owned(), said })
+                let output = if output.trim().is_empty() { &answer.stderr } else { &*output };
+                let output = output.trim().chars().take(MAX_SHOWN_OUTPUT_CHARS).collect();
+                Err(ProgramError::NoVersion { program, path: path.to_owned(), output })
             }
         }
     }

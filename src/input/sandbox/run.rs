@@ -11,7 +11,7 @@ use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe::Receiver;
 use tokio::sync::oneshot;
 
-use super::entry_point::ENTRY;
+use super::entry_point::ENTRY_COMMAND;
 use super::error::SandboxError;
 use super::outcome::{RunOutput, SandboxPart, part_of_signal};
 use super::policy::{ProgramCommand, SandboxPolicy};
@@ -19,13 +19,13 @@ use super::process::{self, ProcessEnd, SandboxedProcess};
 use super::words::{SandboxedStart, StartReport};
 
 /// The longest report of a process that became no program.
-const LONGEST_REPORT: usize = 4096;
+const MAX_REPORT_BYTES: usize = 4096;
 
 /// The bytes that are read at once of a stream that is kept in part.
-const PART: usize = 64 << 10;
+const READ_CHUNK_BYTES: usize = 64 << 10;
 
 /// Stands for what is not kept.
-const LEFT_OUT: &[u8] = b"\n[...]\n";
+const OMISSION_MARK: &[u8] = b"\n[...]\n";
 
 /// A way to start sandboxed programs.
 #[derive(Clone, Debug)]
@@ -45,7 +45,7 @@ impl Default for Sandbox {
 struct RawOutcome {
     report: String,
     output: StreamStart,
-    complaint: Vec<u8>,
+    stderr: Vec<u8>,
     end: ProcessEnd,
 }
 
@@ -78,20 +78,20 @@ impl Sandbox {
             Some(StartReport::Started) => {}
             report => return Err(refusal(report, program)),
         }
-        let complaint = String::from_utf8_lossy(&raw.complaint).into_owned();
+        let stderr = String::from_utf8_lossy(&raw.stderr).into_owned();
         if raw.output.overflows {
-            return Err(SandboxError::Stopped { program, part: SandboxPart::Output, complaint });
+            return Err(SandboxError::Stopped { program, part: SandboxPart::Output, stderr });
         }
         if let Some(signal) = raw.end.status.signal() {
             return Err(match part_of_signal(signal, raw.end.processor, policy.limits.processor) {
-                Some(part) => SandboxError::Stopped { program, part, complaint },
-                None => SandboxError::Killed { program, signal, complaint },
+                Some(part) => SandboxError::Stopped { program, part, stderr },
+                None => SandboxError::Killed { program, signal, stderr },
             });
         }
         Ok(RunOutput {
             code: raw.end.status.code().unwrap_or(-1),
             output: raw.output.bytes,
-            complaint,
+            stderr,
             processor: raw.end.processor,
         })
     }
@@ -116,16 +116,16 @@ impl Sandbox {
         let (process, (pipes, end)) = process::start(self.command(policy, command)).map_err(not_started)?;
         let bounded = async {
             let pipes = pipes.await.map_err(|_| io::ErrorKind::BrokenPipe)??;
-            let (mut output, mut complaint) = (receiver(pipes.output)?, receiver(pipes.complaint)?);
+            let (mut output, mut stderr) = (receiver(pipes.output)?, receiver(pipes.stderr)?);
             let mut report = receiver(pipes.report)?;
-            let (output, complaint, report) = tokio::try_join!(
+            let (output, stderr, report) = tokio::try_join!(
                 read_or_kill(&mut output, policy.limits.output, &process),
-                read_both_ends(&mut complaint, policy.limits.complaint),
-                read_both_ends(&mut report, LONGEST_REPORT),
+                read_both_ends(&mut stderr, policy.limits.stderr),
+                read_both_ends(&mut report, MAX_REPORT_BYTES),
             )?;
-            let end = ended(end).await?;
+            let end = wait_for_end(end).await?;
             let report = String::from_utf8_lossy(&report).into_owned();
-            Ok(RawOutcome { report, output, complaint, end })
+            Ok(RawOutcome { report, output, stderr, end })
         };
         let in_time = tokio::time::timeout(policy.limits.deadline, bounded).await;
         // It is killed when `process` is dropped.
@@ -140,7 +140,7 @@ impl Sandbox {
         let mut launched = Command::new(&self.launcher);
         launched
             .arg0("rhumb")
-            .arg(ENTRY)
+            .arg(ENTRY_COMMAND)
             .args(SandboxedStart::new(std::process::id(), policy, command).words())
             .env_clear()
             .env("HOME", &policy.private)
@@ -175,7 +175,7 @@ fn receiver(pipe: impl Into<OwnedFd>) -> io::Result<Receiver> {
     Receiver::from_owned_fd(pipe.into())
 }
 
-async fn ended(end: oneshot::Receiver<io::Result<ProcessEnd>>) -> io::Result<ProcessEnd> {
+async fn wait_for_end(end: oneshot::Receiver<io::Result<ProcessEnd>>) -> io::Result<ProcessEnd> {
     end.await.map_err(|_| io::ErrorKind::BrokenPipe)?
 }
 
@@ -203,13 +203,13 @@ async fn read_both_ends(stream: &mut Receiver, most: usize) -> io::Result<Vec<u8
     stream.take(half as u64).read_to_end(&mut bytes).await?;
     let mut last = Vec::new();
     let mut left_out = false;
-    while stream.take(PART as u64).read_to_end(&mut last).await? > 0 {
+    while stream.take(READ_CHUNK_BYTES as u64).read_to_end(&mut last).await? > 0 {
         let surplus = last.len().saturating_sub(half);
         left_out |= surplus > 0;
         last.drain(..surplus);
     }
     if left_out {
-        bytes.extend_from_slice(LEFT_OUT);
+        bytes.extend_from_slice(OMISSION_MARK);
     }
     bytes.append(&mut last);
     Ok(bytes)

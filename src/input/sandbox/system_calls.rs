@@ -17,7 +17,7 @@ use seccompiler::{
 use super::policy::NetworkReach;
 
 /// System calls of every architecture, whatever their arguments.
-const ANY: [c_long; 79] = [
+const ALLOWED_SYSTEM_CALLS: [c_long; 79] = [
     // Memory.
     libc::SYS_brk,
     libc::SYS_madvise,
@@ -105,7 +105,7 @@ const ANY: [c_long; 79] = [
 
 /// The older forms of these that an architecture has.
 #[cfg(target_arch = "x86_64")]
-const OLDER: [c_long; 18] = [
+const LEGACY_SYSTEM_CALLS: [c_long; 18] = [
     libc::SYS_access,
     libc::SYS_arch_prctl,
     libc::SYS_dup2,
@@ -127,12 +127,12 @@ const OLDER: [c_long; 18] = [
 ];
 /// `renameat`, which the C library does not name there and Go uses.
 #[cfg(target_arch = "aarch64")]
-const OLDER: [c_long; 1] = [38];
+const LEGACY_SYSTEM_CALLS: [c_long; 1] = [38];
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-const OLDER: [c_long; 0] = [];
+const LEGACY_SYSTEM_CALLS: [c_long; 0] = [];
 
 /// The calls of a program that asks servers: it connects, and accepts no connection.
-const SOCKETS: [c_long; 10] = [
+const SOCKET_SYSTEM_CALLS: [c_long; 10] = [
     libc::SYS_bind,
     libc::SYS_connect,
     libc::SYS_getpeername,
@@ -145,24 +145,24 @@ const SOCKETS: [c_long; 10] = [
     libc::SYS_setsockopt,
 ];
 /// The bits of a socket's type that say its kind; the others are flags.
-const KIND_OF_SOCKET: u64 = 0xf;
+const SOCKET_TYPE_MASK: u64 = 0xf;
 
 /// The calls that do nothing and report success: helm gives rights to all on each archive, and
 /// Landlock does not bound whose rights are changed.
-const PRETENDED: [c_long; 2] = [libc::SYS_fchmod, libc::SYS_fchmodat];
+const FAKED_SYSTEM_CALLS: [c_long; 2] = [libc::SYS_fchmod, libc::SYS_fchmodat];
 /// Its older form.
 #[cfg(target_arch = "x86_64")]
-const OLDER_PRETENDED: [c_long; 1] = [libc::SYS_chmod];
+const LEGACY_FAKED_SYSTEM_CALLS: [c_long; 1] = [libc::SYS_chmod];
 #[cfg(not(target_arch = "x86_64"))]
-const OLDER_PRETENDED: [c_long; 0] = [];
+const LEGACY_FAKED_SYSTEM_CALLS: [c_long; 0] = [];
 
 /// `TCGETS`: asks a terminal for its settings, and whether it is one.
-const ASK_TERMINAL: u64 = 0x5401;
+const TERMINAL_ATTRIBUTES_REQUEST: u64 = 0x5401;
 /// `FIOCLEX`: closes a file when another program begins.
-const CLOSE_AT_EXEC: u64 = 0x5451;
+const CLOSE_ON_EXEC_REQUEST: u64 = 0x5451;
 
 /// `PR_SET_VMA`: names a range of memory, for whoever looks at `/proc`. Go does it.
-const NAME_MEMORY: u64 = 0x5356_4d41;
+const NAME_MEMORY_OPTION: u64 = 0x5356_4d41;
 
 /// The reason for a part of the sandbox that does not work.
 #[derive(Debug, thiserror::Error)]
@@ -205,7 +205,8 @@ fn programs(
     )?;
     let mut programs = vec![unseen];
     if let NetworkReach::Ports(_) = network {
-        let calls = PRETENDED.into_iter().chain(OLDER_PRETENDED).map(|call| (call, Vec::new()));
+        let calls =
+            FAKED_SYSTEM_CALLS.into_iter().chain(LEGACY_FAKED_SYSTEM_CALLS).map(|call| (call, Vec::new()));
         // Of two filters the one that allows less has the last word.
         programs.push(build(calls.collect(), SeccompAction::Allow, SeccompAction::Errno(0))?);
     }
@@ -227,20 +228,25 @@ fn rules(
         (libc::SYS_tgkill, vec![rule(&own)?]),
         // Limits are read and not set, and nobody else's.
         (libc::SYS_prlimit64, vec![rule(&[(0, SeccompCmpOp::Eq, 0), (2, SeccompCmpOp::Eq, 0)])?]),
-        (libc::SYS_prctl, vec![rule(&[(0, SeccompCmpOp::Eq, NAME_MEMORY)])?]),
+        (libc::SYS_prctl, vec![rule(&[(0, SeccompCmpOp::Eq, NAME_MEMORY_OPTION)])?]),
         (
             libc::SYS_ioctl,
             vec![
-                rule(&[(1, SeccompCmpOp::Eq, ASK_TERMINAL)])?,
-                rule(&[(1, SeccompCmpOp::Eq, CLOSE_AT_EXEC)])?,
+                rule(&[(1, SeccompCmpOp::Eq, TERMINAL_ATTRIBUTES_REQUEST)])?,
+                rule(&[(1, SeccompCmpOp::Eq, CLOSE_ON_EXEC_REQUEST)])?,
             ],
         ),
     ];
-    let any = ANY.into_iter().chain(OLDER).chain([libc::SYS_clone3]).map(|call| (call, Vec::new()));
+    let any = ALLOWED_SYSTEM_CALLS
+        .into_iter()
+        .chain(LEGACY_SYSTEM_CALLS)
+        .chain([libc::SYS_clone3])
+        .map(|call| (call, Vec::new()));
     let mut rules: BTreeMap<c_long, Vec<SeccompRule>> = any.chain(bounded).collect();
     if let NetworkReach::Ports(_) = network {
         rules.insert(libc::SYS_socket, sockets()?);
-        let allowed = SOCKETS.into_iter().chain(PRETENDED).chain(OLDER_PRETENDED);
+        let allowed =
+            SOCKET_SYSTEM_CALLS.into_iter().chain(FAKED_SYSTEM_CALLS).chain(LEGACY_FAKED_SYSTEM_CALLS);
         rules.extend(allowed.map(|call| (call, Vec::new())));
     }
     Ok(rules)
@@ -253,7 +259,7 @@ fn sockets() -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
     let families = [libc::AF_INET, libc::AF_INET6].map(|family| u64::from(family.cast_unsigned()));
     let pairs = families.into_iter().flat_map(|family| kinds.map(|kind| [family, kind]));
     let of_pair = |[family, kind]: [u64; 2]| {
-        rule(&[(0, SeccompCmpOp::Eq, family), (1, SeccompCmpOp::MaskedEq(KIND_OF_SOCKET), kind)])
+        rule(&[(0, SeccompCmpOp::Eq, family), (1, SeccompCmpOp::MaskedEq(SOCKET_TYPE_MASK), kind)])
     };
     pairs.map(of_pair).collect()
 }
@@ -328,7 +334,10 @@ mod tests {
         for target in [TargetArch::x86_64, TargetArch::aarch64] {
             let filters = programs(1, &NetworkReach::None, target).unwrap();
             let lengths = filters.iter().map(Vec::len).collect::<Vec<_>>();
-            assert!(lengths.len() == 2 && lengths[0] > 4 && lengths[1] > ANY.len(), "{lengths:?}");
+            assert!(
+                lengths.len() == 2 && lengths[0] > 4 && lengths[1] > ALLOWED_SYSTEM_CALLS.len(),
+                "{lengths:?}"
+            );
             assert_eq!(programs(1, &NetworkReach::Ports(vec![443]), target).unwrap().len(), 3);
         }
     }

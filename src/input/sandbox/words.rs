@@ -56,7 +56,7 @@ impl SandboxedStart {
         words.extend(self.readable.iter().map(OsString::from));
         words.push(self.private.clone().into());
         words.push(match &self.network {
-            NetworkReach::None => NO_NETWORK.into(),
+            NetworkReach::None => NO_NETWORK_WORD.into(),
             NetworkReach::Ports(ports) => {
                 ports.iter().map(u16::to_string).collect::<Vec<_>>().join(",").into()
             }
@@ -78,8 +78,8 @@ impl SandboxedStart {
         };
         let parent = number(&words.next()?)?;
         let mut numbers = [0; 5];
-        for place in &mut numbers {
-            *place = number(&words.next()?)?;
+        for slot in &mut numbers {
+            *slot = number(&words.next()?)?;
         }
         let [memory, processor, file, descriptors, readable] = numbers;
         let mut paths = (0..readable).map(|_| words.next().map(PathBuf::from));
@@ -103,11 +103,11 @@ impl SandboxedStart {
 }
 
 /// Stands for no network.
-const NO_NETWORK: &str = "none";
+const NO_NETWORK_WORD: &str = "none";
 
 fn network(word: &OsStr) -> Option<NetworkReach> {
     match word.to_str()? {
-        NO_NETWORK => Some(NetworkReach::None),
+        NO_NETWORK_WORD => Some(NetworkReach::None),
         "" => Some(NetworkReach::Ports(Vec::new())),
         ports => {
             let ports = ports.split(',').map(str::parse);
@@ -121,7 +121,7 @@ fn number(word: &OsStr) -> Option<u64> {
 }
 
 /// The prefix of an error after the sandbox is in force.
-const BEGINS: &str = "begins\n";
+const STARTED_MESSAGE: &str = "begins\n";
 
 /// The reports of the process while it still is this program.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -141,7 +141,7 @@ pub(super) enum StartReport {
 impl StartReport {
     pub(super) fn text(&self) -> String {
         match self {
-            Self::Started => BEGINS.to_owned(),
+            Self::Started => STARTED_MESSAGE.to_owned(),
             Self::Unsupported { part, reason } => format!("unsupported\n{part}\n{reason}"),
             Self::NoProgram(reason) => format!("no-program\n{reason}"),
             Self::Failed(reason) => format!("failed\n{reason}"),
@@ -151,7 +151,7 @@ impl StartReport {
 
     /// Reads the last report. None where nothing was said: the process ended before it began.
     pub(super) fn read(text: &str) -> Option<Self> {
-        let last = text.strip_prefix(BEGINS).filter(|last| !last.is_empty()).unwrap_or(text);
+        let last = text.strip_prefix(STARTED_MESSAGE).filter(|last| !last.is_empty()).unwrap_or(text);
         let (kind, rest) = last.split_once('\n')?;
         Some(match kind {
             "unsupported" => {
@@ -217,10 +217,10 @@ mod tests {
         for length in 0..words_of_start.len() {
             assert_eq!(SandboxedStart::read(words_of_start[..length].to_vec()), None, "{length}");
         }
-        for (place, word) in [(0, "none"), (1, "-1"), (2, "many"), (6, "2"), (9, "443;"), (9, "65536")] {
+        for (number, word) in [(0, "none"), (1, "-1"), (2, "many"), (6, "2"), (9, "443;"), (9, "65536")] {
             let mut words = words_of_start.clone();
-            words[place] = word.into();
-            assert_eq!(SandboxedStart::read(words), None, "{place}: {word}");
+            words[number] = word.into();
+            assert_eq!(SandboxedStart::read(words), None, "{number}: {word}");
         }
     }
 

@@ -2,21 +2,21 @@
 
 use zeroize::Zeroizing;
 
-use crate::manifest::NodeId;
+use crate::manifest::YamlNodeId;
 
 use super::document::OpenedDocuments;
 use super::error::SopsError;
 use super::leaves::{Leaf, LeafVisitor, walk};
 use super::rules::EncryptionRule;
 use super::splice::{TextEdit, has_comments};
-use super::value::{DataKey, OpenedValue, PREFIX, SealedValue};
+use super::value::{DataKey, ENCRYPTED_PREFIX, OpenedValue, SealedValue};
 
 /// Key paths that are tried for one comment. It belongs to a mapping before or behind it.
-const MAX_ATTEMPTS: usize = 64;
+const MAX_COMMENT_ATTEMPTS: usize = 64;
 /// The key path of a comment at the root.
-pub(super) const NO_KEYS: &str = ":";
+pub(super) const ROOT_KEY_PATH: &str = ":";
 /// Bytes of key paths that are remembered, and that are tried.
-const MAX_WORK: usize = 16 << 20;
+const MAX_KEY_PATH_BYTES: usize = 16 << 20;
 
 /// Writes a comment on one line, whatever it holds.
 pub(super) fn write_comment(comment: &str) -> Zeroizing<String> {
@@ -34,12 +34,12 @@ pub(super) fn open_comments(
     edits: &[TextEdit],
 ) -> Vec<TextEdit> {
     let text = documents.text;
-    let start = format!("#{PREFIX}");
+    let start = format!("#{ENCRYPTED_PREFIX}");
     if !has_comments(documents.format) || !text.contains(&start) {
         return Vec::new();
     }
     let Some(paths) = CollectionPaths::of(documents) else { return Vec::new() };
-    let (mut found, mut line, mut counted, mut work) = (Vec::new(), 1, 0, MAX_WORK);
+    let (mut found, mut line, mut counted, mut work) = (Vec::new(), 1, 0, MAX_KEY_PATH_BYTES);
     for (at, _) in text.match_indices(&start) {
         line += text.get(counted..at).unwrap_or_default().matches('\n').count() as u32;
         counted = at;
@@ -55,8 +55,8 @@ pub(super) fn open_comments(
         if inside || !begins {
             continue;
         }
-        for path in paths.around(line) {
-            let path = if path.is_empty() { NO_KEYS } else { path };
+        for path in paths.enclosing_paths(line) {
+            let path = if path.is_empty() { ROOT_KEY_PATH } else { path };
             let Some(left) = work.checked_sub(path.len() + value.len()) else { return found };
             work = left;
             if let Ok(OpenedValue::Comment(comment)) = key.open(&value, path) {
@@ -74,13 +74,13 @@ struct CollectionPaths(Vec<(u32, String)>);
 impl CollectionPaths {
     /// Returns none when there is too much of them.
     fn of(documents: &OpenedDocuments<'_>) -> Option<Self> {
-        struct PathVisitor<'w, F: Fn(NodeId) -> u32> {
+        struct PathVisitor<'w, F: Fn(YamlNodeId) -> u32> {
             line: F,
             paths: &'w mut Vec<(u32, String)>,
             work: &'w mut Option<usize>,
         }
-        impl<F: Fn(NodeId) -> u32> LeafVisitor for PathVisitor<'_, F> {
-            fn enter(&mut self, collection: NodeId, path: &str) {
+        impl<F: Fn(YamlNodeId) -> u32> LeafVisitor for PathVisitor<'_, F> {
+            fn enter(&mut self, collection: YamlNodeId, path: &str) {
                 *self.work = self.work.and_then(|left| left.checked_sub(path.len() + size_of::<String>()));
                 if self.work.is_some() {
                     self.paths.push(((self.line)(collection), path.to_owned()));
@@ -91,7 +91,7 @@ impl CollectionPaths {
                 Ok(())
             }
         }
-        let (mut paths, mut work) = (Vec::new(), Some(MAX_WORK));
+        let (mut paths, mut work) = (Vec::new(), Some(MAX_KEY_PATH_BYTES));
         for document in &documents.documents {
             let tree = &document.source.tree;
             let line = |node| tree.mark(node).line;
@@ -103,13 +103,13 @@ impl CollectionPaths {
 
     /// Returns the paths that a comment in a line may belong to: those of the collections before
     /// and behind it, and of all around these.
-    fn around(&self, line: u32) -> impl Iterator<Item = &str> {
+    fn enclosing_paths(&self, line: u32) -> impl Iterator<Item = &str> {
         let next = self.0.partition_point(|(begins, _)| *begins <= line);
         let near = [next.checked_sub(1), Some(next)].into_iter().flatten();
         let paths = near.filter_map(|at| self.0.get(at)).map(|(_, path)| path.as_str());
         paths.flat_map(|path| {
             let ends = path.rmatch_indices(':').map(|(at, _)| at + 1).chain([0]);
-            ends.filter_map(|end| path.get(..end)).take(MAX_ATTEMPTS)
+            ends.filter_map(|end| path.get(..end)).take(MAX_COMMENT_ATTEMPTS)
         })
     }
 }

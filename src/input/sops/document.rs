@@ -5,21 +5,21 @@ use sha2::{Digest as _, Sha512};
 use zeroize::Zeroizing;
 
 use crate::manifest::{
-    DocumentFault, DocumentTree, NodeId, NodeKind, PlacedDocument, json_document, yaml_documents,
+    DocumentFault, DocumentTree, PlacedDocument, YamlNodeId, YamlNodeKind, json_document, yaml_documents,
 };
 use crate::object::ManifestOrigin;
 
 use super::age::{self, AgeFault, AgeIdentities, AttemptBudget};
-use super::error::{MetadataFault, SopsError, recipient_names, text_excerpt};
-use super::leaves::{NamedFile, SOPS, walk};
+use super::error::{MetadataFault, RecipientKinds, SopsError, recipient_names, text_excerpt};
+use super::leaves::{NamedFile, SOPS_KEY, walk};
 use super::metadata::{AgeEntry, SopsMetadata};
 use super::opening::{DocumentOpener, OpenedLeaf, OpeningState};
-use super::places::MarkCursor;
+use super::positions::MarkCursor;
 use super::value::{DataKey, OpenedValue, SealedValue};
 use super::{OpenedContent, OpenedFile, PlaintextLayout, SopsFormat, splice};
 
 /// The key of the only value of a binary file.
-const DATA: &str = "data";
+const DATA_KEY: &str = "data";
 /// Levels below `sops`.
 const MAX_METADATA_DEPTH: usize = 6;
 
@@ -67,7 +67,7 @@ pub(super) fn is_encrypted(text: &str, format: SopsFormat) -> bool {
     let Ok(documents) = read(text, format) else { return false };
     documents.iter().any(|document| {
         let tree = &document.tree;
-        let sops = tree.pairs(DocumentTree::ROOT_NODE).find(|(key, _)| tree.text(*key) == SOPS);
+        let sops = tree.pairs(DocumentTree::ROOT_YAML_NODE).find(|(key, _)| tree.text(*key) == SOPS_KEY);
         sops.is_some_and(|(_, value)| {
             tree.pairs(value).any(|(key, _)| matches!(tree.text(key), "mac" | "lastmodified" | "version"))
         })
@@ -113,13 +113,15 @@ pub(super) fn open_binary<'f>(
     let form = || SopsError::Form { at: file.line(0), form: "no binary data below `data`" };
     let document = documents.documents.first_mut().ok_or_else(form)?;
     let tree = &document.source.tree;
-    let (_, data) =
-        tree.pairs(DocumentTree::ROOT_NODE).find(|(key, _)| tree.text(*key) == DATA).ok_or_else(form)?;
-    if matches!(tree.kind(data), NodeKind::Mapping | NodeKind::Sequence) {
+    let (_, data) = tree
+        .pairs(DocumentTree::ROOT_YAML_NODE)
+        .find(|(key, _)| tree.text(*key) == DATA_KEY)
+        .ok_or_else(form)?;
+    if matches!(tree.kind(data), YamlNodeKind::Mapping | YamlNodeKind::Sequence) {
         return Err(form());
     }
     let clear = tree.text(data).as_bytes().to_vec();
-    let bytes = match document.leaves.drain(..).find(|leaf| leaf.path == DATA).map(|leaf| leaf.value) {
+    let bytes = match document.leaves.drain(..).find(|leaf| leaf.path == DATA_KEY).map(|leaf| leaf.value) {
         // An empty text is not encrypted.
         None => Zeroizing::new(clear),
         Some(OpenedValue::Text(text)) => Zeroizing::new(text.as_bytes().to_vec()),
@@ -134,7 +136,7 @@ pub(super) fn open_binary<'f>(
 fn metadata(file: NamedFile<'_>, documents: &[PlacedDocument<'_>]) -> Result<(SopsMetadata, u32), SopsError> {
     let missing = SopsError::Metadata { at: file.line(0), fault: MetadataFault::Missing };
     let Some(tree) = documents.first().map(|document| &document.tree) else { return Err(missing) };
-    let mut found = tree.pairs(DocumentTree::ROOT_NODE).filter(|(key, _)| tree.text(*key) == SOPS);
+    let mut found = tree.pairs(DocumentTree::ROOT_YAML_NODE).filter(|(key, _)| tree.text(*key) == SOPS_KEY);
     let Some((key, value)) = found.next() else { return Err(missing) };
     let line = tree.mark(key).line;
     let fault = |fault| SopsError::Metadata { at: file.line(line), fault };
@@ -149,16 +151,16 @@ fn metadata(file: NamedFile<'_>, documents: &[PlacedDocument<'_>]) -> Result<(So
 }
 
 /// Returns a tree whose scalars are all texts. None when it is too deep, or has aliases.
-fn texts(tree: &DocumentTree<'_>, node: NodeId, depth: usize) -> Option<Value> {
+fn texts(tree: &DocumentTree<'_>, node: YamlNodeId, depth: usize) -> Option<Value> {
     let depth = depth.checked_sub(1)?;
     let first = tree.first(node);
     Some(match tree.kind(node) {
-        NodeKind::Alias => return None,
-        NodeKind::Sequence => {
+        YamlNodeKind::Alias => return None,
+        YamlNodeKind::Sequence => {
             let items = std::iter::successors(first, |item| tree.next(*item));
             Value::Array(items.map(|item| texts(tree, item, depth)).collect::<Option<_>>()?)
         }
-        NodeKind::Mapping => {
+        YamlNodeKind::Mapping => {
             let entry = |(key, value)| Some((tree.text(key).to_owned(), texts(tree, value, depth)?));
             Value::Object(tree.pairs(node).map(entry).collect::<Option<Map<_, _>>>()?)
         }
@@ -206,7 +208,11 @@ pub(super) fn entry_key(
         }
     }
     let recipients = entries.iter().map(|entry| entry.recipient.as_str());
-    Err(broken.unwrap_or_else(|| SopsError::NoKey { at: at(), recipients: recipient_names(recipients) }))
+    Err(broken.unwrap_or_else(|| SopsError::NoKey {
+        at: at(),
+        kinds: RecipientKinds::of(recipients.clone()),
+        recipients: recipient_names(recipients),
+    }))
 }
 
 /// Verifies the MAC over the values of a file.

@@ -8,7 +8,7 @@ use super::value::SealedValueFault;
 /// Recipients that a message names.
 const MAX_RECIPIENT_NAMES: usize = 3;
 /// Characters of a key path, or of a recipient, that a message shows.
-const MAX_TEXT_EXCERPT: usize = 80;
+const MAX_EXCERPT_CHARS: usize = 80;
 
 /// The reason for which the metadata of a file cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -31,6 +31,9 @@ pub enum MetadataFault {
     /// It names more recipients than are looked at.
     #[error("it names more than 256 recipients")]
     TooManyRecipients,
+    /// It has more members and items than are read.
+    #[error("it has more keys and items than SOPS writes")]
+    TooManyPlaces,
     /// The data key is split among groups of keys.
     #[error("the data key is split among several `key_groups`, which rhumb does not join")]
     KeyGroups,
@@ -46,6 +49,25 @@ pub enum MetadataFault {
     /// The data key has a wrong length.
     #[error("its data key has a wrong length")]
     DataKey,
+}
+
+/// The kinds of identities that the recipients of a file are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecipientKinds {
+    /// Some are of X25519, which is read.
+    Known,
+    /// All are of others: of plugins, post-quantum or of SSH.
+    Other,
+}
+
+impl RecipientKinds {
+    pub(super) fn of<'r>(mut recipients: impl Iterator<Item = &'r str>) -> Self {
+        // The digit 1 ends the part that names the kind, and is in no other.
+        let is_known = |recipient: &str| {
+            recipient.strip_prefix("age1").is_some_and(|rest| rest.len() == 58 && !rest.contains('1'))
+        };
+        if recipients.any(is_known) { Self::Known } else { Self::Other }
+    }
 }
 
 /// The reason for which a file is not opened, with its place.
@@ -100,6 +122,8 @@ pub enum SopsError {
         at: ManifestOrigin,
         /// Its recipients.
         recipients: String,
+        /// The kinds of identities that they are for.
+        kinds: RecipientKinds,
     },
     /// The data key, encrypted with age, cannot be read.
     #[error("{at}: the data key for {recipient} cannot be read: {fault}")]
@@ -171,17 +195,20 @@ impl SopsError {
 
     const fn code_and_hint(&self) -> (&'static str, &'static str) {
         const AGE: &str = "add an age recipient: `sops rotate -i --add-age age1… FILE`";
+        const ADD_AGE: &str = "none of them is of a kind that rhumb reads: add one of `age-keygen` by \
+                               `sops rotate -i --add-age age1… FILE`";
         const EDIT: &str = "put the file back as it was, and change it with `sops edit FILE`";
-        const FORM: &str = "write the file with `sops` again";
+        const REWRITE_HINT: &str = "write the file with `sops` again";
         match self {
             Self::TooLarge { .. } => ("too-large", "split it"),
             Self::Syntax { .. } => ("sops-syntax", EDIT),
-            Self::Form { .. } | Self::Unwritable { .. } => ("sops-form", FORM),
+            Self::Form { .. } | Self::Unwritable { .. } => ("sops-form", REWRITE_HINT),
             Self::Metadata { fault: MetadataFault::KeyGroups, .. } => {
                 ("not-supported", "encrypt it anew with one group, for example by `--age age1…,age1…`")
             }
             Self::Metadata { .. } => ("sops-metadata", EDIT),
             Self::NotSupported { .. } => ("not-supported", AGE),
+            Self::NoKey { kinds: RecipientKinds::Other, .. } => ("no-key", ADD_AGE),
             Self::NoKey { .. } => (
                 "no-key",
                 "give rhumb the identity of one of them, or add its recipient: `sops rotate -i --add-age age1… FILE`",
@@ -208,8 +235,8 @@ pub(super) fn recipient_names<'r>(recipients: impl ExactSizeIterator<Item = &'r 
 /// Shows a text from a file: as much of it as a message bears, on one line.
 pub(crate) fn text_excerpt(text: &str) -> String {
     let plain = |character: char| if character.is_control() { ' ' } else { character };
-    let mut shown: String = text.chars().take(MAX_TEXT_EXCERPT).map(plain).collect();
-    if text.chars().nth(MAX_TEXT_EXCERPT).is_some() {
+    let mut shown: String = text.chars().take(MAX_EXCERPT_CHARS).map(plain).collect();
+    if text.chars().nth(MAX_EXCERPT_CHARS).is_some() {
         shown.push('…');
     }
     shown

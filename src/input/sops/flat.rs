@@ -8,19 +8,22 @@ use crate::manifest::TextMark;
 use super::age::AgeIdentities;
 use super::document::{data_key, verify_mac};
 use super::error::{MetadataFault, SopsError};
-use super::leaves::{MAX_MATCHED, NamedFile};
+use super::leaves::{MAX_MATCHED_CHARS, NamedFile};
 use super::metadata::SopsMetadata;
 use super::opening::{OpeningState, path_excerpt};
-use super::value::{OpenedValue, PREFIX, SealedValue, SealedValueFault};
+use super::value::{ENCRYPTED_PREFIX, OpenedValue, SealedValue, SealedValueFault};
 use super::{OpenedContent, OpenedFile, comments};
 
-const SOPS: &str = "sops_";
+const SOPS_PREFIX: &str = "sops_";
 /// The signs by which keys of the metadata name a member of a mapping, and an item of a list.
-const MEMBER: &str = "__map_";
-const ITEM: &str = "__list_";
+const MEMBER_INFIX: &str = "__map_";
+const ITEM_INFIX: &str = "__list_";
 /// Items of a list of the metadata, and its levels.
-const MAX_ITEMS: usize = 1024;
+const MAX_LIST_ITEMS: usize = 1024;
 const MAX_LEVELS: usize = 6;
+/// Members and items of all mappings and lists of the metadata, gaps in lists among them. The
+/// longest metadata that is read, for 256 recipients, has some 1,000.
+const MAX_METADATA_FIELDS: usize = 16_384;
 
 /// A line of a file.
 enum DotenvLine<'t> {
@@ -56,7 +59,9 @@ pub(super) fn is_encrypted(text: &str) -> bool {
 pub(super) fn is_encrypted_ini(text: &str) -> bool {
     let is_code = |line: &str| {
         let pair = line.split_once('=');
-        pair.is_some_and(|(key, value)| key.trim() == "mac" && value.trim_start().starts_with(PREFIX))
+        pair.is_some_and(|(key, value)| {
+            key.trim() == "mac" && value.trim_start().starts_with(ENCRYPTED_PREFIX)
+        })
     };
     let mut lines = text.lines().map(str::trim).skip_while(|line| *line != "[sops]");
     lines.any(is_code)
@@ -83,8 +88,8 @@ pub(super) fn open<'f>(
         match line {
             DotenvLine::Comment(comment) => {
                 let opened = comment
-                    .starts_with(PREFIX)
-                    .then(|| key.open(&SealedValue::parse(comment)?, comments::NO_KEYS));
+                    .starts_with(ENCRYPTED_PREFIX)
+                    .then(|| key.open(&SealedValue::parse(comment)?, comments::ROOT_KEY_PATH));
                 if let Some(Ok(OpenedValue::Comment(opened))) = opened {
                     out.extend_from_slice(comments::write_comment(&opened).as_bytes());
                 } else {
@@ -92,20 +97,21 @@ pub(super) fn open<'f>(
                     out.extend_from_slice(comment.as_bytes());
                 }
             }
-            DotenvLine::Entry { key: name, .. } if name.starts_with(SOPS) => continue,
+            DotenvLine::Entry { key: name, .. } if name.starts_with(SOPS_PREFIX) => continue,
             DotenvLine::Entry { key: name, value, number } => {
                 matched += if metadata.rule.is_pattern() { name.len() } else { 0 };
-                if matched > MAX_MATCHED {
+                if matched > MAX_MATCHED_CHARS {
                     return Err(file.too_many_keys(TextMark { line: *number, column: 1 }));
                 }
                 let path = format!("{name}:");
                 let clear = value.replace("\\n", "\n");
-                let rule = metadata.rule.state(metadata.rule.is_met_by(name));
+                let rule = &metadata.rule;
+                let value_state = if rule.is_met_by(name) { rule.met_state() } else { rule.unmet_state() };
                 let fault =
                     |fault| SopsError::Value { at: file.line(*number), path: path_excerpt(&path), fault };
                 out.extend_from_slice(name.as_bytes());
                 out.push(b'=');
-                match state.value(Some(&clear), rule, &path, &key).map_err(fault)? {
+                match state.value(Some(&clear), value_state, &path, &key).map_err(fault)? {
                     Some(OpenedValue::Comment(_)) => return Err(fault(SealedValueFault::Type)),
                     Some(opened) => {
                         escape_breaks(&opened.mac_bytes(), &mut out);
@@ -137,26 +143,29 @@ fn escape_breaks(value: &[u8], out: &mut Vec<u8>) {
 /// Returns the metadata as a tree, which its keys name the places of.
 fn metadata(lines: &[DotenvLine<'_>]) -> Result<Value, MetadataFault> {
     let mut root = Value::Object(Map::new());
+    let mut left = MAX_METADATA_FIELDS;
     for line in lines {
         let DotenvLine::Entry { key, value, .. } = line else { continue };
-        let Some(path) = key.strip_prefix(SOPS) else { continue };
-        let mut place = &mut root;
+        let Some(path) = key.strip_prefix(SOPS_PREFIX) else { continue };
+        let mut node = &mut root;
         let mut rest = path;
         let mut is_item = false;
         for level in 0.. {
-            let end = [MEMBER, ITEM].iter().filter_map(|mark| rest.find(mark)).min();
+            let end = [MEMBER_INFIX, ITEM_INFIX].iter().filter_map(|mark| rest.find(mark)).min();
             let step = rest.get(..end.unwrap_or(rest.len())).unwrap_or_default();
-            place =
-                member(place, step, is_item).filter(|_| level < MAX_LEVELS).ok_or(MetadataFault::Shape)?;
+            if level >= MAX_LEVELS {
+                return Err(MetadataFault::Shape);
+            }
+            node = member(node, step, is_item, &mut left)?;
             let Some(end) = end else { break };
             rest = rest.get(end..).unwrap_or_default();
-            is_item = rest.starts_with(ITEM);
-            rest = rest.strip_prefix(if is_item { ITEM } else { MEMBER }).unwrap_or_default();
+            is_item = rest.starts_with(ITEM_INFIX);
+            rest = rest.strip_prefix(if is_item { ITEM_INFIX } else { MEMBER_INFIX }).unwrap_or_default();
         }
-        if !place.is_null() {
+        if !node.is_null() {
             return Err(MetadataFault::Twice);
         }
-        *place = Value::String(value.replace("\\n", "\n"));
+        *node = Value::String(value.replace("\\n", "\n"));
     }
     match root.as_object() {
         Some(found) if found.is_empty() => Err(MetadataFault::Missing),
@@ -164,21 +173,36 @@ fn metadata(lines: &[DotenvLine<'_>]) -> Result<Value, MetadataFault> {
     }
 }
 
-/// Returns the place of a member or item, which is made if need be.
-fn member<'v>(place: &'v mut Value, step: &str, is_item: bool) -> Option<&'v mut Value> {
-    if !is_item {
-        if place.is_null() {
-            *place = Value::Object(Map::new());
+/// Returns the place of a member or item, which is made if need be, and if so many may be made.
+fn member<'v>(
+    node: &'v mut Value,
+    step: &str,
+    is_item: bool,
+    left: &mut usize,
+) -> Result<&'v mut Value, MetadataFault> {
+    let mut make = |count: usize| {
+        *left = left.checked_sub(count).ok_or(MetadataFault::TooManyPlaces)?;
+        Ok(())
+    };
+    if node.is_null() {
+        *node = if is_item { Value::Array(Vec::new()) } else { Value::Object(Map::new()) };
+    }
+    match node {
+        Value::Object(members) if !is_item => {
+            if !members.contains_key(step) {
+                make(1)?;
+            }
+            Ok(members.entry(step).or_insert(Value::Null))
         }
-        return Some(place.as_object_mut()?.entry(step).or_insert(Value::Null));
+        Value::Array(list) if is_item => {
+            let number = step.parse().ok().filter(|number| *number < MAX_LIST_ITEMS);
+            let number = number.ok_or(MetadataFault::Shape)?;
+            if list.len() <= number {
+                make(number + 1 - list.len())?;
+                list.resize(number + 1, Value::Null);
+            }
+            list.get_mut(number).ok_or(MetadataFault::Shape)
+        }
+        _ => Err(MetadataFault::Shape),
     }
-    if place.is_null() {
-        *place = Value::Array(Vec::new());
-    }
-    let list = place.as_array_mut()?;
-    let number = step.parse().ok().filter(|number| *number < MAX_ITEMS)?;
-    if list.len() <= number {
-        list.resize(number + 1, Value::Null);
-    }
-    list.get_mut(number)
 }

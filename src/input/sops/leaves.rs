@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use crate::manifest::{
-    DocumentFault, DocumentTree, NodeId, NodeKind, Scalar, ScalarTag, TextMark, is_old_boolean, is_timestamp,
-    scalar_of,
+    DocumentFault, DocumentTree, Scalar, ScalarTag, TextMark, YamlNodeId, YamlNodeKind, is_old_boolean,
+    is_timestamp, scalar_of,
 };
 use crate::object::ManifestOrigin;
 
@@ -14,10 +14,10 @@ use super::rules::EncryptionRule;
 use super::value::go_float;
 
 /// The key of the metadata.
-pub(super) const SOPS: &str = "sops";
+pub(super) const SOPS_KEY: &str = "sops";
 
 /// Bytes of keys that are held against the regular expression of a file: the two multiply.
-pub(super) const MAX_MATCHED: usize = 1 << 20;
+pub(super) const MAX_MATCHED_CHARS: usize = 1 << 20;
 
 /// A file by its name.
 #[derive(Clone, Copy)]
@@ -40,7 +40,7 @@ impl NamedFile<'_> {
     pub(super) fn too_many_keys(self, mark: TextMark) -> SopsError {
         SopsError::TooLarge {
             at: self.at(mark),
-            limit: MAX_MATCHED,
+            limit: MAX_MATCHED_CHARS,
             unit: "bytes of keys for a regular expression",
         }
     }
@@ -52,18 +52,18 @@ impl NamedFile<'_> {
 
 /// A value of a document.
 pub(super) struct Leaf<'w> {
-    pub(super) node: NodeId,
+    pub(super) node: YamlNodeId,
     /// The keys on the way to it, each with a colon behind it. Lists add nothing.
     pub(super) path: &'w str,
     /// Indicates whether one of them meets the rule.
     pub(super) met: bool,
     /// The collection that it is in.
-    pub(super) parent: NodeId,
+    pub(super) parent: YamlNodeId,
 }
 
 struct LeafFrame {
-    collection: NodeId,
-    next: Option<NodeId>,
+    collection: YamlNodeId,
+    next: Option<YamlNodeId>,
     path: usize,
     met: bool,
 }
@@ -71,7 +71,7 @@ struct LeafFrame {
 /// The treatment of the values of a document.
 pub(super) trait LeafVisitor {
     /// Comes to a collection, before all that is in it.
-    fn enter(&mut self, _collection: NodeId, _path: &str) {}
+    fn enter(&mut self, _collection: YamlNodeId, _path: &str) {}
 
     /// Comes to a value.
     fn leaf(&mut self, leaf: Leaf<'_>) -> Result<(), SopsError>;
@@ -84,9 +84,9 @@ pub(super) fn walk(
     rule: &EncryptionRule,
     visitor: &mut impl LeafVisitor,
 ) -> Result<(), SopsError> {
-    let root = DocumentTree::ROOT_NODE;
-    if tree.kind(root) != NodeKind::Mapping {
-        let is_null = ClearValue::of(file, tree, root)? == ClearValue::Null;
+    let root = DocumentTree::ROOT_YAML_NODE;
+    if tree.kind(root) != YamlNodeKind::Mapping {
+        let is_null = PlaintextValue::of(file, tree, root)? == PlaintextValue::Null;
         return if is_null {
             Ok(())
         } else {
@@ -103,15 +103,15 @@ pub(super) fn walk(
         };
         path.truncate(frame.path);
         let (parent, mut met) = (frame.collection, frame.met);
-        if tree.kind(parent) == NodeKind::Mapping {
+        if tree.kind(parent) == YamlNodeKind::Mapping {
             let key = key(file, tree, node)?;
             let Some(value) = tree.next(node) else { continue };
             (node, frame.next) = (value, tree.next(value));
-            if parent == root && key == SOPS {
+            if parent == root && key == SOPS_KEY {
                 continue;
             }
             matched += if rule.is_pattern() { key.len() } else { 0 };
-            if matched > MAX_MATCHED {
+            if matched > MAX_MATCHED_CHARS {
                 return Err(file.too_many_keys(tree.mark(parent)));
             }
             met = met || rule.is_met_by(key);
@@ -121,8 +121,8 @@ pub(super) fn walk(
             frame.next = tree.next(node);
         }
         match (tree.kind(node), tree.first(node)) {
-            (NodeKind::Alias, _) => return Err(file.form(tree.mark(node), "an alias")),
-            (NodeKind::Mapping | NodeKind::Sequence, Some(first)) => {
+            (YamlNodeKind::Alias, _) => return Err(file.form(tree.mark(node), "an alias")),
+            (YamlNodeKind::Mapping | YamlNodeKind::Sequence, Some(first)) => {
                 visitor.enter(node, &path);
                 stack.push(LeafFrame { collection: node, next: Some(first), path: path.len(), met });
             }
@@ -134,14 +134,14 @@ pub(super) fn walk(
     Ok(())
 }
 
-fn key<'t>(file: NamedFile<'_>, tree: &'t DocumentTree<'_>, key: NodeId) -> Result<&'t str, SopsError> {
+fn key<'t>(file: NamedFile<'_>, tree: &'t DocumentTree<'_>, key: YamlNodeId) -> Result<&'t str, SopsError> {
     let fault = |form| Err(file.form(tree.mark(key), form));
     match tree.kind(key) {
-        NodeKind::Alias => fault("an alias"),
-        NodeKind::Sequence | NodeKind::Mapping => fault("a key that is no text"),
+        YamlNodeKind::Alias => fault("an alias"),
+        YamlNodeKind::Sequence | YamlNodeKind::Mapping => fault("a key that is no text"),
         _ if tree.is_merge(key) => fault("a merge key"),
-        _ => match ClearValue::of(file, tree, key)? {
-            ClearValue::Text(_) => Ok(tree.text(key)),
+        _ => match PlaintextValue::of(file, tree, key)? {
+            PlaintextValue::Text(_) => Ok(tree.text(key)),
             _ => fault("a key that is no text"),
         },
     }
@@ -149,22 +149,26 @@ fn key<'t>(file: NamedFile<'_>, tree: &'t DocumentTree<'_>, key: NodeId) -> Resu
 
 /// A value that is not encrypted, as SOPS takes it, which is by other rules than Kubernetes.
 #[derive(Debug, PartialEq)]
-pub(super) enum ClearValue {
+pub(super) enum PlaintextValue {
     Null,
     Text(Vec<u8>),
     /// A number, boolean or time, in the form that the MAC is computed over.
     Other(Vec<u8>),
     /// A collection without content.
-    Empty(NodeKind),
+    Empty(YamlNodeKind),
 }
 
-impl ClearValue {
-    pub(super) fn of(file: NamedFile<'_>, tree: &DocumentTree<'_>, node: NodeId) -> Result<Self, SopsError> {
+impl PlaintextValue {
+    pub(super) fn of(
+        file: NamedFile<'_>,
+        tree: &DocumentTree<'_>,
+        node: YamlNodeId,
+    ) -> Result<Self, SopsError> {
         let (kind, text) = (tree.kind(node), tree.text(node));
-        if matches!(kind, NodeKind::Mapping | NodeKind::Sequence) {
+        if matches!(kind, YamlNodeKind::Mapping | YamlNodeKind::Sequence) {
             return Ok(Self::Empty(kind));
         }
-        let plain = kind == NodeKind::Plain && tree.tag(node) == ScalarTag::None;
+        let plain = kind == YamlNodeKind::Plain && tree.tag(node) == ScalarTag::None;
         if plain && is_old_boolean(text) {
             return Ok(Self::Text(text.into()));
         }

@@ -6,7 +6,7 @@ use super::error::MetadataFault;
 use super::rules::EncryptionRule;
 
 /// Entries of age that are looked at.
-pub(super) const MAX_ENTRIES: usize = 256;
+pub(super) const MAX_METADATA_ENTRIES: usize = 256;
 
 /// Services and programs that a data key may be encrypted with, besides age.
 const KEY_SERVICES: [(&str, &str); 6] = [
@@ -59,7 +59,7 @@ impl SopsMetadata {
         let keys = Self::key_group(sops)?;
         let list = |key: &str| keys.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         let age = list("age");
-        if age.len() > MAX_ENTRIES {
+        if age.len() > MAX_METADATA_ENTRIES {
             return Err(MetadataFault::TooManyRecipients);
         }
         let metadata = Self {

@@ -7,7 +7,7 @@
 //!
 //! **Invariant:** pure. No error, no `Debug` and no log has anything that was encrypted. A
 //! plaintext that is handed out is wiped when it is dropped. Time and memory are linear in the
-//! file, whatever it holds.
+//! file, whatever it holds: gaps in lists of the metadata are bounded.
 
 mod age;
 mod comments;
@@ -19,7 +19,7 @@ mod metadata;
 mod object;
 mod opening;
 mod pattern;
-mod places;
+mod positions;
 mod rules;
 mod splice;
 mod value;
@@ -39,9 +39,9 @@ pub(crate) use value::{DataKey, SealingSecret, is_sealed, is_sealed_comment};
 use document::OpenedDocuments;
 use error::MetadataFault;
 use leaves::NamedFile;
-use metadata::{AgeEntry, MAX_ENTRIES};
+use metadata::{AgeEntry, MAX_METADATA_ENTRIES};
 
-use crate::manifest::MAX_FILE;
+use crate::manifest::MAX_MANIFEST_BYTES;
 use crate::object::ManifestOrigin;
 
 /// The format of a file, as SOPS takes it.
@@ -137,7 +137,7 @@ impl OpenedFile<'_> {
 pub fn is_encrypted(bytes: &[u8], format: SopsFormat) -> bool {
     // Few files of a repository come further than this.
     let has = |word: &[u8]| bytes.windows(word.len()).any(|window| window == word);
-    if bytes.len() as u64 > MAX_FILE || !has(b"sops") {
+    if bytes.len() as u64 > MAX_MANIFEST_BYTES || !has(b"sops") {
         return false;
     }
     let Ok(text) = std::str::from_utf8(bytes) else { return false };
@@ -150,7 +150,7 @@ pub fn is_encrypted(bytes: &[u8], format: SopsFormat) -> bool {
 
 /// Returns whether a file is one that SOPS encrypted as INI, which is no format of ours.
 pub(crate) fn is_encrypted_ini(bytes: &[u8]) -> bool {
-    bytes.len() as u64 <= MAX_FILE && std::str::from_utf8(bytes).is_ok_and(flat::is_encrypted_ini)
+    bytes.len() as u64 <= MAX_MANIFEST_BYTES && std::str::from_utf8(bytes).is_ok_and(flat::is_encrypted_ini)
 }
 
 /// Opens a file: finds its data key, opens its values and verifies its MAC.
@@ -166,8 +166,8 @@ pub fn open<'f>(
     identities: &AgeIdentities,
 ) -> Result<OpenedFile<'f>, SopsError> {
     let named = NamedFile(file);
-    if bytes.len() as u64 > MAX_FILE {
-        let limit = MAX_FILE as usize;
+    if bytes.len() as u64 > MAX_MANIFEST_BYTES {
+        let limit = MAX_MANIFEST_BYTES as usize;
         return Err(SopsError::TooLarge { at: named.line(0), limit, unit: "bytes" });
     }
     let text = std::str::from_utf8(bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes));
@@ -192,7 +192,7 @@ pub(crate) fn sealing_secret(
 ) -> Result<SealingSecret, SopsError> {
     let fault = |fault| SopsError::Metadata { at: at.clone(), fault };
     let entries = holders.as_array().ok_or_else(|| fault(MetadataFault::Shape))?;
-    if entries.len() > MAX_ENTRIES {
+    if entries.len() > MAX_METADATA_ENTRIES {
         return Err(fault(MetadataFault::TooManyRecipients));
     }
     let entries: Vec<AgeEntry> = entries.iter().filter_map(AgeEntry::read).collect();

@@ -11,16 +11,16 @@ use crate::object::ManifestOrigin;
 use super::age::AgeIdentities;
 use super::document::data_key;
 use super::error::{MetadataFault, SopsError};
-use super::leaves::{NamedFile, SOPS};
+use super::leaves::{NamedFile, SOPS_KEY};
 use super::metadata::SopsMetadata;
 use super::opening::path_excerpt;
-use super::value::{DataKey, OpenedValue, PREFIX, SealedValue, SealedValueFault};
+use super::value::{DataKey, ENCRYPTED_PREFIX, OpenedValue, SealedValue, SealedValueFault};
 
 /// The prefixes of the key path of a value: it was in a list of objects, which readers and
 /// renderers take apart.
-const PREFIXES: [&str; 2] = ["", "items:"];
+const KEY_PATH_PREFIXES: [&str; 2] = ["", "items:"];
 /// Bytes that are decrypted and authenticated for one object.
-const MAX_WORK: usize = 64 << 20;
+const MAX_OBJECT_DECRYPTION_BYTES: usize = 64 << 20;
 
 /// Opens all encrypted values of an object with those keys of files that fit, and takes out its
 /// metadata. Comments in lists go away.
@@ -34,9 +34,10 @@ pub(crate) fn open_object(
     keys: &[DataKey],
 ) -> Result<(), SopsError> {
     if let Some(root) = object.as_object_mut() {
-        root.remove(SOPS);
+        root.remove(SOPS_KEY);
     }
-    let mut opener = ObjectOpener { at, keys, path: String::new(), last: (0, ""), work: MAX_WORK };
+    let mut opener =
+        ObjectOpener { at, keys, path: String::new(), last: (0, ""), work: MAX_OBJECT_DECRYPTION_BYTES };
     opener.value(object).map(|_| ())
 }
 
@@ -58,7 +59,7 @@ pub(crate) fn object_key(
     identities: &AgeIdentities,
 ) -> Result<DataKey, SopsError> {
     let faulty = |fault| SopsError::Metadata { at: at.clone(), fault };
-    let sops = object.get(SOPS).ok_or_else(|| faulty(MetadataFault::Missing))?;
+    let sops = object.get(SOPS_KEY).ok_or_else(|| faulty(MetadataFault::Missing))?;
     let metadata = SopsMetadata::read(sops).map_err(faulty)?;
     data_key(NamedFile(&at.file), at.line, &metadata, identities)
 }
@@ -94,7 +95,7 @@ impl ObjectOpener<'_> {
                     return Err(fault);
                 }
             }
-            Value::String(text) if text.starts_with(PREFIX) => {
+            Value::String(text) if text.starts_with(ENCRYPTED_PREFIX) => {
                 let opened = SealedValue::parse(text).and_then(|sealed| self.open(&sealed));
                 let opened = opened.and_then(|opened| tree(&opened)).map_err(|fault| self.fault(fault))?;
                 let Some(opened) = opened else { return Ok(ListItemAction::Remove) };
@@ -119,7 +120,7 @@ impl ObjectOpener<'_> {
     }
 
     fn open(&mut self, sealed: &SealedValue<'_>) -> Result<OpenedValue, SealedValueFault> {
-        let all = (0..self.keys.len()).flat_map(|key| PREFIXES.map(|prefix| (key, prefix)));
+        let all = (0..self.keys.len()).flat_map(|key| KEY_PATH_PREFIXES.map(|prefix| (key, prefix)));
         for (key, prefix) in std::iter::once(self.last).chain(all) {
             let Some(data_key) = self.keys.get(key) else { continue };
             let cost = sealed.len() + prefix.len() + self.path.len();

@@ -5,27 +5,27 @@ use std::ops::Range;
 
 use sha2::{Digest as _, Sha256, Sha512};
 
-use crate::manifest::{DocumentTree, NodeId, NodeKind, ScalarTag, TextMark};
+use crate::manifest::{DocumentTree, ScalarTag, TextMark, YamlNodeId, YamlNodeKind};
 
 use super::error::{SopsError, text_excerpt};
-use super::leaves::{ClearValue, Leaf, LeafVisitor, NamedFile};
+use super::leaves::{Leaf, LeafVisitor, NamedFile, PlaintextValue};
 use super::metadata::SopsMetadata;
-use super::places::{MarkCursor, scalar_range};
+use super::positions::{MarkCursor, scalar_range};
 use super::rules::{EncryptionRule, ValueState};
-use super::value::{DataKey, OpenedValue, PREFIX, SealedValue, SealedValueFault};
+use super::value::{DataKey, ENCRYPTED_PREFIX, OpenedValue, SealedValue, SealedValueFault};
 
 /// Bytes that are decrypted and authenticated for one file: those of the file, and of key paths.
-const MAX_WORK: usize = 64 << 20;
+const MAX_FILE_DECRYPTION_BYTES: usize = 64 << 20;
 /// The start of a MAC that leaves out what is not encrypted: the SHA-256 of `sops`. SOPS chose it
 /// to keep that MAC apart from one over everything.
-const ONLY_ENCRYPTED: [u8; 32] = [
+const ENCRYPTED_ONLY_MAC_START: [u8; 32] = [
     0x8a, 0x3f, 0xd2, 0xad, 0x54, 0xce, 0x66, 0x52, 0x7b, 0x10, 0x34, 0xf3, 0xd1, 0x47, 0xbe, 0x0b, 0x0b,
     0x97, 0x5b, 0x3b, 0xf4, 0x4f, 0x72, 0xc6, 0xfd, 0xad, 0xec, 0x81, 0x76, 0xf2, 0x7d, 0x69,
 ];
 
 /// The surroundings of a value in its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LeafPlace {
+pub(super) enum LeafContext {
     /// In brackets or braces.
     Flow,
     /// In a mapping whose keys begin in this column, from 0.
@@ -41,7 +41,7 @@ pub(super) struct OpenedLeaf {
     /// The keys on the way to it, as messages show them.
     pub(super) path: String,
     pub(super) range: Range<usize>,
-    pub(super) place: LeafPlace,
+    pub(super) context: LeafContext,
     /// Indicates a comment after which its list has no items.
     pub(super) empties_list: bool,
 }
@@ -58,13 +58,13 @@ impl OpeningState {
     pub(super) fn new(metadata: &SopsMetadata) -> Self {
         let mut mac = Sha512::new();
         if metadata.only_encrypted {
-            mac.update(ONLY_ENCRYPTED);
+            mac.update(ENCRYPTED_ONLY_MAC_START);
         }
         Self {
             mac,
             only_encrypted: metadata.only_encrypted,
             digest: ContentDigest::new(),
-            work: WorkBudget(MAX_WORK),
+            work: WorkBudget(MAX_FILE_DECRYPTION_BYTES),
         }
     }
 
@@ -76,7 +76,7 @@ impl OpeningState {
         path: &str,
         key: &DataKey,
     ) -> Result<Option<OpenedValue>, SealedValueFault> {
-        let sealed = text.filter(|text| text.starts_with(PREFIX));
+        let sealed = text.filter(|text| text.starts_with(ENCRYPTED_PREFIX));
         let opened = match (state, sealed, text) {
             (ValueState::Encrypted | ValueState::ByForm, Some(sealed), _) => {
                 let sealed = SealedValue::parse(sealed)?;
@@ -124,13 +124,13 @@ impl ContentDigest {
         Self(Sha256::new())
     }
 
-    pub(super) fn add_clear(&mut self, path: &str, value: &ClearValue) {
+    pub(super) fn add_clear(&mut self, path: &str, value: &PlaintextValue) {
         match value {
-            ClearValue::Null => self.add(path, b'n', b""),
-            ClearValue::Text(text) => self.add(path, b't', text),
-            ClearValue::Other(bytes) => self.add(path, b'o', bytes),
-            ClearValue::Empty(NodeKind::Sequence) => self.add(path, b's', b""),
-            ClearValue::Empty(_) => self.add(path, b'm', b""),
+            PlaintextValue::Null => self.add(path, b'n', b""),
+            PlaintextValue::Text(text) => self.add(path, b't', text),
+            PlaintextValue::Other(bytes) => self.add(path, b'o', bytes),
+            PlaintextValue::Empty(YamlNodeKind::Sequence) => self.add(path, b's', b""),
+            PlaintextValue::Empty(_) => self.add(path, b'm', b""),
         }
     }
 
@@ -165,9 +165,9 @@ pub(super) struct DocumentOpener<'w, 'f> {
     state: &'w mut OpeningState,
     cursor: &'w mut MarkCursor<'f>,
     /// The collections in brackets or braces.
-    flow: HashSet<NodeId>,
+    flow: HashSet<YamlNodeId>,
     /// The number of comments that a list has among its items.
-    comments: HashMap<NodeId, usize>,
+    comments: HashMap<YamlNodeId, usize>,
     leaves: Vec<OpenedLeaf>,
 }
 
@@ -188,12 +188,12 @@ impl<'w, 'f> DocumentOpener<'w, 'f> {
         self.leaves
     }
 
-    fn place(&self, parent: NodeId) -> LeafPlace {
+    fn leaf_context(&self, parent: YamlNodeId) -> LeafContext {
         let column = self.tree.mark(parent).column.saturating_sub(1) as usize;
         match self.tree.kind(parent) {
-            _ if self.flow.contains(&parent) => LeafPlace::Flow,
-            NodeKind::Sequence => LeafPlace::Sequence(column),
-            _ => LeafPlace::Mapping(column),
+            _ if self.flow.contains(&parent) => LeafContext::Flow,
+            YamlNodeKind::Sequence => LeafContext::Sequence(column),
+            _ => LeafContext::Mapping(column),
         }
     }
 
@@ -209,10 +209,14 @@ impl<'w, 'f> DocumentOpener<'w, 'f> {
     }
 
     fn clear(&mut self, leaf: &Leaf<'_>) -> Result<(), SopsError> {
-        let clear = ClearValue::of(self.file, self.tree, leaf.node)?;
+        let clear = PlaintextValue::of(self.file, self.tree, leaf.node)?;
         if self.state.work.spend(leaf.path.len()).is_err() {
             let at = self.file.at(self.tree.mark(leaf.node));
-            return Err(SopsError::TooLarge { at, limit: MAX_WORK, unit: "bytes of key paths" });
+            return Err(SopsError::TooLarge {
+                at,
+                limit: MAX_FILE_DECRYPTION_BYTES,
+                unit: "bytes of key paths",
+            });
         }
         self.state.add_clear(clear.mac_bytes());
         self.state.digest.add_clear(leaf.path, &clear);
@@ -221,7 +225,7 @@ impl<'w, 'f> DocumentOpener<'w, 'f> {
 }
 
 impl LeafVisitor for DocumentOpener<'_, '_> {
-    fn enter(&mut self, collection: NodeId, _path: &str) {
+    fn enter(&mut self, collection: YamlNodeId, _path: &str) {
         let start = self.cursor.offset(self.tree.mark(collection));
         if self.cursor.text().get(start..).is_some_and(|rest| rest.starts_with(['{', '['])) {
             self.flow.insert(collection);
@@ -231,16 +235,16 @@ impl LeafVisitor for DocumentOpener<'_, '_> {
     fn leaf(&mut self, leaf: Leaf<'_>) -> Result<(), SopsError> {
         let tree = self.tree;
         let mark = tree.mark(leaf.node);
-        let state = self.rule.state(leaf.met);
-        let clear = ClearValue::of(self.file, tree, leaf.node)?;
-        if matches!(clear, ClearValue::Null | ClearValue::Empty(_)) {
+        let state = if leaf.met { self.rule.met_state() } else { self.rule.unmet_state() };
+        let clear = PlaintextValue::of(self.file, tree, leaf.node)?;
+        if matches!(clear, PlaintextValue::Null | PlaintextValue::Empty(_)) {
             return self.clear(&leaf);
         }
-        let text = matches!(clear, ClearValue::Text(_)).then(|| tree.text(leaf.node));
+        let text = matches!(clear, PlaintextValue::Text(_)).then(|| tree.text(leaf.node));
         let opened = self.state.value(text, state, leaf.path, self.key);
         let fault = |fault| SopsError::Value { at: self.file.at(mark), path: path_excerpt(leaf.path), fault };
         let Some(value) = opened.map_err(fault)? else { return self.clear(&leaf) };
-        let is_list = tree.kind(leaf.parent) == NodeKind::Sequence;
+        let is_list = tree.kind(leaf.parent) == YamlNodeKind::Sequence;
         let is_comment = matches!(value, OpenedValue::Comment(_));
         if is_comment && !is_list {
             return Err(fault(SealedValueFault::Type));
@@ -251,13 +255,13 @@ impl LeafVisitor for DocumentOpener<'_, '_> {
         self.state.digest.add_opened(leaf.path, &value);
         let empties_list = is_comment && self.empties_list(&leaf);
         if empties_list {
-            self.state.digest.add_clear(leaf.path, &ClearValue::Empty(NodeKind::Sequence));
+            self.state.digest.add_clear(leaf.path, &PlaintextValue::Empty(YamlNodeKind::Sequence));
         }
         let start = self.cursor.offset(mark);
         let range = scalar_range(self.cursor.text(), start, tree.text(leaf.node))
             .ok_or_else(|| self.file.form(mark, "an encrypted value in an unusual form"))?;
-        let (path, place) = (path_excerpt(leaf.path), self.place(leaf.parent));
-        self.leaves.push(OpenedLeaf { value, mark, path, range, place, empties_list });
+        let (path, context) = (path_excerpt(leaf.path), self.leaf_context(leaf.parent));
+        self.leaves.push(OpenedLeaf { value, mark, path, range, context, empties_list });
         Ok(())
     }
 }

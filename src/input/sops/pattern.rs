@@ -4,21 +4,21 @@
 use regex::bytes::{Regex, RegexBuilder};
 
 /// Characters of the longest pattern that is read.
-const MAX_PATTERN: usize = 1024;
+const MAX_PATTERN_CHARS: usize = 1024;
 /// Bytes of the largest program that a pattern may become.
-const MAX_PROGRAM: usize = 64 << 10;
+const MAX_PROGRAM_BYTES: usize = 64 << 10;
 
 /// Returns a pattern as Go understands it. None when it has a form that is not understood.
 pub(super) fn compile(pattern: &str) -> Option<Regex> {
-    if pattern.len() > MAX_PATTERN {
+    if pattern.len() > MAX_PATTERN_CHARS {
         return None;
     }
-    RegexBuilder::new(&translate(pattern)?).octal(true).size_limit(MAX_PROGRAM).build().ok()
+    RegexBuilder::new(&translate(pattern)?).octal(true).size_limit(MAX_PROGRAM_BYTES).build().ok()
 }
 
 /// The position of the translation in a pattern.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum PatternPlace {
+enum PatternState {
     Outside,
     /// In brackets, at their first character or behind it.
     Class {
@@ -28,55 +28,55 @@ enum PatternPlace {
 
 fn translate(pattern: &str) -> Option<String> {
     let mut out = String::with_capacity(pattern.len() + 16);
-    let mut place = PatternPlace::Outside;
+    let mut state = PatternState::Outside;
     let mut rest = pattern;
     while let Some(character) = rest.chars().next() {
         rest = rest.get(character.len_utf8()..)?;
-        match (place, character) {
+        match (state, character) {
             (_, '\\') => {
-                rest = escape(rest, place, &mut out)?;
-                place = next(place);
+                rest = escape(rest, state, &mut out)?;
+                state = next(state);
             }
-            (PatternPlace::Outside, '[') => {
+            (PatternState::Outside, '[') => {
                 out.push('[');
                 rest = rest.strip_prefix('^').inspect(|_| out.push('^')).unwrap_or(rest);
-                place = PatternPlace::Class { first: true };
+                state = PatternState::Class { first: true };
             }
-            (PatternPlace::Outside, _) => {
+            (PatternState::Outside, _) => {
                 // Flags that only the other side knows would change the meaning.
                 if character == '(' && rest.starts_with('?') && !is_known_group(rest) {
                     return None;
                 }
                 out.push(character);
             }
-            (PatternPlace::Class { first: false }, ']') => {
+            (PatternState::Class { first: false }, ']') => {
                 out.push(']');
-                place = PatternPlace::Outside;
+                state = PatternState::Outside;
             }
-            (PatternPlace::Class { .. }, '[') if rest.starts_with(':') => {
+            (PatternState::Class { .. }, '[') if rest.starts_with(':') => {
                 let end = rest.find(":]")? + 2;
                 out.push('[');
                 out.push_str(rest.get(..end)?);
                 rest = rest.get(end..)?;
-                place = next(place);
+                state = next(state);
             }
-            (PatternPlace::Class { .. }, '[' | ']' | '&' | '~') => {
+            (PatternState::Class { .. }, '[' | ']' | '&' | '~') => {
                 out.extend(['\\', character]);
-                place = next(place);
+                state = next(state);
             }
-            (PatternPlace::Class { .. }, _) => {
+            (PatternState::Class { .. }, _) => {
                 out.push(character);
-                place = next(place);
+                state = next(state);
             }
         }
     }
-    (place == PatternPlace::Outside).then_some(out)
+    (state == PatternState::Outside).then_some(out)
 }
 
-const fn next(place: PatternPlace) -> PatternPlace {
-    match place {
-        PatternPlace::Outside => place,
-        PatternPlace::Class { .. } => PatternPlace::Class { first: false },
+const fn next(state: PatternState) -> PatternState {
+    match state {
+        PatternState::Outside => state,
+        PatternState::Class { .. } => PatternState::Class { first: false },
     }
 }
 
@@ -88,10 +88,10 @@ fn is_known_group(after: &str) -> bool {
 }
 
 /// Translates what follows a backslash, and returns what follows that.
-fn escape<'p>(rest: &'p str, place: PatternPlace, out: &mut String) -> Option<&'p str> {
+fn escape<'p>(rest: &'p str, state: PatternState, out: &mut String) -> Option<&'p str> {
     let character = rest.chars().next()?;
     let after = rest.get(character.len_utf8()..)?;
-    let outside = place == PatternPlace::Outside;
+    let outside = state == PatternState::Outside;
     match character {
         'd' => out.push_str("[0-9]"),
         'D' => out.push_str("[^0-9]"),
@@ -164,6 +164,6 @@ mod tests {
     #[test]
     fn a_pattern_that_grows_without_measure_is_none() {
         assert!(compile("((a{100}){100}){100}").is_none());
-        assert!(compile(&"a".repeat(MAX_PATTERN + 1)).is_none());
+        assert!(compile(&"a".repeat(MAX_PATTERN_CHARS + 1)).is_none());
     }
 }

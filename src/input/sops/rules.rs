@@ -76,13 +76,21 @@ impl EncryptionRule {
         }
     }
 
-    /// Returns the state of a value, by whether any key on the way to it met the rule.
-    pub(super) const fn state(&self, met: bool) -> ValueState {
-        match (self, met) {
-            (Self::UnencryptedSuffix(_) | Self::UnencryptedRegex(_), false)
-            | (Self::EncryptedSuffix(_) | Self::EncryptedRegex(_), true) => ValueState::Encrypted,
-            (Self::Comments, _) => ValueState::ByForm,
-            _ => ValueState::Clear,
+    /// Returns the state of a value where a key on the way to it met the rule.
+    pub(super) const fn met_state(&self) -> ValueState {
+        match self {
+            Self::EncryptedSuffix(_) | Self::EncryptedRegex(_) => ValueState::Encrypted,
+            Self::UnencryptedSuffix(_) | Self::UnencryptedRegex(_) => ValueState::Clear,
+            Self::Comments => ValueState::ByForm,
+        }
+    }
+
+    /// Returns the state of a value where no key on the way to it met the rule.
+    pub(super) const fn unmet_state(&self) -> ValueState {
+        match self {
+            Self::UnencryptedSuffix(_) | Self::UnencryptedRegex(_) => ValueState::Encrypted,
+            Self::EncryptedSuffix(_) | Self::EncryptedRegex(_) => ValueState::Clear,
+            Self::Comments => ValueState::ByForm,
         }
     }
 }

@@ -5,17 +5,17 @@ use std::ops::Range;
 
 use zeroize::Zeroizing;
 
-use crate::manifest::{DocumentTree, NodeId, NodeKind};
+use crate::manifest::{DocumentTree, YamlNodeId, YamlNodeKind};
 
 use super::comments;
 use super::document::{OpenedDocument, OpenedDocuments, read};
 use super::error::SopsError;
-use super::leaves::{ClearValue, Leaf, LeafVisitor, NamedFile, SOPS, walk};
-use super::opening::{ContentDigest, LeafPlace, OpenedLeaf};
-use super::places::{MarkCursor, line_end, line_start};
+use super::leaves::{Leaf, LeafVisitor, NamedFile, PlaintextValue, SOPS_KEY, walk};
+use super::opening::{ContentDigest, LeafContext, OpenedLeaf};
+use super::positions::{MarkCursor, line_end, line_start};
 use super::rules::EncryptionRule;
 use super::value::{DataKey, OpenedValue, SealedValueFault};
-use super::writing::{self, WrittenScalar, YamlPlace};
+use super::writing::{self, WrittenScalar, YamlContext};
 use super::{PlaintextLayout, SopsFormat};
 
 /// A part of the text, and what takes its place.
@@ -33,7 +33,7 @@ pub(super) fn plaintext(
     let mut edits = Vec::new();
     let mut cursor = MarkCursor::new(documents.text);
     for document in &documents.documents {
-        let start = cursor.offset(document.source.tree.mark(DocumentTree::ROOT_NODE));
+        let start = cursor.offset(document.source.tree.mark(DocumentTree::ROOT_YAML_NODE));
         let braces = documents.text.get(start..).is_some_and(|rest| rest.starts_with('{'));
         let splice = DocumentSplice { documents, document, layout, braces };
         splice.values(&mut edits)?;
@@ -87,7 +87,7 @@ fn is_faithful(documents: &OpenedDocuments<'_>, text: &str) -> bool {
     }
     impl LeafVisitor for DigestVisitor<'_> {
         fn leaf(&mut self, leaf: Leaf<'_>) -> Result<(), SopsError> {
-            let clear = ClearValue::of(self.file, self.tree, leaf.node)?;
+            let clear = PlaintextValue::of(self.file, self.tree, leaf.node)?;
             self.digest.add_clear(leaf.path, &clear);
             Ok(())
         }
@@ -136,13 +136,13 @@ impl DocumentSplice<'_, '_> {
     }
 
     fn value(&self, leaf: &OpenedLeaf, edits: &mut Vec<TextEdit>) {
-        let place = match (self.layout, leaf.place) {
-            (PlaintextLayout::SameLines, _) | (_, LeafPlace::Flow) => YamlPlace::Line,
+        let context = match (self.layout, leaf.context) {
+            (PlaintextLayout::SameLines, _) | (_, LeafContext::Flow) => YamlContext::Line,
             // SOPS indents by multiples of four, and the items of a list by two.
-            (_, LeafPlace::Mapping(parent)) => YamlPlace::Block { parent, indent: (parent / 4 + 1) * 4 },
-            (_, LeafPlace::Sequence(parent)) => YamlPlace::Block { parent, indent: parent + 2 },
+            (_, LeafContext::Mapping(parent)) => YamlContext::Block { parent, indent: (parent / 4 + 1) * 4 },
+            (_, LeafContext::Sequence(parent)) => YamlContext::Block { parent, indent: parent + 2 },
         };
-        match writing::yaml(&leaf.value, place) {
+        match writing::yaml(&leaf.value, context) {
             WrittenScalar::Line(text) => edits.push(TextEdit { range: leaf.range.clone(), text }),
             WrittenScalar::Block { header, indent, lines } => {
                 let text = Zeroizing::new(header);
@@ -164,7 +164,7 @@ impl DocumentSplice<'_, '_> {
     fn comment(&self, leaf: &OpenedLeaf, comment: &str) -> TextEdit {
         let text = self.documents.text;
         let Range { start, end } = leaf.range;
-        if leaf.place == LeafPlace::Flow {
+        if leaf.context == LeafContext::Flow {
             let blank = [' ', '\t', '\r', '\n'];
             let rest = text.get(end..).unwrap_or_default();
             let after = rest.trim_start_matches(blank);
@@ -185,16 +185,16 @@ impl DocumentSplice<'_, '_> {
 
     fn metadata(&self, cursor: &mut MarkCursor<'_>, edits: &mut Vec<TextEdit>) {
         let tree = &self.document.source.tree;
-        let keys: Vec<NodeId> = tree.pairs(DocumentTree::ROOT_NODE).map(|(key, _)| key).collect();
-        if tree.kind(DocumentTree::ROOT_NODE) != NodeKind::Mapping {
+        let keys: Vec<YamlNodeId> = tree.pairs(DocumentTree::ROOT_YAML_NODE).map(|(key, _)| key).collect();
+        if tree.kind(DocumentTree::ROOT_YAML_NODE) != YamlNodeKind::Mapping {
             return;
         }
         let starts: Vec<usize> = keys.iter().map(|key| cursor.offset(tree.mark(*key))).collect();
-        for (number, key) in keys.iter().enumerate().filter(|(_, key)| tree.text(**key) == SOPS) {
+        for (number, key) in keys.iter().enumerate().filter(|(_, key)| tree.text(**key) == SOPS_KEY) {
             let Some(&start) = starts.get(number) else { continue };
             let next = starts.get(number + 1).copied();
             let edit = if self.braces { self.member(start, next, number) } else { self.block(start, next) };
-            let empty = keys.iter().all(|other| other == key || tree.text(*other) == SOPS);
+            let empty = keys.iter().all(|other| other == key || tree.text(*other) == SOPS_KEY);
             let text = match self.layout {
                 _ if self.braces => "",
                 _ if empty => "{}\n",

@@ -13,18 +13,18 @@ use sha2::Sha256;
 use zeroize::Zeroizing;
 
 /// The beginning of each encrypted value.
-pub(super) const PREFIX: &str = "ENC[AES256_GCM,";
+pub(super) const ENCRYPTED_PREFIX: &str = "ENC[AES256_GCM,";
 /// The end of a comment among the items of a list, where SOPS encrypts it as one of them.
 const COMMENT_END: &str = ",type:comment]";
 /// Bytes of a data key, and of the vector that starts each value.
-const KEY: usize = 32;
+const KEY_BYTES: usize = 32;
 /// The label under which a secret is derived from a data key: the key itself seals nothing of ours.
-const SEALING: &[u8] = b"rhumb.dev: values that a renderer made";
-const TAG: usize = 16;
+const KEY_DERIVATION_LABEL: &[u8] = b"rhumb.dev: values that a renderer made";
+const TAG_BYTES: usize = 16;
 
 /// Returns whether a text has the form of an encrypted value.
 pub(crate) fn is_sealed(text: &str) -> bool {
-    text.starts_with(PREFIX)
+    text.starts_with(ENCRYPTED_PREFIX)
 }
 
 /// Returns whether a text has the form of an encrypted comment, which is no value.
@@ -143,7 +143,7 @@ pub struct DataKey {
 }
 
 /// A secret that follows from the data key of one file. A reader of the file knows it.
-pub(crate) type SealingSecret = Zeroizing<[u8; KEY]>;
+pub(crate) type SealingSecret = Zeroizing<[u8; KEY_BYTES]>;
 
 impl fmt::Debug for DataKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -154,9 +154,9 @@ impl fmt::Debug for DataKey {
 impl DataKey {
     /// Returns the key of these bytes; none when it has a wrong length.
     pub(super) fn new(bytes: &[u8]) -> Option<Self> {
-        let cipher = AesGcm::new_from_slice(bytes).ok().filter(|_| bytes.len() == KEY)?;
+        let cipher = AesGcm::new_from_slice(bytes).ok().filter(|_| bytes.len() == KEY_BYTES)?;
         let mut sealing = SealingSecret::default();
-        Hkdf::<Sha256>::new(None, bytes).expand(SEALING, sealing.as_mut_slice()).ok()?;
+        Hkdf::<Sha256>::new(None, bytes).expand(KEY_DERIVATION_LABEL, sealing.as_mut_slice()).ok()?;
         Some(Self { cipher: Box::new(cipher), sealing })
     }
 
@@ -179,16 +179,16 @@ impl DataKey {
 /// The parts of an encrypted value.
 pub(super) struct SealedValue<'a> {
     data: Vec<u8>,
-    iv: [u8; KEY],
-    tag: [u8; TAG],
+    iv: [u8; KEY_BYTES],
+    tag: [u8; TAG_BYTES],
     kind: &'a str,
 }
 
 impl<'a> SealedValue<'a> {
-    /// Reads a text that begins with [`PREFIX`].
+    /// Reads a text that begins with [`ENCRYPTED_PREFIX`].
     pub(super) fn parse(text: &'a str) -> Result<Self, SealedValueFault> {
         let parts = || {
-            let rest = text.strip_prefix(PREFIX)?.strip_prefix("data:")?.strip_suffix(']')?;
+            let rest = text.strip_prefix(ENCRYPTED_PREFIX)?.strip_prefix("data:")?.strip_suffix(']')?;
             let (data, rest) = rest.split_once(",iv:")?;
             let (iv, rest) = rest.split_once(",tag:")?;
             let (tag, kind) = rest.split_once(",type:")?;

@@ -22,7 +22,7 @@ pub(super) enum WrittenScalar {
 
 /// The surroundings of a value in YAML.
 #[derive(Clone, Copy)]
-pub(super) enum YamlPlace {
+pub(super) enum YamlContext {
     /// In brackets or braces, or where lines must not move.
     Line,
     /// In a block whose parent begins in this column, from 0, and whose lines get this indentation.
@@ -30,9 +30,9 @@ pub(super) enum YamlPlace {
 }
 
 /// Writes a value as YAML. Empty for a comment.
-pub(super) fn yaml(value: &OpenedValue, place: YamlPlace) -> WrittenScalar {
+pub(super) fn yaml(value: &OpenedValue, context: YamlContext) -> WrittenScalar {
     WrittenScalar::Line(Zeroizing::new(match value {
-        OpenedValue::Text(text) => return yaml_text(text, place),
+        OpenedValue::Text(text) => return yaml_text(text, context),
         OpenedValue::Bytes(bytes) => format!("!!binary {}", STANDARD.encode(bytes)),
         OpenedValue::Int(int) => int.to_string(),
         OpenedValue::Float(float) => yaml_float(*float),
@@ -43,8 +43,8 @@ pub(super) fn yaml(value: &OpenedValue, place: YamlPlace) -> WrittenScalar {
     }))
 }
 
-fn yaml_text(text: &str, place: YamlPlace) -> WrittenScalar {
-    let YamlPlace::Block { parent, indent } = place else {
+fn yaml_text(text: &str, context: YamlContext) -> WrittenScalar {
+    let YamlContext::Block { parent, indent } = context else {
         return WrittenScalar::Line(double_quoted(text));
     };
     let styled = StyledText(text);

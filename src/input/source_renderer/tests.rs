@@ -1,5 +1,10 @@
 //! Roots that cannot be rendered.
 
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::time::Duration;
+
 use serde_json::json;
 
 use super::*;
@@ -11,7 +16,10 @@ use crate::input::root_job::RENDER_STOPPED;
 use crate::input::roots::RootForm;
 use crate::input::sandbox::ProgramVersion;
 use crate::object::{GroupKind, Revision};
-use crate::source::{BlobId, KnownFacts, ObjectFact, ServedVersions};
+use crate::source::{
+    BlobId, GitLocation, KnownClusterFacts, ObjectFact, ResolvedLocation, ServedVersions, Source,
+    SourceSettings,
+};
 
 const SERVER: &str = "repository: 'https://charts.example.org'";
 
@@ -24,7 +32,7 @@ fn snapshot(files: &[(&str, &'static str)]) -> Snapshot {
 fn renderer(supply: MemorySupply) -> SourceRenderer {
     let host = RenderHost::new(&RendererConfig::default(), "".into(), std::env::temp_dir());
     let decrypter = Arc::new(Decrypter::new(Vec::new(), None));
-    let releases = ReleaseSettings { namespace: "prod".to_owned(), ..ReleaseSettings::default() };
+    let releases = HelmReleaseSettings { namespace: "prod".to_owned(), ..HelmReleaseSettings::default() };
     SourceRenderer::new(host.into(), RenderMode::Auto, decrypter, ChartFetcher::without_servers())
         .with_releases(releases)
         .with_supply(Arc::new(supply))
@@ -98,7 +106,7 @@ fn what_the_source_does_not_hold_is_asked_of_the_cluster_and_an_error_is_never_e
     let id = ObjectId::new(&GroupKind::new("", "ConfigMap"), Some("shop"), "vars");
     let asked = |fact: Option<ObjectFact>| {
         let objects = fact.map(|fact| (id.clone(), fact)).into_iter().collect();
-        ClusterFacts::Queried(KnownFacts { versions: None, objects })
+        ClusterFacts::Queried(KnownClusterFacts { versions: None, objects })
     };
     let found = || ObjectFact::Found(json!({ "data": { "ZONE": "b" } }).into());
     let zone = |zone: &str| {
@@ -231,7 +239,7 @@ fn charts_alone_wait_for_the_versions_of_the_cluster() {
         let files = MemoryTree::new()
             .file("a/Chart.yaml", "apiVersion: v2\nname: a\nversion: 1.0.0\n")
             .file("b/kustomization.yaml", "resources: []\n");
-        let facts = ClusterFacts::Queried(KnownFacts { versions, ..KnownFacts::default() });
+        let facts = ClusterFacts::Queried(KnownClusterFacts { versions, ..KnownClusterFacts::default() });
         let done = renderer(MemorySupply::default()).render_files(snapshot(roots), "", &files, &facts);
         done.map(|done| (words(&done), done.used.versions))
     };
@@ -260,7 +268,7 @@ fn reads_of_render(files: &MemoryTree, folder: &str, form: RootForm) -> usize {
         (*program, Ok(InstalledProgram { program: *program, path, version, digest: [0; 32] }))
     };
     let programs = closure.programs().iter().map(installed).collect();
-    let job = judge(root, "", closure.into(), &programs, None, &HashMap::new()).ok().unwrap();
+    let job = plan_root(root, "", closure.into(), &programs, None, &HashMap::new()).ok().unwrap();
     let before = files.reads();
     let run = own_thread::worker_runtime().unwrap().block_on(renderer.render_root(&job, files));
     assert!(matches!(run, Err(RenderError::Sandbox(_))), "{run:?}");
@@ -282,6 +290,88 @@ fn a_render_reads_all_files_of_its_root_at_once() {
     for (folder, form) in [("a", RootForm::Kustomize), ("chart", RootForm::Helm)] {
         assert_eq!(reads_of_render(&files, folder, form), 1, "{folder}");
     }
+}
+
+/// Commits these files besides those that are there; an empty text removes one.
+fn commit(folder: &std::path::Path, files: &[(&str, &str)]) {
+    let repository = git2::Repository::init(folder).unwrap();
+    let mut index = repository.index().unwrap();
+    for (path, text) in files {
+        let file = folder.join(path);
+        if text.is_empty() {
+            std::fs::remove_file(file).unwrap();
+            index.remove_path(path.as_ref()).unwrap();
+        } else {
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(file, text).unwrap();
+            index.add_path(path.as_ref()).unwrap();
+        }
+    }
+    index.write().unwrap();
+    let tree = repository.find_tree(index.write_tree().unwrap()).unwrap();
+    let person = git2::Signature::now("A Person", "person@example.com").unwrap();
+    let parent = repository.head().ok().map(|head| head.peel_to_commit().unwrap());
+    let parents: Vec<_> = parent.iter().collect();
+    repository.commit(Some("HEAD"), &person, &person, "a commit", &tree, &parents).unwrap();
+}
+
+#[tokio::test]
+async fn nothing_stays_of_contents_and_roots_that_are_gone() {
+    let folder = tempfile::tempdir().unwrap();
+    let (work, state) = (folder.path().join("work"), folder.path().join("state"));
+    commit(
+        &work,
+        &[
+            ("a/kustomization.yaml", "namePrefix: a-\nresources: [../base]\n"),
+            ("b/kustomization.yaml", "namePrefix: b-\nresources: [../base]\n"),
+            ("c/Chart.yaml", "apiVersion: v2\nname: c\nversion: 1.0.0\n"),
+            ("base/kustomization.yaml", "transformers: [plugin.yaml]\n"),
+            ("base/plugin.yaml", "apiVersion: builtin\nkind: PrefixTransformer\n"),
+        ],
+    );
+    let renderer = Arc::new(renderer(MemorySupply::default()));
+    let settings = SourceSettings { renderer: Some(renderer.clone()), ..SourceSettings::default() };
+    let location = ResolvedLocation::Git(GitLocation::new(work.to_str().unwrap()));
+    let mut source = Source::open_with("test", &location, &state, settings).unwrap();
+    let sizes = || {
+        let state = renderer.state.lock().unwrap();
+        (state.parsed.len(), state.last.as_ref().map(|last| last.index.size()))
+    };
+    source.observe().await.unwrap();
+    let first = sizes();
+    assert_eq!(first.0, 4);
+    for number in 0..20 {
+        commit(
+            &work,
+            &[("a/kustomization.yaml", &format!("namePrefix: a{number:02}-\nresources: [../base]\n"))],
+        );
+        source.observe().await.unwrap();
+        assert_eq!(sizes(), first, "{number}");
+    }
+    commit(&work, &[("b/kustomization.yaml", ""), ("c/Chart.yaml", "")]);
+    source.observe().await.unwrap();
+    let left = sizes();
+    assert_eq!(left.0, 3);
+    // The same as if they had never been there.
+    *renderer.state.lock().unwrap() = RendererState::default();
+    commit(&work, &[("a/kustomization.yaml", "namePrefix: a-\nresources: [../base]\n")]);
+    source.observe().await.unwrap();
+    assert_eq!(sizes(), left);
+}
+
+#[tokio::test]
+async fn a_revision_is_rendered_though_the_store_has_lost_the_one_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let (work, state) = (folder.path().join("work"), folder.path().join("state"));
+    commit(&work, &[("a/kustomization.yaml", "resources: []\n")]);
+    let renderer = Arc::new(renderer(MemorySupply::default()));
+    let settings = SourceSettings { renderer: Some(renderer), ..SourceSettings::default() };
+    let location = ResolvedLocation::Git(GitLocation::new(work.to_str().unwrap()));
+    let mut source = Source::open_with("test", &location, &state, settings).unwrap();
+    let first = source.observe().await.unwrap().revision;
+    fs::remove_dir_all(&state).unwrap();
+    commit(&work, &[("a/kustomization.yaml", "resources: []\nnamePrefix: a-\n")]);
+    assert_ne!(source.observe().await.unwrap().revision, first);
 }
 
 #[test]
@@ -325,9 +415,9 @@ fn a_file_of_values_is_no_manifest_unless_it_is_one() {
         if let Some(chart) = chart {
             files = files.file(chart, "apiVersion: v2\nname: a\nversion: 1.0.0\n");
         }
-        let releases = ReleaseSettings {
+        let releases = HelmReleaseSettings {
             values: values.iter().map(|&name| name.to_owned()).collect(),
-            ..ReleaseSettings::default()
+            ..HelmReleaseSettings::default()
         };
         let renderer = renderer(MemorySupply::default()).with_releases(releases);
         let done = renderer.render_files(raw, "", &files, &ClusterFacts::NotQueried).unwrap();
@@ -344,4 +434,101 @@ fn a_file_of_values_is_no_manifest_unless_it_is_one() {
         &["x/../other.yaml", "../prod.yaml"],
         &["prod.yaml", "broken.yaml", "own.yaml"],
     );
+}
+
+const B: &str = "web/templates/b.yaml";
+
+/// Returns the findings that keep the roots of a followed folder from being rendered, where there
+/// is no program.
+fn followed(files: &[(&str, &str)], make: &dyn Fn(&Path)) -> Vec<String> {
+    let (root, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    for (path, text) in files {
+        let path = root.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    make(root.path());
+    let renderer: Arc<dyn SnapshotRenderer> = Arc::new(renderer(MemorySupply::default()));
+    let pause = Duration::from_millis(1);
+    let settings = SourceSettings { pause, renderer: Some(renderer), ..SourceSettings::default() };
+    let location = ResolvedLocation::Directory(root.path().to_owned());
+    let mut source = Source::open_with("test", &location, state.path(), settings).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let revision = runtime.block_on(source.observe()).unwrap().revision;
+    let snapshot = source.reader().snapshot(&revision).unwrap();
+    let failed = snapshot.failed_roots.iter().map(|root| format!("no {}", root.path));
+    let found = snapshot.refused.iter().map(|found| format!("{} {}", found.code, found.origin.file));
+    failed.chain(found).collect()
+}
+
+/// Makes something in a folder with roots, and compares what keeps them from being rendered.
+#[track_caller]
+fn check_followed(files: &[(&str, &str)], make: &dyn Fn(&Path), expected: &[&str]) {
+    assert_eq!(followed(files, make), expected);
+}
+
+fn link(path: &'static str, target: &'static str) -> impl Fn(&Path) {
+    move |root| symlink(target, root.join(path)).unwrap()
+}
+
+fn pipe(path: &'static str) -> impl Fn(&Path) {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    move |root| mknodat(CWD, root.join(path), FileType::Fifo, Mode::RUSR, 0).unwrap()
+}
+
+fn large(path: &'static str) -> impl Fn(&Path) {
+    move |root| fs::File::create(root.join(path)).unwrap().set_len(17 << 20).unwrap()
+}
+
+// Else what is left out would be deleted.
+#[test]
+fn a_chart_of_a_followed_folder_is_not_rendered_without_what_cannot_be_read() {
+    let files = [
+        ("web/Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n"),
+        ("web/templates/a.yaml", "a"),
+        ("shared/b.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: {name: b}}"),
+    ];
+    let check = |make: &dyn Fn(&Path), expected: &[&str]| check_followed(&files, make, expected);
+    let is_rendered = &["no web/Chart.yaml", "no-program web/Chart.yaml"];
+    check(&|_| {}, is_rendered);
+    check(&link(B, "../../shared/b.yaml"), is_rendered);
+    check(&|root| fs::write(root.join("web/.helmignore"), "*.bin\n").unwrap(), is_rendered);
+    let refused = |code: &str| vec!["no web/Chart.yaml".to_owned(), format!("{code} {B}")];
+    let check = |make: &dyn Fn(&Path), code| assert_eq!(followed(&files, make), refused(code));
+    check(&link(B, "../../../shared/b.yaml"), "out-of-tree");
+    check(&link(B, "/etc/hostname"), "out-of-tree");
+    check(&link(B, "no.yaml"), "missing-file");
+    check(&large(B), "too-large");
+    check(&pipe(B), "not-a-file");
+}
+
+#[test]
+fn a_kustomization_of_a_followed_folder_is_not_rendered_without_what_cannot_be_read() {
+    let files = |kustomization| {
+        [
+            ("web/kustomization.yaml", kustomization),
+            ("web/charts/app/Chart.yaml", "apiVersion: v2\nname: app\nversion: 1.0.0\n"),
+            ("web/charts/app/values.yaml", "{}"),
+            ("web/charts/app/templates/a.yaml", "a"),
+            ("shared/b.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: {name: b}}"),
+        ]
+    };
+    let check = |kustomization, make: &dyn Fn(&Path), found: &str| {
+        check_followed(&files(kustomization), make, &["no web/kustomization.yaml", found]);
+    };
+    let no_program = "no-program web/kustomization.yaml";
+    let chart = "helmCharts: [{name: app, releaseName: a}]\n";
+    let b = "web/charts/app/templates/b.yaml";
+    check(chart, &|_| {}, no_program);
+    check(chart, &link(b, "../../../../shared/b.yaml"), no_program);
+    check(chart, &large(b), "too-large web/charts/app/templates/b.yaml");
+    check(chart, &pipe(b), "not-a-file web/charts/app/templates/b.yaml");
+    check(chart, &link(b, "/etc/hostname"), "out-of-tree web/charts/app/templates/b.yaml");
+    let values = "helmCharts: [{name: app, releaseName: a, additionalValuesFiles: [more.yaml]}]\n";
+    check(values, &link("web/more.yaml", "charts/app/values.yaml"), no_program);
+    check(values, &large("web/more.yaml"), "too-large web/kustomization.yaml");
+    let resource = "resources: [b.yaml]\n";
+    check(resource, &link("web/b.yaml", "../shared/b.yaml"), no_program);
+    check(resource, &pipe("web/b.yaml"), "not-a-file web/kustomization.yaml");
+    check(resource, &link("web/b.yaml", "../../shared/b.yaml"), "out-of-tree web/kustomization.yaml");
 }

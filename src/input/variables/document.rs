@@ -10,7 +10,8 @@ use super::expression_limits::{ExpansionBudget, ExpansionLimit};
 use super::finding::{VariableFinding, VariableProblem, shorten};
 use super::table::{TableCompleteness, VariableTable};
 use crate::manifest::{
-    PlacedEntry, PlacedNode, PlacedValue, ScalarStyle, TextPlace, plain_value, read_documents, stays_literal,
+    PlacedEntry, PlacedNode, PlacedValue, ScalarStyle, TextPosition, has_substitution_disabled, plain_value,
+    read_documents,
 };
 use crate::object::{Diagnostic, Severity, count_text, verb_to_be};
 
@@ -18,7 +19,7 @@ use crate::object::{Diagnostic, Severity, count_text, verb_to_be};
 const MAX_FINDINGS: usize = 200;
 
 /// Characters of a path that are shown.
-const MAX_PATH: usize = 300;
+const MAX_PATH_CHARS: usize = 300;
 
 /// A file with the variables in its documents.
 #[derive(Debug)]
@@ -38,12 +39,12 @@ pub(crate) struct SubstitutedDocument {
     /// The faults, in the order of the document.
     pub(crate) findings: Vec<VariableFinding>,
     /// Indicates whether it can be used.
-    pub(crate) soundness: DocumentSoundness,
+    pub(crate) soundness: DocumentUsability,
 }
 
 /// Indicates whether a document can be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum DocumentSoundness {
+pub(crate) enum DocumentUsability {
     /// All its variables are in.
     Sound,
     /// They are not: its objects must be held back.
@@ -54,7 +55,7 @@ pub(crate) enum DocumentSoundness {
 impl fmt::Debug for SubstitutedDocument {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SubstitutedDocument")
-            .field("place", &self.value.place)
+            .field("place", &self.value.position)
             .field("findings", &self.findings)
             .field("soundness", &self.soundness)
             .finish_non_exhaustive()
@@ -72,7 +73,7 @@ impl SubstitutedFile {
             let (count, verb) = (count_text(self.left_out, "more finding"), verb_to_be(self.left_out));
             let message = format!("{count} in this file {verb} not shown");
             let diagnostic = Diagnostic::file_error(file.clone(), "more-findings", message);
-            let is_sound = |document: &SubstitutedDocument| document.soundness == DocumentSoundness::Sound;
+            let is_sound = |document: &SubstitutedDocument| document.soundness == DocumentUsability::Sound;
             let severity = if self.unreadable.is_empty() && self.documents.iter().all(is_sound) {
                 Severity::Warning
             } else {
@@ -196,40 +197,40 @@ struct Substitution<'s> {
     table: &'s VariableTable,
     budget: &'s mut ExpansionBudget,
     findings: Vec<VariableFinding>,
-    room: usize,
+    max_findings: usize,
     left_out: usize,
-    soundness: DocumentSoundness,
+    soundness: DocumentUsability,
     /// Is set once the document or file makes too much.
     is_full: bool,
 }
 
 impl<'s> Substitution<'s> {
-    fn new(table: &'s VariableTable, budget: &'s mut ExpansionBudget, room: usize) -> Self {
+    fn new(table: &'s VariableTable, budget: &'s mut ExpansionBudget, max_findings: usize) -> Self {
         budget.begin_document();
-        let soundness = DocumentSoundness::Sound;
-        Self { table, budget, findings: Vec::new(), room, left_out: 0, soundness, is_full: false }
+        let soundness = DocumentUsability::Sound;
+        Self { table, budget, findings: Vec::new(), max_findings, left_out: 0, soundness, is_full: false }
     }
 
-    fn find(&mut self, place: TextPlace, path: &ParentPath<'_>, problem: VariableProblem) {
+    fn find(&mut self, position: TextPosition, path: &ParentPath<'_>, problem: VariableProblem) {
         if problem.severity() == Severity::Error {
-            self.soundness = DocumentSoundness::Faulty;
+            self.soundness = DocumentUsability::Faulty;
         }
-        if self.findings.len() >= self.room {
+        if self.findings.len() >= self.max_findings {
             self.left_out += 1;
             return;
         }
         let mut path = path.to_string();
-        if let Some((end, _)) = path.char_indices().nth(MAX_PATH) {
+        if let Some((end, _)) = path.char_indices().nth(MAX_PATH_CHARS) {
             path.truncate(end);
             path.push('…');
         }
-        self.findings.push(VariableFinding { place, path, problem });
+        self.findings.push(VariableFinding { position, path, problem });
     }
 
     /// Puts the variables into an object, or into the items of a list of objects.
     fn object(&mut self, object: &mut PlacedValue, path: &ParentPath<'_>) {
         let metadata = entry(object, "metadata").map(PlacedValue::to_value);
-        if metadata.is_some_and(|metadata| stays_literal(&json!({ "metadata": metadata }))) {
+        if metadata.is_some_and(|metadata| has_substitution_disabled(&json!({ "metadata": metadata }))) {
             return;
         }
         let traits = ObjectFieldTypes::of(object);
@@ -238,8 +239,8 @@ impl<'s> Substitution<'s> {
             return self.value(object, traits, path);
         }
         let PlacedNode::Mapping(entries) = &mut object.node else { return };
-        for PlacedEntry { key, place, value } in entries {
-            self.key(key, *place, path);
+        for PlacedEntry { key, position, value } in entries {
+            self.key(key, *position, path);
             let path = path.to(FieldStep::Key(key));
             match &mut value.node {
                 PlacedNode::List(items) if key == "items" => {
@@ -254,16 +255,16 @@ impl<'s> Substitution<'s> {
 
     /// Goes as deep as values have places, which is bounded.
     fn value(&mut self, value: &mut PlacedValue, traits: ObjectFieldTypes, path: &ParentPath<'_>) {
-        let (place, style) = (value.place, value.style);
+        let (position, style) = (value.position, value.style);
         match &mut value.node {
             PlacedNode::Scalar(Value::String(text)) if has_expression(text) => {
-                if let Some(new) = self.scalar(text, ScalarSite { place, style, traits, path }) {
+                if let Some(new) = self.scalar(text, ScalarSite { position, style, traits, path }) {
                     value.node = PlacedNode::Scalar(new);
                 }
             }
             PlacedNode::Scalar(scalar) => {
                 if (scalar.is_array() || scalar.is_object()) && has_any_expression(scalar) {
-                    self.find(place, path, VariableProblem::TooDeep);
+                    self.find(position, path, VariableProblem::TooDeep);
                 }
             }
             PlacedNode::List(items) => {
@@ -272,23 +273,23 @@ impl<'s> Substitution<'s> {
                 }
             }
             PlacedNode::Mapping(entries) => {
-                for PlacedEntry { key, place, value } in entries {
-                    self.key(key, *place, path);
+                for PlacedEntry { key, position, value } in entries {
+                    self.key(key, *position, path);
                     self.value(value, traits, &path.to(FieldStep::Key(key)));
                 }
             }
         }
     }
 
-    fn key(&mut self, key: &str, place: TextPlace, path: &ParentPath<'_>) {
+    fn key(&mut self, key: &str, position: TextPosition, path: &ParentPath<'_>) {
         if has_expression(key) {
-            self.find(place, path, VariableProblem::Key(key.to_owned()));
+            self.find(position, path, VariableProblem::Key(key.to_owned()));
         }
     }
 
     /// Returns what a scalar becomes; none where something is wrong with it.
     fn scalar(&mut self, text: &str, site: ScalarSite<'_>) -> Option<Value> {
-        let ScalarSite { place, style, traits, path } = site;
+        let ScalarSite { position, style, traits, path } = site;
         if self.is_full {
             return None;
         }
@@ -298,7 +299,7 @@ impl<'s> Substitution<'s> {
             Err(fault) => {
                 self.is_full =
                     matches!(fault, TemplateFault::Limit(limit) if limit != ExpansionLimit::Scalar);
-                self.find(place, path, VariableProblem::Template(fault));
+                self.find(position, path, VariableProblem::Template(fault));
                 return None;
             }
         };
@@ -308,12 +309,12 @@ impl<'s> Substitution<'s> {
             TableCompleteness::Partial => VariableProblem::Unknown,
         };
         for name in expansion.unset {
-            self.find(place, path, unset(name));
+            self.find(position, path, unset(name));
         }
         if !traits.is_secret_data(path) {
             for name in expansion.secrets {
                 is_sound = false;
-                self.find(place, path, VariableProblem::Secret(name));
+                self.find(position, path, VariableProblem::Secret(name));
             }
         }
         if !is_sound {
@@ -323,11 +324,11 @@ impl<'s> Substitution<'s> {
             return Some(Value::String(new));
         }
         if new.trim_start().starts_with(['[', '{']) {
-            self.find(place, path, VariableProblem::Collection);
+            self.find(position, path, VariableProblem::Collection);
         }
         let value = plain_value(&new);
         if value.is_none() {
-            self.find(place, path, VariableProblem::NotFinite);
+            self.find(position, path, VariableProblem::NotFinite);
         }
         value
     }
@@ -335,7 +336,7 @@ impl<'s> Substitution<'s> {
 
 /// A scalar with an expression in it: its place and its style.
 struct ScalarSite<'p> {
-    place: TextPlace,
+    position: TextPosition,
     style: ScalarStyle,
     traits: ObjectFieldTypes,
     path: &'p ParentPath<'p>,

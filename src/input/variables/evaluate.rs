@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use super::MAX_SCALAR;
+use super::MAX_EXPANDED_SCALAR_BYTES;
 use super::expression::{Expression, Operation, Template, TemplatePart};
 use super::expression_limits::{ExpansionBudget, ExpansionLimit};
 use super::operators::{CutCharacter, change_case, replace, substring, trim};
@@ -71,7 +71,7 @@ impl<'e> Evaluation<'e> {
         for part in &template.parts {
             let text = self.part(part)?;
             self.budget.spend_work(text.len() as u64)?;
-            if out.len() + text.len() > MAX_SCALAR {
+            if out.len() + text.len() > MAX_EXPANDED_SCALAR_BYTES {
                 return Err(ExpansionLimit::Scalar.into());
             }
             out.push_str(&text);
@@ -136,10 +136,10 @@ impl<'e> Evaluation<'e> {
                 let pattern = self.part(pattern)?;
                 trim(value, &pattern, *operation, self.budget)?.into()
             }
-            Operation::Replace { place, text, by } => {
+            Operation::Replace { scope, text, by } => {
                 let text = self.part(text)?;
                 let by = by.as_ref().map(|by| self.part(by)).transpose()?;
-                replace(value, *place, &text, by.as_deref(), self.budget)?.into()
+                replace(value, *scope, &text, by.as_deref(), self.budget)?.into()
             }
         })
     }

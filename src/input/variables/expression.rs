@@ -40,7 +40,7 @@ pub(super) enum Operation {
     /// `${NAME#PATTERN}` and its kin.
     Trim { trim: TrimOperation, pattern: Box<TemplatePart> },
     /// `${NAME/TEXT/OTHER}` and its kin.
-    Replace { place: ReplacePlace, text: Box<TemplatePart>, by: Option<Box<TemplatePart>> },
+    Replace { scope: ReplaceScope, text: Box<TemplatePart>, by: Option<Box<TemplatePart>> },
 }
 
 /// The letters whose case changes.
@@ -71,7 +71,7 @@ pub(super) enum TrimOperation {
 
 /// The place in a value at which a text is replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ReplacePlace {
+pub(super) enum ReplaceScope {
     /// `/`
     First,
     /// `//`

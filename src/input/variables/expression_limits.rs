@@ -1,6 +1,8 @@
 //! The bounds of what expressions make, and of the work that it takes.
 
-use super::{MAX_DOCUMENT, MAX_FILE_EXPANSION, MAX_SCALAR, MAX_WORK};
+use super::{
+    MAX_EXPANDED_DOCUMENT_BYTES, MAX_EXPANDED_FILE_BYTES, MAX_EXPANDED_SCALAR_BYTES, MAX_EXPANSION_STEPS,
+};
 
 /// The work of the expressions of one file so far.
 #[derive(Debug, Default)]
@@ -14,13 +16,15 @@ pub(crate) struct ExpansionBudget {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExpansionLimit {
     /// Of one scalar.
-    #[error("with its variables the text has more than {MAX_SCALAR} bytes")]
+    #[error("with its variables the text has more than {MAX_EXPANDED_SCALAR_BYTES} bytes")]
     Scalar,
     /// Of one document.
-    #[error("with their variables the texts of this document have more than {MAX_DOCUMENT} bytes")]
+    #[error(
+        "with their variables the texts of this document have more than {MAX_EXPANDED_DOCUMENT_BYTES} bytes"
+    )]
     Document,
     /// Of one file.
-    #[error("with their variables the texts of this file have more than {MAX_FILE_EXPANSION} bytes")]
+    #[error("with their variables the texts of this file have more than {MAX_EXPANDED_FILE_BYTES} bytes")]
     File,
     /// Of the steps for one file.
     #[error("the expressions of this file take too much work")]
@@ -38,9 +42,9 @@ impl ExpansionBudget {
         self.document += bytes;
         self.file += bytes;
         match () {
-            () if bytes > MAX_SCALAR => Err(ExpansionLimit::Scalar),
-            () if self.document > MAX_DOCUMENT => Err(ExpansionLimit::Document),
-            () if self.file > MAX_FILE_EXPANSION => Err(ExpansionLimit::File),
+            () if bytes > MAX_EXPANDED_SCALAR_BYTES => Err(ExpansionLimit::Scalar),
+            () if self.document > MAX_EXPANDED_DOCUMENT_BYTES => Err(ExpansionLimit::Document),
+            () if self.file > MAX_EXPANDED_FILE_BYTES => Err(ExpansionLimit::File),
             () => Ok(()),
         }
     }
@@ -48,12 +52,12 @@ impl ExpansionBudget {
     /// Counts steps.
     pub(super) fn spend_work(&mut self, steps: u64) -> Result<(), ExpansionLimit> {
         self.work = self.work.saturating_add(steps);
-        if self.work > MAX_WORK { Err(ExpansionLimit::Work) } else { Ok(()) }
+        if self.work > MAX_EXPANSION_STEPS { Err(ExpansionLimit::Work) } else { Ok(()) }
     }
 
     /// Counts a text on the way before it is made.
     pub(super) fn spend_text(&mut self, bytes: usize) -> Result<(), ExpansionLimit> {
-        if bytes > MAX_SCALAR {
+        if bytes > MAX_EXPANDED_SCALAR_BYTES {
             return Err(ExpansionLimit::Scalar);
         }
         self.spend_work(bytes as u64)

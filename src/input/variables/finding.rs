@@ -3,9 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::MAX_SHOWN;
+use super::MAX_SHOWN_EXPRESSION_CHARS;
 use super::evaluate::TemplateFault;
-use crate::manifest::TextPlace;
+use crate::manifest::TextPosition;
 use crate::object::{Diagnostic, DiagnosticCode, ManifestOrigin, Severity};
 
 /// The code of a variable that an object may have which gives none now.
@@ -15,7 +15,7 @@ pub(crate) const UNKNOWN_VARIABLE: DiagnosticCode = "unknown-variable";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct VariableFinding {
     /// The place of the scalar or key in what was read.
-    pub(crate) place: TextPlace,
+    pub(crate) position: TextPosition,
     /// The path of the field, for example `spec.rules[0].host`.
     pub(crate) path: String,
     /// The fault.
@@ -114,7 +114,7 @@ impl fmt::Display for VariableProblem {
 impl VariableFinding {
     /// Returns it for a file in which the document is as it was read.
     pub(crate) fn diagnostic(&self, file: &Arc<str>) -> Diagnostic {
-        let TextPlace { line, column } = self.place;
+        let TextPosition { line, column } = self.position;
         self.diagnostic_at(ManifestOrigin::new(file.clone(), line, column))
     }
 
@@ -131,8 +131,8 @@ impl VariableFinding {
 
 /// Returns a foreign name as far as it is shown.
 pub(super) fn shorten(name: &str) -> String {
-    if name.chars().nth(MAX_SHOWN).is_none() {
+    if name.chars().nth(MAX_SHOWN_EXPRESSION_CHARS).is_none() {
         return name.to_owned();
     }
-    name.chars().take(MAX_SHOWN).chain(['…']).collect()
+    name.chars().take(MAX_SHOWN_EXPRESSION_CHARS).chain(['…']).collect()
 }

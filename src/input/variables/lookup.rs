@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use zeroize::Zeroizing;
 
 use crate::config::{VariableHolder, VariableHolderKind};
-use crate::manifest::stays_literal;
+use crate::manifest::has_substitution_disabled;
 use crate::object::text_at;
 use crate::source::BlobId;
 
@@ -25,13 +25,13 @@ pub(crate) struct HolderBody {
 
 /// The variables of one object.
 #[derive(Default)]
-pub(crate) struct HeldVariables {
+pub(crate) struct ObjectVariables {
     values: BTreeMap<String, Zeroizing<Vec<u8>>>,
     /// The encrypted file that they were opened from.
     opened_from: Option<BlobId>,
 }
 
-impl HeldVariables {
+impl ObjectVariables {
     /// Returns variables by their keys.
     #[cfg(test)]
     pub(crate) fn new(values: impl IntoIterator<Item = (String, Vec<u8>)>) -> Self {
@@ -96,7 +96,7 @@ impl HeldVariables {
 }
 
 /// Shows the keys alone, because the values may be secret.
-impl fmt::Debug for HeldVariables {
+impl fmt::Debug for ObjectVariables {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.values.keys()).finish()
     }
@@ -140,7 +140,7 @@ impl HolderFault {
 #[derive(Debug)]
 pub(crate) enum VariableLookup {
     /// The source itself has the object.
-    Source(Result<HeldVariables, HolderFault>),
+    Source(Result<ObjectVariables, HolderFault>),
     /// The cluster is asked for it, by its name.
     Cluster(VariableHolder),
 }
@@ -154,7 +154,7 @@ pub(crate) struct LookupPlan {
 
 impl LookupPlan {
     /// Returns the objects that the cluster is asked for.
-    pub(crate) fn asked(&self) -> impl Iterator<Item = &VariableHolder> {
+    pub(crate) fn holders_to_read(&self) -> impl Iterator<Item = &VariableHolder> {
         self.lookups.iter().filter_map(|lookup| match lookup {
             VariableLookup::Cluster(holder) => Some(holder),
             VariableLookup::Source(_) => None,
@@ -211,9 +211,10 @@ pub(crate) fn plan_lookups<'o>(
     LookupPlan { lookups: found.into_iter().zip(holders).map(lookup).collect() }
 }
 
-fn read_own(kind: VariableHolderKind, body: &HolderBody) -> Result<HeldVariables, HolderFault> {
-    let held = HeldVariables { opened_from: body.opened_from, ..HeldVariables::read(kind, &body.object)? };
-    let is_literal = stays_literal(&body.object);
+fn read_own(kind: VariableHolderKind, body: &HolderBody) -> Result<ObjectVariables, HolderFault> {
+    let held =
+        ObjectVariables { opened_from: body.opened_from, ..ObjectVariables::read(kind, &body.object)? };
+    let is_literal = has_substitution_disabled(&body.object);
     if held.has_expression() && !is_literal { Err(HolderFault::Variable) } else { Ok(held) }
 }
 
@@ -278,7 +279,7 @@ mod tests {
             holder(ConfigMap, "shop", "a"),
         ];
         let plan = plan_lookups(&holders, &plain(bodies), "default");
-        let asked: Vec<String> = plan.asked().map(ToString::to_string).collect();
+        let asked: Vec<String> = plan.holders_to_read().map(ToString::to_string).collect();
         assert_eq!(asked, ["ConfigMap shop/c", "Secret shop/a", "Secret shop/s"]);
         assert_eq!(
             describe(plan),
@@ -344,14 +345,14 @@ mod tests {
         assert_eq!(opened_from(HolderBody { object: object.clone(), opened_from: None }), None);
         let file = Some(BlobId::of(b"another"));
         assert_eq!(opened_from(HolderBody { object: object.clone(), opened_from: file }), file);
-        let asked = HeldVariables::read(VariableHolderKind::Secret, &object).unwrap();
+        let asked = ObjectVariables::read(VariableHolderKind::Secret, &object).unwrap();
         assert_eq!(asked.opened_from(), None, "an object of the cluster neither");
     }
 
     #[test]
     fn no_value_is_shown() {
         let body = json!({ "data": { "A": "canary" } });
-        let held = HeldVariables::read(VariableHolderKind::ConfigMap, &body).unwrap();
+        let held = ObjectVariables::read(VariableHolderKind::ConfigMap, &body).unwrap();
         assert_eq!(format!("{held:?}"), r#"{"A"}"#);
     }
 }

@@ -40,10 +40,10 @@ mod tests;
 
 #[cfg(test)]
 pub(crate) use document::SubstitutedFile;
-pub(crate) use document::{DocumentSoundness, SubstitutedDocument, substitute};
+pub(crate) use document::{DocumentUsability, SubstitutedDocument, substitute};
 pub use evaluate::{TemplateFault, expand};
 pub(crate) use finding::{UNKNOWN_VARIABLE, VariableFinding};
-pub(crate) use lookup::{HeldVariables, HolderBody, LookupPlan, is_holder, plan_lookups};
+pub(crate) use lookup::{HolderBody, LookupPlan, ObjectVariables, is_holder, plan_lookups};
 pub(crate) use table::HolderAnswer;
 pub use table::VariableTable;
 
@@ -51,22 +51,22 @@ pub use table::VariableTable;
 const MAX_NESTING: usize = 16;
 
 /// Bytes of the value of one variable: more than a whole ConfigMap has.
-const MAX_VALUE: usize = 1 << 20;
+const MAX_VALUE_BYTES: usize = 1 << 20;
 
 /// Bytes of all values of a table.
-const MAX_VALUES: usize = 8 << 20;
+const MAX_VALUES_BYTES: usize = 8 << 20;
 
 /// Bytes of one scalar with its variables, which a manifest has at most.
-const MAX_SCALAR: usize = 4 << 20;
+const MAX_EXPANDED_SCALAR_BYTES: usize = 4 << 20;
 
 /// Bytes of all such scalars of one document. An API server takes 3 MiB.
-const MAX_DOCUMENT: usize = 8 << 20;
+const MAX_EXPANDED_DOCUMENT_BYTES: usize = 8 << 20;
 
 /// Bytes of all such scalars of one file.
-const MAX_FILE_EXPANSION: usize = 32 << 20;
+const MAX_EXPANDED_FILE_BYTES: usize = 32 << 20;
 
 /// Bytes and steps of patterns that the expressions of one file look at: half a second's work.
-const MAX_WORK: u64 = 1 << 26;
+const MAX_EXPANSION_STEPS: u64 = 1 << 26;
 
 /// Characters of a foreign name that are shown.
-const MAX_SHOWN: usize = 80;
+const MAX_SHOWN_EXPRESSION_CHARS: usize = 80;

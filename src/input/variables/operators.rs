@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::expression::{CaseOperation, ReplacePlace, TrimOperation};
+use super::expression::{CaseOperation, ReplaceScope, TrimOperation};
 use super::expression_limits::{ExpansionBudget, ExpansionLimit};
 use super::pattern::{MatchLength, ShellPattern};
 
@@ -87,24 +87,24 @@ pub(super) fn trim<'v>(
 /// Replaces a text by another. At the beginning and the end nothing is taken off for no other.
 pub(super) fn replace(
     value: &str,
-    place: ReplacePlace,
+    scope: ReplaceScope,
     text: &str,
     by: Option<&str>,
     budget: &mut ExpansionBudget,
 ) -> Result<String, ExpansionLimit> {
     budget.spend_work((value.len() + text.len()) as u64)?;
-    let (count, by) = match (place, by) {
-        (ReplacePlace::All, by) => (value.matches(text).count(), by.unwrap_or_default()),
-        (ReplacePlace::First, by) => (usize::from(value.contains(text)), by.unwrap_or_default()),
-        (ReplacePlace::Prefix, Some(by)) => (usize::from(value.starts_with(text)), by),
-        (ReplacePlace::Suffix, Some(by)) => (usize::from(value.ends_with(text)), by),
-        (ReplacePlace::Prefix | ReplacePlace::Suffix, None) => (0, ""),
+    let (count, by) = match (scope, by) {
+        (ReplaceScope::All, by) => (value.matches(text).count(), by.unwrap_or_default()),
+        (ReplaceScope::First, by) => (usize::from(value.contains(text)), by.unwrap_or_default()),
+        (ReplaceScope::Prefix, Some(by)) => (usize::from(value.starts_with(text)), by),
+        (ReplaceScope::Suffix, Some(by)) => (usize::from(value.ends_with(text)), by),
+        (ReplaceScope::Prefix | ReplaceScope::Suffix, None) => (0, ""),
     };
     budget.spend_text(value.len().saturating_add(count.saturating_mul(by.len())))?;
-    Ok(match place {
+    Ok(match scope {
         _ if count == 0 => value.to_owned(),
-        ReplacePlace::Suffix => format!("{}{by}", &value[..value.len() - text.len()]),
-        ReplacePlace::First | ReplacePlace::Prefix => value.replacen(text, by, 1),
-        ReplacePlace::All => value.replace(text, by),
+        ReplaceScope::Suffix => format!("{}{by}", &value[..value.len() - text.len()]),
+        ReplaceScope::First | ReplaceScope::Prefix => value.replacen(text, by, 1),
+        ReplaceScope::All => value.replace(text, by),
     })
 }

@@ -3,7 +3,7 @@
 
 use super::MAX_NESTING;
 use super::expression::{
-    CaseOperation, Expression, Operation, ReplacePlace, Template, TemplatePart, TrimOperation,
+    CaseOperation, Expression, Operation, ReplaceScope, Template, TemplatePart, TrimOperation,
 };
 
 /// The reason for which a text with `${` in it cannot be read.
@@ -247,13 +247,13 @@ impl Scanner<'_> {
 
     fn replace(&mut self, depth: usize) -> Result<Operation, ExpressionFault> {
         let operations = [
-            ("//", ReplacePlace::All),
-            ("/#", ReplacePlace::Prefix),
-            ("/%", ReplacePlace::Suffix),
-            ("/", ReplacePlace::First),
+            ("//", ReplaceScope::All),
+            ("/#", ReplaceScope::Prefix),
+            ("/%", ReplaceScope::Suffix),
+            ("/", ReplaceScope::First),
         ];
         let found = operations.into_iter().find(|(operator, _)| self.skip(operator));
-        let (_, place) = found.ok_or(ExpressionFault::Unclosed)?;
+        let (_, scope) = found.ok_or(ExpressionFault::Unclosed)?;
         // Only a slash ends the text: a `}` is part of it.
         let text = Box::new(self.argument(|c| c != '/', TextEscapes::All, depth)?);
         if !self.skip("/") {
@@ -261,9 +261,9 @@ impl Scanner<'_> {
         }
         while self.skip("/") {}
         if self.skip("}") {
-            return Ok(Operation::Replace { place, text, by: None });
+            return Ok(Operation::Replace { scope, text, by: None });
         }
         let by = self.argument(|c| c != '}', TextEscapes::All, depth)?;
-        self.close().map(|()| Operation::Replace { place, text, by: Some(Box::new(by)) })
+        self.close().map(|()| Operation::Replace { scope, text, by: Some(Box::new(by)) })
     }
 }

@@ -12,8 +12,8 @@ use crate::object::hex_text;
 use crate::source::BlobId;
 
 use super::finding::shorten;
-use super::lookup::{HeldVariables, HolderFault};
-use super::{MAX_VALUE, MAX_VALUES};
+use super::lookup::{HolderFault, ObjectVariables};
+use super::{MAX_VALUE_BYTES, MAX_VALUES_BYTES};
 
 /// The secrecy of a variable: who may see its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +74,7 @@ pub(super) enum TableCompleteness {
 #[derive(Debug)]
 pub(crate) enum HolderAnswer {
     /// It is there.
-    Found(HeldVariables),
+    Found(ObjectVariables),
     /// It is, and gives no variables.
     Unusable(HolderFault),
     /// It is not.
@@ -99,10 +99,10 @@ pub(crate) enum VariableTableFault {
     #[error("{holder} has a value under {key} that is no text")]
     NoText { holder: VariableHolder, key: String },
     /// One of the values is too large.
-    #[error("the variable {0} has more than {MAX_VALUE} bytes")]
+    #[error("the variable {0} has more than {MAX_VALUE_BYTES} bytes")]
     TooLarge(VariableName),
     /// All of them are too large.
-    #[error("the variables have more than {MAX_VALUES} bytes")]
+    #[error("the variables have more than {MAX_VALUES_BYTES} bytes")]
     TooMuch,
 }
 
@@ -177,7 +177,7 @@ impl VariableTable {
     fn add_held(
         &mut self,
         holder: &VariableHolder,
-        held: HeldVariables,
+        held: ObjectVariables,
         faults: &mut Vec<VariableTableFault>,
     ) {
         let secrecy = match holder.kind {
@@ -204,11 +204,11 @@ impl VariableTable {
         secrecy: VariableSecrecy,
         opened_from: Option<BlobId>,
     ) -> Result<(), VariableTableFault> {
-        if text.len() > MAX_VALUE {
+        if text.len() > MAX_VALUE_BYTES {
             return Err(VariableTableFault::TooLarge(name));
         }
         self.bytes += text.len();
-        if self.bytes > MAX_VALUES {
+        if self.bytes > MAX_VALUES_BYTES {
             return Err(VariableTableFault::TooMuch);
         }
         let mut line = Zeroizing::new(String::with_capacity(text.len()));
@@ -255,7 +255,7 @@ mod tests {
 
     fn found_variables(values: &[(&str, &str)]) -> HolderAnswer {
         let values = values.iter().map(|(key, value)| ((*key).to_owned(), value.as_bytes().to_vec()));
-        HolderAnswer::Found(HeldVariables::new(values))
+        HolderAnswer::Found(ObjectVariables::new(values))
     }
 
     fn config(values: &[(&str, &str)], from: Vec<VariableHolder>) -> SubstitutionConfig {
@@ -295,8 +295,8 @@ mod tests {
             holder(Secret, "c", Required),
             holder(Secret, "d", Optional),
         ];
-        let bytes = HeldVariables::new([("k".to_owned(), b"canary\xff".to_vec())]);
-        let large = "x".repeat(MAX_VALUE + 1);
+        let bytes = ObjectVariables::new([("k".to_owned(), b"canary\xff".to_vec())]);
+        let large = "x".repeat(MAX_VALUE_BYTES + 1);
         let answers = [
             HolderAnswer::Missing,
             found_variables(&[("tls.key", "canary"), ("LARGE", &large)]),
@@ -363,7 +363,7 @@ mod tests {
 
     #[test]
     fn all_values_together_are_bounded() {
-        let text = "x".repeat(MAX_VALUE);
+        let text = "x".repeat(MAX_VALUE_BYTES);
         let names: Vec<String> = (0..9).map(|number| format!("V{number}")).collect();
         let values: Vec<(&str, &str)> = names.iter().map(|name| (&**name, &*text)).collect();
         let (_, faults) = VariableTable::assemble(&config(&values, Vec::new()), []);

@@ -41,7 +41,7 @@ fn table() -> VariableTable {
     };
     let config = SubstitutionConfig { values: values.collect(), from: vec![holder] };
     let secret = [("TOKEN".to_owned(), b"canary".to_vec()), ("PIN".to_owned(), b"0123".to_vec())];
-    VariableTable::assemble(&config, [HolderAnswer::Found(HeldVariables::new(secret))]).0
+    VariableTable::assemble(&config, [HolderAnswer::Found(ObjectVariables::new(secret))]).0
 }
 
 fn read(text: &str) -> SubstitutedFile {
@@ -117,7 +117,7 @@ fn a_value_stays_one_scalar_whatever_is_in_it() {
     for (text, value) in [("a: ${LIST}", "[a, b]"), ("a: ${MAP}", "{a: b}")] {
         let file = read(text);
         assert_eq!(file.documents[0].value.to_value(), json!({ "a": value }));
-        assert_eq!(file.documents[0].soundness, DocumentSoundness::Sound);
+        assert_eq!(file.documents[0].soundness, DocumentUsability::Sound);
         check_findings(
             text,
             &[
@@ -158,7 +158,7 @@ fn everything_that_is_not_set_is_named_at_once() {
     );
     let file = read("a: ${NAME}\nb: ${ONE}\n---\na: ${NAME}\n");
     let soundness: Vec<_> = file.documents.iter().map(|document| document.soundness).collect();
-    assert_eq!(soundness, [DocumentSoundness::Faulty, DocumentSoundness::Sound]);
+    assert_eq!(soundness, [DocumentUsability::Faulty, DocumentUsability::Sound]);
     // A faulty scalar stays as it was.
     assert_eq!(file.documents[0].value.to_value(), json!({ "a": "shop", "b": "${ONE}" }));
 }
@@ -223,7 +223,7 @@ fn an_object_that_says_so_stays_as_it_is() {
 #[test]
 fn a_secret_value_ends_only_in_the_data_of_a_secret() {
     let secret = "apiVersion: v1\nkind: Secret\n";
-    let place = |text: &str| findings_of(text).into_iter().next().unwrap_or_default();
+    let position = |text: &str| findings_of(text).into_iter().next().unwrap_or_default();
     let refused = |line, column, path: &str| {
         format!(
             "a.yaml:{line}:{column}: error secret-variable: {path}: the variable TOKEN comes from a Secret, and this field is not data of a Secret"
@@ -233,24 +233,27 @@ fn a_secret_value_ends_only_in_the_data_of_a_secret() {
         &format!("{secret}stringData:\n  a: ${{TOKEN}}\n  pin: ${{PIN}}\n"),
         json!({ "apiVersion": "v1", "kind": "Secret", "stringData": { "a": "canary", "pin": "0123" } }),
     );
-    assert_eq!(place(&format!("{secret}metadata:\n  name: a-${{TOKEN}}\n")), refused(4, 9, "metadata.name"));
-    assert_eq!(place("apiVersion: v1\nkind: ConfigMap\ndata:\n  a: ${TOKEN}"), refused(4, 6, "data.a"));
     assert_eq!(
-        place("apiVersion: a.example/v1\nkind: Secret\ndata:\n  a: ${TOKEN}"),
+        position(&format!("{secret}metadata:\n  name: a-${{TOKEN}}\n")),
+        refused(4, 9, "metadata.name")
+    );
+    assert_eq!(position("apiVersion: v1\nkind: ConfigMap\ndata:\n  a: ${TOKEN}"), refused(4, 6, "data.a"));
+    assert_eq!(
+        position("apiVersion: a.example/v1\nkind: Secret\ndata:\n  a: ${TOKEN}"),
         refused(4, 6, "data.a")
     );
     // Neither a part, nor a sign of it.
     for expression in
         ["${#TOKEN}", "${TOKEN:0:1}", "${UNSET:=${TOKEN}}", "${TOKEN:=x}", "${NAME/shop/${TOKEN}}"]
     {
-        assert_eq!(place(&format!("a: {expression}")), refused(1, 4, "a"), "{expression}");
+        assert_eq!(position(&format!("a: {expression}")), refused(1, 4, "a"), "{expression}");
     }
     let list = format!(
         "kind: List\nitems:\n- data: {{a: '${{TOKEN}}'}}\n- {}",
         "{apiVersion: v1, kind: Secret, data: {a: '${TOKEN}'}}"
     );
     let file = read(&list);
-    assert_eq!(place(&list), refused(3, 13, "items[0].data.a"));
+    assert_eq!(position(&list), refused(3, 13, "items[0].data.a"));
     let items = file.documents[0].value.to_value()["items"].clone();
     assert_eq!((&items[0]["data"]["a"], &items[1]["data"]["a"]), (&json!("${TOKEN}"), &json!("canary")));
     let shown = format!("{file:?} {:?} {:?}", table(), file.diagnostics(&"a.yaml".into()));
@@ -274,7 +277,7 @@ fn the_output_of_a_renderer_is_read_as_a_file_is() {
         (&json!("registry/shop:v1"), &json!("--name=shop"))
     );
     assert_eq!(documents[1]["data"]["run.sh"], json!("echo ${HOME} shop\n"));
-    assert_eq!(file.documents[1].value.place.line, 17);
+    assert_eq!(file.documents[1].value.position.line, 17);
 }
 
 #[test]
@@ -296,7 +299,7 @@ fn what_is_nested_too_deep_is_refused() {
 
 #[test]
 fn what_expressions_make_is_bounded() {
-    let large = "x".repeat(MAX_VALUE);
+    let large = "x".repeat(MAX_VALUE_BYTES);
     let table = VariableTable::open([("L", large.as_str()), ("M", "mmmm")]);
     let begun = Instant::now();
     let codes = |text: &str| {
@@ -338,7 +341,7 @@ fn findings_of_one_file_are_counted_from_some_number_on() {
     assert_eq!(diagnostics.len(), 201);
     assert_eq!(diagnostics[200].message, "400 more findings in this file are not shown");
     assert!(diagnostics[200].is_error());
-    assert!(file.documents.iter().all(|document| document.soundness == DocumentSoundness::Faulty));
+    assert!(file.documents.iter().all(|document| document.soundness == DocumentUsability::Faulty));
     // Warnings alone make no error of what has no room.
     let sound = read(&"- ${LIST}\n".repeat(300)).diagnostics(&"a.yaml".into());
     assert_eq!(sound[200].message, "100 more findings in this file are not shown");

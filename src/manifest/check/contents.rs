@@ -44,7 +44,7 @@ impl<'s> ObjectCheck<'_, 's, '_> {
         }
     }
 
-    fn text(&mut self, path: &[&str], value: &Value, what: impl FnOnce() -> String) {
+    fn text(&mut self, path: &[&str], value: &Value, subject: impl FnOnce() -> String) {
         let found = match value {
             _ if is_text(value) => return,
             Value::Number(_) => "a number",
@@ -52,10 +52,10 @@ impl<'s> ObjectCheck<'_, 's, '_> {
             Value::Array(_) => "a list",
             _ => "a mapping",
         };
-        if self.findings.only_counts() {
+        if self.findings.count_if_full() {
             return;
         }
-        let message = format!("{} must be text, and this is {found}", what());
+        let message = format!("{} must be text, and this is {found}", subject());
         if value.is_number() || value.is_boolean() {
             self.hinted(path, "not-text", message, "put it in quotes");
         } else {

@@ -18,8 +18,8 @@ fn whatever_is_behind_the_end_of_a_document_makes_its_file_one_that_is_not_under
         metadata: {name: a}
         ...
         ";
-    let behind = |text: &str, place: &str| {
-        check(&format!("{document}{text}\n        "), &format!("\n        a.yaml:{place}: {UNREAD}"));
+    let behind = |text: &str, position: &str| {
+        check(&format!("{document}{text}\n        "), &format!("\n        a.yaml:{position}: {UNREAD}"));
     };
     behind("apiVersion: v1", "5:1");
     // No end of a document follows another one, and no value begins so.

@@ -5,21 +5,21 @@ use std::sync::Arc;
 use serde_json::json;
 
 use crate::manifest::placed::PlacedFile;
-use crate::manifest::{PlacedValue, TextPlace, read_documents, read_first_document, yaml_documents};
+use crate::manifest::{PlacedValue, TextPosition, read_documents, read_first_document, yaml_documents};
 
 fn all(text: &str) -> PlacedFile {
     read_documents(&Arc::from("file.yaml"), text.as_bytes())
 }
 
-fn entry<'a>(value: &'a PlacedValue, key: &str) -> (&'a PlacedValue, TextPlace) {
+fn entry<'a>(value: &'a PlacedValue, key: &str) -> (&'a PlacedValue, TextPosition) {
     let entry =
         value.entries().iter().find(|entry| entry.key == key).unwrap_or_else(|| panic!("{key} in {value:?}"));
-    (&entry.value, entry.place)
+    (&entry.value, entry.position)
 }
 
 #[track_caller]
 fn check_place(value: &PlacedValue, line: u32, column: u32) {
-    assert_eq!(value.place, TextPlace { line, column });
+    assert_eq!(value.position, TextPosition { line, column });
 }
 
 #[test]
@@ -29,7 +29,7 @@ fn each_part_of_a_value_has_its_place() {
     let [document] = file.documents.as_slice() else { panic!("one document") };
     check_place(document, 2, 1);
     let (list, key) = entry(document, "list");
-    assert_eq!(key, TextPlace { line: 2, column: 1 });
+    assert_eq!(key, TextPosition { line: 2, column: 1 });
     check_place(&list.items()[0], 3, 3);
     check_place(entry(&list.items()[1], "b").0, 4, 7);
     // An alias is where it is written, and what it stands for where that is.

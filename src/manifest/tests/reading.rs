@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{read, read_text};
-use crate::manifest::{MAX_FILE, clean, too_large};
+use crate::manifest::{MAX_MANIFEST_BYTES, clean, too_large};
 use crate::object::Severity;
 
 fn object(name: &str) -> String {
@@ -110,7 +110,7 @@ fn what_is_missing_at_the_end_is_missed_in_the_last_line() {
 
 #[test]
 fn places_are_found_through_merges_and_odd_keys_and_lists() {
-    let places = |text: &str| -> Vec<(u32, u32)> {
+    let positions = |text: &str| -> Vec<(u32, u32)> {
         read_text(text)
             .diagnostics
             .iter()
@@ -126,7 +126,7 @@ fn places_are_found_through_merges_and_odd_keys_and_lists() {
         y: &y {two: 2}
         data: {<<: [*x, *y], yes: 3, 0x10: 4}
         ";
-    assert_eq!(places(merged), [(4, 13), (5, 13), (6, 27), (6, 36)]);
+    assert_eq!(positions(merged), [(4, 13), (5, 13), (6, 27), (6, 36)]);
     let listed = "
         apiVersion: v1
         kind: Pod
@@ -138,12 +138,12 @@ fn places_are_found_through_merges_and_odd_keys_and_lists() {
             args: [a, 1]
           - *b
         ";
-    assert_eq!(places(listed), [(8, 15), (8, 15)]);
+    assert_eq!(positions(listed), [(8, 15), (8, 15)]);
 }
 
 #[test]
 fn a_file_that_is_too_large_is_named_with_its_size() {
-    let found = too_large(&Arc::from("a.yaml"), MAX_FILE + 1);
+    let found = too_large(&Arc::from("a.yaml"), MAX_MANIFEST_BYTES + 1);
     assert_eq!(found.message, "the file has 16777217 bytes; manifests are read up to 16777216 bytes");
     assert_eq!((found.code, found.is_error()), ("file-too-large", true));
 }

@@ -40,22 +40,22 @@ impl<'a> YamlCursor<'a> {
         self.byte(0) == Some(byte)
     }
 
-    pub(super) fn at_end(&self) -> bool {
+    pub(super) fn is_at_end(&self) -> bool {
         self.at >= self.text.len()
     }
 
     /// Returns whether a space or a tab is here.
-    pub(super) fn at_blank(&self) -> bool {
+    pub(super) fn is_at_blank(&self) -> bool {
         matches!(self.byte(0), Some(b' ' | b'\t'))
     }
 
     /// Returns whether a line break is here.
-    pub(super) fn at_break(&self) -> bool {
+    pub(super) fn is_at_break(&self) -> bool {
         self.break_len(0).is_some()
     }
 
     /// Returns whether a blank, a line break or the end is some bytes ahead.
-    pub(super) fn separates(&self, ahead: usize) -> bool {
+    pub(super) fn is_separator(&self, ahead: usize) -> bool {
         matches!(self.byte(ahead), None | Some(b' ' | b'\t')) || self.break_len(ahead).is_some()
     }
 
@@ -127,10 +127,10 @@ impl<'a> YamlCursor<'a> {
     }
 
     /// Returns whether `---` or `...` is here as a line of its own begins with it.
-    pub(super) fn at_document_indicator(&self) -> bool {
+    pub(super) fn is_at_document_indicator(&self) -> bool {
         self.column == 0
             && (self.rest().starts_with("---") || self.rest().starts_with("..."))
-            && self.separates(3)
+            && self.is_separator(3)
     }
 }
 

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 
 use super::scan::YamlScanner;
 use super::token::{TokenKind, YamlToken};
-use crate::manifest::MAX_DEPTH;
+use crate::manifest::MAX_YAML_DEPTH;
 use crate::manifest::scalar::ScalarTag;
-use crate::manifest::tree::{DocumentFault, DocumentTree, NodeId, NodeKind, TextMark};
+use crate::manifest::tree::{DocumentFault, DocumentTree, TextMark, YamlNodeId, YamlNodeKind};
 
 /// The expected next token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ enum ParseState {
 
 /// The context of a node.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum NodeContext {
+enum YamlNodeContext {
     Block,
     /// In a block mapping, where a list needs no indentation.
     BlockField,
@@ -56,8 +56,8 @@ pub(super) fn parse(text: &str, line: u32) -> Result<(DocumentTree<'_>, Option<T
 }
 
 struct OpenYamlNode {
-    node: NodeId,
-    last: Option<NodeId>,
+    node: YamlNodeId,
+    last: Option<YamlNodeId>,
 }
 
 struct YamlParser<'a> {
@@ -65,14 +65,14 @@ struct YamlParser<'a> {
     tree: DocumentTree<'a>,
     states: Vec<ParseState>,
     open: Vec<OpenYamlNode>,
-    anchors: HashMap<&'a str, NodeId>,
+    anchors: HashMap<&'a str, YamlNodeId>,
     /// The line that the last text in quotes begins in.
     last_quoted: Option<u32>,
 }
 
 /// Tag and anchor of a node.
 #[derive(Clone, Copy)]
-struct NodeProperties<'a> {
+struct YamlNodeProperties<'a> {
     tag: ScalarTag,
     anchor: Option<&'a str>,
     mark: TextMark,
@@ -102,12 +102,12 @@ impl YamlParser<'_> {
                     | TokenKind::End => {
                         self.empty(mark)?;
                     }
-                    _ => self.node(NodeContext::Block)?,
+                    _ => self.node(YamlNodeContext::Block)?,
                 }
             }
             _ => {
                 self.states.push(ParseState::DocumentEnd);
-                self.node(NodeContext::Block)?;
+                self.node(YamlNodeContext::Block)?;
             }
         }
         while let Some(state) = self.states.pop() {
@@ -169,7 +169,7 @@ impl YamlParser<'_> {
                     TokenKind::Key | TokenKind::Value => state == ParseState::FlatItem,
                     _ => false,
                 };
-                if empty { self.empty(token.mark) } else { self.node(NodeContext::Block) }
+                if empty { self.empty(token.mark) } else { self.node(YamlNodeContext::Block) }
             }
             TokenKind::BlockEnd if state == ParseState::BlockItem => {
                 self.scanner.skip();
@@ -240,7 +240,7 @@ impl YamlParser<'_> {
     fn field(&mut self, mark: TextMark) -> Result<(), DocumentFault> {
         match self.scanner.peek()?.kind {
             TokenKind::Key | TokenKind::Value | TokenKind::BlockEnd => self.empty(mark),
-            _ => self.node(NodeContext::BlockField),
+            _ => self.node(YamlNodeContext::BlockField),
         }
     }
 
@@ -251,14 +251,14 @@ impl YamlParser<'_> {
         let token = self.scanner.peek_lean()?;
         if token.kind == TokenKind::Key {
             self.scanner.skip();
-            let pair = self.tree.push_collection(NodeKind::Mapping, ScalarTag::None, token.mark);
+            let pair = self.tree.push_collection(YamlNodeKind::Mapping, ScalarTag::None, token.mark);
             self.add(pair, None)?;
             self.enter(pair)?;
             self.states.push(ParseState::PairKey);
             return Ok(());
         }
         self.states.push(ParseState::FlowItem);
-        self.node(NodeContext::Flow)
+        self.node(YamlNodeContext::Flow)
     }
 
     /// Passes the comma between entries, and the end of the collection. True when it ended.
@@ -303,7 +303,7 @@ impl YamlParser<'_> {
             self.scanner.skip();
             return self.empty(token.mark);
         }
-        self.node(NodeContext::Flow)
+        self.node(YamlNodeContext::Flow)
     }
 
     fn pair_value(&mut self) -> Result<(), DocumentFault> {
@@ -313,7 +313,7 @@ impl YamlParser<'_> {
             self.scanner.skip();
             token = self.scanner.peek_lean()?;
             if !matches!(token.kind, TokenKind::FlowEntry | TokenKind::FlowSequenceEnd) {
-                return self.node(NodeContext::Flow);
+                return self.node(YamlNodeContext::Flow);
             }
         }
         self.empty(token.mark)
@@ -325,7 +325,7 @@ impl YamlParser<'_> {
         }
         if self.scanner.peek()?.kind != TokenKind::Key {
             self.states.push(ParseState::FlowNoValue);
-            return self.node(NodeContext::Flow);
+            return self.node(YamlNodeContext::Flow);
         }
         self.scanner.skip();
         self.states.push(ParseState::FlowValue);
@@ -341,7 +341,7 @@ impl YamlParser<'_> {
             if matches!(token.kind, TokenKind::FlowEntry | TokenKind::FlowMappingEnd) {
                 return self.empty(token.mark);
             }
-            return self.node(NodeContext::Flow);
+            return self.node(YamlNodeContext::Flow);
         }
         let mark = self.scanner.peek()?.mark;
         self.empty(mark)
@@ -351,14 +351,14 @@ impl YamlParser<'_> {
         let token = self.scanner.peek_lean()?;
         match token.kind {
             TokenKind::Value | TokenKind::FlowEntry | TokenKind::FlowMappingEnd => self.empty(token.mark),
-            _ => self.node(NodeContext::Flow),
+            _ => self.node(YamlNodeContext::Flow),
         }
     }
 }
 
 /// Nodes.
 impl<'a> YamlParser<'a> {
-    fn node(&mut self, place: NodeContext) -> Result<(), DocumentFault> {
+    fn node(&mut self, context: YamlNodeContext) -> Result<(), DocumentFault> {
         if let YamlToken { kind: TokenKind::Alias(name), mark } = *self.scanner.peek()? {
             self.scanner.skip();
             let Some(&target) = self.anchors.get(name) else { return Err(unknown_anchor(mark)) };
@@ -371,27 +371,27 @@ impl<'a> YamlParser<'a> {
             TokenKind::Plain(_) | TokenKind::Quoted(_) => {
                 return match self.scanner.skip().map(|token| token.kind) {
                     Some(TokenKind::Plain(text)) => {
-                        self.scalar(NodeKind::Plain, text, token.mark, properties)
+                        self.scalar(YamlNodeKind::Plain, text, token.mark, properties)
                     }
                     Some(TokenKind::Quoted(text)) => {
-                        self.scalar(NodeKind::Quoted, text, token.mark, properties)
+                        self.scalar(YamlNodeKind::Quoted, text, token.mark, properties)
                     }
                     _ => Ok(()),
                 };
             }
-            TokenKind::BlockEntry if place == NodeContext::BlockField => {
-                (NodeKind::Sequence, ParseState::FlatItem)
+            TokenKind::BlockEntry if context == YamlNodeContext::BlockField => {
+                (YamlNodeKind::Sequence, ParseState::FlatItem)
             }
-            TokenKind::FlowSequence => (NodeKind::Sequence, ParseState::FlowFirstItem),
-            TokenKind::FlowMapping => (NodeKind::Mapping, ParseState::FlowFirstKey),
-            TokenKind::BlockSequence if place != NodeContext::Flow => {
-                (NodeKind::Sequence, ParseState::BlockItem)
+            TokenKind::FlowSequence => (YamlNodeKind::Sequence, ParseState::FlowFirstItem),
+            TokenKind::FlowMapping => (YamlNodeKind::Mapping, ParseState::FlowFirstKey),
+            TokenKind::BlockSequence if context != YamlNodeContext::Flow => {
+                (YamlNodeKind::Sequence, ParseState::BlockItem)
             }
-            TokenKind::BlockMapping if place != NodeContext::Flow => {
-                (NodeKind::Mapping, ParseState::BlockKey)
+            TokenKind::BlockMapping if context != YamlNodeContext::Flow => {
+                (YamlNodeKind::Mapping, ParseState::BlockKey)
             }
             _ if properties.tag != ScalarTag::None || properties.anchor.is_some() => {
-                return self.scalar(NodeKind::Plain, Cow::Borrowed(""), properties.mark, properties);
+                return self.scalar(YamlNodeKind::Plain, Cow::Borrowed(""), properties.mark, properties);
             }
             _ => return Err(unexpected(&token, "a value")),
         };
@@ -405,9 +405,9 @@ impl<'a> YamlParser<'a> {
         Ok(())
     }
 
-    fn properties(&mut self) -> Result<NodeProperties<'a>, DocumentFault> {
+    fn properties(&mut self) -> Result<YamlNodeProperties<'a>, DocumentFault> {
         let mark = self.scanner.peek()?.mark;
-        let mut properties = NodeProperties { tag: ScalarTag::None, anchor: None, mark };
+        let mut properties = YamlNodeProperties { tag: ScalarTag::None, anchor: None, mark };
         for _ in 0..2 {
             match self.scanner.peek()?.kind {
                 TokenKind::Tag(tag) if properties.tag == ScalarTag::None => properties.tag = tag,
@@ -421,13 +421,13 @@ impl<'a> YamlParser<'a> {
 
     fn scalar(
         &mut self,
-        kind: NodeKind,
+        kind: YamlNodeKind,
         text: Cow<'a, str>,
         mark: TextMark,
-        properties: NodeProperties<'a>,
+        properties: YamlNodeProperties<'a>,
     ) -> Result<(), DocumentFault> {
         let tag = properties.tag;
-        if kind == NodeKind::Quoted {
+        if kind == YamlNodeKind::Quoted {
             self.last_quoted = Some(mark.line);
         }
         let node = match text {
@@ -441,11 +441,11 @@ impl<'a> YamlParser<'a> {
     }
 
     fn empty(&mut self, mark: TextMark) -> Result<(), DocumentFault> {
-        let node = self.tree.push_borrowed(NodeKind::Plain, ScalarTag::None, mark, 0, 0);
+        let node = self.tree.push_borrowed(YamlNodeKind::Plain, ScalarTag::None, mark, 0, 0);
         self.add(node, None)
     }
 
-    fn add(&mut self, node: NodeId, anchor: Option<&'a str>) -> Result<(), DocumentFault> {
+    fn add(&mut self, node: YamlNodeId, anchor: Option<&'a str>) -> Result<(), DocumentFault> {
         self.tree.within_limits()?;
         let inside = self.open.last().is_some_and(|open| self.tree.is_shared(open.node));
         if let Some(name) = anchor {
@@ -461,10 +461,10 @@ impl<'a> YamlParser<'a> {
         Ok(())
     }
 
-    fn enter(&mut self, node: NodeId) -> Result<(), DocumentFault> {
+    fn enter(&mut self, node: YamlNodeId) -> Result<(), DocumentFault> {
         self.open.push(OpenYamlNode { node, last: None });
-        if self.open.len() > MAX_DEPTH {
-            let message = format!("nested more than {MAX_DEPTH} levels deep");
+        if self.open.len() > MAX_YAML_DEPTH {
+            let message = format!("nested more than {MAX_YAML_DEPTH} levels deep");
             return Err(DocumentFault::new(self.tree.mark(node), "too-deep", message));
         }
         Ok(())

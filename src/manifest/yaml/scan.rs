@@ -11,7 +11,7 @@ use super::token::{TokenKind, YamlToken};
 use crate::manifest::tree::{DocumentFault, TextMark};
 
 /// The most characters of a key without `?`.
-const KEY_LENGTH: usize = 1024;
+const MAX_SIMPLE_KEY_CHARS: usize = 1024;
 
 /// A place where a key may have begun.
 #[derive(Clone, Copy)]
@@ -88,12 +88,12 @@ impl<'a> YamlScanner<'a> {
     /// Returns the next token, which stays, without the text of a scalar.
     pub(super) fn peek_lean(&mut self) -> Result<YamlToken<'a>, DocumentFault> {
         let token = self.peek()?;
-        let what = match &token.kind {
+        let kind = match &token.kind {
             TokenKind::Plain(_) => TokenKind::Plain(Cow::Borrowed("")),
             TokenKind::Quoted(_) => TokenKind::Quoted(Cow::Borrowed("")),
             other => other.clone(),
         };
-        Ok(YamlToken { kind: what, mark: token.mark })
+        Ok(YamlToken { kind, mark: token.mark })
     }
 
     /// Takes the token that was peeked at.
@@ -120,8 +120,8 @@ impl<'a> YamlScanner<'a> {
         self.pass_to_token();
         self.unroll(self.cursor.column.cast_signed());
         let Some(byte) = self.cursor.byte(0) else { return self.end() };
-        let indicator = self.cursor.at_document_indicator();
-        let separated = self.cursor.separates(1);
+        let indicator = self.cursor.is_at_document_indicator();
+        let separated = self.cursor.is_separator(1);
         match byte {
             b'%' if self.cursor.column == 0 => self.directive(),
             b'-' if indicator => self.document(TokenKind::DocumentStart),
@@ -140,9 +140,9 @@ impl<'a> YamlScanner<'a> {
             b'\'' | b'"' => self.with_key(|scanner| scanner.quoted(byte).map(TokenKind::Quoted)),
             b'\t' => Err(self.fault("a tab cannot indent, and begins no value").hint("indent with spaces")),
             b'@' | b'`' | b'%' | b'|' | b'>' => {
-                let what =
+                let kind =
                     if byte == b'`' { "a backtick".to_owned() } else { format!("`{}`", char::from(byte)) };
-                Err(self.fault(&format!("{what} cannot begin a plain value")).hint("put the value in quotes"))
+                Err(self.fault(&format!("{kind} cannot begin a plain value")).hint("put the value in quotes"))
             }
             _ => {
                 self.text_line = Some(self.cursor.mark().line);
@@ -155,15 +155,15 @@ impl<'a> YamlScanner<'a> {
         DocumentFault::new(self.cursor.mark(), "yaml-syntax", format!("this is not YAML: {message}"))
     }
 
-    fn push(&mut self, what: TokenKind<'a>, mark: TextMark) {
-        self.queue.push_back(YamlToken { kind: what, mark });
+    fn push(&mut self, kind: TokenKind<'a>, mark: TextMark) {
+        self.queue.push_back(YamlToken { kind, mark });
     }
 
     /// Passes one byte as a token.
-    fn indicator(&mut self, what: TokenKind<'a>) {
+    fn indicator(&mut self, kind: TokenKind<'a>) {
         let mark = self.cursor.mark();
         self.cursor.pass(1);
-        self.push(what, mark);
+        self.push(kind, mark);
     }
 
     fn pass_to_token(&mut self) {
@@ -171,7 +171,7 @@ impl<'a> YamlScanner<'a> {
             let tabs = if self.flow > 0 || !self.key_allowed { TabHandling::Pass } else { TabHandling::Stop };
             self.cursor.pass_blanks(tabs);
             self.cursor.pass_comment();
-            if !self.cursor.at_break() {
+            if !self.cursor.is_at_break() {
                 return;
             }
             self.cursor.pass_break();
@@ -188,7 +188,7 @@ impl<'a> YamlScanner<'a> {
     fn is_valid(&mut self, level: usize) -> Result<bool, DocumentFault> {
         let (breaks, index) = (self.cursor.breaks, self.cursor.index);
         let Some(key) = self.keys.get_mut(level).filter(|key| key.possible) else { return Ok(false) };
-        if key.breaks >= breaks && key.index + KEY_LENGTH >= index {
+        if key.breaks >= breaks && key.index + MAX_SIMPLE_KEY_CHARS >= index {
             return Ok(true);
         }
         if key.required {
@@ -213,7 +213,7 @@ impl<'a> YamlScanner<'a> {
             column: cursor.column,
             mark: cursor.mark(),
         };
-        self.forget(key.token);
+        self.close_levels_from(key.token);
         self.levels.push_back((key.token, self.keys.len() - 1));
         if let Some(last) = self.keys.last_mut() {
             *last = key;
@@ -228,13 +228,13 @@ impl<'a> YamlScanner<'a> {
             }
             key.possible = false;
             let token = key.token;
-            self.forget(token);
+            self.close_levels_from(token);
         }
         Ok(())
     }
 
     /// Takes the entries from a token on out of the levels.
-    fn forget(&mut self, token: usize) {
+    fn close_levels_from(&mut self, token: usize) {
         while self.levels.back().is_some_and(|(last, _)| *last >= token) {
             self.levels.pop_back();
         }
@@ -248,8 +248,8 @@ impl<'a> YamlScanner<'a> {
         self.save_key()?;
         self.key_allowed = false;
         let mark = self.cursor.mark();
-        let what = scan(self)?;
-        self.push(what, mark);
+        let kind = scan(self)?;
+        self.push(kind, mark);
         Ok(())
     }
 
@@ -263,20 +263,20 @@ impl<'a> YamlScanner<'a> {
 impl<'a> YamlScanner<'a> {
     /// Opens a block collection at a column, when it is deeper than the current one. Its token goes
     /// before the token of this number, or to the end.
-    fn open_block(&mut self, column: usize, before: Option<usize>, what: TokenKind<'a>, mark: TextMark) {
+    fn open_block(&mut self, column: usize, before: Option<usize>, kind: TokenKind<'a>, mark: TextMark) {
         if self.flow > 0 || self.indent >= column.cast_signed() {
             return;
         }
         self.indents.push(self.indent);
         self.indent = column.cast_signed();
-        self.insert(before, what, mark);
+        self.insert(before, kind, mark);
     }
 
     /// Inserts a token before another one. A number that is not in the queue any more means its
     /// end.
-    fn insert(&mut self, before: Option<usize>, what: TokenKind<'a>, mark: TextMark) {
-        let place = before.and_then(|number| number.checked_sub(self.taken)).unwrap_or(self.queue.len());
-        self.queue.insert(place.min(self.queue.len()), YamlToken { kind: what, mark });
+    fn insert(&mut self, before: Option<usize>, kind: TokenKind<'a>, mark: TextMark) {
+        let index = before.and_then(|number| number.checked_sub(self.taken)).unwrap_or(self.queue.len());
+        self.queue.insert(index.min(self.queue.len()), YamlToken { kind, mark });
     }
 
     /// Closes the block collections deeper than a column.
@@ -310,7 +310,7 @@ impl<'a> YamlScanner<'a> {
         self.drop_key()?;
         self.key_allowed = false;
         let mark = self.cursor.mark();
-        let known = |name: &str| self.cursor.rest().starts_with(name) && self.cursor.separates(name.len());
+        let known = |name: &str| self.cursor.rest().starts_with(name) && self.cursor.is_separator(name.len());
         if !known("%YAML") && !known("%TAG") {
             return Err(self.fault("`%` cannot begin a plain value").hint("put the value in quotes"));
         }
@@ -319,17 +319,17 @@ impl<'a> YamlScanner<'a> {
         Ok(())
     }
 
-    fn document(&mut self, what: TokenKind<'a>) -> Result<(), DocumentFault> {
+    fn document(&mut self, kind: TokenKind<'a>) -> Result<(), DocumentFault> {
         self.unroll(-1);
         self.drop_key()?;
         self.key_allowed = false;
         let mark = self.cursor.mark();
         self.cursor.pass(3);
-        self.push(what, mark);
+        self.push(kind, mark);
         Ok(())
     }
 
-    fn open(&mut self, what: TokenKind<'a>) -> Result<(), DocumentFault> {
+    fn open(&mut self, kind: TokenKind<'a>) -> Result<(), DocumentFault> {
         self.save_key()?;
         let cursor = &self.cursor;
         self.keys.push(PossibleKey {
@@ -343,20 +343,20 @@ impl<'a> YamlScanner<'a> {
         });
         self.flow += 1;
         self.key_allowed = true;
-        self.indicator(what);
+        self.indicator(kind);
         Ok(())
     }
 
-    fn close(&mut self, what: TokenKind<'a>) -> Result<(), DocumentFault> {
+    fn close(&mut self, kind: TokenKind<'a>) -> Result<(), DocumentFault> {
         self.drop_key()?;
         if self.flow > 0 {
             self.flow -= 1;
             if let Some(key) = self.keys.pop() {
-                self.forget(key.token);
+                self.close_levels_from(key.token);
             }
         }
         self.key_allowed = false;
-        self.indicator(what);
+        self.indicator(kind);
         Ok(())
     }
 
@@ -404,7 +404,7 @@ impl<'a> YamlScanner<'a> {
         {
             key.possible = false;
             let key = *key;
-            self.forget(key.token);
+            self.close_levels_from(key.token);
             self.insert(Some(key.token), TokenKind::Key, key.mark);
             self.open_block(key.column, Some(key.token), TokenKind::BlockMapping, key.mark);
             self.key_allowed = false;
@@ -439,7 +439,7 @@ impl<'a> YamlScanner<'a> {
             let start = scanner.cursor.clone();
             scanner.cursor.pass(1);
             let name = scanner.name();
-            let ended = scanner.cursor.separates(0)
+            let ended = scanner.cursor.is_separator(0)
                 || matches!(
                     scanner.cursor.byte(0),
                     Some(b'?' | b':' | b',' | b']' | b'}' | b'%' | b'@' | b'`')

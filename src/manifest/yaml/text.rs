@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::cursor::{TabHandling, YamlCursor};
 use super::scan::YamlScanner;
-use crate::manifest::MAX_TEXT;
+use crate::manifest::MAX_SCALAR_BYTES;
 use crate::manifest::scalar::ScalarTag;
 use crate::manifest::tree::{DocumentFault, TextMark, too_long};
 
@@ -81,12 +81,12 @@ impl<'a> YamlScanner<'a> {
     /// long.
     fn ahead(&self) -> &'a [u8] {
         let rest = self.cursor.rest();
-        rest.get(..rest.ceil_char_boundary(MAX_TEXT + 1)).unwrap_or(rest).as_bytes()
+        rest.get(..rest.ceil_char_boundary(MAX_SCALAR_BYTES + 1)).unwrap_or(rest).as_bytes()
     }
 
     /// Stops at a text that is longer than any object.
     fn check_length(&self, start: TextStart) -> Result<(), DocumentFault> {
-        if self.cursor.at - start.at > MAX_TEXT { Err(too_long(start.mark)) } else { Ok(()) }
+        if self.cursor.at - start.at > MAX_SCALAR_BYTES { Err(too_long(start.mark)) } else { Ok(()) }
     }
 
     pub(super) fn plain(&mut self) -> Result<Cow<'a, str>, DocumentFault> {
@@ -95,7 +95,7 @@ impl<'a> YamlScanner<'a> {
         let mut folds: Option<LineFolds> = None;
         loop {
             self.check_length(start)?;
-            if self.cursor.at_document_indicator() || self.cursor.is_at(b'#') {
+            if self.cursor.is_at_document_indicator() || self.cursor.is_at(b'#') {
                 break;
             }
             let run = self.plain_run();
@@ -107,7 +107,7 @@ impl<'a> YamlScanner<'a> {
                 self.check_length(start)?;
                 end = self.cursor.at;
             }
-            if !self.cursor.at_blank() && !self.cursor.at_break() {
+            if !self.cursor.is_at_blank() && !self.cursor.is_at_break() {
                 break;
             }
             self.plain_blanks(&mut folds)?;
@@ -123,10 +123,10 @@ impl<'a> YamlScanner<'a> {
 
     fn plain_blanks(&mut self, folds: &mut Option<LineFolds>) -> Result<(), DocumentFault> {
         loop {
-            if self.cursor.at_break() {
+            if self.cursor.is_at_break() {
                 let line_break = self.cursor.pass_break();
                 folds.get_or_insert_default().add(line_break);
-            } else if self.cursor.at_blank() {
+            } else if self.cursor.is_at_blank() {
                 if folds.is_some()
                     && self.cursor.column.cast_signed() < self.indent + 1
                     && self.cursor.is_at(b'\t')
@@ -147,8 +147,8 @@ impl<'a> YamlScanner<'a> {
         for &byte in self.ahead() {
             let ends = match byte {
                 b' ' | b'\t' | b'\n' | b'\r' => true,
-                b':' => self.cursor.separates(len + 1),
-                0xC2 | 0xE2 => self.cursor.separates(len),
+                b':' => self.cursor.is_separator(len + 1),
+                0xC2 | 0xE2 => self.cursor.is_separator(len),
                 b',' | b'?' | b'[' | b']' | b'{' | b'}' => flow,
                 _ => false,
             };
@@ -166,7 +166,7 @@ impl<'a> YamlScanner<'a> {
         self.cursor.pass(1);
         let mut pieces = ScalarText::from(&self.cursor);
         loop {
-            if self.cursor.at_document_indicator() || self.cursor.at_end() {
+            if self.cursor.is_at_document_indicator() || self.cursor.is_at_end() {
                 self.cursor = opening;
                 return Err(self.fault("the quotes that open here are not closed"));
             }
@@ -200,7 +200,7 @@ impl<'a> YamlScanner<'a> {
                 Some(b'\\') if quote == b'"' => {
                     let mut after = self.cursor.clone();
                     after.pass(1);
-                    if after.at_break() {
+                    if after.is_at_break() {
                         after.pass_break();
                         self.cursor = after;
                         pieces.replace(here, "", self.cursor.at);
@@ -220,7 +220,7 @@ impl<'a> YamlScanner<'a> {
             let ends = match byte {
                 b' ' | b'\t' | b'\n' | b'\r' => true,
                 b'\\' => quote == b'"',
-                0xC2 | 0xE2 => self.cursor.separates(len),
+                0xC2 | 0xE2 => self.cursor.is_separator(len),
                 _ => byte == quote,
             };
             if ends {
@@ -236,7 +236,7 @@ impl<'a> YamlScanner<'a> {
         let mut folds = LineFolds::default();
         let mut broken = line == QuotedLineEnd::Continued;
         loop {
-            if self.cursor.at_break() {
+            if self.cursor.is_at_break() {
                 let line_break = self.cursor.pass_break();
                 if line == QuotedLineEnd::Continued {
                     folds.more.push_str(line_break);
@@ -244,7 +244,7 @@ impl<'a> YamlScanner<'a> {
                     folds.add(line_break);
                 }
                 broken = true;
-            } else if self.cursor.at_blank() {
+            } else if self.cursor.is_at_blank() {
                 self.cursor.pass_blanks(TabHandling::Pass);
             } else {
                 break;
@@ -306,9 +306,9 @@ impl YamlScanner<'_> {
         let mut last_break = "";
         let mut after_blank = false;
         self.block_breaks(&mut indent, &mut pending)?;
-        while self.cursor.column == indent && !self.cursor.at_end() {
+        while self.cursor.column == indent && !self.cursor.is_at_end() {
             self.check_length(start)?;
-            let blank = self.cursor.at_blank();
+            let blank = self.cursor.is_at_blank();
             let folds = indicator == b'>' && last_break == "\n" && !after_blank && !blank;
             match (folds, pending.is_empty()) {
                 (true, true) => out.push(' '),
@@ -351,7 +351,7 @@ impl YamlScanner<'_> {
         }
         self.cursor.pass_blanks(TabHandling::Pass);
         self.cursor.pass_comment();
-        if !self.cursor.at_end() && !self.cursor.at_break() {
+        if !self.cursor.is_at_end() && !self.cursor.is_at_break() {
             return Err(self
                 .fault("only a comment can follow `|` or `>` in its line")
                 .hint("put a text that begins with `|` or `>` in quotes"));
@@ -375,7 +375,7 @@ impl YamlScanner<'_> {
                     .fault("a tab cannot indent the text of a block scalar")
                     .hint("indent with spaces"));
             }
-            if !self.cursor.at_break() {
+            if !self.cursor.is_at_break() {
                 break;
             }
             breaks.push_str(self.cursor.pass_break());
@@ -411,7 +411,7 @@ impl YamlScanner<'_> {
         } else {
             self.short_tag(&start)?
         };
-        if !self.cursor.separates(0) {
+        if !self.cursor.is_separator(0) {
             return Err(self
                 .fault("a tag ends with a blank")
                 .hint("put a text that begins with `!` in quotes"));

@@ -8,14 +8,14 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::fixture::TestRepository;
 use super::outage::ProcessWitness;
-use super::server::{ScriptedGitServer, ServerManner};
+use super::server::{ScriptedGitServer, ServerBehaviour};
 use crate::source::{
     Credentials, GitLocation, ResolvedLocation, Source, SourceError, SourceSettings, TransportPolicy,
 };
 
 /// Returns a token, and what the server calls it.
-fn locked(token: &str) -> ServerManner {
-    ServerManner::Locked(format!("Authorization: Basic {}", STANDARD.encode(format!("me:{token}"))))
+fn locked(token: &str) -> ServerBehaviour {
+    ServerBehaviour::Locked(format!("Authorization: Basic {}", STANDARD.encode(format!("me:{token}"))))
 }
 
 fn write(folder: &Path, name: &str, server: &ScriptedGitServer, token: &str) {
@@ -114,7 +114,7 @@ async fn what_is_bound_to_an_address_is_shown_there_and_below_it_alone() {
     // A client that is redirected takes it nowhere.
     let other = ScriptedGitServer::start(root.path(), locked("hunter2"));
     let target = other.url("http").replace("repo", "team/repo/info/refs?service=git-upload-pack");
-    server.set(ServerManner::Say(format!(
+    server.set(ServerBehaviour::Say(format!(
         "HTTP/1.1 302 Found\r\nLocation: {target}\r\nContent-Length: 0\r\n\r\n"
     )));
     assert!(matches!(bound(&server, folder.path(), &at("team/repo")).await, Err(SourceError::Moved { .. })));

@@ -41,8 +41,13 @@ impl DirectoryFixture {
     }
 
     fn open(&self) -> Source {
+        self.open_with_quota(SourceSettings::default().quota)
+    }
+
+    fn open_with_quota(&self, quota: u64) -> Source {
         let now = self.now.clone();
         let settings = SourceSettings {
+            quota,
             pause: Duration::from_millis(1),
             clock: Arc::new(move || *now.lock().unwrap()),
             ..SourceSettings::default()
@@ -84,6 +89,27 @@ async fn snapshots_follow_the_files_and_equal_what_one_observation_gives() {
     seen(&mut source).await;
     fixture.wait(60);
     assert_eq!(seen(&mut source).await, first, "equal files, equal revision");
+}
+
+// The bytes between two counts are summed up.
+#[tokio::test]
+async fn small_snapshots_fill_a_store() {
+    const QUOTA: u64 = 1_000_000;
+    let fixture = DirectoryFixture::new(&[("a.yaml", "0")]);
+    let mut source = fixture.open_with_quota(QUOTA);
+    let mut written = 0;
+    let error = loop {
+        match source.observe().await {
+            Ok(observed) => assert!(observed.changed),
+            Err(error) => break error,
+        }
+        written += 1;
+        assert!(written < QUOTA / 4096, "three objects of a block each, and a reference");
+        fixture.put(&[("a.yaml", &written.to_string())]);
+        fixture.wait(1);
+    };
+    assert!(matches!(error, SourceError::Full { .. }), "{error}");
+    assert!(written > 20, "{written} snapshots of 20 kB fit");
 }
 
 #[tokio::test]
@@ -224,6 +250,21 @@ async fn what_is_refused_makes_the_revision_incomplete() {
     assert_eq!(source.changes(&first, &second).unwrap(), []);
 }
 
+// The trees are the same, as the file's last content stays for a while.
+#[tokio::test]
+async fn a_file_that_is_refused_from_now_on_is_no_plain_change() {
+    let fixture = DirectoryFixture::new(&[("a.yaml", "1"), ("b.yaml", "2")]);
+    let mut source = fixture.open();
+    let first = seen(&mut source).await;
+    fs::File::create(fixture.root().join("b.yaml")).unwrap().set_len(1 << 30).unwrap();
+    let second = seen(&mut source).await;
+    assert_eq!(refused(&source.snapshot(&second).unwrap().refused), ["too-large b.yaml"]);
+    let plain_changes =
+        |from: &Revision, to: &Revision| source.reader().plain_changes(from, None, to).unwrap();
+    assert_eq!(plain_changes(&first, &second), None);
+    assert_eq!(plain_changes(&second, &first), None);
+}
+
 #[tokio::test]
 async fn a_folder_whose_ignore_file_says_nothing_clear_is_not_read_and_makes_it_incomplete() {
     let check = async |make: &dyn Fn(&Path)| {
@@ -314,7 +355,7 @@ async fn pins_keep_old_snapshots_and_only_those() {
     let wanted = BTreeSet::from([first.clone(), Revision::new("deleted"), Revision::new("")]);
     assert_eq!(source.pin(&wanted).await.unwrap(), []);
     let lock = source.store.lock().await.unwrap();
-    source.store.maintain_now(&lock).await;
+    source.store.try_maintain_now(&lock).await;
     drop(lock);
     assert_eq!(text(&source, &first, "a.yaml"), "1");
     assert_eq!(text(&source, &third, "a.yaml"), "3");

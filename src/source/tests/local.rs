@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use super::compare;
 use super::fixture::{TestRepository, git, marks, paths, put, refused, state};
 use crate::object::Revision;
+use crate::source::tree_builder::{self, NewEntry};
 use crate::source::{Ancestry, GitLocation, ResolvedLocation, Source, SourceError, local};
 
 fn open(repo: &TestRepository, location: &ResolvedLocation) -> Source {
@@ -364,9 +365,9 @@ fn plant(repository: &git2::Repository, files: &[(String, String)]) -> Revision 
         .iter()
         .map(|(path, text)| (path.clone(), odb.write(git2::ObjectType::Blob, text.as_bytes()).unwrap()))
         .collect();
-    let plain: Vec<(&str, git2::Oid)> = ids.iter().map(|(path, id)| (path.as_str(), *id)).collect();
+    let plain: Vec<NewEntry<'_>> = ids.iter().map(|(path, id)| NewEntry::file(path, *id)).collect();
     let mut odb = odb;
-    Revision::new(&crate::source::tree_builder::write_commit(&mut odb, &plain, &[]).unwrap().to_string())
+    Revision::new(&tree_builder::write_commit(&mut odb, &plain, &[]).unwrap().to_string())
 }
 
 #[test]

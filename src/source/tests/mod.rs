@@ -8,6 +8,7 @@ mod directory;
 mod disk_snapshot;
 mod fixture;
 mod forms;
+mod frozen;
 mod hostile;
 mod http;
 mod identity;
@@ -17,6 +18,8 @@ mod loose;
 mod outage;
 mod packs;
 mod pointers;
+mod raw_listing;
+mod readings;
 mod remote;
 mod rendered;
 mod revision_tree;
@@ -32,7 +35,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::location::GitLocation;
-use super::snapshot::SnapshotFile;
+use super::snapshot::{RenderId, SnapshotFile};
 use super::{
     BlobId, ChangedFile, CommitInfo, ResolvedLocation, Snapshot, Source, SourceError, SourceSettings,
 };
@@ -63,7 +66,8 @@ impl Source {
     /// Blocks.
     pub(super) fn changes(&self, from: &Revision, to: &Revision) -> Result<Vec<ChangedFile>, SourceError> {
         let snapshot_of = |revision: &Revision| self.snapshot(revision);
-        Ok(match self.reader().plain_changes(from, to)? {
+        let rendered = self.reader().rendered_tree(from)?.map(RenderId);
+        Ok(match self.reader().plain_changes(from, rendered, to)? {
             Some(changed) => changed,
             None => compare(&snapshot_of(from)?.files, &snapshot_of(to)?.files),
         })

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::fixture::{noise, paths};
 use super::remote::RemoteFixture;
-use super::server::{ScriptedGitServer, ServerManner};
+use super::server::{ScriptedGitServer, ServerBehaviour};
 use crate::object::Revision;
 use crate::source::{GitLocation, ResolvedLocation, Source, SourceError, SourceSettings, TransportPolicy};
 
@@ -78,7 +78,7 @@ impl ProcessWitness {
 async fn no_process_outlives_the_deadline() {
     let check = async |scheme: &str, expected: &[&str]| {
         let state = tempfile::tempdir().unwrap();
-        let server = ScriptedGitServer::start(state.path(), ServerManner::Silent);
+        let server = ScriptedGitServer::start(state.path(), ServerBehaviour::Silent);
         let location = ResolvedLocation::Git(GitLocation::new(server.url(scheme)));
         // Long enough for the witness to see what runs, also on a busy machine.
         let answer = Duration::from_secs(3);
@@ -114,14 +114,14 @@ async fn no_process_outlives_a_fetch_that_stalls() {
     fixture.open().observe().await.unwrap();
     let mut source = fixture.open_with(|_, settings| settings.fetch = Duration::from_secs(15));
     let second = fixture.repo.commit(&[("noise.txt", &noise()), ("a.yaml", "2")]);
-    fixture.server.set(ServerManner::Git { most: 300_000 });
+    fixture.server.set(ServerBehaviour::Git { most: 300_000 });
     let witness = ProcessWitness::new(vec![fixture.state.path().to_str().unwrap().to_owned()]);
     let error = source.observe().await.unwrap_err();
     assert!(matches!(error, SourceError::Silent { .. }), "{error}");
     assert_eq!(source.current_revision(), Some(&first));
     let seen = witness.all_gone();
     assert!(seen.iter().any(|line| line.contains("index-pack")), "{seen:?}");
-    fixture.server.set(ServerManner::git());
+    fixture.server.set(ServerBehaviour::git());
     assert_eq!(source.observe().await.unwrap().revision, second, "recovers by itself");
 }
 
@@ -136,22 +136,22 @@ fn in_force(source: &Source, revision: &Revision) {
 #[tokio::test]
 async fn over_http_the_last_revision_stays_in_force_with_its_age_and_recovers() {
     let (fixture, first) = RemoteFixture::new(&[("a.yaml", "1")]);
-    fixture.server.set(ServerManner::Http);
+    fixture.server.set(ServerBehaviour::Http);
     let mut source = fixture.open_with(|location, settings| {
         location.url = fixture.server.url("http").replace("://", "://user:hunter2@");
         settings.answer = Duration::from_secs(4);
     });
     assert_eq!(source.observe().await.unwrap().revision, first);
     let html = "<!DOCTYPE html>\n<html>\n<body>Please log in</body>\n</html>\n";
-    let http = |status: &str, body: &str| ServerManner::http(status, "text/html", body);
+    let http = |status: &str, body: &str| ServerBehaviour::http(status, "text/html", body);
     let advertised = "001e# service=git-upload-pack\n0000";
     let smart =
-        |body: &str| ServerManner::http("200 OK", "application/x-git-upload-pack-advertisement", body);
+        |body: &str| ServerBehaviour::http("200 OK", "application/x-git-upload-pack-advertisement", body);
     let drip = "HTTP/1.1 200 OK\r\n\r\n".to_owned() + &"x".repeat(99);
     for manner in [
-        ServerManner::Silent,
-        ServerManner::Drip { text: drip.clone(), fast: 1 },
-        ServerManner::Drip { text: drip, fast: 19 },
+        ServerBehaviour::Silent,
+        ServerBehaviour::Drip { text: drip.clone(), fast: 1 },
+        ServerBehaviour::Drip { text: drip, fast: 19 },
         http("200 OK", ""),
         http("200 OK", html),
         http("200 OK", "<html>"),
@@ -164,8 +164,8 @@ async fn over_http_the_last_revision_stays_in_force_with_its_age_and_recovers() 
         smart(&format!("{advertised}0000")),
         smart("001e# service=git-upload-pack\n00"),
         smart("zzzz"),
-        ServerManner::Say(String::new()),
-        ServerManner::Say("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n00".to_owned()),
+        ServerBehaviour::Say(String::new()),
+        ServerBehaviour::Say("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n00".to_owned()),
     ] {
         let before = source.last_reached();
         fixture.server.set(manner.clone());
@@ -178,7 +178,7 @@ async fn over_http_the_last_revision_stays_in_force_with_its_age_and_recovers() 
         assert!(!text.contains("hunter2") && !text.contains("dXNlcjpodW50ZXIy"), "{text}");
         in_force(&source, &first);
         assert!(before.is_some() && source.last_reached() == before, "its age is known");
-        fixture.server.set(ServerManner::Http);
+        fixture.server.set(ServerBehaviour::Http);
         assert!(!source.observe().await.unwrap().changed, "{manner:?}: recovers by itself");
         assert!(source.last_reached() > before);
     }
@@ -203,7 +203,7 @@ async fn pins_do_not_wait_for_a_silent_remote_one_after_the_other() {
     let mut source = fixture.open_with(|_, settings| settings.fetch = Duration::from_secs(6));
     source.observe().await.unwrap();
     fixture.server.wait_idle();
-    fixture.server.set(ServerManner::Silent);
+    fixture.server.set(ServerBehaviour::Silent);
     let strangers = (0..9).map(|n| Revision::new(&n.to_string().repeat(40)));
     let pins: BTreeSet<_> = strangers.chain([first.clone(), second.clone()]).collect();
     fixture.server.ended();
@@ -212,7 +212,7 @@ async fn pins_do_not_wait_for_a_silent_remote_one_after_the_other() {
     assert_eq!(fixture.server.ended().len(), 1, "asked once");
     assert!(source.observe().await.is_err());
     // When it answers again, a look brings what could not be had.
-    fixture.server.set(ServerManner::git());
+    fixture.server.set(ServerBehaviour::git());
     source.observe().await.unwrap();
     assert_eq!(source.snapshot(&first).unwrap().files.len(), 1);
 }

@@ -186,7 +186,7 @@ async fn observe_bomb() {
     assert_eq!(source.read(file.blob).unwrap(), SMALL);
     source.fetch_revision(&first).await.unwrap();
     let lock = source.store.lock().await.unwrap();
-    source.store.maintain_now(&lock).await;
+    source.store.try_maintain_now(&lock).await;
     assert_eq!(source.read(file.blob).unwrap(), SMALL);
     let peak = take_peak();
     assert!(peak < 300, "{peak} MiB");
@@ -201,7 +201,7 @@ async fn a_pipe_that_comes_after_the_check_is_reported_by_the_deadline() {
     store.prepare(&lock).unwrap();
     let folders = repository_folders(repo.path()).unwrap();
     let objects = HostObjects::new(&store, &lock, &folders, "shop");
-    objects.judge().await.unwrap();
+    objects.check_files().await.unwrap();
     let pipe = loose(&repo, &repo.git(&["rev-parse", "HEAD:a.yaml"]));
     put_pipe(&pipe);
     let error = objects.copy_commit(&revision, None).await.unwrap_err();
@@ -267,7 +267,7 @@ async fn only_what_is_new_is_copied_and_nothing_where_nothing_is() {
         assert_eq!(history, [1, 2]);
         source.fetch_revision(&first).await.unwrap();
         let lock = source.store.lock().await.unwrap();
-        source.store.maintain_now(&lock).await;
+        source.store.try_maintain_now(&lock).await;
         drop(lock);
         assert_eq!(packed(source.store.path()), [102 + 4 + 4], "git counts the cut history as complete");
         for revision in [&first, &second, &third] {
@@ -326,7 +326,7 @@ async fn a_file_that_no_known_revision_has_in_its_place_is_looked_for() {
     let commit = repo.git(&["commit-tree", "-m", "moved", &tree]);
     repo.git(&["update-ref", "refs/heads/main", &commit]);
     let error = source.observe().await.unwrap_err().to_string();
-    assert!(error.contains("damaged") || error.contains("missing"), "{error}");
+    assert!(error.contains("damaged repository: "), "{error}");
 }
 
 #[tokio::test]

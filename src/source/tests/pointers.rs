@@ -33,13 +33,13 @@ fn open_to_all(folder: &Path) {
 }
 
 /// A repository that only rhumb may read, and one beside it that an attacker may write.
-struct Neighbours {
+struct NeighbouringRepositories {
     secret: TestRepository,
     hidden: Revision,
     followed: TestRepository,
 }
 
-impl Neighbours {
+impl NeighbouringRepositories {
     fn new() -> Self {
         let (secret, hidden) = TestRepository::with(&[("secret.yaml", "hunter2")]);
         secret.git(&["remote", "add", "origin", "https://example.com/secret/origin"]);
@@ -83,7 +83,7 @@ impl Neighbours {
 }
 
 /// Looks at the followed repository, and makes sure that nothing of the other one comes out.
-async fn refuses(neighbours: &Neighbours, way: &str, expected: &[&str]) {
+async fn refuses(neighbours: &NeighbouringRepositories, way: &str, expected: &[&str]) {
     let path = neighbours.followed.path();
     open_to_all(path);
     let state = tempfile::tempdir().unwrap();
@@ -107,33 +107,33 @@ async fn refuses(neighbours: &Neighbours, way: &str, expected: &[&str]) {
 
 #[tokio::test]
 async fn no_pointer_leads_to_another_repository() {
-    let by_file = |neighbours: &Neighbours, target: &Path| {
+    let by_file = |neighbours: &NeighbouringRepositories, target: &Path| {
         fs::remove_dir_all(neighbours.store()).unwrap();
         fs::write(neighbours.store(), format!("gitdir: {}\n", target.display())).unwrap();
     };
 
-    let pair = Neighbours::new();
+    let pair = NeighbouringRepositories::new();
     by_file(&pair, &pair.target());
     refuses(&pair, "a file", &[".git leads to", pair.target().to_str().unwrap(), "does not name"]).await;
 
-    let pair = Neighbours::new();
+    let pair = NeighbouringRepositories::new();
     let tree = tempfile::tempdir().unwrap();
     let other = tree.path().join("tree");
     pair.secret.git(&["worktree", "add", "--quiet", "--detach", other.to_str().unwrap()]);
     by_file(&pair, &pair.target().join("worktrees/tree"));
     refuses(&pair, "the folder of a work tree", &[".git leads to"]).await;
 
-    let pair = Neighbours::new();
+    let pair = NeighbouringRepositories::new();
     fs::remove_dir_all(pair.store()).unwrap();
     symlink(pair.target(), pair.store()).unwrap();
     refuses(&pair, "a link", &[".git is a link to", pair.target().to_str().unwrap()]).await;
 
-    let pair = Neighbours::new();
+    let pair = NeighbouringRepositories::new();
     fs::write(pair.store().join("commondir"), format!("{}\n", pair.target().display())).unwrap();
     refuses(&pair, "commondir", &[".git/commondir leads to", pair.target().to_str().unwrap()]).await;
 
     // A folder of the attacker's own names the followed one back, and leads on.
-    let pair = Neighbours::new();
+    let pair = NeighbouringRepositories::new();
     let own = tempfile::tempdir().unwrap();
     let admin = own.path().join("worktrees/x");
     put(&admin, &[("HEAD", "ref: refs/heads/main\n"), ("gitdir", pair.store().to_str().unwrap())]);
@@ -142,7 +142,7 @@ async fn no_pointer_leads_to_another_repository() {
     by_file(&pair, &admin);
     refuses(&pair, "through a folder of its own", &["worktrees/x/commondir leads to"]).await;
 
-    let pair = Neighbours::new();
+    let pair = NeighbouringRepositories::new();
     fs::write(pair.store().join("HEAD"), format!("ref: ../..{}/refs/heads/main\n", pair.target().display()))
         .unwrap();
     refuses(&pair, "a reference", &[".git/HEAD leads to"]).await;
@@ -151,7 +151,7 @@ async fn no_pointer_leads_to_another_repository() {
 #[tokio::test]
 async fn no_link_in_a_repository_leads_to_another_one() {
     for name in ["objects", "objects/pack", "objects/info", "refs", "refs/heads", "refs/heads/main"] {
-        let pair = Neighbours::new();
+        let pair = NeighbouringRepositories::new();
         pair.pack_secret();
         fs::write(pair.target().join("refs/heads/main"), format!("{}\n", pair.hidden)).unwrap();
         pair.link(name);
@@ -161,20 +161,20 @@ async fn no_link_in_a_repository_leads_to_another_one() {
         refuses(&pair, name, &[&format!(".git/{name} is a link to"), pair.target().to_str().unwrap()]).await;
     }
     for name in ["HEAD", "config", "packed-refs", "shallow", "info"] {
-        let pair = Neighbours::new();
+        let pair = NeighbouringRepositories::new();
         pair.pack_secret();
         fs::write(pair.target().join("shallow"), "").unwrap();
         pair.link(name);
         refuses(&pair, name, &[&format!(".git/{name} is a link to"), pair.target().to_str().unwrap()]).await;
     }
 
-    let pair = Neighbours::new();
+    let pair = NeighbouringRepositories::new();
     let fanout = &pair.hidden.as_str()[..2];
     pair.link(&format!("objects/{fanout}"));
     pair.name_hidden();
     refuses(&pair, "loose objects", &[&format!(".git/objects/{fanout} is a link to")]).await;
 
-    let pair = Neighbours::new();
+    let pair = NeighbouringRepositories::new();
     pair.pack_secret();
     for entry in fs::read_dir(pair.target().join("objects/pack")).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
@@ -184,7 +184,7 @@ async fn no_link_in_a_repository_leads_to_another_one() {
     refuses(&pair, "packs", &[".git/objects/pack/pack-", "is a link to"]).await;
 
     // The branch that HEAD names names another one.
-    let pair = Neighbours::new();
+    let pair = NeighbouringRepositories::new();
     pair.link_to("refs/heads/side", &pair.target().join("refs/heads/main"));
     fs::write(pair.store().join("refs/heads/main"), "ref: refs/heads/side\n").unwrap();
     refuses(&pair, "a chain", &[".git/refs/heads/side is a link to"]).await;
@@ -193,7 +193,7 @@ async fn no_link_in_a_repository_leads_to_another_one() {
 #[tokio::test]
 async fn no_pipe_in_the_place_of_a_file_is_waited_for() {
     for name in ["HEAD", "packed-refs", "refs/heads/main", "objects/pack/pack-1.idx"] {
-        let pair = Neighbours::new();
+        let pair = NeighbouringRepositories::new();
         let place = pair.store().join(name);
         let _ = fs::remove_file(&place);
         let mode = rustix::fs::Mode::from_raw_mode(0o600);
@@ -207,15 +207,15 @@ async fn no_pipe_in_the_place_of_a_file_is_waited_for() {
 
 /// Swaps something in a followed repository after the look at it, and makes sure that no object of
 /// the other one comes out.
-async fn shows_nothing(way: &str, swap: impl Fn(&Neighbours)) {
-    let pair = Neighbours::new();
+async fn shows_nothing(way: &str, swap: impl Fn(&NeighbouringRepositories)) {
+    let pair = NeighbouringRepositories::new();
     let state = tempfile::tempdir().unwrap();
     let store = RevisionStore::new(state.path(), SourceSettings::default());
     let lock = store.lock().await.unwrap();
     store.prepare(&lock).unwrap();
     let folders = repository_folders(pair.followed.path()).unwrap();
     let objects = HostObjects::new(&store, &lock, &folders, way);
-    objects.judge().await.unwrap();
+    objects.check_files().await.unwrap();
     swap(&pair);
     let found = Repository::open(pair.store()).unwrap();
     let hidden = Oid::from_str(pair.hidden.as_str()).unwrap();
@@ -252,7 +252,7 @@ async fn a_link_that_comes_after_the_check_shows_nothing() {
     })
     .await;
 
-    let pair = Neighbours::new();
+    let pair = NeighbouringRepositories::new();
     let read = || followed_repository::read_file(&pair.store(), "refs/heads/main", 100);
     assert!(read().unwrap().is_some());
     pair.link("refs/heads/main");
@@ -263,7 +263,7 @@ async fn a_link_that_comes_after_the_check_shows_nothing() {
 
 #[tokio::test]
 async fn a_revision_is_copied_only_with_all_its_files() {
-    let pair = Neighbours::new();
+    let pair = NeighbouringRepositories::new();
     let blob = pair.secret.git(&["rev-parse", "HEAD:secret.yaml"]);
     let listing = pair.followed.path().join("listing");
     fs::write(&listing, format!("100644 blob {blob}\tsecret.yaml\n")).unwrap();
@@ -284,7 +284,7 @@ async fn a_revision_is_copied_only_with_all_its_files() {
 
 #[test]
 fn the_work_tree_around_a_folder_is_the_folder_that_holds_the_repository() {
-    let pair = Neighbours::new();
+    let pair = NeighbouringRepositories::new();
     put(pair.followed.path(), &[("deploy/a.yaml", "1")]);
     let deploy = pair.followed.path().join("deploy");
     pair.followed.git(&["config", "core.worktree", "/"]);

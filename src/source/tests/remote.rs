@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 use super::fixture::{TestRepository, git, marks, noise, paths};
-use super::server::{ScriptedGitServer, ServerManner};
+use super::server::{ScriptedGitServer, ServerBehaviour};
 use crate::object::{ErrorClass, Revision};
 use crate::source::{GitLocation, ResolvedLocation, Source, SourceError, SourceSettings, TransportPolicy};
 
@@ -25,7 +25,7 @@ impl RemoteFixture {
         let (repo, revision) = TestRepository::with(files);
         let folder = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink(repo.path(), folder.path().join("repo")).unwrap();
-        let server = ScriptedGitServer::start(folder.path(), ServerManner::git());
+        let server = ScriptedGitServer::start(folder.path(), ServerBehaviour::git());
         let state = tempfile::tempdir().unwrap();
         (Self { repo, server, state, _folder: folder }, revision)
     }
@@ -82,12 +82,12 @@ async fn a_second_process_goes_on_where_the_first_ended() {
     let (fixture, first) = RemoteFixture::new(&[("a.yaml", "1")]);
     fixture.open().observe().await.unwrap();
     fixture.server.ended();
-    fixture.server.set(ServerManner::Silent);
+    fixture.server.set(ServerBehaviour::Silent);
     let mut source = fixture.open_with(|_, settings| settings.answer = Duration::from_millis(100));
     assert_eq!(source.current_revision(), Some(&first));
     assert_eq!(source.snapshot(&first).unwrap().files.len(), 1);
     assert!(source.observe().await.is_err());
-    fixture.server.set(ServerManner::git());
+    fixture.server.set(ServerBehaviour::git());
     let mut source = fixture.open();
     assert!(source.observe().await.unwrap().changed, "the first look of a process is always news");
     let other = fixture.open_with(|location, _| location.reference = Some("other".to_owned()));
@@ -177,7 +177,7 @@ async fn nothing_but_a_proof_is_called_a_deletion() {
 
 /// Returns a source that works, until its server changes its manners; then the error, and how long
 /// it took.
-async fn after(manner: ServerManner, answer: Duration) -> (SourceError, Duration, RemoteFixture) {
+async fn after(manner: ServerBehaviour, answer: Duration) -> (SourceError, Duration, RemoteFixture) {
     let (fixture, first) = RemoteFixture::new(&[("a.yaml", "1")]);
     let mut source = fixture.open_with(|_, settings| settings.answer = Duration::from_secs(20));
     source.observe().await.unwrap();
@@ -196,20 +196,20 @@ async fn after(manner: ServerManner, answer: Duration) -> (SourceError, Duration
 #[tokio::test]
 async fn a_silent_or_slow_server_meets_a_deadline_and_all_processes_end() {
     let answer = Duration::from_millis(700);
-    let drip = ServerManner::Drip { text: "0".repeat(100), fast: 1 };
-    for manner in [ServerManner::Silent, drip, ServerManner::Git { most: 20 }] {
+    let drip = ServerBehaviour::Drip { text: "0".repeat(100), fast: 1 };
+    for manner in [ServerBehaviour::Silent, drip, ServerBehaviour::Git { most: 20 }] {
         let (error, took, fixture) = after(manner, answer).await;
         assert!(matches!(error, SourceError::Silent { .. }), "{error}");
         assert_eq!(error.class(), ErrorClass::Transient);
         assert!((answer..answer + Duration::from_secs(5)).contains(&took), "{took:?}");
         fixture.server.wait_idle();
-        fixture.server.set(ServerManner::git());
+        fixture.server.set(ServerBehaviour::git());
         assert!(fixture.open().observe().await.is_ok(), "recovers by itself");
     }
 }
 
 /// Looks at a hostile server for the first time.
-async fn stranger(scheme: &str, manner: ServerManner, answer: Duration) -> SourceError {
+async fn stranger(scheme: &str, manner: ServerBehaviour, answer: Duration) -> SourceError {
     let state = tempfile::tempdir().unwrap();
     let server = ScriptedGitServer::start(state.path(), manner);
     let location = ResolvedLocation::Git(GitLocation::new(server.url(scheme)));
@@ -228,19 +228,20 @@ async fn every_kind_of_bad_answer_has_its_name() {
     let short = Duration::from_millis(700);
     let html = "<html><body>Please log in</body></html>";
     let check =
-        async |scheme: &str, manner: ServerManner, answer: Duration, expected: &str, class: ErrorClass| {
+        async |scheme: &str, manner: ServerBehaviour, answer: Duration, expected: &str, class: ErrorClass| {
             let error = stranger(scheme, manner.clone(), answer).await;
             assert!(error.to_string().contains(expected), "{scheme} {manner:?}: {error}");
             assert_eq!(error.class(), class, "{error}");
         };
     // In the TLS handshake git's own limits on slow transfers do not fire.
-    check("https", ServerManner::Silent, short, "no answer within 0.7 s", ErrorClass::Transient).await;
-    check("http", ServerManner::Silent, short, "no answer within 0.7 s", ErrorClass::Transient).await;
-    let drip = ServerManner::Drip { text: "HTTP/1.1 200 OK\r\n\r\n".to_owned() + &"x".repeat(99), fast: 19 };
+    check("https", ServerBehaviour::Silent, short, "no answer within 0.7 s", ErrorClass::Transient).await;
+    check("http", ServerBehaviour::Silent, short, "no answer within 0.7 s", ErrorClass::Transient).await;
+    let drip =
+        ServerBehaviour::Drip { text: "HTTP/1.1 200 OK\r\n\r\n".to_owned() + &"x".repeat(99), fast: 19 };
     check("http", drip, short, "no answer within 0.7 s", ErrorClass::Transient).await;
-    check("https", ServerManner::Say("not TLS".to_owned()), long, "not reachable", ErrorClass::Transient)
+    check("https", ServerBehaviour::Say("not TLS".to_owned()), long, "not reachable", ErrorClass::Transient)
         .await;
-    let ok = |body: &str| ServerManner::http("200 OK", "text/html", body);
+    let ok = |body: &str| ServerBehaviour::http("200 OK", "text/html", body);
     check("http", ok(""), long, "names no branch at all", ErrorClass::Transient).await;
     check("http", ok(html), long, "names no branch at all", ErrorClass::Transient).await;
     check(
@@ -253,7 +254,7 @@ async fn every_kind_of_bad_answer_has_its_name() {
     .await;
     check(
         "http",
-        ServerManner::http("404 Not Found", "text/html", html),
+        ServerBehaviour::http("404 Not Found", "text/html", html),
         long,
         "no git repository",
         ErrorClass::Source,
@@ -261,7 +262,7 @@ async fn every_kind_of_bad_answer_has_its_name() {
     .await;
     check(
         "http",
-        ServerManner::http("403 Forbidden", "text/html", html),
+        ServerBehaviour::http("403 Forbidden", "text/html", html),
         long,
         "access denied",
         ErrorClass::Forbidden,
@@ -270,19 +271,20 @@ async fn every_kind_of_bad_answer_has_its_name() {
     let denied = "401 Unauthorized\r\nWWW-Authenticate: Basic realm=\"x\"";
     check(
         "http",
-        ServerManner::http(denied, "text/html", html),
+        ServerBehaviour::http(denied, "text/html", html),
         long,
         "access denied",
         ErrorClass::Forbidden,
     )
     .await;
-    let busy = ServerManner::http("429 Too Many Requests", "text/html", html);
+    let busy = ServerBehaviour::http("429 Too Many Requests", "text/html", html);
     check("http", busy, long, "not reachable", ErrorClass::Transient).await;
-    let broken = ServerManner::http("503 Service Unavailable", "text/html", html);
+    let broken = ServerBehaviour::http("503 Service Unavailable", "text/html", html);
     check("http", broken, long, "not reachable", ErrorClass::Transient).await;
-    check("git", ServerManner::Say(String::new()), long, "not reachable", ErrorClass::Transient).await;
-    check("git", ServerManner::Say("garbage".to_owned()), long, "not reachable", ErrorClass::Transient).await;
-    check("git", ServerManner::git(), long, "no git repository answers", ErrorClass::Source).await;
+    check("git", ServerBehaviour::Say(String::new()), long, "not reachable", ErrorClass::Transient).await;
+    check("git", ServerBehaviour::Say("garbage".to_owned()), long, "not reachable", ErrorClass::Transient)
+        .await;
+    check("git", ServerBehaviour::git(), long, "no git repository answers", ErrorClass::Source).await;
 }
 
 #[tokio::test]
@@ -291,7 +293,7 @@ async fn a_remote_with_other_ids_is_named() {
     git(state.path(), &["init", "--quiet", "--object-format=sha256", "repo"]);
     let repo = state.path().join("repo");
     git(&repo, &["commit", "--quiet", "--allow-empty", "--message=x"]);
-    let server = ScriptedGitServer::start(state.path(), ServerManner::git());
+    let server = ScriptedGitServer::start(state.path(), ServerBehaviour::git());
     let location = ResolvedLocation::Git(GitLocation::new(server.url("git")));
     let settings = SourceSettings { transports: TransportPolicy::Any, ..SourceSettings::default() };
     let mut source = Source::open_with("test", &location, &state.path().join("state"), settings).unwrap();
@@ -329,7 +331,7 @@ async fn a_server_that_is_down_is_unreachable() {
 #[tokio::test]
 async fn credentials_appear_nowhere() {
     // Nobody knows this line, so that each request is asked for a login.
-    let locked = ServerManner::Locked("not to be had".to_owned());
+    let locked = ServerBehaviour::Locked("not to be had".to_owned());
     let server = ScriptedGitServer::start(std::path::Path::new("/nonexistent"), locked);
     let url = server.url("http").replace("://", "://user:hunter2@");
     let location = ResolvedLocation::Git(GitLocation::new(url));
@@ -367,7 +369,7 @@ async fn what_a_killed_fetch_leaves_does_not_block_the_next() {
     let mut source = fixture.open();
     let second = fixture.repo.commit(&[("noise.txt", &noise()), ("a.yaml", "2")]);
     // Enough for the references and for half of the pack.
-    fixture.server.set(ServerManner::Git { most: 300_000 });
+    fixture.server.set(ServerBehaviour::Git { most: 300_000 });
     let store = fixture.state.path().join("revisions.git");
     let incoming = store.join("incoming.git");
     let litter = |folder: &str| -> Vec<String> {
@@ -394,7 +396,7 @@ async fn what_a_killed_fetch_leaves_does_not_block_the_next() {
     for (repository, rest) in [&store, &incoming].into_iter().flat_map(|one| rests.map(|rest| (one, rest))) {
         fs::write(repository.join(rest), "").unwrap();
     }
-    fixture.server.set(ServerManner::git());
+    fixture.server.set(ServerBehaviour::git());
     let mut source = fixture.open();
     assert_eq!(source.observe().await.unwrap().revision, second);
     assert_eq!(litter("objects/pack"), Vec::<String>::new());
@@ -406,7 +408,7 @@ async fn what_a_killed_fetch_leaves_does_not_block_the_next() {
 #[tokio::test]
 async fn a_fetch_that_nobody_waits_for_is_killed() {
     let (fixture, _) = RemoteFixture::new(&[("a.yaml", "1")]);
-    fixture.server.set(ServerManner::Silent);
+    fixture.server.set(ServerBehaviour::Silent);
     let mut source = fixture.open();
     let busy = async {
         while !fixture.server.is_busy() {
@@ -437,7 +439,7 @@ async fn pins_outlast_what_the_remote_forgets() {
     assert_eq!(source.pin(&set(&[&first, &second])).await.unwrap(), []);
     assert_eq!(source.pin(&set(&[&first])).await.unwrap(), []);
     let lock = source.store.lock().await.unwrap();
-    source.store.maintain_now(&lock).await;
+    source.store.try_maintain_now(&lock).await;
     drop(lock);
     assert_eq!(source.snapshot(&first).unwrap().files.len(), 1);
     assert_eq!(source.snapshot(&third).unwrap().files.len(), 1, "the newest needs no pin");
@@ -485,7 +487,7 @@ async fn all_fetches_for_an_older_revision_together_have_one_deadline() {
     fixture.repo.commit(&[("a.yaml", "2")]);
     fs::write(fixture.repo.path().join(".git/shallow"), format!("{}\n", fixture.repo.head())).unwrap();
     source.observe().await.unwrap();
-    fixture.server.set(ServerManner::Late(Duration::from_millis(600)));
+    fixture.server.set(ServerBehaviour::Late(Duration::from_millis(600)));
     let start = Instant::now();
     let given_up = source.fetch_revision(&nobody).await;
     assert!(matches!(given_up, Err(SourceError::Silent { .. })), "{given_up:?} after {:?}", start.elapsed());

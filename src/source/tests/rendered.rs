@@ -3,17 +3,17 @@
 use std::sync::{Arc, Mutex};
 
 use super::fixture::{TestRepository, state};
-use crate::object::{GroupKind, ObjectId};
+use crate::object::{GroupKind, ObjectId, Revision};
 use crate::source::{
-    BlobId, ClusterFacts, FactUse, KnownFacts, ObjectFact, RemainingRenderWork, RenderRequest,
+    BlobId, ClusterFacts, FactUse, KnownClusterFacts, ObjectFact, RemainingRenderWork, RenderRequest,
     RenderedContent, RenderedRoot, RenderedSnapshot, RootOutcome, Snapshot, SnapshotFile, SnapshotRenderer,
     Source, SourceError, SourceSettings,
 };
 
 /// A renderer that makes one object of a text; none of an empty one.
 #[derive(Debug, Default)]
-struct TextRenderer {
-    text: Mutex<String>,
+pub(super) struct TextRenderer {
+    pub(super) text: Mutex<String>,
 }
 
 impl SnapshotRenderer for TextRenderer {
@@ -69,7 +69,7 @@ async fn the_last_renders_of_a_revision_stay_readable_and_no_more_of_them() {
         *renderer.text.lock().unwrap() = format!("{number}");
         let fact = ObjectFact::Found(serde_json::json!(number).into());
         let objects = [(vars(), fact)].into();
-        source.set_facts(ClusterFacts::Queried(KnownFacts { versions: None, objects }));
+        source.set_facts(ClusterFacts::Queried(KnownClusterFacts { versions: None, objects }));
         source.observe().await.unwrap();
         let newest = source.snapshot(&revision).unwrap();
         assert_eq!(texts(&source, &newest.files), [format!("{number}")]);
@@ -79,6 +79,32 @@ async fn the_last_renders_of_a_revision_stay_readable_and_no_more_of_them() {
     let source = open();
     let earlier = source.reader().earlier_objects(&revision).unwrap();
     assert_eq!(texts(&source, &earlier), ["8", "7", "6", "5", "4", "3", "2"]);
+}
+
+/// Checks that what was rendered of a revision stays as long as the revision is pinned.
+#[tokio::test]
+async fn a_render_is_pinned_as_its_revision_is() {
+    let (repo, first) = TestRepository::with(&[("a.yaml", "a")]);
+    let renderer = Arc::new(TextRenderer::default());
+    let settings = SourceSettings { renderer: Some(renderer.clone()), ..SourceSettings::default() };
+    let mut source = Source::open_with("test", &repo.location(), &state(&repo.dir), settings).unwrap();
+    let mut revisions = vec![first];
+    for number in 1..4 {
+        *renderer.text.lock().unwrap() = format!("{number}");
+        source.observe().await.unwrap();
+        source.pin(&revisions.iter().cloned().collect()).await.unwrap();
+        revisions.push(repo.commit(&[("a.yaml", &format!("a{number}"))]));
+    }
+    source.observe().await.unwrap();
+    let text = |source: &Source, revision: &Revision| {
+        let snapshot = source.snapshot(revision).ok()?;
+        snapshot.files.first().map(|file| String::from_utf8(source.read(file.blob).unwrap()).unwrap())
+    };
+    let texts = |source: &Source| revisions.iter().map(|revision| text(source, revision)).collect::<Vec<_>>();
+    let of = |text: &str| Some(text.to_owned());
+    assert_eq!(texts(&source), [of("1"), of("2"), of("3"), of("3")]);
+    source.pin(&[revisions[1].clone()].into()).await.unwrap();
+    assert_eq!(texts(&source), [None, of("2"), None, of("3")]);
 }
 
 #[tokio::test]

@@ -3,10 +3,11 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
-use super::fixture::{TestRepository, put};
+use super::fixture::{TestRepository, put, write_commit, write_tree};
 use crate::object::Revision;
 use crate::source::object_stores::StorePath;
 use crate::source::reader::{ReadLimits, RevisionForm, RevisionReader};
+use crate::source::refusal::RefusalReason;
 use crate::source::{BlobId, DiskTree, FileDefect, RevisionTree, TreeEntry, TreeFile, TreeLink};
 
 fn reader(repo: &TestRepository, path: Option<&str>, limits: ReadLimits) -> RevisionReader {
@@ -128,6 +129,32 @@ fn what_is_no_file_is_not_read() {
     assert_eq!(disk.entry("nested").unwrap(), Some(TreeEntry::Defect(FileDefect::Submodule)));
     assert_eq!(disk.entry("nested/a.yaml").unwrap(), None);
     assert_eq!(disk.entry("nested/.GIT/config").unwrap(), None);
+}
+
+// Else whoever may write to a repository could put reasons into it that nobody has found.
+#[test]
+fn only_a_snapshot_says_why_something_was_not_read() {
+    let (repo, _) = TestRepository::with(&[("a.yaml", "a")]);
+    let repository = git2::Repository::open(repo.path()).unwrap();
+    let unknown = BlobId::of(b"unreadable").oid();
+    let root = write_tree(
+        &repository,
+        &[
+            ("10644", b"closed", RefusalReason::Unreadable.id()),
+            ("10644", b"large", RefusalReason::TooLarge.id()),
+            ("10644", b"other", unknown),
+        ],
+    );
+    let revision = write_commit(&repository, root, "x");
+    let check = |form, expected: [FileDefect; 3]| {
+        let stores = vec![StorePath::Trusted(repo.path().to_owned())];
+        let reader = RevisionReader::new(stores, form, "repo".to_owned(), None, ReadLimits::default());
+        let tree = reader.tree(&revision).unwrap();
+        let seen = ["closed", "large", "other"].map(|path| tree.entry(path).unwrap());
+        assert_eq!(seen, expected.map(|defect| Some(TreeEntry::Defect(defect))), "{form:?}");
+    };
+    check(RevisionForm::Snapshots, [FileDefect::Unreadable, FileDefect::TooLarge, FileDefect::NotAFile]);
+    check(RevisionForm::Commits, [FileDefect::NotAFile; 3]);
 }
 
 #[test]

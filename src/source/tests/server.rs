@@ -13,7 +13,7 @@ use super::fixture::git_command;
 
 /// The way in which a server treats a connection.
 #[derive(Clone, Debug)]
-pub(super) enum ServerManner {
+pub(super) enum ServerBehaviour {
     /// Speaks git, and says no more after so many bytes of an answer.
     Git { most: usize },
     /// As that, with the bytes of this file for a pack.
@@ -34,7 +34,7 @@ pub(super) enum ServerManner {
     Endless,
 }
 
-impl ServerManner {
+impl ServerBehaviour {
     pub(super) fn git() -> Self {
         Self::Git { most: usize::MAX }
     }
@@ -51,7 +51,7 @@ impl ServerManner {
 /// A server whose threads end with the connections.
 pub(super) struct ScriptedGitServer {
     port: u16,
-    manner: Arc<Mutex<ServerManner>>,
+    manner: Arc<Mutex<ServerBehaviour>>,
     /// The request of each connection that has ended.
     requests: Receiver<String>,
     /// The number of connections now.
@@ -61,7 +61,7 @@ pub(super) struct ScriptedGitServer {
 
 impl ScriptedGitServer {
     /// Serves the repositories below a folder.
-    pub(super) fn start(folder: &Path, manner: ServerManner) -> Self {
+    pub(super) fn start(folder: &Path, manner: ServerBehaviour) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let manner = Arc::new(Mutex::new(manner));
@@ -87,7 +87,7 @@ impl ScriptedGitServer {
         Self { port, manner, requests, open, ended }
     }
 
-    pub(super) fn set(&self, manner: ServerManner) {
+    pub(super) fn set(&self, manner: ServerBehaviour) {
         *self.manner.lock().unwrap() = manner;
     }
 
@@ -132,36 +132,36 @@ impl Drop for ScriptedGitServer {
     }
 }
 
-fn serve(manner: &ServerManner, folder: &Path, mut stream: TcpStream, requests: &Sender<String>) {
+fn serve(manner: &ServerBehaviour, folder: &Path, mut stream: TcpStream, requests: &Sender<String>) {
     let asked = match manner {
-        ServerManner::Git { most } => {
+        ServerBehaviour::Git { most } => {
             speak_git(folder, &stream, *most, None);
             String::new()
         }
-        ServerManner::Packed(pack) => {
+        ServerBehaviour::Packed(pack) => {
             speak_git(folder, &stream, usize::MAX, Some(pack));
             String::new()
         }
-        ServerManner::Late(pause) => {
+        ServerBehaviour::Late(pause) => {
             // A slow link, which nobody hurries.
             std::thread::sleep(*pause);
             speak_git(folder, &stream, usize::MAX, None);
             String::new()
         }
-        ServerManner::Http => super::http::speak(folder, &mut stream, ""),
-        ServerManner::Locked(line) => super::http::speak(folder, &mut stream, line),
-        ServerManner::Silent => read_to_end(&mut stream),
-        ServerManner::Endless => {
+        ServerBehaviour::Http => super::http::speak(folder, &mut stream, ""),
+        ServerBehaviour::Locked(line) => super::http::speak(folder, &mut stream, line),
+        ServerBehaviour::Silent => read_to_end(&mut stream),
+        ServerBehaviour::Endless => {
             name_references(&mut stream);
             String::new()
         }
-        ServerManner::Say(text) => {
+        ServerBehaviour::Say(text) => {
             let asked = read_request(&mut stream);
             let _ = stream.write_all(text.as_bytes());
             let _ = stream.shutdown(Shutdown::Write);
             asked
         }
-        ServerManner::Drip { text, fast } => {
+        ServerBehaviour::Drip { text, fast } => {
             let asked = read_request(&mut stream);
             let (first, rest) = text.as_bytes().split_at(*fast);
             let _ = stream.write_all(first);

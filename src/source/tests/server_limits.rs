@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use super::fixture::TestRepository;
 use super::outage::ProcessWitness;
 use super::remote::RemoteFixture;
-use super::server::{ScriptedGitServer, ServerManner};
+use super::server::{ScriptedGitServer, ServerBehaviour};
 use crate::object::ErrorClass;
 use crate::source::{GitLocation, ResolvedLocation, Source, SourceError, SourceSettings, TransportPolicy};
 
@@ -20,9 +20,9 @@ fn open(url: String, state: &std::path::Path) -> Source {
 }
 
 /// Sends whoever asks to the same path of another server.
-fn redirect(status: &str, other: &ScriptedGitServer) -> ServerManner {
+fn redirect(status: &str, other: &ScriptedGitServer) -> ServerBehaviour {
     let target = format!("{}/info/refs?service=git-upload-pack", other.url("http"));
-    ServerManner::Say(format!(
+    ServerBehaviour::Say(format!(
         "HTTP/1.1 {status}\r\nLocation: {target}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
     ))
 }
@@ -32,7 +32,7 @@ async fn a_redirect_is_reported_and_never_followed() {
     let (state, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     for status in ["301 Moved Permanently", "302 Found", "307 Temporary Redirect"] {
         let other =
-            ScriptedGitServer::start(folder.path(), ServerManner::http("404 Not Found", "text/plain", ""));
+            ScriptedGitServer::start(folder.path(), ServerBehaviour::http("404 Not Found", "text/plain", ""));
         let server = ScriptedGitServer::start(folder.path(), redirect(status, &other));
         let url = server.url("http").replace("http://", "http://me:hunter2@");
         let error = open(url, state.path()).observe().await.unwrap_err();
@@ -53,7 +53,7 @@ async fn the_login_of_a_url_is_in_no_argument_and_no_environment() {
     let name = repo.path().file_name().unwrap().to_str().unwrap();
     let encoded = STANDARD.encode("me:pass word$@");
     let line = format!("Authorization: Basic {encoded}");
-    let server = ScriptedGitServer::start(repo.path().parent().unwrap(), ServerManner::Locked(line));
+    let server = ScriptedGitServer::start(repo.path().parent().unwrap(), ServerBehaviour::Locked(line));
     let state = tempfile::tempdir().unwrap();
     let url = server.url("http").replace("http://", "http://me:pass%20word$%40@").replace("repo", name);
     let mut source = open(url, state.path());
@@ -74,7 +74,7 @@ async fn the_login_of_a_url_is_in_no_argument_and_no_environment() {
 #[tokio::test]
 async fn a_login_goes_to_its_own_server_alone() {
     let (repo, _) = TestRepository::with(&[("a.yaml", "1")]);
-    let locked = ServerManner::Locked(format!("Authorization: Basic {}", STANDARD.encode("me:hunter2")));
+    let locked = ServerBehaviour::Locked(format!("Authorization: Basic {}", STANDARD.encode("me:hunter2")));
     let own = ScriptedGitServer::start(repo.path().parent().unwrap(), locked.clone());
     let other = ScriptedGitServer::start(repo.path().parent().unwrap(), locked);
     let (state, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -95,13 +95,13 @@ async fn a_login_goes_to_its_own_server_alone() {
 #[tokio::test]
 async fn references_without_an_end_are_not_gathered_for_ever() {
     let (fixture, _) = RemoteFixture::new(&[("a.yaml", "1")]);
-    fixture.server.set(ServerManner::Endless);
+    fixture.server.set(ServerBehaviour::Endless);
     let mut source = fixture.open_with(|_, settings| settings.memory = 64 * MIB);
     let start = Instant::now();
     let error = source.observe().await.unwrap_err();
     assert!(matches!(error, SourceError::Memory { .. }), "{error}");
     assert!(start.elapsed() < SourceSettings::default().answer, "it met the limit, not the deadline");
-    fixture.server.set(ServerManner::git());
+    fixture.server.set(ServerBehaviour::git());
     source.observe().await.unwrap();
 }
 

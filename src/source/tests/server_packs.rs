@@ -9,7 +9,7 @@ use git2::Oid;
 
 use super::packs::{SMALL, commit_bomb, delta, run_alone, stored, take_peak};
 use super::remote::RemoteFixture;
-use super::server::ServerManner;
+use super::server::ServerBehaviour;
 use crate::source::SourceError;
 
 #[test]
@@ -46,7 +46,7 @@ async fn take_over_bomb() {
     keep_sent_packs(&fixture.state.path().join("revisions.git"));
     age(fixture.state.path());
     fixture.server.ended();
-    fixture.server.set(ServerManner::Silent);
+    fixture.server.set(ServerBehaviour::Silent);
     take_peak();
     // The deltas are in the way of nobody, and what was in force stays so without the remote.
     let mut source = fixture.open_with(|_, settings| settings.answer = Duration::from_millis(100));
@@ -121,7 +121,7 @@ async fn follow_bomb() {
     assert_eq!(source.read(file.blob).unwrap(), SMALL);
     source.fetch_revision(&first).await.unwrap();
     let lock = source.store.lock().await.unwrap();
-    source.store.maintain_now(&lock).await;
+    source.store.try_maintain_now(&lock).await;
     assert_eq!(source.read(file.blob).unwrap(), SMALL);
     let peak = take_peak();
     assert!(peak < 300, "{peak} MiB");
@@ -163,10 +163,10 @@ async fn deltas_of_a_server_without_an_end_are_refused_by_the_child() {
     ];
     let file = fixture.repo.path().join(".git/sent");
     write_sent_pack(&file, &entries);
-    fixture.server.set(ServerManner::Packed(file));
+    fixture.server.set(ServerBehaviour::Packed(file));
     let error = source.observe().await.unwrap_err();
     assert!(matches!(error, SourceError::Git { .. }), "{error:?}");
     assert!(error.to_string().contains("unresolved deltas"), "{error}");
-    fixture.server.set(ServerManner::git());
+    fixture.server.set(ServerBehaviour::git());
     assert_eq!(source.observe().await.unwrap().revision, second);
 }

@@ -3,11 +3,13 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+use std::sync::mpsc;
+use std::thread;
 use std::time::Duration;
 
 use super::fixture::{TestRepository, folder, git, noise, paths, put};
 use super::remote::RemoteFixture;
-use super::server::ServerManner;
+use super::server::ServerBehaviour;
 use crate::object::{ErrorClass, Revision};
 use crate::source::{ResolvedLocation, Source, SourceError, SourceSettings};
 
@@ -25,6 +27,21 @@ fn spoil(folder: &Path, ending: &str) {
         }
     }
     assert!(found > 0, "nothing ends in {ending}");
+}
+
+/// Takes the second half of every file below a folder away.
+fn cut_in_half(folder: &Path) {
+    let mut found = 0;
+    for entry in walkdir::WalkDir::new(folder) {
+        let entry = entry.unwrap();
+        if entry.file_type().is_file() {
+            let bytes = fs::read(entry.path()).unwrap();
+            fs::remove_file(entry.path()).unwrap();
+            fs::write(entry.path(), &bytes[..bytes.len() / 2]).unwrap();
+            found += 1;
+        }
+    }
+    assert!(found > 0, "nothing is in {}", folder.display());
 }
 
 /// Overwrites every file that ends so with bytes that mean nothing.
@@ -152,13 +169,13 @@ async fn a_broken_store_whose_remote_is_gone_is_an_error_and_never_empty() {
         let mut source = open();
         source.observe().await.unwrap();
         damage(fixture.state.path());
-        fixture.server.set(ServerManner::Silent);
+        fixture.server.set(ServerBehaviour::Silent);
         for mut source in [source, open()] {
             assert!(source.observe().await.is_err());
             assert!(source.snapshot(&first).is_err(), "an error, not an empty list");
             assert!(matches!(source.changes(&first, &first), Ok(changed) if changed.is_empty()));
         }
-        fixture.server.set(ServerManner::git());
+        fixture.server.set(ServerBehaviour::git());
         let mut source = open();
         assert_eq!(source.observe().await.unwrap().revision, first, "recovers by itself");
         read_all(&source, &first);
@@ -309,6 +326,34 @@ async fn damaged_references_of_the_store_of_a_local_repository_heal() {
         damage(&state.path().join("revisions.git/refs/rhumb"));
         let second = repo.commit(&[("a.yaml", "11")]);
         assert_eq!(source.observe().await.unwrap().revision, second);
+        read_all(&source, &second);
+    }
+}
+
+// libgit2 reads a loose object without its end for ever. So the read has a thread of its own.
+#[tokio::test]
+async fn objects_of_our_own_store_that_are_cut_are_damage_and_heal() {
+    let (repo, _) = TestRepository::with(&[("a.yaml", "1"), ("b.yaml", "2")]);
+    let dir = folder(&[("a.yaml", "1"), ("b.yaml", "2")]);
+    for (location, change) in
+        [(repo.location(), "11"), (ResolvedLocation::Directory(dir.path().to_owned()), "111")]
+    {
+        let state = tempfile::tempdir().unwrap();
+        let mut source = Source::open("test", &location, state.path()).unwrap();
+        let first = source.observe().await.unwrap().revision;
+        let blob = source.snapshot(&first).unwrap().files[0].blob;
+        cut_in_half(&state.path().join("revisions.git/objects"));
+        let reader = source.reader();
+        reader.close();
+        let (sender, read) = mpsc::channel();
+        thread::spawn(move || sender.send(reader.read(blob).map(drop)));
+        let read = read.recv_timeout(Duration::from_mins(1)).unwrap();
+        assert!(matches!(read, Err(SourceError::Damaged { .. })), "{location:?}: {read:?}");
+
+        repo.commit(&[("a.yaml", change)]);
+        fs::write(dir.path().join("a.yaml"), change).unwrap();
+        let second = source.observe().await.unwrap().revision;
+        assert_ne!(second, first, "{location:?}");
         read_all(&source, &second);
     }
 }

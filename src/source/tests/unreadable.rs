@@ -14,7 +14,7 @@ use super::fixture::{TestRepository, folder, paths, put, refused};
 use crate::source::{ResolvedLocation, Snapshot, Source, SourceSettings, read_disk};
 
 /// Runs in a thread that may read what permissions allow, and no more. So may those it starts.
-fn without_rights<T: Send>(run: impl FnOnce() -> T + Send) -> T {
+pub(super) fn without_rights<T: Send>(run: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
             let mut sets = capabilities(None).unwrap();

@@ -8,11 +8,11 @@ use std::process::Command;
 use tempfile::TempDir;
 
 use super::fixture::{TestRepository, git, git_command};
-use super::server::{ScriptedGitServer, ServerManner};
+use super::server::{ScriptedGitServer, ServerBehaviour};
 use crate::object::{ErrorClass, Revision};
 use crate::source::{
     GitLocation, ResolvedLocation, SignatureVerification, Source, SourceError, SourceSettings,
-    TransportPolicy, VerificationAnchor, VerifiedCommits,
+    TransportPolicy, VerificationRecord, VerifiedCommits,
 };
 
 /// Returns whether the programs are there that make signatures.
@@ -54,7 +54,7 @@ impl VerifyFixture {
         let server = (far == RepositoryPlace::Remote).then(|| {
             let folder = tempfile::tempdir().unwrap();
             std::os::unix::fs::symlink(repo.path(), folder.path().join("repo")).unwrap();
-            (ScriptedGitServer::start(folder.path(), ServerManner::git()), folder)
+            (ScriptedGitServer::start(folder.path(), ServerBehaviour::git()), folder)
         });
         let fixture = Self { repo, keys, state: tempfile::tempdir().unwrap(), server };
         fixture.trust("", "ann");
@@ -125,14 +125,14 @@ impl VerifyFixture {
     /// Returns a source that knows what was accepted.
     fn anchored(&self, commits: VerifiedCommits, accepted: Option<&Revision>) -> Source {
         let mut source = self.open(commits);
-        source.set_anchor(VerificationAnchor { accepted_revision: accepted.cloned(), ..recorded() });
+        source.record_verification(VerificationRecord { accepted_revision: accepted.cloned(), ..recorded() });
         source
     }
 }
 
 /// Returns where it is recorded what was accepted.
-fn recorded() -> VerificationAnchor {
-    VerificationAnchor { namespace: "rhumb-here".to_owned(), ..VerificationAnchor::default() }
+fn recorded() -> VerificationRecord {
+    VerificationRecord { namespace: "rhumb-here".to_owned(), ..VerificationRecord::default() }
 }
 
 /// Looks, and expects a revision or words of an error that leaves what was in force as it was.
@@ -260,14 +260,14 @@ async fn a_range_never_goes_back_or_sideways_unless_a_person_confirms_it() {
             "confirm it: kubectl --namespace rhumb-here annotate --overwrite configmap test rhumb.dev/accept={sideways}"
         );
         check(&mut source, Err(&words)).await;
-        let anchor = |confirmed: &Revision| VerificationAnchor {
+        let anchor = |confirmed: &Revision| VerificationRecord {
             accepted_revision: Some(second.clone()),
             confirmed: Some(confirmed.clone()),
             ..recorded()
         };
-        assert!(source.set_anchor(anchor(&first)));
+        assert!(source.record_verification(anchor(&first)));
         check(&mut source, Err("does not come after")).await;
-        assert!(source.set_anchor(anchor(&sideways)));
+        assert!(source.record_verification(anchor(&sideways)));
         check(&mut source, Ok(&sideways)).await;
         // Once.
         fixture.reset(&second);
@@ -275,7 +275,7 @@ async fn a_range_never_goes_back_or_sideways_unless_a_person_confirms_it() {
         // A confirmed revision must be signed all the same.
         fixture.reset(&first);
         let unsigned = fixture.unsigned("4");
-        source.set_anchor(anchor(&unsigned));
+        source.record_verification(anchor(&unsigned));
         check(&mut source, Err("it has no SSH signature")).await;
     }
 }
@@ -291,9 +291,10 @@ async fn a_new_host_goes_on_from_what_is_recorded() {
         fixture.unsigned("3");
         let fourth = fixture.signed("ann", "4");
         let mut source = fixture.open(VerifiedCommits::Range);
-        assert!(!source.is_anchored());
+        assert!(!source.has_verification_record());
         assert_eq!(source.observe().await.unwrap_err().class(), ErrorClass::Internal);
-        source.set_anchor(VerificationAnchor { accepted_revision: Some(first.clone()), ..recorded() });
+        source
+            .record_verification(VerificationRecord { accepted_revision: Some(first.clone()), ..recorded() });
         check(&mut source, Err("in it: it has no SSH signature")).await;
         // The last accepted revision is in force, so that it is defended.
         assert_eq!(source.current_revision(), Some(&first));
@@ -327,7 +328,8 @@ async fn where_a_history_is_cut_is_not_where_it_began() {
         let location = ResolvedLocation::Git(GitLocation { verify, ..GitLocation::new(url) });
         let state = tempfile::tempdir().unwrap();
         let mut source = Source::open("test", &location, state.path()).unwrap();
-        source.set_anchor(VerificationAnchor { accepted_revision: Some(first.clone()), ..recorded() });
+        source
+            .record_verification(VerificationRecord { accepted_revision: Some(first.clone()), ..recorded() });
         check(&mut source, Err("not all of the history back to")).await;
     }
 }
@@ -346,9 +348,9 @@ async fn a_revision_that_was_never_accepted_is_gone_back_to_only_when_it_is_sign
         for revision in [&first, &unsigned] {
             source.fetch_revision(revision).await.unwrap();
         }
-        source.verify(&first).await.unwrap();
-        source.verify(&third).await.unwrap();
-        assert!(matches!(source.verify(&unsigned).await, Err(SourceError::Unverified { .. })));
+        source.verify_signature(&first).await.unwrap();
+        source.verify_signature(&third).await.unwrap();
+        assert!(matches!(source.verify_signature(&unsigned).await, Err(SourceError::Unverified { .. })));
     }
 }
 
@@ -413,7 +415,7 @@ async fn a_plain_folder_in_place_of_the_repository_is_not_followed() {
         let opened = Source::open("test", &location, state.path());
         let seen = match opened {
             Ok(mut source) => {
-                source.set_anchor(VerificationAnchor::default());
+                source.record_verification(VerificationRecord::default());
                 source.observe().await.map(drop)
             }
             Err(error) => Err(error),

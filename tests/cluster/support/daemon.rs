@@ -1,5 +1,6 @@
 //! A running `rhumb run`.
 
+use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -119,6 +120,29 @@ impl Daemon {
     pub(crate) fn stop(&mut self) -> ExitStatus {
         self.signal("TERM");
         self.ended(Duration::from_secs(20))
+    }
+
+    /// Returns the state of its process, at last `Z`, and the processor time that it has taken.
+    /// These are the fields 3, 14 and 15 of `stat` (proc(5)), the times in hundredths of a second.
+    fn process_state(&self) -> (char, Duration) {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid())).unwrap();
+        let fields: Vec<&str> = stat.rsplit_once(") ").unwrap().1.split(' ').collect();
+        let hundredths: u64 = fields[11..=12].iter().map(|ticks| ticks.parse::<u64>().unwrap()).sum();
+        (fields[0].chars().next().unwrap(), Duration::from_millis(hundredths * 10))
+    }
+
+    /// Returns the processor time that it has taken so far.
+    pub(crate) fn processor_time(&self) -> Duration {
+        self.process_state().1
+    }
+
+    /// Waits until it has ended, and returns the processor time that it has taken in all.
+    #[track_caller]
+    pub(crate) fn last_processor_time(&self) -> Duration {
+        eventually("the daemon ends", DEFAULT_TIMEOUT, || match self.process_state() {
+            ('Z', taken) => Ok(taken),
+            (state, _) => Err(format!("it is in state {state}")),
+        })
     }
 
     /// Waits until it ended by itself.

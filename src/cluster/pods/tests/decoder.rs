@@ -40,7 +40,7 @@ fn a_pod_is_read_as_far_as_it_can_be() {
         let mut tree = pod(odd.clone());
         let read_odd = read(&tree);
         assert_eq!(
-            (read_odd.ready, read_odd.trouble, read_odd.has_ended),
+            (read_odd.ready, read_odd.container_failure, read_odd.has_ended),
             (Readiness::NotReady, None, false),
             "{odd}"
         );
@@ -57,7 +57,7 @@ fn a_pod_is_read_as_far_as_it_can_be() {
 fn what_containers_wait_for_is_read() {
     let check = |containers: Value, expected: Option<[&str; 3]>| {
         let record = read(&pod(json!({ "phase": "Pending", "containerStatuses": containers })));
-        assert_eq!(record.trouble, expected.map(|words| words.map(Arc::from)));
+        assert_eq!(record.container_failure, expected.map(|words| words.map(Arc::from)));
     };
     let waiting = |name: &str, reason: &str| json!({ "name": name, "state": { "waiting": { "reason": reason, "message": "says\nwhy" } } });
     check(json!([]), None);

@@ -30,7 +30,7 @@ fn pod(owner: &str, revision: &str) -> PodRecord {
         ready_at: "".into(),
         restarts: 0,
         restarted: None,
-        trouble: None,
+        container_failure: None,
         failed: None,
         has_ended: false,
         terminating: false,
@@ -135,13 +135,13 @@ fn restarts_from_before_are_distinguished() {
 fn a_trouble_has_lasted_since_its_reason_was_seen() {
     let t = Instant::now();
     let troubled = |reason: &str, message: &str| PodRecord {
-        trouble: Some(["c", reason, message].map(Arc::from)),
+        container_failure: Some(["c", reason, message].map(Arc::from)),
         ..pod("own", "new")
     };
     let mut store = store(PodController::StatefulSet, &[("web-0", troubled("RunContainerError", "1"))], t);
     let mut since = |next: PodRecord, at: Instant| {
         let pods = set(&mut store, &[("web-0", next)], at);
-        pods.pods[0].trouble.as_ref().map(|trouble| trouble.since)
+        pods.pods[0].container_failure.as_ref().map(|container_failure| container_failure.since)
     };
     assert_eq!(since(troubled("RunContainerError", "2"), t + SECOND), Some(t));
     assert_eq!(since(troubled("CrashLoopBackOff", "2"), t + SECOND), Some(t + SECOND));

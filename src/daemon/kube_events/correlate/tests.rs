@@ -106,16 +106,16 @@ fn one_that_has_expired_is_made_anew() {
 #[test]
 fn many_different_messages_about_the_same_become_one() {
     let mut fixture = CorrelatorFixture::new();
-    for number in 0..MAX_SIMILAR + 3 {
+    for number in 0..MAX_SIMILAR_EVENTS + 3 {
         fixture.happens(EventReason::RolloutStarted, Some("web"), &format!("revision {number}"));
     }
     let written = fixture.written();
-    assert_eq!(written.len(), MAX_SIMILAR + 1);
+    assert_eq!(written.len(), MAX_SIMILAR_EVENTS + 1);
     assert_eq!(
-        written[MAX_SIMILAR], "web RolloutStarted 3: (combined from similar events) revision 12",
+        written[MAX_SIMILAR_EVENTS], "web RolloutStarted 3: (combined from similar events) revision 12",
         "the newest words"
     );
-    fixture.now += SIMILAR_WITHIN;
+    fixture.now += SIMILARITY_WINDOW;
     fixture.happens(EventReason::RolloutStarted, Some("web"), "revision 99");
     assert_eq!(fixture.written(), ["web RolloutStarted 1: revision 99"]);
 }
@@ -199,7 +199,7 @@ fn what_could_not_be_written_is_tried_again_and_counted_once() {
     let fails = |fixture: &mut CorrelatorFixture, expected: &str| {
         let write = fixture.correlator.next(fixture.now).unwrap();
         assert_eq!(words(&write), expected);
-        fixture.correlator.note_failure(write)
+        fixture.correlator.try_requeue(write)
     };
     fixture.happens(EventReason::Refused, Some("web"), "no");
     assert!(fails(&mut fixture, "web Refused 1: no"));
@@ -250,7 +250,7 @@ fn no_count_is_lost() {
     let counted: u32 = of_source.map(|write| write.occurrence.count).sum();
     assert_eq!(usize::try_from(counted).unwrap(), all);
     let lost = usize::try_from(fixture.correlator.take_unreported_count()).unwrap();
-    assert_eq!(lost + written.len() - MAX_SIMILAR - 1, all);
+    assert_eq!(lost + written.len() - MAX_SIMILAR_EVENTS - 1, all);
 }
 
 #[test]
@@ -288,7 +288,7 @@ fn of_so_many_objects_is_remembered_what_was_said() {
         .filter(|one| one.of_source)
         .map(|one| one.key.message.clone())
         .collect();
-    assert!(keys.len() <= MAX_SIMILAR + 1, "{}", keys.len());
+    assert!(keys.len() <= MAX_SIMILAR_EVENTS + 1, "{}", keys.len());
 }
 
 // The rollout ledger has it, which people may write.

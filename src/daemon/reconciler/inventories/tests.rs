@@ -10,7 +10,7 @@ use super::super::super::setup::{Setup, SourceFiles, SourceSetup};
 use super::*;
 use crate::cluster::tests::fake::{FakeApiServer, ScriptedReply};
 use crate::engine::{
-    AdoptPolicy, BlastRadius, BudgetNarrowing, LiveObject, OWN_WATCHER, ObjectOwner, OptOutPolicy,
+    AdoptPolicy, BlastRadius, BudgetNarrowing, LiveObject, OWN_INFORMER_GROUP, ObjectOwner, OptOutPolicy,
     PrunePolicy, RepositoryExtent,
 };
 use crate::input::VariableUse;
@@ -53,7 +53,7 @@ async fn looped() -> Reconciler {
         .unwrap();
     let cluster = FakeApiServer::start(|_, _| ScriptedReply::Silence).await.cluster;
     let setup = Setup::in_test(cluster, vec![source(files.path())]);
-    Reconciler::new(setup, StopCondition::Shutdown, mpsc::unbounded_channel().0)
+    Reconciler::new(setup, RunMode::Daemon, mpsc::unbounded_channel().0)
 }
 
 /// A change of an inventory, or of the place of its source.
@@ -77,7 +77,7 @@ impl Reconciler {
                 ..InventoryObject::default()
             }),
         };
-        self.inventories[FIRST].inventory = state;
+        self.records.inventories[FIRST].inventory = state;
         self.update_engine_inventory(FIRST);
     }
 
@@ -126,7 +126,7 @@ async fn a_lost_inventory_becomes_one_of_here_once_all_kinds_are_seen_and_all_th
         for name in [Some("a"), has_unwanted.then_some("b")].into_iter().flatten() {
             let thing = WorldObject::settled(desired(&config(name), 1, name).hash, "r1", 1);
             let live = LiveObject { owner: owner.clone(), ..World::live(&config(name), &thing) };
-            reconciler.engine.observe_object_by(OWN_WATCHER, &config(name), live);
+            reconciler.engine.observe_object_by(OWN_INFORMER_GROUP, &config(name), live);
         }
         if is_listed {
             reconciler.engine.list_complete(&maps);

@@ -31,7 +31,7 @@ async fn first_before(
     git(&origin, &["add", "."]);
     git(&origin, &["commit", "--quiet", "--message=y"]);
     let location = ResolvedLocation::Git(place(&origin));
-    let SourceTaskFixture { dir: _dir, _state, source_task, mut events, .. } =
+    let SourceTaskFixture { dir: _dir, state: _state, source_task, mut events, .. } =
         SourceTaskFixture::of(dir, &location);
     let inventory_id = former_inventory.unwrap_or("set").into();
     let settings = ReadSettings { inventory_id, ..source_task.settings.clone() };
@@ -136,7 +136,7 @@ async fn undo_to_first(change: impl Fn(&Path), path: &str) -> Result<usize, Stri
     git(&origin, &["commit", "--quiet", "--message=y"]);
     let url = origin.to_str().unwrap().to_owned();
     let location = GitLocation { path: Some(path.to_owned()), ..GitLocation::new(url) };
-    let SourceTaskFixture { dir: _dir, _state, source_task, mut events, .. } =
+    let SourceTaskFixture { dir: _dir, state: _state, source_task, mut events, .. } =
         SourceTaskFixture::of(dir, &ResolvedLocation::Git(location));
     let read = source_task.settings.read(
         &SnapshotFile::in_test("a.yaml"),
@@ -190,4 +190,90 @@ async fn an_undo_takes_an_object_of_another_folder_for_no_absent_one() {
         let why = undo_to_first(change, "b").await.unwrap_err();
         assert!(why.contains("a.yaml, which this source does not read: revert the commit"), "{why}");
     }
+}
+
+/// Puts the file of another object in the place of the manifest in the task's own store. Its size
+/// can be read then, and its content cannot.
+fn damage_manifest(fixture: &SourceTaskFixture) {
+    let objects = fixture.state.path().join("revisions.git/objects");
+    let place = |file: &str| {
+        let name = format!("HEAD:{file}");
+        let id = Command::new("git").current_dir(fixture.path()).args(["rev-parse", &name]).output().unwrap();
+        let id = String::from_utf8(id.stdout).unwrap();
+        let (folder, file) = id.trim().split_at(2);
+        objects.join(folder).join(file)
+    };
+    let bytes = fs::read(place("other.txt")).unwrap();
+    fs::remove_file(place("a.yaml")).unwrap();
+    fs::write(place("a.yaml"), bytes).unwrap();
+}
+
+/// Returns a task that has read a repository with a manifest and a short text, its revision, and
+/// the object of the manifest.
+async fn read_fixture() -> (SourceTaskFixture, Revision, WantedContent) {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("repo");
+    make(&path);
+    fs::write(path.join("other.txt"), "x").unwrap();
+    git(&path, &["add", "."]);
+    git(&path, &["commit", "--quiet", "--message=y"]);
+    let location = ResolvedLocation::Git(GitLocation::new(path.to_str().unwrap()));
+    let mut fixture = SourceTaskFixture::of(dir, &location);
+    assert_eq!(fixture.check().await, "read 1 files whole");
+    let read = fixture.source_task.settings.read(
+        &SnapshotFile::in_test("a.yaml"),
+        MANIFEST.as_bytes(),
+        &mut KindScopes::builtin(),
+    );
+    let object = &read.facts.objects[0];
+    let wanted = WantedContent::own(object.id.clone(), object.hash);
+    let revision = fixture.source_task.head_revision().unwrap();
+    (fixture, revision, wanted)
+}
+
+// The repository still has it, and our own store is made anew.
+#[tokio::test]
+async fn a_content_that_cannot_be_read_is_looked_for_again_before_it_is_gone() {
+    let (mut fixture, revision, wanted) = read_fixture().await;
+    damage_manifest(&fixture);
+    let lookup = fixture.source_task.content_reader().read_contents(revision, vec![wanted]).await;
+    let ContentLookup::NeedsFetch(wanted) = lookup else { panic!("it was taken for gone") };
+    let events = fixture.source_task.carry_out(SourceOperation::Fetch(wanted)).await;
+    let found = events.into_iter().find_map(|event| match event {
+        LoopEvent::ContentsRead(found) => Some(found),
+        _ => None,
+    });
+    assert!(found.unwrap()[0].2.is_some());
+}
+
+// The object may be in it, and an undo to where it is absent deletes it.
+#[tokio::test]
+async fn an_undo_takes_no_object_for_absent_while_a_file_of_another_folder_cannot_be_read() {
+    let (mut fixture, revision, wanted) = read_fixture().await;
+    fs::create_dir(fixture.path().join("b")).unwrap();
+    fs::write(fixture.path().join("b/b.yaml"), MANIFEST.replace("name: a", "name: b")).unwrap();
+    git(&fixture.path(), &["add", "."]);
+    git(&fixture.path(), &["commit", "--quiet", "--message=z"]);
+    let url = fixture.path().to_str().unwrap().to_owned();
+    let location = ResolvedLocation::Git(GitLocation { path: Some("b".to_owned()), ..GitLocation::new(url) });
+    let state = fixture.state.path();
+    fixture.source_task.source =
+        Source::open_with("test", &location, state, SourceSettings::default()).unwrap();
+    fixture.source_task.reported = None;
+    assert!(fixture.check().await.ends_with("read 1 files whole"));
+    fixture.source_task.source.fetch_revision(&revision).await.unwrap();
+    damage_manifest(&fixture);
+    let undo = UndoRequest {
+        token: "1-a".into(),
+        id: wanted.id.clone(),
+        source: FIRST,
+        from: fixture.source_task.head_revision().unwrap(),
+        to: Some(revision.as_str().into()),
+        objects: vec![wanted.id],
+        in_force: [revision].into(),
+        by: "".into(),
+    };
+    let head = fixture.source_task.head_revision();
+    let why = fixture.source_task.content_reader().past_revision(undo, head).await.unwrap_err();
+    assert!(why.contains("cannot be searched: ") && why.contains("damaged repository"), "{why}");
 }

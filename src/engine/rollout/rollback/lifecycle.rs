@@ -152,7 +152,7 @@ impl Engine {
                     _ => format!("it cannot go back, as revision {revision} of {id} cannot be read any more"),
                 })
             }
-            ReplacementContent::Quarantined if self.may_show_unit_content(id, member) => {
+            ReplacementContent::Quarantined if self.can_show_unit_content(id, member) => {
                 Some(format!("it cannot go back, as the earlier content of {id} is not known"))
             }
             _ => None,
@@ -161,7 +161,7 @@ impl Engine {
 
     /// Returns whether the object shows the unit's content, or may. An object that was never
     /// written stays as it is, and nothing is torn by that.
-    pub(in crate::engine) fn may_show_unit_content(&self, id: &ObjectId, member: &UnitMember) -> bool {
+    pub(in crate::engine) fn can_show_unit_content(&self, id: &ObjectId, member: &UnitMember) -> bool {
         let Some(live) = self.live_object(id) else { return member.content.is_none() };
         let Some(content) = member.content else { return false };
         let accepted = self.entry(id).and_then(|entry| entry.accepted.content());
@@ -252,7 +252,7 @@ impl Engine {
         let ReplacementContent::Read(good, _) = &entry.rejection.as_ref()?.replacement else {
             return None;
         };
-        let refusal = entry.refused.as_ref().filter(|refusal| refusal.is_of(good))?;
+        let refusal = entry.api_refusal.as_ref().filter(|refusal| refusal.is_of(good))?;
         let final_now = match refusal.rule {
             RefusalRule::Webhook => false,
             RefusalRule::Immutable if good.traits.recreate == RecreatePolicy::Allowed => false,

@@ -351,7 +351,7 @@ impl Engine {
             }
         }
         self.unit_workloads.remove(&source);
-        self.follow_again();
+        self.watch_again();
         self.recompute_target(source, id);
         self.dirty.push(id.clone());
         // Objects that the unit added are pruned, and only this has them judged.
@@ -442,10 +442,12 @@ impl Engine {
             let Some(member) = unit.and_then(|unit| unit.members.get(id)) else { return false };
             (unit.map_or(RejectionAction::Quarantine, |unit| self.action_for_unit(unit, id)), member)
         };
-        let bad = self.is_member_shown(id, member);
-        let replaced = !bad && rejected.is_none();
+        let is_failed_content_shown = self.is_member_shown(id, member);
+        let replaced = !is_failed_content_shown && rejected.is_none();
         replaced
-            || (action == RejectionAction::RollBack && bad && member.rollback_target.content_ref().is_some())
+            || (action == RejectionAction::RollBack
+                && is_failed_content_shown
+                && member.rollback_target.content_ref().is_some())
     }
 
     fn action_for_unit(&self, unit: &ReleaseUnit, id: &ObjectId) -> RejectionAction {
@@ -457,9 +459,9 @@ impl Engine {
     }
 
     fn action_after_failure(&self, id: &ObjectId) -> RejectionAction {
-        let mut asked = self.budget_overrides(id).filter_map(|budget_override| budget_override.on_failure);
+        let mut actions = self.budget_overrides(id).filter_map(|budget_override| budget_override.on_failure);
         let hold = self.rollouts.budget.on_failure == OnFailure::Quarantine
-            || asked.any(|action| action == OnFailure::Quarantine);
+            || actions.any(|action| action == OnFailure::Quarantine);
         if hold { RejectionAction::Quarantine } else { RejectionAction::RollBack }
     }
 

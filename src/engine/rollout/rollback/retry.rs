@@ -15,7 +15,7 @@ use crate::engine::rollout::ledger::{ReleaseUnit, RollbackTarget, RolloutLedger}
 use crate::engine::rollout::rollback::rejection::Rejection;
 use crate::engine::rollout::rollouts::{Rollout, RolloutStartState};
 use crate::engine::state::Engine;
-use crate::engine::{BudgetSlot, DesiredState, LiveObject, RolloutPhase};
+use crate::engine::{BudgetSlot, DesiredState, LiveObject, WorkloadPhase};
 use crate::health::HealthStatus;
 use crate::object::ObjectId;
 
@@ -179,7 +179,7 @@ impl Engine {
         let failed = known.and_then(|rollout| rollout.failed.clone());
         // It is judged already, or there is nothing to be judged.
         let is_claimed = known.is_some_and(|rollout| rollout.claim.is_some());
-        if failed.is_none() && (is_claimed || replica_status.phase == RolloutPhase::Settled) {
+        if failed.is_none() && (is_claimed || replica_status.phase == WorkloadPhase::Settled) {
             return;
         }
         // It may say something else for a moment, and then the same again.

@@ -34,7 +34,7 @@ impl ExhaustiveModel<'_> {
             let _ = write!(print, "{}{facts:?};", id.name());
         }
         let dirty: BTreeSet<&ObjectId> = engine.dirty.iter().collect();
-        let waits: BTreeMap<&ObjectId, &WaitTopic> = engine.waits.iter().collect();
+        let waits: BTreeMap<&ObjectId, &WaitTopic> = engine.topic_by_waiter.iter().collect();
         let source = engine.source(FIRST);
         let _ = write!(
             print,

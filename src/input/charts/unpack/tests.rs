@@ -243,7 +243,7 @@ fn a_bomb_takes_no_memory() {
 fn what_is_no_archive_is_reported() {
     for bytes in [&b""[..], b"\x1f\x8b", b"apiVersion: v2\n", &with(&[])[..40]] {
         let error = read(bytes).unwrap_err();
-        assert!(error.starts_with("it cannot be read: ") || error == "its Chart.yaml is missing", "{error}");
+        assert!(error.starts_with("it cannot be read: "), "{bytes:?}: {error}");
     }
     let archive = with(&[file("web/a", &"random 1 2 3 text".repeat(99))]);
     for length in [archive.len() / 2, archive.len() - 9] {

@@ -9,15 +9,15 @@ use zeroize::Zeroizing;
 
 use super::AgeFault;
 
-const INTRODUCTION: &[u8] = b"age-encryption.org/v1\n";
-const STANZA: &str = "-> ";
-const END: &str = "---";
+const VERSION_LINE: &[u8] = b"age-encryption.org/v1\n";
+const STANZA_PREFIX: &str = "-> ";
+const HEADER_END: &str = "---";
 /// Stanzas that are looked at; SOPS writes one in each file.
 pub(super) const MAX_STANZAS: usize = 256;
 /// Words of a stanza.
-const MAX_WORDS: usize = 128;
+const MAX_STANZA_WORDS: usize = 128;
 /// Characters of a full line of a stanza's body.
-const COLUMNS: usize = 64;
+const STANZA_LINE_CHARS: usize = 64;
 
 /// One recipient.
 pub(super) struct AgeStanza<'a> {
@@ -38,18 +38,18 @@ pub(super) struct AgeHeader<'a> {
 impl<'a> AgeHeader<'a> {
     /// Reads the header of a file.
     pub(super) fn read(bytes: &'a [u8]) -> Result<Self, AgeFault> {
-        let rest = bytes.strip_prefix(INTRODUCTION).ok_or(AgeFault::Header("it is not of age v1"))?;
+        let rest = bytes.strip_prefix(VERSION_LINE).ok_or(AgeFault::Header("it is not of age v1"))?;
         let mut lines = HeaderLines { rest };
         let mut stanzas = Vec::new();
         loop {
             let before = lines.rest;
             let line = lines.next_line()?;
-            if let Some(mac) = line.strip_prefix(END) {
+            if let Some(mac) = line.strip_prefix(HEADER_END) {
                 let mac = mac.strip_prefix(' ').ok_or(AgeFault::Header("its last line is malformed"))?;
                 if stanzas.is_empty() {
                     return Err(AgeFault::Header("it has no recipients"));
                 }
-                let signed = bytes.get(..bytes.len() - before.len() + END.len()).unwrap_or_default();
+                let signed = bytes.get(..bytes.len() - before.len() + HEADER_END.len()).unwrap_or_default();
                 let mac = decode_fixed(mac).ok_or(AgeFault::Header("its MAC is malformed"))?;
                 return Ok(Self { stanzas, signed, mac, payload: lines.rest });
             }
@@ -79,22 +79,22 @@ pub(super) fn decode_fixed<const N: usize>(text: &str) -> Option<[u8; N]> {
 
 fn stanza<'a>(line: &'a str, lines: &mut HeaderLines<'a>) -> Result<AgeStanza<'a>, AgeFault> {
     let malformed = AgeFault::Header("a recipient is malformed");
-    let mut words = line.strip_prefix(STANZA).ok_or(malformed)?.split(' ');
+    let mut words = line.strip_prefix(STANZA_PREFIX).ok_or(malformed)?.split(' ');
     let kind = words.next().unwrap_or_default();
-    let arguments: Vec<&str> = words.take(MAX_WORDS + 1).collect();
+    let arguments: Vec<&str> = words.take(MAX_STANZA_WORDS + 1).collect();
     let is_word = |word: &&str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_graphic());
-    if arguments.len() > MAX_WORDS || !is_word(&kind) || !arguments.iter().all(is_word) {
+    if arguments.len() > MAX_STANZA_WORDS || !is_word(&kind) || !arguments.iter().all(is_word) {
         return Err(malformed);
     }
     let mut body = Vec::new();
     loop {
         let line = lines.next_line()?;
-        if line.len() > COLUMNS {
+        if line.len() > STANZA_LINE_CHARS {
             return Err(malformed);
         }
         STANDARD_NO_PAD.decode_vec(line, &mut body).map_err(|_| malformed)?;
         // A short line ends the body, if need be one without characters.
-        if line.len() < COLUMNS {
+        if line.len() < STANZA_LINE_CHARS {
             return Ok(AgeStanza { kind, arguments, body });
         }
     }

@@ -15,14 +15,17 @@ use super::header::{AgeStanza, decode_fixed};
 use super::{AgeFault, AttemptBudget};
 
 /// Bytes of the longest file of identities.
-const MAX_FILE: usize = 64 << 10;
+const MAX_IDENTITIES_BYTES: usize = 64 << 10;
 /// Identities of one file: more would be keys of too many lives.
 const MAX_IDENTITIES: usize = 64;
-const PREFIX: &str = "AGE-SECRET-KEY-";
+const IDENTITY_PREFIX: &str = "AGE-SECRET-KEY-";
+/// The first and the last line of a key in the form of SSH.
+const PEM_BEGIN: &str = "-----BEGIN ";
+const PEM_END: &str = "-----END ";
 const RECIPIENT_PREFIX: &str = "age";
-const LABEL: &[u8] = b"age-encryption.org/v1/X25519";
+const X25519_LABEL: &[u8] = b"age-encryption.org/v1/X25519";
 /// Bytes of a file's key, and of the MAC behind it.
-const WRAPPED: usize = 16 + 16;
+const WRAPPED_KEY_BYTES: usize = 16 + 16;
 
 /// The reason for which a file of identities cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -31,7 +34,7 @@ pub enum AgeIdentityError {
     #[error("there is no age identity in it: `age-keygen` writes a line that begins with AGE-SECRET-KEY-1")]
     Empty,
     /// The file is too long to be one.
-    #[error("it has more than {MAX_FILE} bytes or {MAX_IDENTITIES} identities")]
+    #[error("it has more than {MAX_IDENTITIES_BYTES} bytes or {MAX_IDENTITIES} identities")]
     TooLong,
     /// The file is itself encrypted.
     #[error("it is encrypted itself: nobody is there to type its passphrase, so store the identity as it is")]
@@ -93,30 +96,44 @@ impl fmt::Debug for AgeIdentities {
 }
 
 impl AgeIdentities {
-    /// Reads a file of identities: one a line, between comments and blank lines.
+    /// Reads a file of identities: one a line, between comments and blank lines. One of
+    /// another kind is passed over beside one that is read: another program may need it.
     ///
     /// # Errors
     ///
-    /// When a line is anything but an X25519 identity, or when there is none.
+    /// When a line is no identity, or when there is none of X25519.
     pub fn parse(text: &str) -> Result<Self, AgeIdentityError> {
-        if text.len() > MAX_FILE {
+        if text.len() > MAX_IDENTITIES_BYTES {
             return Err(AgeIdentityError::TooLong);
         }
         if text.starts_with("age-encryption.org/") || text.starts_with("-----BEGIN AGE ENCRYPTED FILE") {
             return Err(AgeIdentityError::Encrypted);
         }
-        let mut identities = Vec::new();
-        for (line, number) in text.lines().zip(1..) {
-            let line = line.trim();
+        let (mut identities, mut other) = (Vec::new(), None);
+        let mut lines = text.lines().map(str::trim).zip(1..);
+        while let Some((line, number)) = lines.next() {
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
             if identities.len() == MAX_IDENTITIES {
                 return Err(AgeIdentityError::TooLong);
             }
-            identities.push(AgeIdentity::parse(line, number)?);
+            match AgeIdentity::parse(line, number) {
+                Ok(identity) => identities.push(identity),
+                Err(error @ AgeIdentityError::NotSupported { .. }) => {
+                    // Without its end nobody knows which of the lines below belong to it.
+                    if line.starts_with(PEM_BEGIN) && !lines.any(|(line, _)| line.starts_with(PEM_END)) {
+                        return Err(error);
+                    }
+                    other.get_or_insert(error);
+                }
+                Err(error) => return Err(error),
+            }
         }
-        if identities.is_empty() { Err(AgeIdentityError::Empty) } else { Ok(Self(identities)) }
+        match (identities.is_empty(), other) {
+            (false, _) => Ok(Self(identities)),
+            (true, other) => Err(other.unwrap_or(AgeIdentityError::Empty)),
+        }
     }
 
     /// Returns the recipient of each identity, which is public: `age1…`.
@@ -138,7 +155,7 @@ impl AgeIdentities {
         }
         for stanza in stanzas.iter().filter(|stanza| stanza.kind == "X25519") {
             let share = match stanza.arguments[..] {
-                [share] => decode_fixed(share).filter(|_| stanza.body.len() == WRAPPED),
+                [share] => decode_fixed(share).filter(|_| stanza.body.len() == WRAPPED_KEY_BYTES),
                 _ => None,
             };
             let share: [u8; 32] = share.ok_or(AgeFault::Header("a recipient is malformed"))?;
@@ -162,7 +179,7 @@ impl AgeIdentity {
                 return Err(unsupported("post-quantum identities"));
             }
             _ if text.starts_with("AGE-PLUGIN-") => return Err(unsupported("identities of plugins")),
-            _ if text.starts_with("-----BEGIN ") && text.ends_with("PRIVATE KEY-----") => {
+            _ if text.starts_with(PEM_BEGIN) && text.ends_with("PRIVATE KEY-----") => {
                 return Err(unsupported("SSH keys"));
             }
             _ if text.starts_with("age1") => return Err(AgeIdentityError::Recipient { line }),
@@ -170,13 +187,13 @@ impl AgeIdentity {
         }
         let malformed = AgeIdentityError::Malformed { line };
         let checked = CheckedHrpstring::new::<Bech32>(text).map_err(|_| malformed)?;
-        let prefix = Hrp::parse(PREFIX).map_err(|_| malformed)?;
+        let prefix = Hrp::parse(IDENTITY_PREFIX).map_err(|_| malformed)?;
         if checked.hrp() != prefix || checked.byte_iter().len() != 32 {
             return Err(malformed);
         }
         let mut secret = Zeroizing::new([0; 32]);
-        for (place, byte) in secret.iter_mut().zip(checked.byte_iter()) {
-            *place = byte;
+        for (target, byte) in secret.iter_mut().zip(checked.byte_iter()) {
+            *target = byte;
         }
         let secret = StaticSecret::from(*secret);
         Ok(Self { public: PublicKey::from(&secret), secret })
@@ -192,7 +209,7 @@ impl AgeIdentity {
         let mut key = Zeroizing::new([0; 32]);
         let malformed = AgeFault::Header("a recipient is malformed");
         Hkdf::<Sha256>::new(Some(&salt), shared.as_bytes())
-            .expand(LABEL, key.as_mut_slice())
+            .expand(X25519_LABEL, key.as_mut_slice())
             .map_err(|_| malformed)?;
         let cipher = ChaCha20Poly1305::new_from_slice(key.as_slice()).map_err(|_| malformed)?;
         let mut file_key = Zeroizing::new(body.to_vec());

@@ -3,8 +3,8 @@
 //! Owns the identities, and how a small file is opened with them. Reads nothing but X25519: scrypt,
 //! plugins, SSH and post-quantum keys are refused by name.
 //!
-//! **Invariant:** pure. Work is bounded by the stanzas of a header and by [`MAX_ATTEMPTS`], and no
-//! error carries anything of a key or of what was encrypted.
+//! **Invariant:** pure. Work is bounded by the stanzas of a header and by [`MAX_UNWRAP_ATTEMPTS`],
+//! and no error carries anything of a key or of what was encrypted.
 
 mod armor;
 mod header;
@@ -17,7 +17,7 @@ use header::AgeHeader;
 pub use identity::AgeIdentities;
 
 /// Key agreements that one SOPS file may cost. Each takes some 50 µs.
-const MAX_ATTEMPTS: usize = 1024;
+const MAX_UNWRAP_ATTEMPTS: usize = 1024;
 
 /// The reason for which an age file cannot be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -32,7 +32,7 @@ pub enum AgeFault {
     #[error("its header has more than {} recipients", header::MAX_STANZAS)]
     TooManyStanzas,
     /// All headers of a SOPS file together ask for more work than is done for one file.
-    #[error("to look for its key would take more than {MAX_ATTEMPTS} attempts")]
+    #[error("to look for its key would take more than {MAX_UNWRAP_ATTEMPTS} attempts")]
     TooManyAttempts,
     /// It is encrypted with a passphrase.
     #[error("it is encrypted with a passphrase")]
@@ -50,7 +50,7 @@ pub(super) struct AttemptBudget(usize);
 
 impl AttemptBudget {
     pub(super) const fn new() -> Self {
-        Self(MAX_ATTEMPTS)
+        Self(MAX_UNWRAP_ATTEMPTS)
     }
 
     fn spend(&mut self) -> Result<(), AgeFault> {

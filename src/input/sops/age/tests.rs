@@ -56,6 +56,22 @@ fn other_identities_are_refused_by_name_and_not_shown() {
 }
 
 #[test]
+fn identities_of_other_kinds_are_passed_over_beside_one_that_is_read() {
+    let good = identity(1);
+    let key = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaA==\n-----END OPENSSH PRIVATE KEY-----";
+    for other in ["AGE-PLUGIN-YUBIKEY-1QQQ", "AGE-SECRET-KEY-PQ-1QQQ", key] {
+        for text in [format!("{good}\n{other}\n"), format!("{other}\n{good}\n")] {
+            let read = AgeIdentities::parse(&text).map(|identities| identities.recipients().count());
+            assert_eq!(read, Ok(1), "{text}");
+        }
+    }
+    for slip in ["canary", "age1qqq", "-----BEGIN OPENSSH PRIVATE KEY-----\nb3Blbg=="] {
+        let error = AgeIdentities::parse(&format!("{good}\n{slip}\n")).unwrap_err().to_string();
+        assert!(error.starts_with("line 2: ") && !error.contains("canary"), "{error}");
+    }
+}
+
+#[test]
 fn a_file_opens_for_each_of_its_recipients() {
     let armored = age_file(&[3, 1, 2], b"plain");
     for (ours, expected) in [

@@ -152,7 +152,16 @@ fn files_for_others_say_for_whom() {
     assert_eq!(stranger.matches("age1").count(), 3, "{stranger}");
     let diagnostic = outcome("f.yaml", &file).unwrap_err().diagnostic();
     assert_eq!((diagnostic.code, diagnostic.origin.line), ("no-key", 2));
-    assert!(diagnostic.message.starts_with("no age identity") && diagnostic.hint.is_some());
+    assert!(diagnostic.message.starts_with("no age identity"));
+    assert!(diagnostic.hint.unwrap().starts_with("give rhumb the identity of one of them"));
+    // The hint names nothing that would be refused.
+    let mut others = file.clone();
+    for line in file.lines().filter(|line| line.contains("recipient: ")) {
+        let (before, _) = line.split_once("recipient: ").unwrap();
+        others = others.replace(line, &format!("{before}recipient: age1yubikey1qqqqqq"));
+    }
+    let hint = outcome("f.yaml", &others).unwrap_err().diagnostic().hint.unwrap();
+    assert!(hint.starts_with("none of them is of a kind that rhumb reads"), "{hint}");
     assert_eq!(outcome("f.yaml", &file).unwrap_err().class(), ErrorClass::Config);
 }
 
@@ -276,7 +285,7 @@ fn work_and_size_are_bounded() {
     );
     assert!(error("f.yaml", &file).ends_with("to look for its key would take more than 1024 attempts"));
 
-    let large = vec![b'a'; MAX_FILE as usize + 1];
+    let large = vec![b'a'; MAX_MANIFEST_BYTES as usize + 1];
     let refused = open(&"f.yaml".into(), &large, SopsFormat::Yaml, &AgeIdentities::default()).unwrap_err();
     assert_eq!(refused.to_string(), "f.yaml: the encrypted file has more than 16777216 bytes");
     assert!(!is_encrypted(&large, SopsFormat::Yaml));
@@ -340,6 +349,22 @@ fn dotenv_that_is_none_is_refused_by_line() {
             error("f.env", bad),
             "f.env: the metadata below `sops` cannot be used: it is not of the form that SOPS writes",
             "{bad}"
+        );
+    }
+    let many = |count: usize, line: &str| {
+        let numbered = |number: usize| line.replace('N', &number.to_string());
+        (0..count).map(numbered).collect::<String>()
+    };
+    for (count, line) in [
+        (1_000, "sops_aN__list_1023=x\n"),
+        (1_000, "sops_aN__map_b__list_200=x\n"),
+        (20_000, "sops_aN=x\n"),
+        (20_000, "sops_a__map_N=x\n"),
+    ] {
+        let bad = many(count, line);
+        assert_eq!(
+            error("f.env", &bad),
+            "f.env: the metadata below `sops` cannot be used: it has more keys and items than SOPS writes",
         );
     }
     let edited = fixture("values.env").replace("HOST_unencrypted=plain", "HOST_unencrypted=other");

@@ -17,24 +17,24 @@ use crate::engine::state::Engine;
 use crate::object::ObjectId;
 
 /// The kept answers to one question, by source and workload.
-type Answers<T> = BTreeMap<(SourceId, ObjectId), T>;
+type MemoTable<T> = BTreeMap<(SourceId, ObjectId), T>;
 
 /// The answers that were given since a fact changed.
 #[derive(Debug, Default)]
 #[cfg_attr(test, derive(Clone))]
-pub(in crate::engine) struct KeptAnswers {
+pub(in crate::engine) struct DecisionMemo {
     /// The blocker of the content that a source wants.
-    blockers: Answers<Option<Reason>>,
+    blockers: MemoTable<Option<Reason>>,
     /// Indicates whether that content restarts pods.
-    restarts: Answers<bool>,
+    restarts: MemoTable<bool>,
     /// The first of the data that its pods use that is still being read.
-    unread_data: Answers<Option<ObjectId>>,
+    unread_data: MemoTable<Option<ObjectId>>,
 }
 
 impl Engine {
     /// Forgets all kept answers, as a fact may have changed.
-    pub(in crate::engine) fn forget_answers(&mut self) {
-        self.answers = KeptAnswers::default();
+    pub(in crate::engine) fn clear_memo(&mut self) {
+        self.memo = DecisionMemo::default();
     }
 
     /// Forgets all kept answers where an object comes to wait for one that it needs, or no longer
@@ -43,7 +43,7 @@ impl Engine {
         let WaitTopic::Object(need) = topic else { return };
         let waiter = self.entries.get(id).and_then(|entry| entry.target_content());
         if waiter.is_some_and(|(_, waiter)| waiter.has_need(need)) {
-            self.forget_answers();
+            self.clear_memo();
         }
     }
 
@@ -56,7 +56,7 @@ impl Engine {
         self.answer(
             source,
             workload,
-            |answers| &mut answers.blockers,
+            |memo| &mut memo.blockers,
             |engine| {
                 let (_, desired) = engine.entry(workload).and_then(ObjectEntry::target_content)?;
                 engine.dependency_blocker(source, desired)
@@ -70,12 +70,7 @@ impl Engine {
         source: SourceId,
         workload: &ObjectId,
     ) -> bool {
-        self.answer(
-            source,
-            workload,
-            |answers| &mut answers.restarts,
-            |engine| engine.can_restart_pods(workload),
-        )
+        self.answer(source, workload, |memo| &mut memo.restarts, |engine| engine.can_restart_pods(workload))
     }
 
     /// Returns the reason for which it is not known yet which workloads restart for a new content.
@@ -89,7 +84,7 @@ impl Engine {
             self.answer(
                 source,
                 user,
-                |answers| &mut answers.unread_data,
+                |memo| &mut memo.unread_data,
                 |engine| engine.unread_data_of(source, user),
             )
         });
@@ -101,20 +96,20 @@ impl Engine {
         &mut self,
         source: SourceId,
         workload: &ObjectId,
-        question: impl Fn(&mut KeptAnswers) -> &mut Answers<T>,
+        question: impl Fn(&mut DecisionMemo) -> &mut MemoTable<T>,
         ask: impl Fn(&Self) -> T,
     ) -> T {
         if !self.dirty.is_empty() || !self.configs.woken.is_empty() {
-            self.forget_answers();
+            self.clear_memo();
         }
         let key = (source, workload.clone());
-        if let Some(kept) = question(&mut self.answers).get(&key).cloned() {
+        if let Some(kept) = question(&mut self.memo).get(&key).cloned() {
             #[cfg(test)]
-            lookup_counts::uncounted(|| assert_eq!(kept, ask(self), "{workload}"));
+            lookup_counts::run_uncounted(|| assert_eq!(kept, ask(self), "{workload}"));
             return kept;
         }
         let answer = ask(self);
-        question(&mut self.answers).insert(key, answer.clone());
+        question(&mut self.memo).insert(key, answer.clone());
         answer
     }
 }

@@ -7,7 +7,7 @@ use super::super::cluster_facts::read_cluster_facts;
 use crate::cluster::Cluster;
 use crate::object::{ObjectId, Revision};
 use crate::source::{
-    ClusterFacts, FactUse, KnownFacts, ServedVersions, Source, SourceError, SourceObservation,
+    ClusterFacts, FactUse, KnownClusterFacts, ServedVersions, Source, SourceError, SourceObservation,
 };
 
 /// The access to a revision that is not in force.
@@ -21,18 +21,18 @@ pub(super) enum RevisionAccess {
 
 /// The reader of facts, with the rights of the account that a source acts as.
 #[derive(Default)]
-pub(in crate::daemon) struct FactReader {
+pub(in crate::daemon) struct ClusterFactReader {
     /// None where only the versions are known.
     cluster: Option<Cluster>,
-    known: KnownFacts,
+    known: KnownClusterFacts,
     /// The objects that the newest render uses, and those that others wanted since.
     wanted: BTreeSet<ObjectId>,
 }
 
-impl FactReader {
+impl ClusterFactReader {
     /// Returns one that has asked nothing yet.
     pub(in crate::daemon) fn new(cluster: Cluster, versions: Option<Arc<ServedVersions>>) -> Self {
-        let known = KnownFacts { versions, ..KnownFacts::default() };
+        let known = KnownClusterFacts { versions, ..KnownClusterFacts::default() };
         Self { cluster: Some(cluster), known, wanted: BTreeSet::new() }
     }
 
@@ -53,7 +53,7 @@ impl FactReader {
         self.ask_again(source).await?;
         loop {
             match source.observe().await {
-                Err(SourceError::FactsWanted(facts)) if self.ask(source, &facts).await? => {}
+                Err(SourceError::FactsWanted(facts)) if self.request_objects(source, &facts).await? => {}
                 seen => {
                     if seen.is_ok() {
                         self.keep_used(&source.used_facts().objects);
@@ -88,7 +88,7 @@ impl FactReader {
                 RevisionAccess::Fetched => source.fetch_revision(revision).await,
             };
             match prepared {
-                Err(SourceError::FactsWanted(facts)) if self.ask(source, &facts).await? => {}
+                Err(SourceError::FactsWanted(facts)) if self.request_objects(source, &facts).await? => {}
                 done => return done,
             }
         }
@@ -97,25 +97,25 @@ impl FactReader {
     /// Asks for all objects that were wanted before: others may have changed them.
     async fn ask_again(&mut self, source: &mut Source) -> Result<(), SourceError> {
         let facts = FactUse { versions: false, objects: self.wanted.clone() };
-        self.learn(source, &facts).await
+        self.read_facts(source, &facts).await
     }
 
     /// Asks for desired objects that are not known, and says whether there were any.
-    async fn ask(&mut self, source: &mut Source, facts: &FactUse) -> Result<bool, SourceError> {
+    async fn request_objects(&mut self, source: &mut Source, facts: &FactUse) -> Result<bool, SourceError> {
         let objects = facts.objects.difference(&self.wanted).cloned().collect();
         let missing = FactUse { versions: false, objects };
         if missing.objects.is_empty() || self.cluster.is_none() {
             return Ok(false);
         }
-        self.learn(source, &missing).await?;
+        self.read_facts(source, &missing).await?;
         self.wanted.extend(missing.objects);
         Ok(true)
     }
 
-    async fn learn(&mut self, source: &mut Source, facts: &FactUse) -> Result<(), SourceError> {
+    async fn read_facts(&mut self, source: &mut Source, facts: &FactUse) -> Result<(), SourceError> {
         if let Some(cluster) = self.cluster.as_ref().filter(|_| !facts.objects.is_empty()) {
-            let learnt = read_cluster_facts(cluster, facts, &mut self.known).await;
-            learnt.map_err(|error| SourceError::FactsUnread(error.to_string()))?;
+            let result = read_cluster_facts(cluster, facts, &mut self.known).await;
+            result.map_err(|error| SourceError::FactsUnread(error.to_string()))?;
         }
         source.set_facts(ClusterFacts::Queried(self.known.clone()));
         Ok(())
@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn what_no_render_uses_any_more_is_not_asked_for_again() {
         let config = |name: &str| ObjectId::new(&GroupKind::new("", "ConfigMap"), Some("shop"), name);
-        let mut reader = FactReader::default();
+        let mut reader = ClusterFactReader::default();
         for name in ["old", "kept"] {
             reader.wanted.insert(config(name));
             reader.known.objects.insert(config(name), ObjectFact::Absent);

@@ -43,7 +43,7 @@ pub struct FieldWriter {
 ///
 /// A path that somebody removed is owned by nobody: then no writer is known.
 pub fn lost_field_writers(managed_fields: &Value, lost: &[FieldPath], our_manager: &str) -> Vec<FieldWriter> {
-    path_owners(managed_fields, lost, our_manager).into_iter().map(|(_, culprit)| culprit).collect()
+    path_owners(managed_fields, lost, our_manager).into_iter().map(|(_, writer)| writer).collect()
 }
 
 /// Does the same as [`lost_field_writers`], each with the position of its path.
@@ -57,14 +57,14 @@ fn path_owners(managed_fields: &Value, lost: &[FieldPath], our_manager: &str) ->
         let Some(tree) = ManagedEntry::parse(&text) else { continue };
         let mut holder = PathOwner::of(tree.root());
         for (nth, path) in lost.iter().enumerate().filter(|(_, path)| holder.holds(path.elements())) {
-            let culprit = FieldWriter {
+            let writer = FieldWriter {
                 manager: text_at(entry, &["manager"]).to_owned(),
                 operation: text_at(entry, &["operation"]).to_owned(),
                 subresource: text_at(entry, &["subresource"]).to_owned(),
                 time: text_at(entry, &["time"]).to_owned(),
                 path: path.clone(),
             };
-            found.push((nth, culprit));
+            found.push((nth, writer));
         }
     }
     found.sort_by(|(_, a), (_, b)| b.time.cmp(&a.time));
@@ -112,20 +112,20 @@ pub(crate) fn drift_words(
     let mut writers: Vec<WriterPaths> = Vec::new();
     let found = path_owners(managed_fields, taken, our_manager);
     let mut last: HashMap<usize, &FieldWriter> = HashMap::new();
-    for (nth, culprit) in &found {
-        last.entry(*nth).or_insert(culprit);
+    for (nth, writer) in &found {
+        last.entry(*nth).or_insert(writer);
     }
-    let replacements: Vec<Replacement<'_>> = replaced
+    let replacements: Vec<OverwrittenMember<'_>> = replaced
         .iter()
         .filter_map(|one| {
             let by = lost_field_writers(managed_fields, &one.others, our_manager).into_iter().next()?;
-            Some(Replacement { missing: &one.missing, by })
+            Some(OverwrittenMember { missing: &one.missing, by })
         })
         .collect();
     for (nth, path) in taken.iter().enumerate() {
-        let is_within = |one: &&Replacement<'_>| path.elements().starts_with(one.missing.elements());
+        let is_within = |one: &&OverwrittenMember<'_>| path.elements().starts_with(one.missing.elements());
         match (last.get(&nth), replacements.iter().find(is_within)) {
-            (Some(culprit), _) => WriterPaths::note(&mut writers, WriterPaths::of(culprit), path),
+            (Some(writer), _) => WriterPaths::note(&mut writers, WriterPaths::of(writer), path),
             (None, Some(one)) => one.note(&mut writers),
             (None, None) => WriterPaths::note(&mut writers, WriterPaths::nobody(), path),
         }
@@ -156,12 +156,12 @@ pub(crate) struct DriftedPaths<'a> {
 }
 
 /// A member of ours, and the writer of the one in its place.
-struct Replacement<'a> {
+struct OverwrittenMember<'a> {
     missing: &'a FieldPath,
     by: FieldWriter,
 }
 
-impl Replacement<'_> {
+impl OverwrittenMember<'_> {
     fn note(&self, writers: &mut Vec<WriterPaths>) {
         let writer = WriterPaths { action: "replaced", ..WriterPaths::of(&self.by) };
         let path = format!("{} by {}", cut(&self.missing.to_string()), cut(&self.by.path.to_string()));
@@ -234,13 +234,13 @@ struct WriterPaths {
 }
 
 impl WriterPaths {
-    fn of(culprit: &FieldWriter) -> Self {
-        let through = match &*culprit.subresource {
+    fn of(writer: &FieldWriter) -> Self {
+        let through = match &*writer.subresource {
             "" => String::new(),
             subresource => format!(" ({})", cut(subresource)),
         };
-        let name = format!("{}{through}", cut(&culprit.manager));
-        Self { name, action: "changed", time: cut(&culprit.time), paths: Vec::new() }
+        let name = format!("{}{through}", cut(&writer.manager));
+        Self { name, action: "changed", time: cut(&writer.time), paths: Vec::new() }
     }
 
     fn nobody() -> Self {

@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 
-use super::super::backoff::{InformerBackoff, Reachability};
+use super::super::backoff::{InformerBackoff, ServerReachability};
 use super::super::call::Cluster;
 use super::super::error::ClusterError;
+use super::super::event_sink::{EventPermit, EventSink};
 use super::super::informer::{Informer, InformerChange, InformerEvent};
 use super::super::kinds::ServedKind;
 use super::super::path::{ListSelector, NamespaceSelector};
@@ -59,7 +60,7 @@ async fn next<R>(informer: Option<&mut PodInformer<R>>) -> InformerChange<R> {
 }
 
 /// The event that woke the task.
-enum FollowEvent {
+enum PodInformerInput {
     Workload(InformerChange<WorkloadRecord>),
     Set(InformerChange<RevisionRecord>),
     Pod(InformerChange<PodRecord>),
@@ -68,18 +69,18 @@ enum FollowEvent {
     /// A time has come.
     Time,
     /// There is room to send an event.
-    Tell(mpsc::OwnedPermit<PodsEvent>),
+    Tell(EventPermit<PodsEvent>),
     /// Nobody listens any more.
     Closed,
 }
 
 /// The task.
-pub(super) struct PodFollowTask {
+pub(super) struct PodWatchTask {
     cluster: Cluster,
     id: ObjectId,
     uid: Uid,
     selector: NamespaceSelector,
-    sink: mpsc::Sender<PodsEvent>,
+    sink: EventSink<PodsEvent>,
     store: WorkloadStore,
     controller: PodController,
     workload: PodInformer<WorkloadRecord>,
@@ -100,7 +101,7 @@ pub(super) struct PodFollowTask {
 
 /// The workload whose pods are followed.
 #[derive(Clone, Copy)]
-pub(super) struct FollowedWorkload<'a> {
+pub(super) struct WatchedWorkload<'a> {
     pub(super) controller: PodController,
     pub(super) kind: &'a Arc<ServedKind>,
     pub(super) id: &'a ObjectId,
@@ -109,13 +110,13 @@ pub(super) struct FollowedWorkload<'a> {
     pub(super) selector: &'a str,
 }
 
-impl PodFollowTask {
+impl PodWatchTask {
     pub(super) fn new(
         cluster: &Cluster,
-        followed: FollowedWorkload<'_>,
-        sink: mpsc::Sender<PodsEvent>,
+        followed: WatchedWorkload<'_>,
+        sink: EventSink<PodsEvent>,
     ) -> Option<Self> {
-        let FollowedWorkload { controller, kind: workload, id, uid, selector } = followed;
+        let WatchedWorkload { controller, kind: workload, id, uid, selector } = followed;
         let within = NamespaceSelector {
             namespace: id.namespace()?.into(),
             labels: Some(selector.into()),
@@ -160,31 +161,31 @@ impl PodFollowTask {
         loop {
             self.prepare();
             match self.next_event().await {
-                FollowEvent::Workload(news) => {
-                    let news = self.note_change(news);
-                    self.store.apply_workload(news);
+                PodInformerInput::Workload(change) => {
+                    let change = self.note_change(change);
+                    self.store.apply_workload(change);
                 }
-                FollowEvent::Set(news) => {
-                    let news = self.note_change(news);
-                    self.store.apply_replica_set(news);
+                PodInformerInput::Set(change) => {
+                    let change = self.note_change(change);
+                    self.store.apply_replica_set(change);
                 }
-                FollowEvent::Pod(news) => {
-                    let news = self.note_change(news);
-                    self.store.apply_pod(news, Instant::now());
+                PodInformerInput::Pod(change) => {
+                    let change = self.note_change(change);
+                    self.store.apply_pod(change, Instant::now());
                 }
-                FollowEvent::Warning(news) => {
-                    let news = self.note_change(news);
+                PodInformerInput::Warning(change) => {
+                    let change = self.note_change(change);
                     let wall = jiff::Timestamp::now().as_second();
-                    self.store.apply_warning(news, Instant::now(), wall);
+                    self.store.apply_warning(change, Instant::now(), wall);
                 }
-                FollowEvent::Listed(generation, found) => self.record_revisions(generation, found),
-                FollowEvent::Tell(permit) => {
-                    if let Some(news) = self.next_change() {
-                        permit.send(PodsEvent { id: self.id.clone(), change: news });
+                PodInformerInput::Listed(generation, found) => self.record_revisions(generation, found),
+                PodInformerInput::Tell(permit) => {
+                    if let Some(change) = self.next_change() {
+                        permit.send(PodsEvent { id: self.id.clone(), change });
                     }
                 }
-                FollowEvent::Time => {}
-                FollowEvent::Closed => return,
+                PodInformerInput::Time => {}
+                PodInformerInput::Closed => return,
             }
         }
     }
@@ -234,8 +235,11 @@ impl PodFollowTask {
                 self.changed.get_or_insert_with(Instant::now);
             }
             Err(error) => {
-                let reach =
-                    if error.is_unreachable() { Reachability::Unreachable } else { Reachability::Reachable };
+                let reach = if error.is_unreachable() {
+                    ServerReachability::Unreachable
+                } else {
+                    ServerReachability::Reachable
+                };
                 let wait = self.backoff.note_failure(reach).max(error.retry_after().unwrap_or_default());
                 self.look_up(generation, wait);
                 self.report_failure(error, wait);
@@ -244,16 +248,16 @@ impl PodFollowTask {
     }
 
     /// Notes that something has changed, or failed.
-    fn note_change<R>(&mut self, news: InformerChange<R>) -> InformerChange<R> {
-        match news {
+    fn note_change<R>(&mut self, change: InformerChange<R>) -> InformerChange<R> {
+        match change {
             InformerChange::Failed(error, wait) => {
                 self.report_failure(error, wait);
                 // Known objects stay; the list that follows reports the changes.
                 InformerChange::Resumed
             }
-            news => {
+            change => {
                 self.changed.get_or_insert_with(Instant::now);
-                news
+                change
             }
         }
     }
@@ -275,7 +279,7 @@ impl PodFollowTask {
     }
 
     /// Waits for the next turn.
-    async fn next_event(&mut self) -> FollowEvent {
+    async fn next_event(&mut self) -> PodInformerInput {
         let now = Instant::now();
         let send_at = self.changed.map(|since| since + COALESCE_WINDOW);
         let ask_at =
@@ -296,14 +300,14 @@ impl PodFollowTask {
         };
         tokio::select! {
             biased;
-            () = self.sink.closed() => FollowEvent::Closed,
-            permit = self.sink.clone().reserve_owned(), if due => permit.map_or(FollowEvent::Closed, FollowEvent::Tell),
-            news = next(Some(&mut self.workload)) => FollowEvent::Workload(news),
-            news = next(self.sets.as_mut()) => FollowEvent::Set(news),
-            news = next(Some(&mut self.pods)) => FollowEvent::Pod(news),
-            news = next(self.warnings.as_mut()) => FollowEvent::Warning(news),
-            (generation, found) = lookup => FollowEvent::Listed(generation, found),
-            () = sleep => FollowEvent::Time,
+            () = self.sink.closed() => PodInformerInput::Closed,
+            permit = self.sink.reserve(), if due => permit.map_or(PodInformerInput::Closed, PodInformerInput::Tell),
+            change = next(Some(&mut self.workload)) => PodInformerInput::Workload(change),
+            change = next(self.sets.as_mut()) => PodInformerInput::Set(change),
+            change = next(Some(&mut self.pods)) => PodInformerInput::Pod(change),
+            change = next(self.warnings.as_mut()) => PodInformerInput::Warning(change),
+            (generation, found) = lookup => PodInformerInput::Listed(generation, found),
+            () = sleep => PodInformerInput::Time,
         }
     }
 }

@@ -1,8 +1,9 @@
-//! The watchers: sources may act as accounts of their own, and see different parts of the cluster.
+//! The informer groups: sources may act as accounts of their own, and see different parts of the
+//! cluster.
 //!
-//! Each watcher has its own informers. The objects that one of them shows, and its progress with a
-//! kind, say nothing about what another one may see. So one account without a right delays nothing
-//! but its own sources.
+//! Each informer group has its own informers. The objects that one of them shows, and its progress
+//! with a kind, say nothing about what another one may see. So one account without a right delays
+//! nothing but its own sources.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, LazyLock};
@@ -11,13 +12,13 @@ use crate::engine::facts::entry::{ObjectEntry, SourceId};
 use crate::engine::state::{Engine, KindState};
 use crate::object::{ErrorClass, GroupKind, ObjectId};
 
-/// Number of a watcher in its engine.
-pub(crate) type WatcherId = usize;
+/// Number of an informer group in its engine.
+pub(crate) type InformerGroupId = usize;
 
-/// The watcher that there always is: rhumb by its own account, over the whole cluster.
-pub(crate) const OWN_WATCHER: WatcherId = 0;
+/// The informer group that there always is: rhumb by its own account, over the whole cluster.
+pub(crate) const OWN_INFORMER_GROUP: InformerGroupId = 0;
 
-/// The state of a kind that a watcher does not watch.
+/// The state of a kind that an informer group does not watch.
 static OUTSIDE_STATE: LazyLock<KindState> = LazyLock::new(|| {
     let why = "its source does not watch its namespace: `allow.namespaces` does not name it";
     KindState::Unobservable(why.into(), ErrorClass::Forbidden)
@@ -26,8 +27,8 @@ static OUTSIDE_STATE: LazyLock<KindState> = LazyLock::new(|| {
 /// Objects of one kind that are listed and watched together.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WatchScope {
-    /// The watcher.
-    pub watcher: WatcherId,
+    /// The informer group.
+    pub informer_group: InformerGroupId,
     /// The kind.
     pub kind: GroupKind,
     /// The namespace; none for the whole cluster.
@@ -35,15 +36,15 @@ pub struct WatchScope {
 }
 
 impl WatchScope {
-    /// Returns a watcher's list of the whole cluster.
-    pub fn cluster_wide(watcher: WatcherId, kind: &GroupKind) -> Self {
-        Self { watcher, kind: kind.clone(), namespace: None }
+    /// Returns an informer group's list of the whole cluster.
+    pub fn cluster_wide(informer_group: InformerGroupId, kind: &GroupKind) -> Self {
+        Self { informer_group, kind: kind.clone(), namespace: None }
     }
 }
 
 impl From<&GroupKind> for WatchScope {
     fn from(kind: &GroupKind) -> Self {
-        Self::cluster_wide(OWN_WATCHER, kind)
+        Self::cluster_wide(OWN_INFORMER_GROUP, kind)
     }
 }
 
@@ -53,10 +54,10 @@ impl From<&WatchScope> for WatchScope {
     }
 }
 
-/// The progress of one watcher.
+/// The progress of one informer group.
 #[derive(Debug, Default)]
 #[cfg_attr(test, derive(Clone))]
-struct WatcherState {
+struct InformerGroupState {
     /// The namespaces that it watches; none for all.
     namespaces: Option<BTreeSet<Arc<str>>>,
     /// The kinds that it lists in the whole cluster, and those that nobody can list.
@@ -65,7 +66,7 @@ struct WatcherState {
     parts: BTreeMap<Arc<str>, HashMap<GroupKind, KindState>>,
 }
 
-impl WatcherState {
+impl InformerGroupState {
     fn state_of(&self, kind: &GroupKind, namespace: Option<&str>) -> Option<&KindState> {
         let (Some(namespaces), Some(namespace)) = (&self.namespaces, namespace) else {
             return self.cluster_wide.get(kind);
@@ -114,34 +115,34 @@ impl WatcherState {
 /// All of them.
 #[derive(Debug)]
 #[cfg_attr(test, derive(Clone))]
-pub(in crate::engine) struct WatcherSet {
-    all: Vec<WatcherState>,
-    /// The watcher that shows an object which [`OWN_WATCHER`] does not show.
-    shown_by: HashMap<ObjectId, WatcherId>,
+pub(in crate::engine) struct InformerGroupSet {
+    all: Vec<InformerGroupState>,
+    /// The informer group that shows an object which [`OWN_INFORMER_GROUP`] does not show.
+    shown_by: HashMap<ObjectId, InformerGroupId>,
     /// The objects known when a list began, and not shown by it yet.
     relisting: HashMap<WatchScope, HashSet<ObjectId>>,
 }
 
-impl Default for WatcherSet {
+impl Default for InformerGroupSet {
     fn default() -> Self {
-        Self { all: vec![WatcherState::default()], shown_by: HashMap::new(), relisting: HashMap::new() }
+        Self { all: vec![InformerGroupState::default()], shown_by: HashMap::new(), relisting: HashMap::new() }
     }
 }
 
-impl WatcherSet {
-    /// Returns the lists that an object may be in, by a watcher.
-    fn listings(watcher: WatcherId, id: &ObjectId) -> [WatchScope; 2] {
-        let listing = |namespace| WatchScope { watcher, kind: id.group_kind(), namespace };
+impl InformerGroupSet {
+    /// Returns the lists that an object may be in, by an informer group.
+    fn listings(informer_group: InformerGroupId, id: &ObjectId) -> [WatchScope; 2] {
+        let listing = |namespace| WatchScope { informer_group, kind: id.group_kind(), namespace };
         [listing(None), listing(id.namespace().map(Arc::from))]
     }
 
     /// Strikes an object off what a list has to show; returns whether one that goes on had it.
-    fn remove_expected(&mut self, watcher: WatcherId, id: &ObjectId) -> bool {
+    fn remove_expected(&mut self, informer_group: InformerGroupId, id: &ObjectId) -> bool {
         if self.relisting.is_empty() {
             return false;
         }
         let mut struck = false;
-        for listing in Self::listings(watcher, id) {
+        for listing in Self::listings(informer_group, id) {
             struck |= self.relisting.get_mut(&listing).is_some_and(|unseen| unseen.remove(id));
         }
         struck
@@ -158,20 +159,20 @@ impl WatcherSet {
     }
 
     /// Returns who shows an object that is shown.
-    pub(in crate::engine) fn observer_of(&self, id: &ObjectId) -> WatcherId {
-        self.shown_by.get(id).copied().unwrap_or(OWN_WATCHER)
+    pub(in crate::engine) fn observer_of(&self, id: &ObjectId) -> InformerGroupId {
+        self.shown_by.get(id).copied().unwrap_or(OWN_INFORMER_GROUP)
     }
 
-    /// Notes that a watcher shows an object from now on.
-    pub(in crate::engine) fn set_observer(&mut self, watcher: WatcherId, id: &ObjectId) {
+    /// Notes that an informer group shows an object from now on.
+    pub(in crate::engine) fn set_observer(&mut self, informer_group: InformerGroupId, id: &ObjectId) {
         let before = self.observer_of(id);
-        if before == watcher {
+        if before == informer_group {
             return;
         }
         // Else the end of its list would take away what another one shows.
         self.remove_expected(before, id);
-        match watcher {
-            OWN_WATCHER => self.shown_by.remove(id),
+        match informer_group {
+            OWN_INFORMER_GROUP => self.shown_by.remove(id),
             other => self.shown_by.insert(id.clone(), other),
         };
     }
@@ -184,57 +185,57 @@ impl WatcherSet {
 }
 
 impl Engine {
-    /// Adds a watcher, and returns its number; with the namespaces that it watches, or none for all
-    /// of them.
-    pub(crate) fn add_watcher(&mut self, namespaces: Option<BTreeSet<Arc<str>>>) -> WatcherId {
-        self.watchers.all.push(WatcherState { namespaces, ..WatcherState::default() });
-        self.watchers.all.len() - 1
+    /// Adds an informer group, and returns its number; with the namespaces that it watches, or none for
+    /// all of them.
+    pub(crate) fn add_informer_group(&mut self, namespaces: Option<BTreeSet<Arc<str>>>) -> InformerGroupId {
+        self.informer_groups.all.push(InformerGroupState { namespaces, ..InformerGroupState::default() });
+        self.informer_groups.all.len() - 1
     }
 
     /// Takes over how an informer is doing. One that had synced and fails keeps what it showed.
     pub(crate) fn set_informer_state(&mut self, listing: impl Into<WatchScope>, state: KindState) {
         let listing = listing.into();
-        let known = self.watchers.all.get_mut(listing.watcher);
-        if known.is_some_and(|watcher| watcher.take(&listing, state)) {
+        let known = self.informer_groups.all.get_mut(listing.informer_group);
+        if known.is_some_and(|informer_group| informer_group.take(&listing, state)) {
             self.mark_changed_kinds();
         }
     }
 
     /// Records that the server does not have a kind: nobody can be shown an object of it.
     pub(crate) fn set_kind_absent(&mut self, kind: &GroupKind) {
-        for watcher in 0..self.watchers.all.len() {
-            self.set_informer_state(WatchScope::cluster_wide(watcher, kind), KindState::Absent);
+        for informer_group in 0..self.informer_groups.all.len() {
+            self.set_informer_state(WatchScope::cluster_wide(informer_group, kind), KindState::Absent);
         }
     }
 
     /// Returns whether the informers of a source watch a namespace.
     pub(crate) fn is_watching(&self, source: SourceId, namespace: &str) -> bool {
-        let watcher = self.watchers.all.get(self.sources[source].watcher);
-        let namespaces = watcher.and_then(|watcher| watcher.namespaces.as_ref());
+        let informer_group = self.informer_groups.all.get(self.sources[source].informer_group);
+        let namespaces = informer_group.and_then(|informer_group| informer_group.namespaces.as_ref());
         namespaces.is_none_or(|names| names.contains(namespace))
     }
 
     /// Notes that a list has begun, where nothing is known of it.
     pub(in crate::engine) fn begin_listing(&mut self, listing: &WatchScope) {
-        if let Some(watcher) = self.watchers.all.get_mut(listing.watcher)
-            && watcher.state_of(&listing.kind, listing.namespace.as_deref()).is_none()
+        if let Some(informer_group) = self.informer_groups.all.get_mut(listing.informer_group)
+            && informer_group.state_of(&listing.kind, listing.namespace.as_deref()).is_none()
         {
-            watcher.take(listing, KindState::Syncing);
+            informer_group.take(listing, KindState::Syncing);
         }
     }
 
-    /// Returns the watcher of an object: that of the source that wants it, else the one that shows
-    /// it. Else it is that of the source that brought its content. None where there is none of
+    /// Returns the informer group of an object: that of the source that wants it, else the one that
+    /// shows it. Else it is that of the source that brought its content. None where there is none of
     /// these.
-    pub(crate) fn watcher_of(&self, id: &ObjectId) -> Option<WatcherId> {
-        if self.watchers.all.len() == 1 {
-            return Some(OWN_WATCHER);
+    pub(crate) fn watcher_of(&self, id: &ObjectId) -> Option<InformerGroupId> {
+        if self.informer_groups.all.len() == 1 {
+            return Some(OWN_INFORMER_GROUP);
         }
         let entry = self.entries.get(id);
         let wanting = entry.and_then(|entry| entry.targets.first()).map(|(source, _)| *source);
-        let shown = || self.informer_objects.contains_key(id).then(|| self.watchers.observer_of(id));
+        let shown = || self.informer_objects.contains_key(id).then(|| self.informer_groups.observer_of(id));
         let brought = || entry.and_then(|entry| entry.accepted_source());
-        let of = |source: SourceId| self.sources[source].watcher;
+        let of = |source: SourceId| self.sources[source].informer_group;
         wanting.map(of).or_else(shown).or_else(|| brought().map(of))
     }
 
@@ -248,18 +249,22 @@ impl Engine {
     }
 
     /// Returns whether not all sources are watched by the same one.
-    pub(in crate::engine) fn has_several_watchers(&self) -> bool {
-        self.watchers.all.len() > 1
+    pub(in crate::engine) fn has_several_informer_groups(&self) -> bool {
+        self.informer_groups.all.len() > 1
     }
 
     /// Returns how far the informer of an object has got.
     pub(in crate::engine) fn listing_state(&self, id: &ObjectId) -> Option<&KindState> {
         let (kind, namespace) = (id.group_kind(), id.namespace());
-        if let Some(watcher) = self.watcher_of(id) {
-            return self.watchers.all.get(watcher)?.state_of(&kind, namespace);
+        if let Some(informer_group) = self.watcher_of(id) {
+            return self.informer_groups.all.get(informer_group)?.state_of(&kind, namespace);
         }
         // Nobody wants it, and nobody shows it: whoever still lists may come upon it.
-        let states = self.watchers.all.iter().filter_map(|watcher| watcher.state_of(&kind, namespace));
+        let states = self
+            .informer_groups
+            .all
+            .iter()
+            .filter_map(|informer_group| informer_group.state_of(&kind, namespace));
         let rank = |state: &&KindState| match state {
             KindState::Syncing => 0,
             KindState::Synced | KindState::Absent => 1,
@@ -270,13 +275,13 @@ impl Engine {
 
     /// Returns how far the informers of a source have got with a kind.
     pub(crate) fn kind_state(&self, source: SourceId, kind: &GroupKind) -> Option<&KindState> {
-        self.watchers.all.get(self.sources[source].watcher)?.state_in(kind)
+        self.informer_groups.all.get(self.sources[source].informer_group)?.state_in(kind)
     }
 
     /// Returns whether an informer has listed everything.
     pub(crate) fn is_listed(&self, listing: &WatchScope) -> bool {
-        let watcher = self.watchers.all.get(listing.watcher);
-        let state = watcher.and_then(|it| it.state_of(&listing.kind, listing.namespace.as_deref()));
+        let informer_group = self.informer_groups.all.get(listing.informer_group);
+        let state = informer_group.and_then(|it| it.state_of(&listing.kind, listing.namespace.as_deref()));
         matches!(state, Some(KindState::Synced | KindState::Absent))
     }
 
@@ -296,10 +301,14 @@ impl Engine {
         matches!(self.listing_state(id), Some(KindState::Synced | KindState::Absent))
     }
 
-    /// Does the same as [`Engine::is_observable`], by one watcher.
+    /// Does the same as [`Engine::is_observable`], by one informer group.
     #[cfg(test)]
-    pub(in crate::engine) fn would_be_shown_by(&self, watcher: WatcherId, id: &ObjectId) -> bool {
-        let state = self.watchers.all[watcher].state_of(&id.group_kind(), id.namespace());
+    pub(in crate::engine) fn would_be_shown_by(
+        &self,
+        informer_group: InformerGroupId,
+        id: &ObjectId,
+    ) -> bool {
+        let state = self.informer_groups.all[informer_group].state_of(&id.group_kind(), id.namespace());
         matches!(state, Some(KindState::Synced | KindState::Absent))
     }
 
@@ -313,19 +322,27 @@ impl Engine {
     ) -> bool {
         let known = entry.min_resource_version.is_some() || entry.direct_view.is_some();
         known
-            && WatcherSet::is_in(listing, id)
+            && InformerGroupSet::is_in(listing, id)
             && !self.informer_objects.contains_key(id)
-            && self.watcher_of(id).is_none_or(|watcher| watcher == listing.watcher)
+            && self.watcher_of(id).is_none_or(|informer_group| informer_group == listing.informer_group)
     }
 
-    /// Returns whether it is another watcher that shows an object.
-    pub(in crate::engine) fn is_shown_by_another(&self, watcher: WatcherId, id: &ObjectId) -> bool {
-        self.informer_objects.contains_key(id) && self.watchers.observer_of(id) != watcher
+    /// Returns whether it is another informer group that shows an object.
+    pub(in crate::engine) fn is_shown_by_another(
+        &self,
+        informer_group: InformerGroupId,
+        id: &ObjectId,
+    ) -> bool {
+        self.informer_objects.contains_key(id) && self.informer_groups.observer_of(id) != informer_group
     }
 
-    /// Strikes an object off what a watcher's list has to show; returns whether one that goes on
-    /// had it.
-    pub(in crate::engine) fn remove_expected(&mut self, watcher: WatcherId, id: &ObjectId) -> bool {
-        self.watchers.remove_expected(watcher, id)
+    /// Strikes an object off what an informer group's list has to show; returns whether one that goes
+    /// on had it.
+    pub(in crate::engine) fn remove_expected(
+        &mut self,
+        informer_group: InformerGroupId,
+        id: &ObjectId,
+    ) -> bool {
+        self.informer_groups.remove_expected(informer_group, id)
     }
 }

@@ -1,6 +1,7 @@
 //! Answers to those who ask for the status, from the engine's facts of this very moment.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -8,6 +9,7 @@ use futures::{StreamExt as _, stream};
 use jiff::Timestamp;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
+use super::super::loop_event::LoopEvent;
 use super::super::source_task::SourceTaskRequest;
 use super::Reconciler;
 use super::comparisons::ComparisonInput;
@@ -19,11 +21,15 @@ use crate::report::{
 };
 
 /// The maximum number of objects compared for one answer, and at a time for all answers.
-const MAX_COMPARED: usize = 50;
+const MAX_COMPARED_OBJECTS: usize = 50;
 const CONCURRENT_COMPARISONS: usize = 4;
 
+/// The maximum number of questions that wait for the loop at a time. A page that asks for more than
+/// can be answered slows itself down, and no event of the loop.
+const MAX_OPEN_QUERIES: usize = 16;
+
 /// A question, with where its answer goes.
-pub(super) enum Inquiry {
+pub(in crate::daemon) enum LoopQuery {
     Status(oneshot::Sender<DaemonStatus>),
     Objects(ObjectFilter, oneshot::Sender<Vec<ObjectStatus>>),
     Object(ObjectId, oneshot::Sender<Option<ObjectStatus>>),
@@ -32,6 +38,13 @@ pub(super) enum Inquiry {
     Fetch(String, oneshot::Sender<FetchResult>),
     RemainingObjects(oneshot::Sender<BTreeMap<Arc<str>, RemainingObjects>>),
     IsKnownSource(String, oneshot::Sender<bool>),
+}
+
+/// Leaves out where the answer goes.
+impl fmt::Debug for LoopQuery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LoopQuery")
+    }
 }
 
 /// The result of a hint from outside.
@@ -46,27 +59,34 @@ pub(crate) enum FetchResult {
 /// The sender of questions to a running reconciler. Once the loop has ended, each question has none
 /// as its answer.
 #[derive(Clone, Debug)]
-pub(crate) struct Inquiries {
-    questions: mpsc::Sender<Inquiry>,
+pub(crate) struct LoopQueries {
+    events: mpsc::Sender<LoopEvent>,
+    /// Permits of questions that may wait for the loop.
+    open: Arc<Semaphore>,
     /// Objects that may be compared at a time: comparisons for people keep nothing else from the
     /// API server.
     comparing: Arc<Semaphore>,
 }
 
-impl Inquiries {
+impl LoopQueries {
+    fn of_loop(events: mpsc::Sender<LoopEvent>) -> Self {
+        let open = Arc::new(Semaphore::new(MAX_OPEN_QUERIES));
+        Self { events, open, comparing: Arc::new(Semaphore::new(CONCURRENT_COMPARISONS)) }
+    }
+
     /// Returns the status of everything.
     pub(crate) async fn status(&self) -> Option<DaemonStatus> {
-        self.inquire(Inquiry::Status).await
+        self.query(LoopQuery::Status).await
     }
 
     /// Returns the objects that a filter lets through.
     pub(crate) async fn objects(&self, filter: ObjectFilter) -> Option<Vec<ObjectStatus>> {
-        self.inquire(|answer| Inquiry::Objects(filter, answer)).await
+        self.query(|answer| LoopQuery::Objects(filter, answer)).await
     }
 
     /// Returns one object; the inner none where no source of the process knows it.
     pub(crate) async fn object(&self, id: ObjectId) -> Option<Option<ObjectStatus>> {
-        self.inquire(|answer| Inquiry::Object(id, answer)).await
+        self.query(|answer| LoopQuery::Object(id, answer)).await
     }
 
     /// Compares one object with what is asked for, masked; the inner none where no source of the
@@ -75,7 +95,7 @@ impl Inquiries {
         &self,
         id: ObjectId,
     ) -> Option<Option<(ObjectStatus, ObjectComparison)>> {
-        let found = self.inquire(|answer| Inquiry::ObjectWithComparison(id, answer)).await?;
+        let found = self.query(|answer| LoopQuery::ObjectWithComparison(id, answer)).await?;
         Some(match found {
             Some((status, input)) => Some((status, self.compare(input).await)),
             None => None,
@@ -88,9 +108,9 @@ impl Inquiries {
         &self,
         source: Option<String>,
     ) -> Option<(Vec<DifferingObject>, usize)> {
-        let mut found = self.inquire(|answer| Inquiry::Differing(source, answer)).await?;
-        let more = found.len().saturating_sub(MAX_COMPARED);
-        found.truncate(MAX_COMPARED);
+        let mut found = self.query(|answer| LoopQuery::Differing(source, answer)).await?;
+        let more = found.len().saturating_sub(MAX_COMPARED_OBJECTS);
+        found.truncate(MAX_COMPARED_OBJECTS);
         let compared = stream::iter(found).map(async |(object, input)| {
             let ObjectComparison { difference, note, .. } = self.compare(input).await;
             DifferingObject { object, difference, note }
@@ -106,78 +126,78 @@ impl Inquiries {
     /// Hints that a source has something new. It is checked as in each interval, and nothing else
     /// follows from that.
     pub(crate) async fn fetch(&self, source: &str) -> Option<FetchResult> {
-        self.inquire(|answer| Inquiry::Fetch(source.to_owned(), answer)).await
+        self.query(|answer| LoopQuery::Fetch(source.to_owned(), answer)).await
     }
 
     /// Returns the remaining objects of each source that a person has deleted. A source of which
     /// that is not known yet is not named.
     pub(crate) async fn ending_sources(&self) -> Option<BTreeMap<Arc<str>, RemainingObjects>> {
-        self.inquire(Inquiry::RemainingObjects).await
+        self.query(LoopQuery::RemainingObjects).await
     }
 
     /// Returns whether there is a source of this name.
     pub(crate) async fn has_source(&self, source: &str) -> Option<bool> {
-        self.inquire(|answer| Inquiry::IsKnownSource(source.to_owned(), answer)).await
+        self.query(|answer| LoopQuery::IsKnownSource(source.to_owned(), answer)).await
     }
 
-    async fn inquire<T>(&self, question: impl FnOnce(oneshot::Sender<T>) -> Inquiry) -> Option<T> {
+    async fn query<T>(&self, query: impl FnOnce(oneshot::Sender<T>) -> LoopQuery) -> Option<T> {
         let (answer, answered) = oneshot::channel();
-        self.questions.send(question(answer)).await.ok()?;
+        let _permit = self.open.acquire().await;
+        self.events.send(LoopEvent::LoopQuery(query(answer))).await.ok()?;
         answered.await.ok()
     }
 }
 
 #[cfg(test)]
-impl Inquiries {
+impl LoopQueries {
     /// Returns those to a loop that has this status, and answers nothing else.
     pub(crate) fn of_status(status: DaemonStatus) -> Self {
-        let (questions, mut open) = mpsc::channel(1);
+        let (events, mut received) = mpsc::channel(1);
         tokio::spawn(async move {
-            while let Some(question) = open.recv().await {
-                if let Inquiry::Status(answer) = question {
+            while let Some(event) = received.recv().await {
+                if let LoopEvent::LoopQuery(LoopQuery::Status(answer)) = event {
                     let _ = answer.send(status.clone());
                 }
             }
         });
-        Self { questions, comparing: Arc::new(Semaphore::new(CONCURRENT_COMPARISONS)) }
+        Self::of_loop(events)
     }
 }
 
 impl Reconciler {
     /// Returns a way to ask it while it runs.
-    pub(crate) fn inquiry_sender(&self) -> Inquiries {
-        let comparing = Arc::new(Semaphore::new(CONCURRENT_COMPARISONS));
-        Inquiries { questions: self.channels.questions.clone(), comparing }
+    pub(crate) fn query_sender(&self) -> LoopQueries {
+        LoopQueries::of_loop(self.events.sender.clone())
     }
 
     /// Answers what was asked since the last turn.
-    pub(super) fn answer_inquiries(&mut self) {
-        for question in std::mem::take(&mut self.open_inquiries) {
-            self.answer_inquiry(question);
+    pub(super) fn answer_queries(&mut self) {
+        for query in std::mem::take(&mut self.telemetry.open_queries) {
+            self.answer_query(query);
         }
     }
 
-    /// Answers an inquiry. One whose asker has gone away gets no answer.
-    fn answer_inquiry(&mut self, question: Inquiry) {
+    /// Answers a query. One whose asker has gone away gets no answer.
+    fn answer_query(&mut self, query: LoopQuery) {
         let now = Instant::now();
-        match question {
-            Inquiry::Status(answer) => drop(answer.send(self.with_context(now, report::status))),
-            Inquiry::Objects(filter, answer) => drop(answer.send(self.objects(now, &filter))),
-            Inquiry::Object(id, answer) => drop(answer.send(self.object(now, &id))),
-            Inquiry::ObjectWithComparison(id, answer) => {
+        match query {
+            LoopQuery::Status(answer) => drop(answer.send(self.with_context(now, report::status))),
+            LoopQuery::Objects(filter, answer) => drop(answer.send(self.objects(now, &filter))),
+            LoopQuery::Object(id, answer) => drop(answer.send(self.object(now, &id))),
+            LoopQuery::ObjectWithComparison(id, answer) => {
                 let found = self.object(now, &id).map(|status| (status, self.comparison_input(&id)));
                 drop(answer.send(found));
             }
-            Inquiry::Differing(source, answer) => {
+            LoopQuery::Differing(source, answer) => {
                 let all = self.objects(now, &ObjectFilter { source, ..ObjectFilter::default() });
-                let differ = all.into_iter().filter(|object| self.may_differ(object));
+                let differ = all.into_iter().filter(|object| self.can_differ(object));
                 let inputs =
                     differ.map(|object| (object.clone(), self.comparison_input(&object.object.id())));
                 drop(answer.send(inputs.collect()));
             }
-            Inquiry::Fetch(name, answer) => drop(answer.send(self.hint(&name))),
-            Inquiry::RemainingObjects(answer) => drop(answer.send(self.remaining_by_source())),
-            Inquiry::IsKnownSource(name, answer) => {
+            LoopQuery::Fetch(name, answer) => drop(answer.send(self.hint(&name))),
+            LoopQuery::RemainingObjects(answer) => drop(answer.send(self.remaining_by_source())),
+            LoopQuery::IsKnownSource(name, answer) => {
                 let _ = answer.send(self.engine.sources().iter().any(|source| *source.name == *name));
             }
         }
@@ -198,19 +218,19 @@ impl Reconciler {
         answer: impl FnOnce(&Engine, &StatusContext<'_>) -> T,
     ) -> T {
         let at = Timestamp::now();
-        let (depth, times) = (self.queue.depth(), self.history.source_times());
+        let (depth, times) = (self.queue.depth(), self.telemetry.history.source_times());
         let troubles: Vec<_> = self.engine.source_ids().map(|source| self.blocking_reason(source)).collect();
-        let own = self.inventories.iter().flat_map(|store| &store.unreadable);
-        let unreadable: Vec<String> = own.chain(&self.unreadable_peers).cloned().collect();
+        let own = self.records.inventories.iter().flat_map(|store| &store.unreadable);
+        let unreadable: Vec<String> = own.chain(&self.records.unreadable_peers).cloned().collect();
         let context = StatusContext {
-            open: &self.reasons,
-            locations: &self.locations,
+            open: &self.objects.reasons,
+            locations: &self.sources.locations,
             troubles: &troubles,
-            budget: self.ledger_store.unreadable.as_deref(),
+            budget: self.records.ledger.unreadable.as_deref(),
             unreadable: &unreadable,
             times: &times,
-            metrics: &self.metrics,
-            since: self.started_at,
+            metrics: &self.telemetry.metrics,
+            since: self.telemetry.started_at,
             next_resync: self.next_resync(now, at),
             queue: depth.ready + depth.processing,
             unfinished: self.queue.processing_times(now),
@@ -225,7 +245,7 @@ impl Reconciler {
         let Some(source) = self.engine.sources().iter().position(|source| *source.name == *name) else {
             return FetchResult::NoSource;
         };
-        if let Some(source_task) = &self.source_tasks[source] {
+        if let Some(source_task) = &self.sources.requests[source] {
             let _ = source_task.try_send(SourceTaskRequest::Hint);
         }
         FetchResult::Begun
@@ -235,7 +255,7 @@ impl Reconciler {
 #[cfg(test)]
 mod tests {
     use super::super::super::setup::Setup;
-    use super::super::StopCondition;
+    use super::super::RunMode;
     use super::*;
     use crate::cluster::tests::fake::{FakeApiServer, ScriptedReply};
     use crate::object::GroupKind;
@@ -246,10 +266,10 @@ mod tests {
     async fn what_came_with_a_question_is_decided_before_the_answer() {
         let cluster = FakeApiServer::start(|_, _| ScriptedReply::Silence).await.cluster;
         let setup = Setup::in_test(cluster, Vec::new());
-        let mut reconciler = Reconciler::new(setup, StopCondition::Shutdown, mpsc::unbounded_channel().0);
+        let mut reconciler = Reconciler::new(setup, RunMode::Daemon, mpsc::unbounded_channel().0);
         let (answer, mut answered) = oneshot::channel();
         reconciler.queue.add(ObjectId::new(&GroupKind::new("", "ConfigMap"), Some("shop"), "env"));
-        assert!(reconciler.channels.questions.try_send(Inquiry::Status(answer)).is_ok());
+        assert!(reconciler.events.sender.try_send(LoopEvent::LoopQuery(LoopQuery::Status(answer))).is_ok());
         reconciler.drain_events();
         assert!(answered.try_recv().is_err());
         reconciler.turn();

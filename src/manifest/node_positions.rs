@@ -6,27 +6,27 @@ use std::collections::HashMap;
 
 use super::resolve;
 use super::scalar::ScalarTag;
-use super::tree::{DocumentTree, NodeId, NodeKind, TextMark};
+use super::tree::{DocumentTree, TextMark, YamlNodeId, YamlNodeKind};
 
 /// The nodes of one object. A mapping or list is indexed when it is first looked into, because any
 /// number of its parts may be asked for.
-pub(super) struct NodePlaces<'t, 'a> {
+pub(super) struct YamlNodeLines<'t, 'a> {
     tree: &'t DocumentTree<'a>,
-    object: NodeId,
-    indexes: HashMap<NodeId, NodeIndex<'t>>,
+    object: YamlNodeId,
+    indexes: HashMap<YamlNodeId, YamlNodeIndex<'t>>,
 }
 
-struct NodeIndex<'t> {
+struct YamlNodeIndex<'t> {
     /// The key and the value node under each key, the last one of several.
-    entries: HashMap<Cow<'t, str>, (NodeId, NodeId)>,
+    entries: HashMap<Cow<'t, str>, (YamlNodeId, YamlNodeId)>,
     /// The mappings merged into it.
-    merged: Vec<NodeId>,
+    merged: Vec<YamlNodeId>,
     /// The items of a list.
-    items: Vec<NodeId>,
+    items: Vec<YamlNodeId>,
 }
 
-impl<'t, 'a> NodePlaces<'t, 'a> {
-    pub(super) fn of(tree: &'t DocumentTree<'a>, object: NodeId) -> Self {
+impl<'t, 'a> YamlNodeLines<'t, 'a> {
+    pub(super) fn of(tree: &'t DocumentTree<'a>, object: YamlNodeId) -> Self {
         Self { tree, object, indexes: HashMap::new() }
     }
 
@@ -59,18 +59,22 @@ impl<'t, 'a> NodePlaces<'t, 'a> {
 
     /// Returns a part of a collection: the place of its key, the node of its value, and where that
     /// is.
-    pub(super) fn part(&mut self, collection: NodeId, part: &str) -> Option<(TextMark, NodeId, TextMark)> {
+    pub(super) fn part(
+        &mut self,
+        collection: YamlNodeId,
+        part: &str,
+    ) -> Option<(TextMark, YamlNodeId, TextMark)> {
         let (key, value) = self.entry(collection, part)?;
         Some((self.tree.mark(key), self.tree.target(value), self.tree.mark(value)))
     }
 
     /// Returns whether a node is a scalar without quotes, tag or block.
-    pub(super) fn is_plain(&self, node: NodeId) -> bool {
-        self.tree.kind(node) == NodeKind::Plain && self.tree.tag(node) == ScalarTag::None
+    pub(super) fn is_plain(&self, node: YamlNodeId) -> bool {
+        self.tree.kind(node) == YamlNodeKind::Plain && self.tree.tag(node) == ScalarTag::None
     }
 
     /// Looks into merged mappings one level deep.
-    fn entry(&mut self, mapping: NodeId, key: &str) -> Option<(NodeId, NodeId)> {
+    fn entry(&mut self, mapping: YamlNodeId, key: &str) -> Option<(YamlNodeId, YamlNodeId)> {
         let mapping = self.tree.target(mapping);
         let index = self.index(mapping);
         if !index.items.is_empty() {
@@ -83,17 +87,17 @@ impl<'t, 'a> NodePlaces<'t, 'a> {
         merged.into_iter().find_map(|from| self.index(from).entries.get(key).copied())
     }
 
-    fn index(&mut self, mapping: NodeId) -> &NodeIndex<'t> {
+    fn index(&mut self, mapping: YamlNodeId) -> &YamlNodeIndex<'t> {
         let tree = self.tree;
         self.indexes.entry(mapping).or_insert_with(|| {
             // Grown step by step, a large one would need half as much again.
             let entries = HashMap::with_capacity(tree.pairs(mapping).count());
-            let items = if tree.kind(mapping) == NodeKind::Sequence {
+            let items = if tree.kind(mapping) == YamlNodeKind::Sequence {
                 tree.children(mapping).collect()
             } else {
                 Vec::new()
             };
-            let mut index = NodeIndex { entries, merged: Vec::new(), items };
+            let mut index = YamlNodeIndex { entries, merged: Vec::new(), items };
             for (key, value) in tree.pairs(mapping) {
                 if tree.is_merge(key) {
                     index.add_merged(tree, value);
@@ -106,8 +110,8 @@ impl<'t, 'a> NodePlaces<'t, 'a> {
     }
 }
 
-impl NodeIndex<'_> {
-    fn add_merged(&mut self, tree: &DocumentTree<'_>, value: NodeId) {
+impl YamlNodeIndex<'_> {
+    fn add_merged(&mut self, tree: &DocumentTree<'_>, value: YamlNodeId) {
         let target = tree.target(value);
         let mut add = |mapping| {
             if !self.merged.contains(&mapping) && self.merged.len() < MAX_MERGED_MAPPINGS {
@@ -115,7 +119,7 @@ impl NodeIndex<'_> {
             }
         };
         match tree.kind(target) {
-            NodeKind::Sequence => tree.children(target).for_each(|child| add(tree.target(child))),
+            YamlNodeKind::Sequence => tree.children(target).for_each(|child| add(tree.target(child))),
             _ => add(target),
         }
     }

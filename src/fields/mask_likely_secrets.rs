@@ -9,7 +9,7 @@ const MIN_SECRET_CHARS: usize = 16;
 ///
 /// It is for complaints, whose place is reported beside them: a name too many that cannot be read
 /// harms little.
-pub(crate) fn blur(text: &str) -> String {
+pub(crate) fn mask_likely_secrets(text: &str) -> String {
     let text = strip_credentials(text);
     let mut shown = String::with_capacity(text.len());
     let mut rest = text.as_str();
@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn what_looks_like_a_secret_is_not_shown() {
         fn check(text: &str, expected: &str) {
-            assert_eq!(blur(text), expected);
+            assert_eq!(mask_likely_secrets(text), expected);
         }
         check("expected a number, found `hunter2`", "expected a number, found `hunter2`");
         check("found `ghp_0123456789abcdef`, not true", "found `***`, not true");

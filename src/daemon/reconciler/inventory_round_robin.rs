@@ -10,7 +10,7 @@ pub(super) const MAX_COMPARISONS_PER_TURN: usize = 16;
 
 /// The inventories that are to be compared: those of this turn, and how many are left.
 #[derive(Debug)]
-pub(super) struct InventoryRotation {
+pub(super) struct InventoryRoundRobin {
     count: usize,
     /// The position of the first one of this turn, and the number of those of this turn.
     start: usize,
@@ -18,8 +18,8 @@ pub(super) struct InventoryRotation {
     left: usize,
 }
 
-impl InventoryRotation {
-    /// Returns the rotation of the first `count` sources, of which all are to be compared.
+impl InventoryRoundRobin {
+    /// Returns the round robin of the first `count` sources, of which all are to be compared.
     pub(super) fn of(count: usize) -> Self {
         Self { count, start: 0, due: 0, left: count }
     }
@@ -62,10 +62,10 @@ mod tests {
     use super::*;
 
     /// Returns the positions that are compared in the next turn.
-    fn next_turn(rotation: &mut InventoryRotation) -> BTreeSet<usize> {
-        rotation.begin_turn();
-        SourceId::first(rotation.count)
-            .filter(|source| rotation.is_due(*source))
+    fn next_turn(round_robin: &mut InventoryRoundRobin) -> BTreeSet<usize> {
+        round_robin.begin_turn();
+        SourceId::first(round_robin.count)
+            .filter(|source| round_robin.is_due(*source))
             .map(SourceId::position)
             .collect()
     }
@@ -73,34 +73,36 @@ mod tests {
     #[test]
     fn all_of_few_sources_are_compared_in_each_turn_after_a_change() {
         for count in [0, 1, MAX_COMPARISONS_PER_TURN] {
-            let mut rotation = InventoryRotation::of(count);
+            let mut round_robin = InventoryRoundRobin::of(count);
             for _ in 0..3 {
-                assert_eq!(next_turn(&mut rotation).len(), count);
-                assert!(!rotation.is_pending());
-                rotation.note_change();
+                assert_eq!(next_turn(&mut round_robin).len(), count);
+                assert!(!round_robin.is_pending());
+                round_robin.note_change();
             }
         }
     }
 
     #[test]
     fn each_of_many_is_compared_once_after_the_last_change() {
-        let mut rotation = InventoryRotation::of(40);
+        let mut round_robin = InventoryRoundRobin::of(40);
         let turns: Vec<_> =
-            std::iter::from_fn(|| rotation.is_pending().then(|| next_turn(&mut rotation))).take(10).collect();
+            std::iter::from_fn(|| round_robin.is_pending().then(|| next_turn(&mut round_robin)))
+                .take(10)
+                .collect();
         assert_eq!(turns.iter().map(BTreeSet::len).collect::<Vec<_>>(), [16, 16, 8]);
         assert_eq!(turns.into_iter().flatten().collect::<BTreeSet<_>>().len(), 40);
-        assert_eq!(next_turn(&mut rotation).len(), 0, "nothing has changed since");
+        assert_eq!(next_turn(&mut round_robin).len(), 0, "nothing has changed since");
     }
 
     #[test]
     fn a_late_change_has_all_compared_that_were_compared_before_it() {
         let check = |count: usize, turns: usize, expected: usize| {
-            let mut rotation = InventoryRotation::of(count);
-            let last = (0..turns).map(|_| next_turn(&mut rotation)).last().unwrap();
-            rotation.note_late_change();
+            let mut round_robin = InventoryRoundRobin::of(count);
+            let last = (0..turns).map(|_| next_turn(&mut round_robin)).last().unwrap();
+            round_robin.note_late_change();
             let mut others = BTreeSet::new();
-            while rotation.is_pending() {
-                others.extend(next_turn(&mut rotation));
+            while round_robin.is_pending() {
+                others.extend(next_turn(&mut round_robin));
             }
             assert_eq!(others.len(), expected, "{count} {turns}");
             assert!(others.is_disjoint(&last));
@@ -115,10 +117,10 @@ mod tests {
 
     #[test]
     fn a_change_in_each_turn_delays_none_for_longer_than_a_round() {
-        let mut rotation = InventoryRotation::of(40);
+        let mut round_robin = InventoryRoundRobin::of(40);
         let turns = (0..9).map(|_| {
-            rotation.note_change();
-            next_turn(&mut rotation)
+            round_robin.note_change();
+            next_turn(&mut round_robin)
         });
         let turns: Vec<_> = turns.collect();
         for round in turns.windows(3) {

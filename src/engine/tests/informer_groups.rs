@@ -11,41 +11,42 @@ use crate::object::{ErrorClass, GroupKind, ObjectId};
 
 const OTHER: &str = "other-v1";
 
-/// An engine with two sources, each with a watcher of its own; each wants one object.
-struct TwoWatchers {
+/// An engine with two sources, each with an informer group of its own; each wants one object.
+struct TwoInformerGroups {
     engine: Engine,
-    watchers: [WatcherId; 2],
+    informer_groups: [InformerGroupId; 2],
     now: Instant,
 }
 
-impl TwoWatchers {
+impl TwoInformerGroups {
     fn new() -> Self {
         let (mut engine, now) = (Engine::new(super::world::budget(3)), Instant::now());
         engine.set_release_key(ReadState::Value(release_key()));
         engine.set_ledger(RolloutLedger::default());
-        let watchers = [OWN_WATCHER, engine.add_watcher(None)];
-        for (watcher, set) in watchers.into_iter().zip([SET, OTHER]) {
+        let informer_groups = [OWN_INFORMER_GROUP, engine.add_informer_group(None)];
+        for (informer_group, set) in informer_groups.into_iter().zip([SET, OTHER]) {
             let radius = BlastRadius { count: 100, percent: 100 };
             let mut source = SourceState::new(set, set, AdoptPolicy::IfUnowned, PrunePolicy::On, radius);
-            source.watcher = watcher;
+            source.informer_group = informer_group;
             let source = engine.add_source(source);
             engine.set_inventory(source, Inventory { kinds: [maps()].into(), ..Inventory::default() });
         }
-        engine.set_kind_availability(crate::object::Gvk::new("", "v1", "ConfigMap"), KindAvailability::Yes);
-        Self { engine, watchers, now }
+        engine
+            .set_kind_availability(crate::object::Gvk::new("", "v1", "ConfigMap"), KindAvailability::Served);
+        Self { engine, informer_groups, now }
     }
 
     fn list(&mut self, source: SourceId, shown: &[(&ObjectId, LiveObject)]) {
-        let listing = WatchScope::cluster_wide(self.watchers[source.position()], &maps());
+        let listing = WatchScope::cluster_wide(self.informer_groups[source.position()], &maps());
         self.engine.list_started(&listing);
         for (id, live) in shown {
-            self.engine.observe_object_by(listing.watcher, id, live.clone());
+            self.engine.observe_object_by(listing.informer_group, id, live.clone());
         }
         self.engine.list_complete(&listing);
     }
 
     fn blind(&mut self, source: SourceId) {
-        let listing = WatchScope::cluster_wide(self.watchers[source.position()], &maps());
+        let listing = WatchScope::cluster_wide(self.informer_groups[source.position()], &maps());
         self.engine
             .set_informer_state(&listing, KindState::Unobservable("denied".into(), ErrorClass::Forbidden));
     }
@@ -79,7 +80,7 @@ fn shown(name: &str, set: &str, rv: u64) -> LiveObject {
 
 #[test]
 fn an_account_that_may_not_list_a_kind_holds_up_only_its_own_sources() {
-    let mut two = TwoWatchers::new();
+    let mut two = TwoInformerGroups::new();
     two.list(FIRST, &[(&config("old"), shown("old", SET, 1))]);
     two.blind(SECOND);
     two.read(FIRST, "r1", &[("a", Some(1)), ("old", Some(1))]);
@@ -98,9 +99,9 @@ fn an_account_that_may_not_list_a_kind_holds_up_only_its_own_sources() {
 
 #[test]
 fn an_account_that_is_still_listing_is_waited_for_by_its_own_sources() {
-    let mut two = TwoWatchers::new();
+    let mut two = TwoInformerGroups::new();
     two.list(SECOND, &[]);
-    two.engine.list_started(WatchScope::cluster_wide(two.watchers[0], &maps()));
+    two.engine.list_started(WatchScope::cluster_wide(two.informer_groups[0], &maps()));
     two.read(FIRST, "r1", &[("a", Some(1))]);
     two.read(SECOND, "r1", &[("b", Some(1))]);
     assert_eq!(two.decide("a").reason, Some(Reason::Syncing(maps())));
@@ -109,7 +110,7 @@ fn an_account_that_is_still_listing_is_waited_for_by_its_own_sources() {
 
 #[test]
 fn what_one_list_does_not_show_another_one_may() {
-    let mut two = TwoWatchers::new();
+    let mut two = TwoInformerGroups::new();
     let (a, b) = (config("a"), config("b"));
     two.list(FIRST, &[(&a, shown("a", SET, 1))]);
     two.list(SECOND, &[(&b, shown("b", OTHER, 1))]);
@@ -125,10 +126,10 @@ fn what_one_list_does_not_show_another_one_may() {
 fn an_object_that_moves_to_another_account_is_there_all_the_time() {
     let (a, moved) = (config("a"), 2);
     for late in [false, true] {
-        let mut two = TwoWatchers::new();
+        let mut two = TwoInformerGroups::new();
         two.list(FIRST, &[(&a, shown("a", SET, 1))]);
         two.list(SECOND, &[]);
-        let [first, second] = two.watchers;
+        let [first, second] = two.informer_groups;
         two.engine.list_started(WatchScope::cluster_wide(first, &maps()));
         if late {
             two.engine.observe_object_by(second, &a, shown("a", OTHER, moved));
@@ -146,7 +147,7 @@ fn an_object_that_moves_to_another_account_is_there_all_the_time() {
             (&ObjectOwner::Ours(OTHER.into()), ResourceVersion(moved)),
             "{late}"
         );
-        // The watcher that shows it now is the one that reports its deletion.
+        // The informer group that shows it now is the one that reports its deletion.
         two.engine.observe_absence_by(second, &a);
         assert!(two.engine.informer_object(&a).is_none());
     }
@@ -154,7 +155,7 @@ fn an_object_that_moves_to_another_account_is_there_all_the_time() {
 
 #[test]
 fn whose_rights_count_follows_from_who_wants_it_and_else_from_who_has_it() {
-    let mut two = TwoWatchers::new();
+    let mut two = TwoInformerGroups::new();
     two.list(FIRST, &[(&config("a"), shown("a", SET, 1))]);
     two.list(SECOND, &[(&config("b"), shown("b", OTHER, 1))]);
     two.read(SECOND, "r1", &[("a", Some(2)), ("c", Some(1))]);
@@ -166,10 +167,10 @@ fn whose_rights_count_follows_from_who_wants_it_and_else_from_who_has_it() {
 #[test]
 fn a_kind_is_known_where_each_namespace_of_a_source_is() {
     let (mut engine, of) = looking_into_two();
-    let watcher = of("one").watcher;
+    let informer_group = of("one").informer_group;
     let id = |namespace: &str| ObjectId::new(&maps(), Some(namespace), "a");
     let states = |engine: &Engine| {
-        let of = |namespace| engine.would_be_shown_by(watcher, &id(namespace));
+        let of = |namespace| engine.would_be_shown_by(informer_group, &id(namespace));
         (
             engine.is_syncing(FIRST, &maps()),
             engine.is_synced(FIRST, &maps()),
@@ -180,7 +181,7 @@ fn a_kind_is_known_where_each_namespace_of_a_source_is() {
     };
     // A kind that discovery does not list has no namespaces.
     engine.set_informer_state(
-        WatchScope::cluster_wide(watcher, &maps()),
+        WatchScope::cluster_wide(informer_group, &maps()),
         KindState::Unobservable("unlisted".into(), ErrorClass::Source),
     );
     assert_eq!(states(&engine), (false, false, false, false, false));
@@ -197,19 +198,23 @@ fn a_kind_is_known_where_each_namespace_of_a_source_is() {
     assert_eq!(states(&engine), (false, false, true, false, false));
     // The cluster as a whole is another question, and of kinds without a namespace the only one.
     let nodes = GroupKind::new("", "Node");
-    engine.set_informer_state(WatchScope::cluster_wide(watcher, &nodes), KindState::Synced);
+    engine.set_informer_state(WatchScope::cluster_wide(informer_group, &nodes), KindState::Synced);
     assert!(engine.is_synced(FIRST, &nodes));
 }
 
 /// Returns an engine with one source that looks into these two namespaces.
 fn looking_into_two() -> (Engine, impl Fn(&str) -> WatchScope) {
     let mut engine = Engine::new(super::world::budget(3));
-    let watcher = engine.add_watcher(Some(["one".into(), "two".into()].into()));
+    let informer_group = engine.add_informer_group(Some(["one".into(), "two".into()].into()));
     let radius = BlastRadius { count: 100, percent: 100 };
     let mut source = SourceState::new("a", SET, AdoptPolicy::IfUnowned, PrunePolicy::On, radius);
-    source.watcher = watcher;
+    source.informer_group = informer_group;
     engine.add_source(source);
-    (engine, move |namespace: &str| WatchScope { watcher, kind: maps(), namespace: Some(namespace.into()) })
+    (engine, move |namespace: &str| WatchScope {
+        informer_group,
+        kind: maps(),
+        namespace: Some(namespace.into()),
+    })
 }
 
 // A source that takes it for looked at would begin to report, to claim and to end.
@@ -230,7 +235,7 @@ fn a_kind_that_the_server_does_not_have_is_absent_for_all_who_watch() {
     let (mut engine, _) = looking_into_two();
     engine.set_kind_absent(&maps());
     assert!(engine.is_synced(FIRST, &maps()));
-    assert!(engine.is_listed(&WatchScope::cluster_wide(OWN_WATCHER, &maps())));
+    assert!(engine.is_listed(&WatchScope::cluster_wide(OWN_INFORMER_GROUP, &maps())));
 }
 
 #[test]

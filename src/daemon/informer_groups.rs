@@ -1,4 +1,4 @@
-//! The watchers of sources: those with the same account and the same namespaces share their
+//! The informer groups of sources: those with the same account and the same namespaces share their
 //! informers.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use super::setup::SourceSetup;
 use crate::cluster::{Cluster, Informer, ListSelector, ServedKind, ServedScope};
-use crate::engine::{Engine, WatchScope, WatcherId};
+use crate::engine::{Engine, InformerGroupId, WatchScope};
 use crate::object::GroupKind;
 
 /// The informers of a kind, by namespace; that of the whole cluster under none.
 type InformersByNamespace = BTreeMap<Option<Arc<str>>, Informer>;
 
 /// One that watches.
-pub(super) struct AccountWatcher {
+pub(super) struct InformerGroup {
     pub(super) cluster: Cluster,
     /// The namespaces that it watches; none for all.
     namespaces: Option<BTreeSet<Arc<str>>>,
@@ -26,7 +26,7 @@ pub(super) struct AccountWatcher {
     informers: HashMap<GroupKind, (Arc<ServedKind>, InformersByNamespace)>,
 }
 
-impl AccountWatcher {
+impl InformerGroup {
     fn new(cluster: Cluster, namespaces: Option<BTreeSet<Arc<str>>>) -> Self {
         Self {
             cluster,
@@ -56,7 +56,7 @@ impl AccountWatcher {
     /// Returns its lists of a kind, each with its selector.
     pub(super) fn list_scopes(
         &self,
-        number: WatcherId,
+        number: InformerGroupId,
         kind: &ServedKind,
     ) -> Vec<(WatchScope, ListSelector)> {
         let parts = match (&self.namespaces, kind.scope) {
@@ -65,7 +65,7 @@ impl AccountWatcher {
         };
         let list = |namespace: Option<Arc<str>>| {
             let selector = ListSelector::members_of(&self.inventory_ids, namespace.as_ref());
-            (WatchScope { watcher: number, kind: kind.gvk.group_kind(), namespace }, selector)
+            (WatchScope { informer_group: number, kind: kind.gvk.group_kind(), namespace }, selector)
         };
         parts.into_iter().map(list).collect()
     }
@@ -87,16 +87,16 @@ impl AccountWatcher {
 }
 
 /// All of them, by number.
-pub(super) struct AccountWatchers {
+pub(super) struct InformerGroups {
     /// The cluster as rhumb itself sees it.
     pub(super) own: Cluster,
-    pub(super) all: Vec<AccountWatcher>,
+    pub(super) all: Vec<InformerGroup>,
 }
 
-impl AccountWatchers {
+impl InformerGroups {
     /// Returns the one that there always is.
     pub(super) fn new(cluster: &Cluster) -> Self {
-        Self { own: cluster.clone(), all: vec![AccountWatcher::new(cluster.clone(), None)] }
+        Self { own: cluster.clone(), all: vec![InformerGroup::new(cluster.clone(), None)] }
     }
 
     /// Returns the one that watches for a source, which is made where no other source has such a
@@ -107,29 +107,30 @@ impl AccountWatchers {
         system: &str,
         inventory_id: &Arc<str>,
         engine: &mut Engine,
-    ) -> WatcherId {
+    ) -> InformerGroupId {
         let account = source.service_account(system);
-        let is_alike = |watcher: &AccountWatcher| {
-            watcher.cluster.account() == account.as_ref() && watcher.namespaces == source.namespaces
+        let is_alike = |informer_group: &InformerGroup| {
+            informer_group.cluster.account() == account.as_ref()
+                && informer_group.namespaces == source.namespaces
         };
         let number = self.all.iter().position(is_alike).unwrap_or_else(|| {
             self.all
-                .push(AccountWatcher::new(self.own.with_account(account.clone()), source.namespaces.clone()));
-            engine.add_watcher(source.namespaces.clone())
+                .push(InformerGroup::new(self.own.with_account(account.clone()), source.namespaces.clone()));
+            engine.add_informer_group(source.namespaces.clone())
         });
-        if let Some(watcher) = self.all.get_mut(number) {
-            watcher.inventory_ids.insert(inventory_id.clone());
+        if let Some(informer_group) = self.all.get_mut(number) {
+            informer_group.inventory_ids.insert(inventory_id.clone());
         }
         number
     }
 
     /// Returns the inventories of all sources.
     pub(super) fn inventory_ids(&self) -> BTreeSet<Arc<str>> {
-        self.all.iter().flat_map(|watcher| &watcher.inventory_ids).cloned().collect()
+        self.all.iter().flat_map(|informer_group| &informer_group.inventory_ids).cloned().collect()
     }
 
-    /// Returns the cluster as a watcher sees it.
-    pub(super) fn cluster(&self, number: WatcherId) -> Option<&Cluster> {
-        self.all.get(number).map(|watcher| &watcher.cluster)
+    /// Returns the cluster as an informer group sees it.
+    pub(super) fn cluster(&self, number: InformerGroupId) -> Option<&Cluster> {
+        self.all.get(number).map(|informer_group| &informer_group.cluster)
     }
 }

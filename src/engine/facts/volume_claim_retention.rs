@@ -6,7 +6,7 @@ use crate::object::{GroupKind, text_at};
 
 /// The fate of the claims of an object that is deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum ClaimRetention {
+pub enum VolumeClaimRetention {
     /// They stay, or there are none.
     #[default]
     Retain,
@@ -14,7 +14,7 @@ pub enum ClaimRetention {
     Delete,
 }
 
-impl ClaimRetention {
+impl VolumeClaimRetention {
     /// Reads it off a content or a live object; of these only
     /// `spec.persistentVolumeClaimRetentionPolicy` is read.
     pub(crate) fn of(kind: &GroupKind, object: &Value) -> Self {
@@ -32,18 +32,18 @@ mod tests {
 
     #[test]
     fn only_claims_of_a_deleted_stateful_set_go_with_it() {
-        let check = |group: &str, kind: &str, policy: Value, expected: ClaimRetention| {
+        let check = |group: &str, kind: &str, policy: Value, expected: VolumeClaimRetention| {
             let object = json!({ "spec": { "persistentVolumeClaimRetentionPolicy": policy } });
             assert_eq!(
-                ClaimRetention::of(&GroupKind::new(group, kind), &object),
+                VolumeClaimRetention::of(&GroupKind::new(group, kind), &object),
                 expected,
                 "{kind} {object}"
             );
         };
         let of_set = |policy: Value, expected| check("apps", "StatefulSet", policy, expected);
-        of_set(Value::Null, ClaimRetention::Retain);
-        of_set(json!({ "whenDeleted": "Retain", "whenScaled": "Delete" }), ClaimRetention::Retain);
-        of_set(json!({ "whenDeleted": "Delete" }), ClaimRetention::Delete);
-        check("example.org", "StatefulSet", json!({ "whenDeleted": "Delete" }), ClaimRetention::Retain);
+        of_set(Value::Null, VolumeClaimRetention::Retain);
+        of_set(json!({ "whenDeleted": "Retain", "whenScaled": "Delete" }), VolumeClaimRetention::Retain);
+        of_set(json!({ "whenDeleted": "Delete" }), VolumeClaimRetention::Delete);
+        check("example.org", "StatefulSet", json!({ "whenDeleted": "Delete" }), VolumeClaimRetention::Retain);
     }
 }

@@ -1,0 +1,172 @@
+//! The files of a revision, before anything of it is rendered.
+//!
+//! A source with roots needs them with each commit. So its list is made of the one before, at the
+//! cost of what differs.
+//!
+//! **Invariant:** the list is that of a walk over the whole revision, and a revision with too many
+//! entries has none. Where the differences do not show it, or cannot be read, the whole revision is
+//! walked.
+
+use std::collections::{BTreeSet, HashSet};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use git2::Oid;
+
+use super::changes::{self, RootTreatment};
+use super::error::SourceError;
+use super::object_stores::ObjectStores;
+use super::reader::{RevisionForm, RevisionReader};
+use super::refusal::RefusedFile;
+use super::snapshot::{BlobId, ChangedFile, Snapshot, SnapshotFile};
+use super::tree::{self, TreeWalk, WalkSink};
+use crate::object::Revision;
+
+/// The files and the refusals of one tree.
+#[derive(Clone, Debug)]
+pub(super) struct RawListing {
+    /// The tree. With what is recorded, the list depends on nothing else.
+    root: Oid,
+    /// The refusals that the snapshot of a folder records.
+    recorded: Vec<RefusedFile>,
+    /// The entries that a walk counts: other files and folders too.
+    entries: usize,
+    /// The files, ordered by path.
+    files: Arc<[SnapshotFile]>,
+    /// The refusals, ordered by path, with those that are recorded.
+    refusals: Arc<[RefusedFile]>,
+}
+
+impl RawListing {
+    /// Returns the list of another tree with so many entries, in which these files differ.
+    fn with_changes(&self, root: Oid, entries: usize, changed: &[ChangedFile]) -> Self {
+        if changed.is_empty() {
+            return Self { root, entries, ..self.clone() };
+        }
+        let touched: BTreeSet<&str> = changed.iter().map(|file| &*file.path).collect();
+        let kept = self.files.iter().filter(|file| !touched.contains(&*file.path));
+        let mut files: Vec<SnapshotFile> = kept.cloned().collect();
+        files.extend(changed.iter().filter_map(|file| {
+            let (blob, size) = file.new?;
+            Some(SnapshotFile { path: file.path.clone(), blob, size, origin: None })
+        }));
+        files.sort_by(|a, b| a.path.cmp(&b.path));
+        Self { root, entries, files: files.into(), ..self.clone() }
+    }
+}
+
+impl RevisionReader {
+    /// Lists the files of a revision as they are. Reads all of its trees.
+    pub(super) fn raw_snapshot(&self, revision: &Revision) -> Result<Snapshot, SourceError> {
+        let listing = self.pass(|objects| {
+            let (root, recorded) = self.source_root(objects, revision)?;
+            self.list_tree(objects, root, recorded)
+        })?;
+        self.snapshot_of(revision, &listing)
+    }
+
+    /// Lists the files of a whole revision as they are, where the source's root is a folder of it.
+    /// Its objects may have been elsewhere then. None where its root is the revision's own.
+    pub(crate) fn whole_snapshot(&self, revision: &Revision) -> Result<Option<Snapshot>, SourceError> {
+        if self.start().is_empty() || self.form() == RevisionForm::Snapshots {
+            return Ok(None);
+        }
+        let listing = self.pass(|objects| {
+            let root = self.find_whole(objects, revision)?.tree_id();
+            self.list_tree(objects, root, Vec::new())
+        })?;
+        self.snapshot_of(revision, &listing).map(Some)
+    }
+
+    /// Lists the files of a revision as they are, by what differs from the list that is remembered.
+    pub(super) fn next_listing(&self, revision: &Revision) -> Result<Arc<RawListing>, SourceError> {
+        let known = self.remembered_roots().listing();
+        self.pass(|objects| {
+            let (root, recorded) = self.source_root(objects, revision)?;
+            let next = known.as_ref().and_then(|known| self.listing_after(objects, known, root, &recorded));
+            match next {
+                Some(next) => Ok(next),
+                None => self.list_tree(objects, root, recorded).map(Arc::new),
+            }
+        })
+    }
+
+    /// Returns the snapshot of a revision that has this list.
+    ///
+    /// Fails with [`SourceError::Empty`] where nothing is in it.
+    pub(super) fn snapshot_of(
+        &self,
+        revision: &Revision,
+        listing: &RawListing,
+    ) -> Result<Snapshot, SourceError> {
+        if listing.files.is_empty() && listing.refusals.is_empty() {
+            return Err(self.empty_error(revision));
+        }
+        let refused = listing.refusals.iter().map(RefusedFile::diagnostic).collect();
+        Ok(Snapshot::of_files(revision.clone(), listing.files.to_vec(), refused))
+    }
+
+    /// Returns the list of a tree by what differs from a known one. None where that does not show
+    /// it, or cannot be read: an older tree may be gone.
+    fn listing_after(
+        &self,
+        objects: &ObjectStores,
+        known: &Arc<RawListing>,
+        root: Oid,
+        recorded: &[RefusedFile],
+    ) -> Option<Arc<RawListing>> {
+        if *known.recorded != *recorded {
+            return None;
+        }
+        if known.root == root {
+            return Some(known.clone());
+        }
+        let (most, roots) = (self.most_entries(), RootTreatment::Refused);
+        let difference = changes::compare(objects, known.root, root, most, roots).ok()??;
+        let entries = (known.entries + difference.new_entries).checked_sub(difference.old_entries)?;
+        if entries > most {
+            return None;
+        }
+        let changed = self.with_sizes(objects, difference.pairs).ok()??;
+        Some(known.with_changes(root, entries, &changed).into())
+    }
+
+    /// Lists the files of a tree by a walk over all of it.
+    fn list_tree(
+        &self,
+        objects: &ObjectStores,
+        root: Oid,
+        recorded: Vec<RefusedFile>,
+    ) -> Result<RawListing, SourceError> {
+        let (mut found, mut refusals) = (Vec::new(), recorded.clone());
+        // The snapshot of a folder knows better why it has refused what is no file in its tree.
+        let known: HashSet<String> = recorded.iter().map(|refusal| refusal.path.clone()).collect();
+        let walk = TreeWalk::new(objects, self.most_entries(), |entry| {
+            match entry {
+                WalkSink::File(path, id) => found.push((path, id)),
+                WalkSink::Refused(refusal) if known.contains(&refusal.path) => {}
+                WalkSink::Refused(refusal) => refusals.push(refusal),
+            }
+            ControlFlow::Continue(())
+        });
+        let entries = walk.run(root).map_err(|stop| self.stop(stop))?;
+        let in_order = |pair: &[(String, Oid)]| matches!(pair, [a, b] if a.0 < b.0);
+        if !found.windows(2).all(in_order) {
+            refusals.extend(tree::sort_entries(&mut found));
+        }
+        let mut files = Vec::with_capacity(found.len());
+        for (path, id) in found {
+            match self.check_size(objects, id)? {
+                Ok(size) => files.push(SnapshotFile {
+                    path: path.into(),
+                    blob: BlobId::from_oid(id),
+                    size,
+                    origin: None,
+                }),
+                Err(reason) => refusals.push(RefusedFile::new(path, reason)),
+            }
+        }
+        refusals.sort();
+        Ok(RawListing { root, recorded, entries, files: files.into(), refusals: refusals.into() })
+    }
+}
