@@ -373,14 +373,38 @@ fn a_configuration_waits_until_the_workloads_are_listed() {
     assert_eq!(harness.world.log, [changed(config("env")), changed(workload("web"))]);
 }
 
+/// Returns `web`, which stays at its first step until a person promotes it.
+fn stepped(content: u32) -> SharedDesiredObject {
+    let words = serde_json::json!({"rhumb.dev/steps": "1", "rhumb.dev/step-promote": "manual"});
+    let body = serde_json::json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"annotations": words}});
+    with(web(content), |web| web.steps = Steps::of(&body).map(Box::new))
+}
+
+#[test]
+fn a_workload_is_at_its_step_as_soon_as_that_is_written() {
+    let at_steps = |harness: &Harness| -> Vec<ObjectId> {
+        harness.engine.stepped_workloads().into_iter().map(|stepped| stepped.id).collect()
+    };
+    let is_written = |harness: &Harness| {
+        harness.world.things[&workload("web")].shown
+            == RolloutOverlayState::Overlaid(RolloutOverlay::Surge { pods: 1, step: 1 })
+    };
+    let mut harness = at_rest(1);
+    harness.read(reading("r2", &[("web", Some(stepped(2)))]));
+    for _ in 0..100 {
+        if !is_written(&harness) {
+            assert!(at_steps(&harness).is_empty());
+            harness.turn();
+        }
+    }
+    let is_unseen = harness.world.events.iter().any(|(id, _)| *id == workload("web"));
+    assert!(is_written(&harness) && is_unseen, "{:?}", harness.world.log);
+    assert_eq!(at_steps(&harness), [workload("web")]);
+}
+
 /// Keeps the template, but loses what held most of the old pods.
 #[test]
 fn what_takes_the_steps_away_in_the_middle_asks_for_the_rest() {
-    let stepped = |content| {
-        let words = serde_json::json!({"rhumb.dev/steps": "1", "rhumb.dev/step-promote": "manual"});
-        let body = serde_json::json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"annotations": words}});
-        with(web(content), |web| web.steps = Steps::of(&body).map(Box::new))
-    };
     let mut harness = at_rest(1);
     harness.read(reading("r2", &[("web", Some(stepped(2)))]));
     harness.settle();
