@@ -1,12 +1,19 @@
 //! The API server, asked directly: fast enough to be asked again and again.
 
+use std::error::Error;
+use std::iter::successors;
 use std::path::Path;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use kube::Client;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
+
+/// The time limit of a silent server, which is that of its own requests: longer than one is silent
+/// that is only busy.
+const READ_TIMEOUT: Duration = Duration::from_mins(1);
 
 fn runtime() -> &'static Runtime {
     static RUNTIME: OnceLock<Runtime> = OnceLock::new();
@@ -32,6 +39,13 @@ impl std::fmt::Display for Refusal {
     }
 }
 
+/// Returns the words of an error with those of all its causes: the outermost are mostly about the
+/// client alone.
+fn with_causes(error: &(dyn Error + 'static)) -> String {
+    let words = successors(Some(error), |error| (*error).source()).map(ToString::to_string);
+    words.collect::<Vec<_>>().join(": ")
+}
+
 impl Api {
     /// Reads the user of a kubeconfig.
     pub(crate) fn new(kubeconfig: &Path) -> Self {
@@ -40,7 +54,10 @@ impl Api {
             let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
                 .await
                 .unwrap();
-            config.read_timeout = Some(std::time::Duration::from_secs(20));
+            config.read_timeout = Some(READ_TIMEOUT);
+            // Else it counts from when a connection of the pool began to be idle, so that a request
+            // on one that was idle for nearly as long fails at once.
+            config.reset_reader_on_write = true;
             Client::try_from(config).unwrap()
         });
         Self { client }
@@ -73,7 +90,7 @@ impl Api {
             .unwrap();
         runtime().block_on(self.client.request(request)).map_err(|error| match error {
             kube::Error::Api(status) => Refusal { code: status.code, message: status.message },
-            other => Refusal { code: 0, message: other.to_string() },
+            other => Refusal { code: 0, message: with_causes(&other) },
         })
     }
 
