@@ -24,6 +24,9 @@ use crate::supervisor::{DirectoryFate, Process, Supervisor};
 /// The variable that keeps the cluster's directory (logs, certificates, data) after its end.
 const KEEP: &str = "RHUMB_CONTROLPLANE_KEEP";
 
+/// The time after which the API server gives up a request, whoever sent it.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
+
 /// The number of starts when somebody else took one of the ports.
 const ATTEMPTS: u32 = 4;
 
@@ -307,7 +310,7 @@ impl Cluster {
         }
         let mark = reader.next_mark();
         self.probes.apiserver.call("GET", &mark, None)?;
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let deadline = Instant::now() + REQUEST_TIMEOUT;
         loop {
             match reader.is_complete(&mark)? {
                 Ok(()) => return Ok(reader.events()),

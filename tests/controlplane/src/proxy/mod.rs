@@ -130,7 +130,8 @@ impl FaultProxy {
         self.ledger.hits(rule)
     }
 
-    /// Counts the answers that are under way: running watches, above all.
+    /// Counts the answers that are under way, from when the server gets the request on: running
+    /// watches, above all.
     pub fn open(&self, requests: &Requests) -> usize {
         self.ledger.count_open(requests)
     }

@@ -109,12 +109,14 @@ impl Upstream {
             Fault::Cut(after, ending) => Stop::Broken(after, ending),
             Fault::Truncate(after) => Stop::Early(after),
         };
+        // Under way from here on: whoever saw the server carry it out still has to see it answered.
+        let entry = ledger.open(shape);
         let (mut head, body) = self.send(message).await?.into_parts();
         strip_hops(&mut head.headers);
         if matches!(stop, Stop::Early(_)) {
             head.headers.remove(header::CONTENT_LENGTH);
         }
-        let streaming = Streaming::new(body, stop, ledger.open(shape), reset);
+        let streaming = Streaming::new(body, stop, entry, reset);
         Ok(Response::from_parts(head, streaming.boxed_unsync()))
     }
 
