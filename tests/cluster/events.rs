@@ -105,7 +105,9 @@ fn the_inventory_has_the_status_of_its_source() {
         &yaml::workload("Deployment", "web", 1, "app:1", "{controlplane/never-ready: \"true\"}"),
     );
     repo.commit("Add what is not healthy");
-    until("what is not healthy is named", || record_text("not-as-wanted").contains("Deployment.apps "));
+    // Before it is there, it waits.
+    let counts = "3 objects: 1 Settled, 1 Progressing, 1 Refused";
+    until("what is not healthy is counted", || record_text("status").contains(counts));
     let open = record_text("not-as-wanted");
     assert!(open.contains("Refused ConfigMap ") && open.contains("/bad_name: its manifest"), "{open}");
     assert!(open.contains("Progressing Deployment.apps ") && open.contains("/web: "), "{open}");
@@ -117,10 +119,7 @@ fn the_inventory_has_the_status_of_its_source() {
         "--selector=applyset.kubernetes.io/id",
         "--output=custom-columns=SOURCE:.metadata.name,STATUS:.data.status",
     ]);
-    assert!(
-        line.contains(&site.name) && line.contains("3 objects: 1 Settled, 1 Progressing, 1 Refused"),
-        "{line}"
-    );
+    assert!(line.contains(&site.name) && line.contains(counts), "{line}");
 }
 
 /// Returns the number of Events that a user has written of late.
