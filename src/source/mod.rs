@@ -100,9 +100,7 @@ pub(crate) use revision_tree::{FileDefect, RevisionTree, TreeBounds, TreeEntry, 
 pub(crate) use settings::SourceSettings;
 #[cfg(test)]
 pub(crate) use settings::TransportPolicy;
-#[cfg(test)]
-pub(crate) use snapshot::ChangedFile;
-pub(crate) use snapshot::{BlobId, CommitInfo, Snapshot, SnapshotFile};
+pub(crate) use snapshot::{BlobId, ChangedFile, CommitInfo, Snapshot, SnapshotFile};
 pub(crate) use source::{Source, SourceObservation};
 
 #[cfg(test)]

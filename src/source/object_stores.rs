@@ -285,9 +285,11 @@ pub(super) struct ReadingHandles {
 pub(super) struct HandlePool(Mutex<Vec<PooledHandle>>);
 
 impl HandlePool {
-    /// Takes one that is young enough.
-    pub(super) fn take(&self) -> Option<PooledHandle> {
-        self.handles().pop().filter(|handle| handle.opened.elapsed() < HANDLE_LIFETIME)
+    /// Takes one that is young enough, or opens one; none where that fails. All handles of a pool
+    /// are on the same repositories.
+    pub(super) fn take_or_open(&self, stores: &[StorePath]) -> Option<PooledHandle> {
+        let young = self.handles().pop().filter(|handle| handle.opened.elapsed() < HANDLE_LIFETIME);
+        young.or_else(|| ObjectStores::open(stores).map(PooledHandle::new).ok())
     }
 
     /// Keeps one for the next read, if there is room.

@@ -7,7 +7,7 @@
 //! entries has none. Where the differences do not show it, or cannot be read, the whole revision is
 //! walked.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -43,14 +43,8 @@ impl RawListing {
         if changed.is_empty() {
             return Self { root, entries, ..self.clone() };
         }
-        let touched: BTreeSet<&str> = changed.iter().map(|file| &*file.path).collect();
-        let kept = self.files.iter().filter(|file| !touched.contains(&*file.path));
-        let mut files: Vec<SnapshotFile> = kept.cloned().collect();
-        files.extend(changed.iter().filter_map(|file| {
-            let (blob, size) = file.new?;
-            Some(SnapshotFile { path: file.path.clone(), blob, size, origin: None })
-        }));
-        files.sort_by(|a, b| a.path.cmp(&b.path));
+        let mut files = self.files.to_vec();
+        ChangedFile::apply_all(changed, &mut files);
         Self { root, entries, files: files.into(), ..self.clone() }
     }
 }

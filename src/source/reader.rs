@@ -234,7 +234,7 @@ impl RevisionReader {
         rendered: Option<RenderId>,
         to: &Revision,
     ) -> Result<Option<Vec<ChangedFile>>, SourceError> {
-        if self.rendered_tree(to)?.map(RenderId) != rendered {
+        if self.render_id(to)? != rendered {
             return Ok(None);
         }
         if from == to {
@@ -260,11 +260,7 @@ impl RevisionReader {
     /// also while nothing in it says that it is rendered.
     fn are_plain(&self, revision: &Revision, changes: &[ChangedFile]) -> bool {
         let Some(renderer) = self.renderer() else { return true };
-        let file = |change: &ChangedFile| {
-            let (blob, size) = change.new.or(change.old)?;
-            Some(SnapshotFile { path: change.path.clone(), blob, size, origin: None })
-        };
-        let files: Vec<SnapshotFile> = changes.iter().filter_map(file).collect();
+        let files: Vec<SnapshotFile> = changes.iter().filter_map(ChangedFile::latest).collect();
         let count = files.len();
         let left = renderer.plain_part(Snapshot::of_files(revision.clone(), files, Vec::new()));
         left.files.len() == count
@@ -331,9 +327,7 @@ impl RevisionReader {
         handles: &HandlePool,
         run: &mut (impl FnMut(&ObjectStores) -> Result<T, SourceError> + Send),
     ) -> Option<Result<T, SourceError>> {
-        let handle =
-            handles.take().or_else(|| ObjectStores::open(&self.shared.stores).map(PooledHandle::new).ok());
-        let PooledHandle { opened, objects } = handle?;
+        let PooledHandle { opened, objects } = handles.take_or_open(&self.shared.stores)?;
         let (objects, done) = objects.read_in_sandbox(run).ok()?;
         if matches!(done, Err(SourceError::Damaged { .. } | SourceError::Unknown { .. })) {
             return None;

@@ -110,7 +110,7 @@ impl Source {
     /// Returns whether the store still has what was last rendered: it may have been made anew.
     async fn has_render(&self, last: &LastRender) -> Result<bool, SourceError> {
         let (reader, revision, id) = (self.reader.clone(), last.revision.clone(), last.id);
-        self.run_blocking(move || Ok(reader.rendered_tree(&revision)?.map(RenderId) == id)).await
+        self.run_blocking(move || Ok(reader.render_id(&revision)? == id)).await
     }
 
     /// Returns whether only contents of plain files differ, so that there are no roots in both.

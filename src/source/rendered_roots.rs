@@ -8,12 +8,12 @@ use git2::{Oid, Repository};
 use crate::object::Revision;
 
 use super::error::SourceError;
-use super::object_stores::{self, HandlePool, ObjectStores, PooledHandle, StorePath};
+use super::object_stores::{self, HandlePool, StorePath};
 use super::raw_listing::RawListing;
 use super::reader::RevisionReader;
 use super::rendered_store::{self, StoredRoots};
 use super::rendering::{RenderedRoot, RootOutcome, SnapshotRenderer};
-use super::snapshot::SnapshotFile;
+use super::snapshot::{RenderId, SnapshotFile};
 
 /// Rendered revisions whose roots are remembered: the one in force and the next one.
 const MAX_KEPT_REVISIONS: usize = 2;
@@ -87,8 +87,9 @@ impl RevisionReader {
     }
 
     /// Returns the id of what was rendered of a revision; none where nothing was.
-    pub(super) fn rendered_tree(&self, revision: &Revision) -> Result<Option<Oid>, SourceError> {
-        self.rendered(|store| rendered_store::rendered_tree(store, revision))
+    pub(super) fn render_id(&self, revision: &Revision) -> Result<Option<RenderId>, SourceError> {
+        let tree = self.rendered(|store| rendered_store::rendered_tree(store, revision))?;
+        Ok(tree.map(RenderId))
     }
 
     /// Returns the objects that the renders of a revision before the newest one made, the newest of
@@ -142,8 +143,7 @@ fn read_pooled<T>(
     store: &Path,
     read: impl Fn(&Repository) -> Result<T, git2::Error>,
 ) -> Option<T> {
-    let open = || ObjectStores::open(&[StorePath::Own(store.to_owned())]).map(PooledHandle::new).ok();
-    let handle = handles.take().or_else(open)?;
+    let handle = handles.take_or_open(&[StorePath::Own(store.to_owned())])?;
     let found = read(handle.objects.first_repository()?).ok()?;
     handles.put_back(handle);
     Some(found)

@@ -1,5 +1,6 @@
 //! The results of a source: frozen lists of files, changes between two, and authors of revisions.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -149,6 +150,31 @@ pub(crate) struct ChangedFile {
     pub old: Option<(BlobId, u64)>,
     /// The content and its size in bytes after; none where the file is gone.
     pub new: Option<(BlobId, u64)>,
+}
+
+impl ChangedFile {
+    /// Returns the file after the change, as it is in the revision; none where it is gone.
+    pub(crate) fn after(&self) -> Option<SnapshotFile> {
+        self.new.map(|content| self.with_content(content))
+    }
+
+    /// Returns the file as it was last: after the change, or before it where it is gone.
+    pub(super) fn latest(&self) -> Option<SnapshotFile> {
+        self.new.or(self.old).map(|content| self.with_content(content))
+    }
+
+    fn with_content(&self, (blob, size): (BlobId, u64)) -> SnapshotFile {
+        SnapshotFile { path: self.path.clone(), blob, size, origin: None }
+    }
+
+    /// Makes changes in a list of files, which is in the order of their paths then.
+    pub(crate) fn apply_all(changes: &[Self], files: &mut Vec<SnapshotFile>) {
+        let touched: BTreeSet<&str> = changes.iter().map(|change| &*change.path).collect();
+        files.retain(|file| !touched.contains(&*file.path));
+        files.extend(changes.iter().filter_map(Self::after));
+        // Two runs in order: that takes one pass.
+        files.sort_by(|a, b| a.path.cmp(&b.path));
+    }
 }
 
 /// The author of a revision.

@@ -8,7 +8,7 @@ use super::{ReadMode, authorship, refusal_text};
 use crate::engine::{FileCompleteness, FileFacts, MAX_SOURCE_FINDINGS, SourceReading};
 use crate::manifest::KindScopes;
 use crate::object::{GroupKind, Revision};
-use crate::source::{BlobId, RevisionReader, Snapshot, SnapshotFile, SourceError};
+use crate::source::{BlobId, ChangedFile, RevisionReader, Snapshot, SnapshotFile, SourceError};
 
 /// A snapshot that was reported.
 #[derive(Clone, Debug)]
@@ -52,22 +52,15 @@ fn compare_revisions(
         return compare_file_lists(reader, Some(&from), to);
     };
     let ReportedSnapshot { mut snapshot, unrendered } = from;
-    let touched: BTreeSet<Arc<str>> = changes.iter().map(|change| change.path.clone()).collect();
-    snapshot.files.retain(|file| !touched.contains(&file.path));
+    ChangedFile::apply_all(&changes, &mut snapshot.files);
+    snapshot.revision = to.clone();
     let (mut replaced, mut gone) = (BTreeMap::new(), BTreeSet::new());
     for change in changes {
-        match change.new {
-            Some((blob, size)) => {
-                let file = SnapshotFile { path: change.path.clone(), blob, size, origin: None };
-                snapshot.files.push(file.clone());
-                replaced.insert(change.path, file);
-            }
+        match change.after() {
+            Some(file) => drop(replaced.insert(change.path, file)),
             None => drop(gone.insert(change.path)),
         }
     }
-    // Two runs in order: that takes one pass.
-    snapshot.files.sort_by(|a, b| a.path.cmp(&b.path));
-    snapshot.revision = to.clone();
     Ok(RevisionDiff { snapshot, changed: replaced, gone, unrendered })
 }
 

@@ -35,7 +35,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::location::GitLocation;
-use super::snapshot::{RenderId, SnapshotFile};
+use super::snapshot::SnapshotFile;
 use super::{
     BlobId, ChangedFile, CommitInfo, ResolvedLocation, Snapshot, Source, SourceError, SourceSettings,
 };
@@ -66,7 +66,7 @@ impl Source {
     /// Blocks.
     pub(super) fn changes(&self, from: &Revision, to: &Revision) -> Result<Vec<ChangedFile>, SourceError> {
         let snapshot_of = |revision: &Revision| self.snapshot(revision);
-        let rendered = self.reader().rendered_tree(from)?.map(RenderId);
+        let rendered = self.reader().render_id(from)?;
         Ok(match self.reader().plain_changes(from, rendered, to)? {
             Some(changed) => changed,
             None => compare(&snapshot_of(from)?.files, &snapshot_of(to)?.files),

@@ -47,7 +47,7 @@ async fn the_looks_of_a_reading_at_what_was_rendered_share_a_handle() {
     let mut source = Source::open_with("test", &repo.location(), &state(&repo.dir), settings).unwrap();
     source.observe().await.unwrap();
     let read = |reader: &RevisionReader| {
-        assert!(reader.rendered_tree(&revision).unwrap().is_some());
+        assert!(reader.render_id(&revision).unwrap().is_some());
         for _ in 0..5 {
             assert_eq!(reader.rendered_roots(&revision).unwrap().map(|roots| roots.len()), Some(1));
         }
