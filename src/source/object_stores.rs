@@ -100,14 +100,16 @@ impl ObjectStores {
         &'a self,
         find: impl Fn(&'a Repository) -> Result<T, git2::Error>,
     ) -> Result<T, git2::Error> {
-        let mut last = git2::Error::new(ErrorCode::NotFound, git2::ErrorClass::Odb, "no repository");
+        let mut failure = git2::Error::new(ErrorCode::NotFound, git2::ErrorClass::Odb, "no repository");
         for repository in &self.stores {
             match find(repository) {
                 Ok(found) => return Ok(found),
-                Err(error) => last = error,
+                // What one of them cannot read is not absent, though others do not have it.
+                Err(error) if failure.code() == ErrorCode::NotFound => failure = error,
+                Err(_) => {}
             }
         }
-        Err(last)
+        Err(failure)
     }
 
     pub(super) fn commit(&self, id: Oid) -> Result<Commit<'_>, git2::Error> {
@@ -313,5 +315,43 @@ impl HandlePool {
 impl std::fmt::Debug for HandlePool {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Handles")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use git2::ObjectType;
+    use tempfile::TempDir;
+
+    use super::*;
+
+    #[test]
+    fn what_one_store_cannot_read_is_not_absent_though_the_others_lack_it() {
+        let id = Oid::hash_object(ObjectType::Blob, b"x").unwrap();
+        let name = id.to_string();
+        let place = |store: &Path| store.join("objects").join(&name[..2]).join(&name[2..]);
+        let check = |damaged: &[usize], has_it: &[usize], expected: Result<u64, bool>| {
+            let stores = [TempDir::new().unwrap(), TempDir::new().unwrap()];
+            for (number, store) in stores.iter().enumerate() {
+                let repository = Repository::init_bare(store.path()).unwrap();
+                if has_it.contains(&number) {
+                    repository.blob(b"x").unwrap();
+                }
+                if damaged.contains(&number) {
+                    fs::create_dir(place(store.path()).parent().unwrap()).unwrap();
+                    fs::write(place(store.path()), "no object").unwrap();
+                }
+            }
+            let paths = stores.each_ref().map(|store| StorePath::Own(store.path().to_owned()));
+            let found = ObjectStores::open(&paths).unwrap().size(id);
+            assert_eq!(found.map_err(|error| error.code() == ErrorCode::NotFound), expected, "{damaged:?}");
+        };
+        check(&[], &[], Err(true));
+        check(&[], &[1], Ok(1));
+        check(&[0], &[1], Ok(1));
+        check(&[0], &[], Err(false));
+        check(&[1], &[], Err(false));
     }
 }
