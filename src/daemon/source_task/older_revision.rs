@@ -168,9 +168,18 @@ pub(in crate::daemon) type FoundContents = Vec<(ObjectId, ContentRef, Option<Sha
 
 /// The result of a search for contents in a revision.
 pub(super) struct ContentSearch {
-    pub(super) found: FoundContents,
+    found: FoundContents,
     /// The failure of a read, where a content was not found that may be what could not be read.
     failure: Option<SourceError>,
+}
+
+impl ContentSearch {
+    /// Returns what is known for certain: where a read failed, only what was found.
+    pub(super) fn certain(self) -> FoundContents {
+        let Self { mut found, failure } = self;
+        found.retain(|(_, _, content)| content.is_some() || failure.is_none());
+        found
+    }
 }
 
 /// Searches a revision for contents: its folder, what was rendered of it earlier, and all of it.
@@ -354,8 +363,21 @@ pub(super) struct WantedContents {
 }
 
 impl WantedContents {
+    /// Returns what a search has found, where the next one would find no more. Fails with the
+    /// wanted contents where it ended by something that passes: none of them is known to be gone.
+    pub(super) fn resolve(self, search: Result<ContentSearch, SourceError>) -> Result<FoundContents, Self> {
+        let (found, failure) = match search {
+            Ok(ContentSearch { found, failure }) => (Some(found), failure),
+            Err(error) => (None, Some(error)),
+        };
+        match failure {
+            Some(error) if error.class() == ErrorClass::Transient => Err(self),
+            _ => Ok(found.unwrap_or_else(|| self.none_found())),
+        }
+    }
+
     /// Returns the answer where none of them can be had.
-    pub(super) fn none_found(self) -> FoundContents {
+    fn none_found(self) -> FoundContents {
         let none =
             |WantedContent { id, hash, .. }| (id, ContentRef { hash, revision: self.revision.clone() }, None);
         self.contents.into_iter().map(none).collect()
@@ -429,7 +451,7 @@ impl SourceTask {
                 Err(error) => (None, Some(error)),
             };
             if let Some(error) = failure {
-                if !is_read || matches!(error, SourceError::Silent { .. }) {
+                if !is_read || error.class() == ErrorClass::Transient {
                     self.missing.push(wanted);
                     continue;
                 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::super::executor::run_blocking;
 use super::super::loop_event::LoopEvent;
 use super::super::manifest_facts::{FileReading, ReadSettings};
+use super::older_revision::ContentSearch;
 use super::revision_step::read_newest;
 use super::{ClusterFactReader, ReadMode, WantedContent, authorship, older_revision, refusal_text};
 use crate::engine::{MAX_SOURCE_FINDINGS, SourceReading};
@@ -91,7 +92,8 @@ pub(in crate::daemon) struct OlderContents {
 }
 
 impl OlderContents {
-    /// Returns contents of an older revision, as far as this host has them.
+    /// Returns contents of an older revision, as far as this host has them. Where a file cannot be
+    /// read, it says nothing of those that it may have.
     ///
     /// # Errors
     /// Fails where the revision cannot be read.
@@ -109,6 +111,6 @@ impl OlderContents {
         let read = move |reader: &RevisionReader| {
             older_revision::read_contents(reader, &settings, &scopes, &revision, &contents)
         };
-        self.source.read_bounded(read).await.map(|search| search.found)
+        self.source.read_bounded(read).await.map(ContentSearch::certain)
     }
 }

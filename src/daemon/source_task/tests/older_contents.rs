@@ -1,6 +1,8 @@
 //! Contents of older revisions, wherever they were then.
 
+use super::super::older_revision::WantedContents;
 use super::*;
+use crate::object::{ContentHash, ObjectId};
 
 /// Returns the task's answer for the first revision, of which only a second one is in the store.
 async fn first_of_two(
@@ -244,6 +246,37 @@ async fn a_content_that_cannot_be_read_is_looked_for_again_before_it_is_gone() {
         _ => None,
     });
     assert!(found.unwrap()[0].2.is_some());
+}
+
+// Another look may find it.
+#[tokio::test]
+async fn of_a_content_that_could_not_be_read_nothing_is_certain() {
+    let (fixture, revision, wanted) = read_fixture().await;
+    let certain = async || {
+        let wanted = WantedContents { revision: revision.clone(), contents: vec![wanted.clone()] };
+        let (_, search) = fixture.source_task.content_reader().look_up(wanted).await;
+        search.unwrap().certain().len()
+    };
+    assert_eq!(certain().await, 1);
+    damage_manifest(&fixture);
+    assert_eq!(certain().await, 0);
+}
+
+#[test]
+fn a_failure_that_passes_makes_no_content_of_a_deleted_source_gone() {
+    let id = ObjectId::new(&GroupKind::new("", "ConfigMap"), Some("shop"), "a");
+    let check = |error: SourceError, expected: Option<usize>| {
+        let contents = vec![WantedContent::own(id.clone(), ContentHash::hash_bytes(b"a"))];
+        let shown = error.to_string();
+        let found = WantedContents { revision: Revision::new("r1"), contents }.resolve(Err(error));
+        let gone = found.ok().map(|found| found.iter().filter(|content| content.2.is_none()).count());
+        assert_eq!(gone, expected, "{shown}");
+    };
+    let shown_location = "/srv/shop".to_owned();
+    check(SourceError::Silent { shown_location: shown_location.clone(), after: Duration::ZERO }, None);
+    let revision = Revision::new("r1");
+    check(SourceError::Unknown { shown_location: shown_location.clone(), revision }, Some(1));
+    check(SourceError::Damaged { shown_location, detail: "cut".to_owned() }, Some(1));
 }
 
 // The object may be in it, and an undo to where it is absent deletes it.
